@@ -1,0 +1,22 @@
+/* Memory that is freed all at once: each top-level object owns one arena. */
+#ifndef CLEAVE_BASE_ARENA_H
+#define CLEAVE_BASE_ARENA_H
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena_block;
+struct arena {
+    struct arena_block *head;
+    int64_t fail_after; /* tests: > 0 counts down, the allocation that reaches 0 fails, as do all
+                           after it */
+};
+
+/* count * size bytes, zeroed, aligned to 16; NULL when memory is short or the product overflows. A
+ * zero product gives a valid pointer. The memory lives until arena_free. */
+void *arena_alloc(struct arena *arena, size_t count, size_t size);
+/* A copy of the string; NULL when memory is short. */
+char *arena_strdup(struct arena *arena, const char *text);
+char *arena_strndup(struct arena *arena, const char *text, size_t length);
+/* Frees everything; the arena is empty and usable again. */
+void arena_free(struct arena *arena);
+#endif

@@ -1,0 +1,60 @@
+#include "base/num.h"
+#include <string.h>
+
+bool mul_i64(int64_t *out, int64_t a, int64_t b)
+{
+    int64_t product;
+    if (__builtin_mul_overflow(a, b, &product))
+        return false;
+    *out = product;
+    return true;
+}
+
+bool add_i64(int64_t *out, int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return false;
+    *out = sum;
+    return true;
+}
+
+int64_t ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+int64_t round_up(int64_t a, int64_t multiple)
+{
+    int64_t rounded;
+    return mul_i64(&rounded, ceil_div(a, multiple), multiple) ? rounded : INT64_MAX;
+}
+
+uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+    const unsigned char *byte = bytes;
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ byte[i]) * UINT64_C(1099511628211);
+    return hash;
+}
+
+uint64_t hash_string(uint64_t hash, const char *text)
+{
+    return hash_bytes(hash, text, strlen(text) + 1);
+}
+
+/* Little-endian by hand: the same hash on every machine. */
+uint64_t hash_i64(uint64_t hash, int64_t value)
+{
+    unsigned char bytes[8];
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (unsigned char)((uint64_t)value >> (8 * i));
+    return hash_bytes(hash, bytes, sizeof bytes);
+}
+
+uint64_t mix64(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}

@@ -1,0 +1,31 @@
+/* Checked integer arithmetic, hashing, small number theory. */
+#ifndef CLEAVE_BASE_NUM_H
+#define CLEAVE_BASE_NUM_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* False on overflow of int64; *out is then unchanged. */
+bool mul_i64(int64_t *out, int64_t a, int64_t b);
+bool add_i64(int64_t *out, int64_t a, int64_t b);
+
+/* a >= 0, b > 0. round_up gives INT64_MAX where the next multiple does not fit. */
+int64_t ceil_div(int64_t a, int64_t b);
+int64_t round_up(int64_t a, int64_t multiple);
+static inline int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* FNV-1a, 64 bits; start from HASH_START and chain. */
+#define HASH_START UINT64_C(14695981039346656037)
+uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count);
+uint64_t hash_string(uint64_t hash, const char *text); /* includes the terminating zero, so that "ab","c" != "a","bc" */
+uint64_t hash_i64(uint64_t hash, int64_t value);
+/* A bijective mixer (splitmix64's finaliser): the counter-based generator of tests and initial weights. */
+uint64_t mix64(uint64_t x);
+#endif
