@@ -1,0 +1,213 @@
+#include "models/builder.h"
+#include "base/num.h"
+#include <stdio.h>
+#include <string.h>
+
+void builder_size(struct graph_builder *builder, char letter, int64_t size)
+{
+    builder->size[(unsigned char)letter & 127] = size;
+}
+
+static enum axis_tag letter_tag(char letter)
+{
+    switch (letter) {
+    case 'b':
+        return TAG_BATCH;
+    case 't':
+        return TAG_SEQUENCE;
+    case 's':
+        return TAG_KEY;
+    case 'n':
+    case 'm':
+        return TAG_HEAD;
+    case 'd':
+        return TAG_HEAD_DIM;
+    case 'h':
+        return TAG_HIDDEN;
+    case 'f':
+        return TAG_FFN;
+    case 'v':
+        return TAG_VOCAB;
+    default:
+        return TAG_NONE;
+    }
+}
+
+static bool out_of_memory(struct graph_builder *builder)
+{
+    builder->failed = true;
+    return fail_kind(builder->err, ERROR_ENVIRONMENT, "out of memory while unfolding layer %s", builder->prefix);
+}
+
+/* Makes room for one more element; the old array stays behind in the arena, less than the final size in sum. */
+static bool grow(struct graph_builder *builder, void **array, int count, int *capacity, size_t size)
+{
+    if (builder->failed)
+        return false;
+    if (count < *capacity)
+        return true;
+    int wanted = *capacity ? *capacity * 2 : 64;
+    void *larger = arena_alloc(&builder->graph->arena, (size_t)wanted, size);
+    if (!larger)
+        return out_of_memory(builder);
+    if (count)
+        memcpy(larger, *array, (size_t)count * size);
+    *array = larger;
+    *capacity = wanted;
+    return true;
+}
+
+static const char *full_name(struct graph_builder *builder, const char *name)
+{
+    char text[160];
+    snprintf(text, sizeof text, "%s.%s", builder->prefix, name);
+    const char *copy = arena_strdup(&builder->graph->arena, text);
+    if (!copy)
+        out_of_memory(builder);
+    return copy;
+}
+
+/* Sizes of the dims named by letters. Sixteen bytes per element must fit in 63 bits: no storage of an element is wider.
+ */
+static bool sizes_of(struct graph_builder *builder, const char *name, const char *dims, int64_t size[MAX_DIMS])
+{
+    int64_t bytes = 16;
+    for (int i = 0; dims[i]; i++) {
+        size[i] = builder->size[(unsigned char)dims[i] & 127];
+        if (!mul_i64(&bytes, bytes, size[i])) {
+            builder->failed = true;
+            return fail(builder->err,
+                        "%s.%s: its size in bytes does not fit in 63 bits; lower batch, sequence or widths",
+                        builder->prefix, name);
+        }
+    }
+    return true;
+}
+
+static int add_value(struct graph_builder *builder, const char *name, const char *full, const char *dims,
+                     enum element element)
+{
+    struct graph *graph = builder->graph;
+    if (!grow(builder, (void **)&graph->values, graph->value_count, &builder->value_capacity, sizeof *graph->values))
+        return 0;
+    struct value value = {
+        .name = full, .element = element, .partial = FOLD_SUM, .producer = -1, .dim_count = (int)strlen(dims)
+    };
+    if (!sizes_of(builder, name, dims, value.size))
+        return 0;
+    for (int i = 0; i < value.dim_count; i++)
+        value.tag[i] = letter_tag(dims[i]);
+    graph->values[graph->value_count] = value;
+    return graph->value_count++;
+}
+
+int builder_value(struct graph_builder *builder, const char *name, const char *dims, enum element element,
+                  bool differentiable)
+{
+    const char *full = builder->failed ? NULL : full_name(builder, name);
+    int id = full ? add_value(builder, name, full, dims, element) : 0;
+    if (!builder->failed)
+        builder->graph->values[id].differentiable = differentiable;
+    return id;
+}
+
+int builder_input(struct graph_builder *builder, const char *name, const char *dims, enum element element)
+{
+    int id = add_value(builder, name, name, dims, element);
+    if (!builder->failed)
+        builder->graph->values[id].input = true;
+    return id;
+}
+
+int builder_weight(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std)
+{
+    struct graph *graph = builder->graph;
+    if (!grow(builder, (void **)&graph->weights, graph->weight_count, &builder->weight_capacity,
+              sizeof *graph->weights))
+        return 0;
+    struct weight weight = { .name = full_name(builder, name),
+                             .dim_count = (int)strlen(dims),
+                             .init = init,
+                             .init_std = init == INIT_NORMAL ? init_std : 0,
+                             .decay = init == INIT_NORMAL,
+                             .frozen = builder->frozen };
+    if (!weight.name || !sizes_of(builder, name, dims, weight.size))
+        return 0;
+    weight.valid_rows = dims[0] == 'v' ? graph->vocab_size : weight.size[0];
+    graph->weights[graph->weight_count] = weight;
+    return graph->weight_count++;
+}
+
+/* letters receives the axes' letters in order. */
+static void read_axes(const struct graph_builder *builder, struct segment *segment, const char *axes,
+                      char letters[MAX_AXES + 1])
+{
+    struct axis *axis = NULL;
+    for (const char *c = axes; *c; c++) {
+        switch (*c) {
+        case '+':
+            axis->fold = FOLD_SUM;
+            break;
+        case '^':
+            axis->fold = FOLD_MAX;
+            break;
+        case '~':
+            axis->fold = FOLD_LSE;
+            break;
+        case '!':
+            axis->fixed = true;
+            break;
+        default:
+            axis = &segment->axes[segment->axis_count];
+            letters[segment->axis_count++] = *c;
+            *axis = (struct axis){ .tag = letter_tag(*c), .size = builder->size[(unsigned char)*c & 127], .grain = 1 };
+        }
+    }
+}
+
+static int bind(struct operand *operands, const struct operand_text *texts, const char *letters)
+{
+    int count = 0;
+    for (; texts[count].axes; count++) {
+        struct operand *operand = &operands[count];
+        operand->id = texts[count].id;
+        memset(operand->axis, -1, sizeof operand->axis);
+        for (int dim = 0; texts[count].axes[dim]; dim++) {
+            const char *found = strchr(letters, texts[count].axes[dim]);
+            if (found)
+                operand->axis[dim] = (int8_t)(found - letters);
+        }
+    }
+    return count;
+}
+
+/* The fold of the axes that a value lacks says how its partial copies combine. */
+static void adopt_output(struct graph *graph, const struct segment *segment, const struct operand *out)
+{
+    struct value *value = &graph->values[out->id];
+    value->producer = graph->segment_count;
+    for (int i = 0; i < segment->axis_count; i++)
+        if (segment->axes[i].fold != FOLD_NONE && operand_dim(out, value->dim_count, i) < 0)
+            value->partial = segment->axes[i].fold;
+}
+
+struct segment *builder_segment(struct graph_builder *builder, enum kernel kernel, const char *name, const char *axes,
+                                const struct operand_text *in, const struct operand_text *weight,
+                                const struct operand_text *out)
+{
+    struct graph *graph = builder->graph;
+    if (!grow(builder, (void **)&graph->segments, graph->segment_count, &builder->segment_capacity,
+              sizeof *graph->segments))
+        return &builder->spare;
+    char letters[MAX_AXES + 1] = "";
+    struct segment *segment = &graph->segments[graph->segment_count];
+    *segment = (struct segment){ .name = name, .kernel = kernel, .layer = builder->layer };
+    read_axes(builder, segment, axes, letters);
+    segment->in_count = bind(segment->in, in, letters);
+    segment->weight_count = bind(segment->weight, weight, letters);
+    segment->out_count = bind(segment->out, out, letters);
+    for (int i = 0; i < segment->out_count; i++)
+        adopt_output(graph, segment, &segment->out[i]);
+    graph->segment_count++;
+    return segment;
+}

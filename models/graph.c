@@ -1,0 +1,248 @@
+#include "models/graph.h"
+#include "base/num.h"
+#include "models/builder.h"
+#include "models/layer_kind.h"
+#include "models/model.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void graph_free(struct graph *graph)
+{
+    if (!graph)
+        return;
+    arena_free(&graph->arena);
+    free(graph);
+}
+
+int64_t graph_parameter_count(const struct graph *graph)
+{
+    int64_t count = 0;
+    for (int i = 0; i < graph->weight_count; i++) {
+        const struct weight *weight = &graph->weights[i];
+        int64_t elements = weight->valid_rows;
+        for (int dim = 1; dim < weight->dim_count; dim++)
+            elements *= weight->size[dim];
+        count += weight->frozen ? 0 : elements;
+    }
+    return count;
+}
+
+int operand_dim(const struct operand *operand, int dim_count, int axis)
+{
+    for (int dim = 0; dim < dim_count; dim++)
+        if (operand->axis[dim] == axis)
+            return dim;
+    return -1;
+}
+
+bool graph_needs_gradient(const struct graph *graph, int value)
+{
+    return graph->needs_gradient[value];
+}
+
+/* Segments read earlier ones only, so one pass in order settles every value. */
+static void mark_needs(struct graph *graph)
+{
+    for (int s = 0; s < graph->segment_count; s++) {
+        const struct segment *segment = &graph->segments[s];
+        bool needs = false;
+        for (int i = 0; i < segment->weight_count; i++)
+            needs |= !graph->weights[segment->weight[i].id].frozen;
+        for (int i = 0; i < segment->in_count; i++)
+            needs |= graph->needs_gradient[segment->in[i].id];
+        for (int i = 0; i < segment->out_count; i++)
+            graph->needs_gradient[segment->out[i].id] = needs && graph->values[segment->out[i].id].differentiable;
+    }
+}
+
+/* The work of the whole step must be countable: ten operations per point are the most that any kernel counts per axis
+ * product beyond its elementwise ones, which 20 covers. */
+static bool check_work(const struct graph *graph, struct error *err)
+{
+    for (int s = 0; s < graph->segment_count; s++) {
+        const struct segment *segment = &graph->segments[s];
+        int64_t work = 20;
+        for (int i = 0; i < segment->axis_count; i++)
+            if (!mul_i64(&work, work, segment->axes[i].size))
+                return fail(
+                    err,
+                    "layer %s: the operations of segment %s over %lld sequences do not fit in 63 bits; lower batch, "
+                    "sequence or widths",
+                    graph->layers[segment->layer].name, segment->name, (long long)graph->batch);
+    }
+    int64_t elements = 0;
+    for (int i = 0; i < graph->weight_count; i++) {
+        const struct weight *weight = &graph->weights[i];
+        int64_t size =
+            16; /* bytes of a stored weight, its gradient and state; each weight alone was checked when it was made */
+        for (int dim = 0; dim < weight->dim_count; dim++)
+            size *= weight->size[dim];
+        if (!add_i64(&elements, elements, size))
+            return fail(err,
+                        "the model's weights do not fit in 63 bits of bytes; lower its widths or its number of layers");
+    }
+    return true;
+}
+
+static bool same_entry(const struct graph *graph, int a, int b)
+{
+    if (a < 0 || b < 0)
+        return a < 0 && b < 0;
+    const struct value *x = &graph->values[a], *y = &graph->values[b];
+    return x->dim_count == y->dim_count && memcmp(x->size, y->size, sizeof x->size) == 0 &&
+           graph->needs_gradient[a] == graph->needs_gradient[b];
+}
+
+struct class_entry {
+    const struct layer *layer; /* the first of its class */
+    int input;                 /* the value that enters it */
+};
+
+static bool same_class(const struct graph *graph, const struct class_entry *a, const struct class_entry *b)
+{
+    bool same_layer = a->layer == b->layer || (a->layer->kind == b->layer->kind &&
+                                               layer_fields_equal(a->layer->kind, a->layer->fields, b->layer->fields));
+    return same_layer && same_entry(graph, a->input, b->input);
+}
+
+/* A class is a kind, its fields, and what enters. Tying is a fact of the whole model and of its one head. */
+static bool set_classes(struct graph *graph, const struct model *model, struct error *err)
+{
+    struct class_entry *classes = arena_alloc(&graph->arena, (size_t)graph->layer_count, sizeof *classes);
+    if (!classes)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
+    for (int i = 0; i < graph->layer_count; i++) {
+        struct class_entry entry = { model_unfolded_layer(model, i), graph->layers[i].input_value };
+        int class_index = 0;
+        while (class_index < graph->class_count && !same_class(graph, &entry, &classes[class_index]))
+            class_index++;
+        if (class_index == graph->class_count)
+            classes[graph->class_count++] = entry;
+        graph->layers[i].class_index = class_index;
+    }
+    return true;
+}
+
+static bool build_layer(struct graph_builder *builder, const struct model *model, int index)
+{
+    struct graph *graph = builder->graph;
+    const struct layer *layer = model_unfolded_layer(model, index);
+    char name[96];
+    snprintf(name, sizeof name, "%d.%s", index, layer->name);
+    struct graph_layer *out = &graph->layers[index];
+    *out = (struct graph_layer){ .name = arena_strdup(&graph->arena, name),
+                                 .kind = layer->kind->name,
+                                 .first_segment = graph->segment_count,
+                                 .input_value = builder->output,
+                                 .output_value = -1 };
+    if (!out->name)
+        return fail_kind(builder->err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
+    builder->layer = index;
+    builder->prefix = out->name;
+    builder->frozen = ((const struct layer_head *)layer->fields)->frozen;
+    builder->input = builder->output;
+    if (!layer->kind->build(builder, model, layer->fields, builder->err) || builder->failed)
+        return false;
+    out->segment_count = graph->segment_count - out->first_segment;
+    if (index + 1 < graph->layer_count)
+        out->output_value = builder->output;
+    return true;
+}
+
+static void set_letters(struct graph_builder *builder)
+{
+    const struct graph *graph = builder->graph;
+    builder_size(builder, 'b', graph->batch);
+    builder_size(builder, 't', graph->sequence);
+    builder_size(builder, 's', graph->sequence);
+    builder_size(builder, 'v', graph->vocab_padded);
+    builder_size(builder, '1', 1);
+}
+
+/* Scaled as in Radford et al. 2019, section 2.3: by 1 / sqrt(number of residual layers). */
+static double residual_std(const struct model *model)
+{
+    int count = 0;
+    for (int i = 0; i < model_unfolded_count(model); i++)
+        count += model_unfolded_layer(model, i)->kind->role == ROLE_BODY;
+    return model->init_std / sqrt(count ? count : 1);
+}
+
+static void add_inputs(struct graph_builder *builder, bool opaque)
+{
+    struct graph *graph = builder->graph;
+    graph->tokens_value = builder_input(builder, "tokens", "bt", ELEMENT_INDEX);
+    if (opaque)
+        return;
+    graph->labels_value = builder_input(builder, "labels", "bt", ELEMENT_INDEX);
+    graph->count_value = builder_input(builder, "count", "1", ELEMENT_STATISTIC);
+}
+
+static bool build(struct graph *graph, const struct model *model, struct error *err)
+{
+    graph->model_name = arena_strdup(&graph->arena, model->name);
+    graph->layers = arena_alloc(&graph->arena, (size_t)graph->layer_count, sizeof *graph->layers);
+    if (!graph->model_name || !graph->layers)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
+    struct graph_builder builder = { .graph = graph,
+                                     .prefix = "model",
+                                     .output = -1,
+                                     .table = -1,
+                                     .init_std = model->init_std,
+                                     .residual_std = residual_std(model),
+                                     .err = err };
+    set_letters(&builder);
+    builder_size(&builder, 'h', model->hidden);
+    add_inputs(&builder, model->opaque);
+    for (int i = 0; i < graph->layer_count && !builder.failed; i++)
+        if (!build_layer(&builder, model, i))
+            return false;
+    if (builder.failed || !check_work(graph, err))
+        return false;
+    graph->needs_gradient = arena_alloc(&graph->arena, (size_t)graph->value_count, sizeof *graph->needs_gradient);
+    if (!graph->needs_gradient)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
+    mark_needs(graph);
+    return set_classes(graph, model, err);
+}
+
+static bool check_arguments(const struct model *model, int64_t batch, int64_t sequence, int64_t vocab_multiple,
+                            struct error *err)
+{
+    const int64_t most = INT64_C(1) << 40;
+    if (batch < 1 || batch > most)
+        return fail_kind(err, ERROR_INPUT, "batch: expected 1 sequence or more, found %lld", (long long)batch);
+    if (sequence < 0 || sequence > most)
+        return fail_kind(err, ERROR_INPUT,
+                         "sequence: expected 1 token or more, or 0 for the model's own %lld, found %lld",
+                         (long long)model->sequence, (long long)sequence);
+    if (vocab_multiple < 1 || vocab_multiple > most)
+        return fail_kind(err, ERROR_INPUT, "vocabulary multiple: expected 1 or more, found %lld",
+                         (long long)vocab_multiple);
+    return true;
+}
+
+bool graph_build(struct graph **out, const struct model *model, int64_t batch, int64_t sequence, int64_t vocab_multiple,
+                 struct error *err)
+{
+    if (!check_arguments(model, batch, sequence, vocab_multiple, err))
+        return false;
+    struct graph *graph = calloc(1, sizeof *graph);
+    if (!graph)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
+    graph->model_hash = model->hash;
+    graph->batch = batch;
+    graph->sequence = sequence ? sequence : model->sequence;
+    graph->vocab_size = model->vocab_size;
+    graph->vocab_padded = model->vocab_size ? round_up(model->vocab_size, vocab_multiple) : 0;
+    graph->layer_count = model_unfolded_count(model);
+    graph->tokens_value = graph->labels_value = graph->count_value = graph->loss_value = -1;
+    bool built = build(graph, model, err);
+    if (built)
+        *out = graph;
+    else
+        graph_free(graph);
+    return built;
+}

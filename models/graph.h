@@ -1,0 +1,204 @@
+/* The algebra that all floors share: a model unfolded into segments over iteration axes.
+ *
+ * A segment computes without communicating. It lists iteration axes as an einsum does; each operand (input, weight,
+ * output) says which axis each of its dims follows. A strategy splits AXES; all layouts and collectives follow
+ * (planner/program). Kernels compute a range of each axis in global coordinates on blocks that cover it, so a shard, a
+ * slice and a ring block are one call. Plain data; built once by graph_build(), then const. */
+#ifndef CLEAVE_MODELS_GRAPH_H
+#define CLEAVE_MODELS_GRAPH_H
+#include "base/arena.h"
+#include "base/error.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MAX_DIMS = 5, MAX_AXES = 8, MAX_OPERANDS = 5 };
+
+/* What an axis means. Dimensions of parallelism speak of tags, never of layer kinds. */
+enum axis_tag {
+    TAG_NONE,
+    TAG_BATCH,
+    TAG_SEQUENCE,
+    TAG_KEY,
+    TAG_HEAD,
+    TAG_HEAD_DIM,
+    TAG_HIDDEN,
+    TAG_FFN,
+    TAG_VOCAB,
+    TAG_EXPERT,
+    TAG_ROUTE,
+    TAG_CAPACITY,
+    TAG_COUNT
+};
+/* How an output that lacks an axis combines over it. */
+enum fold { FOLD_NONE, FOLD_SUM, FOLD_MAX, FOLD_LSE };
+
+/* What one element of a value is; dtype_bytes() turns it into bytes. */
+enum element {
+    ELEMENT_ACTIVATION, /* the plan's dtype */
+    ELEMENT_STATISTIC,  /* fp32 (fp64 under fp64): norms' statistics, log-sum-exp, losses */
+    ELEMENT_INDEX       /* int32: tokens, labels */
+};
+
+enum kernel {
+#define KERNEL(id, name, doc) KERNEL_##id,
+#include "models/kernels.def"
+#undef KERNEL
+    KERNEL_COUNT
+};
+
+/* Facts about a kernel that lowering, memory and cost need. Bit i of a mask speaks of operand i; bits beyond a
+ * segment's operands mean nothing (an opaque segment may save nothing). */
+struct kernel_facts {
+    const char *name;
+    uint8_t input_reads_in, input_reads_out, input_reads_weight; /* what BWD_INPUT reads besides the output gradients */
+    uint8_t weight_reads_in, weight_reads_out,
+        weight_reads_weight; /* what BWD_WEIGHT reads besides the output gradients */
+    bool has_backward_input, has_backward_weight;
+    bool cheap;     /* selective recomputation forgets its outputs */
+    uint8_t linear; /* inputs in which it is linear: a partial sum may pass through (a matmul only while it has no fused
+                       bias) */
+};
+/* Indexed by enum kernel; models/kernel.c. */
+extern const struct kernel_facts kernel_facts[KERNEL_COUNT];
+
+enum phase { PHASE_FORWARD, PHASE_BACKWARD_INPUT, PHASE_BACKWARD_WEIGHT, PHASE_STEP, PHASE_COUNT };
+extern const char *const phase_names[PHASE_COUNT + 1]; /* "forward", ...; NULL-terminated */
+
+struct axis {
+    enum axis_tag tag;
+    int64_t size;   /* global extent; BATCH: sequences of the whole step */
+    int64_t grain;  /* splits are multiples of it; at least 1 */
+    enum fold fold; /* for outputs that lack the axis */
+    bool fixed;     /* must not be split (a norm's hidden axis) */
+};
+
+struct operand {
+    int id;                /* value or weight */
+    int8_t axis[MAX_DIMS]; /* axis of each dim; -1: the whole dim is used however the segment is split. A dim whose size
+                              differs from its axis is scaled (KV heads follow the query-head axis) */
+};
+
+/* Extra facts a kernel needs; unused fields are 0. */
+struct kernel_arguments {
+    double epsilon;   /* norms */
+    double rope_base; /* rotary embedding */
+    double scale;     /* attention: multiplies the scores */
+    bool causal;      /* attention */
+    int64_t valid;    /* loss kernels: vocabulary without padding; beyond it logits count as -inf, gradients are 0 */
+    int64_t kv_heads; /* attention: global number of key and value heads; query head i uses i * kv_heads / heads */
+    /* opaque: given costs, per sequence of the batch; no math. Read them through segment_opaque_ns() */
+    int64_t opaque_forward_ns, opaque_backward_ns, opaque_weight_ns; /* forward, input gradient, weight gradient */
+};
+
+struct segment {
+    const char *name; /* "q", "core"; unique inside its layer */
+    enum kernel kernel;
+    int layer;
+    int axis_count, in_count, out_count, weight_count;
+    struct axis axes[MAX_AXES];
+    struct operand in[MAX_OPERANDS], out[MAX_OPERANDS], weight[MAX_OPERANDS];
+    struct kernel_arguments arguments;
+};
+
+struct value {
+    const char *name; /* "3.attention.q" */
+    int dim_count;
+    int64_t size[MAX_DIMS]; /* global; dim with TAG_BATCH: sequences of the whole step */
+    enum axis_tag tag[MAX_DIMS];
+    enum element element;
+    enum fold partial; /* how partial copies combine: FOLD_SUM, FOLD_MAX for a running maximum, FOLD_LSE for the
+                          attention core's two outputs. Gradients always combine by a sum */
+    bool input;        /* comes from the loader: any rank can have any block for free */
+    bool differentiable;
+    int producer; /* segment, -1 for inputs */
+};
+
+enum init { INIT_ZERO, INIT_ONE, INIT_NORMAL };
+
+struct weight {
+    const char *name; /* "3.attention.q"; also the key of its initial values and of checkpoints */
+    int dim_count;
+    int64_t size[MAX_DIMS];
+    int64_t valid_rows; /* of dim 0, without vocabulary padding; equals size[0] elsewhere. Padded rows are 0 for ever */
+    enum init init;
+    double init_std;
+    bool decay;  /* takes weight decay (matrices do; biases and norms do not) */
+    bool frozen; /* no gradient, no state */
+};
+
+struct graph_layer {
+    const char *name; /* "3.attention" */
+    const char *kind;
+    int class_index; /* layers of one class are identical: same kind, fields, shapes (position in the chain aside) */
+    int first_segment, segment_count;
+    int input_value,
+        output_value; /* what enters from the layer before (-1: nothing) and leaves to the next (-1: nothing) */
+};
+
+struct graph {
+    struct arena arena;
+    const char *model_name;
+    uint64_t model_hash;
+    int64_t batch;    /* sequences of one step */
+    int64_t sequence; /* tokens per sequence */
+    int64_t vocab_size, vocab_padded;
+    int value_count, weight_count, segment_count, layer_count, class_count;
+    struct value *values;
+    struct weight *weights;
+    struct segment *segments; /* in layer order: a segment reads values of earlier ones only */
+    struct graph_layer *layers;
+    int tokens_value, labels_value; /* ELEMENT_INDEX, (batch, sequence); label -1: no target */
+    int count_value;                /* ELEMENT_STATISTIC, (1): number of target tokens of the whole step */
+    /* labels_value and count_value are -1 too for opaque models */
+    int loss_value;       /* ELEMENT_STATISTIC, (1), partial sum over batch and sequence; -1 for opaque models */
+    bool *needs_gradient; /* per value; read it through graph_needs_gradient() */
+};
+
+struct model;
+/**
+ * Unfolds a model for one step.
+ *
+ * batch           sequences of the whole step
+ * sequence        tokens per sequence; 0: the model's own
+ * vocab_multiple  the vocabulary is padded to a multiple of it (128 x the tensor degree)
+ * The caller owns *out: graph_free(). Fails when a size does not fit in 63 bits or the sequence exceeds learned
+ * positions.
+ */
+bool graph_build(struct graph **out, const struct model *model, int64_t batch, int64_t sequence, int64_t vocab_multiple,
+                 struct error *err);
+void graph_free(struct graph *graph);
+
+/* Trainable parameters, padding excluded, each tied weight once. */
+int64_t graph_parameter_count(const struct graph *graph);
+/* The dim of the operand that follows axis, or -1. */
+int operand_dim(const struct operand *operand, int dim_count, int axis);
+/* True when the gradient of the value is needed: some trainable weight lies at or before its producer. */
+bool graph_needs_gradient(const struct graph *graph, int value);
+
+/* ---- work of a segment on a range: extents[i] is the number of points of axis i that one call covers ---- */
+/* Floating-point operations of one phase (multiply and add are two). A causal core counts the lower triangle when the
+ * query and key extents are whole. Sources stand at each kernel in models/kernel.c. */
+int64_t segment_flops(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES]);
+enum { ATTENTION_TILE_ROWS = 64 }; /* query rows that the attention kernels treat at a time */
+/* Elements (of ELEMENT_STATISTIC) of workspace that one call of the phase needs beside its operands, 0 for most. The
+ * device's kernels use exactly it. */
+int64_t segment_scratch_elements(const struct graph *graph, const struct segment *segment, enum phase phase,
+                                 const int64_t extents[MAX_AXES]);
+/* Given time of an opaque segment's phase, 0 for other kernels. */
+int64_t segment_opaque_ns(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES]);
+/* The canonical name of the work, the key of profiles: "matmul.forward b2 t64 h768+ n12 d64". Equal names cost the
+ * same. out has WORK_NAME_BYTES. */
+enum { WORK_NAME_BYTES = 160 };
+void segment_work_name(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES],
+                       char out[WORK_NAME_BYTES]);
+
+enum dtype { DTYPE_FP32, DTYPE_FP64, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8, DTYPE_COUNT };
+extern const char *const dtype_names[DTYPE_COUNT + 1]; /* NULL-terminated */
+int64_t element_bytes(enum dtype dtype, enum element element);
+/* Bytes per element of: a stored weight as kernels use it; the gradient accumulator; optimizer state (moments, and the
+ * fp32 master copy where dtype is narrower). fp32: 4, 4, 8. bf16: 2, 4, 12 (Rajbhandari et al. 2020, section 3.1, with
+ * fp32 accumulators). */
+int64_t weight_bytes_per_element(enum dtype dtype);
+int64_t gradient_bytes_per_element(enum dtype dtype);
+int64_t optimizer_bytes_per_element(enum dtype dtype);
+#endif

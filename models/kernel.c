@@ -1,0 +1,304 @@
+#include "base/num.h"
+#include "models/graph.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { IN0 = 1, IN1 = 2, IN2 = 4, IN3 = 8, IN4 = 16, OUT0 = 1, OUT1 = 2, OUT2 = 4, WEIGHT0 = 1 };
+
+const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
+#define KERNEL(id, text, doc) [KERNEL_##id].name = text,
+#include "models/kernels.def"
+#undef KERNEL
+    [KERNEL_MATMUL].has_backward_input = true,
+    [KERNEL_MATMUL].input_reads_weight = WEIGHT0,
+    [KERNEL_MATMUL].has_backward_weight = true,
+    [KERNEL_MATMUL].weight_reads_in = IN0,
+    [KERNEL_MATMUL].linear = IN0,
+
+    [KERNEL_EMBED].has_backward_weight = true,
+    [KERNEL_EMBED].weight_reads_in = IN0,
+
+    [KERNEL_ADD_POSITION].has_backward_input = true,
+    [KERNEL_ADD_POSITION].has_backward_weight = true,
+
+    [KERNEL_LAYER_NORM].has_backward_input = true,
+    [KERNEL_LAYER_NORM].input_reads_in = IN0,
+    [KERNEL_LAYER_NORM].input_reads_out = OUT1 | OUT2,
+    [KERNEL_LAYER_NORM].input_reads_weight = WEIGHT0,
+    [KERNEL_LAYER_NORM].has_backward_weight = true,
+    [KERNEL_LAYER_NORM].weight_reads_in = IN0,
+    [KERNEL_LAYER_NORM].weight_reads_out = OUT1 | OUT2,
+
+    [KERNEL_RMS_NORM].has_backward_input = true,
+    [KERNEL_RMS_NORM].input_reads_in = IN0,
+    [KERNEL_RMS_NORM].input_reads_out = OUT1,
+    [KERNEL_RMS_NORM].input_reads_weight = WEIGHT0,
+    [KERNEL_RMS_NORM].has_backward_weight = true,
+    [KERNEL_RMS_NORM].weight_reads_in = IN0,
+    [KERNEL_RMS_NORM].weight_reads_out = OUT1,
+
+    [KERNEL_ROPE].has_backward_input = true,
+    [KERNEL_ROPE].linear = IN0,
+
+    [KERNEL_ATTENTION].has_backward_input = true,
+    [KERNEL_ATTENTION].input_reads_in = IN0 | IN1 | IN2,
+    [KERNEL_ATTENTION].input_reads_out = OUT0 | OUT1,
+    [KERNEL_ATTENTION].cheap = true,
+
+    /* Not marked linear: beside a partial input the whole one would be added once per rank. */
+    [KERNEL_RESIDUAL].has_backward_input = true,
+    [KERNEL_RESIDUAL].has_backward_weight = true,
+
+    [KERNEL_GELU].has_backward_input = true,
+    [KERNEL_GELU].input_reads_in = IN0,
+    [KERNEL_SWIGLU].has_backward_input = true,
+    [KERNEL_SWIGLU].input_reads_in = IN0 | IN1,
+
+    [KERNEL_SUM_EXP].has_backward_input = true,
+    [KERNEL_SUM_EXP].input_reads_in = IN0 | IN1,
+    [KERNEL_PICK].has_backward_input = true,
+    [KERNEL_PICK].input_reads_in = IN1,
+    [KERNEL_NLL].has_backward_input = true,
+    [KERNEL_NLL].input_reads_in = IN0 | IN3 | IN4,
+
+    [KERNEL_OPAQUE].has_backward_input = true,
+    [KERNEL_OPAQUE].input_reads_in = IN0,
+    [KERNEL_OPAQUE].input_reads_out = OUT1,
+    [KERNEL_OPAQUE].input_reads_weight = WEIGHT0,
+    [KERNEL_OPAQUE].has_backward_weight = true,
+    [KERNEL_OPAQUE].weight_reads_in = IN0,
+    [KERNEL_OPAQUE].weight_reads_out = OUT1,
+};
+
+const char *const phase_names[PHASE_COUNT + 1] = { "forward", "backward_input", "backward_weight", "step", NULL };
+const char *const dtype_names[DTYPE_COUNT + 1] = { "fp32", "fp64", "bf16", "fp16", "fp8", NULL };
+
+int64_t weight_bytes_per_element(enum dtype dtype)
+{
+    switch (dtype) {
+    case DTYPE_FP64:
+        return 8;
+    case DTYPE_FP32:
+        return 4;
+    case DTYPE_BF16:
+    case DTYPE_FP16:
+        return 2;
+    case DTYPE_FP8:
+        return 1;
+    case DTYPE_COUNT:
+        break;
+    }
+    return 0;
+}
+
+int64_t element_bytes(enum dtype dtype, enum element element)
+{
+    switch (element) {
+    case ELEMENT_ACTIVATION:
+        return weight_bytes_per_element(dtype);
+    case ELEMENT_STATISTIC:
+        return dtype == DTYPE_FP64 ? 8 : 4;
+    case ELEMENT_INDEX:
+        return 4;
+    }
+    return 0;
+}
+
+int64_t gradient_bytes_per_element(enum dtype dtype)
+{
+    return element_bytes(dtype, ELEMENT_STATISTIC);
+}
+
+int64_t optimizer_bytes_per_element(enum dtype dtype)
+{
+    int64_t master = element_bytes(dtype, ELEMENT_STATISTIC); /* two moments as wide as the master copy */
+    return weight_bytes_per_element(dtype) < master ? 3 * master : 2 * master;
+}
+
+/* Saturates: graph_build() refuses graphs where that happens at full extents. */
+static int64_t product(int64_t a, int64_t b)
+{
+    int64_t result = INT64_MAX;
+    mul_i64(&result, a, b);
+    return result;
+}
+
+static int64_t points(const struct segment *segment, const int64_t extents[MAX_AXES])
+{
+    int64_t result = 1;
+    for (int i = 0; i < segment->axis_count; i++)
+        result = product(result, extents[i]);
+    return result;
+}
+
+static int64_t tag_extent(const struct segment *segment, const int64_t extents[MAX_AXES], enum axis_tag tag)
+{
+    for (int i = 0; i < segment->axis_count; i++)
+        if (segment->axes[i].tag == tag)
+            return extents[i];
+    return 1;
+}
+
+static int64_t tag_size(const struct segment *segment, enum axis_tag tag)
+{
+    for (int i = 0; i < segment->axis_count; i++)
+        if (segment->axes[i].tag == tag)
+            return segment->axes[i].size;
+    return 1;
+}
+
+static bool tag_whole(const struct segment *segment, const int64_t extents[MAX_AXES], enum axis_tag tag)
+{
+    return tag_extent(segment, extents, tag) == tag_size(segment, tag);
+}
+
+static bool triangular(const struct segment *segment, const int64_t extents[MAX_AXES])
+{
+    return segment->arguments.causal && tag_whole(segment, extents, TAG_SEQUENCE) &&
+           tag_whole(segment, extents, TAG_KEY);
+}
+
+/* Forward: q k^T and p v, two products of 2 flops per (query, key, head dim). Backward: scores again, then the
+ * gradients of v, p, q and k: five products (Dao et al. 2022, algorithm 4). Softmax is not counted, as is the custom.
+ */
+static int64_t attention_flops(const struct segment *segment, bool forward, const int64_t extents[MAX_AXES])
+{
+    int64_t all = points(segment, extents), keys = tag_extent(segment, extents, TAG_KEY);
+    if (triangular(segment, extents) && keys > 0)
+        all = product(all / keys, keys + 1) / 2; /* t (t + 1) / 2 pairs */
+    return product(all, forward ? 4 : 10);
+}
+
+/* One row is picked per token: the vocabulary is looked at, not walked through. A part of it is hit in proportion. */
+static int64_t picked_points(const struct segment *segment, const int64_t extents[MAX_AXES])
+{
+    return points(segment, extents) / tag_size(segment, TAG_VOCAB);
+}
+
+/* Operations per point of forward, input gradient and weight gradient, counted in the formulas of kernels.def with
+ * every add, multiply, division, root and transcendental as one, statistics reread where the masks say so. */
+static int64_t operations(const struct segment *segment, enum phase phase)
+{
+    static const uint8_t counts[KERNEL_COUNT][3] = {
+        [KERNEL_MATMUL] = { 2, 2, 2 },      [KERNEL_EMBED] = { 0, 0, 1 },    [KERNEL_ADD_POSITION] = { 1, 1, 1 },
+        [KERNEL_LAYER_NORM] = { 8, 12, 5 }, [KERNEL_RMS_NORM] = { 4, 9, 3 }, [KERNEL_ROPE] = { 3, 3, 0 },
+        [KERNEL_GELU] = { 9, 20, 0 },       [KERNEL_SWIGLU] = { 5, 14, 0 },  [KERNEL_LOGIT_MAX] = { 1, 0, 0 },
+        [KERNEL_SUM_EXP] = { 3, 4, 0 },     [KERNEL_PICK] = { 1, 1, 0 },     [KERNEL_NLL] = { 5, 4, 0 },
+    };
+    if (segment->kernel != KERNEL_RESIDUAL)
+        return counts[segment->kernel][phase];
+    switch (phase) {
+    case PHASE_FORWARD:
+        return segment->in_count - 1 + segment->weight_count;
+    case PHASE_BACKWARD_INPUT:
+        return segment->in_count;
+    case PHASE_BACKWARD_WEIGHT:
+        return segment->weight_count;
+    case PHASE_STEP:
+    case PHASE_COUNT:
+        break;
+    }
+    return 0;
+}
+
+int64_t segment_flops(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES])
+{
+    if (phase >= PHASE_STEP) /* the update is bound by memory and priced per stored element */
+        return 0;
+    if (phase == PHASE_BACKWARD_WEIGHT && segment->weight_count == 0)
+        return 0;
+    switch (segment->kernel) {
+    case KERNEL_ATTENTION:
+        return phase == PHASE_BACKWARD_WEIGHT ? 0 : attention_flops(segment, phase == PHASE_FORWARD, extents);
+    case KERNEL_EMBED:
+    case KERNEL_PICK:
+        return product(picked_points(segment, extents), operations(segment, phase));
+    case KERNEL_OPAQUE:
+        return 0; /* a given time instead: segment_opaque_ns() */
+    case KERNEL_MATMUL:
+    case KERNEL_ADD_POSITION:
+    case KERNEL_LAYER_NORM:
+    case KERNEL_RMS_NORM:
+    case KERNEL_ROPE:
+    case KERNEL_RESIDUAL:
+    case KERNEL_GELU:
+    case KERNEL_SWIGLU:
+    case KERNEL_LOGIT_MAX:
+    case KERNEL_SUM_EXP:
+    case KERNEL_NLL:
+        return product(points(segment, extents), operations(segment, phase));
+    case KERNEL_COUNT:
+        break;
+    }
+    return 0;
+}
+
+int64_t segment_scratch_elements(const struct graph *graph, const struct segment *segment, enum phase phase,
+                                 const int64_t extents[MAX_AXES])
+{
+    (void)graph;
+    if (segment->kernel != KERNEL_ATTENTION || phase > PHASE_BACKWARD_INPUT)
+        return 0;
+    /* A tile of scores and of their gradients, a tile of outputs and of query gradients. */
+    int64_t keys = tag_extent(segment, extents, TAG_KEY), head_dim = tag_extent(segment, extents, TAG_HEAD_DIM);
+    return product(2 * ATTENTION_TILE_ROWS, keys + head_dim);
+}
+
+int64_t segment_opaque_ns(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES])
+{
+    int64_t batch = tag_extent(segment, extents, TAG_BATCH);
+    switch (phase) {
+    case PHASE_FORWARD:
+        return product(batch, segment->arguments.opaque_forward_ns);
+    case PHASE_BACKWARD_INPUT:
+        return product(batch, segment->arguments.opaque_backward_ns);
+    case PHASE_BACKWARD_WEIGHT:
+        return product(batch, segment->arguments.opaque_weight_ns);
+    case PHASE_STEP:
+    case PHASE_COUNT:
+        break;
+    }
+    return 0;
+}
+
+static const char *fold_mark(enum fold fold)
+{
+    switch (fold) {
+    case FOLD_NONE:
+        return "";
+    case FOLD_SUM:
+        return "+";
+    case FOLD_MAX:
+        return "^";
+    case FOLD_LSE:
+        return "~";
+    }
+    return "";
+}
+
+void segment_work_name(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES],
+                       char out[WORK_NAME_BYTES])
+{
+    static const char letters[TAG_COUNT] = {
+        [TAG_NONE] = 'x',  [TAG_BATCH] = 'b',    [TAG_SEQUENCE] = 't', [TAG_KEY] = 's',
+        [TAG_HEAD] = 'n',  [TAG_HEAD_DIM] = 'd', [TAG_HIDDEN] = 'h',   [TAG_FFN] = 'f',
+        [TAG_VOCAB] = 'v', [TAG_EXPERT] = 'e',   [TAG_ROUTE] = 'r',    [TAG_CAPACITY] = 'c'
+    };
+    int used = snprintf(out, WORK_NAME_BYTES, "%s.%s", kernel_facts[segment->kernel].name, phase_names[phase]);
+    for (int i = 0; i < segment->axis_count; i++)
+        used += snprintf(out + used, (size_t)(WORK_NAME_BYTES - used), " %c%lld%s", letters[segment->axes[i].tag],
+                         (long long)extents[i], fold_mark(segment->axes[i].fold));
+    const struct kernel_arguments *a = &segment->arguments;
+    size_t room = (size_t)(WORK_NAME_BYTES - used);
+    if (segment->kernel == KERNEL_ATTENTION) {
+        int64_t heads = tag_extent(segment, extents, TAG_HEAD), all = tag_size(segment, TAG_HEAD);
+        snprintf(out + used, room, " kv%lld%s", (long long)ceil_div(heads * a->kv_heads, all),
+                 triangular(segment, extents) ? " causal" : "");
+    } else if (segment->kernel == KERNEL_RESIDUAL) {
+        snprintf(out + used, room, " in%d%s", segment->in_count, segment->weight_count ? " bias" : "");
+    } else if (segment->kernel == KERNEL_MATMUL) {
+        snprintf(out + used, room, "%s", segment->weight_count > 1 ? " bias" : "");
+    } else if (segment->kernel == KERNEL_OPAQUE) {
+        snprintf(out + used, room, " %lldns", (long long)segment_opaque_ns(segment, phase, extents));
+    }
+}

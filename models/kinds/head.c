@@ -1,0 +1,56 @@
+#include "models/builder.h"
+#include "models/kinds/layers.h"
+#include "models/kinds/norm.h"
+#include "models/model.h"
+
+static const struct head_layer head_defaults = { .norm_epsilon = 1e-5 };
+
+static const struct json_field head_fields[] = {
+    LAYER_HEAD_FIELDS,
+    { .key = "norm",
+      .type = FIELD_ENUM,
+      .offset = offsetof(struct head_layer, norm),
+      .required = true,
+      .names = norm_names,
+      .doc = "The final norm." },
+    { .key = "norm_epsilon",
+      .type = FIELD_DOUBLE,
+      .offset = offsetof(struct head_layer, norm_epsilon),
+      .min = 0,
+      .max = 1,
+      .doc = "Added to the variance inside the norm." },
+};
+
+static bool head_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
+{
+    (void)model, (void)fields, (void)at, (void)err; /* every combination makes sense */
+    return true;
+}
+
+static bool head_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
+{
+    const struct head_layer *f = fields;
+    (void)err;
+    int y = build_norm(builder, builder->input, f->norm, f->norm_epsilon);
+    int logits = builder_value(builder, "logits", "btv", ELEMENT_ACTIVATION, true);
+    /* The vocabulary comes first in the table as in the embedding, so that both can be one weight. */
+    int table =
+        model->tied_embedding ? builder->table : builder_weight(builder, "table", "vh", INIT_NORMAL, builder->init_std);
+    builder_segment(builder, KERNEL_MATMUL, "logits", "bth+v", OPERANDS({ y, "bth" }), OPERANDS({ table, "vh" }),
+                    OPERANDS({ logits, "btv" }));
+    builder->output = logits;
+    return true;
+}
+
+extern const struct layer_kind head_kind;
+const struct layer_kind head_kind = {
+    .name = "head",
+    .role = ROLE_HEAD,
+    .doc = "Final norm and logits over the vocabulary. The last layer but one.",
+    .fields = head_fields,
+    .field_count = sizeof head_fields / sizeof *head_fields,
+    .fields_bytes = sizeof(struct head_layer),
+    .defaults = &head_defaults,
+    .check = head_check,
+    .build = head_build,
+};

@@ -1,0 +1,54 @@
+#include "models/builder.h"
+#include "models/layer_kind.h"
+#include "models/model.h"
+
+static const struct layer_head loss_defaults = { 0 };
+static const struct json_field loss_fields[] = { LAYER_HEAD_FIELDS };
+
+static bool loss_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
+{
+    (void)model, (void)fields, (void)at, (void)err; /* nothing to contradict */
+    return true;
+}
+
+/* Four segments, so that a split of the vocabulary costs three small reductions of (b,t) and never gathers the logits.
+ */
+static bool loss_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
+{
+    struct graph *graph = builder->graph;
+    (void)fields, (void)err;
+    int logits = builder->input, labels = graph->labels_value;
+    int max = builder_value(builder, "max", "bt", ELEMENT_STATISTIC, false);
+    int sum = builder_value(builder, "sum_exp", "bt", ELEMENT_STATISTIC, true);
+    int pick = builder_value(builder, "pick", "bt", ELEMENT_STATISTIC, true);
+    int loss = builder_value(builder, "nll", "1", ELEMENT_STATISTIC, true);
+    builder_segment(builder, KERNEL_LOGIT_MAX, "max", "btv^", OPERANDS({ logits, "btv" }), NO_OPERANDS,
+                    OPERANDS({ max, "bt" }))
+        ->arguments.valid = model->vocab_size;
+    builder_segment(builder, KERNEL_SUM_EXP, "sum_exp", "btv+", OPERANDS({ logits, "btv" }, { max, "bt" }), NO_OPERANDS,
+                    OPERANDS({ sum, "bt" }))
+        ->arguments.valid = model->vocab_size;
+    builder_segment(builder, KERNEL_PICK, "pick", "btv+", OPERANDS({ logits, "btv" }, { labels, "bt" }), NO_OPERANDS,
+                    OPERANDS({ pick, "bt" }))
+        ->arguments.valid = model->vocab_size;
+    builder_segment(
+        builder, KERNEL_NLL, "nll", "b+t+",
+        OPERANDS({ sum, "bt" }, { max, "bt" }, { pick, "bt" }, { labels, "bt" }, { graph->count_value, "." }),
+        NO_OPERANDS, OPERANDS({ loss, "." }));
+    graph->loss_value = loss;
+    builder->output = -1;
+    return true;
+}
+
+extern const struct layer_kind loss_kind;
+const struct layer_kind loss_kind = {
+    .name = "loss",
+    .role = ROLE_LOSS,
+    .doc = "Cross-entropy of the next token, the mean over all target tokens of a step. The last layer.",
+    .fields = loss_fields,
+    .field_count = sizeof loss_fields / sizeof *loss_fields,
+    .fields_bytes = sizeof(struct layer_head),
+    .defaults = &loss_defaults,
+    .check = loss_check,
+    .build = loss_build,
+};

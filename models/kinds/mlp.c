@@ -1,0 +1,102 @@
+#include "models/builder.h"
+#include "models/kinds/layers.h"
+#include "models/kinds/norm.h"
+#include "models/model.h"
+#include <stdio.h>
+
+static const char *const activation_names[] = { "gelu", "swiglu", NULL };
+
+static const struct mlp_layer mlp_defaults = { .norm_epsilon = 1e-5 };
+
+#define AT(field) .offset = offsetof(struct mlp_layer, field)
+static const struct json_field mlp_fields[] = {
+    LAYER_HEAD_FIELDS,
+    { .key = "inner",
+      .type = FIELD_INT,
+      AT(inner),
+      .required = true,
+      .min = 1,
+      .max = 1 << 28,
+      .doc = "Width between the matrices." },
+    { .key = "activation",
+      .type = FIELD_ENUM,
+      AT(activation),
+      .required = true,
+      .names = activation_names,
+      .doc = "gelu: two matrices, tanh form; swiglu: three matrices, silu(gate) * up." },
+    { .key = "bias", .type = FIELD_BOOL, AT(bias), .doc = "Biases after every matrix; false if absent." },
+    { .key = "norm", .type = FIELD_ENUM, AT(norm), .required = true, .names = norm_names, .doc = "The layer's norm." },
+    { .key = "post_norm",
+      .type = FIELD_BOOL,
+      AT(post_norm),
+      .doc = "The norm follows the residual sum (BERT) instead of opening the layer; false if absent." },
+    { .key = "norm_epsilon",
+      .type = FIELD_DOUBLE,
+      AT(norm_epsilon),
+      .min = 0,
+      .max = 1,
+      .doc = "Added to the variance inside the norm." },
+};
+#undef AT
+
+static bool mlp_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
+{
+    (void)model, (void)fields, (void)at, (void)err; /* every combination makes sense */
+    return true;
+}
+
+static int widen(struct graph_builder *builder, const char *name, bool bias, int x)
+{
+    char bias_name[24];
+    snprintf(bias_name, sizeof bias_name, "%s_bias", name);
+    int y = builder_value(builder, name, "btf", ELEMENT_ACTIVATION, true);
+    int matrix = builder_weight(builder, name, "hf", INIT_NORMAL, builder->init_std);
+    if (bias) {
+        int shift = builder_weight(builder, bias_name, "f", INIT_ZERO, 0);
+        builder_segment(builder, KERNEL_MATMUL, name, "bth+!f", OPERANDS({ x, "bth" }),
+                        OPERANDS({ matrix, "hf" }, { shift, "f" }), OPERANDS({ y, "btf" }));
+    } else {
+        builder_segment(builder, KERNEL_MATMUL, name, "bth+f", OPERANDS({ x, "bth" }), OPERANDS({ matrix, "hf" }),
+                        OPERANDS({ y, "btf" }));
+    }
+    return y;
+}
+
+static bool mlp_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
+{
+    const struct mlp_layer *f = fields;
+    (void)model, (void)err;
+    builder_size(builder, 'f', f->inner);
+    int x = builder->input, y = f->post_norm ? x : build_norm(builder, x, f->norm, f->norm_epsilon);
+    bool gated = f->activation == ACTIVATION_SWIGLU;
+    int gate = gated ? widen(builder, "gate", f->bias, y) : -1;
+    int up = widen(builder, "up", f->bias, y);
+    int act = builder_value(builder, "act", "btf", ELEMENT_ACTIVATION, true);
+    if (gated)
+        builder_segment(builder, KERNEL_SWIGLU, "act", "btf", OPERANDS({ gate, "btf" }, { up, "btf" }), NO_OPERANDS,
+                        OPERANDS({ act, "btf" }));
+    else
+        builder_segment(builder, KERNEL_GELU, "act", "btf", OPERANDS({ up, "btf" }), NO_OPERANDS,
+                        OPERANDS({ act, "btf" }));
+    int down = builder_value(builder, "down", "bth", ELEMENT_ACTIVATION, true);
+    int matrix =
+        builder_weight(builder, "down", "fh", INIT_NORMAL, f->post_norm ? builder->init_std : builder->residual_std);
+    builder_segment(builder, KERNEL_MATMUL, "down", "btf+h", OPERANDS({ act, "btf" }), OPERANDS({ matrix, "fh" }),
+                    OPERANDS({ down, "bth" }));
+    int sum = build_residual(builder, x, down, f->bias);
+    builder->output = f->post_norm ? build_norm(builder, sum, f->norm, f->norm_epsilon) : sum;
+    return true;
+}
+
+extern const struct layer_kind mlp_kind;
+const struct layer_kind mlp_kind = {
+    .name = "mlp",
+    .role = ROLE_BODY,
+    .doc = "Norm, feed-forward network with GELU or SwiGLU, residual sum (Vaswani et al. 2017; Shazeer 2020).",
+    .fields = mlp_fields,
+    .field_count = sizeof mlp_fields / sizeof *mlp_fields,
+    .fields_bytes = sizeof(struct mlp_layer),
+    .defaults = &mlp_defaults,
+    .check = mlp_check,
+    .build = mlp_build,
+};

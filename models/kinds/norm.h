@@ -1,0 +1,13 @@
+/* The norm that several kinds begin or end with. */
+#ifndef CLEAVE_MODELS_KINDS_NORM_H
+#define CLEAVE_MODELS_KINDS_NORM_H
+#include "models/builder.h"
+#include "models/kinds/layers.h"
+
+extern const char *const norm_names[]; /* NULL-terminated, for field tables */
+
+/* Adds the segment "norm" on x (b,t,h) and returns the normalised value; x itself for NORM_NONE. */
+int build_norm(struct graph_builder *builder, int x, int norm, double epsilon);
+/* Adds "residual": the sum of x and y, with a bias over h if wanted; returns the value. */
+int build_residual(struct graph_builder *builder, int x, int y, bool bias);
+#endif

@@ -1,0 +1,58 @@
+/* What a layer kind provides: its fields and its segments. One file in models/kinds and one line in kinds.def each. */
+#ifndef CLEAVE_MODELS_LAYER_KIND_H
+#define CLEAVE_MODELS_LAYER_KIND_H
+#include "base/json.h"
+#include "models/graph.h"
+
+struct graph_builder; /* models/builder.h */
+struct model;
+
+/* Every kind's own struct begins with it, and every field table with LAYER_HEAD_FIELDS. */
+struct layer_head {
+    const char *kind, *name;
+    bool frozen;
+};
+/* clang-format off */
+#define LAYER_HEAD_FIELDS \
+    {.key = "kind", .type = FIELD_STRING, .offset = offsetof(struct layer_head, kind), .required = true, \
+     .doc = "Which kind of layer this is."}, \
+    {.key = "name", .type = FIELD_STRING, .offset = offsetof(struct layer_head, name), \
+     .doc = "Short name of letters, digits, '-' and '_'; the kind if absent."}, \
+    {.key = "frozen", .type = FIELD_BOOL, .offset = offsetof(struct layer_head, frozen), \
+     .doc = "The layer's weights are not trained: no gradient, no optimizer state."}
+/* clang-format on */
+
+/* Where a kind may stand in the chain: one first, any number of bodies, one head, one loss; or given ones only. */
+enum layer_role {
+    ROLE_FIRST,
+    ROLE_BODY, /* adds to the residual stream */
+    ROLE_HEAD,
+    ROLE_LOSS,
+    ROLE_GIVEN, /* costs are given: no math, no hidden width, no vocabulary */
+    ROLE_COUNT
+};
+
+struct layer_kind {
+    const char *name, *doc;
+    enum layer_role role;
+    const struct json_field *fields;
+    size_t field_count, fields_bytes;
+    const void *defaults; /* a fields struct: what absent optional keys mean */
+    /* Fills in what follows from other fields and the model (kv_heads = heads). May be NULL: nothing follows. */
+    void (*resolve)(const struct model *model, void *fields);
+    /* Contradictions between fields and with the model (heads that do not divide hidden); reports at `at`. */
+    bool (*check)(const struct model *model, const void *fields, const struct json *at, struct error *err);
+    /* Adds values, weights and segments of one layer. */
+    bool (*build)(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err);
+};
+extern const struct layer_kind *const layer_kinds[]; /* from kinds.def, NULL-terminated */
+const struct layer_kind *layer_kind_find(const char *name);
+/* True when two field structs of one kind say the same, names aside. */
+bool layer_fields_equal(const struct layer_kind *kind, const void *a, const void *b);
+/* Writes the members of a field table in order, without nodes; optional ones only where they differ from the defaults.
+ */
+void fields_write(struct json_writer *w, const struct json_field *fields, size_t count, const void *data,
+                  const void *defaults);
+/* The member that a message should point at: object's key, or object itself. */
+const struct json *json_at_key(const struct json *object, const char *key);
+#endif

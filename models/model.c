@@ -1,0 +1,169 @@
+#include "base/num.h"
+#include "models/model_make.h"
+#include <stdlib.h>
+#include <string.h>
+
+const struct model_head model_head_defaults = { .init_std = 0.02 };
+
+static bool out_of_memory(struct error *err)
+{
+    return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while reading the model");
+}
+
+void model_free(struct model *model)
+{
+    if (!model)
+        return;
+    arena_free(&model->arena);
+    free(model);
+}
+
+struct model *model_new(const struct model_head *head)
+{
+    struct model *model = calloc(1, sizeof *model);
+    if (!model)
+        return NULL;
+    model->name = arena_strdup(&model->arena, head->name);
+    model->sequence = head->sequence;
+    model->hidden = head->hidden;
+    model->vocab_size = head->vocab_size;
+    model->tied_embedding = head->tied_embedding;
+    model->init_std = head->init_std;
+    if (model->name)
+        return model;
+    model_free(model);
+    return NULL;
+}
+
+int model_unfolded_count(const struct model *model)
+{
+    int count = 0;
+    for (int i = 0; i < model->block_count; i++)
+        count += model->blocks[i].layer_count * model->blocks[i].count;
+    return count;
+}
+
+const struct layer *model_unfolded_layer(const struct model *model, int index)
+{
+    for (int i = 0; i < model->block_count; i++) {
+        const struct block *block = &model->blocks[i];
+        int covered = block->layer_count * block->count;
+        if (index < covered)
+            return &model->layers[block->first_layer + index % block->layer_count];
+        index -= covered;
+    }
+    return NULL;
+}
+
+/* Arrays grow by doubling whenever their count is a power of two. */
+static bool grow(struct model *model, void **array, int count, size_t size, struct error *err)
+{
+    if (count & (count - 1))
+        return true;
+    void *larger = arena_alloc(&model->arena, count ? (size_t)count * 2 : 1, size);
+    if (!larger)
+        return out_of_memory(err);
+    if (count)
+        memcpy(larger, *array, (size_t)count * size);
+    *array = larger;
+    return true;
+}
+
+bool model_add_block(struct model *model, int64_t count, const struct json *at, struct error *err)
+{
+    if (count < 1 || count > MODEL_MAX_LAYERS)
+        return json_fail(at, err, "expected a number of repeats from 1 to %d, found %lld", MODEL_MAX_LAYERS,
+                         (long long)count);
+    /* One run of plain layers is one block, however it was written. */
+    if (count == 1 && model->block_count && model->blocks[model->block_count - 1].count == 1)
+        return true;
+    if (!grow(model, (void **)&model->blocks, model->block_count, sizeof *model->blocks, err))
+        return false;
+    model->blocks[model->block_count++] = (struct block){ .first_layer = model->layer_count, .count = (int)count };
+    return true;
+}
+
+/* A name becomes part of the names of values, weights and files. */
+static bool check_name(const char *name, const struct json *at, struct error *err)
+{
+    size_t length = strlen(name);
+    size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+    if (length == 0 || length > 64 || good != length)
+        return json_fail(json_at_key(at, "name"), err, "expected 1 to 64 letters, digits, '-' and '_'");
+    return true;
+}
+
+bool model_add_layer(struct model *model, const struct layer_kind *kind, const void *fields, const struct json *at,
+                     struct error *err)
+{
+    struct block *block = &model->blocks[model->block_count - 1];
+    if (model_unfolded_count(model) + block->count > MODEL_MAX_LAYERS)
+        return json_fail(at, err, "expected at most %d layers after unfolding, found more", MODEL_MAX_LAYERS);
+    if (kind->role != ROLE_GIVEN && (model->hidden < 1 || model->vocab_size < 1))
+        return json_fail(at, err, "expected the model's %s beside its layers: %s needs it",
+                         model->hidden < 1 ? "hidden" : "vocab_size", kind->name);
+    struct layer_head *own = arena_alloc(&model->arena, 1, kind->fields_bytes);
+    if (!own || !grow(model, (void **)&model->layers, model->layer_count, sizeof *model->layers, err))
+        return own ? false : out_of_memory(err);
+    memcpy(own, fields, kind->fields_bytes);
+    own->kind = kind->name;
+    if (!own->name)
+        own->name = kind->name;
+    else if (!check_name(own->name, at, err) || !(own->name = arena_strdup(&model->arena, own->name)))
+        return err && err->kind ? false : out_of_memory(err);
+    if (kind->resolve)
+        kind->resolve(model, own);
+    if (!kind->check(model, own, at, err))
+        return false;
+    model->layers[model->layer_count++] = (struct layer){ .name = own->name, .kind = kind, .fields = own };
+    block->layer_count++;
+    return true;
+}
+
+/* The role that a place in the chain asks for. */
+static enum layer_role role_at(int index, int count)
+{
+    if (index == 0)
+        return ROLE_FIRST;
+    if (index < count - 2)
+        return ROLE_BODY;
+    return index == count - 2 ? ROLE_HEAD : ROLE_LOSS;
+}
+
+static bool check_chain(struct model *model, const struct json *at, struct error *err)
+{
+    static const char *const wanted[ROLE_COUNT] = { [ROLE_FIRST] = "embedding",
+                                                    [ROLE_BODY] = "attention or mlp",
+                                                    [ROLE_HEAD] = "head",
+                                                    [ROLE_LOSS] = "loss",
+                                                    [ROLE_GIVEN] = "opaque" };
+    int count = model_unfolded_count(model);
+    if (count == 0)
+        return json_fail(at, err, "expected at least one layer, found none");
+    model->opaque = model->layers[0].kind->role == ROLE_GIVEN;
+    for (int i = 0; i < count; i++) {
+        const struct layer_kind *kind = model_unfolded_layer(model, i)->kind;
+        enum layer_role role = model->opaque ? ROLE_GIVEN : role_at(i, count);
+        if (kind->role != role)
+            return json_fail(
+                at, err,
+                "expected the chain embedding, attention and mlp, head, loss, or opaque layers only; layer %d of %d "
+                "should be %s, found %s",
+                i, count, wanted[role], kind->name);
+    }
+    return model->opaque || count >= 3 ||
+           json_fail(at, err, "expected at least embedding, head and loss, found %d layers", count);
+}
+
+bool model_finish(struct model *model, const struct json *root, struct error *err)
+{
+    if (!check_chain(model, json_at_key(root, "layers"), err))
+        return false;
+    size_t length;
+    char *text = model_write(model, &length);
+    if (!text)
+        return out_of_memory(err);
+    model->hash = hash_bytes(HASH_START, text, length);
+    free(text);
+    return true;
+}

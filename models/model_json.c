@@ -1,0 +1,266 @@
+#include "base/num.h"
+#include "models/import/importer.h"
+#include "models/model_make.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT "cleave-model"
+enum { VERSION = 1 };
+
+#define AT(field) .offset = offsetof(struct model_head, field)
+static const struct json_field head_fields[] = {
+    { .key = "format", .type = FIELD_STRING, AT(format), .required = true, .doc = "Always \"" FORMAT "\"." },
+    { .key = "version",
+      .type = FIELD_INT,
+      AT(version),
+      .required = true,
+      .min = VERSION,
+      .max = VERSION,
+      .doc = "Version of the format." },
+    { .key = "name", .type = FIELD_STRING, AT(name), .required = true, .doc = "Name of the model in reports." },
+    { .key = "sequence",
+      .type = FIELD_INT,
+      AT(sequence),
+      .required = true,
+      .min = 1,
+      .max = 1 << 27,
+      .doc = "Tokens per sequence." },
+    { .key = "hidden",
+      .type = FIELD_INT,
+      AT(hidden),
+      .min = 1,
+      .max = 1 << 24,
+      .doc = "Width of the residual stream; required unless every layer is opaque." },
+    { .key = "vocab_size",
+      .type = FIELD_INT,
+      AT(vocab_size),
+      .min = 1,
+      .max = 1 << 28,
+      .doc = "Tokens in the vocabulary, without padding; required unless every layer is opaque." },
+    { .key = "tied_embedding",
+      .type = FIELD_BOOL,
+      AT(tied_embedding),
+      .doc = "The head uses the embedding's table; false if absent." },
+    { .key = "init_std",
+      .type = FIELD_DOUBLE,
+      AT(init_std),
+      .min = 0,
+      .max = 100,
+      .doc = "Standard deviation of the initial matrices; 0.02 if absent. Those that end in the residual stream of a "
+             "pre-norm layer are "
+             "divided by the root of the number of residual layers." },
+    { .key = "layers",
+      .type = FIELD_NODE,
+      AT(layers),
+      .required = true,
+      .doc = "The chain: layers with a \"kind\", or {\"repeat\": copies, \"layers\": [...]}; repeats do not nest." },
+};
+#undef AT
+enum { HEAD_FIELDS = sizeof head_fields / sizeof *head_fields };
+
+struct repeat {
+    int64_t count;
+    const struct json *layers;
+};
+static const struct json_field repeat_fields[] = {
+    { .key = "repeat",
+      .type = FIELD_INT,
+      .offset = offsetof(struct repeat, count),
+      .required = true,
+      .min = 1,
+      .max = MODEL_MAX_LAYERS,
+      .doc = "Copies." },
+    { .key = "layers",
+      .type = FIELD_NODE,
+      .offset = offsetof(struct repeat, layers),
+      .required = true,
+      .doc = "Layers of one copy." },
+};
+
+const struct json_field *model_fields(size_t *count)
+{
+    *count = HEAD_FIELDS;
+    return head_fields;
+}
+
+static bool expect_array(const struct json *value, struct error *err)
+{
+    if (json_type(value) != JSON_ARRAY)
+        return json_fail(value, err, "expected an array of layers, found %s", json_type_name(json_type(value)));
+    if (json_count(value) == 0)
+        return json_fail(value, err, "expected at least one layer, found none");
+    return true;
+}
+
+static bool unknown_kind(const struct json *at, const char *name, struct error *err)
+{
+    const char *names[16];
+    size_t count = 0;
+    struct text list = { 0 };
+    for (; layer_kinds[count] && count < 16; count++) {
+        names[count] = layer_kinds[count]->name;
+        text_printf(&list, "%s%s", count ? ", " : "", names[count]);
+    }
+    const char *near = text_nearest(name, names, count);
+    json_fail(at, err, "expected one of %s, found \"%.64s\"%s%s%s", list.data ? list.data : "the kinds", name,
+              near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    text_free(&list);
+    return false;
+}
+
+static bool read_layer(struct model *model, const struct json *at, struct error *err)
+{
+    const struct json *kind_at;
+    const char *name;
+    if (!json_require(at, "kind", &kind_at, err) || !json_string(kind_at, &name, err))
+        return false;
+    const struct layer_kind *kind = layer_kind_find(name);
+    if (!kind)
+        return unknown_kind(kind_at, name, err);
+    void *fields = arena_alloc(&model->arena, 1, kind->fields_bytes);
+    if (!fields)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while reading the model");
+    memcpy(fields, kind->defaults, kind->fields_bytes);
+    return json_read_fields(at, kind->fields, kind->field_count, fields, &model->arena, err) &&
+           model_add_layer(model, kind, fields, at, err);
+}
+
+static bool read_repeat(struct model *model, const struct json *at, struct error *err)
+{
+    struct repeat repeat = { 0 };
+    if (!json_read_fields(at, repeat_fields, sizeof repeat_fields / sizeof *repeat_fields, &repeat, &model->arena,
+                          err) ||
+        !expect_array(repeat.layers, err) || !model_add_block(model, repeat.count, json_member(at, "repeat"), err))
+        return false;
+    for (int i = 0; i < json_count(repeat.layers); i++) {
+        const struct json *layer = json_at(repeat.layers, i);
+        if (json_member(layer, "repeat"))
+            return json_fail(layer, err, "repeats do not nest: expected a layer with a \"kind\", found another repeat");
+        if (!read_layer(model, layer, err))
+            return false;
+    }
+    return true;
+}
+
+static bool read_layers(struct model *model, const struct json *layers, struct error *err)
+{
+    if (!expect_array(layers, err))
+        return false;
+    for (int i = 0; i < json_count(layers); i++) {
+        const struct json *at = json_at(layers, i);
+        if (json_type(at) != JSON_OBJECT)
+            return json_fail(at, err, "expected a layer (an object with a \"kind\") or a repeat, found %s",
+                             json_type_name(json_type(at)));
+        bool read = json_member(at, "repeat") ? read_repeat(model, at, err)
+                                              : model_add_block(model, 1, at, err) && read_layer(model, at, err);
+        if (!read)
+            return false;
+    }
+    return true;
+}
+
+static bool read_head(struct model_head *head, const struct json *root, struct arena *arena, struct error *err)
+{
+    *head = model_head_defaults;
+    if (!json_read_fields(root, head_fields, HEAD_FIELDS, head, arena, err))
+        return false;
+    if (strcmp(head->format, FORMAT) != 0)
+        return json_fail(json_member(root, "format"), err, "expected \"" FORMAT "\", found \"%.64s\"", head->format);
+    if (!*head->name)
+        return json_fail(json_member(root, "name"), err, "expected a name, found an empty string");
+    return true;
+}
+
+static bool read_native(struct model **out, const struct json *root, struct error *err)
+{
+    struct arena arena = { 0 };
+    struct model_head head;
+    struct model *model = NULL;
+    bool done = read_head(&head, root, &arena, err);
+    if (done && !(model = model_new(&head)))
+        done = fail_kind(err, ERROR_ENVIRONMENT, "out of memory while reading the model");
+    done = done && read_layers(model, head.layers, err) && model_finish(model, root, err);
+    arena_free(&arena);
+    if (done)
+        *out = model;
+    else
+        model_free(model);
+    return done;
+}
+
+static bool read_any(struct model **out, const struct json *root, const char **foreign, struct error *err)
+{
+    if (json_type(root) != JSON_OBJECT)
+        return json_fail(
+            root, err, "expected a model (an object with \"format\": \"" FORMAT "\" or a known foreign one), found %s",
+            json_type_name(json_type(root)));
+    if (json_member(root, "format"))
+        return read_native(out, root, err);
+    for (int i = 0; importers[i]; i++)
+        if (importers[i]->detect(root)) {
+            if (foreign)
+                *foreign = importers[i]->name;
+            return importers[i]->read(out, root, err);
+        }
+    return json_fail(root, err,
+                     "expected \"format\": \"" FORMAT "\", or a Hugging Face config.json with \"model_type\"");
+}
+
+bool model_read(struct model **out, const char *name, const char *text, size_t length, const char **foreign,
+                struct error *err)
+{
+    struct json_doc *doc = NULL;
+    const char *importer = NULL;
+    if (!json_parse(&doc, name, text, length, err))
+        return false;
+    bool done = read_any(out, json_root(doc), &importer, err);
+    if (done && foreign)
+        *foreign = importer;
+    json_free(doc);
+    return done;
+}
+
+static void write_layers(struct json_writer *w, const struct model *model, const struct block *block)
+{
+    for (int i = 0; i < block->layer_count; i++) {
+        const struct layer *layer = &model->layers[block->first_layer + i];
+        json_begin_object(w);
+        fields_write(w, layer->kind->fields, layer->kind->field_count, layer->fields, layer->kind->defaults);
+        json_end_object(w);
+    }
+}
+
+char *model_write(const struct model *model, size_t *length)
+{
+    struct json_writer w = { 0 };
+    struct model_head head = { .format = FORMAT,
+                               .name = model->name,
+                               .version = VERSION,
+                               .sequence = model->sequence,
+                               .hidden = model->hidden,
+                               .vocab_size = model->vocab_size,
+                               .tied_embedding = model->tied_embedding,
+                               .init_std = model->init_std };
+    json_begin_object(&w);
+    fields_write(&w, head_fields, HEAD_FIELDS, &head, &model_head_defaults);
+    json_write_key(&w, "layers");
+    json_begin_array(&w);
+    for (int i = 0; i < model->block_count; i++) {
+        const struct block *block = &model->blocks[i];
+        if (block->count > 1) {
+            json_begin_object(&w);
+            json_write_key(&w, "repeat");
+            json_write_int(&w, block->count);
+            json_write_key(&w, "layers");
+            json_begin_array(&w);
+        }
+        write_layers(&w, model, block);
+        if (block->count > 1) {
+            json_end_array(&w);
+            json_end_object(&w);
+        }
+    }
+    json_end_array(&w);
+    json_end_object(&w);
+    return json_finish(&w, length);
+}

@@ -1,0 +1,28 @@
+/* Making a model layer by layer: what the native reader and every importer share, so that all pass the same checks. */
+#ifndef CLEAVE_MODELS_MODEL_MAKE_H
+#define CLEAVE_MODELS_MODEL_MAKE_H
+#include "models/layer_kind.h"
+#include "models/model.h"
+
+enum { MODEL_MAX_LAYERS = 10000 }; /* unfolded; the deepest published transformers have 2000 */
+
+/* The top-level keys. Sizes that are absent are 0. */
+struct model_head {
+    const char *format, *name;
+    int64_t version, sequence, hidden, vocab_size;
+    bool tied_embedding;
+    double init_std;
+    const struct json *layers;
+};
+extern const struct model_head model_head_defaults;
+
+/* An empty model with the head's facts; NULL when memory is short. The caller owns it: model_free(). */
+struct model *model_new(const struct model_head *head);
+/* Opens `count` copies of the layers that follow; count 1 for plain ones. */
+bool model_add_block(struct model *model, int64_t count, const struct json *at, struct error *err);
+/* Adds a layer to the open block: copies the fields, fills in what follows and checks them. Messages point at `at`. */
+bool model_add_layer(struct model *model, const struct layer_kind *kind, const void *fields, const struct json *at,
+                     struct error *err);
+/* Checks the chain as a whole and hashes it; the model is const afterwards. */
+bool model_finish(struct model *model, const struct json *root, struct error *err);
+#endif

@@ -1,0 +1,177 @@
+/* Foreign model descriptions. */
+#include "models/kinds/layers.h"
+#include "tests/model_files.h"
+
+static struct model *import(const char *text)
+{
+    struct error err = { 0 };
+    struct model *model = NULL;
+    const char *foreign = NULL;
+    ck_assert_msg(model_read(&model, "config.json", text, strlen(text), &foreign, &err), "%s", err.message);
+    ck_assert_str_eq(foreign, "huggingface");
+    return model;
+}
+
+/* Both say the same, byte for byte. */
+static void same_as_zoo(const char *config, const char *name)
+{
+    size_t length, other;
+    struct model *model = import(config), *native = model_of_zoo(name);
+    char *a = model_write(model, &length), *b = model_write(native, &other);
+    ck_assert_str_eq(a, b);
+    ck_assert_uint_eq(length, other);
+    ck_assert(model->hash == native->hash);
+    free(a);
+    free(b);
+    model_free(model);
+    model_free(native);
+}
+
+START_TEST(gpt2_is_the_native_gpt2)
+{
+    same_as_zoo(
+        "{\"model_type\":\"gpt2\",\"activation_function\":\"gelu_new\",\"architectures\":[\"GPT2LMHeadModel\"],"
+        "\"attn_pdrop\":0.1,\"bos_token_id\":50256,\"initializer_range\":0.02,\"layer_norm_epsilon\":1e-05,\"n_ctx\":"
+        "1024,"
+        "\"n_embd\":768,\"n_head\":12,\"n_layer\":12,\"n_positions\":1024,\"n_inner\":null,\"vocab_size\":50257}",
+        "gpt2");
+}
+END_TEST
+
+START_TEST(llama_is_the_native_llama)
+{
+    same_as_zoo(
+        "{\"_name_or_path\":\"llama-2-7b\",\"model_type\":\"llama\",\"hidden_act\":\"silu\",\"hidden_size\":4096,"
+        "\"initializer_range\":0.02,\"intermediate_size\":11008,\"max_position_embeddings\":4096,\"num_attention_"
+        "heads\":32,"
+        "\"num_hidden_layers\":32,\"num_key_value_heads\":null,\"rms_norm_eps\":1e-05,\"rope_scaling\":null,"
+        "\"tie_word_embeddings\":false,\"torch_dtype\":\"float16\",\"vocab_size\":32000}",
+        "llama-2-7b");
+    same_as_zoo(
+        "{\"_name_or_path\":\"llama-3-70b\",\"model_type\":\"llama\",\"attention_bias\":false,\"hidden_act\":\"silu\","
+        "\"hidden_size\":8192,\"intermediate_size\":28672,\"max_position_embeddings\":8192,\"num_attention_heads\":64,"
+        "\"num_hidden_layers\":80,\"num_key_value_heads\":8,\"rms_norm_eps\":1e-05,"
+        "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":500000.0},\"vocab_size\":128256}",
+        "llama-3-70b");
+}
+END_TEST
+
+#define LLAMA(more)                                                                                                    \
+    "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":128,\"max_position_embeddings\":32,"           \
+    "\"num_attention_heads\":4,\"num_hidden_layers\":2,\"vocab_size\":256" more "}"
+
+static int64_t parameters(const char *config)
+{
+    struct model *model = import(config);
+    struct graph *graph = graph_of(model, 1, 0, 128);
+    int64_t count = graph_parameter_count(graph);
+    graph_free(graph);
+    model_free(model);
+    return count;
+}
+
+START_TEST(a_head_may_be_wider_than_its_share)
+{
+    const int64_t h = 64, f = 128, v = 256;
+    int64_t rest = 2 * (3 * h * f + 2 * h) + h + v * h;
+    ck_assert_int_eq(parameters(LLAMA()), rest + v * h + 2 * 4 * h * h);
+    /* q: h x 4 x 32, k and v: h x 2 x 32, proj: 4 x 32 x h */
+    ck_assert_int_eq(parameters(LLAMA(",\"head_dim\":32,\"num_key_value_heads\":2")),
+                     rest + v * h + 2 * h * 32 * (4 + 2 + 2 + 4));
+    ck_assert_int_eq(parameters(LLAMA(",\"tie_word_embeddings\":true")), rest + 2 * 4 * h * h);
+    ck_assert_int_eq(parameters(LLAMA(",\"attention_bias\":true")), rest + v * h + 2 * 4 * h * h + 2 * 4 * h);
+    ck_assert_int_eq(parameters(LLAMA(",\"mlp_bias\":true")), rest + v * h + 2 * 4 * h * h + 2 * (2 * f + h));
+}
+END_TEST
+
+START_TEST(relatives_differ_where_they_should)
+{
+    struct model *qwen =
+        import("{\"model_type\":\"qwen2\",\"hidden_size\":64,\"intermediate_size\":128,\"max_position_embeddings\":32,"
+               "\"num_attention_heads\":4,\"num_hidden_layers\":2,\"vocab_size\":256,\"use_sliding_window\":false,"
+               "\"sliding_window\":16}");
+    const struct attention_layer *attention = model_unfolded_layer(qwen, 1)->fields;
+    ck_assert(attention->qkv_bias && !attention->output_bias);
+    ck_assert_int_eq(attention->kv_heads, 4);
+    model_free(qwen);
+    struct model *mistral =
+        import("{\"model_type\":\"mistral\",\"hidden_size\":64,\"intermediate_size\":128,\"vocab_size\":256,"
+               "\"max_position_embeddings\":32,\"num_attention_heads\":16,\"num_hidden_layers\":2,"
+               "\"sliding_window\":32,\"rope_theta\":1000000.0}");
+    attention = model_unfolded_layer(mistral, 1)->fields;
+    ck_assert_int_eq(attention->kv_heads, 8);
+    CHECK_NEAR(attention->rope_base, 1e6, 0);
+    ck_assert_str_eq(mistral->name, "mistral");
+    model_free(mistral);
+}
+END_TEST
+
+#define GPT2(more) "{\"model_type\":\"gpt2\",\"n_embd\":64,\"n_layer\":2,\"n_positions\":32,\"vocab_size\":256" more "}"
+
+static const struct {
+    const char *text, *message; /* '@' marks the place; the message's beginning */
+} refused[] = {
+    { "{\"model_type\":@\"t5\"}", "model_type: expected a model_type of gpt2, llama, mistral or qwen2, found \"t5\"" },
+    { "{\"model_type\":@3}", "model_type: " },
+    { "@" GPT2(), "expected the key \"n_head\"" },
+    { GPT2(",\"n_head\":@null"), "n_head: " },
+    { GPT2(",\"n_head\":@0"), "n_head: " },
+    { GPT2(",\"n_head\":@5"), "n_head: expected a divisor of the hidden size (64), found 5" },
+    { GPT2(",\"n_head\":4,\"activation_function\":@\"relu\""),
+      "activation_function: expected a supported word such as \"gelu_new\", found \"relu\"" },
+    { GPT2(",\"n_head\":4,\"scale_attn_by_inverse_layer_idx\":@true"),
+      "scale_attn_by_inverse_layer_idx: only false is supported" },
+    { GPT2(",\"n_head\":4,\"add_cross_attention\":@\"no\""), "add_cross_attention: " },
+    { GPT2(",\"n_head\":4,\"tie_word_embeddings\":@1"), "tie_word_embeddings: " },
+    { LLAMA(",\"hidden_act\":@\"gelu\""), "hidden_act: expected only \"silu\", found \"gelu\"" },
+    { LLAMA(",\"num_key_value_heads\":@3"),
+      "num_key_value_heads: expected a divisor of num_attention_heads (4), found 3" },
+    { LLAMA(",\"head_dim\":@5"), "head_dim: rotary positions turn pairs" },
+    { LLAMA(",\"head_dim\":@true"), "head_dim: " },
+    { LLAMA(",\"rope_theta\":@0"), "rope_theta: expected a positive base" },
+    { LLAMA(",\"rope_scaling\":{\"type\":@\"linear\",\"factor\":2}"),
+      "rope_scaling.type: expected \"default\", found \"linear\": scaled rotary positions are not supported; set "
+      "rope_scaling to null" },
+    { LLAMA(",\"rope_parameters\":{\"rope_type\":@\"llama3\"}"),
+      "rope_parameters.rope_type: expected \"default\", found \"llama3\"" },
+    { LLAMA(",\"rope_scaling\":@[]"), "rope_scaling: expected an object or null" },
+    { LLAMA(",\"partial_rotary_factor\":@0.5"), "partial_rotary_factor: expected 1" },
+    { LLAMA(",\"sliding_window\":@16"),
+      "sliding_window: sliding-window attention is not supported: set sliding_window to null" },
+};
+
+START_TEST(what_cannot_be_said_is_refused_where_it_stands)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        check_refused(refused[i].text, refused[i].message);
+}
+END_TEST
+
+START_TEST(native_models_are_not_foreign)
+{
+    static const char text[] =
+        "{\"format\":\"cleave-model\",\"version\":1,\"name\":\"t\",\"sequence\":1,\"layers\":[{\"kind\":\"opaque\","
+        "\"forward_us\":1,\"backward_us\":2,\"activation_elements\":3}]}";
+    const char *foreign = "unset";
+    struct model *model = NULL;
+    struct error err = { 0 };
+    ck_assert_msg(model_read(&model, "m", text, strlen(text), &foreign, &err), "%s", err.message);
+    ck_assert_ptr_null(foreign);
+    ck_assert(model->opaque);
+    model_free(model);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("import");
+    CHECK_ADD(s, gpt2_is_the_native_gpt2);
+    CHECK_ADD(s, llama_is_the_native_llama);
+    CHECK_ADD(s, a_head_may_be_wider_than_its_share);
+    CHECK_ADD(s, relatives_differ_where_they_should);
+    CHECK_ADD(s, what_cannot_be_said_is_refused_where_it_stands);
+    CHECK_ADD(s, native_models_are_not_foreign);
+    return s;
+}
+
+CHECK_MAIN(suite)

@@ -1,0 +1,172 @@
+/* The native format: reading, writing, refusing. */
+#include "models/kinds/layers.h"
+#include "models/model_make.h"
+#include "tests/model_files.h"
+
+static const char *const zoo[] = { "gpt2",       "gpt2-medium", "gpt2-large",  "gpt2-xl",    "gpt3-175b",
+                                   "llama-2-7b", "llama-2-13b", "llama-2-70b", "llama-3-8b", "llama-3-70b",
+                                   "bert-large", "tiny-gpt",    "tiny-llama",  "tiny-opaque" };
+enum { ZOO = sizeof zoo / sizeof *zoo };
+
+START_TEST(writing_and_reading_change_no_byte)
+{
+    for (int m = 0; m < ZOO; m++) {
+        size_t length, again;
+        struct model *model = model_of_zoo(zoo[m]);
+        char *text = model_write(model, &length);
+        struct model *copy = model_of_text(text);
+        char *second = model_write(copy, &again);
+        ck_assert_uint_eq(length, again);
+        ck_assert_mem_eq(text, second, length);
+        ck_assert(model->hash == copy->hash);
+        free(text);
+        free(second);
+        model_free(model);
+        model_free(copy);
+    }
+}
+END_TEST
+
+START_TEST(one_copy_is_a_plain_layer)
+{
+    struct model *plain = model_of_text(BODY(ATTENTION()));
+    struct model *repeat = model_of_text(BODY("{\"repeat\":1,\"layers\":[" ATTENTION() "]}"));
+    struct model *twice = model_of_text(BODY("{\"repeat\":2,\"layers\":[" ATTENTION() "]}"));
+    ck_assert(plain->hash == repeat->hash);
+    ck_assert(plain->hash != twice->hash);
+    ck_assert_int_eq(plain->block_count, 1);
+    ck_assert_int_eq(twice->block_count, 3);
+    ck_assert_int_eq(model_unfolded_count(twice), 5);
+    ck_assert_ptr_eq(model_unfolded_layer(twice, 1), model_unfolded_layer(twice, 2));
+    ck_assert_ptr_null(model_unfolded_layer(twice, 5));
+    model_free(plain);
+    model_free(repeat);
+    model_free(twice);
+}
+END_TEST
+
+#define HEAD "{\"format\":\"cleave-model\",\"version\":1,\"name\":\"t\",\"sequence\":8,"
+#define SIZES "\"hidden\":16,\"vocab_size\":10,"
+
+static const struct {
+    const char *text, *message; /* '@' marks the place; the message's beginning */
+} hostile[] = {
+    { "@", "" },
+    { "@[]", "expected a model" },
+    { "@{}", "expected \"format\": \"cleave-model\", or a Hugging Face" },
+    { "{\"format\":@\"other\",\"version\":1,\"name\":\"t\",\"sequence\":8,\"layers\":[]}",
+      "format: expected \"cleave-model\", found \"other\"" },
+    { "{\"format\":\"cleave-model\",\"version\":@2,\"name\":\"t\",\"sequence\":8,\"layers\":[]}", "version: expected" },
+    { "{\"format\":\"cleave-model\",\"version\":1,\"name\":@\"\",\"sequence\":8,\"layers\":[]}",
+      "name: expected a name" },
+    { "{\"format\":\"cleave-model\",\"version\":1,\"name\":\"t\",\"sequence\":@0,\"layers\":[]}",
+      "sequence: expected" },
+    { "@{\"format\":\"cleave-model\",\"version\":1,\"name\":\"t\",\"layers\":[]}", "" },
+    { HEAD "\"hiden\":@16,\"layers\":[]}", "hiden: unknown key, did you mean \"hidden\"?" },
+    { HEAD "\"layers\":@7}", "layers: expected an array of layers, found " },
+    { HEAD "\"layers\":@[]}", "layers: expected at least one layer" },
+    { HEAD "\"layers\":[@3]}", "layers[0]: expected a layer" },
+    { HEAD "\"layers\":[@{}]}", "layers[0]: " },
+    { HEAD "\"layers\":[{\"kind\":@\"atention\"}]}", "layers[0].kind: expected one of embedding, attention, mlp, head, "
+                                                     "loss, opaque, found \"atention\"; did you mean \"attention\"?" },
+    { HEAD "\"layers\":[@{\"kind\":\"embedding\"}]}",
+      "layers[0]: expected the model's hidden beside its layers: embedding needs it" },
+    { HEAD "\"hidden\":16,\"layers\":[@{\"kind\":\"embedding\"}]}",
+      "layers[0]: expected the model's vocab_size beside its layers: embedding needs it" },
+    { HEAD SIZES "\"layers\":@[{\"kind\":\"loss\"}]}",
+      "layers: expected the chain embedding, attention and mlp, head, loss, or opaque layers "
+      "only; layer 0 of 1 should be embedding, found loss" },
+    { HEAD SIZES "\"layers\":@[{\"kind\":\"embedding\"}]}",
+      "layers: expected at least embedding, head and loss, found 1 layers" },
+    { HEAD SIZES "\"layers\":@[{\"kind\":\"embedding\"},{\"kind\":\"loss\"}]}",
+      "layers: expected at least embedding, head and loss" },
+    { HEAD SIZES "\"layers\":@[{\"kind\":\"embedding\"},{\"kind\":\"embedding\"},{\"kind\":\"loss\"}]}",
+      "layers: expected the chain " },
+    { HEAD SIZES "\"layers\":@[{\"kind\":\"embedding\"},{\"kind\":\"embedding\"},{\"kind\":\"head\",\"norm\":\"none\"},"
+                 "{\"kind\":\"loss\"}]}",
+      "layers: expected the chain embedding, attention and mlp, head, loss, or opaque layers only; layer 1 of 4 should "
+      "be attention or mlp" },
+    { HEAD SIZES "\"layers\":[{\"repeat\":2,\"layers\":[@{\"repeat\":2,\"layers\":[]}]}]}",
+      "layers[0].layers[0]: repeats do not nest" },
+    { HEAD SIZES "\"layers\":[{\"repeat\":2,\"layers\":@[]}]}", "layers[0].layers: expected at least one layer" },
+    { HEAD SIZES "\"layers\":[{\"repeat\":2,\"layers\":[@7]}]}", "layers[0].layers[0]: expected an object" },
+    { HEAD SIZES "\"layers\":[{\"repeat\":@0,\"layers\":[]}]}", "layers[0].repeat: expected" },
+    { HEAD SIZES "\"layers\":[@{\"repeat\":2}]}", "layers[0]: " },
+    { HEAD SIZES "\"layers\":[{\"repeat\":10000,\"layers\":[{\"kind\":\"loss\"},@{\"kind\":\"loss\"}]}]}",
+      "layers[0].layers[1]: expected at most 10000 layers after unfolding" },
+    { HEAD SIZES "\"layers\":[{\"kind\":\"embedding\",\"learned_positions\":@4}]}",
+      "layers[0].learned_positions: expected at least the model's sequence (8 tokens), found 4" },
+    { HEAD SIZES "\"layers\":[{\"kind\":\"attention\",\"norm\":\"none\",\"heads\":@3}]}",
+      "layers[0].heads: expected a divisor of hidden (16), or head_dim beside it, found 3" },
+    { HEAD SIZES "\"layers\":[{\"kind\":\"attention\",\"norm\":\"none\",\"heads\":4,\"kv_heads\":@3}]}",
+      "layers[0].kv_heads: expected a divisor of heads (4), found 3" },
+    { HEAD SIZES
+      "\"layers\":[{\"kind\":\"attention\",\"norm\":\"none\",\"heads\":4,\"head_dim\":5,\"rope_base\":@10}]}",
+      "layers[0].rope_base: rotary positions turn pairs: expected an even head_dim, found 5" },
+    { HEAD SIZES "\"layers\":[{\"kind\":\"attention\",\"norm\":@\"batch\",\"heads\":4}]}", "layers[0].norm: " },
+    { HEAD SIZES "\"layers\":[{\"kind\":\"attention\",\"norm\":\"none\",\"heads\":@4.5}]}", "layers[0].heads: " },
+    { HEAD SIZES "\"layers\":[{\"kind\":\"attention\",\"norm\":\"none\",\"heads\":@-4}]}", "layers[0].heads: " },
+    { HEAD SIZES "\"layers\":[{\"kind\":\"attention\",\"norm\":\"none\",\"heads\":4,\"causal\":@1}]}",
+      "layers[0].causal: " },
+    { HEAD SIZES "\"layers\":[@{\"kind\":\"mlp\",\"norm\":\"none\",\"activation\":\"gelu\"}]}", "layers[0]: " },
+    { HEAD SIZES "\"layers\":[{\"kind\":\"loss\",\"name\":@\"a.b\"}]}", "layers[0].name: expected 1 to 64 letters" },
+    { HEAD SIZES "\"layers\":[{\"kind\":\"loss\",\"name\":@\"\"}]}", "layers[0].name: expected 1 to 64 letters" },
+    { HEAD "\"layers\":[{\"kind\":\"opaque\",\"forward_us\":1,\"backward_us\":@1e10,\"activation_elements\":1}]}",
+      "layers[0].backward_us: " },
+    { HEAD SIZES "\"layers\":@[{\"kind\":\"opaque\",\"forward_us\":1,\"backward_us\":1,\"activation_elements\":1},{"
+                 "\"kind\":\"loss\"}]}",
+      "layers: expected the chain embedding, attention and mlp, head, loss, or opaque layers only; layer 1 of 2 should "
+      "be opaque, found loss" },
+};
+
+START_TEST(hostile_models_are_refused_where_they_err)
+{
+    for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++)
+        check_refused(hostile[i].text, hostile[i].message);
+}
+END_TEST
+
+/* Every allocation of a model fails once; nothing leaks and nothing is accepted. */
+START_TEST(short_memory_is_an_error_each_time)
+{
+    static const struct layer_head loss = { .name = "last" };
+    static const struct embedding_layer embedding = { .head.name = "first" };
+    static const struct head_layer head = { .norm = NORM_NONE };
+    struct json_doc *doc = NULL;
+    int failures = 0;
+    ck_assert(json_parse(&doc, "d", "{}", 2, NULL));
+    const struct json *at = json_root(doc);
+    for (int64_t allowed = 1;; allowed++) {
+        struct error err = { 0 };
+        struct model *model =
+            model_new(&(struct model_head){ .name = "m", .sequence = 4, .hidden = 8, .vocab_size = 16 });
+        ck_assert_ptr_nonnull(model);
+        model->arena.fail_after = allowed;
+        bool done = model_add_block(model, 1, at, &err) &&
+                    model_add_layer(model, layer_kind_find("embedding"), &embedding, at, &err) &&
+                    model_add_layer(model, layer_kind_find("head"), &head, at, &err) &&
+                    model_add_layer(model, layer_kind_find("loss"), &loss, at, &err) && model_finish(model, at, &err);
+        ck_assert_int_eq(err.kind, done ? ERROR_NONE : ERROR_ENVIRONMENT);
+        model_free(model);
+        if (done)
+            break;
+        failures++;
+    }
+    ck_assert_int_ge(failures, 7);
+    json_free(doc);
+    model_free(NULL);
+    graph_free(NULL);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("model_format");
+    CHECK_ADD(s, writing_and_reading_change_no_byte);
+    CHECK_ADD(s, one_copy_is_a_plain_layer);
+    CHECK_ADD(s, hostile_models_are_refused_where_they_err);
+    CHECK_ADD(s, short_memory_is_an_error_each_time);
+    return s;
+}
+
+CHECK_MAIN(suite)
