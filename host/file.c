@@ -1,0 +1,229 @@
+#define _GNU_SOURCE
+#include "host/file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FIRST_BYTES = 64 << 10, NAME_TRIES = 100 };
+
+static const char *read_hint(int error)
+{
+    return error == ENOENT ? " (check the path)" : error == EACCES ? " (check its permissions)" : "";
+}
+
+static bool fail_system(struct error *err, const char *what, const char *path, int error, const char *hint)
+{
+    return fail_kind(err, ERROR_ENVIRONMENT, "%s: cannot %s: %s%s", path, what, strerror(error), hint);
+}
+
+/* Messages hold a path; a longer one would push the reason out of them. */
+static bool check_path(const char *path, struct error *err)
+{
+    size_t length = strlen(path);
+    if (length > 0 && length < PATH_MAX)
+        return true;
+    return fail_kind(err, ERROR_INPUT, "expected a path of 1 to %d bytes, found %s (%zu bytes)", PATH_MAX - 1,
+                     length ? "one that is too long" : "an empty one", length);
+}
+
+struct bytes {
+    char *data;
+    size_t length, capacity;
+};
+
+/* Room for one byte more than what is there, the final zero included. */
+static bool bytes_grow(struct bytes *bytes, size_t want)
+{
+    size_t capacity = bytes->capacity ? bytes->capacity * 2 : want;
+    if (bytes->length + 1 < bytes->capacity)
+        return true;
+    char *data = realloc(bytes->data, capacity);
+    if (!data)
+        return false;
+    bytes->data = data;
+    bytes->capacity = capacity;
+    return true;
+}
+
+static bool read_all(int file, const char *path, size_t expected, int64_t max_bytes, struct bytes *bytes,
+                     struct error *err)
+{
+    for (;;) {
+        if (!bytes_grow(bytes, expected + 2)) /* one byte beyond shows the end without growing */
+            return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory after %zu bytes", path, bytes->length);
+        ssize_t got = read(file, bytes->data + bytes->length, bytes->capacity - bytes->length - 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail_system(err, "read it", path, errno, "");
+        bytes->length += (size_t)got;
+        if ((int64_t)bytes->length > max_bytes)
+            return fail_kind(err, ERROR_INPUT, "%s: expected at most %lld bytes, found more", path,
+                             (long long)max_bytes);
+        bytes->data[bytes->length] = '\0';
+        if (got == 0)
+            return true;
+    }
+}
+
+static bool check_readable(int file, const char *path, int64_t max_bytes, size_t *expected, struct error *err)
+{
+    struct stat info;
+    *expected = FIRST_BYTES;
+    if (fstat(file, &info) != 0)
+        return fail_system(err, "look at it", path, errno, "");
+    if (S_ISDIR(info.st_mode))
+        return fail_kind(err, ERROR_INPUT, "%s: expected a file, found a directory", path);
+    if (!S_ISREG(info.st_mode) || info.st_size <= 0)
+        return true; /* a pipe, or a file of /proc, which says 0 */
+    if (info.st_size > max_bytes)
+        return fail_kind(err, ERROR_INPUT, "%s: expected at most %lld bytes, found %lld", path, (long long)max_bytes,
+                         (long long)info.st_size);
+    *expected = (size_t)info.st_size;
+    return true;
+}
+
+bool file_read_limited(char **data, size_t *length, const char *path, int64_t max_bytes, struct error *err)
+{
+    if (!check_path(path, err))
+        return false;
+    bool standard = strcmp(path, "-") == 0;
+    const char *name = standard ? "standard input" : path;
+    int file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return fail_kind(err, ERROR_INPUT, "%s: cannot read it: %s%s", path, strerror(errno), read_hint(errno));
+    struct bytes bytes = { 0 };
+    size_t expected;
+    bool done =
+        check_readable(file, name, max_bytes, &expected, err) && read_all(file, name, expected, max_bytes, &bytes, err);
+    if (!standard)
+        close(file);
+    if (!done) {
+        free(bytes.data);
+        return false;
+    }
+    *data = bytes.data;
+    *length = bytes.length;
+    return true;
+}
+
+bool file_read(char **data, size_t *length, const char *path, struct error *err)
+{
+    return file_read_limited(data, length, path, FILE_MAX_BYTES, err);
+}
+
+/* ---- writing ---- */
+
+static bool write_all(int file, const char *path, const char *data, size_t length, struct error *err)
+{
+    size_t done = 0;
+    while (done < length) {
+        ssize_t put = write(file, data + done, length - done);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return fail_system(err, "write it", path, errno,
+                               errno == ENOSPC || errno == EDQUOT ? " (free some space, or choose another place)" : "");
+        done += (size_t)put;
+    }
+    return true;
+}
+
+/* A new file beside the target, with the mode that the target has or that umask gives. name has PATH_MAX bytes. */
+static int open_beside(const char *path, char *name)
+{
+    for (int i = 0; i < NAME_TRIES; i++) {
+        if (snprintf(name, PATH_MAX, "%s.%ld-%d.tmp", path, (long)getpid(), i) >= PATH_MAX) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file >= 0 || errno != EEXIST)
+            return file;
+    }
+    return -1;
+}
+
+/* The name itself lies in the folder, which has to reach the disk too. */
+static bool sync_folder(const char *path, struct error *err)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t length = slash == path ? 1 : slash ? (size_t)(slash - path) : 1;
+    memcpy(folder, slash ? path : ".", length);
+    folder[length] = '\0';
+    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0)
+        return fail_system(err, "open its folder", path, errno, "");
+    bool done = fsync(file) == 0 || errno == EINVAL; /* file systems without it keep names at once */
+    int error = errno;
+    close(file);
+    return done || fail_system(err, "bring its name to the disk", path, error, "");
+}
+
+static bool replace(const char *path, const struct stat *old, const void *data, size_t length, bool durable,
+                    struct error *err)
+{
+    char name[PATH_MAX];
+    int file = open_beside(path, name);
+    if (file < 0)
+        return fail_system(err, "write a file beside it", path, errno,
+                           errno == ENOENT   ? " (its folder does not exist)"
+                           : errno == EACCES ? " (check the folder's permissions)"
+                                             : "");
+    bool done = write_all(file, path, data, length, err);
+    if (done && old && fchmod(file, old->st_mode & 07777) != 0)
+        done = fail_system(err, "keep its permissions", path, errno, "");
+    if (done && durable && fsync(file) != 0)
+        done = fail_system(err, "bring it to the disk", path, errno, "");
+    if (close(file) != 0 && done) /* where a network file system reports a full disk */
+        done = fail_system(err, "write it", path, errno, "");
+    if (done && rename(name, path) != 0)
+        done = fail_system(err, "give the new file its name", path, errno, "");
+    if (!done) {
+        unlink(name);
+        return false;
+    }
+    return !durable || sync_folder(path, err);
+}
+
+static bool write_in_place(const char *path, const void *data, size_t length, struct error *err)
+{
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file < 0)
+        return fail_system(err, "write it", path, errno, "");
+    bool done = write_all(file, path, data, length, err);
+    if (close(file) != 0 && done)
+        done = fail_system(err, "write it", path, errno, "");
+    return done;
+}
+
+static bool write_file(const char *path, const void *data, size_t length, bool durable, struct error *err)
+{
+    if (!check_path(path, err))
+        return false;
+    char real[PATH_MAX];
+    struct stat old;
+    const char *target = realpath(path, real) ? real : path;
+    bool exists = stat(target, &old) == 0;
+    if (exists && S_ISDIR(old.st_mode))
+        return fail_kind(err, ERROR_INPUT, "%s: expected a file to write, found a directory", path);
+    if (exists && !S_ISREG(old.st_mode))
+        return write_in_place(target, data, length, err);
+    return replace(target, exists ? &old : NULL, data, length, durable, err);
+}
+
+bool file_write(const char *path, const void *data, size_t length, struct error *err)
+{
+    return write_file(path, data, length, false, err);
+}
+
+bool file_write_durable(const char *path, const void *data, size_t length, struct error *err)
+{
+    return write_file(path, data, length, true, err);
+}

@@ -1,0 +1,25 @@
+/* Whole files: read at once, written whole or not at all. */
+#ifndef CLEAVE_HOST_FILE_H
+#define CLEAVE_HOST_FILE_H
+#include "base/error.h"
+#include <stddef.h>
+#include <stdint.h>
+
+/* No input of ours is larger; a directory of logs given by mistake fails early. */
+#define FILE_MAX_BYTES (INT64_C(1) << 33)
+
+/* All bytes of the file, or of standard input for "-", and a zero byte behind them that length does not count. The
+ * caller frees *data with free(). Fails with what the system says and what to do; directories and files above
+ * FILE_MAX_BYTES are refused. */
+bool file_read(char **data, size_t *length, const char *path, struct error *err);
+/* The same with a limit of the caller's. */
+bool file_read_limited(char **data, size_t *length, const char *path, int64_t max_bytes, struct error *err);
+/**
+ * Replaces the file by these bytes. They go to a new file in the same folder, which then takes the name in one step:
+ * other processes see the old bytes or the new ones. On failure the old file stays as it was and nothing is left
+ * behind. Symbolic links are followed; devices and pipes are written in place.
+ */
+bool file_write(const char *path, const void *data, size_t length, struct error *err);
+/* The same, and returns only when the bytes and the name are on the disk. */
+bool file_write_durable(const char *path, const void *data, size_t length, struct error *err);
+#endif

@@ -1,0 +1,251 @@
+/* What one instruction costs: which formula prices which op, and the bytes of those that only touch memory. */
+#include "planner/cost/cost.h"
+#include "base/num.h"
+#include "planner/cost/cost_group.h"
+#include "planner/program/geometry.h"
+
+/* ---- COMPUTE: bytes of its operands ---- */
+
+/* Elements of an operand that a call of these extents touches: a dim that follows an axis in its proportion, others
+ * whole. */
+static int64_t touched(const struct segment *segment, const struct operand *operand, int dim_count, const int64_t *size,
+                       const int64_t extents[MAX_AXES])
+{
+    int64_t elements = 1;
+    for (int dim = 0; dim < dim_count; dim++) {
+        int axis = operand->axis[dim];
+        int64_t count = size[dim];
+        if (axis >= 0 && mul_i64(&count, size[dim], extents[axis]))
+            count = ceil_div(count, max_i64(1, segment->axes[axis].size));
+        if (!mul_i64(&elements, elements, count))
+            return INT64_MAX;
+    }
+    return elements;
+}
+
+static int64_t output_elements(const struct graph *graph, const struct segment *segment,
+                               const int64_t extents[MAX_AXES])
+{
+    const struct value *out = &graph->values[segment->out[0].id];
+    return touched(segment, &segment->out[0], out->dim_count, out->size, extents);
+}
+
+/* Tables of which a call reads only the rows that its tokens name. */
+static bool picks_rows(enum kernel kernel)
+{
+    return kernel == KERNEL_EMBED || kernel == KERNEL_ADD_POSITION;
+}
+
+static int64_t operand_bytes(const struct graph *graph, enum dtype dtype, const struct segment *segment, enum role role,
+                             int index, const int64_t extents[MAX_AXES])
+{
+    int64_t elements, each = 0;
+    bool weight = role == ROLE_WEIGHT || role == ROLE_GRADIENT_WEIGHT;
+    bool out = role == ROLE_OUT || role == ROLE_GRADIENT_OUT;
+    if (weight) {
+        const struct operand *operand = &segment->weight[index];
+        const struct weight *w = &graph->weights[operand->id];
+        elements = touched(segment, operand, w->dim_count, w->size, extents);
+        if (picks_rows(segment->kernel))
+            elements = min_i64(elements, output_elements(graph, segment, extents));
+        each = role == ROLE_WEIGHT ? weight_bytes_per_element(dtype) : gradient_bytes_per_element(dtype);
+    } else {
+        const struct operand *operand = out ? &segment->out[index] : &segment->in[index];
+        const struct value *value = &graph->values[operand->id];
+        elements = touched(segment, operand, value->dim_count, value->size, extents);
+        each = element_bytes(dtype, value->element);
+    }
+    int64_t bytes = INT64_MAX;
+    mul_i64(&bytes, elements, each);
+    return bytes;
+}
+
+int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const struct instr *instr,
+                         const int64_t extents[MAX_AXES])
+{
+    const struct segment *segment = &graph->segments[instr->segment];
+    int64_t sum = 0;
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        for (int i = 0; i < MAX_OPERANDS; i++) {
+            if (instr->operand[role][i] < 0)
+                continue;
+            bool added = role_written(instr->phase, (enum role)role) && !(instr->define[role] >> i & 1);
+            int64_t bytes = operand_bytes(graph, dtype, segment, (enum role)role, i, extents);
+            if (!add_i64(&sum, sum, bytes) || (added && !add_i64(&sum, sum, bytes)))
+                return INT64_MAX;
+        }
+    }
+    return sum;
+}
+
+static struct cost compute_cost(const struct facts *facts, const struct program *program, int stage,
+                                const struct instr *instr)
+{
+    const struct segment *segment = &program->graph->segments[instr->segment];
+    int64_t low[MAX_AXES], high[MAX_AXES], extents[MAX_AXES] = { 0 };
+    instr_range(program, stage, instr, 0, low, high);
+    for (int i = 0; i < segment->axis_count; i++)
+        extents[i] = max_i64(0, high[i] - low[i]);
+    int64_t moved = cost_moved_bytes(program->graph, program->plan->dtype, instr, extents);
+    return cost_compute(facts, segment, instr->phase, program->plan->dtype, extents, moved);
+}
+
+/* ---- what only touches this rank's memory ---- */
+
+static const struct buffer *pair_buffer(const struct program *program, int buffer)
+{
+    return buffer >= 0 ? &program->buffers[buffer] : NULL;
+}
+
+/* The profile's name of the work, and bytes of memory traffic of one pair: each buffer read or written once, an
+ * accumulated destination both; an update reads the gradient and reads and writes weight and state. */
+const char *cost_local_work(const struct program *program, const struct instr *instr, const struct pair *pair,
+                            int64_t *elements, int64_t *bytes)
+{
+    const struct buffer *from = pair_buffer(program, pair->source), *to = pair_buffer(program, pair->destination);
+    int64_t from_bytes = from ? from->bytes : 0, to_bytes = to ? to->bytes : 0;
+    *elements = to ? to->elements : 0;
+    *bytes = to_bytes;
+    switch (instr->op) {
+    case OP_ZERO:
+    case OP_SEED:
+        return "zero";
+    case OP_LOAD:
+        *bytes = 2 * to_bytes;
+        return "copy";
+    case OP_SLICE:
+        *bytes = (instr->accumulate ? 3 : 2) * to_bytes;
+        return instr->accumulate ? "add" : "copy";
+    case OP_ADD:
+        *bytes = from_bytes + (instr->accumulate ? 2 : 1) * to_bytes;
+        return instr->accumulate ? "add" : "copy";
+    case OP_NORM:
+        *elements = from ? from->elements : 0;
+        *bytes = from_bytes;
+        return "norm";
+    case OP_UPDATE:
+        *elements = from ? from->elements : 0;
+        *bytes = from_bytes + *elements * 2 *
+                                  (weight_bytes_per_element(program->plan->dtype) +
+                                   optimizer_bytes_per_element(program->plan->dtype));
+        return "adamw";
+    case OP_COMPUTE:
+    case OP_ALL_REDUCE:
+    case OP_ALL_GATHER:
+    case OP_REDUCE_SCATTER:
+    case OP_ALL_TO_ALL:
+    case OP_REDISTRIBUTE:
+    case OP_SHIFT:
+    case OP_SEND:
+    case OP_RECEIVE:
+    case OP_NORM_REDUCE:
+    case OP_COUNT:
+        break;
+    }
+    return "";
+}
+
+static struct cost stream_cost(const struct facts *facts, enum dtype dtype, const char *work, int64_t elements,
+                               int64_t bytes)
+{
+    const struct device_type *device = &facts->cluster->device;
+    const struct profile *profile = facts->profile && facts->profile->dtype == dtype ? facts->profile : NULL;
+    int loaded = cost_loaded(facts->cluster);
+    const struct linear_entry *exact = profile ? profile_linear(profile, work, loaded) : NULL;
+    const struct linear_entry *entry = exact || !profile ? exact : profile_linear_nearest(profile, work, loaded);
+    if (!entry) {
+        double ns =
+            (double)device->launch_ns + (double)bytes / (device->memory_bytes_per_s * device->memory_efficiency) * 1e9;
+        return (struct cost){ cost_round_ns(ns), ORIGIN_ANALYTIC, false };
+    }
+    bool outside = elements < entry->min_units || elements > entry->max_units;
+    return (struct cost){ cost_round_ns(entry->fixed_ns + entry->ns_per_unit * (double)elements), entry->origin,
+                          !exact || outside };
+}
+
+/* The weaker origin of two, and the sum. */
+static struct cost add_costs(struct cost a, struct cost b)
+{
+    return (struct cost){ min_i64(MAX_TIME_NS, a.ns + b.ns), a.origin < b.origin ? a.origin : b.origin,
+                          a.extrapolated || b.extrapolated };
+}
+
+static struct cost local_cost(const struct facts *facts, const struct program *program, const struct instr *instr)
+{
+    struct cost sum = { 0, ORIGIN_MEASURED, false };
+    for (int i = 0; i < instr->pair_count; i++) {
+        int64_t elements, bytes;
+        const char *work = cost_local_work(program, instr, &program->pairs[instr->pair_first + i], &elements, &bytes);
+        sum = add_costs(sum, stream_cost(facts, program->plan->dtype, work, elements, bytes));
+    }
+    return sum;
+}
+
+/* ---- communication ---- */
+
+int64_t cost_curve_bytes(const struct program *program, const struct instr *instr)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < instr->pair_count; i++) {
+        const struct pair *pair = &program->pairs[instr->pair_first + i];
+        const struct buffer *from = pair_buffer(program, pair->source), *to = pair_buffer(program, pair->destination);
+        sum += max_i64(from ? from->bytes : 0, to ? to->bytes : 0);
+    }
+    return sum;
+}
+
+static struct cost group_cost(const struct facts *facts, const struct program *program, int stage,
+                              const struct instr *instr)
+{
+    const struct plan *plan = program->plan;
+    struct group group = instr->op == OP_NORM_REDUCE ? group_regular(facts->cluster, plan->rank_count, 0, 1, 1)
+                                                     : group_of_stage(facts->cluster, plan, stage, instr->atoms);
+    return cost_of_group(facts, instr->op, cost_curve_bytes(program, instr), instr_wire_bytes(program, stage, instr),
+                         &group);
+}
+
+/* Local rank 0 of both stages stands for all: neighbours in the pipeline are laid out alike. */
+static struct cost transfer_cost(const struct facts *facts, const struct program *program, int stage,
+                                 const struct instr *instr)
+{
+    const struct plan *plan = program->plan;
+    int here = plan->stages[stage].first_rank, there = plan->stages[instr->peer_stage].first_rank;
+    int level = cluster_level(facts->cluster, here, there);
+    int sharers = group_sharers(facts->cluster, level, stage_rank_count(plan, stage));
+    return cost_send(facts, instr_wire_bytes(program, stage, instr), here, there, sharers);
+}
+
+struct cost cost_instr(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)
+{
+    switch (instr->op) {
+    case OP_COMPUTE:
+        return compute_cost(facts, program, stage, instr);
+    case OP_LOAD:
+    case OP_SEED:
+    case OP_ZERO:
+    case OP_SLICE:
+    case OP_ADD:
+    case OP_NORM:
+    case OP_UPDATE:
+        return local_cost(facts, program, instr);
+    case OP_ALL_REDUCE:
+    case OP_ALL_GATHER:
+    case OP_REDUCE_SCATTER:
+    case OP_ALL_TO_ALL:
+    case OP_REDISTRIBUTE:
+    case OP_SHIFT:
+    case OP_NORM_REDUCE:
+        return group_cost(facts, program, stage, instr);
+    case OP_SEND:
+    case OP_RECEIVE:
+        return transfer_cost(facts, program, stage, instr);
+    case OP_COUNT:
+        break;
+    }
+    return (struct cost){ 0, ORIGIN_ANALYTIC, false };
+}
+
+int64_t cost_instr_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)
+{
+    return cost_instr(facts, program, stage, instr).ns;
+}

@@ -1,0 +1,166 @@
+/* The cluster: reading either form, its hash, and the hierarchy's arithmetic. */
+#include "planner/facts/cluster.h"
+#include "base/num.h"
+#include "base/text.h"
+#include "planner/facts/cluster_parts.h"
+#include <stdlib.h>
+#include <string.h>
+
+const char *const origin_names[4] = { "analytic", "fitted", "measured", NULL };
+
+struct link_level device_link(const struct device_type *device)
+{
+    return (struct link_level){ .name = "node",
+                                .fanout = 1,
+                                .bytes_per_s = device->link_bytes_per_s,
+                                .efficiency = device->link_efficiency,
+                                .latency_ns = device->link_latency_ns,
+                                .switch_reduce_factor = device->switch_reduce_factor,
+                                .switch_reduce_latency_ns = device->switch_reduce_latency_ns,
+                                .shared = device->link_shared };
+}
+
+struct link_level device_nic(const struct device_type *device)
+{
+    return (struct link_level){ .name = "cluster",
+                                .fanout = 1,
+                                .bytes_per_s = device->nic_bytes_per_s,
+                                .efficiency = device->nic_efficiency,
+                                .latency_ns = device->nic_latency_ns,
+                                .shared = device->nic_shared };
+}
+
+const struct catalogue_entry *catalogue_find(const struct catalogue_entry *catalogue, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(catalogue[i].name, name) == 0)
+            return &catalogue[i];
+    return NULL;
+}
+
+const char *catalogue_nearest(const struct catalogue_entry *catalogue, int count, const char *name)
+{
+    const char **names = count > 0 ? malloc((size_t)count * sizeof *names) : NULL;
+    if (!names)
+        return NULL; /* only the hint is lost */
+    for (int i = 0; i < count; i++)
+        names[i] = catalogue[i].name;
+    const char *nearest = text_nearest(name, names, (size_t)count);
+    free(names);
+    return nearest;
+}
+
+static uint64_t hash_double(uint64_t hash, double value)
+{
+    double canonical = value == 0 ? 0 : value; /* one zero, not two */
+    return hash_bytes(hash, &canonical, sizeof canonical);
+}
+
+static uint64_t hash_device(uint64_t hash, const struct device_type *d)
+{
+    hash = hash_string(hash, d->name);
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        hash = hash_double(hash, d->matmul_flops_per_s[i]);
+    const double numbers[] = { d->matmul_efficiency,
+                               d->attention_forward_efficiency,
+                               d->attention_backward_efficiency,
+                               d->vector_flops_per_s,
+                               d->memory_bytes_per_s,
+                               d->memory_efficiency,
+                               d->link_bytes_per_s,
+                               d->nic_bytes_per_s,
+                               d->link_efficiency,
+                               d->nic_efficiency };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        hash = hash_double(hash, numbers[i]);
+    const int64_t integers[] = { d->matmul_tile,          d->compute_units, d->memory_bytes,    d->launch_ns,
+                                 d->collective_launch_ns, d->shared_host,   d->link_latency_ns, d->nic_latency_ns };
+    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
+        hash = hash_i64(hash, integers[i]);
+    return hash;
+}
+
+/* Everything that decides a duration or a fit; names of the cluster and its levels, and sources, do not. */
+static uint64_t cluster_hash(const struct cluster *cluster)
+{
+    uint64_t hash = hash_device(HASH_START, &cluster->device);
+    hash = hash_i64(hash_i64(hash, cluster->memory_bytes), cluster->level_count);
+    for (int i = 0; i < cluster->level_count; i++) {
+        const struct link_level *level = &cluster->levels[i];
+        hash = hash_i64(hash_i64(hash_i64(hash, level->fanout), level->latency_ns), level->shared);
+        hash = hash_double(hash_double(hash, level->bytes_per_s), level->efficiency);
+        hash = hash_i64(hash_double(hash, level->switch_reduce_factor), level->switch_reduce_latency_ns);
+    }
+    return hash;
+}
+
+static bool begins_json(const char *text, size_t length)
+{
+    size_t i = 0;
+    while (i < length && text[i] != '\0' && strchr(" \t\r\n", text[i]))
+        i++;
+    return i < length && text[i] == '{';
+}
+
+bool cluster_read(struct cluster **out, const char *name, const char *text, size_t length,
+                  const struct catalogue_entry *catalogue, int catalogue_count, struct error *err)
+{
+    bool done = false;
+    struct cluster *cluster = calloc(1, sizeof *cluster);
+    if (!cluster)
+        return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
+    bool json = begins_json(text, length);
+    cluster->name = json ? arena_strdup(&cluster->arena, name) : arena_strndup(&cluster->arena, text, length);
+    if (!cluster->name) {
+        fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
+        goto cleanup;
+    }
+    if (!(json ? cluster_read_json : cluster_read_short)(cluster, name, text, length, catalogue, catalogue_count, err))
+        goto cleanup;
+    cluster->memory_bytes = cluster->device.memory_bytes - cluster->reserve_bytes;
+    cluster->hash = cluster_hash(cluster);
+    *out = cluster;
+    cluster = NULL; /* handed over */
+    done = true;
+cleanup:
+    cluster_free(cluster);
+    return done;
+}
+
+void cluster_free(struct cluster *cluster)
+{
+    if (!cluster)
+        return;
+    arena_free(&cluster->arena);
+    free(cluster);
+}
+
+int cluster_unit(const struct cluster *cluster, int level)
+{
+    int unit = 1;
+    for (int i = 0; i <= level; i++)
+        unit *= cluster->levels[i].fanout;
+    return unit;
+}
+
+int cluster_level(const struct cluster *cluster, int rank_a, int rank_b)
+{
+    int level = 0, unit = cluster->levels[0].fanout;
+    while (level + 1 < cluster->level_count && rank_a / unit != rank_b / unit)
+        unit *= cluster->levels[++level].fanout;
+    return level;
+}
+
+bool cluster_check_dtype(const struct cluster *cluster, enum dtype dtype, struct error *err)
+{
+    if (cluster->device.matmul_flops_per_s[dtype] > 0)
+        return true;
+    struct text known = { 0 };
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        if (cluster->device.matmul_flops_per_s[i] > 0)
+            text_printf(&known, "%s%s", known.length ? ", " : "", dtype_names[i]);
+    fail_kind(err, ERROR_INPUT, "device %s: expected a dtype that it computes in (%s), found %s", cluster->device.name,
+              known.failed || !known.data ? "none" : known.data, dtype_names[dtype]);
+    text_free(&known);
+    return false;
+}

@@ -1,0 +1,265 @@
+/* The JSON forms: a device of the catalogue, and a cluster with its levels. */
+#include "planner/facts/cluster_parts.h"
+#include <math.h>
+#include <string.h>
+
+/* What the tables fill: the struct's small integers are 64 bits wide in a file. */
+struct device_text {
+    struct device_type device;
+    int64_t tile, units, per_node;
+    const struct json *peaks;
+};
+struct level_text {
+    struct link_level level;
+    int64_t fanout;
+};
+
+#define DEVICE_AT(member) offsetof(struct device_text, device.member)
+#define RATE .min = 1, .max = 1e24
+#define FRACTION .min = 1e-6, .max = 1
+#define STEP_NS .min = 0, .max = 1e12
+
+static const struct json_field device_table[] = {
+    { "name", FIELD_STRING, DEVICE_AT(name), .doc = "the device's name; the file's name when absent" },
+    { "description", FIELD_STRING, DEVICE_AT(description), .required = true, .doc = "what it is, for people" },
+    { "source", FIELD_STRING, DEVICE_AT(source), .required = true, .doc = "where each number comes from" },
+    { "from_memory", FIELD_STRING, DEVICE_AT(from_memory), .doc = "the numbers that were not seen in a source" },
+    { "matmul_flops_per_s", FIELD_NODE, offsetof(struct device_text, peaks), .required = true,
+      .doc = "dense peak by dtype; a dtype that is absent is not supported" },
+    { "matmul_efficiency", FIELD_DOUBLE, DEVICE_AT(matmul_efficiency), .required = true, FRACTION,
+      .doc = "share of the peak that large matmuls reach" },
+    { "attention_forward_efficiency", FIELD_DOUBLE, DEVICE_AT(attention_forward_efficiency), .required = true, FRACTION,
+      .doc = "share of the peak that attention reaches forward" },
+    { "attention_backward_efficiency", FIELD_DOUBLE, DEVICE_AT(attention_backward_efficiency), .required = true,
+      FRACTION, .doc = "share of the peak that attention reaches backward" },
+    { "matmul_tile", FIELD_INT, offsetof(struct device_text, tile), .min = 1, .max = 4096,
+      .doc = "edge of a matmul's output tile" },
+    { "compute_units", FIELD_INT, offsetof(struct device_text, units), .min = 0, .max = 1e6,
+      .doc = "units that each work on one tile; 0: unknown" },
+    { "vector_flops_per_s", FIELD_DOUBLE, DEVICE_AT(vector_flops_per_s), .required = true, RATE,
+      .doc = "rate outside matmuls" },
+    { "memory_bytes_per_s", FIELD_DOUBLE, DEVICE_AT(memory_bytes_per_s), .required = true, RATE,
+      .doc = "peak rate of the memory" },
+    { "memory_efficiency", FIELD_DOUBLE, DEVICE_AT(memory_efficiency), FRACTION,
+      .doc = "share of it that streaming kernels reach" },
+    { "memory_bytes", FIELD_INT, DEVICE_AT(memory_bytes), .required = true, .min = 1, .max = 1e15,
+      .doc = "memory of one device" },
+    { "reserve_bytes", FIELD_INT, DEVICE_AT(reserve_bytes), .min = 0, .max = 1e15,
+      .doc = "memory that a process cannot use: context, libraries, fragmentation" },
+    { "launch_ns", FIELD_INT, DEVICE_AT(launch_ns), .required = true, STEP_NS, .doc = "time to start a kernel" },
+    { "collective_launch_ns", FIELD_INT, DEVICE_AT(collective_launch_ns), STEP_NS,
+      .doc = "time to start a collective" },
+    { "devices_per_node", FIELD_INT, offsetof(struct device_text, per_node), .min = 1, .max = 1e4,
+      .doc = "usual number in a node" },
+    { "shared_host", FIELD_BOOL, DEVICE_AT(shared_host),
+      .doc = "devices are cores of one host, which load each other" },
+    { "link_bytes_per_s", FIELD_DOUBLE, DEVICE_AT(link_bytes_per_s), .required = true, RATE,
+      .doc = "inside a node, per device and direction" },
+    { "link_efficiency", FIELD_DOUBLE, DEVICE_AT(link_efficiency), FRACTION,
+      .doc = "share of it that large collectives reach" },
+    { "link_latency_ns", FIELD_INT, DEVICE_AT(link_latency_ns), .required = true, STEP_NS,
+      .doc = "of one step inside a node" },
+    { "link_shared", FIELD_BOOL, DEVICE_AT(link_shared),
+      .doc = "the rate is that of a node's bus, shared by its devices" },
+    { "switch_reduce_factor", FIELD_DOUBLE, DEVICE_AT(switch_reduce_factor), .min = 0, .max = 100,
+      .doc = "speed of all-reduces that a node's switch adds up, over the ring's; 0: it does not" },
+    { "switch_reduce_latency_ns", FIELD_INT, DEVICE_AT(switch_reduce_latency_ns), STEP_NS,
+      .doc = "of such an all-reduce" },
+    { "nic_bytes_per_s", FIELD_DOUBLE, DEVICE_AT(nic_bytes_per_s), .required = true, RATE,
+      .doc = "between nodes, per device and direction" },
+    { "nic_efficiency", FIELD_DOUBLE, DEVICE_AT(nic_efficiency), FRACTION,
+      .doc = "share of it that large collectives reach" },
+    { "nic_latency_ns", FIELD_INT, DEVICE_AT(nic_latency_ns), .required = true, STEP_NS,
+      .doc = "of one step between nodes" },
+    { "nic_shared", FIELD_BOOL, DEVICE_AT(nic_shared),
+      .doc = "the rate is that of a node's link, shared by its devices" },
+};
+
+struct peaks {
+    double flops_per_s[DTYPE_COUNT];
+};
+#define PEAK_AT(dtype) offsetof(struct peaks, flops_per_s) + (dtype) * sizeof(double)
+static const struct json_field peak_table[] = {
+    { "fp32", FIELD_DOUBLE, PEAK_AT(DTYPE_FP32), RATE, .doc = "floating-point operations per second" },
+    { "fp64", FIELD_DOUBLE, PEAK_AT(DTYPE_FP64), RATE, .doc = "floating-point operations per second" },
+    { "bf16", FIELD_DOUBLE, PEAK_AT(DTYPE_BF16), RATE, .doc = "floating-point operations per second" },
+    { "fp16", FIELD_DOUBLE, PEAK_AT(DTYPE_FP16), RATE, .doc = "floating-point operations per second" },
+    { "fp8", FIELD_DOUBLE, PEAK_AT(DTYPE_FP8), RATE, .doc = "floating-point operations per second" },
+};
+
+#define LEVEL_AT(member) offsetof(struct level_text, level.member)
+static const struct json_field level_table[] = {
+    { "name", FIELD_STRING, LEVEL_AT(name), .doc = "\"node\", \"rack\", \"cluster\"" },
+    { "fanout", FIELD_INT, offsetof(struct level_text, fanout), .required = true, .min = 1, .max = MAX_DEVICES,
+      .doc = "units of the level below; at the first level devices" },
+    { "bytes_per_s", FIELD_DOUBLE, LEVEL_AT(bytes_per_s), RATE,
+      .doc = "per device and direction; the device's own when absent" },
+    { "efficiency", FIELD_DOUBLE, LEVEL_AT(efficiency), FRACTION, .doc = "share of it that large collectives reach" },
+    { "latency_ns", FIELD_INT, LEVEL_AT(latency_ns), STEP_NS, .doc = "of one step at this level" },
+    { "switch_reduce_factor", FIELD_DOUBLE, LEVEL_AT(switch_reduce_factor), .min = 0, .max = 100,
+      .doc = "speed of all-reduces that this level's switch adds up, over the ring's; 0: it does not" },
+    { "switch_reduce_latency_ns", FIELD_INT, LEVEL_AT(switch_reduce_latency_ns), STEP_NS,
+      .doc = "of such an all-reduce" },
+    { "shared", FIELD_BOOL, LEVEL_AT(shared),
+      .doc = "the rate is of a whole unit, shared by its devices that talk at once" },
+};
+
+static const struct json_field cluster_table[] = {
+    { "format", FIELD_STRING, offsetof(struct cluster_text, format), .doc = "\"cleave-cluster\"" },
+    { "version", FIELD_INT, offsetof(struct cluster_text, version), .min = 1, .max = 1, .doc = "1" },
+    { "name", FIELD_STRING, offsetof(struct cluster_text, name),
+      .doc = "shown in reports; the file's name when absent" },
+    { "device", FIELD_NODE, offsetof(struct cluster_text, device), .required = true,
+      .doc = "a name of `cleave devices`, or a device written out" },
+    { "memory_bytes", FIELD_INT, offsetof(struct cluster_text, memory_bytes), .min = 1, .max = 1e15,
+      .doc = "memory of one device, when it differs from the catalogue's" },
+    { "reserve_bytes", FIELD_INT, offsetof(struct cluster_text, reserve_bytes), .min = 0, .max = 1e15,
+      .doc = "of it that a process cannot use" },
+    { "levels", FIELD_NODE, offsetof(struct cluster_text, levels), .required = true,
+      .doc = "the hierarchy, inner to outer" },
+};
+
+#define COUNT(table) (sizeof(table) / sizeof(table)[0])
+
+const struct json_field *device_fields(size_t *count)
+{
+    *count = COUNT(device_table);
+    return device_table;
+}
+
+const struct json_field *cluster_fields(size_t *count)
+{
+    *count = COUNT(cluster_table);
+    return cluster_table;
+}
+
+const struct json_field *cluster_level_fields(size_t *count)
+{
+    *count = COUNT(level_table);
+    return level_table;
+}
+
+bool device_type_read_value(struct device_type *out, struct arena *arena, const char *name, const struct json *value,
+                            struct error *err)
+{
+    struct device_text text = {
+        .device = { .name = name, .memory_efficiency = 1, .link_efficiency = 1, .nic_efficiency = 1 },
+        .tile = 1,
+        .per_node = 1
+    };
+    struct peaks peaks = { { 0 } };
+    if (!json_read_fields(value, device_table, COUNT(device_table), &text, arena, err) ||
+        !json_read_fields(text.peaks, peak_table, COUNT(peak_table), &peaks, NULL, err))
+        return false;
+    struct device_type *device = &text.device;
+    if (device->reserve_bytes >= device->memory_bytes)
+        return json_fail(json_member(value, "reserve_bytes"), err, "expected less than memory_bytes (%lld), found %lld",
+                         (long long)device->memory_bytes, (long long)device->reserve_bytes);
+    if (json_count(text.peaks) == 0)
+        return json_fail(text.peaks, err, "expected the peak of at least one dtype, found none");
+    memcpy(device->matmul_flops_per_s, peaks.flops_per_s, sizeof peaks.flops_per_s);
+    device->matmul_tile = (int)text.tile;
+    device->compute_units = (int)text.units;
+    device->devices_per_node = (int)text.per_node;
+    device->name = arena_strdup(arena, device->name);
+    if (!device->name)
+        return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
+    *out = *device;
+    return true;
+}
+
+bool device_type_read(struct device_type *out, struct arena *arena, const char *name, const char *json, size_t length,
+                      struct error *err)
+{
+    struct json_doc *doc;
+    if (!json_parse(&doc, name, json, length, err))
+        return false;
+    bool read = device_type_read_value(out, arena, name, json_root(doc), err);
+    json_free(doc);
+    return read;
+}
+
+/* The levels that the device's own links give when the file does not say otherwise. */
+static struct level_text default_level(const struct device_type *device, int index)
+{
+    struct level_text text = { .level = index == 0 ? device_link(device) : device_nic(device), .fanout = 1 };
+    return text;
+}
+
+static bool read_levels(struct cluster *cluster, const struct json *levels, struct error *err)
+{
+    if (json_type(levels) != JSON_ARRAY)
+        return json_fail(levels, err, "expected an array of levels, found %s", json_type_name(json_type(levels)));
+    int count = json_count(levels);
+    if (count < 1 || count > MAX_LEVELS)
+        return json_fail(levels, err, "expected 1 to %d levels, found %d", (int)MAX_LEVELS, count);
+    cluster->levels = arena_alloc(&cluster->arena, (size_t)count, sizeof *cluster->levels);
+    if (!cluster->levels)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory for %d levels", count);
+    cluster->device_count = 1;
+    for (int i = 0; i < count; i++) {
+        struct level_text text = default_level(&cluster->device, i);
+        const struct json *value = json_at(levels, i);
+        if (!json_read_fields(value, level_table, COUNT(level_table), &text, &cluster->arena, err))
+            return false;
+        if (text.fanout > MAX_DEVICES / cluster->device_count)
+            return json_fail(json_member(value, "fanout"), err,
+                             "expected at most %d devices in all, found %lld times %d", (int)MAX_DEVICES,
+                             (long long)text.fanout, cluster->device_count);
+        cluster->device_count *= (int)text.fanout;
+        cluster->levels[i] = text.level;
+        cluster->levels[i].fanout = (int)text.fanout;
+    }
+    cluster->level_count = count;
+    return true;
+}
+
+static bool read_device(struct cluster *cluster, const struct json *device, const struct catalogue_entry *catalogue,
+                        int catalogue_count, struct error *err)
+{
+    if (json_type(device) == JSON_OBJECT)
+        return device_type_read_value(&cluster->device, &cluster->arena, "device", device, err);
+    const char *name;
+    if (!json_string(device, &name, err))
+        return false;
+    const struct catalogue_entry *entry = catalogue_find(catalogue, catalogue_count, name);
+    if (entry)
+        return device_type_read(&cluster->device, &cluster->arena, entry->name, entry->json, entry->length, err);
+    const char *nearest = catalogue_nearest(catalogue, catalogue_count, name);
+    if (nearest)
+        return json_fail(device, err, "expected a device of `cleave devices`, found \"%s\", did you mean \"%s\"?", name,
+                         nearest);
+    return json_fail(device, err, "expected a device of `cleave devices`, found \"%s\"", name);
+}
+
+static bool read_root(struct cluster *cluster, const struct json *root, const struct catalogue_entry *catalogue,
+                      int catalogue_count, struct error *err)
+{
+    struct cluster_text text = { .name = cluster->name, .reserve_bytes = -1 };
+    if (!json_read_fields(root, cluster_table, COUNT(cluster_table), &text, &cluster->arena, err))
+        return false;
+    if (text.format && strcmp(text.format, "cleave-cluster") != 0)
+        return json_fail(json_member(root, "format"), err, "expected \"cleave-cluster\", found \"%s\"", text.format);
+    if (!read_device(cluster, text.device, catalogue, catalogue_count, err) || !read_levels(cluster, text.levels, err))
+        return false;
+    cluster->name = text.name;
+    if (text.memory_bytes > 0)
+        cluster->device.memory_bytes = text.memory_bytes;
+    cluster->reserve_bytes = text.reserve_bytes >= 0 ? text.reserve_bytes : cluster->device.reserve_bytes;
+    if (cluster->reserve_bytes >= cluster->device.memory_bytes)
+        return json_fail(text.reserve_bytes >= 0 ? json_member(root, "reserve_bytes") : root, err,
+                         "expected a reserve below the memory of %lld bytes, found %lld",
+                         (long long)cluster->device.memory_bytes, (long long)cluster->reserve_bytes);
+    return true;
+}
+
+bool cluster_read_json(struct cluster *cluster, const char *name, const char *text, size_t length,
+                       const struct catalogue_entry *catalogue, int catalogue_count, struct error *err)
+{
+    struct json_doc *doc;
+    if (!json_parse(&doc, name, text, length, err))
+        return false;
+    bool read = read_root(cluster, json_root(doc), catalogue, catalogue_count, err);
+    json_free(doc);
+    return read;
+}

@@ -1,0 +1,237 @@
+/* The short form: NODESxDEVICES:TYPE[@key=value,...]. */
+#include "base/text.h"
+#include "planner/facts/cluster_parts.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct scan {
+    const char *name, *text;
+    size_t length, at;
+};
+
+enum { WORD_BYTES = 64 };
+
+/* A failure at byte `at` of the text, in the form of JSON's messages. */
+static bool fail_at(const struct scan *scan, size_t at, struct error *err, const char *expected, const char *hint)
+{
+    char found[WORD_BYTES];
+    size_t used = 0;
+    while (at + used < scan->length && used < 24 && scan->text[at + used] > ' ' && scan->text[at + used] < 127)
+        used++;
+    memcpy(found, scan->text + at, used);
+    found[used] = '\0';
+    const char *what = at >= scan->length ? "the end" : used > 0 ? found : "an unprintable character";
+    return fail_kind(err, ERROR_INPUT, "%s:1:%zu: expected %s, found %s%s%s%s", scan->name, at + 1, expected,
+                     used > 0 ? "\"" : "", what, used > 0 ? "\"" : "", hint);
+}
+
+static bool scan_count(struct scan *scan, int limit, int *out, const char *expected, struct error *err)
+{
+    size_t start = scan->at;
+    int64_t value = 0;
+    while (scan->at < scan->length && scan->text[scan->at] >= '0' && scan->text[scan->at] <= '9' && value <= limit)
+        value = value * 10 + (scan->text[scan->at++] - '0');
+    if (scan->at == start || value < 1 || value > limit)
+        return fail_at(scan, start, err, expected, "");
+    *out = (int)value;
+    return true;
+}
+
+static bool scan_character(struct scan *scan, char want, const char *expected, struct error *err)
+{
+    if (scan->at >= scan->length || scan->text[scan->at] != want)
+        return fail_at(scan, scan->at, err, expected, "");
+    scan->at++;
+    return true;
+}
+
+/* A word up to one of the stop characters or the end. */
+static bool scan_word(struct scan *scan, const char *stops, char out[WORD_BYTES], const char *expected,
+                      struct error *err)
+{
+    size_t start = scan->at, used = 0;
+    while (scan->at < scan->length && scan->text[scan->at] != '\0' && !strchr(stops, scan->text[scan->at])) {
+        if (used + 1 >= WORD_BYTES)
+            return fail_at(scan, start, err, expected, "");
+        out[used++] = scan->text[scan->at++];
+    }
+    out[used] = '\0';
+    return used > 0 || fail_at(scan, start, err, expected, "");
+}
+
+static bool scan_device(struct scan *scan, struct cluster *cluster, const struct catalogue_entry *catalogue, int count,
+                        struct error *err)
+{
+    char word[WORD_BYTES], hint[2 * WORD_BYTES] = "";
+    size_t start = scan->at;
+    if (!scan_word(scan, "@", word, "a device of `cleave devices`", err))
+        return false;
+    const struct catalogue_entry *entry = catalogue_find(catalogue, count, word);
+    if (entry)
+        return device_type_read(&cluster->device, &cluster->arena, entry->name, entry->json, entry->length, err);
+    if (strchr(word, '+'))
+        return fail_at(scan, start + (size_t)(strchr(word, '+') - word), err, "one device type for the whole cluster",
+                       "");
+    const char *nearest = catalogue_nearest(catalogue, count, word);
+    if (nearest) {
+        struct text text = { 0 };
+        text_printf(&text, ", did you mean \"%s\"?", nearest);
+        if (!text.failed && text.length < sizeof hint)
+            memcpy(hint, text.data, text.length + 1);
+        text_free(&text);
+    }
+    return fail_at(scan, start, err, "a device of `cleave devices`", hint);
+}
+
+static bool scan_number(struct scan *scan, double min, double max, const char *expected, double *out, bool *percent,
+                        struct error *err)
+{
+    char word[WORD_BYTES];
+    size_t start = scan->at;
+    if (!scan_word(scan, ",", word, expected, err))
+        return false;
+    size_t length = strlen(word);
+    *percent = length > 1 && word[length - 1] == '%';
+    double value;
+    if (!text_read_double(word, length - (*percent ? 1 : 0), &value) || value < min || value > max)
+        return fail_at(scan, start, err, expected, "");
+    *out = value;
+    return true;
+}
+
+enum option {
+    OPTION_INTER,
+    OPTION_INTRA,
+    OPTION_LATENCY,
+    OPTION_INTRA_LATENCY,
+    OPTION_MEMORY,
+    OPTION_RESERVE,
+    OPTION_COUNT
+};
+struct option_facts {
+    const char *key, *expected;
+    double min, max;
+    bool outer; /* speaks of the links between nodes */
+};
+static const struct option_facts option_table[OPTION_COUNT] = {
+    [OPTION_INTER] = { "inter", "bytes per second as a number like 50e9", 1, 1e24, true },
+    [OPTION_INTRA] = { "intra", "bytes per second as a number like 300e9", 1, 1e24, false },
+    [OPTION_LATENCY] = { "latency", "seconds as a number like 5e-6", 0, 1e3, true },
+    [OPTION_INTRA_LATENCY] = { "intra-latency", "seconds as a number like 2e-6", 0, 1e3, false },
+    [OPTION_MEMORY] = { "memory", "bytes as a number like 80e9", 1, 1e15, false },
+    [OPTION_RESERVE] = { "reserve", "bytes as a number like 4e9, or a share like 5%", 0, 1e15, false },
+};
+
+static void apply_option(struct cluster *cluster, enum option option, double value, bool percent)
+{
+    struct link_level *inner = &cluster->levels[0], *outer = &cluster->levels[cluster->level_count - 1];
+    switch (option) {
+    case OPTION_INTER:
+        outer->bytes_per_s = value;
+        break;
+    case OPTION_INTRA:
+        inner->bytes_per_s = value;
+        break;
+    case OPTION_LATENCY:
+        outer->latency_ns = llround(value * 1e9);
+        break;
+    case OPTION_INTRA_LATENCY:
+        inner->latency_ns = llround(value * 1e9);
+        break;
+    case OPTION_MEMORY:
+        cluster->device.memory_bytes = llround(value);
+        break;
+    case OPTION_RESERVE:
+        cluster->reserve_bytes = llround(percent ? value / 100 * (double)cluster->device.memory_bytes : value);
+        break;
+    case OPTION_COUNT:
+        break;
+    }
+}
+
+static enum option find_option(const char *word)
+{
+    int i = 0;
+    while (i < OPTION_COUNT && strcmp(option_table[i].key, word) != 0)
+        i++;
+    return (enum option)i;
+}
+
+/* memory= is applied before reserve=, whatever their order, since a share is of the memory. */
+static bool scan_options(struct scan *scan, struct cluster *cluster, struct error *err)
+{
+    static const char *const keys = "one of inter, intra, latency, intra-latency, memory, reserve";
+    double values[OPTION_COUNT];
+    bool given[OPTION_COUNT] = { false }, percents[OPTION_COUNT] = { false };
+    size_t reserve_at = scan->at;
+    do {
+        char word[WORD_BYTES];
+        size_t start = scan->at;
+        if (!scan_word(scan, "=,", word, keys, err))
+            return false;
+        enum option option = find_option(word);
+        if (option == OPTION_COUNT)
+            return fail_at(scan, start, err, keys, "");
+        if (given[option])
+            return fail_at(scan, start, err, "each key once", "");
+        if (option_table[option].outer && cluster->level_count == 1)
+            return fail_at(scan, start, err, "a key of one node (intra, intra-latency, memory, reserve)", "");
+        if (!scan_character(scan, '=', "'='", err))
+            return false;
+        size_t value_at = scan->at;
+        if (!scan_number(scan, option_table[option].min, option_table[option].max, option_table[option].expected,
+                         &values[option], &percents[option], err))
+            return false;
+        if (percents[option] && (option != OPTION_RESERVE || values[option] >= 100))
+            return fail_at(scan, value_at, err,
+                           option == OPTION_RESERVE ? "a share below 100%" : option_table[option].expected, "");
+        if (option == OPTION_RESERVE)
+            reserve_at = value_at;
+        given[option] = true;
+    } while (scan->at < scan->length && scan_character(scan, ',', "',' or the end", err));
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (given[i])
+            apply_option(cluster, (enum option)i, values[i], percents[i]);
+    if (cluster->reserve_bytes >= cluster->device.memory_bytes)
+        return fail_at(scan, reserve_at, err, "a reserve below the device's memory", "");
+    return scan->at >= scan->length || fail_at(scan, scan->at, err, "',' or the end", "");
+}
+
+static bool set_levels(struct cluster *cluster, int nodes, int per_node, struct error *err)
+{
+    cluster->level_count = nodes > 1 ? 2 : 1;
+    cluster->device_count = nodes * per_node;
+    cluster->levels = arena_alloc(&cluster->arena, (size_t)cluster->level_count, sizeof *cluster->levels);
+    if (!cluster->levels)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory for %d levels", cluster->level_count);
+    cluster->levels[0] = device_link(&cluster->device);
+    cluster->levels[0].fanout = per_node;
+    if (nodes > 1) {
+        cluster->levels[1] = device_nic(&cluster->device);
+        cluster->levels[1].fanout = nodes;
+    }
+    return true;
+}
+
+bool cluster_read_short(struct cluster *cluster, const char *name, const char *text, size_t length,
+                        const struct catalogue_entry *catalogue, int catalogue_count, struct error *err)
+{
+    struct scan scan = { .name = name, .text = text, .length = length };
+    int nodes, per_node;
+    if (!scan_count(&scan, MAX_DEVICES, &nodes, "a number of nodes, as in \"16x8:a100-sxm-80\" or a JSON file", err) ||
+        !scan_character(&scan, 'x', "'x'", err))
+        return false;
+    size_t per_node_at = scan.at;
+    if (!scan_count(&scan, MAX_DEVICES, &per_node, "a number of devices per node", err))
+        return false;
+    if (per_node > MAX_DEVICES / nodes)
+        return fail_at(&scan, per_node_at, err, "at most 1048576 devices in all", "");
+    if (!scan_character(&scan, ':', "':' and a device", err) ||
+        !scan_device(&scan, cluster, catalogue, catalogue_count, err) || !set_levels(cluster, nodes, per_node, err))
+        return false;
+    cluster->reserve_bytes = cluster->device.reserve_bytes;
+    if (scan.at == length)
+        return true;
+    return scan_character(&scan, '@', "'@' or the end", err) && scan_options(&scan, cluster, err);
+}

@@ -1,0 +1,391 @@
+/* The profile's file. The tables are the format; writing follows the same keys in the same order. */
+#include "base/json.h"
+#include "planner/facts/profile_parts.h"
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the tables fill; files hold 64-bit integers, the structs narrower ones. */
+struct profile_text {
+    const char *format;
+    int64_t version, memory;
+    const char *machine, *backend, *transport, *software, *created;
+    int dtype;
+    double compute_factor, communication_factor;
+    const struct json *compute, *linear, *curves;
+};
+struct entry_text {
+    const char *work;
+    int64_t loaded, ns, repeats;
+    double spread;
+    int origin;
+};
+struct linear_text {
+    const char *work;
+    int64_t loaded;
+    struct linear_entry entry;
+    int origin;
+};
+struct curve_text {
+    const char *op;
+    int64_t ranks, concurrent, level;
+    double latency_ns, bytes_per_s, error;
+    const struct json *points;
+};
+struct point_text {
+    int64_t bytes, ns, repeats;
+    double spread;
+    int origin;
+};
+
+enum { SMALL_MAX = 1 << 30 };
+#define NS_LIMITS .min = 0, .max = (double)MAX_TIME_NS
+
+static const struct json_field profile_table[] = {
+    { "format", FIELD_STRING, offsetof(struct profile_text, format), .required = true, .doc = "\"cleave-profile\"" },
+    { "version", FIELD_INT, offsetof(struct profile_text, version), .required = true, .min = 1, .max = 1, .doc = "1" },
+    { "machine", FIELD_STRING, offsetof(struct profile_text, machine), .doc = "processor, cores, memory, kernel" },
+    { "backend", FIELD_STRING, offsetof(struct profile_text, backend), .doc = "\"cpu\" or \"cuda\"" },
+    { "transport", FIELD_STRING, offsetof(struct profile_text, transport), .doc = "\"threads\", \"mpi\" or \"nccl\"" },
+    { "software", FIELD_STRING, offsetof(struct profile_text, software), .doc = "versions of what was measured" },
+    { "created", FIELD_STRING, offsetof(struct profile_text, created), .doc = "when, in ISO 8601" },
+    { "dtype", FIELD_ENUM, offsetof(struct profile_text, dtype), .required = true, .names = dtype_names,
+      .doc = "of the computations" },
+    { "compute_under_communication", FIELD_DOUBLE, offsetof(struct profile_text, compute_factor), .min = 1, .max = 1e6,
+      .doc = "slow-down of compute while a collective runs beside it" },
+    { "communication_under_compute", FIELD_DOUBLE, offsetof(struct profile_text, communication_factor), .min = 1,
+      .max = 1e6, .doc = "slow-down of a collective while compute runs beside it" },
+    { "memory_outside_arena_bytes", FIELD_INT, offsetof(struct profile_text, memory), .min = 0, .max = 1e15,
+      .doc = "context, libraries and transport buffers of one rank" },
+    { "compute", FIELD_NODE, offsetof(struct profile_text, compute), .doc = "array: computations" },
+    { "linear", FIELD_NODE, offsetof(struct profile_text, linear), .doc = "array: work that is linear in elements" },
+    { "collectives", FIELD_NODE, offsetof(struct profile_text, curves),
+      .doc = "array: curves of collectives and sends" },
+};
+static const struct json_field entry_table[] = {
+    { "work", FIELD_STRING, offsetof(struct entry_text, work), .required = true, .doc = "canonical name of the work" },
+    { "loaded", FIELD_INT, offsetof(struct entry_text, loaded), .required = true, .min = 1, .max = SMALL_MAX,
+      .doc = "ranks that computed on the host at once" },
+    { "ns", FIELD_INT, offsetof(struct entry_text, ns), .required = true, NS_LIMITS, .doc = "median" },
+    { "spread", FIELD_DOUBLE, offsetof(struct entry_text, spread), .doc = "interquartile range over median" },
+    { "repeats", FIELD_INT, offsetof(struct entry_text, repeats), .min = 0, .max = SMALL_MAX, .doc = "number of runs" },
+    { "origin", FIELD_ENUM, offsetof(struct entry_text, origin), .names = origin_names,
+      .doc = "how the number came about" },
+};
+static const struct json_field linear_table[] = {
+    { "work", FIELD_STRING, offsetof(struct linear_text, work), .required = true,
+      .doc = "adamw, norm, zero, add or copy" },
+    { "loaded", FIELD_INT, offsetof(struct linear_text, loaded), .required = true, .min = 1, .max = SMALL_MAX,
+      .doc = "ranks that worked on the host at once" },
+    { "fixed_ns", FIELD_DOUBLE, offsetof(struct linear_text, entry.fixed_ns), .required = true, NS_LIMITS,
+      .doc = "at no element" },
+    { "ns_per_unit", FIELD_DOUBLE, offsetof(struct linear_text, entry.ns_per_unit), .required = true, NS_LIMITS,
+      .doc = "per element" },
+    { "min_units", FIELD_INT, offsetof(struct linear_text, entry.min_units), .required = true, .min = 0, .max = 1e15,
+      .doc = "fewest elements measured" },
+    { "max_units", FIELD_INT, offsetof(struct linear_text, entry.max_units), .required = true, .min = 0, .max = 1e15,
+      .doc = "most elements measured" },
+    { "error", FIELD_DOUBLE, offsetof(struct linear_text, entry.error), .doc = "largest relative error of the fit" },
+    { "origin", FIELD_ENUM, offsetof(struct linear_text, origin), .names = origin_names,
+      .doc = "how the numbers came about" },
+};
+static const struct json_field curve_table[] = {
+    { "op", FIELD_STRING, offsetof(struct curve_text, op), .required = true,
+      .doc = "all-reduce, all-gather, ..., send" },
+    { "ranks", FIELD_INT, offsetof(struct curve_text, ranks), .required = true, .min = 2, .max = MAX_DEVICES,
+      .doc = "group size" },
+    { "concurrent", FIELD_INT, offsetof(struct curve_text, concurrent), .required = true, .min = 1, .max = MAX_DEVICES,
+      .doc = "groups that communicated at once over the level's link" },
+    { "level", FIELD_INT, offsetof(struct curve_text, level), .required = true, .min = 0, .max = MAX_LEVELS - 1,
+      .doc = "level of the cluster that the group spans; 0: inside a node" },
+    { "latency_ns", FIELD_DOUBLE, offsetof(struct curve_text, latency_ns), NS_LIMITS,
+      .doc = "fit: time of an empty message" },
+    { "bytes_per_s", FIELD_DOUBLE, offsetof(struct curve_text, bytes_per_s), .min = 0, .max = 1e24,
+      .doc = "fit: rate of a large one" },
+    { "error", FIELD_DOUBLE, offsetof(struct curve_text, error), .doc = "largest relative error of the fit" },
+    { "points", FIELD_NODE, offsetof(struct curve_text, points), .doc = "array: what was measured" },
+};
+static const struct json_field point_table[] = {
+    { "bytes", FIELD_INT, offsetof(struct point_text, bytes), .required = true, .min = 1, .max = 1e15,
+      .doc = "of the largest buffer on one rank" },
+    { "ns", FIELD_INT, offsetof(struct point_text, ns), .required = true, NS_LIMITS, .doc = "median" },
+    { "spread", FIELD_DOUBLE, offsetof(struct point_text, spread), .doc = "interquartile range over median" },
+    { "repeats", FIELD_INT, offsetof(struct point_text, repeats), .min = 0, .max = SMALL_MAX, .doc = "number of runs" },
+    { "origin", FIELD_ENUM, offsetof(struct point_text, origin), .names = origin_names,
+      .doc = "how the number came about" },
+};
+
+#define COUNT(table) (sizeof(table) / sizeof(table)[0])
+
+const struct json_field *profile_fields(size_t *count)
+{
+    *count = COUNT(profile_table);
+    return profile_table;
+}
+
+/* Room for the elements of an optional array. */
+static bool begin_array(const struct json *array, struct arena *arena, size_t size, void *out, int *count,
+                        struct error *err)
+{
+    void *memory = NULL;
+    *count = 0;
+    if (array && json_type(array) != JSON_ARRAY)
+        return json_fail(array, err, "expected an array, found %s", json_type_name(json_type(array)));
+    if (array)
+        *count = json_count(array);
+    memory = arena_alloc(arena, (size_t)*count, size);
+    if (!memory)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory for %d entries", *count);
+    memcpy(out, &memory, sizeof memory);
+    return true;
+}
+
+static bool read_compute(struct profile *p, const struct json *array, struct error *err)
+{
+    if (!begin_array(array, &p->arena, sizeof *p->compute, &p->compute, &p->compute_count, err))
+        return false;
+    for (int i = 0; i < p->compute_count; i++) {
+        struct entry_text t = { .origin = ORIGIN_MEASURED };
+        if (!json_read_fields(json_at(array, i), entry_table, COUNT(entry_table), &t, &p->arena, err))
+            return false;
+        p->compute[i] =
+            (struct compute_entry){ t.work, (int)t.loaded, { t.ns, t.spread, (int)t.repeats, (enum origin)t.origin } };
+    }
+    return true;
+}
+
+static bool read_linear(struct profile *p, const struct json *array, struct error *err)
+{
+    if (!begin_array(array, &p->arena, sizeof *p->linear, &p->linear, &p->linear_count, err))
+        return false;
+    for (int i = 0; i < p->linear_count; i++) {
+        struct linear_text t = { .origin = ORIGIN_FITTED };
+        const struct json *value = json_at(array, i);
+        if (!json_read_fields(value, linear_table, COUNT(linear_table), &t, &p->arena, err))
+            return false;
+        if (t.entry.max_units < t.entry.min_units)
+            return json_fail(json_member(value, "max_units"), err, "expected at least min_units (%lld), found %lld",
+                             (long long)t.entry.min_units, (long long)t.entry.max_units);
+        t.entry.work = t.work;
+        t.entry.loaded = (int)t.loaded;
+        t.entry.origin = (enum origin)t.origin;
+        p->linear[i] = t.entry;
+    }
+    return true;
+}
+
+static bool read_points(struct collective_curve *curve, struct arena *arena, const struct json *array,
+                        struct error *err)
+{
+    if (!begin_array(array, arena, sizeof *curve->points, &curve->points, &curve->point_count, err))
+        return false;
+    for (int i = 0; i < curve->point_count; i++) {
+        struct point_text t = { .origin = ORIGIN_MEASURED };
+        const struct json *value = json_at(array, i);
+        if (!json_read_fields(value, point_table, COUNT(point_table), &t, NULL, err))
+            return false;
+        if (i > 0 && t.bytes <= curve->points[i - 1].bytes)
+            return json_fail(json_member(value, "bytes"), err, "expected more than the point before (%lld), found %lld",
+                             (long long)curve->points[i - 1].bytes, (long long)t.bytes);
+        curve->points[i] =
+            (struct collective_point){ t.bytes, { t.ns, t.spread, (int)t.repeats, (enum origin)t.origin } };
+    }
+    return true;
+}
+
+static bool read_curves(struct profile *p, const struct json *array, struct error *err)
+{
+    if (!begin_array(array, &p->arena, sizeof *p->curves, &p->curves, &p->curve_count, err))
+        return false;
+    for (int i = 0; i < p->curve_count; i++) {
+        struct curve_text t = { 0 };
+        const struct json *value = json_at(array, i);
+        if (!json_read_fields(value, curve_table, COUNT(curve_table), &t, &p->arena, err) ||
+            !read_points(&p->curves[i], &p->arena, t.points, err))
+            return false;
+        if (p->curves[i].point_count == 0 && t.bytes_per_s <= 0)
+            return json_fail(value, err, "expected points or bytes_per_s above 0, found neither");
+        struct collective_curve *c = &p->curves[i];
+        c->op = t.op;
+        c->ranks = (int)t.ranks;
+        c->concurrent = (int)t.concurrent;
+        c->level = (int)t.level;
+        c->latency_ns = t.latency_ns;
+        c->bytes_per_s = t.bytes_per_s;
+        c->error = t.error;
+    }
+    return true;
+}
+
+static bool read_root(struct profile *p, const struct json *root, struct error *err)
+{
+    struct profile_text t = { .compute_factor = 1, .communication_factor = 1 };
+    if (!json_read_fields(root, profile_table, COUNT(profile_table), &t, &p->arena, err))
+        return false;
+    if (strcmp(t.format, "cleave-profile") != 0)
+        return json_fail(json_member(root, "format"), err, "expected \"cleave-profile\", found \"%s\"", t.format);
+    p->machine = t.machine;
+    p->backend = t.backend;
+    p->transport = t.transport;
+    p->software = t.software;
+    p->created = t.created;
+    p->dtype = (enum dtype)t.dtype;
+    p->compute_under_communication = t.compute_factor;
+    p->communication_under_compute = t.communication_factor;
+    p->memory_outside_arena_bytes = t.memory;
+    return read_compute(p, t.compute, err) && read_linear(p, t.linear, err) && read_curves(p, t.curves, err);
+}
+
+bool profile_read(struct profile **out, const char *name, const char *text, size_t length, struct error *err)
+{
+    struct json_doc *doc = NULL;
+    bool done = false;
+    struct profile *profile = profile_new();
+    if (!profile)
+        return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
+    if (!json_parse(&doc, name, text, length, err) || !read_root(profile, json_root(doc), err))
+        goto cleanup;
+    if (!profile_finish(profile, err)) {
+        error_within(err, "%s", name);
+        goto cleanup;
+    }
+    *out = profile;
+    profile = NULL; /* handed over */
+    done = true;
+cleanup:
+    json_free(doc);
+    profile_free(profile);
+    return done;
+}
+
+/* ---- writing ---- */
+
+static void put_string(struct json_writer *w, const char *key, const char *value)
+{
+    json_write_key(w, key);
+    json_write_string(w, value ? value : "");
+}
+
+static void put_int(struct json_writer *w, const char *key, int64_t value)
+{
+    json_write_key(w, key);
+    json_write_int(w, value);
+}
+
+static void put_double(struct json_writer *w, const char *key, double value)
+{
+    json_write_key(w, key);
+    json_write_double(w, value);
+}
+
+static void put_measurement(struct json_writer *w, const struct measurement *m)
+{
+    put_int(w, "ns", m->ns);
+    put_double(w, "spread", m->spread);
+    put_int(w, "repeats", m->repeats);
+    put_string(w, "origin", origin_names[m->origin]);
+}
+
+static void put_compute(struct json_writer *w, const struct compute_entry *e)
+{
+    json_begin_object(w);
+    put_string(w, "work", e->work);
+    put_int(w, "loaded", e->loaded);
+    put_measurement(w, &e->m);
+    json_end_object(w);
+}
+
+static void put_linear(struct json_writer *w, const struct linear_entry *e)
+{
+    json_begin_object(w);
+    put_string(w, "work", e->work);
+    put_int(w, "loaded", e->loaded);
+    put_double(w, "fixed_ns", e->fixed_ns);
+    put_double(w, "ns_per_unit", e->ns_per_unit);
+    put_int(w, "min_units", e->min_units);
+    put_int(w, "max_units", e->max_units);
+    put_double(w, "error", e->error);
+    put_string(w, "origin", origin_names[e->origin]);
+    json_end_object(w);
+}
+
+static void put_curve(struct json_writer *w, const struct collective_curve *c)
+{
+    json_begin_object(w);
+    put_string(w, "op", c->op);
+    put_int(w, "ranks", c->ranks);
+    put_int(w, "concurrent", c->concurrent);
+    put_int(w, "level", c->level);
+    put_double(w, "latency_ns", c->latency_ns);
+    put_double(w, "bytes_per_s", c->bytes_per_s);
+    put_double(w, "error", c->error);
+    json_write_key(w, "points");
+    json_begin_array(w);
+    for (int i = 0; i < c->point_count; i++) {
+        json_begin_object(w);
+        put_int(w, "bytes", c->points[i].bytes);
+        put_measurement(w, &c->points[i].m);
+        json_end_object(w);
+    }
+    json_end_array(w);
+    json_end_object(w);
+}
+
+static void put_header(struct json_writer *w, const struct profile *p)
+{
+    put_string(w, "format", "cleave-profile");
+    put_int(w, "version", 1);
+    put_string(w, "machine", p->machine);
+    put_string(w, "backend", p->backend);
+    put_string(w, "transport", p->transport);
+    put_string(w, "software", p->software);
+    put_string(w, "created", p->created);
+    put_string(w, "dtype", dtype_names[p->dtype]);
+    put_double(w, "compute_under_communication", p->compute_under_communication);
+    put_double(w, "communication_under_compute", p->communication_under_compute);
+    put_int(w, "memory_outside_arena_bytes", p->memory_outside_arena_bytes);
+}
+
+char *profile_write(const struct profile *p, size_t *length)
+{
+    struct json_writer w = { 0 };
+    json_begin_object(&w);
+    put_header(&w, p);
+    json_write_key(&w, "compute");
+    json_begin_array(&w);
+    for (int i = 0; i < p->compute_count; i++)
+        put_compute(&w, &p->compute[i]);
+    json_end_array(&w);
+    json_write_key(&w, "linear");
+    json_begin_array(&w);
+    for (int i = 0; i < p->linear_count; i++)
+        put_linear(&w, &p->linear[i]);
+    json_end_array(&w);
+    json_write_key(&w, "collectives");
+    json_begin_array(&w);
+    for (int i = 0; i < p->curve_count; i++)
+        put_curve(&w, &p->curves[i]);
+    json_end_array(&w);
+    json_end_object(&w);
+    return json_finish(&w, length);
+}
+
+const char *profile_format(int index, const struct json_field **fields, size_t *count)
+{
+    static const struct {
+        const char *name;
+        const struct json_field *fields;
+        size_t count;
+    } parts[] = {
+        { "profile", profile_table, COUNT(profile_table) },
+        { "profile.compute", entry_table, COUNT(entry_table) },
+        { "profile.linear", linear_table, COUNT(linear_table) },
+        { "profile.curve", curve_table, COUNT(curve_table) },
+        { "profile.curve.point", point_table, COUNT(point_table) },
+    };
+    if (index < 0 || (size_t)index >= COUNT(parts))
+        return NULL;
+    *fields = parts[index].fields;
+    *count = parts[index].count;
+    return parts[index].name;
+}

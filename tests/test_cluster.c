@@ -1,0 +1,250 @@
+/* The device catalogue, the short form, the JSON form, the hierarchy. */
+#include "planner/facts/cluster.h"
+#include "host/catalogue.h"
+#include "tests/check.h"
+#include <stdio.h>
+#include <string.h>
+
+#define DEVICES SOURCE_ROOT "/planner/facts/devices"
+
+static struct catalogue *catalogue_open(void)
+{
+    struct catalogue *catalogue = NULL;
+    struct error err = { 0 };
+    ck_assert_msg(catalogue_read(&catalogue, DEVICES, &err), "%s", err.message);
+    return catalogue;
+}
+
+static struct cluster *cluster_open(const char *text)
+{
+    struct catalogue *catalogue = catalogue_open();
+    struct cluster *cluster = NULL;
+    struct error err = { 0 };
+    ck_assert_msg(cluster_read(&cluster, "--cluster", text, strlen(text), catalogue->entries, catalogue->count, &err),
+                  "%s", err.message);
+    catalogue_free(catalogue);
+    return cluster;
+}
+
+START_TEST(catalogue_is_sound)
+{
+    struct catalogue *catalogue = catalogue_open();
+    ck_assert_int_ge(catalogue->count, 20);
+    for (int i = 0; i < catalogue->count; i++) {
+        struct arena arena = { 0 };
+        struct device_type d;
+        struct error err = { 0 };
+        const struct catalogue_entry *e = &catalogue->entries[i];
+        ck_assert_msg(device_type_read(&d, &arena, e->name, e->json, e->length, &err), "%s", err.message);
+        ck_assert_str_eq(d.name, e->name);
+        ck_assert_uint_gt(strlen(d.source), 10);
+        ck_assert_msg(d.matmul_flops_per_s[DTYPE_FP32] > 0, "%s computes in fp32", e->name);
+        ck_assert_msg(d.vector_flops_per_s <= d.matmul_flops_per_s[DTYPE_FP32] * 1.01, "%s: vectors beat matmuls",
+                      e->name);
+        ck_assert_msg(d.link_bytes_per_s >= d.nic_bytes_per_s, "%s: slower inside the node", e->name);
+        ck_assert_msg(d.memory_bytes > 10 * d.reserve_bytes, "%s: a reserve of a tenth", e->name);
+        if (i > 0)
+            ck_assert_str_lt(catalogue->entries[i - 1].name, e->name);
+        arena_free(&arena);
+    }
+    catalogue_free(catalogue);
+}
+END_TEST
+
+START_TEST(short_form)
+{
+    struct cluster *c = cluster_open("128x8:a100-sxm-80");
+    ck_assert_int_eq(c->device_count, 1024);
+    ck_assert_int_eq(c->level_count, 2);
+    ck_assert_int_eq(c->levels[0].fanout, 8);
+    ck_assert_int_eq(c->levels[1].fanout, 128);
+    CHECK_NEAR(c->levels[0].bytes_per_s, 300e9, 0);
+    CHECK_NEAR(c->levels[1].bytes_per_s, 25e9, 0);
+    CHECK_NEAR(c->device.matmul_flops_per_s[DTYPE_BF16], 312e12, 0);
+    ck_assert_str_eq(c->name, "128x8:a100-sxm-80");
+    ck_assert_int_eq(c->memory_bytes + c->reserve_bytes, c->device.memory_bytes);
+    cluster_free(c);
+    c = cluster_open("1x2:cpu");
+    ck_assert_int_eq(c->level_count, 1);
+    ck_assert_int_eq(c->device_count, 2);
+    cluster_free(c);
+}
+END_TEST
+
+START_TEST(short_form_options)
+{
+    struct cluster *c =
+        cluster_open("16x8:h100-sxm@inter=50e9,latency=5e-6,reserve=25%,memory=64e9,intra=1e11,intra-latency=2e-6");
+    CHECK_NEAR(c->levels[1].bytes_per_s, 50e9, 0);
+    CHECK_NEAR(c->levels[0].bytes_per_s, 1e11, 0);
+    ck_assert_int_eq(c->levels[1].latency_ns, 5000);
+    ck_assert_int_eq(c->levels[0].latency_ns, 2000);
+    ck_assert_int_eq(c->reserve_bytes, INT64_C(16000000000)); /* of the given memory, though that comes later */
+    ck_assert_int_eq(c->memory_bytes, INT64_C(48000000000));
+    cluster_free(c);
+    c = cluster_open("1x1:v100-sxm2-16@reserve=0");
+    ck_assert_int_eq(c->memory_bytes, INT64_C(16) << 30);
+    cluster_free(c);
+}
+END_TEST
+
+START_TEST(equal_clusters_hash_alike)
+{
+    static const char *const json = "{\"device\": \"a100-sxm-80\", \"name\": \"mine\", \"levels\": [{\"fanout\": 8}, "
+                                    "{\"fanout\": 4, \"name\": \"x\"}]}";
+    struct cluster *a = cluster_open("4x8:a100-sxm-80"), *b = cluster_open(json),
+                   *c = cluster_open("4x8:a100-sxm-80@inter=24e9"), *d = cluster_open("8x4:a100-sxm-80"),
+                   *e = cluster_open("4x8:a100-sxm-80@reserve=1e9");
+    ck_assert_uint_eq(a->hash, b->hash);
+    ck_assert_uint_ne(a->hash, c->hash);
+    ck_assert_uint_ne(a->hash, d->hash);
+    ck_assert_uint_ne(a->hash, e->hash);
+    ck_assert_str_eq(b->name, "mine");
+    cluster_free(a);
+    cluster_free(b);
+    cluster_free(c);
+    cluster_free(d);
+    cluster_free(e);
+}
+END_TEST
+
+START_TEST(json_form)
+{
+    static const char *const json = " {\"format\": \"cleave-cluster\", \"version\": 1, \"device\": {\"description\": "
+                                    "\"d\", \"source\": \"s\", \"matmul_flops_per_s\": {\"fp32\": 2e12},"
+                                    "\"matmul_efficiency\": 0.5, \"attention_forward_efficiency\": 0.5, "
+                                    "\"attention_backward_efficiency\": 0.25, \"vector_flops_per_s\": 1e12,"
+                                    "\"memory_bytes_per_s\": 1e11, \"memory_bytes\": 1000000, \"launch_ns\": 10, "
+                                    "\"link_bytes_per_s\": 1e10, \"link_latency_ns\": 100,"
+                                    "\"nic_bytes_per_s\": 1e9, \"nic_latency_ns\": 1000}, \"memory_bytes\": 2000000, "
+                                    "\"reserve_bytes\": 500000, \"comment\": \"free\","
+                                    "\"levels\": [{\"name\": \"board\", \"fanout\": 2, \"shared\": true}, {\"name\": "
+                                    "\"rack\", \"fanout\": 3, \"bytes_per_s\": 5e8},"
+                                    "{\"name\": \"hall\", \"fanout\": 5, \"latency_ns\": 7}]}";
+    struct cluster *c = cluster_open(json);
+    ck_assert_int_eq(c->device_count, 30);
+    ck_assert_int_eq(c->memory_bytes, 1500000);
+    ck_assert(c->levels[0].shared && !c->levels[1].shared);
+    CHECK_NEAR(c->levels[1].bytes_per_s, 5e8, 0);
+    CHECK_NEAR(c->levels[2].bytes_per_s, 1e9, 0);
+    ck_assert_int_eq(c->levels[2].latency_ns, 7);
+    ck_assert_int_eq(cluster_unit(c, 1), 6);
+    struct error err = { 0 };
+    ck_assert(cluster_check_dtype(c, DTYPE_FP32, &err));
+    ck_assert(!cluster_check_dtype(c, DTYPE_BF16, &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "(fp32), found bf16"));
+    cluster_free(c);
+}
+END_TEST
+
+/* The level of two ranks is the first whose unit holds both: compared with units listed one by one. */
+START_TEST(levels_by_brute_force)
+{
+    struct cluster *c = cluster_open(
+        "{\"device\": \"cpu\", \"levels\": [{\"fanout\": 2}, {\"fanout\": 3}, {\"fanout\": 1}, {\"fanout\": 4}]}");
+    for (int a = 0; a < c->device_count; a++) {
+        for (int b = 0; b < c->device_count; b++) {
+            const int unit[] = { 2, 6, 6, 24 };
+            int level = 0;
+            while (a / unit[level] != b / unit[level])
+                level++;
+            ck_assert_int_eq(cluster_level(c, a, b), level);
+        }
+    }
+    cluster_free(c);
+}
+END_TEST
+
+static const struct {
+    const char *text, *message;
+} wrong[] = {
+    { "", "--cluster:1:1: expected a number of nodes" },
+    { "x8:cpu", "--cluster:1:1: expected a number of nodes" },
+    { "0x8:cpu", "--cluster:1:1: expected a number of nodes" },
+    { "-1x8:cpu", "--cluster:1:1: expected a number of nodes" },
+    { "4y8:cpu", "--cluster:1:2: expected 'x', found \"y8:cpu\"" },
+    { "4x:cpu", "--cluster:1:3: expected a number of devices" },
+    { "4x99999999999999999999:cpu", "--cluster:1:3: expected a number of devices" },
+    { "1048576x2:cpu", "--cluster:1:9: expected at most 1048576 devices" },
+    { "4x8", "--cluster:1:4: expected ':' and a device, found the end" },
+    { "4x8:", "--cluster:1:5: expected a device of `cleave devices`, found the end" },
+    { "4x8:h100-smx",
+      "--cluster:1:5: expected a device of `cleave devices`, found \"h100-smx\", did you mean \"h100-sxm\"?" },
+    { "2x8:h100-sxm+4x8:a100-sxm-80", "--cluster:1:13: expected one device type" },
+    { "2x8:cpu@", "--cluster:1:9: expected one of inter" },
+    { "2x8:cpu@speed=1", "--cluster:1:9: expected one of inter" },
+    { "2x8:cpu@inter", "--cluster:1:14: expected '=', found the end" },
+    { "2x8:cpu@inter=", "--cluster:1:15: expected bytes per second" },
+    { "2x8:cpu@inter=fast", "--cluster:1:15: expected bytes per second as a number like 50e9, found \"fast\"" },
+    { "2x8:cpu@inter=-1", "--cluster:1:15: expected bytes per second" },
+    { "2x8:cpu@inter=1e9,inter=2e9", "--cluster:1:19: expected each key once" },
+    { "2x8:cpu@inter=1e9,", "--cluster:1:19: expected one of inter" },
+    { "1x8:cpu@inter=1e9", "--cluster:1:9: expected a key of one node" },
+    { "2x8:cpu@inter=5%", "--cluster:1:15: expected bytes per second" },
+    { "2x8:cpu@reserve=100%", "--cluster:1:17: expected a share below 100%" },
+    { "2x8:cpu@reserve=1e14", "--cluster:1:17: expected a reserve below the device's memory" },
+    { "{\"device\": \"cpu\"}", "levels" },
+    { "{\"device\": \"cpus\", \"levels\": [{\"fanout\": 1}]}",
+      "--cluster:1:12: device: expected a device of `cleave devices`, found \"cpus\", did you mean \"cpu\"?" },
+    { "{\"device\": \"cpu\",\n \"levels\": []}", "--cluster:2:12: levels: expected 1 to 8 levels, found 0" },
+    { "{\"device\": \"cpu\", \"levels\": [{\"fanout\": 1048576}, {\"fanout\": 2}]}",
+      "levels[1].fanout: expected at most 1048576 devices" },
+    { "{\"device\": \"cpu\", \"levels\": [{\"fanout\": 0}]}", "levels[0].fanout" },
+    { "{\"device\": \"cpu\", \"levels\": [{\"fanout\": 2, \"byte_per_s\": 1}]}", "did you mean \"bytes_per_s\"?" },
+    { "{\"device\": \"cpu\", \"reserve_bytes\": 900000000000, \"levels\": [{\"fanout\": 2}]}",
+      "reserve_bytes: expected a reserve below" },
+    { "{\"format\": \"other\", \"device\": \"cpu\", \"levels\": [{\"fanout\": 2}]}",
+      "expected \"cleave-cluster\", found \"other\"" },
+    { "{\"device\": 3, \"levels\": [{\"fanout\": 2}]}", "--cluster:1:12: device" },
+    { "{\"device\"", "--cluster:1:" },
+};
+
+START_TEST(wrong_clusters_say_where)
+{
+    struct catalogue *catalogue = catalogue_open();
+    struct cluster *cluster = NULL;
+    struct error err = { 0 };
+    const char *text = wrong[_i].text;
+    ck_assert(!cluster_read(&cluster, "--cluster", text, strlen(text), catalogue->entries, catalogue->count, &err));
+    ck_assert_msg(strstr(err.message, wrong[_i].message) != NULL, "%s: got \"%s\", expected \"%s\"", text, err.message,
+                  wrong[_i].message);
+    ck_assert_ptr_null(cluster);
+    ck_assert_int_eq((int)err.kind, ERROR_INPUT);
+    catalogue_free(catalogue);
+}
+END_TEST
+
+START_TEST(hostile_bytes)
+{
+    struct catalogue *catalogue = catalogue_open();
+    struct cluster *cluster = NULL;
+    static const char text[] = "2x8:c\0pu", tail[] = "2x8:cpu\0", high[] = "\xff\xfe";
+    struct error err = { 0 };
+    ck_assert(!cluster_read(&cluster, "c", text, sizeof text - 1, catalogue->entries, catalogue->count, &err));
+    err = (struct error){ 0 };
+    ck_assert(!cluster_read(&cluster, "c", tail, sizeof tail - 1, catalogue->entries, catalogue->count, &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "c:1:8: expected '@' or the end"));
+    err = (struct error){ 0 };
+    ck_assert(!cluster_read(&cluster, "c", high, 2, catalogue->entries, catalogue->count, &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "unprintable"));
+    catalogue_free(catalogue);
+}
+END_TEST
+
+static Suite *cluster_suite(void)
+{
+    Suite *suite = suite_create("cluster");
+    TCase *tcase = tcase_create("cluster");
+    tcase_add_test(tcase, catalogue_is_sound);
+    tcase_add_test(tcase, short_form);
+    tcase_add_test(tcase, short_form_options);
+    tcase_add_test(tcase, equal_clusters_hash_alike);
+    tcase_add_test(tcase, json_form);
+    tcase_add_test(tcase, levels_by_brute_force);
+    tcase_add_loop_test(tcase, wrong_clusters_say_where, 0, sizeof wrong / sizeof wrong[0]);
+    tcase_add_test(tcase, hostile_bytes);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+CHECK_MAIN(cluster_suite)
