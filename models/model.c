@@ -46,7 +46,7 @@ int model_unfolded_count(const struct model *model)
 const struct layer *model_unfolded_layer(const struct model *model, int index)
 {
     for (int i = 0; i < model->block_count; i++) {
-        const struct block *block = &model->blocks[i];
+        const struct model_block *block = &model->blocks[i];
         int covered = block->layer_count * block->count;
         if (index < covered)
             return &model->layers[block->first_layer + index % block->layer_count];
@@ -79,7 +79,7 @@ bool model_add_block(struct model *model, int64_t count, const struct json *at, 
         return true;
     if (!grow(model, (void **)&model->blocks, model->block_count, sizeof *model->blocks, err))
         return false;
-    model->blocks[model->block_count++] = (struct block){ .first_layer = model->layer_count, .count = (int)count };
+    model->blocks[model->block_count++] = (struct model_block){ .first_layer = model->layer_count, .count = (int)count };
     return true;
 }
 
@@ -96,7 +96,7 @@ static bool check_name(const char *name, const struct json *at, struct error *er
 bool model_add_layer(struct model *model, const struct layer_kind *kind, const void *fields, const struct json *at,
                      struct error *err)
 {
-    struct block *block = &model->blocks[model->block_count - 1];
+    struct model_block *block = &model->blocks[model->block_count - 1];
     if (model_unfolded_count(model) + block->count > MODEL_MAX_LAYERS)
         return json_fail(at, err, "expected at most %d layers after unfolding, found more", MODEL_MAX_LAYERS);
     if (kind->role != ROLE_GIVEN && (model->hidden < 1 || model->vocab_size < 1))

@@ -13,7 +13,7 @@ struct layer {
     const struct layer_kind *kind;
     const void *fields; /* the kind's own struct */
 };
-struct block { /* `count` copies of `layer_count` layers, one after another */
+struct model_block { /* `count` copies of `layer_count` layers, one after another */
     int first_layer, layer_count, count;
 };
 
@@ -28,7 +28,7 @@ struct model {
     int layer_count;     /* folded */
     struct layer *layers;
     int block_count;
-    struct block *blocks; /* in order; cover all layers */
+    struct model_block *blocks; /* in order; cover all layers */
     uint64_t hash;        /* of the canonical JSON */
 };
 

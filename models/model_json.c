@@ -220,7 +220,7 @@ bool model_read(struct model **out, const char *name, const char *text, size_t l
     return done;
 }
 
-static void write_layers(struct json_writer *w, const struct model *model, const struct block *block)
+static void write_layers(struct json_writer *w, const struct model *model, const struct model_block *block)
 {
     for (int i = 0; i < block->layer_count; i++) {
         const struct layer *layer = &model->layers[block->first_layer + i];
@@ -246,7 +246,7 @@ char *model_write(const struct model *model, size_t *length)
     json_write_key(&w, "layers");
     json_begin_array(&w);
     for (int i = 0; i < model->block_count; i++) {
-        const struct block *block = &model->blocks[i];
+        const struct model_block *block = &model->blocks[i];
         if (block->count > 1) {
             json_begin_object(&w);
             json_write_key(&w, "repeat");

@@ -112,7 +112,7 @@ const char *cost_local_work(const struct program *program, const struct instr *i
         return "zero";
     case OP_LOAD:
         *bytes = 2 * to_bytes;
-        return "copy";
+        return "load";
     case OP_SLICE:
         *bytes = (instr->accumulate ? 3 : 2) * to_bytes;
         return instr->accumulate ? "add" : "copy";

@@ -1,0 +1,181 @@
+#include "benchmarks/report.h"
+#include "base/json.h"
+#include "base/num.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t step_of(const struct report_plan *plan)
+{
+    if (plan->failure)
+        return INT64_MAX;
+    return plan->measured_step_ns ? plan->measured_step_ns : plan->predicted_step_ns;
+}
+
+void report_order(const struct report *report, int order[REPORT_MAX_PLANS])
+{
+    for (int i = 0; i < report->plan_count; i++) { /* insertion keeps equal plans in the order given */
+        int at = i;
+        while (at > 0 && step_of(&report->plans[order[at - 1]]) > step_of(&report->plans[i])) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+}
+
+double report_error(const struct report_plan *plan)
+{
+    if (!plan->measured_step_ns || plan->failure)
+        return NAN;
+    return (double)(plan->predicted_step_ns - plan->measured_step_ns) / (double)plan->measured_step_ns;
+}
+
+double report_mean_error(const struct report *report)
+{
+    double sum = 0;
+    int count = 0;
+    for (int i = 0; i < report->plan_count; i++) {
+        double error = report_error(&report->plans[i]);
+        if (!isnan(error)) {
+            sum += fabs(error);
+            count++;
+        }
+    }
+    return count ? sum / count : NAN;
+}
+
+static const char *name_of(const struct program *program, const struct instr *instr)
+{
+    return instr->op == OP_COMPUTE ? kernel_facts[program->graph->segments[instr->segment].kernel].name : op_info[instr->op].name;
+}
+
+static void add_spans(const struct program *program, const struct timeline *timeline, bool measured, struct report_op *ops, int *count)
+{
+    for (int r = 0; timeline && r < timeline->rank_count; r++) {
+        const struct rank_timeline *rank = &timeline->ranks[r];
+        for (int s = 0; s < rank->span_count; s++) {
+            const char *name = name_of(program, &program->stages[rank->stage].instrs[rank->spans[s].instr]);
+            int at = 0;
+            while (at < *count && strcmp(ops[at].name, name))
+                at++;
+            if (at == REPORT_MAX_OPS)
+                continue;
+            if (at == *count)
+                ops[(*count)++] = (struct report_op){ .name = name };
+            int64_t ns = rank->spans[s].finish_ns - rank->spans[s].start_ns;
+            *(measured ? &ops[at].measured_ns : &ops[at].predicted_ns) += ns / timeline->rank_count;
+            ops[at].count += !measured;
+        }
+    }
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct report_op *x = a, *y = b;
+    int64_t left = max_i64(x->predicted_ns, x->measured_ns), right = max_i64(y->predicted_ns, y->measured_ns);
+    return left != right ? (left < right) - (left > right) : strcmp(x->name, y->name);
+}
+
+int report_join(const struct report_plan *plan, struct report_op ops[REPORT_MAX_OPS])
+{
+    int count = 0;
+    add_spans(plan->program, plan->predicted, false, ops, &count);
+    add_spans(plan->program, plan->measured, true, ops, &count);
+    qsort(ops, (size_t)count, sizeof *ops, by_time);
+    return count;
+}
+
+static void write_breakdown(struct json_writer *w, const char *key, const int64_t ns[TIME_KIND_COUNT])
+{
+    json_write_key(w, key);
+    json_begin_object(w);
+    for (int k = 0; k < TIME_KIND_COUNT; k++) {
+        json_write_key(w, time_kind_names[k]);
+        json_write_double(w, (double)ns[k] * 1e-9);
+    }
+    json_end_object(w);
+}
+
+static void write_bytes(struct json_writer *w, const char *key, const int64_t *bytes, int count)
+{
+    json_write_key(w, key);
+    json_begin_array(w);
+    for (int i = 0; i < count && bytes; i++)
+        json_write_int(w, bytes[i]);
+    json_end_array(w);
+}
+
+static void write_plan(struct json_writer *w, const struct report_plan *plan)
+{
+    json_begin_object(w);
+    json_write_key(w, "name");
+    json_write_string(w, plan->name);
+    json_write_key(w, "description");
+    json_write_string(w, plan->description);
+    json_write_key(w, "chosen");
+    json_write_bool(w, plan->chosen);
+    json_write_key(w, "failure");
+    json_write_string(w, plan->failure);
+    json_write_key(w, "predicted_step_s");
+    json_write_double(w, (double)plan->predicted_step_ns * 1e-9);
+    json_write_key(w, "measured_step_s");
+    json_write_double(w, plan->measured_step_ns ? (double)plan->measured_step_ns * 1e-9 : NAN);
+    json_write_key(w, "measured_spread");
+    json_write_double(w, plan->measured_step_ns ? plan->measured_spread : NAN);
+    json_write_key(w, "steps");
+    json_write_int(w, plan->step_count);
+    json_write_key(w, "error");
+    json_write_double(w, report_error(plan));
+    json_write_key(w, "tokens_per_step");
+    json_write_double(w, plan->tokens_per_step);
+    write_bytes(w, "peak_bytes", plan->measured_peak_bytes, plan->rank_count);
+    write_bytes(w, "predicted_peak_bytes", plan->predicted_peak_bytes, plan->rank_count);
+    write_breakdown(w, "predicted_breakdown_s", plan->predicted_breakdown_ns);
+    if (plan->measured)
+        write_breakdown(w, "measured_breakdown_s", plan->measured_breakdown_ns);
+    if (plan->losses) {
+        json_write_key(w, "losses");
+        json_begin_array(w);
+        for (int i = 0; i < plan->step_count; i++)
+            json_write_double(w, plan->losses[i]);
+        json_end_array(w);
+    }
+    json_end_object(w);
+}
+
+void report_json(const struct report *report, struct text *out)
+{
+    struct json_writer w = { 0 };
+    size_t length = 0;
+    json_begin_object(&w);
+    json_write_key(&w, "format");
+    json_write_string(&w, "cleave-comparison");
+    json_write_key(&w, "version");
+    json_write_int(&w, 1);
+    json_write_key(&w, "model");
+    json_write_string(&w, report->model);
+    json_write_key(&w, "cluster");
+    json_write_string(&w, report->cluster);
+    json_write_key(&w, "mean_error");
+    json_write_double(&w, report_mean_error(report));
+    json_write_key(&w, "plans");
+    json_begin_array(&w);
+    for (int i = 0; i < report->plan_count; i++)
+        write_plan(&w, &report->plans[i]);
+    json_end_array(&w);
+    json_write_key(&w, "provenance");
+    json_begin_object(&w);
+    for (int i = 0; report->provenance && report->provenance[i][0]; i++) {
+        json_write_key(&w, report->provenance[i][0]);
+        json_write_string(&w, report->provenance[i][1]);
+    }
+    json_end_object(&w);
+    json_end_object(&w);
+    char *json = json_finish(&w, &length);
+    if (json)
+        text_add_bytes(out, json, length);
+    else
+        out->failed = true;
+    free(json);
+}

@@ -1,0 +1,74 @@
+#include "benchmarks/report.h"
+#include "base/num.h"
+#include <math.h>
+#include <stdio.h>
+
+/* Pipes and line ends would break the table. */
+static void safe(struct text *out, const char *raw)
+{
+    for (const char *p = raw ? raw : ""; *p; p++)
+        if (*p == '|' || *p == '\\' || *p == '<' || *p == '`')
+            text_printf(out, "\\%c", *p);
+        else
+            text_add_bytes(out, *p == '\n' ? " " : p, 1);
+}
+
+static void row(struct text *out, const struct report_plan *plan, int64_t best_ns)
+{
+    char number[TEXT_NUMBER_BYTES];
+    int64_t step = plan->measured_step_ns ? plan->measured_step_ns : plan->predicted_step_ns, memory = 0, measured_memory = 0;
+    for (int r = 0; r < plan->rank_count; r++) {
+        memory = plan->predicted_peak_bytes ? max_i64(memory, plan->predicted_peak_bytes[r]) : 0;
+        measured_memory = plan->measured_peak_bytes ? max_i64(measured_memory, plan->measured_peak_bytes[r]) : 0;
+    }
+    text_add(out, plan->chosen ? "| **" : "| ");
+    safe(out, plan->name);
+    text_add(out, plan->chosen ? "** | " : " | ");
+    safe(out, plan->failure ? plan->failure : plan->description);
+    if (plan->failure) {
+        text_add(out, " | - | - | - | - | - | - |\n");
+        return;
+    }
+    text_printf(out, " | %s", text_duration_ns(number, plan->predicted_step_ns));
+    if (plan->measured_step_ns)
+        text_printf(out, " | %s \xc2\xb1 %.1f %% | %+.1f %%", text_duration_ns(number, plan->measured_step_ns), 50 * plan->measured_spread,
+                    100 * report_error(plan));
+    else
+        text_add(out, " | - | -");
+    text_printf(out, " | %+.1f %% | %s", 100 * ((double)step / (double)best_ns - 1), text_bytes(number, memory));
+    text_printf(out, " | %s |\n", measured_memory ? text_bytes(number, measured_memory) : "-");
+}
+
+void report_markdown(const struct report *report, struct text *out)
+{
+    int order[REPORT_MAX_PLANS];
+    double error = report_mean_error(report);
+    report_order(report, order);
+    const struct report_plan *best = &report->plans[order[0]];
+    int64_t best_ns = max_i64(1, best->measured_step_ns ? best->measured_step_ns : best->predicted_step_ns);
+    text_add(out, "# ");
+    safe(out, report->title);
+    text_add(out, "\n\n");
+    safe(out, report->model);
+    text_add(out, " on ");
+    safe(out, report->cluster);
+    text_add(out, "\n\n| plan | what | predicted step | measured step | error | against the fastest | predicted peak | measured peak |\n"
+                  "|---|---|---:|---:|---:|---:|---:|---:|\n");
+    for (int i = 0; i < report->plan_count; i++)
+        row(out, &report->plans[order[i]], best_ns);
+    if (!isnan(error))
+        text_printf(out, "\nMean absolute error of the predicted step times: %.1f %%. Measured: median \xc2\xb1 half of the interquartile range.\n", 100 * error);
+    text_add(out, "\n## Where the numbers come from\n\n");
+    for (int i = 0; report->provenance && report->provenance[i][0]; i++) {
+        text_add(out, "- ");
+        safe(out, report->provenance[i][0]);
+        text_add(out, ": ");
+        safe(out, report->provenance[i][1]);
+        text_add(out, "\n");
+    }
+    for (int i = 0; report->notes && report->notes[i]; i++) {
+        text_add(out, "- ");
+        safe(out, report->notes[i]);
+        text_add(out, "\n");
+    }
+}

@@ -1,0 +1,277 @@
+/* Runs and ranks plans: cleave's choice and its rivals, predicted beside measured, as a table, HTML and Markdown. */
+#include "cli/print.h"
+#include "cli/setup.h"
+#include "cli/space_options.h"
+#include "benchmarks/compare.h"
+#include "executor/backends.h"
+#include "host/machine.h"
+#include "profiler/resident.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct compare_arguments {
+    struct space_options space;
+    const char *automatic, *report, *markdown, *data, *backend, *transport;
+    int64_t steps, rounds, seed;
+    bool run, json, shape;
+};
+static const struct compare_arguments defaults = { .steps = 6, .rounds = 2, .seed = 1, .backend = "cpu", .transport = "threads" };
+#define AT(field) offsetof(struct compare_arguments, field)
+static const struct option options[] = {
+    { .name = "auto", .type = OPTION_TEXT, .offset = AT(automatic), .value_name = "MODEL", .doc = "compares cleave's choice with the best plans of one kind each" },
+    { .name = "run", .type = OPTION_FLAG, .offset = AT(run), .doc = "runs the plans on this machine" },
+    { .name = "report", .type = OPTION_TEXT, .offset = AT(report), .value_name = "FILE.html", .doc = "one offline HTML file" },
+    { .name = "markdown", .type = OPTION_TEXT, .offset = AT(markdown), .value_name = "FILE.md", .doc = "the same as text" },
+    { .name = "data", .type = OPTION_TEXT, .offset = AT(data), .value_name = "FILE", .doc = "training text; without it: a synthetic chain" },
+    { .name = "steps", .type = OPTION_INT, .offset = AT(steps), .value_name = "N", .doc = "steps of one run; the first is not timed (6)", .min = 2, .max = REPORT_MAX_STEPS },
+    { .name = "rounds", .type = OPTION_INT, .offset = AT(rounds), .value_name = "N", .doc = "runs of every plan, interleaved (2)", .min = 1, .max = 60 },
+    { .name = "seed", .type = OPTION_INT, .offset = AT(seed), .value_name = "N", .doc = "of weights and data (1)" },
+    { .name = "backend", .type = OPTION_TEXT, .offset = AT(backend), .value_name = "NAME", .doc = "cpu (default) or timed" },
+    { .name = "transport", .type = OPTION_TEXT, .offset = AT(transport), .value_name = "NAME", .doc = "threads" },
+    { .name = "shape", .type = OPTION_FLAG, .offset = AT(shape), .doc = "delays transfers to the cluster's latency and bandwidth" },
+    { .name = "json", .type = OPTION_FLAG, .offset = AT(json), .doc = "one JSON object" },
+    SPACE_OPTIONS(struct compare_arguments, space),
+};
+
+struct job {
+    const struct cli *cli;
+    const struct compare_arguments *a;
+    struct inputs in;
+    struct space space;
+    struct comparison comparison;
+};
+
+/* ---- plans of one kind each: the search, restricted ---- */
+struct rival { const char *name, *restriction; };
+
+static bool add_found(struct job *job, const char *name, bool chosen, const struct space *space, struct error *err)
+{
+    struct search_options o = { .space = *space, .top = 1, .calls = space_calls(job->cli) };
+    struct search_result *result = NULL;
+    struct error cause = { 0 };
+    char line[PRINT_LINE_BYTES] = "";
+    bool found = search_run(&result, job->in.model, &job->in.facts, &o, &cause) && result->feasible;
+    if (!found && chosen) {
+        if (result)
+            search_infeasible(result, space, err);
+        else
+            fail_kind(err, cause.kind, "%s", cause.message);
+    }
+    bool ok = found || !chosen;
+    if (found) {
+        struct plan *plan = plan_copy(result->plans[0].plan);
+        ok = plan && graph_build(&job->in.graph, job->in.model, plan->batch, plan->sequence, plan->vocab_multiple, err);
+        if (ok)
+            print_plan_line(plan, job->in.graph, line);
+        graph_free(job->in.graph);
+        job->in.graph = NULL;
+        if (!ok)
+            plan_free(plan);
+        ok = ok && comparison_add(&job->comparison, name, line, chosen, job->in.model, plan, &job->in.facts, err);
+    } else if (!chosen)
+        fprintf(job->cli->talk, "left out: %s (%s)\n", name, cause.kind ? cause.message : "nothing of this kind fits");
+    search_result_free(result);
+    return ok;
+}
+
+static bool same_plan(const struct comparison *c, int index)
+{
+    for (int i = 0; i < index; i++)
+        if (plan_hash(c->entries[i].plan) == plan_hash(c->entries[index].plan))
+            return true;
+    return false;
+}
+
+static bool add_rivals(struct job *job, struct error *err)
+{
+    char tensor[64], pipeline[64];
+    int devices = job->in.cluster->device_count;
+    snprintf(tensor, sizeof tensor, "pp=1,tp=%d,dp=1,recompute=none", devices);
+    snprintf(pipeline, sizeof pipeline, "pp=%d,tp=1,dp=1,recompute=none", devices);
+    const struct rival rivals[] = { { "data parallel", "pp=1,tp=1,zero=0,recompute=none" }, { "ZeRO-3", "pp=1,tp=1,zero=3" }, { "tensor parallel", tensor },
+                                    { "pipeline", pipeline }, { "pipeline, GPipe", pipeline } };
+    for (size_t i = 0; i < sizeof rivals / sizeof *rivals; i++) {
+        struct space space = job->space;
+        bool gpipe = strstr(rivals[i].name, "GPipe") != NULL;
+        if (!space_restrict(&space, "rival", rivals[i].restriction, err) || (gpipe && !space_restrict(&space, "rival", "schedule=gpipe", err)) ||
+            !add_found(job, rivals[i].name, false, &space, err))
+            return false;
+        struct comparison *c = &job->comparison;
+        if (c->count > 1 && same_plan(c, c->count - 1)) /* the choice itself, under another name */
+            snprintf(c->entries[c->count - 1].name, sizeof c->entries[0].name, "%s (same plan)", rivals[i].name);
+    }
+    return true;
+}
+
+static bool add_files(struct job *job, const char *const *paths, int count, struct error *err)
+{
+    for (int i = 0; i < count; i++) {
+        struct inputs in = { .cli = job->cli };
+        char line[PRINT_LINE_BYTES];
+        bool ok = inputs_plan(&in, paths[i], NULL, job->a->space.cluster, &job->a->space.profiles, err);
+        struct plan *plan = ok ? plan_copy(in.plan_file->plan) : NULL;
+        if (ok) {
+            print_plan_line(plan, in.graph, line);
+            ok = comparison_add(&job->comparison, paths[i], line, i == 0, in.model, plan, &in.facts, err);
+        }
+        if (ok && i == 0) { /* the first one's model and cluster head the report */
+            job->in = in;
+            in = (struct inputs){ 0 };
+        }
+        inputs_free(&in);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+/* ---- running ---- */
+static void on_progress(void *context, const char *what, int done, int count)
+{
+    const struct cli *cli = context;
+    if (cli->talk_is_tty)
+        fprintf(cli->talk, "\r\033[Krunning %s (%d of %d)%s", what, done + 1, count, done + 1 == count ? "\n" : "");
+    else
+        fprintf(cli->talk, "running %s (%d of %d)\n", what, done + 1, count);
+}
+
+static bool reference(int64_t *out_ns, struct error *err)
+{
+    return reference_matmul_ns(out_ns, 1024, 5, err);
+}
+
+static bool run_all(struct job *job, struct error *err)
+{
+    const struct compare_arguments *a = job->a;
+    const struct plan *plan = job->comparison.entries[0].plan;
+    const struct device *device = device_find(a->backend, err);
+    struct data data = { 0 };
+    if (!device || (device->computes && !(a->data ? data_from_file(&data, a->data, plan->sequence, job->in.model->vocab_size, (uint64_t)a->seed, err)
+                                                  : data_synthetic(&data, plan->sequence, job->in.model->vocab_size, (uint64_t)a->seed, err))))
+        return false;
+    struct run_options run = run_options_default();
+    run.step_count = a->steps;
+    run.seed = (uint64_t)a->seed;
+    run.device = device;
+    run.data = device->computes ? &data : NULL;
+    run.facts = &job->in.facts;
+    struct compare_options o = { .run = &run, .rounds = (int)a->rounds, .transport = a->transport, .module_dir = job->cli->module_dir,
+                                 .shape = a->shape ? job->in.cluster : NULL, .reference = device->computes ? reference : NULL,
+                                 .context = (void *)(uintptr_t)job->cli, .on_progress = on_progress };
+    bool ok = comparison_run(&job->comparison, &o, err);
+    data_free(&data);
+    return ok;
+}
+
+/* ---- what is shown ---- */
+static void print_table(const struct cli *cli, const struct report *report)
+{
+    int order[REPORT_MAX_PLANS];
+    char predicted[TEXT_NUMBER_BYTES], measured[TEXT_NUMBER_BYTES];
+    report_order(report, order);
+    fprintf(cli->out, "%-28s %12s %12s %8s  %s\n", "plan", "predicted", "measured", "error", "what");
+    for (int i = 0; i < report->plan_count; i++) {
+        const struct report_plan *p = &report->plans[order[i]];
+        if (p->failure) {
+            fprintf(cli->out, "%-28s %s\n", p->name, p->failure);
+            continue;
+        }
+        fprintf(cli->out, "%c %-26s %12s", p->chosen ? '*' : ' ', p->name, text_duration_ns(predicted, p->predicted_step_ns));
+        if (p->measured_step_ns)
+            fprintf(cli->out, " %12s %+7.1f%%", text_duration_ns(measured, p->measured_step_ns), 100 * report_error(p));
+        else
+            fprintf(cli->out, " %12s %8s", "-", "-");
+        fprintf(cli->out, "  %s\n", p->description);
+    }
+}
+
+static bool write_text(const struct cli *cli, const char *path, struct text *text, struct error *err)
+{
+    bool ok = inputs_write(cli, path, text->failed ? NULL : text->data, text->length, err);
+    text_free(text);
+    return ok;
+}
+
+static bool write_reports(const struct job *job, const struct report *report, struct error *err)
+{
+    struct text html = { 0 }, markdown = { 0 }, json = { 0 };
+    if (job->a->report) {
+        report_html(report, &html);
+        if (!write_text(job->cli, job->a->report, &html, err))
+            return false;
+    }
+    if (job->a->markdown) {
+        report_markdown(report, &markdown);
+        if (!write_text(job->cli, job->a->markdown, &markdown, err))
+            return false;
+    }
+    if (!job->a->json) {
+        print_table(job->cli, report);
+        return true;
+    }
+    report_json(report, &json);
+    return write_text(job->cli, NULL, &json, err);
+}
+
+static void command_line(const struct cli *cli, struct text *out)
+{
+    for (int i = 0; i < cli->argument_count; i++)
+        text_printf(out, "%s%s", i ? " " : "", i ? cli->arguments[i] : "cleave");
+}
+
+static bool show(struct job *job, struct error *err)
+{
+    struct report_plan plans[REPORT_MAX_PLANS];
+    struct host_machine machine;
+    struct text command = { 0 };
+    char where[HOST_TEXT_BYTES * 2], when[HOST_TIME_BYTES], drift[128] = "not measured", runs[128] = "not run", title[160];
+    const struct comparison *c = &job->comparison;
+    host_machine_read(&machine);
+    host_machine_text(&machine, where, sizeof where);
+    host_time_text(when);
+    command_line(job->cli, &command);
+    if (c->reference_count)
+        snprintf(drift, sizeof drift, "%.1f %% over %d products of two 1024 x 1024 matrices before, between and after the rounds", 100 * comparison_drift(c), c->reference_count);
+    if (job->a->run)
+        snprintf(runs, sizeof runs, "%lld rounds of %lld steps per plan, interleaved; the first step of a run is not counted", (long long)job->a->rounds, (long long)job->a->steps);
+    const char *const provenance[][2] = { { "command", command.data }, { "machine", where }, { "cleave", CLEAVE_VERSION }, { "time", when }, { "runs", runs },
+                                          { "drift of the machine", drift }, { "profile", job->in.profile ? job->in.profile->machine : "none: analytic numbers" },
+                                          { "profile made", job->in.profile ? job->in.profile->created : "-" }, { NULL, NULL } };
+    snprintf(title, sizeof title, "%s: %d plans compared", job->in.model->name, c->count);
+    comparison_report(c, plans);
+    struct report report = { .title = title, .model = job->in.model->name, .cluster = job->in.cluster->name, .created = when,
+                             .memory_limit_bytes = job->in.cluster->memory_bytes, .provenance = provenance, .plan_count = c->count, .plans = plans };
+    bool ok = write_reports(job, &report, err);
+    text_free(&command);
+    return ok;
+}
+
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+{
+    struct job *job = calloc(1, sizeof *job);
+    if (!job)
+        return ERROR_ENVIRONMENT;
+    *job = (struct job){ .cli = cli, .a = given, .in = { .cli = cli } };
+    if (job->a->run)
+        setup_blas(cli);
+    bool ok;
+    if (job->a->automatic)
+        ok = space_inputs(&job->in, &job->space, job->a->automatic, &job->a->space, err) && add_found(job, "cleave's choice", true, &job->space, err) &&
+             add_rivals(job, err);
+    else
+        ok = (operand_count > 0 || fail(err, "cleave compare: give plan files, or --auto MODEL --cluster CLUSTER --batch N")) &&
+             add_files(job, operands, operand_count, err);
+    ok = ok && (!job->a->run || run_all(job, err)) && show(job, err);
+    (void)ok;
+    comparison_free(&job->comparison);
+    inputs_free(&job->in);
+    free(job);
+    return ERROR_NONE;
+}
+
+const struct verb verb_compare = {
+    .name = "compare", .summary = "runs and ranks plans, and writes a report", .usage = "PLAN... | --auto MODEL --cluster CLUSTER --batch N  [--run] [--report FILE.html]",
+    .examples = "  cleave compare --auto gpt2 --cluster 1x2:cpu --profile profile.json --batch 8 --seq 64 --run --report report.html\n"
+                "  cleave compare a.json b.json --report report.html --markdown report.md\n",
+    .max_operands = REPORT_MAX_PLANS, OPTIONS_OF(options), .options_bytes = sizeof(struct compare_arguments), .defaults = &defaults, .run = run,
+};

@@ -1,0 +1,110 @@
+/* Prices one configuration that the user names. */
+#include "cli/print.h"
+#include "base/num.h"
+#include "cli/space_options.h"
+#include "planner/program/schedule.h"
+#include "planner/search/assemble.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct estimate_arguments {
+    struct space_options space;
+    const char *output, *recompute, *schedule;
+    int64_t micro, tp, pp, dp, zero, prefetch;
+    bool json, sp;
+};
+static const struct estimate_arguments defaults = { .tp = 1, .pp = 1, .prefetch = 1, .recompute = "none", .schedule = "1f1b" };
+#define AT(field) offsetof(struct estimate_arguments, field)
+static const struct option options[] = {
+    { .name = "micro-batch", .type = OPTION_INT, .offset = AT(micro), .value_name = "N", .doc = "sequences of one micro-batch per data-parallel rank", .min = 1, .max = 1e9 },
+    { .name = "tp", .type = OPTION_INT, .offset = AT(tp), .value_name = "N", .doc = "tensor degree (1)", .min = 1, .max = 1e6 },
+    { .name = "pp", .type = OPTION_INT, .offset = AT(pp), .value_name = "N", .doc = "pipeline stages (1)", .min = 1, .max = 1e6 },
+    { .name = "dp", .type = OPTION_INT, .offset = AT(dp), .value_name = "N", .doc = "data degree (what the devices leave)", .min = 1, .max = 1e6 },
+    { .name = "zero", .type = OPTION_INT, .offset = AT(zero), .value_name = "0..3", .doc = "ZeRO stage of all layers (0)", .min = 0, .max = 3 },
+    { .name = "prefetch", .type = OPTION_INT, .offset = AT(prefetch), .value_name = "N", .doc = "layers that ZeRO-3 gathers run ahead (1)" , .min = 0, .max = 16 },
+    { .name = "recompute", .type = OPTION_TEXT, .offset = AT(recompute), .value_name = "MODE", .doc = "none, selective or full, for all layers (none)" },
+    { .name = "sp", .type = OPTION_FLAG, .offset = AT(sp), .doc = "sequence parallelism with the tensor degree" },
+    { .name = "output", .letter = 'o', .type = OPTION_TEXT, .offset = AT(output), .value_name = "FILE", .doc = "the plan file" },
+    { .name = "json", .type = OPTION_FLAG, .offset = AT(json), .doc = "the plan file on standard output" },
+    SPACE_OPTIONS(struct estimate_arguments, space),
+};
+
+static bool config_of(struct config *out, const struct estimate_arguments *a, const struct inputs *in, const struct space *space, struct error *err)
+{
+    const char *names[64] = { NULL };
+    int schedule = 0, devices = in->cluster->device_count;
+    for (int i = 0; schedules[i] && i < 63; i++)
+        names[i] = schedules[i]->name;
+    if (!inputs_word("--schedule", a->space.schedule ? a->space.schedule : a->schedule, names, &schedule, err))
+        return false;
+    int64_t dp = a->dp ? a->dp : devices / (a->tp * a->pp);
+    if (dp < 1 || a->tp * a->pp * dp != devices)
+        return fail(err, "pp %lld x tp %lld x dp %lld = %lld devices, the cluster %s has %d", (long long)a->pp, (long long)a->tp, (long long)dp,
+                    (long long)(a->pp * a->tp * dp), in->cluster->name, devices);
+    int64_t micro = a->micro ? a->micro : 1;
+    if (space->batch % (micro * dp) != 0)
+        return fail(err, "--batch %lld is not a multiple of micro-batch %lld x dp %lld = %lld; the nearest are %lld and %lld", (long long)space->batch,
+                    (long long)micro, (long long)dp, (long long)(micro * dp), (long long)max_i64(micro * dp, space->batch / (micro * dp) * micro * dp),
+                    (long long)((space->batch / (micro * dp) + 1) * micro * dp));
+    *out = (struct config){ .stages = (int)a->pp, .tensor = (int)a->tp, .data = (int)dp, .tensor_dimension = dimension_find(a->sp ? "tp+sp" : "tp"),
+                            .schedule = schedule, .prefetch = (int)a->prefetch, .micro_batch_count = (int)(space->batch / (micro * dp)), .micro = micro };
+    return out->tensor_dimension > 0 || fail(err, "--sp: this build has no sequence parallelism");
+}
+
+static bool build(struct plan **out, struct inputs *in, const struct estimate_arguments *a, const struct space *space, struct error *err)
+{
+    struct config config;
+    int recompute = 0;
+    struct graph *shape = NULL;
+    if (!config_of(&config, a, in, space, err) || !inputs_word("--recompute", a->recompute, recompute_names, &recompute, err) ||
+        !graph_build(&shape, in->model, space->batch, space->sequence, 128, err))
+        return false;
+    int64_t multiple = config_vocab_multiple(shape, &config);
+    graph_free(shape);
+    if (!graph_build(&in->graph, in->model, space->batch, space->sequence, multiple, err))
+        return false;
+    struct plan *plan = plan_from_config(space, &config, in->graph);
+    for (int i = 0; plan && i < plan->layer_count; i++) {
+        plan->layers[i].zero = (int8_t)a->zero;
+        plan->layers[i].recompute = (int8_t)recompute;
+    }
+    *out = plan;
+    return plan ? plan_check(plan, in->graph, err) : fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+}
+
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+{
+    const struct estimate_arguments *a = given;
+    struct inputs in = { .cli = cli };
+    struct space space;
+    struct plan *plan = NULL;
+    struct estimate *estimate = NULL;
+    size_t length = 0;
+    (void)operand_count;
+    if (!space_inputs(&in, &space, operands[0], &a->space, err) || !build(&plan, &in, a, &space, err) ||
+        !estimate_plan(&estimate, in.graph, plan, &in.facts, err))
+        goto cleanup;
+    in.context.cleave = CLEAVE_VERSION;
+    if (a->output || a->json) {
+        char *text = plan_json_write(plan, &estimate->prediction, &in.context, &length);
+        bool ok = (!a->output || inputs_write(cli, a->output, text, length, err)) && (!a->json || inputs_write(cli, NULL, text, length, err));
+        free(text);
+        if (!ok)
+            goto cleanup;
+    }
+    if (!a->json) {
+        print_plan(cli, plan, in.graph);
+        print_prediction(cli, plan, &estimate->prediction);
+    }
+cleanup:
+    estimate_free(estimate);
+    plan_free(plan);
+    inputs_free(&in);
+    return ERROR_NONE;
+}
+
+const struct verb verb_estimate = {
+    .name = "estimate", .summary = "prices one given configuration", .usage = "MODEL --cluster CLUSTER --batch N --micro-batch N [--tp N --pp N --dp N --zero 0..3 ...]",
+    .examples = "  cleave estimate gpt3-175b --cluster 128x8:a100-sxm-80 --batch 1536 --micro-batch 1 --tp 8 --pp 16 --recompute full\n",
+    .min_operands = 1, .max_operands = 1, OPTIONS_OF(options), .options_bytes = sizeof(struct estimate_arguments), .defaults = &defaults, .run = run,
+};

@@ -1,0 +1,206 @@
+#define _GNU_SOURCE
+#include "cli/inputs.h"
+#include "base/num.h"
+#include "base/text.h"
+#include "host/file.h"
+#include "planner/program/program.h"
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void inputs_free(struct inputs *in)
+{
+    plan_file_free(in->plan_file);
+    graph_free(in->graph);
+    profile_free(in->profile);
+    cluster_free(in->cluster);
+    model_free(in->model);
+    catalogue_free(in->catalogue);
+    arena_free(&in->arena);
+}
+
+bool inputs_file(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err)
+{
+    char *data;
+    if (!file_read(&data, length, path, err))
+        return false;
+    *text = arena_strndup(&in->arena, data, *length);
+    free(data);
+    return *text || fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+}
+
+bool inputs_word(const char *what, const char *word, const char *const *words, int *out, struct error *err)
+{
+    struct text list = { 0 };
+    for (int i = 0; words[i]; i++) {
+        if (!strcmp(words[i], word)) {
+            *out = i;
+            text_free(&list);
+            return true;
+        }
+        text_printf(&list, "%s%s", i ? ", " : "", words[i]);
+    }
+    fail(err, "%s: expected one of %s; found '%s'", what, list.data ? list.data : "(none)", word);
+    text_free(&list);
+    return false;
+}
+
+static const char *zoo_dir(struct inputs *in)
+{
+    struct text path = { 0 };
+    text_printf(&path, "%s/models/zoo", in->cli->data_dir);
+    const char *kept = path.failed ? NULL : arena_strdup(&in->arena, path.data);
+    text_free(&path);
+    return kept;
+}
+
+/* Names of the zoo's files without .json; at most `most`, in the arena. */
+static size_t zoo_names(struct inputs *in, const char *dir, const char **names, size_t most)
+{
+    size_t count = 0;
+    DIR *open = opendir(dir);
+    for (struct dirent *entry; open && count < most && (entry = readdir(open));) {
+        size_t length = strlen(entry->d_name);
+        if (length > 5 && !strcmp(entry->d_name + length - 5, ".json"))
+            names[count++] = arena_strndup(&in->arena, entry->d_name, length - 5);
+    }
+    if (open)
+        closedir(open);
+    return count;
+}
+
+/* The file behind a model's name. */
+static bool model_path(struct inputs *in, const char *name, const char **out, struct error *err)
+{
+    size_t length = strlen(name);
+    if (!strcmp(name, "-") || strchr(name, '/') || (length > 5 && !strcmp(name + length - 5, ".json")) || access(name, R_OK) == 0) {
+        *out = name;
+        return true;
+    }
+    const char *dir = zoo_dir(in), *names[256];
+    struct text path = { 0 };
+    text_printf(&path, "%s/%s.json", dir ? dir : ".", name);
+    *out = path.failed ? NULL : arena_strdup(&in->arena, path.data);
+    text_free(&path);
+    if (*out && access(*out, R_OK) == 0)
+        return true;
+    size_t count = zoo_names(in, dir ? dir : ".", names, 256);
+    const char *near = text_nearest(name, names, count);
+    if (near)
+        return fail(err, "model '%s': neither a file nor a model of the zoo; did you mean %s?", name, near);
+    struct text list = { 0 };
+    for (size_t i = 0; i < count; i++)
+        text_printf(&list, " %s", names[i]);
+    fail(err, "model '%s': neither a file nor a model of the zoo (%s), which has:%s", name, dir, list.data ? list.data : " nothing");
+    text_free(&list);
+    return false;
+}
+
+bool inputs_model(struct inputs *in, const char *name, struct error *err)
+{
+    const char *path, *text;
+    size_t length;
+    if (!model_path(in, name, &path, err) || !inputs_file(in, path, &text, &length, err) ||
+        !model_read(&in->model, path, text, length, NULL, err))
+        return false;
+    in->context.model = (struct plan_origin){ .source = name, .name = in->model->name, .hash = in->model->hash };
+    return true;
+}
+
+bool inputs_catalogue(struct inputs *in, struct error *err)
+{
+    struct text dir = { 0 };
+    text_printf(&dir, "%s/planner/facts/devices", in->cli->data_dir);
+    bool ok = in->catalogue || catalogue_read(&in->catalogue, dir.data ? dir.data : ".", err);
+    text_free(&dir);
+    return ok;
+}
+
+bool inputs_cluster(struct inputs *in, const char *text, struct error *err)
+{
+    const char *json = text;
+    size_t length = strlen(text);
+    bool is_file = !strcmp(text, "-") || (length > 5 && !strcmp(text + length - 5, ".json"));
+    if (!inputs_catalogue(in, err) || (is_file && !inputs_file(in, text, &json, &length, err)) ||
+        !cluster_read(&in->cluster, text, json, length, in->catalogue->entries, in->catalogue->count, err))
+        return false;
+    in->facts.cluster = in->cluster;
+    in->context.cluster = (struct plan_origin){ .source = text, .name = in->cluster->name, .hash = in->cluster->hash };
+    return true;
+}
+
+static bool add_profile(struct inputs *in, const char *path, struct error *err)
+{
+    const char *text;
+    size_t length;
+    struct profile *more = NULL, *merged = NULL;
+    bool ok = inputs_file(in, path, &text, &length, err) && profile_read(&more, path, text, length, err) &&
+              profile_merge(&merged, in->profile, more, err);
+    profile_free(more);
+    if (!ok)
+        return false;
+    profile_free(in->profile);
+    in->profile = merged;
+    in->facts.profile = merged;
+    in->context.profile = (struct plan_origin){ .source = path, .name = merged->machine, .hash = merged->hash };
+    return true;
+}
+
+bool inputs_profiles(struct inputs *in, const struct text_list *paths, struct error *err)
+{
+    for (int i = 0; paths && i < paths->count; i++)
+        if (!add_profile(in, paths->item[i], err))
+            return false;
+    return true;
+}
+
+bool inputs_plan(struct inputs *in, const char *path, const char *model, const char *cluster, const struct text_list *profiles, struct error *err)
+{
+    const char *text;
+    size_t length;
+    if (!inputs_file(in, path, &text, &length, err) || !plan_json_read(&in->plan_file, path, text, length, err))
+        return false;
+    const struct plan_context *context = &in->plan_file->context;
+    const struct plan *plan = in->plan_file->plan;
+    model = model ? model : context->model.source;
+    cluster = cluster ? cluster : context->cluster.source;
+    if (!model || !cluster)
+        return fail(err, "%s: the plan does not name its %s: give --%s", path, model ? "cluster" : "model", model ? "cluster" : "model");
+    if (!inputs_model(in, model, err) || !inputs_cluster(in, cluster, err) || !inputs_profiles(in, profiles, err))
+        return error_within(err, "%s", path);
+    if (!in->profile && context->profile.source && access(context->profile.source, R_OK) == 0 &&
+        !add_profile(in, context->profile.source, err))
+        return error_within(err, "%s", path);
+    struct plan_context now = in->context;
+    if (!profiles || profiles->count == 0)
+        now.profile.source = NULL; /* measured again since: predictions may differ, decisions stand */
+    if (!plan_context_check(context, &now, err) ||
+        !graph_build(&in->graph, in->model, plan->batch, plan->sequence, plan->vocab_multiple, err) || !plan_check(plan, in->graph, err))
+        return error_within(err, "%s", path);
+    if (plan->rank_count != in->cluster->device_count)
+        return fail(err, "%s: the plan is for %d devices, the cluster %s has %d", path, plan->rank_count, in->cluster->name, in->cluster->device_count);
+    return true;
+}
+
+bool inputs_write(const struct cli *cli, const char *path, const char *data, size_t length, struct error *err)
+{
+    if (!data)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    if (path && strcmp(path, "-"))
+        return file_write(path, data, length, err);
+    if (fwrite(data, 1, length, cli->out) != length)
+        return fail_kind(err, ERROR_ENVIRONMENT, "cannot write to standard output");
+    return true;
+}
+
+bool inputs_program(struct program **out, const struct plan *plan, const struct graph *graph, struct error *err)
+{
+    struct program *program = NULL;
+    if (!program_lower(&program, graph, plan, err) || !program_layout(program, err) || !program_verify(program, err)) {
+        program_free(program);
+        return false;
+    }
+    *out = program;
+    return true;
+}

@@ -1,0 +1,115 @@
+/* The only place that reads argv, the environment and the terminal. */
+#include "cli/setup.h"
+#include "cli/verb.h"
+#include "base/text.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define VERB(symbol) extern const struct verb verb_##symbol;
+#include "cli/verbs.def"
+#undef VERB
+const struct verb *const verbs[] = {
+#define VERB(symbol) &verb_##symbol,
+#include "cli/verbs.def"
+#undef VERB
+    NULL
+};
+
+static const char *environment(const char *name)
+{
+    return getenv(name);
+}
+
+static void help(FILE *out)
+{
+    fprintf(out, "cleave plans how to train a neural network over many devices, and runs that very plan.\n\nusage: cleave VERB [options]\n\n");
+    for (int i = 0; verbs[i]; i++)
+        fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+    fprintf(out, "\n  cleave VERB --help   shows a verb's options and examples\n"
+                 "  cleave --version     version and what was found at build time\n"
+                 "  cleave --completion  bash completion;  cleave --man-page  a man page\n\n"
+                 "start here: cleave plan gpt2 --cluster 1x8:a100-sxm-80 --batch 64\n");
+}
+
+static const struct verb *find(const char *name)
+{
+    for (int i = 0; verbs[i]; i++)
+        if (!strcmp(verbs[i]->name, name))
+            return verbs[i];
+    return NULL;
+}
+
+static int unknown_verb(const char *name)
+{
+    const char *names[64];
+    size_t count = 0;
+    for (; verbs[count] && count < 64; count++)
+        names[count] = verbs[count]->name;
+    const char *near = text_nearest(name, names, count);
+    if (near)
+        fprintf(stderr, "cleave: unknown verb '%s'; did you mean '%s'?\n", name, near);
+    else
+        fprintf(stderr, "cleave: unknown verb '%s'; cleave --help lists them\n", name);
+    return ERROR_INPUT;
+}
+
+static int run_verb(const struct verb *verb, const struct cli *cli, int argc, char **argv)
+{
+    struct error err = { 0 };
+    for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            options_help(verb, cli->out);
+            return ERROR_NONE;
+        }
+    void *options = calloc(1, verb->options_bytes + 1);
+    const char **operands = calloc((size_t)argc + 1, sizeof *operands);
+    int operand_count = 0, code = ERROR_ENVIRONMENT;
+    if (!options || !operands)
+        fail_kind(&err, ERROR_ENVIRONMENT, "out of memory");
+    else if (options_parse(verb, argc, argv, options, operands, &operand_count, &err))
+        code = verb->run(cli, options, operands, operand_count, &err);
+    if (err.kind != ERROR_NONE) {
+        fprintf(cli->talk, "%s%s\n", strncmp(err.message, "cleave", 6) ? "error: " : "", err.message);
+        code = (int)err.kind;
+    }
+    free(options);
+    free(operands);
+    if (fflush(cli->out) || ferror(cli->out)) {
+        fprintf(stderr, "error: cannot write to standard output\n");
+        code = code ? code : ERROR_ENVIRONMENT;
+    }
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (!strcmp(argv[1], "help") && argc == 2)) {
+        help(argc < 2 ? stderr : stdout);
+        return argc < 2 ? ERROR_INPUT : ERROR_NONE;
+    }
+    if (!strcmp(argv[1], "--version")) {
+        setup_print_version(stdout);
+        return ERROR_NONE;
+    }
+    if (!strcmp(argv[1], "--completion") || !strcmp(argv[1], "--man-page")) {
+        (argv[1][2] == 'c' ? options_completion : options_man_page)(stdout);
+        return ERROR_NONE;
+    }
+    bool help_verb = !strcmp(argv[1], "help");
+    const struct verb *verb = find(argv[help_verb ? 2 : 1]);
+    if (!verb)
+        return unknown_verb(argv[help_verb ? 2 : 1]);
+    if (help_verb) {
+        options_help(verb, stdout);
+        return ERROR_NONE;
+    }
+    struct cli cli = { .out = stdout, .talk = stderr, .out_is_tty = isatty(STDOUT_FILENO), .talk_is_tty = isatty(STDERR_FILENO),
+                       .argument_count = argc, .arguments = argv, .environment = environment };
+    cli.color = cli.out_is_tty && !getenv("NO_COLOR");
+    struct setup setup;
+    setup_find(&setup, &cli);
+    int code = run_verb(verb, &cli, argc - 2, argv + 2);
+    setup_free(&setup);
+    return code;
+}

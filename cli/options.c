@@ -1,0 +1,209 @@
+#include "cli/verb.h"
+#include "base/text.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct option *find_long(const struct verb *verb, const char *name, size_t length)
+{
+    for (size_t i = 0; i < verb->option_count; i++)
+        if (strlen(verb->options[i].name) == length && !strncmp(verb->options[i].name, name, length))
+            return &verb->options[i];
+    return NULL;
+}
+
+static const struct option *find_letter(const struct verb *verb, char letter)
+{
+    for (size_t i = 0; i < verb->option_count; i++)
+        if (verb->options[i].letter == letter)
+            return &verb->options[i];
+    return NULL;
+}
+
+static bool unknown(const struct verb *verb, const char *word, struct error *err)
+{
+    const char *names[64];
+    size_t count = 0;
+    for (; count < verb->option_count && count < 64; count++)
+        names[count] = verb->options[count].name;
+    const char *near = text_nearest(word, names, count);
+    if (near)
+        return fail(err, "cleave %s: unknown option --%s; did you mean --%s?", verb->name, word, near);
+    return fail(err, "cleave %s: unknown option --%s; see cleave %s --help", verb->name, word, verb->name);
+}
+
+static bool number(const struct verb *verb, const struct option *option, const char *value, double *out, struct error *err)
+{
+    char *end;
+    errno = 0;
+    double parsed = strtod(value, &end);
+    double min = option->min, max = option->max;
+    if (min == 0 && max == 0)
+        max = option->type == OPTION_INT ? 9007199254740992.0 : HUGE_VAL;
+    if (end == value || *end || errno == ERANGE || isnan(parsed) ||
+        (option->type == OPTION_INT && parsed != floor(parsed)))
+        return fail(err, "cleave %s: --%s: expected %s, found '%s'", verb->name, option->name,
+                    option->type == OPTION_INT ? "a whole number" : "a number", value);
+    if (parsed < min || parsed > max)
+        return fail(err, "cleave %s: --%s: expected %g to %g, found %s", verb->name, option->name, min, max, value);
+    *out = parsed;
+    return true;
+}
+
+static bool store(const struct verb *verb, const struct option *option, const char *value, void *options, struct error *err)
+{
+    char *field = (char *)options + option->offset;
+    double parsed = 0;
+    switch (option->type) {
+    case OPTION_FLAG:
+        *(bool *)(void *)field = true;
+        return true;
+    case OPTION_TEXT:
+        *(const char **)(void *)field = value;
+        return true;
+    case OPTION_LIST: {
+        struct text_list *list = (struct text_list *)(void *)field;
+        if (list->count == MAX_LIST)
+            return fail(err, "cleave %s: --%s given more than %d times", verb->name, option->name, MAX_LIST);
+        list->item[list->count++] = value;
+        return true;
+    }
+    case OPTION_INT:
+        if (!number(verb, option, value, &parsed, err))
+            return false;
+        *(int64_t *)(void *)field = (int64_t)parsed;
+        return true;
+    case OPTION_DOUBLE:
+        if (!number(verb, option, value, &parsed, err))
+            return false;
+        *(double *)(void *)field = parsed;
+        return true;
+    }
+    return false;
+}
+
+/* One option at argv[*i]; steps over its value. */
+static bool take(const struct verb *verb, int argc, char **argv, int *i, void *options, struct error *err)
+{
+    const char *word = argv[*i], *value = NULL;
+    const struct option *option;
+    if (word[1] == '-') {
+        const char *equals = strchr(word, '=');
+        size_t length = equals ? (size_t)(equals - word - 2) : strlen(word) - 2;
+        option = find_long(verb, word + 2, length);
+        value = equals ? equals + 1 : NULL;
+        if (!option) {
+            char name[64];
+            snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), word + 2);
+            return unknown(verb, name, err);
+        }
+        if (value && option->type == OPTION_FLAG)
+            return fail(err, "cleave %s: --%s takes no value", verb->name, option->name);
+    } else {
+        option = find_letter(verb, word[1]);
+        if (!option)
+            return fail(err, "cleave %s: unknown option %s; see cleave %s --help", verb->name, word, verb->name);
+        value = word[2] ? word + 2 : NULL;
+    }
+    if (!value && option->type != OPTION_FLAG) {
+        if (*i + 1 >= argc)
+            return fail(err, "cleave %s: --%s needs a value: --%s %s", verb->name, option->name, option->name, option->value_name);
+        value = argv[++*i];
+    }
+    return store(verb, option, value, options, err);
+}
+
+bool options_parse(const struct verb *verb, int argc, char **argv, void *options, const char **operands, int *operand_count, struct error *err)
+{
+    int count = 0;
+    bool only_operands = false;
+    if (verb->defaults)
+        memcpy(options, verb->defaults, verb->options_bytes);
+    for (int i = 0; i < argc; i++) {
+        if (!only_operands && !strcmp(argv[i], "--"))
+            only_operands = true;
+        else if (!only_operands && argv[i][0] == '-' && argv[i][1]) {
+            if (!take(verb, argc, argv, &i, options, err))
+                return false;
+        } else
+            operands[count++] = argv[i];
+    }
+    if (count < verb->min_operands || count > verb->max_operands)
+        return fail(err, "cleave %s: expected %s%d operand%s, found %d\nusage: cleave %s %s", verb->name,
+                    verb->min_operands == verb->max_operands ? "" : count < verb->min_operands ? "at least " : "at most ",
+                    count < verb->min_operands ? verb->min_operands : verb->max_operands,
+                    (count < verb->min_operands ? verb->min_operands : verb->max_operands) == 1 ? "" : "s", count, verb->name, verb->usage);
+    *operand_count = count;
+    return true;
+}
+
+void options_help(const struct verb *verb, FILE *out)
+{
+    fprintf(out, "%s\n\nusage: cleave %s %s\n", verb->summary, verb->name, verb->usage);
+    if (verb->examples)
+        fprintf(out, "\nexamples:\n%s", verb->examples);
+    fprintf(out, "\noptions:\n");
+    for (size_t i = 0; i < verb->option_count; i++) {
+        const struct option *o = &verb->options[i];
+        char head[64], letter[8] = "    ";
+        if (o->letter)
+            snprintf(letter, sizeof letter, "-%c, ", o->letter);
+        snprintf(head, sizeof head, "%s--%s%s%s", letter, o->name, o->value_name ? " " : "", o->value_name ? o->value_name : "");
+        fprintf(out, "  %-30s %s\n", head, o->doc);
+    }
+    fprintf(out, "  %-30s %s\n", "    --help", "this text");
+}
+
+void options_completion(FILE *out)
+{
+    fprintf(out, "# bash completion for cleave, written by `cleave --completion`\n_cleave() {\n"
+                 "    local word=\"${COMP_WORDS[COMP_CWORD]}\" verb=\"${COMP_WORDS[1]}\" words=\"\"\n"
+                 "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words=\"");
+    for (int v = 0; verbs[v]; v++)
+        fprintf(out, "%s ", verbs[v]->name);
+    fprintf(out, "--help --version\"\n    else\n        case \"$verb\" in\n");
+    for (int v = 0; verbs[v]; v++) {
+        fprintf(out, "        %s) words=\"", verbs[v]->name);
+        for (size_t i = 0; i < verbs[v]->option_count; i++)
+            fprintf(out, "--%s ", verbs[v]->options[i].name);
+        fprintf(out, "--help\" ;;\n");
+    }
+    fprintf(out, "        esac\n    fi\n    case \"$word\" in\n    -*) COMPREPLY=($(compgen -W \"$words\" -- \"$word\")) ;;\n"
+                 "    *) [ \"$COMP_CWORD\" -eq 1 ] && COMPREPLY=($(compgen -W \"$words\" -- \"$word\")) || "
+                 "COMPREPLY=($(compgen -f -- \"$word\")) ;;\n    esac\n}\ncomplete -o filenames -F _cleave cleave\n");
+}
+
+static void roff(FILE *out, const char *text)
+{
+    for (const char *p = text; *p; p++) {
+        if (*p == '\\' || *p == '-')
+            fputc('\\', out);
+        fputc(*p, out);
+    }
+}
+
+void options_man_page(FILE *out)
+{
+    fprintf(out, ".TH CLEAVE 1 \"\" \"cleave %s\"\n.SH NAME\ncleave \\- plans how to train a neural network over many devices, and runs the plan\n"
+                 ".SH SYNOPSIS\n.B cleave\n.I VERB\n[options]\n", CLEAVE_VERSION);
+    for (int v = 0; verbs[v]; v++) {
+        fprintf(out, ".SH \"");
+        roff(out, verbs[v]->name);
+        fprintf(out, "\"\n");
+        roff(out, verbs[v]->summary);
+        fprintf(out, "\n.PP\n.B cleave %s\n", verbs[v]->name);
+        roff(out, verbs[v]->usage);
+        fprintf(out, "\n");
+        for (size_t i = 0; i < verbs[v]->option_count; i++) {
+            const struct option *o = &verbs[v]->options[i];
+            fprintf(out, ".TP\n.B \\-\\-");
+            roff(out, o->name);
+            fprintf(out, " %s\n", o->value_name ? o->value_name : "");
+            roff(out, o->doc);
+            fprintf(out, "\n");
+        }
+    }
+    fprintf(out, ".SH EXIT STATUS\n0 done; 1 runtime failure or environment; 2 bad input or usage; 3 nothing fits; "
+                 "4 a check did not hold; 70 a bug of cleave.\n");
+}

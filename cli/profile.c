@@ -1,0 +1,166 @@
+/* Measures what plans need on this machine. */
+#include "cli/inputs.h"
+#include "cli/setup.h"
+#include "base/text.h"
+#include "executor/backends.h"
+#include "profiler/profiler.h"
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_OPENBLAS
+char *openblas_get_config(void);
+char *openblas_get_corename(void);
+#endif
+
+struct profile_arguments {
+    const char *backend, *transport, *output;
+    int64_t ranks, sequence, batch;
+    double time_limit_s;
+    struct text_list existing;
+    bool json;
+};
+static const struct profile_arguments defaults = { .backend = "cpu", .transport = "threads", .ranks = 1, .batch = 8, .time_limit_s = 60 };
+#define AT(field) offsetof(struct profile_arguments, field)
+static const struct option options[] = {
+    { .name = "ranks", .letter = 'n', .type = OPTION_INT, .offset = AT(ranks), .value_name = "RANKS", .doc = "ranks of the plans to come, all on this machine (1)", .min = 1, .max = 4096 },
+    { .name = "seq", .type = OPTION_INT, .offset = AT(sequence), .value_name = "TOKENS", .doc = "tokens per sequence; the model's own if absent", .min = 1, .max = 1e9 },
+    { .name = "batch", .type = OPTION_INT, .offset = AT(batch), .value_name = "SEQUENCES", .doc = "sequences per step over all ranks (8)", .min = 1, .max = 1e6 },
+    { .name = "backend", .type = OPTION_TEXT, .offset = AT(backend), .value_name = "NAME", .doc = "what computes: cpu (default)" },
+    { .name = "transport", .type = OPTION_TEXT, .offset = AT(transport), .value_name = "NAME", .doc = "threads (default) or mpi" },
+    { .name = "profile", .type = OPTION_LIST, .offset = AT(existing), .value_name = "FILE", .doc = "measurements to complete: what they hold for this machine is kept; may be repeated" },
+    { .name = "time-limit", .type = OPTION_DOUBLE, .offset = AT(time_limit_s), .value_name = "SECONDS", .doc = "aimed at (60); more time, smaller spreads", .min = 1, .max = 1e6 },
+    { .name = "output", .letter = 'o', .type = OPTION_TEXT, .offset = AT(output), .value_name = "FILE", .doc = "the profile" },
+    { .name = "json", .type = OPTION_FLAG, .offset = AT(json), .doc = "prints the profile" },
+};
+
+static void on_progress(void *context, const char *what, int done, int count)
+{
+    const struct cli *cli = context;
+    if (cli->talk_is_tty)
+        fprintf(cli->talk, "\r\033[K%d/%d %s", done + 1, count, what);
+    fflush(cli->talk);
+}
+
+static void software_text(char *out, size_t size)
+{
+#ifdef HAVE_OPENBLAS
+    snprintf(out, size, "cleave %s, %s, core type %s", CLEAVE_VERSION, openblas_get_config(), openblas_get_corename());
+#else
+    snprintf(out, size, "cleave %s, own matmul", CLEAVE_VERSION);
+#endif
+}
+
+/* ---- the summary ---- */
+static void print_widest(const struct cli *cli, const struct profile *profile)
+{
+    enum { SHOWN = 3 };
+    char number[TEXT_NUMBER_BYTES];
+    double below = 1e300;
+    for (int shown = 0; shown < SHOWN; shown++) { /* by share of the spread in time: a wide small number does no harm */
+        const struct compute_entry *widest = NULL;
+        double most = -1;
+        for (int i = 0; i < profile->compute_count; i++) {
+            double weight = profile->compute[i].m.spread * (double)profile->compute[i].m.ns;
+            if (weight > most && weight < below)
+                most = weight, widest = &profile->compute[i];
+        }
+        if (!widest)
+            return;
+        below = most;
+        fprintf(cli->talk, "%s%-58s %10s  spread %4.1f %%  %d samples\n", shown ? "                 " : "  widest spreads ", widest->work,
+                text_duration_ns(number, widest->m.ns), 100 * widest->m.spread, widest->m.repeats);
+    }
+}
+
+static void print_curve(const struct cli *cli, const struct collective_curve *c)
+{
+    char latency[TEXT_NUMBER_BYTES], rate[TEXT_NUMBER_BYTES];
+    fprintf(cli->talk, "  %-15s %d x %d ranks  latency %10s  rate %12s  fit within %3.0f %%\n", c->op, c->concurrent, c->ranks,
+            text_duration_ns(latency, (int64_t)c->latency_ns), text_rate(rate, c->bytes_per_s, "B/s"), 100 * c->error);
+}
+
+static void print_linear(const struct cli *cli, const struct linear_entry *e)
+{
+    char fixed[TEXT_NUMBER_BYTES];
+    fprintf(cli->talk, "  %-15s fixed %10s  %.4g ns per element  fit within %3.0f %%\n", e->work, text_duration_ns(fixed, (int64_t)e->fixed_ns),
+            e->ns_per_unit, 100 * e->error);
+}
+
+static void print_summary(const struct cli *cli, const struct profile *p, const struct profiler_report *r)
+{
+    char number[TEXT_NUMBER_BYTES], before[TEXT_NUMBER_BYTES], after[TEXT_NUMBER_BYTES];
+    fprintf(cli->talk, "%s%s\n  %s\n", cli->talk_is_tty ? "\r\033[K" : "", p->machine, p->software);
+    fprintf(cli->talk, "  %d computations, %d kinds of work in memory, %d curves in %.1f s (%d configurations run, %d not needed)\n",
+            p->compute_count, p->linear_count, p->curve_count, r->seconds, r->case_count, r->known_case_count);
+    for (int i = 0; i < p->curve_count; i++)
+        print_curve(cli, &p->curves[i]);
+    for (int i = 0; i < p->linear_count; i++)
+        print_linear(cli, &p->linear[i]);
+    print_widest(cli, p);
+    fprintf(cli->talk, "  side by side: compute takes %.2f times as long, communication %.2f times (%d and %d samples)\n",
+            p->compute_under_communication, p->communication_under_compute, r->compute_samples, r->communication_samples);
+    fprintf(cli->talk, "  memory outside the arena: %s per rank\n", text_bytes(number, p->memory_outside_arena_bytes));
+    if (r->dropped_case_count)
+        fprintf(cli->talk, "note: %d configurations from micro-batches of %lld sequences on were left out for time or memory; plans with them "
+                "are scaled from smaller ones: give more --time-limit\n", r->dropped_case_count, (long long)r->dropped_micro);
+    if (r->existing_refused)
+        fprintf(cli->talk, "note: --profile was of no use: %s\n", r->existing_refused);
+    if (profiler_unsteady(r))
+        fprintf(cli->talk, "note: the machine was not steady: a product of %d^3 took %s before and %s after\n", REFERENCE_EDGE,
+                text_duration_ns(before, r->reference_before_ns), text_duration_ns(after, r->reference_after_ns));
+}
+
+/* ---- the verb ---- */
+static bool write_out(const struct cli *cli, const struct profile_arguments *a, const struct profile *profile, struct error *err)
+{
+    size_t length = 0;
+    char *text = profile_write(profile, &length);
+    bool ok = (!a->output || inputs_write(cli, a->output, text, length, err)) && (!a->json || inputs_write(cli, NULL, text, length, err));
+    free(text);
+    return ok;
+}
+
+static void measure(const struct cli *cli, const struct profile_arguments *a, const struct inputs *in, struct error *err)
+{
+    char software[512];
+    struct transport_set set = { 0 };
+    struct profile *profile = NULL;
+    struct profiler_report report;
+    if (!transports_open(&set, a->transport, (int)a->ranks, cli->module_dir, NULL, err))
+        return;
+    software_text(software, sizeof software);
+    struct crew crew = { .transports = set.transports, .local_count = set.count, .rank_count = (int)a->ranks };
+    struct profiler_options o = { .model = in->model, .sequence = a->sequence ? a->sequence : in->model->sequence, .batch = a->batch,
+                                  .backend = a->backend, .software = software, .existing = in->profile, .time_limit_s = a->time_limit_s,
+                                  .context = (void *)(uintptr_t)cli, .on_progress = set.transports[0].rank == 0 ? on_progress : NULL };
+    if (profiler_measure(&profile, &report, &crew, &o, err) && profile && write_out(cli, a, profile, err))
+        print_summary(cli, profile, &report);
+    profile_free(profile);
+    transports_close(&set);
+}
+
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+{
+    const struct profile_arguments *a = given;
+    struct inputs in = { .cli = cli };
+    (void)operand_count;
+    setup_blas(cli);
+    const struct device *device = device_find(a->backend, err);
+    if (!device)
+        return ERROR_INPUT;
+    if (!device->computes)
+        fail(err, "--backend %s: it computes nothing, so there is nothing to measure; expected cpu", a->backend);
+    else if (!a->output && !a->json)
+        fail(err, "where to? give -o profile.json or --json");
+    else if (inputs_model(&in, operands[0], err) && inputs_profiles(&in, &a->existing, err))
+        measure(cli, a, &in, err);
+    inputs_free(&in);
+    return ERROR_NONE;
+}
+
+const struct verb verb_profile = {
+    .name = "profile", .summary = "measures on this machine what plans need", .usage = "MODEL -n RANKS --batch SEQUENCES -o profile.json [options]",
+    .examples = "  cleave profile gpt2 -n 2 --seq 64 --batch 8 -o profile.json\n"
+                "  cleave plan gpt2 --cluster 1x2:cpu --seq 64 --batch 8 --profile profile.json -o plan.json\n",
+    .min_operands = 1, .max_operands = 1, OPTIONS_OF(options), .options_bytes = sizeof(struct profile_arguments), .defaults = &defaults, .run = run,
+};

@@ -1,0 +1,177 @@
+/* Executes a plan: ranks as threads of this process or as processes that a launcher started. */
+#include "cli/inputs.h"
+#include "cli/program_options.h"
+#include "cli/setup.h"
+#include "base/num.h"
+#include "executor/backends.h"
+#include "executor/run.h"
+#include "planner/export/trace.h"
+#include "planner/sim/simulate.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run_arguments {
+    struct source_options source;
+    const char *backend, *transport, *data, *checkpoint, *resume, *timeline;
+    int64_t ranks, steps, seed, every, warmup;
+    double learning_rate, timeout_s;
+    bool json, shape, poison;
+};
+static const struct run_arguments defaults = { .backend = "cpu", .transport = "threads", .steps = 10, .seed = 1, .learning_rate = 3e-4, .timeout_s = 60 };
+#define AT(field) offsetof(struct run_arguments, field)
+static const struct option options[] = {
+    { .name = "backend", .type = OPTION_TEXT, .offset = AT(backend), .value_name = "NAME", .doc = "cpu (default) or timed: waits for the predicted times, communicates for real" },
+    { .name = "transport", .type = OPTION_TEXT, .offset = AT(transport), .value_name = "NAME", .doc = "threads (default) or mpi" },
+    { .name = "ranks", .letter = 'n', .type = OPTION_INT, .offset = AT(ranks), .value_name = "RANKS", .doc = "must equal the plan's; starts the processes of --transport mpi", .min = 1, .max = 1 << 20 },
+    { .name = "data", .type = OPTION_TEXT, .offset = AT(data), .value_name = "FILE", .doc = "training text, byte-level tokens; without it: a synthetic chain" },
+    { .name = "steps", .type = OPTION_INT, .offset = AT(steps), .value_name = "N", .doc = "training steps (10)", .min = 1, .max = 1e12 },
+    { .name = "seed", .type = OPTION_INT, .offset = AT(seed), .value_name = "N", .doc = "of initial weights and data order (1)" },
+    { .name = "learning-rate", .type = OPTION_DOUBLE, .offset = AT(learning_rate), .value_name = "RATE", .doc = "peak rate of AdamW (3e-4)" },
+    { .name = "warmup", .type = OPTION_INT, .offset = AT(warmup), .value_name = "STEPS", .doc = "linear warm-up of the rate (0)" },
+    { .name = "checkpoint", .type = OPTION_TEXT, .offset = AT(checkpoint), .value_name = "DIR", .doc = "writes weights and optimizer state there" },
+    { .name = "every", .type = OPTION_INT, .offset = AT(every), .value_name = "N", .doc = "steps between checkpoints; the last step is always written" },
+    { .name = "resume", .type = OPTION_TEXT, .offset = AT(resume), .value_name = "DIR", .doc = "goes on from a checkpoint, of this plan or another one of the same model" },
+    { .name = "timeline", .type = OPTION_TEXT, .offset = AT(timeline), .value_name = "FILE", .doc = "measured timeline of the last step as Chrome trace JSON" },
+    { .name = "shape", .type = OPTION_FLAG, .offset = AT(shape), .doc = "delays transfers to the latency and bandwidth of the plan's cluster" },
+    { .name = "poison", .type = OPTION_FLAG, .offset = AT(poison), .doc = "fills the memory with NaN first and reports the bytes touched" },
+    { .name = "timeout", .type = OPTION_DOUBLE, .offset = AT(timeout_s), .value_name = "SECONDS", .doc = "without progress of any rank the run ends (60)" },
+    { .name = "json", .type = OPTION_FLAG, .offset = AT(json), .doc = "one JSON line per step, then a summary line" },
+    SOURCE_OPTIONS(struct run_arguments, source),
+};
+
+struct report_step { const struct cli *cli; bool json; };
+static void on_step(void *context, const struct run_step *step)
+{
+    const struct report_step *r = context;
+    char number[TEXT_NUMBER_BYTES], loss[TEXT_NUMBER_BYTES];
+    if (r->json)
+        fprintf(r->cli->out, "{\"step\": %lld, \"loss\": %s, \"step_s\": %.9g, \"tokens_per_s\": %.6g}\n", (long long)step->step,
+                isnan(step->loss) ? "null" : text_double(loss, step->loss), (double)step->step_ns * 1e-9, step->tokens_per_s);
+    else
+        fprintf(r->cli->out, "step %4lld  loss %8.4f  %10s  %8.0f tokens/s\n", (long long)step->step, step->loss, text_duration_ns(number, step->step_ns), step->tokens_per_s);
+    fflush(r->cli->out);
+}
+
+static void summary_json(const struct cli *cli, const struct program *program, const struct run_summary *s, int64_t predicted_ns)
+{
+    fprintf(cli->out, "{\"summary\": {\"step_s_median\": %.9g, \"predicted_step_s\": %.9g, \"error\": %.4g, \"first_loss\": %.9g, \"last_loss\": %.9g, \"peak_bytes\": [",
+            (double)s->step_ns_median * 1e-9, (double)predicted_ns * 1e-9, (double)(predicted_ns - s->step_ns_median) / (double)s->step_ns_median,
+            s->first_loss, s->last_loss);
+    for (int r = 0; s->peak_bytes && r < s->rank_count; r++)
+        fprintf(cli->out, "%s%lld", r ? ", " : "", (long long)s->peak_bytes[r]);
+    fprintf(cli->out, "], \"predicted_peak_bytes\": [");
+    for (int r = 0; r < s->rank_count; r++)
+        fprintf(cli->out, "%s%lld", r ? ", " : "", (long long)program->stages[stage_of_rank(program->plan, r)].arena_bytes);
+    fprintf(cli->out, "]}}\n");
+}
+
+static void summary_text(const struct cli *cli, const struct program *program, const struct run_summary *s, int64_t predicted_ns, bool measured)
+{
+    char a[TEXT_NUMBER_BYTES], b[TEXT_NUMBER_BYTES];
+    fprintf(cli->out, "median step %s, predicted %s (%s): error %+.1f %%\n", text_duration_ns(a, s->step_ns_median), text_duration_ns(b, predicted_ns),
+            measured ? "from measurements" : "analytic: no profile was given", 100 * (double)(predicted_ns - s->step_ns_median) / (double)s->step_ns_median);
+    int64_t most = 0;
+    for (int stage = 0; stage < program->stage_count; stage++)
+        most = max_i64(most, program->stages[stage].arena_bytes);
+    fprintf(cli->out, "memory per rank: at most %s, exactly as laid out by the plan\n", text_bytes(a, most));
+}
+
+static struct run_options settings(const struct run_arguments *a, const struct inputs *in, const struct device *device, const struct data *data, struct report_step *report)
+{
+    struct run_options o = run_options_default();
+    o.step_count = a->steps;
+    o.seed = (uint64_t)a->seed;
+    o.device = device;
+    o.data = data->bytes ? data : NULL;
+    o.facts = &in->facts;
+    o.learning_rate = a->learning_rate;
+    o.floor_rate = a->learning_rate / 10;
+    o.warmup_steps = a->warmup;
+    o.checkpoint_dir = a->checkpoint;
+    o.checkpoint_every = a->every;
+    o.resume_dir = a->resume;
+    o.timeout_s = a->timeout_s;
+    o.poison = a->poison;
+    o.context = report;
+    o.on_step = on_step;
+    return o;
+}
+
+static bool read_data(struct data *out, const struct run_arguments *a, const struct inputs *in, const struct device *device, struct error *err)
+{
+    const struct plan *plan = in->plan_file->plan;
+    if (!device->computes)
+        return true;
+    return a->data ? data_from_file(out, a->data, plan->sequence, in->model->vocab_size, (uint64_t)a->seed, err)
+                   : data_synthetic(out, plan->sequence, in->model->vocab_size, (uint64_t)a->seed, err);
+}
+
+static bool write_timeline(const struct cli *cli, const char *path, const struct program *program, const struct timeline *timeline, struct error *err)
+{
+    size_t length = 0;
+    char *trace = trace_write(program, timeline, &length);
+    bool ok = inputs_write(cli, path, trace, length, err);
+    free(trace);
+    return ok;
+}
+
+static bool execute(const struct cli *cli, const struct run_arguments *a, const struct inputs *in, const struct device *device, const struct program *program,
+                    const struct transport_set *set, struct error *err)
+{
+    struct data data = { 0 };
+    struct timeline *predicted = NULL;
+    struct run_summary summary = { 0 };
+    struct report_step report = { .cli = cli, .json = a->json };
+    bool ok = read_data(&data, a, in, device, err) && simulate(&predicted, &in->facts, program, err);
+    if (ok) {
+        struct run_options o = settings(a, in, device, &data, &report);
+        ok = run_program(&summary, program, set->transports, set->count, &o, err);
+    }
+    if (ok && set->transports[0].rank == 0) {
+        if (a->json)
+            summary_json(cli, program, &summary, predicted->step_ns);
+        else
+            summary_text(cli, program, &summary, predicted->step_ns, in->profile != NULL);
+        ok = !a->timeline || !summary.timeline || write_timeline(cli, a->timeline, program, summary.timeline, err);
+    }
+    run_summary_free(&summary);
+    timeline_free(predicted);
+    data_free(&data);
+    return ok;
+}
+
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+{
+    const struct run_arguments *a = given;
+    struct inputs in = { .cli = cli };
+    struct program *program = NULL;
+    struct transport_set set = { 0 };
+    (void)operand_count;
+    setup_blas(cli);
+    const struct device *device = device_find(a->backend, err);
+    if (!device || !inputs_plan(&in, operands[0], a->source.model, a->source.cluster, &a->source.profiles, err))
+        goto cleanup;
+    const struct plan *plan = in.plan_file->plan;
+    if (a->ranks && a->ranks != plan->rank_count) {
+        fail(err, "-n %lld: the plan %s is for %d ranks", (long long)a->ranks, operands[0], plan->rank_count);
+        goto cleanup;
+    }
+    if (inputs_program(&program, plan, in.graph, err) && (!device->check || device->check(program, err)) &&
+        transports_open(&set, a->transport, plan->rank_count, cli->module_dir, a->shape ? in.cluster : NULL, err)) {
+        execute(cli, a, &in, device, program, &set, err);
+        transports_close(&set);
+    }
+cleanup:
+    program_free(program);
+    inputs_free(&in);
+    return ERROR_NONE;
+}
+
+const struct verb verb_run = {
+    .name = "run", .summary = "executes a plan: real training steps, prediction beside measurement", .usage = "PLAN [--data FILE] [--steps N] [options]",
+    .examples = "  cleave run plan.json --data text.txt --steps 20\n"
+                "  cleave run plan.json --backend timed --shape          imitates the plan's own cluster on this machine\n"
+                "  cleave run plan.json --checkpoint out/ckpt --every 5; cleave run plan.json --resume out/ckpt --steps 40\n",
+    .min_operands = 1, .max_operands = 1, OPTIONS_OF(options), .options_bytes = sizeof(struct run_arguments), .defaults = &defaults, .run = run,
+};

@@ -1,0 +1,123 @@
+#define _GNU_SOURCE
+#include "cli/setup.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifdef HAVE_OPENBLAS
+char *openblas_get_corename(void);
+#endif
+
+static bool is_dir(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static char *join(const char *a, const char *b)
+{
+    char *path = malloc(strlen(a) + strlen(b) + 2);
+    if (path)
+        sprintf(path, "%s/%s", a, b);
+    return path;
+}
+
+/* The folder of the executable's folder: PREFIX of PREFIX/bin/cleave, BUILD of BUILD/cli/cleave. */
+static char *prefix_of(const char *program)
+{
+    char *path = strdup(program);
+    for (int i = 0; path && i < 2; i++) {
+        char *slash = strrchr(path, '/');
+        if (slash)
+            *slash = 0;
+    }
+    return path;
+}
+
+static char *data_of(const char *prefix)
+{
+    char *installed = join(prefix, CLEAVE_DATA_SUBDIR);
+    if (installed && is_dir(installed))
+        return installed;
+    free(installed);
+    return strdup(CLEAVE_SOURCE_ROOT); /* a build tree: models/zoo and planner/facts/devices lie in the sources */
+}
+
+static char *modules_of(const char *prefix)
+{
+    char *installed = join(prefix, CLEAVE_MODULE_SUBDIR);
+    if (installed && is_dir(installed))
+        return installed;
+    free(installed);
+    return join(prefix, "executor");
+}
+
+void setup_find(struct setup *setup, struct cli *cli)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    setup->program = strdup(length > 0 ? path : cli->arguments[0]);
+    char *prefix = prefix_of(setup->program ? setup->program : ".");
+    const char *data = cli->environment("CLEAVE_DATA_DIR"), *modules = cli->environment("CLEAVE_MODULE_DIR");
+    setup->data_dir = data ? strdup(data) : data_of(prefix ? prefix : ".");
+    setup->module_dir = modules ? strdup(modules) : modules_of(prefix ? prefix : ".");
+    free(prefix);
+    cli->program = setup->program;
+    cli->data_dir = setup->data_dir;
+    cli->module_dir = setup->module_dir;
+}
+
+void setup_free(struct setup *setup)
+{
+    free(setup->program);
+    free(setup->data_dir);
+    free(setup->module_dir);
+}
+
+void setup_print_version(FILE *out)
+{
+    fprintf(out, "cleave %s\n", CLEAVE_VERSION);
+#ifdef HAVE_OPENBLAS
+    fprintf(out, "CPU matmuls: OpenBLAS\n");
+#else
+    fprintf(out, "CPU matmuls: own\n");
+#endif
+}
+
+#ifdef HAVE_OPENBLAS
+static bool needs_core_type(const struct cli *cli)
+{
+#if defined(__x86_64__)
+    if (cli->environment("OPENBLAS_CORETYPE") || strcmp(openblas_get_corename(), "Haswell"))
+        return false;
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+#else
+    (void)cli;
+    return false;
+#endif
+}
+#endif
+
+void setup_blas(const struct cli *cli)
+{
+#ifdef HAVE_OPENBLAS
+    bool core_type = needs_core_type(cli), threads = !cli->environment("OPENBLAS_NUM_THREADS");
+    if ((!core_type && !threads) || cli->environment("CLEAVE_BLAS_READY"))
+        return;
+    fflush(NULL);
+    if (core_type)
+        setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
+    setenv("OPENBLAS_NUM_THREADS", "1", 0);
+    setenv("OMP_NUM_THREADS", "1", 0);
+    setenv("CLEAVE_BLAS_READY", "1", 1); /* once only, whatever happens */
+    execv("/proc/self/exe", cli->arguments);
+    /* no exec: go on with what there is; only speed differs */
+#else
+    (void)cli;
+#endif
+}

@@ -1,0 +1,174 @@
+#define _GNU_SOURCE
+#include "cli/space_options.h"
+#include "host/clock.h"
+#include "planner/program/schedule.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEYS = 9 };
+static const char *const keys[KEYS + 1] = { "pp", "tp", "dp", "micro-batch", "zero", "recompute", "schedule", "prefetch", "sp", NULL };
+
+static struct allowed *allowed_of(struct space *space, int key)
+{
+    struct allowed *const members[KEYS] = { &space->pipeline, &space->tensor, &space->data, &space->micro, &space->zero, &space->recompute,
+                                            &space->schedule, &space->prefetch, &space->sequence_parallel };
+    return members[key];
+}
+
+static bool schedule_value(const char *what, const char *word, int64_t *out, struct error *err)
+{
+    const char *names[64] = { NULL };
+    int index = 0;
+    for (int i = 0; schedules[i] && i < 63; i++)
+        names[i] = schedules[i]->name;
+    if (!inputs_word(what, word, names, &index, err))
+        return false;
+    *out = index;
+    return true;
+}
+
+static bool value_of(const char *what, int key, const char *word, int64_t *out, struct error *err)
+{
+    char *end;
+    int index = 0;
+    if (!strcmp(keys[key], "recompute")) {
+        if (!inputs_word(what, word, recompute_names, &index, err))
+            return false;
+        *out = index;
+        return true;
+    }
+    if (!strcmp(keys[key], "schedule"))
+        return schedule_value(what, word, out, err);
+    long long number = strtoll(word, &end, 10);
+    if (end == word || *end || number < 0 || number > 1000000000)
+        return fail(err, "%s: %s: expected a number, found '%s'", what, keys[key], word);
+    *out = number;
+    return true;
+}
+
+static bool add_value(const char *what, struct allowed *allowed, int key, const char *word, struct error *err)
+{
+    int64_t value;
+    if (allowed->count == SPACE_VALUES)
+        return fail(err, "%s: more than %d values of %s", what, SPACE_VALUES, keys[key]);
+    if (!value_of(what, key, word, &value, err))
+        return false;
+    allowed->values[allowed->count++] = value;
+    return true;
+}
+
+/* One "tp=1:2:4"; the text is cut in place. */
+static bool restrict_one(struct space *space, const char *what, char *item, struct error *err)
+{
+    char *equals = strchr(item, '=');
+    if (!equals)
+        return fail(err, "%s: expected KEY=VALUE, found '%s'", what, item);
+    *equals = 0;
+    int key = 0;
+    while (key < KEYS && strcmp(keys[key], item))
+        key++;
+    if (key == KEYS) {
+        const char *near = text_nearest(item, keys, KEYS);
+        return fail(err, "%s: unknown key '%s'%s%s", what, item, near ? "; did you mean " : "; known: pp, tp, dp, micro-batch, zero, recompute, schedule, prefetch, sp", near ? near : "");
+    }
+    struct allowed *allowed = allowed_of(space, key);
+    allowed->count = 0;
+    char *rest = NULL;
+    for (char *word = strtok_r(equals + 1, ":", &rest); word; word = strtok_r(NULL, ":", &rest))
+        if (!add_value(what, allowed, key, word, err))
+            return false;
+    return allowed->count > 0 || fail(err, "%s: %s needs a value", what, keys[key]);
+}
+
+bool space_restrict(struct space *space, const char *what, const char *text, struct error *err)
+{
+    char *copy = strdup(text), *rest = NULL;
+    bool ok = copy != NULL || fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    for (char *item = copy ? strtok_r(copy, ",", &rest) : NULL; ok && item; item = strtok_r(NULL, ",", &rest))
+        ok = restrict_one(space, what, item, err);
+    free(copy);
+    return ok;
+}
+
+static bool restrict_schedules(struct space *space, const char *text, struct error *err)
+{
+    char *copy = strdup(text), *rest = NULL;
+    bool ok = copy != NULL || fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    space->schedule.count = 0;
+    for (char *word = copy ? strtok_r(copy, ",", &rest) : NULL; ok && word; word = strtok_r(NULL, ",", &rest))
+        ok = add_value("--schedule", &space->schedule, 6, word, err);
+    free(copy);
+    return ok;
+}
+
+static bool dtype_of(const struct inputs *in, const char *word, enum dtype *out, struct error *err)
+{
+    int index = in->cluster->device.matmul_flops_per_s[DTYPE_BF16] > 0 ? DTYPE_BF16 : DTYPE_FP32;
+    if (word && !inputs_word("--dtype", word, dtype_names, &index, err))
+        return false;
+    *out = (enum dtype)index;
+    return cluster_check_dtype(in->cluster, *out, err);
+}
+
+static bool set_reserve(struct inputs *in, const char *text, struct error *err)
+{
+    char *end;
+    double value = strtod(text, &end);
+    bool percent = end != text && !strcmp(end, "%");
+    if (end == text || (*end && !percent) || value < 0 || (percent && value >= 100))
+        return fail(err, "--reserve: expected bytes or a percentage below 100%%, found '%s'", text);
+    int64_t bytes = (int64_t)(percent ? value / 100 * (double)in->cluster->device.memory_bytes : value);
+    if (bytes >= in->cluster->device.memory_bytes)
+        return fail(err, "--reserve: %s leaves nothing of the device's memory", text);
+    in->cluster->reserve_bytes = bytes;
+    in->cluster->memory_bytes = in->cluster->device.memory_bytes - bytes;
+    return true;
+}
+
+bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *o, struct error *err)
+{
+    enum dtype dtype;
+    if (!o->cluster)
+        return fail(err, "--cluster is missing: for example --cluster 1x8:a100-sxm-80 (cleave devices lists the types)");
+    if (!o->batch)
+        return fail(err, "--batch is missing: the sequences of one step over all devices, for example --batch 64");
+    if (!inputs_model(in, model, err) || !inputs_cluster(in, o->cluster, err) || !inputs_profiles(in, &o->profiles, err) ||
+        !dtype_of(in, o->dtype, &dtype, err) || (o->reserve && !set_reserve(in, o->reserve, err)))
+        return false;
+    *out = space_default(o->batch, o->sequence, dtype);
+    for (int i = 0; i < o->space.count; i++)
+        if (!space_restrict(out, "--space", o->space.item[i], err))
+            return false;
+    for (int i = 0; i < o->fix.count; i++)
+        if (!space_restrict(out, "--fix", o->fix.item[i], err))
+            return false;
+    return !o->schedule || restrict_schedules(out, o->schedule, err);
+}
+
+static volatile sig_atomic_t interrupted; /* set by Ctrl-C: a signal handler has no other way to speak */
+
+static void on_interrupt(int signal)
+{
+    (void)signal;
+    interrupted = 1;
+}
+
+static bool cancelled(void *self)
+{
+    (void)self;
+    return interrupted;
+}
+
+static int64_t now(void *self)
+{
+    (void)self;
+    return clock_now_ns();
+}
+
+struct search_calls space_calls(const struct cli *cli)
+{
+    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
+    sigaction(SIGINT, &action, NULL); /* the second Ctrl-C ends the program */
+    return (struct search_calls){ .self = (void *)(uintptr_t)cli, .now_ns = now, .cancelled = cancelled };
+}

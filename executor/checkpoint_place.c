@@ -1,0 +1,139 @@
+#include "executor/checkpoint_parts.h"
+#include "base/num.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const quantity_names[QUANTITY_COUNT + 1] = {"weight", "moment1", "moment2", NULL};
+
+struct place checkpoint_place(const struct rank *rank, int buffer)
+{
+    struct place place = {.block = buffer_block(rank->program, &rank->program->buffers[buffer], rank->local_rank)};
+    rank_flat_range(rank, buffer, &place.first, &place.count);
+    return place;
+}
+
+real *checkpoint_data(const struct rank *rank, int buffer, enum quantity quantity)
+{
+    real *data = (real *)(void *)rank_data(rank, buffer);
+    if (quantity != QUANTITY_MOMENT2)
+        return data;
+    int64_t first, count;
+    rank_flat_range(rank, buffer, &first, &count);
+    return data + count; /* kernel_adamw: first moments, then second */
+}
+
+void checkpoint_quantities(const struct rank *rank, int buffer, enum quantity *first, enum quantity *end)
+{
+    bool state = rank->program->buffers[buffer].kind == BUFFER_STATE;
+    *first = state ? QUANTITY_MOMENT1 : QUANTITY_WEIGHT;
+    *end = state ? QUANTITY_COUNT : QUANTITY_MOMENT1;
+}
+
+static int print_list(char *out, size_t room, const char *word, const int64_t *list, int count)
+{
+    int used = snprintf(out, room, "%s ", word);
+    for (int i = 0; i < count; i++)
+        used += snprintf(out + used, room - (size_t)used, "%s%" PRId64, i > 0 ? "," : "", list[i]);
+    return used + snprintf(out + used, room - (size_t)used, " ");
+}
+
+void place_print(const struct place *place, uint64_t hash, char out[CHECKPOINT_PLACE_BYTES])
+{
+    int used = print_list(out, CHECKPOINT_PLACE_BYTES, "low", place->block.low, place->block.dim_count);
+    used += print_list(out + used, CHECKPOINT_PLACE_BYTES - (size_t)used, "count", place->block.count, place->block.dim_count);
+    snprintf(out + used, CHECKPOINT_PLACE_BYTES - (size_t)used, "first %" PRId64 " elements %" PRId64 " hash %016" PRIx64,
+             place->first, place->count, hash);
+}
+
+static bool parse_word(const char **at, const char *word)
+{
+    size_t length = strlen(word);
+    if (strncmp(*at, word, length) != 0)
+        return false;
+    *at += length;
+    return true;
+}
+
+static bool parse_number(const char **at, int64_t *out)
+{
+    char *end;
+    if (**at < '0' || **at > '9')
+        return false;
+    long long value = strtoll(*at, &end, 10);
+    if (end - *at > 18)
+        return false;
+    *at = end;
+    *out = value;
+    return true;
+}
+
+static int parse_list(const char **at, int64_t *out)
+{
+    int count = 0;
+    do {
+        if (count == MAX_DIMS || !parse_number(at, &out[count++]))
+            return -1;
+    } while (parse_word(at, ","));
+    return count;
+}
+
+bool place_parse(const char *text, struct place *out, uint64_t *hash)
+{
+    struct place p = {0};
+    if (!parse_word(&text, "low ") || (p.block.dim_count = parse_list(&text, p.block.low)) < 0 || !parse_word(&text, " count ") ||
+        parse_list(&text, p.block.count) != p.block.dim_count || !parse_word(&text, " first ") || !parse_number(&text, &p.first) ||
+        !parse_word(&text, " elements ") || !parse_number(&text, &p.count) || !parse_word(&text, " hash ") || strlen(text) != 16 ||
+        strspn(text, "0123456789abcdef") != 16)
+        return false;
+    int64_t elements = 1, last;
+    for (int d = 0; d < p.block.dim_count; d++)
+        if (!mul_i64(&elements, elements, p.block.count[d]))
+            return false;
+    if (!add_i64(&last, p.first, p.count) || last > elements)
+        return false;
+    *hash = strtoull(text, NULL, 16);
+    *out = p;
+    return true;
+}
+
+static int64_t flat_index(const struct block *block, const int64_t at[MAX_DIMS])
+{
+    int64_t index = 0;
+    for (int d = 0; d < block->dim_count; d++)
+        index = index * block->count[d] + at[d] - block->low[d];
+    return index;
+}
+
+/* One row along the last dim: contiguous in both. */
+static void copy_row(const struct place *destination, real *to, unsigned char *covered, const struct place *source, const real *from,
+                     const int64_t at[MAX_DIMS], int64_t length)
+{
+    int64_t d = flat_index(&destination->block, at) - destination->first, s = flat_index(&source->block, at) - source->first;
+    int64_t low = max_i64(0, max_i64(-d, -s)), high = min_i64(length, min_i64(destination->count - d, source->count - s));
+    if (high <= low)
+        return;
+    memcpy(to + d + low, from + s + low, (size_t)(high - low) * sizeof *to);
+    memset(covered + d + low, 1, (size_t)(high - low));
+}
+
+void place_copy(const struct place *destination, real *to, unsigned char *covered, const struct place *source, const real *from)
+{
+    struct block both;
+    int64_t at[MAX_DIMS];
+    if (destination->block.dim_count != source->block.dim_count || !block_intersect(&destination->block, &source->block, &both))
+        return;
+    memcpy(at, both.low, sizeof at);
+    int last = both.dim_count - 1;
+    for (;;) {
+        copy_row(destination, to, covered, source, from, at, both.count[last]);
+        int d = last - 1;
+        while (d >= 0 && ++at[d] == both.low[d] + both.count[d]) {
+            at[d] = both.low[d];
+            d--;
+        }
+        if (d < 0)
+            return;
+    }
+}

@@ -1,0 +1,247 @@
+/* Links are fluids: the transfers that are under way on a link share its rate equally, and whoever looks moves all of them forward
+ * to the present. A transfer begins when both partners have come (an empty message says so), leaves the sender when its bytes have
+ * passed the sender's link, and has arrived when they have passed the receiver's. */
+#define _POSIX_C_SOURCE 200809L
+#include "executor/comm_shaped.h"
+#include "executor/collective.h"
+#include "host/clock.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct flow {
+    double left_bytes;
+    int64_t finish_ns; /* when left_bytes is 0 */
+    struct flow *next;
+};
+struct link {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    double bytes_per_ns;
+    int64_t last_ns;
+    struct flow *flows;
+};
+enum direction { OUT, IN, DIRECTION_COUNT };
+/* What the wrapped ends of one process share. */
+struct network {
+    const struct cluster *cluster;
+    int rank_count, link_count;
+    bool whole;         /* all ranks live here: links of units can be shared */
+    atomic_int open_count;
+    struct link *links; /* (level, direction, rank; of a shared level, the unit's first rank) */
+};
+struct shaped {
+    struct transport inner;
+    struct network *network;
+    bool goes_on[LANE_COUNT][DIRECTION_COUNT]; /* the last message was a full one: this one is its continuation */
+    int peer[LANE_COUNT][DIRECTION_COUNT];
+};
+
+/* ---- one link ---- */
+static double smallest_left(const struct link *link, int *count)
+{
+    double smallest = 0;
+    *count = 0;
+    for (const struct flow *f = link->flows; f; f = f->next)
+        if (f->left_bytes > 0 && ((*count)++ == 0 || f->left_bytes < smallest))
+            smallest = f->left_bytes;
+    return smallest;
+}
+
+/* Moves all flows to now, one departure after another. */
+static void advance(struct link *link, int64_t now)
+{
+    double elapsed_ns = (double)(now - link->last_ns), at_ns = (double)link->last_ns;
+    int count;
+    for (double smallest; elapsed_ns > 0 && (smallest = smallest_left(link, &count)) > 0;) {
+        double until_ns = smallest * count / link->bytes_per_ns;
+        double step_ns = until_ns < elapsed_ns ? until_ns : elapsed_ns;
+        double bytes = until_ns <= elapsed_ns ? smallest : step_ns * link->bytes_per_ns / count;
+        at_ns += step_ns;
+        elapsed_ns -= step_ns;
+        for (struct flow *f = link->flows; f; f = f->next) {
+            if (f->left_bytes <= 0)
+                continue;
+            f->left_bytes -= bytes;
+            if (f->left_bytes <= 0)
+                f->left_bytes = 0, f->finish_ns = (int64_t)at_ns;
+        }
+    }
+    if (now > link->last_ns)
+        link->last_ns = now;
+}
+
+static void join(struct link *link, struct flow *flow, size_t bytes)
+{
+    pthread_mutex_lock(&link->mutex);
+    advance(link, clock_now_ns());
+    *flow = (struct flow){.left_bytes = (double)bytes, .finish_ns = link->last_ns, .next = link->flows};
+    link->flows = flow;
+    pthread_mutex_unlock(&link->mutex);
+}
+
+static void wait_until(struct link *link, int64_t ns)
+{
+    struct timespec until = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    pthread_cond_timedwait(&link->changed, &link->mutex, &until);
+}
+
+/* Sleeps until the flow has passed; returns when it had. */
+static int64_t leave(struct link *link, struct flow *flow)
+{
+    pthread_mutex_lock(&link->mutex);
+    for (advance(link, clock_now_ns()); flow->left_bytes > 0; advance(link, clock_now_ns())) {
+        int count;
+        smallest_left(link, &count);
+        /* others may leave before and make it faster: they wake us */
+        wait_until(link, link->last_ns + (int64_t)(flow->left_bytes * count / link->bytes_per_ns) + 1);
+    }
+    struct flow **at = &link->flows;
+    while (*at != flow)
+        at = &(*at)->next;
+    *at = flow->next;
+    pthread_cond_broadcast(&link->changed);
+    pthread_mutex_unlock(&link->mutex);
+    return flow->finish_ns;
+}
+
+/* ---- which link, how late ---- */
+static int unit_size(const struct cluster *cluster, int level)
+{
+    int size = 1;
+    for (int l = 0; l <= (level > 0 ? level - 1 : 0); l++)
+        size *= cluster->levels[l].fanout;
+    return size;
+}
+
+static struct link *link_of(const struct network *network, int level, enum direction direction, int rank)
+{
+    int at = rank;
+    if (network->cluster->levels[level].shared && network->whole)
+        at -= at % unit_size(network->cluster, level);
+    return &network->links[(level * DIRECTION_COUNT + (int)direction) * network->rank_count + at];
+}
+
+static int64_t latency_ns(struct shaped *s, enum lane lane, enum direction direction, int peer, int level, size_t bytes)
+{
+    bool continues = s->goes_on[lane][direction] && s->peer[lane][direction] == peer;
+    s->goes_on[lane][direction] = bytes == COLLECTIVE_MESSAGE_BYTES;
+    s->peer[lane][direction] = peer;
+    return continues ? 0 : s->network->cluster->levels[level].latency_ns;
+}
+
+static bool exchange(void *self, enum lane lane, int to, const void *send, size_t send_bytes, int from, void *receive,
+                     size_t receive_bytes, struct error *err)
+{
+    struct shaped *s = self;
+    struct flow out, in;
+    struct link *out_link = NULL, *in_link = NULL;
+    int64_t out_late_ns = 0, in_late_ns = 0;
+    if (!s->inner.exchange(s->inner.self, lane, to, NULL, 0, from, NULL, 0, err))
+        return false;
+    if (to >= 0) {
+        int level = cluster_level(s->network->cluster, s->inner.rank, to);
+        out_link = link_of(s->network, level, OUT, s->inner.rank);
+        out_late_ns = latency_ns(s, lane, OUT, to, level, send_bytes);
+        join(out_link, &out, send_bytes);
+    }
+    if (from >= 0) {
+        int level = cluster_level(s->network->cluster, s->inner.rank, from);
+        in_link = link_of(s->network, level, IN, s->inner.rank);
+        in_late_ns = latency_ns(s, lane, IN, from, level, receive_bytes);
+        join(in_link, &in, receive_bytes);
+    }
+    if (out_link)
+        clock_sleep_until_ns(leave(out_link, &out) + out_late_ns);
+    bool ok = s->inner.exchange(s->inner.self, lane, to, send, send_bytes, from, receive, receive_bytes, err);
+    if (in_link)
+        clock_sleep_until_ns(leave(in_link, &in) + in_late_ns);
+    return ok;
+}
+
+/* ---- life ---- */
+static void network_free(struct network *network)
+{
+    for (int i = 0; i < network->link_count; i++) {
+        pthread_mutex_destroy(&network->links[i].mutex);
+        pthread_cond_destroy(&network->links[i].changed);
+    }
+    free(network->links);
+    free(network);
+}
+
+static void abort_shaped(void *self)
+{
+    struct shaped *s = self;
+    s->inner.abort(s->inner.self);
+}
+
+static void close_shaped(void *self)
+{
+    struct shaped *s = self;
+    s->inner.close(s->inner.self);
+    if (atomic_fetch_sub(&s->network->open_count, 1) == 1)
+        network_free(s->network);
+    free(s);
+}
+
+static void link_init(struct link *link, double bytes_per_s)
+{
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC); /* that of clock_now_ns() */
+    pthread_mutex_init(&link->mutex, NULL);
+    pthread_cond_init(&link->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    link->bytes_per_ns = bytes_per_s * 1e-9;
+    link->last_ns = clock_now_ns();
+}
+
+static struct network *network_new(const struct cluster *cluster, int rank_count, bool whole)
+{
+    struct network *network = calloc(1, sizeof *network);
+    if (!network)
+        return NULL;
+    network->cluster = cluster, network->rank_count = rank_count, network->whole = whole;
+    network->links = calloc((size_t)(cluster->level_count * DIRECTION_COUNT * rank_count), sizeof *network->links);
+    if (!network->links) {
+        free(network);
+        return NULL;
+    }
+    for (int level = 0; level < cluster->level_count; level++) {
+        const struct link_level *l = &cluster->levels[level];
+        double rate = l->bytes_per_s * l->efficiency / (l->shared && !whole ? unit_size(cluster, level) : 1);
+        for (int i = 0; i < DIRECTION_COUNT * rank_count; i++)
+            link_init(&network->links[network->link_count++], rate);
+    }
+    return network;
+}
+
+bool comm_shaped_wrap(struct transport *transports, int count, const struct cluster *cluster, struct error *err)
+{
+    int rank_count = transports[0].rank_count, made = 0;
+    if (rank_count > cluster->device_count)
+        return fail_kind(err, ERROR_INPUT, "cluster %s has %d devices, the run has %d ranks", cluster->name, cluster->device_count, rank_count);
+    struct shaped **ends = calloc((size_t)count, sizeof *ends);
+    struct network *network = ends ? network_new(cluster, rank_count, count == rank_count) : NULL;
+    while (network && made < count && (ends[made] = calloc(1, sizeof **ends)))
+        made++;
+    bool ok = network && made == count;
+    for (int i = 0; ok && i < count; i++) {
+        ends[i]->inner = transports[i];
+        ends[i]->network = network;
+        transports[i] = (struct transport){.name = ends[i]->inner.name, .rank = ends[i]->inner.rank, .rank_count = rank_count,
+                                           .self = ends[i], .exchange = exchange, .abort = abort_shaped, .close = close_shaped};
+        atomic_fetch_add(&network->open_count, 1);
+    }
+    if (!ok) {
+        for (int i = 0; i < made; i++)
+            free(ends[i]);
+        if (network)
+            network_free(network);
+        fail_kind(err, ERROR_ENVIRONMENT, "no memory for a shaped network of %d ranks", count);
+    }
+    free(ends);
+    return ok;
+}

@@ -1,0 +1,176 @@
+#include "executor/device.h"
+#include "executor/rank.h"
+#include <math.h>
+#include <string.h>
+
+static bool check(const struct program *program, struct error *err)
+{
+    enum dtype wanted = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
+    if (program->plan->dtype != wanted)
+        return fail_kind(err, ERROR_INPUT, "the cpu device computes in %s, found a plan in %s: plan with --dtype %s, or use "
+                         "--backend timed", dtype_names[wanted], dtype_names[program->plan->dtype], dtype_names[wanted]);
+    for (int s = 0; s < program->graph->segment_count; s++)
+        if (!kernel_find(program->graph->segments[s].kernel, PHASE_FORWARD))
+            return fail_kind(err, ERROR_INPUT, "layer %s has given times and no mathematics: use --backend timed",
+                             program->graph->layers[program->graph->segments[s].layer].name);
+    return true;
+}
+
+static struct view view_of(const struct rank *rank, int buffer)
+{
+    struct view view = {0};
+    if (buffer < 0)
+        return view;
+    struct block block = buffer_block(rank->program, &rank->program->buffers[buffer], rank->local_rank);
+    view.data = rank_data(rank, buffer);
+    view.dim_count = block.dim_count;
+    memcpy(view.low, block.low, sizeof view.low);
+    memcpy(view.count, block.count, sizeof view.count);
+    return view;
+}
+
+/* The loss buffer is read at once: later its bytes may serve another buffer. */
+static void note_loss(struct rank *rank, const struct instr *instr)
+{
+    for (int i = 0; i < MAX_OPERANDS; i++) {
+        int b = instr->operand[ROLE_OUT][i];
+        const struct buffer *buffer = b >= 0 ? &rank->program->buffers[b] : NULL;
+        if (buffer && !buffer->is_weight && buffer->id == rank->program->graph->loss_value && !instr->again)
+            rank->loss_part[b] = (double)*(const real *)(const void *)rank_data(rank, b);
+    }
+}
+
+static bool compute(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    const struct program *program = rank->program;
+    const struct segment *segment = &program->graph->segments[instr->segment];
+    kernel_function *kernel = kernel_find(segment->kernel, instr->phase);
+    if (!kernel)
+        return fail_kind(err, ERROR_BUG, "segment %s has no kernel for %s", segment->name, phase_names[instr->phase]);
+    struct kernel_call call = {.segment = segment, .phase = instr->phase, .first = instr->first};
+    instr_range(program, rank->stage, instr, rank->local_rank, call.low, call.high);
+    memcpy(call.define, instr->define, sizeof call.define);
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (int i = 0; i < MAX_OPERANDS; i++)
+            call.operand[role][i] = view_of(rank, instr->operand[role][i]);
+    const struct stage_program *stage = &program->stages[rank->stage];
+    if (stage->scratch_bytes > 0)
+        call.scratch = (real *)(void *)(rank->arena + stage->scratch_offset);
+    kernel(&call);
+    if (instr->phase == PHASE_FORWARD && program->graph->loss_value >= 0)
+        note_loss(rank, instr);
+    return true;
+}
+
+static void load_rows(const struct rank *rank, const struct block *block, enum data_kind kind, int32_t *out)
+{
+    for (int64_t b = 0; b < block->count[0]; b++)
+        data_fill(rank->options->data, kind, rank->step, block->low[0] + b, block->low[1], block->count[1],
+                  out + b * block->count[1]);
+}
+
+static bool load(struct rank *rank, int b, struct error *err)
+{
+    const struct graph *graph = rank->program->graph;
+    const struct buffer *buffer = &rank->program->buffers[b];
+    struct block block = buffer_block(rank->program, buffer, rank->local_rank);
+    if (buffer->id == graph->tokens_value)
+        load_rows(rank, &block, DATA_TOKENS, (int32_t *)(void *)rank_data(rank, b));
+    else if (buffer->id == graph->labels_value)
+        load_rows(rank, &block, DATA_LABELS, (int32_t *)(void *)rank_data(rank, b));
+    else if (buffer->id == graph->count_value)
+        *(real *)(void *)rank_data(rank, b) = (real)data_target_count(rank->options->data, graph->batch);
+    else
+        return fail_kind(err, ERROR_BUG, "no data for input %s", graph->values[buffer->id].name);
+    return true;
+}
+
+static void norm(struct rank *rank, const struct pair *pair)
+{
+    if (!norm_counts(rank->program, rank->stage, pair, rank->local_rank))
+        return;
+    int64_t first, count;
+    rank_flat_range(rank, pair->source, &first, &count);
+    *(real *)(void *)rank_data(rank, pair->destination) +=
+        (real)kernel_square_sum((const real *)(const void *)rank_data(rank, pair->source), count);
+}
+
+static double gradient_scale(struct rank *rank)
+{
+    double limit = rank->program->plan->clip_norm;
+    if (limit <= 0 || rank->scalar < 0)
+        return 1;
+    rank->squared_norm = (double)*(const real *)(const void *)rank_data(rank, rank->scalar);
+    return fmin(1, limit / (sqrt(rank->squared_norm) + 1e-6));
+}
+
+static bool update(struct rank *rank, const struct pair *pair, struct error *err)
+{
+    const struct run_options *o = rank->options;
+    const struct weight *weight = &rank->program->graph->weights[rank->program->buffers[pair->destination].id];
+    if (o->on_gradient)
+        o->on_gradient(o->context, rank->step, rank->rank, pair->source, rank_data(rank, pair->source));
+    int state = state_buffer(rank->program, pair->source);
+    if (state < 0)
+        return fail_kind(err, ERROR_BUG, "weight %s is updated without optimizer state", weight->name);
+    int64_t first, count, weight_first, weight_count;
+    rank_flat_range(rank, pair->source, &first, &count);
+    rank_flat_range(rank, pair->destination, &weight_first, &weight_count);
+    real *data = (real *)(void *)rank_data(rank, pair->destination);
+    struct adamw adamw = {.learning_rate = run_learning_rate(o, rank->step + 1), .beta1 = o->beta1, .beta2 = o->beta2,
+                          .epsilon = o->epsilon, .weight_decay = weight->decay ? o->weight_decay : 0,
+                          .step = rank->step + 1, .gradient_scale = gradient_scale(rank)};
+    kernel_adamw(data + (first - weight_first), (const real *)(const void *)rank_data(rank, pair->source),
+                 (real *)(void *)rank_data(rank, state), count, &adamw);
+    return true;
+}
+
+static void fill(struct rank *rank, int b, real value)
+{
+    real *data = (real *)(void *)rank_data(rank, b);
+    for (int64_t i = 0; i < rank->program->buffers[b].elements; i++)
+        data[i] = value;
+}
+
+static bool execute(struct rank *rank, const struct instr *instr, int64_t start_ns, struct error *err)
+{
+    (void)start_ns;
+    if (instr->op == OP_COMPUTE)
+        return compute(rank, instr, err);
+    if (instr->op == OP_SLICE || instr->op == OP_ADD) {
+        collective_local(rank->collectives[instr->lane], instr);
+        return true;
+    }
+    for (int p = 0; p < instr->pair_count; p++) {
+        const struct pair *pair = &rank->program->pairs[instr->pair_first + p];
+        switch (instr->op) {
+        case OP_LOAD:
+            if (!load(rank, pair->destination, err))
+                return false;
+            break;
+        case OP_SEED: fill(rank, pair->destination, 1); break;
+        case OP_ZERO: memset(rank_data(rank, pair->destination), 0, (size_t)rank->program->buffers[pair->destination].bytes); break;
+        case OP_NORM: norm(rank, pair); break;
+        case OP_UPDATE:
+            if (pair->destination >= 0 && !update(rank, pair, err)) /* the pair without destination only orders the norm before */
+                return false;
+            break;
+        case OP_COMPUTE:
+        case OP_SLICE:
+        case OP_ADD:
+        case OP_ALL_REDUCE:
+        case OP_ALL_GATHER:
+        case OP_REDUCE_SCATTER:
+        case OP_ALL_TO_ALL:
+        case OP_REDISTRIBUTE:
+        case OP_SHIFT:
+        case OP_SEND:
+        case OP_RECEIVE:
+        case OP_NORM_REDUCE:
+        case OP_COUNT: return fail_kind(err, ERROR_BUG, "the cpu device cannot run %s", op_info[instr->op].name);
+        }
+    }
+    return true;
+}
+
+const struct device device_cpu = {.name = "cpu", .check = check, .execute = execute, .computes = true};

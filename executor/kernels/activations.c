@@ -1,0 +1,116 @@
+#include "executor/kernels/exponential.h"
+#include "executor/kernels/primitives.h"
+
+/* gelu(x) = x/2 (1 + tanh(u)) = x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3): no cancellation at either end.
+ */
+static const real twice_root = (real)1.5957691216057307117597842397376; /* 2 sqrt(2/pi) */
+static const real cubic = (real)0.044715;
+
+static void gelu_row(const struct row *row, const void *context)
+{
+    (void)context;
+    real *restrict y = row->data[0];
+    const real *restrict x = row->data[1];
+#pragma omp simd
+    for (int64_t i = 0; i < row->count; i++)
+        y[i] = x[i] / (1 + real_exp(-twice_root * x[i] * (1 + cubic * x[i] * x[i])));
+}
+
+void ISA(gelu_forward)(const struct kernel_call *call)
+{
+    struct spot spots[] = { spot_of(call, ROLE_OUT, 0), spot_of(call, ROLE_IN, 0) };
+    walk(call, &call->segment->out[0], call->operand[ROLE_OUT][0].dim_count, true, spots, 2, gelu_row, NULL);
+}
+
+static inline real gelu_slope(real x)
+{
+    real square = x * x;
+    real s = 1 / (1 + real_exp(-twice_root * x * (1 + cubic * square)));
+    return s + x * s * (1 - s) * twice_root * (1 + 3 * cubic * square);
+}
+
+static void gelu_gradient_row(const struct row *row, const void *context)
+{
+    real *restrict dx = row->data[0];
+    const real *restrict x = row->data[1], *restrict dy = row->data[2];
+    const bool *begin = context;
+    if (*begin) {
+#pragma omp simd
+        for (int64_t i = 0; i < row->count; i++)
+            dx[i] = dy[i] * gelu_slope(x[i]);
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < row->count; i++)
+            dx[i] += dy[i] * gelu_slope(x[i]);
+    }
+}
+
+void ISA(gelu_backward_input)(const struct kernel_call *call)
+{
+    if (!call->operand[ROLE_GRADIENT_IN][0].data)
+        return;
+    bool begin = begins(call, ROLE_GRADIENT_IN, 0);
+    struct spot spots[] = { spot_of(call, ROLE_GRADIENT_IN, 0), spot_of(call, ROLE_IN, 0),
+                            spot_of(call, ROLE_GRADIENT_OUT, 0) };
+    walk(call, &call->segment->out[0], call->operand[ROLE_GRADIENT_OUT][0].dim_count, true, spots, 3, gelu_gradient_row,
+         &begin);
+}
+
+static void swiglu_row(const struct row *row, const void *context)
+{
+    (void)context;
+    real *restrict y = row->data[0];
+    const real *restrict gate = row->data[1], *restrict up = row->data[2];
+#pragma omp simd
+    for (int64_t i = 0; i < row->count; i++)
+        y[i] = gate[i] / (1 + real_exp(-gate[i])) * up[i];
+}
+
+void ISA(swiglu_forward)(const struct kernel_call *call)
+{
+    struct spot spots[] = { spot_of(call, ROLE_OUT, 0), spot_of(call, ROLE_IN, 0), spot_of(call, ROLE_IN, 1) };
+    walk(call, &call->segment->out[0], call->operand[ROLE_OUT][0].dim_count, true, spots, 3, swiglu_row, NULL);
+}
+
+struct swiglu_context {
+    bool begin[2];
+};
+
+/* Both gradients in one pass; either may be absent. */
+static void swiglu_gradient_row(const struct row *row, const void *context)
+{
+    const struct swiglu_context *c = context;
+    real *restrict dgate = row->data[0], *restrict dup = row->data[1];
+    const real *restrict gate = row->data[2], *restrict up = row->data[3], *restrict dy = row->data[4];
+    enum { CHUNK = 256 };
+    real gate_part[CHUNK], up_part[CHUNK];
+    for (int64_t low = 0; low < row->count; low += CHUNK) {
+        int64_t count = row->count - low < CHUNK ? row->count - low : CHUNK;
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++) {
+            real x = gate[low + i], s = 1 / (1 + real_exp(-x));
+            gate_part[i] = dy[low + i] * up[low + i] * s * (1 + x * (1 - s));
+            up_part[i] = dy[low + i] * x * s;
+        }
+        for (int64_t i = 0; dgate && i < count; i++)
+            dgate[low + i] = c->begin[0] ? gate_part[i] : dgate[low + i] + gate_part[i];
+        for (int64_t i = 0; dup && i < count; i++)
+            dup[low + i] = c->begin[1] ? up_part[i] : dup[low + i] + up_part[i];
+    }
+}
+
+void ISA(swiglu_backward_input)(const struct kernel_call *call)
+{
+    struct swiglu_context context = { { begins(call, ROLE_GRADIENT_IN, 0), begins(call, ROLE_GRADIENT_IN, 1) } };
+    struct spot spots[] = { spot_of(call, ROLE_GRADIENT_IN, 0), spot_of(call, ROLE_GRADIENT_IN, 1),
+                            spot_of(call, ROLE_IN, 0), spot_of(call, ROLE_IN, 1), spot_of(call, ROLE_GRADIENT_OUT, 0) };
+    walk(call, &call->segment->out[0], call->operand[ROLE_GRADIENT_OUT][0].dim_count, true, spots, 5,
+         swiglu_gradient_row, &context);
+}
+
+void ISA(exponential)(real *destination, const real *source, int64_t count)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        destination[i] = real_exp(source[i]);
+}

@@ -1,0 +1,282 @@
+/* Softmax attention in tiles of query rows, so that only a strip of scores exists (after Dao et al. 2022; a strip spans
+ * all keys of the call, which fits the second-level cache at usual lengths). Keys above the diagonal are never computed
+ * outside the diagonal tile. Rounds over keys fold by log-sum-exp. Query head i reads key head i * kv_heads / heads. */
+#include "base/num.h"
+#include "executor/kernels/exponential.h"
+#include "executor/kernels/primitives.h"
+#include <string.h>
+
+enum { AXIS_B, AXIS_T, AXIS_N, AXIS_D };
+
+struct core {
+    const struct kernel_call *call;
+    int axis[4]; /* of b, t, n, d */
+    int key_axis;
+    int64_t width; /* head dim */
+    int64_t t_low, t_high, s_low, s_high;
+    real scale;
+};
+
+/* One tile: rows of one sequence and head. Line strides are those of t and s. */
+struct tile {
+    int64_t b, t, n, kv, rows, keys;
+};
+
+static struct core core_of(const struct kernel_call *call)
+{
+    const struct segment *segment = call->segment;
+    struct core core = { .call = call, .key_axis = segment->in[1].axis[1], .scale = (real)segment->arguments.scale };
+    for (int dim = 0; dim < 4; dim++)
+        core.axis[dim] = segment->in[0].axis[dim];
+    core.width = call->high[core.axis[AXIS_D]] - call->low[core.axis[AXIS_D]];
+    core.t_low = call->low[core.axis[AXIS_T]], core.t_high = call->high[core.axis[AXIS_T]];
+    core.s_low = call->low[core.key_axis], core.s_high = call->high[core.key_axis];
+    return core;
+}
+
+static int64_t kv_head(const struct core *core, int64_t n)
+{
+    return n * core->call->segment->arguments.kv_heads / core->call->segment->axes[core->axis[AXIS_N]].size;
+}
+
+/* Keys of the range that the query at t sees. */
+static int64_t visible(const struct core *core, int64_t t)
+{
+    int64_t all = core->s_high - core->s_low, seen = t + 1 - core->s_low;
+    if (!core->call->segment->arguments.causal || seen > all)
+        return all;
+    return seen > 0 ? seen : 0;
+}
+
+/* Element (b, line, n, 0) of an operand whose dims are (b, line, n, d), or (b, line, n) for the log-sum-exp. */
+static real *place(const struct view *view, int64_t b, int64_t line, int64_t n)
+{
+    int64_t offset = ((b - view->low[0]) * view->count[1] + line - view->low[1]) * view->count[2] + n - view->low[2];
+    return (real *)view->data + offset * (view->dim_count > 3 ? view->count[3] : 1);
+}
+
+static int64_t line_stride(const struct view *view)
+{
+    return view->count[2] * (view->dim_count > 3 ? view->count[3] : 1);
+}
+
+typedef void tile_function(const struct core *core, const struct tile *tile);
+
+static void each_tile(const struct core *core, tile_function *function)
+{
+    const struct kernel_call *call = core->call;
+    for (int64_t b = call->low[core->axis[AXIS_B]]; b < call->high[core->axis[AXIS_B]]; b++)
+        for (int64_t n = call->low[core->axis[AXIS_N]]; n < call->high[core->axis[AXIS_N]]; n++)
+            for (int64_t t = core->t_low; t < core->t_high; t += ATTENTION_TILE_ROWS) {
+                int64_t left = core->t_high - t;
+                struct tile tile = { .b = b,
+                                     .t = t,
+                                     .n = n,
+                                     .kv = kv_head(core, n),
+                                     .rows = left < ATTENTION_TILE_ROWS ? left : ATTENTION_TILE_ROWS };
+                tile.keys = visible(core, t + tile.rows - 1);
+                function(core, &tile);
+            }
+}
+
+/* out(rows, keys) = alpha * lines of `queries` times lines of `keys`, transposed: scores, and gradients of
+ * probabilities. */
+static void line_products(const struct core *core, const struct tile *tile, const struct view *queries,
+                          const struct view *keys, real alpha, real *out)
+{
+    gemm_run(&(struct gemm){ .m = tile->rows,
+                             .n = tile->keys,
+                             .k = core->width,
+                             .a = place(queries, tile->b, tile->t, tile->n),
+                             .a_m = line_stride(queries),
+                             .a_k = 1,
+                             .b = place(keys, tile->b, core->s_low, tile->kv),
+                             .b_k = 1,
+                             .b_n = line_stride(keys),
+                             .c = out,
+                             .c_m = tile->keys,
+                             .c_n = 1,
+                             .alpha = alpha });
+}
+
+/* out(rows, width) = weights(rows, keys) times lines of `keys`. */
+static void weighted_lines(const struct core *core, const struct tile *tile, const real *weights,
+                           const struct view *keys, real alpha, real *out, int64_t out_stride, bool accumulate)
+{
+    gemm_run(&(struct gemm){ .m = tile->rows,
+                             .n = core->width,
+                             .k = tile->keys,
+                             .a = weights,
+                             .a_m = tile->keys,
+                             .a_k = 1,
+                             .b = place(keys, tile->b, core->s_low, tile->kv),
+                             .b_k = line_stride(keys),
+                             .b_n = 1,
+                             .c = out,
+                             .c_m = out_stride,
+                             .c_n = 1,
+                             .alpha = alpha,
+                             .accumulate = accumulate });
+}
+
+/* Lines of a key-side gradient += weights(rows, keys), transposed, times lines of `queries`. */
+static void scatter_lines(const struct core *core, const struct tile *tile, const real *weights,
+                          const struct view *queries, real alpha, const struct view *gradient)
+{
+    gemm_run(&(struct gemm){ .m = tile->keys,
+                             .n = core->width,
+                             .k = tile->rows,
+                             .a = weights,
+                             .a_m = 1,
+                             .a_k = tile->keys,
+                             .b = place(queries, tile->b, tile->t, tile->n),
+                             .b_k = line_stride(queries),
+                             .b_n = 1,
+                             .c = place(gradient, tile->b, core->s_low, tile->kv),
+                             .c_m = line_stride(gradient),
+                             .c_n = 1,
+                             .alpha = alpha,
+                             .accumulate = true });
+}
+
+/* Hides the keys from `seen` on, up to a whole number of vectors (or the end of the row), so that loops over the result
+ * have no scalar tail; what lies beyond becomes 0 at once. Returns where to stop. */
+static int64_t hide(real *row, int64_t seen, int64_t count)
+{
+    int64_t stop = min_i64(round_up(seen, 16), count);
+    for (int64_t i = seen; i < stop; i++)
+        row[i] = -INFINITY;
+    memset(row + stop, 0, (size_t)(count - stop) * sizeof *row);
+    return stop;
+}
+
+/* Turns a row of scores into exp(score - max), hidden keys into 0; gives the max and the sum. */
+static real soften(real *row, int64_t seen, int64_t count, real *max_out)
+{
+    real max = -INFINITY, sum = 0;
+    int64_t stop = hide(row, seen, count);
+#pragma omp simd reduction(max : max)
+    for (int64_t i = 0; i < stop; i++)
+        max = row[i] > max ? row[i] : max;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < stop; i++) {
+        row[i] = real_exp(row[i] - max);
+        sum += row[i];
+    }
+    *max_out = max;
+    return sum;
+}
+
+/* o = (exp(lse - new) o + part / sum exp(part_lse - new)), new = log(exp(lse) + exp(part_lse)); a begun o is the part
+ * alone. */
+static void fold_row(real *o, real *lse, const real *part, int64_t width, real sum, real max, bool begin)
+{
+    if (sum == 0) { /* nothing visible in this round */
+        for (int64_t i = 0; begin && i < width; i++)
+            o[i] = 0;
+        *lse = begin ? -INFINITY : *lse;
+        return;
+    }
+    real part_lse = max + real_log(sum);
+    if (begin || *lse == -INFINITY) {
+        for (int64_t i = 0; i < width; i++)
+            o[i] = part[i] / sum;
+        *lse = part_lse;
+        return;
+    }
+    real high = part_lse > *lse ? part_lse : *lse;
+    real together = high + real_log(real_exp(part_lse - high) + real_exp(*lse - high));
+    real keep = real_exp(*lse - together), take = real_exp(part_lse - together) / sum;
+    for (int64_t i = 0; i < width; i++)
+        o[i] = o[i] * keep + part[i] * take;
+    *lse = together;
+}
+
+static void forward_tile(const struct core *core, const struct tile *tile)
+{
+    const struct kernel_call *call = core->call;
+    const struct view *out = &call->operand[ROLE_OUT][0], *lse = &call->operand[ROLE_OUT][1];
+    real *scores = call->scratch, *part = scores + ATTENTION_TILE_ROWS * (core->s_high - core->s_low);
+    real max[ATTENTION_TILE_ROWS], sum[ATTENTION_TILE_ROWS];
+    line_products(core, tile, &call->operand[ROLE_IN][0], &call->operand[ROLE_IN][1], core->scale, scores);
+    for (int64_t row = 0; row < tile->rows; row++)
+        sum[row] = soften(scores + row * tile->keys, visible(core, tile->t + row), tile->keys, &max[row]);
+    weighted_lines(core, tile, scores, &call->operand[ROLE_IN][2], 1, part, core->width, false);
+    for (int64_t row = 0; row < tile->rows; row++)
+        fold_row(place(out, tile->b, tile->t + row, tile->n), place(lse, tile->b, tile->t + row, tile->n),
+                 part + row * core->width, core->width, sum[row], max[row], begins(call, ROLE_OUT, 0));
+}
+
+void ISA(attention_forward)(const struct kernel_call *call)
+{
+    struct core core = core_of(call);
+    each_tile(&core, forward_tile);
+}
+
+/* p = exp(score - lse) and ds = p (dp - o.do), in place of scores and dp; hidden keys 0. */
+static void backward_row(real *restrict p, real *restrict ds, int64_t seen, int64_t count, real lse, real dot)
+{
+    int64_t stop = hide(p, seen, count);
+#pragma omp simd
+    for (int64_t i = 0; i < stop; i++) {
+        p[i] = real_exp(p[i] - lse);
+        ds[i] = p[i] * (ds[i] - dot);
+    }
+    memset(ds + stop, 0, (size_t)(count - stop) * sizeof *ds);
+}
+
+static real dot_product(const real *x, const real *y, int64_t count)
+{
+    real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < count; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
+static void backward_tile(const struct core *core, const struct tile *tile)
+{
+    const struct kernel_call *call = core->call;
+    const struct view *in = call->operand[ROLE_IN], *out = call->operand[ROLE_OUT],
+                      *gradient = call->operand[ROLE_GRADIENT_IN];
+    const struct view *out_gradient = &call->operand[ROLE_GRADIENT_OUT][0];
+    real *p = call->scratch, *ds = p + ATTENTION_TILE_ROWS * (core->s_high - core->s_low);
+    line_products(core, tile, &in[0], &in[1], core->scale, p);
+    line_products(core, tile, out_gradient, &in[2], 1, ds);
+    for (int64_t row = 0; row < tile->rows; row++) {
+        int64_t t = tile->t + row;
+        real dot =
+            dot_product(place(out_gradient, tile->b, t, tile->n), place(&out[0], tile->b, t, tile->n), core->width);
+        backward_row(p + row * tile->keys, ds + row * tile->keys, visible(core, t), tile->keys,
+                     *place(&out[1], tile->b, t, tile->n), dot);
+    }
+    if (gradient[0].data)
+        weighted_lines(core, tile, ds, &in[1], core->scale, place(&gradient[0], tile->b, tile->t, tile->n),
+                       line_stride(&gradient[0]), !begins(call, ROLE_GRADIENT_IN, 0));
+    if (gradient[1].data)
+        scatter_lines(core, tile, ds, &in[0], core->scale, &gradient[1]);
+    if (gradient[2].data)
+        scatter_lines(core, tile, p, out_gradient, 1, &gradient[2]);
+}
+
+/* The gradients of keys and values gather over query tiles and heads, so they are cleared once at the start. */
+static void clear_keys(const struct core *core, int index)
+{
+    const struct kernel_call *call = core->call;
+    const struct view *view = &call->operand[ROLE_GRADIENT_IN][index];
+    int64_t n_low = call->low[core->axis[AXIS_N]], n_high = call->high[core->axis[AXIS_N]];
+    if (!view->data || !begins(call, ROLE_GRADIENT_IN, index) || n_low >= n_high)
+        return;
+    int64_t first = kv_head(core, n_low), heads = kv_head(core, n_high - 1) + 1 - first;
+    for (int64_t b = call->low[core->axis[AXIS_B]]; b < call->high[core->axis[AXIS_B]]; b++)
+        for (int64_t s = core->s_low; s < core->s_high; s++)
+            memset(place(view, b, s, first), 0, (size_t)(heads * core->width) * sizeof(real));
+}
+
+void ISA(attention_backward_input)(const struct kernel_call *call)
+{
+    struct core core = core_of(call);
+    clear_keys(&core, 1);
+    clear_keys(&core, 2);
+    each_tile(&core, backward_tile);
+}

@@ -1,0 +1,130 @@
+#include "executor/kernels/primitives.h"
+#include <string.h>
+
+/* ---- token table ---- */
+struct table {
+    struct spot spot;
+    int64_t low, high, row_bytes; /* rows that this call may use */
+    bool begin;
+};
+
+static struct table table_of(const struct kernel_call *call, enum role role, bool begin)
+{
+    int axis = call->segment->weight[0].axis[0];
+    struct table table = {
+        .spot = spot_of(call, role, 0), .low = call->low[axis], .high = call->high[axis], .begin = begin
+    };
+    table.row_bytes = table.spot.stride[axis] * table.spot.element_bytes;
+    return table;
+}
+
+static real *table_row(const struct table *table, int32_t token)
+{
+    if (token < table->low || token >= table->high)
+        return NULL;
+    return (real *)(void *)(table->spot.data + (token - table->low) * table->row_bytes);
+}
+
+static void embed_row(const struct row *row, const void *context)
+{
+    const struct table *table = context;
+    real *restrict y = row->data[0];
+    const real *restrict from = table_row(table, *(const int32_t *)row->data[1]);
+    size_t bytes = (size_t)row->count * sizeof *y;
+    if (table->begin && from) {
+        memcpy(y, from, bytes);
+    } else if (table->begin) {
+        memset(y, 0, bytes);
+    } else if (from) {
+        for (int64_t i = 0; i < row->count; i++)
+            y[i] += from[i];
+    }
+}
+
+void ISA(embed_forward)(const struct kernel_call *call)
+{
+    struct table table = table_of(call, ROLE_WEIGHT, begins(call, ROLE_OUT, 0));
+    struct spot spots[] = { spot_of(call, ROLE_OUT, 0), spot_of_index(call, ROLE_IN, 0) };
+    walk(call, &call->segment->out[0], call->operand[ROLE_OUT][0].dim_count, false, spots, 2, embed_row, &table);
+}
+
+static void embed_gradient_row(const struct row *row, const void *context)
+{
+    real *restrict to = table_row(context, *(const int32_t *)row->data[1]);
+    const real *restrict dy = row->data[0];
+    for (int64_t i = 0; to && i < row->count; i++)
+        to[i] += dy[i];
+}
+
+void ISA(embed_backward_weight)(const struct kernel_call *call)
+{
+    if (!call->operand[ROLE_GRADIENT_WEIGHT][0].data)
+        return;
+    if (begins(call, ROLE_GRADIENT_WEIGHT, 0))
+        clear_operand(call, ROLE_GRADIENT_WEIGHT, 0);
+    struct table table = table_of(call, ROLE_GRADIENT_WEIGHT, false);
+    struct spot spots[] = { spot_of(call, ROLE_GRADIENT_OUT, 0), spot_of_index(call, ROLE_IN, 0) };
+    walk(call, &call->segment->out[0], call->operand[ROLE_GRADIENT_OUT][0].dim_count, false, spots, 2,
+         embed_gradient_row, &table);
+}
+
+/* ---- learned positions: row t of the table, which follows no axis ---- */
+/* The table as if its rows followed the sequence axis. */
+static struct spot table_spot(const struct kernel_call *call, enum role role)
+{
+    const struct view *view = &call->operand[role][0];
+    struct spot spot = spot_of(call, role, 0);
+    int sequence = call->segment->in[0].axis[1];
+    if (!spot.data)
+        return spot;
+    spot.stride[sequence] = view->count[1];
+    spot.data += (call->low[sequence] - view->low[0]) * view->count[1] * spot.element_bytes;
+    return spot;
+}
+
+static void add_position_row(const struct row *row, const void *context)
+{
+    (void)context;
+    real *restrict y = row->data[0];
+    const real *restrict x = row->data[1], *restrict table = row->data[2];
+#pragma omp simd
+    for (int64_t i = 0; i < row->count; i++)
+        y[i] = x[i] + table[i];
+}
+
+void ISA(add_position_forward)(const struct kernel_call *call)
+{
+    struct spot spots[] = { spot_of(call, ROLE_OUT, 0), spot_of(call, ROLE_IN, 0), table_spot(call, ROLE_WEIGHT) };
+    walk(call, &call->segment->out[0], call->operand[ROLE_OUT][0].dim_count, true, spots, 3, add_position_row, NULL);
+}
+
+void ISA(add_position_backward_input)(const struct kernel_call *call)
+{
+    pass_gradient(call, 0);
+}
+
+static void position_gradient_row(const struct row *row, const void *context)
+{
+    (void)context;
+    real *restrict sum = row->data[0];
+    const real *restrict dy = row->data[1];
+#pragma omp simd
+    for (int64_t i = 0; i < row->count; i++)
+        sum[i] += dy[i];
+}
+
+/* Where the gradient begins, all rows of the table's block do: those of later positions are 0. */
+void ISA(add_position_backward_weight)(const struct kernel_call *call)
+{
+    const struct view *view = &call->operand[ROLE_GRADIENT_WEIGHT][0];
+    if (!view->data)
+        return;
+    struct spot whole = spot_of(call, ROLE_GRADIENT_WEIGHT, 0);
+    int hidden = call->segment->weight[0].axis[1];
+    for (int64_t row = 0; begins(call, ROLE_GRADIENT_WEIGHT, 0) && row < view->count[0]; row++)
+        memset(whole.data + row * view->count[1] * whole.element_bytes, 0,
+               (size_t)((call->high[hidden] - call->low[hidden]) * whole.element_bytes));
+    struct spot spots[] = { table_spot(call, ROLE_GRADIENT_WEIGHT), spot_of(call, ROLE_GRADIENT_OUT, 0) };
+    walk(call, &call->segment->out[0], call->operand[ROLE_GRADIENT_OUT][0].dim_count, true, spots, 2,
+         position_gradient_row, NULL);
+}

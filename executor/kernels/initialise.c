@@ -1,0 +1,122 @@
+/* Initial weights: a counter-based generator, so that an element's value depends on nothing but seed, name and place.
+ * Only IEEE basic operations and square roots are used and the file is compiled without contraction: all builds give
+ * the same bits. */
+#include "base/num.h"
+#include "executor/kernel.h"
+#include "planner/program/geometry.h"
+#include <math.h>
+
+/* Natural logarithm of u in (0, 1]: u = 2^e m with m near 1, log m = 2 atanh((m - 1) / (m + 1)) by its series. */
+static double plain_log(double u)
+{
+    int exponent;
+    double m = frexp(u, &exponent);
+    if (m < 0.70710678118654752) {
+        m *= 2;
+        exponent--;
+    }
+    double s = (m - 1) / (m + 1), square = s * s, sum = 0;
+    for (int k = 21; k >= 1; k -= 2) /* s < 0.172: the terms left out are below 1e-18 */
+        sum = sum * square + 1.0 / k;
+    return 2 * s * sum + exponent * 0.69314718055994530942;
+}
+
+/* Sine and cosine of 2 pi u, u in [0, 1): eighths of a turn by Taylor series, the rest by symmetry. */
+static void plain_turn(double u, double *sine, double *cosine)
+{
+    int quarter = (int)(u * 4 + 0.5);
+    double x = (u - quarter * 0.25) * 6.28318530717958647693, square = x * x, s = 0, c = 0; /* |x| <= pi/4 */
+    for (int k = 17; k >= 1; k -= 2)
+        s = 1 - s * square / ((k + 1) * (k + 2));
+    for (int k = 16; k >= 0; k -= 2)
+        c = 1 - c * square / ((k + 1) * (k + 2));
+    s *= x;
+    switch (quarter % 4) {
+    case 0:
+        *sine = s, *cosine = c;
+        break;
+    case 1:
+        *sine = c, *cosine = -s;
+        break;
+    case 2:
+        *sine = -s, *cosine = -c;
+        break;
+    default:
+        *sine = -c, *cosine = s;
+        break;
+    }
+}
+
+/* Box & Muller 1958: elements 2k and 2k + 1 share a radius. */
+static void normal_pair(uint64_t key, uint64_t pair, double out[2])
+{
+    uint64_t a = mix64(key ^ mix64(2 * pair + 1)), b = mix64(key ^ mix64(2 * pair + 2));
+    double radius = sqrt(-2 * plain_log(((double)(a >> 11) + 1) * 0x1p-53));
+    double sine, cosine;
+    plain_turn((double)(b >> 11) * 0x1p-53, &sine, &cosine);
+    out[0] = radius * cosine;
+    out[1] = radius * sine;
+}
+
+/* Global row-major place of an element of the flattened block, and its row. */
+static int64_t global_element(const struct weight *weight, const struct block *block, int64_t element, int64_t *row)
+{
+    int64_t global = 0, stride = 1;
+    *row = 0;
+    for (int dim = weight->dim_count - 1; dim >= 0; dim--) {
+        int64_t at = block->low[dim] + element % block->count[dim];
+        element /= block->count[dim];
+        global += at * stride;
+        stride *= weight->size[dim];
+        *row = at;
+    }
+    return global;
+}
+
+static void fill_normal(real *out, const struct weight *weight, uint64_t key, int64_t global, int64_t count)
+{
+    double pair[2] = { 0, 0 };
+    for (int64_t i = 0; i < count; i++) {
+        if (i == 0 || (global + i) % 2 == 0)
+            normal_pair(key, (uint64_t)(global + i) / 2, pair);
+        out[i] = (real)(weight->init_std * pair[(global + i) % 2]);
+    }
+}
+
+static void fill(real *out, const struct weight *weight, uint64_t key, int64_t global, int64_t count)
+{
+    switch (weight->init) {
+    case INIT_ZERO:
+    case INIT_ONE:
+        for (int64_t i = 0; i < count; i++)
+            out[i] = weight->init == INIT_ONE;
+        return;
+    case INIT_NORMAL:
+        fill_normal(out, weight, key, global, count);
+        return;
+    }
+}
+
+/* Padding lies at the end of dim 0, so the row-major place of a real element does not depend on it. */
+void kernel_initialise(real *out, const struct weight *weight, const struct block *block, int64_t first_element,
+                       int64_t element_count, uint64_t seed)
+{
+    const uint64_t key = mix64(hash_string(HASH_START, weight->name) ^ mix64(seed));
+    const int64_t inside = block_elements(block), line = weight->dim_count ? block->count[weight->dim_count - 1] : 1;
+    for (int64_t i = 0; i < element_count;) {
+        int64_t element = first_element + i,
+                run = min_i64(line - (element < inside ? element % line : 0), element_count - i), row;
+        if (element >= inside) { /* the padding of a flat piece */
+            out[i++] = 0;
+            continue;
+        }
+        int64_t global = global_element(weight, block, element, &row);
+        if (weight->dim_count == 1) /* the only dim is the rows */
+            run = min_i64(run, max_i64(weight->valid_rows - row, 0) ? weight->valid_rows - row : run);
+        if (row < weight->valid_rows)
+            fill(out + i, weight, key, global, run);
+        for (int64_t j = 0; row >= weight->valid_rows && j < run; j++)
+            out[i + j] = 0;
+        i += run;
+    }
+}

@@ -1,0 +1,100 @@
+/* What the CPU kernels share. Every file here except dispatch.c and initialise.c is compiled once per instruction set;
+ * ISA() gives its functions distinct names and dispatch.c chooses. A kernel sees an operand as a corner and strides
+ * along the segment's axes, so a shard, a slice and a ring block are one code path. */
+#ifndef CLEAVE_EXECUTOR_KERNELS_PRIMITIVES_H
+#define CLEAVE_EXECUTOR_KERNELS_PRIMITIVES_H
+#include "executor/kernel.h"
+
+#ifndef CLEAVE_KERNEL_ISA
+#define CLEAVE_KERNEL_ISA baseline
+#endif
+#define ISA_JOIN(name, isa) name##_##isa
+#define ISA_EXPAND(name, isa) ISA_JOIN(name, isa)
+#define ISA(name) ISA_EXPAND(name, CLEAVE_KERNEL_ISA)
+
+/* One instruction set's functions. */
+struct primitives {
+    const char *isa; /* "avx512", "avx2", "baseline" */
+    kernel_function *kernel[KERNEL_COUNT][PHASE_COUNT];
+    void (*adamw)(real *weight, const real *gradient, real *state, int64_t count, const struct adamw *options);
+    double (*square_sum)(const real *data, int64_t count);
+    void (*add)(real *destination, const real *source, int64_t count);
+    void (*maximum)(real *destination, const real *source, int64_t count);
+    void (*exponential)(real *destination, const real *source,
+                        int64_t count); /* elementwise; what the kernels use inside */
+};
+/* The sets this processor can run, best first; NULL from the first index beyond. */
+const struct primitives *primitives_at(int index);
+
+extern const struct primitives ISA(primitives);
+#define PRIMITIVE(kernel, phase, name) void ISA(name)(const struct kernel_call *call);
+#include "executor/kernels/primitives.def"
+#undef PRIMITIVE
+void ISA(optimizer_adamw)(real *weight, const real *gradient, real *state, int64_t count, const struct adamw *options);
+double ISA(optimizer_square_sum)(const real *data, int64_t count);
+void ISA(optimizer_add)(real *destination, const real *source, int64_t count);
+void ISA(optimizer_maximum)(real *destination, const real *source, int64_t count);
+void ISA(exponential)(real *destination, const real *source, int64_t count);
+
+/* ---- operands ---- */
+/* An operand over the call's range. */
+struct spot {
+    char *data; /* element at the low corner of the range; NULL: the operand is absent */
+    int64_t element_bytes;
+    int64_t stride[MAX_AXES]; /* in elements; 0: the operand lacks the axis */
+};
+#define spot_of ISA(spot_of)
+#define spot_of_index ISA(spot_of_index)
+struct spot spot_of(const struct kernel_call *call, enum role role, int index);
+/* The same for ELEMENT_INDEX operands. */
+struct spot spot_of_index(const struct kernel_call *call, enum role role, int index);
+/* The segment's description of the operand of a role. */
+#define operand_of ISA(operand_of)
+const struct operand *operand_of(const struct segment *segment, enum role role, int index);
+/* Whether the operand begins anew: define says so, or (forward) the fold starts here. */
+static inline bool begins(const struct kernel_call *call, enum role role, int index)
+{
+    return (role == ROLE_OUT && call->first) || (call->define[role] >> index & 1);
+}
+
+/* ---- walking over elements ---- */
+enum { WALK_SPOTS = 8 };
+struct row {
+    int64_t count;
+    void *data[WALK_SPOTS];
+    int64_t step[WALK_SPOTS]; /* elements from one to the next: 1, or 0 where the operand lacks the row's axes */
+};
+typedef void row_function(const struct row *row, const void *context);
+#define walk ISA(walk)
+/**
+ * Calls row for each run along the last of the axes that `order` (dim_count dims) follows. With merge, runs are joined
+ * while all spots stay contiguous (elementwise work); without, a run is exactly the last axis (reductions over it).
+ */
+void walk(const struct kernel_call *call, const struct operand *order, int dim_count, bool merge,
+          const struct spot *spots, int spot_count, row_function *row, const void *context);
+/* Makes the range of an operand 0. */
+#define clear_operand ISA(clear_operand)
+void clear_operand(const struct kernel_call *call, enum role role, int index);
+/* Adds the gradient of out[0] over all axes that the weight lacks: the gradient of a bias (weight `index`). */
+#define bias_gradient ISA(bias_gradient)
+void bias_gradient(const struct kernel_call *call, int index);
+
+/* Hands the gradient of out[0] on to input `index` unchanged. */
+#define pass_gradient ISA(pass_gradient)
+void pass_gradient(const struct kernel_call *call, int index);
+
+/* ---- matrix product: c(m,n) = alpha * sum over k of a(m,k) b(k,n), plus c where accumulate; any strides ---- */
+struct gemm {
+    int64_t m, n, k;
+    const real *a;
+    int64_t a_m, a_k;
+    const real *b;
+    int64_t b_k, b_n;
+    real *c;
+    int64_t c_m, c_n;
+    real alpha;
+    bool accumulate; /* false: c is not read */
+};
+#define gemm_run ISA(gemm_run)
+void gemm_run(const struct gemm *gemm);
+#endif

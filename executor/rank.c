@@ -1,0 +1,148 @@
+#define _POSIX_C_SOURCE 200809L
+#include "executor/rank.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARENA_ALIGNMENT = 64, POISON_BYTE = 0xff }; /* all ones are a NaN in float and double, and the index -1 */
+
+unsigned char *rank_data(const struct rank *rank, int buffer)
+{
+    return rank->arena + rank->program->buffers[buffer].offset;
+}
+
+void rank_flat_range(const struct rank *rank, int buffer, int64_t *first, int64_t *count)
+{
+    const struct buffer *b = &rank->program->buffers[buffer];
+    struct block block = buffer_block(rank->program, b, rank->local_rank);
+    int64_t whole = block_elements(&block);
+    int index, pieces;
+    flat_piece(rank->program, b, rank->local_rank, &index, &pieces);
+    *first = 0, *count = whole;
+    if (pieces > 1) {
+        *first = index * b->elements < whole ? index * b->elements : whole;
+        *count = whole - *first < b->elements ? whole - *first : b->elements;
+    }
+}
+
+static bool is_loss(const struct program *program, const struct buffer *buffer)
+{
+    return buffer->kind == BUFFER_VALUE && !buffer->is_weight && program->graph->loss_value >= 0 &&
+           buffer->id == program->graph->loss_value;
+}
+
+void rank_begin_step(struct rank *rank, int64_t step)
+{
+    rank->step = step;
+    for (int b = 0; b < rank->program->buffer_count; b++)
+        rank->loss_part[b] = 0;
+}
+
+double rank_loss(const struct rank *rank)
+{
+    double loss = 0;
+    for (int b = 0; b < rank->program->buffer_count; b++)
+        if (rank->program->buffers[b].stage == rank->stage && is_loss(rank->program, &rank->program->buffers[b]) &&
+            rank_counts(rank->program, &rank->program->buffers[b], rank->local_rank))
+            loss += rank->loss_part[b];
+    return loss;
+}
+
+int64_t rank_touched_bytes(const struct rank *rank)
+{
+    if (!rank->options->poison)
+        return rank->arena_bytes;
+    int64_t touched = 0;
+    for (int64_t at = 0; at + (int64_t)sizeof(uint32_t) <= rank->arena_bytes; at += (int64_t)sizeof(uint32_t)) {
+        uint32_t word;
+        memcpy(&word, rank->arena + at, sizeof word);
+        touched += word != UINT32_MAX ? (int64_t)sizeof word : 0;
+    }
+    return touched;
+}
+
+/* ---- creation ---- */
+static bool allocate(struct rank *rank, struct error *err)
+{
+    const struct stage_program *stage = &rank->program->stages[rank->stage];
+    size_t bytes = (size_t)stage->arena_bytes > 0 ? (size_t)stage->arena_bytes : ARENA_ALIGNMENT;
+    void *arena = NULL;
+    if (posix_memalign(&arena, ARENA_ALIGNMENT, bytes) != 0)
+        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its arena of %lld bytes", rank->rank,
+                         (long long)stage->arena_bytes);
+    rank->arena = arena;
+    rank->arena_bytes = stage->arena_bytes;
+    memset(arena, rank->options->poison ? POISON_BYTE : 0, bytes);
+    size_t buffers = (size_t)rank->program->buffer_count;
+    rank->loss_part = calloc(buffers + 1, sizeof *rank->loss_part);
+    return rank->loss_part ||
+           fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for %zu buffers", rank->rank, buffers);
+}
+
+static int find_scalar(const struct program *program, int stage)
+{
+    for (int b = 0; b < program->buffer_count; b++)
+        if (program->buffers[b].kind == BUFFER_SCALAR && program->buffers[b].stage == stage)
+            return b;
+    return -1;
+}
+
+static void initialise(struct rank *rank)
+{
+    const struct program *program = rank->program;
+    bool real_elements = program->plan->dtype == (sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32);
+    for (int b = 0; b < program->buffer_count; b++) {
+        const struct buffer *buffer = &program->buffers[b];
+        if (buffer->stage != rank->stage || !(buffer->kind == BUFFER_WEIGHT || buffer->kind == BUFFER_STATE))
+            continue;
+        memset(rank_data(rank, b), 0, (size_t)buffer->bytes);
+        if (buffer->kind == BUFFER_STATE || !real_elements)
+            continue;
+        int64_t first, count;
+        rank_flat_range(rank, b, &first, &count);
+        struct block block = buffer_block(program, buffer, rank->local_rank);
+        kernel_initialise((real *)(void *)rank_data(rank, b), &program->graph->weights[buffer->id], &block, first, count,
+                          rank->options->seed);
+    }
+}
+
+static bool open_lanes(struct rank *rank, struct error *err)
+{
+    const struct stage_program *stage = &rank->program->stages[rank->stage];
+    for (int i = 0; i < stage->instr_count; i++) {
+        struct collective **lane = &rank->collectives[stage->instrs[i].lane];
+        if (!*lane && !collective_new(lane, rank->program, rank->rank, rank->arena, rank->transport, err))
+            return false;
+    }
+    return true;
+}
+
+bool rank_new(struct rank **out, const struct program *program, const struct transport *transport,
+              const struct run_options *options, struct error *err)
+{
+    struct rank *rank = calloc(1, sizeof *rank);
+    if (!rank)
+        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: out of memory", transport->rank);
+    int stage = stage_of_rank(program->plan, transport->rank);
+    *rank = (struct rank){.program = program, .options = options, .transport = transport, .rank = transport->rank,
+                          .stage = stage, .local_rank = transport->rank - program->plan->stages[stage].first_rank};
+    if (!allocate(rank, err) || !open_lanes(rank, err)) {
+        rank_free(rank);
+        return false;
+    }
+    rank->scalar = find_scalar(program, stage);
+    initialise(rank);
+    *out = rank;
+    return true;
+}
+
+void rank_free(struct rank *rank)
+{
+    if (!rank)
+        return;
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        collective_free(rank->collectives[lane]);
+    free(rank->arena);
+    free(rank->loss_part);
+    free(rank);
+}

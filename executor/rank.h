@@ -1,0 +1,38 @@
+/* One rank of a run: its arena, its place in the program, its channels. */
+#ifndef CLEAVE_EXECUTOR_RANK_H
+#define CLEAVE_EXECUTOR_RANK_H
+#include "executor/collective.h"
+#include "executor/device.h"
+#include "executor/kernel.h"
+#include "executor/run.h"
+#include "planner/program/geometry.h"
+
+struct rank {
+    const struct program *program;
+    const struct run_options *options;
+    const struct transport *transport;
+    int rank, stage, local_rank;
+    unsigned char *arena; /* arena_bytes, aligned to 64 */
+    int64_t arena_bytes;
+    int64_t step;         /* from 0 */
+    struct collective *collectives[LANE_COUNT]; /* NULL where the lane is not in use */
+    int scalar;           /* the squared norm's buffer, -1 */
+    int64_t checkpoint_step; /* steps done at the last checkpoint that this run wrote; 0: none */
+    double squared_norm;  /* of the step's gradient, 0 without clipping; written by the compute lane */
+    double *loss_part;    /* (buffer_count): this step's share of the loss by loss buffer */
+};
+
+/* Allocates all that the steps need and sets weights and state to their initial values. */
+bool rank_new(struct rank **out, const struct program *program, const struct transport *transport, const struct run_options *options, struct error *err);
+void rank_free(struct rank *rank); /* accepts NULL */
+/* Before a step: forgets the losses of the last one. */
+void rank_begin_step(struct rank *rank, int64_t step);
+/* This rank's share of the step's loss; the sum over all ranks is the loss. */
+double rank_loss(const struct rank *rank);
+/* Bytes that were written since the arena was poisoned; all of it without poison. */
+int64_t rank_touched_bytes(const struct rank *rank);
+
+unsigned char *rank_data(const struct rank *rank, int buffer);
+/* What the rank holds of a buffer, as a range of the flattened local block: [first, first + count). */
+void rank_flat_range(const struct rank *rank, int buffer, int64_t *first, int64_t *count);
+#endif

@@ -1,0 +1,479 @@
+/* One issuing thread per rank runs machine_step() with a device that queues; lanes do the rest. A watchdog looks at the status page,
+ * so that a dead or stuck rank ends the run of all with a message. */
+#define _POSIX_C_SOURCE 200809L
+#include "executor/run.h"
+#include "base/text.h"
+#include "executor/checkpoint.h"
+#include "executor/lanes.h"
+#include "executor/rank.h"
+#include "host/clock.h"
+#include "planner/sim/machine.h"
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WATCH_NS = 100000000 };
+static const double PI = 3.14159265358979323846;
+
+struct run;
+struct rank_thread {
+    struct run *run;
+    const struct transport *transport;
+    pthread_t thread;
+    struct rank *rank;
+    struct lanes *lanes; /* set and cleared under run->mutex */
+    int64_t step_start_ns;
+};
+struct run {
+    const struct program *program;
+    struct run_options options; /* with a status page */
+    int local_count, mute_tag;
+    struct rank_thread *threads;
+    struct run_summary *summary; /* written by rank 0 */
+    int64_t *step_ns;            /* by step of this run; rank 0 */
+    pthread_mutex_t mutex;
+    pthread_cond_t ended;
+    bool failed, finished;
+    struct error error;
+};
+
+struct run_options run_options_default(void)
+{
+    return (struct run_options){.step_count = 10, .device = &device_cpu, .learning_rate = 3e-4, .floor_rate = 3e-5,
+                                .warmup_steps = 0, .decay_steps = 0, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
+                                .weight_decay = 0.1, .timeout_s = 60, .mute_instr = -1};
+}
+
+double run_learning_rate(const struct run_options *o, int64_t step)
+{
+    if (step <= o->warmup_steps)
+        return o->learning_rate * (double)step / (double)o->warmup_steps;
+    if (o->decay_steps <= o->warmup_steps)
+        return o->learning_rate;
+    double part = fmin(1, (double)(step - o->warmup_steps) / (double)(o->decay_steps - o->warmup_steps));
+    return o->floor_rate + (o->learning_rate - o->floor_rate) * (1 + cos(PI * part)) / 2;
+}
+
+/* ---- failing together ---- */
+/* The first cause stands; then every wait of this process ends, and the page tells the other processes. rank -1: nobody's fault here. */
+static void run_fail(struct run *run, int rank, const struct error *error)
+{
+    pthread_mutex_lock(&run->mutex);
+    bool first = !run->failed;
+    if (first) {
+        run->failed = true;
+        run->error = *error;
+        if (rank >= 0) {
+            error_within(&run->error, "rank %d", rank);
+            status_set_failed(run->options.status, rank);
+        }
+        for (int i = 0; i < run->local_count; i++)
+            if (run->threads[i].lanes)
+                lanes_abort(run->threads[i].lanes);
+    }
+    pthread_mutex_unlock(&run->mutex);
+    if (first)
+        for (int i = 0; i < run->local_count; i++)
+            run->threads[i].transport->abort(run->threads[i].transport->self);
+}
+
+static void lane_failed(void *context, const struct error *error)
+{
+    struct rank_thread *thread = context;
+    run_fail(thread->run, thread->transport->rank, error);
+}
+
+/* What the page says that must end the run; false: all is well. */
+static bool trouble(struct run *run, uint64_t *progress, int64_t *since_ns, struct error *err)
+{
+    const struct status *status = run->options.status;
+    int64_t now = clock_now_ns();
+    uint64_t current = status_progress(status);
+    if (current != *progress)
+        *progress = current, *since_ns = now;
+    int failed = status_failed_rank(status), dead = status_dead_rank(status);
+    bool stuck = run->options.timeout_s > 0 && (double)(now - *since_ns) > run->options.timeout_s * 1e9;
+    if (failed < 0 && dead < 0 && !stuck)
+        return false;
+    struct text text = {0};
+    status_describe(status, run->program, &text);
+    const char *where = text.data ? text.data : "";
+    if (dead >= 0)
+        fail_kind(err, ERROR_ENVIRONMENT, "rank %d died; last seen: %s", dead, where);
+    else if (failed >= 0)
+        fail_kind(err, ERROR_ENVIRONMENT, "rank %d failed (its own message says why); last seen: %s", failed, where);
+    else
+        fail_kind(err, ERROR_ENVIRONMENT, "no rank made progress for %g s (--timeout): %s", run->options.timeout_s, where);
+    text_free(&text);
+    return true;
+}
+
+static void *watch(void *argument)
+{
+    struct run *run = argument;
+    uint64_t progress = 0;
+    int64_t since_ns = clock_now_ns();
+    pthread_mutex_lock(&run->mutex);
+    while (!run->finished && !run->failed) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += WATCH_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&run->ended, &run->mutex, &until);
+        if (run->finished || run->failed)
+            break;
+        pthread_mutex_unlock(&run->mutex);
+        struct error error = {0};
+        if (trouble(run, &progress, &since_ns, &error))
+            run_fail(run, -1, &error);
+        pthread_mutex_lock(&run->mutex);
+    }
+    pthread_mutex_unlock(&run->mutex);
+    return NULL;
+}
+
+/* ---- a step ---- */
+static bool is_muted(const struct run *run, int stage, int index, const struct instr *instr)
+{
+    const struct run_options *o = &run->options;
+    if (o->mute_instr < 0)
+        return false;
+    bool pairs = run->mute_tag >= 0 && instr->tag == run->mute_tag && (instr->op == OP_SEND || instr->op == OP_RECEIVE);
+    return pairs || (stage == o->mute_stage && index == o->mute_instr);
+}
+
+static bool run_instr(void *context, int index, const struct instr *instr, int64_t start_ns, struct error *err)
+{
+    struct rank_thread *thread = context;
+    struct rank *rank = thread->rank;
+    status_note(thread->run->options.status, rank->rank, rank->step, index);
+    bool moves = op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
+    bool ok = moves ? collective_run(rank->collectives[instr->lane], instr, is_muted(thread->run, rank->stage, index, instr), err)
+                    : thread->run->options.device->execute(rank, instr, start_ns, err);
+    return ok || error_within(err, "step %lld, instruction %d %s", (long long)rank->step + 1, index, op_info[instr->op].name);
+}
+
+static enum issue issue(void *self, int rank, int index, const struct instr *instr)
+{
+    (void)rank, (void)instr;
+    lanes_issue(((struct rank_thread *)self)->lanes, index);
+    return ISSUE_TAKEN;
+}
+
+static const struct machine_device queue = {.name = "lanes", .issue = issue};
+
+static bool one_step(struct rank_thread *thread, int64_t step, struct error *err)
+{
+    rank_begin_step(thread->rank, step);
+    lanes_begin_step(thread->lanes);
+    thread->step_start_ns = clock_now_ns();
+    struct machine machine;
+    machine_init(&machine, thread->run->program, thread->transport->rank, &queue, thread);
+    enum step result;
+    while ((result = machine_step(&machine)) == STEP_RAN)
+        continue;
+    bool done = lanes_finish(thread->lanes, err);
+    return done && (result == STEP_DONE || fail_kind(err, ERROR_BUG, "the machine stopped before the end of the program"));
+}
+
+/* ---- what rank 0 collects; the compute lane never talks, so its channel is free ---- */
+static bool send_to_first(const struct transport *t, const void *data, size_t bytes, struct error *err)
+{
+    return t->exchange(t->self, LANE_COMPUTE, 0, data, bytes, -1, NULL, 0, err);
+}
+
+static bool receive_from(const struct transport *t, int rank, void *data, size_t bytes, struct error *err)
+{
+    return t->exchange(t->self, LANE_COMPUTE, -1, NULL, 0, rank, data, bytes, err);
+}
+
+static bool report_step(struct rank_thread *thread, int64_t step, int64_t *before_ns, struct error *err)
+{
+    struct run *run = thread->run;
+    const struct transport *t = thread->transport;
+    double loss = rank_loss(thread->rank);
+    if (t->rank > 0)
+        return send_to_first(t, &loss, sizeof loss, err);
+    for (int r = 1; r < t->rank_count; r++) {
+        double part;
+        if (!receive_from(t, r, &part, sizeof part, err))
+            return false;
+        loss += part;
+    }
+    if (!run->options.device->computes)
+        loss = (double)NAN;
+    int64_t now = clock_now_ns(), step_ns = now - *before_ns;
+    *before_ns = now;
+    struct run_summary *s = run->summary;
+    run->step_ns[step - s->first_step + 1] = step_ns;
+    if (step + 1 == s->first_step)
+        s->first_loss = loss;
+    s->last_loss = loss;
+    s->last_step = step + 1;
+    double tokens = (double)run->program->plan->batch * (double)run->program->plan->sequence;
+    struct run_step report = {.step = step + 1, .loss = loss, .step_ns = step_ns, .tokens_per_s = tokens * 1e9 / (double)step_ns};
+    if (run->options.on_step)
+        run->options.on_step(run->options.context, &report);
+    return true;
+}
+
+struct rank_report { int64_t peak_bytes, step_start_ns; };
+
+static bool add_rank(struct rank_thread *thread, struct timeline *timeline, int rank, struct rank_report *report, struct error *err)
+{
+    const struct program *program = thread->run->program;
+    const struct transport *t = thread->transport;
+    int stage = stage_of_rank(program->plan, rank), count = program->stages[stage].instr_count;
+    struct rank_timeline *row = &timeline->ranks[rank];
+    *row = (struct rank_timeline){.rank = rank, .stage = stage, .span_count = count};
+    row->spans = arena_alloc(&timeline->arena, (size_t)count, sizeof *row->spans);
+    if (!row->spans)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the timeline of rank %d", rank);
+    if (rank > 0 && (!receive_from(t, rank, report, sizeof *report, err) ||
+                     !receive_from(t, rank, row->spans, (size_t)count * sizeof *row->spans, err)))
+        return false;
+    if (rank == 0)
+        memcpy(row->spans, lanes_spans(thread->lanes), (size_t)count * sizeof *row->spans);
+    row->peak_bytes = thread->run->summary->peak_bytes[rank] = report->peak_bytes;
+    return true;
+}
+
+/* All times from the moment at which the first rank began the step. Ranks of one host share a clock; those of others are moved so that
+ * their steps begin together. */
+static void align(struct timeline *timeline, const struct rank_report *reports, int rank_count)
+{
+    enum { SAME_CLOCK_NS = 1000000000 };
+    int64_t base = reports[0].step_start_ns, end = 0;
+    for (int r = 1; r < rank_count; r++)
+        if (llabs(reports[r].step_start_ns - reports[0].step_start_ns) < SAME_CLOCK_NS && reports[r].step_start_ns < base)
+            base = reports[r].step_start_ns;
+    for (int r = 0; r < rank_count; r++) {
+        bool same = llabs(reports[r].step_start_ns - reports[0].step_start_ns) < SAME_CLOCK_NS;
+        int64_t from = same ? base : reports[r].step_start_ns;
+        for (int i = 0; i < timeline->ranks[r].span_count; i++) {
+            struct span *span = &timeline->ranks[r].spans[i];
+            span->start_ns -= from, span->finish_ns -= from;
+            end = span->finish_ns > end ? span->finish_ns : end;
+        }
+    }
+    timeline->step_ns = end;
+}
+
+static bool collect(struct rank_thread *thread, struct error *err)
+{
+    const struct transport *t = thread->transport;
+    struct rank_report own = {rank_touched_bytes(thread->rank), thread->step_start_ns};
+    size_t count = (size_t)thread->run->program->stages[thread->rank->stage].instr_count;
+    if (t->rank > 0)
+        return send_to_first(t, &own, sizeof own, err) &&
+               send_to_first(t, lanes_spans(thread->lanes), count * sizeof(struct span), err);
+    struct run_summary *s = thread->run->summary;
+    timeline_free(s->timeline); /* of the step before, where each is shown */
+    free(s->peak_bytes);
+    struct timeline *timeline = s->timeline = calloc(1, sizeof *timeline);
+    s->peak_bytes = calloc((size_t)t->rank_count, sizeof *s->peak_bytes);
+    struct rank_report *reports = calloc((size_t)t->rank_count, sizeof *reports);
+    bool ok = timeline && s->peak_bytes && reports;
+    if (ok) {
+        timeline->origin = TIMELINE_MEASURED;
+        timeline->rank_count = s->rank_count = t->rank_count;
+        timeline->ranks = arena_alloc(&timeline->arena, (size_t)t->rank_count, sizeof *timeline->ranks);
+        reports[0] = own;
+    }
+    if (!ok || !timeline->ranks)
+        ok = fail_kind(err, ERROR_ENVIRONMENT, "no memory for the measured timeline");
+    for (int r = 0; ok && r < t->rank_count; r++)
+        ok = add_rank(thread, timeline, r, &reports[r], err);
+    if (ok)
+        align(timeline, reports, t->rank_count);
+    s->squared_norm = thread->rank->squared_norm;
+    free(reports);
+    return ok;
+}
+
+/* Rank 0 shows the step's timeline and tells the others whether there is another step. */
+static bool show_timeline(struct rank_thread *thread, int64_t step, bool *go_on, struct error *err)
+{
+    const struct run_options *o = &thread->run->options;
+    const struct transport *t = thread->transport;
+    if (!collect(thread, err))
+        return false;
+    if (t->rank > 0)
+        return receive_from(t, 0, go_on, sizeof *go_on, err);
+    *go_on = o->on_timeline(o->context, step + 1, thread->run->summary->timeline);
+    for (int r = 1; r < t->rank_count; r++)
+        if (!t->exchange(t->self, LANE_COMPUTE, r, go_on, sizeof *go_on, -1, NULL, 0, err))
+            return false;
+    return true;
+}
+
+/* ---- a rank ---- */
+static bool all_steps(struct rank_thread *thread, struct error *err)
+{
+    const struct run_options *o = &thread->run->options;
+    int64_t first = thread->rank->step, before_ns = clock_now_ns();
+    if (thread->transport->rank == 0) {
+        thread->run->summary->first_step = first + 1;
+        thread->run->summary->last_step = first;
+        thread->run->step_ns = calloc((size_t)(o->step_count > first ? o->step_count - first : 1), sizeof *thread->run->step_ns);
+        if (!thread->run->step_ns)
+            return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the times of %lld steps", (long long)o->step_count);
+    }
+    bool go_on = true;
+    for (int64_t step = first; step < o->step_count && go_on; step++) {
+        if (!one_step(thread, step, err) || !report_step(thread, step, &before_ns, err) ||
+            (o->on_timeline && !show_timeline(thread, step, &go_on, err)))
+            return false;
+        bool due = step + 1 == o->step_count || (o->checkpoint_every > 0 && (step + 1) % o->checkpoint_every == 0);
+        if (o->checkpoint_dir && due && !checkpoint_write(thread->rank, o->checkpoint_dir, err))
+            return false;
+        if (o->checkpoint_dir && due)
+            before_ns = clock_now_ns();
+    }
+    return true;
+}
+
+static void show_weights(const struct rank *rank)
+{
+    for (int b = 0; b < rank->program->buffer_count; b++)
+        if (rank->program->buffers[b].stage == rank->stage && rank->program->buffers[b].kind == BUFFER_WEIGHT)
+            rank->options->on_weight(rank->options->context, rank->rank, b, rank_data(rank, b));
+}
+
+static void set_lanes(struct rank_thread *thread, struct lanes *lanes)
+{
+    pthread_mutex_lock(&thread->run->mutex);
+    thread->lanes = lanes;
+    if (lanes && thread->run->failed)
+        lanes_abort(lanes);
+    pthread_mutex_unlock(&thread->run->mutex);
+}
+
+static void *rank_main(void *argument)
+{
+    struct rank_thread *thread = argument;
+    struct run *run = thread->run;
+    const struct run_options *o = &run->options;
+    int me = thread->transport->rank, stage = stage_of_rank(run->program->plan, me);
+    struct error error = {0};
+    struct lanes *lanes = NULL;
+    status_join(o->status, me);
+    bool ok = rank_new(&thread->rank, run->program, thread->transport, o, &error) &&
+              (!o->resume_dir || checkpoint_read(thread->rank, o->resume_dir, &error)) &&
+              lanes_new(&lanes, &run->program->stages[stage], run_instr, lane_failed, thread, &error);
+    set_lanes(thread, lanes);
+    ok = ok && all_steps(thread, &error) && (o->on_timeline || collect(thread, &error));
+    if (!ok)
+        run_fail(run, me, &error);
+    else if (o->on_weight)
+        show_weights(thread->rank);
+    set_lanes(thread, NULL);
+    lanes_free(lanes);
+    rank_free(thread->rank);
+    if (ok)
+        status_leave(o->status, me);
+    return NULL;
+}
+
+/* ---- the run ---- */
+static int compare_ns(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void summarise(struct run *run)
+{
+    struct run_summary *s = run->summary;
+    int64_t count = s->last_step - s->first_step + 1;
+    if (!run->step_ns || count <= 0)
+        return;
+    int64_t skip = count > 1 ? 1 : 0; /* the first step touches fresh memory */
+    qsort(run->step_ns + skip, (size_t)(count - skip), sizeof *run->step_ns, compare_ns);
+    s->step_ns_median = run->step_ns[skip + (count - skip) / 2];
+}
+
+static bool check_run(const struct program *program, const struct transport *transports, const struct run_options *o, struct error *err)
+{
+    if (transports[0].rank_count != program->plan->rank_count)
+        return fail_kind(err, ERROR_INPUT, "the plan is for %d ranks, the run has %d: start it with -n %d",
+                         program->plan->rank_count, transports[0].rank_count, program->plan->rank_count);
+    if (o->device->computes && !o->data)
+        return fail_kind(err, ERROR_BUG, "device %s needs data", o->device->name);
+    return !o->device->check || o->device->check(program, err);
+}
+
+static int mute_tag(const struct program *program, const struct run_options *o)
+{
+    if (o->mute_instr < 0)
+        return -1;
+    const struct instr *instr = &program->stages[o->mute_stage].instrs[o->mute_instr];
+    return instr->op == OP_SEND || instr->op == OP_RECEIVE ? instr->tag : -1;
+}
+
+/* Starts all, waits for all. A thread that cannot start fails the run, which ends those that did. */
+static void run_threads(struct run *run)
+{
+    pthread_t watchdog;
+    bool watched = pthread_create(&watchdog, NULL, watch, run) == 0;
+    int started = 0;
+    while (started < run->local_count &&
+           pthread_create(&run->threads[started].thread, NULL, rank_main, &run->threads[started]) == 0)
+        started++;
+    if (!watched || started < run->local_count) {
+        struct error error = {0};
+        fail_kind(&error, ERROR_ENVIRONMENT, "cannot start the threads of %d ranks", run->local_count);
+        run_fail(run, -1, &error);
+    }
+    for (int i = 0; i < started; i++)
+        pthread_join(run->threads[i].thread, NULL);
+    pthread_mutex_lock(&run->mutex);
+    run->finished = true;
+    pthread_cond_broadcast(&run->ended);
+    pthread_mutex_unlock(&run->mutex);
+    if (watched)
+        pthread_join(watchdog, NULL);
+}
+
+bool run_program(struct run_summary *out, const struct program *program, const struct transport *transports, int local_count, const struct run_options *options, struct error *err)
+{
+    if (!check_run(program, transports, options, err))
+        return false;
+    struct run_summary summary = {0};
+    struct run run = {.program = program, .options = *options, .local_count = local_count, .summary = &summary,
+                      .mute_tag = mute_tag(program, options)};
+    if (!options->status && !status_open(&run.options.status, NULL, program->plan->rank_count, err))
+        return false;
+    pthread_mutex_init(&run.mutex, NULL);
+    pthread_cond_init(&run.ended, NULL);
+    run.threads = calloc((size_t)local_count, sizeof *run.threads);
+    bool ok = run.threads != NULL || fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d ranks", local_count);
+    for (int i = 0; ok && i < local_count; i++)
+        run.threads[i] = (struct rank_thread){.run = &run, .transport = &transports[i]};
+    if (ok)
+        run_threads(&run);
+    if (ok && run.failed)
+        ok = fail_kind(err, run.error.kind, "%s", run.error.message);
+    if (ok) {
+        summarise(&run);
+        *out = summary;
+        summary = (struct run_summary){0};
+    }
+    run_summary_free(&summary);
+    if (!options->status)
+        status_close(run.options.status);
+    pthread_mutex_destroy(&run.mutex);
+    pthread_cond_destroy(&run.ended);
+    free(run.step_ns);
+    free(run.threads);
+    return ok;
+}
+
+void run_summary_free(struct run_summary *summary)
+{
+    timeline_free(summary->timeline);
+    free(summary->peak_bytes);
+    *summary = (struct run_summary){0};
+}

@@ -1,0 +1,150 @@
+#define _GNU_SOURCE
+#include "executor/status.h"
+#include "base/text.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DESCRIBE_MAX = 8 };
+enum rank_state { RANK_ABSENT, RANK_LIVES, RANK_LEFT };
+struct rank_status {
+    atomic_int state, pid, instr;
+    atomic_llong step;
+    atomic_ullong progress;
+    char padding[32]; /* a cache line each */
+};
+struct page {
+    atomic_int failed; /* rank + 1; 0: none */
+    char padding[60];
+    struct rank_status ranks[];
+};
+struct status {
+    struct page *page;
+    size_t bytes;
+    int rank_count;
+};
+
+bool status_open(struct status **out, const char *path, int rank_count, struct error *err)
+{
+    size_t bytes = sizeof(struct page) + (size_t)rank_count * sizeof(struct rank_status);
+    struct status *status = calloc(1, sizeof *status);
+    if (!status)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the status page");
+    int file = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    struct stat old;
+    bool ok = !path || (file >= 0 && fstat(file, &old) == 0 && (old.st_size >= (off_t)bytes || ftruncate(file, (off_t)bytes) == 0));
+    void *page = ok ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, path ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, file, 0) : MAP_FAILED;
+    int cause = errno;
+    if (file >= 0)
+        close(file);
+    if (page == MAP_FAILED) {
+        free(status);
+        return fail_kind(err, ERROR_ENVIRONMENT, "status page %s: %s", path ? path : "in memory", strerror(cause));
+    }
+    *status = (struct status){.page = page, .bytes = bytes, .rank_count = rank_count};
+    *out = status;
+    return true;
+}
+
+void status_close(struct status *status)
+{
+    if (!status)
+        return;
+    munmap(status->page, status->bytes);
+    free(status);
+}
+
+void status_join(struct status *status, int rank)
+{
+    struct rank_status *r = &status->page->ranks[rank];
+    atomic_store(&r->pid, (int)getpid());
+    atomic_store(&r->instr, -1);
+    atomic_store(&r->state, RANK_LIVES);
+    atomic_fetch_add(&r->progress, 1);
+}
+
+void status_note(struct status *status, int rank, int64_t step, int instr)
+{
+    struct rank_status *r = &status->page->ranks[rank];
+    atomic_store_explicit(&r->step, step, memory_order_relaxed);
+    atomic_store_explicit(&r->instr, instr, memory_order_relaxed);
+    atomic_fetch_add_explicit(&r->progress, 1, memory_order_relaxed);
+}
+
+void status_beat(struct status *status, int rank)
+{
+    atomic_fetch_add_explicit(&status->page->ranks[rank].progress, 1, memory_order_relaxed);
+}
+
+void status_leave(struct status *status, int rank)
+{
+    atomic_store(&status->page->ranks[rank].state, RANK_LEFT);
+    status_beat(status, rank);
+}
+
+uint64_t status_progress(const struct status *status)
+{
+    uint64_t sum = 0;
+    for (int r = 0; r < status->rank_count; r++)
+        sum += atomic_load_explicit(&status->page->ranks[r].progress, memory_order_relaxed);
+    return sum;
+}
+
+int status_dead_rank(const struct status *status)
+{
+    for (int r = 0; r < status->rank_count; r++) {
+        struct rank_status *rank = &status->page->ranks[r];
+        if (atomic_load(&rank->state) == RANK_LIVES && kill(atomic_load(&rank->pid), 0) != 0 && errno == ESRCH)
+            return r;
+    }
+    return -1;
+}
+
+void status_set_failed(struct status *status, int rank)
+{
+    int none = 0;
+    atomic_compare_exchange_strong(&status->page->failed, &none, rank + 1);
+}
+
+int status_failed_rank(const struct status *status)
+{
+    return atomic_load(&status->page->failed) - 1;
+}
+
+static void describe_rank(const struct status *status, const struct program *program, int rank, struct text *out)
+{
+    struct rank_status *r = &status->page->ranks[rank];
+    int stage = stage_of_rank(program->plan, rank), index = atomic_load(&r->instr);
+    text_printf(out, "rank %d (stage %d): step %lld, ", rank, stage, (long long)atomic_load(&r->step) + 1);
+    if (index < 0 || index >= program->stages[stage].instr_count) {
+        text_printf(out, "no instruction yet");
+        return;
+    }
+    const struct instr *instr = &program->stages[stage].instrs[index];
+    text_printf(out, "instruction %d %s", index, op_info[instr->op].name);
+    if (instr->layer >= 0)
+        text_printf(out, " (layer %s)", program->graph->layers[instr->layer].name);
+}
+
+void status_describe(const struct status *status, const struct program *program, struct text *out)
+{
+    int shown = 0, more = 0;
+    for (int r = 0; r < status->rank_count; r++) {
+        if (atomic_load(&status->page->ranks[r].state) != RANK_LIVES)
+            continue;
+        if (shown == DESCRIBE_MAX) {
+            more++;
+            continue;
+        }
+        text_printf(out, "%s", shown++ > 0 ? "; " : "");
+        describe_rank(status, program, r, out);
+    }
+    if (more > 0)
+        text_printf(out, "; and %d more", more);
+}

@@ -1,0 +1,123 @@
+#include "planner/export/trace.h"
+#include "base/json.h"
+#include "planner/program/geometry.h"
+#include <stdio.h>
+
+static void begin_event(struct json_writer *w, const char *name, const char *kind, int rank)
+{
+    json_begin_object(w);
+    json_write_key(w, "name");
+    json_write_string(w, name);
+    json_write_key(w, "ph");
+    json_write_string(w, kind);
+    json_write_key(w, "pid");
+    json_write_int(w, rank);
+}
+
+/* Metadata events name processes and threads and fix their order. tid -1: of the process. */
+static void name_event(struct json_writer *w, const char *what, int rank, int tid, const char *name)
+{
+    begin_event(w, what, "M", rank);
+    if (tid >= 0) {
+        json_write_key(w, "tid");
+        json_write_int(w, tid);
+    }
+    json_write_key(w, "args");
+    json_begin_object(w);
+    json_write_key(w, name ? "name" : "sort_index");
+    if (name)
+        json_write_string(w, name);
+    else
+        json_write_int(w, tid >= 0 ? tid : rank);
+    json_end_object(w);
+    json_end_object(w);
+}
+
+static void name_rank(struct json_writer *w, const struct stage_program *list, const struct rank_timeline *rank)
+{
+    char name[64];
+    snprintf(name, sizeof name, "rank %d (stage %d)", rank->rank, rank->stage);
+    name_event(w, "process_name", rank->rank, -1, name);
+    name_event(w, "process_sort_index", rank->rank, -1, NULL);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        bool used = false;
+        for (int i = 0; i < rank->span_count && !used; i++)
+            used = (int)list->instrs[rank->spans[i].instr].lane == lane;
+        if (!used)
+            continue;
+        name_event(w, "thread_name", rank->rank, lane, lane_names[lane]);
+        name_event(w, "thread_sort_index", rank->rank, lane, NULL);
+    }
+}
+
+static void event_name(char *out, size_t size, const struct graph *graph, const struct instr *instr)
+{
+    const char *layer = instr->layer >= 0 ? graph->layers[instr->layer].name : "";
+    if (instr->op == OP_COMPUTE && instr->segment >= 0)
+        snprintf(out, size, "%s%s.%s %s", instr->again ? "again " : "", layer, graph->segments[instr->segment].name,
+                 phase_names[instr->phase]);
+    else
+        snprintf(out, size, "%s%s%s", op_info[instr->op].name, *layer ? " " : "", layer);
+}
+
+static void write_number(struct json_writer *w, const char *key, int64_t value)
+{
+    json_write_key(w, key);
+    json_write_int(w, value);
+}
+
+static void write_span(struct json_writer *w, const struct program *program, const struct rank_timeline *rank,
+                       const struct span *span)
+{
+    const struct instr *instr = &program->stages[rank->stage].instrs[span->instr];
+    char name[256];
+    event_name(name, sizeof name, program->graph, instr);
+    begin_event(w, name, "X", rank->rank);
+    write_number(w, "tid", (int64_t)instr->lane);
+    json_write_key(w, "cat");
+    json_write_string(w, op_info[instr->op].name);
+    json_write_key(w, "ts");
+    json_write_double(w, (double)span->start_ns / 1e3);
+    json_write_key(w, "dur");
+    json_write_double(w, (double)(span->finish_ns - span->start_ns) / 1e3);
+    json_write_key(w, "args");
+    json_begin_object(w);
+    write_number(w, "instr", span->instr);
+    if (instr->micro >= 0)
+        write_number(w, "micro_batch", instr->micro);
+    if (instr->op == OP_COMPUTE)
+        write_number(w, "round", instr->round);
+    if (op_info[instr->op].collective || instr->op == OP_SEND)
+        write_number(w, "wire_bytes", instr_wire_bytes(program, rank->stage, instr));
+    if (instr->peer_stage >= 0)
+        write_number(w, "peer_stage", instr->peer_stage);
+    json_end_object(w);
+    json_end_object(w);
+}
+
+char *trace_write(const struct program *program, const struct timeline *timeline, size_t *length)
+{
+    struct json_writer w = { 0 };
+    json_begin_object(&w);
+    json_write_key(&w, "displayTimeUnit");
+    json_write_string(&w, "ns");
+    json_write_key(&w, "otherData");
+    json_begin_object(&w);
+    json_write_key(&w, "model");
+    json_write_string(&w, program->graph->model_name);
+    json_write_key(&w, "origin");
+    json_write_string(&w, timeline->origin == TIMELINE_SIMULATED ? "simulated" : "measured");
+    write_number(&w, "step_ns", timeline->step_ns);
+    json_end_object(&w);
+    json_write_key(&w, "traceEvents");
+    json_begin_array(&w);
+    for (int i = 0; i < timeline->rank_count; i++) {
+        const struct rank_timeline *rank = &timeline->ranks[i];
+        name_rank(&w, &program->stages[rank->stage], rank);
+        for (int k = 0; k < rank->span_count; k++)
+            write_span(&w, program, rank, &rank->spans[k]);
+    }
+    json_end_array(&w);
+    json_end_object(&w);
+    return json_finish(&w, length);
+}

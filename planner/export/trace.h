@@ -1,0 +1,13 @@
+/* A timeline for the trace viewers of browsers: the Trace Event Format (JSON) that Perfetto and chrome://tracing open.
+ */
+#ifndef CLEAVE_EXPORT_TRACE_H
+#define CLEAVE_EXPORT_TRACE_H
+#include "planner/sim/timeline.h"
+
+/**
+ * One process per rank, one thread per lane, one complete event per span; times in microseconds with nanosecond digits.
+ * Each event names what it does and carries its instruction, layer, micro-batch and bytes on the wire. The caller frees
+ * the text with free(); NULL when memory is short.
+ */
+char *trace_write(const struct program *program, const struct timeline *timeline, size_t *length);
+#endif

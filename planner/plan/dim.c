@@ -1,0 +1,86 @@
+#include "planner/plan/dim.h"
+#include <string.h>
+
+const char *const lane_names[LANE_COUNT + 1] = {
+#define LANE(id, name) [LANE_##id] = name,
+#include "planner/program/lanes.def"
+#undef LANE
+};
+
+#define DIMENSION(symbol) extern const struct dimension dimension_##symbol;
+#include "planner/plan/dims/dims.def"
+#undef DIMENSION
+
+const struct dimension *const dimensions[DIM_COUNT + 1] = {
+#define DIMENSION(symbol) [DIM_##symbol] = &dimension_##symbol,
+#include "planner/plan/dims/dims.def"
+#undef DIMENSION
+};
+
+int dimension_find(const char *name)
+{
+    for (int i = 0; dimensions[i]; i++) {
+        if (!strcmp(dimensions[i]->name, name))
+            return i;
+    }
+    return -1;
+}
+
+static bool carries(const struct operand *operand, int axis)
+{
+    for (int i = 0; i < MAX_DIMS; i++) {
+        if (operand->axis[i] == axis)
+            return true;
+    }
+    return false;
+}
+
+static bool weight_carries(const struct segment *segment, int axis)
+{
+    for (int i = 0; i < segment->weight_count; i++) {
+        if (carries(&segment->weight[i], axis))
+            return true;
+    }
+    return false;
+}
+
+/* An output without the axis must know how its partial results combine. A log-sum-exp needs its running state, so it folds in
+ * time (rings) only. */
+static bool folds(const struct segment *segment, int axis)
+{
+    if (segment->axes[axis].fold == FOLD_LSE)
+        return false;
+    for (int i = 0; i < segment->out_count; i++) {
+        if (segment->axes[axis].fold == FOLD_NONE && !carries(&segment->out[i], axis))
+            return false;
+    }
+    return true;
+}
+
+static bool has_key(const struct segment *segment)
+{
+    for (int i = 0; i < segment->axis_count; i++) {
+        if (segment->axes[i].tag == TAG_KEY)
+            return true;
+    }
+    return false;
+}
+
+int dimension_axis(const struct dimension *dimension, const struct segment *segment, int parts, const int64_t left[MAX_AXES])
+{
+    for (int i = 0; i < MAX_PREFERENCES && dimension->prefer[i].tag != TAG_NONE; i++) {
+        if (dimension->prefer[i].when == PREFER_IF_KEY && !has_key(segment))
+            continue;
+        for (int axis = 0; axis < segment->axis_count; axis++) {
+            const struct axis *a = &segment->axes[axis];
+            int64_t grain = a->grain > 0 ? a->grain : 1;
+            if (a->tag != dimension->prefer[i].tag || a->fixed || left[axis] % (parts * grain) != 0)
+                continue;
+            if (dimension->prefer[i].when == PREFER_IF_WEIGHT && !weight_carries(segment, axis))
+                continue;
+            if (folds(segment, axis))
+                return axis;
+        }
+    }
+    return AXIS_UNSPLIT;
+}

@@ -1,0 +1,126 @@
+/* The plain data of a plan and the questions asked of it; what makes one illegal is in plan_check.c. */
+#include "planner/plan/plan.h"
+#include "base/num.h"
+#include <stdlib.h>
+#include <string.h>
+
+const char *const recompute_names[RECOMPUTE_COUNT + 1] = {"none", "selective", "full", NULL};
+
+int stage_rank_count(const struct plan *plan, int stage)
+{
+    int ranks = 1;
+    for (int i = 0; i < MAX_ATOMS; i++)
+        ranks *= plan->stages[stage].atom[i];
+    return ranks;
+}
+
+/* Stages are ordered by rank and by layer, so both questions are a binary search for the last stage that does not begin later. */
+int stage_of_rank(const struct plan *plan, int rank)
+{
+    int low = 0, high = plan->stage_count - 1;
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        if (plan->stages[middle].first_rank <= rank)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+int stage_of_layer(const struct plan *plan, int layer)
+{
+    int low = 0, high = plan->stage_count - 1;
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        if (plan->stages[middle].first_layer <= layer)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+int atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom)
+{
+    const int *size = plan->stages[stage].atom;
+    int inner = 1;
+    for (int i = MAX_ATOMS - 1; i > atom; i--)
+        inner *= size[i];
+    return local_rank / inner % size[atom];
+}
+
+struct plan *plan_new(int stage_count, int layer_count)
+{
+    struct plan *plan = calloc(1, sizeof *plan);
+    if (!plan || stage_count < 0 || layer_count < 0)
+        goto failed;
+    plan->stages = arena_alloc(&plan->arena, (size_t)stage_count, sizeof *plan->stages);
+    plan->layers = arena_alloc(&plan->arena, (size_t)layer_count, sizeof *plan->layers);
+    if (!plan->stages || !plan->layers)
+        goto failed;
+    plan->stage_count = stage_count;
+    plan->layer_count = layer_count;
+    for (int s = 0; s < stage_count; s++)
+        for (int i = 0; i < MAX_ATOMS; i++)
+            plan->stages[s].atom[i] = 1;
+    for (int l = 0; l < layer_count; l++) {
+        plan->layers[l].slices = 1;
+        for (int i = 0; i < MAX_ATOMS; i++)
+            plan->layers[l].dim[i] = DIM_none;
+    }
+    return plan;
+failed:
+    plan_free(plan);
+    return NULL;
+}
+
+struct plan *plan_copy(const struct plan *plan)
+{
+    struct plan *copy = plan_new(plan->stage_count, plan->layer_count);
+    if (!copy)
+        return NULL;
+    struct plan keep = *copy;
+    *copy = *plan;
+    copy->arena = keep.arena;
+    copy->stages = keep.stages;
+    copy->layers = keep.layers;
+    memcpy(copy->stages, plan->stages, (size_t)plan->stage_count * sizeof *plan->stages);
+    memcpy(copy->layers, plan->layers, (size_t)plan->layer_count * sizeof *plan->layers);
+    return copy;
+}
+
+void plan_free(struct plan *plan)
+{
+    if (!plan)
+        return;
+    arena_free(&plan->arena);
+    free(plan);
+}
+
+/* Field by field: structs have padding, whose bytes are no decision. */
+uint64_t plan_hash(const struct plan *plan)
+{
+    uint64_t hash = HASH_START;
+    const int64_t head[] = {
+        plan->batch, plan->sequence, plan->vocab_multiple, (int64_t)plan->dtype, plan->schedule, plan->micro_batch_count,
+        plan->extra_in_flight, plan->atom_count, plan->bucket_bytes, plan->prefetch, plan->stage_count, plan->layer_count,
+        plan->rank_count,
+    };
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+        hash = hash_i64(hash, head[i]);
+    hash = hash_bytes(hash, &plan->clip_norm, sizeof plan->clip_norm);
+    for (int s = 0; s < plan->stage_count; s++) {
+        const struct plan_stage *stage = &plan->stages[s];
+        hash = hash_i64(hash_i64(hash_i64(hash, stage->first_layer), stage->layer_count), stage->first_rank);
+        for (int i = 0; i < MAX_ATOMS; i++)
+            hash = hash_i64(hash, stage->atom[i]);
+    }
+    for (int l = 0; l < plan->layer_count; l++) {
+        const struct plan_layer *layer = &plan->layers[l];
+        for (int i = 0; i < MAX_ATOMS; i++)
+            hash = hash_i64(hash, layer->dim[i]);
+        hash = hash_i64(hash_i64(hash_i64(hash, layer->zero), layer->recompute), layer->slices);
+    }
+    return hash;
+}

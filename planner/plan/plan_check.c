@@ -1,0 +1,152 @@
+/* What makes a plan illegal for a graph: plan_check(). Every message names the place, what was expected, what was found. */
+#include "base/num.h"
+#include "planner/plan/plan.h"
+#include "planner/program/schedule.h"
+#include <limits.h>
+#include <math.h>
+
+static bool check_stages(const struct plan *plan, struct error *err)
+{
+    int layer = 0;
+    int64_t rank = 0;
+    if (plan->stage_count < 1)
+        return fail(err, "plan: expected at least one stage, found %d", plan->stage_count);
+    if (plan->atom_count < 1 || plan->atom_count > MAX_ATOMS)
+        return fail(err, "plan: expected 1 to %d mesh atoms, found %d", MAX_ATOMS, plan->atom_count);
+    for (int s = 0; s < plan->stage_count; s++) {
+        const struct plan_stage *stage = &plan->stages[s];
+        int64_t ranks = 1;
+        if (stage->first_layer != layer || stage->layer_count < 1 || stage->layer_count > plan->layer_count - layer)
+            return fail(err, "plan: stage %d: expected it to begin at layer %d and to hold 1 to %d layers, found %d layers from %d",
+                        s, layer, plan->layer_count - layer, stage->layer_count, stage->first_layer);
+        layer += stage->layer_count;
+        for (int i = 0; i < MAX_ATOMS; i++) {
+            if (stage->atom[i] < 1 || (i >= plan->atom_count && stage->atom[i] != 1))
+                return fail(err, "plan: stage %d: atom %d: expected a size of at least 1 (exactly 1 beyond the plan's %d atoms), "
+                            "found %d", s, i, plan->atom_count, stage->atom[i]);
+            if (!mul_i64(&ranks, ranks, stage->atom[i]) || ranks > INT_MAX)
+                return fail(err, "plan: stage %d: the product of its atoms exceeds %d ranks", s, INT_MAX);
+        }
+        if (stage->first_rank != rank)
+            return fail(err, "plan: stage %d: expected its ranks to begin at %lld, found %d", s, (long long)rank, stage->first_rank);
+        rank += ranks;
+    }
+    if (layer != plan->layer_count)
+        return fail(err, "plan: the stages hold %d layers, but there are %d", layer, plan->layer_count);
+    if (rank != plan->rank_count)
+        return fail(err, "plan: the stages hold %lld ranks, but the plan has %d", (long long)rank, plan->rank_count);
+    return true;
+}
+
+static bool check_numbers(const struct plan *plan, struct error *err)
+{
+    if (plan->micro_batch_count < 1)
+        return fail(err, "plan: expected at least one micro-batch, found %d", plan->micro_batch_count);
+    if (plan->extra_in_flight < 0)
+        return fail(err, "plan: extra_in_flight: expected 0 or more, found %d", plan->extra_in_flight);
+    if (plan->bucket_bytes < 0)
+        return fail(err, "plan: bucket_bytes: expected 0 or more, found %lld", (long long)plan->bucket_bytes);
+    if (plan->prefetch < 0)
+        return fail(err, "plan: prefetch: expected 0 or more, found %d", plan->prefetch);
+    if (!isfinite(plan->clip_norm) || plan->clip_norm < 0)
+        return fail(err, "plan: clip_norm: expected 0 (off) or a positive finite number, found %g", plan->clip_norm);
+    if ((int)plan->dtype < 0 || (int)plan->dtype >= DTYPE_COUNT)
+        return fail(err, "plan: dtype: expected 0 to %d, found %d", DTYPE_COUNT - 1, (int)plan->dtype);
+    int schedule_count = 0;
+    while (schedules[schedule_count])
+        schedule_count++;
+    if (plan->schedule < 0 || plan->schedule >= schedule_count)
+        return fail(err, "plan: schedule: expected 0 to %d, found %d", schedule_count - 1, plan->schedule);
+    return true;
+}
+
+static bool check_layer(const struct plan *plan, int index, struct error *err)
+{
+    const struct plan_layer *layer = &plan->layers[index];
+    for (int i = 0; i < MAX_ATOMS; i++)
+        if (layer->dim[i] < 0 || layer->dim[i] >= DIM_COUNT || (i >= plan->atom_count && layer->dim[i] != DIM_none))
+            return fail(err, "plan: layer %d: atom %d: expected a dimension 0 to %d (none beyond the plan's %d atoms), found %d", index,
+                        i, DIM_COUNT - 1, plan->atom_count, layer->dim[i]);
+    if (layer->zero < 0 || layer->zero > 3)
+        return fail(err, "plan: layer %d: zero: expected 0 to 3, found %d", index, layer->zero);
+    if (layer->recompute < 0 || layer->recompute >= RECOMPUTE_COUNT)
+        return fail(err, "plan: layer %d: recompute: expected 0 to %d, found %d", index, RECOMPUTE_COUNT - 1, layer->recompute);
+    if (layer->slices < 1)
+        return fail(err, "plan: layer %d: slices: expected at least 1, found %d", index, layer->slices);
+    return true;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Sequences of a micro-batch are dealt out over the batch-splitting atoms of every layer: *unit is the smallest batch that divides. */
+static bool batch_unit(const struct plan *plan, int64_t *unit)
+{
+    int64_t split = 1;
+    for (int s = 0; s < plan->stage_count; s++) {
+        const struct plan_stage *stage = &plan->stages[s];
+        for (int l = stage->first_layer; l < stage->first_layer + stage->layer_count; l++) {
+            int64_t here = 1;
+            for (int i = 0; i < plan->atom_count; i++)
+                if (dimensions[plan->layers[l].dim[i]]->splits_batch)
+                    here *= stage->atom[i]; /* at most the stage's rank count, checked before */
+            if (!mul_i64(&split, split / common_divisor(split, here), here))
+                return false;
+        }
+    }
+    return mul_i64(unit, split, plan->micro_batch_count);
+}
+
+static bool check_batch(const struct plan *plan, struct error *err)
+{
+    int64_t unit = 0;
+    if (plan->batch < 1)
+        return fail(err, "plan: batch: expected at least one sequence, found %lld", (long long)plan->batch);
+    if (!batch_unit(plan, &unit))
+        return fail(err, "plan: no batch is a multiple of the micro-batches and of every layer's batch-splitting ranks");
+    if (plan->batch % unit == 0)
+        return true;
+    int64_t below = plan->batch / unit * unit, above = round_up(plan->batch, unit);
+    if (below == 0)
+        return fail(err, "plan: batch %lld: expected a multiple of %lld (%d micro-batches times %lld ranks that split the batch); "
+                    "the nearest valid size is %lld", (long long)plan->batch, (long long)unit, plan->micro_batch_count,
+                    (long long)(unit / plan->micro_batch_count), (long long)above);
+    return fail(err, "plan: batch %lld: expected a multiple of %lld (%d micro-batches times %lld ranks that split the batch); the "
+                "nearest valid sizes are %lld and %lld", (long long)plan->batch, (long long)unit, plan->micro_batch_count,
+                (long long)(unit / plan->micro_batch_count), (long long)below, (long long)above);
+}
+
+static bool check_graph(const struct plan *plan, const struct graph *graph, struct error *err)
+{
+    if (plan->layer_count != graph->layer_count)
+        return fail(err, "plan: it decides %d layers, but model %s has %d", plan->layer_count, graph->model_name, graph->layer_count);
+    if (plan->batch != graph->batch || plan->sequence != graph->sequence)
+        return fail(err, "plan: it is for a batch of %lld sequences of %lld tokens, but the graph is of %lld of %lld",
+                    (long long)plan->batch, (long long)plan->sequence, (long long)graph->batch, (long long)graph->sequence);
+    if (plan->vocab_multiple < 1)
+        return fail(err, "plan: vocab_multiple: expected at least 1, found %lld", (long long)plan->vocab_multiple);
+    if (graph->vocab_padded != round_up(graph->vocab_size, plan->vocab_multiple))
+        return fail(err, "plan: it pads the vocabulary of %lld to a multiple of %lld, but the graph has %lld rows",
+                    (long long)graph->vocab_size, (long long)plan->vocab_multiple, (long long)graph->vocab_padded);
+    return true;
+}
+
+bool plan_check(const struct plan *plan, const struct graph *graph, struct error *err)
+{
+    if (!check_graph(plan, graph, err) || !check_numbers(plan, err) || !check_stages(plan, err))
+        return false;
+    for (int l = 0; l < plan->layer_count; l++)
+        if (!check_layer(plan, l, err))
+            return false;
+    if (!check_batch(plan, err))
+        return false;
+    const struct schedule *schedule = schedules[plan->schedule];
+    return !schedule->legal || schedule->legal(plan, err);
+}

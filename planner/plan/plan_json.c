@@ -1,0 +1,212 @@
+/* Writing the plan file, and holding its context against the present; reading is in plan_json_read.c. */
+#include "planner/plan/plan_json.h"
+#include "planner/program/schedule.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool same_layer(const struct plan_layer *a, const struct plan_layer *b)
+{
+    return memcmp(a->dim, b->dim, sizeof a->dim) == 0 && a->zero == b->zero && a->recompute == b->recompute && a->slices == b->slices;
+}
+
+static void write_layer_range(struct json_writer *w, int first, int count)
+{
+    char range[TEXT_NUMBER_BYTES];
+    if (count == 1)
+        snprintf(range, sizeof range, "%d", first);
+    else
+        snprintf(range, sizeof range, "%d-%d", first, first + count - 1);
+    json_write_key(w, "layers");
+    json_write_string(w, range);
+}
+
+static void write_stages(struct json_writer *w, const struct plan *plan)
+{
+    json_write_key(w, "stages");
+    json_begin_array(w);
+    for (int s = 0; s < plan->stage_count; s++) {
+        const struct plan_stage *stage = &plan->stages[s];
+        json_begin_object(w);
+        write_layer_range(w, stage->first_layer, stage->layer_count);
+        json_write_key(w, "atoms");
+        json_begin_array(w);
+        for (int i = 0; i < plan->atom_count; i++)
+            json_write_int(w, stage->atom[i]);
+        json_end_array(w);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+/* Equal consecutive layers are one entry: the file says what was decided, not how long the model is. */
+static void write_layers(struct json_writer *w, const struct plan *plan)
+{
+    json_write_key(w, "layers");
+    json_begin_array(w);
+    for (int first = 0, count; first < plan->layer_count; first += count) {
+        const struct plan_layer *layer = &plan->layers[first];
+        for (count = 1; first + count < plan->layer_count && same_layer(layer, &plan->layers[first + count]);)
+            count++;
+        json_begin_object(w);
+        write_layer_range(w, first, count);
+        json_write_key(w, "dims");
+        json_begin_array(w);
+        for (int i = 0; i < plan->atom_count; i++)
+            json_write_string(w, dimensions[layer->dim[i]]->name);
+        json_end_array(w);
+        json_write_key(w, "zero");
+        json_write_int(w, layer->zero);
+        json_write_key(w, "recompute");
+        json_write_string(w, recompute_names[layer->recompute]);
+        json_write_key(w, "slices");
+        json_write_int(w, layer->slices);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+static void write_int(struct json_writer *w, const char *key, int64_t value)
+{
+    json_write_key(w, key);
+    json_write_int(w, value);
+}
+
+static void write_string(struct json_writer *w, const char *key, const char *value)
+{
+    json_write_key(w, key);
+    json_write_string(w, value);
+}
+
+static void write_decisions(struct json_writer *w, const struct plan *plan)
+{
+    json_write_key(w, "decisions");
+    json_begin_object(w);
+    write_int(w, "batch", plan->batch);
+    write_int(w, "sequence", plan->sequence);
+    write_int(w, "vocab_multiple", plan->vocab_multiple);
+    write_string(w, "dtype", dtype_names[plan->dtype]);
+    write_string(w, "schedule", schedules[plan->schedule]->name);
+    write_int(w, "micro_batches", plan->micro_batch_count);
+    write_int(w, "extra_in_flight", plan->extra_in_flight);
+    write_int(w, "bucket_bytes", plan->bucket_bytes);
+    write_int(w, "prefetch", plan->prefetch);
+    json_write_key(w, "clip_norm");
+    json_write_double(w, plan->clip_norm);
+    write_stages(w, plan);
+    write_layers(w, plan);
+    json_end_object(w);
+}
+
+/* Seconds are written from whole nanoseconds, so equal predictions give equal bytes. */
+static void write_seconds(struct json_writer *w, const char *key, int64_t ns)
+{
+    json_write_key(w, key);
+    json_write_double(w, (double)ns / 1e9);
+}
+
+static void write_flag(struct json_writer *w, const char *key, bool value)
+{
+    json_write_key(w, key);
+    json_write_bool(w, value);
+}
+
+static void write_predicted(struct json_writer *w, const struct prediction *p)
+{
+    json_write_key(w, "predicted");
+    json_begin_object(w);
+    write_seconds(w, "step_s", p->step_ns);
+    json_write_key(w, "tokens_per_s_per_device");
+    json_write_double(w, p->tokens_per_s_per_device);
+    json_write_key(w, "mfu");
+    json_write_double(w, p->mfu);
+    write_flag(w, "fits", p->fits);
+    json_write_key(w, "peak_bytes");
+    json_begin_array(w);
+    for (int s = 0; s < p->stage_count; s++)
+        json_write_int(w, p->peak_bytes[s]);
+    json_end_array(w);
+    write_int(w, "available_bytes", p->available_bytes);
+    json_write_key(w, "breakdown_s");
+    json_begin_object(w);
+    for (int i = 0; i < p->breakdown_count; i++)
+        write_seconds(w, p->breakdown_names[i], p->breakdown_ns[i]);
+    json_end_object(w);
+    json_write_key(w, "durations");
+    json_begin_object(w);
+    write_flag(w, "analytic", p->analytic);
+    write_flag(w, "measured", p->measured);
+    write_flag(w, "extrapolated", p->extrapolated);
+    json_end_object(w);
+    json_end_object(w);
+}
+
+static void write_origin(struct json_writer *w, const char *key, const struct plan_origin *origin)
+{
+    char hash[TEXT_NUMBER_BYTES];
+    json_write_key(w, key);
+    if (!origin->source) {
+        json_write_string(w, NULL);
+        return;
+    }
+    snprintf(hash, sizeof hash, "%016" PRIx64, origin->hash);
+    json_begin_object(w);
+    write_string(w, "source", origin->source);
+    if (origin->name)
+        write_string(w, "name", origin->name);
+    write_string(w, "hash", hash);
+    json_end_object(w);
+}
+
+static void write_context(struct json_writer *w, const struct plan_context *context)
+{
+    json_write_key(w, "context");
+    json_begin_object(w);
+    write_origin(w, "model", &context->model);
+    write_origin(w, "cluster", &context->cluster);
+    write_origin(w, "profile", &context->profile);
+    write_origin(w, "options", &context->options);
+    write_string(w, "cleave", context->cleave);
+    json_end_object(w);
+}
+
+void plan_json_members(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
+                       const struct plan_context *context)
+{
+    write_string(w, "format", "cleave-plan");
+    write_int(w, "version", PLAN_FORMAT_VERSION);
+    write_decisions(w, plan);
+    if (prediction)
+        write_predicted(w, prediction);
+    if (context)
+        write_context(w, context);
+}
+
+char *plan_json_write(const struct plan *plan, const struct prediction *prediction, const struct plan_context *context, size_t *length)
+{
+    struct json_writer w = {0};
+    json_begin_object(&w);
+    plan_json_members(&w, plan, prediction, context);
+    json_end_object(&w);
+    return json_finish(&w, length);
+}
+
+static bool same_origin(const char *what, const struct plan_origin *file, const struct plan_origin *now, const char *advice,
+                        struct error *err)
+{
+    if (!file->source || !now->source || file->hash == now->hash)
+        return true;
+    return fail(err, "plan: it was made for %s %s%s%s%s (hash %016" PRIx64 "), but %s has hash %016" PRIx64 "; %s", what, file->source,
+                file->name ? " (" : "", file->name ? file->name : "", file->name ? ")" : "", file->hash, now->source, now->hash, advice);
+}
+
+bool plan_context_check(const struct plan_context *file, const struct plan_context *now, struct error *err)
+{
+    return same_origin("model", &file->model, &now->model,
+                       "give the model it names, or plan anew: cleave plan MODEL --cluster CLUSTER -o plan.json", err)
+           && same_origin("cluster", &file->cluster, &now->cluster,
+                          "leave out --cluster to use the plan's own, or plan anew for this cluster: cleave plan MODEL --cluster CLUSTER",
+                          err)
+           && same_origin("profile", &file->profile, &now->profile,
+                          "leave out --profile to use the plan's own, or plan anew: cleave plan MODEL --profile FILE", err);
+}

@@ -1,0 +1,56 @@
+#include "planner/program/access.h"
+
+int access_slots(const struct instr *instr)
+{
+    return instr->op == OP_COMPUTE ? ROLE_COUNT * MAX_OPERANDS : 2 * instr->pair_count;
+}
+
+static bool operand_at(const struct instr *instr, int slot, struct access *out)
+{
+    enum role role = (enum role)(slot / MAX_OPERANDS);
+    int place = slot % MAX_OPERANDS, buffer = instr->operand[role][place];
+    if (buffer < 0)
+        return false;
+    bool writes = role_written(instr->phase, role);
+    bool starts = writes && ((instr->define[role] >> place & 1) != 0 || (instr->first && role == ROLE_OUT));
+    *out = (struct access){ .buffer = buffer, .reads = !starts, .writes = writes, .starts = starts };
+    return true;
+}
+
+bool access_at(const struct program *program, const struct instr *instr, int slot, struct access *out)
+{
+    if (instr->op == OP_COMPUTE)
+        return operand_at(instr, slot, out);
+    const struct pair *pair = &program->pairs[instr->pair_first + slot / 2];
+    if (slot % 2 == 0) {
+        if (!op_info[instr->op].reads_source || pair->source < 0)
+            return false;
+        *out = (struct access){ .buffer = pair->source, .reads = true };
+        return true;
+    }
+    if (!op_info[instr->op].writes_destination || pair->destination < 0)
+        return false;
+    bool adds = instr->accumulate || instr->op == OP_NORM || instr->op == OP_UPDATE;
+    bool same = op_info[instr->op].reads_source && pair->source == pair->destination;
+    *out =
+        (struct access){ .buffer = pair->destination, .reads = adds || same, .writes = true, .starts = !adds && !same };
+    return true;
+}
+
+bool access_renews(const struct program *program, const struct instr *instr, const struct access *access)
+{
+    const struct buffer *buffer = &program->buffers[access->buffer];
+    if (!access->starts)
+        return false;
+    return instr->op != OP_COMPUTE || instr->round == 0 || buffer->part_count > 1 || buffer->ring_round > 0;
+}
+
+bool access_in_place(const struct instr *instr)
+{
+    return instr->op == OP_ALL_REDUCE && !instr->accumulate;
+}
+
+bool buffer_outlives_step(const struct buffer *buffer)
+{
+    return buffer->kind == BUFFER_WEIGHT || buffer->kind == BUFFER_STATE;
+}

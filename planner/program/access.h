@@ -1,0 +1,26 @@
+/* Which buffers an instruction touches, and how: the one reading of operands and pairs that lifetimes, waits and proofs
+ * share. */
+#ifndef CLEAVE_PROGRAM_ACCESS_H
+#define CLEAVE_PROGRAM_ACCESS_H
+#include "planner/program/program.h"
+
+struct access {
+    int buffer;
+    bool reads, writes;
+    bool starts; /* the old content is dead: overwritten, not accumulated */
+};
+
+/* Slots of an instruction; some are empty. */
+int access_slots(const struct instr *instr);
+/* The access in a slot; false when the slot is empty. The peer's buffer of a SEND or RECEIVE is not touched here. A
+ * NORM adds to its destination and an UPDATE changes its own, so both read it; the optimizer's state, which only UPDATE
+ * touches, is not listed. */
+bool access_at(const struct program *program, const struct instr *instr, int slot, struct access *out);
+/* True when the start gives the whole buffer a new content, so that bytes may have served others since its last use. A
+ * later round of a time split writes its part beside those of earlier rounds. */
+bool access_renews(const struct program *program, const struct instr *instr, const struct access *access);
+/* True for an instruction that may write over the very bytes it reads (equal offsets). */
+bool access_in_place(const struct instr *instr);
+/* True when the content is there before the step begins. */
+bool buffer_outlives_step(const struct buffer *buffer);
+#endif

@@ -1,0 +1,482 @@
+#include "planner/program/form.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const buffer_kind_words[BUFFER_KIND_COUNT + 1] = {
+    [BUFFER_VALUE] = "value",
+    [BUFFER_VALUE_GRADIENT] = "value-gradient",
+    [BUFFER_WEIGHT] = "weight",
+    [BUFFER_WEIGHT_USE] = "weight-use",
+    [BUFFER_WEIGHT_GRADIENT] = "weight-gradient",
+    [BUFFER_GRADIENT] = "gradient",
+    [BUFFER_STATE] = "state",
+    [BUFFER_SCALAR] = "scalar",
+    [BUFFER_TEMPORARY] = "temporary",
+};
+static const char *const fold_words[] = {
+    [FOLD_NONE] = "none", [FOLD_SUM] = "sum", [FOLD_MAX] = "max", [FOLD_LSE] = "lse", NULL,
+};
+static const char *const op_words[OP_COUNT + 1] = {
+#define OP(id, name, reads, writes, collective) [OP_##id] = name,
+#include "planner/program/ops.def"
+#undef OP
+};
+
+/* ---- failures and words ---- */
+static void refuse(struct form *f, const char *at, const char *expected)
+{
+    size_t length = 0;
+    while (at + length < f->end && length < 40 && at[length] != ' ' && at[length] != '\n')
+        length++;
+    if (!f->failed)
+        fail_kind(f->err, ERROR_INPUT, "%s:%d:%d: expected %s, found %s%.*s%s", f->name, f->line,
+                  (int)(at - f->line_start) + 1, expected,
+                  length        ? "'"
+                  : at < f->end ? "the end of the line"
+                                : "the end of the text",
+                  (int)length, at, length ? "'" : "");
+    f->failed = true;
+}
+
+static void separate(struct form *f)
+{
+    if (f->line_begun && f->out)
+        text_add(f->out, " ");
+    if (f->line_begun && !f->out && !f->failed) {
+        if (f->at < f->end && *f->at == ' ')
+            f->at++;
+        else
+            refuse(f, f->at, "a space and more of the line");
+    }
+    f->line_begun = true;
+}
+
+/* Length of the word that comes. */
+static size_t word_length(const struct form *f)
+{
+    const char *at = f->at;
+    while (at < f->end && *at != ' ' && *at != '\n')
+        at++;
+    return (size_t)(at - f->at);
+}
+
+static bool comes(const struct form *f, const char *word)
+{
+    return word_length(f) == strlen(word) && memcmp(f->at, word, strlen(word)) == 0;
+}
+
+static void literal(struct form *f, const char *word)
+{
+    char expected[64] = "'";
+    separate(f);
+    if (f->out) {
+        text_add(f->out, word);
+    } else if (!f->failed && comes(f, word)) {
+        f->at += strlen(word);
+    } else {
+        strncat(expected, word, 50);
+        strcat(expected, "'");
+        refuse(f, f->at, expected);
+    }
+}
+
+/* A word that is there or not. */
+static bool optional(struct form *f, const char *word, bool present)
+{
+    if (f->out) {
+        if (present)
+            literal(f, word);
+        return present;
+    }
+    size_t length = strlen(word);
+    bool found = !f->failed && f->at < f->end && *f->at == ' ' && (size_t)(f->end - f->at) > length &&
+                 !memcmp(f->at + 1, word, length) &&
+                 (f->at + 1 + length == f->end || f->at[1 + length] == ' ' || f->at[1 + length] == '\n');
+    if (found)
+        literal(f, word);
+    return found;
+}
+
+static void flag(struct form *f, const char *word, bool *value)
+{
+    *value = optional(f, word, *value);
+}
+
+/* A whole number of any magnitude up to limit, in the form in which it is written: no plus, no leading zeros. */
+static bool scan_number(struct form *f, int64_t limit, int64_t *out)
+{
+    const char *start = f->at, *at = start;
+    bool negative = at < f->end && *at == '-';
+    at += negative;
+    const char *digits = at;
+    int64_t value = 0;
+    for (; at < f->end && *at >= '0' && *at <= '9'; at++) {
+        if (value > (limit - (*at - '0')) / 10) {
+            refuse(f, start, "a smaller number");
+            return false;
+        }
+        value = value * 10 + (*at - '0');
+    }
+    if (at == digits || (*digits == '0' && (at - digits > 1 || negative))) {
+        refuse(f, start, "a whole number");
+        return false;
+    }
+    f->at = at;
+    *out = negative ? -value : value;
+    return true;
+}
+
+static void number64(struct form *f, const char *key, int64_t *value)
+{
+    if (key)
+        literal(f, key);
+    separate(f);
+    if (f->out)
+        text_printf(f->out, "%" PRId64, *value);
+    else if (!f->failed)
+        scan_number(f, INT64_MAX, value);
+}
+
+static void number(struct form *f, const char *key, int *value)
+{
+    int64_t wide = *value;
+    const char *before;
+    if (key)
+        literal(f, key);
+    before = f->at;
+    number64(f, NULL, &wide);
+    if (!f->out && !f->failed && (wide > INT32_MAX || wide < -INT32_MAX))
+        refuse(f, before + 1, "a number of 31 bits");
+    *value = (int)wide;
+}
+
+static void small_number(struct form *f, const char *key, int limit, int *value)
+{
+    const char *before;
+    if (key)
+        literal(f, key);
+    before = f->at;
+    number(f, NULL, value);
+    if (!f->out && !f->failed && (*value < -limit || *value > limit))
+        refuse(f, before + 1, "a number in range");
+}
+
+static void word(struct form *f, const char *key, const char *const *words, int *index)
+{
+    if (key)
+        literal(f, key);
+    separate(f);
+    if (f->out) {
+        text_add(f->out, words[*index]);
+        return;
+    }
+    for (int i = 0; !f->failed && words[i]; i++)
+        if (comes(f, words[i])) {
+            f->at += strlen(words[i]);
+            *index = i;
+            return;
+        }
+    refuse(f, f->at, key ? key : "a known word");
+}
+
+static void hash(struct form *f, const char *key, uint64_t value)
+{
+    struct text text = { 0 };
+    literal(f, key);
+    text_printf(&text, "%016" PRIx64, value);
+    separate(f);
+    if (f->out)
+        text_add(f->out, text.failed ? "" : text.data);
+    else if (!f->failed && !text.failed && comes(f, text.data))
+        f->at += 16;
+    else
+        refuse(f, f->at, "the hash of the model and plan that the program was made for");
+    if (f->out && text.failed)
+        f->out->failed = true;
+    text_free(&text);
+}
+
+static void line_end(struct form *f)
+{
+    f->line_begun = false;
+    if (f->out) {
+        text_add(f->out, "\n");
+    } else if (!f->failed && f->at < f->end && *f->at == '\n') {
+        f->line_start = ++f->at;
+        f->line++;
+    } else {
+        refuse(f, f->at, "the end of the line");
+    }
+}
+
+/* Reading: more things than bytes that are left cannot come. */
+static void count(struct form *f, const char *key, int *value)
+{
+    number(f, key, value);
+    if (!f->out && !f->failed && (*value < 0 || *value > f->end - f->at))
+        refuse(f, f->line_start, "counts that the text can hold");
+}
+
+static void check_index(struct form *f, const char *key, int index)
+{
+    int read = index;
+    const char *before;
+    literal(f, key);
+    before = f->at;
+    number(f, NULL, &read);
+    if (!f->failed && read != index)
+        refuse(f, before + 1, "the next index");
+}
+
+/* ---- lines ---- */
+void form_header(struct form *f, uint64_t model_hash, uint64_t plan_hash, struct form_counts *counts)
+{
+    literal(f, "program");
+    hash(f, "model", model_hash);
+    hash(f, "plan", plan_hash);
+    count(f, "stages", &counts->stages);
+    count(f, "buffers", &counts->buffers);
+    count(f, "assignments", &counts->assignments);
+    line_end(f);
+}
+
+static void tiny(struct form *f, const char *key, int8_t *value)
+{
+    int wide = *value;
+    small_number(f, key, INT8_MAX, &wide);
+    *value = (int8_t)wide;
+}
+
+void form_assignment(struct form *f, int index, struct assignment *assignment)
+{
+    int slices = assignment->slices;
+    check_index(f, "assignment", index);
+    literal(f, "axis");
+    for (int atom = 0; atom < MAX_ATOMS; atom++)
+        tiny(f, NULL, &assignment->axis[atom]);
+    tiny(f, "ring", &assignment->ring_atom);
+    tiny(f, "slice", &assignment->slice_axis);
+    small_number(f, "slices", INT16_MAX, &slices);
+    assignment->slices = (int16_t)slices;
+    line_end(f);
+}
+
+/* "R", "S1.0": the dim and the order follow where one of them is not 0. */
+static void layout_word(struct form *f, struct layout *layout, int atom)
+{
+    static const char letters[] = "RSPF";
+    separate(f);
+    if (f->out) {
+        text_printf(f->out, "%c", letters[layout->kind[atom]]);
+        if (layout->dim[atom] || layout->order[atom])
+            text_printf(f->out, "%d.%d", layout->dim[atom], layout->order[atom]);
+        return;
+    }
+    if (f->failed)
+        return;
+    const char *start = f->at, *letter = f->at < f->end && *f->at ? strchr(letters, *f->at) : NULL;
+    int64_t dim = 0, order = 0;
+    if (!letter) {
+        refuse(f, start, "a layout (R, S, P or F)");
+        return;
+    }
+    layout->kind[atom] = (uint8_t)(letter - letters);
+    f->at++;
+    if (f->at == f->end || *f->at == ' ' || *f->at == '\n')
+        return;
+    bool ok = scan_number(f, UINT8_MAX, &dim) && f->at < f->end && *f->at++ == '.' && scan_number(f, UINT8_MAX, &order);
+    if (!ok || dim < 0 || order < 0 || (!dim && !order))
+        refuse(f, start, "a layout such as S1.0");
+    layout->dim[atom] = (uint8_t)dim;
+    layout->order[atom] = (uint8_t)order;
+}
+
+void form_buffer(struct form *f, int index, struct buffer *buffer)
+{
+    int kind = (int)buffer->kind;
+    check_index(f, "buffer", index);
+    word(f, NULL, buffer_kind_words, &kind);
+    buffer->kind = (enum buffer_kind)kind;
+    number(f, "stage", &buffer->stage);
+    number(f, "id", &buffer->id);
+    flag(f, "weight", &buffer->is_weight);
+    flag(f, "persistent", &buffer->persistent);
+    number(f, "micro", &buffer->micro);
+    number(f, "ring", &buffer->ring_round);
+    number(f, NULL, &buffer->ring_atom);
+    number(f, "part", &buffer->part);
+    number(f, NULL, &buffer->part_count);
+    number(f, NULL, &buffer->part_dim);
+    number(f, "version", &buffer->version);
+    number(f, "serial", &buffer->serial);
+    literal(f, "layout");
+    for (int atom = 0; atom < MAX_ATOMS; atom++)
+        layout_word(f, &buffer->layout, atom);
+    number64(f, "elements", &buffer->elements);
+    number64(f, "bytes", &buffer->bytes);
+    number64(f, "offset", &buffer->offset);
+    line_end(f);
+}
+
+void form_stage(struct form *f, int index, struct stage_program *stage)
+{
+    check_index(f, "stage", index);
+    count(f, "instrs", &stage->instr_count);
+    number64(f, "arena", &stage->arena_bytes);
+    number64(f, "persistent", &stage->persistent_bytes);
+    number64(f, "scratch", &stage->scratch_offset);
+    number64(f, NULL, &stage->scratch_bytes);
+    line_end(f);
+}
+
+/* "3,-,5=": buffers of a role, '-' absent, '=' overwritten; trailing absent ones are left out. */
+static void operands_write(struct form *f, const int operand[MAX_OPERANDS], unsigned define)
+{
+    int last = MAX_OPERANDS - 1;
+    while (last > 0 && operand[last] < 0 && !(define >> last & 1))
+        last--;
+    separate(f);
+    for (int i = 0; i <= last; i++) {
+        if (operand[i] < 0)
+            text_printf(f->out, "%s-", i ? "," : "");
+        else
+            text_printf(f->out, "%s%d", i ? "," : "", operand[i]);
+        if (define >> i & 1)
+            text_add(f->out, "=");
+    }
+}
+
+static void operands_read(struct form *f, int operand[MAX_OPERANDS], uint8_t *define)
+{
+    const char *start;
+    separate(f);
+    start = f->at;
+    unsigned bits = 0;
+    for (int i = 0; !f->failed && i < MAX_OPERANDS; i++) {
+        int64_t buffer = -1;
+        if (f->at < f->end && *f->at == '-')
+            f->at++;
+        else if (!scan_number(f, INT32_MAX, &buffer))
+            return;
+        operand[i] = (int)buffer;
+        if (f->at < f->end && *f->at == '=') {
+            bits |= 1u << i;
+            f->at++;
+        }
+        if (f->at < f->end && *f->at == ',') {
+            f->at++;
+            continue;
+        }
+        *define = (uint8_t)bits;
+        if (buffer < 0 && !(bits >> i & 1))
+            break;
+        return;
+    }
+    refuse(f, start, "a list of operands that ends with one that is there");
+}
+
+static void operands(struct form *f, struct instr *instr)
+{
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        bool any = instr->define[role] != 0;
+        for (int i = 0; f->out && i < MAX_OPERANDS; i++)
+            any |= instr->operand[role][i] >= 0;
+        if (!optional(f, role_names[role], any))
+            continue;
+        if (f->out)
+            operands_write(f, instr->operand[role], instr->define[role]);
+        else
+            operands_read(f, instr->operand[role], &instr->define[role]);
+    }
+}
+
+static void list_add(struct form *f, struct form_list *list, int value)
+{
+    if (list->count == list->capacity) {
+        int capacity = list->capacity ? 2 * list->capacity : 64;
+        int *grown = realloc(list->data, (size_t)capacity * sizeof *grown);
+        if (!grown) {
+            fail_kind(f->err, ERROR_ENVIRONMENT, "%s: out of memory", f->name);
+            f->failed = true;
+            return;
+        }
+        list->data = grown;
+        list->capacity = capacity;
+    }
+    list->data[list->count++] = value;
+}
+
+static void pairs_form(struct form *f, struct instr *instr, const struct pair *pairs, struct form_list *read)
+{
+    bool any = optional(f, "pairs", instr->pair_count > 0);
+    for (int i = 0; f->out && i < instr->pair_count; i++) {
+        number(f, NULL, &(int){ pairs[instr->pair_first + i].source });
+        number(f, NULL, &(int){ pairs[instr->pair_first + i].destination });
+    }
+    if (f->out || !any)
+        return;
+    instr->pair_first = read->count / 2;
+    do {
+        int source = 0, destination = 0;
+        number(f, NULL, &source);
+        number(f, NULL, &destination);
+        list_add(f, read, source);
+        list_add(f, read, destination);
+    } while (!f->failed && f->end - f->at > 1 && *f->at == ' ' &&
+             (f->at[1] == '-' || (f->at[1] >= '0' && f->at[1] <= '9')));
+    instr->pair_count = read->count / 2 - instr->pair_first;
+}
+
+static void waits_form(struct form *f, struct instr *instr, const int *waits, struct form_list *read)
+{
+    bool any = optional(f, "waits", instr->wait_count > 0);
+    for (int i = 0; f->out && i < instr->wait_count; i++)
+        number(f, NULL, &(int){ waits[instr->wait_first + i] });
+    if (f->out || !any)
+        return;
+    instr->wait_first = read->count;
+    do {
+        int wait = 0;
+        number(f, NULL, &wait);
+        list_add(f, read, wait);
+    } while (!f->failed && f->at < f->end && *f->at == ' ');
+    instr->wait_count = read->count - instr->wait_first;
+}
+
+void form_instr(struct form *f, int index, struct instr *instr, const struct pair *pairs, const int *waits,
+                struct form_list *pairs_read, struct form_list *waits_read)
+{
+    int op = (int)instr->op, phase = (int)instr->phase, lane = (int)instr->lane, fold = (int)instr->fold,
+        atoms = (int)instr->atoms;
+    check_index(f, "instr", index);
+    word(f, NULL, op_words, &op);
+    word(f, NULL, phase_names, &phase);
+    word(f, "on", lane_names, &lane);
+    flag(f, "again", &instr->again);
+    flag(f, "first", &instr->first);
+    flag(f, "accumulate", &instr->accumulate);
+    word(f, "fold", fold_words, &fold);
+    number(f, "layer", &instr->layer);
+    number(f, "segment", &instr->segment);
+    number(f, "micro", &instr->micro);
+    number(f, "round", &instr->round);
+    number(f, "atoms", &atoms);
+    number(f, "peer", &instr->peer_stage);
+    number(f, "tag", &instr->tag);
+    operands(f, instr);
+    pairs_form(f, instr, pairs, pairs_read);
+    waits_form(f, instr, waits, waits_read);
+    line_end(f);
+    instr->op = (enum op)op;
+    instr->phase = (enum phase)phase;
+    instr->lane = (enum lane)lane;
+    instr->fold = (enum fold)fold;
+    instr->atoms = (unsigned)atoms;
+}
+
+void form_end(struct form *f)
+{
+    if (!f->failed && f->at != f->end)
+        refuse(f, f->at, "the end of the text");
+}

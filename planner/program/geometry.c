@@ -1,0 +1,246 @@
+#include "planner/program/geometry.h"
+#include "base/num.h"
+#include "planner/program/recipe.h"
+#include <string.h>
+
+/* ---- blocks ---- */
+static struct block whole_block(const struct program *program, const struct buffer *buffer)
+{
+    struct block block;
+    memset(&block, 0, sizeof block);
+    if (buffer->id < 0) { /* a scalar */
+        block.dim_count = 1;
+        block.count[0] = 1;
+    } else if (buffer->is_weight) {
+        const struct weight *weight = &program->graph->weights[buffer->id];
+        block.dim_count = weight->dim_count;
+        memcpy(block.count, weight->size, sizeof block.count);
+    } else {
+        const struct value *value = &program->graph->values[buffer->id];
+        block.dim_count = value->dim_count;
+        for (int i = 0; i < value->dim_count; i++) {
+            block.count[i] = value_extent(program->plan, value, i);
+            if (value->tag[i] == TAG_BATCH)
+                block.low[i] = block.count[i] * buffer->micro;
+        }
+    }
+    return block;
+}
+
+/* Coordinate of the rank along the atom, `back` steps back on a ring. */
+static int64_t ring_coordinate(const struct plan *plan, int stage, int local_rank, int atom, int back)
+{
+    int size = plan->stages[stage].atom[atom];
+    return ((atom_coordinate(plan, stage, local_rank, atom) - back) % size + size) % size;
+}
+
+struct block buffer_block(const struct program *program, const struct buffer *buffer, int local_rank)
+{
+    struct block block = whole_block(program, buffer);
+    const struct layout *layout = &buffer->layout;
+    for (int order = 0; order < MAX_ATOMS; order++) {
+        for (int atom = 0; atom < MAX_ATOMS; atom++) {
+            if (layout->kind[atom] != LAYOUT_SHARDED || layout->order[atom] != order)
+                continue;
+            int dim = layout->dim[atom];
+            int back = atom == buffer->ring_atom ? buffer->ring_round : 0;
+            block.count[dim] /= program->plan->stages[buffer->stage].atom[atom];
+            block.low[dim] += block.count[dim] * ring_coordinate(program->plan, buffer->stage, local_rank, atom, back);
+        }
+    }
+    if (buffer->part_count > 1) {
+        block.count[buffer->part_dim] /= buffer->part_count;
+        block.low[buffer->part_dim] += block.count[buffer->part_dim] * buffer->part;
+    }
+    return block;
+}
+
+int64_t block_elements(const struct block *block)
+{
+    int64_t elements = 1;
+    for (int i = 0; i < block->dim_count; i++)
+        elements *= block->count[i];
+    return elements;
+}
+
+bool block_intersect(const struct block *want, const struct block *have, struct block *out)
+{
+    struct block both;
+    memset(&both, 0, sizeof both);
+    both.dim_count = want->dim_count;
+    for (int i = 0; i < want->dim_count; i++) {
+        both.low[i] = max_i64(want->low[i], have->low[i]);
+        both.count[i] = min_i64(want->low[i] + want->count[i], have->low[i] + have->count[i]) - both.low[i];
+        if (both.count[i] <= 0)
+            return false;
+    }
+    *out = both;
+    return true;
+}
+
+/* Place of the rank among the coordinates of the atoms in mask (the last atom is the innermost), and their number. */
+static int place_in(const struct plan *plan, int stage, unsigned mask, int local_rank, int *count)
+{
+    int place = 0, total = 1;
+    for (int atom = 0; atom < MAX_ATOMS; atom++) {
+        if (mask >> atom & 1) {
+            place = place * plan->stages[stage].atom[atom] + atom_coordinate(plan, stage, local_rank, atom);
+            total *= plan->stages[stage].atom[atom];
+        }
+    }
+    *count = total;
+    return place;
+}
+
+void flat_piece(const struct program *program, const struct buffer *buffer, int local_rank, int *index, int *count)
+{
+    *index = place_in(program->plan, buffer->stage, layout_atoms(&buffer->layout, LAYOUT_FLAT), local_rank, count);
+}
+
+/* ---- ranges ---- */
+void instr_range(const struct program *program, int stage, const struct instr *instr, int local_rank, int64_t low[MAX_AXES], int64_t high[MAX_AXES])
+{
+    const struct segment *segment = &program->graph->segments[instr->segment];
+    const struct assignment *assignment = &program->assignments[instr->segment];
+    for (int i = 0; i < segment->axis_count; i++) {
+        const struct axis *axis = &segment->axes[i];
+        int64_t extent = axis_extent(program->plan, axis), start = axis->tag == TAG_BATCH ? instr->micro * extent : 0;
+        for (int order = 0; order < MAX_ATOMS; order++) {
+            for (int atom = 0; atom < MAX_ATOMS; atom++) {
+                bool ring = assignment->ring_atom == atom && axis->tag == TAG_KEY;
+                if (split_order(axis->tag, atom) != order || (assignment->axis[atom] != i && !ring))
+                    continue;
+                extent /= program->plan->stages[stage].atom[atom];
+                start += extent * ring_coordinate(program->plan, stage, local_rank, atom, ring ? instr->round : 0);
+            }
+        }
+        if (assignment->slice_axis == i) {
+            extent /= assignment->slices;
+            start += extent * instr->round;
+        }
+        low[i] = start;
+        high[i] = start + extent;
+    }
+}
+
+/* ---- groups ---- */
+int group_size(const struct plan *plan, int stage, unsigned atoms)
+{
+    int size = 1;
+    for (int atom = 0; atom < MAX_ATOMS; atom++) {
+        if (atoms >> atom & 1)
+            size *= plan->stages[stage].atom[atom];
+    }
+    return size;
+}
+
+int group_members(const struct plan *plan, int stage, unsigned atoms, int local_rank, int *members, int *place)
+{
+    const int *size = plan->stages[stage].atom;
+    int stride[MAX_ATOMS], first = local_rank, count, inner = 1;
+    for (int atom = MAX_ATOMS - 1; atom >= 0; atom--) {
+        stride[atom] = inner;
+        inner *= size[atom];
+        if (atoms >> atom & 1)
+            first -= atom_coordinate(plan, stage, local_rank, atom) * stride[atom];
+    }
+    *place = place_in(plan, stage, atoms, local_rank, &count);
+    for (int i = 0; i < count; i++) {
+        int rest = i, member = first;
+        for (int atom = MAX_ATOMS - 1; atom >= 0; atom--) {
+            if (atoms >> atom & 1) {
+                member += rest % size[atom] * stride[atom];
+                rest /= size[atom];
+            }
+        }
+        members[i] = member;
+    }
+    return count;
+}
+
+/* ---- transfers between stages ---- */
+bool transfer_block(const struct program *program, const struct pair *pair, int sender_local_rank, int receiver_local_rank, struct block *out)
+{
+    const struct buffer *from = &program->buffers[pair->source], *to = &program->buffers[pair->destination];
+    int copies, alike, others;
+    int copy = place_in(program->plan, from->stage, layout_atoms(&from->layout, LAYOUT_REPLICATED), sender_local_rank, &copies);
+    int among = place_in(program->plan, to->stage, layout_atoms(&to->layout, LAYOUT_REPLICATED), receiver_local_rank, &alike);
+    int piece = place_in(program->plan, to->stage, layout_atoms(&to->layout, LAYOUT_SHARDED), receiver_local_rank, &others);
+    /* receivers, numbered with equal ones next to each other, take the sender's copies in turn */
+    if ((among + piece * alike) % copies != copy)
+        return false;
+    struct block want = buffer_block(program, to, receiver_local_rank), have = buffer_block(program, from, sender_local_rank);
+    return block_intersect(&want, &have, out);
+}
+
+/* Copy 0 of the first block serves receiver 0 and so is never idle: what local rank 0 sends. */
+static int64_t sent_bytes(const struct program *program, const struct pair *pair)
+{
+    const struct buffer *from = &program->buffers[pair->source], *to = &program->buffers[pair->destination];
+    int64_t elements = 0;
+    if (layout_atoms(&from->layout, LAYOUT_FLAT)) /* equal shards on equal meshes: each goes to its like */
+        return from->bytes;
+    for (int i = 0; i < stage_rank_count(program->plan, to->stage); i++) {
+        struct block block;
+        if (transfer_block(program, pair, 0, i, &block))
+            elements += block_elements(&block);
+    }
+    return elements * (from->bytes / from->elements);
+}
+
+static int64_t pair_wire_bytes(const struct program *program, const struct instr *instr, const struct pair *pair, int64_t ranks)
+{
+    int64_t from = pair->source >= 0 ? program->buffers[pair->source].bytes : 0;
+    int64_t to = pair->destination >= 0 ? program->buffers[pair->destination].bytes : 0;
+    switch (instr->op) {
+    case OP_ALL_REDUCE:
+    case OP_NORM_REDUCE: return 2 * (ranks - 1) * from / ranks;
+    case OP_REDUCE_SCATTER:
+    case OP_ALL_TO_ALL: return (ranks - 1) * from / ranks;
+    case OP_ALL_GATHER: return (ranks - 1) * to / ranks;
+    case OP_REDISTRIBUTE: return (ranks - 1) * max_i64(from, to) / ranks;
+    case OP_SHIFT: return ranks > 1 ? from : 0;
+    case OP_SEND: return sent_bytes(program, pair);
+    case OP_RECEIVE: return to;
+    case OP_COMPUTE:
+    case OP_LOAD:
+    case OP_SEED:
+    case OP_ZERO:
+    case OP_SLICE:
+    case OP_ADD:
+    case OP_NORM:
+    case OP_UPDATE:
+    case OP_COUNT: break;
+    }
+    return 0;
+}
+
+int64_t instr_wire_bytes(const struct program *program, int stage, const struct instr *instr)
+{
+    int64_t ranks = instr->op == OP_NORM_REDUCE ? program->plan->rank_count : group_size(program->plan, stage, instr->atoms), bytes = 0;
+    for (int i = 0; i < instr->pair_count; i++)
+        bytes += pair_wire_bytes(program, instr, &program->pairs[instr->pair_first + i], ranks);
+    return bytes;
+}
+
+/* ---- who counts, what belongs together ---- */
+bool rank_counts(const struct program *program, const struct buffer *buffer, int local_rank)
+{
+    for (int atom = 0; atom < MAX_ATOMS; atom++) {
+        if (buffer->layout.kind[atom] == LAYOUT_REPLICATED && atom_coordinate(program->plan, buffer->stage, local_rank, atom) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool norm_counts(const struct program *program, int stage, const struct pair *pair, int local_rank)
+{
+    const struct buffer *gradient = &program->buffers[pair->source];
+    return gradient->stage == stage && rank_counts(program, gradient, local_rank);
+}
+
+int state_buffer(const struct program *program, int gradient_buffer)
+{
+    int next = gradient_buffer + 1;
+    return next < program->buffer_count && program->buffers[next].kind == BUFFER_STATE ? next : -1;
+}

@@ -1,0 +1,289 @@
+/* The one memory layout. Per stage: what persists lies at the bottom, then the workspace of COMPUTE, then everything
+ * else by lifetime in program order. A buffer lives from the instruction that defines it to the last that touches it,
+ * on whatever lane. */
+#include "base/num.h"
+#include "planner/program/access.h"
+#include "planner/program/geometry.h"
+#include "planner/program/lives.h"
+#include "planner/program/order.h"
+#include "planner/program/place.h"
+#include <stdlib.h>
+
+enum { ARENA_ALIGNMENT_BYTES = 64 }; /* a cache line, and enough for vector loads */
+
+/* ---- lifetimes ---- */
+struct life {
+    int first, last, joined;
+}; /* joined: the buffer whose bytes it takes over in place, -1 none */
+
+static void find_lives(const struct program *program, struct life *lives)
+{
+    struct access access;
+    for (int b = 0; b < program->buffer_count; b++)
+        lives[b] = (struct life){ -1, -1, -1 };
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            const struct instr *instr = &program->stages[s].instrs[i];
+            for (int slot = 0; slot < access_slots(instr); slot++) {
+                if (!access_at(program, instr, slot, &access))
+                    continue;
+                struct life *life = &lives[access.buffer];
+                if (life->first < 0)
+                    life->first = i;
+                life->last = i;
+            }
+        }
+}
+
+/* A reduction whose source ends where its destination begins works in place, or a gradient would be there twice. */
+static void join_in_place(const struct program *program, struct life *lives)
+{
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            const struct instr *instr = &program->stages[s].instrs[i];
+            for (int k = 0; access_in_place(instr) && k < instr->pair_count; k++) {
+                const struct pair *pair = &program->pairs[instr->pair_first + k];
+                const struct buffer *a = &program->buffers[pair->source], *b = &program->buffers[pair->destination];
+                if (pair->source != pair->destination && !a->persistent && !b->persistent && a->bytes == b->bytes &&
+                    lives[pair->source].last == i && lives[pair->destination].first == i &&
+                    lives[pair->destination].joined < 0)
+                    lives[pair->destination].joined = pair->source;
+            }
+        }
+}
+
+static int root_of(const struct life *lives, int buffer)
+{
+    while (lives[buffer].joined >= 0)
+        buffer = lives[buffer].joined;
+    return buffer;
+}
+
+/* ---- offsets ---- */
+static bool stack_persistent(struct program *program, int stage, int64_t *top, struct error *err)
+{
+    for (int b = 0; b < program->buffer_count; b++) {
+        struct buffer *buffer = &program->buffers[b];
+        if (buffer->stage != stage || !buffer->persistent)
+            continue;
+        buffer->offset = *top;
+        if (!add_i64(top, *top, round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES)))
+            return fail(err, "layout: the weights and states of stage %d do not fit in 63 bits of bytes", stage);
+    }
+    return true;
+}
+
+static bool scratch_of(const struct program *program, int stage, int64_t *bytes, struct error *err)
+{
+    const struct stage_program *list = &program->stages[stage];
+    int64_t most = 0;
+    for (int i = 0; i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        if (instr->op != OP_COMPUTE || instr->segment < 0)
+            continue;
+        int64_t low[MAX_AXES], high[MAX_AXES], extents[MAX_AXES] = { 0 };
+        const struct segment *segment = &program->graph->segments[instr->segment];
+        instr_range(program, stage, instr, 0, low, high);
+        for (int axis = 0; axis < segment->axis_count; axis++)
+            extents[axis] = high[axis] - low[axis];
+        most = max_i64(most, segment_scratch_elements(program->graph, segment, instr->phase, extents));
+    }
+    if (!mul_i64(bytes, most, element_bytes(program->plan->dtype, ELEMENT_STATISTIC)))
+        return fail(err, "layout: the workspace of stage %d does not fit in 63 bits of bytes", stage);
+    return true;
+}
+
+/* The temporary buffers of a stage as items; item_of[b] is the item that holds buffer b. What nobody touches gets a
+ * place too, at the first moment: every offset lies in the arena. */
+static int collect_items(const struct program *program, int stage, const struct life *lives, struct place_item *items,
+                         int *item_of)
+{
+    int count = 0;
+    for (int b = 0; b < program->buffer_count; b++) {
+        const struct buffer *buffer = &program->buffers[b];
+        item_of[b] = -1;
+        if (buffer->stage == stage && !buffer->persistent && lives[b].joined < 0) {
+            int64_t bytes = round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES);
+            items[count] = (struct place_item){ bytes, lives[b].first < 0 ? 0 : lives[b].first,
+                                                lives[b].last < 0 ? 0 : lives[b].last, 0 };
+            item_of[b] = count++;
+        }
+    }
+    for (int b = 0; b < program->buffer_count; b++) {
+        if (program->buffers[b].stage != stage || lives[b].joined < 0)
+            continue;
+        struct place_item *item = &items[item_of[root_of(lives, b)]];
+        item->last = item->last > lives[b].last ? item->last : lives[b].last;
+    }
+    return count;
+}
+
+static bool place_stage(struct program *program, int stage, const struct life *lives, struct place_item *items,
+                        int *item_of, struct error *err)
+{
+    struct stage_program *list = &program->stages[stage];
+    int64_t top = 0, total = 0;
+    if (!stack_persistent(program, stage, &top, err))
+        return false;
+    list->persistent_bytes = top;
+    list->scratch_offset = top;
+    if (!scratch_of(program, stage, &list->scratch_bytes, err))
+        return false;
+    int count = collect_items(program, stage, lives, items, item_of);
+    if (!add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
+        !place_items(items, count, &total, err) || !add_i64(&list->arena_bytes, top, total))
+        return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);
+    for (int b = 0; b < program->buffer_count; b++) {
+        struct buffer *buffer = &program->buffers[b];
+        if (buffer->stage != stage || buffer->persistent)
+            continue;
+        buffer->offset = top + items[item_of[root_of(lives, b)]].offset;
+    }
+    return true;
+}
+
+static bool place_stages(struct program *program, struct error *err)
+{
+    size_t count = (size_t)program->buffer_count + 1;
+    struct life *lives = malloc(count * sizeof *lives);
+    struct place_item *items = malloc(count * sizeof *items);
+    int *item_of = malloc(count * sizeof *item_of);
+    bool ok = lives && items && item_of;
+    if (ok) {
+        find_lives(program, lives);
+        join_in_place(program, lives);
+        for (int s = 0; ok && s < program->stage_count; s++)
+            ok = place_stage(program, s, lives, items, item_of, err);
+    } else {
+        fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
+    }
+    free(lives);
+    free(items);
+    free(item_of);
+    return ok;
+}
+
+/* ---- waits that reuse of bytes needs ---- */
+struct extra {
+    int stage, later, earlier;
+};
+struct extras {
+    struct extra *list;
+    int count, capacity;
+    bool failed;
+};
+
+static enum order_answer add_wait(void *self, const struct hazard *hazard)
+{
+    struct extras *extras = self;
+    if (hazard->kind != HAZARD_REUSE_EARLY)
+        return ORDER_IGNORE; /* lowering's own order is verify's matter */
+    if (extras->count == extras->capacity) {
+        int capacity = extras->capacity ? 2 * extras->capacity : 256;
+        struct extra *grown = realloc(extras->list, (size_t)capacity * sizeof *grown);
+        extras->failed |= !grown;
+        if (!grown)
+            return ORDER_STOP;
+        extras->list = grown;
+        extras->capacity = capacity;
+    }
+    extras->list[extras->count++] = (struct extra){ hazard->stage, hazard->later, hazard->earlier };
+    return ORDER_WAIT;
+}
+
+struct reached {
+    int last[LANE_COUNT];
+}; /* of each lane the last instruction, counted from 1, that has finished; 0 none */
+
+static void merge_reached(struct reached *into, const struct reached *from)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        if (from->last[lane] > into->last[lane])
+            into->last[lane] = from->last[lane];
+}
+
+static int compare_latest(const void *left, const void *right)
+{
+    int a = *(const int *)left, b = *(const int *)right;
+    return a > b ? -1 : a < b;
+}
+
+/* Keeps the waits that neither the lane nor a later wait implies; returns their number. before: what the lane has
+ * reached. */
+static int keep_needed(const struct stage_program *list, struct reached *reached, int index,
+                       const struct reached *before, int *waits, int count)
+{
+    int kept = 0;
+    reached[index] = *before;
+    if (count)
+        qsort(waits, (size_t)count, sizeof *waits, compare_latest);
+    for (int k = 0; k < count; k++) {
+        int wait = waits[k];
+        if (wait + 1 <= reached[index].last[list->instrs[wait].lane])
+            continue;
+        merge_reached(&reached[index], &reached[wait]);
+        waits[kept++] = wait;
+    }
+    reached[index].last[list->instrs[index].lane] = index + 1;
+    return kept;
+}
+
+/* Lowering's waits and the extra ones of the stage, without what the others imply. */
+static bool merge_stage(struct program *program, struct stage_program *list, const struct extra *extra, int extra_count)
+{
+    int count = 0;
+    for (int i = 0; i < list->instr_count; i++)
+        count += list->instrs[i].wait_count;
+    int *waits = arena_alloc(&program->arena, (size_t)(count + extra_count), sizeof *waits);
+    struct reached *reached = calloc((size_t)list->instr_count + 1, sizeof *reached), lanes[LANE_COUNT];
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        lanes[lane] = (struct reached){ { 0 } };
+    count = 0;
+    for (int i = 0; waits && reached && i < list->instr_count; i++) {
+        struct instr *instr = &list->instrs[i];
+        int first = count;
+        for (int k = 0; k < instr->wait_count; k++)
+            waits[count++] = list->waits[instr->wait_first + k];
+        for (; extra_count && extra->later == i; extra++, extra_count--)
+            waits[count++] = extra->earlier;
+        count = first + keep_needed(list, reached, i, &lanes[instr->lane], &waits[first], count - first);
+        lanes[instr->lane] = reached[i];
+        instr->wait_first = first;
+        instr->wait_count = count - first;
+    }
+    bool ok = waits && reached;
+    free(reached);
+    if (ok) {
+        list->waits = waits;
+        list->wait_count = count;
+    }
+    return ok;
+}
+
+/* The walk reports in the order of stages and instructions. */
+static bool merge_waits(struct program *program, const struct extras *extras)
+{
+    for (int s = 0, at = 0; s < program->stage_count; s++) {
+        int first = at;
+        while (at < extras->count && extras->list[at].stage == s)
+            at++;
+        if (!merge_stage(program, &program->stages[s], extras->count ? &extras->list[first] : NULL, at - first))
+            return false;
+    }
+    return true;
+}
+
+static bool order_reuse(struct program *program, struct error *err)
+{
+    struct extras extras = { 0 };
+    bool ok = order_walk(program, add_wait, &extras, err) && merge_waits(program, &extras);
+    if (!ok)
+        fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for waits");
+    free(extras.list);
+    return ok;
+}
+
+bool program_layout(struct program *program, struct error *err)
+{
+    return program_split_lives(program, err) && place_stages(program, err) && order_reuse(program, err);
+}

@@ -1,0 +1,165 @@
+#include "planner/program/lives.h"
+#include "planner/program/access.h"
+#include "planner/program/pairing.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct split {
+    struct program *program;
+    int old_count;
+    int *now;     /* (old buffers) the buffer that stands for it at this place of the list */
+    bool *read;   /* (old buffers) read since its last renewal */
+    int *copy_of; /* (copies) growing */
+    int copy_count, copy_capacity;
+};
+
+static bool own_pairs(struct program *program)
+{
+    int count = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++)
+            if (program->stages[s].instrs[i].op != OP_COMPUTE)
+                count += program->stages[s].instrs[i].pair_count;
+    struct pair *pairs = arena_alloc(&program->arena, (size_t)count, sizeof *pairs);
+    if (!pairs)
+        return false;
+    int at = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            struct instr *instr = &program->stages[s].instrs[i];
+            if (instr->op == OP_COMPUTE || !instr->pair_count)
+                continue;
+            memcpy(&pairs[at], &program->pairs[instr->pair_first], (size_t)instr->pair_count * sizeof *pairs);
+            instr->pair_first = at;
+            at += instr->pair_count;
+        }
+    program->pairs = pairs;
+    program->pair_count = count;
+    return true;
+}
+
+/* The buffer field behind a slot of access_at(). */
+static int *slot_buffer(struct program *program, struct instr *instr, int slot)
+{
+    if (instr->op == OP_COMPUTE)
+        return &instr->operand[slot / MAX_OPERANDS][slot % MAX_OPERANDS];
+    struct pair *pair = &program->pairs[instr->pair_first + slot / 2];
+    return slot % 2 ? &pair->destination : &pair->source;
+}
+
+static bool reads_buffer(const struct program *program, const struct instr *instr, int buffer)
+{
+    struct access access;
+    for (int slot = 0; slot < access_slots(instr); slot++)
+        if (access_at(program, instr, slot, &access) && access.buffer == buffer && access.reads)
+            return true;
+    return false;
+}
+
+static bool add_copy(struct split *split, int buffer)
+{
+    if (split->copy_count == split->copy_capacity) {
+        int capacity = split->copy_capacity ? 2 * split->copy_capacity : 64;
+        int *grown = realloc(split->copy_of, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        split->copy_of = grown;
+        split->copy_capacity = capacity;
+    }
+    split->now[buffer] = split->old_count + split->copy_count;
+    split->copy_of[split->copy_count++] = buffer;
+    return true;
+}
+
+/* Renewals first, against the old names, then the new names into the slots. */
+static bool split_instr(struct split *split, struct instr *instr)
+{
+    struct program *program = split->program;
+    struct access access;
+    for (int slot = 0; slot < access_slots(instr); slot++) {
+        if (!access_at(program, instr, slot, &access) || !access_renews(program, instr, &access))
+            continue;
+        int b = access.buffer;
+        bool again = split->read[b] && !program->buffers[b].persistent && !reads_buffer(program, instr, b);
+        if (again && !add_copy(split, b))
+            return false;
+        if (again)
+            split->read[b] = false;
+    }
+    for (int slot = 0; slot < access_slots(instr); slot++) {
+        if (!access_at(program, instr, slot, &access))
+            continue;
+        /* an accumulation goes on with the old content, which is a use of it only once somebody reads the sum */
+        split->read[access.buffer] |= access.reads && !access.writes;
+    }
+    for (int slot = 0; slot < access_slots(instr); slot++)
+        if (access_at(program, instr, slot, &access))
+            *slot_buffer(program, instr, slot) = split->now[access.buffer];
+    return true;
+}
+
+static bool append_copies(struct split *split)
+{
+    struct program *program = split->program;
+    size_t count = (size_t)split->old_count + (size_t)split->copy_count;
+    struct buffer *buffers = arena_alloc(&program->arena, count, sizeof *buffers);
+    if (!buffers)
+        return false;
+    memcpy(buffers, program->buffers, (size_t)split->old_count * sizeof *buffers);
+    for (int i = 0; i < split->copy_count; i++)
+        buffers[split->old_count + i] = program->buffers[split->copy_of[i]];
+    program->buffers = buffers;
+    program->buffer_count = (int)count;
+    return true;
+}
+
+/* Each side renamed its own buffers; the partner's names follow. */
+static void rename_peers(struct program *program, const struct pairing *pairing)
+{
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            const struct instr *send = &program->stages[s].instrs[i];
+            if (send->op != OP_SEND)
+                continue;
+            const struct instr *receive = &program->stages[send->peer_stage].instrs[pairing->partner[s][i]];
+            for (int k = 0; k < send->pair_count; k++) {
+                struct pair *out = &program->pairs[send->pair_first + k],
+                            *in = &program->pairs[receive->pair_first + k];
+                out->destination = in->destination;
+                in->source = out->source;
+            }
+        }
+}
+
+static bool split_stages(struct split *split)
+{
+    struct program *program = split->program;
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++)
+            if (!split_instr(split, &program->stages[s].instrs[i]))
+                return false;
+    return append_copies(split);
+}
+
+bool program_split_lives(struct program *program, struct error *err)
+{
+    struct pairing pairing;
+    if (!pairing_build(&pairing, program, err))
+        return false;
+    struct split split = { .program = program, .old_count = program->buffer_count };
+    split.now = calloc((size_t)program->buffer_count + 1, sizeof *split.now);
+    split.read = calloc((size_t)program->buffer_count + 1, sizeof *split.read);
+    for (int b = 0; split.now && b < program->buffer_count; b++)
+        split.now[b] = b;
+    bool ok = split.now && split.read && own_pairs(program) && split_stages(&split);
+    if (ok)
+        rename_peers(program, &pairing);
+    else
+        fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for the lifetimes of %d buffers",
+                  program->buffer_count);
+    free(split.now);
+    free(split.read);
+    free(split.copy_of);
+    pairing_free(&pairing);
+    return ok;
+}

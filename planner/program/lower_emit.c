@@ -1,0 +1,322 @@
+/* Buffers, versions, instructions, conversions and messages: the vocabulary in which lowering speaks. */
+#include "planner/program/lower.h"
+#include "base/num.h"
+#include "planner/program/geometry.h"
+#include <string.h>
+
+bool lower_memory(struct lowering *l)
+{
+    l->failed = true;
+    return fail_kind(l->err, ERROR_ENVIRONMENT, "out of memory while lowering a plan of %d layers", l->plan->layer_count);
+}
+
+bool lower_grow(struct lowering *l, struct arena *arena, void **array, int count, int *capacity, size_t size)
+{
+    if (l->failed)
+        return false;
+    if (count < *capacity)
+        return true;
+    int wanted = *capacity ? *capacity * 2 : 32;
+    void *larger = arena_alloc(arena, (size_t)wanted, size);
+    if (!larger)
+        return lower_memory(l);
+    if (count)
+        memcpy(larger, *array, (size_t)count * size);
+    *array = larger;
+    *capacity = wanted;
+    return true;
+}
+
+/* ---- instructions ---- */
+struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct site *site)
+{
+    struct stage_program *stage = &l->program->stages[l->stage];
+    struct instr *instr = &l->spare;
+    if (lower_grow(l, &l->program->arena, (void **)&stage->instrs, stage->instr_count, &l->instr_capacity, sizeof *stage->instrs))
+        instr = &stage->instrs[stage->instr_count++];
+    memset(instr, 0, sizeof *instr);
+    memset(instr->operand, -1, sizeof instr->operand);
+    instr->op = op;
+    instr->lane = lane;
+    instr->phase = site->phase;
+    instr->again = site->again;
+    instr->layer = site->layer;
+    instr->micro = site->micro;
+    instr->segment = instr->peer_stage = instr->tag = -1;
+    return instr;
+}
+
+int add_pair(struct lowering *l, int source, int destination)
+{
+    struct program *program = l->program;
+    if (!lower_grow(l, &program->arena, (void **)&program->pairs, program->pair_count, &l->pair_capacity, sizeof *program->pairs))
+        return 0;
+    program->pairs[program->pair_count] = (struct pair){source, destination};
+    return program->pair_count++;
+}
+
+struct instr *emit_pair(struct lowering *l, enum op op, enum lane lane, const struct site *site, int source, int destination)
+{
+    struct instr *instr = emit(l, op, lane, site);
+    instr->pair_first = add_pair(l, source, destination);
+    instr->pair_count = 1;
+    return instr;
+}
+
+enum lane atom_lane(const struct lowering *l, int layer, unsigned atoms, bool reduction)
+{
+    const struct plan_layer *choice = &l->plan->layers[layer];
+    enum lane lane = LANE_TP;
+    for (int i = 0; i < MAX_ATOMS; i++) { /* the innermost atom decides */
+        if (!(atoms >> i & 1))
+            continue;
+        if (choice->dim[i] != DIM_none)
+            lane = dimensions[choice->dim[i]]->lane;
+        if (reduction && dimensions[choice->dim[i]]->shard)
+            return lane;
+    }
+    return lane;
+}
+
+/* ---- buffers ---- */
+static int64_t element_size(const struct lowering *l, const struct buffer *buffer)
+{
+    enum dtype dtype = l->plan->dtype;
+    switch (buffer->kind) {
+    case BUFFER_VALUE:
+    case BUFFER_VALUE_GRADIENT: return element_bytes(dtype, l->graph->values[buffer->id].element);
+    case BUFFER_WEIGHT:
+    case BUFFER_WEIGHT_USE: return weight_bytes_per_element(dtype);
+    case BUFFER_WEIGHT_GRADIENT:
+    case BUFFER_GRADIENT: return gradient_bytes_per_element(dtype);
+    case BUFFER_STATE: return optimizer_bytes_per_element(dtype);
+    case BUFFER_SCALAR: return element_bytes(dtype, ELEMENT_STATISTIC);
+    case BUFFER_TEMPORARY:
+    case BUFFER_KIND_COUNT: break;
+    }
+    return 0;
+}
+
+/* A temporary keeps the element size that it was given in bytes. */
+int add_buffer(struct lowering *l, struct buffer buffer)
+{
+    struct program *program = l->program;
+    if (!lower_grow(l, &program->arena, (void **)&program->buffers, program->buffer_count, &l->buffer_capacity, sizeof *program->buffers))
+        return 0;
+    if (!lower_grow(l, &l->scratch, (void **)&l->notes, program->buffer_count, &l->note_capacity, sizeof *l->notes))
+        return 0;
+    int64_t each = buffer.kind == BUFFER_TEMPORARY ? buffer.bytes / buffer.elements : element_size(l, &buffer);
+    int pieces, index;
+    buffer.stage = l->stage;
+    buffer.serial = program->buffer_count;
+    buffer.offset = -1;
+    struct block block = buffer_block(program, &buffer, 0);
+    flat_piece(program, &buffer, 0, &index, &pieces);
+    buffer.elements = ceil_div(block_elements(&block), pieces);
+    if (buffer.is_weight && pieces == 1)
+        buffer.elements = round_up(buffer.elements, l->weights[buffer.id].pad);
+    buffer.bytes = buffer.elements * each;
+    program->buffers[program->buffer_count] = buffer;
+    l->notes[program->buffer_count] = (struct version_note){.next = -1};
+    return program->buffer_count++;
+}
+
+/* ---- versions ---- */
+static int *head_of(const struct lowering *l, bool gradient, int value, int micro)
+{
+    return &l->version_head[gradient][value * l->micro_count + micro];
+}
+
+int first_version(const struct lowering *l, bool gradient, int value, int micro)
+{
+    return *head_of(l, gradient, value, micro);
+}
+
+static void link_version(struct lowering *l, bool gradient, int buffer)
+{
+    int *head = head_of(l, gradient, buffer_at(l, buffer)->id, buffer_at(l, buffer)->micro);
+    l->notes[buffer].next = *head;
+    *head = buffer;
+}
+
+int add_version(struct lowering *l, bool gradient, int value, int micro, const struct layout *layout)
+{
+    int count = l->program->buffer_count;
+    int buffer = add_buffer(l, (struct buffer){.kind = gradient ? BUFFER_VALUE_GRADIENT : BUFFER_VALUE, .id = value, .micro = micro,
+                                               .part_count = 1, .layout = *layout});
+    if (buffer == count && !l->failed)
+        link_version(l, gradient, buffer);
+    return buffer;
+}
+
+int find_version(const struct lowering *l, bool gradient, int value, int micro, const struct layout *layout)
+{
+    for (int i = first_version(l, gradient, value, micro); i >= 0; i = l->notes[i].next) {
+        if (l->notes[i].live && layout_equal(&buffer_at(l, i)->layout, layout))
+            return i;
+    }
+    return -1;
+}
+
+void set_live(struct lowering *l, int buffer, bool live)
+{
+    if (!l->failed)
+        l->notes[buffer].live = live;
+}
+
+/* ---- conversions ---- */
+int path_between(const struct lowering *l, int source, const struct layout *to, struct conversion path[MAX_CONVERSIONS])
+{
+    const struct buffer *from = buffer_at(l, source);
+    int dim_count = from->is_weight ? l->graph->weights[from->id].dim_count : l->graph->values[from->id].dim_count;
+    int64_t extent[MAX_DIMS] = {0};
+    for (int i = 0; i < dim_count; i++) {
+        extent[i] = from->is_weight ? l->graph->weights[from->id].size[i] : value_extent(l->plan, &l->graph->values[from->id], i);
+        if (from->part_count > 1 && from->part_dim == i)
+            extent[i] /= from->part_count;
+    }
+    return conversion_path(l->plan->stages[l->stage].atom, extent, dim_count, &from->layout, to, path);
+}
+
+/* A buffer like the source in another layout. */
+static int converted(struct lowering *l, int source, const struct layout *layout, enum buffer_kind kind)
+{
+    struct buffer next = *buffer_at(l, source);
+    next.kind = kind;
+    next.layout = *layout;
+    next.persistent = false;
+    int buffer = add_buffer(l, next);
+    if (!l->failed && (kind == BUFFER_VALUE || kind == BUFFER_VALUE_GRADIENT))
+        link_version(l, kind == BUFFER_VALUE_GRADIENT, buffer);
+    return buffer;
+}
+
+static enum fold fold_of(const struct lowering *l, const struct buffer *buffer)
+{
+    return buffer->kind == BUFFER_VALUE ? l->graph->values[buffer->id].partial : FOLD_SUM;
+}
+
+int convert_buffer(struct lowering *l, int source, const struct layout *to, enum buffer_kind kind, bool consume, const struct site *site)
+{
+    struct conversion path[MAX_CONVERSIONS];
+    int count = l->failed ? 0 : path_between(l, source, to, path), now = source;
+    enum fold fold = l->failed ? FOLD_SUM : fold_of(l, buffer_at(l, source));
+    if (count < 0) {
+        l->failed = true;
+        fail_kind(l->err, ERROR_BUG, "no conversion between two layouts of buffer %d (layer %d)", source, site->layer);
+        return source;
+    }
+    for (int i = 0; i < count && !l->failed; i++) {
+        bool in_place = path[i].op == OP_ALL_REDUCE && (consume || now != source), last = i == count - 1;
+        int next = now;
+        if (in_place) {
+            buffer_at(l, now)->layout = path[i].to;
+        } else {
+            next = converted(l, now, &path[i].to, last ? kind : BUFFER_TEMPORARY);
+        }
+        bool sums = path[i].op == OP_ALL_REDUCE || path[i].op == OP_REDUCE_SCATTER || path[i].op == OP_REDISTRIBUTE;
+        enum lane lane = path[i].op == OP_SLICE ? LANE_COMPUTE : atom_lane(l, site->layer, path[i].atoms, false);
+        struct instr *instr = emit_pair(l, path[i].op, lane, site, now, next);
+        instr->atoms = path[i].atoms;
+        instr->fold = sums ? fold : FOLD_NONE;
+        now = next;
+    }
+    if (!l->failed && buffer_at(l, now)->kind == BUFFER_TEMPORARY && kind != BUFFER_TEMPORARY) { /* ended by an all-reduce in place */
+        buffer_at(l, now)->kind = kind;
+        if (kind == BUFFER_VALUE || kind == BUFFER_VALUE_GRADIENT)
+            link_version(l, kind == BUFFER_VALUE_GRADIENT, now);
+    }
+    return now;
+}
+
+/* ---- messages between stages ---- */
+static uint64_t message_key(enum message_kind kind, int from, int to, int id, int number)
+{
+    uint64_t hash = hash_i64(HASH_START, (int64_t)kind);
+    hash = hash_i64(hash_i64(hash, from), to);
+    return hash_i64(hash_i64(hash, id), number);
+}
+
+static bool rehash(struct lowering *l)
+{
+    int wanted = l->slot_count ? l->slot_count * 2 : 256;
+    int *slots = arena_alloc(&l->scratch, (size_t)wanted, sizeof *slots);
+    if (!slots)
+        return lower_memory(l);
+    for (int i = 0; i < l->message_count; i++) {
+        uint64_t at = l->messages[i].key & (uint64_t)(wanted - 1);
+        while (slots[at])
+            at = (at + 1) & (uint64_t)(wanted - 1);
+        slots[at] = i + 1;
+    }
+    l->message_slots = slots;
+    l->slot_count = wanted;
+    return true;
+}
+
+static int message_of(struct lowering *l, uint64_t key)
+{
+    if (l->failed || (2 * l->message_count >= l->slot_count && !rehash(l)))
+        return -1;
+    uint64_t at = key & (uint64_t)(l->slot_count - 1);
+    for (; l->message_slots[at]; at = (at + 1) & (uint64_t)(l->slot_count - 1)) {
+        if (l->messages[l->message_slots[at] - 1].key == key)
+            return l->message_slots[at] - 1;
+    }
+    if (!lower_grow(l, &l->scratch, (void **)&l->messages, l->message_count, &l->message_capacity, sizeof *l->messages))
+        return -1;
+    l->messages[l->message_count] = (struct message){.key = key, .send_pair = -1, .receive_pair = -1};
+    l->message_slots[at] = ++l->message_count;
+    return l->message_count - 1;
+}
+
+void queue_send(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer, const struct site *site)
+{
+    if (lower_grow(l, &l->scratch, (void **)&l->pending, l->pending_count, &l->pending_capacity, sizeof *l->pending))
+        l->pending[l->pending_count++] = (struct pending){kind, id, number, peer, buffer, *site};
+}
+
+static void emit_send(struct lowering *l, const struct pending *p)
+{
+    int tag = message_of(l, message_key(p->kind, l->stage, p->peer, p->id, p->number));
+    struct instr *instr = emit_pair(l, OP_SEND, LANE_SEND, &p->site, p->buffer, -1);
+    instr->peer_stage = p->peer;
+    instr->tag = tag;
+    if (l->failed)
+        return;
+    l->messages[tag].send_pair = instr->pair_first;
+    l->messages[tag].source = p->buffer;
+}
+
+void emit_sends(struct lowering *l)
+{
+    for (int i = 0; i < l->pending_count && !l->failed; i++)
+        emit_send(l, &l->pending[i]);
+    l->pending_count = 0;
+}
+
+void emit_receive(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer, const struct site *site)
+{
+    int tag = message_of(l, message_key(kind, peer, l->stage, id, number));
+    struct instr *instr = emit_pair(l, OP_RECEIVE, LANE_RECEIVE, site, -1, buffer);
+    instr->peer_stage = peer;
+    instr->tag = tag;
+    if (l->failed)
+        return;
+    l->messages[tag].receive_pair = instr->pair_first;
+    l->messages[tag].destination = buffer;
+}
+
+bool messages_close(struct lowering *l)
+{
+    for (int i = 0; i < l->message_count && !l->failed; i++) {
+        const struct message *m = &l->messages[i];
+        if (m->send_pair < 0 || m->receive_pair < 0) {
+            l->failed = true;
+            return fail_kind(l->err, ERROR_BUG, "message %d between stages has %s", i, m->send_pair < 0 ? "no sender" : "no receiver");
+        }
+        l->program->pairs[m->send_pair].destination = m->destination;
+        l->program->pairs[m->receive_pair].source = m->source;
+    }
+    return !l->failed;
+}

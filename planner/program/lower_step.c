@@ -1,0 +1,232 @@
+/* Buckets, and the step: sums over stages, the norm, the update. */
+#include "planner/program/lower.h"
+#include <string.h>
+
+/* ---- buckets ---- */
+static void flush_one(struct lowering *l, struct bucket *bucket)
+{
+    if (bucket->count == 0 || l->failed)
+        return;
+    struct instr *instr = emit(l, bucket->op, bucket->lane, &bucket->site);
+    instr->atoms = bucket->atoms;
+    instr->accumulate = bucket->accumulate;
+    instr->fold = bucket->op == OP_ALL_GATHER ? FOLD_NONE : FOLD_SUM;
+    instr->pair_count = bucket->count;
+    for (int i = 0; i < bucket->count; i++) {
+        int pair = add_pair(l, bucket->pairs[i].source, bucket->pairs[i].destination);
+        if (i == 0)
+            instr->pair_first = pair;
+    }
+    bucket->count = 0;
+    bucket->bytes = 0;
+}
+
+void bucket_flush(struct lowering *l, bool step)
+{
+    for (int i = 0; i < MAX_BUCKETS; i++) {
+        if (step || l->buckets[i].site.phase != PHASE_STEP)
+            flush_one(l, &l->buckets[i]);
+    }
+}
+
+static struct bucket *bucket_for(struct lowering *l, const struct bucket *like)
+{
+    struct bucket *unused = NULL;
+    for (int i = 0; i < MAX_BUCKETS; i++) {
+        struct bucket *b = &l->buckets[i];
+        bool same = b->op == like->op && b->atoms == like->atoms && b->lane == like->lane && b->accumulate == like->accumulate;
+        if (b->count && same && b->site.phase == like->site.phase)
+            return b;
+        if (!b->count && !unused)
+            unused = b;
+    }
+    if (!unused) {
+        bucket_flush(l, true);
+        unused = &l->buckets[0];
+    }
+    struct pair *pairs = unused->pairs;
+    int capacity = unused->capacity;
+    *unused = *like;
+    unused->pairs = pairs;
+    unused->capacity = capacity;
+    return unused;
+}
+
+void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, bool accumulate, const struct site *site, int source, int destination)
+{
+    struct bucket like = {.op = op, .atoms = atoms, .lane = lane, .accumulate = accumulate, .site = *site};
+    if (l->failed)
+        return;
+    struct bucket *bucket = bucket_for(l, &like);
+    if (!lower_grow(l, &l->scratch, (void **)&bucket->pairs, bucket->count, &bucket->capacity, sizeof *bucket->pairs))
+        return;
+    bucket->pairs[bucket->count++] = (struct pair){source, destination};
+    int64_t from = buffer_at(l, source)->bytes, to = buffer_at(l, destination)->bytes;
+    bucket->bytes += from > to ? from : to;
+    if (bucket->bytes >= l->plan->bucket_bytes)
+        flush_one(l, bucket);
+}
+
+/* ---- copies of a weight on several stages ---- */
+/* The stages that hold the weight, ascending. */
+static int holders(const struct lowering *l, int weight, int stages[MAX_HOLDERS])
+{
+    int count = 0;
+    for (int slot = l->use_head[weight]; slot >= 0; slot = l->use_next[slot]) {
+        int stage = stage_of_layer(l->plan, l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer);
+        if ((count == 0 || stages[count - 1] != stage) && count < MAX_HOLDERS)
+            stages[count++] = stage;
+    }
+    return count;
+}
+
+/* Shards of one weight on all its stages are the same pieces: then they can be exchanged as they are. */
+static bool same_shards(const struct lowering *l, int weight)
+{
+    const struct stage_weight *w = &l->weights[weight];
+    const struct layout own = reduced_layout(l, w->segment, w->index);
+    int last = -1;
+    for (int slot = l->use_head[weight]; slot >= 0; slot = l->use_next[slot]) {
+        int segment = l->scan_first + slot / MAX_OPERANDS, stage = stage_of_layer(l->plan, l->graph->segments[segment].layer);
+        if (stage == last) /* the first use on a stage says how it is stored */
+            continue;
+        last = stage;
+        const struct layout layout = reduced_layout(l, segment, slot % MAX_OPERANDS);
+        if (!layout_equal(&layout, &own) || memcmp(l->plan->stages[stage].atom, l->plan->stages[l->stage].atom, sizeof(int[MAX_ATOMS])) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* A buffer like the gradient, flat shards made whole if need be. */
+static int gradient_copy(struct lowering *l, int gradient, bool whole)
+{
+    struct buffer buffer = *buffer_at(l, gradient);
+    buffer.kind = BUFFER_TEMPORARY;
+    buffer.persistent = false;
+    for (int i = 0; i < MAX_ATOMS && whole; i++) {
+        if (buffer.layout.kind[i] == LAYOUT_FLAT)
+            buffer.layout.kind[i] = LAYOUT_REPLICATED;
+    }
+    return add_buffer(l, buffer);
+}
+
+static void add_copy(struct lowering *l, int from, int to, bool accumulate, const struct site *site)
+{
+    unsigned cut = layout_atoms(&buffer_at(l, to)->layout, LAYOUT_FLAT) & ~layout_atoms(&buffer_at(l, from)->layout, LAYOUT_FLAT);
+    struct instr *instr = emit_pair(l, cut ? OP_SLICE : OP_ADD, LANE_COMPUTE, site, from, to);
+    instr->accumulate = accumulate;
+    instr->atoms = cut;
+}
+
+/* All copies add the same originals in the order of stages, so that they stay equal bit by bit. */
+static void sum_copies(struct lowering *l, int number, const int *stages, int count)
+{
+    const struct weight_part part = l->parts[number];
+    const struct stage_weight *w = &l->weights[part.weight];
+    struct site site = {.phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1};
+    int original[MAX_HOLDERS], own = part.gradient;
+    bool whole = !same_shards(l, part.weight);
+    if (w->shard && whole) {
+        own = gradient_copy(l, part.gradient, true);
+        emit_pair(l, OP_ALL_GATHER, atom_lane(l, site.layer, w->shard, true), &site, part.gradient, own)->atoms = w->shard;
+    }
+    for (int i = 0; i < count && !l->failed; i++) {
+        original[i] = own;
+        if (stages[i] == l->stage)
+            continue;
+        original[i] = gradient_copy(l, part.gradient, whole);
+        emit_receive(l, MESSAGE_WEIGHT, part.weight, 0, stages[i], original[i], &site);
+        queue_send(l, MESSAGE_WEIGHT, part.weight, 0, stages[i], own, &site);
+    }
+    emit_sends(l);
+    if (l->failed)
+        return;
+    if (count == 2 || stages[0] == l->stage) { /* a sum of two is the same both ways */
+        for (int i = 0; i < count; i++) {
+            if (stages[i] != l->stage)
+                add_copy(l, original[i], part.gradient, true, &site);
+        }
+        return;
+    }
+    for (int i = 1; i < count; i++)
+        emit_pair(l, OP_ADD, LANE_COMPUTE, &site, original[i], original[0])->accumulate = true;
+    add_copy(l, original[0], part.gradient, false, &site);
+}
+
+/* ---- the norm ---- */
+static int emit_norm(struct lowering *l)
+{
+    struct site site = {.phase = PHASE_STEP, .layer = -1, .micro = -1};
+    int scalar = add_buffer(l, (struct buffer){.kind = BUFFER_SCALAR, .id = -1, .micro = -1, .part_count = 1});
+    emit_pair(l, OP_ZERO, LANE_COMPUTE, &site, -1, scalar);
+    for (int i = 0; i < l->reduced_count && !l->failed; i++) {
+        const struct weight_part *part = &l->parts[l->reduced[i]];
+        int stages[MAX_HOLDERS], count = holders(l, part->weight, stages);
+        if (count && stages[0] == l->stage)
+            emit_pair(l, OP_NORM, LANE_COMPUTE, &site, part->gradient, scalar);
+    }
+    if (!l->alone) {
+        struct instr *instr = emit_pair(l, OP_NORM_REDUCE, LANE_DP, &site, scalar, scalar);
+        instr->atoms = (1u << MAX_ATOMS) - 1;
+        instr->fold = FOLD_SUM;
+    }
+    return scalar;
+}
+
+/* ---- the update ---- */
+static void update(struct lowering *l, int number, int scalar)
+{
+    const struct weight_part part = l->parts[number];
+    const struct stage_weight *w = &l->weights[part.weight];
+    struct site site = {.phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1};
+    struct instr *instr = emit_pair(l, OP_UPDATE, LANE_COMPUTE, &site, part.gradient, part.stored);
+    if (scalar >= 0) {
+        add_pair(l, scalar, -1);
+        instr->pair_count = 2;
+    }
+    if (w->shard && w->zero < 3)
+        bucket_add(l, OP_ALL_GATHER, w->shard, atom_lane(l, site.layer, w->shard, true), false, &site, part.stored, part.stored);
+}
+
+/* Over atoms on which a sharded gradient is still partial. */
+static void reduce_rest(struct lowering *l)
+{
+    for (int i = 0; i < l->reduced_count && !l->failed; i++) {
+        const struct weight_part part = l->parts[l->reduced[i]];
+        const struct stage_weight *w = &l->weights[part.weight];
+        struct site site = {.phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1};
+        if (w->shard && w->rest)
+            bucket_add(l, OP_ALL_REDUCE, w->rest, atom_lane(l, site.layer, w->rest, true), false, &site, part.gradient, part.gradient);
+    }
+    bucket_flush(l, true);
+}
+
+static void add_foreign(struct lowering *l)
+{
+    for (int i = 0; i < l->foreign_count && !l->failed; i++) {
+        struct site site = {.phase = PHASE_STEP, .layer = l->foreign[i].layer, .micro = -1};
+        int gradient = l->parts[l->foreign[i].part].gradient;
+        struct layout layout = buffer_at(l, gradient)->layout;
+        int like = convert_buffer(l, l->foreign[i].buffer, &layout, BUFFER_TEMPORARY, true, &site);
+        emit_pair(l, OP_ADD, LANE_COMPUTE, &site, like, gradient)->accumulate = true;
+    }
+}
+
+void lower_step(struct lowering *l)
+{
+    int scalar = -1;
+    bucket_flush(l, true);
+    reduce_rest(l);
+    add_foreign(l);
+    for (int i = 0; i < l->weight_count && !l->failed; i++) {
+        int weight = l->weight_list[i], stages[MAX_HOLDERS], count = holders(l, weight, stages);
+        if (count > 1 && !l->graph->weights[weight].frozen)
+            sum_copies(l, l->weights[weight].first_part, stages, count);
+    }
+    if (l->plan->clip_norm > 0)
+        scalar = emit_norm(l);
+    for (int i = 0; i < l->reduced_count && !l->failed; i++)
+        update(l, l->reduced[i], scalar);
+    bucket_flush(l, true);
+}

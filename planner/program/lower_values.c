@@ -1,0 +1,292 @@
+/* Forward values, made on demand. */
+#include "planner/program/lower.h"
+#include <string.h>
+
+bool made_here(const struct lowering *l, int value)
+{
+    int producer = l->graph->values[value].producer;
+    return producer >= l->first_segment && producer < l->end_segment;
+}
+
+int first_reader(const struct lowering *l, int value, int *index)
+{
+    for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
+        int segment = l->scan_first + slot / MAX_OPERANDS;
+        if (segment >= l->first_segment && segment < l->end_segment) {
+            *index = slot % MAX_OPERANDS;
+            return segment;
+        }
+    }
+    return -1;
+}
+
+static struct layout_pair no_layouts(void)
+{
+    struct layout_pair pair;
+    memset(&pair, 0, sizeof pair);
+    return pair;
+}
+
+static int output_index(const struct segment *segment, int value)
+{
+    int index = 0;
+    while (index < segment->out_count - 1 && segment->out[index].id != value)
+        index++;
+    return index;
+}
+
+struct layout_pair base_layouts(const struct lowering *l, int value)
+{
+    const struct value *v = &l->graph->values[value];
+    int index, reader;
+    if (v->input)
+        return no_layouts();
+    if (made_here(l, value))
+        return recipe_of(l, v->producer)->out[output_index(&l->graph->segments[v->producer], value)];
+    reader = first_reader(l, value, &index);
+    if (reader < 0)
+        return no_layouts();
+    struct layout_pair landing = recipe_of(l, reader)->in[index];
+    for (int i = 0; i < MAX_ATOMS; i++) { /* sums are complete before a value or its gradient crosses */
+        if (landing.forward.kind[i] == LAYOUT_PARTIAL)
+            landing.forward.kind[i] = LAYOUT_REPLICATED;
+        if (landing.forward.kind[i] == LAYOUT_REPLICATED)
+            landing.gradient.kind[i] = LAYOUT_REPLICATED;
+    }
+    return landing;
+}
+
+struct layout_pair sent_layouts(const struct lowering *l, int value)
+{
+    struct layout_pair pair = base_layouts(l, value);
+    for (int i = 0; i < MAX_ATOMS; i++) {
+        if (pair.forward.kind[i] == LAYOUT_PARTIAL)
+            pair.forward.kind[i] = LAYOUT_REPLICATED;
+    }
+    return pair;
+}
+
+bool value_leaves(const struct lowering *l, int value)
+{
+    int producer = l->graph->values[value].producer;
+    int layer = producer < 0 ? -1 : l->graph->segments[producer].layer;
+    if (value == l->graph->loss_value || (layer >= 0 && l->graph->layers[layer].output_value == value))
+        return true;
+    for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
+        if (l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer != layer)
+            return true;
+    }
+    return false;
+}
+
+/* The live version from which the wanted layout is cheapest; the base version on ties; -1 when none lives. */
+static int best_source(const struct lowering *l, int value, int micro, const struct layout *base, const struct layout *wanted)
+{
+    int best = -1, best_price = 0;
+    for (int i = first_version(l, false, value, micro); i >= 0; i = l->notes[i].next) {
+        struct conversion path[MAX_CONVERSIONS];
+        if (!l->notes[i].live)
+            continue;
+        int count = path_between(l, i, wanted, path), price = 2 * conversion_price(path, count);
+        if (count < 0)
+            continue;
+        price += !layout_equal(&buffer_at(l, i)->layout, base);
+        if (best < 0 || price < best_price) {
+            best = i;
+            best_price = price;
+        }
+    }
+    return best;
+}
+
+/* The value in its base layout: loaded where the stage is lowered alone, else computed here. What was received stays alive. */
+static int materialize_base(struct lowering *l, int value, const struct layout *base, const struct site *site)
+{
+    if (made_here(l, value)) {
+        struct site forward = *site;
+        forward.phase = PHASE_FORWARD;
+        forward.layer = l->graph->segments[l->graph->values[value].producer].layer;
+        forward_segment(l, l->graph->values[value].producer, &forward);
+        return find_version(l, false, value, site->micro, base);
+    }
+    if (!l->alone) {
+        l->failed = true;
+        fail_kind(l->err, ERROR_BUG, "value %s is used on stage %d before it arrives", l->graph->values[value].name, l->stage);
+        return -1;
+    }
+    int buffer = add_version(l, false, value, site->micro, base);
+    emit_pair(l, OP_LOAD, LANE_COMPUTE, site, -1, buffer);
+    set_live(l, buffer, true);
+    return buffer;
+}
+
+int materialize(struct lowering *l, int value, const struct layout *layout, const struct site *site)
+{
+    if (l->failed)
+        return -1;
+    int buffer = find_version(l, false, value, site->micro, layout);
+    if (buffer >= 0)
+        return buffer;
+    if (l->graph->values[value].input) { /* the loader gives any block */
+        buffer = add_version(l, false, value, site->micro, layout);
+        emit_pair(l, OP_LOAD, LANE_COMPUTE, site, -1, buffer);
+        set_live(l, buffer, true);
+        return buffer;
+    }
+    struct layout base = base_layouts(l, value).forward;
+    int source = best_source(l, value, site->micro, &base, layout);
+    if (source < 0)
+        source = materialize_base(l, value, &base, site);
+    if (l->failed || source < 0 || layout_equal(&buffer_at(l, source)->layout, layout))
+        return source;
+    buffer = convert_buffer(l, source, layout, BUFFER_VALUE, l->in_place, site);
+    set_live(l, buffer, true);
+    return buffer;
+}
+
+int ring_buffer(struct lowering *l, int buffer, int round, int atom, enum buffer_kind kind)
+{
+    if (l->failed)
+        return buffer;
+    struct buffer next = *buffer_at(l, buffer);
+    next.kind = kind;
+    next.ring_round = round;
+    next.ring_atom = atom;
+    next.persistent = false;
+    return add_buffer(l, next);
+}
+
+/* Hands the rotating operands on. */
+static void rotate(struct lowering *l, int segment, int round, int in[MAX_OPERANDS], const struct site *site)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    const struct assignment *assignment = assignment_of(l, segment);
+    for (int i = 0; i < s->in_count; i++) {
+        if (!operand_streams(s, assignment, &s->in[i]))
+            continue;
+        int next = ring_buffer(l, in[i], round + 1, assignment->ring_atom, BUFFER_VALUE);
+        unsigned atoms = 1u << assignment->ring_atom;
+        emit_pair(l, OP_SHIFT, atom_lane(l, site->layer, atoms, false), site, in[i], next)->atoms = atoms;
+        in[i] = next;
+    }
+}
+
+void forward_segment(struct lowering *l, int segment, const struct site *site)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    const struct assignment *assignment = assignment_of(l, segment);
+    const struct segment_recipe *recipe = recipe_of(l, segment);
+    int in[MAX_OPERANDS], out[MAX_OPERANDS], weight[MAX_OPERANDS];
+    bool had[MAX_OPERANDS];
+    int rounds = segment_rounds(l->plan, l->graph, assignment, segment);
+    for (int i = 0; i < s->in_count; i++)
+        in[i] = materialize(l, s->in[i].id, &recipe->in[i].forward, site);
+    for (int i = 0; i < s->out_count; i++) {
+        had[i] = find_version(l, false, s->out[i].id, site->micro, &recipe->out[i].forward) >= 0;
+        out[i] = add_version(l, false, s->out[i].id, site->micro, &recipe->out[i].forward);
+    }
+    for (int round = 0; round < rounds && !l->failed; round++) {
+        for (int i = 0; i < s->weight_count; i++)
+            weight[i] = use_weight(l, segment, i, round, site);
+        struct instr *instr = emit(l, OP_COMPUTE, LANE_COMPUTE, site);
+        instr->segment = segment;
+        instr->round = round;
+        instr->first = round == 0;
+        memcpy(instr->operand[ROLE_IN], in, sizeof(int) * (size_t)s->in_count);
+        memcpy(instr->operand[ROLE_OUT], out, sizeof(int) * (size_t)s->out_count);
+        memcpy(instr->operand[ROLE_WEIGHT], weight, sizeof(int) * (size_t)s->weight_count);
+        for (int i = 0; i < s->out_count; i++) {
+            bool own_part = sliced_dim(assignment, &s->out[i], l->graph->values[s->out[i].id].dim_count) >= 0;
+            if (round == 0 || own_part)
+                instr->define[ROLE_OUT] |= (uint8_t)(1u << i);
+        }
+        if (assignment->ring_atom >= 0 && round < rounds - 1)
+            rotate(l, segment, round, in, site);
+        if (rounds > 1)
+            release_parts(l);
+    }
+    for (int i = 0; i < s->out_count; i++)
+        set_live(l, out[i], !had[i]);
+}
+
+/* ---- recomputation ---- */
+static bool forgotten(const struct lowering *l, int segment, int value)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    int mode = l->plan->layers[s->layer].recompute;
+    if (value_leaves(l, value))
+        return false;
+    return mode == RECOMPUTE_FULL || (mode == RECOMPUTE_SELECTIVE && kernel_facts[s->kernel].cheap);
+}
+
+/* Versions that a collective made anew can be made again, unless the value itself would have to be summed again. */
+static void forget_derived(struct lowering *l, int value, int micro)
+{
+    struct layout base = base_layouts(l, value).forward;
+    if (layout_atoms(&base, LAYOUT_PARTIAL))
+        return;
+    for (int i = first_version(l, false, value, micro); i >= 0; i = l->notes[i].next) {
+        if (!layout_equal(&buffer_at(l, i)->layout, &base))
+            l->notes[i].live = false;
+    }
+}
+
+void forget_values(struct lowering *l, int micro)
+{
+    for (int segment = l->first_segment; segment < l->end_segment && !l->failed; segment++) {
+        const struct segment *s = &l->graph->segments[segment];
+        int mode = l->plan->layers[s->layer].recompute;
+        for (int o = 0; o < s->out_count && mode != RECOMPUTE_NONE; o++) {
+            if (forgotten(l, segment, s->out[o].id)) {
+                for (int i = first_version(l, false, s->out[o].id, micro); i >= 0; i = l->notes[i].next)
+                    l->notes[i].live = false;
+            } else if (mode == RECOMPUTE_FULL && s->out[o].id != l->graph->loss_value) {
+                forget_derived(l, s->out[o].id, micro);
+            }
+        }
+    }
+    for (int i = 0; i < l->entering_count && !l->failed; i++) {
+        int index, reader = first_reader(l, l->entering[i].value, &index);
+        if (l->plan->layers[l->graph->segments[reader].layer].recompute == RECOMPUTE_FULL)
+            forget_derived(l, l->entering[i].value, micro);
+    }
+}
+
+static void need(const struct lowering *l, bool *needed, const struct operand *operands, int count, unsigned mask)
+{
+    for (int i = 0; i < count; i++) {
+        if (mask >> i & 1 && made_here(l, operands[i].id))
+            needed[operands[i].id] = true;
+    }
+}
+
+/* What backward asks for, and what making that again asks for: the same walk that materialize() does, without emitting. */
+void find_recomputed(struct lowering *l)
+{
+    bool *needed = arena_alloc(&l->scratch, (size_t)l->graph->value_count, sizeof *needed);
+    if (!needed) {
+        lower_memory(l);
+        return;
+    }
+    for (int i = l->first_segment; i < l->end_segment; i++) {
+        const struct segment *s = &l->graph->segments[i];
+        const struct kernel_facts *k = &kernel_facts[s->kernel];
+        if (has_input_phase(l, i)) {
+            need(l, needed, s->in, s->in_count, k->input_reads_in);
+            need(l, needed, s->out, s->out_count, k->input_reads_out);
+        }
+        if (has_weight_phase(l, i)) {
+            need(l, needed, s->in, s->in_count, k->weight_reads_in);
+            need(l, needed, s->out, s->out_count, k->weight_reads_out);
+        }
+    }
+    for (int i = l->end_segment - 1; i >= l->first_segment; i--) {
+        const struct segment *s = &l->graph->segments[i];
+        bool again = false;
+        for (int o = 0; o < s->out_count; o++)
+            again |= needed[s->out[o].id] && forgotten(l, i, s->out[o].id);
+        l->recomputed[i - l->scan_first] = again;
+        if (again)
+            need(l, needed, s->in, s->in_count, ~0u);
+    }
+}

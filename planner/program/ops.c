@@ -1,0 +1,32 @@
+#include "planner/program/program.h"
+
+const struct op_info op_info[OP_COUNT] = {
+#define OP(id, name, reads, writes, collective) [OP_##id] = { name, reads, writes, collective },
+#include "planner/program/ops.def"
+#undef OP
+};
+
+const char *const role_names[ROLE_COUNT + 1] = {
+    [ROLE_IN] = "in",
+    [ROLE_OUT] = "out",
+    [ROLE_WEIGHT] = "weight",
+    [ROLE_GRADIENT_IN] = "gradient-in",
+    [ROLE_GRADIENT_OUT] = "gradient-out",
+    [ROLE_GRADIENT_WEIGHT] = "gradient-weight",
+};
+
+bool role_written(enum phase phase, enum role role)
+{
+    switch (phase) {
+    case PHASE_FORWARD:
+        return role == ROLE_OUT;
+    case PHASE_BACKWARD_INPUT:
+        return role == ROLE_GRADIENT_IN;
+    case PHASE_BACKWARD_WEIGHT:
+        return role == ROLE_GRADIENT_WEIGHT;
+    case PHASE_STEP:
+    case PHASE_COUNT:
+        break;
+    }
+    return false;
+}

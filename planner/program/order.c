@@ -1,0 +1,270 @@
+#include "planner/program/order.h"
+#include "base/num.h"
+#include "planner/program/byte_map.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct lanes {
+    int last[LANE_COUNT];
+}; /* index of the latest instruction of each lane, -1 none */
+
+struct walk {
+    struct arena arena;
+    const struct program *program;
+    enum order_answer (*hazard)(void *self, const struct hazard *hazard);
+    void *self;
+    int stage;
+    struct lanes *reads, *writes; /* (buffers) accesses so far */
+    bool *alive;                  /* (buffers) content is defined and intact */
+    int *taker, *taken_at;        /* (buffers) who took the bytes; -1 nobody */
+    struct lanes *clock;          /* (instructions of the stage) what has finished when it starts */
+    struct lanes tail;            /* last instruction of each lane so far */
+    struct byte_map map;
+    /* of the instruction at hand */
+    int index, buffer;
+    struct hazard worst[LANE_COUNT]; /* latest that it must follow, per lane; earlier -1: none */
+    bool stopped;
+};
+
+static const struct lanes none = { .last = { -1, -1, -1, -1, -1, -1, -1, -1, -1 } };
+_Static_assert(LANE_COUNT == 9, "`none` lists all lanes");
+
+static bool walk_open(struct walk *w)
+{
+    size_t buffers = (size_t)w->program->buffer_count + 1, most = 1;
+    for (int s = 0; s < w->program->stage_count; s++)
+        most = (size_t)max_i64((int64_t)most, w->program->stages[s].instr_count);
+    w->reads = arena_alloc(&w->arena, buffers, sizeof *w->reads);
+    w->writes = arena_alloc(&w->arena, buffers, sizeof *w->writes);
+    w->alive = arena_alloc(&w->arena, buffers, sizeof *w->alive);
+    w->taker = arena_alloc(&w->arena, buffers, sizeof *w->taker);
+    w->taken_at = arena_alloc(&w->arena, buffers, sizeof *w->taken_at);
+    w->clock = arena_alloc(&w->arena, most, sizeof *w->clock);
+    if (!w->reads || !w->writes || !w->alive || !w->taker || !w->taken_at || !w->clock)
+        return false;
+    for (int b = 0; b < w->program->buffer_count; b++) {
+        w->reads[b] = w->writes[b] = none;
+        w->taken_at[b] = -1;
+        w->alive[b] = buffer_outlives_step(&w->program->buffers[b]);
+    }
+    return true;
+}
+
+static void ignore_owner(void *self, int owner)
+{
+    (void)self;
+    (void)owner;
+}
+
+enum { OWNER_SCRATCH = -2 };
+
+/* The address map of the stage; what lives over the step and the workspace own their bytes from the start. */
+static bool open_stage(struct walk *w, int stage)
+{
+    const struct stage_program *program = &w->program->stages[stage];
+    int64_t *edges = arena_alloc(&w->arena, (size_t)w->program->buffer_count * 2 + 2, sizeof *edges);
+    int count = 0;
+    if (!edges)
+        return false;
+    w->stage = stage;
+    w->tail = none;
+    for (int b = 0; b < w->program->buffer_count; b++) {
+        const struct buffer *buffer = &w->program->buffers[b];
+        if (buffer->stage != stage || buffer->offset < 0)
+            continue;
+        edges[count++] = buffer->offset;
+        edges[count++] = buffer->offset + buffer->bytes;
+    }
+    edges[count++] = program->scratch_offset;
+    edges[count++] = program->scratch_offset + program->scratch_bytes;
+    if (!byte_map_open(&w->map, &w->arena, edges, count))
+        return false;
+    byte_map_take(&w->map, program->scratch_offset, program->scratch_offset + program->scratch_bytes, OWNER_SCRATCH,
+                  ignore_owner, NULL);
+    for (int b = 0; b < w->program->buffer_count; b++) {
+        const struct buffer *buffer = &w->program->buffers[b];
+        if (buffer->stage == stage && buffer->offset >= 0 && buffer->persistent)
+            byte_map_take(&w->map, buffer->offset, buffer->offset + buffer->bytes, b, ignore_owner, NULL);
+    }
+    return true;
+}
+
+static void merge(struct lanes *into, const struct lanes *from)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        if (from->last[lane] > into->last[lane])
+            into->last[lane] = from->last[lane];
+}
+
+/* Finished when `index` starts: `earlier`, and all that was finished when `earlier` started. */
+static void follow(struct walk *w, int index, int earlier)
+{
+    enum lane lane = w->program->stages[w->stage].instrs[earlier].lane;
+    merge(&w->clock[index], &w->clock[earlier]);
+    if (earlier > w->clock[index].last[lane])
+        w->clock[index].last[lane] = earlier;
+}
+
+static void start_clock(struct walk *w, int index)
+{
+    const struct stage_program *stage = &w->program->stages[w->stage];
+    const struct instr *instr = &stage->instrs[index];
+    w->clock[index] = none;
+    if (w->tail.last[instr->lane] >= 0)
+        follow(w, index, w->tail.last[instr->lane]);
+    for (int i = 0; i < instr->wait_count; i++)
+        follow(w, index, stage->waits[instr->wait_first + i]);
+    w->tail.last[instr->lane] = index;
+}
+
+static bool tell(struct walk *w, const struct hazard *hazard)
+{
+    enum order_answer answer = w->hazard(w->self, hazard);
+    if (answer == ORDER_WAIT && hazard->earlier >= 0)
+        follow(w, w->index, hazard->earlier);
+    w->stopped |= answer == ORDER_STOP;
+    return !w->stopped;
+}
+
+/* The instruction must come after these accesses. */
+static void must_follow(struct walk *w, const struct lanes *accesses, enum hazard_kind kind, int buffer, int other)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        if (accesses->last[lane] > w->worst[lane].earlier)
+            w->worst[lane] = (struct hazard){ kind, w->stage, accesses->last[lane], w->index, buffer, other };
+}
+
+static void replace_owner(void *self, int owner)
+{
+    struct walk *w = self;
+    if (owner == BYTE_MAP_NOBODY || owner == w->buffer || w->stopped)
+        return;
+    if (owner == OWNER_SCRATCH || w->program->buffers[owner].persistent) {
+        struct hazard hazard = { HAZARD_PERSISTENT, w->stage,  -1,
+                                 w->index,          w->buffer, owner == OWNER_SCRATCH ? -1 : owner };
+        tell(w, &hazard);
+        return;
+    }
+    must_follow(w, &w->reads[owner], HAZARD_REUSE_EARLY, w->buffer, owner);
+    must_follow(w, &w->writes[owner], HAZARD_REUSE_EARLY, w->buffer, owner);
+    if (w->alive[owner] || w->taken_at[owner] < 0) {
+        w->taker[owner] = w->buffer;
+        w->taken_at[owner] = w->index;
+    }
+    w->alive[owner] = false;
+}
+
+static bool check_alive(struct walk *w, int b)
+{
+    if (w->alive[b])
+        return true;
+    bool taken = w->taken_at[b] >= 0;
+    struct hazard hazard = {
+        taken ? HAZARD_OVERWRITTEN : HAZARD_UNDEFINED, w->stage, w->taken_at[b], w->index, b, taken ? w->taker[b] : -1
+    };
+    return tell(w, &hazard);
+}
+
+static void start_buffer(struct walk *w, int b)
+{
+    const struct buffer *buffer = &w->program->buffers[b];
+    w->buffer = b;
+    if (buffer->offset >= 0)
+        byte_map_take(&w->map, buffer->offset, buffer->offset + buffer->bytes, b, replace_owner, w);
+    w->alive[b] = true;
+    w->taken_at[b] = -1;
+}
+
+/* Bytes that this instruction both reads and gives away, where it cannot work in place. */
+static bool check_in_place(struct walk *w, const struct instr *instr)
+{
+    struct access access, into;
+    for (int slot = 0; slot < access_slots(instr); slot++) {
+        if (!access_at(w->program, instr, slot, &access) || !access.reads || w->alive[access.buffer])
+            continue;
+        bool twin = access_in_place(instr) && access_at(w->program, instr, slot | 1, &into) &&
+                    w->program->buffers[into.buffer].offset == w->program->buffers[access.buffer].offset;
+        if (!twin && !check_alive(w, access.buffer))
+            return false;
+    }
+    return true;
+}
+
+/* Latest first: a wait for it may order the others as well. */
+static bool tell_worst(struct walk *w)
+{
+    for (;;) {
+        struct hazard *latest = NULL;
+        for (int lane = 0; lane < LANE_COUNT; lane++) {
+            struct hazard *h = &w->worst[lane];
+            if (h->earlier > w->clock[w->index].last[lane] && (!latest || h->earlier > latest->earlier))
+                latest = h;
+        }
+        if (!latest)
+            return true;
+        struct hazard hazard = *latest;
+        latest->earlier = -1;
+        if (!tell(w, &hazard))
+            return false;
+    }
+}
+
+static void order_accesses(struct walk *w, const struct instr *instr)
+{
+    struct access access;
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        w->worst[lane].earlier = -1;
+    for (int slot = 0; slot < access_slots(instr); slot++) {
+        if (!access_at(w->program, instr, slot, &access))
+            continue;
+        int b = access.buffer;
+        if (access.reads)
+            must_follow(w, &w->writes[b], HAZARD_READ_EARLY, b, b);
+        if (access.writes) {
+            must_follow(w, &w->writes[b], HAZARD_WRITE_EARLY, b, b);
+            must_follow(w, &w->reads[b], HAZARD_WRITE_EARLY, b, b);
+        }
+    }
+}
+
+static bool visit(struct walk *w, int index)
+{
+    const struct instr *instr = &w->program->stages[w->stage].instrs[index];
+    struct access access;
+    w->index = index;
+    start_clock(w, index);
+    order_accesses(w, instr);
+    for (int slot = 0; slot < access_slots(instr); slot++)
+        if (access_at(w->program, instr, slot, &access) && access.reads && !check_alive(w, access.buffer))
+            return false;
+    for (int slot = 0; slot < access_slots(instr); slot++)
+        if (access_at(w->program, instr, slot, &access) && access.starts)
+            start_buffer(w, access.buffer);
+    if (w->stopped || !check_in_place(w, instr) || !tell_worst(w))
+        return false;
+    for (int slot = 0; slot < access_slots(instr); slot++) {
+        if (!access_at(w->program, instr, slot, &access))
+            continue;
+        struct lanes *seen = access.writes ? &w->writes[access.buffer] : &w->reads[access.buffer];
+        seen->last[instr->lane] = index;
+    }
+    return true;
+}
+
+bool order_walk(const struct program *program, enum order_answer (*hazard)(void *self, const struct hazard *hazard),
+                void *self, struct error *err)
+{
+    struct walk w = { .program = program, .hazard = hazard, .self = self };
+    bool ok = walk_open(&w);
+    for (int stage = 0; ok && !w.stopped && stage < program->stage_count; stage++) {
+        ok = open_stage(&w, stage);
+        for (int i = 0; ok && i < program->stages[stage].instr_count; i++)
+            if (!visit(&w, i))
+                break;
+    }
+    if (!ok)
+        fail_kind(err, ERROR_ENVIRONMENT, "program: out of memory for the order of %d buffers", program->buffer_count);
+    ok = ok && !w.stopped;
+    arena_free(&w.arena);
+    return ok;
+}

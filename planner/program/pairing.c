@@ -1,0 +1,166 @@
+#include "planner/program/pairing.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+struct end {
+    int tag, from, to;
+    bool receives;
+    int stage, index;
+};
+
+static int compare_ends(const void *left, const void *right)
+{
+    const struct end *a = left, *b = right;
+    const int x[] = { a->tag, a->from, a->to, a->receives, a->stage, a->index };
+    const int y[] = { b->tag, b->from, b->to, b->receives, b->stage, b->index };
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+        if (x[i] != y[i])
+            return x[i] < y[i] ? -1 : 1;
+    return 0;
+}
+
+const char *instr_name(char out[INSTR_NAME_BYTES], const struct program *program, int stage, int index)
+{
+    const struct instr *instr = &program->stages[stage].instrs[index];
+    int n = snprintf(out, INSTR_NAME_BYTES, "stage %d instr %d (%s", stage, index, op_info[instr->op].name);
+    size_t at = n > 0 ? (size_t)n : 0, left = INSTR_NAME_BYTES - at;
+    if (instr->op == OP_COMPUTE && instr->segment >= 0 && instr->segment < program->graph->segment_count)
+        snprintf(out + at, left, " %s %.60s micro %d round %d)", phase_names[instr->phase],
+                 program->graph->segments[instr->segment].name, instr->micro, instr->round);
+    else if (instr->op == OP_SEND || instr->op == OP_RECEIVE)
+        snprintf(out + at, left, " tag %d %s stage %d)", instr->tag, instr->op == OP_SEND ? "to" : "from",
+                 instr->peer_stage);
+    else
+        snprintf(out + at, left, ")");
+    return out;
+}
+
+static bool is_transfer(const struct instr *instr)
+{
+    return instr->op == OP_SEND || instr->op == OP_RECEIVE;
+}
+
+static struct end *collect_ends(const struct program *program, int *count)
+{
+    int n = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++)
+            n += is_transfer(&program->stages[s].instrs[i]);
+    struct end *ends = calloc((size_t)n + 1, sizeof *ends);
+    *count = 0;
+    for (int s = 0; ends && s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            const struct instr *instr = &program->stages[s].instrs[i];
+            bool sends = instr->op == OP_SEND;
+            if (is_transfer(instr))
+                ends[(*count)++] = (struct end){
+                    instr->tag, sends ? s : instr->peer_stage, sends ? instr->peer_stage : s, !sends, s, i
+                };
+        }
+    if (ends)
+        qsort(ends, (size_t)n, sizeof *ends, compare_ends);
+    return ends;
+}
+
+/* Both sides must speak of the same buffers: then bytes and blocks agree, for both derive them from the buffers. */
+static bool check_same_pairs(const struct program *program, const struct end *send, const struct end *receive,
+                             struct error *err)
+{
+    const struct instr *a = &program->stages[send->stage].instrs[send->index];
+    const struct instr *b = &program->stages[receive->stage].instrs[receive->index];
+    char first[INSTR_NAME_BYTES], second[INSTR_NAME_BYTES];
+    instr_name(first, program, send->stage, send->index);
+    instr_name(second, program, receive->stage, receive->index);
+    if (a->pair_count != b->pair_count)
+        return fail_kind(err, ERROR_BUG, "%s moves %d buffers, but %s expects %d", first, a->pair_count, second,
+                         b->pair_count);
+    for (int k = 0; k < a->pair_count; k++) {
+        const struct pair *p = &program->pairs[a->pair_first + k], *q = &program->pairs[b->pair_first + k];
+        if (p->source != q->source || p->destination != q->destination)
+            return fail_kind(err, ERROR_BUG, "%s moves buffer %d to %d, but %s moves %d to %d", first, p->source,
+                             p->destination, second, q->source, q->destination);
+    }
+    return true;
+}
+
+static bool join_ends(struct pairing *pairing, const struct program *program, const struct end *ends, int count,
+                      struct error *err)
+{
+    char name[INSTR_NAME_BYTES], other[INSTR_NAME_BYTES];
+    for (int i = 0; i < count; i += 2) {
+        const struct end *a = &ends[i], *b = i + 1 < count ? &ends[i + 1] : NULL;
+        bool same = b && a->tag == b->tag && a->from == b->from && a->to == b->to;
+        if (same && a->receives == b->receives)
+            return fail_kind(err, ERROR_BUG, "%s and %s have the same tag: the partner of neither is known",
+                             instr_name(name, program, a->stage, a->index),
+                             instr_name(other, program, b->stage, b->index));
+        if (!same)
+            return fail_kind(err, ERROR_BUG, "%s has no partner: stage %d has no %s with tag %d %s stage %d",
+                             instr_name(name, program, a->stage, a->index), a->receives ? a->from : a->to,
+                             a->receives ? "send" : "receive", a->tag, a->receives ? "to" : "from", a->stage);
+        if (!check_same_pairs(program, a, b, err))
+            return false;
+        pairing->partner[a->stage][a->index] = b->index;
+        pairing->partner[b->stage][b->index] = a->index;
+    }
+    return true;
+}
+
+static bool number_norms(struct pairing *pairing, const struct program *program, struct error *err)
+{
+    for (int s = 0; s < program->stage_count; s++) {
+        int count = 0;
+        for (int i = 0; i < program->stages[s].instr_count; i++)
+            if (program->stages[s].instrs[i].op == OP_NORM_REDUCE) {
+                pairing->partner[s][i] = count;
+                pairing->norm[s][count++] = i;
+            }
+        if (s && count != pairing->norm_count)
+            return fail_kind(err, ERROR_BUG,
+                             "stage %d has %d norm-reduce, but stage 0 has %d: all ranks of the program must take part",
+                             s, count, pairing->norm_count);
+        pairing->norm_count = count;
+    }
+    return true;
+}
+
+static bool pairing_alloc(struct pairing *pairing, const struct program *program)
+{
+    size_t stages = (size_t)program->stage_count;
+    pairing->partner = arena_alloc(&pairing->arena, stages, sizeof *pairing->partner);
+    pairing->norm = arena_alloc(&pairing->arena, stages, sizeof *pairing->norm);
+    for (int s = 0; pairing->partner && pairing->norm && s < program->stage_count; s++) {
+        size_t count = (size_t)program->stages[s].instr_count, norms = 0;
+        pairing->partner[s] = arena_alloc(&pairing->arena, count, sizeof **pairing->partner);
+        for (size_t i = 0; pairing->partner[s] && i < count; i++) {
+            pairing->partner[s][i] = -1;
+            norms += program->stages[s].instrs[i].op == OP_NORM_REDUCE;
+        }
+        pairing->norm[s] = arena_alloc(&pairing->arena, norms, sizeof **pairing->norm);
+        if (!pairing->partner[s] || !pairing->norm[s])
+            return false;
+    }
+    return pairing->partner && pairing->norm;
+}
+
+bool pairing_build(struct pairing *out, const struct program *program, struct error *err)
+{
+    struct pairing pairing = { 0 };
+    int count = 0;
+    struct end *ends = collect_ends(program, &count);
+    bool ok = ends && pairing_alloc(&pairing, program);
+    if (!ok)
+        fail_kind(err, ERROR_ENVIRONMENT, "program: out of memory for its transfers");
+    ok = ok && join_ends(&pairing, program, ends, count, err) && number_norms(&pairing, program, err);
+    free(ends);
+    if (!ok)
+        arena_free(&pairing.arena);
+    else
+        *out = pairing;
+    return ok;
+}
+
+void pairing_free(struct pairing *pairing)
+{
+    arena_free(&pairing->arena);
+}

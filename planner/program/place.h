@@ -1,0 +1,23 @@
+/* Offsets for things with a size and a lifetime, so that what lives at the same time does not overlap. */
+#ifndef CLEAVE_PROGRAM_PLACE_H
+#define CLEAVE_PROGRAM_PLACE_H
+#include "base/error.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct place_item {
+    int64_t bytes;   /* a multiple of the alignment */
+    int first, last; /* lifetime, both included */
+    int64_t offset;  /* out */
+};
+/**
+ * Assigns offsets from 0 on; *total is the top. The general problem is NP-hard (dynamic storage allocation, Garey and
+ * Johnson SR2). Several orders are tried, each placing an item into the tightest gap that its contemporaries leave (the
+ * greedy orders of Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference"), and the lowest
+ * total wins. The search ends close to the most bytes that live at once, below which no total can be. Orders that would
+ * look at too many pairs of contemporaries are skipped in favour of a sweep in time. Deterministic.
+ */
+bool place_items(struct place_item *items, int count, int64_t *total, struct error *err);
+/* The most bytes that live at once: no assignment is lower. */
+bool place_bound(const struct place_item *items, int count, int64_t *bound, struct error *err);
+#endif

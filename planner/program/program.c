@@ -1,0 +1,28 @@
+#include "planner/program/program.h"
+#include <stdlib.h>
+#include <string.h>
+
+void program_free(struct program *program)
+{
+    if (!program)
+        return;
+    arena_free(&program->arena);
+    free(program);
+}
+
+bool program_index(struct program *program, struct error *err)
+{
+    int micro_count = program->plan->micro_batch_count;
+    size_t count = (size_t)program->stage_count * (size_t)micro_count;
+    program->loss_buffers = arena_alloc(&program->arena, count, sizeof *program->loss_buffers);
+    if (!program->loss_buffers)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while looking for the loss of a program");
+    memset(program->loss_buffers, -1, count * sizeof *program->loss_buffers);
+    for (int i = 0; i < program->buffer_count; i++) {
+        const struct buffer *buffer = &program->buffers[i];
+        bool loss = buffer->kind == BUFFER_VALUE && buffer->id == program->graph->loss_value && buffer->persistent;
+        if (loss && buffer->micro >= 0 && buffer->micro < micro_count)
+            program->loss_buffers[buffer->stage * micro_count + buffer->micro] = i;
+    }
+    return true;
+}

@@ -1,0 +1,204 @@
+#include "planner/program/recipe.h"
+#include <string.h>
+
+/* What slices split: the same rule as for a dimension, in time. */
+static const struct dimension time_slices = {
+    .name = "slices",
+    .doc = "operators run piece by piece along an axis of their weights",
+    .prefer = {{TAG_FFN, PREFER_IF_WEIGHT}, {TAG_HEAD, PREFER_IF_WEIGHT}, {TAG_VOCAB, PREFER_IF_WEIGHT}, {TAG_EXPERT, PREFER_IF_WEIGHT}},
+};
+
+static const bool inner_atoms_first[TAG_COUNT] = {[TAG_HEAD] = true};
+
+int split_order(enum axis_tag tag, int atom)
+{
+    return inner_atoms_first[tag] ? MAX_ATOMS - 1 - atom : atom;
+}
+
+int64_t axis_extent(const struct plan *plan, const struct axis *axis)
+{
+    return axis->tag == TAG_BATCH ? axis->size / plan->micro_batch_count : axis->size;
+}
+
+int64_t value_extent(const struct plan *plan, const struct value *value, int dim)
+{
+    return value->tag[dim] == TAG_BATCH ? value->size[dim] / plan->micro_batch_count : value->size[dim];
+}
+
+bool layout_equal(const struct layout *a, const struct layout *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+unsigned layout_atoms(const struct layout *layout, enum layout_kind kind)
+{
+    unsigned mask = 0;
+    for (int i = 0; i < MAX_ATOMS; i++)
+        mask |= (unsigned)(layout->kind[i] == kind) << i;
+    return mask;
+}
+
+/* ---- which axis each atom splits ---- */
+struct assigning {
+    const struct graph *graph;
+    const struct plan *plan;
+    int first;
+    struct assignment *out;
+};
+enum side { SIDE_IN, SIDE_OUT, SIDE_WEIGHT };
+
+static struct layout_pair operand_layout(const struct graph *graph, const struct plan *plan, const struct assignment *assignment, int segment,
+                                         enum side side, int index);
+
+/* Does a linear input arrive as a partial sum over the atom? Then the sum may pass through the segment and be reduced later. */
+static bool partial_input(const struct assigning *a, int segment, int atom)
+{
+    const struct segment *s = &a->graph->segments[segment];
+    for (int i = 0; i < s->in_count; i++) {
+        int producer = a->graph->values[s->in[i].id].producer;
+        if (!(kernel_facts[s->kernel].linear >> i & 1) || producer < a->first)
+            continue;
+        const struct segment *from = &a->graph->segments[producer];
+        for (int o = 0; o < from->out_count; o++) {
+            if (from->out[o].id == s->in[i].id)
+                return operand_layout(a->graph, a->plan, a->out, producer, SIDE_OUT, o).forward.kind[atom] == LAYOUT_PARTIAL;
+        }
+    }
+    return false;
+}
+
+static bool has_tag(const struct segment *segment, enum axis_tag tag)
+{
+    for (int i = 0; i < segment->axis_count; i++) {
+        if (segment->axes[i].tag == tag)
+            return true;
+    }
+    return false;
+}
+
+static void assign_segment(const struct assigning *a, int segment)
+{
+    const struct segment *s = &a->graph->segments[segment];
+    const struct plan_layer *layer = &a->plan->layers[s->layer];
+    const int *atom_size = a->plan->stages[stage_of_layer(a->plan, s->layer)].atom;
+    struct assignment *out = &a->out[segment];
+    int64_t left[MAX_AXES];
+    for (int i = 0; i < s->axis_count; i++)
+        left[i] = axis_extent(a->plan, &s->axes[i]);
+    *out = (struct assignment){.ring_atom = -1, .slice_axis = AXIS_UNSPLIT, .slices = 1};
+    memset(out->axis, AXIS_UNSPLIT, sizeof out->axis);
+    for (int atom = MAX_ATOMS - 1; atom >= 0; atom--) {
+        const struct dimension *dimension = dimensions[layer->dim[atom]];
+        if (atom_size[atom] <= 1)
+            continue;
+        int axis = dimension_axis(dimension, s, atom_size[atom], left);
+        if (dimension->defer && kernel_facts[s->kernel].linear && partial_input(a, segment, atom))
+            axis = AXIS_PASS;
+        out->axis[atom] = (int8_t)axis;
+        if (axis >= 0)
+            left[axis] /= atom_size[atom];
+        if (axis >= 0 && dimension->ring && has_tag(s, TAG_KEY))
+            out->ring_atom = (int8_t)atom;
+    }
+    if (layer->slices <= 1 || out->ring_atom >= 0)
+        return;
+    out->slice_axis = (int8_t)dimension_axis(&time_slices, s, layer->slices, left);
+    if (out->slice_axis >= 0)
+        out->slices = layer->slices;
+}
+
+void recipe_assign(const struct graph *graph, const struct plan *plan, int first, int end, struct assignment *out)
+{
+    struct assigning a = {graph, plan, first, out};
+    for (int i = first; i < end; i++)
+        assign_segment(&a, i);
+}
+
+/* ---- the transposition rule ---- */
+/* The dim of the operand that the atom splits: the one that follows the axis, or on a ring's atom the keys. */
+static int split_dim(const struct segment *segment, const struct assignment *assignment, const struct operand *operand, int dim_count, int atom)
+{
+    int found = -1;
+    for (int dim = 0; dim < dim_count; dim++) {
+        int axis = operand->axis[dim];
+        if (axis < 0)
+            continue;
+        if (axis == assignment->axis[atom] || (assignment->ring_atom == atom && segment->axes[axis].tag == TAG_KEY))
+            found = dim;
+    }
+    return found;
+}
+
+static struct layout_pair operand_layout(const struct graph *graph, const struct plan *plan, const struct assignment *assignments, int segment,
+                                         enum side side, int index)
+{
+    const struct segment *s = &graph->segments[segment];
+    const struct assignment *assignment = &assignments[segment];
+    const struct operand *operand = side == SIDE_IN ? &s->in[index] : side == SIDE_OUT ? &s->out[index] : &s->weight[index];
+    const int *atom_size = plan->stages[stage_of_layer(plan, s->layer)].atom;
+    int dim_count = side == SIDE_WEIGHT ? graph->weights[operand->id].dim_count : graph->values[operand->id].dim_count;
+    struct layout_pair pair;
+    int64_t left[MAX_DIMS];
+    memset(&pair, 0, sizeof pair); /* replicated both ways: what UNSPLIT means */
+    for (int i = 0; i < dim_count; i++)
+        left[i] = side == SIDE_WEIGHT ? graph->weights[operand->id].size[i] : value_extent(plan, &graph->values[operand->id], i);
+    for (int order = 0; order < MAX_ATOMS; order++) {
+        for (int atom = 0; atom < MAX_ATOMS; atom++) {
+            int axis = assignment->axis[atom];
+            if (axis == AXIS_PASS && order == 0) {
+                bool linear = side == SIDE_OUT || (side == SIDE_IN && (kernel_facts[s->kernel].linear >> index & 1));
+                pair.forward.kind[atom] = linear ? LAYOUT_PARTIAL : LAYOUT_REPLICATED;
+                pair.gradient.kind[atom] = linear ? LAYOUT_REPLICATED : LAYOUT_PARTIAL;
+            }
+            if (axis < 0 || split_order(s->axes[axis].tag, atom) != order)
+                continue;
+            int dim = split_dim(s, assignment, operand, dim_count, atom);
+            if (dim >= 0 && left[dim] % atom_size[atom] == 0) {
+                left[dim] /= atom_size[atom];
+                pair.forward.kind[atom] = pair.gradient.kind[atom] = LAYOUT_SHARDED;
+                pair.forward.dim[atom] = pair.gradient.dim[atom] = (uint8_t)dim;
+                pair.forward.order[atom] = pair.gradient.order[atom] = (uint8_t)order;
+            } else { /* absent, or used up: key/value heads below the degree are replicated and their gradients summed */
+                pair.forward.kind[atom] = side == SIDE_OUT ? LAYOUT_PARTIAL : LAYOUT_REPLICATED;
+                pair.gradient.kind[atom] = side == SIDE_OUT ? LAYOUT_REPLICATED : LAYOUT_PARTIAL;
+            }
+        }
+    }
+    return pair;
+}
+
+void recipe_layouts(const struct graph *graph, const struct plan *plan, const struct assignment *assignments, int segment, struct segment_recipe *out)
+{
+    const struct segment *s = &graph->segments[segment];
+    for (int i = 0; i < s->in_count; i++)
+        out->in[i] = operand_layout(graph, plan, assignments, segment, SIDE_IN, i);
+    for (int i = 0; i < s->out_count; i++)
+        out->out[i] = operand_layout(graph, plan, assignments, segment, SIDE_OUT, i);
+    for (int i = 0; i < s->weight_count; i++)
+        out->weight[i] = operand_layout(graph, plan, assignments, segment, SIDE_WEIGHT, i);
+}
+
+int sliced_dim(const struct assignment *assignment, const struct operand *operand, int dim_count)
+{
+    for (int dim = 0; dim < dim_count && assignment->slice_axis >= 0; dim++) {
+        if (operand->axis[dim] == assignment->slice_axis)
+            return dim;
+    }
+    return -1;
+}
+
+int segment_rounds(const struct plan *plan, const struct graph *graph, const struct assignment *assignment, int segment)
+{
+    if (assignment->ring_atom >= 0)
+        return plan->stages[stage_of_layer(plan, graph->segments[segment].layer)].atom[assignment->ring_atom];
+    return assignment->slices;
+}
+
+bool operand_streams(const struct segment *segment, const struct assignment *assignment, const struct operand *operand)
+{
+    for (int dim = 0; dim < MAX_DIMS && assignment->ring_atom >= 0; dim++) {
+        if (operand->axis[dim] >= 0 && segment->axes[operand->axis[dim]].tag == TAG_KEY)
+            return true;
+    }
+    return false;
+}

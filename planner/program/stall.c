@@ -1,0 +1,111 @@
+#include "planner/program/stall.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+struct node {
+    int stage, index;
+};
+struct search {
+    const struct program *program;
+    const struct pairing *pairing;
+    bool (*finished)(const void *self, int stage, int index);
+    const void *self;
+};
+
+/* What the instruction waits for inside its stage: its lane, then its waits. False: it is ready. */
+static bool blocker_inside(const struct search *s, struct node at, struct node *next)
+{
+    const struct stage_program *list = &s->program->stages[at.stage];
+    const struct instr *instr = &list->instrs[at.index];
+    for (int i = 0; i < at.index; i++)
+        if (list->instrs[i].lane == instr->lane && !s->finished(s->self, at.stage, i)) {
+            *next = (struct node){ at.stage, i };
+            return true;
+        }
+    for (int k = 0; k < instr->wait_count; k++) {
+        int wait = list->waits[instr->wait_first + k];
+        if (!s->finished(s->self, at.stage, wait)) {
+            *next = (struct node){ at.stage, wait };
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool blocker_outside(const struct search *s, struct node at, struct node *next)
+{
+    const struct instr *instr = &s->program->stages[at.stage].instrs[at.index];
+    struct node inside;
+    if (instr->op == OP_SEND || instr->op == OP_RECEIVE) {
+        *next = (struct node){ instr->peer_stage, s->pairing->partner[at.stage][at.index] };
+        return next->index >= 0 && !s->finished(s->self, next->stage, next->index);
+    }
+    if (instr->op == OP_NORM_REDUCE)
+        for (int stage = 0; stage < s->program->stage_count; stage++) {
+            struct node other = { stage, s->pairing->norm[stage][s->pairing->partner[at.stage][at.index]] };
+            if (blocker_inside(s, other, &inside)) {
+                *next = other;
+                return true;
+            }
+        }
+    return false;
+}
+
+static bool first_blocked(const struct search *s, struct node *out)
+{
+    for (int stage = 0; stage < s->program->stage_count; stage++)
+        for (int i = 0; i < s->program->stages[stage].instr_count; i++)
+            if (!s->finished(s->self, stage, i)) {
+                *out = (struct node){ stage, i };
+                return true;
+            }
+    return false;
+}
+
+static struct node step(const struct search *s, struct node at)
+{
+    struct node next = at;
+    if (!blocker_inside(s, at, &next) && !blocker_outside(s, at, &next))
+        return at;
+    return next;
+}
+
+static bool same(struct node a, struct node b)
+{
+    return a.stage == b.stage && a.index == b.index;
+}
+
+/* Floyd's two runners: every unfinished instruction has one blocker, so the walk must come around. */
+static struct node on_cycle(const struct search *s, struct node start)
+{
+    struct node slow = step(s, start), fast = step(s, slow);
+    while (!same(slow, fast)) {
+        slow = step(s, slow);
+        fast = step(s, step(s, fast));
+    }
+    return slow;
+}
+
+enum { STALL_SHOWN = 8 };
+
+bool stall_fail(const struct program *program, const struct pairing *pairing,
+                bool (*finished)(const void *self, int stage, int index), const void *self, struct error *err)
+{
+    const struct search s = { program, pairing, finished, self };
+    struct node start;
+    if (!first_blocked(&s, &start))
+        return fail_kind(err, ERROR_BUG, "program: reported as stalled, but everything finished");
+    start = on_cycle(&s, start);
+    char message[ERROR_MESSAGE_BYTES - 64], name[INSTR_NAME_BYTES];
+    size_t at = 0;
+    struct node node = start;
+    for (int shown = 0; shown < STALL_SHOWN; shown++) {
+        at += (size_t)snprintf(message + at, sizeof message - at, "%s%s", shown ? " waits for " : "",
+                               instr_name(name, program, node.stage, node.index));
+        node = step(&s, node);
+        if (same(node, start))
+            break;
+    }
+    return fail_kind(err, ERROR_BUG, "the program stalls: %s waits for %s", message,
+                     same(node, start) ? instr_name(name, program, node.stage, node.index) : "others");
+}

@@ -1,0 +1,208 @@
+/* Over which atoms the content of each buffer is still a partial sum. Kernels write partial sums where their assignment
+ * splits an axis that the output lacks; reductions complete them; whoever reads must find what it asks for. So a
+ * reduction left out, done twice or too early is seen although all buffers and waits are in order. Program order is one
+ * of the orders that waits allow. */
+#include "planner/program/access.h"
+#include "planner/program/recipe.h"
+#include "planner/program/verify_parts.h"
+
+enum {
+    CONTENT_ZERO = -1,            /* fits every sum */
+    CONTENT_OWN = 1 << MAX_ATOMS, /* a norm of this rank's own elements only */
+};
+
+struct content {
+    struct arena arena;
+    const struct program *program;
+    struct error *err;
+    int stage, index;
+    int *partial;    /* (buffers) mask of atoms, or CONTENT_ZERO */
+    unsigned *stale; /* (buffers) of weights: atoms over which each rank has updated a piece only */
+    unsigned real;   /* atoms of the stage that have more than one rank */
+};
+
+static unsigned declared(const struct content *c, int buffer)
+{
+    return layout_atoms(&c->program->buffers[buffer].layout, LAYOUT_PARTIAL) & c->real;
+}
+
+static bool expect(struct content *c, int buffer, unsigned wanted)
+{
+    int found = c->partial[buffer];
+    if (found == CONTENT_ZERO || (unsigned)found == wanted)
+        return true;
+    return verify_fail(c->program, c->stage, c->index, c->err,
+                       "expects buffer %d to be a partial sum over the atoms %#x, found %#x", buffer, wanted,
+                       (unsigned)found);
+}
+
+/* A summand must be partial over the same atoms as the sum. */
+static bool put(struct content *c, int buffer, unsigned mask, bool adds)
+{
+    if (adds && !expect(c, buffer, mask))
+        return false;
+    c->partial[buffer] = (int)mask;
+    return true;
+}
+
+/* ---- kernels ---- */
+static unsigned operand_mask(const struct content *c, const struct segment_recipe *recipe, enum role role, int place,
+                             int buffer)
+{
+    const struct layout *layout = NULL;
+    switch (role) {
+    case ROLE_IN:
+        layout = &recipe->in[place].forward;
+        break;
+    case ROLE_GRADIENT_IN:
+        layout = &recipe->in[place].gradient;
+        break;
+    case ROLE_GRADIENT_OUT:
+        layout = &recipe->out[place].gradient;
+        break;
+    case ROLE_GRADIENT_WEIGHT:
+        layout = &recipe->weight[place].gradient;
+        break;
+    case ROLE_OUT: /* backward reads it after its fold, whatever that made of it */
+    case ROLE_WEIGHT:
+    case ROLE_COUNT:
+        break;
+    }
+    return layout ? layout_atoms(layout, LAYOUT_PARTIAL) & c->real : declared(c, buffer);
+}
+
+static bool check_compute(struct content *c, const struct instr *instr)
+{
+    const struct program *p = c->program;
+    struct segment_recipe recipe;
+    recipe_layouts(p->graph, p->plan, p->assignments, instr->segment, &recipe);
+    for (int slot = 0; slot < access_slots(instr); slot++) {
+        struct access access;
+        enum role role = (enum role)(slot / MAX_OPERANDS);
+        int place = slot % MAX_OPERANDS;
+        if (!access_at(p, instr, slot, &access))
+            continue;
+        unsigned mask = operand_mask(c, &recipe, role, place, access.buffer);
+        if (access.writes && role == ROLE_OUT)
+            mask = layout_atoms(&recipe.out[place].forward, LAYOUT_PARTIAL) & c->real;
+        bool later = access.starts && !access_renews(p, instr, &access); /* a part beside those of earlier rounds */
+        if (access.writes ? !put(c, access.buffer, mask, access.reads || later) : !expect(c, access.buffer, mask))
+            return false;
+    }
+    return true;
+}
+
+/* ---- everything else ---- */
+static bool check_reduction(struct content *c, const struct instr *instr, const struct pair *pair)
+{
+    unsigned atoms = instr->atoms & c->real;
+    int found = c->partial[pair->source];
+    if (found == CONTENT_ZERO)
+        found = (int)atoms;
+    if (atoms & ~(unsigned)found)
+        return verify_fail(c->program, c->stage, c->index, c->err,
+                           "reduces buffer %d over the atoms %#x, but it is a partial sum over %#x only", pair->source,
+                           atoms, (unsigned)found);
+    return put(c, pair->destination, (unsigned)found & ~atoms, instr->accumulate);
+}
+
+static bool check_update(struct content *c, const struct pair *pair)
+{
+    const struct buffer *gradient = &c->program->buffers[pair->source];
+    if (!expect(c, pair->source, 0))
+        return false;
+    if (pair->destination >= 0) {
+        const struct buffer *weight = &c->program->buffers[pair->destination];
+        c->stale[pair->destination] |=
+            layout_atoms(&gradient->layout, LAYOUT_FLAT) & ~layout_atoms(&weight->layout, LAYOUT_FLAT) & c->real;
+    }
+    return true;
+}
+
+static bool check_move(struct content *c, const struct instr *instr, const struct pair *pair)
+{
+    int found = c->partial[pair->source];
+    if (instr->op == OP_ALL_GATHER && pair->source == pair->destination)
+        c->stale[pair->source] &= ~instr->atoms;
+    if (instr->op == OP_REDISTRIBUTE)
+        return expect(c, pair->source, declared(c, pair->source)) &&
+               put(c, pair->destination, declared(c, pair->destination), instr->accumulate);
+    if (found == CONTENT_ZERO)
+        return true;
+    return put(c, pair->destination, (unsigned)found, instr->accumulate);
+}
+
+static bool check_pair(struct content *c, const struct instr *instr, const struct pair *pair)
+{
+    switch (instr->op) {
+    case OP_LOAD:
+    case OP_SEED:
+        return put(c, pair->destination, 0, instr->accumulate);
+    case OP_ZERO:
+        c->partial[pair->destination] =
+            c->program->buffers[pair->destination].kind == BUFFER_SCALAR ? CONTENT_OWN : CONTENT_ZERO;
+        return true;
+    case OP_ALL_REDUCE:
+    case OP_REDUCE_SCATTER:
+        return check_reduction(c, instr, pair);
+    case OP_SLICE:
+    case OP_ADD:
+    case OP_ALL_GATHER:
+    case OP_ALL_TO_ALL:
+    case OP_REDISTRIBUTE:
+    case OP_SHIFT:
+        return check_move(c, instr, pair);
+    case OP_SEND:
+        return expect(c, pair->source, declared(c, pair->source));
+    case OP_RECEIVE:
+        return put(c, pair->destination, declared(c, pair->destination), instr->accumulate);
+    case OP_NORM:
+        return expect(c, pair->source, 0) && expect(c, pair->destination, CONTENT_OWN);
+    case OP_NORM_REDUCE:
+        return expect(c, pair->source, CONTENT_OWN) && put(c, pair->destination, 0, false);
+    case OP_UPDATE:
+        return check_update(c, pair);
+    case OP_COMPUTE:
+    case OP_COUNT:
+        break;
+    }
+    return true;
+}
+
+static bool check_stage(struct content *c, int stage)
+{
+    const struct program *p = c->program;
+    c->stage = stage;
+    c->real = 0;
+    for (int atom = 0; atom < MAX_ATOMS; atom++)
+        c->real |= (unsigned)(p->plan->stages[stage].atom[atom] > 1) << atom;
+    for (c->index = 0; c->index < p->stages[stage].instr_count; c->index++) {
+        const struct instr *instr = &p->stages[stage].instrs[c->index];
+        if (instr->op == OP_COMPUTE && !check_compute(c, instr))
+            return false;
+        for (int k = 0; instr->op != OP_COMPUTE && k < instr->pair_count; k++)
+            if (!check_pair(c, instr, &p->pairs[instr->pair_first + k]))
+                return false;
+    }
+    for (int b = 0; b < p->buffer_count; b++)
+        if (p->buffers[b].stage == stage && c->stale[b])
+            return fail_kind(
+                c->err, ERROR_BUG,
+                "stage %d: the ranks over the atoms %#x update pieces of buffer %d, but do not gather them", stage,
+                c->stale[b], b);
+    return true;
+}
+
+bool verify_content(const struct program *program, struct error *err)
+{
+    struct content c = { .program = program, .err = err };
+    c.partial = arena_alloc(&c.arena, (size_t)program->buffer_count, sizeof *c.partial);
+    c.stale = arena_alloc(&c.arena, (size_t)program->buffer_count, sizeof *c.stale);
+    bool ok = c.partial && c.stale;
+    if (!ok)
+        fail_kind(err, ERROR_ENVIRONMENT, "verify: out of memory");
+    for (int s = 0; ok && s < program->stage_count; s++)
+        ok = check_stage(&c, s);
+    arena_free(&c.arena);
+    return ok;
+}

@@ -1,0 +1,295 @@
+#include "planner/program/verify_parts.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+bool verify_fail(const struct program *program, int stage, int index, struct error *err, const char *format, ...)
+{
+    char message[512], name[INSTR_NAME_BYTES];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(message, sizeof message, format, list);
+    va_end(list);
+    int first = program->plan->stages[stage].first_rank;
+    return fail_kind(err, ERROR_BUG, "%s of ranks %d to %d: %s", instr_name(name, program, stage, index), first,
+                     first + stage_rank_count(program->plan, stage) - 1, message);
+}
+
+static bool check_buffer(const struct program *program, int b, struct error *err)
+{
+    const struct buffer *buffer = &program->buffers[b];
+    int ids = buffer->is_weight ? program->graph->weight_count : program->graph->value_count;
+    bool scalar = buffer->kind == BUFFER_SCALAR;
+    if ((unsigned)buffer->kind >= BUFFER_KIND_COUNT || buffer->stage < 0 || buffer->stage >= program->stage_count)
+        return fail_kind(err, ERROR_BUG, "buffer %d: kind %d or stage %d does not exist", b, (int)buffer->kind,
+                         buffer->stage);
+    if (scalar ? buffer->id != -1 : buffer->id < 0 || buffer->id >= ids)
+        return fail_kind(err, ERROR_BUG, "buffer %d: there is no %s %d", b, buffer->is_weight ? "weight" : "value",
+                         buffer->id);
+    if (buffer->micro < -1 || buffer->micro >= program->plan->micro_batch_count)
+        return fail_kind(err, ERROR_BUG, "buffer %d: there is no micro-batch %d", b, buffer->micro);
+    if (buffer->part_count < 1 || buffer->part < 0 || buffer->part >= buffer->part_count)
+        return fail_kind(err, ERROR_BUG, "buffer %d: part %d of %d", b, buffer->part, buffer->part_count);
+    if (buffer->part_dim < 0 || buffer->part_dim >= MAX_DIMS || buffer->ring_atom < 0 ||
+        buffer->ring_atom >= MAX_ATOMS || buffer->ring_round < 0)
+        return fail_kind(err, ERROR_BUG, "buffer %d: part of dim %d, round %d of the ring over atom %d", b,
+                         buffer->part_dim, buffer->ring_round, buffer->ring_atom);
+    if (buffer->elements < 0 || buffer->bytes < 0)
+        return fail_kind(err, ERROR_BUG, "buffer %d: %lld elements in %lld bytes", b, (long long)buffer->elements,
+                         (long long)buffer->bytes);
+    for (int atom = 0; atom < MAX_ATOMS; atom++)
+        if (buffer->layout.kind[atom] > LAYOUT_FLAT || buffer->layout.dim[atom] >= MAX_DIMS ||
+            buffer->layout.order[atom] >= MAX_ATOMS)
+            return fail_kind(err, ERROR_BUG, "buffer %d: layout kind %d, dim %d of atom %d", b,
+                             buffer->layout.kind[atom], buffer->layout.dim[atom], atom);
+    return true;
+}
+
+static bool check_assignment(const struct program *program, int segment, struct error *err)
+{
+    const struct assignment *a = &program->assignments[segment];
+    int axes = program->graph->segments[segment].axis_count;
+    bool ok =
+        a->ring_atom >= -1 && a->ring_atom < MAX_ATOMS && a->slice_axis >= -1 && a->slice_axis < axes && a->slices >= 1;
+    for (int atom = 0; atom < MAX_ATOMS; atom++)
+        ok = ok && a->axis[atom] >= AXIS_PASS && a->axis[atom] < axes;
+    return ok || fail_kind(err, ERROR_BUG, "the assignment of segment %d (%s) names axes or atoms that are not there",
+                           segment, program->graph->segments[segment].name);
+}
+
+static bool in_stage(const struct program *program, int buffer, int stage)
+{
+    return buffer >= 0 && buffer < program->buffer_count && program->buffers[buffer].stage == stage;
+}
+
+static bool check_waits(const struct program *program, int stage, int index, struct error *err)
+{
+    const struct stage_program *list = &program->stages[stage];
+    const struct instr *instr = &list->instrs[index];
+    if (instr->wait_count < 0 || instr->wait_first < 0 || instr->wait_count > list->wait_count - instr->wait_first)
+        return verify_fail(program, stage, index, err, "its waits [%d, +%d) lie outside the stage's %d",
+                           instr->wait_first, instr->wait_count, list->wait_count);
+    for (int k = 0; k < instr->wait_count; k++) {
+        int wait = list->waits[instr->wait_first + k];
+        if (wait < 0 || wait >= index)
+            return verify_fail(program, stage, index, err, "waits for instr %d, which is not earlier in the list",
+                               wait);
+        if (list->instrs[wait].lane == instr->lane)
+            return verify_fail(program, stage, index, err,
+                               "waits for instr %d of its own lane (%s), which orders them already", wait,
+                               lane_names[instr->lane]);
+    }
+    return true;
+}
+
+/* What the place asks for: which graph operand, value or weight, which kinds of buffer. */
+static const struct operand *graph_operand(const struct segment *segment, enum role role, int place)
+{
+    switch (role) {
+    case ROLE_IN:
+    case ROLE_GRADIENT_IN:
+        return place < segment->in_count ? &segment->in[place] : NULL;
+    case ROLE_OUT:
+    case ROLE_GRADIENT_OUT:
+        return place < segment->out_count ? &segment->out[place] : NULL;
+    case ROLE_WEIGHT:
+    case ROLE_GRADIENT_WEIGHT:
+        return place < segment->weight_count ? &segment->weight[place] : NULL;
+    case ROLE_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+static bool kind_suits(enum buffer_kind kind, enum role role)
+{
+    switch (role) {
+    case ROLE_IN:
+    case ROLE_OUT:
+        return kind == BUFFER_VALUE || kind == BUFFER_TEMPORARY;
+    case ROLE_WEIGHT:
+        return kind == BUFFER_WEIGHT || kind == BUFFER_WEIGHT_USE || kind == BUFFER_TEMPORARY;
+    case ROLE_GRADIENT_IN:
+    case ROLE_GRADIENT_OUT:
+        return kind == BUFFER_VALUE_GRADIENT || kind == BUFFER_TEMPORARY;
+    case ROLE_GRADIENT_WEIGHT:
+        return kind == BUFFER_WEIGHT_GRADIENT || kind == BUFFER_GRADIENT || kind == BUFFER_TEMPORARY;
+    case ROLE_COUNT:
+        break;
+    }
+    return false;
+}
+
+static bool check_operand(const struct program *program, int stage, int index, enum role role, int place,
+                          struct error *err)
+{
+    const struct instr *instr = &program->stages[stage].instrs[index];
+    int b = instr->operand[role][place];
+    if (b == -1)
+        return true;
+    const struct operand *operand = graph_operand(&program->graph->segments[instr->segment], role, place);
+    if (!operand || !in_stage(program, b, stage))
+        return verify_fail(program, stage, index, err,
+                           "operand %s %d is buffer %d, which is not there or not of this stage", role_names[role],
+                           place, b);
+    const struct buffer *buffer = &program->buffers[b];
+    bool weight = role == ROLE_WEIGHT || role == ROLE_GRADIENT_WEIGHT;
+    if (buffer->is_weight != weight || buffer->id != operand->id || !kind_suits(buffer->kind, role))
+        return verify_fail(program, stage, index, err, "operand %s %d should hold %s %d, but buffer %d does not",
+                           role_names[role], place, weight ? "weight" : "value", operand->id, b);
+    if (buffer->micro != -1 && buffer->micro != instr->micro)
+        return verify_fail(program, stage, index, err, "operand %s %d is buffer %d of micro-batch %d", role_names[role],
+                           place, b, buffer->micro);
+    return true;
+}
+
+static bool check_compute(const struct program *program, int stage, int index, struct error *err)
+{
+    const struct instr *instr = &program->stages[stage].instrs[index];
+    if (instr->segment < 0 || instr->segment >= program->graph->segment_count)
+        return verify_fail(program, stage, index, err, "there is no segment %d", instr->segment);
+    if (stage_of_layer(program->plan, program->graph->segments[instr->segment].layer) != stage)
+        return verify_fail(program, stage, index, err, "segment %d belongs to another stage", instr->segment);
+    if (instr->lane != LANE_COMPUTE)
+        return verify_fail(program, stage, index, err, "computes on lane %s: the workspace is that of lane compute",
+                           lane_names[instr->lane]);
+    if (instr->micro < 0 || instr->micro >= program->plan->micro_batch_count || instr->round < 0)
+        return verify_fail(program, stage, index, err, "micro-batch %d, round %d do not exist", instr->micro,
+                           instr->round);
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (int place = 0; place < MAX_OPERANDS; place++)
+            if (!check_operand(program, stage, index, (enum role)role, place, err))
+                return false;
+    return true;
+}
+
+enum family {
+    FAMILY_VALUE,
+    FAMILY_VALUE_GRADIENT,
+    FAMILY_WEIGHT,
+    FAMILY_GRADIENT,
+    FAMILY_SCALAR,
+    FAMILY_ANY,
+    FAMILY_NONE
+};
+
+static enum family family_of(enum buffer_kind kind)
+{
+    switch (kind) {
+    case BUFFER_VALUE:
+        return FAMILY_VALUE;
+    case BUFFER_VALUE_GRADIENT:
+        return FAMILY_VALUE_GRADIENT;
+    case BUFFER_WEIGHT:
+    case BUFFER_WEIGHT_USE:
+        return FAMILY_WEIGHT;
+    case BUFFER_WEIGHT_GRADIENT:
+    case BUFFER_GRADIENT:
+        return FAMILY_GRADIENT;
+    case BUFFER_SCALAR:
+        return FAMILY_SCALAR;
+    case BUFFER_TEMPORARY:
+        return FAMILY_ANY;
+    case BUFFER_STATE: /* stands beside its gradient; no list names it */
+    case BUFFER_KIND_COUNT:
+        break;
+    }
+    return FAMILY_NONE;
+}
+
+/* A conversion moves one thing from layout to layout; a sum over micro-batches may end in a buffer of none. */
+static bool same_content(const struct instr *instr, const struct buffer *source, const struct buffer *destination)
+{
+    enum family from = family_of(source->kind), to = family_of(destination->kind);
+    if (instr->op == OP_NORM)
+        return source->kind == BUFFER_GRADIENT && to == FAMILY_SCALAR;
+    if (source->is_weight != destination->is_weight || source->id != destination->id)
+        return false;
+    if (source->micro != destination->micro && source->micro != -1 && destination->micro != -1)
+        return false;
+    if (instr->op == OP_UPDATE)
+        return source->kind == BUFFER_GRADIENT && destination->kind == BUFFER_WEIGHT;
+    if (instr->op == OP_NORM_REDUCE)
+        return from == FAMILY_SCALAR && to == FAMILY_SCALAR;
+    return from != FAMILY_NONE && to != FAMILY_NONE && (from == to || from == FAMILY_ANY || to == FAMILY_ANY);
+}
+
+static bool check_pairs(const struct program *program, int stage, int index, struct error *err)
+{
+    const struct instr *instr = &program->stages[stage].instrs[index];
+    int from = instr->op == OP_RECEIVE ? instr->peer_stage : stage,
+        to = instr->op == OP_SEND ? instr->peer_stage : stage;
+    bool source = op_info[instr->op].reads_source || instr->op == OP_RECEIVE;
+    bool destination = op_info[instr->op].writes_destination || instr->op == OP_SEND;
+    if (instr->pair_count < 1 || instr->pair_first < 0 || instr->pair_count > program->pair_count - instr->pair_first)
+        return verify_fail(program, stage, index, err, "its pairs [%d, +%d) lie outside the program's %d",
+                           instr->pair_first, instr->pair_count, program->pair_count);
+    for (int k = 0; k < instr->pair_count; k++) {
+        const struct pair *pair = &program->pairs[instr->pair_first + k];
+        bool norm = instr->op == OP_UPDATE && pair->destination == -1; /* the norm that the update only reads */
+        if (norm && in_stage(program, pair->source, stage) && program->buffers[pair->source].kind == BUFFER_SCALAR)
+            continue;
+        if ((source && !in_stage(program, pair->source, from)) || (!source && pair->source != -1))
+            return verify_fail(program, stage, index, err, "source buffer %d is not there or not of stage %d",
+                               pair->source, from);
+        if ((destination && !in_stage(program, pair->destination, to)) || (!destination && pair->destination != -1))
+            return verify_fail(program, stage, index, err, "destination buffer %d is not there or not of stage %d",
+                               pair->destination, to);
+        if (source && destination &&
+            !same_content(instr, &program->buffers[pair->source], &program->buffers[pair->destination]))
+            return verify_fail(program, stage, index, err, "buffers %d and %d do not hold the same thing", pair->source,
+                               pair->destination);
+    }
+    return true;
+}
+
+static bool check_group(const struct program *program, int stage, int index, struct error *err)
+{
+    const struct instr *instr = &program->stages[stage].instrs[index];
+    bool transfer = instr->op == OP_SEND || instr->op == OP_RECEIVE;
+    bool group = op_info[instr->op].collective && instr->op != OP_NORM_REDUCE;
+    enum lane lane = instr->op == OP_SEND ? LANE_SEND : instr->op == OP_RECEIVE ? LANE_RECEIVE : instr->lane;
+    if (transfer && (instr->peer_stage < 0 || instr->peer_stage >= program->stage_count || instr->peer_stage == stage))
+        return verify_fail(program, stage, index, err, "there is no peer stage %d", instr->peer_stage);
+    if (!transfer && (instr->peer_stage != -1 || instr->tag != -1))
+        return verify_fail(program, stage, index, err, "has peer stage %d and tag %d, but stays inside its stage",
+                           instr->peer_stage, instr->tag);
+    if (lane != instr->lane)
+        return verify_fail(program, stage, index, err, "runs on lane %s, not on %s", lane_names[instr->lane],
+                           lane_names[lane]);
+    if (group && (!instr->atoms || instr->atoms >> MAX_ATOMS))
+        return verify_fail(program, stage, index, err, "there is no group over the atoms %#x", instr->atoms);
+    return true;
+}
+
+static bool check_instr(const struct program *program, int stage, int index, struct error *err)
+{
+    const struct instr *instr = &program->stages[stage].instrs[index];
+    if ((unsigned)instr->op >= OP_COUNT || (unsigned)instr->lane >= LANE_COUNT || (unsigned)instr->phase >= PHASE_COUNT)
+        return fail_kind(err, ERROR_BUG, "stage %d instr %d: op %d, phase %d or lane %d does not exist", stage, index,
+                         (int)instr->op, (int)instr->phase, (int)instr->lane);
+    if (instr->layer < -1 || instr->layer >= program->graph->layer_count)
+        return fail_kind(err, ERROR_BUG, "stage %d instr %d: there is no layer %d", stage, index, instr->layer);
+    if (instr->op != OP_COMPUTE && !check_pairs(program, stage, index, err))
+        return false;
+    if (instr->op == OP_COMPUTE && !check_compute(program, stage, index, err))
+        return false;
+    return check_group(program, stage, index, err) && check_waits(program, stage, index, err);
+}
+
+bool verify_structure(const struct program *program, struct error *err)
+{
+    if (program->stage_count != program->plan->stage_count)
+        return fail_kind(err, ERROR_BUG, "the program has %d stages, its plan %d", program->stage_count,
+                         program->plan->stage_count);
+    for (int i = 0; i < program->graph->segment_count; i++)
+        if (!check_assignment(program, i, err))
+            return false;
+    for (int b = 0; b < program->buffer_count; b++)
+        if (!check_buffer(program, b, err))
+            return false;
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++)
+            if (!check_instr(program, s, i, err))
+                return false;
+    return true;
+}

@@ -1,0 +1,120 @@
+#include "planner/search/assemble.h"
+#include "base/num.h"
+
+enum { DATA_ATOM, TENSOR_ATOM, ATOMS };
+
+static void set_stage(struct plan *plan, int stage, int first, int end, const struct config *config)
+{
+    plan->stages[stage] = (struct plan_stage){.first_layer = first, .layer_count = end - first,
+                                              .first_rank = stage * config->data * config->tensor, .atom = {1, 1, 1, 1}};
+    plan->stages[stage].atom[DATA_ATOM] = config->data;
+    plan->stages[stage].atom[TENSOR_ATOM] = config->tensor;
+}
+
+struct plan *plan_from_config(const struct space *space, const struct config *config, const struct graph *graph)
+{
+    struct plan *plan = plan_new(config->stages, graph->layer_count);
+    if (!plan)
+        return NULL;
+    plan->batch = space->batch;
+    plan->sequence = graph->sequence;
+    plan->vocab_multiple = config_vocab_multiple(graph, config);
+    plan->dtype = space->dtype;
+    plan->schedule = config->schedule;
+    plan->micro_batch_count = config->micro_batch_count;
+    plan->atom_count = ATOMS;
+    plan->bucket_bytes = space->bucket_bytes;
+    plan->prefetch = config->prefetch;
+    plan->clip_norm = space->clip_norm;
+    plan->rank_count = config->stages * config->data * config->tensor;
+    for (int l = 0; l < graph->layer_count; l++) {
+        plan->layers[l].dim[DATA_ATOM] = DIM_dp;
+        plan->layers[l].dim[TENSOR_ATOM] = (int8_t)config->tensor_dimension;
+    }
+    for (int k = 0; k < config->stages; k++)
+        set_stage(plan, k, (int)((int64_t)graph->layer_count * k / config->stages),
+                  (int)((int64_t)graph->layer_count * (k + 1) / config->stages), config);
+    return plan;
+}
+
+/* The strategy whose next copy comes first: (taken + 1/2) / count is least; ties go to the larger count. */
+static int next_strategy(const int *count, const int *taken, int strategies)
+{
+    int pick = -1;
+    for (int i = 0; i < strategies; i++) {
+        if (taken[i] >= count[i])
+            continue;
+        int64_t mine = (2 * (int64_t)taken[i] + 1) * (pick < 0 ? 1 : count[pick]);
+        int64_t best = pick < 0 ? 0 : (2 * (int64_t)taken[pick] + 1) * count[i];
+        if (pick < 0 || mine < best || (mine == best && count[i] > count[pick]))
+            pick = i;
+    }
+    return pick;
+}
+
+static void assign_stage(struct plan *plan, int stage, const struct chain *chain, const struct price_table *table, const int *count, int *taken)
+{
+    const struct plan_stage *at = &plan->stages[stage];
+    int strategies = table->strategy_count;
+    for (int i = 0; i < table->class_count * strategies; i++)
+        taken[i] = 0;
+    for (int l = at->first_layer; l < at->first_layer + at->layer_count; l++) {
+        int base = chain->class_of[l] * strategies, pick = next_strategy(&count[base], &taken[base], strategies);
+        if (pick < 0)
+            continue; /* the counts of a class sum up to its layers */
+        taken[base + pick]++;
+        plan->layers[l].zero = table->strategies[pick].zero;
+        plan->layers[l].recompute = table->strategies[pick].recompute;
+    }
+}
+
+struct plan *plan_from_partition(const struct space *space, const struct config *config, const struct graph *graph, const struct chain *chain,
+                                 const struct price_table *table, const struct partition_plan *solution)
+{
+    struct arena scratch = {0};
+    int block = table->class_count * table->strategy_count, *taken = arena_alloc(&scratch, (size_t)block, sizeof *taken);
+    struct plan *plan = taken ? plan_from_config(space, config, graph) : NULL;
+    for (int k = 0; plan && k < config->stages; k++) {
+        int end = k + 1 < config->stages ? solution->first_layer[k + 1] : graph->layer_count;
+        set_stage(plan, k, solution->first_layer[k], end, config);
+        assign_stage(plan, k, chain, table, &solution->count[k * block], taken);
+    }
+    arena_free(&scratch);
+    return plan;
+}
+
+/* Stages that greedy filling up to `most` needs, when each later stage must still get a layer. */
+static int fill_stages(const int64_t *weight, int layer_count, int stage_count, int64_t most, int *first)
+{
+    int stage = 0;
+    int64_t here = 0;
+    first[0] = 0;
+    for (int l = 0; l < layer_count; l++) {
+        bool must_open = l > first[stage] && layer_count - l <= stage_count - 1 - stage;
+        if (l > first[stage] && (here + weight[l] > most || must_open)) {
+            if (++stage == stage_count)
+                return stage_count + 1;
+            first[stage] = l;
+            here = 0;
+        }
+        here += weight[l];
+        if (here > most)
+            return stage_count + 1;
+    }
+    return stage + 1;
+}
+
+void balance_stages(const int64_t *weight, int layer_count, int stage_count, int *first)
+{
+    int64_t low = 0, high = 0;
+    for (int l = 0; l < layer_count; l++)
+        high += weight[l];
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (fill_stages(weight, layer_count, stage_count, middle, first) <= stage_count)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    fill_stages(weight, layer_count, stage_count, low, first);
+}

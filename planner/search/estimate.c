@@ -1,0 +1,235 @@
+#include "planner/search/estimate.h"
+#include "base/num.h"
+#include "models/model.h"
+#include "planner/program/schedule.h"
+#include "planner/search/pipeline.h"
+#include <stdlib.h>
+#include <string.h>
+
+int64_t available_bytes(const struct facts *facts)
+{
+    int64_t outside = facts->profile ? facts->profile->memory_outside_arena_bytes : 0;
+    return min_i64(facts->cluster->memory_bytes, facts->cluster->device.memory_bytes - outside);
+}
+
+static bool counts_as_model_work(enum kernel kernel)
+{
+    return kernel == KERNEL_MATMUL || kernel == KERNEL_ATTENTION;
+}
+
+/* Extents of the whole step, padding of the vocabulary left out: nobody asked for that work. */
+static void whole_extents(const struct graph *graph, const struct segment *segment, int64_t extents[MAX_AXES])
+{
+    for (int i = 0; i < MAX_AXES; i++) {
+        extents[i] = i < segment->axis_count ? segment->axes[i].size : 1;
+        if (i < segment->axis_count && segment->axes[i].tag == TAG_VOCAB)
+            extents[i] = graph->vocab_size;
+    }
+}
+
+int64_t graph_model_flops(const struct graph *graph)
+{
+    int64_t flops = 0;
+    for (int s = 0; s < graph->segment_count; s++) {
+        const struct segment *segment = &graph->segments[s];
+        int64_t extents[MAX_AXES];
+        if (!counts_as_model_work(segment->kernel))
+            continue;
+        whole_extents(graph, segment, extents);
+        bool input_gradient = false, weight_gradient = false;
+        for (int i = 0; i < segment->in_count; i++)
+            input_gradient = input_gradient || graph_needs_gradient(graph, segment->in[i].id);
+        for (int i = 0; i < segment->weight_count; i++)
+            weight_gradient = weight_gradient || !graph->weights[segment->weight[i].id].frozen;
+        flops += segment_flops(segment, PHASE_FORWARD, extents);
+        if (input_gradient)
+            flops += segment_flops(segment, PHASE_BACKWARD_INPUT, extents);
+        if (weight_gradient)
+            flops += segment_flops(segment, PHASE_BACKWARD_WEIGHT, extents);
+    }
+    return flops;
+}
+
+static struct estimate *estimate_new(int stage_count)
+{
+    struct estimate *estimate = calloc(1, sizeof *estimate);
+    if (!estimate)
+        return NULL;
+    struct prediction *p = &estimate->prediction;
+    p->stage_count = stage_count;
+    p->breakdown_count = TIME_KIND_COUNT;
+    p->breakdown_names = time_kind_names;
+    p->peak_bytes = arena_alloc(&estimate->arena, (size_t)stage_count, sizeof *p->peak_bytes);
+    p->breakdown_ns = arena_alloc(&estimate->arena, TIME_KIND_COUNT, sizeof *p->breakdown_ns);
+    if (p->peak_bytes && p->breakdown_ns)
+        return estimate;
+    estimate_free(estimate);
+    return NULL;
+}
+
+void estimate_free(struct estimate *estimate)
+{
+    if (!estimate)
+        return;
+    arena_free(&estimate->arena);
+    free(estimate);
+}
+
+static void note_origin(struct prediction *p, const struct cost *cost)
+{
+    p->analytic = p->analytic || cost->origin == ORIGIN_ANALYTIC;
+    p->measured = p->measured || cost->origin != ORIGIN_ANALYTIC;
+    p->extrapolated = p->extrapolated || cost->extrapolated;
+}
+
+/* Without a profile all is analytic; with one, the first micro-batch already has every kind of work that the step has. */
+static void find_origins(struct prediction *p, const struct program *program, const struct facts *facts)
+{
+    if (!facts->profile) {
+        p->analytic = true;
+        return;
+    }
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            const struct instr *instr = &program->stages[s].instrs[i];
+            if (instr->micro > 0)
+                continue;
+            struct cost cost = cost_instr(facts, program, s, instr);
+            if (cost.ns > 0)
+                note_origin(p, &cost);
+        }
+}
+
+static int64_t last_finish(const struct rank_timeline *rank)
+{
+    int64_t last = 0;
+    for (int i = 0; i < rank->span_count; i++)
+        last = max_i64(last, rank->spans[i].finish_ns);
+    return last;
+}
+
+static int latest_rank(const struct timeline *timeline)
+{
+    int latest = 0;
+    for (int r = 1; r < timeline->rank_count; r++)
+        if (last_finish(&timeline->ranks[r]) > last_finish(&timeline->ranks[latest]))
+            latest = r;
+    return latest;
+}
+
+/* Rates from the step's time: tokens of the batch, model FLOPs over the dense peak of all devices. */
+static void fill_rates(struct estimate *estimate, const struct graph *graph, const struct plan *plan, const struct facts *facts)
+{
+    struct prediction *p = &estimate->prediction;
+    double step_s = (double)p->step_ns / 1e9, peak = facts->cluster->device.matmul_flops_per_s[plan->dtype];
+    estimate->model_flops = graph_model_flops(graph);
+    if (p->step_ns <= 0)
+        return;
+    p->tokens_per_s_per_device = (double)graph->batch * (double)graph->sequence / step_s / plan->rank_count;
+    if (peak > 0)
+        p->mfu = (double)estimate->model_flops / step_s / (peak * plan->rank_count);
+}
+
+static void fill_memory(struct prediction *p, const struct program *program, const struct facts *facts)
+{
+    p->available_bytes = available_bytes(facts);
+    p->fits = true;
+    for (int s = 0; s < program->stage_count; s++) {
+        p->peak_bytes[s] = program->stages[s].arena_bytes;
+        p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes;
+    }
+}
+
+/* Everything but the rates, which need the true batch. */
+static bool judge(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts, struct error *err)
+{
+    struct program *program = NULL;
+    struct timeline *timeline = NULL;
+    struct estimate *estimate = estimate_new(plan->stage_count);
+    bool good = false;
+    if (!estimate) {
+        fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+        goto cleanup;
+    }
+    if (!program_lower(&program, graph, plan, err) || !program_layout(program, err) || !simulate(&timeline, facts, program, err))
+        goto cleanup;
+    fill_memory(&estimate->prediction, program, facts);
+    find_origins(&estimate->prediction, program, facts);
+    estimate->prediction.step_ns = timeline->step_ns;
+    timeline_breakdown(program, timeline, latest_rank(timeline), estimate->prediction.breakdown_ns);
+    estimate->micro_batches_simulated = plan->micro_batch_count;
+    *out = estimate;
+    estimate = NULL;
+    good = true;
+cleanup:
+    timeline_free(timeline);
+    program_free(program);
+    estimate_free(estimate);
+    return good;
+}
+
+bool estimate_plan(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts, struct error *err)
+{
+    if (!judge(out, graph, plan, facts, err))
+        return false;
+    fill_rates(*out, graph, plan, facts);
+    return true;
+}
+
+/* The same plan for `micro_batches` micro-batches of the same size. */
+static bool judge_shortened(struct estimate **out, const struct model *model, const struct plan *plan, int micro_batches,
+                            const struct facts *facts, struct error *err)
+{
+    struct graph *graph = NULL;
+    struct plan *shorter = plan_copy(plan);
+    bool good = false;
+    if (!shorter)
+        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+    shorter->batch = plan->batch / plan->micro_batch_count * micro_batches;
+    shorter->micro_batch_count = micro_batches;
+    good = graph_build(&graph, model, shorter->batch, plan->sequence, plan->vocab_multiple, err)
+           && plan_check(shorter, graph, err) && judge(out, graph, shorter, facts, err);
+    graph_free(graph);
+    plan_free(shorter);
+    return good;
+}
+
+/* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak. */
+static int settled_micro_batches(const struct plan *plan)
+{
+    int in_flight = 0;
+    for (int s = 0; s < plan->stage_count; s++)
+        in_flight = (int)max_i64(in_flight, schedule_in_flight(schedules[plan->schedule], plan->stage_count, s, plan->micro_batch_count,
+                                                               plan->extra_in_flight));
+    return in_flight + 2;
+}
+
+/* The step grows by `more`: its parts in proportion, but not the optimizer, which runs once, nor filling and draining. */
+static void lengthen(struct prediction *p, int64_t more)
+{
+    int64_t repeated = p->step_ns - p->breakdown_ns[TIME_OPTIMIZER] - p->breakdown_ns[TIME_BUBBLE], left = more;
+    for (int i = 0; i < TIME_KIND_COUNT && repeated > 0; i++) {
+        int64_t share = i == TIME_OPTIMIZER || i == TIME_BUBBLE ? 0 : (int64_t)((double)more * (double)p->breakdown_ns[i] / (double)repeated);
+        p->breakdown_ns[i] += share;
+        left -= share;
+    }
+    p->breakdown_ns[TIME_BUBBLE] += left;
+    p->step_ns += more;
+}
+
+bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph, const struct plan *plan,
+                          const struct chain *chain, const struct price_table *table, const struct facts *facts, struct error *err)
+{
+    int few = settled_micro_batches(plan);
+    int64_t all_ns = 0, few_ns = 0;
+    struct estimate *estimate = NULL;
+    if (few >= plan->micro_batch_count)
+        return estimate_plan(out, graph, plan, facts, err);
+    if (!pipeline_step_ns(&all_ns, plan, chain, table, plan->micro_batch_count, err)
+        || !pipeline_step_ns(&few_ns, plan, chain, table, few, err) || !judge_shortened(&estimate, model, plan, few, facts, err))
+        return false;
+    lengthen(&estimate->prediction, max_i64(0, all_ns - few_ns));
+    fill_rates(estimate, graph, plan, facts);
+    *out = estimate;
+    return true;
+}

@@ -1,0 +1,44 @@
+/* The inner problem: which strategy for how many of the identical layers of a stage. A grouped multiple-choice knapsack over counts,
+ * solved exactly in integers. */
+#ifndef CLEAVE_SEARCH_KNAPSACK_H
+#define CLEAVE_SEARCH_KNAPSACK_H
+#include "base/error.h"
+#include <stdint.h>
+
+enum { KNAPSACK_ROWS = 4 };
+
+struct knapsack_option {
+    int64_t cost, row[KNAPSACK_ROWS];
+    int64_t peak; /* >= 0; the largest one in use counts once in row 0 (transient memory) */
+};
+struct knapsack_group { /* `count` identical items, each of which takes one option */
+    int count, option_count;
+    const struct knapsack_option *options;
+};
+/**
+ * Minimise  sum x[g][s] cost[g][s]
+ * subject to  sum over s of x[g][s] = count[g],  x whole and not negative,
+ *             sum x row[r] (+ for r = 0 the largest peak in use) <= cap[r] for r < row_count.
+ * Magnitudes: every sum below 2^60.
+ */
+struct knapsack {
+    int group_count, row_count;
+    const struct knapsack_group *groups;
+    int64_t cap[KNAPSACK_ROWS];
+    int64_t node_limit; /* 0: to the end */
+    int tie_bits;       /* the low bits of costs only break ties: optimal means optimal in cost >> tie_bits */
+    int64_t gap_ppm;    /* good enough: within so many millionths of the optimum; 0: exact */
+};
+enum knapsack_status {
+    KNAPSACK_INFEASIBLE, /* proven */
+    KNAPSACK_OPTIMAL,    /* proven: cost and bound agree but for tie_bits and gap_ppm */
+    KNAPSACK_LIMIT       /* node_limit ended it: bound is proven, cost INT64_MAX when nothing was found */
+};
+struct knapsack_result {
+    enum knapsack_status status;
+    int64_t cost, bound, nodes;
+    int *counts; /* the caller's array, one per option of all groups in order; filled when cost < INT64_MAX */
+};
+/* node_limit 1 solves the root only: a proven bound in microseconds, and often the optimum. Fails only for want of memory. result->counts must be set, or NULL when the counts are not wanted. Deterministic. */
+bool knapsack_solve(const struct knapsack *problem, struct knapsack_result *result, struct error *err);
+#endif

@@ -1,0 +1,30 @@
+/* What search.c and its parts share: the model's chain, and price tables made once per key. */
+#ifndef CLEAVE_SEARCH_WORKBENCH_H
+#define CLEAVE_SEARCH_WORKBENCH_H
+#include "planner/search/partition.h"
+#include "planner/search/space.h"
+
+struct model;
+
+struct priced { struct price_key key; bool bound_only, refused; struct price_table table; };
+struct workbench {
+    struct arena arena;
+    const struct model *model;
+    const struct facts *facts;
+    const struct space *space;
+    struct graph *graph;           /* of the whole batch */
+    struct chain chain;
+    int strategy_count;
+    struct strategy *strategies;   /* (strategy_count) that the space allows, cheapest communication first */
+    int priced_count, priced_capacity;
+    struct priced **priced;
+};
+bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts, const struct space *space, struct error *err);
+void workbench_close(struct workbench *bench);
+/* Prices for a configuration; *out NULL when lowering refuses it. bound_only: two strategies, enough for a bound. */
+bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out, struct error *err);
+/* In-flight micro-batches per stage, in the arena; NULL: out of memory. */
+int *config_in_flight(struct arena *arena, const struct config *config);
+struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config, const struct price_table *table,
+                                           const int *in_flight);
+#endif

@@ -1,0 +1,396 @@
+/* A device with a virtual clock. Time advances from one completion to the next; at each moment the machines of the
+ * ranks that may go on are stepped until nothing more is taken. An instruction is taken when its lane is free and its
+ * waits have finished, so the result is a fixed point and does not depend on the order of the ranks.
+ *
+ * A SEND takes its lane for its cost whether or not the receiver is there; a RECEIVE ends when the data has arrived,
+ * and its span begins when both it and the send have begun: waiting before that is idle time. Collectives inside a
+ * stage have one representative and begin at once. NORM_REDUCE begins on all stages when the last has come and takes
+ * the longest of their costs. */
+#include "planner/sim/simulate.h"
+#include "base/num.h"
+#include "planner/program/pairing.h"
+#include "planner/sim/machine.h"
+#include "planner/program/stall.h"
+#include <stdlib.h>
+
+enum state { STATE_NEW, STATE_WAITING, STATE_RUNNING, STATE_DONE };
+enum { NOTHING = -1 };
+
+/* Slow-down as a fraction: alone, work shrinks by `alone` units per ns, beside the other kind by `beside`. 1/1 is
+ * exact. */
+struct rate {
+    int64_t alone, beside;
+};
+
+struct sim_rank {
+    struct sim *sim;
+    struct machine machine;
+    struct span *spans;       /* (instructions) */
+    uint8_t *state;           /* (instructions) enum state */
+    int busy[LANE_COUNT];     /* the instruction on the lane, or NOTHING */
+    int64_t left[LANE_COUNT]; /* work units of what runs there */
+    int64_t settled_ns;       /* `left` is as of this moment */
+    int64_t next_ns;          /* next completion; INT64_MAX none */
+    bool dirty;
+};
+struct sim {
+    struct arena arena;
+    const struct program *program;
+    const struct durations *durations;
+    struct pairing pairing;
+    struct rate compute, communication;
+    struct sim_rank *ranks;             /* (stages) */
+    int *arrived;                       /* (norm-reduces) stages that have come */
+    int64_t *longest_ns;                /* (norm-reduces) */
+    int *dirty, dirty_count;            /* (stages) ranks to step */
+    int *heap, *heap_place, heap_count; /* ranks by next_ns */
+    int64_t now_ns;
+    uint64_t draws;
+    struct error *err;
+};
+
+static int64_t greatest_divisor(int64_t a, int64_t b)
+{
+    return b ? greatest_divisor(b, a % b) : a;
+}
+
+static struct rate rate_of(double factor)
+{
+    int64_t thousandths = factor > 1 ? (int64_t)(factor * 1000 + 0.5) : 1000;
+    int64_t common = greatest_divisor(thousandths, 1000);
+    return (struct rate){ thousandths / common, 1000 / common };
+}
+
+/* ---- heap of ranks by their next completion ---- */
+static bool earlier(const struct sim *sim, int a, int b)
+{
+    int64_t x = sim->ranks[a].next_ns, y = sim->ranks[b].next_ns;
+    return x != y ? x < y : a < b;
+}
+
+static void heap_put(struct sim *sim, int place, int rank)
+{
+    sim->heap[place] = rank;
+    sim->heap_place[rank] = place;
+}
+
+static void heap_fix(struct sim *sim, int rank)
+{
+    int place = sim->heap_place[rank];
+    while (place && earlier(sim, rank, sim->heap[(place - 1) / 2])) {
+        heap_put(sim, place, sim->heap[(place - 1) / 2]);
+        place = (place - 1) / 2;
+    }
+    for (int child; (child = 2 * place + 1) < sim->heap_count; place = child) {
+        if (child + 1 < sim->heap_count && earlier(sim, sim->heap[child + 1], sim->heap[child]))
+            child++;
+        if (!earlier(sim, sim->heap[child], rank))
+            break;
+        heap_put(sim, place, sim->heap[child]);
+    }
+    heap_put(sim, place, rank);
+}
+
+/* ---- progress of what runs on a rank ---- */
+static bool communicates(int lane)
+{
+    return lane != LANE_COMPUTE && lane != LANE_COPY_IN && lane != LANE_COPY_OUT;
+}
+
+static bool runs(const struct sim_rank *rank, int lane)
+{
+    return rank->busy[lane] != NOTHING && rank->state[rank->busy[lane]] == STATE_RUNNING;
+}
+
+static int64_t lane_rate(const struct sim_rank *rank, int lane, bool communication, bool compute)
+{
+    const struct sim *sim = rank->sim;
+    if (lane == LANE_COMPUTE)
+        return communication ? sim->compute.beside : sim->compute.alone;
+    if (communicates(lane))
+        return compute ? sim->communication.beside : sim->communication.alone;
+    return 1;
+}
+
+static bool any_communication(const struct sim_rank *rank)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        if (communicates(lane) && runs(rank, lane))
+            return true;
+    return false;
+}
+
+/* Brings `left` up to now. Must run before the set of running instructions changes. */
+static void settle(struct sim_rank *rank)
+{
+    int64_t passed = rank->sim->now_ns - rank->settled_ns;
+    bool communication = any_communication(rank), compute = runs(rank, LANE_COMPUTE);
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        if (runs(rank, lane))
+            rank->left[lane] -= passed * lane_rate(rank, lane, communication, compute);
+    rank->settled_ns = rank->sim->now_ns;
+}
+
+static void find_next(struct sim_rank *rank, int index)
+{
+    bool communication = any_communication(rank), compute = runs(rank, LANE_COMPUTE);
+    rank->next_ns = INT64_MAX;
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        if (runs(rank, lane)) {
+            int64_t wait = ceil_div(rank->left[lane], lane_rate(rank, lane, communication, compute));
+            rank->next_ns = min_i64(rank->next_ns, rank->sim->now_ns + wait);
+        }
+    heap_fix(rank->sim, index);
+}
+
+static void mark(struct sim *sim, int rank)
+{
+    if (!sim->ranks[rank].dirty)
+        sim->dirty[sim->dirty_count++] = rank;
+    sim->ranks[rank].dirty = true;
+}
+
+static void finish(struct sim *sim, int stage, int index)
+{
+    struct sim_rank *rank = &sim->ranks[stage];
+    const struct instr *instr = &sim->program->stages[stage].instrs[index];
+    rank->spans[index].finish_ns = sim->now_ns;
+    rank->state[index] = STATE_DONE;
+    rank->busy[instr->lane] = NOTHING;
+    mark(sim, stage);
+    if (instr->op != OP_SEND)
+        return;
+    int partner = sim->pairing.partner[stage][index];
+    struct sim_rank *peer = &sim->ranks[instr->peer_stage];
+    if (peer->state[partner] != STATE_WAITING)
+        return;
+    peer->spans[partner].finish_ns = sim->now_ns;
+    peer->state[partner] = STATE_DONE;
+    peer->busy[sim->program->stages[instr->peer_stage].instrs[partner].lane] = NOTHING;
+    mark(sim, instr->peer_stage);
+}
+
+static bool run(struct sim *sim, int stage, int index, int64_t ns)
+{
+    struct sim_rank *rank = &sim->ranks[stage];
+    enum lane lane = sim->program->stages[stage].instrs[index].lane;
+    int64_t units, end;
+    int64_t alone = lane == LANE_COMPUTE ? sim->compute.alone : communicates((int)lane) ? sim->communication.alone : 1;
+    if (ns < 0 || !mul_i64(&units, ns, alone) || !add_i64(&end, sim->now_ns, units)) {
+        char name[INSTR_NAME_BYTES];
+        return fail(sim->err, "simulate: %s: a duration of %lld ns does not fit in 63 bits",
+                    instr_name(name, sim->program, stage, index), (long long)ns);
+    }
+    settle(rank);
+    rank->spans[index].start_ns = sim->now_ns;
+    rank->busy[lane] = index;
+    rank->left[lane] = units;
+    rank->state[index] = STATE_RUNNING;
+    if (!ns)
+        finish(sim, stage, index);
+    return true;
+}
+
+static void wait_for_partner(struct sim *sim, int stage, int index)
+{
+    struct sim_rank *rank = &sim->ranks[stage];
+    rank->busy[sim->program->stages[stage].instrs[index].lane] = index;
+    rank->state[index] = STATE_WAITING;
+    rank->spans[index].start_ns = sim->now_ns;
+}
+
+static void issue_receive(struct sim *sim, int stage, int index, const struct instr *instr)
+{
+    wait_for_partner(sim, stage, index);
+    if (sim->ranks[instr->peer_stage].state[sim->pairing.partner[stage][index]] == STATE_DONE)
+        finish(sim, stage, index);
+}
+
+static bool issue_send(struct sim *sim, int stage, int index, const struct instr *instr, int64_t ns)
+{
+    struct sim_rank *peer = &sim->ranks[instr->peer_stage];
+    int partner = sim->pairing.partner[stage][index];
+    if (peer->state[partner] == STATE_WAITING)
+        peer->spans[partner].start_ns = sim->now_ns;
+    return run(sim, stage, index, ns);
+}
+
+static bool issue_norm(struct sim *sim, int stage, int index, int64_t ns)
+{
+    int norm = sim->pairing.partner[stage][index];
+    sim->longest_ns[norm] = max_i64(sim->longest_ns[norm], ns);
+    wait_for_partner(sim, stage, index);
+    if (++sim->arrived[norm] < sim->program->stage_count)
+        return true;
+    for (int s = 0; s < sim->program->stage_count; s++) {
+        if (!run(sim, s, sim->pairing.norm[s][norm], sim->longest_ns[norm]))
+            return false;
+        mark(sim, s);
+    }
+    return true;
+}
+
+static enum issue issue(void *self, int global_rank, int index, const struct instr *instr)
+{
+    struct sim_rank *rank = self;
+    struct sim *sim = rank->sim;
+    int stage = rank->machine.stage;
+    const int *waits = sim->program->stages[stage].waits + instr->wait_first;
+    bool taken = true;
+    (void)global_rank;
+    if (rank->busy[instr->lane] != NOTHING)
+        return ISSUE_BLOCKED;
+    for (int i = 0; i < instr->wait_count; i++)
+        if (rank->state[waits[i]] != STATE_DONE)
+            return ISSUE_BLOCKED;
+    int64_t ns = instr->op == OP_RECEIVE ? 0 : sim->durations->ns(sim->durations->self, sim->program, stage, instr);
+    if (instr->op == OP_RECEIVE)
+        issue_receive(sim, stage, index, instr);
+    else if (instr->op == OP_SEND)
+        taken = issue_send(sim, stage, index, instr, ns);
+    else if (instr->op == OP_NORM_REDUCE)
+        taken = issue_norm(sim, stage, index, ns);
+    else
+        taken = run(sim, stage, index, ns);
+    return taken ? ISSUE_TAKEN : ISSUE_FAILED;
+}
+
+static const struct machine_device virtual_device = { .name = "virtual", .issue = issue };
+
+static struct span *new_spans(struct arena *arena, int count)
+{
+    struct span *spans = arena_alloc(arena, (size_t)count, sizeof *spans);
+    for (int i = 0; spans && i < count; i++)
+        spans[i].instr = i;
+    return spans;
+}
+
+static bool sim_open(struct sim *sim, struct timeline *timeline)
+{
+    const struct program *program = sim->program;
+    size_t stages = (size_t)program->stage_count, norms = (size_t)sim->pairing.norm_count;
+    sim->ranks = arena_alloc(&sim->arena, stages, sizeof *sim->ranks);
+    sim->dirty = arena_alloc(&sim->arena, stages, sizeof *sim->dirty);
+    sim->heap = arena_alloc(&sim->arena, stages, sizeof *sim->heap);
+    sim->heap_place = arena_alloc(&sim->arena, stages, sizeof *sim->heap_place);
+    sim->arrived = arena_alloc(&sim->arena, norms, sizeof *sim->arrived);
+    sim->longest_ns = arena_alloc(&sim->arena, norms, sizeof *sim->longest_ns);
+    timeline->ranks = arena_alloc(&timeline->arena, stages, sizeof *timeline->ranks);
+    timeline->rank_count = program->stage_count;
+    if (!sim->ranks || !sim->dirty || !sim->heap || !sim->heap_place || !sim->arrived || !sim->longest_ns ||
+        !timeline->ranks)
+        return false;
+    for (int s = 0; s < program->stage_count; s++) {
+        struct sim_rank *rank = &sim->ranks[s];
+        int count = program->stages[s].instr_count, first = program->plan->stages[s].first_rank;
+        *rank = (struct sim_rank){ .sim = sim, .next_ns = INT64_MAX };
+        machine_init(&rank->machine, program, first, &virtual_device, rank);
+        for (int lane = 0; lane < LANE_COUNT; lane++)
+            rank->busy[lane] = NOTHING;
+        rank->state = arena_alloc(&sim->arena, (size_t)count, sizeof *rank->state);
+        rank->spans = new_spans(&timeline->arena, count);
+        if (!rank->state || !rank->spans)
+            return false;
+        timeline->ranks[s] = (struct rank_timeline){ first, s, count, rank->spans, program->stages[s].arena_bytes };
+        heap_put(sim, sim->heap_count++, s);
+        mark(sim, s);
+    }
+    return true;
+}
+
+/* Steps every rank that may go on at this moment. */
+static bool step_ready(struct sim *sim)
+{
+    while (sim->dirty_count) {
+        int place = (int)(mix64(sim->durations->order + sim->draws++) % (uint64_t)sim->dirty_count);
+        int stage = sim->dirty[place];
+        struct sim_rank *rank = &sim->ranks[stage];
+        sim->dirty[place] = sim->dirty[--sim->dirty_count];
+        rank->dirty = false;
+        settle(rank);
+        if (machine_step(&rank->machine) == STEP_FAILED)
+            return false;
+        find_next(rank, stage);
+    }
+    return true;
+}
+
+static bool advance(struct sim *sim)
+{
+    int64_t next = sim->ranks[sim->heap[0]].next_ns;
+    if (next == INT64_MAX)
+        return false;
+    sim->now_ns = next;
+    while (sim->ranks[sim->heap[0]].next_ns == next) {
+        int stage = sim->heap[0];
+        struct sim_rank *rank = &sim->ranks[stage];
+        settle(rank);
+        for (int lane = 0; lane < LANE_COUNT; lane++)
+            if (runs(rank, lane) && rank->left[lane] <= 0)
+                finish(sim, stage, rank->busy[lane]);
+        find_next(rank, stage);
+    }
+    return true;
+}
+
+static bool is_done(const void *self, int stage, int index)
+{
+    const struct sim *sim = self;
+    return sim->ranks[stage].state[index] == STATE_DONE;
+}
+
+static bool all_done(const struct sim *sim)
+{
+    for (int s = 0; s < sim->program->stage_count; s++)
+        for (int i = 0; i < sim->program->stages[s].instr_count; i++)
+            if (!is_done(sim, s, i))
+                return false;
+    return true;
+}
+
+bool simulate_with(struct timeline **out, const struct durations *durations, const struct program *program,
+                   struct error *err)
+{
+    struct sim sim = { .program = program, .durations = durations, .err = err };
+    sim.compute = rate_of(durations->compute_under_communication);
+    sim.communication = rate_of(durations->communication_under_compute);
+    if (!pairing_build(&sim.pairing, program, err))
+        return false;
+    struct timeline *timeline = calloc(1, sizeof *timeline);
+    bool ok = timeline && sim_open(&sim, timeline);
+    if (!ok)
+        fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
+    while (ok) {
+        ok = step_ready(&sim);
+        if (!ok || !advance(&sim))
+            break;
+    }
+    ok = ok && (all_done(&sim) || stall_fail(program, &sim.pairing, is_done, &sim, err));
+    if (ok) {
+        timeline->origin = TIMELINE_SIMULATED;
+        timeline->step_ns = sim.now_ns;
+        *out = timeline;
+        timeline = NULL;
+    }
+    timeline_free(timeline);
+    pairing_free(&sim.pairing);
+    arena_free(&sim.arena);
+    return ok;
+}
+
+static int64_t cost_duration(const void *self, const struct program *program, int stage, const struct instr *instr)
+{
+    return cost_instr_ns(self, program, stage, instr);
+}
+
+bool simulate(struct timeline **out, const struct facts *facts, const struct program *program, struct error *err)
+{
+    const struct profile *profile = facts->profile;
+    struct durations durations = {
+        .ns = cost_duration,
+        .self = facts,
+        .compute_under_communication = profile ? profile->compute_under_communication : 1,
+        .communication_under_compute = profile ? profile->communication_under_compute : 1,
+    };
+    return simulate_with(out, &durations, program, err);
+}

@@ -1,0 +1,23 @@
+/* The program on a virtual clock, by machine_step. */
+#ifndef CLEAVE_SIM_SIMULATE_H
+#define CLEAVE_SIM_SIMULATE_H
+#include "planner/cost/cost.h"
+#include "planner/sim/timeline.h"
+
+/* Simulates one representative rank per stage (every rank of a stage has equal instructions and, by symmetry of the
+ * plan, equal durations). The caller frees *out. Fails, naming the cycle, when the program stalls. */
+bool simulate(struct timeline **out, const struct facts *facts, const struct program *program, struct error *err);
+
+/* Where durations come from. While compute and communication run beside each other on a rank, each takes its factor
+ * times as long. */
+struct durations {
+    int64_t (*ns)(const void *self, const struct program *program, int stage,
+                  const struct instr *instr); /* not negative */
+    const void *self;
+    double compute_under_communication, communication_under_compute; /* at least 1, kept to a thousandth */
+    uint64_t order; /* seed of the order in which ready ranks are stepped; has no effect on the result */
+};
+/* simulate() with durations from anywhere. */
+bool simulate_with(struct timeline **out, const struct durations *durations, const struct program *program,
+                   struct error *err);
+#endif

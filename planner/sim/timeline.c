@@ -1,0 +1,91 @@
+#include "planner/sim/timeline.h"
+#include "base/num.h"
+#include <stdlib.h>
+
+const char *const time_kind_names[TIME_KIND_COUNT + 1] = {
+    [TIME_COMPUTE] = "compute",
+    [TIME_RECOMPUTE] = "recompute",
+    [TIME_TP] = "tp",
+    [TIME_DP] = "dp",
+    [TIME_CP] = "cp",
+    [TIME_EP] = "ep",
+    [TIME_PP] = "pp",
+    [TIME_BUBBLE] = "bubble",
+    [TIME_OPTIMIZER] = "optimizer",
+};
+
+void timeline_free(struct timeline *timeline)
+{
+    if (!timeline)
+        return;
+    arena_free(&timeline->arena);
+    free(timeline);
+}
+
+/* The lanes in the order in which they claim a moment: compute first, then what holds compute up most directly. A copy
+ * alone is idle time: nobody has a kind for it. */
+static const enum lane claim_order[] = { LANE_COMPUTE, LANE_TP, LANE_CP, LANE_EP, LANE_DP, LANE_SEND, LANE_RECEIVE };
+enum { CLAIM_COUNT = sizeof claim_order / sizeof *claim_order };
+
+static enum time_kind kind_of(const struct instr *instr)
+{
+    switch (instr->lane) {
+    case LANE_COMPUTE:
+        break;
+    case LANE_TP:
+        return TIME_TP;
+    case LANE_DP:
+        return TIME_DP;
+    case LANE_CP:
+        return TIME_CP;
+    case LANE_EP:
+        return TIME_EP;
+    case LANE_SEND:
+    case LANE_RECEIVE:
+        return TIME_PP;
+    case LANE_COPY_IN:
+    case LANE_COPY_OUT:
+    case LANE_COUNT:
+        return TIME_BUBBLE;
+    }
+    if (instr->op == OP_UPDATE || instr->op == OP_NORM || instr->op == OP_NORM_REDUCE || instr->phase == PHASE_STEP)
+        return TIME_OPTIMIZER;
+    return instr->again ? TIME_RECOMPUTE : TIME_COMPUTE;
+}
+
+/* The first span of the lane at or after `from` that ends after `now`; span_count when none is left. */
+static int seek(const struct stage_program *list, const struct rank_timeline *rank, enum lane lane, int from,
+                int64_t now)
+{
+    while (from < rank->span_count &&
+           (list->instrs[rank->spans[from].instr].lane != lane || rank->spans[from].finish_ns <= now))
+        from++;
+    return from;
+}
+
+void timeline_breakdown(const struct program *program, const struct timeline *timeline, int rank_index,
+                        int64_t ns[TIME_KIND_COUNT])
+{
+    const struct rank_timeline *rank = &timeline->ranks[rank_index];
+    const struct stage_program *list = &program->stages[rank->stage];
+    int at[CLAIM_COUNT] = { 0 };
+    for (int kind = 0; kind < TIME_KIND_COUNT; kind++)
+        ns[kind] = 0;
+    for (int64_t now = 0, next; now < timeline->step_ns; now = next) {
+        enum time_kind kind = TIME_BUBBLE;
+        bool claimed = false;
+        next = timeline->step_ns;
+        for (int i = 0; i < CLAIM_COUNT; i++) {
+            at[i] = seek(list, rank, claim_order[i], at[i], now);
+            if (at[i] == rank->span_count)
+                continue;
+            const struct span *span = &rank->spans[at[i]];
+            bool busy = span->start_ns <= now;
+            next = min_i64(next, busy ? span->finish_ns : span->start_ns);
+            if (busy && !claimed)
+                kind = kind_of(&list->instrs[span->instr]);
+            claimed |= busy;
+        }
+        ns[kind] += next - now;
+    }
+}

@@ -1,0 +1,197 @@
+#include "profiler/compute.h"
+#include "base/num.h"
+#include "host/clock.h"
+#include "planner/program/geometry.h"
+#include "profiler/resident.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Enough is when the works that make SETTLED_SHARE of the time are known to SETTLED_ERROR. */
+static const double SETTLED_SHARE = 0.95, SETTLED_ERROR = 0.02;
+enum { WARM_UP_STEPS = 1, MIN_STEPS = 3, MAX_STEPS = 60, LEAST_STEPS = 2 };
+static const double FIRST_FLOPS_PER_S = 2e10; /* until a case has run */
+static const double OVERRUN = 0.5;            /* of the budget, rather than to leave a configuration out */
+
+struct running {
+    struct compute_result *result;
+    const struct program *program;
+    struct harvest harvest; /* of this case */
+    int local_count, steps;
+    int64_t start_ns, warm_ns; /* when the run began, when its warm-up was over */
+    int64_t end_ns;         /* the budget's */
+    double step_s;          /* of the steps after the warm-up */
+    struct error error;
+};
+
+static bool on_timeline(void *context, int64_t step, const struct timeline *timeline)
+{
+    struct running *r = context;
+    int64_t now = clock_now_ns();
+    if (step <= WARM_UP_STEPS) {
+        r->warm_ns = now;
+        return true;
+    }
+    r->steps++;
+    if (!harvest_timeline(&r->harvest, r->program, timeline, &r->error))
+        return false;
+    int64_t step_ns = (now - r->warm_ns) / r->steps;
+    r->step_s = (double)step_ns / 1e9;
+    int64_t outside = (resident_bytes() - r->local_count * r->program->stages[0].arena_bytes) / r->local_count;
+    r->result->memory_outside_bytes = max_i64(r->result->memory_outside_bytes, max_i64(0, outside));
+    if (r->steps < LEAST_STEPS || (r->steps < MIN_STEPS && now + step_ns < r->end_ns))
+        return true;
+    return now + step_ns < r->end_ns && !samples_settled(&r->harvest.compute, &r->result->harvest.compute, SETTLED_SHARE, SETTLED_ERROR);
+}
+
+/* Computations of the case that are in neither the existing profile nor the samples. */
+static int unknown_count(const struct program *program, const struct profile *existing, int loaded, const struct samples *samples)
+{
+    int count = 0;
+    char name[WORK_NAME_BYTES];
+    for (int i = 0; i < program->stages[0].instr_count; i++) {
+        const struct instr *instr = &program->stages[0].instrs[i];
+        if (instr->op != OP_COMPUTE)
+            continue;
+        harvest_work_name(program, 0, instr, name);
+        count += !samples_peek(samples, name) && !(existing && profile_compute(existing, name, loaded));
+    }
+    return count;
+}
+
+static double step_flops(const struct program *program)
+{
+    double sum = 0;
+    for (int i = 0; i < program->stages[0].instr_count; i++) {
+        const struct instr *instr = &program->stages[0].instrs[i];
+        if (instr->op != OP_COMPUTE)
+            continue;
+        const struct segment *segment = &program->graph->segments[instr->segment];
+        int64_t low[MAX_AXES], high[MAX_AXES], extents[MAX_AXES] = {0};
+        instr_range(program, 0, instr, 0, low, high);
+        for (int a = 0; a < segment->axis_count; a++)
+            extents[a] = high[a] - low[a];
+        sum += (double)segment_flops(segment, instr->phase, extents);
+    }
+    return sum;
+}
+
+/* ---- all cases ---- */
+struct measuring {
+    const struct crew *crew;
+    const struct compute_options *o;
+    struct compute_result *result;
+    struct model shortened;
+    struct data data;
+    struct compute_case *cases;
+    int case_count;
+    int64_t end_ns;
+    double flops_per_s, ran_flops, ran_s;
+    double left_flops; /* of one step of every case that is still to come, this one included */
+};
+
+/* What the leader says of a case. */
+struct verdict { bool needed, fits; int64_t budget_ns; };
+
+/* Time is divided by work, so that every case has about as many steps; each has at least the warm-up and LEAST_STEPS. */
+static struct verdict judge(const struct measuring *m, const struct compute_case *c, const struct program *program)
+{
+    struct verdict v = {.fits = true};
+    v.needed = unknown_count(program, m->o->existing, m->crew->rank_count, &m->result->harvest.compute) > 0;
+    double left_s = fmax(0, (double)(m->end_ns - clock_now_ns()) / 1e9);
+    double share_s = left_s * c->flops / fmax(m->left_flops, 1);
+    double step_s = c->flops / m->flops_per_s;
+    int64_t arenas = program->stages[0].arena_bytes * m->crew->local_count;
+    v.fits = (m->o->memory_limit_bytes == 0 || arenas <= m->o->memory_limit_bytes) &&
+             (c->micro == 1 || step_s * (WARM_UP_STEPS + LEAST_STEPS) <= left_s + OVERRUN * m->o->budget_s);
+    v.budget_ns = (int64_t)(share_s * 1e9);
+    return v;
+}
+
+static bool run_case(struct measuring *m, const struct compute_case *c, const struct program *program, int64_t budget_ns, struct error *err)
+{
+    int64_t now = clock_now_ns();
+    struct running running = {.result = m->result, .program = program, .local_count = m->crew->local_count, .start_ns = now,
+                              .end_ns = now + budget_ns};
+    bool ok = crew_run(m->crew, program, &m->data, MAX_STEPS, on_timeline, &running, err);
+    if (ok && running.error.kind)
+        ok = fail_kind(err, running.error.kind, "%s", running.error.message);
+    ok = ok && samples_merge(&m->result->harvest.compute, &running.harvest.compute, err) &&
+         samples_merge(&m->result->harvest.linear, &running.harvest.linear, err);
+    harvest_free(&running.harvest);
+    m->ran_flops += c->flops * running.steps;
+    m->ran_s += running.step_s * running.steps;
+    if (m->ran_s > 0 && m->ran_flops > 0)
+        m->flops_per_s = m->ran_flops / m->ran_s;
+    m->result->run_count++;
+    return ok;
+}
+
+static bool measure_case(struct measuring *m, int index, struct error *err)
+{
+    const struct compute_case *c = &m->cases[index];
+    struct case_program made;
+    if (!case_open(&made, &m->shortened, m->o->sequence, m->crew->rank_count, c, err))
+        return false;
+    struct verdict v = judge(m, c, made.program);
+    char what[96];
+    snprintf(what, sizeof what, "compute: %lld x %lld tokens, %s %d", (long long)c->micro, (long long)m->o->sequence,
+             dimensions[c->dimension]->name, c->tensor);
+    if (m->o->on_progress)
+        m->o->on_progress(m->o->context, what, index, m->case_count);
+    bool ok = crew_agree(m->crew, &v, sizeof v, err);
+    if (ok && !v.needed) {
+        m->result->known_count++;
+    } else if (ok && !v.fits) {
+        if (m->result->dropped_count++ == 0)
+            m->result->dropped_micro = c->micro;
+    } else if (ok) {
+        ok = run_case(m, c, made.program, v.budget_ns, err);
+    }
+    m->left_flops -= c->flops;
+    case_close(&made);
+    return ok;
+}
+
+static bool list_cases(struct measuring *m, struct error *err)
+{
+    struct graph *graph;
+    if (!graph_build(&graph, &m->shortened, 1, m->o->sequence, 1, err))
+        return false;
+    bool ok = compute_cases(&m->cases, &m->case_count, graph, m->crew->rank_count, m->o->batch, err);
+    graph_free(graph);
+    return ok;
+}
+
+static bool weigh_cases(struct measuring *m, struct error *err)
+{
+    for (int i = 0; i < m->case_count; i++) {
+        struct case_program made;
+        if (!case_open(&made, &m->shortened, m->o->sequence, m->crew->rank_count, &m->cases[i], err))
+            return false;
+        m->cases[i].flops = step_flops(made.program);
+        m->left_flops += m->cases[i].flops;
+        case_close(&made);
+    }
+    return true;
+}
+
+bool compute_measure(struct compute_result *out, const struct crew *crew, const struct compute_options *options, struct error *err)
+{
+    struct compute_result result = {.memory_outside_bytes = -1};
+    struct measuring m = {.crew = crew, .o = options, .result = &result, .flops_per_s = FIRST_FLOPS_PER_S,
+                          .end_ns = clock_now_ns() + (int64_t)(options->budget_s * 1e9)};
+    bool ok = model_shorten(&m.shortened, options->model, err) &&
+              data_synthetic(&m.data, options->sequence, options->model->vocab_size, 1, err) &&
+              list_cases(&m, err) && weigh_cases(&m, err);
+    for (int i = 0; ok && i < m.case_count; i++)
+        ok = measure_case(&m, i, err);
+    free(m.cases);
+    data_free(&m.data);
+    arena_free(&m.shortened.arena);
+    if (ok)
+        *out = result;
+    else
+        harvest_free(&result.harvest);
+    return ok;
+}

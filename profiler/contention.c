@@ -1,0 +1,230 @@
+#include "profiler/contention.h"
+#include "base/num.h"
+#include "executor/kernel.h"
+#include "host/clock.h"
+#include "profiler/resident.h"
+#include "profiler/rig.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PRODUCT_EDGE = 512, PRODUCTS = 6, TRANSFER_BYTES = 4 << 20, TRANSFERS_ALONE = 6, TRANSFERS_MOST = 200,
+    WARM_UP_STEPS = 1, MIN_STEPS = 3, MAX_STEPS = 20
+};
+static const double FIRST_BYTES_PER_S = 4e8; /* a low guess at an all-reduce: rather too few transfers than none beside products */
+
+/* ---- the program: products alone; transfers alone; both ---- */
+static void add_product_segment(struct rig *rig, struct error *err)
+{
+    struct graph *graph = rig->graph;
+    graph->segments = arena_alloc(&graph->arena, 1, sizeof *graph->segments);
+    rig->program->assignments = arena_alloc(&rig->program->arena, 1, sizeof *rig->program->assignments);
+    if (!graph->segments || !rig->program->assignments) {
+        fail_kind(err, ERROR_ENVIRONMENT, "no memory for a product");
+        return;
+    }
+    graph->segments[0] = square_product(PRODUCT_EDGE);
+    graph->segment_count = 1;
+    struct assignment *a = rig->program->assignments;
+    memset(a->axis, AXIS_UNSPLIT, sizeof a->axis);
+    a->ring_atom = a->slice_axis = -1;
+    a->slices = 1;
+}
+
+static void add_product(struct rig *rig, const int buffers[3])
+{
+    struct instr *instr = rig_instr(rig, 0, OP_COMPUTE, LANE_COMPUTE, -1, -1, -1);
+    instr->phase = PHASE_FORWARD;
+    instr->segment = 0;
+    instr->first = true;
+    instr->define[ROLE_OUT] = 1;
+    instr->operand[ROLE_IN][0] = buffers[0];
+    instr->operand[ROLE_WEIGHT][0] = buffers[1];
+    instr->operand[ROLE_OUT][0] = buffers[2];
+}
+
+struct beside {
+    struct rig *rig;
+    int together_from;          /* the first instruction of the part with both */
+    struct samples samples;     /* "product", "transfer", and with " beside" */
+    int64_t end_ns;
+    int steps;
+    struct error error;
+};
+
+static bool open_beside(struct beside *b, int rank_count, int transfers, struct error *err)
+{
+    int capacity = 2 * PRODUCTS + TRANSFERS_ALONE + transfers + 4;
+    if (!rig_new(&b->rig, rank_count, 1, 1, rank_count, 4, capacity, err))
+        return false;
+    struct rig *rig = b->rig;
+    struct error error = {0};
+    add_product_segment(rig, &error);
+    if (error.kind)
+        return fail_kind(err, error.kind, "%s", error.message);
+    int edge = rig_tensor(rig, PRODUCT_EDGE, PRODUCT_EDGE), vector = rig_tensor(rig, 1, TRANSFER_BYTES / (int)sizeof(real)), product[3];
+    for (int i = 0; i < 3; i++)
+        product[i] = rig_buffer(rig, 0, edge, LAYOUT_REPLICATED, 0, RIG_APART);
+    int sum = rig_buffer(rig, 0, vector, LAYOUT_REPLICATED, 0, RIG_APART);
+    for (int i = 0; i < PRODUCTS; i++)
+        add_product(rig, product);
+    for (int i = 0; i < TRANSFERS_ALONE; i++)
+        rig_instr(rig, 0, OP_ALL_REDUCE, LANE_DP, i == 0 ? LANE_COMPUTE : -1, sum, sum);
+    rig_instr(rig, 0, OP_ZERO, LANE_COMPUTE, LANE_DP, -1, -1);
+    b->together_from = rig->program->stages[0].instr_count;
+    for (int i = 0; i < transfers; i++)
+        rig_instr(rig, 0, OP_ALL_REDUCE, LANE_DP, i == 0 ? LANE_COMPUTE : -1, sum, sum);
+    for (int i = 0; i < PRODUCTS; i++)
+        add_product(rig, product);
+    rig_instr(rig, 0, OP_ZERO, LANE_COMPUTE, LANE_DP, -1, -1);
+    rig_finish(rig);
+    return true;
+}
+
+/* ---- the times ---- */
+/* From the first start to the last end of the op's spans in the part with both: there it runs all the time. */
+static void busy_range(const struct beside *b, const struct rank_timeline *row, enum op op, int64_t *low, int64_t *high)
+{
+    *low = INT64_MAX, *high = INT64_MIN;
+    for (int i = b->together_from; i < row->span_count; i++) {
+        if (b->rig->program->stages[0].instrs[i].op != op)
+            continue;
+        *low = min_i64(*low, row->spans[i].start_ns);
+        *high = max_i64(*high, row->spans[i].finish_ns);
+    }
+}
+
+static bool take_rank(struct beside *b, const struct rank_timeline *row)
+{
+    for (int i = 0; i < row->span_count; i++) {
+        enum op op = b->rig->program->stages[0].instrs[i].op;
+        bool product = op == OP_COMPUTE, together = i >= b->together_from;
+        if (!product && op != OP_ALL_REDUCE)
+            continue;
+        int64_t low, high;
+        busy_range(b, row, product ? OP_ALL_REDUCE : OP_COMPUTE, &low, &high);
+        if (together && (row->spans[i].start_ns < low || row->spans[i].finish_ns > high))
+            continue;
+        const char *name = product ? (together ? "product beside" : "product") : together ? "transfer beside" : "transfer";
+        if (!samples_add(&b->samples, name, (double)(row->spans[i].finish_ns - row->spans[i].start_ns), &b->error))
+            return false;
+    }
+    return true;
+}
+
+static bool on_beside(void *context, int64_t step, const struct timeline *timeline)
+{
+    struct beside *b = context;
+    for (int r = 0; step > WARM_UP_STEPS && r < timeline->rank_count; r++)
+        if (!take_rank(b, &timeline->ranks[r]))
+            return false;
+    b->steps += step > WARM_UP_STEPS;
+    return b->steps < MIN_STEPS || (clock_now_ns() < b->end_ns && !samples_settled(&b->samples, NULL, 1, 0.03));
+}
+
+static double ratio(struct samples *samples, const char *beside, const char *alone, int *count)
+{
+    struct series *a = samples_find(samples, alone), *b = samples_find(samples, beside);
+    *count = b ? b->count : 0;
+    return a && b && a->count && b->count ? fmax(1, series_median(b) / fmax(1, series_median(a))) : 1;
+}
+
+static bool run_beside(struct beside *b, const struct crew *crew, int transfers, double budget_s, struct error *err)
+{
+    samples_free(&b->samples);
+    b->steps = 0;
+    b->end_ns = clock_now_ns() + (int64_t)(budget_s * 1e9);
+    bool ok = open_beside(b, crew->rank_count, transfers, err) && crew_run(crew, b->rig->program, NULL, MAX_STEPS, on_beside, b, err);
+    rig_free(b->rig);
+    b->rig = NULL;
+    return ok && (!b->error.kind || fail_kind(err, b->error.kind, "%s", b->error.message));
+}
+
+/* As many transfers as take about as long as the products, both slowed down: where one ends early, the other is alone and not
+ * counted. */
+static int64_t wanted_transfers(struct samples *samples)
+{
+    double products = PRODUCTS * series_median(samples_find(samples, "product"));
+    double transfer = series_median(samples_find(samples, "transfer"));
+    double wanted = ceil(products / fmax(1, transfer));
+    return (int64_t)fmin(TRANSFERS_MOST, fmax(2, wanted));
+}
+
+bool contention_measure(struct contention *out, const struct crew *crew, double budget_s, struct error *err)
+{
+    *out = (struct contention){1, 1, 0, 0};
+    if (crew->rank_count < 2)
+        return true;
+    struct beside b = {0};
+    int64_t product_ns;
+    if (!reference_matmul_ns(&product_ns, PRODUCT_EDGE, 2, err))
+        return false;
+    int64_t transfers = (int64_t)fmin(TRANSFERS_MOST, fmax(2, PRODUCTS * (double)product_ns / (TRANSFER_BYTES / FIRST_BYTES_PER_S * 1e9)));
+    bool ok = crew_agree(crew, &transfers, sizeof transfers, err) && run_beside(&b, crew, (int)transfers, 0, err);
+    if (ok && crew_leads(crew))
+        transfers = wanted_transfers(&b.samples);
+    ok = ok && crew_agree(crew, &transfers, sizeof transfers, err) && run_beside(&b, crew, (int)transfers, budget_s, err);
+    if (ok && crew_leads(crew)) {
+        out->compute_under_communication = ratio(&b.samples, "product beside", "product", &out->compute_samples);
+        out->communication_under_compute = ratio(&b.samples, "transfer beside", "transfer", &out->communication_samples);
+    }
+    samples_free(&b.samples);
+    return ok;
+}
+
+/* ---- work in memory ---- */
+enum { LINEAR_SIZES = 7, LINEAR_FIRST = 1 << 10, LINEAR_ENOUGH = 3 };
+struct in_memory { struct harvest *harvest; struct rig *rig; struct error error; };
+
+static bool on_linear(void *context, int64_t step, const struct timeline *timeline)
+{
+    struct in_memory *m = context;
+    return step <= WARM_UP_STEPS || (harvest_timeline(m->harvest, m->rig->program, timeline, &m->error) && step < WARM_UP_STEPS + MIN_STEPS);
+}
+
+static const struct { const char *work; enum op op; bool accumulate; } local_ops[] = {
+    {"zero", OP_ZERO, false}, {"add", OP_ADD, true}, {"copy", OP_ADD, false}, {"norm", OP_NORM, false},
+};
+enum { LOCAL_OPS = sizeof local_ops / sizeof *local_ops };
+
+/* Each rank its own elements: of copies only one rank's would count in a norm. */
+static void add_sizes(struct rig *rig, const int missing[LOCAL_OPS])
+{
+    int scalar = rig_buffer(rig, 0, rig_tensor(rig, 1, 1), LAYOUT_REPLICATED, 0, RIG_APART);
+    int64_t elements = LINEAR_FIRST;
+    for (int size = 0; size < LINEAR_SIZES; size++, elements *= 4) {
+        int tensor = rig_tensor(rig, rig->plan->rank_count, elements);
+        int source = rig_buffer(rig, 0, tensor, LAYOUT_SHARDED, 0, RIG_SOURCE);
+        int destination = rig_buffer(rig, 0, tensor, LAYOUT_SHARDED, 0, RIG_DESTINATION);
+        for (int i = 0; i < LOCAL_OPS; i++) {
+            if (!missing[i])
+                continue;
+            enum op op = local_ops[i].op;
+            struct instr *instr = rig_instr(rig, 0, op, LANE_COMPUTE, -1, op == OP_ZERO ? -1 : source, op == OP_NORM ? scalar : destination);
+            instr->accumulate = local_ops[i].accumulate;
+        }
+    }
+    rig_finish(rig);
+}
+
+bool contention_linear(struct harvest *harvest, const struct crew *crew, const struct profile *existing, struct error *err)
+{
+    struct in_memory m = {.harvest = harvest};
+    int missing[LOCAL_OPS], any = 0;
+    for (int i = 0; i < LOCAL_OPS; i++)
+        missing[i] = harvest_linear_sizes(&harvest->linear, local_ops[i].work) < LINEAR_ENOUGH &&
+                     !(existing && profile_linear(existing, local_ops[i].work, crew->rank_count));
+    if (!crew_agree(crew, missing, sizeof missing, err))
+        return false;
+    for (int i = 0; i < LOCAL_OPS; i++)
+        any |= missing[i];
+    if (!any)
+        return true;
+    if (!rig_new(&m.rig, crew->rank_count, 1, 1, crew->rank_count, LINEAR_SIZES + 1, LINEAR_SIZES * LOCAL_OPS, err))
+        return false;
+    add_sizes(m.rig, missing);
+    bool ok = crew_run(crew, m.rig->program, NULL, MAX_STEPS, on_linear, &m, err);
+    rig_free(m.rig);
+    return ok && (!m.error.kind || fail_kind(err, m.error.kind, "%s", m.error.message));
+}

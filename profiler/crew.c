@@ -1,0 +1,36 @@
+#include "profiler/crew.h"
+#include "executor/device.h"
+
+bool crew_leads(const struct crew *crew) { return crew->transports[0].rank == 0; }
+
+/* A process has all ranks or one, so its first rank is the one to tell. */
+bool crew_agree(const struct crew *crew, void *data, size_t bytes, struct error *err)
+{
+    const struct transport *t = &crew->transports[0];
+    if (crew->local_count == crew->rank_count)
+        return true;
+    if (t->rank > 0)
+        return t->exchange(t->self, LANE_COMPUTE, -1, NULL, 0, 0, data, bytes, err);
+    for (int r = 1; r < crew->rank_count; r++)
+        if (!t->exchange(t->self, LANE_COMPUTE, r, data, bytes, -1, NULL, 0, err))
+            return false;
+    return true;
+}
+
+bool crew_run(const struct crew *crew, const struct program *program, const struct data *data, int64_t step_count,
+              bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline), void *context, struct error *err)
+{
+    struct device device = device_cpu;
+    if (!data)
+        device.computes = false, device.check = NULL;
+    struct run_options options = run_options_default();
+    options.step_count = step_count;
+    options.device = &device;
+    options.data = data;
+    options.context = context;
+    options.on_timeline = on_timeline;
+    struct run_summary summary = {0};
+    bool ok = run_program(&summary, program, crew->transports, crew->local_count, &options, err);
+    run_summary_free(&summary);
+    return ok;
+}

@@ -1,0 +1,57 @@
+#define _POSIX_C_SOURCE 200809L
+#include "profiler/resident.h"
+#include "executor/kernel.h"
+#include "host/clock.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int64_t resident_bytes(void)
+{
+    long long total = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file)
+        return 0;
+    if (fscanf(file, "%lld %lld", &total, &resident) != 2)
+        resident = 0;
+    fclose(file);
+    return (int64_t)resident * sysconf(_SC_PAGESIZE);
+}
+
+struct segment square_product(int64_t size)
+{
+    struct segment segment = {.name = "reference", .kernel = KERNEL_MATMUL, .axis_count = 3, .in_count = 1, .out_count = 1, .weight_count = 1};
+    for (int i = 0; i < 3; i++)
+        segment.axes[i] = (struct axis){.size = size, .grain = 1, .fold = i == 1 ? FOLD_SUM : FOLD_NONE};
+    segment.in[0] = (struct operand){.axis = {0, 1, -1, -1, -1}};
+    segment.weight[0] = (struct operand){.axis = {2, 1, -1, -1, -1}};
+    segment.out[0] = (struct operand){.axis = {0, 2, -1, -1, -1}};
+    return segment;
+}
+
+bool reference_matmul_ns(int64_t *out, int64_t size, int repeats, struct error *err)
+{
+    struct segment segment = square_product(size);
+    size_t elements = (size_t)size * (size_t)size;
+    real *memory = malloc(3 * elements * sizeof *memory);
+    if (!memory)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the reference product");
+    for (size_t i = 0; i < 3 * elements; i++)
+        memory[i] = (real)(i % 17) / 16 - (real)0.5;
+    struct kernel_call call = {.segment = &segment, .phase = PHASE_FORWARD, .high = {size, size, size}, .first = true};
+    const enum role roles[] = {ROLE_IN, ROLE_WEIGHT, ROLE_OUT};
+    for (int i = 0; i < 3; i++)
+        call.operand[roles[i]][0] = (struct view){.data = memory + (size_t)i * elements, .dim_count = 2, .count = {size, size}};
+    call.define[ROLE_OUT] = 1;
+    kernel_function *kernel = kernel_find(KERNEL_MATMUL, PHASE_FORWARD);
+    int64_t best = INT64_MAX;
+    for (int i = 0; i <= repeats; i++) { /* the first one is the warm-up */
+        int64_t start = clock_now_ns();
+        kernel(&call);
+        int64_t ns = clock_now_ns() - start;
+        best = i > 0 && ns < best ? ns : best;
+    }
+    free(memory);
+    *out = best;
+    return true;
+}

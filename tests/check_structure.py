@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Holds the floors: which folder may include which, each header compiles alone, the pure core asks the system for nothing.
+
+usage: check_structure.py SOURCE_ROOT CC ARCHIVE...   (the archives of the pure core)
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+FLOOR = {"base": 1, "models": 2, "planner": 3, "host": 4, "executor": 5, "profiler": 6, "benchmarks": 6, "cli": 7}
+# Inside planner/, from the ground up. A folder includes itself and what stands before it. program/ and plan/ share the vocabulary of
+# dimensions and schedules: the plan names them, lowering obeys them.
+PLANNER = {"plan": 1, "facts": 2, "program": 3, "cost": 4, "sim": 5, "search": 6, "export": 6}
+SIDEWAYS = {  # edges that the table above forbids, each with its reason
+    ("plan", "planner/program/lanes.def"): "a dimension names its lane",
+    ("program", "planner/sim/machine.h"): "the verifier runs the interpreter itself: what it proves is what runs",
+    ("plan", "planner/program/schedule.h"): "a plan names its schedule, whose own rules it checks",
+}
+# What the pure core may take from outside: memory, strings, numbers, formatting into memory, GLPK, cJSON, jumps for GLPK's errors.
+ALLOWED = re.compile(
+    r"^(malloc|calloc|realloc|reallocarray|free|mem(cpy|move|set|cmp|chr)|str\w+|__\w*(snprintf|memcpy|memset|memmove|strcpy|strcat|strncpy|strncat)_chk|"
+    r"v?snprintf|__isoc(99|23)_\w+|qsort|bsearch|abs|labs|llabs|isalnum|isalpha|isdigit|isspace|toupper|tolower|__ctype_\w+|"
+    r"(sqrt|pow|exp|log|floor|ceil|fabs|fmax|fmin|round|l?lround|trunc|frexp|ldexp|modf|fmod|log2|log10|exp2|erf|tanh|sin|cos|cbrt|rint|llrint|lrint|nearbyint|hypot)[fl]?|"
+    r"localeconv|glp_\w+|cJSON_\w+|_?_?(sig)?setjmp|__sigsetjmp|longjmp|__longjmp_chk|__stack_chk_fail|__errno_location|__assert_fail|abort|"
+    r"_GLOBAL_OFFSET_TABLE_|__(asan|ubsan|tsan|sanitizer)_\w+|__\w*(di|ti)3?|__popcount\w*|__isnan|__isinf|__finite|__signbit\w*|__fpclassify\w*)$")
+
+
+def included(path):
+    return re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(encoding="utf-8"), re.M)
+
+
+def check_edges(root, errors):
+    for folder in FLOOR:
+        for path in sorted((root / folder).rglob("*.[ch]")):
+            name = path.relative_to(root).as_posix()
+            for target in included(path):
+                top = target.split("/")[0]
+                if top not in FLOOR:
+                    if "/" in target or not (path.parent / target).exists():
+                        errors.append(f"{name}: includes {target}: write the path from the repository's root")
+                    continue
+                if FLOOR[top] > FLOOR[folder] or (FLOOR[top] == FLOOR[folder] and top != folder):
+                    errors.append(f"{name}: includes {target}: {folder}/ stands below {top}/")
+                if folder == top == "planner":
+                    own, other = name.split("/")[1], target.split("/")[1]
+                    if PLANNER[other] > PLANNER[own] and (own, target) not in SIDEWAYS:
+                        errors.append(f"{name}: includes {target}: planner/{own} stands below planner/{other}")
+
+
+def check_headers(root, cc, errors):
+    for folder in FLOOR:
+        for path in sorted((root / folder).rglob("*.h")):
+            result = subprocess.run([*cc.split(), "-std=gnu11", "-fsyntax-only", f"-I{root}", "-x", "c", str(path)], capture_output=True, text=True)
+            if result.returncode:
+                errors.append(f"{path.relative_to(root)}: does not compile alone:\n{result.stderr.strip()}")
+
+
+def check_symbols(archives, errors):
+    defined, wanted = set(), {}
+    for archive in archives:
+        for line in subprocess.run(["nm", "-A", archive], capture_output=True, text=True, check=True).stdout.splitlines():
+            place, _, rest = line.partition(": " if ": " in line else ":")
+            fields = line.split()
+            kind, symbol = fields[-2], fields[-1]
+            if kind == "U":
+                wanted.setdefault(symbol, place.split(":")[-1] or line)
+            else:
+                defined.add(symbol)
+    for symbol in sorted(set(wanted) - defined):
+        if not ALLOWED.match(symbol):
+            errors.append(f"the pure core uses {symbol} (in {wanted[symbol]}): files, clocks, environment, threads and printing stay above planner/")
+
+
+def main():
+    root, cc, archives = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    errors = []
+    check_edges(root, errors)
+    check_headers(root, cc, errors)
+    check_symbols(archives, errors)
+    for error in errors:
+        print(error)
+    print(f"{len(errors)} violations")
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,366 @@
+/* Checkpoints: resumed runs, resharding, damage; and the safetensors container. */
+#define _POSIX_C_SOURCE 200809L
+#include "check.h"
+#include "base/num.h"
+#include "executor/backends.h"
+#include "executor/comm_threads.h"
+#include "executor/kernel.h"
+#include "executor/run.h"
+#include "executor/safetensors.h"
+#include "host/file.h"
+#include "planner/program/geometry.h"
+#include "tiny_models.h"
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { MAX_RANKS = 8, STEPS = 6, SAVED = 3, PATH_BYTES = 512 };
+
+/* ---- a folder of its own ---- */
+static void folder_make(char path[PATH_BYTES])
+{
+    const char *base = getenv("TMPDIR");
+    snprintf(path, PATH_BYTES, "%s/cleave-checkpoint-XXXXXX", base ? base : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(path));
+}
+
+/* Calls visit (may be NULL) for each file; counts them. */
+static int folder_each(const char *path, void (*visit)(const char *file))
+{
+    char file[2 * PATH_BYTES];
+    int count = 0;
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (entry->d_name[0] != '.') {
+            snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+            count++;
+            if (visit)
+                visit(file);
+        }
+    closedir(dir);
+    return count;
+}
+
+static void remove_file(const char *file)
+{
+    unlink(file);
+}
+
+static void folder_remove(const char *path)
+{
+    folder_each(path, remove_file);
+    rmdir(path);
+}
+
+/* ---- runs that collect all weights in global order ---- */
+struct world {
+    struct graph *graph;
+    const struct program *program;
+    pthread_mutex_t mutex;
+    real **weights;           /* (weight) */
+    double loss[STEPS];
+};
+
+static int64_t elements_of(const struct weight *weight)
+{
+    int64_t elements = 1;
+    for (int d = 0; d < weight->dim_count; d++)
+        elements *= weight->size[d];
+    return elements;
+}
+
+static void on_step(void *context, const struct run_step *step)
+{
+    ((struct world *)context)->loss[step->step - 1] = step->loss;
+}
+
+static void on_weight(void *context, int rank, int buffer, const void *data)
+{
+    struct world *w = context;
+    const struct buffer *b = &w->program->buffers[buffer];
+    int local = rank - w->program->plan->stages[b->stage].first_rank, index, pieces;
+    struct block block = buffer_block(w->program, b, local);
+    flat_piece(w->program, b, local, &index, &pieces);
+    int64_t whole = block_elements(&block), first = pieces > 1 ? min_i64(whole, index * b->elements) : 0;
+    int64_t count = pieces > 1 ? min_i64(b->elements, whole - first) : whole;
+    pthread_mutex_lock(&w->mutex);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t rest = first + i, global = 0, stride = 1;
+        for (int d = block.dim_count - 1; d >= 0; d--) {
+            global += (block.low[d] + rest % block.count[d]) * stride;
+            rest /= block.count[d];
+            stride *= w->graph->weights[b->id].size[d];
+        }
+        w->weights[b->id][global] = ((const real *)data)[i];
+    }
+    pthread_mutex_unlock(&w->mutex);
+}
+
+static void world_open(struct world *w, const char *model)
+{
+    *w = (struct world){.graph = tiny_graph(model)};
+    pthread_mutex_init(&w->mutex, NULL);
+    w->weights = calloc((size_t)w->graph->weight_count, sizeof *w->weights);
+    for (int i = 0; i < w->graph->weight_count; i++)
+        w->weights[i] = calloc((size_t)elements_of(&w->graph->weights[i]), sizeof **w->weights);
+}
+
+static void world_close(struct world *w)
+{
+    for (int i = 0; i < w->graph->weight_count; i++)
+        free(w->weights[i]);
+    free(w->weights);
+    pthread_mutex_destroy(&w->mutex);
+    graph_free(w->graph);
+}
+
+static bool world_run(struct world *w, const struct tiny_choice *choice, int64_t steps, const char *save, const char *resume, int64_t every,
+                      struct error *err)
+{
+    struct plan *plan = tiny_plan(w->graph, choice);
+    struct program *program = tiny_lower(w->graph, plan, err);
+    ck_assert_msg(program != NULL, "%s", err->message);
+    struct transport transports[MAX_RANKS];
+    struct data data;
+    struct run_options options = run_options_default();
+    struct run_summary summary;
+    ck_assert(comm_threads_open(transports, plan->rank_count, err) && data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err));
+    w->program = program;
+    options.step_count = steps, options.seed = 3, options.learning_rate = 1e-3, options.data = &data, options.poison = true;
+    options.context = w, options.on_step = on_step, options.on_weight = on_weight;
+    options.checkpoint_dir = save, options.checkpoint_every = every, options.resume_dir = resume;
+    bool ok = run_program(&summary, program, transports, plan->rank_count, &options, err);
+    if (ok)
+        run_summary_free(&summary);
+    for (int r = 0; r < plan->rank_count; r++)
+        transports[r].close(transports[r].self);
+    data_free(&data);
+    program_free(program);
+    plan_free(plan);
+    return ok;
+}
+
+static void must_run(struct world *w, const struct tiny_choice *choice, int64_t steps, const char *save, const char *resume, int64_t every)
+{
+    struct error error = {0};
+    ck_assert_msg(world_run(w, choice, steps, save, resume, every, &error), "%s", error.message);
+}
+
+static void same_weights(const struct world *a, const struct world *b)
+{
+    for (int i = 0; i < a->graph->weight_count; i++)
+        ck_assert_msg(memcmp(a->weights[i], b->weights[i], (size_t)elements_of(&a->graph->weights[i]) * sizeof(real)) == 0, "weight %s differs",
+                      a->graph->weights[i].name);
+}
+
+static const struct tiny_choice choices[] = {
+    {.dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1},
+    {.dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 1},
+    {.dp = 4, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 2},
+    {.dp = 4, .tp = 2, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1, .zero = 3},
+};
+enum { CHOICES = sizeof choices / sizeof *choices };
+
+START_TEST(a_resumed_run_is_bitwise_the_same)
+{
+    for (int c = 0; c < CHOICES; c++) {
+        struct tiny_choice choice = choices[c];
+        char folder[PATH_BYTES];
+        struct world straight, first, second;
+        folder_make(folder);
+        world_open(&straight, tiny_models[_i]), world_open(&first, tiny_models[_i]), world_open(&second, tiny_models[_i]);
+        must_run(&straight, &choice, STEPS, NULL, NULL, 0);
+        must_run(&first, &choice, SAVED, folder, NULL, 1);
+        ck_assert_int_eq(folder_each(folder, NULL), choice.dp * choice.tp * choice.pp + 1); /* older files are gone */
+        must_run(&second, &choice, STEPS, NULL, folder, 0);
+        same_weights(&straight, &second);
+        for (int s = SAVED; s < STEPS; s++)
+            CHECK_NEAR(second.loss[s], straight.loss[s], 0);
+        world_close(&straight), world_close(&first), world_close(&second);
+        folder_remove(folder);
+    }
+}
+END_TEST
+
+/* From every plan to every other: the weights are the same bits, and training goes on as on one rank. */
+START_TEST(another_plan_reads_its_pieces)
+{
+    struct world single;
+    world_open(&single, tiny_models[_i]);
+    must_run(&single, &choices[0], STEPS, NULL, NULL, 0);
+    for (int from = 0; from < 3; from++) {
+        char folder[PATH_BYTES];
+        struct world written;
+        folder_make(folder);
+        world_open(&written, tiny_models[_i]);
+        must_run(&written, &choices[from], SAVED, folder, NULL, 0);
+        for (int to = 0; to < CHOICES; to++) {
+            struct tiny_choice choice = choices[to];
+            struct world read;
+            world_open(&read, tiny_models[_i]);
+            must_run(&read, &choice, SAVED, NULL, folder, 0); /* no step is left: what was read */
+            same_weights(&written, &read);
+            must_run(&read, &choice, STEPS, NULL, folder, 0);
+            for (int s = SAVED; s < STEPS; s++)
+                CHECK_NEAR(read.loss[s], single.loss[s], 1e-4 * single.loss[s]);
+            world_close(&read);
+        }
+        world_close(&written);
+        folder_remove(folder);
+    }
+    world_close(&single);
+}
+END_TEST
+
+static char victim[2 * PATH_BYTES];
+static void choose_victim(const char *file)
+{
+    if (strstr(file, "rank-1.safetensors"))
+        snprintf(victim, sizeof victim, "%s", file);
+}
+
+static void damage(const char *file, long offset_from_end, bool cut)
+{
+    char *data;
+    size_t length;
+    struct error error = {0};
+    ck_assert_msg(file_read(&data, &length, file, &error), "%s", error.message);
+    data[length - (size_t)offset_from_end] ^= 0x20;
+    ck_assert_msg(file_write(file, data, cut ? length - 1 : length, &error), "%s", error.message);
+    free(data);
+}
+
+START_TEST(damaged_checkpoints_are_refused)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        char folder[PATH_BYTES];
+        struct world w;
+        struct error error = {0};
+        folder_make(folder);
+        world_open(&w, tiny_models[0]);
+        must_run(&w, &choices[1], 1, folder, NULL, 0);
+        folder_each(folder, choose_victim);
+        char *data;
+        size_t length;
+        ck_assert(file_read(&data, &length, victim, &error));
+        free(data);
+        if (kind == 0)
+            damage(victim, 5, false); /* an element */
+        else if (kind == 1)
+            damage(victim, (long)length - 20, false); /* the header */
+        else if (kind == 2)
+            damage(victim, 5, true);
+        else
+            unlink(victim);
+        ck_assert(!world_run(&w, &choices[2], 2, NULL, folder, 0, &error));
+        static const char *const reasons[] = {"is damaged", "checksum differs", "bytes as the manifest says", "No such file"};
+        ck_assert_msg(strstr(error.message, reasons[kind]) != NULL, "%s", error.message);
+        world_close(&w);
+        folder_remove(folder);
+    }
+}
+END_TEST
+
+START_TEST(other_models_and_seeds_are_refused)
+{
+    char folder[PATH_BYTES];
+    struct world w, other;
+    struct error error = {0};
+    folder_make(folder);
+    world_open(&w, tiny_models[0]), world_open(&other, tiny_models[1]);
+    must_run(&w, &choices[0], 1, folder, NULL, 0);
+    ck_assert(!world_run(&other, &choices[0], 2, NULL, folder, 0, &error));
+    ck_assert_msg(strstr(error.message, "another model") != NULL, "%s", error.message);
+    error = (struct error){0};
+    ck_assert(!world_run(&w, &choices[0], 2, NULL, "/nonexistent", 0, &error));
+    world_close(&w), world_close(&other);
+    folder_remove(folder);
+}
+END_TEST
+
+/* ---- the container ---- */
+static bool parse(const char *header, int64_t data_bytes, struct safetensors **out, struct error *err)
+{
+    return safetensors_parse(out, "file", header, strlen(header), SAFETENSORS_LENGTH_BYTES + (int64_t)strlen(header) + data_bytes, err);
+}
+
+START_TEST(containers_round_trip)
+{
+    struct tensor tensors[] = {{.name = "a", .type = TENSOR_F32, .dim_count = 2, .shape = {2, 3}, .bytes = 24},
+                               {.name = "empty", .type = TENSOR_BF16, .dim_count = 1, .shape = {0}, .bytes = 0},
+                               {.name = "scalar", .type = TENSOR_I64, .bytes = 8}};
+    struct tensor_note notes[] = {{"format", "pt"}, {"a", "b \"quoted\" \\"}};
+    size_t length, header;
+    struct safetensors *file;
+    struct error error = {0};
+    char *bytes = safetensors_write(tensors, 3, notes, 2, &length);
+    ck_assert_uint_eq(length % 8, 0);
+    ck_assert(safetensors_header_bytes(&header, "file", (const unsigned char *)bytes, (int64_t)length + 32, &error));
+    ck_assert_uint_eq(header + SAFETENSORS_LENGTH_BYTES, length);
+    ck_assert_msg(safetensors_parse(&file, "file", bytes + SAFETENSORS_LENGTH_BYTES, header, (int64_t)length + 32, &error), "%s", error.message);
+    ck_assert_int_eq(file->count, 3);
+    ck_assert_str_eq(safetensors_note(file, "a"), "b \"quoted\" \\");
+    ck_assert_ptr_null(safetensors_note(file, "c"));
+    ck_assert_int_eq(file->data_start, (int64_t)length);
+    for (int i = 0; i < 3; i++) {
+        const struct tensor *got = &file->tensors[i];
+        const struct tensor *want = strcmp(got->name, "a") == 0 ? &tensors[0] : strcmp(got->name, "empty") == 0 ? &tensors[1] : &tensors[2];
+        ck_assert_str_eq(got->name, want->name);
+        ck_assert(got->type == want->type && got->dim_count == want->dim_count && got->offset == want->offset && got->bytes == want->bytes);
+        ck_assert_int_eq(memcmp(got->shape, want->shape, sizeof got->shape), 0);
+    }
+    safetensors_free(file);
+    free(bytes);
+}
+END_TEST
+
+START_TEST(malformed_containers_are_refused)
+{
+    static const struct { const char *header; int64_t data_bytes; const char *reason; } cases[] = {
+        {"[]", 0, "expected an object"},
+        {"{\"a\": 3}", 0, "expected {dtype, shape, data_offsets}"},
+        {"{\"a\": {\"dtype\": \"F31\", \"shape\": [1], \"data_offsets\": [0, 4]}}", 4, "expected a dtype"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 4]}}", 4, "found a shape of 8 bytes"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [4, 8]}}", 8, "at byte 0 of the data, found 4"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", 8, "expected 4 bytes of data, found 8"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", 3, "data_offsets"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [9007199254740992, 9007199254740992], \"data_offsets\": [0, 4]}}", 4, "2^63"},
+        {"{\"__metadata__\": {\"a\": 1}}", 0, "expected a string"},
+        {"{\"a\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}, \"b\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [2, 6]}}", 6,
+         "at byte 4 of the data, found 2"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct safetensors *file;
+        struct error error = {0};
+        ck_assert_msg(!parse(cases[i].header, cases[i].data_bytes, &file, &error), "%s", cases[i].header);
+        ck_assert_msg(strstr(error.message, cases[i].reason) != NULL, "%s: %s", cases[i].header, error.message);
+    }
+    unsigned char start[SAFETENSORS_LENGTH_BYTES] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    size_t length;
+    struct error error = {0};
+    ck_assert(!safetensors_header_bytes(&length, "file", start, 1000, &error));
+}
+END_TEST
+
+static void add_for_models(Suite *suite, const char *name, const TTest *test)
+{
+    TCase *one = tcase_create(name);
+    tcase_set_timeout(one, 0);
+    tcase_add_loop_test(one, test, 0, TINY_MODELS);
+    suite_add_tcase(suite, one);
+}
+
+static Suite *checkpoint_suite(void)
+{
+    Suite *suite = suite_create("checkpoint");
+    add_for_models(suite, "a_resumed_run_is_bitwise_the_same", a_resumed_run_is_bitwise_the_same);
+    add_for_models(suite, "another_plan_reads_its_pieces", another_plan_reads_its_pieces);
+    CHECK_ADD(suite, damaged_checkpoints_are_refused);
+    CHECK_ADD(suite, other_models_and_seeds_are_refused);
+    CHECK_ADD(suite, containers_round_trip);
+    CHECK_ADD(suite, malformed_containers_are_refused);
+    return suite;
+}
+CHECK_MAIN(checkpoint_suite)

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""The program as people call it: exit codes, messages, no partial files. usage: test_cli.py CLEAVE SOURCE_ROOT"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+CLEAVE, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+failures, checks = [], 0
+
+
+def run(*args, stdin=None, env=None, cwd=None):
+    return subprocess.run([CLEAVE, *map(str, args)], capture_output=True, text=True, input=stdin, timeout=300, cwd=cwd,
+                          env={**os.environ, **(env or {})})
+
+
+def check(name, condition, result=None):
+    global checks
+    checks += 1
+    if not condition:
+        detail = f"\n  exit {result.returncode}\n  stdout: {result.stdout[-600:]}\n  stderr: {result.stderr[-900:]}" if result else ""
+        failures.append(f"{name}{detail}")
+
+
+def expect(name, code, pattern, *args, **kwargs):
+    result = run(*args, **kwargs)
+    text = result.stdout if code == 0 else result.stderr
+    check(f"{name}: exit {code} and /{pattern}/", result.returncode == code and re.search(pattern, text, re.S), result)
+    return result
+
+
+def usage():
+    expect("help", 0, "usage: cleave VERB", "--help")
+    expect("version", 0, r"cleave \d", "--version")
+    expect("no verb", 2, "usage")
+    expect("unknown verb", 2, "did you mean 'plan'", "plam")
+    expect("unknown option", 2, "did you mean --cluster", "plan", "gpt2", "--clutser", "1x2:cpu")
+    expect("no operand", 2, "usage: cleave plan", "plan")
+    expect("number", 2, "--batch: expected a whole number, found 'x'", "plan", "gpt2", "--cluster", "1x2:cpu", "--batch", "x")
+    expect("negative", 2, "--batch: expected", "plan", "gpt2", "--cluster", "1x2:cpu", "--batch", "-4")
+    listing = run("--help").stdout
+    for verb in re.findall(r"^  (\w+) {2,}", listing, re.M):
+        expect(f"{verb} --help", 0, f"usage: cleave {verb}", verb, "--help")
+    expect("completion", 0, "complete .* cleave", "--completion")
+    expect("man page", 0, r"\.TH CLEAVE", "--man-page")
+    expect("devices", 0, "a100-sxm-80", "devices")
+    check("devices --json", json.loads(run("devices", "--json").stdout)["format"] == "cleave-devices")
+    check("schedules --json", json.loads(run("schedules", "--json").stdout)["format"] == "cleave-schedules")
+    check("schema --json", json.loads(run("schema", "--json").stdout)["schemas"])
+    expect("schema unknown", 2, "did you mean attention", "schema", "atention")
+
+
+def bad_models(folder):
+    cases = [  # name, text, pattern behind FILE:
+        ("malformed", '{"format": "cleave-model",', r":1:\d+: "),
+        ("trailing", '{"format":"cleave-model","version":1} x', r":1:39: "),
+        ("duplicate", '{"format":"cleave-model",\n "format":"cleave-model"}', r":2:\d+: .*(duplicate|twice)"),
+        ("not an object", "[1]", r":1:1: .*expected"),
+        ("unknown key", '{"format":"cleave-model","version":1,"hiden":4}', r"did you mean"),
+        ("deep", "[" * 2000, r"(deep|depth|nest)"),
+        ("empty", "", r"(empty|expected)"),
+    ]
+    for name, text, pattern in cases:
+        path = folder / f"{name}.json"
+        path.write_text(text)
+        expect(f"model {name}", 2, re.escape(str(path)) + ".*" + pattern, "plan", path, "--cluster", "1x2:cpu", "--batch", 4)
+    (folder / "utf8.json").write_bytes(b'{"name": "\xff\xfe"}')
+    expect("invalid UTF-8", 2, "UTF-8", "plan", folder / "utf8.json", "--cluster", "1x2:cpu", "--batch", 4)
+    expect("missing file", 1, "No such file", "plan", folder / "absent.json", "--cluster", "1x2:cpu", "--batch", 4)
+    config = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257, "n_positions": 1024,
+              "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5}
+    good = folder / "config.json"
+    good.write_text(json.dumps(config))
+    expect("Hugging Face", 0, '"cleave-model"', "import", good)
+    (folder / "heads.json").write_text(json.dumps({**config, "n_head": 11}))
+    expect("heads that do not divide", 2, r"n_head.*(11|divi)", "import", folder / "heads.json")
+    (folder / "fraction.json").write_text(json.dumps({**config, "n_layer": 12.5}))
+    expect("fractional layers", 2, r"n_layer.*12\.5", "import", folder / "fraction.json")
+    (folder / "huge.json").write_text(json.dumps({**config, "n_embd": 1e30}))
+    expect("huge", 2, r"n_embd", "import", folder / "huge.json")
+
+
+def bad_clusters():
+    for text, pattern in [("1x2:a100-sxm-8", "did you mean"), ("0x2:cpu", "expected"), ("1x2", "expected"), ("1x2:cpu@bogus=1", "bogus"), ("axb:cpu", "expected")]:
+        expect(f"cluster {text}", 2, pattern, "plan", "gpt2", "--cluster", text, "--batch", 4)
+
+
+def plans(folder):
+    plan = folder / "plan.json"
+    args = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
+    expect("plan", 0, "stage 0", *args, "-o", plan)
+    again = folder / "again.json"
+    run(*args, "-o", again)
+    check("same inputs give the same bytes", plan.read_bytes() == again.read_bytes())
+    answer = run(*args, "--json")
+    check("plan --json", answer.returncode == 0 and {"decisions", "predicted", "certificate", "context"} <= json.loads(answer.stdout).keys(), answer)
+    predicted = json.loads(answer.stdout)["predicted"]
+    check("breakdown sums to the step", abs(sum(predicted["breakdown_s"].values()) - predicted["step_s"]) < 1e-8)
+    expect("show", 0, "tiny-gpt", "show", plan)
+    expect("simulate", 0, "step", "simulate", plan, "--trace", folder / "trace.json")
+    check("trace", json.loads((folder / "trace.json").read_text())["traceEvents"])
+    result = expect("run", 0, '"summary"', "run", plan, "--steps", 3, "--json")
+    losses = [json.loads(line)["loss"] for line in result.stdout.splitlines()[:-1]]
+    check("losses are finite numbers", len(losses) == 3 and all(isinstance(x, float) and 0 < x < 20 for x in losses), result)
+    expect("wrong rank count", 2, "2 ranks", "run", plan, "-n", 3)
+    expect("missing data", 1, "No such file", "run", plan, "--data", folder / "none.txt")
+    expect("plan for another model", 2, "model", "show", plan, "--model", "tiny-llama")
+    expect("plan for another cluster", 2, "cluster|devices", "show", plan, "--cluster", "1x4:cpu")
+    broken = folder / "broken.json"
+    broken.write_text(plan.read_text().replace('"decisions"', '"decision"'))
+    expect("broken plan", 2, r"broken\.json:\d+:\d+", "show", broken)
+    expect("unknown profile", 1, "No such file", *args, "--profile", folder / "none.json")
+    expect("does not divide", 2, "batch", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 7, "--micro-batch", 2, "--dp", 2, "--seq", 16, "--dtype", "fp32")
+    nothing = expect("nothing fits", 3, "fit", "plan", "gpt3-175b", "--cluster", "1x1:a100-sxm-80", "--batch", 1)
+    check("nothing fits: says how much is missing", re.search(r"\d.*[GT]iB", nothing.stderr), nothing)
+    expect("estimate", 0, "step", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--micro-batch", 4, "--dp", 2, "--zero", 1, "--seq", 16, "--dtype", "fp32")
+
+
+def outputs(folder):
+    args = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o"]
+    result = expect("unwritable folder", 1, "cannot|No such|denied|Not a directory", *args, folder / "no" / "plan.json")
+    check("nothing on stdout after a failure", result.returncode == 1)
+    if os.path.exists("/dev/full"):
+        expect("full disk", 1, "space|write", *args, "/dev/full")
+    before = sorted(os.listdir(folder))
+    run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "x", "-o", folder / "never.json")
+    check("no partial file after a failure", sorted(os.listdir(folder)) == before)
+
+
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    usage()
+    bad_models(folder)
+    bad_clusters()
+    plans(folder)
+    outputs(folder)
+for failure in failures:
+    print("FAILED", failure)
+print(f"{checks - len(failures)} passed, {len(failures)} failed")
+sys.exit(1 if failures else 0)

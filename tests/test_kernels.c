@@ -1,0 +1,434 @@
+/* Every kernel and phase, on every instruction set the processor has, against naive loops in double: ranges inside
+ * larger blocks, overwrite and accumulate, one call and two rounds. A backward phase is held against differences of the
+ * naive forward. Built for float and for double. */
+#include "tests/kernel_fixture.h"
+
+#ifdef CLEAVE_REAL_DOUBLE
+static const double forward_tolerance = 1e-11, backward_tolerance = 1e-6;
+#else
+static const double forward_tolerance = 2e-5, backward_tolerance = 1e-4;
+#endif
+
+/* ---- naive forwards: over the fixture's range, adding nothing to what out held (outs are cleared before) ---- */
+static void naive_linear(struct fixture *f) /* bth+f */
+{
+    EACH(b, 0) EACH(t, 1) EACH(o, 3)
+    {
+        double sum = f->segment.weight_count > 1 ? WEIGHT(1, o) : 0;
+        EACH(h, 2) sum += IN(0, b, t, h) * WEIGHT(0, h, o);
+        OUT(0, b, t, o) = sum;
+    }
+}
+static void naive_head(struct fixture *f) /* bth+v, table v h */
+{
+    EACH(b, 0) EACH(t, 1) EACH(v, 3)
+    {
+        double sum = 0;
+        EACH(h, 2) sum += IN(0, b, t, h) * WEIGHT(0, v, h);
+        OUT(0, b, t, v) = sum;
+    }
+}
+static void naive_project(struct fixture *f) /* bth+nd */
+{
+    EACH(b, 0) EACH(t, 1) EACH(n, 3) EACH(d, 4)
+    {
+        double sum = f->segment.weight_count > 1 ? WEIGHT(1, n, d) : 0;
+        EACH(h, 2) sum += IN(0, b, t, h) * WEIGHT(0, h, n, d);
+        OUT(0, b, t, n, d) = sum;
+    }
+}
+static void naive_output(struct fixture *f) /* btn+d+h */
+{
+    EACH(b, 0) EACH(t, 1) EACH(h, 4)
+    {
+        double sum = 0;
+        EACH(n, 2) EACH(d, 3) sum += IN(0, b, t, n, d) * WEIGHT(0, n, d, h);
+        OUT(0, b, t, h) = sum;
+    }
+}
+static void naive_experts(struct fixture *f) /* ebth+f */
+{
+    EACH(e, 0) EACH(b, 1) EACH(t, 2) EACH(o, 4)
+    {
+        double sum = 0;
+        EACH(h, 3) sum += IN(0, e, b, t, h) * WEIGHT(0, e, h, o);
+        OUT(0, e, b, t, o) = sum;
+    }
+}
+static void naive_inner_experts(struct fixture *f) /* bth+fe, experts innermost: no stride is 1 */
+{
+    EACH(b, 0) EACH(t, 1) EACH(o, 3) EACH(e, 4)
+    {
+        double sum = 0;
+        EACH(h, 2) sum += IN(0, b, t, h, e) * WEIGHT(0, h, o, e);
+        OUT(0, b, t, o, e) = sum;
+    }
+}
+static void naive_embed(struct fixture *f) /* bthv+ */
+{
+    EACH(b, 0) EACH(t, 1)
+    {
+        int64_t k = (int64_t)IN(0, b, t);
+        EACH(h, 2) OUT(0, b, t, h) = k >= f->low[3] && k < f->high[3] ? WEIGHT(0, k, h) : 0;
+    }
+}
+static void naive_add_position(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1) EACH(h, 2) OUT(0, b, t, h) = IN(0, b, t, h) + WEIGHT(0, t, h);
+}
+static void naive_layer_norm(struct fixture *f)
+{
+    double n = (double)f->size['h'];
+    EACH(b, 0) EACH(t, 1)
+    {
+        double mean = 0, variance = 0;
+        EACH(h, 2) mean += IN(0, b, t, h) / n;
+        EACH(h, 2) variance += pow(IN(0, b, t, h) - mean, 2) / n;
+        double rstd = 1 / sqrt(variance + f->segment.arguments.epsilon);
+        EACH(h, 2) OUT(0, b, t, h) = (IN(0, b, t, h) - mean) * rstd * WEIGHT(0, h) + WEIGHT(1, h);
+        OUT(1, b, t) = mean;
+        OUT(2, b, t) = rstd;
+    }
+}
+static void naive_rms_norm(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1)
+    {
+        double square = 0;
+        EACH(h, 2) square += pow(IN(0, b, t, h), 2) / (double)f->size['h'];
+        double rstd = 1 / sqrt(square + f->segment.arguments.epsilon);
+        EACH(h, 2) OUT(0, b, t, h) = IN(0, b, t, h) * rstd * WEIGHT(0, h);
+        OUT(1, b, t) = rstd;
+    }
+}
+static void naive_rope(struct fixture *f) /* btnd */
+{
+    int64_t half = f->size['d'] / 2;
+    EACH(b, 0) EACH(t, 1) EACH(n, 2) for (int64_t i = 0; i < half; i++)
+    {
+        double angle = (double)t * pow(f->segment.arguments.rope_base, -(double)i / (double)half);
+        double x = IN(0, b, t, n, i), y = IN(0, b, t, n, half + i);
+        OUT(0, b, t, n, i) = x * cos(angle) - y * sin(angle);
+        OUT(0, b, t, n, half + i) = y * cos(angle) + x * sin(angle);
+    }
+}
+static double score(struct fixture *f, int64_t b, int64_t t, int64_t s, int64_t n, int64_t m)
+{
+    double sum = 0;
+    EACH(d, 4) sum += IN(0, b, t, n, d) * IN(1, b, s, m, d);
+    return sum * f->segment.arguments.scale;
+}
+static void naive_attention(struct fixture *f) /* bts~nd */
+{
+    EACH(b, 0) EACH(t, 1) EACH(n, 3)
+    {
+        int64_t m = n * f->segment.arguments.kv_heads / f->size['n'];
+        double sum = 0;
+        EACH(s, 2) if (!f->segment.arguments.causal || s <= t) sum += exp(score(f, b, t, s, n, m));
+        EACH(d, 4) OUT(0, b, t, n, d) = 0;
+        EACH(s, 2) if (!f->segment.arguments.causal || s <= t)
+        {
+            double p = exp(score(f, b, t, s, n, m)) / sum;
+            EACH(d, 4) OUT(0, b, t, n, d) += p * IN(2, b, s, m, d);
+        }
+        OUT(1, b, t, n) = log(sum);
+    }
+}
+static void naive_residual(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1) EACH(h, 2)
+    {
+        double sum = f->segment.weight_count ? WEIGHT(0, h) : 0;
+        for (int i = 0; i < f->segment.in_count; i++)
+            sum += IN(i, b, t, h);
+        OUT(0, b, t, h) = sum;
+    }
+}
+static void naive_gelu(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1) EACH(i, 2)
+    {
+        double x = IN(0, b, t, i);
+        OUT(0, b, t, i) = 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+    }
+}
+static void naive_swiglu(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1) EACH(i, 2) OUT(0, b, t, i) = IN(0, b, t, i) / (1 + exp(-IN(0, b, t, i))) * IN(1, b, t, i);
+}
+static bool is_word(const struct fixture *f, int64_t v)
+{
+    return v < f->segment.arguments.valid;
+}
+static void naive_logit_max(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1)
+    {
+        double max = -INFINITY;
+        EACH(v, 2) max = is_word(f, v) ? fmax(max, IN(0, b, t, v)) : max;
+        OUT(0, b, t) = max;
+    }
+}
+static void naive_sum_exp(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1)
+    {
+        double sum = 0;
+        EACH(v, 2) sum += is_word(f, v) ? exp(IN(0, b, t, v) - IN(1, b, t)) : 0;
+        OUT(0, b, t) = sum;
+    }
+}
+static void naive_pick(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1)
+    {
+        int64_t k = (int64_t)IN(1, b, t);
+        OUT(0, b, t) = k >= f->low[2] && k < f->high[2] ? IN(0, b, t, k) : 0;
+    }
+}
+static void naive_nll(struct fixture *f)
+{
+    double sum = 0;
+    EACH(b, 0)
+    EACH(t, 1) if ((int64_t)IN(3, b, t) != -1) sum += (log(IN(0, b, t)) + IN(1, b, t) - IN(2, b, t)) / IN(4, 0);
+    OUT(0, 0) = sum;
+}
+
+static const struct kernel_case cases[] = {
+    { "linear", KERNEL_MATMUL, "bth+f", { "bth" }, { "hf" }, { "btf" }, 1, naive_linear, 0 },
+    { "linear_bias", KERNEL_MATMUL, "bth+!f", { "bth" }, { "hf", "f" }, { "btf" }, 1, naive_linear, 0 },
+    { "head", KERNEL_MATMUL, "bth+v", { "bth" }, { "vh" }, { "btv" }, 1, naive_head, 0 },
+    { "project", KERNEL_MATMUL, "bth+nd", { "bth" }, { "hnd" }, { "btnd" }, 1, naive_project, 0 },
+    { "project_bias", KERNEL_MATMUL, "bth+!nd", { "bth" }, { "hnd", "nd" }, { "btnd" }, 1, naive_project, 0 },
+    { "output", KERNEL_MATMUL, "btn+d+h", { "btnd" }, { "ndh" }, { "bth" }, 1, naive_output, 0 },
+    { "experts", KERNEL_MATMUL, "ebth+f", { "ebth" }, { "ehf" }, { "ebtf" }, 1, naive_experts, 0 },
+    { "inner_experts", KERNEL_MATMUL, "bth+fe", { "bthe" }, { "hfe" }, { "btfe" }, 1, naive_inner_experts, 0 },
+    { "embed", KERNEL_EMBED, "bthv+", { "#bt" }, { "vh" }, { "bth" }, 0, naive_embed, 0 },
+    { "add_position", KERNEL_ADD_POSITION, "bth", { "bth" }, { "ph" }, { "bth" }, 1, naive_add_position, 0 },
+    { "layer_norm",
+      KERNEL_LAYER_NORM,
+      "bth+!",
+      { "bth" },
+      { "h", "h" },
+      { "bth", "bt", "bt" },
+      1,
+      naive_layer_norm,
+      0 },
+    { "rms_norm", KERNEL_RMS_NORM, "bth+!", { "bth" }, { "h" }, { "bth", "bt" }, 1, naive_rms_norm, 0 },
+    { "rope", KERNEL_ROPE, "btnd!", { "btnd" }, { 0 }, { "btnd" }, 1, naive_rope, 0 },
+    { "attention",
+      KERNEL_ATTENTION,
+      "bts~nd!",
+      { "btnd", "bsmd", "bsmd" },
+      { 0 },
+      { "btnd", "btn" },
+      7,
+      naive_attention,
+      0 },
+    { "residual", KERNEL_RESIDUAL, "bth", { "bth", "bth", "bth", "bth" }, { 0 }, { "bth" }, 15, naive_residual, 4 },
+    { "residual_bias", KERNEL_RESIDUAL, "bth", { "bth", "bth", "bth" }, { "h" }, { "bth" }, 7, naive_residual, 3 },
+    { "gelu", KERNEL_GELU, "btf", { "btf" }, { 0 }, { "btf" }, 1, naive_gelu, 0 },
+    { "swiglu", KERNEL_SWIGLU, "btf", { "btf", "btf" }, { 0 }, { "btf" }, 3, naive_swiglu, 0 },
+    { "logit_max", KERNEL_LOGIT_MAX, "btv^", { "btv" }, { 0 }, { "bt" }, 0, naive_logit_max, 0 },
+    { "sum_exp", KERNEL_SUM_EXP, "btv+", { "btv", "bt" }, { 0 }, { "bt" }, 1, naive_sum_exp, 0 },
+    { "pick", KERNEL_PICK, "btv+", { "btv", "#bt" }, { 0 }, { "bt" }, 1, naive_pick, 0 },
+    { "nll", KERNEL_NLL, "b+t+", { "+bt", "bt", "bt", "#bt", "+1" }, { 0 }, { "1" }, 5, naive_nll, 0 },
+};
+enum { CASE_COUNT = sizeof cases / sizeof *cases };
+
+/* sum over the range of out[0] * gradient */
+static double objective(struct fixture *f, const struct kernel_case *c)
+{
+    struct tensor *out = &f->tensor[ROLE_OUT][0], *gradient = &f->tensor[ROLE_GRADIENT_OUT][0];
+    double sum = 0;
+    int64_t at[MAX_DIMS];
+    c->forward(f);
+    for (int64_t i = 0; i < out->elements; i++) {
+        coordinates(out, i, at);
+        if (in_range(f, out, at))
+            sum += out->data[i] * gradient->data[i];
+    }
+    return sum;
+}
+
+static void expect_backward(struct fixture *f, const struct kernel_case *c, enum role source, enum role written,
+                            bool define)
+{
+    const double step = 1e-3;
+    int64_t at[MAX_DIMS];
+    for (int i = 0; i < MAX_OPERANDS; i++) {
+        struct tensor *gradient = &f->tensor[written][i], *x = &f->tensor[source][i];
+        for (int64_t j = 0; gradient->used && j < gradient->elements; j++) {
+            coordinates(gradient, j, at);
+            if (!in_range(f, gradient, at))
+                continue;
+            double was = x->data[j], slope = 0;
+            for (int k = 0; k < 4; k++) { /* fourth order: (f(-2) - 8 f(-1) + 8 f(1) - f(2)) / 12 */
+                static const double place[] = { -2, -1, 1, 2 }, weight[] = { 1, -8, 8, -1 };
+                x->data[j] = was + place[k] * step;
+                slope += weight[k] * objective(f, c) / (12 * step);
+            }
+            x->data[j] = was;
+            gradient->data[j] = (define ? 0 : gradient->data[j]) + slope;
+        }
+    }
+    c->forward(f);
+}
+
+static void test_forward(const struct kernel_case *c, uint64_t seed, bool large, const struct primitives *set)
+{
+    struct fixture f;
+    fixture_make(&f, c, seed, large, seed % 5 == 0);
+    f.tolerance = forward_tolerance;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (int i = 0; i < MAX_OPERANDS; i++)
+            load_block(&f.tensor[role][i]);
+    int split = (int)draw_in(&f.random, -1, f.segment.axis_count - 1);
+    if (split >= 0 && f.segment.axes[split].fixed)
+        split = -1;
+    run_phase(&f, PHASE_FORWARD, set->kernel[c->kernel][PHASE_FORWARD], ROLE_OUT, true, split);
+    c->forward(&f);
+    for (int i = 0; i < f.segment.out_count; i++)
+        check_block(&f, &f.tensor[ROLE_OUT][i], PHASE_FORWARD, set->isa, ROLE_OUT, i);
+    fixture_free(&f);
+}
+
+static void test_backward(const struct kernel_case *c, uint64_t seed, enum phase phase, const struct primitives *set)
+{
+    enum role source = phase == PHASE_BACKWARD_INPUT ? ROLE_IN : ROLE_WEIGHT;
+    enum role written = phase == PHASE_BACKWARD_INPUT ? ROLE_GRADIENT_IN : ROLE_GRADIENT_WEIGHT;
+    struct fixture f;
+    /* attention whole: the log-sum-exp that is saved is that of all keys */
+    fixture_make(&f, c, seed, false, c->kernel == KERNEL_ATTENTION || seed % 5 == 0);
+    f.tolerance = backward_tolerance;
+    bool define = draw(&f.random) % 2;
+    copy_tensor(&f, ROLE_GRADIENT_OUT, 0, &f.tensor[ROLE_OUT][0]);
+    int count = phase == PHASE_BACKWARD_INPUT ? f.segment.in_count : f.segment.weight_count;
+    for (int i = 0; i < count; i++)
+        if ((source == ROLE_WEIGHT || c->differentiable >> i & 1) &&
+            draw(&f.random) % 8) /* now and then one is not asked for */
+            copy_tensor(&f, written, i, &f.tensor[source][i]);
+    c->forward(&f); /* backward may read outputs */
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (int i = 0; i < MAX_OPERANDS; i++)
+            load_block(&f.tensor[role][i]);
+    int split = (int)draw_in(&f.random, -1, f.segment.axis_count - 1);
+    if (split >= 0 && f.segment.axes[split].fixed)
+        split = -1;
+    run_phase(&f, phase, set->kernel[c->kernel][phase], written, define, split);
+    expect_backward(&f, c, source, written, define);
+    for (int i = 0; i < count; i++)
+        if (f.tensor[written][i].used)
+            check_block(&f, &f.tensor[written][i], phase, set->isa, written, i);
+    fixture_free(&f);
+}
+
+START_TEST(forward_matches_naive_loops)
+{
+    const struct primitives *set;
+    for (int isa = 0; (set = primitives_at(isa)); isa++)
+        for (uint64_t seed = 0; seed < 60; seed++) {
+            test_forward(&cases[_i], seed, false, set);
+            if (seed % 6 == 0)
+                test_forward(&cases[_i], 1000 + seed, true, set);
+        }
+}
+END_TEST
+
+START_TEST(backward_matches_central_differences)
+{
+    const struct primitives *set;
+    for (int isa = 0; (set = primitives_at(isa)); isa++)
+        for (int phase = PHASE_BACKWARD_INPUT; phase <= PHASE_BACKWARD_WEIGHT; phase++) {
+            if (!set->kernel[cases[_i].kernel][phase])
+                continue;
+            for (uint64_t seed = 0; seed < 40; seed++)
+                test_backward(&cases[_i], seed, (enum phase)phase, set);
+        }
+}
+END_TEST
+
+/* What models/kernel.c promises, the table holds, and nothing more. */
+START_TEST(table_agrees_with_kernel_facts)
+{
+    for (int kernel = 0; kernel < KERNEL_COUNT; kernel++) {
+        bool math = kernel != KERNEL_OPAQUE;
+        ck_assert_int_eq(kernel_find((enum kernel)kernel, PHASE_FORWARD) != NULL, math);
+        ck_assert_int_eq(kernel_find((enum kernel)kernel, PHASE_BACKWARD_INPUT) != NULL,
+                         math && kernel_facts[kernel].has_backward_input);
+        ck_assert_int_eq(kernel_find((enum kernel)kernel, PHASE_BACKWARD_WEIGHT) != NULL,
+                         math && kernel_facts[kernel].has_backward_weight);
+    }
+}
+END_TEST
+
+/* Attention backward over several tiles of rows against one built from whole score matrices. */
+static void attention_gradients(struct fixture *f)
+{
+    double *gradient[3];
+    for (int i = 0; i < 3; i++) {
+        gradient[i] = f->tensor[ROLE_GRADIENT_IN][i].data;
+        memset(gradient[i], 0, (size_t)f->tensor[ROLE_GRADIENT_IN][i].elements * sizeof(double));
+    }
+    EACH(b, 0) EACH(t, 1) EACH(n, 3)
+    {
+        int64_t m = n * f->segment.arguments.kv_heads / f->size['n'];
+        double dot = 0;
+        EACH(d, 4) dot += AT(ROLE_GRADIENT_OUT, 0, b, t, n, d) * OUT(0, b, t, n, d);
+        EACH(s, 2) if (!f->segment.arguments.causal || s <= t)
+        {
+            double p = exp(score(f, b, t, s, n, m) - OUT(1, b, t, n)), dp = 0;
+            EACH(d, 4) dp += AT(ROLE_GRADIENT_OUT, 0, b, t, n, d) * IN(2, b, s, m, d);
+            double ds = p * (dp - dot) * f->segment.arguments.scale;
+            EACH(d, 4)
+            {
+                AT(ROLE_GRADIENT_IN, 0, b, t, n, d) += ds * IN(1, b, s, m, d);
+                AT(ROLE_GRADIENT_IN, 1, b, s, m, d) += ds * IN(0, b, t, n, d);
+                AT(ROLE_GRADIENT_IN, 2, b, s, m, d) += p * AT(ROLE_GRADIENT_OUT, 0, b, t, n, d);
+            }
+        }
+    }
+}
+
+START_TEST(long_attention_gradients)
+{
+    const struct kernel_case *c = NULL;
+    for (int i = 0; i < CASE_COUNT; i++)
+        c = cases[i].kernel == KERNEL_ATTENTION ? &cases[i] : c;
+    const struct primitives *set;
+    for (int isa = 0; (set = primitives_at(isa)); isa++)
+        for (uint64_t seed = 0; seed < 8; seed++) {
+            struct fixture f;
+            fixture_make(&f, c, seed, true, true);
+            f.tolerance = forward_tolerance;
+            copy_tensor(&f, ROLE_GRADIENT_OUT, 0, &f.tensor[ROLE_OUT][0]);
+            for (int i = 0; i < 3; i++)
+                copy_tensor(&f, ROLE_GRADIENT_IN, i, &f.tensor[ROLE_IN][i]);
+            c->forward(&f);
+            for (int role = 0; role < ROLE_COUNT; role++)
+                for (int i = 0; i < MAX_OPERANDS; i++)
+                    load_block(&f.tensor[role][i]);
+            run_phase(&f, PHASE_BACKWARD_INPUT, set->kernel[KERNEL_ATTENTION][PHASE_BACKWARD_INPUT], ROLE_GRADIENT_IN,
+                      true, (int)(seed % 4));
+            attention_gradients(&f);
+            for (int i = 0; i < 3; i++)
+                check_block(&f, &f.tensor[ROLE_GRADIENT_IN][i], PHASE_BACKWARD_INPUT, set->isa, ROLE_GRADIENT_IN, i);
+            fixture_free(&f);
+        }
+}
+END_TEST
+
+static Suite *kernels_suite(void)
+{
+    Suite *suite = suite_create("kernels");
+    TCase *cases_of_all = tcase_create("all kernels");
+    tcase_set_timeout(cases_of_all, 0);
+    tcase_add_loop_test(cases_of_all, forward_matches_naive_loops, 0, CASE_COUNT);
+    tcase_add_loop_test(cases_of_all, backward_matches_central_differences, 0, CASE_COUNT);
+    suite_add_tcase(suite, cases_of_all);
+    CHECK_ADD(suite, table_agrees_with_kernel_facts);
+    CHECK_ADD(suite, long_attention_gradients);
+    return suite;
+}
+
+CHECK_MAIN(kernels_suite)

@@ -1,0 +1,218 @@
+/* Offsets: nothing that lives together overlaps, and the arena is close to what must live at once. */
+#include "tests/check.h"
+#include "base/num.h"
+#include "planner/program/access.h"
+#include "planner/program/place.h"
+#include "tests/hand_program.h"
+#include "tests/lowered_program.h"
+
+static int64_t random_below(uint64_t *state, int64_t limit)
+{
+    *state = mix64(*state + 1);
+    return (int64_t)(*state % (uint64_t)limit);
+}
+
+static void check_apart(const struct place_item *items, int count, int64_t total)
+{
+    for (int i = 0; i < count; i++) {
+        ck_assert_int_ge(items[i].offset, 0);
+        ck_assert_int_le(items[i].offset + items[i].bytes, total);
+        for (int k = 0; k < i; k++) {
+            bool together = items[i].first <= items[k].last && items[k].first <= items[i].last;
+            bool overlap = items[i].offset < items[k].offset + items[k].bytes &&
+                           items[k].offset < items[i].offset + items[i].bytes;
+            ck_assert_msg(!together || !overlap, "items %d and %d overlap", i, k);
+        }
+    }
+}
+
+static int64_t twin_bound(const struct place_item *items, int count, int span)
+{
+    int64_t most = 0;
+    for (int t = 0; t < span; t++) {
+        int64_t live = 0;
+        for (int i = 0; i < count; i++)
+            live += items[i].first <= t && t <= items[i].last ? items[i].bytes : 0;
+        most = max_i64(most, live);
+    }
+    return most;
+}
+
+START_TEST(random_items_stay_apart)
+{
+    uint64_t state = 7;
+    for (int round = 0; round < 200; round++) {
+        struct place_item items[60];
+        int count = 1 + (int)random_below(&state, 60);
+        int64_t total, bound;
+        for (int i = 0; i < count; i++) {
+            items[i].first = (int)random_below(&state, 90);
+            items[i].last = items[i].first + (int)random_below(&state, 100 - items[i].first);
+            items[i].bytes = 64 * random_below(&state, 20);
+        }
+        ck_assert(place_items(items, count, &total, NULL) && place_bound(items, count, &bound, NULL));
+        ck_assert_int_eq(bound, twin_bound(items, count, 100));
+        ck_assert_int_ge(total, bound);
+        check_apart(items, count, total);
+    }
+}
+END_TEST
+
+/* Lifetimes that nest like brackets, as forward and backward make them, pack perfectly. */
+START_TEST(nested_lifetimes_pack_perfectly)
+{
+    struct place_item items[50];
+    int64_t total, bound;
+    for (int i = 0; i < 50; i++)
+        items[i] = (struct place_item){ 64 * (1 + i % 7), i, 99 - i, 0 };
+    ck_assert(place_items(items, 50, &total, NULL) && place_bound(items, 50, &bound, NULL));
+    ck_assert_int_eq(total, bound);
+}
+END_TEST
+
+START_TEST(long_lists_are_placed_in_time)
+{
+    enum { MANY = 100000 };
+    struct place_item *items = calloc(MANY, sizeof *items);
+    uint64_t state = 3;
+    int64_t total, bound;
+    for (int i = 0; i < MANY; i++) {
+        items[i].first = i;
+        items[i].last = i + 1 + (int)random_below(&state, i % 10 ? 10 : 400);
+        items[i].bytes = 64 * (1 + random_below(&state, 8));
+    }
+    ck_assert(place_items(items, MANY, &total, NULL) && place_bound(items, MANY, &bound, NULL));
+    ck_assert_int_le(total, bound + bound / 10);
+    free(items);
+}
+END_TEST
+
+START_TEST(sizes_beyond_63_bits_are_refused)
+{
+    struct place_item items[2] = { { INT64_MAX - 63, 0, 0, 0 }, { INT64_MAX - 63, 1, 1, 0 } };
+    struct error err = { 0 };
+    int64_t total = 5;
+    ck_assert(!place_items(items, 2, &total, &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "63 bits"));
+    ck_assert_int_eq(total, 5);
+}
+END_TEST
+
+/* Bytes that live at once in program order, by reading the list. */
+static int64_t live_bytes(const struct program *program, int stage)
+{
+    const struct stage_program *list = &program->stages[stage];
+    int64_t *change = calloc((size_t)list->instr_count + 2, sizeof *change), live = 0, most = 0;
+    for (int b = 0; b < program->buffer_count; b++) {
+        int first = -1, last = -1;
+        struct access access;
+        if (program->buffers[b].stage != stage || program->buffers[b].persistent)
+            continue;
+        for (int i = 0; i < list->instr_count; i++)
+            for (int slot = 0; slot < access_slots(&list->instrs[i]); slot++)
+                if (access_at(program, &list->instrs[i], slot, &access) && access.buffer == b) {
+                    first = first < 0 ? i : first;
+                    last = i;
+                }
+        if (first < 0)
+            continue;
+        change[first] += round_up(program->buffers[b].bytes, 64);
+        change[last + 1] -= round_up(program->buffers[b].bytes, 64);
+    }
+    for (int i = 0; i < list->instr_count; i++) {
+        live += change[i];
+        most = max_i64(most, live);
+    }
+    free(change);
+    return most;
+}
+
+START_TEST(lowered_arenas_are_tight)
+{
+    struct lowered l = lowered_program(&strategies[_i]);
+    struct error err = { 0 };
+    ck_assert_msg(program_layout(l.program, &err), "%s", err.message);
+    for (int s = 0; s < l.program->stage_count; s++) {
+        const struct stage_program *stage = &l.program->stages[s];
+        int64_t temporary = stage->arena_bytes - stage->persistent_bytes - round_up(stage->scratch_bytes, 64);
+        int64_t live = live_bytes(l.program, s);
+        ck_assert_msg(temporary <= live + live / 50, "%s, stage %d: %lld bytes for %lld alive", strategies[_i].name, s,
+                      (long long)temporary, (long long)live);
+    }
+    for (int b = 0; b < l.program->buffer_count; b++)
+        ck_assert_int_eq(l.program->buffers[b].offset % 64, 0);
+    lowered_free(&l);
+}
+END_TEST
+
+START_TEST(layout_repeats)
+{
+    struct lowered a = lowered_program(&strategies[_i]), b = lowered_program(&strategies[_i]);
+    ck_assert(program_layout(a.program, NULL) && program_layout(b.program, NULL));
+    ck_assert_int_eq(a.program->buffer_count, b.program->buffer_count);
+    for (int i = 0; i < a.program->buffer_count; i++)
+        ck_assert_int_eq(a.program->buffers[i].offset, b.program->buffers[i].offset);
+    lowered_free(&a);
+    lowered_free(&b);
+}
+END_TEST
+
+/* In flight: 1F1B keeps min(P - stage, m) activations, GPipe m. So do the arenas. */
+START_TEST(arenas_follow_the_schedule)
+{
+    enum { STAGES = 4, MICROS = 7, ONE = 448 /* 400 bytes, aligned */ };
+    struct hand *one = hand_pipeline("1f1b", STAGES, MICROS), *all = hand_pipeline("gpipe", STAGES, MICROS);
+    ck_assert(program_layout(one->program, NULL) && program_layout(all->program, NULL));
+    for (int s = 1; s < STAGES - 1; s++) {
+        int64_t flying = one->program->stages[s].arena_bytes - one->program->stages[s].persistent_bytes;
+        int64_t whole = all->program->stages[s].arena_bytes - all->program->stages[s].persistent_bytes;
+        ck_assert_int_ge(flying, (STAGES - s) * ONE);
+        ck_assert_int_le(flying, (STAGES - s + 2) * ONE);
+        ck_assert_int_ge(whole, MICROS * ONE);
+        ck_assert_int_le(whole, (MICROS + 2) * ONE);
+    }
+    hand_free(one);
+    hand_free(all);
+}
+END_TEST
+
+/* A buffer that is defined again after it was read gets a second buffer, so that the time between belongs to others. */
+START_TEST(a_second_life_is_another_buffer)
+{
+    struct hand *h = hand_pipeline("1f1b", 1, 1);
+    struct program *p = h->program;
+    int value = *hand_value(h, 0, 0, 0), before = p->buffer_count, seen = -1;
+    struct stage_program *list = &p->stages[0];
+    /* load, forward, seed, ...: load again after the forward pass */
+    memmove(&list->instrs[3], &list->instrs[2], (size_t)(list->instr_count - 2) * sizeof *list->instrs);
+    list->instrs[2] = list->instrs[0];
+    list->instr_count++;
+    ck_assert(program_layout(p, NULL));
+    for (int i = 0; i < list->instr_count; i++)
+        if (list->instrs[i].op == OP_COMPUTE && list->instrs[i].phase == PHASE_BACKWARD_WEIGHT)
+            seen = list->instrs[i].operand[ROLE_IN][0];
+    ck_assert_int_eq(p->buffer_count, before + 1);
+    ck_assert_int_eq(seen, before);
+    ck_assert_int_ne(seen, value);
+    hand_free(h);
+}
+END_TEST
+
+static Suite *layout_suite(void)
+{
+    Suite *suite = suite_create("layout");
+    CHECK_ADD(suite, random_items_stay_apart);
+    CHECK_ADD(suite, nested_lifetimes_pack_perfectly);
+    CHECK_ADD(suite, long_lists_are_placed_in_time);
+    CHECK_ADD(suite, sizes_beyond_63_bits_are_refused);
+    CHECK_ADD(suite, arenas_follow_the_schedule);
+    CHECK_ADD(suite, a_second_life_is_another_buffer);
+    TCase *lowered = tcase_create("lowered");
+    tcase_set_timeout(lowered, 0);
+    tcase_add_loop_test(lowered, lowered_arenas_are_tight, 0, STRATEGY_COUNT);
+    tcase_add_loop_test(lowered, layout_repeats, 0, STRATEGY_COUNT);
+    suite_add_tcase(suite, lowered);
+    return suite;
+}
+
+CHECK_MAIN(layout_suite)

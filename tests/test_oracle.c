@@ -1,0 +1,464 @@
+/* Plans compute what one rank computes. In double precision each plan's loss, gradient norm and every rank's piece of every reduced
+ * gradient is compared with the single-rank run, in a step after an update, so that what the update gathers is seen as well.
+ * CLEAVE_ORACLE_PLANS: random plans of each model (50). CLEAVE_ORACLE_SEED: only the random plan of this number, to replay a failure. */
+#include "check.h"
+#include "base/num.h"
+#include "executor/backends.h"
+#include "executor/comm_threads.h"
+#include "executor/kernel.h"
+#include "executor/run.h"
+#include "planner/plan/plan_json.h"
+#include "planner/program/geometry.h"
+#include "planner/program/schedule.h"
+#include "tiny_models.h"
+#include <pthread.h>
+#include <stdio.h>
+
+enum { STEPS = 2, MAX_RANKS = 8, DEFAULT_PLANS = 50, MAX_LAYERS = 16 };
+static const double TOLERANCE = 1e-10, SMALL_TENSOR = 1e-3;
+
+/* ---- the single-rank run ---- */
+struct reference {
+    struct graph *graph;
+    double **gradient[STEPS]; /* (step, weight) in global order */
+    double *norm[STEPS], all[STEPS];
+    double loss[STEPS], squared_norm;
+};
+
+/* What a run is held against, or what the single-rank run fills in. */
+struct watch {
+    const struct reference *reference;
+    const struct program *program;
+    bool record;
+    pthread_mutex_t mutex;
+    double error;          /* the largest */
+    int worst;             /* its weight */
+    int64_t *seen;         /* (step, weight): elements compared, of the ranks that count */
+    double loss[STEPS];
+};
+
+static double squares(const double *data, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += data[i] * data[i];
+    return sum;
+}
+
+static int64_t weight_elements(const struct weight *weight)
+{
+    int64_t elements = 1;
+    for (int d = 0; d < weight->dim_count; d++)
+        elements *= weight->size[d];
+    return elements;
+}
+
+/* Walks the rank's piece: the i-th element of data is global element `global`. Returns the squared difference. */
+static double compare(struct watch *w, int64_t step, const struct buffer *buffer, int local_rank, const double *data, int64_t *count)
+{
+    const struct weight *weight = &w->reference->graph->weights[buffer->id];
+    double *want = w->reference->gradient[step][buffer->id], sum = 0;
+    struct block block = buffer_block(w->program, buffer, local_rank);
+    int index, pieces;
+    flat_piece(w->program, buffer, local_rank, &index, &pieces);
+    int64_t whole = block_elements(&block), first = pieces > 1 ? min_i64(whole, index * buffer->elements) : 0;
+    *count = pieces > 1 ? min_i64(buffer->elements, whole - first) : whole;
+    for (int64_t i = 0; i < *count; i++) {
+        int64_t rest = first + i, global = 0, stride = 1;
+        for (int d = block.dim_count - 1; d >= 0; d--) {
+            global += (block.low[d] + rest % block.count[d]) * stride;
+            rest /= block.count[d];
+            stride *= weight->size[d];
+        }
+        if (w->record)
+            want[global] = data[i];
+        else
+            sum += (data[i] - want[global]) * (data[i] - want[global]);
+    }
+    return sum;
+}
+
+static void on_gradient(void *context, int64_t step, int rank, int buffer, const void *data)
+{
+    struct watch *w = context;
+    const struct buffer *b = &w->program->buffers[buffer];
+    int local_rank = rank - w->program->plan->stages[b->stage].first_rank;
+    int64_t count;
+    double difference = compare(w, step, b, local_rank, data, &count);
+    if (w->record)
+        return;
+    double bar = fmax(w->reference->norm[step][b->id], SMALL_TENSOR * w->reference->all[step]), error = sqrt(difference) / bar;
+    pthread_mutex_lock(&w->mutex);
+    if (rank_counts(w->program, b, local_rank))
+        w->seen[step * w->reference->graph->weight_count + b->id] += count;
+    if (!(error <= w->error)) {
+        w->error = error;
+        w->worst = b->id;
+    }
+    pthread_mutex_unlock(&w->mutex);
+}
+
+static void on_step(void *context, const struct run_step *step)
+{
+    ((struct watch *)context)->loss[step->step - 1] = step->loss;
+}
+
+/* ---- one plan ---- */
+static bool run_watched(struct watch *w, int mute_stage, int mute_instr, struct run_summary *summary, struct error *err)
+{
+    struct data data;
+    struct transport transports[MAX_RANKS];
+    struct run_options options = run_options_default();
+    int ranks = w->program->plan->rank_count;
+    if (!data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err) || !comm_threads_open(transports, ranks, err))
+        return false;
+    options.step_count = STEPS;
+    options.seed = 3;
+    options.data = &data;
+    options.learning_rate = 1e-2;
+    options.poison = true;
+    options.mute_stage = mute_stage, options.mute_instr = mute_instr;
+    options.context = w;
+    options.on_gradient = on_gradient;
+    options.on_step = on_step;
+    bool ok = run_program(summary, w->program, transports, ranks, &options, err);
+    for (int r = 0; r < ranks; r++)
+        transports[r].close(transports[r].self);
+    data_free(&data);
+    return ok;
+}
+
+/* True when nothing differs; else why says what. */
+static bool agrees(const struct watch *w, const struct run_summary *summary, char *why, size_t room)
+{
+    const struct reference *r = w->reference;
+    for (int s = 0; s < STEPS; s++) {
+        if (!(fabs(w->loss[s] - r->loss[s]) <= TOLERANCE * r->loss[s])) {
+            snprintf(why, room, "loss of step %d: got %.17g, expected %.17g", s + 1, w->loss[s], r->loss[s]);
+            return false;
+        }
+        for (int i = 0; i < r->graph->weight_count; i++)
+            if (w->seen[s * r->graph->weight_count + i] < weight_elements(&r->graph->weights[i])) {
+                snprintf(why, room, "weight %s: %lld of %lld elements were updated in step %d", r->graph->weights[i].name,
+                         (long long)w->seen[s * r->graph->weight_count + i], (long long)weight_elements(&r->graph->weights[i]), s + 1);
+                return false;
+            }
+    }
+    if (!(w->error <= TOLERANCE)) {
+        snprintf(why, room, "gradient of %s: relative error %g", r->graph->weights[w->worst].name, w->error);
+        return false;
+    }
+    bool norm = w->program->plan->clip_norm == 0 || fabs(summary->squared_norm / r->squared_norm - 1) <= TOLERANCE;
+    if (!norm)
+        snprintf(why, room, "squared gradient norm: got %.17g, expected %.17g", summary->squared_norm, r->squared_norm);
+    return norm;
+}
+
+static bool run_and_compare(const struct reference *reference, const struct program *program, int mute_stage, int mute_instr,
+                            char *why, size_t room)
+{
+    struct watch w = {.reference = reference, .program = program};
+    struct run_summary summary;
+    struct error error = {0};
+    w.seen = calloc((size_t)(STEPS * reference->graph->weight_count), sizeof *w.seen);
+    pthread_mutex_init(&w.mutex, NULL);
+    bool ok = run_watched(&w, mute_stage, mute_instr, &summary, &error);
+    if (ok) {
+        ok = agrees(&w, &summary, why, room);
+        run_summary_free(&summary);
+    } else {
+        snprintf(why, room, "%s", error.message);
+    }
+    pthread_mutex_destroy(&w.mutex);
+    free(w.seen);
+    return ok;
+}
+
+static void fail_with_plan(const struct plan *plan, const char *model, uint64_t seed, const char *why)
+{
+    size_t length;
+    char *text = plan_json_write(plan, NULL, NULL, &length);
+    ck_abort_msg("%s, seed %llu: %s\n%s", model, (unsigned long long)seed, why, text ? text : "");
+}
+
+static void check_plan(const struct reference *reference, const struct plan *plan, uint64_t seed)
+{
+    struct error error = {0};
+    char why[4096];
+    struct program *program = tiny_lower(reference->graph, plan, &error);
+    if (!program)
+        fail_with_plan(plan, reference->graph->model_name, seed, error.message);
+    else if (!run_and_compare(reference, program, 0, -1, why, sizeof why))
+        fail_with_plan(plan, reference->graph->model_name, seed, why);
+    program_free(program);
+}
+
+static struct reference make_reference(const char *json, double clip)
+{
+    struct reference r = {.graph = tiny_graph(json)};
+    struct plan *plan = tiny_plan(r.graph, &(struct tiny_choice){.dp = 1, .tp = 1, .pp = 1, .micro = 1, .clip = clip});
+    struct error error = {0};
+    struct program *program = tiny_lower(r.graph, plan, &error);
+    ck_assert_msg(program != NULL, "%s", error.message);
+    for (int s = 0; s < STEPS; s++) {
+        r.gradient[s] = calloc((size_t)r.graph->weight_count, sizeof *r.gradient[s]);
+        r.norm[s] = calloc((size_t)r.graph->weight_count, sizeof *r.norm[s]);
+        for (int i = 0; i < r.graph->weight_count; i++)
+            r.gradient[s][i] = calloc((size_t)weight_elements(&r.graph->weights[i]), sizeof **r.gradient[s]);
+    }
+    struct watch w = {.reference = &r, .program = program, .record = true};
+    struct run_summary summary;
+    pthread_mutex_init(&w.mutex, NULL);
+    ck_assert_msg(run_watched(&w, 0, -1, &summary, &error), "%s", error.message);
+    r.squared_norm = summary.squared_norm;
+    for (int s = 0; s < STEPS; s++) {
+        r.loss[s] = w.loss[s];
+        for (int i = 0; i < r.graph->weight_count; i++) {
+            double sum = squares(r.gradient[s][i], weight_elements(&r.graph->weights[i]));
+            r.norm[s][i] = sqrt(sum);
+            r.all[s] += sum;
+        }
+        r.all[s] = sqrt(r.all[s]);
+    }
+    run_summary_free(&summary);
+    pthread_mutex_destroy(&w.mutex);
+    program_free(program);
+    plan_free(plan);
+    return r;
+}
+
+static void free_reference(struct reference *r)
+{
+    for (int s = 0; s < STEPS; s++) {
+        for (int i = 0; i < r->graph->weight_count; i++)
+            free(r->gradient[s][i]);
+        free(r->gradient[s]);
+        free(r->norm[s]);
+    }
+    graph_free(r->graph);
+}
+
+static void check_choice(const struct reference *reference, const struct tiny_choice *c)
+{
+    struct plan *plan = tiny_plan(reference->graph, c);
+    struct error error = {0};
+    ck_assert_msg(plan_check(plan, reference->graph, &error), "%s", error.message);
+    check_plan(reference, plan, 0);
+    plan_free(plan);
+}
+
+/* ---- the single-rank run itself: its norm is the norm of its gradient ---- */
+START_TEST(the_reference_is_consistent)
+{
+    for (int m = 0; m < TINY_MODELS; m++) {
+        struct reference r = make_reference(tiny_models[m], 1);
+        CHECK_NEAR(r.squared_norm, r.all[1] * r.all[1], 1e-12 * r.squared_norm);
+        ck_assert_double_gt(r.all[0], 0.1);
+        CHECK_NEAR(r.loss[0], log(TINY_VOCAB), 0.2); /* fresh weights know nothing */
+        free_reference(&r);
+    }
+}
+END_TEST
+
+/* ---- uniform plans: every outer configuration on 1 to 8 ranks ---- */
+static void check_outer(int m)
+{
+    struct reference r = make_reference(tiny_models[m], 1);
+    static const int zeros[] = {0, 1, 2, 3};
+    int number = 0;
+    for (int dp = 1; dp <= 8; dp *= 2)
+        for (int tp = 1; dp * tp <= 8; tp *= 2)
+            for (int pp = 1; dp * tp * pp <= 8 && pp <= 4; pp++)
+                for (size_t z = 0; z < (dp > 1 ? 4 : 1); z++) {
+                    int k = number++; /* the inner switches take turns, so that all values meet all meshes */
+                    struct tiny_choice c = {.dp = dp, .tp = tp, .pp = pp, .zero = zeros[z], .recompute = k % 3, .schedule = k % 2,
+                                       .micro = dp * 2 <= 8 ? 1 + k / 2 % 2 : 1, .bucket = k % 5 < 2 ? 0 : 1 << 20, .prefetch = k / 3 % 2,
+                                       .tp_dim = k % 7 < 3 ? DIM_tp_sp : DIM_tp, .clip = 1};
+                    check_choice(&r, &c);
+                }
+    free_reference(&r);
+}
+
+START_TEST(outer_configurations_agree)
+{
+    check_outer(_i);
+}
+END_TEST
+
+/* ---- each pair of per-layer choices ---- */
+START_TEST(pairs_of_layer_choices_agree)
+{
+    struct reference r = make_reference(tiny_models[_i], 1);
+    static const int dims[] = {DIM_none, DIM_dp, DIM_tp, DIM_tp_sp};
+    for (size_t d1 = 0; d1 < 4; d1++)
+        for (size_t d2 = 0; d2 < 4; d2++)
+            for (int zero = 0; zero < 4; zero++)
+                for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++) {
+                    if ((zero * 3 + recompute + (int)d1) % 2 == 1 && d1 == d2)
+                        continue;
+                    struct tiny_choice c = {.dp = 2, .tp = 2, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1};
+                    struct plan *plan = tiny_plan(r.graph, &c);
+                    for (int l = 0; l < plan->layer_count; l++) {
+                        bool odd = l % 2 == 1;
+                        plan->layers[l].dim[1] = (int8_t)dims[odd ? d1 : d2];
+                        plan->layers[l].zero = (int8_t)(odd ? zero : 3 - zero);
+                        plan->layers[l].recompute = (int8_t)(odd ? recompute : 0);
+                    }
+                    check_plan(&r, plan, (uint64_t)(((int)d1 * 4 + (int)d2) * 12 + zero * 3 + recompute));
+                    plan_free(plan);
+                }
+    free_reference(&r);
+}
+END_TEST
+
+/* ---- random plans ---- */
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+    return mix64(++*state) % below;
+}
+
+static void draw_stages(struct plan *plan, uint64_t *state, int ranks)
+{
+    int layer = 0, rank = 0;
+    for (int s = 0; s < plan->stage_count; s++) {
+        int left = plan->stage_count - s - 1, most = plan->layer_count - layer - left;
+        struct plan_stage *stage = &plan->stages[s];
+        *stage = (struct plan_stage){.first_layer = layer, .first_rank = rank, .atom = {1, 1, 1, 1}};
+        stage->layer_count = left == 0 ? most : 1 + (int)draw(state, (uint64_t)most);
+        for (int rest = ranks; rest > 1; rest /= 2)
+            stage->atom[draw(state, (uint64_t)plan->atom_count)] *= 2; /* meshes differ by stage */
+        layer += stage->layer_count;
+        rank += ranks;
+    }
+    plan->rank_count = rank;
+}
+
+/* Each layer and mesh atom draws its own dimension, ZeRO stage, recomputation and slices; redrawn while illegal. */
+static struct plan *random_plan(const struct graph *graph, uint64_t seed)
+{
+    uint64_t state = seed * 1000003;
+    for (int attempt = 0;; attempt++) {
+        ck_assert_int_lt(attempt, 1000);
+        int stages = 1 << draw(&state, 3), ranks = 1 << draw(&state, stages == 4 ? 2 : stages == 2 ? 3 : 4);
+        struct plan *plan = plan_new(stages, graph->layer_count);
+        struct error error = {0};
+        plan->batch = TINY_BATCH, plan->sequence = TINY_SEQUENCE, plan->vocab_multiple = TINY_VOCAB_MULTIPLE, plan->dtype = DTYPE_FP64;
+        plan->atom_count = 1 + (int)draw(&state, 3);
+        plan->schedule = (int)draw(&state, 2);
+        plan->micro_batch_count = 1 << draw(&state, 3);
+        plan->extra_in_flight = (int)draw(&state, 2);
+        plan->bucket_bytes = draw(&state, 2) ? 0 : 1 << (8 + draw(&state, 12));
+        plan->prefetch = (int)draw(&state, 3);
+        plan->clip_norm = 1;
+        draw_stages(plan, &state, ranks);
+        for (int l = 0; l < plan->layer_count; l++) {
+            for (int a = 0; a < plan->atom_count; a++)
+                plan->layers[l].dim[a] = (int8_t)draw(&state, DIM_COUNT);
+            plan->layers[l].zero = (int8_t)draw(&state, 4);
+            plan->layers[l].recompute = (int8_t)draw(&state, RECOMPUTE_COUNT);
+            plan->layers[l].slices = (int16_t)(draw(&state, 3) == 0 ? 2 : 1);
+        }
+        if (plan_check(plan, graph, &error))
+            return plan;
+        plan_free(plan);
+    }
+}
+
+static int random_plan_count(void)
+{
+    const char *count = getenv("CLEAVE_ORACLE_PLANS");
+    return count ? atoi(count) : DEFAULT_PLANS;
+}
+
+START_TEST(random_plans_agree)
+{
+    struct reference r = make_reference(tiny_models[_i], 1);
+    const char *only = getenv("CLEAVE_ORACLE_SEED");
+    for (int n = 0; n < random_plan_count(); n++) {
+        uint64_t seed = (uint64_t)(n * TINY_MODELS + _i);
+        if (only && seed != strtoull(only, NULL, 10))
+            continue;
+        struct plan *plan = random_plan(r.graph, seed);
+        check_plan(&r, plan, seed);
+        plan_free(plan);
+    }
+    free_reference(&r);
+}
+END_TEST
+
+/* ---- mutations: a silenced transfer is noticed ---- */
+static int mutate(const struct reference *r, const struct plan *plan, int *silenced)
+{
+    struct error error = {0};
+    struct program *program = tiny_lower(r->graph, plan, &error);
+    int unnoticed = 0;
+    ck_assert_msg(program != NULL, "%s", error.message);
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            const struct instr *instr = &program->stages[s].instrs[i];
+            bool group = op_info[instr->op].collective && (instr->op == OP_NORM_REDUCE ? plan->rank_count : group_size(plan, s, instr->atoms)) > 1;
+            char why[4096];
+            if (!group && instr->op != OP_SEND)
+                continue;
+            ++*silenced;
+            if (run_and_compare(r, program, s, i, why, sizeof why)) {
+                fprintf(stderr, "%s: silencing stage %d instruction %d %s (layer %s) changes nothing\n", r->graph->model_name, s, i,
+                        op_info[instr->op].name, instr->layer >= 0 ? r->graph->layers[instr->layer].name : "-");
+                unnoticed++;
+            }
+        }
+    program_free(program);
+    return unnoticed;
+}
+
+START_TEST(silenced_transfers_are_noticed)
+{
+    static const struct tiny_choice choices[] = {
+        {.dp = 4, .tp = 1, .pp = 1, .micro = 1, .zero = 0, .tp_dim = DIM_tp, .clip = 1},
+        {.dp = 2, .tp = 1, .pp = 1, .micro = 2, .zero = 1, .tp_dim = DIM_tp, .clip = 1},
+        {.dp = 2, .tp = 2, .pp = 1, .micro = 1, .zero = 2, .tp_dim = DIM_tp_sp, .clip = 1, .bucket = 4096},
+        {.dp = 2, .tp = 2, .pp = 1, .micro = 1, .zero = 3, .tp_dim = DIM_tp, .clip = 1, .recompute = RECOMPUTE_FULL},
+        {.dp = 1, .tp = 2, .pp = 2, .micro = 2, .zero = 0, .tp_dim = DIM_tp, .clip = 1},
+        {.dp = 2, .tp = 1, .pp = 3, .micro = 2, .zero = 3, .tp_dim = DIM_tp, .clip = 1, .prefetch = 1},
+    };
+    struct reference r = make_reference(tiny_models[_i], 1);
+    int silenced = 0, unnoticed = 0;
+    for (size_t c = 0; c < sizeof choices / sizeof *choices; c++) {
+        struct plan *plan = tiny_plan(r.graph, &choices[c]);
+        unnoticed += mutate(&r, plan, &silenced);
+        plan_free(plan);
+    }
+    ck_assert_msg(unnoticed == 0, "%s: %d of %d silenced transfers were not noticed", r.graph->model_name, unnoticed, silenced);
+    ck_assert_int_gt(silenced, 100);
+    free_reference(&r);
+}
+END_TEST
+
+/* A case that runs once for each model. */
+static void add_for_models(Suite *suite, const char *name, const TTest *test)
+{
+    TCase *one = tcase_create(name);
+    tcase_set_timeout(one, 0);
+    tcase_add_loop_test(one, test, 0, TINY_MODELS);
+    suite_add_tcase(suite, one);
+}
+
+static Suite *oracle_suite(void)
+{
+    Suite *suite = suite_create("oracle");
+    CHECK_ADD(suite, the_reference_is_consistent);
+    add_for_models(suite, "outer_configurations_agree", outer_configurations_agree);
+    add_for_models(suite, "pairs_of_layer_choices_agree", pairs_of_layer_choices_agree);
+    add_for_models(suite, "random_plans_agree", random_plans_agree);
+    add_for_models(suite, "silenced_transfers_are_noticed", silenced_transfers_are_noticed);
+    return suite;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(oracle_suite());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

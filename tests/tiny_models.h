@@ -1,0 +1,77 @@
+/* Models small enough to run many plans of: hidden 32, 4 heads, 2 blocks, 8 tokens. */
+#ifndef CLEAVE_TESTS_TINY_MODELS_H
+#define CLEAVE_TESTS_TINY_MODELS_H
+#include "executor/kernel.h"
+#include "models/graph.h"
+#include "models/model.h"
+#include "planner/program/program.h"
+#include <string.h>
+
+#define TINY_HEAD(name, tied) \
+    "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"" name "\", \"sequence\": 8, \"hidden\": 32, \"vocab_size\": 60, " \
+    "\"tied_embedding\": " tied ", \"layers\": ["
+#define TINY_GPT(name, tied) \
+    TINY_HEAD(name, tied) \
+    "{\"kind\": \"embedding\", \"learned_positions\": 8}, {\"repeat\": 2, \"layers\": [" \
+    "{\"kind\": \"attention\", \"heads\": 4, \"qkv_bias\": true, \"output_bias\": true, \"norm\": \"layer_norm\"}, " \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"gelu\", \"bias\": true, \"norm\": \"layer_norm\"}]}, " \
+    "{\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}"
+#define TINY_LLAMA(name, tied) \
+    TINY_HEAD(name, tied) \
+    "{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": [" \
+    "{\"kind\": \"attention\", \"heads\": 4, \"kv_heads\": 2, \"rope_base\": 10000, \"norm\": \"rms_norm\"}, " \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"swiglu\", \"norm\": \"rms_norm\"}]}, " \
+    "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
+
+enum { TINY_BATCH = 8, TINY_SEQUENCE = 8, TINY_VOCAB = 60, TINY_VOCAB_MULTIPLE = 64, TINY_MODELS = 4 };
+static const char *const tiny_models[TINY_MODELS] = {
+    TINY_GPT("tied-gpt", "true"), TINY_GPT("untied-gpt", "false"), TINY_LLAMA("untied-llama", "false"), TINY_LLAMA("tied-llama", "true"),
+};
+
+static inline struct graph *tiny_graph(const char *json)
+{
+    struct model *model;
+    struct graph *graph;
+    struct error error = {0};
+    ck_assert_msg(model_read(&model, "tiny", json, strlen(json), NULL, &error), "%s", error.message);
+    ck_assert_msg(graph_build(&graph, model, TINY_BATCH, TINY_SEQUENCE, TINY_VOCAB_MULTIPLE, &error), "%s", error.message);
+    model_free(model);
+    return graph;
+}
+
+/* Ready to run, or NULL. */
+static inline struct program *tiny_lower(const struct graph *graph, const struct plan *plan, struct error *err)
+{
+    struct program *program = NULL;
+    if (!program_lower(&program, graph, plan, err))
+        return NULL;
+    if (program_layout(program, err) && program_verify(program, err))
+        return program;
+    program_free(program);
+    return NULL;
+}
+
+struct tiny_choice { int dp, tp, pp, tp_dim, zero, recompute, schedule, micro, bucket, prefetch, slices; double clip; };
+
+/* Stages of about equal layer counts; atom 0 is dp, atom 1 is tp. */
+static inline struct plan *tiny_plan(const struct graph *graph, const struct tiny_choice *c)
+{
+    struct plan *plan = plan_new(c->pp, graph->layer_count);
+    ck_assert_ptr_nonnull(plan);
+    plan->batch = TINY_BATCH, plan->sequence = TINY_SEQUENCE, plan->vocab_multiple = TINY_VOCAB_MULTIPLE;
+    plan->dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
+    plan->schedule = c->schedule, plan->micro_batch_count = c->micro;
+    plan->atom_count = 2;
+    plan->bucket_bytes = c->bucket, plan->prefetch = c->prefetch, plan->clip_norm = c->clip;
+    plan->rank_count = c->dp * c->tp * c->pp;
+    for (int s = 0; s < c->pp; s++) {
+        int first = graph->layer_count * s / c->pp, end = graph->layer_count * (s + 1) / c->pp;
+        plan->stages[s] = (struct plan_stage){.first_layer = first, .layer_count = end - first, .first_rank = s * c->dp * c->tp,
+                                              .atom = {c->dp, c->tp, 1, 1}};
+    }
+    for (int l = 0; l < graph->layer_count; l++)
+        plan->layers[l] = (struct plan_layer){.dim = {DIM_dp, (int8_t)c->tp_dim}, .zero = (int8_t)c->zero,
+                                              .recompute = (int8_t)c->recompute, .slices = (int16_t)(c->slices > 0 ? c->slices : 1)};
+    return plan;
+}
+#endif
