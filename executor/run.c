@@ -109,27 +109,44 @@ static bool trouble(struct run *run, uint64_t *progress, int64_t *since_ns, stru
     return true;
 }
 
+/* Sleeps for a while or until the run has ended; true: it has. Under the mutex. */
+static bool nap(struct run *run)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += WATCH_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (!run->finished)
+        pthread_cond_timedwait(&run->ended, &run->mutex, &until);
+    return run->finished;
+}
+
+/* Gives ranks of a failed run a timeout to come back. Under the mutex. */
+static void wait_for_ranks(struct run *run)
+{
+    int64_t since_ns = clock_now_ns();
+    while (!nap(run))
+        if (run->options.timeout_s > 0 && (double)(clock_now_ns() - since_ns) > run->options.timeout_s * 1e9 && run->options.on_stuck) {
+            run->options.on_stuck(run->options.context, &run->error);
+            return;
+        }
+}
+
 static void *watch(void *argument)
 {
     struct run *run = argument;
     uint64_t progress = 0;
     int64_t since_ns = clock_now_ns();
     pthread_mutex_lock(&run->mutex);
-    while (!run->finished && !run->failed) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += WATCH_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&run->ended, &run->mutex, &until);
-        if (run->finished || run->failed)
-            break;
+    while (!nap(run) && !run->failed) {
         pthread_mutex_unlock(&run->mutex);
         struct error error = {0};
         if (trouble(run, &progress, &since_ns, &error))
             run_fail(run, -1, &error);
         pthread_mutex_lock(&run->mutex);
     }
+    wait_for_ranks(run);
     pthread_mutex_unlock(&run->mutex);
     return NULL;
 }

@@ -43,6 +43,9 @@ struct run_options {
     /* The measured timeline of all ranks after each step, borrowed, on the process that has rank 0; false ends the run after this
      * step. Costs a message per rank and step. Set on all processes or on none. */
     bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline);
+    /* The run has failed, and after another timeout_s a rank of this process has still not come back (it computes for ever): the
+     * caller's last chance to print the message and end the process. Called by the watchdog. */
+    void (*on_stuck)(void *context, const struct error *error);
     /* The reduced gradient of a weight as UPDATE is about to read it. Called on the rank's compute thread. */
     void (*on_gradient)(void *context, int64_t step, int rank, int buffer, const void *data);
     /* Every stored weight after the last step. */

@@ -109,6 +109,34 @@ START_TEST(sequence_parallel_moves_the_same_bytes)
 }
 END_TEST
 
+/* One collective per (phase, value): what context parallelism moves per layer and micro-batch. */
+START_TEST(context_parallel_counts)
+{
+    enum { RANKS = 4, MICROS = 2 };
+    static const struct {
+        const char *dim;
+        enum op op;
+        int forward, backward;
+    } rows[] = {
+        {"cp-gather", OP_ALL_GATHER, 2, 0},                           /* keys and values; kept for the backward pass */
+        {"cp-gather", OP_REDUCE_SCATTER, 0, 2},                       /* their gradients */
+        {"cp-ring", OP_SHIFT, 2 * (RANKS - 1), 2 * (2 * RANKS - 1)},  /* Liu et al. 2023: gradients travel one step further, home */
+        {"cp-ulysses", OP_ALL_TO_ALL, 4, 4},                          /* Jacobs et al. 2023: q, k, v and the output */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct strategy s = {"cp", "tiny-gpt", "1f1b", 1, {RANKS, 1}, {rows[i].dim, "none"}, MICROS, 0, 0, 1, 0, 0, 0};
+        struct lowered l = lower_one(&s);
+        for (int layer = 0; layer < l.graph->layer_count; layer++) {
+            int here = layer_is(l.graph, layer, "attention");
+            ck_assert_int_eq(count_pairs(l.program, rows[i].op, PHASE_FORWARD, layer), here * MICROS * rows[i].forward);
+            ck_assert_int_eq(count_pairs(l.program, rows[i].op, PHASE_BACKWARD_INPUT, layer), here * MICROS * rows[i].backward);
+        }
+        ck_assert_int_eq(count_pairs(l.program, OP_REDISTRIBUTE, PHASE_COUNT, -1), 0);
+        lowered_free(&l);
+    }
+}
+END_TEST
+
 static int gathers_of(const struct program *program, int weight)
 {
     int count = 0;
@@ -390,7 +418,7 @@ START_TEST(listed_strategies_hold)
 }
 END_TEST
 
-/* All pairs of dimensions on a mesh of 2 x 2, by ZeRO stage, recomputation and schedule; the other switches take turns. */
+/* All pairs of dimensions on a mesh of 2 x 2, by ZeRO stage; the other switches take turns. */
 START_TEST(all_dimensions_hold)
 {
     static const int stage_counts[] = {1, 2, 3};
@@ -398,15 +426,15 @@ START_TEST(all_dimensions_hold)
     for (int a = 0; a < DIM_COUNT; a++) {
         for (int b = 0; b < DIM_COUNT; b++) {
             for (int zero = 0; zero <= 3; zero++) {
-                for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++, turn++) {
-                    char name[96];
-                    snprintf(name, sizeof name, "%s x %s, zero %d, %s recomputation, turn %d", dimensions[a]->name, dimensions[b]->name, zero,
-                             recompute_names[recompute], turn);
-                    struct strategy s = {name, turn % 5 < 2 ? "tiny-llama" : "tiny-gpt", turn % 2 ? "gpipe" : "1f1b", stage_counts[turn % 3], {2, 2},
-                                         {dimensions[a]->name, dimensions[b]->name}, 1 + turn / 2 % 4, zero, recompute, 1 + (turn % 7 == 0),
-                                         turn % 4 == 3 ? 2 : 0, turn % 3 ? 0 : 50000, turn % 2};
-                    check_properties(&s);
-                }
+                int recompute = turn / 4 % RECOMPUTE_COUNT;
+                char name[96];
+                snprintf(name, sizeof name, "%s x %s, zero %d, %s recomputation, turn %d", dimensions[a]->name, dimensions[b]->name, zero,
+                         recompute_names[recompute], turn);
+                struct strategy s = {name, turn % 5 < 2 ? "tiny-llama" : "tiny-gpt", turn % 2 ? "gpipe" : "1f1b", stage_counts[turn % 3], {2, 2},
+                                     {dimensions[a]->name, dimensions[b]->name}, 1 + turn / 2 % 4, zero, recompute, 1 + (turn % 7 == 0),
+                                     turn % 4 == 3 ? 2 : 0, turn % 3 ? 0 : 50000, turn % 2};
+                check_properties(&s);
+                turn++;
             }
         }
     }
@@ -680,6 +708,9 @@ START_TEST(conversions_are_the_table)
         {"S0 S0", "S0 R", 1, {OP_ALL_GATHER}},
         {"S0 R", "S0 S0", 1, {OP_SLICE}},
         {"Z S0", "R R", 2, {OP_ALL_GATHER, OP_ALL_GATHER}},
+        {"R P", "Z Z", 2, {OP_ALL_REDUCE, OP_SLICE}},  /* pieces are numbered over both atoms at once */
+        {"Z Z", "R Z", 2, {OP_ALL_GATHER, OP_SLICE}},
+        {"Z P", "Z R", 1, {OP_ALL_REDUCE}},
     };
     static const int sizes[MAX_ATOMS] = {2, 4, 1, 1};
     static const int64_t extent[MAX_DIMS] = {16, 8};
@@ -725,6 +756,7 @@ static Suite *lower_suite(void)
     Suite *suite = suite_create("lower");
     CHECK_ADD(suite, tensor_parallel_counts);
     CHECK_ADD(suite, sequence_parallel_moves_the_same_bytes);
+    CHECK_ADD(suite, context_parallel_counts);
     CHECK_ADD(suite, zero_3_gathers);
     CHECK_ADD(suite, data_parallel_bytes);
     CHECK_ADD(suite, pipeline_bytes);

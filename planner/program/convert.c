@@ -122,15 +122,13 @@ static void apply(struct path *path, const struct layout *to, const struct trans
     }
 }
 
-/* The layout with what is on FLAT atoms taken from a kind. */
-static struct layout without_flat(const struct layout *layout, const struct layout *other)
+static struct layout with_kind(const struct layout *layout, unsigned atoms, enum layout_kind kind)
 {
     struct layout out = *layout;
     for (int i = 0; i < MAX_ATOMS; i++) {
-        if (layout->kind[i] != LAYOUT_FLAT)
+        if (!(atoms >> i & 1))
             continue;
-        bool partial = other && other->kind[i] == LAYOUT_PARTIAL;
-        out.kind[i] = partial ? LAYOUT_PARTIAL : LAYOUT_REPLICATED;
+        out.kind[i] = (uint8_t)kind;
         out.dim[i] = out.order[i] = 0;
     }
     return out;
@@ -150,18 +148,21 @@ int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIM
 {
     enum { BLOCK_STEPS = sizeof block_steps / sizeof *block_steps, FLAT_STEPS = sizeof flat_steps / sizeof *flat_steps };
     struct path path = {.atom_size = atom_size, .extent = extent, .dim_count = dim_count, .now = *from, .out = out};
-    for (int i = 0; i < MAX_ATOMS; i++) {
-        if (to->kind[i] == LAYOUT_PARTIAL && from->kind[i] != LAYOUT_PARTIAL)
-            return -1;
-    }
-    if (!block_changes(from, to)) {
-        apply(&path, to, flat_steps, FLAT_STEPS);
-    } else {
-        struct layout gathered = without_flat(from, NULL), target = without_flat(to, from);
+    unsigned was_flat = layout_atoms(from, LAYOUT_FLAT), flat = layout_atoms(to, LAYOUT_FLAT);
+    if (layout_atoms(to, LAYOUT_PARTIAL) & ~layout_atoms(from, LAYOUT_PARTIAL))
+        return -1;
+    /* Pieces are numbered over all flat atoms at once: they are cut and gathered over all of them or not at all. */
+    if (was_flat && (was_flat != flat || block_changes(from, to))) {
+        struct layout gathered = with_kind(from, was_flat, LAYOUT_REPLICATED);
         apply(&path, &gathered, flat_steps, FLAT_STEPS);
-        apply(&path, &target, block_steps, BLOCK_STEPS);
-        apply(&path, to, flat_steps, FLAT_STEPS);
     }
+    unsigned partial = layout_atoms(&path.now, LAYOUT_PARTIAL), cut = flat & ~layout_atoms(&path.now, LAYOUT_FLAT);
+    bool alike = (cut & partial) == cut || !(cut & partial);
+    if (!alike || block_changes(&path.now, to)) {
+        struct layout target = with_kind(to, cut, alike && (cut & partial) ? LAYOUT_PARTIAL : LAYOUT_REPLICATED);
+        apply(&path, &target, block_steps, BLOCK_STEPS);
+    }
+    apply(&path, to, flat_steps, FLAT_STEPS);
     return path.failed || !layout_equal(&path.now, to) ? -1 : path.count;
 }
 

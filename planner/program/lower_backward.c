@@ -75,7 +75,8 @@ struct backward { /* one segment's pass over one micro-batch */
     int in[MAX_OPERANDS], out[MAX_OPERANDS], gradient_in[MAX_OPERANDS], gradient_out[MAX_OPERANDS];
     bool defines[MAX_OPERANDS];  /* nothing was added to the input gradient before */
     bool streams[MAX_OPERANDS];
-    int travelling[MAX_OPERANDS]; /* gradient that rotates with its operand */
+    int travelling[MAX_OPERANDS]; /* gradient that rotates with its operand; it sets out empty, or the local one would count twice */
+    bool cleared[MAX_OPERANDS];   /* the travelling gradient was zeroed: a pass writes only a part of it */
 };
 
 static void read_values(struct backward *b, unsigned in_mask, unsigned out_mask)
@@ -169,10 +170,24 @@ static void write_input(struct backward *b, struct instr *instr, int i, int roun
 {
     int dim_count = b->l->graph->values[b->s->in[i].id].dim_count;
     bool own_part = sliced_dim(b->assignment, &b->s->in[i], dim_count) >= 0;
-    bool define = b->streams[i] ? round == 0 : b->defines[i] && (round == 0 || own_part);
+    bool define = b->streams[i] ? round == 0 && !b->cleared[i] : b->defines[i] && (round == 0 || own_part);
     instr->operand[ROLE_GRADIENT_IN][i] = b->streams[i] ? b->travelling[i] : b->gradient_in[i];
     if (define && b->gradient_in[i] >= 0)
         instr->define[ROLE_GRADIENT_IN] |= (uint8_t)(1u << i);
+}
+
+static void open_travelling(struct backward *b)
+{
+    struct lowering *l = b->l;
+    for (int i = 0; i < b->s->in_count && !l->failed; i++) {
+        const struct value *v = &l->graph->values[b->s->in[i].id];
+        if (!b->streams[i] || b->gradient_in[i] < 0)
+            continue;
+        b->travelling[i] = ring_buffer(l, b->gradient_in[i], 0, b->assignment->ring_atom, BUFFER_VALUE_GRADIENT);
+        b->cleared[i] = !covered(l, b->segment, &b->s->in[i], v->size, v->dim_count, &b->recipe->in[i].gradient);
+        if (b->cleared[i])
+            zero(l, b->travelling[i], &b->site);
+    }
 }
 
 static void input_phase(struct backward *b)
@@ -182,10 +197,7 @@ static void input_phase(struct backward *b)
     b->site.phase = PHASE_BACKWARD_INPUT;
     read_values(b, k->input_reads_in, k->input_reads_out);
     open_gradients(b);
-    for (int i = 0; i < b->s->in_count && !l->failed; i++) {
-        if (b->streams[i] && b->gradient_in[i] >= 0)
-            b->travelling[i] = ring_buffer(l, b->gradient_in[i], 0, b->assignment->ring_atom, BUFFER_VALUE_GRADIENT);
-    }
+    open_travelling(b);
     for (int round = 0; round < b->rounds && !l->failed; round++) {
         int weight[MAX_OPERANDS];
         for (int i = 0; i < b->s->weight_count; i++)

@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Work that the orders other than the sweep in time may take: pairs of items that live at the same time, all orders
- * together. */
-enum { PAIR_LIMIT = 40000000, GOOD_ENOUGH = 200, DENSE = 20 };
+enum {
+    PAIR_LIMIT =
+        40000000,      /* pairs of items that live together which the orders other than the sweep in time may look at */
+    GOOD_ENOUGH = 200, /* the search ends at 1/200 above the bound */
+    DENSE = 20         /* above 1/20 of all pairs of items living together, lists are scanned and not searched */
+};
 
 /* A sort key beside the item's index; ties fall back to the index, so that the order is total. */
 struct ranked {
@@ -132,7 +135,8 @@ static int64_t tightest_gap(const struct work *w, int64_t bytes)
     return best >= 0 ? best : top;
 }
 
-/* Where most items live together, passing over all of them in the order of addresses is cheaper than finding and sorting. */
+/* Where most items live together, passing over all of them in the order of addresses is cheaper than finding and
+ * sorting. */
 static void scan_beside(struct work *w, int first, int last)
 {
     for (int i = 0; i < w->placed_count; i++) {

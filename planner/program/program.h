@@ -118,7 +118,9 @@ bool program_lower(struct program **out, const struct graph *graph, const struct
 bool program_lower_layers(struct program **out, const struct graph *graph, const struct plan *plan, int first_layer, int layer_count, int micro_count,
                           struct error *err);
 bool program_lower_layer(struct program **out, const struct graph *graph, const struct plan *plan, int layer, int micro_count, struct error *err);
-/* Offsets from lifetimes in program order; adds the waits that reuse of arena bytes needs. */
+/* Offsets from lifetimes in program order; adds the waits that reuse of arena bytes needs and drops those that others imply. A
+ * buffer that is defined anew after it was read (recomputed, gathered again) becomes several, one per lifetime, at the end of
+ * buffers; source and destination of an ALL_REDUCE may get the same bytes. buffer.bytes must be set. */
 bool program_layout(struct program *program, struct error *err);
 /**
  * Refuses what could hang or read garbage: unpaired sends, an issue order that differs between members of a group, waits on later

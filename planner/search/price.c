@@ -1,4 +1,4 @@
-/* Prices by lowering. The folded model, each block once, is lowered in one stage with two micro-batches; every layer's share of the
+/* Prices by lowering. The folded model, each block twice, is lowered in one stage with two micro-batches; every layer's share of the
  * program is its price. What the search adds up is therefore what lowering, layout and cost say, and nothing is written twice.
  *
  * Compute path: instructions of the compute and tp lanes on a clock of their own, other lanes taking no time; a layer's price is by
@@ -26,12 +26,13 @@ struct sample {
     struct arena arena;
 };
 
-static struct model folded_once(const struct model *model, struct model_block *blocks, int copies)
+/* Each block at most twice: a layer then has its like before and behind it. */
+static struct model folded_model(const struct model *model, struct model_block *blocks)
 {
     struct model folded = *model;
     for (int b = 0; b < model->block_count; b++) {
         blocks[b] = model->blocks[b];
-        blocks[b].count = (int)min_i64(copies, blocks[b].count);
+        blocks[b].count = (int)min_i64(2, blocks[b].count);
     }
     folded.blocks = blocks;
     return folded;
@@ -126,31 +127,46 @@ static void price_transfer(struct sample *s, const struct instr *instr, int64_t 
         share_out(s, instr, is_forward(instr) ? SHARE_GATHER_FORWARD : SHARE_GATHER_BACKWARD, ns);
 }
 
-/* Walks the list on the clock of compute and tp. */
-static bool price_times(struct sample *s)
+static bool reduces_each_time(const struct instr *instr)
+{
+    return instr->lane == LANE_DP && instr->op != OP_ALL_GATHER && instr->micro >= 0 && instr->phase != PHASE_STEP;
+}
+
+/* Walks the list on a clock on which only compute and tp take time, and reductions too if asked: what a layer moves the clock by is
+ * its path. Layout lets one gradient's bytes serve the next, so backward may have to wait for reductions; the waits say so. */
+static bool walk(struct sample *s, bool reductions)
 {
     const struct stage_program *list = &s->program->stages[0];
     int64_t *finish = arena_alloc(&s->arena, (size_t)list->instr_count, sizeof *finish), lane[LANE_COUNT] = {0}, clock = 0;
-    if (!finish)
-        return false;
-    for (int i = 0; i < list->instr_count; i++) {
+    for (int i = 0; finish && i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
         int64_t ns = instr->op == OP_NORM_REDUCE ? 0 : cost_instr_ns(s->facts, s->program, 0, instr), start = lane[instr->lane];
         for (int w = 0; w < instr->wait_count; w++)
             start = max_i64(start, finish[list->waits[instr->wait_first + w]]);
-        finish[i] = lane[instr->lane] = start + (on_path(instr) ? ns : 0);
+        finish[i] = lane[instr->lane] = start + (on_path(instr) || (reductions && reduces_each_time(instr)) ? ns : 0);
+        if (!on_path(instr)) {
+            if (!reductions)
+                price_transfer(s, instr, ns);
+            continue;
+        }
         int64_t moved = max_i64(0, finish[i] - clock);
         clock += moved;
         struct layer_price *price = &s->by_layer[layer_of(s, instr)];
-        if (!on_path(instr))
-            price_transfer(s, instr, ns);
-        else if (instr->phase == PHASE_STEP || instr->micro < 0)
+        bool step = instr->phase == PHASE_STEP || instr->micro < 0, forward = !step && instr->micro == 0 && is_forward(instr);
+        if (step && !reductions)
             price->step_ns += moved;
-        else if (instr->micro == 0 && is_forward(instr))
+        else if (forward && !reductions)
             price->forward_ns += moved;
-        else if (instr->micro == 0)
+        else if (!step && !forward && instr->micro == 0 && reductions)
             price->backward_ns += moved;
     }
+    return finish != NULL;
+}
+
+static bool price_times(struct sample *s)
+{
+    if (!walk(s, false) || !walk(s, true))
+        return false;
     for (int l = 0; l < s->graph->layer_count; l++)
         s->by_layer[l].reduce_last_ns = max_i64(0, s->once_ns[l] - s->by_layer[l].reduce_ns);
     return true;
@@ -406,15 +422,8 @@ bool price_layers(struct price_table *out, struct arena *arena, const struct mod
     if (!blocks || !table.prices)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
     int64_t batch = PRICED_MICRO_BATCHES * key->data * key->micro;
-    bool good = false;
-    for (int copies = 1; copies <= 2; copies++) { /* a class may appear only in a block's second copy */
-        struct model folded = folded_once(model, blocks, copies);
-        graph_free(graph);
-        graph = NULL;
-        good = graph_build(&graph, &folded, batch, sequence, key->vocab_multiple, err);
-        if (!good || graph->class_count == class_count)
-            break;
-    }
+    struct model folded = folded_model(model, blocks);
+    bool good = graph_build(&graph, &folded, batch, sequence, key->vocab_multiple, err);
     if (good && graph->class_count != class_count)
         good = fail_kind(err, ERROR_BUG, "search: %d classes of layers, but %d when folded", class_count, graph->class_count);
     good = good && price_all(&table, graph, dtype, key, bucket_bytes, facts, err);

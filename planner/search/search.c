@@ -9,7 +9,7 @@
 
 /* SLACK_PERMILLE: plans this much longer than the best by the formula are candidates too: the judge sees what the formula does not.
  * JUDGE_BUDGET: layers times micro-batches that are simulated instruction by instruction before the best plans are settled. */
-enum { SLACK_PERMILLE = 10, DEFAULT_RANKED = 64, MAX_SHRINKS = 6, NODE_LIMIT = 20000 };
+enum { SLACK_PERMILLE = 10, DEFAULT_RANKED = 64, LEAST_CANDIDATES = 16, MAX_SHRINKS = 6, NODE_LIMIT = 20000 };
 static const int64_t judge_budget = 6000;
 
 struct ordered { int64_t bound_ns; int index; };
@@ -100,10 +100,10 @@ static bool add_candidate(struct run *run, int config, const struct price_table 
     return true;
 }
 
-/* Plans shorter than this are of interest. */
+/* Plans shorter than this are of interest; the judge wants some to choose from. */
 static int64_t reach(const struct run *run)
 {
-    if (run->best_ns == INT64_MAX)
+    if (run->best_ns == INT64_MAX || run->candidate_count < LEAST_CANDIDATES)
         return INT64_MAX;
     return run->best_ns + run->best_ns / 1000 * SLACK_PERMILLE + 1;
 }

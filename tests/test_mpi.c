@@ -1,0 +1,223 @@
+/* Ranks as processes: the same losses as threads to the last bit; a rank that dies or hangs ends all, by name. The program starts
+ * itself under mpirun. Exit status 77 where the module or mpirun is absent. */
+#include "check.h"
+#include "executor/backends.h"
+#include "executor/kernel.h"
+#include "executor/launch.h"
+#include "executor/run.h"
+#include "tiny_models.h"
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { STEPS = 4, PATH_BYTES = 512, SKIPPED = 77 };
+static const struct tiny_choice choice = {.dp = 2, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 1, .bucket = 1 << 14};
+
+struct trial {
+    const char *deed; /* what rank 2 does in its third step: "nothing", "die", "hang" */
+    int rank;
+    FILE *out;
+};
+
+static void on_step(void *context, const struct run_step *step)
+{
+    struct trial *trial = context;
+    if (trial->out)
+        fprintf(trial->out, "%a\n", step->loss);
+}
+
+static void on_gradient(void *context, int64_t step, int rank, int buffer, const void *data)
+{
+    struct trial *trial = context;
+    (void)buffer, (void)data;
+    if (rank != 2 || step != 2)
+        return;
+    if (strcmp(trial->deed, "die") == 0)
+        raise(SIGKILL);
+    while (strcmp(trial->deed, "hang") == 0)
+        pause();
+}
+
+struct world {
+    struct graph *graph;
+    struct plan *plan;
+    struct program *program;
+};
+
+static bool world_open(struct world *w, struct error *err)
+{
+    struct model *model;
+    if (!model_read(&model, "tiny", tiny_models[0], strlen(tiny_models[0]), NULL, err))
+        return false;
+    bool ok = graph_build(&w->graph, model, TINY_BATCH, TINY_SEQUENCE, TINY_VOCAB_MULTIPLE, err);
+    model_free(model);
+    if (!ok)
+        return false;
+    w->plan = tiny_plan(w->graph, &choice);
+    w->program = tiny_lower(w->graph, w->plan, err);
+    return w->program != NULL;
+}
+
+static void world_close(struct world *w)
+{
+    program_free(w->program);
+    plan_free(w->plan);
+    graph_free(w->graph);
+}
+
+static bool run_world(const struct world *w, const char *transport, const char *module_dir, struct status *status, struct trial *trial, struct error *err)
+{
+    struct transport_set set;
+    struct data data;
+    struct run_summary summary;
+    struct run_options options = run_options_default();
+    if (!transports_open(&set, transport, w->plan->rank_count, module_dir, NULL, err) || !data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err))
+        return false;
+    options.step_count = STEPS, options.seed = 3, options.data = &data, options.timeout_s = 2, options.status = status;
+    options.context = trial, options.on_step = on_step, options.on_gradient = on_gradient;
+    bool ok = run_program(&summary, w->program, set.transports, set.count, &options, err);
+    if (ok)
+        run_summary_free(&summary);
+    transports_close(&set);
+    data_free(&data);
+    return ok;
+}
+
+/* test_mpi rank MODULE_DIR OUT DEED */
+static int rank_main(char **argv)
+{
+    struct world w = {0};
+    struct status *status;
+    struct error error = {0};
+    const char *name = getenv("OMPI_COMM_WORLD_RANK");
+    struct trial trial = {.deed = argv[4], .rank = name ? atoi(name) : 0};
+    trial.out = trial.rank == 0 ? fopen(argv[3], "w") : NULL;
+    bool ok = world_open(&w, &error) && status_open(&status, getenv(LAUNCH_STATUS_VARIABLE), w.plan->rank_count, &error) &&
+              run_world(&w, "mpi", argv[2], status, &trial, &error);
+    if (trial.out)
+        fclose(trial.out);
+    if (!ok) {
+        fprintf(stderr, "rank %d: %s\n", trial.rank, error.message);
+        _exit(EXIT_FAILURE); /* a stuck lane cannot be joined */
+    }
+    status_close(status);
+    world_close(&w);
+    return EXIT_SUCCESS;
+}
+
+static const char *self;
+
+static bool launch(const struct world *w, const char *out, const char *deed, struct error *err)
+{
+    const char *const arguments[] = {self, "rank", MODULE_DIR, out, deed, NULL};
+    return launch_run(&(struct launch_local){.arguments = arguments, .program = w->program, .timeout_s = 4}, err);
+}
+
+static void read_lines(FILE *file, double losses[STEPS], int *count)
+{
+    *count = 0;
+    rewind(file);
+    while (*count < STEPS && fscanf(file, "%la", &losses[*count]) == 1)
+        ++*count;
+}
+
+START_TEST(processes_equal_threads)
+{
+    struct world w = {0};
+    struct error error = {0};
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "/tmp/cleave-mpi-%ld", (long)getpid());
+    ck_assert_msg(world_open(&w, &error), "%s", error.message);
+    struct trial trial = {.deed = "nothing", .out = tmpfile()};
+    ck_assert_msg(run_world(&w, "threads", NULL, NULL, &trial, &error), "%s", error.message);
+    ck_assert_msg(launch(&w, path, "nothing", &error), "%s", error.message);
+    double by_threads[STEPS], by_processes[STEPS];
+    int threads, processes;
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    read_lines(trial.out, by_threads, &threads);
+    read_lines(file, by_processes, &processes);
+    ck_assert(threads == STEPS && processes == STEPS);
+    for (int s = 0; s < STEPS; s++)
+        CHECK_NEAR(by_processes[s], by_threads[s], 0);
+    fclose(file);
+    fclose(trial.out);
+    unlink(path);
+    world_close(&w);
+}
+END_TEST
+
+START_TEST(dead_and_hanging_ranks_end_all)
+{
+    static const char *const deeds[] = {"die", "hang"};
+    for (int d = 0; d < 2; d++) {
+        struct world w = {0};
+        struct error error = {0};
+        ck_assert_msg(world_open(&w, &error), "%s", error.message);
+        ck_assert(!launch(&w, "/dev/null", deeds[d], &error));
+        ck_assert_msg(strstr(error.message, "rank 2 (stage 1): step 3, instruction") != NULL, "%s", error.message);
+        world_close(&w);
+    }
+}
+END_TEST
+
+/* ---- launchers' variables ---- */
+static const char *torchrun(const char *name)
+{
+    return strcmp(name, "RANK") == 0 ? "3" : strcmp(name, "WORLD_SIZE") == 0 ? "8" : strcmp(name, "LOCAL_RANK") == 0 ? "1" : NULL;
+}
+static const char *open_mpi(const char *name)
+{
+    return strcmp(name, "OMPI_COMM_WORLD_RANK") == 0 ? "0" : strcmp(name, "OMPI_COMM_WORLD_SIZE") == 0 ? "4" : NULL;
+}
+static const char *half(const char *name)
+{
+    return strcmp(name, "RANK") == 0 ? "3" : NULL;
+}
+static const char *nothing(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
+START_TEST(launchers_are_recognised)
+{
+    struct launch launch;
+    struct error error = {0};
+    ck_assert(launch_detect(&launch, torchrun, &error));
+    ck_assert(strcmp(launch.launcher, "torchrun") == 0 && launch.rank == 3 && launch.rank_count == 8 && launch.local_rank == 1);
+    ck_assert(!launch_check(&launch, 4, &error));
+    ck_assert_str_eq(error.message, "the plan is for 4 ranks, torchrun started 8 processes: start 4");
+    error = (struct error){0};
+    ck_assert(launch_detect(&launch, open_mpi, &error) && launch.rank == 0 && launch.rank_count == 4 && launch_check(&launch, 4, &error));
+    ck_assert(launch_detect(&launch, nothing, &error) && !launch.launcher && launch_check(&launch, 4, &error));
+    ck_assert(!launch_detect(&launch, half, &error));
+    ck_assert_str_eq(error.message, "the launcher's variable WORLD_SIZE: expected a number, found none");
+}
+END_TEST
+
+static Suite *mpi_suite(void)
+{
+    struct error error = {0};
+    Suite *suite = suite_create("mpi");
+    CHECK_ADD(suite, launchers_are_recognised);
+    if (transport_available("mpi", MODULE_DIR, &error) && system("command -v mpirun >/dev/null") == 0) {
+        CHECK_ADD(suite, processes_equal_threads);
+        CHECK_ADD(suite, dead_and_hanging_ranks_end_all);
+    } else {
+        fprintf(stderr, "skipped: %s\n", error.kind != ERROR_NONE ? error.message : "mpirun is not installed");
+    }
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 5 && strcmp(argv[1], "rank") == 0)
+        return rank_main(argv);
+    self = argv[0];
+    SRunner *runner = srunner_create(mpi_suite());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner), count = srunner_ntests_run(runner);
+    srunner_free(runner);
+    return failed > 0 ? EXIT_FAILURE : count == 1 ? SKIPPED : EXIT_SUCCESS;
+}
