@@ -1,8 +1,9 @@
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "executor/rank.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { ARENA_ALIGNMENT = 64, POISON_BYTE = 0xff }; /* all ones are a NaN in float and double, and the index -1 */
 
@@ -62,17 +63,25 @@ int64_t rank_touched_bytes(const struct rank *rank)
 }
 
 /* ---- creation ---- */
+/* Zero pages that the system provides when they are touched: a device that only imitates computation never touches most. The
+ * poisoned arena of a debug run comes from malloc, where sanitizers see what lies outside. */
+static void *allocate_arena(size_t bytes, bool poison)
+{
+    void *arena = NULL;
+    if (!poison) {
+        arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        return arena == MAP_FAILED ? NULL : arena;
+    }
+    if (posix_memalign(&arena, ARENA_ALIGNMENT, bytes) != 0)
+        return NULL;
+    return memset(arena, POISON_BYTE, bytes);
+}
+
 static bool allocate(struct rank *rank, struct error *err)
 {
-    const struct stage_program *stage = &rank->program->stages[rank->stage];
-    size_t bytes = (size_t)stage->arena_bytes > 0 ? (size_t)stage->arena_bytes : ARENA_ALIGNMENT;
-    void *arena = NULL;
-    if (posix_memalign(&arena, ARENA_ALIGNMENT, bytes) != 0)
-        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its arena of %lld bytes", rank->rank,
-                         (long long)stage->arena_bytes);
-    rank->arena = arena;
-    rank->arena_bytes = stage->arena_bytes;
-    memset(arena, rank->options->poison ? POISON_BYTE : 0, bytes);
+    rank->arena_bytes = rank->program->stages[rank->stage].arena_bytes;
+    if (rank->arena_bytes > 0 && !(rank->arena = allocate_arena((size_t)rank->arena_bytes, rank->options->poison)))
+        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its arena of %lld bytes", rank->rank, (long long)rank->arena_bytes);
     size_t buffers = (size_t)rank->program->buffer_count;
     rank->loss_part = calloc(buffers + 1, sizeof *rank->loss_part);
     return rank->loss_part ||
@@ -95,7 +104,8 @@ static void initialise(struct rank *rank)
         const struct buffer *buffer = &program->buffers[b];
         if (buffer->stage != rank->stage || !(buffer->kind == BUFFER_WEIGHT || buffer->kind == BUFFER_STATE))
             continue;
-        memset(rank_data(rank, b), 0, (size_t)buffer->bytes);
+        if (rank->options->poison)
+            memset(rank_data(rank, b), 0, (size_t)buffer->bytes);
         if (buffer->kind == BUFFER_STATE || !real_elements)
             continue;
         int64_t first, count;
@@ -142,7 +152,10 @@ void rank_free(struct rank *rank)
         return;
     for (int lane = 0; lane < LANE_COUNT; lane++)
         collective_free(rank->collectives[lane]);
-    free(rank->arena);
+    if (rank->arena && !rank->options->poison)
+        munmap(rank->arena, (size_t)rank->arena_bytes);
+    else
+        free(rank->arena);
     free(rank->loss_part);
     free(rank);
 }

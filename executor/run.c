@@ -28,7 +28,8 @@ struct rank_thread {
 struct run {
     const struct program *program;
     struct run_options options; /* with a status page */
-    int local_count, mute_tag;
+    int local_count, mute_tag; /* of the muted message; -1 */
+    enum op muted_op;          /* OP_COUNT: none */
     struct rank_thread *threads;
     struct run_summary *summary; /* written by rank 0 */
     int64_t *step_ns;            /* by step of this run; rank 0 */
@@ -157,6 +158,8 @@ static bool is_muted(const struct run *run, int stage, int index, const struct i
     const struct run_options *o = &run->options;
     if (o->mute_instr < 0)
         return false;
+    if (run->muted_op == OP_NORM_REDUCE) /* one collective over all stages */
+        return instr->op == OP_NORM_REDUCE;
     bool pairs = run->mute_tag >= 0 && instr->tag == run->mute_tag && (instr->op == OP_SEND || instr->op == OP_RECEIVE);
     return pairs || (stage == o->mute_stage && index == o->mute_instr);
 }
@@ -422,12 +425,17 @@ static bool check_run(const struct program *program, const struct transport *tra
     return !o->device->check || o->device->check(program, err);
 }
 
-static int mute_tag(const struct program *program, const struct run_options *o)
+static void find_muted(struct run *run)
 {
+    const struct run_options *o = &run->options;
+    run->mute_tag = -1;
+    run->muted_op = OP_COUNT;
     if (o->mute_instr < 0)
-        return -1;
-    const struct instr *instr = &program->stages[o->mute_stage].instrs[o->mute_instr];
-    return instr->op == OP_SEND || instr->op == OP_RECEIVE ? instr->tag : -1;
+        return;
+    const struct instr *instr = &run->program->stages[o->mute_stage].instrs[o->mute_instr];
+    run->muted_op = instr->op;
+    if (instr->op == OP_SEND || instr->op == OP_RECEIVE)
+        run->mute_tag = instr->tag;
 }
 
 /* Starts all, waits for all. A thread that cannot start fails the run, which ends those that did. */
@@ -459,8 +467,8 @@ bool run_program(struct run_summary *out, const struct program *program, const s
     if (!check_run(program, transports, options, err))
         return false;
     struct run_summary summary = {0};
-    struct run run = {.program = program, .options = *options, .local_count = local_count, .summary = &summary,
-                      .mute_tag = mute_tag(program, options)};
+    struct run run = {.program = program, .options = *options, .local_count = local_count, .summary = &summary};
+    find_muted(&run);
     if (!options->status && !status_open(&run.options.status, NULL, program->plan->rank_count, err))
         return false;
     pthread_mutex_init(&run.mutex, NULL);

@@ -19,8 +19,8 @@ struct running {
     struct harvest harvest; /* of this case */
     int local_count, steps;
     int64_t start_ns, warm_ns; /* when the run began, when its warm-up was over */
-    int64_t end_ns;         /* the budget's */
-    double step_s;          /* of the steps after the warm-up */
+    int64_t end_ns;            /* the budget's */
+    double step_s;             /* of the steps after the warm-up */
     struct error error;
 };
 
@@ -41,11 +41,13 @@ static bool on_timeline(void *context, int64_t step, const struct timeline *time
     r->result->memory_outside_bytes = max_i64(r->result->memory_outside_bytes, max_i64(0, outside));
     if (r->steps < LEAST_STEPS || (r->steps < MIN_STEPS && now + step_ns < r->end_ns))
         return true;
-    return now + step_ns < r->end_ns && !samples_settled(&r->harvest.compute, &r->result->harvest.compute, SETTLED_SHARE, SETTLED_ERROR);
+    return now + step_ns < r->end_ns &&
+           !samples_settled(&r->harvest.compute, &r->result->harvest.compute, SETTLED_SHARE, SETTLED_ERROR);
 }
 
 /* Computations of the case that are in neither the existing profile nor the samples. */
-static int unknown_count(const struct program *program, const struct profile *existing, int loaded, const struct samples *samples)
+static int unknown_count(const struct program *program, const struct profile *existing, int loaded,
+                         const struct samples *samples)
 {
     int count = 0;
     char name[WORK_NAME_BYTES];
@@ -67,7 +69,7 @@ static double step_flops(const struct program *program)
         if (instr->op != OP_COMPUTE)
             continue;
         const struct segment *segment = &program->graph->segments[instr->segment];
-        int64_t low[MAX_AXES], high[MAX_AXES], extents[MAX_AXES] = {0};
+        int64_t low[MAX_AXES], high[MAX_AXES], extents[MAX_AXES] = { 0 };
         instr_range(program, 0, instr, 0, low, high);
         for (int a = 0; a < segment->axis_count; a++)
             extents[a] = high[a] - low[a];
@@ -91,15 +93,19 @@ struct measuring {
 };
 
 /* What the leader says of a case. */
-struct verdict { bool needed, fits; int64_t budget_ns; };
+struct verdict {
+    bool needed, fits;
+    int64_t budget_ns;
+};
 
-/* Time is divided by work, so that every case has about as many steps; each has at least the warm-up and LEAST_STEPS. */
+/* Time is divided by work, so that every case has about as many steps; each has at least the warm-up and LEAST_STEPS.
+ */
 static struct verdict judge(const struct measuring *m, const struct compute_case *c, const struct program *program)
 {
-    struct verdict v = {.fits = true};
+    struct verdict v = { .fits = true };
     v.needed = unknown_count(program, m->o->existing, m->crew->rank_count, &m->result->harvest.compute) > 0;
-    double left_s = fmax(0, (double)(m->end_ns - clock_now_ns()) / 1e9);
-    double share_s = left_s * c->flops / fmax(m->left_flops, 1);
+    double left_s = (double)(m->end_ns - clock_now_ns()) / 1e9;
+    double share_s = fmax(0, left_s) * c->flops / fmax(m->left_flops, 1);
     double step_s = c->flops / m->flops_per_s;
     int64_t arenas = program->stages[0].arena_bytes * m->crew->local_count;
     v.fits = (m->o->memory_limit_bytes == 0 || arenas <= m->o->memory_limit_bytes) &&
@@ -108,11 +114,15 @@ static struct verdict judge(const struct measuring *m, const struct compute_case
     return v;
 }
 
-static bool run_case(struct measuring *m, const struct compute_case *c, const struct program *program, int64_t budget_ns, struct error *err)
+static bool run_case(struct measuring *m, const struct compute_case *c, const struct program *program,
+                     int64_t budget_ns, struct error *err)
 {
     int64_t now = clock_now_ns();
-    struct running running = {.result = m->result, .program = program, .local_count = m->crew->local_count, .start_ns = now,
-                              .end_ns = now + budget_ns};
+    struct running running = { .result = m->result,
+                               .program = program,
+                               .local_count = m->crew->local_count,
+                               .start_ns = now,
+                               .end_ns = now + budget_ns };
     bool ok = crew_run(m->crew, program, &m->data, MAX_STEPS, on_timeline, &running, err);
     if (ok && running.error.kind)
         ok = fail_kind(err, running.error.kind, "%s", running.error.message);
@@ -143,7 +153,8 @@ static bool measure_case(struct measuring *m, int index, struct error *err)
     if (ok && !v.needed) {
         m->result->known_count++;
     } else if (ok && !v.fits) {
-        if (m->result->dropped_count++ == 0)
+        m->result->dropped_count++;
+        if (m->result->dropped_micro == 0 || c->micro < m->result->dropped_micro)
             m->result->dropped_micro = c->micro;
     } else if (ok) {
         ok = run_case(m, c, made.program, v.budget_ns, err);
@@ -163,12 +174,20 @@ static bool list_cases(struct measuring *m, struct error *err)
     return ok;
 }
 
+/* Work grows with the micro-batch: where one cannot be counted, none of the larger ones can. */
 static bool weigh_cases(struct measuring *m, struct error *err)
 {
     for (int i = 0; i < m->case_count; i++) {
         struct case_program made;
-        if (!case_open(&made, &m->shortened, m->o->sequence, m->crew->rank_count, &m->cases[i], err))
-            return false;
+        struct error error = { 0 };
+        if (!case_open(&made, &m->shortened, m->o->sequence, m->crew->rank_count, &m->cases[i], &error)) {
+            if (m->cases[i].micro == 1)
+                return fail_kind(err, error.kind, "%s", error.message);
+            m->result->dropped_count = m->case_count - i;
+            m->result->dropped_micro = m->cases[i].micro;
+            m->case_count = i;
+            return true;
+        }
         m->cases[i].flops = step_flops(made.program);
         m->left_flops += m->cases[i].flops;
         case_close(&made);
@@ -176,14 +195,18 @@ static bool weigh_cases(struct measuring *m, struct error *err)
     return true;
 }
 
-bool compute_measure(struct compute_result *out, const struct crew *crew, const struct compute_options *options, struct error *err)
+bool compute_measure(struct compute_result *out, const struct crew *crew, const struct compute_options *options,
+                     struct error *err)
 {
-    struct compute_result result = {.memory_outside_bytes = -1};
-    struct measuring m = {.crew = crew, .o = options, .result = &result, .flops_per_s = FIRST_FLOPS_PER_S,
-                          .end_ns = clock_now_ns() + (int64_t)(options->budget_s * 1e9)};
+    struct compute_result result = { .memory_outside_bytes = -1 };
+    struct measuring m = { .crew = crew,
+                           .o = options,
+                           .result = &result,
+                           .flops_per_s = FIRST_FLOPS_PER_S,
+                           .end_ns = clock_now_ns() + (int64_t)(options->budget_s * 1e9) };
     bool ok = model_shorten(&m.shortened, options->model, err) &&
-              data_synthetic(&m.data, options->sequence, options->model->vocab_size, 1, err) &&
-              list_cases(&m, err) && weigh_cases(&m, err);
+              data_synthetic(&m.data, options->sequence, options->model->vocab_size, 1, err) && list_cases(&m, err) &&
+              weigh_cases(&m, err);
     for (int i = 0; ok && i < m.case_count; i++)
         ok = measure_case(&m, i, err);
     free(m.cases);

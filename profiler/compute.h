@@ -6,22 +6,28 @@
 #include "profiler/harvest.h"
 #include "profiler/shorten.h"
 
-/* One configuration to run: every rank computes the same micro-batches of `micro` sequences, `tensor` ranks share the work along
- * the dimension. The other ranks only load the host, as they do in a plan. */
+/* One configuration to run: every rank computes the same micro-batches of `micro` sequences, `tensor` ranks share the
+ * work along the dimension. The other ranks only load the host, as they do in a plan. */
 struct compute_case {
     int tensor, dimension;
     int64_t micro;
-    int micro_count;      /* 2: weight gradients are written once and added to once */
-    double flops;         /* of one step of one rank */
+    int micro_count; /* 2: weight gradients are written once and added to once */
+    double flops;    /* of one step of one rank */
 };
-struct case_program { struct graph *graph; struct plan *plan; struct program *program; };
+struct case_program {
+    struct graph *graph;
+    struct plan *plan;
+    struct program *program;
+};
 /* Lowered and laid out; transfers run on the compute lane, in order, so that nothing runs beside a computation. */
-bool case_open(struct case_program *out, const struct model *shortened, int64_t sequence, int rank_count, const struct compute_case *c, struct error *err);
+bool case_open(struct case_program *out, const struct model *shortened, int64_t sequence, int rank_count,
+               const struct compute_case *c, struct error *err);
 void case_close(struct case_program *program);
 
-/* The configurations whose computations plans of `batch` sequences per step on rank_count ranks can have, smallest micro-batches
- * first, without flops. graph: of the model, for any batch. The caller frees *out with free(). */
-bool compute_cases(struct compute_case **out, int *count, const struct graph *graph, int rank_count, int64_t batch, struct error *err);
+/* The configurations whose computations plans of `batch` sequences per step on rank_count ranks can have, smallest
+ * micro-batches first, without flops. graph: of the model, for any batch. The caller frees *out with free(). */
+bool compute_cases(struct compute_case **out, int *count, const struct graph *graph, int rank_count, int64_t batch,
+                   struct error *err);
 
 struct compute_options {
     const struct model *model;
@@ -35,8 +41,10 @@ struct compute_options {
 struct compute_result {
     struct harvest harvest;
     int64_t memory_outside_bytes; /* of one rank; -1: nothing ran */
-    int run_count, known_count, dropped_count; /* configurations: measured, not needed, too large for the budget or the memory */
-    int64_t dropped_micro;        /* the smallest micro-batch that was dropped; 0: none */
+    int run_count, known_count,
+        dropped_count;     /* configurations: measured, not needed, too large for the budget or the memory */
+    int64_t dropped_micro; /* the smallest micro-batch that was dropped; 0: none */
 };
-bool compute_measure(struct compute_result *out, const struct crew *crew, const struct compute_options *options, struct error *err);
+bool compute_measure(struct compute_result *out, const struct crew *crew, const struct compute_options *options,
+                     struct error *err);
 #endif

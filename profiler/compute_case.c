@@ -6,7 +6,7 @@
 
 static int64_t vocab_multiple(int64_t vocab_size, int tensor)
 {
-    return config_vocab_multiple(&(struct graph){.vocab_size = vocab_size}, &(struct config){.tensor = tensor});
+    return config_vocab_multiple(&(struct graph){ .vocab_size = vocab_size }, &(struct config){ .tensor = tensor });
 }
 
 /* ---- one case ---- */
@@ -37,10 +37,12 @@ static void serialise(struct program *program)
         stage->instrs[i].lane = LANE_COMPUTE;
 }
 
-bool case_open(struct case_program *out, const struct model *shortened, int64_t sequence, int rank_count, const struct compute_case *c, struct error *err)
+bool case_open(struct case_program *out, const struct model *shortened, int64_t sequence, int rank_count,
+               const struct compute_case *c, struct error *err)
 {
-    struct case_program made = {0};
-    bool ok = graph_build(&made.graph, shortened, c->micro * c->micro_count, sequence, vocab_multiple(shortened->vocab_size, c->tensor), err);
+    struct case_program made = { 0 };
+    bool ok = graph_build(&made.graph, shortened, c->micro * c->micro_count, sequence,
+                          vocab_multiple(shortened->vocab_size, c->tensor), err);
     if (ok && !(made.plan = case_plan(made.graph, rank_count, c)))
         ok = fail_kind(err, ERROR_ENVIRONMENT, "no memory for a plan");
     ok = ok && plan_check(made.plan, made.graph, err) && program_lower(&made.program, made.graph, made.plan, err) &&
@@ -59,7 +61,7 @@ void case_close(struct case_program *program)
     program_free(program->program);
     plan_free(program->plan);
     graph_free(program->graph);
-    *program = (struct case_program){0};
+    *program = (struct case_program){ 0 };
 }
 
 /* ---- all cases ---- */
@@ -68,23 +70,28 @@ static bool is_offered(const struct graph *graph, int tensor, int d)
 {
     if (tensor == 1)
         return d == DIM_none;
-    return d != DIM_none && dimensions[d]->lane == LANE_TP && !dimensions[d]->splits_batch && tensor_legal(graph, tensor) &&
-           (d != DIM_tp_sp || graph->sequence % tensor == 0);
+    return d != DIM_none && dimensions[d]->lane == LANE_TP && !dimensions[d]->splits_batch &&
+           tensor_legal(graph, tensor) && (d != DIM_tp_sp || graph->sequence % tensor == 0);
 }
 
-/* Plans hold batch = micro x data ranks x micro-batches: any divisor of the batch may be a micro-batch. Large ones are few in a step,
- * so that their weight gradients are mostly written; small ones are mostly added to what the one before left. */
-static int cases_of_micro(struct compute_case *out, const struct graph *graph, int rank_count, int64_t batch, int64_t micro)
+/* Plans hold batch = micro x data ranks x micro-batches: any divisor of the batch may be a micro-batch. Large ones are
+ * few in a step, so that their weight gradients are mostly written; small ones are mostly added to what the one before
+ * left. */
+static int cases_of_micro(struct compute_case *out, const struct graph *graph, int rank_count, int64_t batch,
+                          int64_t micro)
 {
     int count = 0;
     for (int tensor = 1; tensor <= rank_count; tensor++)
         for (int d = 0; rank_count % tensor == 0 && d < DIM_COUNT; d++)
             if (is_offered(graph, tensor, d))
-                out[count++] = (struct compute_case){.tensor = tensor, .dimension = d, .micro = micro, .micro_count = micro * 4 <= batch ? 2 : 1};
+                out[count++] = (struct compute_case){
+                    .tensor = tensor, .dimension = d, .micro = micro, .micro_count = micro * 4 <= batch ? 2 : 1
+                };
     return count;
 }
 
-bool compute_cases(struct compute_case **out, int *count, const struct graph *graph, int rank_count, int64_t batch, struct error *err)
+bool compute_cases(struct compute_case **out, int *count, const struct graph *graph, int rank_count, int64_t batch,
+                   struct error *err)
 {
     int64_t divisors = 0;
     for (int64_t b = 1; b <= batch; b++)

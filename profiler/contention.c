@@ -4,15 +4,23 @@
 #include "host/clock.h"
 #include "profiler/resident.h"
 #include "profiler/rig.h"
+#include "profiler/samples.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    PRODUCT_EDGE = 512, PRODUCTS = 6, TRANSFER_BYTES = 4 << 20, TRANSFERS_ALONE = 6, TRANSFERS_MOST = 200,
-    WARM_UP_STEPS = 1, MIN_STEPS = 3, MAX_STEPS = 20
+    PRODUCT_EDGE = 512,
+    PRODUCTS = 6,
+    TRANSFER_BYTES = 4 << 20,
+    TRANSFERS_ALONE = 6,
+    TRANSFERS_MOST = 200,
+    WARM_UP_STEPS = 1,
+    MIN_STEPS = 3,
+    MAX_STEPS = 20
 };
-static const double FIRST_BYTES_PER_S = 4e8; /* a low guess at an all-reduce: rather too few transfers than none beside products */
+static const double FIRST_BYTES_PER_S =
+    4e8; /* a low guess at an all-reduce: rather too few transfers than none beside products */
 
 /* ---- the program: products alone; transfers alone; both ---- */
 static void add_product_segment(struct rig *rig, struct error *err)
@@ -46,8 +54,8 @@ static void add_product(struct rig *rig, const int buffers[3])
 
 struct beside {
     struct rig *rig;
-    int together_from;          /* the first instruction of the part with both */
-    struct samples samples;     /* "product", "transfer", and with " beside" */
+    int together_from;      /* the first instruction of the part with both */
+    struct samples samples; /* "product", "transfer", and with " beside" */
     int64_t end_ns;
     int steps;
     struct error error;
@@ -59,11 +67,12 @@ static bool open_beside(struct beside *b, int rank_count, int transfers, struct 
     if (!rig_new(&b->rig, rank_count, 1, 1, rank_count, 4, capacity, err))
         return false;
     struct rig *rig = b->rig;
-    struct error error = {0};
+    struct error error = { 0 };
     add_product_segment(rig, &error);
     if (error.kind)
         return fail_kind(err, error.kind, "%s", error.message);
-    int edge = rig_tensor(rig, PRODUCT_EDGE, PRODUCT_EDGE), vector = rig_tensor(rig, 1, TRANSFER_BYTES / (int)sizeof(real)), product[3];
+    int edge = rig_tensor(rig, PRODUCT_EDGE, PRODUCT_EDGE),
+        vector = rig_tensor(rig, 1, TRANSFER_BYTES / (int)sizeof(real)), product[3];
     for (int i = 0; i < 3; i++)
         product[i] = rig_buffer(rig, 0, edge, LAYOUT_REPLICATED, 0, RIG_APART);
     int sum = rig_buffer(rig, 0, vector, LAYOUT_REPLICATED, 0, RIG_APART);
@@ -106,7 +115,9 @@ static bool take_rank(struct beside *b, const struct rank_timeline *row)
         busy_range(b, row, product ? OP_ALL_REDUCE : OP_COMPUTE, &low, &high);
         if (together && (row->spans[i].start_ns < low || row->spans[i].finish_ns > high))
             continue;
-        const char *name = product ? (together ? "product beside" : "product") : together ? "transfer beside" : "transfer";
+        const char *name = product    ? (together ? "product beside" : "product")
+                           : together ? "transfer beside"
+                                      : "transfer";
         if (!samples_add(&b->samples, name, (double)(row->spans[i].finish_ns - row->spans[i].start_ns), &b->error))
             return false;
     }
@@ -135,14 +146,15 @@ static bool run_beside(struct beside *b, const struct crew *crew, int transfers,
     samples_free(&b->samples);
     b->steps = 0;
     b->end_ns = clock_now_ns() + (int64_t)(budget_s * 1e9);
-    bool ok = open_beside(b, crew->rank_count, transfers, err) && crew_run(crew, b->rig->program, NULL, MAX_STEPS, on_beside, b, err);
+    bool ok = open_beside(b, crew->rank_count, transfers, err) &&
+              crew_run(crew, b->rig->program, NULL, MAX_STEPS, on_beside, b, err);
     rig_free(b->rig);
     b->rig = NULL;
     return ok && (!b->error.kind || fail_kind(err, b->error.kind, "%s", b->error.message));
 }
 
-/* As many transfers as take about as long as the products, both slowed down: where one ends early, the other is alone and not
- * counted. */
+/* As many transfers as take about as long as the products, both slowed down: where one ends early, the other is alone
+ * and not counted. */
 static int64_t wanted_transfers(struct samples *samples)
 {
     double products = PRODUCTS * series_median(samples_find(samples, "product"));
@@ -153,78 +165,25 @@ static int64_t wanted_transfers(struct samples *samples)
 
 bool contention_measure(struct contention *out, const struct crew *crew, double budget_s, struct error *err)
 {
-    *out = (struct contention){1, 1, 0, 0};
+    *out = (struct contention){ 1, 1, 0, 0 };
     if (crew->rank_count < 2)
         return true;
-    struct beside b = {0};
+    struct beside b = { 0 };
     int64_t product_ns;
     if (!reference_matmul_ns(&product_ns, PRODUCT_EDGE, 2, err))
         return false;
-    int64_t transfers = (int64_t)fmin(TRANSFERS_MOST, fmax(2, PRODUCTS * (double)product_ns / (TRANSFER_BYTES / FIRST_BYTES_PER_S * 1e9)));
+    int64_t transfers = (int64_t)fmin(
+        TRANSFERS_MOST, fmax(2, PRODUCTS * (double)product_ns / (TRANSFER_BYTES / FIRST_BYTES_PER_S * 1e9)));
     bool ok = crew_agree(crew, &transfers, sizeof transfers, err) && run_beside(&b, crew, (int)transfers, 0, err);
     if (ok && crew_leads(crew))
         transfers = wanted_transfers(&b.samples);
-    ok = ok && crew_agree(crew, &transfers, sizeof transfers, err) && run_beside(&b, crew, (int)transfers, budget_s, err);
+    ok = ok && crew_agree(crew, &transfers, sizeof transfers, err) &&
+         run_beside(&b, crew, (int)transfers, budget_s, err);
     if (ok && crew_leads(crew)) {
         out->compute_under_communication = ratio(&b.samples, "product beside", "product", &out->compute_samples);
-        out->communication_under_compute = ratio(&b.samples, "transfer beside", "transfer", &out->communication_samples);
+        out->communication_under_compute =
+            ratio(&b.samples, "transfer beside", "transfer", &out->communication_samples);
     }
     samples_free(&b.samples);
     return ok;
-}
-
-/* ---- work in memory ---- */
-enum { LINEAR_SIZES = 7, LINEAR_FIRST = 1 << 10, LINEAR_ENOUGH = 3 };
-struct in_memory { struct harvest *harvest; struct rig *rig; struct error error; };
-
-static bool on_linear(void *context, int64_t step, const struct timeline *timeline)
-{
-    struct in_memory *m = context;
-    return step <= WARM_UP_STEPS || (harvest_timeline(m->harvest, m->rig->program, timeline, &m->error) && step < WARM_UP_STEPS + MIN_STEPS);
-}
-
-static const struct { const char *work; enum op op; bool accumulate; } local_ops[] = {
-    {"zero", OP_ZERO, false}, {"add", OP_ADD, true}, {"copy", OP_ADD, false}, {"norm", OP_NORM, false},
-};
-enum { LOCAL_OPS = sizeof local_ops / sizeof *local_ops };
-
-/* Each rank its own elements: of copies only one rank's would count in a norm. */
-static void add_sizes(struct rig *rig, const int missing[LOCAL_OPS])
-{
-    int scalar = rig_buffer(rig, 0, rig_tensor(rig, 1, 1), LAYOUT_REPLICATED, 0, RIG_APART);
-    int64_t elements = LINEAR_FIRST;
-    for (int size = 0; size < LINEAR_SIZES; size++, elements *= 4) {
-        int tensor = rig_tensor(rig, rig->plan->rank_count, elements);
-        int source = rig_buffer(rig, 0, tensor, LAYOUT_SHARDED, 0, RIG_SOURCE);
-        int destination = rig_buffer(rig, 0, tensor, LAYOUT_SHARDED, 0, RIG_DESTINATION);
-        for (int i = 0; i < LOCAL_OPS; i++) {
-            if (!missing[i])
-                continue;
-            enum op op = local_ops[i].op;
-            struct instr *instr = rig_instr(rig, 0, op, LANE_COMPUTE, -1, op == OP_ZERO ? -1 : source, op == OP_NORM ? scalar : destination);
-            instr->accumulate = local_ops[i].accumulate;
-        }
-    }
-    rig_finish(rig);
-}
-
-bool contention_linear(struct harvest *harvest, const struct crew *crew, const struct profile *existing, struct error *err)
-{
-    struct in_memory m = {.harvest = harvest};
-    int missing[LOCAL_OPS], any = 0;
-    for (int i = 0; i < LOCAL_OPS; i++)
-        missing[i] = harvest_linear_sizes(&harvest->linear, local_ops[i].work) < LINEAR_ENOUGH &&
-                     !(existing && profile_linear(existing, local_ops[i].work, crew->rank_count));
-    if (!crew_agree(crew, missing, sizeof missing, err))
-        return false;
-    for (int i = 0; i < LOCAL_OPS; i++)
-        any |= missing[i];
-    if (!any)
-        return true;
-    if (!rig_new(&m.rig, crew->rank_count, 1, 1, crew->rank_count, LINEAR_SIZES + 1, LINEAR_SIZES * LOCAL_OPS, err))
-        return false;
-    add_sizes(m.rig, missing);
-    bool ok = crew_run(crew, m.rig->program, NULL, MAX_STEPS, on_linear, &m, err);
-    rig_free(m.rig);
-    return ok && (!m.error.kind || fail_kind(err, m.error.kind, "%s", m.error.message));
 }

@@ -1,7 +1,10 @@
 #include "profiler/crew.h"
 #include "executor/device.h"
 
-bool crew_leads(const struct crew *crew) { return crew->transports[0].rank == 0; }
+bool crew_leads(const struct crew *crew)
+{
+    return crew->transports[0].rank == 0;
+}
 
 /* A process has all ranks or one, so its first rank is the one to tell. */
 bool crew_agree(const struct crew *crew, void *data, size_t bytes, struct error *err)
@@ -18,7 +21,8 @@ bool crew_agree(const struct crew *crew, void *data, size_t bytes, struct error 
 }
 
 bool crew_run(const struct crew *crew, const struct program *program, const struct data *data, int64_t step_count,
-              bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline), void *context, struct error *err)
+              bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline), void *context,
+              struct error *err)
 {
     struct device device = device_cpu;
     if (!data)
@@ -29,7 +33,7 @@ bool crew_run(const struct crew *crew, const struct program *program, const stru
     options.data = data;
     options.context = context;
     options.on_timeline = on_timeline;
-    struct run_summary summary = {0};
+    struct run_summary summary = { 0 };
     bool ok = run_program(&summary, program, crew->transports, crew->local_count, &options, err);
     run_summary_free(&summary);
     return ok;

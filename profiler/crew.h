@@ -1,4 +1,5 @@
-/* The ranks that measure together, as one process sees them. Timelines reach the process of rank 0 alone, so it decides. */
+/* The ranks that measure together, as one process sees them. Timelines reach the process of rank 0 alone, so it
+ * decides. */
 #ifndef CLEAVE_PROFILER_CREW_H
 #define CLEAVE_PROFILER_CREW_H
 #include "executor/run.h"
@@ -10,7 +11,9 @@ struct crew {
 bool crew_leads(const struct crew *crew); /* rank 0 lives here */
 /* Every process gets rank 0's bytes. Called by all, between runs. */
 bool crew_agree(const struct crew *crew, void *data, size_t bytes, struct error *err);
-/* Runs the program for at most step_count steps and shows each timeline to on_timeline. data NULL: nothing loads tokens. */
+/* Runs the program for at most step_count steps and shows each timeline to on_timeline. data NULL: nothing loads
+ * tokens. */
 bool crew_run(const struct crew *crew, const struct program *program, const struct data *data, int64_t step_count,
-              bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline), void *context, struct error *err);
+              bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline), void *context,
+              struct error *err);
 #endif

@@ -25,7 +25,7 @@ static bool solve(struct fit_line *out, const struct fit_point *points, int coun
         per = 0, fixed = cc > 0 ? ct / cc : 0;
     if (fixed < 0 || (determinant <= 1e-12 * cc * uu && uu > 0))
         fixed = 0, per = uu > 0 ? ut / uu : 0;
-    *out = (struct fit_line){.fixed_ns = fixed, .ns_per_unit = per};
+    *out = (struct fit_line){ .fixed_ns = fixed, .ns_per_unit = per };
     return true;
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const linear_works[] = {"adamw", "add", "copy", "load", "norm", "zero", NULL};
+const char *const linear_works[] = { "adamw", "add", "copy", "load", "norm", "zero", NULL };
 
 void harvest_free(struct harvest *harvest)
 {
@@ -18,7 +18,7 @@ void harvest_free(struct harvest *harvest)
 void harvest_work_name(const struct program *program, int stage, const struct instr *instr, char out[WORK_NAME_BYTES])
 {
     const struct segment *segment = &program->graph->segments[instr->segment];
-    int64_t low[MAX_AXES], high[MAX_AXES], extents[MAX_AXES] = {0};
+    int64_t low[MAX_AXES], high[MAX_AXES], extents[MAX_AXES] = { 0 };
     instr_range(program, stage, instr, 0, low, high);
     for (int i = 0; i < segment->axis_count; i++)
         extents[i] = high[i] - low[i];
@@ -36,7 +36,8 @@ static bool works(const struct program *program, const struct rank_timeline *row
 }
 
 /* One instruction may do several pairs; its time is that many fixed parts and the sum of the elements. */
-static bool add_linear(struct harvest *harvest, const struct program *program, const struct instr *instr, double ns, struct error *err)
+static bool add_linear(struct harvest *harvest, const struct program *program, const struct instr *instr, double ns,
+                       struct error *err)
 {
     int64_t sum = 0;
     const char *work = "";
@@ -50,7 +51,8 @@ static bool add_linear(struct harvest *harvest, const struct program *program, c
     return *work == 0 || samples_add(&harvest->linear, key, ns, err);
 }
 
-static bool harvest_rank(struct harvest *harvest, const struct program *program, const struct rank_timeline *row, struct error *err)
+static bool harvest_rank(struct harvest *harvest, const struct program *program, const struct rank_timeline *row,
+                         struct error *err)
 {
     const struct stage_program *list = &program->stages[row->stage];
     char name[WORK_NAME_BYTES];
@@ -70,7 +72,8 @@ static bool harvest_rank(struct harvest *harvest, const struct program *program,
     return true;
 }
 
-bool harvest_timeline(struct harvest *harvest, const struct program *program, const struct timeline *timeline, struct error *err)
+bool harvest_timeline(struct harvest *harvest, const struct program *program, const struct timeline *timeline,
+                      struct error *err)
 {
     for (int r = 0; r < timeline->rank_count; r++)
         if (!harvest_rank(harvest, program, &timeline->ranks[r], err))
@@ -91,13 +94,13 @@ static bool read_key(const char *key, const char *work, double *pairs, double *e
     return true;
 }
 
-int harvest_linear_sizes(const struct samples *linear, const char *work)
+double harvest_linear_reach(const struct samples *linear, const char *work)
 {
-    int count = 0;
-    double pairs, elements;
+    double reach = -1, pairs, elements;
     for (int i = 0; i < linear->count; i++)
-        count += read_key(linear->series[i].name, work, &pairs, &elements);
-    return count;
+        if (read_key(linear->series[i].name, work, &pairs, &elements) && elements > reach)
+            reach = elements;
+    return reach;
 }
 
 bool harvest_linear(struct linear_entry *out, struct samples *linear, const char *work, int loaded)
@@ -115,12 +118,17 @@ bool harvest_linear(struct linear_entry *out, struct samples *linear, const char
         max = each > max ? each : max;
         count++;
     }
-    struct fit_line line = {0};
+    struct fit_line line = { 0 };
     bool found = points && fit_line(&line, points, count);
     free(points);
     if (found)
-        *out = (struct linear_entry){.work = work, .loaded = loaded, .fixed_ns = line.fixed_ns, .ns_per_unit = line.ns_per_unit,
-                                     .min_units = (int64_t)min, .max_units = (int64_t)max, .error = line.error,
-                                     .origin = ORIGIN_FITTED};
+        *out = (struct linear_entry){ .work = work,
+                                      .loaded = loaded,
+                                      .fixed_ns = line.fixed_ns,
+                                      .ns_per_unit = line.ns_per_unit,
+                                      .min_units = (int64_t)min,
+                                      .max_units = (int64_t)max,
+                                      .error = line.error,
+                                      .origin = ORIGIN_FITTED };
     return found;
 }

@@ -5,6 +5,7 @@
 #include "host/machine.h"
 #include "profiler/compute.h"
 #include "profiler/contention.h"
+#include "profiler/memory_work.h"
 #include "profiler/resident.h"
 #include "profiler/sweep.h"
 #include <math.h>
@@ -22,10 +23,14 @@ bool profiler_unsteady(const struct profiler_report *report)
     return fabs(after - before) > STEADY * fmin(before, after);
 }
 
-static enum dtype own_dtype(void) { return sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32; }
+static enum dtype own_dtype(void)
+{
+    return sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
+}
 
 /* Why the existing profile says nothing of this run; NULL: it does. */
-static const char *refuse(const struct profile *existing, const char *machine, const char *transport, const char *backend)
+static const char *refuse(const struct profile *existing, const char *machine, const char *transport,
+                          const char *backend)
 {
     if (strcmp(existing->machine, machine) != 0)
         return "it was measured on another machine";
@@ -56,7 +61,8 @@ static bool fill_compute(struct profile *p, struct samples *samples, int loaded)
         const char *work = arena_strdup(&p->arena, samples->series[i].name);
         if (!work)
             return false;
-        p->compute[p->compute_count++] = (struct compute_entry){work, loaded, series_measurement(&samples->series[i])};
+        p->compute[p->compute_count++] =
+            (struct compute_entry){ work, loaded, series_measurement(&samples->series[i]) };
     }
     return p->compute != NULL;
 }
@@ -96,7 +102,8 @@ static bool fill_curves(struct profile *p, const struct sweep_result *sweep)
     return p->curves != NULL;
 }
 
-static bool fill_provenance(struct profile *p, const char *machine, const struct crew *crew, const struct profiler_options *o)
+static bool fill_provenance(struct profile *p, const char *machine, const struct crew *crew,
+                            const struct profiler_options *o)
 {
     char created[HOST_TIME_BYTES];
     host_time_text(created);
@@ -109,8 +116,8 @@ static bool fill_provenance(struct profile *p, const char *machine, const struct
     return p->machine && p->backend && p->transport && p->software && p->created;
 }
 
-static struct profile *assemble(struct parts *parts, const char *machine, const struct crew *crew, const struct profiler_options *o,
-                                const struct profile *existing)
+static struct profile *assemble(struct parts *parts, const char *machine, const struct crew *crew,
+                                const struct profiler_options *o, const struct profile *existing)
 {
     struct profile *p = calloc(1, sizeof *p);
     int loaded = crew->rank_count;
@@ -126,7 +133,8 @@ static struct profile *assemble(struct parts *parts, const char *machine, const 
 }
 
 /* What was not measured again keeps its old value. */
-static bool finish(struct profile **out, struct profile *made, const struct profile *existing, const struct parts *parts, struct error *err)
+static bool finish(struct profile **out, struct profile *made, const struct profile *existing,
+                   const struct parts *parts, struct error *err)
 {
     if (existing && parts->compute.run_count == 0)
         made->memory_outside_arena_bytes = existing->memory_outside_arena_bytes;
@@ -157,21 +165,30 @@ static bool largest_weight_bytes(int64_t *out, const struct profiler_options *o,
     return true;
 }
 
-static bool measure(struct parts *parts, const struct crew *crew, const struct profiler_options *o, const struct profile *existing,
-                    int64_t memory_bytes, struct error *err)
+static bool measure(struct parts *parts, const struct crew *crew, const struct profiler_options *o,
+                    const struct profile *existing, int64_t memory_bytes, struct error *err)
 {
     const int64_t most = INT64_C(1) << 28;
     int64_t largest;
     if (!largest_weight_bytes(&largest, o, err))
         return false;
-    struct sweep_options sweep = {.existing = existing, .largest_bytes = min_i64(most, largest), .budget_s = o->time_limit_s * SWEEP_SHARE,
-                                  .context = o->context, .on_progress = o->on_progress};
-    struct compute_options compute = {.model = o->model, .sequence = o->sequence, .batch = o->batch, .existing = existing,
-                                      .memory_limit_bytes = (int64_t)((double)memory_bytes * MEMORY_SHARE),
-                                      .budget_s = o->time_limit_s * COMPUTE_SHARE, .context = o->context, .on_progress = o->on_progress};
+    struct sweep_options sweep = { .existing = existing,
+                                   .largest_bytes = min_i64(most, largest),
+                                   .budget_s = o->time_limit_s * SWEEP_SHARE,
+                                   .context = o->context,
+                                   .on_progress = o->on_progress };
+    struct compute_options compute = { .model = o->model,
+                                       .sequence = o->sequence,
+                                       .batch = o->batch,
+                                       .existing = existing,
+                                       .memory_limit_bytes = (int64_t)((double)memory_bytes * MEMORY_SHARE),
+                                       .budget_s = o->time_limit_s * COMPUTE_SHARE,
+                                       .context = o->context,
+                                       .on_progress = o->on_progress };
     return sweep_measure(&parts->sweep, crew, &sweep, err) &&
            contention_measure(&parts->contention, crew, o->time_limit_s * CONTENTION_SHARE, err) &&
-           compute_measure(&parts->compute, crew, &compute, err) && contention_linear(&parts->compute.harvest, crew, existing, err);
+           compute_measure(&parts->compute, crew, &compute, err) &&
+           memory_work_measure(&parts->compute.harvest, crew, existing, err);
 }
 
 static void fill_report(struct profiler_report *report, const struct parts *parts)
@@ -186,17 +203,19 @@ static void fill_report(struct profiler_report *report, const struct parts *part
     report->communication_samples = parts->contention.communication_samples;
 }
 
-bool profiler_measure(struct profile **out, struct profiler_report *report, const struct crew *crew, const struct profiler_options *options, struct error *err)
+bool profiler_measure(struct profile **out, struct profiler_report *report, const struct crew *crew,
+                      const struct profiler_options *options, struct error *err)
 {
     struct host_machine host;
     char machine[2 * HOST_TEXT_BYTES];
-    struct parts parts = {0};
+    struct parts parts = { 0 };
     struct profile *made = NULL;
     const struct profile *existing = options->existing;
     int64_t start = clock_now_ns();
     if (options->model->opaque)
-        return fail_kind(err, ERROR_INPUT, "model %s has given times and no mathematics: there is nothing to measure", options->model->name);
-    *report = (struct profiler_report){0};
+        return fail_kind(err, ERROR_INPUT, "model %s has given times and no mathematics: there is nothing to measure",
+                         options->model->name);
+    *report = (struct profiler_report){ 0 };
     host_machine_read(&host);
     host_machine_text(&host, machine, sizeof machine);
     if (existing && (report->existing_refused = refuse(existing, machine, crew->transports[0].name, options->backend)))
@@ -208,7 +227,8 @@ bool profiler_measure(struct profile **out, struct profiler_report *report, cons
     if (ok && crew_leads(crew)) {
         fill_report(report, &parts);
         made = assemble(&parts, machine, crew, options, existing);
-        ok = made ? finish(out, made, existing, &parts, err) : fail_kind(err, ERROR_ENVIRONMENT, "no memory for the profile");
+        ok = made ? finish(out, made, existing, &parts, err)
+                  : fail_kind(err, ERROR_ENVIRONMENT, "no memory for the profile");
     }
     if (made != *out || !ok)
         profile_free(made);

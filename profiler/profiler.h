@@ -1,5 +1,5 @@
-/* Measures on this machine what plans of some ranks may need: computations, work in memory, transfers, and how they disturb each
- * other. Everything runs as it does in a step: through the executor, on all ranks at once. */
+/* Measures on this machine what plans of some ranks may need: computations, work in memory, transfers, and how they
+ * disturb each other. Everything runs as it does in a step: through the executor, on all ranks at once. */
 #ifndef CLEAVE_PROFILER_PROFILER_H
 #define CLEAVE_PROFILER_PROFILER_H
 #include "models/model.h"
@@ -8,11 +8,12 @@
 
 struct profiler_options {
     const struct model *model;
-    int64_t sequence, batch;        /* tokens per sequence; sequences per step of all ranks */
-    const char *backend;            /* "cpu" */
-    const char *software;           /* provenance: versions */
-    const struct profile *existing; /* what it holds for this machine, backend, transport and dtype is kept; may be NULL */
-    double time_limit_s;            /* aimed at; the least that each measurement needs is done in any case */
+    int64_t sequence, batch; /* tokens per sequence; sequences per step of all ranks */
+    const char *backend;     /* "cpu" */
+    const char *software;    /* provenance: versions */
+    const struct profile
+        *existing;       /* what it holds for this machine, backend, transport and dtype is kept; may be NULL */
+    double time_limit_s; /* aimed at; the least that each measurement needs is done in any case */
     void *context;
     void (*on_progress)(void *context, const char *what, int done, int count); /* may be NULL */
 };
@@ -30,8 +31,9 @@ enum { REFERENCE_EDGE = 1024 };
 bool profiler_unsteady(const struct profiler_report *report);
 
 /**
- * Called by every process of the crew. *out belongs to the caller: profile_free(); on processes without rank 0 it is NULL.
- * The model must have mathematics. Entries of `existing` that still hold become part of the result.
+ * Called by every process of the crew. *out belongs to the caller: profile_free(); on processes without rank 0 it is
+ * NULL. The model must have mathematics. Entries of `existing` that still hold become part of the result.
  */
-bool profiler_measure(struct profile **out, struct profiler_report *report, const struct crew *crew, const struct profiler_options *options, struct error *err);
+bool profiler_measure(struct profile **out, struct profiler_report *report, const struct crew *crew,
+                      const struct profiler_options *options, struct error *err);
 #endif

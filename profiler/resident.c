@@ -20,12 +20,14 @@ int64_t resident_bytes(void)
 
 struct segment square_product(int64_t size)
 {
-    struct segment segment = {.name = "reference", .kernel = KERNEL_MATMUL, .axis_count = 3, .in_count = 1, .out_count = 1, .weight_count = 1};
+    struct segment segment = {
+        .name = "reference", .kernel = KERNEL_MATMUL, .axis_count = 3, .in_count = 1, .out_count = 1, .weight_count = 1
+    };
     for (int i = 0; i < 3; i++)
-        segment.axes[i] = (struct axis){.size = size, .grain = 1, .fold = i == 1 ? FOLD_SUM : FOLD_NONE};
-    segment.in[0] = (struct operand){.axis = {0, 1, -1, -1, -1}};
-    segment.weight[0] = (struct operand){.axis = {2, 1, -1, -1, -1}};
-    segment.out[0] = (struct operand){.axis = {0, 2, -1, -1, -1}};
+        segment.axes[i] = (struct axis){ .size = size, .grain = 1, .fold = i == 1 ? FOLD_SUM : FOLD_NONE };
+    segment.in[0] = (struct operand){ .axis = { 0, 1, -1, -1, -1 } };
+    segment.weight[0] = (struct operand){ .axis = { 2, 1, -1, -1, -1 } };
+    segment.out[0] = (struct operand){ .axis = { 0, 2, -1, -1, -1 } };
     return segment;
 }
 
@@ -38,10 +40,13 @@ bool reference_matmul_ns(int64_t *out, int64_t size, int repeats, struct error *
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the reference product");
     for (size_t i = 0; i < 3 * elements; i++)
         memory[i] = (real)(i % 17) / 16 - (real)0.5;
-    struct kernel_call call = {.segment = &segment, .phase = PHASE_FORWARD, .high = {size, size, size}, .first = true};
-    const enum role roles[] = {ROLE_IN, ROLE_WEIGHT, ROLE_OUT};
+    struct kernel_call call = {
+        .segment = &segment, .phase = PHASE_FORWARD, .high = { size, size, size }, .first = true
+    };
+    const enum role roles[] = { ROLE_IN, ROLE_WEIGHT, ROLE_OUT };
     for (int i = 0; i < 3; i++)
-        call.operand[roles[i]][0] = (struct view){.data = memory + (size_t)i * elements, .dim_count = 2, .count = {size, size}};
+        call.operand[roles[i]][0] =
+            (struct view){ .data = memory + (size_t)i * elements, .dim_count = 2, .count = { size, size } };
     call.define[ROLE_OUT] = 1;
     kernel_function *kernel = kernel_find(KERNEL_MATMUL, PHASE_FORWARD);
     int64_t best = INT64_MAX;

@@ -35,7 +35,8 @@ static bool make_program(struct rig *rig)
     if (!program)
         return false;
     struct arena *arena = &program->arena;
-    size_t stages = (size_t)rig->plan->stage_count, instrs = (size_t)rig->instr_capacity, waits = (size_t)rig->wait_capacity;
+    size_t stages = (size_t)rig->plan->stage_count, instrs = (size_t)rig->instr_capacity,
+           waits = (size_t)rig->wait_capacity;
     program->graph = rig->graph, program->plan = rig->plan;
     program->stage_count = rig->plan->stage_count;
     program->stages = arena_alloc(arena, stages, sizeof *program->stages);
@@ -52,7 +53,8 @@ static bool make_program(struct rig *rig)
     return true;
 }
 
-bool rig_new(struct rig **out, int rank_count, int stage_count, int outer, int inner, int size_capacity, int instr_capacity, struct error *err)
+bool rig_new(struct rig **out, int rank_count, int stage_count, int outer, int inner, int size_capacity,
+             int instr_capacity, struct error *err)
 {
     struct rig *rig = calloc(1, sizeof *rig);
     if (rig) {
@@ -90,7 +92,8 @@ void rig_free(struct rig *rig)
 int rig_tensor(struct rig *rig, int64_t rows, int64_t columns)
 {
     int id = rig->graph->weight_count++;
-    rig->graph->weights[id] = (struct weight){.name = "rig", .dim_count = 2, .size = {rows, columns}, .valid_rows = rows};
+    rig->graph->weights[id] =
+        (struct weight){ .name = "rig", .dim_count = 2, .size = { rows, columns }, .valid_rows = rows };
     return id;
 }
 
@@ -99,8 +102,15 @@ int rig_buffer(struct rig *rig, int stage, int tensor, enum layout_kind kind, in
     struct program *program = rig->program;
     int id = program->buffer_count++;
     struct buffer *buffer = &program->buffers[id];
-    *buffer = (struct buffer){.kind = BUFFER_TEMPORARY, .is_weight = true, .stage = stage, .id = tensor, .micro = -1, .part_count = 1,
-                              .ring_atom = -1, .serial = id, .offset = side};
+    *buffer = (struct buffer){ .kind = BUFFER_TEMPORARY,
+                               .is_weight = true,
+                               .stage = stage,
+                               .id = tensor,
+                               .micro = -1,
+                               .part_count = 1,
+                               .ring_atom = -1,
+                               .serial = id,
+                               .offset = side };
     buffer->layout.kind[OUTER] = LAYOUT_SHARDED;
     buffer->layout.kind[INNER] = (uint8_t)kind;
     buffer->layout.dim[INNER] = (uint8_t)dim;
@@ -133,13 +143,21 @@ struct instr *rig_instr(struct rig *rig, int stage, enum op op, enum lane lane, 
 {
     struct program *program = rig->program;
     struct stage_program *list = &program->stages[stage];
-    struct instr made = {.op = op, .phase = PHASE_STEP, .lane = lane, .segment = -1, .peer_stage = -1, .tag = -1, .layer = -1,
-                         .fold = FOLD_SUM, .wait_first = list->wait_count, .pair_first = program->pair_count};
+    struct instr made = { .op = op,
+                          .phase = PHASE_STEP,
+                          .lane = lane,
+                          .segment = -1,
+                          .peer_stage = -1,
+                          .tag = -1,
+                          .layer = -1,
+                          .fold = FOLD_SUM,
+                          .wait_first = list->wait_count,
+                          .pair_first = program->pair_count };
     memset(made.operand, -1, sizeof made.operand);
     if (op_info[op].collective)
         made.atoms = 1u << INNER;
     if (source >= 0 || destination >= 0) {
-        program->pairs[program->pair_count++] = (struct pair){source, destination};
+        program->pairs[program->pair_count++] = (struct pair){ source, destination };
         made.pair_count = 1;
     }
     int last = after < 0 || after == (int)lane ? -1 : last_of_lane(list, after);

@@ -51,7 +51,7 @@ struct series *samples_find(struct samples *samples, const char *name)
         if (!copy)
             return NULL;
         memcpy(copy, name, size);
-        samples->series[samples->count] = (struct series){.name = copy};
+        samples->series[samples->count] = (struct series){ .name = copy };
         *slot = ++samples->count;
     }
     return &samples->series[*slot - 1];
@@ -92,7 +92,7 @@ void samples_free(struct samples *samples)
     }
     free(samples->series);
     free(samples->slots);
-    *samples = (struct samples){0};
+    *samples = (struct samples){ 0 };
 }
 
 /* ---- statistics ---- */
@@ -115,7 +115,10 @@ static double quantile(struct series *series, double share)
     return series->ns[low] + (place - low) * (series->ns[high] - series->ns[low]);
 }
 
-double series_median(struct series *series) { return quantile(series, 0.5); }
+double series_median(struct series *series)
+{
+    return quantile(series, 0.5);
+}
 
 double series_spread(struct series *series)
 {
@@ -130,11 +133,15 @@ double series_error(struct series *series)
 
 struct measurement series_measurement(struct series *series)
 {
-    return (struct measurement){.ns = llround(series_median(series)), .spread = series_spread(series), .repeats = series->count,
-                                .origin = ORIGIN_MEASURED};
+    return (struct measurement){ .ns = llround(series_median(series)),
+                                 .spread = series_spread(series),
+                                 .repeats = series->count,
+                                 .origin = ORIGIN_MEASURED };
 }
 
-struct weighed { double ns, error; };
+struct weighed {
+    double ns, error;
+};
 
 static int compare_weighed(const void *a, const void *b)
 {
@@ -151,7 +158,7 @@ bool samples_settled(struct samples *samples, const struct samples *known, doubl
         struct series *s = &samples->series[i];
         if (known && samples_peek(known, s->name))
             continue;
-        items[i] = (struct weighed){series_median(s) * s->count, series_error(s)};
+        items[i] = (struct weighed){ series_median(s) * s->count, series_error(s) };
         sum += items[i].ns;
     }
     if (items)

@@ -8,7 +8,7 @@ bool model_shorten(struct model *out, const struct model *model, struct error *e
         if (((const struct layer_head *)model->layers[i].fields)->frozen)
             most = 2;
     *out = *model;
-    out->arena = (struct arena){0};
+    out->arena = (struct arena){ 0 };
     out->blocks = arena_alloc(&out->arena, (size_t)model->block_count, sizeof *out->blocks);
     if (!out->blocks)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for a shortened model");

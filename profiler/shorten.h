@@ -3,7 +3,7 @@
 #define CLEAVE_PROFILER_SHORTEN_H
 #include "models/model.h"
 
-/* The model with every repeated block once (twice where layers are frozen: then the first copy of a block has less of a backward
- * pass than the rest). It shares the layers of `model`; free it with arena_free(&out->arena). */
+/* The model with every repeated block once (twice where layers are frozen: then the first copy of a block has less of a
+ * backward pass than the rest). It shares the layers of `model`; free it with arena_free(&out->arena). */
 bool model_shorten(struct model *out, const struct model *model, struct error *err);
 #endif

@@ -15,7 +15,10 @@ static const double SETTLED_SHARE = 0.95, SETTLED_ERROR = 0.03;
 static const int64_t FIRST_BYTES = 1 << 10, LAST_BYTES = 1 << 26;
 
 /* ---- what to measure ---- */
-static bool is_swept(enum op op) { return (op_info[op].collective && op != OP_NORM_REDUCE) || op == OP_SEND; }
+static bool is_swept(enum op op)
+{
+    return (op_info[op].collective && op != OP_NORM_REDUCE) || op == OP_SEND;
+}
 
 bool sweep_cases(struct sweep_case **out, int *count, int rank_count, struct error *err)
 {
@@ -27,13 +30,16 @@ bool sweep_cases(struct sweep_case **out, int *count, int rank_count, struct err
         for (int ranks = 2; is_swept((enum op)op) && ranks <= rank_count; ranks++)
             for (int concurrent = 1; ranks * concurrent <= rank_count; concurrent++)
                 if (rank_count % (ranks * concurrent) == 0 && (op != OP_SEND || ranks == 2))
-                    cases[made++] = (struct sweep_case){(enum op)op, ranks, concurrent};
+                    cases[made++] = (struct sweep_case){ (enum op)op, ranks, concurrent };
     *out = cases;
     *count = made;
     return true;
 }
 
-static bool reduces_weights(enum op op) { return op == OP_ALL_REDUCE || op == OP_ALL_GATHER || op == OP_REDUCE_SCATTER; }
+static bool reduces_weights(enum op op)
+{
+    return op == OP_ALL_REDUCE || op == OP_ALL_GATHER || op == OP_REDUCE_SCATTER;
+}
 
 /* Elements of which a buffer must have a multiple. */
 static int64_t grain(const struct sweep_case *c)
@@ -56,19 +62,32 @@ int sweep_sizes(const struct sweep_case *c, int64_t largest_bytes, int64_t bytes
     return count;
 }
 
-static int repeats_of(int64_t bytes) { return (int)max_i64(1, min_i64(REPEATS, REPEAT_BYTES / bytes)); }
+static int repeats_of(int64_t bytes)
+{
+    return (int)max_i64(1, min_i64(REPEATS, REPEAT_BYTES / bytes));
+}
 
 /* ---- the program of a curve: marker, transfer, marker, transfer, ..., marker ---- */
-struct layouts { enum layout_kind from; int from_dim; enum layout_kind to; int to_dim; };
+struct layouts {
+    enum layout_kind from;
+    int from_dim;
+    enum layout_kind to;
+    int to_dim;
+};
 
 static struct layouts layouts_of(enum op op)
 {
     switch (op) {
-    case OP_ALL_REDUCE: return (struct layouts){LAYOUT_PARTIAL, 0, LAYOUT_REPLICATED, 0};
-    case OP_ALL_GATHER: return (struct layouts){LAYOUT_SHARDED, 1, LAYOUT_REPLICATED, 0};
-    case OP_REDUCE_SCATTER: return (struct layouts){LAYOUT_PARTIAL, 0, LAYOUT_SHARDED, 1};
-    case OP_ALL_TO_ALL: return (struct layouts){LAYOUT_SHARDED, 0, LAYOUT_SHARDED, 1};
-    case OP_REDISTRIBUTE: return (struct layouts){LAYOUT_SHARDED, 1, LAYOUT_SHARDED, 0};
+    case OP_ALL_REDUCE:
+        return (struct layouts){ LAYOUT_PARTIAL, 0, LAYOUT_REPLICATED, 0 };
+    case OP_ALL_GATHER:
+        return (struct layouts){ LAYOUT_SHARDED, 1, LAYOUT_REPLICATED, 0 };
+    case OP_REDUCE_SCATTER:
+        return (struct layouts){ LAYOUT_PARTIAL, 0, LAYOUT_SHARDED, 1 };
+    case OP_ALL_TO_ALL:
+        return (struct layouts){ LAYOUT_SHARDED, 0, LAYOUT_SHARDED, 1 };
+    case OP_REDISTRIBUTE:
+        return (struct layouts){ LAYOUT_SHARDED, 1, LAYOUT_SHARDED, 0 };
     case OP_SHIFT:
     case OP_SEND:
     case OP_RECEIVE:
@@ -81,9 +100,10 @@ static struct layouts layouts_of(enum op op)
     case OP_NORM:
     case OP_UPDATE:
     case OP_NORM_REDUCE:
-    case OP_COUNT: break;
+    case OP_COUNT:
+        break;
     }
-    return (struct layouts){LAYOUT_SHARDED, 0, LAYOUT_SHARDED, 0};
+    return (struct layouts){ LAYOUT_SHARDED, 0, LAYOUT_SHARDED, 0 };
 }
 
 /* The matrix whose larger piece on one rank has so many elements. */
@@ -91,9 +111,12 @@ static int tensor_of(struct rig *rig, const struct sweep_case *c, int64_t elemen
 {
     switch (c->op) {
     case OP_ALL_TO_ALL:
-    case OP_REDISTRIBUTE: return rig_tensor(rig, elements / RUN_COLUMNS * c->concurrent, (int64_t)RUN_COLUMNS * c->ranks);
-    case OP_SHIFT: return rig_tensor(rig, (int64_t)c->ranks * c->concurrent, elements);
-    case OP_SEND: return rig_tensor(rig, c->concurrent, elements);
+    case OP_REDISTRIBUTE:
+        return rig_tensor(rig, elements / RUN_COLUMNS * c->concurrent, (int64_t)RUN_COLUMNS * c->ranks);
+    case OP_SHIFT:
+        return rig_tensor(rig, (int64_t)c->ranks * c->concurrent, elements);
+    case OP_SEND:
+        return rig_tensor(rig, c->concurrent, elements);
     case OP_ALL_REDUCE:
     case OP_ALL_GATHER:
     case OP_REDUCE_SCATTER:
@@ -107,7 +130,8 @@ static int tensor_of(struct rig *rig, const struct sweep_case *c, int64_t elemen
     case OP_NORM:
     case OP_UPDATE:
     case OP_NORM_REDUCE:
-    case OP_COUNT: break;
+    case OP_COUNT:
+        break;
     }
     return rig_tensor(rig, c->concurrent, elements);
 }
@@ -137,7 +161,7 @@ struct curve_run {
     struct rig *rig;
     int64_t bytes[SWEEP_MAX_SIZES];
     int size_count, transfer_count;
-    int *size_of;       /* (transfer_count) the transfer's size; it is instruction 2 i + 1 of its stages */
+    int *size_of;           /* (transfer_count) the transfer's size; it is instruction 2 i + 1 of its stages */
     struct samples samples; /* by bytes */
     int64_t end_ns;
     int steps;
@@ -214,22 +238,25 @@ static bool on_timeline(void *context, int64_t step, const struct timeline *time
     run->steps++;
     if (!take_step(run, timeline))
         return false;
-    return run->steps < MIN_STEPS || (clock_now_ns() < run->end_ns && !samples_settled(&run->samples, NULL, SETTLED_SHARE, SETTLED_ERROR));
+    return run->steps < MIN_STEPS ||
+           (clock_now_ns() < run->end_ns && !samples_settled(&run->samples, NULL, SETTLED_SHARE, SETTLED_ERROR));
 }
 
-bool sweep_curve(struct collective_curve *out, struct arena *arena, const struct sweep_case *c, const int64_t *bytes, int size_count,
-                 struct series *const *series, struct error *err)
+bool sweep_curve(struct collective_curve *out, struct arena *arena, const struct sweep_case *c, const int64_t *bytes,
+                 int size_count, struct series *const *series, struct error *err)
 {
-    struct collective_curve curve = {.op = op_info[c->op].name, .ranks = c->ranks, .concurrent = c->concurrent, .point_count = size_count};
+    struct collective_curve curve = {
+        .op = op_info[c->op].name, .ranks = c->ranks, .concurrent = c->concurrent, .point_count = size_count
+    };
     struct fit_point fitted[SWEEP_MAX_SIZES];
     curve.points = arena_alloc(arena, (size_t)size_count, sizeof *curve.points);
     if (!curve.points)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for a curve");
     for (int i = 0; i < size_count; i++) {
-        curve.points[i] = (struct collective_point){bytes[i], series_measurement(series[i])};
-        fitted[i] = (struct fit_point){.calls = 1, .units = (double)bytes[i], .ns = (double)curve.points[i].m.ns};
+        curve.points[i] = (struct collective_point){ bytes[i], series_measurement(series[i]) };
+        fitted[i] = (struct fit_point){ .calls = 1, .units = (double)bytes[i], .ns = (double)curve.points[i].m.ns };
     }
-    struct fit_line line = {0};
+    struct fit_line line = { 0 };
     if (fit_relative(&line, fitted, size_count)) {
         curve.latency_ns = line.fixed_ns;
         curve.bytes_per_s = line.ns_per_unit > 0 ? 1e9 / line.ns_per_unit : 0;
@@ -252,10 +279,10 @@ static bool finish_curve(struct sweep_result *out, struct curve_run *run, struct
     return sweep_curve(&out->curves[out->curve_count++], &out->arena, run->c, run->bytes, run->size_count, series, err);
 }
 
-static bool measure_case(struct sweep_result *out, const struct crew *crew, const struct sweep_options *o, const struct sweep_case *c,
-                         double budget_s, struct error *err)
+static bool measure_case(struct sweep_result *out, const struct crew *crew, const struct sweep_options *o,
+                         const struct sweep_case *c, double budget_s, struct error *err)
 {
-    struct curve_run run = {.c = c, .end_ns = clock_now_ns() + (int64_t)(budget_s * 1e9)};
+    struct curve_run run = { .c = c, .end_ns = clock_now_ns() + (int64_t)(budget_s * 1e9) };
     bool ok = open_run(&run, crew, o, err) && crew_run(crew, run.rig->program, NULL, MAX_STEPS, on_timeline, &run, err);
     if (ok && run.error.kind)
         ok = fail_kind(err, run.error.kind, "%s", run.error.message);
@@ -267,9 +294,10 @@ static bool measure_case(struct sweep_result *out, const struct crew *crew, cons
     return ok || error_within(err, "measuring %s of %d ranks", op_info[c->op].name, c->ranks);
 }
 
-bool sweep_measure(struct sweep_result *out, const struct crew *crew, const struct sweep_options *options, struct error *err)
+bool sweep_measure(struct sweep_result *out, const struct crew *crew, const struct sweep_options *options,
+                   struct error *err)
 {
-    struct sweep_result result = {0};
+    struct sweep_result result = { 0 };
     struct sweep_case *cases = NULL;
     int count = 0;
     bool ok = sweep_cases(&cases, &count, crew->rank_count, err);
@@ -279,13 +307,16 @@ bool sweep_measure(struct sweep_result *out, const struct crew *crew, const stru
     int64_t end_ns = clock_now_ns() + (int64_t)(options->budget_s * 1e9);
     for (int i = 0; ok && i < count; i++) {
         char what[96];
-        snprintf(what, sizeof what, "%s: %d x %d ranks", op_info[cases[i].op].name, cases[i].concurrent, cases[i].ranks);
+        snprintf(what, sizeof what, "%s: %d x %d ranks", op_info[cases[i].op].name, cases[i].concurrent,
+                 cases[i].ranks);
         if (options->on_progress)
             options->on_progress(options->context, what, i, count);
-        if (options->existing && profile_curve(options->existing, op_info[cases[i].op].name, cases[i].ranks, cases[i].concurrent, 0))
+        if (options->existing &&
+            profile_curve(options->existing, op_info[cases[i].op].name, cases[i].ranks, cases[i].concurrent, 0))
             result.known_count++;
         else
-            ok = measure_case(&result, crew, options, &cases[i], fmax(0, (double)(end_ns - clock_now_ns()) / 1e9) / (count - i), err);
+            ok = measure_case(&result, crew, options, &cases[i],
+                              fmax(0, (double)(end_ns - clock_now_ns()) / 1e9) / (count - i), err);
     }
     free(cases);
     if (ok)

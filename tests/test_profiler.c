@@ -1,4 +1,5 @@
-/* The profiler: its arithmetic on made-up numbers, its programs against the whole model's, and a real measurement of a tiny model. */
+/* The profiler: its arithmetic on made-up numbers, its programs against the whole model's, and a real measurement of a
+ * tiny model. */
 #include "executor/comm_threads.h"
 #include "planner/cost/cost.h"
 #include "planner/program/geometry.h"
@@ -92,7 +93,9 @@ END_TEST
 
 START_TEST(lines_never_fall)
 {
-    struct fit_point cached[] = { { 1, 100, 10 }, { 1, 1000, 100 }, { 1, 100000, 40000 } }; /* a line would start below 0 */
+    struct fit_point cached[] = { { 1, 100, 10 },
+                                  { 1, 1000, 100 },
+                                  { 1, 100000, 40000 } }; /* a line would start below 0 */
     struct fit_point flat[] = { { 1, 10, 30 }, { 1, 20, 20 } }, one[] = { { 2, 100, 50 } };
     struct fit_line line;
     ck_assert(fit_line(&line, cached, 3));
@@ -186,7 +189,8 @@ START_TEST(harvest_reads_a_made_up_timeline)
                 ns = 0;
                 for (int p = 0; p < instr->pair_count; p++) {
                     int64_t elements, bytes;
-                    cost_local_work(made.program, instr, &made.program->pairs[instr->pair_first + p], &elements, &bytes);
+                    cost_local_work(made.program, instr, &made.program->pairs[instr->pair_first + p], &elements,
+                                    &bytes);
                     ns += 200 + 3 * elements;
                 }
             }
@@ -210,7 +214,8 @@ START_TEST(harvest_reads_a_made_up_timeline)
     ck_assert(harvest_linear(&adamw, &harvest.linear, "adamw", 2));
     CHECK_NEAR(adamw.fixed_ns, 400, 1e-3);
     CHECK_NEAR(adamw.ns_per_unit, 6, 1e-6);
-    ck_assert(harvest_linear(&norm, &harvest.linear, "norm", 2)); /* only the rank that counts: the other's would be the same here */
+    ck_assert(harvest_linear(&norm, &harvest.linear, "norm",
+                             2)); /* only the rank that counts: the other's would be the same here */
     CHECK_NEAR(norm.ns_per_unit, 6, 1e-6);
     ck_assert(!harvest_linear(&none, &harvest.linear, "nothing", 2));
     harvest_free(&harvest);
@@ -273,14 +278,20 @@ START_TEST(short_models_do_the_same_work)
 END_TEST
 
 /* ---- a real measurement ---- */
-static struct profile *measure_tiny(const struct model *model, int ranks, int64_t batch, const struct profile *existing, struct profiler_report *report)
+static struct profile *measure_tiny(const struct model *model, int ranks, int64_t batch, const struct profile *existing,
+                                    struct profiler_report *report)
 {
     struct error err = { 0 };
     struct transport transports[4];
     struct profile *profile = NULL;
     ck_assert(comm_threads_open(transports, ranks, &err));
     struct crew crew = { .transports = transports, .local_count = ranks, .rank_count = ranks };
-    struct profiler_options o = { .model = model, .sequence = 16, .batch = batch, .backend = "cpu", .software = "test", .existing = existing,
+    struct profiler_options o = { .model = model,
+                                  .sequence = 16,
+                                  .batch = batch,
+                                  .backend = "cpu",
+                                  .software = "test",
+                                  .existing = existing,
                                   .time_limit_s = 1e6 };
     o.time_limit_s = 2;
     ck_assert_msg(profiler_measure(&profile, report, &crew, &o, &err), "%s", err.message);
@@ -291,12 +302,17 @@ static struct profile *measure_tiny(const struct model *model, int ranks, int64_
 
 static struct cluster *two_cores(void)
 {
-    static const char device[] = "{\"description\": \"test\", \"source\": \"test\", \"matmul_flops_per_s\": {\"fp32\": 4e10}, \"matmul_efficiency\": 0.7,"
-                                 "\"attention_forward_efficiency\": 0.4, \"attention_backward_efficiency\": 0.4, \"matmul_tile\": 16, \"compute_units\": 1,"
-                                 "\"vector_flops_per_s\": 4e9, \"memory_bytes_per_s\": 5e9, \"memory_efficiency\": 0.8, \"memory_bytes\": 4294967296,"
-                                 "\"reserve_bytes\": 0, \"launch_ns\": 1000, \"collective_launch_ns\": 5000, \"devices_per_node\": 2, \"shared_host\": true,"
-                                 "\"link_bytes_per_s\": 4e9, \"link_efficiency\": 0.6, \"link_latency_ns\": 5000, \"link_shared\": false,"
-                                 "\"nic_bytes_per_s\": 1e9, \"nic_efficiency\": 0.9, \"nic_latency_ns\": 30000, \"nic_shared\": true}";
+    static const char device[] =
+        "{\"description\": \"test\", \"source\": \"test\", \"matmul_flops_per_s\": {\"fp32\": 4e10}, "
+        "\"matmul_efficiency\": 0.7,"
+        "\"attention_forward_efficiency\": 0.4, \"attention_backward_efficiency\": 0.4, \"matmul_tile\": 16, "
+        "\"compute_units\": 1,"
+        "\"vector_flops_per_s\": 4e9, \"memory_bytes_per_s\": 5e9, \"memory_efficiency\": 0.8, \"memory_bytes\": "
+        "4294967296,"
+        "\"reserve_bytes\": 0, \"launch_ns\": 1000, \"collective_launch_ns\": 5000, \"devices_per_node\": 2, "
+        "\"shared_host\": true,"
+        "\"link_bytes_per_s\": 4e9, \"link_efficiency\": 0.6, \"link_latency_ns\": 5000, \"link_shared\": false,"
+        "\"nic_bytes_per_s\": 1e9, \"nic_efficiency\": 0.9, \"nic_latency_ns\": 30000, \"nic_shared\": true}";
     const struct catalogue_entry entry = { "core", device, sizeof device - 1 };
     struct cluster *cluster;
     struct error err = { 0 };
@@ -304,7 +320,9 @@ static struct cluster *two_cores(void)
     return cluster;
 }
 
-struct shape { int stages, tensor, data, dimension; };
+struct shape {
+    int stages, tensor, data, dimension;
+};
 
 static struct plan *plan_of_shape(const struct graph *graph, const struct shape *shape, int micro_batches)
 {
@@ -319,7 +337,9 @@ static struct plan *plan_of_shape(const struct graph *graph, const struct shape 
     plan->rank_count = shape->stages * shape->tensor * shape->data;
     for (int s = 0; s < shape->stages; s++) {
         int first = graph->layer_count * s / shape->stages, end = graph->layer_count * (s + 1) / shape->stages;
-        plan->stages[s] = (struct plan_stage){ first, end - first, s * shape->tensor * shape->data, { shape->data, shape->tensor, 1, 1 } };
+        plan->stages[s] = (struct plan_stage){
+            first, end - first, s * shape->tensor * shape->data, { shape->data, shape->tensor, 1, 1 }
+        };
     }
     for (int l = 0; l < graph->layer_count; l++) {
         plan->layers[l].dim[0] = DIM_dp;
@@ -329,12 +349,15 @@ static struct plan *plan_of_shape(const struct graph *graph, const struct shape 
 }
 
 /* Every COMPUTE of the plan is priced by a measurement, and no transfer lacks a curve. */
-static int check_covered(const struct facts *facts, const struct model *model, const struct shape *shape, int64_t batch, int micro_batches)
+static int check_covered(const struct facts *facts, const struct model *model, const struct shape *shape, int64_t batch,
+                         int micro_batches)
 {
     struct error err = { 0 };
     struct program *program;
     int checked = 0;
-    struct graph *graph = graph_of(model, batch, 16, config_vocab_multiple(&(struct graph){ .vocab_size = model->vocab_size }, &(struct config){ .tensor = shape->tensor }));
+    struct graph *graph = graph_of(model, batch, 16,
+                                   config_vocab_multiple(&(struct graph){ .vocab_size = model->vocab_size },
+                                                         &(struct config){ .tensor = shape->tensor }));
     struct plan *plan = plan_of_shape(graph, shape, micro_batches);
     ck_assert_msg(plan_check(plan, graph, &err) && program_lower(&program, graph, plan, &err), "%s", err.message);
     for (int s = 0; s < program->stage_count; s++)
@@ -343,7 +366,8 @@ static int check_covered(const struct facts *facts, const struct model *model, c
             struct cost cost = cost_instr(facts, program, s, instr);
             bool moves = op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
             if (instr->op == OP_COMPUTE)
-                ck_assert_msg(cost.origin == ORIGIN_MEASURED && !cost.extrapolated, "%s %s", graph->segments[instr->segment].name, phase_names[instr->phase]);
+                ck_assert_msg(cost.origin == ORIGIN_MEASURED && !cost.extrapolated, "%s %s",
+                              graph->segments[instr->segment].name, phase_names[instr->phase]);
             else if (moves)
                 ck_assert_msg(cost.origin != ORIGIN_ANALYTIC && !cost.extrapolated, "%s", op_info[instr->op].name);
             else
@@ -364,7 +388,9 @@ START_TEST(a_profile_covers_the_plans)
     struct profiler_report report;
     struct profile *profile = measure_tiny(model, 2, 4, NULL, &report);
     struct facts facts = { cluster, profile };
-    const struct shape shapes[] = { { 1, 1, 2, DIM_none }, { 1, 2, 1, DIM_tp }, { 1, 2, 1, DIM_tp_sp }, { 2, 1, 1, DIM_none } };
+    const struct shape shapes[] = {
+        { 1, 1, 2, DIM_none }, { 1, 2, 1, DIM_tp }, { 1, 2, 1, DIM_tp_sp }, { 2, 1, 1, DIM_none }
+    };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int micro_batches = 1; shapes[i].data * micro_batches <= 4; micro_batches *= 2)
             ck_assert_int_gt(check_covered(&facts, model, &shapes[i], 4, micro_batches), 20);
@@ -388,7 +414,8 @@ START_TEST(a_profile_covers_the_plans)
 
     /* with it nothing is measured twice; a larger batch adds to it */
     struct profile *same = measure_tiny(model, 2, 4, read, &report);
-    ck_assert(report.case_count == 0 && report.known_case_count > 0 && report.curve_count == 0 && !report.existing_refused);
+    ck_assert(report.case_count == 0 && report.known_case_count > 0 && report.curve_count == 0 &&
+              !report.existing_refused);
     ck_assert(same->compute_count == read->compute_count && same->curve_count == read->curve_count);
     ck_assert(same->memory_outside_arena_bytes == read->memory_outside_arena_bytes);
     struct profile *more = measure_tiny(model, 2, 8, read, &report);
@@ -446,7 +473,9 @@ START_TEST(one_rank_and_opaque_models)
     struct error err = { 0 };
     ck_assert(comm_threads_open(&transport, 1, &err));
     struct crew crew = { .transports = &transport, .local_count = 1, .rank_count = 1 };
-    struct profiler_options o = { .model = opaque, .sequence = 8, .batch = 1, .backend = "cpu", .software = "test", .time_limit_s = 1 };
+    struct profiler_options o = {
+        .model = opaque, .sequence = 8, .batch = 1, .backend = "cpu", .software = "test", .time_limit_s = 1
+    };
     ck_assert(!profiler_measure(&none, &report, &crew, &o, &err));
     ck_assert_int_eq(err.kind, ERROR_INPUT);
     transport.close(transport.self);

@@ -1,9 +1,17 @@
 /* The search against brute force: the knapsack of a stage, the cut into stages, the whole space on tiny models. */
 #include "base/num.h"
+#include "models/model.h"
 #include "planner/search/ilp.h"
+#include "planner/program/schedule.h"
+#include "planner/search/assemble.h"
+#include "planner/search/baseline.h"
 #include "planner/search/knapsack.h"
 #include "planner/search/partition.h"
+#include "planner/search/pipeline.h"
+#include "planner/search/search.h"
+#include "planner/search/workbench.h"
 #include "tests/check.h"
+#include <stdio.h>
 #include <string.h>
 
 static uint64_t random_next(uint64_t *state)
@@ -370,4 +378,322 @@ static Suite *partition_suite(void)
     return suite;
 }
 
-CHECK_MAIN(knapsack_suite, partition_suite)
+/* ---- the whole search ---- */
+
+struct world { struct model *model; struct cluster *cluster; struct facts facts; };
+
+static const char toy_device[] =
+    "{\"description\": \"toy\", \"source\": \"this test\", \"matmul_flops_per_s\": {\"bf16\": 1e14, \"fp32\": 1e13}, \"matmul_efficiency\": 0.5,"
+    "\"attention_forward_efficiency\": 0.5, \"attention_backward_efficiency\": 0.5, \"vector_flops_per_s\": 1e13, \"memory_bytes_per_s\": 1e12,"
+    "\"memory_bytes\": %lld, \"launch_ns\": 1000, \"link_bytes_per_s\": 1e11, \"link_latency_ns\": 2000, \"nic_bytes_per_s\": 1e10, \"nic_latency_ns\": 5000}";
+
+static struct world world_open(const char *form, long long memory_bytes, int blocks)
+{
+    char device[1024], text[1024];
+    struct world world = {0};
+    struct error err = {0};
+    int length = snprintf(device, sizeof device, toy_device, memory_bytes);
+    struct catalogue_entry entry = {"toy", device, (size_t)length};
+    ck_assert_msg(cluster_read(&world.cluster, form, form, strlen(form), &entry, 1, &err), "%s", err.message);
+    length = snprintf(text, sizeof text, "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"toy\", \"sequence\": 64, \"hidden\": 64, "
+        "\"vocab_size\": 500, \"tied_embedding\": true, \"layers\": [{\"kind\": \"embedding\", \"learned_positions\": 64}, {\"repeat\": %d, \"layers\": ["
+        "{\"kind\": \"attention\", \"heads\": 4, \"norm\": \"layer_norm\"}, {\"kind\": \"mlp\", \"inner\": 256, \"activation\": \"gelu\", "
+        "\"norm\": \"layer_norm\"}]}, {\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}", blocks);
+    ck_assert_msg(model_read(&world.model, "toy", text, (size_t)length, NULL, &err), "%s", err.message);
+    world.facts = (struct facts){world.cluster, NULL};
+    return world;
+}
+
+static void world_close(struct world *world)
+{
+    model_free(world->model);
+    cluster_free(world->cluster);
+}
+
+static struct search_result *run_search(const struct world *world, const struct search_options *options)
+{
+    struct search_result *result = NULL;
+    struct error err = {0};
+    ck_assert_msg(search_run(&result, world->model, &world->facts, options, &err), "%s", err.message);
+    return result;
+}
+
+/* Pruning by bounds loses nothing: with and without it the formula's optimum is the same, and the bound is reached. */
+START_TEST(pruning_keeps_the_optimum)
+{
+    static const char *const forms[] = {"1x2:toy", "1x4:toy", "2x2:toy"};
+    for (int n = 0; n < 6; n++) {
+        struct world world = world_open(forms[n % 3], n < 3 ? 80000000000 : 600000 + 2200000, 1);
+        struct search_options options = {.space = space_default(8, 0, DTYPE_BF16), .top = 1, .rank_count = 8};
+        struct search_result *pruned = run_search(&world, &options);
+        options.keep_all = true;
+        struct search_result *all = run_search(&world, &options);
+        ck_assert_int_eq(pruned->feasible, all->feasible);
+        if (pruned->feasible) {
+            ck_assert_int_eq(pruned->certificate.bound_ns, all->certificate.bound_ns);
+            ck_assert(pruned->certificate.formula_gap == 0);
+        }
+        ck_assert_int_eq(all->certificate.pruned_bound, 0);
+        search_result_free(pruned);
+        search_result_free(all);
+        world_close(&world);
+    }
+}
+END_TEST
+
+/* Every plan of the whole space of a tiny model, priced by the same tables: none is shorter by the formula than the search's. */
+START_TEST(search_equals_enumeration)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 1);
+    struct search_options options = {.space = space_default(4, 0, DTYPE_BF16), .top = 1};
+    options.space.zero = (struct allowed){2, {1, 3}};
+    options.space.sequence_parallel = (struct allowed){1, {0}};
+    struct search_result *result = run_search(&world, &options);
+    struct workbench bench;
+    struct config *configs = NULL;
+    struct arena arena = {0};
+    struct error err = {0};
+    int count = 0;
+    int64_t best = INT64_MAX, plans = 0;
+    ck_assert(workbench_open(&bench, world.model, &world.facts, &options.space, &err));
+    ck_assert(space_configs(&configs, &count, &arena, &options.space, bench.graph, world.cluster, &err));
+    int layers = bench.chain.layer_count;
+    ck_assert_int_le(layers, CHAIN_LAYERS);
+    for (int i = 0; i < count; i++) {
+        const struct price_table *table = NULL;
+        ck_assert(workbench_table(&bench, &configs[i], false, &table, &err));
+        struct toy toy = {.chain = bench.chain, .table = *table};
+        int *in_flight = config_in_flight(&arena, &configs[i]);
+        toy.problem = workbench_problem(&bench, &configs[i], table, in_flight);
+        if (configs[i].stages > CHAIN_STAGES)
+            continue;
+        memcpy(toy.class_of, bench.chain.class_of, (size_t)layers * sizeof *toy.class_of);
+        memcpy(toy.in_flight, in_flight, (size_t)configs[i].stages * sizeof *in_flight);
+        best = min_i64(best, toy_brute_force(&toy));
+        plans++;
+    }
+    ck_assert_int_gt(plans, 10);
+    ck_assert_msg(result->certificate.bound_ns == best, "search %lld, enumeration %lld", (long long)result->certificate.bound_ns, (long long)best);
+    workbench_close(&bench);
+    arena_free(&arena);
+    search_result_free(result);
+    world_close(&world);
+}
+END_TEST
+
+/* Equal inputs give equal plans; the plan is legal, fits, and its file says the same. */
+START_TEST(search_is_deterministic_and_legal)
+{
+    struct world world = world_open("2x4:toy", 80000000000, 3);
+    struct search_options options = {.space = space_default(16, 0, DTYPE_BF16), .top = 3};
+    struct search_result *a = run_search(&world, &options), *b = run_search(&world, &options);
+    ck_assert(a->feasible && a->plan_count >= 1);
+    ck_assert_int_eq(a->plan_count, b->plan_count);
+    for (int i = 0; i < a->plan_count; i++) {
+        const struct plan *plan = a->plans[i].plan;
+        struct graph *graph = NULL;
+        struct error err = {0};
+        ck_assert(plan_hash(plan) == plan_hash(b->plans[i].plan));
+        ck_assert(graph_build(&graph, world.model, plan->batch, plan->sequence, plan->vocab_multiple, &err));
+        ck_assert_msg(plan_check(plan, graph, &err), "%s", err.message);
+        ck_assert_int_eq(plan->rank_count, 8);
+        ck_assert(a->plans[i].estimate->prediction.fits);
+        ck_assert(i == 0 || a->plans[i].estimate->prediction.step_ns >= a->plans[i - 1].estimate->prediction.step_ns);
+        graph_free(graph);
+    }
+    search_result_free(a);
+    search_result_free(b);
+    world_close(&world);
+}
+END_TEST
+
+START_TEST(restrictions_are_kept)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 2);
+    struct search_options options = {.space = space_default(8, 0, DTYPE_BF16), .top = 4};
+    options.space.tensor = (struct allowed){1, {2}};
+    options.space.pipeline = (struct allowed){1, {2}};
+    options.space.zero = (struct allowed){1, {0}};
+    options.space.recompute = (struct allowed){1, {RECOMPUTE_FULL}};
+    struct search_result *result = run_search(&world, &options);
+    ck_assert(result->feasible);
+    for (int i = 0; i < result->plan_count; i++) {
+        const struct plan *plan = result->plans[i].plan;
+        ck_assert_int_eq(plan->stage_count, 2);
+        ck_assert_int_eq(plan->stages[0].atom[1], 2);
+        for (int l = 0; l < plan->layer_count; l++)
+            ck_assert(plan->layers[l].zero == 0 && plan->layers[l].recompute == RECOMPUTE_FULL);
+    }
+    search_result_free(result);
+    options.space.tensor = (struct allowed){1, {3}};
+    struct error err = {0};
+    ck_assert(!search_run(&result, world.model, &world.facts, &options, &err));
+    ck_assert_int_eq(err.kind, ERROR_INPUT);
+    ck_assert_msg(strstr(err.message, "--fix") != NULL, "%s", err.message);
+    world_close(&world);
+}
+END_TEST
+
+START_TEST(nothing_fits)
+{
+    struct world world = world_open("1x2:toy", 150000, 2);
+    struct search_options options = {.space = space_default(4, 0, DTYPE_BF16), .top = 1};
+    struct search_result *result = run_search(&world, &options);
+    struct error err = {0};
+    ck_assert(!result->feasible && result->plan_count == 0);
+    ck_assert_ptr_nonnull(result->nearest.plan);
+    ck_assert_int_gt(result->nearest.needed_bytes, result->nearest.available_bytes);
+    ck_assert(!search_infeasible(result, &options.space, &err));
+    ck_assert_int_eq(err.kind, ERROR_INFEASIBLE);
+    ck_assert_msg(strstr(err.message, "missing") != NULL, "%s", err.message);
+    int64_t needed = result->nearest.needed_bytes;
+    world_close(&world);
+    search_result_free(result);
+    world = world_open("1x2:toy", (long long)needed * 2, 2); /* the hint holds: with the memory it asks for there is a plan */
+    result = run_search(&world, &options);
+    ck_assert_int_le(needed, available_bytes(&world.facts));
+    ck_assert(result->feasible);
+    search_result_free(result);
+    world_close(&world);
+}
+END_TEST
+
+/* Few micro-batches already need all the memory: the promise is the full program's arena. Time agrees within the pipeline's means. */
+START_TEST(steady_estimate_promises_the_arena)
+{
+    struct world world = world_open("2x4:toy", 80000000000, 3);
+    uint64_t seed = 99;
+    int compared = 0;
+    for (int n = 0; n < 60; n++) {
+        struct space space = space_default(32, 0, DTYPE_BF16);
+        struct uniform u = uniform_unset();
+        struct plan *plan = NULL;
+        struct error err = {0};
+        u.pipeline = 1 << random_below(&seed, 3);
+        u.tensor = 1 << random_below(&seed, 2);
+        u.zero = (int)random_below(&seed, 4);
+        u.recompute = random_below(&seed, 2) ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+        u.schedule = (int)random_below(&seed, 2);
+        u.micro = 1 << random_below(&seed, 2);
+        space.clip_norm = n % 2;
+        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        struct workbench bench;
+        space.zero = (struct allowed){1, {u.zero}};
+        space.recompute = (struct allowed){1, {u.recompute}};
+        ck_assert(workbench_open(&bench, world.model, &world.facts, &space, &err));
+        struct config config = {.stages = plan->stage_count, .tensor = u.tensor, .data = plan->stages[0].atom[0], .tensor_dimension = DIM_tp,
+                                .schedule = u.schedule, .prefetch = 1, .micro_batch_count = plan->micro_batch_count, .micro = u.micro};
+        const struct price_table *table = NULL;
+        struct graph *graph = NULL;
+        struct estimate *few = NULL, *all = NULL;
+        ck_assert(workbench_table(&bench, &config, false, &table, &err) && table);
+        ck_assert(graph_build(&graph, world.model, 32, 0, plan->vocab_multiple, &err));
+        for (int l = 0; l < plan->layer_count && config.data == 1; l++)
+            plan->layers[l].zero = table->strategies[0].zero;
+        ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(estimate_plan_steady(&few, world.model, graph, plan, &bench.chain, table, &world.facts, &err), "%s", err.message);
+        for (int k = 0; k < plan->stage_count; k++) {
+            int64_t arena = all->prediction.peak_bytes[k], promised = few->prediction.peak_bytes[k];
+            ck_assert_msg(promised >= arena && promised <= arena + arena / 50, "stage %d: promised %lld, arena %lld (pp %d tp %d zero %d recompute %d %s)",
+                          k, (long long)promised, (long long)arena, u.pipeline, u.tensor, u.zero, u.recompute, schedules[u.schedule]->name);
+        }
+        int64_t sum = 0;
+        for (int i = 0; i < TIME_KIND_COUNT; i++)
+            sum += few->prediction.breakdown_ns[i];
+        ck_assert_int_eq(sum, few->prediction.step_ns);
+        compared += few->micro_batches_simulated < all->micro_batches_simulated;
+        estimate_free(few);
+        estimate_free(all);
+        graph_free(graph);
+        workbench_close(&bench);
+        plan_free(plan);
+    }
+    ck_assert_int_gt(compared, 10);
+    world_close(&world);
+}
+END_TEST
+
+START_TEST(baselines_have_their_shape)
+{
+    struct world world = world_open("2x4:toy", 80000000000, 3);
+    struct space space = space_default(16, 0, DTYPE_BF16);
+    struct graph *graph = NULL;
+    struct error err = {0};
+    ck_assert(graph_build(&graph, world.model, 16, 0, 1, &err));
+    for (int i = 0; baseline_names[i]; i++) {
+        struct uniform u;
+        struct plan *plan = NULL;
+        ck_assert(uniform_named(&u, baseline_names[i], graph, world.cluster));
+        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s: %s", baseline_names[i], err.message);
+        ck_assert_int_eq(plan->rank_count, 8);
+        ck_assert_int_eq(plan->stages[0].atom[1], !strcmp(baseline_names[i], "tensor") ? 4 : 1);
+        ck_assert_int_eq(plan->stage_count, !strcmp(baseline_names[i], "pipeline") ? 2 : 1);
+        ck_assert_int_eq(plan->layers[0].zero, !strcmp(baseline_names[i], "zero3") ? 3 : 0);
+        plan_free(plan);
+    }
+    struct uniform bad = uniform_unset(), *none = &bad;
+    struct plan *plan = NULL;
+    ck_assert(!uniform_named(none, "nonsense", graph, world.cluster));
+    bad = uniform_unset();
+    bad.tensor = 3;
+    ck_assert(!uniform_plan(&plan, &bad, &space, world.model, &world.facts, &err));
+    bad = uniform_unset();
+    bad.micro = 3;
+    err = (struct error){0};
+    ck_assert(!uniform_plan(&plan, &bad, &space, world.model, &world.facts, &err));
+    ck_assert_msg(strstr(err.message, "nearest valid sizes") != NULL, "%s", err.message);
+    graph_free(graph);
+    world_close(&world);
+}
+END_TEST
+
+/* The heaviest stage of the balanced cut is as light as any cut's. */
+START_TEST(balance_equals_brute_force)
+{
+    uint64_t seed = 8;
+    for (int n = 0; n < 500; n++) {
+        int layers = 1 + (int)random_below(&seed, 9), stages = 1 + (int)random_below(&seed, layers), first[10];
+        int64_t weight[9], best = INT64_MAX, got = 0;
+        for (int l = 0; l < layers; l++)
+            weight[l] = random_below(&seed, 20);
+        balance_stages(weight, layers, stages, first);
+        for (int k = 0; k < stages; k++) {
+            int64_t sum = 0;
+            int end = k + 1 < stages ? first[k + 1] : layers;
+            ck_assert_int_lt(first[k], end);
+            for (int l = first[k]; l < end; l++)
+                sum += weight[l];
+            got = max_i64(got, sum);
+        }
+        for (unsigned cuts = 0; cuts < 1u << (layers - 1); cuts++) {
+            int64_t most = 0, here = weight[0];
+            int used = 1;
+            for (int l = 1; l < layers; l++) {
+                bool cut = cuts >> (l - 1) & 1;
+                most = max_i64(most, here);
+                here = cut ? weight[l] : here + weight[l];
+                used += cut;
+            }
+            if (used == stages)
+                best = min_i64(best, max_i64(most, here));
+        }
+        ck_assert_int_eq(got, best);
+    }
+}
+END_TEST
+
+static Suite *search_suite(void)
+{
+    Suite *suite = suite_create("search");
+    CHECK_ADD(suite, pruning_keeps_the_optimum);
+    CHECK_ADD(suite, search_equals_enumeration);
+    CHECK_ADD(suite, search_is_deterministic_and_legal);
+    CHECK_ADD(suite, restrictions_are_kept);
+    CHECK_ADD(suite, nothing_fits);
+    CHECK_ADD(suite, steady_estimate_promises_the_arena);
+    CHECK_ADD(suite, baselines_have_their_shape);
+    CHECK_ADD(suite, balance_equals_brute_force);
+    return suite;
+}
+
+CHECK_MAIN(knapsack_suite, partition_suite, search_suite)

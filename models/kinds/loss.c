@@ -11,8 +11,8 @@ static bool loss_check(const struct model *model, const void *fields, const stru
     return true;
 }
 
-/* Four segments, so that a split of the vocabulary costs three small reductions of (b,t) and never gathers the logits.
- */
+/* Four segments, so that a split of the vocabulary costs three small reductions of (b,t) and never gathers the logits. Backward goes the
+ * other way round: sum_exp fills the gradient of the logits in one pass, then pick corrects one element of each row. */
 static bool loss_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
 {
     struct graph *graph = builder->graph;
@@ -25,11 +25,11 @@ static bool loss_build(struct graph_builder *builder, const struct model *model,
     builder_segment(builder, KERNEL_LOGIT_MAX, "max", "btv^", OPERANDS({ logits, "btv" }), NO_OPERANDS,
                     OPERANDS({ max, "bt" }))
         ->arguments.valid = model->vocab_size;
-    builder_segment(builder, KERNEL_SUM_EXP, "sum_exp", "btv+", OPERANDS({ logits, "btv" }, { max, "bt" }), NO_OPERANDS,
-                    OPERANDS({ sum, "bt" }))
-        ->arguments.valid = model->vocab_size;
     builder_segment(builder, KERNEL_PICK, "pick", "btv+", OPERANDS({ logits, "btv" }, { labels, "bt" }), NO_OPERANDS,
                     OPERANDS({ pick, "bt" }))
+        ->arguments.valid = model->vocab_size;
+    builder_segment(builder, KERNEL_SUM_EXP, "sum_exp", "btv+", OPERANDS({ logits, "btv" }, { max, "bt" }), NO_OPERANDS,
+                    OPERANDS({ sum, "bt" }))
         ->arguments.valid = model->vocab_size;
     builder_segment(
         builder, KERNEL_NLL, "nll", "b+t+",

@@ -44,8 +44,8 @@ static bool weight_carries(const struct segment *segment, int axis)
     return false;
 }
 
-/* An output without the axis must know how its partial results combine. A log-sum-exp needs its running state, so it folds in
- * time (rings) only. */
+/* An output without the axis must know how its partial results combine. A log-sum-exp needs its running state, so it
+ * folds in time (rings) only. */
 static bool folds(const struct segment *segment, int axis)
 {
     if (segment->axes[axis].fold == FOLD_LSE)
@@ -66,7 +66,8 @@ static bool has_key(const struct segment *segment)
     return false;
 }
 
-int dimension_axis(const struct dimension *dimension, const struct segment *segment, int parts, const int64_t left[MAX_AXES])
+int dimension_axis(const struct dimension *dimension, const struct segment *segment, int parts,
+                   const int64_t left[MAX_AXES])
 {
     for (int i = 0; i < MAX_PREFERENCES && dimension->prefer[i].tag != TAG_NONE; i++) {
         if (dimension->prefer[i].when == PREFER_IF_KEY && !has_key(segment))

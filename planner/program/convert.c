@@ -1,19 +1,22 @@
 #include "planner/program/lower.h"
 #include <string.h>
 
-struct transition { enum layout_kind from, to; enum op op; };
+struct transition {
+    enum layout_kind from, to;
+    enum op op;
+};
 /* Cheapest bytes first: reduce and cut, then exchange, then gather. */
 static const struct transition block_steps[] = {
-    {LAYOUT_PARTIAL, LAYOUT_SHARDED, OP_REDUCE_SCATTER}, {LAYOUT_REPLICATED, LAYOUT_SHARDED, OP_SLICE},
-    {LAYOUT_SHARDED, LAYOUT_SHARDED, OP_ALL_TO_ALL},     {LAYOUT_PARTIAL, LAYOUT_REPLICATED, OP_ALL_REDUCE},
-    {LAYOUT_SHARDED, LAYOUT_REPLICATED, OP_ALL_GATHER},
+    { LAYOUT_PARTIAL, LAYOUT_SHARDED, OP_REDUCE_SCATTER }, { LAYOUT_REPLICATED, LAYOUT_SHARDED, OP_SLICE },
+    { LAYOUT_SHARDED, LAYOUT_SHARDED, OP_ALL_TO_ALL },     { LAYOUT_PARTIAL, LAYOUT_REPLICATED, OP_ALL_REDUCE },
+    { LAYOUT_SHARDED, LAYOUT_REPLICATED, OP_ALL_GATHER },
 };
 /* The same block before and after: flat shards are pieces of it. */
 static const struct transition flat_steps[] = {
-    {LAYOUT_PARTIAL, LAYOUT_FLAT, OP_REDUCE_SCATTER},
-    {LAYOUT_REPLICATED, LAYOUT_FLAT, OP_SLICE},
-    {LAYOUT_PARTIAL, LAYOUT_REPLICATED, OP_ALL_REDUCE},
-    {LAYOUT_FLAT, LAYOUT_REPLICATED, OP_ALL_GATHER},
+    { LAYOUT_PARTIAL, LAYOUT_FLAT, OP_REDUCE_SCATTER },
+    { LAYOUT_REPLICATED, LAYOUT_FLAT, OP_SLICE },
+    { LAYOUT_PARTIAL, LAYOUT_REPLICATED, OP_ALL_REDUCE },
+    { LAYOUT_FLAT, LAYOUT_REPLICATED, OP_ALL_GATHER },
 };
 
 struct path {
@@ -39,7 +42,8 @@ static void set_atom(struct layout *layout, int atom, const struct layout *like)
     layout->order[atom] = like->order[atom];
 }
 
-/* Product of the atoms outside this one that split the same dim: fixes which digits of an index the atom's coordinate decides. */
+/* Product of the atoms outside this one that split the same dim: fixes which digits of an index the atom's coordinate
+ * decides. */
 static int64_t outer_product(const struct path *path, const struct layout *layout, int atom)
 {
     int64_t product = 1;
@@ -74,13 +78,15 @@ static bool divides(const struct path *path, const struct layout *layout)
     return true;
 }
 
-/* Do the blocks that the group holds cover what each member wants? An atom outside the group must decide the same digits before and
- * after; inside a group that exchanges nothing on an atom (a slice), sharding may only become finer. */
+/* Do the blocks that the group holds cover what each member wants? An atom outside the group must decide the same
+ * digits before and after; inside a group that exchanges nothing on an atom (a slice), sharding may only become finer.
+ */
 static bool covers(const struct path *path, const struct layout *next, unsigned atoms)
 {
     for (int i = 0; i < MAX_ATOMS; i++) {
         bool pulled = atoms >> i & 1;
-        if (path->now.kind[i] == LAYOUT_FLAT && !pulled && outer_pieces(path, &path->now, i) != outer_pieces(path, next, i))
+        if (path->now.kind[i] == LAYOUT_FLAT && !pulled &&
+            outer_pieces(path, &path->now, i) != outer_pieces(path, next, i))
             return false;
         if (path->now.kind[i] != LAYOUT_SHARDED || pulled)
             continue;
@@ -96,7 +102,7 @@ static void step(struct path *path, enum op op, unsigned atoms, const struct lay
         path->failed = true;
         return;
     }
-    path->out[path->count++] = (struct conversion){.op = op, .atoms = atoms, .to = *to};
+    path->out[path->count++] = (struct conversion){ .op = op, .atoms = atoms, .to = *to };
     path->now = *to;
 }
 
@@ -143,11 +149,14 @@ static bool block_changes(const struct layout *from, const struct layout *to)
     return false;
 }
 
-int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIMS], int dim_count, const struct layout *from, const struct layout *to,
-                    struct conversion out[MAX_CONVERSIONS])
+int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIMS], int dim_count,
+                    const struct layout *from, const struct layout *to, struct conversion out[MAX_CONVERSIONS])
 {
-    enum { BLOCK_STEPS = sizeof block_steps / sizeof *block_steps, FLAT_STEPS = sizeof flat_steps / sizeof *flat_steps };
-    struct path path = {.atom_size = atom_size, .extent = extent, .dim_count = dim_count, .now = *from, .out = out};
+    enum {
+        BLOCK_STEPS = sizeof block_steps / sizeof *block_steps,
+        FLAT_STEPS = sizeof flat_steps / sizeof *flat_steps
+    };
+    struct path path = { .atom_size = atom_size, .extent = extent, .dim_count = dim_count, .now = *from, .out = out };
     unsigned was_flat = layout_atoms(from, LAYOUT_FLAT), flat = layout_atoms(to, LAYOUT_FLAT);
     if (layout_atoms(to, LAYOUT_PARTIAL) & ~layout_atoms(from, LAYOUT_PARTIAL))
         return -1;

@@ -98,7 +98,8 @@ void flat_piece(const struct program *program, const struct buffer *buffer, int 
 }
 
 /* ---- ranges ---- */
-void instr_range(const struct program *program, int stage, const struct instr *instr, int local_rank, int64_t low[MAX_AXES], int64_t high[MAX_AXES])
+void instr_range(const struct program *program, int stage, const struct instr *instr, int local_rank,
+                 int64_t low[MAX_AXES], int64_t high[MAX_AXES])
 {
     const struct segment *segment = &program->graph->segments[instr->segment];
     const struct assignment *assignment = &program->assignments[instr->segment];
@@ -159,17 +160,22 @@ int group_members(const struct plan *plan, int stage, unsigned atoms, int local_
 }
 
 /* ---- transfers between stages ---- */
-bool transfer_block(const struct program *program, const struct pair *pair, int sender_local_rank, int receiver_local_rank, struct block *out)
+bool transfer_block(const struct program *program, const struct pair *pair, int sender_local_rank,
+                    int receiver_local_rank, struct block *out)
 {
     const struct buffer *from = &program->buffers[pair->source], *to = &program->buffers[pair->destination];
     int copies, alike, others;
-    int copy = place_in(program->plan, from->stage, layout_atoms(&from->layout, LAYOUT_REPLICATED), sender_local_rank, &copies);
-    int among = place_in(program->plan, to->stage, layout_atoms(&to->layout, LAYOUT_REPLICATED), receiver_local_rank, &alike);
-    int piece = place_in(program->plan, to->stage, layout_atoms(&to->layout, LAYOUT_SHARDED), receiver_local_rank, &others);
+    int copy = place_in(program->plan, from->stage, layout_atoms(&from->layout, LAYOUT_REPLICATED), sender_local_rank,
+                        &copies);
+    int among =
+        place_in(program->plan, to->stage, layout_atoms(&to->layout, LAYOUT_REPLICATED), receiver_local_rank, &alike);
+    int piece =
+        place_in(program->plan, to->stage, layout_atoms(&to->layout, LAYOUT_SHARDED), receiver_local_rank, &others);
     /* receivers, numbered with equal ones next to each other, take the sender's copies in turn */
     if ((among + piece * alike) % copies != copy)
         return false;
-    struct block want = buffer_block(program, to, receiver_local_rank), have = buffer_block(program, from, sender_local_rank);
+    struct block want = buffer_block(program, to, receiver_local_rank),
+                 have = buffer_block(program, from, sender_local_rank);
     return block_intersect(&want, &have, out);
 }
 
@@ -188,20 +194,28 @@ static int64_t sent_bytes(const struct program *program, const struct pair *pair
     return elements * (from->bytes / from->elements);
 }
 
-static int64_t pair_wire_bytes(const struct program *program, const struct instr *instr, const struct pair *pair, int64_t ranks)
+static int64_t pair_wire_bytes(const struct program *program, const struct instr *instr, const struct pair *pair,
+                               int64_t ranks)
 {
     int64_t from = pair->source >= 0 ? program->buffers[pair->source].bytes : 0;
     int64_t to = pair->destination >= 0 ? program->buffers[pair->destination].bytes : 0;
     switch (instr->op) {
     case OP_ALL_REDUCE:
-    case OP_NORM_REDUCE: return 2 * (ranks - 1) * from / ranks;
+    case OP_NORM_REDUCE:
+        return 2 * (ranks - 1) * from / ranks;
     case OP_REDUCE_SCATTER:
-    case OP_ALL_TO_ALL: return (ranks - 1) * from / ranks;
-    case OP_ALL_GATHER: return (ranks - 1) * to / ranks;
-    case OP_REDISTRIBUTE: return (ranks - 1) * max_i64(from, to) / ranks;
-    case OP_SHIFT: return ranks > 1 ? from : 0;
-    case OP_SEND: return sent_bytes(program, pair);
-    case OP_RECEIVE: return to;
+    case OP_ALL_TO_ALL:
+        return (ranks - 1) * from / ranks;
+    case OP_ALL_GATHER:
+        return (ranks - 1) * to / ranks;
+    case OP_REDISTRIBUTE:
+        return (ranks - 1) * max_i64(from, to) / ranks;
+    case OP_SHIFT:
+        return ranks > 1 ? from : 0;
+    case OP_SEND:
+        return sent_bytes(program, pair);
+    case OP_RECEIVE:
+        return to;
     case OP_COMPUTE:
     case OP_LOAD:
     case OP_SEED:
@@ -210,14 +224,17 @@ static int64_t pair_wire_bytes(const struct program *program, const struct instr
     case OP_ADD:
     case OP_NORM:
     case OP_UPDATE:
-    case OP_COUNT: break;
+    case OP_COUNT:
+        break;
     }
     return 0;
 }
 
 int64_t instr_wire_bytes(const struct program *program, int stage, const struct instr *instr)
 {
-    int64_t ranks = instr->op == OP_NORM_REDUCE ? program->plan->rank_count : group_size(program->plan, stage, instr->atoms), bytes = 0;
+    int64_t ranks = instr->op == OP_NORM_REDUCE ? program->plan->rank_count
+                                                : group_size(program->plan, stage, instr->atoms),
+            bytes = 0;
     for (int i = 0; i < instr->pair_count; i++)
         bytes += pair_wire_bytes(program, instr, &program->pairs[instr->pair_first + i], ranks);
     return bytes;
@@ -227,7 +244,8 @@ int64_t instr_wire_bytes(const struct program *program, int stage, const struct 
 bool rank_counts(const struct program *program, const struct buffer *buffer, int local_rank)
 {
     for (int atom = 0; atom < MAX_ATOMS; atom++) {
-        if (buffer->layout.kind[atom] == LAYOUT_REPLICATED && atom_coordinate(program->plan, buffer->stage, local_rank, atom) != 0)
+        if (buffer->layout.kind[atom] == LAYOUT_REPLICATED &&
+            atom_coordinate(program->plan, buffer->stage, local_rank, atom) != 0)
             return false;
     }
     return true;

@@ -14,7 +14,7 @@ static void add_crossing(struct crossing *list, int *count, int value, int stage
     }
     for (; at > 0 && (list[at - 1].value > value || (list[at - 1].value == value && list[at - 1].stage > stage)); at--)
         list[at] = list[at - 1];
-    list[at] = (struct crossing){value, stage};
+    list[at] = (struct crossing){ value, stage };
     ++*count;
 }
 
@@ -63,7 +63,7 @@ static void collect_crossings(struct lowering *l)
 /* ---- actions ---- */
 static void close_forward(struct lowering *l, const struct action *action)
 {
-    struct site site = {.phase = PHASE_FORWARD, .layer = l->visits[l->visit].layer, .micro = action->micro};
+    struct site site = { .phase = PHASE_FORWARD, .layer = l->visits[l->visit].layer, .micro = action->micro };
     int loss = l->graph->loss_value;
     if (loss >= 0 && made_here(l, loss)) {
         struct layout layout = base_layouts(l, loss).forward;
@@ -76,14 +76,15 @@ static void close_forward(struct lowering *l, const struct action *action)
         if (l->leaving[i].stage < 0)
             continue;
         struct layout layout = sent_layouts(l, value).forward;
-        queue_send(l, MESSAGE_VALUE, value, action->micro, l->leaving[i].stage, materialize(l, value, &layout, &site), &site);
+        queue_send(l, MESSAGE_VALUE, value, action->micro, l->leaving[i].stage, materialize(l, value, &layout, &site),
+                   &site);
     }
     forget_values(l, action->micro);
 }
 
 static void open_forward(struct lowering *l, const struct action *action)
 {
-    struct site site = {.phase = PHASE_FORWARD, .layer = l->visits[l->visit].layer, .micro = action->micro};
+    struct site site = { .phase = PHASE_FORWARD, .layer = l->visits[l->visit].layer, .micro = action->micro };
     for (int i = 0; i < l->entering_count && !l->alone && !l->failed; i++) {
         struct layout layout = base_layouts(l, l->entering[i].value).forward;
         int buffer = add_version(l, false, l->entering[i].value, action->micro, &layout);
@@ -105,7 +106,8 @@ static void receive_gradient(struct lowering *l, const struct crossing *crossing
     struct layout layout = base_layouts(l, crossing->value).gradient;
     int base = find_version(l, true, crossing->value, site->micro, &layout);
     if (base < 0) {
-        emit_receive(l, MESSAGE_GRADIENT, crossing->value, site->micro, crossing->stage, open_gradient(l, crossing->value, site->micro), site);
+        emit_receive(l, MESSAGE_GRADIENT, crossing->value, site->micro, crossing->stage,
+                     open_gradient(l, crossing->value, site->micro), site);
         return;
     }
     struct buffer another = *buffer_at(l, base);
@@ -117,7 +119,7 @@ static void receive_gradient(struct lowering *l, const struct crossing *crossing
 
 static void open_backward(struct lowering *l, const struct action *action)
 {
-    struct site site = {.phase = PHASE_BACKWARD_INPUT, .layer = l->visits[l->visit].layer, .micro = action->micro};
+    struct site site = { .phase = PHASE_BACKWARD_INPUT, .layer = l->visits[l->visit].layer, .micro = action->micro };
     for (int i = 0; i < l->leaving_count && !l->failed; i++) {
         int value = l->leaving[i].value;
         if (!graph_needs_gradient(l->graph, value))
@@ -131,7 +133,7 @@ static void open_backward(struct lowering *l, const struct action *action)
 
 static void close_backward(struct lowering *l, const struct action *action)
 {
-    struct site site = {.phase = PHASE_BACKWARD_INPUT, .layer = l->visits[l->visit].layer, .micro = action->micro};
+    struct site site = { .phase = PHASE_BACKWARD_INPUT, .layer = l->visits[l->visit].layer, .micro = action->micro };
     for (int i = 0; i < l->entering_count && !l->failed; i++) {
         int value = l->entering[i].value;
         if (!graph_needs_gradient(l->graph, value))
@@ -148,11 +150,11 @@ static void visit_layer(struct lowering *l, const struct visit *visit)
     enum action_kind kind = visit->action.kind;
     for (int i = 0; i < layer->segment_count && !l->failed; i++) {
         if (kind == ACTION_FORWARD) {
-            struct site site = {.phase = PHASE_FORWARD, .layer = visit->layer, .micro = visit->action.micro};
+            struct site site = { .phase = PHASE_FORWARD, .layer = visit->layer, .micro = visit->action.micro };
             forward_segment(l, layer->first_segment + i, &site);
         } else {
-            backward_segment(l, layer->first_segment + layer->segment_count - 1 - i, visit->action.micro, kind != ACTION_BACKWARD_WEIGHT,
-                             kind != ACTION_BACKWARD_INPUT);
+            backward_segment(l, layer->first_segment + layer->segment_count - 1 - i, visit->action.micro,
+                             kind != ACTION_BACKWARD_WEIGHT, kind != ACTION_BACKWARD_INPUT);
         }
     }
 }
@@ -184,7 +186,8 @@ static struct action *stage_actions(struct lowering *l, int *count)
 {
     const struct schedule *schedule = schedules[l->plan->schedule];
     int stages = l->plan->stage_count;
-    *count = l->alone ? 2 * l->micro_count : schedule->order(stages, l->stage, l->micro_count, l->plan->extra_in_flight, NULL);
+    *count = l->alone ? 2 * l->micro_count
+                      : schedule->order(stages, l->stage, l->micro_count, l->plan->extra_in_flight, NULL);
     struct action *actions = arena_alloc(&l->scratch, (size_t)*count, sizeof *actions);
     if (!actions) {
         lower_memory(l);
@@ -193,7 +196,7 @@ static struct action *stage_actions(struct lowering *l, int *count)
     if (!l->alone)
         schedule->order(stages, l->stage, l->micro_count, l->plan->extra_in_flight, actions);
     for (int i = 0; i < *count && l->alone; i++)
-        actions[i] = (struct action){.kind = i % 2 ? ACTION_BACKWARD : ACTION_FORWARD, .micro = i / 2};
+        actions[i] = (struct action){ .kind = i % 2 ? ACTION_BACKWARD : ACTION_FORWARD, .micro = i / 2 };
     return actions;
 }
 
@@ -210,7 +213,8 @@ static bool list_visits(struct lowering *l, int first_layer, int layer_count)
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < layer_count; k++) {
             int layer = actions[i].kind == ACTION_FORWARD ? k : layer_count - 1 - k;
-            l->visits[l->visit_count++] = (struct visit){actions[i], first_layer + layer, k == 0, k == layer_count - 1};
+            l->visits[l->visit_count++] =
+                (struct visit){ actions[i], first_layer + layer, k == 0, k == layer_count - 1 };
         }
     }
     return true;
@@ -224,7 +228,8 @@ static bool lower_stage(struct lowering *l, int stage, int first_layer, int laye
     l->first_segment = first->first_segment;
     l->end_segment = last->first_segment + last->segment_count;
     l->instr_capacity = 4 * (l->end_segment - l->first_segment) * l->micro_count + 64; /* most lists stay below it */
-    l->program->stages[stage].instrs = arena_alloc(&l->program->arena, (size_t)l->instr_capacity, sizeof *l->program->stages[stage].instrs);
+    l->program->stages[stage].instrs =
+        arena_alloc(&l->program->arena, (size_t)l->instr_capacity, sizeof *l->program->stages[stage].instrs);
     if (!l->program->stages[stage].instrs)
         return lower_memory(l);
     memset(l->version_head[0], -1, versions * sizeof *l->version_head[0]);
@@ -273,7 +278,8 @@ static bool open_lowering(struct lowering *l)
     struct program *program = l->program;
     const struct graph *graph = l->graph;
     size_t segments = (size_t)(l->scan_end - l->scan_first), slots = segments * MAX_OPERANDS;
-    size_t values = (size_t)graph->value_count, weights = (size_t)graph->weight_count, versions = values * (size_t)l->micro_count;
+    size_t values = (size_t)graph->value_count, weights = (size_t)graph->weight_count,
+           versions = values * (size_t)l->micro_count;
     program->graph = graph;
     program->plan = l->plan;
     program->stage_count = l->plan->stage_count;
@@ -292,8 +298,9 @@ static bool open_lowering(struct lowering *l)
     l->weight_list = arena_alloc(a, weights, sizeof(int));
     l->entering = arena_alloc(a, slots, sizeof *l->entering);
     l->leaving = arena_alloc(a, slots, sizeof *l->leaving);
-    bool ok = program->stages && program->assignments && l->recipes && l->recomputed && l->reader_head && l->reader_next && l->use_head &&
-              l->use_next && l->use_count && l->version_head[0] && l->version_head[1] && l->weights && l->weight_list && l->entering && l->leaving;
+    bool ok = program->stages && program->assignments && l->recipes && l->recomputed && l->reader_head &&
+              l->reader_next && l->use_head && l->use_next && l->use_count && l->version_head[0] &&
+              l->version_head[1] && l->weights && l->weight_list && l->entering && l->leaving;
     if (!ok)
         return lower_memory(l);
     recipe_assign(graph, l->plan, l->scan_first, l->scan_end, program->assignments);
@@ -344,24 +351,25 @@ static struct program *program_open(struct error *err)
 
 bool program_lower(struct program **out, const struct graph *graph, const struct plan *plan, struct error *err)
 {
-    struct lowering l = {.graph = graph, .plan = plan, .err = err, .micro_count = plan->micro_batch_count};
+    struct lowering l = { .graph = graph, .plan = plan, .err = err, .micro_count = plan->micro_batch_count };
     l.program = program_open(err);
     if (!l.program)
         return false;
     return finish(&l, out, run(&l, 0, graph->layer_count));
 }
 
-bool program_lower_layers(struct program **out, const struct graph *graph, const struct plan *plan, int first_layer, int layer_count, int micro_count,
-                          struct error *err)
+bool program_lower_layers(struct program **out, const struct graph *graph, const struct plan *plan, int first_layer,
+                          int layer_count, int micro_count, struct error *err)
 {
-    struct lowering l = {.graph = graph, .plan = plan, .err = err, .micro_count = micro_count, .alone = true};
+    struct lowering l = { .graph = graph, .plan = plan, .err = err, .micro_count = micro_count, .alone = true };
     l.program = program_open(err);
     if (!l.program)
         return false;
     return finish(&l, out, run(&l, first_layer, layer_count));
 }
 
-bool program_lower_layer(struct program **out, const struct graph *graph, const struct plan *plan, int layer, int micro_count, struct error *err)
+bool program_lower_layer(struct program **out, const struct graph *graph, const struct plan *plan, int layer,
+                         int micro_count, struct error *err)
 {
     return program_lower_layers(out, graph, plan, layer, 1, micro_count, err);
 }

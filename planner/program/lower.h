@@ -1,5 +1,5 @@
-/* Inside lowering: what lower*.c and convert.c share. Stages are lowered one after another; everything is made on demand, so what
- * communicates, what is computed again and what stays alive follow from who asks for which version. */
+/* Inside lowering: what lower*.c and convert.c share. Stages are lowered one after another; everything is made on
+ * demand, so what communicates, what is computed again and what stays alive follow from who asks for which version. */
 #ifndef CLEAVE_PROGRAM_LOWER_H
 #define CLEAVE_PROGRAM_LOWER_H
 #include "planner/program/recipe.h"
@@ -20,43 +20,74 @@ struct conversion {
     struct layout to;
 };
 /**
- * The chain of collectives from one layout of a tensor to another on the mesh of a stage: reduce and cut first, gather last;
- * where single steps do not fit (nesting order, divisibility) one redistribution. extent: of each dim, before any split.
- * Returns the number of steps, 0 for equal layouts, -1 when there is no way (replicated to partial).
+ * The chain of collectives from one layout of a tensor to another on the mesh of a stage: reduce and cut first, gather
+ * last; where single steps do not fit (nesting order, divisibility) one redistribution. extent: of each dim, before any
+ * split. Returns the number of steps, 0 for equal layouts, -1 when there is no way (replicated to partial).
  */
-int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIMS], int dim_count, const struct layout *from, const struct layout *to,
-                    struct conversion out[MAX_CONVERSIONS]);
+int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIMS], int dim_count,
+                    const struct layout *from, const struct layout *to, struct conversion out[MAX_CONVERSIONS]);
 /* Relative price of a chain, for choosing a source: 0 when nothing moves between ranks. */
 int conversion_price(const struct conversion *path, int count);
 
 /* ---- state ---- */
-struct version_note { int next; bool live; }; /* by buffer: next version of the same (value, micro-batch) */
+struct version_note {
+    int next;
+    bool live;
+}; /* by buffer: next version of the same (value, micro-batch) */
 
 /* A weight on the stage at hand. Its first use there gives the layouts of storage. */
 struct stage_weight {
-    int segment, index;    /* of the first use; segment -1: not on this stage */
-    int contributions;     /* backward passes of one micro-batch that write its gradient */
+    int segment, index;                   /* of the first use; segment -1: not on this stage */
+    int contributions;                    /* backward passes of one micro-batch that write its gradient */
     int part_count, part_dim, first_part; /* first_part: into lowering.parts */
     int zero;
-    unsigned shard, rest;  /* atoms over which ZeRO shards; other atoms on which the gradient is partial */
-    int pad;               /* whole copies are padded to a multiple of it, so that shards are equal */
+    unsigned shard, rest; /* atoms over which ZeRO shards; other atoms on which the gradient is partial */
+    int pad;              /* whole copies are padded to a multiple of it, so that shards are equal */
 };
 struct weight_part {
     int weight;
-    int stored, gradient;  /* buffers; gradient -1: frozen */
-    int full;              /* the unreduced gradient where it is not the gradient itself; -1: none now */
+    int stored, gradient; /* buffers; gradient -1: frozen */
+    int full;             /* the unreduced gradient where it is not the gradient itself; -1: none now */
     bool full_defined, gradient_defined;
-    int left;              /* contributions until the last reduction */
+    int left; /* contributions until the last reduction */
 };
-struct weight_use { int weight, part, buffer, visit; struct layout layout; }; /* a gathered weight that lives now */
-struct foreign { int part, layer, buffer; bool defined; }; /* gradient of a use whose layout is not the first use's */
-struct bucket { enum op op; unsigned atoms; enum lane lane; bool accumulate; struct site site; int64_t bytes; int count, capacity; struct pair *pairs; };
+struct weight_use {
+    int weight, part, buffer, visit;
+    struct layout layout;
+}; /* a gathered weight that lives now */
+struct foreign {
+    int part, layer, buffer;
+    bool defined;
+}; /* gradient of a use whose layout is not the first use's */
+struct bucket {
+    enum op op;
+    unsigned atoms;
+    enum lane lane;
+    bool accumulate;
+    struct site site;
+    int64_t bytes;
+    int count, capacity;
+    struct pair *pairs;
+};
 enum { MAX_BUCKETS = 8, MAX_HOLDERS = 256 }; /* stages that may share a weight */
 enum message_kind { MESSAGE_VALUE, MESSAGE_GRADIENT, MESSAGE_WEIGHT };
-struct message { uint64_t key; int send_pair, receive_pair, source, destination; };
-struct pending { enum message_kind kind; int id, number, peer, buffer; struct site site; }; /* a SEND not yet emitted */
-struct crossing { int value, stage; };                /* a value that another stage reads or makes */
-struct visit { struct action action; int layer; bool opens, closes; }; /* one layer in one action; its first, its last */
+struct message {
+    uint64_t key;
+    int send_pair, receive_pair, source, destination;
+};
+struct pending {
+    enum message_kind kind;
+    int id, number, peer, buffer;
+    struct site site;
+}; /* a SEND not yet emitted */
+struct crossing {
+    int value, stage;
+}; /* a value that another stage reads or makes */
+struct visit {
+    struct action action;
+    int layer;
+    bool opens, closes;
+}; /* one layer in one action; its first, its last */
 
 struct lowering {
     struct program *program;
@@ -68,21 +99,22 @@ struct lowering {
     bool alone;    /* a range of layers without neighbours: what enters is loaded, what leaves is seeded */
     bool in_place; /* all-reduces of values happen in their buffer; not while partial sums may be wanted later */
     int micro_count;
-    int scan_first, scan_end;         /* segments that are lowered at all */
-    struct segment_recipe *recipes;   /* by segment - scan_first */
-    int *reader_head, *reader_next;   /* readers of a value: slots (segment - scan_first) * MAX_OPERANDS + input, ascending */
-    int *use_count;                   /* by weight: uses in the whole graph */
-    int *use_head, *use_next;         /* uses of a weight: slots like those of readers */
-    bool *recomputed;                 /* by segment - scan_first: backward asks for its outputs again */
+    int scan_first, scan_end;       /* segments that are lowered at all */
+    struct segment_recipe *recipes; /* by segment - scan_first */
+    int *reader_head,
+        *reader_next;         /* readers of a value: slots (segment - scan_first) * MAX_OPERANDS + input, ascending */
+    int *use_count;           /* by weight: uses in the whole graph */
+    int *use_head, *use_next; /* uses of a weight: slots like those of readers */
+    bool *recomputed;         /* by segment - scan_first: backward asks for its outputs again */
 
     int stage, first_segment, end_segment; /* the stage at hand */
-    int *version_head[2];             /* [gradient][value * micro_count + micro] */
-    struct version_note *notes;       /* by buffer */
+    int *version_head[2];                  /* [gradient][value * micro_count + micro] */
+    struct version_note *notes;            /* by buffer */
     int buffer_capacity, note_capacity, pair_capacity, instr_capacity;
-    struct instr spare;               /* written to after a failure */
+    struct instr spare; /* written to after a failure */
 
-    struct stage_weight *weights;     /* by weight */
-    int *weight_list, weight_count;   /* those on the stage */
+    struct stage_weight *weights;   /* by weight */
+    int *weight_list, weight_count; /* those on the stage */
     struct weight_part *parts;
     int part_count, part_capacity;
     struct weight_use *uses;
@@ -90,7 +122,7 @@ struct lowering {
     struct foreign *foreign;
     int foreign_count, foreign_capacity;
     struct bucket buckets[MAX_BUCKETS];
-    int *reduced;                     /* parts in the order of their last reduction */
+    int *reduced; /* parts in the order of their last reduction */
     int reduced_count, reduced_capacity;
 
     struct crossing *entering, *leaving; /* sorted by value, then stage */
@@ -103,34 +135,50 @@ struct lowering {
     int message_count, message_capacity, *message_slots, slot_count;
 };
 
-static inline struct buffer *buffer_at(const struct lowering *l, int buffer) { return &l->program->buffers[buffer]; }
-static inline struct segment_recipe *recipe_of(const struct lowering *l, int segment) { return &l->recipes[segment - l->scan_first]; }
-static inline const struct assignment *assignment_of(const struct lowering *l, int segment) { return &l->program->assignments[segment]; }
+static inline struct buffer *buffer_at(const struct lowering *l, int buffer)
+{
+    return &l->program->buffers[buffer];
+}
+static inline struct segment_recipe *recipe_of(const struct lowering *l, int segment)
+{
+    return &l->recipes[segment - l->scan_first];
+}
+static inline const struct assignment *assignment_of(const struct lowering *l, int segment)
+{
+    return &l->program->assignments[segment];
+}
 
 /* ---- lower_emit.c ---- */
 bool lower_memory(struct lowering *l); /* notes that memory is short; false */
 /* Makes room for one more in an array of the arena; false after a failure. */
 bool lower_grow(struct lowering *l, struct arena *arena, void **array, int count, int *capacity, size_t size);
 struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct site *site);
-struct instr *emit_pair(struct lowering *l, enum op op, enum lane lane, const struct site *site, int source, int destination);
+struct instr *emit_pair(struct lowering *l, enum op op, enum lane lane, const struct site *site, int source,
+                        int destination);
 int add_pair(struct lowering *l, int source, int destination);
 /* Adds a buffer; sizes and serial follow from it. */
 int add_buffer(struct lowering *l, struct buffer buffer);
 /* Versions of values: a new one (not live yet), the live one of a layout or -1. */
 int add_version(struct lowering *l, bool gradient, int value, int micro, const struct layout *layout);
 int find_version(const struct lowering *l, bool gradient, int value, int micro, const struct layout *layout);
-int first_version(const struct lowering *l, bool gradient, int value, int micro); /* live or not; walk on by notes[].next */
+int first_version(const struct lowering *l, bool gradient, int value,
+                  int micro); /* live or not; walk on by notes[].next */
 void set_live(struct lowering *l, int buffer, bool live);
 /* The lane of collectives over the atoms in a layer; reductions of weights prefer that of a sharding dimension. */
 enum lane atom_lane(const struct lowering *l, int layer, unsigned atoms, bool reduction);
-/* Steps on the way to a layout; returns the buffer that holds it, of the kind. consume: an all-reduce may happen in the source. */
-int convert_buffer(struct lowering *l, int source, const struct layout *to, enum buffer_kind kind, bool consume, const struct site *site);
-int path_between(const struct lowering *l, int source, const struct layout *to, struct conversion path[MAX_CONVERSIONS]);
-/* Both ends of a message meet by what it carries. Sends wait in a queue until the receives that may be posted beside them are
- * emitted: a receive later in the list could be given the bytes of what is being sent, and two stages that exchange messages would
- * then wait for each other. */
-void queue_send(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer, const struct site *site);
-void emit_receive(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer, const struct site *site);
+/* Steps on the way to a layout; returns the buffer that holds it, of the kind. consume: an all-reduce may happen in the
+ * source. */
+int convert_buffer(struct lowering *l, int source, const struct layout *to, enum buffer_kind kind, bool consume,
+                   const struct site *site);
+int path_between(const struct lowering *l, int source, const struct layout *to,
+                 struct conversion path[MAX_CONVERSIONS]);
+/* Both ends of a message meet by what it carries (number: the micro-batch). Sends wait in a queue until the receives
+ * that may be posted beside them are emitted: a receive later in the list could be given the bytes of what is being
+ * sent, and two stages that exchange messages would then wait for each other. */
+void queue_send(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
+                const struct site *site);
+void emit_receive(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
+                  const struct site *site);
 void emit_sends(struct lowering *l);
 bool messages_close(struct lowering *l);
 
@@ -166,9 +214,9 @@ void collect_weights(struct lowering *l);
 struct layout reduced_layout(const struct lowering *l, int segment, int index);
 /* The buffer that a segment's weight operand reads in a round. */
 int use_weight(struct lowering *l, int segment, int index, int round, const struct site *site);
-void release_parts(struct lowering *l);          /* a sliced operator gathers, uses and frees one slice at a time */
-void release_visit(struct lowering *l);          /* gathered weights end with the visit that they were gathered for */
-void gather_ahead(struct lowering *l);           /* the weights of the next visits, plan->prefetch layers ahead */
+void release_parts(struct lowering *l); /* a sliced operator gathers, uses and frees one slice at a time */
+void release_visit(struct lowering *l); /* gathered weights end with the visit that they were gathered for */
+void gather_ahead(struct lowering *l);  /* the weights of the next visits, plan->prefetch layers ahead */
 /* The buffer that BWD_WEIGHT writes; *define: it holds nothing yet. */
 int weight_gradient(struct lowering *l, int segment, int index, int round, const struct site *site, bool *define);
 /* After BWD_WEIGHT's last round on that buffer: reductions that are due now. */
@@ -176,7 +224,8 @@ void weight_contributed(struct lowering *l, int segment, int index, int round, c
 
 /* ---- lower_step.c ---- */
 /* Queues a transfer that may be fused with others of its kind; at 0 bucket_bytes it is emitted at once. */
-void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, bool accumulate, const struct site *site, int source, int destination);
+void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, bool accumulate,
+                const struct site *site, int source, int destination);
 void bucket_flush(struct lowering *l, bool step); /* all that wait; without step those of this layer's passes alone */
 void lower_step(struct lowering *l);
 

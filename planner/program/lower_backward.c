@@ -2,7 +2,8 @@
 #include "planner/program/lower.h"
 #include <string.h>
 
-/* Adds a gradient version to the live base version. A slice accumulates itself; what a collective gives is added after it. */
+/* Adds a gradient version to the live base version. A slice accumulates itself; what a collective gives is added after
+ * it. */
 static void add_to_base(struct lowering *l, int version, int base, const struct site *site)
 {
     struct conversion path[MAX_CONVERSIONS];
@@ -39,10 +40,10 @@ int settle(struct lowering *l, int value, const struct site *site)
     return base;
 }
 
-/* Does one pass of the segment over its range write the whole of the operand's block? Not where a dim follows no axis, nor where
- * ranks that split an axis hold the same block. */
-static bool covered(const struct lowering *l, int segment, const struct operand *operand, const int64_t *size, int dim_count,
-                    const struct layout *layout)
+/* Does one pass of the segment over its range write the whole of the operand's block? Not where a dim follows no axis,
+ * nor where ranks that split an axis hold the same block. */
+static bool covered(const struct lowering *l, int segment, const struct operand *operand, const int64_t *size,
+                    int dim_count, const struct layout *layout)
 {
     const struct segment *s = &l->graph->segments[segment];
     const struct assignment *assignment = assignment_of(l, segment);
@@ -73,9 +74,10 @@ struct backward { /* one segment's pass over one micro-batch */
     const struct assignment *assignment;
     struct site site;
     int in[MAX_OPERANDS], out[MAX_OPERANDS], gradient_in[MAX_OPERANDS], gradient_out[MAX_OPERANDS];
-    bool defines[MAX_OPERANDS];  /* nothing was added to the input gradient before */
+    bool defines[MAX_OPERANDS]; /* nothing was added to the input gradient before */
     bool streams[MAX_OPERANDS];
-    int travelling[MAX_OPERANDS]; /* gradient that rotates with its operand; it sets out empty, or the local one would count twice */
+    int travelling[MAX_OPERANDS]; /* gradient that rotates with its operand; it sets out empty, or the local one would
+                                     count twice */
     bool cleared[MAX_OPERANDS];   /* the travelling gradient was zeroed: a pass writes only a part of it */
 };
 
@@ -157,7 +159,8 @@ static void rotate(struct backward *b, int round)
             set_live(l, b->gradient_in[i], true);
             continue;
         }
-        int next = ring_buffer(l, b->gradient_in[i], last ? 0 : round + 1, atom, last ? BUFFER_TEMPORARY : BUFFER_VALUE_GRADIENT);
+        int next = ring_buffer(l, b->gradient_in[i], last ? 0 : round + 1, atom,
+                               last ? BUFFER_TEMPORARY : BUFFER_VALUE_GRADIENT);
         shift(b, b->travelling[i], next);
         if (last)
             emit_pair(l, OP_ADD, LANE_COMPUTE, &b->site, next, b->gradient_in[i])->accumulate = true;
@@ -232,7 +235,8 @@ static void weight_round(struct backward *b, int round)
         if (gradient[i] < 0 || l->failed)
             continue;
         bool whole = covered(l, b->segment, &b->s->weight[i], w->size, w->dim_count, &b->recipe->weight[i].gradient);
-        bool fresh = round == 0 || buffer_at(l, gradient[i])->part_count > 1; /* later rounds write beside earlier ones */
+        bool fresh =
+            round == 0 || buffer_at(l, gradient[i])->part_count > 1; /* later rounds write beside earlier ones */
         if (defines && !whole && fresh)
             zero(l, gradient[i], &b->site);
         define |= (unsigned)(defines && whole) << i;
@@ -288,10 +292,12 @@ bool has_weight_phase(const struct lowering *l, int segment)
 void backward_segment(struct lowering *l, int segment, int micro, bool input, bool weight)
 {
     const struct segment *s = &l->graph->segments[segment];
-    struct backward b = {.l = l, .segment = segment, .s = s, .recipe = recipe_of(l, segment), .assignment = assignment_of(l, segment)};
+    struct backward b = {
+        .l = l, .segment = segment, .s = s, .recipe = recipe_of(l, segment), .assignment = assignment_of(l, segment)
+    };
     bool any = false;
     b.rounds = segment_rounds(l->plan, l->graph, b.assignment, segment);
-    b.site = (struct site){.phase = PHASE_BACKWARD_INPUT, .layer = s->layer, .micro = micro};
+    b.site = (struct site){ .phase = PHASE_BACKWARD_INPUT, .layer = s->layer, .micro = micro };
     for (int i = 0; i < s->out_count && !l->failed; i++) {
         b.gradient_out[i] = graph_needs_gradient(l->graph, s->out[i].id) ? settle(l, s->out[i].id, &b.site) : -1;
         any |= b.gradient_out[i] >= 0;

@@ -7,7 +7,8 @@
 bool lower_memory(struct lowering *l)
 {
     l->failed = true;
-    return fail_kind(l->err, ERROR_ENVIRONMENT, "out of memory while lowering a plan of %d layers", l->plan->layer_count);
+    return fail_kind(l->err, ERROR_ENVIRONMENT, "out of memory while lowering a plan of %d layers",
+                     l->plan->layer_count);
 }
 
 bool lower_grow(struct lowering *l, struct arena *arena, void **array, int count, int *capacity, size_t size)
@@ -32,7 +33,8 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
 {
     struct stage_program *stage = &l->program->stages[l->stage];
     struct instr *instr = &l->spare;
-    if (lower_grow(l, &l->program->arena, (void **)&stage->instrs, stage->instr_count, &l->instr_capacity, sizeof *stage->instrs))
+    if (lower_grow(l, &l->program->arena, (void **)&stage->instrs, stage->instr_count, &l->instr_capacity,
+                   sizeof *stage->instrs))
         instr = &stage->instrs[stage->instr_count++];
     memset(instr, 0, sizeof *instr);
     memset(instr->operand, -1, sizeof instr->operand);
@@ -49,13 +51,15 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
 int add_pair(struct lowering *l, int source, int destination)
 {
     struct program *program = l->program;
-    if (!lower_grow(l, &program->arena, (void **)&program->pairs, program->pair_count, &l->pair_capacity, sizeof *program->pairs))
+    if (!lower_grow(l, &program->arena, (void **)&program->pairs, program->pair_count, &l->pair_capacity,
+                    sizeof *program->pairs))
         return 0;
-    program->pairs[program->pair_count] = (struct pair){source, destination};
+    program->pairs[program->pair_count] = (struct pair){ source, destination };
     return program->pair_count++;
 }
 
-struct instr *emit_pair(struct lowering *l, enum op op, enum lane lane, const struct site *site, int source, int destination)
+struct instr *emit_pair(struct lowering *l, enum op op, enum lane lane, const struct site *site, int source,
+                        int destination)
 {
     struct instr *instr = emit(l, op, lane, site);
     instr->pair_first = add_pair(l, source, destination);
@@ -84,15 +88,21 @@ static int64_t element_size(const struct lowering *l, const struct buffer *buffe
     enum dtype dtype = l->plan->dtype;
     switch (buffer->kind) {
     case BUFFER_VALUE:
-    case BUFFER_VALUE_GRADIENT: return element_bytes(dtype, l->graph->values[buffer->id].element);
+    case BUFFER_VALUE_GRADIENT:
+        return element_bytes(dtype, l->graph->values[buffer->id].element);
     case BUFFER_WEIGHT:
-    case BUFFER_WEIGHT_USE: return weight_bytes_per_element(dtype);
+    case BUFFER_WEIGHT_USE:
+        return weight_bytes_per_element(dtype);
     case BUFFER_WEIGHT_GRADIENT:
-    case BUFFER_GRADIENT: return gradient_bytes_per_element(dtype);
-    case BUFFER_STATE: return optimizer_bytes_per_element(dtype);
-    case BUFFER_SCALAR: return element_bytes(dtype, ELEMENT_STATISTIC);
+    case BUFFER_GRADIENT:
+        return gradient_bytes_per_element(dtype);
+    case BUFFER_STATE:
+        return optimizer_bytes_per_element(dtype);
+    case BUFFER_SCALAR:
+        return element_bytes(dtype, ELEMENT_STATISTIC);
     case BUFFER_TEMPORARY:
-    case BUFFER_KIND_COUNT: break;
+    case BUFFER_KIND_COUNT:
+        break;
     }
     return 0;
 }
@@ -101,7 +111,8 @@ static int64_t element_size(const struct lowering *l, const struct buffer *buffe
 int add_buffer(struct lowering *l, struct buffer buffer)
 {
     struct program *program = l->program;
-    if (!lower_grow(l, &program->arena, (void **)&program->buffers, program->buffer_count, &l->buffer_capacity, sizeof *program->buffers))
+    if (!lower_grow(l, &program->arena, (void **)&program->buffers, program->buffer_count, &l->buffer_capacity,
+                    sizeof *program->buffers))
         return 0;
     if (!lower_grow(l, &l->scratch, (void **)&l->notes, program->buffer_count, &l->note_capacity, sizeof *l->notes))
         return 0;
@@ -117,7 +128,7 @@ int add_buffer(struct lowering *l, struct buffer buffer)
         buffer.elements = round_up(buffer.elements, l->weights[buffer.id].pad);
     buffer.bytes = buffer.elements * each;
     program->buffers[program->buffer_count] = buffer;
-    l->notes[program->buffer_count] = (struct version_note){.next = -1};
+    l->notes[program->buffer_count] = (struct version_note){ .next = -1 };
     return program->buffer_count++;
 }
 
@@ -142,8 +153,11 @@ static void link_version(struct lowering *l, bool gradient, int buffer)
 int add_version(struct lowering *l, bool gradient, int value, int micro, const struct layout *layout)
 {
     int count = l->program->buffer_count;
-    int buffer = add_buffer(l, (struct buffer){.kind = gradient ? BUFFER_VALUE_GRADIENT : BUFFER_VALUE, .id = value, .micro = micro,
-                                               .part_count = 1, .layout = *layout});
+    int buffer = add_buffer(l, (struct buffer){ .kind = gradient ? BUFFER_VALUE_GRADIENT : BUFFER_VALUE,
+                                                .id = value,
+                                                .micro = micro,
+                                                .part_count = 1,
+                                                .layout = *layout });
     if (buffer == count && !l->failed)
         link_version(l, gradient, buffer);
     return buffer;
@@ -169,9 +183,10 @@ int path_between(const struct lowering *l, int source, const struct layout *to, 
 {
     const struct buffer *from = buffer_at(l, source);
     int dim_count = from->is_weight ? l->graph->weights[from->id].dim_count : l->graph->values[from->id].dim_count;
-    int64_t extent[MAX_DIMS] = {0};
+    int64_t extent[MAX_DIMS] = { 0 };
     for (int i = 0; i < dim_count; i++) {
-        extent[i] = from->is_weight ? l->graph->weights[from->id].size[i] : value_extent(l->plan, &l->graph->values[from->id], i);
+        extent[i] = from->is_weight ? l->graph->weights[from->id].size[i]
+                                    : value_extent(l->plan, &l->graph->values[from->id], i);
         if (from->part_count > 1 && from->part_dim == i)
             extent[i] /= from->part_count;
     }
@@ -196,7 +211,8 @@ static enum fold fold_of(const struct lowering *l, const struct buffer *buffer)
     return buffer->kind == BUFFER_VALUE ? l->graph->values[buffer->id].partial : FOLD_SUM;
 }
 
-int convert_buffer(struct lowering *l, int source, const struct layout *to, enum buffer_kind kind, bool consume, const struct site *site)
+int convert_buffer(struct lowering *l, int source, const struct layout *to, enum buffer_kind kind, bool consume,
+                   const struct site *site)
 {
     struct conversion path[MAX_CONVERSIONS];
     int count = l->failed ? 0 : path_between(l, source, to, path), now = source;
@@ -221,7 +237,8 @@ int convert_buffer(struct lowering *l, int source, const struct layout *to, enum
         instr->fold = sums ? fold : FOLD_NONE;
         now = next;
     }
-    if (!l->failed && buffer_at(l, now)->kind == BUFFER_TEMPORARY && kind != BUFFER_TEMPORARY) { /* ended by an all-reduce in place */
+    if (!l->failed && buffer_at(l, now)->kind == BUFFER_TEMPORARY &&
+        kind != BUFFER_TEMPORARY) { /* ended by an all-reduce in place */
         buffer_at(l, now)->kind = kind;
         if (kind == BUFFER_VALUE || kind == BUFFER_VALUE_GRADIENT)
             link_version(l, kind == BUFFER_VALUE_GRADIENT, now);
@@ -265,15 +282,16 @@ static int message_of(struct lowering *l, uint64_t key)
     }
     if (!lower_grow(l, &l->scratch, (void **)&l->messages, l->message_count, &l->message_capacity, sizeof *l->messages))
         return -1;
-    l->messages[l->message_count] = (struct message){.key = key, .send_pair = -1, .receive_pair = -1};
+    l->messages[l->message_count] = (struct message){ .key = key, .send_pair = -1, .receive_pair = -1 };
     l->message_slots[at] = ++l->message_count;
     return l->message_count - 1;
 }
 
-void queue_send(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer, const struct site *site)
+void queue_send(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
+                const struct site *site)
 {
     if (lower_grow(l, &l->scratch, (void **)&l->pending, l->pending_count, &l->pending_capacity, sizeof *l->pending))
-        l->pending[l->pending_count++] = (struct pending){kind, id, number, peer, buffer, *site};
+        l->pending[l->pending_count++] = (struct pending){ kind, id, number, peer, buffer, *site };
 }
 
 static void emit_send(struct lowering *l, const struct pending *p)
@@ -295,7 +313,8 @@ void emit_sends(struct lowering *l)
     l->pending_count = 0;
 }
 
-void emit_receive(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer, const struct site *site)
+void emit_receive(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
+                  const struct site *site)
 {
     int tag = message_of(l, message_key(kind, peer, l->stage, id, number));
     struct instr *instr = emit_pair(l, OP_RECEIVE, LANE_RECEIVE, site, -1, buffer);
@@ -313,7 +332,8 @@ bool messages_close(struct lowering *l)
         const struct message *m = &l->messages[i];
         if (m->send_pair < 0 || m->receive_pair < 0) {
             l->failed = true;
-            return fail_kind(l->err, ERROR_BUG, "message %d between stages has %s", i, m->send_pair < 0 ? "no sender" : "no receiver");
+            return fail_kind(l->err, ERROR_BUG, "message %d between stages has %s", i,
+                             m->send_pair < 0 ? "no sender" : "no receiver");
         }
         l->program->pairs[m->send_pair].destination = m->destination;
         l->program->pairs[m->receive_pair].source = m->source;

@@ -34,7 +34,8 @@ static struct bucket *bucket_for(struct lowering *l, const struct bucket *like)
     struct bucket *unused = NULL;
     for (int i = 0; i < MAX_BUCKETS; i++) {
         struct bucket *b = &l->buckets[i];
-        bool same = b->op == like->op && b->atoms == like->atoms && b->lane == like->lane && b->accumulate == like->accumulate;
+        bool same =
+            b->op == like->op && b->atoms == like->atoms && b->lane == like->lane && b->accumulate == like->accumulate;
         if (b->count && same && b->site.phase == like->site.phase)
             return b;
         if (!b->count && !unused)
@@ -52,15 +53,29 @@ static struct bucket *bucket_for(struct lowering *l, const struct bucket *like)
     return unused;
 }
 
-void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, bool accumulate, const struct site *site, int source, int destination)
+/* A second reduction into the same accumulator stays behind the first. */
+static void flush_before(struct lowering *l, int destination)
 {
-    struct bucket like = {.op = op, .atoms = atoms, .lane = lane, .accumulate = accumulate, .site = *site};
+    for (int i = 0; i < MAX_BUCKETS; i++) {
+        bool waits = false;
+        for (int k = 0; k < l->buckets[i].count; k++)
+            waits |= l->buckets[i].pairs[k].destination == destination;
+        if (waits)
+            flush_one(l, &l->buckets[i]);
+    }
+}
+
+void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, bool accumulate,
+                const struct site *site, int source, int destination)
+{
+    struct bucket like = { .op = op, .atoms = atoms, .lane = lane, .accumulate = accumulate, .site = *site };
     if (l->failed)
         return;
+    flush_before(l, destination);
     struct bucket *bucket = bucket_for(l, &like);
     if (!lower_grow(l, &l->scratch, (void **)&bucket->pairs, bucket->count, &bucket->capacity, sizeof *bucket->pairs))
         return;
-    bucket->pairs[bucket->count++] = (struct pair){source, destination};
+    bucket->pairs[bucket->count++] = (struct pair){ source, destination };
     int64_t from = buffer_at(l, source)->bytes, to = buffer_at(l, destination)->bytes;
     bucket->bytes += from > to ? from : to;
     if (bucket->bytes >= l->plan->bucket_bytes)
@@ -69,13 +84,20 @@ void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, 
 
 /* ---- copies of a weight on several stages ---- */
 /* The stages that hold the weight, ascending. */
-static int holders(const struct lowering *l, int weight, int stages[MAX_HOLDERS])
+static int holders(struct lowering *l, int weight, int stages[MAX_HOLDERS])
 {
     int count = 0;
     for (int slot = l->use_head[weight]; slot >= 0; slot = l->use_next[slot]) {
         int stage = stage_of_layer(l->plan, l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer);
-        if ((count == 0 || stages[count - 1] != stage) && count < MAX_HOLDERS)
-            stages[count++] = stage;
+        if (count > 0 && stages[count - 1] == stage)
+            continue;
+        if (count == MAX_HOLDERS) {
+            l->failed = true;
+            fail(l->err, "weight %s is used on more than %d stages: put its layers on fewer stages",
+                 l->graph->weights[weight].name, MAX_HOLDERS);
+            break;
+        }
+        stages[count++] = stage;
     }
     return count;
 }
@@ -87,12 +109,14 @@ static bool same_shards(const struct lowering *l, int weight)
     const struct layout own = reduced_layout(l, w->segment, w->index);
     int last = -1;
     for (int slot = l->use_head[weight]; slot >= 0; slot = l->use_next[slot]) {
-        int segment = l->scan_first + slot / MAX_OPERANDS, stage = stage_of_layer(l->plan, l->graph->segments[segment].layer);
+        int segment = l->scan_first + slot / MAX_OPERANDS,
+            stage = stage_of_layer(l->plan, l->graph->segments[segment].layer);
         if (stage == last) /* the first use on a stage says how it is stored */
             continue;
         last = stage;
         const struct layout layout = reduced_layout(l, segment, slot % MAX_OPERANDS);
-        if (!layout_equal(&layout, &own) || memcmp(l->plan->stages[stage].atom, l->plan->stages[l->stage].atom, sizeof(int[MAX_ATOMS])) != 0)
+        if (!layout_equal(&layout, &own) ||
+            memcmp(l->plan->stages[stage].atom, l->plan->stages[l->stage].atom, sizeof(int[MAX_ATOMS])) != 0)
             return false;
     }
     return true;
@@ -113,7 +137,8 @@ static int gradient_copy(struct lowering *l, int gradient, bool whole)
 
 static void add_copy(struct lowering *l, int from, int to, bool accumulate, const struct site *site)
 {
-    unsigned cut = layout_atoms(&buffer_at(l, to)->layout, LAYOUT_FLAT) & ~layout_atoms(&buffer_at(l, from)->layout, LAYOUT_FLAT);
+    unsigned cut =
+        layout_atoms(&buffer_at(l, to)->layout, LAYOUT_FLAT) & ~layout_atoms(&buffer_at(l, from)->layout, LAYOUT_FLAT);
     struct instr *instr = emit_pair(l, cut ? OP_SLICE : OP_ADD, LANE_COMPUTE, site, from, to);
     instr->accumulate = accumulate;
     instr->atoms = cut;
@@ -124,12 +149,13 @@ static void sum_copies(struct lowering *l, int number, const int *stages, int co
 {
     const struct weight_part part = l->parts[number];
     const struct stage_weight *w = &l->weights[part.weight];
-    struct site site = {.phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1};
+    struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1 };
     int original[MAX_HOLDERS], own = part.gradient;
     bool whole = !same_shards(l, part.weight);
     if (w->shard && whole) {
         own = gradient_copy(l, part.gradient, true);
-        emit_pair(l, OP_ALL_GATHER, atom_lane(l, site.layer, w->shard, true), &site, part.gradient, own)->atoms = w->shard;
+        emit_pair(l, OP_ALL_GATHER, atom_lane(l, site.layer, w->shard, true), &site, part.gradient, own)->atoms =
+            w->shard;
     }
     for (int i = 0; i < count && !l->failed; i++) {
         original[i] = own;
@@ -157,8 +183,8 @@ static void sum_copies(struct lowering *l, int number, const int *stages, int co
 /* ---- the norm ---- */
 static int emit_norm(struct lowering *l)
 {
-    struct site site = {.phase = PHASE_STEP, .layer = -1, .micro = -1};
-    int scalar = add_buffer(l, (struct buffer){.kind = BUFFER_SCALAR, .id = -1, .micro = -1, .part_count = 1});
+    struct site site = { .phase = PHASE_STEP, .layer = -1, .micro = -1 };
+    int scalar = add_buffer(l, (struct buffer){ .kind = BUFFER_SCALAR, .id = -1, .micro = -1, .part_count = 1 });
     emit_pair(l, OP_ZERO, LANE_COMPUTE, &site, -1, scalar);
     for (int i = 0; i < l->reduced_count && !l->failed; i++) {
         const struct weight_part *part = &l->parts[l->reduced[i]];
@@ -179,14 +205,15 @@ static void update(struct lowering *l, int number, int scalar)
 {
     const struct weight_part part = l->parts[number];
     const struct stage_weight *w = &l->weights[part.weight];
-    struct site site = {.phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1};
+    struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1 };
     struct instr *instr = emit_pair(l, OP_UPDATE, LANE_COMPUTE, &site, part.gradient, part.stored);
     if (scalar >= 0) {
         add_pair(l, scalar, -1);
         instr->pair_count = 2;
     }
     if (w->shard && w->zero < 3)
-        bucket_add(l, OP_ALL_GATHER, w->shard, atom_lane(l, site.layer, w->shard, true), false, &site, part.stored, part.stored);
+        bucket_add(l, OP_ALL_GATHER, w->shard, atom_lane(l, site.layer, w->shard, true), false, &site, part.stored,
+                   part.stored);
 }
 
 /* Over atoms on which a sharded gradient is still partial. */
@@ -195,9 +222,10 @@ static void reduce_rest(struct lowering *l)
     for (int i = 0; i < l->reduced_count && !l->failed; i++) {
         const struct weight_part part = l->parts[l->reduced[i]];
         const struct stage_weight *w = &l->weights[part.weight];
-        struct site site = {.phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1};
+        struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1 };
         if (w->shard && w->rest)
-            bucket_add(l, OP_ALL_REDUCE, w->rest, atom_lane(l, site.layer, w->rest, true), false, &site, part.gradient, part.gradient);
+            bucket_add(l, OP_ALL_REDUCE, w->rest, atom_lane(l, site.layer, w->rest, true), false, &site, part.gradient,
+                       part.gradient);
     }
     bucket_flush(l, true);
 }
@@ -205,7 +233,7 @@ static void reduce_rest(struct lowering *l)
 static void add_foreign(struct lowering *l)
 {
     for (int i = 0; i < l->foreign_count && !l->failed; i++) {
-        struct site site = {.phase = PHASE_STEP, .layer = l->foreign[i].layer, .micro = -1};
+        struct site site = { .phase = PHASE_STEP, .layer = l->foreign[i].layer, .micro = -1 };
         int gradient = l->parts[l->foreign[i].part].gradient;
         struct layout layout = buffer_at(l, gradient)->layout;
         int like = convert_buffer(l, l->foreign[i].buffer, &layout, BUFFER_TEMPORARY, true, &site);

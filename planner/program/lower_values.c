@@ -80,7 +80,8 @@ bool value_leaves(const struct lowering *l, int value)
 }
 
 /* The live version from which the wanted layout is cheapest; the base version on ties; -1 when none lives. */
-static int best_source(const struct lowering *l, int value, int micro, const struct layout *base, const struct layout *wanted)
+static int best_source(const struct lowering *l, int value, int micro, const struct layout *base,
+                       const struct layout *wanted)
 {
     int best = -1, best_price = 0;
     for (int i = first_version(l, false, value, micro); i >= 0; i = l->notes[i].next) {
@@ -99,7 +100,8 @@ static int best_source(const struct lowering *l, int value, int micro, const str
     return best;
 }
 
-/* The value in its base layout: loaded where the stage is lowered alone, else computed here. What was received stays alive. */
+/* The value in its base layout: loaded where the stage is lowered alone, else computed here. What was received stays
+ * alive. */
 static int materialize_base(struct lowering *l, int value, const struct layout *base, const struct site *site)
 {
     if (made_here(l, value)) {
@@ -111,7 +113,8 @@ static int materialize_base(struct lowering *l, int value, const struct layout *
     }
     if (!l->alone) {
         l->failed = true;
-        fail_kind(l->err, ERROR_BUG, "value %s is used on stage %d before it arrives", l->graph->values[value].name, l->stage);
+        fail_kind(l->err, ERROR_BUG, "value %s is used on stage %d before it arrives", l->graph->values[value].name,
+                  l->stage);
         return -1;
     }
     int buffer = add_version(l, false, value, site->micro, base);
@@ -171,14 +174,36 @@ static void rotate(struct lowering *l, int segment, int round, int in[MAX_OPERAN
     }
 }
 
+/* One round; in: the operands' blocks of this round. */
+static void forward_round(struct lowering *l, int segment, int round, const int in[MAX_OPERANDS],
+                          const int out[MAX_OPERANDS], const struct site *site)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    int weight[MAX_OPERANDS];
+    for (int i = 0; i < s->weight_count; i++)
+        weight[i] = use_weight(l, segment, i, round, site);
+    struct instr *instr = emit(l, OP_COMPUTE, LANE_COMPUTE, site);
+    instr->segment = segment;
+    instr->round = round;
+    instr->first = round == 0;
+    memcpy(instr->operand[ROLE_IN], in, sizeof(int) * (size_t)s->in_count);
+    memcpy(instr->operand[ROLE_OUT], out, sizeof(int) * (size_t)s->out_count);
+    memcpy(instr->operand[ROLE_WEIGHT], weight, sizeof(int) * (size_t)s->weight_count);
+    for (int i = 0; i < s->out_count; i++) {
+        bool own_part =
+            sliced_dim(assignment_of(l, segment), &s->out[i], l->graph->values[s->out[i].id].dim_count) >= 0;
+        if (round == 0 || own_part)
+            instr->define[ROLE_OUT] |= (uint8_t)(1u << i);
+    }
+}
+
 void forward_segment(struct lowering *l, int segment, const struct site *site)
 {
     const struct segment *s = &l->graph->segments[segment];
-    const struct assignment *assignment = assignment_of(l, segment);
     const struct segment_recipe *recipe = recipe_of(l, segment);
-    int in[MAX_OPERANDS], out[MAX_OPERANDS], weight[MAX_OPERANDS];
-    bool had[MAX_OPERANDS];
-    int rounds = segment_rounds(l->plan, l->graph, assignment, segment);
+    int in[MAX_OPERANDS], out[MAX_OPERANDS];
+    bool had[MAX_OPERANDS]; /* an older version lives: the new one is nobody's */
+    int rounds = segment_rounds(l->plan, l->graph, assignment_of(l, segment), segment);
     for (int i = 0; i < s->in_count; i++)
         in[i] = materialize(l, s->in[i].id, &recipe->in[i].forward, site);
     for (int i = 0; i < s->out_count; i++) {
@@ -186,21 +211,8 @@ void forward_segment(struct lowering *l, int segment, const struct site *site)
         out[i] = add_version(l, false, s->out[i].id, site->micro, &recipe->out[i].forward);
     }
     for (int round = 0; round < rounds && !l->failed; round++) {
-        for (int i = 0; i < s->weight_count; i++)
-            weight[i] = use_weight(l, segment, i, round, site);
-        struct instr *instr = emit(l, OP_COMPUTE, LANE_COMPUTE, site);
-        instr->segment = segment;
-        instr->round = round;
-        instr->first = round == 0;
-        memcpy(instr->operand[ROLE_IN], in, sizeof(int) * (size_t)s->in_count);
-        memcpy(instr->operand[ROLE_OUT], out, sizeof(int) * (size_t)s->out_count);
-        memcpy(instr->operand[ROLE_WEIGHT], weight, sizeof(int) * (size_t)s->weight_count);
-        for (int i = 0; i < s->out_count; i++) {
-            bool own_part = sliced_dim(assignment, &s->out[i], l->graph->values[s->out[i].id].dim_count) >= 0;
-            if (round == 0 || own_part)
-                instr->define[ROLE_OUT] |= (uint8_t)(1u << i);
-        }
-        if (assignment->ring_atom >= 0 && round < rounds - 1)
+        forward_round(l, segment, round, in, out, site);
+        if (assignment_of(l, segment)->ring_atom >= 0 && round < rounds - 1)
             rotate(l, segment, round, in, site);
         if (rounds > 1)
             release_parts(l);
@@ -260,7 +272,8 @@ static void need(const struct lowering *l, bool *needed, const struct operand *o
     }
 }
 
-/* What backward asks for, and what making that again asks for: the same walk that materialize() does, without emitting. */
+/* What backward asks for, and what making that again asks for: the same walk that materialize() does, without emitting.
+ */
 void find_recomputed(struct lowering *l)
 {
     bool *needed = arena_alloc(&l->scratch, (size_t)l->graph->value_count, sizeof *needed);

@@ -6,7 +6,8 @@
  *   2       as used         after the update             each micro-batch           whole, while its layer runs
  *   3       shard           each forward and backward    each micro-batch           whole, while its layer runs
  *
- * "At last" is after the last contribution of the last micro-batch. Rajbhandari et al. 2020 (ZeRO), Zhao et al. 2023 (FSDP). */
+ * "At last" is after the last contribution of the last micro-batch. Rajbhandari et al. 2020 (ZeRO), Zhao et al. 2023
+ * (FSDP). */
 #include "planner/program/lower.h"
 #include <string.h>
 
@@ -36,7 +37,8 @@ static unsigned shard_atoms(const struct lowering *l, int segment, int index)
 {
     const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
     const struct plan_layer *layer = &l->plan->layers[l->graph->segments[segment].layer];
-    unsigned replicas = layout_atoms(&use->forward, LAYOUT_REPLICATED) & layout_atoms(&use->gradient, LAYOUT_PARTIAL), shard = 0;
+    unsigned replicas = layout_atoms(&use->forward, LAYOUT_REPLICATED) & layout_atoms(&use->gradient, LAYOUT_PARTIAL),
+             shard = 0;
     for (int i = 0; i < MAX_ATOMS && layer->zero > 0; i++) {
         if ((replicas >> i & 1) && dimensions[layer->dim[i]]->shard)
             shard |= 1u << i;
@@ -46,7 +48,8 @@ static unsigned shard_atoms(const struct lowering *l, int segment, int index)
 
 struct layout reduced_layout(const struct lowering *l, int segment, int index)
 {
-    struct layout layout = with_kind(recipe_of(l, segment)->weight[index].gradient, shard_atoms(l, segment, index), LAYOUT_FLAT);
+    struct layout layout =
+        with_kind(recipe_of(l, segment)->weight[index].gradient, shard_atoms(l, segment, index), LAYOUT_FLAT);
     return with_kind(layout, layout_atoms(&layout, LAYOUT_PARTIAL), LAYOUT_REPLICATED);
 }
 
@@ -55,13 +58,16 @@ static void describe_weight(struct lowering *l, int weight, int segment, int ind
     struct stage_weight *w = &l->weights[weight];
     const struct segment *s = &l->graph->segments[segment];
     const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
-    *w = (struct stage_weight){.segment = segment, .index = index, .part_count = 1, .zero = l->plan->layers[s->layer].zero, .pad = 1};
+    *w = (struct stage_weight){
+        .segment = segment, .index = index, .part_count = 1, .zero = l->plan->layers[s->layer].zero, .pad = 1
+    };
     w->shard = shard_atoms(l, segment, index);
     w->rest = layout_atoms(&use->gradient, LAYOUT_PARTIAL) & ~w->shard;
     for (int i = 0; i < MAX_ATOMS; i++)
         w->pad *= w->shard >> i & 1 ? l->plan->stages[l->stage].atom[i] : 1;
     int dim = sliced_dim(assignment_of(l, segment), &s->weight[index], l->graph->weights[weight].dim_count);
-    if (dim >= 0 && l->use_count[weight] == 1) { /* several uses may cut it differently: such a weight is stored whole */
+    if (dim >= 0 &&
+        l->use_count[weight] == 1) { /* several uses may cut it differently: such a weight is stored whole */
         w->part_dim = dim;
         w->part_count = assignment_of(l, segment)->slices;
     }
@@ -71,12 +77,19 @@ static void store_part(struct lowering *l, int weight, int number)
 {
     const struct stage_weight *w = &l->weights[weight];
     const struct layout_pair *use = use_layouts(l, weight);
-    struct buffer buffer = {.kind = BUFFER_WEIGHT, .is_weight = true, .persistent = true, .id = weight, .micro = -1,
-                            .part = number, .part_count = w->part_count, .part_dim = w->part_dim};
+    struct buffer buffer = { .kind = BUFFER_WEIGHT,
+                             .is_weight = true,
+                             .persistent = true,
+                             .id = weight,
+                             .micro = -1,
+                             .part = number,
+                             .part_count = w->part_count,
+                             .part_dim = w->part_dim };
     if (!lower_grow(l, &l->scratch, (void **)&l->parts, l->part_count, &l->part_capacity, sizeof *l->parts))
         return;
     struct weight_part *part = &l->parts[l->part_count++];
-    *part = (struct weight_part){.weight = weight, .gradient = -1, .full = -1, .left = w->contributions * l->micro_count};
+    *part =
+        (struct weight_part){ .weight = weight, .gradient = -1, .full = -1, .left = w->contributions * l->micro_count };
     buffer.layout = w->zero >= 3 ? with_kind(use->forward, w->shard, LAYOUT_FLAT) : use->forward;
     part->stored = add_buffer(l, buffer);
     if (l->graph->weights[weight].frozen)
@@ -145,7 +158,8 @@ static int gather(struct lowering *l, int stored, const struct layout *layout, b
     buffer.layout = *layout;
     buffer.persistent = false;
     int whole = add_buffer(l, buffer);
-    bucket_add(l, OP_ALL_GATHER, path[0].atoms, atom_lane(l, site->layer, path[0].atoms, false), false, site, stored, whole);
+    bucket_add(l, OP_ALL_GATHER, path[0].atoms, atom_lane(l, site->layer, path[0].atoms, false), false, site, stored,
+               whole);
     return whole;
 }
 
@@ -166,7 +180,8 @@ static int obtain(struct lowering *l, int segment, int index, int round, int vis
     if (!lower_grow(l, &l->scratch, (void **)&l->uses, l->use_live_count, &l->use_capacity, sizeof *l->uses))
         return -1;
     buffer = gather(l, stored, layout, visit > l->visit, site);
-    l->uses[l->use_live_count++] = (struct weight_use){.weight = weight, .part = part, .buffer = buffer, .visit = visit, .layout = *layout};
+    l->uses[l->use_live_count++] =
+        (struct weight_use){ .weight = weight, .part = part, .buffer = buffer, .visit = visit, .layout = *layout };
     return buffer;
 }
 
@@ -203,15 +218,17 @@ static bool visit_needs(const struct lowering *l, const struct visit *visit, int
     if (kind == ACTION_FORWARD || l->recomputed[segment - l->scan_first])
         return true;
     bool input = kind != ACTION_BACKWARD_WEIGHT && has_input_phase(l, segment) && (k->input_reads_weight >> index & 1);
-    return input || (kind != ACTION_BACKWARD_INPUT && has_weight_phase(l, segment) && (k->weight_reads_weight >> index & 1));
+    return input ||
+           (kind != ACTION_BACKWARD_INPUT && has_weight_phase(l, segment) && (k->weight_reads_weight >> index & 1));
 }
 
 static void gather_visit(struct lowering *l, int number)
 {
     const struct visit *visit = &l->visits[number];
     const struct graph_layer *layer = &l->graph->layers[visit->layer];
-    struct site site = {.phase = visit->action.kind == ACTION_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD_INPUT, .layer = visit->layer,
-                        .micro = visit->action.micro};
+    struct site site = { .phase = visit->action.kind == ACTION_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD_INPUT,
+                         .layer = visit->layer,
+                         .micro = visit->action.micro };
     for (int i = 0; i < layer->segment_count; i++) {
         int segment = layer->first_segment + i;
         const struct segment *s = &l->graph->segments[segment];
@@ -247,12 +264,13 @@ static struct foreign *foreign_gradient(struct lowering *l, int part, const stru
     struct buffer buffer = *buffer_at(l, l->parts[part].gradient);
     buffer.kind = BUFFER_WEIGHT_GRADIENT;
     buffer.layout = *layout;
-    l->foreign[l->foreign_count] = (struct foreign){.part = part, .layer = layer, .buffer = add_buffer(l, buffer)};
+    l->foreign[l->foreign_count] = (struct foreign){ .part = part, .layer = layer, .buffer = add_buffer(l, buffer) };
     return &l->foreign[l->foreign_count++];
 }
 
 /* Where the use's gradient goes and whether it has been written; NULL after a failure. */
-static int *gradient_place(struct lowering *l, int segment, int index, int round, const struct site *site, bool **defined)
+static int *gradient_place(struct lowering *l, int segment, int index, int round, const struct site *site,
+                           bool **defined)
 {
     int weight = l->graph->segments[segment].weight[index].id;
     const struct stage_weight *w = &l->weights[weight];
@@ -286,7 +304,8 @@ static int *gradient_place(struct lowering *l, int segment, int index, int round
 int weight_gradient(struct lowering *l, int segment, int index, int round, const struct site *site, bool *define)
 {
     const struct operand *operand = &l->graph->segments[segment].weight[index];
-    bool own_part = sliced_dim(assignment_of(l, segment), operand, l->graph->weights[operand->id].dim_count) >= 0, *defined;
+    bool own_part = sliced_dim(assignment_of(l, segment), operand, l->graph->weights[operand->id].dim_count) >= 0,
+         *defined;
     const int *place = gradient_place(l, segment, index, round, site, &defined);
     if (!place)
         return -1;
@@ -299,11 +318,13 @@ static void reduce_last(struct lowering *l, int number, const struct site *site)
 {
     const struct weight_part *part = &l->parts[number];
     const struct stage_weight *w = &l->weights[part->weight];
-    struct site step = {.phase = PHASE_STEP, .layer = site->layer, .micro = -1};
+    struct site step = { .phase = PHASE_STEP, .layer = site->layer, .micro = -1 };
     if (w->zero == 1 && w->shard)
-        bucket_add(l, OP_REDUCE_SCATTER, w->shard, atom_lane(l, site->layer, w->shard, true), false, &step, part->full, part->gradient);
+        bucket_add(l, OP_REDUCE_SCATTER, w->shard, atom_lane(l, site->layer, w->shard, true), false, &step, part->full,
+                   part->gradient);
     else if (!w->shard && w->rest)
-        bucket_add(l, OP_ALL_REDUCE, w->rest, atom_lane(l, site->layer, w->rest, true), false, &step, part->gradient, part->gradient);
+        bucket_add(l, OP_ALL_REDUCE, w->rest, atom_lane(l, site->layer, w->rest, true), false, &step, part->gradient,
+                   part->gradient);
     if (lower_grow(l, &l->scratch, (void **)&l->reduced, l->reduced_count, &l->reduced_capacity, sizeof *l->reduced))
         l->reduced[l->reduced_count++] = number;
 }
@@ -324,8 +345,8 @@ void weight_contributed(struct lowering *l, int segment, int index, int round, c
     if (place != &part->gradient && place != &part->full)
         return; /* foreign: added at the step */
     if (w->shard && w->zero >= 2) {
-        bucket_add(l, OP_REDUCE_SCATTER, w->shard, atom_lane(l, site->layer, w->shard, true), part->gradient_defined, site, part->full,
-                   part->gradient);
+        bucket_add(l, OP_REDUCE_SCATTER, w->shard, atom_lane(l, site->layer, w->shard, true), part->gradient_defined,
+                   site, part->full, part->gradient);
         part->gradient_defined = true;
         part->full = -1;
     }

@@ -5,10 +5,13 @@
 static const struct dimension time_slices = {
     .name = "slices",
     .doc = "operators run piece by piece along an axis of their weights",
-    .prefer = {{TAG_FFN, PREFER_IF_WEIGHT}, {TAG_HEAD, PREFER_IF_WEIGHT}, {TAG_VOCAB, PREFER_IF_WEIGHT}, {TAG_EXPERT, PREFER_IF_WEIGHT}},
+    .prefer = { { TAG_FFN, PREFER_IF_WEIGHT },
+                { TAG_HEAD, PREFER_IF_WEIGHT },
+                { TAG_VOCAB, PREFER_IF_WEIGHT },
+                { TAG_EXPERT, PREFER_IF_WEIGHT } },
 };
 
-static const bool inner_atoms_first[TAG_COUNT] = {[TAG_HEAD] = true};
+static const bool inner_atoms_first[TAG_COUNT] = { [TAG_HEAD] = true };
 
 int split_order(enum axis_tag tag, int atom)
 {
@@ -47,10 +50,11 @@ struct assigning {
 };
 enum side { SIDE_IN, SIDE_OUT, SIDE_WEIGHT };
 
-static struct layout_pair operand_layout(const struct graph *graph, const struct plan *plan, const struct assignment *assignment, int segment,
-                                         enum side side, int index);
+static struct layout_pair operand_layout(const struct graph *graph, const struct plan *plan,
+                                         const struct assignment *assignment, int segment, enum side side, int index);
 
-/* Does a linear input arrive as a partial sum over the atom? Then the sum may pass through the segment and be reduced later. */
+/* Does a linear input arrive as a partial sum over the atom? Then the sum may pass through the segment and be reduced
+ * later. */
 static bool partial_input(const struct assigning *a, int segment, int atom)
 {
     const struct segment *s = &a->graph->segments[segment];
@@ -61,7 +65,8 @@ static bool partial_input(const struct assigning *a, int segment, int atom)
         const struct segment *from = &a->graph->segments[producer];
         for (int o = 0; o < from->out_count; o++) {
             if (from->out[o].id == s->in[i].id)
-                return operand_layout(a->graph, a->plan, a->out, producer, SIDE_OUT, o).forward.kind[atom] == LAYOUT_PARTIAL;
+                return operand_layout(a->graph, a->plan, a->out, producer, SIDE_OUT, o).forward.kind[atom] ==
+                       LAYOUT_PARTIAL;
         }
     }
     return false;
@@ -85,7 +90,7 @@ static void assign_segment(const struct assigning *a, int segment)
     int64_t left[MAX_AXES];
     for (int i = 0; i < s->axis_count; i++)
         left[i] = axis_extent(a->plan, &s->axes[i]);
-    *out = (struct assignment){.ring_atom = -1, .slice_axis = AXIS_UNSPLIT, .slices = 1};
+    *out = (struct assignment){ .ring_atom = -1, .slice_axis = AXIS_UNSPLIT, .slices = 1 };
     memset(out->axis, AXIS_UNSPLIT, sizeof out->axis);
     for (int atom = MAX_ATOMS - 1; atom >= 0; atom--) {
         const struct dimension *dimension = dimensions[layer->dim[atom]];
@@ -109,14 +114,15 @@ static void assign_segment(const struct assigning *a, int segment)
 
 void recipe_assign(const struct graph *graph, const struct plan *plan, int first, int end, struct assignment *out)
 {
-    struct assigning a = {graph, plan, first, out};
+    struct assigning a = { graph, plan, first, out };
     for (int i = first; i < end; i++)
         assign_segment(&a, i);
 }
 
 /* ---- the transposition rule ---- */
 /* The dim of the operand that the atom splits: the one that follows the axis, or on a ring's atom the keys. */
-static int split_dim(const struct segment *segment, const struct assignment *assignment, const struct operand *operand, int dim_count, int atom)
+static int split_dim(const struct segment *segment, const struct assignment *assignment, const struct operand *operand,
+                     int dim_count, int atom)
 {
     int found = -1;
     for (int dim = 0; dim < dim_count; dim++) {
@@ -129,45 +135,65 @@ static int split_dim(const struct segment *segment, const struct assignment *ass
     return found;
 }
 
-static struct layout_pair operand_layout(const struct graph *graph, const struct plan *plan, const struct assignment *assignments, int segment,
-                                         enum side side, int index)
+static void set_kinds(struct layout_pair *pair, int atom, enum layout_kind forward, enum layout_kind gradient)
+{
+    pair->forward.kind[atom] = (uint8_t)forward;
+    pair->gradient.kind[atom] = (uint8_t)gradient;
+}
+
+static void set_sharded(struct layout_pair *pair, int atom, int dim, int order)
+{
+    set_kinds(pair, atom, LAYOUT_SHARDED, LAYOUT_SHARDED);
+    pair->forward.dim[atom] = pair->gradient.dim[atom] = (uint8_t)dim;
+    pair->forward.order[atom] = pair->gradient.order[atom] = (uint8_t)order;
+}
+
+/* Replicated turns into partial, partial into replicated. */
+static void set_whole(struct layout_pair *pair, int atom, bool sums)
+{
+    set_kinds(pair, atom, sums ? LAYOUT_PARTIAL : LAYOUT_REPLICATED, sums ? LAYOUT_REPLICATED : LAYOUT_PARTIAL);
+}
+
+static struct layout_pair operand_layout(const struct graph *graph, const struct plan *plan,
+                                         const struct assignment *assignments, int segment, enum side side, int index)
 {
     const struct segment *s = &graph->segments[segment];
     const struct assignment *assignment = &assignments[segment];
-    const struct operand *operand = side == SIDE_IN ? &s->in[index] : side == SIDE_OUT ? &s->out[index] : &s->weight[index];
+    const struct operand *operand = side == SIDE_IN    ? &s->in[index]
+                                    : side == SIDE_OUT ? &s->out[index]
+                                                       : &s->weight[index];
     const int *atom_size = plan->stages[stage_of_layer(plan, s->layer)].atom;
     int dim_count = side == SIDE_WEIGHT ? graph->weights[operand->id].dim_count : graph->values[operand->id].dim_count;
     struct layout_pair pair;
     int64_t left[MAX_DIMS];
     memset(&pair, 0, sizeof pair); /* replicated both ways: what UNSPLIT means */
     for (int i = 0; i < dim_count; i++)
-        left[i] = side == SIDE_WEIGHT ? graph->weights[operand->id].size[i] : value_extent(plan, &graph->values[operand->id], i);
+        left[i] = side == SIDE_WEIGHT ? graph->weights[operand->id].size[i]
+                                      : value_extent(plan, &graph->values[operand->id], i);
     for (int order = 0; order < MAX_ATOMS; order++) {
         for (int atom = 0; atom < MAX_ATOMS; atom++) {
             int axis = assignment->axis[atom];
-            if (axis == AXIS_PASS && order == 0) {
-                bool linear = side == SIDE_OUT || (side == SIDE_IN && (kernel_facts[s->kernel].linear >> index & 1));
-                pair.forward.kind[atom] = linear ? LAYOUT_PARTIAL : LAYOUT_REPLICATED;
-                pair.gradient.kind[atom] = linear ? LAYOUT_REPLICATED : LAYOUT_PARTIAL;
-            }
+            if (axis ==
+                AXIS_PASS) /* the partial sum goes through; what it is multiplied with gets a partial gradient */
+                set_whole(&pair, atom,
+                          side == SIDE_OUT || (side == SIDE_IN && (kernel_facts[s->kernel].linear >> index & 1)));
             if (axis < 0 || split_order(s->axes[axis].tag, atom) != order)
                 continue;
             int dim = split_dim(s, assignment, operand, dim_count, atom);
-            if (dim >= 0 && left[dim] % atom_size[atom] == 0) {
-                left[dim] /= atom_size[atom];
-                pair.forward.kind[atom] = pair.gradient.kind[atom] = LAYOUT_SHARDED;
-                pair.forward.dim[atom] = pair.gradient.dim[atom] = (uint8_t)dim;
-                pair.forward.order[atom] = pair.gradient.order[atom] = (uint8_t)order;
-            } else { /* absent, or used up: key/value heads below the degree are replicated and their gradients summed */
-                pair.forward.kind[atom] = side == SIDE_OUT ? LAYOUT_PARTIAL : LAYOUT_REPLICATED;
-                pair.gradient.kind[atom] = side == SIDE_OUT ? LAYOUT_REPLICATED : LAYOUT_PARTIAL;
+            if (dim < 0 ||
+                left[dim] % atom_size[atom] != 0) { /* absent; or used up, as key/value heads below the degree */
+                set_whole(&pair, atom, side == SIDE_OUT);
+                continue;
             }
+            left[dim] /= atom_size[atom];
+            set_sharded(&pair, atom, dim, order);
         }
     }
     return pair;
 }
 
-void recipe_layouts(const struct graph *graph, const struct plan *plan, const struct assignment *assignments, int segment, struct segment_recipe *out)
+void recipe_layouts(const struct graph *graph, const struct plan *plan, const struct assignment *assignments,
+                    int segment, struct segment_recipe *out)
 {
     const struct segment *s = &graph->segments[segment];
     for (int i = 0; i < s->in_count; i++)

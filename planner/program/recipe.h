@@ -1,27 +1,32 @@
-/* How a strategy becomes layouts. For each (segment, mesh atom) one axis is split; the forward and gradient layout of every operand
- * follow by transposition: what carries the axis is sharded both ways; an input or weight that lacks it is replicated forward and
- * its gradient is partial; an output that lacks it is partial and its gradient replicated. Nothing here knows a layer kind or the
- * name of a dimension. */
+/* How a strategy becomes layouts. For each (segment, mesh atom) one axis is split; the forward and gradient layout of
+ * every operand follow by transposition: what carries the axis is sharded both ways; an input or weight that lacks it
+ * is replicated forward and its gradient is partial; an output that lacks it is partial and its gradient replicated.
+ * Nothing here knows a layer kind or the name of a dimension. */
 #ifndef CLEAVE_PROGRAM_RECIPE_H
 #define CLEAVE_PROGRAM_RECIPE_H
 #include "planner/program/program.h"
 
-struct layout_pair { struct layout forward, gradient; };
+struct layout_pair {
+    struct layout forward, gradient;
+};
 /* The layouts of one segment's operands on the stage of its layer. */
-struct segment_recipe { struct layout_pair in[MAX_OPERANDS], out[MAX_OPERANDS], weight[MAX_OPERANDS]; };
+struct segment_recipe {
+    struct layout_pair in[MAX_OPERANDS], out[MAX_OPERANDS], weight[MAX_OPERANDS];
+};
 
-/* Place of an atom in the nesting of those that split one axis; the smallest is the outermost. Heads are cut by inner atoms first,
- * all other axes by outer atoms first, so that tensor groups stay neighbours for both. */
+/* Place of an atom in the nesting of those that split one axis; the smallest is the outermost. Heads are cut by inner
+ * atoms first, all other axes by outer atoms first, so that tensor groups stay neighbours for both. */
 int split_order(enum axis_tag tag, int atom);
 /* Extent of an axis, or of a value's dim, in one micro-batch. */
 int64_t axis_extent(const struct plan *plan, const struct axis *axis);
 int64_t value_extent(const struct plan *plan, const struct value *value, int dim);
 
-/* The axes that each atom splits in segments first to end - 1; out is indexed by segment. Producers outside the range count as
- * whole, never as partial sums. */
+/* The axes that each atom splits in segments first to end - 1; out is indexed by segment. Producers outside the range
+ * count as whole, never as partial sums. */
 void recipe_assign(const struct graph *graph, const struct plan *plan, int first, int end, struct assignment *out);
 /* Layouts of all operands of a segment whose assignment is known. */
-void recipe_layouts(const struct graph *graph, const struct plan *plan, const struct assignment *assignment, int segment, struct segment_recipe *out);
+void recipe_layouts(const struct graph *graph, const struct plan *plan, const struct assignment *assignment,
+                    int segment, struct segment_recipe *out);
 
 bool layout_equal(const struct layout *a, const struct layout *b);
 /* Mask of the atoms on which the layout is of the kind. */
@@ -30,7 +35,8 @@ unsigned layout_atoms(const struct layout *layout, enum layout_kind kind);
 /* The dim of a weight along which the segment is sliced in time, or -1. */
 int sliced_dim(const struct assignment *assignment, const struct operand *operand, int dim_count);
 /* Rounds in which the segment runs: of its ring, its slices, or 1. */
-int segment_rounds(const struct plan *plan, const struct graph *graph, const struct assignment *assignment, int segment);
+int segment_rounds(const struct plan *plan, const struct graph *graph, const struct assignment *assignment,
+                   int segment);
 /* True when the operand rotates along the segment's ring. */
 bool operand_streams(const struct segment *segment, const struct assignment *assignment, const struct operand *operand);
 #endif

@@ -24,7 +24,7 @@ int schedule_find(const char *name)
 
 int schedule_in_flight(const struct schedule *schedule, int stages, int stage, int micro_count, int extra_in_flight)
 {
-    struct arena arena = {0};
+    struct arena arena = { 0 };
     int count = schedule->order(stages, stage, micro_count, extra_in_flight, NULL);
     struct action *actions = arena_alloc(&arena, (size_t)count, sizeof *actions);
     int alive = 0, most = 0;

@@ -1,16 +1,19 @@
-/* Waits between lanes: true dependences, and the two kinds that writing over something makes. Within a lane order is program order.
- * What an instruction has reached through earlier waits, its own or those of what it waited for, is not waited for again. */
+/* Waits between lanes: true dependences, and the two kinds that writing over something makes. Within a lane order is
+ * program order. What an instruction has reached through earlier waits, its own or those of what it waited for, is not
+ * waited for again. */
 #include "planner/program/access.h"
 #include "planner/program/lower.h"
 #include <string.h>
 
-struct users { int write, read[LANE_COUNT]; }; /* last instructions, counted from 1; 0: none */
+struct users {
+    int write, read[LANE_COUNT];
+}; /* last instructions, counted from 1; 0: none */
 struct waiting {
     struct program *program;
     struct arena arena;
-    struct users *users;          /* by buffer */
-    int (*reached)[LANE_COUNT];   /* by instruction: the last of each lane that has finished when it has */
-    int last[LANE_COUNT];         /* the last instruction of each lane so far */
+    struct users *users;        /* by buffer */
+    int (*reached)[LANE_COUNT]; /* by instruction: the last of each lane that has finished when it has */
+    int last[LANE_COUNT];       /* the last instruction of each lane so far */
     int wait_capacity;
 };
 
@@ -20,21 +23,16 @@ static void later(int *a, int b)
         *a = b;
 }
 
-static void want(const struct waiting *w, const struct stage_program *stage, int number, int wanted[LANE_COUNT])
-{
-    if (number > 0)
-        later(&wanted[stage->instrs[number - 1].lane], number);
-    (void)w;
-}
-
-static void collect(const struct waiting *w, const struct stage_program *stage, const struct instr *instr, int wanted[LANE_COUNT])
+static void collect(const struct waiting *w, const struct stage_program *stage, const struct instr *instr,
+                    int wanted[LANE_COUNT])
 {
     struct access access;
     for (int slot = 0; slot < access_slots(instr); slot++) {
         if (!access_at(w->program, instr, slot, &access))
             continue;
         const struct users *users = &w->users[access.buffer];
-        want(w, stage, users->write, wanted);
+        if (users->write > 0)
+            later(&wanted[stage->instrs[users->write - 1].lane], users->write);
         for (int lane = 0; lane < LANE_COUNT && access.writes; lane++)
             later(&wanted[lane], users->read[lane]);
     }
@@ -73,7 +71,8 @@ static bool add_wait(struct waiting *w, struct stage_program *stage, int index)
 }
 
 /* The latest first: what it has reached drops the others. */
-static bool add_waits(struct waiting *w, struct stage_program *stage, struct instr *instr, int number, int wanted[LANE_COUNT])
+static bool add_waits(struct waiting *w, struct stage_program *stage, struct instr *instr, int number,
+                      int wanted[LANE_COUNT])
 {
     int *reached = w->reached[number];
     const int before = w->last[instr->lane];
@@ -111,7 +110,7 @@ static bool stage_waits(struct waiting *w, struct stage_program *stage)
     if (!w->reached)
         return false;
     for (int i = 0; i < stage->instr_count; i++) {
-        int wanted[LANE_COUNT] = {0};
+        int wanted[LANE_COUNT] = { 0 };
         collect(w, stage, &stage->instrs[i], wanted);
         if (!add_waits(w, stage, &stage->instrs[i], i + 1, wanted))
             return false;
@@ -122,7 +121,7 @@ static bool stage_waits(struct waiting *w, struct stage_program *stage)
 
 bool program_waits(struct program *program, struct error *err)
 {
-    struct waiting w = {.program = program};
+    struct waiting w = { .program = program };
     bool ok = true;
     w.users = arena_alloc(&w.arena, (size_t)program->buffer_count, sizeof *w.users);
     ok = w.users != NULL;

@@ -128,26 +128,26 @@ static double price_out(struct solver *s, const int *lo, const int *hi, double *
     return value;
 }
 
-static int64_t rounded_multiplier(const struct solver *s, int row)
+/* At most 2^70: times rows below 2^50 that stays well inside 128 bits. */
+static int128 rounded_multiplier(const struct solver *s, int row)
 {
     double lambda = s->lambda[row] * s->row_scale[row] / s->cost_scale;
     double fixed = floor(ldexp(lambda, LAMBDA_BITS) + 0.5);
-    return fixed <= 0 ? 0 : fixed >= 0x1p60 ? INT64_C(1) << 60 : (int64_t)fixed;
+    return fixed <= 0 ? 0 : (int128)fmin(fixed, 0x1p70);
 }
 
 /* The Lagrangian bound of the box lo..hi for s->lambda in integers: rigorous whatever the doubles did. */
 static int64_t integer_bound(const struct solver *s, const int *lo, const int *hi, int128 *price)
 {
-    int64_t lambda[KNAPSACK_ROWS] = {0};
-    int128 total = 0;
+    int128 lambda[KNAPSACK_ROWS] = {0}, total = 0;
     for (int r = 0; r < s->rows; r++) {
         lambda[r] = rounded_multiplier(s, r);
-        total -= (int128)lambda[r] * s->cap[r];
+        total -= lambda[r] * s->cap[r];
     }
     for (int i = 0; i < s->option_total; i++) {
         price[i] = (int128)s->option[i]->cost * (INT64_C(1) << LAMBDA_BITS);
         for (int r = 0; r < s->rows; r++)
-            price[i] += (int128)lambda[r] * s->option[i]->row[r];
+            price[i] += lambda[r] * s->option[i]->row[r];
     }
     for (int g = 0; g < s->problem->group_count; g++) {
         int from = s->first[g], to = s->first[g + 1];
@@ -327,7 +327,7 @@ static int64_t relax(struct solver *s, const int *lo, const int *hi, double *mea
         goto cleanup;
     }
     memset(s->lambda, 0, sizeof s->lambda);
-    price_out(s, lo, hi, price);
+    best_value = price_out(s, lo, hi, price);
     offer(s, s->point);
     start_basis(s, s->point);
     for (int i = 0; i < MAX_PIVOTS && solve_basis(s, inverse, &level); i++) {

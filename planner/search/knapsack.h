@@ -19,7 +19,7 @@ struct knapsack_group { /* `count` identical items, each of which takes one opti
  * Minimise  sum x[g][s] cost[g][s]
  * subject to  sum over s of x[g][s] = count[g],  x whole and not negative,
  *             sum x row[r] (+ for r = 0 the largest peak in use) <= cap[r] for r < row_count.
- * Magnitudes: every sum below 2^60.
+ * Magnitudes: every sum of costs below 2^60, of rows and caps below 2^50.
  */
 struct knapsack {
     int group_count, row_count;

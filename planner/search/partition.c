@@ -420,11 +420,9 @@ static bool descend(struct solver *s)
             break;
         }
         path_sums(s, &path, &high);
-        if (sends + path + high < upper) {
-            upper = sends + path + high;
-            if (!keep_plan(s, upper))
-                return false;
-        }
+        if (sends + path + high < s->problem->below_ns && !keep_plan(s, sends + path + high))
+            return false;
+        upper = min_i64(upper, sends + path + high);
         s->cap_ns = min_i64(high, upper - tolerance(s, upper) - sends - lower) - 1; /* the rest is not worth having */
         bound = min_i64(bound, sends + lower + s->cap_ns + 1); /* of plans whose maximum lies above the new cap */
     }

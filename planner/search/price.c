@@ -26,16 +26,35 @@ struct sample {
     struct arena arena;
 };
 
-/* Each block at most twice: a layer then has its like before and behind it. */
-static struct model folded_model(const struct model *model, struct model_block *blocks)
+/* Each block at most `copies` times. */
+static struct model folded_model(const struct model *model, struct model_block *blocks, int copies)
 {
     struct model folded = *model;
     for (int b = 0; b < model->block_count; b++) {
         blocks[b] = model->blocks[b];
-        blocks[b].count = (int)min_i64(2, blocks[b].count);
+        blocks[b].count = (int)min_i64(copies, blocks[b].count);
     }
     folded.blocks = blocks;
     return folded;
+}
+
+/* Two copies give a layer its like before and behind it; for a bound one is enough, unless a class appears only in the second. */
+static bool folded_graph(struct graph **out, const struct model *model, struct model_block *blocks, int class_count, int64_t sequence,
+                         const struct price_key *key, struct error *err)
+{
+    int64_t batch = PRICED_MICRO_BATCHES * key->data * key->micro;
+    for (int copies = key->bound_only ? 1 : 2; copies <= 2; copies++) {
+        struct model folded = folded_model(model, blocks, copies);
+        struct graph *graph = NULL;
+        if (!graph_build(&graph, &folded, batch, sequence, key->vocab_multiple, err))
+            return false;
+        if (graph->class_count == class_count) {
+            *out = graph;
+            return true;
+        }
+        graph_free(graph);
+    }
+    return fail_kind(err, ERROR_BUG, "search: the folded model does not have all %d classes of layers", class_count);
 }
 
 static struct plan *make_plan(const struct graph *graph, int stages, enum dtype dtype, const struct price_key *key, int64_t bucket_bytes,
@@ -306,8 +325,8 @@ static struct layer_price without_prefetch(struct layer_price p)
 static bool price_strategy(struct sample *s, struct price_table *table, struct layer_price *prices, const struct price_key *key,
                            struct error *err)
 {
-    bool good = program_lower(&s->program, s->graph, s->plan, err) && program_layout(s->program, err);
-    if (good && !(sample_arrays(s) && price_times(s) && price_temporary(s)))
+    bool good = program_lower(&s->program, s->graph, s->plan, err) && (key->bound_only || program_layout(s->program, err));
+    if (good && !(sample_arrays(s) && price_times(s) && (key->bound_only || price_temporary(s))))
         good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
     if (good) {
         price_persistent(s);
@@ -326,7 +345,7 @@ static bool price_strategy(struct sample *s, struct price_table *table, struct l
 static bool price_send(struct price_table *table, const struct graph *graph, enum dtype dtype, const struct price_key *key,
                        int64_t bucket_bytes, const struct facts *facts, struct error *err)
 {
-    if (graph->layer_count < 2 || 2 * key->tensor * key->data > facts->cluster->device_count)
+    if (key->bound_only || key->without_send || graph->layer_count < 2 || 2 * key->tensor * key->data > facts->cluster->device_count)
         return true;
     struct program *program = NULL;
     struct plan *plan = make_plan(graph, 2, dtype, key, bucket_bytes, (struct strategy){0, RECOMPUTE_NONE});
@@ -357,7 +376,7 @@ static int64_t both(int64_t zero, int64_t recompute, int64_t neither)
     return max_i64(0, zero + recompute - neither);
 }
 
-static struct layer_price combine(const struct layer_price *z, const struct layer_price *r, const struct layer_price *n)
+struct layer_price price_combine(const struct layer_price *z, const struct layer_price *r, const struct layer_price *n)
 {
     return (struct layer_price){
         .forward_ns = both(z->forward_ns, r->forward_ns, n->forward_ns), .backward_ns = both(z->backward_ns, r->backward_ns, n->backward_ns),
@@ -404,7 +423,7 @@ static bool price_all(struct price_table *table, const struct graph *graph, enum
                && sample_strategy(&samples, table, graph, dtype, zero, RECOMPUTE_NONE, weight_layer, key, bucket_bytes, facts, &scratch, err)
                && sample_strategy(&samples, table, graph, dtype, 0, recompute, weight_layer, key, bucket_bytes, facts, &scratch, err);
         for (int c = 0; good && c < table->class_count; c++)
-            table->prices[c * table->strategy_count + i] = combine(&samples.prices[zero][RECOMPUTE_NONE][c], &samples.prices[0][recompute][c],
+            table->prices[c * table->strategy_count + i] = price_combine(&samples.prices[zero][RECOMPUTE_NONE][c], &samples.prices[0][recompute][c],
                                                                    &samples.prices[0][RECOMPUTE_NONE][c]);
     }
     arena_free(&scratch);
@@ -421,11 +440,7 @@ bool price_layers(struct price_table *out, struct arena *arena, const struct mod
     table.prices = arena_alloc(arena, (size_t)(class_count * strategy_count), sizeof *table.prices);
     if (!blocks || !table.prices)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
-    int64_t batch = PRICED_MICRO_BATCHES * key->data * key->micro;
-    struct model folded = folded_model(model, blocks);
-    bool good = graph_build(&graph, &folded, batch, sequence, key->vocab_multiple, err);
-    if (good && graph->class_count != class_count)
-        good = fail_kind(err, ERROR_BUG, "search: %d classes of layers, but %d when folded", class_count, graph->class_count);
+    bool good = folded_graph(&graph, model, blocks, class_count, sequence, key, err);
     good = good && price_all(&table, graph, dtype, key, bucket_bytes, facts, err);
     graph_free(graph);
     if (good)

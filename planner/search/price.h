@@ -41,6 +41,8 @@ struct price_key {
     int64_t micro;            /* sequences of one micro-batch on one data-parallel rank */
     int64_t vocab_multiple;
     int prefetch;
+    bool bound_only;          /* times only, and those without the waits that memory brings: enough for a lower bound */
+    bool without_send;
 };
 /**
  * Prices every class of the model under every strategy, and one send between neighbouring stages.
@@ -51,4 +53,6 @@ struct price_key {
 bool price_layers(struct price_table *out, struct arena *arena, const struct model *model, int class_count, int64_t sequence,
                   enum dtype dtype, const struct price_key *key, const struct strategy *strategies, int strategy_count,
                   int64_t bucket_bytes, const struct facts *facts, struct error *err);
+/* z + r - n, field by field: the change from n to z on top of r. */
+struct layer_price price_combine(const struct layer_price *z, const struct layer_price *r, const struct layer_price *n);
 #endif

@@ -9,8 +9,8 @@
 
 /* SLACK_PERMILLE: plans this much longer than the best by the formula are candidates too: the judge sees what the formula does not.
  * JUDGE_BUDGET: layers times micro-batches that are simulated instruction by instruction before the best plans are settled. */
-enum { SLACK_PERMILLE = 10, DEFAULT_RANKED = 64, LEAST_CANDIDATES = 16, MAX_SHRINKS = 6, NODE_LIMIT = 20000 };
-static const int64_t judge_budget = 6000;
+enum { SLACK_PERMILLE = 10, DEFAULT_RANKED = 64, LEAST_CANDIDATES = 16, MAX_SHRINKS = 6, NODE_LIMIT = 2000, SCOUTS = 3 };
+static const int64_t judge_budget = 4000;
 
 struct ordered { int64_t bound_ns; int index; };
 struct candidate {
@@ -100,12 +100,10 @@ static bool add_candidate(struct run *run, int config, const struct price_table 
     return true;
 }
 
-/* Plans shorter than this are of interest; the judge wants some to choose from. */
+/* Plans shorter than this are of interest: a little beyond the best. */
 static int64_t reach(const struct run *run)
 {
-    if (run->best_ns == INT64_MAX || run->candidate_count < LEAST_CANDIDATES)
-        return INT64_MAX;
-    return run->best_ns + run->best_ns / 1000 * SLACK_PERMILLE + 1;
+    return run->best_ns == INT64_MAX ? INT64_MAX : run->best_ns + run->best_ns / 1000 * SLACK_PERMILLE + 1;
 }
 
 static bool solve_config(struct run *run, int index, int64_t bound_ns)
@@ -151,48 +149,195 @@ static bool should_stop(const struct run *run)
     return run->options->time_limit_ns > 0 && calls->now_ns && calls->now_ns(calls->self) - run->start_ns >= run->options->time_limit_ns;
 }
 
+/* A configuration that plainly fits: weights without sharding take less than two thirds, and the pipeline is mostly full. Such a one
+ * gives a good incumbent at once, before those that only look fast are solved. */
+static bool comfortable(struct run *run, const struct ordered *at, bool *out)
+{
+    const struct config *config = &run->configs[at->index];
+    const struct price_table *table = NULL;
+    int64_t bytes = 0;
+    *out = false;
+    if (!workbench_table(&run->bench, config, true, &table, run->err))
+        return false;
+    for (int l = 0; table && l < run->bench.chain.layer_count; l++)
+        bytes += price_at(table, run->bench.chain.class_of[l], 0)->weight_bytes;
+    *out = table && bytes / config->stages < run->capacity_bytes / 3 * 2 && config->micro_batch_count >= 2 * config->stages;
+    return true;
+}
+
+/* One configuration after the other, unless it cannot be good enough any more. */
+static bool visit(struct run *run, int place, bool *visited)
+{
+    const struct search_calls *calls = &run->options->calls;
+    const struct ordered *at = &run->order[place];
+    if (visited[place])
+        return true;
+    visited[place] = true;
+    if (!solve_config(run, at->index, at->bound_ns))
+        return false;
+    if (calls->progress)
+        calls->progress(calls->self, (int)run->result->certificate.solved, run->config_count, run->best_ns);
+    return true;
+}
+
+static bool scout(struct run *run, bool *visited)
+{
+    for (int i = 0, found = 0; i < run->config_count && found < SCOUTS; i++) {
+        bool good = false;
+        if (run->order[i].bound_ns == INT64_MAX || should_stop(run))
+            break;
+        if (!comfortable(run, &run->order[i], &good))
+            return false;
+        if (good && !visit(run, i, visited))
+            return false;
+        found += good;
+    }
+    return true;
+}
+
 /* Best first until no bound lies below what is already known. */
 static bool solve_configs(struct run *run)
 {
     struct certificate *certificate = &run->result->certificate;
-    const struct search_calls *calls = &run->options->calls;
+    bool *visited = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *visited);
+    if (!visited)
+        return out_of_memory(run->err);
+    if (!run->options->keep_all && !scout(run, visited))
+        return false;
     for (int i = 0; i < run->config_count; i++) {
-        const struct ordered *at = &run->order[i];
-        if (at->bound_ns == INT64_MAX)
+        int64_t bound_ns = run->order[i].bound_ns;
+        if (bound_ns == INT64_MAX)
             break;
-        if (!run->options->keep_all && at->bound_ns >= reach(run)) {
-            certificate->pruned_bound += run->config_count - i;
+        if (!run->options->keep_all && bound_ns >= reach(run)) {
+            for (; i < run->config_count; i++)
+                certificate->pruned_bound += !visited[i];
             break;
         }
         if (should_stop(run)) {
             run->stopped = true;
-            run->open_bound_ns = min_i64(run->open_bound_ns, at->bound_ns);
+            run->open_bound_ns = min_i64(run->open_bound_ns, bound_ns);
             break;
         }
-        if (!solve_config(run, at->index, at->bound_ns))
+        if (!visit(run, i, visited))
             return false;
-        if (calls->progress)
-            calls->progress(calls->self, i + 1, run->config_count, run->best_ns);
     }
     return true;
 }
 
 /* ---- ranking and judging ---- */
 
+/* Without ZeRO-3 nothing is prefetched: such plans are the same whatever the configuration said. */
+static void settle_prefetch(struct plan *plan, const struct space *space)
+{
+    for (int l = 0; l < plan->layer_count; l++)
+        if (plan->layers[l].zero == 3)
+            return;
+    plan->prefetch = space->prefetch.count > 0 ? (int)space->prefetch.values[0] : 1;
+}
+
+static bool is_new(const struct run *run, int kept, const struct plan *plan)
+{
+    for (int i = 0; i < kept; i++)
+        if (run->candidates[i].plan && plan_hash(run->candidates[i].plan) == plan_hash(plan))
+            return false;
+    return true;
+}
+
+static bool rank_plan(struct run *run, struct candidate *c)
+{
+    return pipeline_step_ns(&c->ranked_ns, c->plan, &run->bench.chain, c->table, c->plan->micro_batch_count, run->err);
+}
+
+/* The formula's value of a plan; INT64_MAX when by the formula it does not fit. */
+static bool evaluate_plan(struct run *run, const struct candidate *c, int64_t *step_ns)
+{
+    const struct plan *plan = c->plan;
+    struct arena scratch = {0};
+    int strategies = c->table->strategy_count, block = c->table->class_count * strategies;
+    int *in_flight = config_in_flight(&scratch, &run->configs[c->config]);
+    struct partition_plan solution = {.first_layer = arena_alloc(&scratch, (size_t)plan->stage_count, sizeof(int)),
+                                      .count = arena_alloc(&scratch, (size_t)plan->stage_count * (size_t)block, sizeof(int))};
+    bool good = in_flight && solution.first_layer && solution.count;
+    for (int l = 0, k = 0; good && l < plan->layer_count; l++) {
+        k += k + 1 < plan->stage_count && plan->stages[k + 1].first_layer == l;
+        solution.first_layer[k] = plan->stages[k].first_layer;
+        int pick = 0;
+        while (c->table->strategies[pick].zero != plan->layers[l].zero || c->table->strategies[pick].recompute != plan->layers[l].recompute)
+            pick++;
+        solution.count[k * block + run->bench.chain.class_of[l] * strategies + pick]++;
+    }
+    if (good) {
+        struct partition_problem problem = workbench_problem(&run->bench, &run->configs[c->config], c->table, in_flight);
+        problem.capacity_bytes = run->capacity_bytes;
+        *step_ns = partition_evaluate(&problem, &solution);
+    }
+    arena_free(&scratch);
+    return good || out_of_memory(run->err);
+}
+
+/* The plan with one cut moved by a layer, when that fits and is new. */
+static bool try_neighbour(struct run *run, const struct candidate *from, int cut, int by, int *kept)
+{
+    struct candidate c = *from;
+    c.plan = plan_copy(from->plan);
+    if (!c.plan)
+        return out_of_memory(run->err);
+    struct plan_stage *left = &c.plan->stages[cut - 1], *right = &c.plan->stages[cut];
+    left->layer_count += by;
+    right->first_layer += by;
+    right->layer_count -= by;
+    bool good = true, wanted = left->layer_count > 0 && right->layer_count > 0 && is_new(run, *kept, c.plan);
+    if (wanted)
+        good = evaluate_plan(run, &c, &c.solution.step_ns) && rank_plan(run, &c);
+    if (!good || !wanted || c.solution.step_ns == INT64_MAX) {
+        plan_free(c.plan);
+        return good;
+    }
+    int count = run->candidate_count;
+    if (!add_candidate(run, c.config, c.table, &c.solution)) {
+        plan_free(c.plan);
+        return false;
+    }
+    run->candidates[count] = run->candidates[*kept]; /* plans stay at the front */
+    run->candidates[(*kept)++] = c;
+    return true;
+}
+
+/* The best plans with one cut moved by a layer: the judge wants some to choose from. */
+static bool add_neighbours(struct run *run, int *kept, int least)
+{
+    for (int i = 0; i < *kept && *kept < least; i++)
+        for (int cut = 1; cut < run->configs[run->candidates[i].config].stages && *kept < least; cut++)
+            for (int by = -1; by <= 1; by += 2) {
+                struct candidate from = run->candidates[i];
+                if (!try_neighbour(run, &from, cut, by, kept))
+                    return false;
+            }
+    return true;
+}
+
+/* Candidates that become plans move to the front; their number is ranked. */
 static bool rank_candidates(struct run *run)
 {
     int wanted = run->options->rank_count > 0 ? run->options->rank_count : DEFAULT_RANKED, kept = 0;
     qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, compare_formula);
     for (int i = 0; i < run->candidate_count && kept < wanted; i++) {
-        struct candidate *c = &run->candidates[i];
-        const struct config *config = &run->configs[c->config];
-        c->plan = plan_from_partition(&run->bench.space[0], config, run->bench.graph, &run->bench.chain, c->table, &c->solution);
-        if (!c->plan)
+        struct candidate c = run->candidates[i];
+        c.plan = plan_from_partition(run->bench.space, &run->configs[c.config], run->bench.graph, &run->bench.chain, c.table, &c.solution);
+        if (!c.plan)
             return out_of_memory(run->err);
-        if (!pipeline_step_ns(&c->ranked_ns, c->plan, &run->bench.chain, c->table, config->micro_batch_count, run->err))
+        settle_prefetch(c.plan, run->bench.space);
+        if (!is_new(run, kept, c.plan)) {
+            plan_free(c.plan);
+            continue;
+        }
+        run->candidates[i] = run->candidates[kept];
+        run->candidates[kept++] = c;
+        if (!rank_plan(run, &run->candidates[kept - 1]))
             return false;
-        kept++;
     }
+    if (!add_neighbours(run, &kept, (int)min_i64(wanted, LEAST_CANDIDATES)))
+        return false;
     qsort(run->candidates, (size_t)kept, sizeof *run->candidates, compare_ranked);
     run->result->certificate.candidates = run->candidate_count;
     run->result->certificate.ranked = kept;

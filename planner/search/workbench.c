@@ -74,6 +74,7 @@ static struct price_key key_of(const struct workbench *bench, const struct confi
     if (bound_only) { /* the compute path does not depend on these */
         key.data = config->data > 1 ? 2 : 1;
         key.prefetch = 1;
+        key.bound_only = true;
     }
     return key;
 }
@@ -81,7 +82,7 @@ static struct price_key key_of(const struct workbench *bench, const struct confi
 static bool same_key(const struct price_key *a, const struct price_key *b)
 {
     return a->tensor == b->tensor && a->data == b->data && a->tensor_dimension == b->tensor_dimension && a->micro == b->micro
-           && a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch;
+           && a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->bound_only == b->bound_only;
 }
 
 static struct priced *new_priced(struct workbench *bench)
@@ -102,18 +103,67 @@ static struct priced *new_priced(struct workbench *bench)
     return priced;
 }
 
+static struct priced *find_priced(const struct workbench *bench, const struct price_key *key)
+{
+    for (int i = 0; i < bench->priced_count; i++)
+        if (same_key(&bench->priced[i]->key, key))
+            return bench->priced[i];
+    return NULL;
+}
+
+static int find_strategy(const struct price_table *table, int zero, int recompute)
+{
+    for (int i = 0; i < table->strategy_count; i++)
+        if (table->strategies[i].zero == zero && table->strategies[i].recompute == recompute)
+            return i;
+    return -1;
+}
+
+/* Without prefetch only ZeRO-3 differs: one program instead of all, where the prefetching table is there. *done false: it is not. */
+static bool from_prefetching(struct workbench *bench, struct priced *priced, bool *done, struct error *err)
+{
+    static const struct strategy sharded[] = {{3, RECOMPUTE_NONE}};
+    struct price_key like = priced->key, key = priced->key;
+    struct price_table one;
+    like.prefetch = 1;
+    key.without_send = true;
+    const struct priced *other = priced->key.prefetch == 0 && !priced->key.bound_only ? find_priced(bench, &like) : NULL;
+    int plain = other && !other->refused ? find_strategy(&other->table, 3, RECOMPUTE_NONE) : -1;
+    *done = plain >= 0;
+    if (plain < 0)
+        return true;
+    priced->table = other->table;
+    size_t prices = (size_t)(other->table.class_count * other->table.strategy_count);
+    priced->table.prices = arena_alloc(&bench->arena, prices, sizeof *priced->table.prices);
+    if (!priced->table.prices)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    memcpy(priced->table.prices, other->table.prices, prices * sizeof *priced->table.prices);
+    if (!price_layers(&one, &bench->arena, bench->model, bench->chain.class_count, bench->graph->sequence, bench->space->dtype, &key, sharded, 1,
+                      bench->space->bucket_bytes, bench->facts, err))
+        return false;
+    for (int c = 0; c < priced->table.class_count; c++)
+        for (int i = 0; i < priced->table.strategy_count; i++)
+            if (priced->table.strategies[i].zero == 3)
+                priced->table.prices[c * priced->table.strategy_count + i] =
+                    price_combine(price_at(&one, c, 0), price_at(&other->table, c, i), price_at(&other->table, c, plain));
+    return true;
+}
+
 /* Sharding changes the compute path a little (accumulation in place or not), so a bound looks at both ends. */
 static bool fill_priced(struct workbench *bench, struct priced *priced, struct error *err)
 {
     static const struct strategy ends[] = {{0, RECOMPUTE_NONE}, {3, RECOMPUTE_NONE}};
-    const struct strategy *strategies = priced->bound_only ? ends : bench->strategies;
-    int count = priced->bound_only ? (priced->key.data > 1 ? 2 : 1) : bench->strategy_count;
-    if (!priced->bound_only && priced->key.data == 1) { /* nothing to shard: the first ZeRO stage speaks for all */
+    const struct strategy *strategies = priced->key.bound_only ? ends : bench->strategies;
+    int count = priced->key.bound_only ? (priced->key.data > 1 ? 2 : 1) : bench->strategy_count;
+    if (!priced->key.bound_only && priced->key.data == 1) { /* nothing to shard: the first ZeRO stage speaks for all */
         for (count = 0; count < bench->strategy_count && bench->strategies[count].zero == bench->strategies[0].zero;)
             count++;
     }
     struct error why = {0};
-    if (price_layers(&priced->table, &bench->arena, bench->model, bench->chain.class_count, bench->graph->sequence, bench->space->dtype,
+    bool done = false;
+    if (!from_prefetching(bench, priced, &done, &why))
+        return fail_kind(err, why.kind, "%s", why.message);
+    if (done || price_layers(&priced->table, &bench->arena, bench->model, bench->chain.class_count, bench->graph->sequence, bench->space->dtype,
                      &priced->key, strategies, count, bench->space->bucket_bytes, bench->facts, &why))
         return true;
     if (why.kind != ERROR_INPUT)
@@ -125,16 +175,12 @@ static bool fill_priced(struct workbench *bench, struct priced *priced, struct e
 bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out, struct error *err)
 {
     struct price_key key = key_of(bench, config, bound_only);
-    struct priced *priced = NULL;
-    for (int i = 0; i < bench->priced_count && !priced; i++)
-        if (bench->priced[i]->bound_only == bound_only && same_key(&bench->priced[i]->key, &key))
-            priced = bench->priced[i];
+    struct priced *priced = find_priced(bench, &key);
     if (!priced) {
         priced = new_priced(bench);
         if (!priced)
             return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
         priced->key = key;
-        priced->bound_only = bound_only;
         if (!fill_priced(bench, priced, err))
             return false;
     }

@@ -6,7 +6,7 @@
 
 struct model;
 
-struct priced { struct price_key key; bool bound_only, refused; struct price_table table; };
+struct priced { struct price_key key; bool refused; struct price_table table; };
 struct workbench {
     struct arena arena;
     const struct model *model;

@@ -6,6 +6,6 @@ const struct dimension dimension_cp_gather = {
     .name = "cp-gather",
     .doc = "context parallel: the sequence is split, keys and values are gathered; ZeRO may shard parameters over it",
     .lane = LANE_CP,
-    .prefer = {{TAG_SEQUENCE, PREFER_ALWAYS}},
+    .prefer = { { TAG_SEQUENCE, PREFER_ALWAYS } },
     .shard = true,
 };

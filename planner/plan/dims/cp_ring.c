@@ -4,9 +4,10 @@
 extern const struct dimension dimension_cp_ring;
 const struct dimension dimension_cp_ring = {
     .name = "cp-ring",
-    .doc = "context parallel: the sequence is split, keys and values rotate in rounds; ZeRO may shard parameters over it",
+    .doc =
+        "context parallel: the sequence is split, keys and values rotate in rounds; ZeRO may shard parameters over it",
     .lane = LANE_CP,
-    .prefer = {{TAG_SEQUENCE, PREFER_ALWAYS}},
+    .prefer = { { TAG_SEQUENCE, PREFER_ALWAYS } },
     .ring = true,
     .shard = true,
 };

@@ -4,8 +4,9 @@
 extern const struct dimension dimension_cp_ulysses;
 const struct dimension dimension_cp_ulysses = {
     .name = "cp-ulysses",
-    .doc = "context parallel: heads are split inside attention, the sequence elsewhere; ZeRO may shard parameters over it",
+    .doc =
+        "context parallel: heads are split inside attention, the sequence elsewhere; ZeRO may shard parameters over it",
     .lane = LANE_CP,
-    .prefer = {{TAG_HEAD, PREFER_IF_KEY}, {TAG_SEQUENCE, PREFER_ALWAYS}},
+    .prefer = { { TAG_HEAD, PREFER_IF_KEY }, { TAG_SEQUENCE, PREFER_ALWAYS } },
     .shard = true,
 };

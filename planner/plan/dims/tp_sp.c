@@ -6,5 +6,8 @@ const struct dimension dimension_tp_sp = {
     .name = "tp+sp",
     .doc = "tensor parallel, and the sequence where nothing else splits (norms, residuals, loss)",
     .lane = LANE_TP,
-    .prefer = {{TAG_HEAD, PREFER_ALWAYS}, {TAG_FFN, PREFER_ALWAYS}, {TAG_VOCAB, PREFER_ALWAYS}, {TAG_SEQUENCE, PREFER_ALWAYS}},
+    .prefer = { { TAG_HEAD, PREFER_ALWAYS },
+                { TAG_FFN, PREFER_ALWAYS },
+                { TAG_VOCAB, PREFER_ALWAYS },
+                { TAG_SEQUENCE, PREFER_ALWAYS } },
 };

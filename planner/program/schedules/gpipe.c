@@ -5,8 +5,8 @@ static int order(int stages, int stage, int micro_count, int extra_in_flight, st
     (void)stages;
     (void)extra_in_flight;
     for (int i = 0; out && i < micro_count; i++) {
-        out[i] = (struct action){.kind = ACTION_FORWARD, .chunk = stage, .micro = i};
-        out[micro_count + i] = (struct action){.kind = ACTION_BACKWARD, .chunk = stage, .micro = i};
+        out[i] = (struct action){ .kind = ACTION_FORWARD, .chunk = stage, .micro = i };
+        out[micro_count + i] = (struct action){ .kind = ACTION_BACKWARD, .chunk = stage, .micro = i };
     }
     return 2 * micro_count;
 }

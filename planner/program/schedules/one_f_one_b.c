@@ -1,6 +1,7 @@
 #include "planner/program/schedule.h"
 
-/* Warm-up forwards, one per stage that lies behind, then one backward and one forward in turn, then the remaining backwards. */
+/* Warm-up forwards, one per stage that lies behind, then one backward and one forward in turn, then the remaining
+ * backwards. */
 static int order(int stages, int stage, int micro_count, int extra_in_flight, struct action *out)
 {
     int warm = stages - stage + extra_in_flight;
@@ -8,11 +9,11 @@ static int order(int stages, int stage, int micro_count, int extra_in_flight, st
         return 2 * micro_count;
     int forward = 0, count = 0;
     for (; forward < micro_count && forward < warm; forward++)
-        out[count++] = (struct action){.kind = ACTION_FORWARD, .chunk = stage, .micro = forward};
+        out[count++] = (struct action){ .kind = ACTION_FORWARD, .chunk = stage, .micro = forward };
     for (int backward = 0; backward < micro_count; backward++) {
-        out[count++] = (struct action){.kind = ACTION_BACKWARD, .chunk = stage, .micro = backward};
+        out[count++] = (struct action){ .kind = ACTION_BACKWARD, .chunk = stage, .micro = backward };
         if (forward < micro_count)
-            out[count++] = (struct action){.kind = ACTION_FORWARD, .chunk = stage, .micro = forward++};
+            out[count++] = (struct action){ .kind = ACTION_FORWARD, .chunk = stage, .micro = forward++ };
     }
     return count;
 }
@@ -28,7 +29,8 @@ static int stage_of_chunk(int stages, int chunk, int replica)
 extern const struct schedule schedule_one_f_one_b;
 const struct schedule schedule_one_f_one_b = {
     .name = "1f1b",
-    .doc = "one forward, one backward: as short as gpipe with at most as many micro-batches in flight as stages lie ahead",
+    .doc =
+        "one forward, one backward: as short as gpipe with at most as many micro-batches in flight as stages lie ahead",
     .chunks_per_stage = 1,
     .stage_of_chunk = stage_of_chunk,
     .order = order,

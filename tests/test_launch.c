@@ -1,5 +1,6 @@
 /* Ranks as processes: the same losses as threads to the last bit; a rank that dies or hangs ends all, by name. The program starts
- * itself under mpirun. Exit status 77 where the module or mpirun is absent. */
+ * itself under mpirun; where the module or mpirun is absent, it says so and tests the rest. */
+#define _POSIX_C_SOURCE 200809L
 #include "check.h"
 #include "executor/backends.h"
 #include "executor/kernel.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { STEPS = 4, PATH_BYTES = 512, SKIPPED = 77 };
+enum { STEPS = 4, PATH_BYTES = 4096 };
 static const struct tiny_choice choice = {.dp = 2, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 1, .bucket = 1 << 14};
 
 struct trial {
@@ -65,13 +66,13 @@ static void world_close(struct world *w)
     graph_free(w->graph);
 }
 
-static bool run_world(const struct world *w, const char *transport, const char *module_dir, struct status *status, struct trial *trial, struct error *err)
+static bool run_world(const struct world *w, const char *transport, const char *modules, struct status *status, struct trial *trial, struct error *err)
 {
     struct transport_set set;
     struct data data;
     struct run_summary summary;
     struct run_options options = run_options_default();
-    if (!transports_open(&set, transport, w->plan->rank_count, module_dir, NULL, err) || !data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err))
+    if (!transports_open(&set, transport, w->plan->rank_count, modules, NULL, err) || !data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err))
         return false;
     options.step_count = STEPS, options.seed = 3, options.data = &data, options.timeout_s = 2, options.status = status;
     options.context = trial, options.on_step = on_step, options.on_gradient = on_gradient;
@@ -83,7 +84,7 @@ static bool run_world(const struct world *w, const char *transport, const char *
     return ok;
 }
 
-/* test_mpi rank MODULE_DIR OUT DEED */
+/* test_launch rank MODULE_DIR OUT DEED */
 static int rank_main(char **argv)
 {
     struct world w = {0};
@@ -105,11 +106,20 @@ static int rank_main(char **argv)
     return EXIT_SUCCESS;
 }
 
-static const char *self;
+static char self[PATH_BYTES], module_dir[PATH_BYTES + 32];
+
+/* The build keeps modules in a folder beside that of the tests. */
+static void find_self(void)
+{
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    snprintf(module_dir, sizeof module_dir, "%.*s/../executor", slash ? (int)(slash - self) : 0, self);
+}
 
 static bool launch(const struct world *w, const char *out, const char *deed, struct error *err)
 {
-    const char *const arguments[] = {self, "rank", MODULE_DIR, out, deed, NULL};
+    const char *const arguments[] = {self, "rank", module_dir, out, deed, NULL};
     return launch_run(&(struct launch_local){.arguments = arguments, .program = w->program, .timeout_s = 4}, err);
 }
 
@@ -196,12 +206,12 @@ START_TEST(launchers_are_recognised)
 }
 END_TEST
 
-static Suite *mpi_suite(void)
+static Suite *launch_suite(void)
 {
     struct error error = {0};
-    Suite *suite = suite_create("mpi");
+    Suite *suite = suite_create("launch");
     CHECK_ADD(suite, launchers_are_recognised);
-    if (transport_available("mpi", MODULE_DIR, &error) && system("command -v mpirun >/dev/null") == 0) {
+    if (transport_available("mpi", module_dir, &error) && system("command -v mpirun >/dev/null") == 0) {
         CHECK_ADD(suite, processes_equal_threads);
         CHECK_ADD(suite, dead_and_hanging_ranks_end_all);
     } else {
@@ -214,10 +224,10 @@ int main(int argc, char **argv)
 {
     if (argc == 5 && strcmp(argv[1], "rank") == 0)
         return rank_main(argv);
-    self = argv[0];
-    SRunner *runner = srunner_create(mpi_suite());
+    find_self();
+    SRunner *runner = srunner_create(launch_suite());
     srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner), count = srunner_ntests_run(runner);
+    int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    return failed > 0 ? EXIT_FAILURE : count == 1 ? SKIPPED : EXIT_SUCCESS;
+    return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,0 +1,71 @@
+#include "profiler/memory_work.h"
+#include "profiler/rig.h"
+
+enum { LINEAR_SIZES = 7, LINEAR_FIRST = 1 << 10, LINEAR_REACH = 1 << 20, WARM_UP_STEPS = 1, STEPS = 4 };
+struct in_memory {
+    struct harvest *harvest;
+    struct rig *rig;
+    struct error error;
+};
+
+static bool on_linear(void *context, int64_t step, const struct timeline *timeline)
+{
+    struct in_memory *m = context;
+    return step <= WARM_UP_STEPS ||
+           (harvest_timeline(m->harvest, m->rig->program, timeline, &m->error) && step < WARM_UP_STEPS + STEPS);
+}
+
+static const struct {
+    const char *work;
+    enum op op;
+    bool accumulate;
+} local_ops[] = {
+    { "zero", OP_ZERO, false },
+    { "add", OP_ADD, true },
+    { "copy", OP_ADD, false },
+    { "norm", OP_NORM, false },
+};
+enum { LOCAL_OPS = sizeof local_ops / sizeof *local_ops };
+
+/* Each rank its own elements: of copies only one rank's would count in a norm. */
+static void add_sizes(struct rig *rig, const int missing[LOCAL_OPS])
+{
+    int scalar = rig_buffer(rig, 0, rig_tensor(rig, 1, 1), LAYOUT_REPLICATED, 0, RIG_APART);
+    int64_t elements = LINEAR_FIRST;
+    for (int size = 0; size < LINEAR_SIZES; size++, elements *= 4) {
+        int tensor = rig_tensor(rig, rig->plan->rank_count, elements);
+        int source = rig_buffer(rig, 0, tensor, LAYOUT_SHARDED, 0, RIG_SOURCE);
+        int destination = rig_buffer(rig, 0, tensor, LAYOUT_SHARDED, 0, RIG_DESTINATION);
+        for (int i = 0; i < LOCAL_OPS; i++) {
+            if (!missing[i])
+                continue;
+            enum op op = local_ops[i].op;
+            struct instr *instr = rig_instr(rig, 0, op, LANE_COMPUTE, -1, op == OP_ZERO ? -1 : source,
+                                            op == OP_NORM ? scalar : destination);
+            instr->accumulate = local_ops[i].accumulate;
+        }
+    }
+    rig_finish(rig);
+}
+
+bool memory_work_measure(struct harvest *harvest, const struct crew *crew, const struct profile *existing,
+                         struct error *err)
+{
+    struct in_memory m = { .harvest = harvest };
+    int missing[LOCAL_OPS], any = 0;
+    for (int i = 0; i < LOCAL_OPS; i++)
+        missing[i] = harvest_linear_reach(&harvest->linear, local_ops[i].work) < LINEAR_REACH &&
+                     !(existing && profile_linear(existing, local_ops[i].work, crew->rank_count));
+    if (!crew_agree(crew, missing, sizeof missing, err))
+        return false;
+    for (int i = 0; i < LOCAL_OPS; i++)
+        any |= missing[i];
+    if (!any)
+        return true;
+    if (!rig_new(&m.rig, crew->rank_count, 1, 1, crew->rank_count, LINEAR_SIZES + 1, LINEAR_SIZES * LOCAL_OPS, err))
+        return false;
+    add_sizes(m.rig, missing);
+    bool ok = crew_run(crew, m.rig->program, NULL, WARM_UP_STEPS + STEPS, on_linear, &m, err);
+    rig_free(m.rig);
+    return ok && (!m.error.kind || fail_kind(err, m.error.kind, "%s", m.error.message));
+}
