@@ -139,13 +139,18 @@ static int64_t largest(const int64_t *bytes, int count)
 static void memory_bar(struct text *out, double y, int64_t bytes, int64_t scale, const char *fill, int rank, const char *what)
 {
     char number[TEXT_NUMBER_BYTES], words[128];
-    double width = (double)bytes / (double)scale * PLOT;
     snprintf(words, sizeof words, "rank %d, %s: %s", rank, what, text_bytes(number, bytes));
-    bar(out, LABEL, y, width, 7, fill, words);
-    if (rank == 0) {
-        snprintf(words, sizeof words, "%s %s", number, what);
-        label(out, LABEL + width + 6, y + 8, "start", "soft", words);
-    }
+    bar(out, LABEL, y, (double)bytes / (double)scale * PLOT, 7, fill, words);
+}
+
+/* Behind the bars of a plan's first rank. */
+static void memory_label(struct text *out, double y, int64_t predicted, int64_t measured, int64_t scale)
+{
+    char number[TEXT_NUMBER_BYTES], words[128];
+    int length = snprintf(words, sizeof words, "%s predicted", text_bytes(number, predicted));
+    if (measured > 0)
+        snprintf(words + length, sizeof words - (size_t)length, ", %s measured", text_bytes(number, measured));
+    label(out, LABEL + (double)max_i64(predicted, measured) / (double)scale * PLOT + 6, y + 11, "start", "soft", words);
 }
 
 enum { MEMORY_RANKS = 8 }; /* more ranks are alike: the table has all */
@@ -170,6 +175,8 @@ void chart_memory(struct text *out, const struct report *report, const int *orde
                 memory_bar(out, y, plan->predicted_peak_bytes[r], scale, "var(--t0)", r, "predicted");
             if (plan->measured_peak_bytes)
                 memory_bar(out, y + 8, plan->measured_peak_bytes[r], scale, "var(--t6)", r, "measured");
+            if (r == 0 && plan->predicted_peak_bytes)
+                memory_label(out, y, plan->predicted_peak_bytes[0], plan->measured_peak_bytes ? plan->measured_peak_bytes[0] : 0, scale);
         }
         y += 14;
     }
@@ -223,7 +230,7 @@ void chart_scatter(struct text *out, const struct report *report)
 }
 
 /* ---- Gantt ---- */
-enum { ROW = 14, GANTT_RANKS = 8, GANTT_COLUMNS = PLOT * 2 };
+enum { ROW = 14, GANTT_RANKS = 8, GANTT_COLUMNS = PLOT };
 
 static enum time_kind kind_of(const struct instr *instr)
 {

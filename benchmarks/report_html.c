@@ -10,7 +10,7 @@ static const char *const style =
     "h1{font-size:1.6em;margin-bottom:.2em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid var(--line)}"
     "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}th,td{padding:.3em .6em;text-align:right;border-bottom:1px solid "
     "var(--line)}th:first-child,td:first-child{text-align:left}tr.chosen td{font-weight:600}.soft{color:var(--soft)}"
-    ".wide{overflow-x:auto}details{margin:.6em 0}summary{cursor:pointer}pre{background:var(--panel);padding:.8em;overflow-x:auto;font-size:12px}"
+    ".wide{overflow-x:auto}.wide td:first-child{min-width:15em}.name{white-space:nowrap}details{margin:.6em 0}summary{cursor:pointer}pre{background:var(--panel);padding:.8em;overflow-x:auto;font-size:12px}"
     ".big{display:flex;gap:2em;flex-wrap:wrap}.big div{background:var(--panel);padding:.6em 1em;border-radius:6px}.big b{display:block;font-size:1.4em}"
     "@media print{details{display:block}body{max-width:none}}";
 
@@ -41,9 +41,9 @@ static void plan_row(struct text *out, const struct report_plan *plan, int64_t b
 {
     char number[TEXT_NUMBER_BYTES], words[64];
     int64_t step = plan->measured_step_ns ? plan->measured_step_ns : plan->predicted_step_ns;
-    text_printf(out, "<tr%s><td>", plan->chosen ? " class=\"chosen\"" : "");
+    text_printf(out, "<tr%s><td><span class=\"name\">", plan->chosen ? " class=\"chosen\"" : "");
     chart_escape(out, plan->name);
-    text_add(out, "<br><span class=\"soft\">");
+    text_add(out, "</span><br><span class=\"soft\">");
     chart_escape(out, plan->failure ? plan->failure : plan->description);
     text_add(out, "</span></td>");
     cell(out, plan->failure ? "-" : text_duration_ns(number, plan->predicted_step_ns));
@@ -64,12 +64,11 @@ static void plan_table(struct text *out, const struct report *report, const int 
 {
     const struct report_plan *best = &report->plans[order[0]];
     int64_t best_ns = max_i64(1, best->measured_step_ns ? best->measured_step_ns : best->predicted_step_ns);
-    text_add(out, "<div class=\"wide\"><table><thead><tr><th>plan</th><th>predicted step</th><th>measured step (median \xc2\xb1 half of the "
-                  "interquartile range)</th><th>prediction error</th><th>against the fastest</th><th>tokens/s</th><th>predicted peak memory</th>"
+    text_add(out, "<div class=\"wide\"><table><thead><tr><th>plan</th><th>predicted step</th><th>measured step</th><th>prediction error</th><th>against the fastest</th><th>tokens/s</th><th>predicted peak memory</th>"
                   "<th>measured peak memory</th></tr></thead><tbody>\n");
     for (int i = 0; i < report->plan_count; i++)
         plan_row(out, &report->plans[order[i]], best_ns);
-    text_add(out, "</tbody></table></div>\n");
+    text_add(out, "</tbody></table></div>\n<p class=\"soft\">Measured: median \xc2\xb1 half of the interquartile range.</p>\n");
 }
 
 static void join_table(struct text *out, const struct report_plan *plan)

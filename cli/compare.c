@@ -135,9 +135,13 @@ static void on_progress(void *context, const char *what, int done, int count)
         fprintf(cli->talk, "running %s (%d of %d)\n", what, done + 1, count);
 }
 
-static bool reference(int64_t *out_ns, struct error *err)
+static bool time_reference(int64_t *out_ns, struct error *err)
 {
-    return reference_matmul_ns(out_ns, 1024, 5, err);
+    struct reference product;
+    if (!reference_measure(&product, 1024, 5, err))
+        return false;
+    *out_ns = product.ns;
+    return true;
 }
 
 static bool run_all(struct job *job, struct error *err)
@@ -156,7 +160,7 @@ static bool run_all(struct job *job, struct error *err)
     run.data = device->computes ? &data : NULL;
     run.facts = &job->in.facts;
     struct compare_options o = { .run = &run, .rounds = (int)a->rounds, .transport = a->transport, .module_dir = job->cli->module_dir,
-                                 .shape = a->shape ? job->in.cluster : NULL, .reference = device->computes ? reference : NULL,
+                                 .shape = a->shape ? job->in.cluster : NULL, .reference = device->computes ? time_reference : NULL,
                                  .context = (void *)(uintptr_t)job->cli, .on_progress = on_progress };
     bool ok = comparison_run(&job->comparison, &o, err);
     data_free(&data);

@@ -106,8 +106,9 @@ static void print_summary(const struct cli *cli, const struct profile *p, const 
     if (r->existing_refused)
         fprintf(cli->talk, "note: --profile was of no use: %s\n", r->existing_refused);
     if (profiler_unsteady(r))
-        fprintf(cli->talk, "note: the machine was not steady: a product of %d^3 took %s before and %s after\n", REFERENCE_EDGE,
-                text_duration_ns(before, r->reference_before_ns), text_duration_ns(after, r->reference_after_ns));
+        fprintf(cli->talk, "note: the machine was not steady: a product of %d^3 took %s before and %s after, and got %.0f %% of a core; measure again when "
+                "nothing else runs\n", REFERENCE_EDGE, text_duration_ns(before, r->reference_before_ns), text_duration_ns(after, r->reference_after_ns),
+                100 * r->processor_share);
 }
 
 /* ---- the verb ---- */

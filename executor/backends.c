@@ -17,11 +17,13 @@ static const struct device *const devices[] = {
 const char *const device_names[] = {
 #define DEVICE(symbol, name, doc) name,
 #include "executor/backends.def"
-    NULL};
+    NULL
+};
 const char *const transport_names[] = {
 #define TRANSPORT(name, module, doc) name,
 #include "executor/backends.def"
-    NULL};
+    NULL
+};
 static const char *const transport_modules[] = {
 #define TRANSPORT(name, module, doc) module,
 #include "executor/backends.def"
@@ -34,7 +36,8 @@ static int find(const char *const *names, const char *what, const char *name, st
         if (strcmp(names[count], name) == 0)
             return count;
     const char *nearest = text_nearest(name, names, (size_t)count);
-    fail_kind(err, ERROR_INPUT, "unknown %s %s%s%s", what, name, nearest ? "; did you mean " : "", nearest ? nearest : "");
+    fail_kind(err, ERROR_INPUT, "unknown %s %s%s%s", what, name, nearest ? "; did you mean " : "",
+              nearest ? nearest : "");
     return -1;
 }
 
@@ -44,7 +47,8 @@ const struct device *device_find(const char *name, struct error *err)
     return index >= 0 ? devices[index] : NULL;
 }
 
-static void *open_module(const char *transport, const char *file, const char *module_dir, transport_module_open **open, struct error *err)
+static void *open_module(const char *transport, const char *file, const char *module_dir, transport_module_open **open,
+                         struct error *err)
 {
     char path[MODULE_PATH_BYTES];
     if (snprintf(path, sizeof path, "%s/%s", module_dir ? module_dir : ".", file) >= (int)sizeof path) {
@@ -58,7 +62,8 @@ static void *open_module(const char *transport, const char *file, const char *mo
     }
     void *symbol = dlsym(module, TRANSPORT_MODULE_SYMBOL);
     if (!symbol) {
-        fail_kind(err, ERROR_ENVIRONMENT, "transport %s: %s is no module of this program: %s", transport, path, dlerror());
+        fail_kind(err, ERROR_ENVIRONMENT, "transport %s: %s is no module of this program: %s", transport, path,
+                  dlerror());
         dlclose(module);
         return NULL;
     }
@@ -100,14 +105,15 @@ static bool open_ends(struct transport_set *set, int index, int rank_count, cons
         return false;
     set->count = 1;
     int found = set->transports->rank_count;
-    return found == rank_count || fail_kind(err, ERROR_INPUT, "the plan is for %d ranks, transport %s found %d: start it with -n %d",
-                                            rank_count, transport_names[index], found, rank_count);
+    return found == rank_count ||
+           fail_kind(err, ERROR_INPUT, "the plan is for %d ranks, transport %s found %d: start it with -n %d",
+                     rank_count, transport_names[index], found, rank_count);
 }
 
 bool transports_open(struct transport_set *out, const char *name, int rank_count, const char *module_dir,
                      const struct cluster *shape, struct error *err)
 {
-    struct transport_set set = {0};
+    struct transport_set set = { 0 };
     int index = find(transport_names, "transport", name, err);
     bool ok = index >= 0 && open_ends(&set, index, rank_count, module_dir, err) &&
               (!shape || comm_shaped_wrap(set.transports, set.count, shape, err));
@@ -125,5 +131,5 @@ void transports_close(struct transport_set *set)
         set->transports[i].close(set->transports[i].self);
     free(set->transports);
     /* the module stays open: MPI libraries do not bear being unloaded */
-    *set = (struct transport_set){0};
+    *set = (struct transport_set){ 0 };
 }

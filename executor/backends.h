@@ -14,11 +14,12 @@ struct transport_set {
 /* NULL when the name is unknown: err then names the nearest. */
 const struct device *device_find(const char *name, struct error *err);
 /**
- * Opens this process's ends of a transport by name. rank_count: of the plan; a transport that finds another number of processes fails.
- * module_dir: where cleave-*.so lie. shape: transfers are delayed to the latency and bandwidth of this cluster, which must outlive
- * the set; NULL: as fast as they go. The caller closes the set.
+ * Opens this process's ends of a transport by name. rank_count: of the plan; a transport that finds another number of
+ * processes fails. module_dir: where cleave-*.so lie. shape: transfers are delayed to the latency and bandwidth of this
+ * cluster, which must outlive the set; NULL: as fast as they go. The caller closes the set.
  */
-bool transports_open(struct transport_set *out, const char *name, int rank_count, const char *module_dir, const struct cluster *shape, struct error *err);
+bool transports_open(struct transport_set *out, const char *name, int rank_count, const char *module_dir,
+                     const struct cluster *shape, struct error *err);
 void transports_close(struct transport_set *set);
 /* Whether the transport could be opened here; err says why not. Starts nothing. */
 bool transport_available(const char *name, const char *module_dir, struct error *err);

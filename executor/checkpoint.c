@@ -27,7 +27,10 @@ static void file_name(char out[CHECKPOINT_NAME_BYTES], int64_t step, int rank)
     snprintf(out, CHECKPOINT_NAME_BYTES, "step-%" PRId64 ".rank-%d.safetensors", step, rank);
 }
 
-struct piece_bytes { const void *data; size_t bytes; };
+struct piece_bytes {
+    const void *data;
+    size_t bytes;
+};
 
 /* All pieces one after another into path, by way of a temporary name. */
 static bool write_file(const char *path, const struct piece_bytes *pieces, int count, struct error *err)
@@ -61,25 +64,31 @@ struct rank_file {
     int count;
 };
 
-static bool add_tensor(struct rank_file *file, const struct rank *rank, int b, enum quantity quantity, struct error *err)
+static bool add_tensor(struct rank_file *file, const struct rank *rank, int b, enum quantity quantity,
+                       struct error *err)
 {
     const struct buffer *buffer = &rank->program->buffers[b];
     struct place place = checkpoint_place(rank, b);
     const real *data = checkpoint_data(rank, b, quantity);
     size_t bytes = (size_t)place.count * sizeof *data;
     char name[CHECKPOINT_NAME_BYTES], text[CHECKPOINT_PLACE_BYTES];
-    snprintf(name, sizeof name, "%s/%s/%d", quantity_names[quantity], rank->program->graph->weights[buffer->id].name, buffer->part);
+    snprintf(name, sizeof name, "%s/%s/%d", quantity_names[quantity], rank->program->graph->weights[buffer->id].name,
+             buffer->part);
     place_print(&place, hash_bytes(HASH_START, data, bytes), text);
     struct tensor *tensor = &file->tensors[file->count];
-    *tensor = (struct tensor){.name = arena_strdup(&file->arena, name), .type = sizeof(real) == 8 ? TENSOR_F64 : TENSOR_F32,
-                              .dim_count = 1, .shape = {place.count}, .bytes = (int64_t)bytes};
+    *tensor = (struct tensor){ .name = arena_strdup(&file->arena, name),
+                               .type = sizeof(real) == 8 ? TENSOR_F64 : TENSOR_F32,
+                               .dim_count = 1,
+                               .shape = { place.count },
+                               .bytes = (int64_t)bytes };
     if (place.count == block_elements(&place.block)) { /* whole blocks keep their shape */
         tensor->dim_count = place.block.dim_count;
         memcpy(tensor->shape, place.block.count, sizeof place.block.count);
     }
-    file->notes[file->count] = (struct tensor_note){tensor->name, arena_strdup(&file->arena, text)};
-    file->pieces[++file->count] = (struct piece_bytes){data, bytes};
-    return (tensor->name && file->notes[file->count - 1].value) || fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
+    file->notes[file->count] = (struct tensor_note){ tensor->name, arena_strdup(&file->arena, text) };
+    file->pieces[++file->count] = (struct piece_bytes){ data, bytes };
+    return (tensor->name && file->notes[file->count - 1].value) ||
+           fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
 }
 
 /* Of equal copies one is written: on coordinate 0 of every replicated atom. */
@@ -106,11 +115,14 @@ static bool collect_tensors(struct rank_file *file, const struct rank *rank, str
     return true;
 }
 
-struct file_record { int64_t bytes; uint64_t header_hash; };
+struct file_record {
+    int64_t bytes;
+    uint64_t header_hash;
+};
 
 static bool write_rank(const struct rank *rank, const char *dir, struct file_record *record, struct error *err)
 {
-    struct rank_file file = {0};
+    struct rank_file file = { 0 };
     char name[CHECKPOINT_NAME_BYTES], path[CHECKPOINT_PATH_BYTES];
     size_t header_bytes = 0;
     char *header = NULL;
@@ -119,8 +131,8 @@ static bool write_rank(const struct rank *rank, const char *dir, struct file_rec
     if (ok && !(header = safetensors_write(file.tensors, file.count, file.notes, file.count, &header_bytes)))
         ok = fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
     if (ok) {
-        file.pieces[0] = (struct piece_bytes){header, header_bytes};
-        *record = (struct file_record){(int64_t)header_bytes, hash_bytes(HASH_START, header, header_bytes)};
+        file.pieces[0] = (struct piece_bytes){ header, header_bytes };
+        *record = (struct file_record){ (int64_t)header_bytes, hash_bytes(HASH_START, header, header_bytes) };
         for (int i = 0; i < file.count; i++)
             record->bytes += file.tensors[i].bytes;
         ok = write_file(path, file.pieces, file.count + 1, err);
@@ -139,9 +151,10 @@ static void write_hash(struct json_writer *w, const char *key, uint64_t hash)
     json_write_string(w, text);
 }
 
-static bool write_manifest(const struct rank *rank, const char *dir, const struct file_record *records, struct error *err)
+static bool write_manifest(const struct rank *rank, const char *dir, const struct file_record *records,
+                           struct error *err)
 {
-    struct json_writer w = {0};
+    struct json_writer w = { 0 };
     char path[CHECKPOINT_PATH_BYTES], name[CHECKPOINT_NAME_BYTES];
     json_begin_object(&w);
     json_write_key(&w, "format");
@@ -172,7 +185,8 @@ static bool write_manifest(const struct rank *rank, const char *dir, const struc
     size_t length;
     char *text = json_finish(&w, &length);
     bool ok = text || fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
-    ok = ok && path_of(path, dir, CHECKPOINT_MANIFEST, err) && write_file(path, &(struct piece_bytes){text, length}, 1, err);
+    ok = ok && path_of(path, dir, CHECKPOINT_MANIFEST, err) &&
+         write_file(path, &(struct piece_bytes){ text, length }, 1, err);
     free(text);
     return ok;
 }
@@ -200,7 +214,7 @@ static bool commit(struct rank *rank, const char *dir, const struct file_record 
 
 bool checkpoint_write(struct rank *rank, const char *dir, struct error *err)
 {
-    struct file_record own = {0};
+    struct file_record own = { 0 };
     char name[CHECKPOINT_NAME_BYTES], path[CHECKPOINT_PATH_BYTES];
     if (mkdir(dir, 0777) != 0 && errno != EEXIST)
         return io_fail(err, "create directory", dir);

@@ -6,14 +6,22 @@
 
 #define CHECKPOINT_FORMAT "cleave-checkpoint"
 #define CHECKPOINT_MANIFEST "manifest.json"
-enum { CHECKPOINT_VERSION = 1, CHECKPOINT_PATH_BYTES = 4096, CHECKPOINT_NAME_BYTES = 256, CHECKPOINT_PLACE_BYTES = 512 };
+enum {
+    CHECKPOINT_VERSION = 1,
+    CHECKPOINT_PATH_BYTES = 4096,
+    CHECKPOINT_NAME_BYTES = 256,
+    CHECKPOINT_PLACE_BYTES = 512
+};
 
 /* Each weight has three quantities of equal shape. */
 enum quantity { QUANTITY_WEIGHT, QUANTITY_MOMENT1, QUANTITY_MOMENT2, QUANTITY_COUNT };
 extern const char *const quantity_names[QUANTITY_COUNT + 1];
 
 /* The range [first, first + count) of the flattened block. */
-struct place { struct block block; int64_t first, count; };
+struct place {
+    struct block block;
+    int64_t first, count;
+};
 /* What the rank has of a buffer (WEIGHT or STATE), and where: count elements. */
 struct place checkpoint_place(const struct rank *rank, int buffer);
 real *checkpoint_data(const struct rank *rank, int buffer, enum quantity quantity);
@@ -23,6 +31,8 @@ void checkpoint_quantities(const struct rank *rank, int buffer, enum quantity *f
 /* "low 0,8 count 4,8 first 0 elements 32 hash 0123456789abcdef". The text fits in CHECKPOINT_PLACE_BYTES. */
 void place_print(const struct place *place, uint64_t hash, char out[CHECKPOINT_PLACE_BYTES]);
 bool place_parse(const char *text, struct place *out, uint64_t *hash);
-/* Copies what source has of destination's elements; covered[i] is set to 1 for those (indices from destination->first). */
-void place_copy(const struct place *destination, real *to, unsigned char *covered, const struct place *source, const real *from);
+/* Copies what source has of destination's elements; covered[i] is set to 1 for those (indices from destination->first).
+ */
+void place_copy(const struct place *destination, real *to, unsigned char *covered, const struct place *source,
+                const real *from);
 #endif

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const quantity_names[QUANTITY_COUNT + 1] = {"weight", "moment1", "moment2", NULL};
+const char *const quantity_names[QUANTITY_COUNT + 1] = { "weight", "moment1", "moment2", NULL };
 
 struct place checkpoint_place(const struct rank *rank, int buffer)
 {
-    struct place place = {.block = buffer_block(rank->program, &rank->program->buffers[buffer], rank->local_rank)};
+    struct place place = { .block = buffer_block(rank->program, &rank->program->buffers[buffer], rank->local_rank) };
     rank_flat_range(rank, buffer, &place.first, &place.count);
     return place;
 }
@@ -42,9 +42,10 @@ static int print_list(char *out, size_t room, const char *word, const int64_t *l
 void place_print(const struct place *place, uint64_t hash, char out[CHECKPOINT_PLACE_BYTES])
 {
     int used = print_list(out, CHECKPOINT_PLACE_BYTES, "low", place->block.low, place->block.dim_count);
-    used += print_list(out + used, CHECKPOINT_PLACE_BYTES - (size_t)used, "count", place->block.count, place->block.dim_count);
-    snprintf(out + used, CHECKPOINT_PLACE_BYTES - (size_t)used, "first %" PRId64 " elements %" PRId64 " hash %016" PRIx64,
-             place->first, place->count, hash);
+    used += print_list(out + used, CHECKPOINT_PLACE_BYTES - (size_t)used, "count", place->block.count,
+                       place->block.dim_count);
+    snprintf(out + used, CHECKPOINT_PLACE_BYTES - (size_t)used,
+             "first %" PRId64 " elements %" PRId64 " hash %016" PRIx64, place->first, place->count, hash);
 }
 
 static bool parse_word(const char **at, const char *word)
@@ -81,10 +82,11 @@ static int parse_list(const char **at, int64_t *out)
 
 bool place_parse(const char *text, struct place *out, uint64_t *hash)
 {
-    struct place p = {0};
-    if (!parse_word(&text, "low ") || (p.block.dim_count = parse_list(&text, p.block.low)) < 0 || !parse_word(&text, " count ") ||
-        parse_list(&text, p.block.count) != p.block.dim_count || !parse_word(&text, " first ") || !parse_number(&text, &p.first) ||
-        !parse_word(&text, " elements ") || !parse_number(&text, &p.count) || !parse_word(&text, " hash ") || strlen(text) != 16 ||
+    struct place p = { 0 };
+    if (!parse_word(&text, "low ") || (p.block.dim_count = parse_list(&text, p.block.low)) < 0 ||
+        !parse_word(&text, " count ") || parse_list(&text, p.block.count) != p.block.dim_count ||
+        !parse_word(&text, " first ") || !parse_number(&text, &p.first) || !parse_word(&text, " elements ") ||
+        !parse_number(&text, &p.count) || !parse_word(&text, " hash ") || strlen(text) != 16 ||
         strspn(text, "0123456789abcdef") != 16)
         return false;
     int64_t elements = 1, last;
@@ -107,22 +109,26 @@ static int64_t flat_index(const struct block *block, const int64_t at[MAX_DIMS])
 }
 
 /* One row along the last dim: contiguous in both. */
-static void copy_row(const struct place *destination, real *to, unsigned char *covered, const struct place *source, const real *from,
-                     const int64_t at[MAX_DIMS], int64_t length)
+static void copy_row(const struct place *destination, real *to, unsigned char *covered, const struct place *source,
+                     const real *from, const int64_t at[MAX_DIMS], int64_t length)
 {
-    int64_t d = flat_index(&destination->block, at) - destination->first, s = flat_index(&source->block, at) - source->first;
-    int64_t low = max_i64(0, max_i64(-d, -s)), high = min_i64(length, min_i64(destination->count - d, source->count - s));
+    int64_t d = flat_index(&destination->block, at) - destination->first,
+            s = flat_index(&source->block, at) - source->first;
+    int64_t low = max_i64(0, max_i64(-d, -s)),
+            high = min_i64(length, min_i64(destination->count - d, source->count - s));
     if (high <= low)
         return;
     memcpy(to + d + low, from + s + low, (size_t)(high - low) * sizeof *to);
     memset(covered + d + low, 1, (size_t)(high - low));
 }
 
-void place_copy(const struct place *destination, real *to, unsigned char *covered, const struct place *source, const real *from)
+void place_copy(const struct place *destination, real *to, unsigned char *covered, const struct place *source,
+                const real *from)
 {
     struct block both;
     int64_t at[MAX_DIMS];
-    if (destination->block.dim_count != source->block.dim_count || !block_intersect(&destination->block, &source->block, &both))
+    if (destination->block.dim_count != source->block.dim_count ||
+        !block_intersect(&destination->block, &source->block, &both))
         return;
     memcpy(at, both.low, sizeof at);
     int last = both.dim_count - 1;

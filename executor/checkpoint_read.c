@@ -32,8 +32,8 @@ static bool read_at(int file, const char *path, void *out, size_t bytes, int64_t
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            return fail_kind(err, ERROR_INPUT, "%s: expected %zu bytes at %lld, found %s", path, bytes, (long long)offset,
-                             got < 0 ? strerror(errno) : "the end of the file");
+            return fail_kind(err, ERROR_INPUT, "%s: expected %zu bytes at %lld, found %s", path, bytes,
+                             (long long)offset, got < 0 ? strerror(errno) : "the end of the file");
         done += (size_t)got;
     }
     return true;
@@ -70,7 +70,8 @@ static bool read_header(struct source *source, int64_t bytes, uint64_t hash, str
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: no memory for its header", source->path);
     bool ok = read_at(source->file, source->path, header, length + sizeof start, 0, err);
     if (ok && hash_bytes(HASH_START, header, length + sizeof start) != hash)
-        ok = fail_kind(err, ERROR_INPUT, "%s: the header's checksum differs from the manifest: the file is damaged", source->path);
+        ok = fail_kind(err, ERROR_INPUT, "%s: the header's checksum differs from the manifest: the file is damaged",
+                       source->path);
     ok = ok && safetensors_parse(&source->header, source->path, header + sizeof start, length, bytes, err);
     free(header);
     return ok;
@@ -104,14 +105,18 @@ static bool check_manifest(const struct json *root, const struct rank *rank, int
         return false;
     if (strcmp(format, CHECKPOINT_FORMAT) != 0)
         return json_fail(member, err, "expected \"" CHECKPOINT_FORMAT "\", found \"%s\"", format);
-    if (!json_require(root, "version", &member, err) || !json_int(member, CHECKPOINT_VERSION, CHECKPOINT_VERSION, &version, err) ||
+    if (!json_require(root, "version", &member, err) ||
+        !json_int(member, CHECKPOINT_VERSION, CHECKPOINT_VERSION, &version, err) ||
         !read_hash(root, "model_hash", &model_hash, err) || !read_hash(root, "seed", &seed, err) ||
         !json_require(root, "step", &member, err) || !json_int(member, 1, INT64_MAX, step, err))
         return false;
     if (model_hash != rank->program->graph->model_hash)
-        return json_fail(root, err, "expected a checkpoint of model %s, found one of another model", rank->program->graph->model_name);
+        return json_fail(root, err, "expected a checkpoint of model %s, found one of another model",
+                         rank->program->graph->model_name);
     if (seed != rank->options->seed)
-        return json_fail(root, err, "expected the seed of this run (%" PRIu64 "), found %" PRIu64 ": data would differ; run with --seed %" PRIu64,
+        return json_fail(root, err,
+                         "expected the seed of this run (%" PRIu64 "), found %" PRIu64
+                         ": data would differ; run with --seed %" PRIu64,
                          rank->options->seed, seed, seed);
     return true;
 }
@@ -126,7 +131,8 @@ static bool read_manifest(struct checkpoint *out, const struct rank *rank, const
     struct json_doc *doc = NULL;
     const struct json *files;
     bool ok = file_read(&text, &length, path, err) && json_parse(&doc, path, text, length, err) &&
-              check_manifest(json_root(doc), rank, &out->step, err) && json_require(json_root(doc), "files", &files, err);
+              check_manifest(json_root(doc), rank, &out->step, err) &&
+              json_require(json_root(doc), "files", &files, err);
     if (ok && json_type(files) != JSON_ARRAY)
         ok = json_fail(files, err, "expected an array of files, found %s", json_type_name(json_type(files)));
     if (ok && !(out->sources = calloc((size_t)json_count(files) + 1, sizeof *out->sources)))
@@ -142,8 +148,8 @@ static bool read_manifest(struct checkpoint *out, const struct rank *rank, const
 }
 
 /* The tensor's part of the destination. */
-static bool take_tensor(const struct source *source, const struct tensor *tensor, const struct place *destination, real *to,
-                        unsigned char *covered, struct error *err)
+static bool take_tensor(const struct source *source, const struct tensor *tensor, const struct place *destination,
+                        real *to, unsigned char *covered, struct error *err)
 {
     struct place place;
     uint64_t hash;
@@ -151,15 +157,16 @@ static bool take_tensor(const struct source *source, const struct tensor *tensor
     const char *note = safetensors_note(source->header, tensor->name);
     if (!note || !place_parse(note, &place, &hash) || tensor->type != (sizeof(real) == 8 ? TENSOR_F64 : TENSOR_F32) ||
         tensor->bytes != place.count * (int64_t)sizeof(real))
-        return fail_kind(err, ERROR_INPUT, "%s: tensor %s: expected %s with its place in the metadata", source->path, tensor->name,
-                         sizeof(real) == 8 ? "F64" : "F32");
+        return fail_kind(err, ERROR_INPUT, "%s: tensor %s: expected %s with its place in the metadata", source->path,
+                         tensor->name, sizeof(real) == 8 ? "F64" : "F32");
     if (place.block.dim_count != destination->block.dim_count || place.count == 0 ||
         !block_intersect(&destination->block, &place.block, &both))
         return true;
     real *data = malloc((size_t)tensor->bytes);
     if (!data)
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: no memory for tensor %s", source->path, tensor->name);
-    bool ok = read_at(source->file, source->path, data, (size_t)tensor->bytes, source->header->data_start + tensor->offset, err);
+    bool ok = read_at(source->file, source->path, data, (size_t)tensor->bytes,
+                      source->header->data_start + tensor->offset, err);
     if (ok && hash_bytes(HASH_START, data, (size_t)tensor->bytes) != hash)
         ok = fail_kind(err, ERROR_INPUT, "%s: tensor %s is damaged: its checksum differs", source->path, tensor->name);
     if (ok)
@@ -169,8 +176,8 @@ static bool take_tensor(const struct source *source, const struct tensor *tensor
 }
 
 /* Padded rows (beyond valid_rows of dim 0) depend on the plan and are 0. */
-static bool check_covered(const struct rank *rank, const struct place *place, const unsigned char *covered, const char *what,
-                          const struct weight *weight, struct error *err)
+static bool check_covered(const struct rank *rank, const struct place *place, const unsigned char *covered,
+                          const char *what, const struct weight *weight, struct error *err)
 {
     int64_t row_elements = 1;
     for (int d = 1; d < place->block.dim_count; d++)
@@ -178,13 +185,15 @@ static bool check_covered(const struct rank *rank, const struct place *place, co
     for (int64_t i = 0; i < place->count; i++) {
         int64_t row = place->block.low[0] + (place->first + i) / row_elements;
         if (!covered[i] && row < weight->valid_rows)
-            return fail_kind(err, ERROR_INPUT, "checkpoint: %s of %s: rank %d finds no value for an element of row %lld", what,
+            return fail_kind(err, ERROR_INPUT,
+                             "checkpoint: %s of %s: rank %d finds no value for an element of row %lld", what,
                              weight->name, rank->rank, (long long)row);
     }
     return true;
 }
 
-static bool read_quantity(const struct rank *rank, const struct checkpoint *checkpoint, int b, enum quantity quantity, struct error *err)
+static bool read_quantity(const struct rank *rank, const struct checkpoint *checkpoint, int b, enum quantity quantity,
+                          struct error *err)
 {
     const struct weight *weight = &rank->program->graph->weights[rank->program->buffers[b].id];
     struct place place = checkpoint_place(rank, b);
@@ -209,7 +218,7 @@ static bool read_quantity(const struct rank *rank, const struct checkpoint *chec
 
 bool checkpoint_read(struct rank *rank, const char *dir, struct error *err)
 {
-    struct checkpoint checkpoint = {0};
+    struct checkpoint checkpoint = { 0 };
     bool ok = read_manifest(&checkpoint, rank, dir, err);
     for (int b = 0; ok && b < rank->program->buffer_count; b++) {
         const struct buffer *buffer = &rank->program->buffers[b];

@@ -1,6 +1,7 @@
-/* Every collective but the ring all-reduce is one exchange of pieces: what a sender holds and a receiver wants, intersected in
- * global coordinates. Pieces that are not contiguous are packed into a fixed staging buffer, message by message; the stream of
- * bytes between two ranks is cut at the same places on both sides, whatever either side's layout. */
+/* Every collective but the ring all-reduce is one exchange of pieces: what a sender holds and a receiver wants,
+ * intersected in global coordinates. Pieces that are not contiguous are packed into a fixed staging buffer, message by
+ * message; the stream of bytes between two ranks is cut at the same places on both sides, whatever either side's
+ * layout. */
 #include "executor/collective.h"
 #include "executor/stream.h"
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static struct block holding(const struct program *program, const struct buffer *
     if (!flat)
         return block;
     int64_t whole = block_elements(&block);
-    struct block range = {.dim_count = 1, .count = {whole}};
+    struct block range = { .dim_count = 1, .count = { whole } };
     if (is_flat(buffer, program->plan->atom_count)) {
         int index, count;
         flat_piece(program, buffer, local_rank, &index, &count);
@@ -52,8 +53,8 @@ static unsigned char *data_of(const struct collective *c, const struct buffer *b
     return c->arena + buffer->offset;
 }
 
-/* Whether the sender's copy counts for the receiver, atom by atom: other shards are fetched, partial sums that end here are added up,
- * and of equal copies each receiver takes the one on its own coordinate. */
+/* Whether the sender's copy counts for the receiver, atom by atom: other shards are fetched, partial sums that end here
+ * are added up, and of equal copies each receiver takes the one on its own coordinate. */
 static bool contributes(const struct collective *c, unsigned atoms, const struct buffer *source,
                         const struct buffer *destination, int sender, int receiver)
 {
@@ -85,8 +86,8 @@ static bool gathers_in_place(const struct instr *instr, const struct pair *pair)
     return instr->op == OP_ALL_GATHER && pair->source == pair->destination;
 }
 
-static bool renewed_piece(const struct collective *c, const struct instr *instr, const struct buffer *buffer, int sender, const struct block *whole,
-                          struct block *part)
+static bool renewed_piece(const struct collective *c, const struct instr *instr, const struct buffer *buffer,
+                          int sender, const struct block *whole, struct block *part)
 {
     struct buffer shard = *buffer;
     for (int a = 0; a < c->program->plan->atom_count; a++)
@@ -97,10 +98,10 @@ static bool renewed_piece(const struct collective *c, const struct instr *instr,
     return block_intersect(whole, &range, part);
 }
 
-/* The piece of this pair that goes from sender to receiver (local ranks; of different stages for SEND and RECEIVE), as this rank,
- * one of the two, has it in memory. False: nothing. */
-static bool piece(const struct collective *c, const struct instr *instr, const struct pair *pair, int sender, int receiver,
-                  bool sending, struct cursor *out)
+/* The piece of this pair that goes from sender to receiver (local ranks; of different stages for SEND and RECEIVE), as
+ * this rank, one of the two, has it in memory. False: nothing. */
+static bool piece(const struct collective *c, const struct instr *instr, const struct pair *pair, int sender,
+                  int receiver, bool sending, struct cursor *out)
 {
     const struct program *program = c->program;
     const struct buffer *source = &program->buffers[pair->source];
@@ -124,8 +125,10 @@ static bool piece(const struct collective *c, const struct instr *instr, const s
                 return false;
         }
     } else {
-        struct block theirs = sending ? holding(program, destination, receiver, flat) : holding(program, source, sender, flat);
-        if (!contributes(c, instr->atoms, source, destination, sender, receiver) || !block_intersect(&held, &theirs, &part))
+        struct block theirs =
+            sending ? holding(program, destination, receiver, flat) : holding(program, source, sender, flat);
+        if (!contributes(c, instr->atoms, source, destination, sender, receiver) ||
+            !block_intersect(&held, &theirs, &part))
             return false;
     }
     *out = cursor_over(data_of(c, mine), element_size(mine), &held, &part);
@@ -141,7 +144,7 @@ struct stream {
     int sender, receiver; /* PIECES: local ranks */
     bool sending;
     size_t skip, range_left; /* RANGE: bytes of the concatenated destinations to pass over, and to deliver */
-    int pair;           /* the next one */
+    int pair;                /* the next one */
     struct cursor cursor;
     size_t left;
 };
@@ -172,9 +175,12 @@ static bool stream_open_next(struct stream *s)
     return false;
 }
 
-static struct stream stream_pieces(const struct collective *c, const struct instr *instr, int sender, int receiver, bool sending)
+static struct stream stream_pieces(const struct collective *c, const struct instr *instr, int sender, int receiver,
+                                   bool sending)
 {
-    struct stream s = {.c = c, .instr = instr, .kind = STREAM_PIECES, .sender = sender, .receiver = receiver, .sending = sending};
+    struct stream s = {
+        .c = c, .instr = instr, .kind = STREAM_PIECES, .sender = sender, .receiver = receiver, .sending = sending
+    };
     struct cursor cursor;
     for (int p = 0; p < instr->pair_count; p++)
         if (piece(c, instr, &c->program->pairs[instr->pair_first + p], sender, receiver, sending, &cursor))
@@ -184,7 +190,9 @@ static struct stream stream_pieces(const struct collective *c, const struct inst
 
 static struct stream stream_range(const struct collective *c, const struct instr *instr, size_t low, size_t high)
 {
-    return (struct stream){.c = c, .instr = instr, .kind = STREAM_RANGE, .skip = low, .range_left = high - low, .left = high - low};
+    return (struct stream){
+        .c = c, .instr = instr, .kind = STREAM_RANGE, .skip = low, .range_left = high - low, .left = high - low
+    };
 }
 
 static size_t stream_take(struct stream *s, size_t max, unsigned char **out)
@@ -196,7 +204,8 @@ static size_t stream_take(struct stream *s, size_t max, unsigned char **out)
     return bytes;
 }
 
-/* The next `bytes` of the stream where they lie, or NULL when they are not contiguous; the stream then stands where it stood. */
+/* The next `bytes` of the stream where they lie, or NULL when they are not contiguous; the stream then stands where it
+ * stood. */
 static unsigned char *stream_take_whole(struct stream *s, size_t bytes)
 {
     unsigned char *at;
@@ -233,8 +242,8 @@ static size_t message_bytes(const struct stream *s)
 }
 
 /* Sends one stream (to < 0: none) while another arrives (from < 0: none). Both may be empty. */
-static bool transfer(struct collective *c, enum lane lane, int to, struct stream *send, int from, struct stream *receive,
-                     enum combine combine, struct error *err)
+static bool transfer(struct collective *c, enum lane lane, int to, struct stream *send, int from,
+                     struct stream *receive, enum combine combine, struct error *err)
 {
     while ((to >= 0 && send->left > 0) || (from >= 0 && receive->left > 0)) {
         size_t out_bytes = to >= 0 ? message_bytes(send) : 0, in_bytes = from >= 0 ? message_bytes(receive) : 0;
@@ -261,7 +270,8 @@ static void clear(const struct collective *c, const struct buffer *buffer, enum 
     combine_start(data_of(c, buffer), (size_t)buffer->bytes, element_size(buffer), combine);
 }
 
-/* Destinations begin with this rank's own contribution. `sums`: others' will be added, so that what it does not cover starts anew. */
+/* Destinations begin with this rank's own contribution. `sums`: others' will be added, so that what it does not cover
+ * starts anew. */
 static void begin(const struct collective *c, const struct instr *instr, bool sums, bool own, enum combine fold)
 {
     for (int p = 0; p < instr->pair_count; p++) {
@@ -301,8 +311,9 @@ static int group_of(struct collective *c, const struct instr *instr, int *place)
     return count;
 }
 
-/* Chunked ring: n-1 steps add up, n-1 steps spread (Patarasuk & Yuan 2009, section 3). In place on the destinations, which are one
- * long vector, so that a bucket of gradients is one transfer. Each chunk is summed on one rank: all end with equal bits. */
+/* Chunked ring: n-1 steps add up, n-1 steps spread (Patarasuk & Yuan 2009, section 3). In place on the destinations,
+ * which are one long vector, so that a bucket of gradients is one transfer. Each chunk is summed on one rank: all end
+ * with equal bits. */
 static bool ring_all_reduce(struct collective *c, const struct instr *instr, int count, int place, enum combine fold,
                             struct error *err)
 {
@@ -323,7 +334,8 @@ static bool ring_all_reduce(struct collective *c, const struct instr *instr, int
     return true;
 }
 
-/* Each rank sends each other its piece, in n-1 rounds of one partner each way; sums are added in the order own, own - 1, ... */
+/* Each rank sends each other its piece, in n-1 rounds of one partner each way; sums are added in the order own, own -
+ * 1, ... */
 static bool exchange_pieces(struct collective *c, const struct instr *instr, int count, int place, enum combine combine,
                             struct error *err)
 {
@@ -348,11 +360,12 @@ static void add_own(struct collective *c, const struct instr *instr, enum combin
     }
 }
 
-/* One sender after the other, so that all receivers add in one order: copies of one sum must not differ in their bits. */
+/* One sender after the other, so that all receivers add in one order: copies of one sum must not differ in their bits.
+ */
 static bool spread_pieces(struct collective *c, const struct instr *instr, int count, int place, enum combine combine,
                           struct error *err)
 {
-    struct stream none = {0};
+    struct stream none = { 0 };
     for (int sender = 0; sender < count; sender++) {
         if (sender != place) {
             int from = c->members[sender];
@@ -380,7 +393,8 @@ static bool convert(struct collective *c, const struct instr *instr, int count, 
         const struct pair *pair = &c->program->pairs[instr->pair_first + p];
         sums |= sums_up(c->program, pair, instr->atoms);
         for (int a = 0; a < c->program->plan->atom_count; a++)
-            copies |= (instr->atoms >> a & 1) && c->program->buffers[pair->destination].layout.kind[a] == LAYOUT_REPLICATED;
+            copies |=
+                (instr->atoms >> a & 1) && c->program->buffers[pair->destination].layout.kind[a] == LAYOUT_REPLICATED;
     }
     bool one_order = sums && copies && count > 1;
     begin(c, instr, sums || count == 1, !one_order, fold);
@@ -415,8 +429,8 @@ static bool shift(struct collective *c, const struct instr *instr, int count, in
         for (int p = 0; p < instr->pair_count; p++) {
             const struct pair *pair = &c->program->pairs[instr->pair_first + p];
             const struct buffer *source = &c->program->buffers[pair->source];
-            combine_bytes(data_of(c, &c->program->buffers[pair->destination]), data_of(c, source), (size_t)source->bytes,
-                          element_size(source), instr->accumulate ? COMBINE_ADD : COMBINE_COPY);
+            combine_bytes(data_of(c, &c->program->buffers[pair->destination]), data_of(c, source),
+                          (size_t)source->bytes, element_size(source), instr->accumulate ? COMBINE_ADD : COMBINE_COPY);
         }
         return true;
     }
@@ -429,7 +443,7 @@ static bool shift(struct collective *c, const struct instr *instr, int count, in
 static bool send(struct collective *c, const struct instr *instr, struct error *err)
 {
     const struct plan *plan = c->program->plan;
-    struct stream none = {0};
+    struct stream none = { 0 };
     for (int r = 0; r < stage_rank_count(plan, instr->peer_stage); r++) {
         struct stream stream = stream_pieces(c, instr, c->local_rank, r, true);
         int to = plan->stages[instr->peer_stage].first_rank + r;
@@ -442,7 +456,7 @@ static bool send(struct collective *c, const struct instr *instr, struct error *
 static bool receive(struct collective *c, const struct instr *instr, struct error *err)
 {
     const struct plan *plan = c->program->plan;
-    struct stream none = {0};
+    struct stream none = { 0 };
     for (int r = 0; r < stage_rank_count(plan, instr->peer_stage); r++) {
         struct stream stream = stream_pieces(c, instr, r, c->local_rank, false);
         int from = plan->stages[instr->peer_stage].first_rank + r;
@@ -467,13 +481,17 @@ bool collective_run(struct collective *c, const struct instr *instr, bool muted,
         count = group_of(c, instr, &place);
     switch (instr->op) {
     case OP_ALL_REDUCE:
-    case OP_NORM_REDUCE: return all_reduce(c, instr, count, place, err);
+    case OP_NORM_REDUCE:
+        return all_reduce(c, instr, count, place, err);
     case OP_ALL_GATHER:
     case OP_REDUCE_SCATTER:
     case OP_ALL_TO_ALL:
-    case OP_REDISTRIBUTE: return convert(c, instr, count, place, err);
-    case OP_SHIFT: return shift(c, instr, count, place, err);
-    case OP_SEND: return muted || send(c, instr, err);
+    case OP_REDISTRIBUTE:
+        return convert(c, instr, count, place, err);
+    case OP_SHIFT:
+        return shift(c, instr, count, place, err);
+    case OP_SEND:
+        return muted || send(c, instr, err);
     case OP_RECEIVE:
         if (!muted)
             return receive(c, instr, err);
@@ -487,7 +505,8 @@ bool collective_run(struct collective *c, const struct instr *instr, bool muted,
     case OP_ADD:
     case OP_NORM:
     case OP_UPDATE:
-    case OP_COUNT: break;
+    case OP_COUNT:
+        break;
     }
     return fail_kind(err, ERROR_BUG, "instruction %s moves nothing between ranks", op_info[instr->op].name);
 }
@@ -499,8 +518,12 @@ bool collective_new(struct collective **out, const struct program *program, int 
     struct collective *c = calloc(1, sizeof *c);
     if (c) {
         int stage = stage_of_rank(program->plan, rank);
-        *c = (struct collective){.program = program, .transport = transport, .arena = arena, .rank = rank, .stage = stage,
-                                 .first_rank = program->plan->stages[stage].first_rank};
+        *c = (struct collective){ .program = program,
+                                  .transport = transport,
+                                  .arena = arena,
+                                  .rank = rank,
+                                  .stage = stage,
+                                  .first_rank = program->plan->stages[stage].first_rank };
         c->local_rank = rank - c->first_rank;
         c->members = calloc((size_t)program->plan->rank_count, sizeof *c->members);
         c->send_staging = malloc(COLLECTIVE_MESSAGE_BYTES);

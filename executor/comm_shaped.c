@@ -1,6 +1,6 @@
-/* Links are fluids: the transfers that are under way on a link share its rate equally, and whoever looks moves all of them forward
- * to the present. A transfer begins when both partners have come (an empty message says so), leaves the sender when its bytes have
- * passed the sender's link, and has arrived when they have passed the receiver's. */
+/* Links are fluids: the transfers that are under way on a link share its rate equally, and whoever looks moves all of
+ * them forward to the present. A transfer begins when both partners have come (an empty message says so), leaves the
+ * sender when its bytes have passed the sender's link, and has arrived when they have passed the receiver's. */
 #define _POSIX_C_SOURCE 200809L
 #include "executor/comm_shaped.h"
 #include "executor/collective.h"
@@ -27,7 +27,7 @@ enum direction { OUT, IN, DIRECTION_COUNT };
 struct network {
     const struct cluster *cluster;
     int rank_count, link_count;
-    bool whole;         /* all ranks live here: links of units can be shared */
+    bool whole; /* all ranks live here: links of units can be shared */
     atomic_int open_count;
     struct link *links; /* (level, direction, rank; of a shared level, the unit's first rank) */
 };
@@ -76,14 +76,14 @@ static void join(struct link *link, struct flow *flow, size_t bytes)
 {
     pthread_mutex_lock(&link->mutex);
     advance(link, clock_now_ns());
-    *flow = (struct flow){.left_bytes = (double)bytes, .finish_ns = link->last_ns, .next = link->flows};
+    *flow = (struct flow){ .left_bytes = (double)bytes, .finish_ns = link->last_ns, .next = link->flows };
     link->flows = flow;
     pthread_mutex_unlock(&link->mutex);
 }
 
 static void wait_until(struct link *link, int64_t ns)
 {
-    struct timespec until = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    struct timespec until = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
     pthread_cond_timedwait(&link->changed, &link->mutex, &until);
 }
 
@@ -224,7 +224,8 @@ bool comm_shaped_wrap(struct transport *transports, int count, const struct clus
 {
     int rank_count = transports[0].rank_count, made = 0;
     if (rank_count > cluster->device_count)
-        return fail_kind(err, ERROR_INPUT, "cluster %s has %d devices, the run has %d ranks", cluster->name, cluster->device_count, rank_count);
+        return fail_kind(err, ERROR_INPUT, "cluster %s has %d devices, the run has %d ranks", cluster->name,
+                         cluster->device_count, rank_count);
     struct shaped **ends = calloc((size_t)count, sizeof *ends);
     struct network *network = ends ? network_new(cluster, rank_count, count == rank_count) : NULL;
     while (network && made < count && (ends[made] = calloc(1, sizeof **ends)))
@@ -233,8 +234,13 @@ bool comm_shaped_wrap(struct transport *transports, int count, const struct clus
     for (int i = 0; ok && i < count; i++) {
         ends[i]->inner = transports[i];
         ends[i]->network = network;
-        transports[i] = (struct transport){.name = ends[i]->inner.name, .rank = ends[i]->inner.rank, .rank_count = rank_count,
-                                           .self = ends[i], .exchange = exchange, .abort = abort_shaped, .close = close_shaped};
+        transports[i] = (struct transport){ .name = ends[i]->inner.name,
+                                            .rank = ends[i]->inner.rank,
+                                            .rank_count = rank_count,
+                                            .self = ends[i],
+                                            .exchange = exchange,
+                                            .abort = abort_shaped,
+                                            .close = close_shaped };
         atomic_fetch_add(&network->open_count, 1);
     }
     if (!ok) {

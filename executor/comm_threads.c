@@ -1,5 +1,5 @@
-/* One mailbox per (receiver, lane). A sender hangs a post, which lies on its own stack, into the receiver's mailbox and sleeps
- * until the receiver has copied the bytes; nothing is buffered and nothing is allocated after opening. */
+/* One mailbox per (receiver, lane). A sender hangs a post, which lies on its own stack, into the receiver's mailbox and
+ * sleeps until the receiver has copied the bytes; nothing is buffered and nothing is allocated after opening. */
 #define _POSIX_C_SOURCE 200809L
 #include "executor/comm_threads.h"
 #include <pthread.h>
@@ -13,7 +13,7 @@ struct post {
     const void *data;
     size_t bytes;
     enum post_state state;
-    bool refused;        /* the receiver expected another size */
+    bool refused;         /* the receiver expected another size */
     pthread_cond_t moved; /* waits on the mailbox's mutex */
     struct post *next;
 };
@@ -40,7 +40,8 @@ static struct mailbox *mailbox_of(struct hub *hub, int rank, enum lane lane)
 
 static bool aborted(struct error *err)
 {
-    return fail_kind(err, ERROR_ENVIRONMENT, "transport threads: the run was aborted while this rank waited for another");
+    return fail_kind(err, ERROR_ENVIRONMENT,
+                     "transport threads: the run was aborted while this rank waited for another");
 }
 
 static void unlink_post(struct mailbox *box, const struct post *post)
@@ -63,7 +64,8 @@ static void hang_post(struct mailbox *box, struct post *post)
     pthread_mutex_unlock(&box->mutex);
 }
 
-/* Sleeps until the post was copied. A post that is being copied is never given up: the receiver still reads its bytes. */
+/* Sleeps until the post was copied. A post that is being copied is never given up: the receiver still reads its bytes.
+ */
 static bool wait_taken(struct hub *hub, struct mailbox *box, struct post *post, struct error *err)
 {
     pthread_mutex_lock(&box->mutex);
@@ -77,8 +79,8 @@ static bool wait_taken(struct hub *hub, struct mailbox *box, struct post *post, 
     if (!taken)
         return aborted(err);
     if (post->refused)
-        return fail_kind(err, ERROR_BUG, "transport threads: the receiver expected another size than the %zu bytes sent",
-                         post->bytes);
+        return fail_kind(err, ERROR_BUG,
+                         "transport threads: the receiver expected another size than the %zu bytes sent", post->bytes);
     return true;
 }
 
@@ -113,8 +115,8 @@ static bool take(struct hub *hub, struct mailbox *box, int from, void *receive, 
     post->state = POST_TAKEN;
     pthread_cond_signal(&post->moved); /* under the mutex: the post dies as soon as its sender gets it */
     pthread_mutex_unlock(&box->mutex);
-    return sent == bytes || fail_kind(err, ERROR_BUG, "transport threads: expected %zu bytes from rank %d, found %zu", bytes,
-                                      from, sent);
+    return sent == bytes || fail_kind(err, ERROR_BUG, "transport threads: expected %zu bytes from rank %d, found %zu",
+                                      bytes, from, sent);
 }
 
 static bool exchange(void *self, enum lane lane, int to, const void *send, size_t send_bytes, int from, void *receive,
@@ -122,7 +124,7 @@ static bool exchange(void *self, enum lane lane, int to, const void *send, size_
 {
     struct end *end = self;
     struct hub *hub = end->hub;
-    struct post post = {.from = end->rank, .data = send, .bytes = send_bytes, .moved = PTHREAD_COND_INITIALIZER};
+    struct post post = { .from = end->rank, .data = send, .bytes = send_bytes, .moved = PTHREAD_COND_INITIALIZER };
     struct mailbox *theirs = to >= 0 ? mailbox_of(hub, to, lane) : NULL;
     if (theirs)
         hang_post(theirs, &post);
@@ -190,9 +192,14 @@ bool comm_threads_open(struct transport *out, int rank_count, struct error *err)
         struct end *end = calloc(1, sizeof *end);
         if (!end)
             break;
-        *end = (struct end){.hub = hub, .rank = made};
-        out[made] = (struct transport){.name = "threads", .rank = made, .rank_count = rank_count, .self = end,
-                                       .exchange = exchange, .abort = abort_hub, .close = close_end};
+        *end = (struct end){ .hub = hub, .rank = made };
+        out[made] = (struct transport){ .name = "threads",
+                                        .rank = made,
+                                        .rank_count = rank_count,
+                                        .self = end,
+                                        .exchange = exchange,
+                                        .abort = abort_hub,
+                                        .close = close_end };
         atomic_fetch_add(&hub->open_count, 1);
         made++;
     }

@@ -15,16 +15,17 @@ static bool adopt(struct data *out, const char *name, unsigned char *bytes, size
     while (bad < size && bytes[bad] < vocab_size)
         bad++;
     if (bad == size && (int64_t)size > sequence) {
-        *out = (struct data){.bytes = bytes, .size = size, .sequence = sequence, .seed = seed};
+        *out = (struct data){ .bytes = bytes, .size = size, .sequence = sequence, .seed = seed };
         return true;
     }
     unsigned value = bad < size ? bytes[bad] : 0;
     free(bytes);
     if (bad < size)
-        return fail_kind(err, ERROR_INPUT, "%s: byte %zu: expected a token below the model's vocabulary (%lld), found %u",
-                         name, bad, (long long)vocab_size, value);
-    return fail_kind(err, ERROR_INPUT, "%s: expected at least %lld bytes (a sequence and its next token), found %zu", name,
-                     (long long)sequence + 1, size);
+        return fail_kind(err, ERROR_INPUT,
+                         "%s: byte %zu: expected a token below the model's vocabulary (%lld), found %u", name, bad,
+                         (long long)vocab_size, value);
+    return fail_kind(err, ERROR_INPUT, "%s: expected at least %lld bytes (a sequence and its next token), found %zu",
+                     name, (long long)sequence + 1, size);
 }
 
 bool data_from_bytes(struct data *out, const char *name, const unsigned char *bytes, size_t size, int64_t sequence,
@@ -66,7 +67,7 @@ bool data_synthetic(struct data *out, int64_t sequence, int64_t vocab_size, uint
 void data_free(struct data *data)
 {
     free(data->bytes);
-    *data = (struct data){0};
+    *data = (struct data){ 0 };
 }
 
 void data_fill(const struct data *data, enum data_kind kind, int64_t step, int64_t sample, int64_t first, int64_t count,

@@ -7,8 +7,10 @@ static bool check(const struct program *program, struct error *err)
 {
     enum dtype wanted = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
     if (program->plan->dtype != wanted)
-        return fail_kind(err, ERROR_INPUT, "the cpu device computes in %s, found a plan in %s: plan with --dtype %s, or use "
-                         "--backend timed", dtype_names[wanted], dtype_names[program->plan->dtype], dtype_names[wanted]);
+        return fail_kind(err, ERROR_INPUT,
+                         "the cpu device computes in %s, found a plan in %s: plan with --dtype %s, or use "
+                         "--backend timed",
+                         dtype_names[wanted], dtype_names[program->plan->dtype], dtype_names[wanted]);
     for (int s = 0; s < program->graph->segment_count; s++)
         if (!kernel_find(program->graph->segments[s].kernel, PHASE_FORWARD))
             return fail_kind(err, ERROR_INPUT, "layer %s has given times and no mathematics: use --backend timed",
@@ -18,7 +20,7 @@ static bool check(const struct program *program, struct error *err)
 
 static struct view view_of(const struct rank *rank, int buffer)
 {
-    struct view view = {0};
+    struct view view = { 0 };
     if (buffer < 0)
         return view;
     struct block block = buffer_block(rank->program, &rank->program->buffers[buffer], rank->local_rank);
@@ -47,7 +49,7 @@ static bool compute(struct rank *rank, const struct instr *instr, struct error *
     kernel_function *kernel = kernel_find(segment->kernel, instr->phase);
     if (!kernel)
         return fail_kind(err, ERROR_BUG, "segment %s has no kernel for %s", segment->name, phase_names[instr->phase]);
-    struct kernel_call call = {.segment = segment, .phase = instr->phase, .first = instr->first};
+    struct kernel_call call = { .segment = segment, .phase = instr->phase, .first = instr->first };
     instr_range(program, rank->stage, instr, rank->local_rank, call.low, call.high);
     memcpy(call.define, instr->define, sizeof call.define);
     for (int role = 0; role < ROLE_COUNT; role++)
@@ -117,9 +119,13 @@ static bool update(struct rank *rank, const struct pair *pair, struct error *err
     rank_flat_range(rank, pair->source, &first, &count);
     rank_flat_range(rank, pair->destination, &weight_first, &weight_count);
     real *data = (real *)(void *)rank_data(rank, pair->destination);
-    struct adamw adamw = {.learning_rate = run_learning_rate(o, rank->step + 1), .beta1 = o->beta1, .beta2 = o->beta2,
-                          .epsilon = o->epsilon, .weight_decay = weight->decay ? o->weight_decay : 0,
-                          .step = rank->step + 1, .gradient_scale = gradient_scale(rank)};
+    struct adamw adamw = { .learning_rate = run_learning_rate(o, rank->step + 1),
+                           .beta1 = o->beta1,
+                           .beta2 = o->beta2,
+                           .epsilon = o->epsilon,
+                           .weight_decay = weight->decay ? o->weight_decay : 0,
+                           .step = rank->step + 1,
+                           .gradient_scale = gradient_scale(rank) };
     kernel_adamw(data + (first - weight_first), (const real *)(const void *)rank_data(rank, pair->source),
                  (real *)(void *)rank_data(rank, state), count, &adamw);
     return true;
@@ -132,9 +138,9 @@ static void fill(struct rank *rank, int b, real value)
         data[i] = value;
 }
 
-static bool execute(struct rank *rank, const struct instr *instr, int64_t start_ns, struct error *err)
+static bool execute(struct rank *rank, const struct instr *instr, struct span *span, struct error *err)
 {
-    (void)start_ns;
+    (void)span; /* the clock tells */
     if (instr->op == OP_COMPUTE)
         return compute(rank, instr, err);
     if (instr->op == OP_SLICE || instr->op == OP_ADD) {
@@ -148,11 +154,18 @@ static bool execute(struct rank *rank, const struct instr *instr, int64_t start_
             if (!load(rank, pair->destination, err))
                 return false;
             break;
-        case OP_SEED: fill(rank, pair->destination, 1); break;
-        case OP_ZERO: memset(rank_data(rank, pair->destination), 0, (size_t)rank->program->buffers[pair->destination].bytes); break;
-        case OP_NORM: norm(rank, pair); break;
+        case OP_SEED:
+            fill(rank, pair->destination, 1);
+            break;
+        case OP_ZERO:
+            memset(rank_data(rank, pair->destination), 0, (size_t)rank->program->buffers[pair->destination].bytes);
+            break;
+        case OP_NORM:
+            norm(rank, pair);
+            break;
         case OP_UPDATE:
-            if (pair->destination >= 0 && !update(rank, pair, err)) /* the pair without destination only orders the norm before */
+            if (pair->destination >= 0 &&
+                !update(rank, pair, err)) /* the pair without destination only orders the norm before */
                 return false;
             break;
         case OP_COMPUTE:
@@ -167,10 +180,11 @@ static bool execute(struct rank *rank, const struct instr *instr, int64_t start_
         case OP_SEND:
         case OP_RECEIVE:
         case OP_NORM_REDUCE:
-        case OP_COUNT: return fail_kind(err, ERROR_BUG, "the cpu device cannot run %s", op_info[instr->op].name);
+        case OP_COUNT:
+            return fail_kind(err, ERROR_BUG, "the cpu device cannot run %s", op_info[instr->op].name);
         }
     }
     return true;
 }
 
-const struct device device_cpu = {.name = "cpu", .check = check, .execute = execute, .computes = true};
+const struct device device_cpu = { .name = "cpu", .check = check, .execute = execute, .computes = true };

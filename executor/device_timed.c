@@ -1,21 +1,22 @@
-/* Waits for the time that the cost functions give, by absolute deadline, instead of computing: any plan's communication is replayed
- * for real, for models without mathematics, at more ranks than cores. */
+/* Waits for the time that the cost functions give, by absolute deadline, instead of computing: any plan's communication
+ * is replayed for real, for models without mathematics, at more ranks than cores. */
 #include "executor/device.h"
 #include "executor/rank.h"
 #include "host/clock.h"
 
 enum { BEAT_NS = 1000000000 }; /* long waits say once a second that they are not stuck */
 
-static bool execute(struct rank *rank, const struct instr *instr, int64_t start_ns, struct error *err)
+static bool execute(struct rank *rank, const struct instr *instr, struct span *span, struct error *err)
 {
     if (!rank->options->facts)
         return fail_kind(err, ERROR_BUG, "the timed device needs facts to know durations");
-    int64_t finish_ns = start_ns + cost_instr_ns(rank->options->facts, rank->program, rank->stage, instr);
+    int64_t finish_ns = span->start_ns + cost_instr_ns(rank->options->facts, rank->program, rank->stage, instr);
     for (int64_t now = clock_now_ns(); now < finish_ns; now = clock_now_ns()) {
         clock_sleep_until_ns(finish_ns - now > BEAT_NS ? now + BEAT_NS : finish_ns);
         status_beat(rank->options->status, rank->rank);
     }
+    span->finish_ns = finish_ns;
     return true;
 }
 
-const struct device device_timed = {.name = "timed", .execute = execute, .computes = false};
+const struct device device_timed = { .name = "timed", .execute = execute, .computes = false };

@@ -1,19 +1,22 @@
-/* An instruction is done when its flag holds the number of the step, so nothing is reset between steps. Flags are atomics: a wait
- * that is fulfilled costs one load, and a completion that nobody sleeps on one store and one load. */
+/* An instruction is done when its flag holds the number of the step, so nothing is reset between steps. Flags are
+ * atomics: a wait that is fulfilled costs one load, and a completion that nobody sleeps on one store and one load. */
 #define _POSIX_C_SOURCE 200809L
 #include "executor/lanes.h"
 #include "host/clock.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 struct lane_thread {
     struct lanes *lanes;
     pthread_t thread;
     bool started;
-    int count;          /* instructions of this lane */
-    int *instrs;        /* (count) in program order */
-    int issued, done;   /* of this step; guarded by mutex */
+    int count;        /* instructions of this lane */
+    int *instrs;      /* (count) in program order */
+    int issued, done; /* of this step; guarded by mutex */
     pthread_mutex_t mutex;
     pthread_cond_t woken;
 };
@@ -25,6 +28,7 @@ struct lanes {
     struct lane_thread lane[LANE_COUNT];
     int left; /* issued and not done; guarded by mutex */
     unsigned step;
+    int64_t begin_ns;  /* of the step */
     atomic_uint *flag; /* (instr_count) */
     struct span *spans;
     atomic_int sleepers;
@@ -44,7 +48,8 @@ static void wake_sleepers(struct lanes *lanes)
     pthread_mutex_unlock(&lanes->mutex);
 }
 
-/* The sleeper counts itself before it looks again, the completer stores before it counts: one of the two sees the other. */
+/* The sleeper counts itself before it looks again, the completer stores before it counts: one of the two sees the
+ * other. */
 static bool wait_done(struct lanes *lanes, int index)
 {
     if (atomic_load(&lanes->flag[index]) == lanes->step)
@@ -76,20 +81,29 @@ void lanes_abort(struct lanes *lanes)
 }
 
 /* ---- a lane's thread ---- */
-static bool run_one(struct lanes *lanes, int index, struct error *err)
+/* *free_ns: when the lane's last instruction finished. */
+static bool run_one(struct lanes *lanes, int index, int64_t *free_ns, struct error *err)
 {
     const struct instr *instr = &lanes->stage->instrs[index];
-    for (int w = 0; w < instr->wait_count; w++)
-        if (!wait_done(lanes, lanes->stage->waits[instr->wait_first + w]))
+    struct span span = { .instr = index, .start_ns = *free_ns > lanes->begin_ns ? *free_ns : lanes->begin_ns };
+    for (int w = 0; w < instr->wait_count; w++) {
+        int before = lanes->stage->waits[instr->wait_first + w];
+        if (!wait_done(lanes, before))
             return false;
+        if (lanes->spans[before].finish_ns > span.start_ns)
+            span.start_ns = lanes->spans[before].finish_ns;
+    }
     if (atomic_load(&lanes->failed))
         return false;
-    struct span *span = &lanes->spans[index];
-    span->instr = index;
-    span->start_ns = clock_now_ns();
-    if (!lanes->run(lanes->context, index, instr, span->start_ns, err))
+    int64_t start_ns = clock_now_ns();
+    if (!lanes->run(lanes->context, index, instr, &span, err))
         return false;
-    span->finish_ns = clock_now_ns();
+    if (span.finish_ns == 0) {
+        span.start_ns = start_ns;
+        span.finish_ns = clock_now_ns();
+    }
+    lanes->spans[index] = span;
+    *free_ns = span.finish_ns;
     atomic_store(&lanes->flag[index], lanes->step);
     wake_sleepers(lanes);
     return true;
@@ -115,13 +129,23 @@ static void count_done(struct lanes *lanes)
     pthread_mutex_unlock(&lanes->mutex);
 }
 
+/* Sleeps of this thread end when they should: the usual slack of 50 us is as long as many messages. */
+static void sleep_precisely(void)
+{
+#ifdef __linux__
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+#endif
+}
+
 static void *lane_main(void *argument)
 {
     struct lane_thread *lane = argument;
     struct lanes *lanes = lane->lanes;
+    int64_t free_ns = 0;
+    sleep_precisely();
     for (int index; (index = next_instr(lane)) >= 0;) {
-        struct error error = {0};
-        if (!atomic_load(&lanes->failed) && !run_one(lanes, index, &error))
+        struct error error = { 0 };
+        if (!atomic_load(&lanes->failed) && !run_one(lanes, index, &free_ns, &error))
             set_failed(lanes, error.kind != ERROR_NONE ? &error : NULL);
         count_done(lanes); /* of a failed step the rest is only counted */
     }
@@ -132,6 +156,7 @@ static void *lane_main(void *argument)
 void lanes_begin_step(struct lanes *lanes)
 {
     lanes->step++;
+    lanes->begin_ns = clock_now_ns();
     for (int l = 0; l < LANE_COUNT; l++) {
         pthread_mutex_lock(&lanes->lane[l].mutex);
         lanes->lane[l].issued = lanes->lane[l].done = 0;
@@ -207,7 +232,8 @@ bool lanes_new(struct lanes **out, const struct stage_program *stage, lane_run_f
     }
     for (int i = 0; i < stage->instr_count; i++)
         lanes->lane[stage->instrs[i].lane].count++;
-    bool ok = (lanes->flag && lanes->spans) || fail_kind(err, ERROR_ENVIRONMENT, "no memory for %zu instructions", count);
+    bool ok =
+        (lanes->flag && lanes->spans) || fail_kind(err, ERROR_ENVIRONMENT, "no memory for %zu instructions", count);
     for (int l = 0; ok && l < LANE_COUNT; l++)
         ok = lanes->lane[l].count == 0 || start_lane(&lanes->lane[l], err);
     if (!ok) {

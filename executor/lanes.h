@@ -1,17 +1,21 @@
-/* The lanes of one rank: threads with first-in-first-out queues, what streams are on a GPU. Issuing never waits; a lane resolves the
- * waits of its next instruction, runs it, and signals. */
+/* The lanes of one rank: threads with first-in-first-out queues, what streams are on a GPU. Issuing never waits; a lane
+ * resolves the waits of its next instruction, runs it, and signals. */
 #ifndef CLEAVE_EXECUTOR_LANES_H
 #define CLEAVE_EXECUTOR_LANES_H
 #include "planner/program/program.h"
 #include "planner/sim/timeline.h"
 
 struct lanes;
-/* Runs one instruction on the lane's thread; start_ns is the clock as it began. */
-typedef bool lane_run_function(void *context, int index, const struct instr *instr, int64_t start_ns, struct error *err);
+/* Runs one instruction on the lane's thread. span->start_ns is when it could begin: what it waits for and its lane's
+ * last one had finished. A function that imitates time sets span->finish_ns to when it would have ended, so that being
+ * woken late does not add up; left 0, both times are taken from the clock. */
+typedef bool lane_run_function(void *context, int index, const struct instr *instr, struct span *span,
+                               struct error *err);
 
-/* Starts one thread for each lane that the stage uses. on_failure (may be NULL) is called once, by the thread that fails first, so
- * that partners elsewhere stop waiting. */
-bool lanes_new(struct lanes **out, const struct stage_program *stage, lane_run_function *run, void (*on_failure)(void *context, const struct error *error), void *context, struct error *err);
+/* Starts one thread for each lane that the stage uses. on_failure (may be NULL) is called once, by the thread that
+ * fails first, so that partners elsewhere stop waiting. */
+bool lanes_new(struct lanes **out, const struct stage_program *stage, lane_run_function *run,
+               void (*on_failure)(void *context, const struct error *error), void *context, struct error *err);
 void lanes_free(struct lanes *lanes); /* ends the threads; accepts NULL */
 
 /* Forgets what was done in the last step; nothing may be under way. */

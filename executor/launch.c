@@ -13,11 +13,13 @@
 #include <unistd.h>
 
 /* ---- who am I ---- */
-static const struct launcher { const char *name, *rank, *count, *local; } launchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK"},
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
-    {"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+static const struct launcher {
+    const char *name, *rank, *count, *local;
+} launchers[] = {
+    { "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK" },
+    { "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK" },
+    { "Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID" },
+    { "PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID" },
 };
 
 static bool read_int(const char *name, const char *text, int *out, struct error *err)
@@ -26,26 +28,28 @@ static bool read_int(const char *name, const char *text, int *out, struct error 
     errno = 0;
     long value = text ? strtol(text, &end, 10) : 0;
     if (!text || end == text || *end || errno || value < 0 || value > INT_MAX)
-        return fail_kind(err, ERROR_INPUT, "the launcher's variable %s: expected a number, found %s", name, text ? text : "none");
+        return fail_kind(err, ERROR_INPUT, "the launcher's variable %s: expected a number, found %s", name,
+                         text ? text : "none");
     *out = (int)value;
     return true;
 }
 
 bool launch_detect(struct launch *out, const char *(*environment)(const char *name), struct error *err)
 {
-    struct launch launch = {.rank_count = 1};
+    struct launch launch = { .rank_count = 1 };
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers && !launch.launcher; i++) {
         const struct launcher *l = &launchers[i];
         if (!environment(l->rank))
             continue;
         const char *local = environment(l->local);
         launch.launcher = l->name;
-        if (!read_int(l->rank, environment(l->rank), &launch.rank, err) || !read_int(l->count, environment(l->count), &launch.rank_count, err) ||
+        if (!read_int(l->rank, environment(l->rank), &launch.rank, err) ||
+            !read_int(l->count, environment(l->count), &launch.rank_count, err) ||
             (local && !read_int(l->local, local, &launch.local_rank, err)))
             return false;
         if (launch.rank >= launch.rank_count)
-            return fail_kind(err, ERROR_INPUT, "the launcher's variable %s: expected a rank below %s=%d, found %d", l->rank, l->count,
-                             launch.rank_count, launch.rank);
+            return fail_kind(err, ERROR_INPUT, "the launcher's variable %s: expected a rank below %s=%d, found %d",
+                             l->rank, l->count, launch.rank_count, launch.rank);
     }
     *out = launch;
     return true;
@@ -54,8 +58,8 @@ bool launch_detect(struct launch *out, const char *(*environment)(const char *na
 bool launch_check(const struct launch *launch, int plan_ranks, struct error *err)
 {
     return !launch->launcher || launch->rank_count == plan_ranks ||
-           fail_kind(err, ERROR_INPUT, "the plan is for %d ranks, %s started %d processes: start %d", plan_ranks, launch->launcher,
-                     launch->rank_count, plan_ranks);
+           fail_kind(err, ERROR_INPUT, "the plan is for %d ranks, %s started %d processes: start %d", plan_ranks,
+                     launch->launcher, launch->rank_count, plan_ranks);
 }
 
 /* ---- mpirun ---- */
@@ -65,8 +69,11 @@ enum { LOOK_NS = 50000000, GRACE_LOOKS = 60, LAUNCH_SLACK_S = 2 };
 static void run_child(const char **arguments, const char *page)
 {
     static const char *const settings[][2] = {
-        {"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}, {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
-        {"OMPI_MCA_hwloc_base_binding_policy", "none"}, {"OMPI_MCA_mpi_yield_when_idle", "1"},
+        { "OMPI_ALLOW_RUN_AS_ROOT", "1" },
+        { "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1" },
+        { "OMPI_MCA_rmaps_base_oversubscribe", "1" },
+        { "OMPI_MCA_hwloc_base_binding_policy", "none" },
+        { "OMPI_MCA_mpi_yield_when_idle", "1" },
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         setenv(settings[i][0], settings[i][1], 0);
@@ -104,9 +111,10 @@ static void end_all(pid_t child)
     kill(-child, SIGKILL); /* whoever is left of the group */
 }
 
-/* Waits for mpirun and watches the page meanwhile. *dead: the first rank that was seen to be gone, or -1; *stuck: nobody moved. The
- * processes have their own watchdogs, which speak first: this one is later by a slack. */
-static int watch_child(const struct launch_local *launch, const struct status *status, pid_t child, int *dead, bool *stuck)
+/* Waits for mpirun and watches the page meanwhile. *dead: the first rank that was seen to be gone, or -1; *stuck:
+ * nobody moved. The processes have their own watchdogs, which speak first: this one is later by a slack. */
+static int watch_child(const struct launch_local *launch, const struct status *status, pid_t child, int *dead,
+                       bool *stuck)
 {
     uint64_t progress = 0;
     int64_t since_ns = clock_now_ns();
@@ -131,11 +139,12 @@ static int watch_child(const struct launch_local *launch, const struct status *s
     }
 }
 
-static bool explain(const struct launch_local *launch, const struct status *status, int result, int dead, bool stuck, struct error *err)
+static bool explain(const struct launch_local *launch, const struct status *status, int result, int dead, bool stuck,
+                    struct error *err)
 {
     if (WIFEXITED(result) && WEXITSTATUS(result) == 127)
         return fail_kind(err, ERROR_ENVIRONMENT, "mpirun is not installed: install an MPI, or use --transport threads");
-    struct text text = {0};
+    struct text text = { 0 };
     status_describe(status, launch->program, &text);
     const char *where = text.data ? text.data : "all ranks had finished or none had begun";
     if (stuck)
@@ -154,7 +163,8 @@ bool launch_run(const struct launch_local *launch, struct error *err)
 {
     char page[PATH_MAX], count[16];
     struct status *status = NULL;
-    if (snprintf(page, sizeof page, "%s/cleave-status-XXXXXX", launch->page_dir ? launch->page_dir : "/dev/shm") >= (int)sizeof page)
+    if (snprintf(page, sizeof page, "%s/cleave-status-XXXXXX", launch->page_dir ? launch->page_dir : "/dev/shm") >=
+        (int)sizeof page)
         return fail_kind(err, ERROR_INPUT, "the status page's path is too long");
     int file = mkstemp(page);
     if (file < 0)

@@ -8,9 +8,9 @@ struct launch {
     int rank, rank_count, local_rank;
 };
 /**
- * Reads the variables that launchers set, in this order: RANK, WORLD_SIZE, LOCAL_RANK (torchrun); OMPI_COMM_WORLD_*; SLURM_PROCID,
- * SLURM_NTASKS, SLURM_LOCALID; PMI_RANK, PMI_SIZE. environment looks one up (NULL: not set). Half a set, or a rank outside the count, is
- * refused.
+ * Reads the variables that launchers set, in this order: RANK, WORLD_SIZE, LOCAL_RANK (torchrun); OMPI_COMM_WORLD_*;
+ * SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID; PMI_RANK, PMI_SIZE. environment looks one up (NULL: not set). Half a set,
+ * or a rank outside the count, is refused.
  */
 bool launch_detect(struct launch *out, const char *(*environment)(const char *name), struct error *err);
 /* Refuses a number of processes that is not the plan's. Alone is fine. */
@@ -26,9 +26,9 @@ struct launch_local {
     double timeout_s;              /* after this long without progress the launcher ends all; 0: never */
 };
 /**
- * Runs `mpirun -n RANKS arguments...` and waits. The calling process has one thread. Ranks may outnumber cores and are bound to none.
- * True when all ended well. Else the error says which ranks had not finished and what each did last; processes that are left
- * have been ended.
+ * Runs `mpirun -n RANKS arguments...` and waits. The calling process has one thread. Ranks may outnumber cores and are
+ * bound to none. True when all ended well. Else the error says which ranks had not finished and what each did last;
+ * processes that are left have been ended.
  */
 bool launch_run(const struct launch_local *launch, struct error *err);
 #endif

@@ -63,8 +63,8 @@ int64_t rank_touched_bytes(const struct rank *rank)
 }
 
 /* ---- creation ---- */
-/* Zero pages that the system provides when they are touched: a device that only imitates computation never touches most. The
- * poisoned arena of a debug run comes from malloc, where sanitizers see what lies outside. */
+/* Zero pages that the system provides when they are touched: a device that only imitates computation never touches
+ * most. The poisoned arena of a debug run comes from malloc, where sanitizers see what lies outside. */
 static void *allocate_arena(size_t bytes, bool poison)
 {
     void *arena = NULL;
@@ -81,7 +81,8 @@ static bool allocate(struct rank *rank, struct error *err)
 {
     rank->arena_bytes = rank->program->stages[rank->stage].arena_bytes;
     if (rank->arena_bytes > 0 && !(rank->arena = allocate_arena((size_t)rank->arena_bytes, rank->options->poison)))
-        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its arena of %lld bytes", rank->rank, (long long)rank->arena_bytes);
+        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its arena of %lld bytes", rank->rank,
+                         (long long)rank->arena_bytes);
     size_t buffers = (size_t)rank->program->buffer_count;
     rank->loss_part = calloc(buffers + 1, sizeof *rank->loss_part);
     return rank->loss_part ||
@@ -111,8 +112,8 @@ static void initialise(struct rank *rank)
         int64_t first, count;
         rank_flat_range(rank, b, &first, &count);
         struct block block = buffer_block(program, buffer, rank->local_rank);
-        kernel_initialise((real *)(void *)rank_data(rank, b), &program->graph->weights[buffer->id], &block, first, count,
-                          rank->options->seed);
+        kernel_initialise((real *)(void *)rank_data(rank, b), &program->graph->weights[buffer->id], &block, first,
+                          count, rank->options->seed);
     }
 }
 
@@ -134,8 +135,12 @@ bool rank_new(struct rank **out, const struct program *program, const struct tra
     if (!rank)
         return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: out of memory", transport->rank);
     int stage = stage_of_rank(program->plan, transport->rank);
-    *rank = (struct rank){.program = program, .options = options, .transport = transport, .rank = transport->rank,
-                          .stage = stage, .local_rank = transport->rank - program->plan->stages[stage].first_rank};
+    *rank = (struct rank){ .program = program,
+                           .options = options,
+                           .transport = transport,
+                           .rank = transport->rank,
+                           .stage = stage,
+                           .local_rank = transport->rank - program->plan->stages[stage].first_rank };
     if (!allocate(rank, err) || !open_lanes(rank, err)) {
         rank_free(rank);
         return false;

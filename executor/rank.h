@@ -14,16 +14,17 @@ struct rank {
     int rank, stage, local_rank;
     unsigned char *arena; /* arena_bytes, aligned to 64 */
     int64_t arena_bytes;
-    int64_t step;         /* from 0 */
+    int64_t step;                               /* from 0 */
     struct collective *collectives[LANE_COUNT]; /* NULL where the lane is not in use */
-    int scalar;           /* the squared norm's buffer, -1 */
-    int64_t checkpoint_step; /* steps done at the last checkpoint that this run wrote; 0: none */
-    double squared_norm;  /* of the step's gradient, 0 without clipping; written by the compute lane */
-    double *loss_part;    /* (buffer_count): this step's share of the loss by loss buffer */
+    int scalar;                                 /* the squared norm's buffer, -1 */
+    int64_t checkpoint_step;                    /* steps done at the last checkpoint that this run wrote; 0: none */
+    double squared_norm; /* of the step's gradient, 0 without clipping; written by the compute lane */
+    double *loss_part;   /* (buffer_count): this step's share of the loss by loss buffer */
 };
 
 /* Allocates all that the steps need and sets weights and state to their initial values. */
-bool rank_new(struct rank **out, const struct program *program, const struct transport *transport, const struct run_options *options, struct error *err);
+bool rank_new(struct rank **out, const struct program *program, const struct transport *transport,
+              const struct run_options *options, struct error *err);
 void rank_free(struct rank *rank); /* accepts NULL */
 /* Before a step: forgets the losses of the last one. */
 void rank_begin_step(struct rank *rank, int64_t step);

@@ -1,5 +1,5 @@
-/* One issuing thread per rank runs machine_step() with a device that queues; lanes do the rest. A watchdog looks at the status page,
- * so that a dead or stuck rank ends the run of all with a message. */
+/* One issuing thread per rank runs machine_step() with a device that queues; lanes do the rest. A watchdog looks at the
+ * status page, so that a dead or stuck rank ends the run of all with a message. */
 #define _POSIX_C_SOURCE 200809L
 #include "executor/run.h"
 #include "base/text.h"
@@ -28,8 +28,8 @@ struct rank_thread {
 struct run {
     const struct program *program;
     struct run_options options; /* with a status page */
-    int local_count, mute_tag; /* of the muted message; -1 */
-    enum op muted_op;          /* OP_COUNT: none */
+    int local_count, mute_tag;  /* of the muted message; -1 */
+    enum op muted_op;           /* OP_COUNT: none */
     struct rank_thread *threads;
     struct run_summary *summary; /* written by rank 0 */
     int64_t *step_ns;            /* by step of this run; rank 0 */
@@ -41,9 +41,18 @@ struct run {
 
 struct run_options run_options_default(void)
 {
-    return (struct run_options){.step_count = 10, .device = &device_cpu, .learning_rate = 3e-4, .floor_rate = 3e-5,
-                                .warmup_steps = 0, .decay_steps = 0, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8,
-                                .weight_decay = 0.1, .timeout_s = 60, .mute_instr = -1};
+    return (struct run_options){ .step_count = 10,
+                                 .device = &device_cpu,
+                                 .learning_rate = 3e-4,
+                                 .floor_rate = 3e-5,
+                                 .warmup_steps = 0,
+                                 .decay_steps = 0,
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.95,
+                                 .epsilon = 1e-8,
+                                 .weight_decay = 0.1,
+                                 .timeout_s = 60,
+                                 .mute_instr = -1 };
 }
 
 double run_learning_rate(const struct run_options *o, int64_t step)
@@ -57,7 +66,8 @@ double run_learning_rate(const struct run_options *o, int64_t step)
 }
 
 /* ---- failing together ---- */
-/* The first cause stands; then every wait of this process ends, and the page tells the other processes. rank -1: nobody's fault here. */
+/* The first cause stands; then every wait of this process ends, and the page tells the other processes. rank -1:
+ * nobody's fault here. */
 static void run_fail(struct run *run, int rank, const struct error *error)
 {
     pthread_mutex_lock(&run->mutex);
@@ -97,7 +107,7 @@ static bool trouble(struct run *run, uint64_t *progress, int64_t *since_ns, stru
     bool stuck = run->options.timeout_s > 0 && (double)(now - *since_ns) > run->options.timeout_s * 1e9;
     if (failed < 0 && dead < 0 && !stuck)
         return false;
-    struct text text = {0};
+    struct text text = { 0 };
     status_describe(status, run->program, &text);
     const char *where = text.data ? text.data : "";
     if (dead >= 0)
@@ -105,7 +115,8 @@ static bool trouble(struct run *run, uint64_t *progress, int64_t *since_ns, stru
     else if (failed >= 0)
         fail_kind(err, ERROR_ENVIRONMENT, "rank %d failed (its own message says why); last seen: %s", failed, where);
     else
-        fail_kind(err, ERROR_ENVIRONMENT, "no rank made progress for %g s (--timeout): %s", run->options.timeout_s, where);
+        fail_kind(err, ERROR_ENVIRONMENT, "no rank made progress for %g s (--timeout): %s", run->options.timeout_s,
+                  where);
     text_free(&text);
     return true;
 }
@@ -128,7 +139,8 @@ static void wait_for_ranks(struct run *run)
 {
     int64_t since_ns = clock_now_ns();
     while (!nap(run))
-        if (run->options.timeout_s > 0 && (double)(clock_now_ns() - since_ns) > run->options.timeout_s * 1e9 && run->options.on_stuck) {
+        if (run->options.timeout_s > 0 && (double)(clock_now_ns() - since_ns) > run->options.timeout_s * 1e9 &&
+            run->options.on_stuck) {
             run->options.on_stuck(run->options.context, &run->error);
             return;
         }
@@ -142,7 +154,7 @@ static void *watch(void *argument)
     pthread_mutex_lock(&run->mutex);
     while (!nap(run) && !run->failed) {
         pthread_mutex_unlock(&run->mutex);
-        struct error error = {0};
+        struct error error = { 0 };
         if (trouble(run, &progress, &since_ns, &error))
             run_fail(run, -1, &error);
         pthread_mutex_lock(&run->mutex);
@@ -164,15 +176,17 @@ static bool is_muted(const struct run *run, int stage, int index, const struct i
     return pairs || (stage == o->mute_stage && index == o->mute_instr);
 }
 
-static bool run_instr(void *context, int index, const struct instr *instr, int64_t start_ns, struct error *err)
+static bool run_instr(void *context, int index, const struct instr *instr, struct span *span, struct error *err)
 {
     struct rank_thread *thread = context;
     struct rank *rank = thread->rank;
     status_note(thread->run->options.status, rank->rank, rank->step, index);
     bool moves = op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
-    bool ok = moves ? collective_run(rank->collectives[instr->lane], instr, is_muted(thread->run, rank->stage, index, instr), err)
-                    : thread->run->options.device->execute(rank, instr, start_ns, err);
-    return ok || error_within(err, "step %lld, instruction %d %s", (long long)rank->step + 1, index, op_info[instr->op].name);
+    bool ok = moves ? collective_run(rank->collectives[instr->lane], instr,
+                                     is_muted(thread->run, rank->stage, index, instr), err)
+                    : thread->run->options.device->execute(rank, instr, span, err);
+    return ok ||
+           error_within(err, "step %lld, instruction %d %s", (long long)rank->step + 1, index, op_info[instr->op].name);
 }
 
 static enum issue issue(void *self, int rank, int index, const struct instr *instr)
@@ -182,7 +196,7 @@ static enum issue issue(void *self, int rank, int index, const struct instr *ins
     return ISSUE_TAKEN;
 }
 
-static const struct machine_device queue = {.name = "lanes", .issue = issue};
+static const struct machine_device queue = { .name = "lanes", .issue = issue };
 
 static bool one_step(struct rank_thread *thread, int64_t step, struct error *err)
 {
@@ -195,7 +209,8 @@ static bool one_step(struct rank_thread *thread, int64_t step, struct error *err
     while ((result = machine_step(&machine)) == STEP_RAN)
         continue;
     bool done = lanes_finish(thread->lanes, err);
-    return done && (result == STEP_DONE || fail_kind(err, ERROR_BUG, "the machine stopped before the end of the program"));
+    return done &&
+           (result == STEP_DONE || fail_kind(err, ERROR_BUG, "the machine stopped before the end of the program"));
 }
 
 /* ---- what rank 0 collects; the compute lane never talks, so its channel is free ---- */
@@ -233,21 +248,26 @@ static bool report_step(struct rank_thread *thread, int64_t step, int64_t *befor
     s->last_loss = loss;
     s->last_step = step + 1;
     double tokens = (double)run->program->plan->batch * (double)run->program->plan->sequence;
-    struct run_step report = {.step = step + 1, .loss = loss, .step_ns = step_ns, .tokens_per_s = tokens * 1e9 / (double)step_ns};
+    struct run_step report = {
+        .step = step + 1, .loss = loss, .step_ns = step_ns, .tokens_per_s = tokens * 1e9 / (double)step_ns
+    };
     if (run->options.on_step)
         run->options.on_step(run->options.context, &report);
     return true;
 }
 
-struct rank_report { int64_t peak_bytes, step_start_ns; };
+struct rank_report {
+    int64_t peak_bytes, step_start_ns;
+};
 
-static bool add_rank(struct rank_thread *thread, struct timeline *timeline, int rank, struct rank_report *report, struct error *err)
+static bool add_rank(struct rank_thread *thread, struct timeline *timeline, int rank, struct rank_report *report,
+                     struct error *err)
 {
     const struct program *program = thread->run->program;
     const struct transport *t = thread->transport;
     int stage = stage_of_rank(program->plan, rank), count = program->stages[stage].instr_count;
     struct rank_timeline *row = &timeline->ranks[rank];
-    *row = (struct rank_timeline){.rank = rank, .stage = stage, .span_count = count};
+    *row = (struct rank_timeline){ .rank = rank, .stage = stage, .span_count = count };
     row->spans = arena_alloc(&timeline->arena, (size_t)count, sizeof *row->spans);
     if (!row->spans)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the timeline of rank %d", rank);
@@ -260,14 +280,15 @@ static bool add_rank(struct rank_thread *thread, struct timeline *timeline, int 
     return true;
 }
 
-/* All times from the moment at which the first rank began the step. Ranks of one host share a clock; those of others are moved so that
- * their steps begin together. */
+/* All times from the moment at which the first rank began the step. Ranks of one host share a clock; those of others
+ * are moved so that their steps begin together. */
 static void align(struct timeline *timeline, const struct rank_report *reports, int rank_count)
 {
     enum { SAME_CLOCK_NS = 1000000000 };
     int64_t base = reports[0].step_start_ns, end = 0;
     for (int r = 1; r < rank_count; r++)
-        if (llabs(reports[r].step_start_ns - reports[0].step_start_ns) < SAME_CLOCK_NS && reports[r].step_start_ns < base)
+        if (llabs(reports[r].step_start_ns - reports[0].step_start_ns) < SAME_CLOCK_NS &&
+            reports[r].step_start_ns < base)
             base = reports[r].step_start_ns;
     for (int r = 0; r < rank_count; r++) {
         bool same = llabs(reports[r].step_start_ns - reports[0].step_start_ns) < SAME_CLOCK_NS;
@@ -284,7 +305,7 @@ static void align(struct timeline *timeline, const struct rank_report *reports, 
 static bool collect(struct rank_thread *thread, struct error *err)
 {
     const struct transport *t = thread->transport;
-    struct rank_report own = {rank_touched_bytes(thread->rank), thread->step_start_ns};
+    struct rank_report own = { rank_touched_bytes(thread->rank), thread->step_start_ns };
     size_t count = (size_t)thread->run->program->stages[thread->rank->stage].instr_count;
     if (t->rank > 0)
         return send_to_first(t, &own, sizeof own, err) &&
@@ -308,6 +329,7 @@ static bool collect(struct rank_thread *thread, struct error *err)
         ok = add_rank(thread, timeline, r, &reports[r], err);
     if (ok)
         align(timeline, reports, t->rank_count);
+    ok = ok && timeline_settle(thread->run->program, timeline, err);
     s->squared_norm = thread->rank->squared_norm;
     free(reports);
     return ok;
@@ -337,7 +359,8 @@ static bool all_steps(struct rank_thread *thread, struct error *err)
     if (thread->transport->rank == 0) {
         thread->run->summary->first_step = first + 1;
         thread->run->summary->last_step = first;
-        thread->run->step_ns = calloc((size_t)(o->step_count > first ? o->step_count - first : 1), sizeof *thread->run->step_ns);
+        thread->run->step_ns =
+            calloc((size_t)(o->step_count > first ? o->step_count - first : 1), sizeof *thread->run->step_ns);
         if (!thread->run->step_ns)
             return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the times of %lld steps", (long long)o->step_count);
     }
@@ -377,7 +400,7 @@ static void *rank_main(void *argument)
     struct run *run = thread->run;
     const struct run_options *o = &run->options;
     int me = thread->transport->rank, stage = stage_of_rank(run->program->plan, me);
-    struct error error = {0};
+    struct error error = { 0 };
     struct lanes *lanes = NULL;
     status_join(o->status, me);
     bool ok = rank_new(&thread->rank, run->program, thread->transport, o, &error) &&
@@ -415,7 +438,8 @@ static void summarise(struct run *run)
     s->step_ns_median = run->step_ns[skip + (count - skip) / 2];
 }
 
-static bool check_run(const struct program *program, const struct transport *transports, const struct run_options *o, struct error *err)
+static bool check_run(const struct program *program, const struct transport *transports, const struct run_options *o,
+                      struct error *err)
 {
     if (transports[0].rank_count != program->plan->rank_count)
         return fail_kind(err, ERROR_INPUT, "the plan is for %d ranks, the run has %d: start it with -n %d",
@@ -448,7 +472,7 @@ static void run_threads(struct run *run)
            pthread_create(&run->threads[started].thread, NULL, rank_main, &run->threads[started]) == 0)
         started++;
     if (!watched || started < run->local_count) {
-        struct error error = {0};
+        struct error error = { 0 };
         fail_kind(&error, ERROR_ENVIRONMENT, "cannot start the threads of %d ranks", run->local_count);
         run_fail(run, -1, &error);
     }
@@ -462,12 +486,13 @@ static void run_threads(struct run *run)
         pthread_join(watchdog, NULL);
 }
 
-bool run_program(struct run_summary *out, const struct program *program, const struct transport *transports, int local_count, const struct run_options *options, struct error *err)
+bool run_program(struct run_summary *out, const struct program *program, const struct transport *transports,
+                 int local_count, const struct run_options *options, struct error *err)
 {
     if (!check_run(program, transports, options, err))
         return false;
-    struct run_summary summary = {0};
-    struct run run = {.program = program, .options = *options, .local_count = local_count, .summary = &summary};
+    struct run_summary summary = { 0 };
+    struct run run = { .program = program, .options = *options, .local_count = local_count, .summary = &summary };
     find_muted(&run);
     if (!options->status && !status_open(&run.options.status, NULL, program->plan->rank_count, err))
         return false;
@@ -476,7 +501,7 @@ bool run_program(struct run_summary *out, const struct program *program, const s
     run.threads = calloc((size_t)local_count, sizeof *run.threads);
     bool ok = run.threads != NULL || fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d ranks", local_count);
     for (int i = 0; ok && i < local_count; i++)
-        run.threads[i] = (struct rank_thread){.run = &run, .transport = &transports[i]};
+        run.threads[i] = (struct rank_thread){ .run = &run, .transport = &transports[i] };
     if (ok)
         run_threads(&run);
     if (ok && run.failed)
@@ -484,7 +509,7 @@ bool run_program(struct run_summary *out, const struct program *program, const s
     if (ok) {
         summarise(&run);
         *out = summary;
-        summary = (struct run_summary){0};
+        summary = (struct run_summary){ 0 };
     }
     run_summary_free(&summary);
     if (!options->status)
@@ -500,5 +525,5 @@ void run_summary_free(struct run_summary *summary)
 {
     timeline_free(summary->timeline);
     free(summary->peak_bytes);
-    *summary = (struct run_summary){0};
+    *summary = (struct run_summary){ 0 };
 }

@@ -23,7 +23,8 @@ struct run_options {
     const struct data *data;   /* may be NULL on a device that does not compute */
     const struct facts *facts; /* the timed device's durations; else may be NULL */
 
-    /* Adam with decoupled weight decay; the rate warms up linearly and falls as a cosine to the floor at step decay_steps. */
+    /* Adam with decoupled weight decay; the rate warms up linearly and falls as a cosine to the floor at step
+     * decay_steps. */
     double learning_rate, floor_rate;
     int64_t warmup_steps, decay_steps; /* decay_steps 0: constant after the warm-up */
     double beta1, beta2, epsilon, weight_decay;
@@ -35,24 +36,24 @@ struct run_options {
     struct status *status; /* the watchdog's page; NULL: the run makes its own */
     double timeout_s;      /* without progress of any rank the run ends; 0: never */
 
-    bool poison;   /* fills arenas with NaN first and counts the bytes that were touched */
+    bool poison;                /* fills arenas with NaN first and counts the bytes that were touched */
     int mute_stage, mute_instr; /* oracle: this instruction moves nothing; mute_instr -1: none */
 
-    void *context; /* of the callbacks, each of which may be NULL */
+    void *context;                                               /* of the callbacks, each of which may be NULL */
     void (*on_step)(void *context, const struct run_step *step); /* on the process that has rank 0 */
-    /* The measured timeline of all ranks after each step, borrowed, on the process that has rank 0; false ends the run after this
-     * step. Costs a message per rank and step. Set on all processes or on none. */
+    /* The measured timeline of all ranks after each step, borrowed, on the process that has rank 0; false ends the run
+     * after this step. Costs a message per rank and step. Set on all processes or on none. */
     bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline);
-    /* The run has failed, and after another timeout_s a rank of this process has still not come back (it computes for ever): the
-     * caller's last chance to print the message and end the process. Called by the watchdog. */
+    /* The run has failed, and after another timeout_s a rank of this process has still not come back (it computes for
+     * ever): the caller's last chance to print the message and end the process. Called by the watchdog. */
     void (*on_stuck)(void *context, const struct error *error);
     /* The reduced gradient of a weight as UPDATE is about to read it. Called on the rank's compute thread. */
     void (*on_gradient)(void *context, int64_t step, int rank, int buffer, const void *data);
     /* Every stored weight after the last step. */
     void (*on_weight)(void *context, int rank, int buffer, const void *data);
 };
-/* Values that train small models: rate 3e-4 to a tenth of it, betas 0.9 and 0.95, weight decay 0.1 (Brown et al. 2020, appendix B),
- * the CPU device, a timeout of 60 s. */
+/* Values that train small models: rate 3e-4 to a tenth of it, betas 0.9 and 0.95, weight decay 0.1 (Brown et al. 2020,
+ * appendix B), the CPU device, a timeout of 60 s. */
 struct run_options run_options_default(void);
 double run_learning_rate(const struct run_options *options, int64_t step);
 
@@ -60,16 +61,18 @@ struct run_summary {
     int64_t first_step, last_step;
     int64_t step_ns_median; /* without the first step where there are more */
     double first_loss, last_loss;
-    double squared_norm;    /* of the last step's gradient; 0 without clipping */
+    double squared_norm; /* of the last step's gradient; 0 without clipping */
     int rank_count;
-    int64_t *peak_bytes;    /* (rank_count) on rank 0's process, else NULL */
+    int64_t *peak_bytes;       /* (rank_count) on rank 0's process, else NULL */
     struct timeline *timeline; /* of the last step, all ranks; on rank 0's process, else NULL */
 };
 void run_summary_free(struct run_summary *summary);
 
 /**
  * Runs the ranks of transports[0 .. local_count) in this process, each with a thread per lane. The program has offsets
- * (program_layout) and passed program_verify. Fails, on every rank, when one does; the message names the rank and what it did last.
+ * (program_layout) and passed program_verify. Fails, on every rank, when one does; the message names the rank and what
+ * it did last.
  */
-bool run_program(struct run_summary *out, const struct program *program, const struct transport *transports, int local_count, const struct run_options *options, struct error *err);
+bool run_program(struct run_summary *out, const struct program *program, const struct transport *transports,
+                 int local_count, const struct run_options *options, struct error *err);
 #endif

@@ -5,34 +5,42 @@
 #include <string.h>
 
 enum { MAX_HEADER_BYTES = 100 * 1000 * 1000 };
-const char *const tensor_type_names[TENSOR_TYPE_COUNT + 1] = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL", NULL};
+const char *const tensor_type_names[TENSOR_TYPE_COUNT + 1] = { "F64", "F32", "F16", "BF16", "I64", "I32",
+                                                               "I16", "I8",  "U8",  "BOOL", NULL };
 
 int64_t tensor_type_bytes(enum tensor_type type)
 {
     switch (type) {
     case TENSOR_F64:
-    case TENSOR_I64: return 8;
+    case TENSOR_I64:
+        return 8;
     case TENSOR_F32:
-    case TENSOR_I32: return 4;
+    case TENSOR_I32:
+        return 4;
     case TENSOR_F16:
     case TENSOR_BF16:
-    case TENSOR_I16: return 2;
+    case TENSOR_I16:
+        return 2;
     case TENSOR_I8:
     case TENSOR_U8:
-    case TENSOR_BOOL: return 1;
-    case TENSOR_TYPE_COUNT: break;
+    case TENSOR_BOOL:
+        return 1;
+    case TENSOR_TYPE_COUNT:
+        break;
     }
     return 0;
 }
 
-bool safetensors_header_bytes(size_t *out, const char *name, const unsigned char start[SAFETENSORS_LENGTH_BYTES], int64_t file_bytes, struct error *err)
+bool safetensors_header_bytes(size_t *out, const char *name, const unsigned char start[SAFETENSORS_LENGTH_BYTES],
+                              int64_t file_bytes, struct error *err)
 {
     uint64_t length = 0;
     for (int i = SAFETENSORS_LENGTH_BYTES - 1; i >= 0; i--)
         length = length << 8 | start[i];
     if (length > MAX_HEADER_BYTES || (int64_t)length > file_bytes - SAFETENSORS_LENGTH_BYTES)
-        return fail_kind(err, ERROR_INPUT, "%s: expected a safetensors header inside the file's %lld bytes, found a length of %llu",
-                         name, (long long)file_bytes, (unsigned long long)length);
+        return fail_kind(err, ERROR_INPUT,
+                         "%s: expected a safetensors header inside the file's %lld bytes, found a length of %llu", name,
+                         (long long)file_bytes, (unsigned long long)length);
     *out = (size_t)length;
     return true;
 }
@@ -43,7 +51,8 @@ static bool read_shape(const struct json *entry, struct tensor *tensor, struct e
     if (!json_require(entry, "shape", &shape, err))
         return false;
     if (json_type(shape) != JSON_ARRAY || json_count(shape) > SAFETENSORS_MAX_DIMS)
-        return json_fail(shape, err, "expected an array of at most %d sizes, found %s", SAFETENSORS_MAX_DIMS, json_type_name(json_type(shape)));
+        return json_fail(shape, err, "expected an array of at most %d sizes, found %s", SAFETENSORS_MAX_DIMS,
+                         json_type_name(json_type(shape)));
     tensor->dim_count = json_count(shape);
     int64_t bytes = tensor_type_bytes(tensor->type);
     for (int d = 0; d < tensor->dim_count; d++) {
@@ -53,18 +62,21 @@ static bool read_shape(const struct json *entry, struct tensor *tensor, struct e
             return json_fail(shape, err, "expected a size below 2^63 bytes");
     }
     if (bytes != tensor->bytes)
-        return json_fail(shape, err, "expected the %lld bytes of data_offsets, found a shape of %lld bytes", (long long)tensor->bytes, (long long)bytes);
+        return json_fail(shape, err, "expected the %lld bytes of data_offsets, found a shape of %lld bytes",
+                         (long long)tensor->bytes, (long long)bytes);
     return true;
 }
 
-static bool read_tensor(const struct json *object, int index, int64_t data_bytes, struct arena *arena, struct tensor *out, struct error *err)
+static bool read_tensor(const struct json *object, int index, int64_t data_bytes, struct arena *arena,
+                        struct tensor *out, struct error *err)
 {
     const struct json *entry = json_member_at(object, index), *type, *offsets;
     const char *word;
     int64_t end;
     if (json_type(entry) != JSON_OBJECT || json_count(entry) != 3)
         return json_fail(entry, err, "expected {dtype, shape, data_offsets}");
-    if (!json_require(entry, "dtype", &type, err) || !json_string(type, &word, err) || !json_require(entry, "data_offsets", &offsets, err))
+    if (!json_require(entry, "dtype", &type, err) || !json_string(type, &word, err) ||
+        !json_require(entry, "data_offsets", &offsets, err))
         return false;
     int found = 0;
     while (found < TENSOR_TYPE_COUNT && strcmp(word, tensor_type_names[found]) != 0)
@@ -121,8 +133,9 @@ static bool read_all(const struct json *root, struct safetensors *file, int64_t 
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
     for (int i = 0; i < json_count(root); i++) {
         const char *key = json_key(root, i);
-        bool ok = strcmp(key, "__metadata__") == 0 ? read_notes(json_member_at(root, i), file, err)
-                                                   : read_tensor(root, i, data_bytes, &file->arena, &file->tensors[file->count++], err);
+        bool ok = strcmp(key, "__metadata__") == 0
+                      ? read_notes(json_member_at(root, i), file, err)
+                      : read_tensor(root, i, data_bytes, &file->arena, &file->tensors[file->count++], err);
         if (!ok)
             return false;
     }
@@ -131,14 +144,15 @@ static bool read_all(const struct json *root, struct safetensors *file, int64_t 
     int64_t at = 0;
     for (int i = 0; i < file->count; at += file->tensors[i++].bytes)
         if (file->tensors[i].offset != at)
-            return json_fail(root, err, "expected tensor %s at byte %lld of the data, found %lld", file->tensors[i].name,
-                             (long long)at, (long long)file->tensors[i].offset);
+            return json_fail(root, err, "expected tensor %s at byte %lld of the data, found %lld",
+                             file->tensors[i].name, (long long)at, (long long)file->tensors[i].offset);
     if (at != data_bytes)
         return json_fail(root, err, "expected %lld bytes of data, found %lld", (long long)at, (long long)data_bytes);
     return true;
 }
 
-bool safetensors_parse(struct safetensors **out, const char *name, const char *header, size_t header_bytes, int64_t file_bytes, struct error *err)
+bool safetensors_parse(struct safetensors **out, const char *name, const char *header, size_t header_bytes,
+                       int64_t file_bytes, struct error *err)
 {
     struct json_doc *doc = NULL;
     struct safetensors *file = calloc(1, sizeof *file);
@@ -210,9 +224,10 @@ static char *frame(const char *json, size_t json_bytes, size_t *length)
     return all;
 }
 
-char *safetensors_write(struct tensor *tensors, int count, const struct tensor_note *notes, int note_count, size_t *length)
+char *safetensors_write(struct tensor *tensors, int count, const struct tensor_note *notes, int note_count,
+                        size_t *length)
 {
-    struct json_writer w = {0};
+    struct json_writer w = { 0 };
     int64_t at = 0;
     json_begin_object(&w);
     if (note_count > 0) {

@@ -38,8 +38,10 @@ bool status_open(struct status **out, const char *path, int rank_count, struct e
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the status page");
     int file = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
     struct stat old;
-    bool ok = !path || (file >= 0 && fstat(file, &old) == 0 && (old.st_size >= (off_t)bytes || ftruncate(file, (off_t)bytes) == 0));
-    void *page = ok ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, path ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, file, 0) : MAP_FAILED;
+    bool ok = !path || (file >= 0 && fstat(file, &old) == 0 &&
+                        (old.st_size >= (off_t)bytes || ftruncate(file, (off_t)bytes) == 0));
+    void *page = ok ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, path ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, file, 0)
+                    : MAP_FAILED;
     int cause = errno;
     if (file >= 0)
         close(file);
@@ -47,7 +49,7 @@ bool status_open(struct status **out, const char *path, int rank_count, struct e
         free(status);
         return fail_kind(err, ERROR_ENVIRONMENT, "status page %s: %s", path ? path : "in memory", strerror(cause));
     }
-    *status = (struct status){.page = page, .bytes = bytes, .rank_count = rank_count};
+    *status = (struct status){ .page = page, .bytes = bytes, .rank_count = rank_count };
     *out = status;
     return true;
 }

@@ -1,12 +1,12 @@
-/* The status page: what each rank did last. It lives in memory that the processes of one host share, so that when a rank dies or
- * hangs the others end and the message says who and where. */
+/* The status page: what each rank did last. It lives in memory that the processes of one host share, so that when a
+ * rank dies or hangs the others end and the message says who and where. */
 #ifndef CLEAVE_EXECUTOR_STATUS_H
 #define CLEAVE_EXECUTOR_STATUS_H
 #include "planner/program/program.h"
 
 struct status;
-/* A page for rank_count ranks: in the file (made if absent; all processes of the host name the same one) or, with path NULL, in
- * this process alone. */
+/* A page for rank_count ranks: in the file (made if absent; all processes of the host name the same one) or, with path
+ * NULL, in this process alone. */
 bool status_open(struct status **out, const char *path, int rank_count, struct error *err);
 void status_close(struct status *status); /* accepts NULL; the file stays */
 
@@ -24,7 +24,8 @@ int status_dead_rank(const struct status *status);
 /* The first failure of the host; later ones are ignored. All processes look at it. */
 void status_set_failed(struct status *status, int rank);
 int status_failed_rank(const struct status *status); /* -1: none */
-/* "rank 3 (stage 1): step 7, instruction 120 all-reduce (layer 2.mlp); rank 4 ...": the ranks that have not left, at most eight. */
+/* "rank 3 (stage 1): step 7, instruction 120 all-reduce (layer 2.mlp); rank 4 ...": the ranks that have not left, at
+ * most eight. */
 struct text;
 void status_describe(const struct status *status, const struct program *program, struct text *out);
 #endif

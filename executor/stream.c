@@ -5,12 +5,12 @@
 
 struct cursor cursor_linear(void *data, size_t bytes)
 {
-    return (struct cursor){.at = data, .run_bytes = bytes, .run_left = bytes, .left = bytes};
+    return (struct cursor){ .at = data, .run_bytes = bytes, .run_left = bytes, .left = bytes };
 }
 
 struct cursor cursor_over(void *data, size_t element_bytes, const struct block *block, const struct block *part)
 {
-    struct cursor c = {.at = data};
+    struct cursor c = { .at = data };
     int64_t stride = (int64_t)element_bytes, run = (int64_t)element_bytes;
     bool whole = true; /* all inner dims are covered: the run goes on */
     for (int d = block->dim_count - 1; d >= 0; d--) {

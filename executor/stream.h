@@ -1,4 +1,5 @@
-/* A part of a dense row-major block in memory, walked in contiguous runs: what a message is packed from and unpacked into. */
+/* A part of a dense row-major block in memory, walked in contiguous runs: what a message is packed from and unpacked
+ * into. */
 #ifndef CLEAVE_EXECUTOR_STREAM_H
 #define CLEAVE_EXECUTOR_STREAM_H
 #include "planner/program/geometry.h"
@@ -6,9 +7,9 @@
 
 /* The rest of a region. left counts the bytes that were not taken yet. */
 struct cursor {
-    unsigned char *at;   /* in the current run */
+    unsigned char *at; /* in the current run */
     size_t run_bytes, run_left, left;
-    int outer_count;     /* dims outside the run */
+    int outer_count; /* dims outside the run */
     int64_t index[MAX_DIMS], count[MAX_DIMS];
     int64_t stride[MAX_DIMS]; /* bytes */
 };
@@ -23,7 +24,8 @@ size_t cursor_take(struct cursor *cursor, size_t max, unsigned char **out);
 /* How arriving elements combine with those that are there. */
 enum combine { COMBINE_COPY, COMBINE_ADD, COMBINE_MAXIMUM };
 /* Elements are `real`; of another size (devices that only imitate another dtype) they are copied. */
-void combine_bytes(unsigned char *destination, const unsigned char *source, size_t bytes, size_t element_bytes, enum combine combine);
+void combine_bytes(unsigned char *destination, const unsigned char *source, size_t bytes, size_t element_bytes,
+                   enum combine combine);
 /* Both cursors hold equally many bytes. */
 void combine_cursors(struct cursor *destination, struct cursor *source, size_t element_bytes, enum combine combine);
 /* count elements of 0, or of -infinity where a maximum starts. */

@@ -1,5 +1,5 @@
-/* How bytes move between ranks. A transport moves messages between two ranks on a lane; collectives (collective.h) are written once
- * on top of it with a fixed reduction order, so every transport gives bitwise equal results. */
+/* How bytes move between ranks. A transport moves messages between two ranks on a lane; collectives (collective.h) are
+ * written once on top of it with a fixed reduction order, so every transport gives bitwise equal results. */
 #ifndef CLEAVE_EXECUTOR_TRANSPORT_H
 #define CLEAVE_EXECUTOR_TRANSPORT_H
 #include "base/error.h"
@@ -10,10 +10,12 @@ struct transport {
     const char *name;
     int rank, rank_count;
     void *self;
-    /* Sends send_bytes to rank `to` (-1: nothing) and receives exactly receive_bytes from rank `from` (-1: nothing), both at once;
-     * returns when the receive has arrived and the send buffer may be reused. Messages of one (sender, receiver, lane) arrive in
-     * order. Blocks or sleeps, never spins. Called by one thread per lane and direction. False: a rank died, a timeout, or abort was called. */
-    bool (*exchange)(void *self, enum lane lane, int to, const void *send, size_t send_bytes, int from, void *receive, size_t receive_bytes, struct error *err);
+    /* Sends send_bytes to rank `to` (-1: nothing) and receives exactly receive_bytes from rank `from` (-1: nothing),
+     * both at once; returns when the receive has arrived and the send buffer may be reused. Messages of one (sender,
+     * receiver, lane) arrive in order. Blocks or sleeps, never spins. Called by one thread per lane and direction.
+     * False: a rank died, a timeout, or abort was called. */
+    bool (*exchange)(void *self, enum lane lane, int to, const void *send, size_t send_bytes, int from, void *receive,
+                     size_t receive_bytes, struct error *err);
     void (*abort)(void *self); /* wakes every blocked exchange of all ranks with a failure; safe from any thread */
     void (*close)(void *self);
 };

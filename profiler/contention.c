@@ -169,11 +169,11 @@ bool contention_measure(struct contention *out, const struct crew *crew, double 
     if (crew->rank_count < 2)
         return true;
     struct beside b = { 0 };
-    int64_t product_ns;
-    if (!reference_matmul_ns(&product_ns, PRODUCT_EDGE, 2, err))
+    struct reference product;
+    if (!reference_measure(&product, PRODUCT_EDGE, 2, err))
         return false;
     int64_t transfers = (int64_t)fmin(
-        TRANSFERS_MOST, fmax(2, PRODUCTS * (double)product_ns / (TRANSFER_BYTES / FIRST_BYTES_PER_S * 1e9)));
+        TRANSFERS_MOST, fmax(2, PRODUCTS * (double)product.ns / (TRANSFER_BYTES / FIRST_BYTES_PER_S * 1e9)));
     bool ok = crew_agree(crew, &transfers, sizeof transfers, err) && run_beside(&b, crew, (int)transfers, 0, err);
     if (ok && crew_leads(crew))
         transfers = wanted_transfers(&b.samples);

@@ -20,7 +20,7 @@ enum { REFERENCE_REPEATS = 5 };
 bool profiler_unsteady(const struct profiler_report *report)
 {
     double before = (double)report->reference_before_ns, after = (double)report->reference_after_ns;
-    return fabs(after - before) > STEADY * fmin(before, after);
+    return fabs(after - before) > STEADY * fmin(before, after) || report->processor_share < 1 - STEADY;
 }
 
 static enum dtype own_dtype(void)
@@ -165,6 +165,16 @@ static bool largest_weight_bytes(int64_t *out, const struct profiler_options *o,
     return true;
 }
 
+/* Factors of exactly 1 are those of a profile without them. */
+static bool measure_contention(struct contention *out, const struct crew *crew, double budget_s,
+                               const struct profile *existing, struct error *err)
+{
+    if (!existing || (existing->compute_under_communication <= 1 && existing->communication_under_compute <= 1))
+        return contention_measure(out, crew, budget_s, err);
+    *out = (struct contention){ existing->compute_under_communication, existing->communication_under_compute, 0, 0 };
+    return true;
+}
+
 static bool measure(struct parts *parts, const struct crew *crew, const struct profiler_options *o,
                     const struct profile *existing, int64_t memory_bytes, struct error *err)
 {
@@ -186,7 +196,7 @@ static bool measure(struct parts *parts, const struct crew *crew, const struct p
                                        .context = o->context,
                                        .on_progress = o->on_progress };
     return sweep_measure(&parts->sweep, crew, &sweep, err) &&
-           contention_measure(&parts->contention, crew, o->time_limit_s * CONTENTION_SHARE, err) &&
+           measure_contention(&parts->contention, crew, o->time_limit_s * CONTENTION_SHARE, existing, err) &&
            compute_measure(&parts->compute, crew, &compute, err) &&
            memory_work_measure(&parts->compute.harvest, crew, existing, err);
 }
@@ -209,6 +219,7 @@ bool profiler_measure(struct profile **out, struct profiler_report *report, cons
     struct host_machine host;
     char machine[2 * HOST_TEXT_BYTES];
     struct parts parts = { 0 };
+    struct reference before = { 0 }, after = { 0 };
     struct profile *made = NULL;
     const struct profile *existing = options->existing;
     int64_t start = clock_now_ns();
@@ -220,9 +231,11 @@ bool profiler_measure(struct profile **out, struct profiler_report *report, cons
     host_machine_text(&host, machine, sizeof machine);
     if (existing && (report->existing_refused = refuse(existing, machine, crew->transports[0].name, options->backend)))
         existing = NULL;
-    bool ok = reference_matmul_ns(&report->reference_before_ns, REFERENCE_EDGE, REFERENCE_REPEATS, err) &&
+    bool ok = reference_measure(&before, REFERENCE_EDGE, REFERENCE_REPEATS, err) &&
               measure(&parts, crew, options, existing, host.memory_bytes, err) &&
-              reference_matmul_ns(&report->reference_after_ns, REFERENCE_EDGE, REFERENCE_REPEATS, err);
+              reference_measure(&after, REFERENCE_EDGE, REFERENCE_REPEATS, err);
+    report->reference_before_ns = before.ns, report->reference_after_ns = after.ns;
+    report->processor_share = fmin(before.share, after.share);
     *out = NULL;
     if (ok && crew_leads(crew)) {
         fill_report(report, &parts);

@@ -4,6 +4,7 @@
 #include "host/clock.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 int64_t resident_bytes(void)
@@ -31,7 +32,30 @@ struct segment square_product(int64_t size)
     return segment;
 }
 
-bool reference_matmul_ns(int64_t *out, int64_t size, int repeats, struct error *err)
+/* Processor time of this thread alone. */
+static int64_t thread_cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void time_calls(struct reference *out, const struct kernel_call *call, int repeats)
+{
+    kernel_function *kernel = kernel_find(KERNEL_MATMUL, PHASE_FORWARD);
+    kernel(call); /* the warm-up */
+    int64_t begin = clock_now_ns(), begin_cpu = thread_cpu_ns();
+    out->ns = INT64_MAX;
+    for (int i = 0; i < repeats; i++) {
+        int64_t start = clock_now_ns();
+        kernel(call);
+        int64_t ns = clock_now_ns() - start;
+        out->ns = ns < out->ns ? ns : out->ns;
+    }
+    out->share = (double)(thread_cpu_ns() - begin_cpu) / (double)(clock_now_ns() - begin + 1);
+}
+
+bool reference_measure(struct reference *out, int64_t size, int repeats, struct error *err)
 {
     struct segment segment = square_product(size);
     size_t elements = (size_t)size * (size_t)size;
@@ -48,15 +72,7 @@ bool reference_matmul_ns(int64_t *out, int64_t size, int repeats, struct error *
         call.operand[roles[i]][0] =
             (struct view){ .data = memory + (size_t)i * elements, .dim_count = 2, .count = { size, size } };
     call.define[ROLE_OUT] = 1;
-    kernel_function *kernel = kernel_find(KERNEL_MATMUL, PHASE_FORWARD);
-    int64_t best = INT64_MAX;
-    for (int i = 0; i <= repeats; i++) { /* the first one is the warm-up */
-        int64_t start = clock_now_ns();
-        kernel(&call);
-        int64_t ns = clock_now_ns() - start;
-        best = i > 0 && ns < best ? ns : best;
-    }
+    time_calls(out, &call, repeats);
     free(memory);
-    *out = best;
     return true;
 }

@@ -9,7 +9,10 @@ int64_t resident_bytes(void);
 /* A product of two square matrices: out[row][column] = sum over k of in[row][k] weight[column][k]; axes row, k, column.
  */
 struct segment square_product(int64_t size);
-/* The shortest of `repeats` times of one product of two square matrices of `size`, on the calling thread: how fast the
- * processor is now. */
-bool reference_matmul_ns(int64_t *out, int64_t size, int repeats, struct error *err);
+/* How fast the processor is now: one product of two square matrices on the calling thread. */
+struct reference {
+    int64_t ns;   /* the shortest time */
+    double share; /* processor time over time, of all repeats: below 1 where other programs took some of the core */
+};
+bool reference_measure(struct reference *out, int64_t size, int repeats, struct error *err);
 #endif

@@ -59,7 +59,7 @@ struct world {
     struct graph *graph;
     const struct program *program;
     pthread_mutex_t mutex;
-    real **weights;           /* (weight) */
+    real **weights; /* (weight) */
     double loss[STEPS];
 };
 
@@ -100,7 +100,7 @@ static void on_weight(void *context, int rank, int buffer, const void *data)
 
 static void world_open(struct world *w, const char *model)
 {
-    *w = (struct world){.graph = tiny_graph(model)};
+    *w = (struct world){ .graph = tiny_graph(model) };
     pthread_mutex_init(&w->mutex, NULL);
     w->weights = calloc((size_t)w->graph->weight_count, sizeof *w->weights);
     for (int i = 0; i < w->graph->weight_count; i++)
@@ -116,8 +116,8 @@ static void world_close(struct world *w)
     graph_free(w->graph);
 }
 
-static bool world_run(struct world *w, const struct tiny_choice *choice, int64_t steps, const char *save, const char *resume, int64_t every,
-                      struct error *err)
+static bool world_run(struct world *w, const struct tiny_choice *choice, int64_t steps, const char *save,
+                      const char *resume, int64_t every, struct error *err)
 {
     struct plan *plan = tiny_plan(w->graph, choice);
     struct program *program = tiny_lower(w->graph, plan, err);
@@ -126,9 +126,11 @@ static bool world_run(struct world *w, const struct tiny_choice *choice, int64_t
     struct data data;
     struct run_options options = run_options_default();
     struct run_summary summary;
-    ck_assert(comm_threads_open(transports, plan->rank_count, err) && data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err));
+    ck_assert(comm_threads_open(transports, plan->rank_count, err) &&
+              data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err));
     w->program = program;
-    options.step_count = steps, options.seed = 3, options.learning_rate = 1e-3, options.data = &data, options.poison = true;
+    options.step_count = steps, options.seed = 3, options.learning_rate = 1e-3, options.data = &data,
+    options.poison = true;
     options.context = w, options.on_step = on_step, options.on_weight = on_weight;
     options.checkpoint_dir = save, options.checkpoint_every = every, options.resume_dir = resume;
     bool ok = run_program(&summary, program, transports, plan->rank_count, &options, err);
@@ -142,24 +144,26 @@ static bool world_run(struct world *w, const struct tiny_choice *choice, int64_t
     return ok;
 }
 
-static void must_run(struct world *w, const struct tiny_choice *choice, int64_t steps, const char *save, const char *resume, int64_t every)
+static void must_run(struct world *w, const struct tiny_choice *choice, int64_t steps, const char *save,
+                     const char *resume, int64_t every)
 {
-    struct error error = {0};
+    struct error error = { 0 };
     ck_assert_msg(world_run(w, choice, steps, save, resume, every, &error), "%s", error.message);
 }
 
 static void same_weights(const struct world *a, const struct world *b)
 {
     for (int i = 0; i < a->graph->weight_count; i++)
-        ck_assert_msg(memcmp(a->weights[i], b->weights[i], (size_t)elements_of(&a->graph->weights[i]) * sizeof(real)) == 0, "weight %s differs",
-                      a->graph->weights[i].name);
+        ck_assert_msg(memcmp(a->weights[i], b->weights[i], (size_t)elements_of(&a->graph->weights[i]) * sizeof(real)) ==
+                          0,
+                      "weight %s differs", a->graph->weights[i].name);
 }
 
 static const struct tiny_choice choices[] = {
-    {.dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1},
-    {.dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 1},
-    {.dp = 4, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 2},
-    {.dp = 4, .tp = 2, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1, .zero = 3},
+    { .dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1 },
+    { .dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 1 },
+    { .dp = 4, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 2 },
+    { .dp = 4, .tp = 2, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1, .zero = 3 },
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 
@@ -170,7 +174,8 @@ START_TEST(a_resumed_run_is_bitwise_the_same)
         char folder[PATH_BYTES];
         struct world straight, first, second;
         folder_make(folder);
-        world_open(&straight, tiny_models[_i]), world_open(&first, tiny_models[_i]), world_open(&second, tiny_models[_i]);
+        world_open(&straight, tiny_models[_i]), world_open(&first, tiny_models[_i]),
+            world_open(&second, tiny_models[_i]);
         must_run(&straight, &choice, STEPS, NULL, NULL, 0);
         must_run(&first, &choice, SAVED, folder, NULL, 1);
         ck_assert_int_eq(folder_each(folder, NULL), choice.dp * choice.tp * choice.pp + 1); /* older files are gone */
@@ -225,7 +230,7 @@ static void damage(const char *file, long offset_from_end, bool cut)
 {
     char *data;
     size_t length;
-    struct error error = {0};
+    struct error error = { 0 };
     ck_assert_msg(file_read(&data, &length, file, &error), "%s", error.message);
     data[length - (size_t)offset_from_end] ^= 0x20;
     ck_assert_msg(file_write(file, data, cut ? length - 1 : length, &error), "%s", error.message);
@@ -237,7 +242,7 @@ START_TEST(damaged_checkpoints_are_refused)
     for (int kind = 0; kind < 4; kind++) {
         char folder[PATH_BYTES];
         struct world w;
-        struct error error = {0};
+        struct error error = { 0 };
         folder_make(folder);
         world_open(&w, tiny_models[0]);
         must_run(&w, &choices[1], 1, folder, NULL, 0);
@@ -255,7 +260,8 @@ START_TEST(damaged_checkpoints_are_refused)
         else
             unlink(victim);
         ck_assert(!world_run(&w, &choices[2], 2, NULL, folder, 0, &error));
-        static const char *const reasons[] = {"is damaged", "checksum differs", "bytes as the manifest says", "No such file"};
+        static const char *const reasons[] = { "is damaged", "checksum differs", "bytes as the manifest says",
+                                               "No such file" };
         ck_assert_msg(strstr(error.message, reasons[kind]) != NULL, "%s", error.message);
         world_close(&w);
         folder_remove(folder);
@@ -267,13 +273,13 @@ START_TEST(other_models_and_seeds_are_refused)
 {
     char folder[PATH_BYTES];
     struct world w, other;
-    struct error error = {0};
+    struct error error = { 0 };
     folder_make(folder);
     world_open(&w, tiny_models[0]), world_open(&other, tiny_models[1]);
     must_run(&w, &choices[0], 1, folder, NULL, 0);
     ck_assert(!world_run(&other, &choices[0], 2, NULL, folder, 0, &error));
     ck_assert_msg(strstr(error.message, "another model") != NULL, "%s", error.message);
-    error = (struct error){0};
+    error = (struct error){ 0 };
     ck_assert(!world_run(&w, &choices[0], 2, NULL, "/nonexistent", 0, &error));
     world_close(&w), world_close(&other);
     folder_remove(folder);
@@ -283,32 +289,38 @@ END_TEST
 /* ---- the container ---- */
 static bool parse(const char *header, int64_t data_bytes, struct safetensors **out, struct error *err)
 {
-    return safetensors_parse(out, "file", header, strlen(header), SAFETENSORS_LENGTH_BYTES + (int64_t)strlen(header) + data_bytes, err);
+    return safetensors_parse(out, "file", header, strlen(header),
+                             SAFETENSORS_LENGTH_BYTES + (int64_t)strlen(header) + data_bytes, err);
 }
 
 START_TEST(containers_round_trip)
 {
-    struct tensor tensors[] = {{.name = "a", .type = TENSOR_F32, .dim_count = 2, .shape = {2, 3}, .bytes = 24},
-                               {.name = "empty", .type = TENSOR_BF16, .dim_count = 1, .shape = {0}, .bytes = 0},
-                               {.name = "scalar", .type = TENSOR_I64, .bytes = 8}};
-    struct tensor_note notes[] = {{"format", "pt"}, {"a", "b \"quoted\" \\"}};
+    struct tensor tensors[] = { { .name = "a", .type = TENSOR_F32, .dim_count = 2, .shape = { 2, 3 }, .bytes = 24 },
+                                { .name = "empty", .type = TENSOR_BF16, .dim_count = 1, .shape = { 0 }, .bytes = 0 },
+                                { .name = "scalar", .type = TENSOR_I64, .bytes = 8 } };
+    struct tensor_note notes[] = { { "format", "pt" }, { "a", "b \"quoted\" \\" } };
     size_t length, header;
     struct safetensors *file;
-    struct error error = {0};
+    struct error error = { 0 };
     char *bytes = safetensors_write(tensors, 3, notes, 2, &length);
     ck_assert_uint_eq(length % 8, 0);
     ck_assert(safetensors_header_bytes(&header, "file", (const unsigned char *)bytes, (int64_t)length + 32, &error));
     ck_assert_uint_eq(header + SAFETENSORS_LENGTH_BYTES, length);
-    ck_assert_msg(safetensors_parse(&file, "file", bytes + SAFETENSORS_LENGTH_BYTES, header, (int64_t)length + 32, &error), "%s", error.message);
+    ck_assert_msg(
+        safetensors_parse(&file, "file", bytes + SAFETENSORS_LENGTH_BYTES, header, (int64_t)length + 32, &error), "%s",
+        error.message);
     ck_assert_int_eq(file->count, 3);
     ck_assert_str_eq(safetensors_note(file, "a"), "b \"quoted\" \\");
     ck_assert_ptr_null(safetensors_note(file, "c"));
     ck_assert_int_eq(file->data_start, (int64_t)length);
     for (int i = 0; i < 3; i++) {
         const struct tensor *got = &file->tensors[i];
-        const struct tensor *want = strcmp(got->name, "a") == 0 ? &tensors[0] : strcmp(got->name, "empty") == 0 ? &tensors[1] : &tensors[2];
+        const struct tensor *want = strcmp(got->name, "a") == 0       ? &tensors[0]
+                                    : strcmp(got->name, "empty") == 0 ? &tensors[1]
+                                                                      : &tensors[2];
         ck_assert_str_eq(got->name, want->name);
-        ck_assert(got->type == want->type && got->dim_count == want->dim_count && got->offset == want->offset && got->bytes == want->bytes);
+        ck_assert(got->type == want->type && got->dim_count == want->dim_count && got->offset == want->offset &&
+                  got->bytes == want->bytes);
         ck_assert_int_eq(memcmp(got->shape, want->shape, sizeof got->shape), 0);
     }
     safetensors_free(file);
@@ -318,28 +330,36 @@ END_TEST
 
 START_TEST(malformed_containers_are_refused)
 {
-    static const struct { const char *header; int64_t data_bytes; const char *reason; } cases[] = {
-        {"[]", 0, "expected an object"},
-        {"{\"a\": 3}", 0, "expected {dtype, shape, data_offsets}"},
-        {"{\"a\": {\"dtype\": \"F31\", \"shape\": [1], \"data_offsets\": [0, 4]}}", 4, "expected a dtype"},
-        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 4]}}", 4, "found a shape of 8 bytes"},
-        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [4, 8]}}", 8, "at byte 0 of the data, found 4"},
-        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", 8, "expected 4 bytes of data, found 8"},
-        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", 3, "data_offsets"},
-        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [9007199254740992, 9007199254740992], \"data_offsets\": [0, 4]}}", 4, "2^63"},
-        {"{\"__metadata__\": {\"a\": 1}}", 0, "expected a string"},
-        {"{\"a\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}, \"b\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [2, 6]}}", 6,
-         "at byte 4 of the data, found 2"},
+    static const struct {
+        const char *header;
+        int64_t data_bytes;
+        const char *reason;
+    } cases[] = {
+        { "[]", 0, "expected an object" },
+        { "{\"a\": 3}", 0, "expected {dtype, shape, data_offsets}" },
+        { "{\"a\": {\"dtype\": \"F31\", \"shape\": [1], \"data_offsets\": [0, 4]}}", 4, "expected a dtype" },
+        { "{\"a\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [0, 4]}}", 4, "found a shape of 8 bytes" },
+        { "{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [4, 8]}}", 8,
+          "at byte 0 of the data, found 4" },
+        { "{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", 8,
+          "expected 4 bytes of data, found 8" },
+        { "{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", 3, "data_offsets" },
+        { "{\"a\": {\"dtype\": \"F32\", \"shape\": [9007199254740992, 9007199254740992], \"data_offsets\": [0, 4]}}", 4,
+          "2^63" },
+        { "{\"__metadata__\": {\"a\": 1}}", 0, "expected a string" },
+        { "{\"a\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}, \"b\": {\"dtype\": \"U8\", "
+          "\"shape\": [4], \"data_offsets\": [2, 6]}}",
+          6, "at byte 4 of the data, found 2" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct safetensors *file;
-        struct error error = {0};
+        struct error error = { 0 };
         ck_assert_msg(!parse(cases[i].header, cases[i].data_bytes, &file, &error), "%s", cases[i].header);
         ck_assert_msg(strstr(error.message, cases[i].reason) != NULL, "%s: %s", cases[i].header, error.message);
     }
-    unsigned char start[SAFETENSORS_LENGTH_BYTES] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    unsigned char start[SAFETENSORS_LENGTH_BYTES] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
     size_t length;
-    struct error error = {0};
+    struct error error = { 0 };
     ck_assert(!safetensors_header_bytes(&length, "file", start, 1000, &error));
 }
 END_TEST

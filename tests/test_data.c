@@ -9,7 +9,7 @@ enum { SEQUENCE = 16, VOCAB = 200 };
 static struct data synthetic(uint64_t seed)
 {
     struct data data;
-    struct error error = {0};
+    struct error error = { 0 };
     ck_assert_msg(data_synthetic(&data, SEQUENCE, VOCAB, seed, &error), "%s", error.message);
     return data;
 }
@@ -58,8 +58,8 @@ START_TEST(all_windows_occur)
 {
     unsigned char bytes[SEQUENCE + 4];
     struct data data;
-    struct error error = {0};
-    bool seen[4] = {false};
+    struct error error = { 0 };
+    bool seen[4] = { false };
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)i;
     ck_assert(data_from_bytes(&data, "bytes", bytes, sizeof bytes, SEQUENCE, 256, 1, &error));
@@ -78,11 +78,13 @@ END_TEST
 START_TEST(unfit_bytes_are_refused)
 {
     struct data data;
-    struct error error = {0};
-    ck_assert(!data_from_bytes(&data, "short", (const unsigned char *)"0123456789abcdef", SEQUENCE, SEQUENCE, 256, 1, &error));
+    struct error error = { 0 };
+    ck_assert(!data_from_bytes(&data, "short", (const unsigned char *)"0123456789abcdef", SEQUENCE, SEQUENCE, 256, 1,
+                               &error));
     ck_assert_str_eq(error.message, "short: expected at least 17 bytes (a sequence and its next token), found 16");
-    error = (struct error){0};
-    ck_assert(!data_from_bytes(&data, "wide", (const unsigned char *)"0123456789abcdefg", SEQUENCE + 1, SEQUENCE, 'g', 1, &error));
+    error = (struct error){ 0 };
+    ck_assert(!data_from_bytes(&data, "wide", (const unsigned char *)"0123456789abcdefg", SEQUENCE + 1, SEQUENCE, 'g',
+                               1, &error));
     ck_assert_str_eq(error.message, "wide: byte 16: expected a token below the model's vocabulary (103), found 103");
 }
 END_TEST

@@ -1,5 +1,5 @@
-/* Ranks as processes: the same losses as threads to the last bit; a rank that dies or hangs ends all, by name. The program starts
- * itself under mpirun; where the module or mpirun is absent, it says so and tests the rest. */
+/* Ranks as processes: the same losses as threads to the last bit; a rank that dies or hangs ends all, by name. The
+ * program starts itself under mpirun; where the module or mpirun is absent, it says so and tests the rest. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 #include "executor/backends.h"
@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 enum { STEPS = 4, PATH_BYTES = 4096 };
-static const struct tiny_choice choice = {.dp = 2, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 1, .bucket = 1 << 14};
+static const struct tiny_choice choice = {
+    .dp = 2, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 1, .bucket = 1 << 14
+};
 
 struct trial {
     const char *deed; /* what rank 2 does in its third step: "nothing", "die", "hang" */
@@ -66,13 +68,15 @@ static void world_close(struct world *w)
     graph_free(w->graph);
 }
 
-static bool run_world(const struct world *w, const char *transport, const char *modules, struct status *status, struct trial *trial, struct error *err)
+static bool run_world(const struct world *w, const char *transport, const char *modules, struct status *status,
+                      struct trial *trial, struct error *err)
 {
     struct transport_set set;
     struct data data;
     struct run_summary summary;
     struct run_options options = run_options_default();
-    if (!transports_open(&set, transport, w->plan->rank_count, modules, NULL, err) || !data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err))
+    if (!transports_open(&set, transport, w->plan->rank_count, modules, NULL, err) ||
+        !data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err))
         return false;
     options.step_count = STEPS, options.seed = 3, options.data = &data, options.timeout_s = 2, options.status = status;
     options.context = trial, options.on_step = on_step, options.on_gradient = on_gradient;
@@ -87,13 +91,14 @@ static bool run_world(const struct world *w, const char *transport, const char *
 /* test_launch rank MODULE_DIR OUT DEED */
 static int rank_main(char **argv)
 {
-    struct world w = {0};
+    struct world w = { 0 };
     struct status *status;
-    struct error error = {0};
+    struct error error = { 0 };
     const char *name = getenv("OMPI_COMM_WORLD_RANK");
-    struct trial trial = {.deed = argv[4], .rank = name ? atoi(name) : 0};
+    struct trial trial = { .deed = argv[4], .rank = name ? atoi(name) : 0 };
     trial.out = trial.rank == 0 ? fopen(argv[3], "w") : NULL;
-    bool ok = world_open(&w, &error) && status_open(&status, getenv(LAUNCH_STATUS_VARIABLE), w.plan->rank_count, &error) &&
+    bool ok = world_open(&w, &error) &&
+              status_open(&status, getenv(LAUNCH_STATUS_VARIABLE), w.plan->rank_count, &error) &&
               run_world(&w, "mpi", argv[2], status, &trial, &error);
     if (trial.out)
         fclose(trial.out);
@@ -119,8 +124,8 @@ static void find_self(void)
 
 static bool launch(const struct world *w, const char *out, const char *deed, struct error *err)
 {
-    const char *const arguments[] = {self, "rank", module_dir, out, deed, NULL};
-    return launch_run(&(struct launch_local){.arguments = arguments, .program = w->program, .timeout_s = 4}, err);
+    const char *const arguments[] = { self, "rank", module_dir, out, deed, NULL };
+    return launch_run(&(struct launch_local){ .arguments = arguments, .program = w->program, .timeout_s = 4 }, err);
 }
 
 static void read_lines(FILE *file, double losses[STEPS], int *count)
@@ -133,12 +138,12 @@ static void read_lines(FILE *file, double losses[STEPS], int *count)
 
 START_TEST(processes_equal_threads)
 {
-    struct world w = {0};
-    struct error error = {0};
+    struct world w = { 0 };
+    struct error error = { 0 };
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "/tmp/cleave-mpi-%ld", (long)getpid());
     ck_assert_msg(world_open(&w, &error), "%s", error.message);
-    struct trial trial = {.deed = "nothing", .out = tmpfile()};
+    struct trial trial = { .deed = "nothing", .out = tmpfile() };
     ck_assert_msg(run_world(&w, "threads", NULL, NULL, &trial, &error), "%s", error.message);
     ck_assert_msg(launch(&w, path, "nothing", &error), "%s", error.message);
     double by_threads[STEPS], by_processes[STEPS];
@@ -159,10 +164,10 @@ END_TEST
 
 START_TEST(dead_and_hanging_ranks_end_all)
 {
-    static const char *const deeds[] = {"die", "hang"};
+    static const char *const deeds[] = { "die", "hang" };
     for (int d = 0; d < 2; d++) {
-        struct world w = {0};
-        struct error error = {0};
+        struct world w = { 0 };
+        struct error error = { 0 };
         ck_assert_msg(world_open(&w, &error), "%s", error.message);
         ck_assert(!launch(&w, "/dev/null", deeds[d], &error));
         ck_assert_msg(strstr(error.message, "rank 2 (stage 1): step 3, instruction") != NULL, "%s", error.message);
@@ -174,7 +179,10 @@ END_TEST
 /* ---- launchers' variables ---- */
 static const char *torchrun(const char *name)
 {
-    return strcmp(name, "RANK") == 0 ? "3" : strcmp(name, "WORLD_SIZE") == 0 ? "8" : strcmp(name, "LOCAL_RANK") == 0 ? "1" : NULL;
+    return strcmp(name, "RANK") == 0         ? "3"
+           : strcmp(name, "WORLD_SIZE") == 0 ? "8"
+           : strcmp(name, "LOCAL_RANK") == 0 ? "1"
+                                             : NULL;
 }
 static const char *open_mpi(const char *name)
 {
@@ -193,13 +201,15 @@ static const char *nothing(const char *name)
 START_TEST(launchers_are_recognised)
 {
     struct launch launch;
-    struct error error = {0};
+    struct error error = { 0 };
     ck_assert(launch_detect(&launch, torchrun, &error));
-    ck_assert(strcmp(launch.launcher, "torchrun") == 0 && launch.rank == 3 && launch.rank_count == 8 && launch.local_rank == 1);
+    ck_assert(strcmp(launch.launcher, "torchrun") == 0 && launch.rank == 3 && launch.rank_count == 8 &&
+              launch.local_rank == 1);
     ck_assert(!launch_check(&launch, 4, &error));
     ck_assert_str_eq(error.message, "the plan is for 4 ranks, torchrun started 8 processes: start 4");
-    error = (struct error){0};
-    ck_assert(launch_detect(&launch, open_mpi, &error) && launch.rank == 0 && launch.rank_count == 4 && launch_check(&launch, 4, &error));
+    error = (struct error){ 0 };
+    ck_assert(launch_detect(&launch, open_mpi, &error) && launch.rank == 0 && launch.rank_count == 4 &&
+              launch_check(&launch, 4, &error));
     ck_assert(launch_detect(&launch, nothing, &error) && !launch.launcher && launch_check(&launch, 4, &error));
     ck_assert(!launch_detect(&launch, half, &error));
     ck_assert_str_eq(error.message, "the launcher's variable WORLD_SIZE: expected a number, found none");
@@ -208,7 +218,7 @@ END_TEST
 
 static Suite *launch_suite(void)
 {
-    struct error error = {0};
+    struct error error = { 0 };
     Suite *suite = suite_create("launch");
     CHECK_ADD(suite, launchers_are_recognised);
     if (transport_available("mpi", module_dir, &error) && system("command -v mpirun >/dev/null") == 0) {

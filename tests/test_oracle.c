@@ -1,7 +1,7 @@
-/* Plans compute what one rank computes. In double precision each plan's loss, gradient norm and every rank's piece of every reduced
- * gradient is compared with the single-rank run, in a step after an update, so that what the update gathers is seen as well.
- * CLEAVE_ORACLE_PLANS: random plans of each model (50). CLEAVE_ORACLE_SEED: only the random plan of this number, to replay a failure.
- * CLEAVE_ORACLE_STRIDE: every how many transfers one is silenced (7). */
+/* Plans compute what one rank computes. In double precision each plan's loss, gradient norm and every rank's piece of
+ * every reduced gradient is compared with the single-rank run, in a step after an update, so that what the update
+ * gathers is seen as well. CLEAVE_ORACLE_PLANS: random plans of each model (50). CLEAVE_ORACLE_SEED: only the random
+ * plan of this number, to replay a failure. CLEAVE_ORACLE_STRIDE: every how many transfers one is silenced (7). */
 #include "check.h"
 #include "base/num.h"
 #include "executor/backends.h"
@@ -32,9 +32,9 @@ struct watch {
     const struct program *program;
     bool record;
     pthread_mutex_t mutex;
-    double error;          /* the largest */
-    int worst;             /* its weight */
-    int64_t *seen;         /* (step, weight): elements compared, of the ranks that count */
+    double error;  /* the largest */
+    int worst;     /* its weight */
+    int64_t *seen; /* (step, weight): elements compared, of the ranks that count */
     double loss[STEPS];
 };
 
@@ -55,7 +55,8 @@ static int64_t weight_elements(const struct weight *weight)
 }
 
 /* Walks the rank's piece: the i-th element of data is global element `global`. Returns the squared difference. */
-static double compare(struct watch *w, int64_t step, const struct buffer *buffer, int local_rank, const double *data, int64_t *count)
+static double compare(struct watch *w, int64_t step, const struct buffer *buffer, int local_rank, const double *data,
+                      int64_t *count)
 {
     const struct weight *weight = &w->reference->graph->weights[buffer->id];
     double *want = w->reference->gradient[step][buffer->id], sum = 0;
@@ -88,7 +89,8 @@ static void on_gradient(void *context, int64_t step, int rank, int buffer, const
     double difference = compare(w, step, b, local_rank, data, &count);
     if (w->record)
         return;
-    double bar = fmax(w->reference->norm[step][b->id], SMALL_TENSOR * w->reference->all[step]), error = sqrt(difference) / bar;
+    double bar = fmax(w->reference->norm[step][b->id], SMALL_TENSOR * w->reference->all[step]),
+           error = sqrt(difference) / bar;
     pthread_mutex_lock(&w->mutex);
     if (rank_counts(w->program, b, local_rank))
         w->seen[step * w->reference->graph->weight_count + b->id] += count;
@@ -140,8 +142,9 @@ static bool agrees(const struct watch *w, const struct run_summary *summary, cha
         }
         for (int i = 0; i < r->graph->weight_count; i++)
             if (w->seen[s * r->graph->weight_count + i] < weight_elements(&r->graph->weights[i])) {
-                snprintf(why, room, "weight %s: %lld of %lld elements were updated in step %d", r->graph->weights[i].name,
-                         (long long)w->seen[s * r->graph->weight_count + i], (long long)weight_elements(&r->graph->weights[i]), s + 1);
+                snprintf(why, room, "weight %s: %lld of %lld elements were updated in step %d",
+                         r->graph->weights[i].name, (long long)w->seen[s * r->graph->weight_count + i],
+                         (long long)weight_elements(&r->graph->weights[i]), s + 1);
                 return false;
             }
     }
@@ -155,12 +158,12 @@ static bool agrees(const struct watch *w, const struct run_summary *summary, cha
     return norm;
 }
 
-static bool run_and_compare(const struct reference *reference, const struct program *program, int mute_stage, int mute_instr,
-                            char *why, size_t room)
+static bool run_and_compare(const struct reference *reference, const struct program *program, int mute_stage,
+                            int mute_instr, char *why, size_t room)
 {
-    struct watch w = {.reference = reference, .program = program};
+    struct watch w = { .reference = reference, .program = program };
     struct run_summary summary;
-    struct error error = {0};
+    struct error error = { 0 };
     w.seen = calloc((size_t)(STEPS * reference->graph->weight_count), sizeof *w.seen);
     pthread_mutex_init(&w.mutex, NULL);
     bool ok = run_watched(&w, mute_stage, mute_instr, &summary, &error);
@@ -184,7 +187,7 @@ static void fail_with_plan(const struct plan *plan, const char *model, uint64_t 
 
 static void check_plan(const struct reference *reference, const struct plan *plan, uint64_t seed)
 {
-    struct error error = {0};
+    struct error error = { 0 };
     char why[4096];
     struct program *program = tiny_lower(reference->graph, plan, &error);
     if (!program)
@@ -196,9 +199,10 @@ static void check_plan(const struct reference *reference, const struct plan *pla
 
 static struct reference make_reference(const char *json, double clip)
 {
-    struct reference r = {.graph = tiny_graph(json)};
-    struct plan *plan = tiny_plan(r.graph, &(struct tiny_choice){.dp = 1, .tp = 1, .pp = 1, .micro = 1, .clip = clip});
-    struct error error = {0};
+    struct reference r = { .graph = tiny_graph(json) };
+    struct plan *plan =
+        tiny_plan(r.graph, &(struct tiny_choice){ .dp = 1, .tp = 1, .pp = 1, .micro = 1, .clip = clip });
+    struct error error = { 0 };
     struct program *program = tiny_lower(r.graph, plan, &error);
     ck_assert_msg(program != NULL, "%s", error.message);
     for (int s = 0; s < STEPS; s++) {
@@ -207,7 +211,7 @@ static struct reference make_reference(const char *json, double clip)
         for (int i = 0; i < r.graph->weight_count; i++)
             r.gradient[s][i] = calloc((size_t)weight_elements(&r.graph->weights[i]), sizeof **r.gradient[s]);
     }
-    struct watch w = {.reference = &r, .program = program, .record = true};
+    struct watch w = { .reference = &r, .program = program, .record = true };
     struct run_summary summary;
     pthread_mutex_init(&w.mutex, NULL);
     ck_assert_msg(run_watched(&w, 0, -1, &summary, &error), "%s", error.message);
@@ -242,7 +246,7 @@ static void free_reference(struct reference *r)
 static void check_choice(const struct reference *reference, const struct tiny_choice *c)
 {
     struct plan *plan = tiny_plan(reference->graph, c);
-    struct error error = {0};
+    struct error error = { 0 };
     ck_assert_msg(plan_check(plan, reference->graph, &error), "%s", error.message);
     check_plan(reference, plan, 0);
     plan_free(plan);
@@ -265,16 +269,24 @@ END_TEST
 static void check_outer(int m)
 {
     struct reference r = make_reference(tiny_models[m], 1);
-    static const int zeros[] = {0, 1, 2, 3};
+    static const int zeros[] = { 0, 1, 2, 3 };
     int number = 0;
     for (int dp = 1; dp <= 8; dp *= 2)
         for (int tp = 1; dp * tp <= 8; tp *= 2)
             for (int pp = 1; dp * tp * pp <= 8 && pp <= 4; pp++)
                 for (size_t z = 0; z < (dp > 1 ? 4 : 1); z++) {
                     int k = number++; /* the inner switches take turns, so that all values meet all meshes */
-                    struct tiny_choice c = {.dp = dp, .tp = tp, .pp = pp, .zero = zeros[z], .recompute = k % 3, .schedule = k % 2,
-                                       .micro = dp * 2 <= 8 ? 1 + k / 2 % 2 : 1, .bucket = k % 5 < 2 ? 0 : 1 << 20, .prefetch = k / 3 % 2,
-                                       .tp_dim = k % 7 < 3 ? DIM_tp_sp : DIM_tp, .clip = 1};
+                    struct tiny_choice c = { .dp = dp,
+                                             .tp = tp,
+                                             .pp = pp,
+                                             .zero = zeros[z],
+                                             .recompute = k % 3,
+                                             .schedule = k % 2,
+                                             .micro = dp * 2 <= 8 ? 1 + k / 2 % 2 : 1,
+                                             .bucket = k % 5 < 2 ? 0 : 1 << 20,
+                                             .prefetch = k / 3 % 2,
+                                             .tp_dim = DIM_tp + k % (DIM_COUNT - DIM_tp),
+                                             .clip = 1 };
                     check_choice(&r, &c);
                 }
     free_reference(&r);
@@ -290,22 +302,21 @@ END_TEST
 START_TEST(pairs_of_layer_choices_agree)
 {
     struct reference r = make_reference(tiny_models[_i], 1);
-    static const int dims[] = {DIM_none, DIM_dp, DIM_tp, DIM_tp_sp};
-    for (size_t d1 = 0; d1 < 4; d1++)
-        for (size_t d2 = 0; d2 < 4; d2++)
+    for (int d1 = 0; d1 < DIM_COUNT; d1++)
+        for (int d2 = 0; d2 < DIM_COUNT; d2++)
             for (int zero = 0; zero < 4; zero++)
                 for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++) {
-                    if ((zero * 3 + recompute + (int)d1) % 2 == 1 && d1 == d2)
-                        continue;
-                    struct tiny_choice c = {.dp = 2, .tp = 2, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1};
+                    if ((d1 + d2 + zero) % RECOMPUTE_COUNT != recompute && (d1 != d2 || zero != 3))
+                        continue; /* all pairs of any two switches, not all triples */
+                    struct tiny_choice c = { .dp = 2, .tp = 2, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1 };
                     struct plan *plan = tiny_plan(r.graph, &c);
                     for (int l = 0; l < plan->layer_count; l++) {
                         bool odd = l % 2 == 1;
-                        plan->layers[l].dim[1] = (int8_t)dims[odd ? d1 : d2];
+                        plan->layers[l].dim[1] = (int8_t)(odd ? d1 : d2);
                         plan->layers[l].zero = (int8_t)(odd ? zero : 3 - zero);
                         plan->layers[l].recompute = (int8_t)(odd ? recompute : 0);
                     }
-                    check_plan(&r, plan, (uint64_t)(((int)d1 * 4 + (int)d2) * 12 + zero * 3 + recompute));
+                    check_plan(&r, plan, (uint64_t)((d1 * DIM_COUNT + d2) * 12 + zero * 3 + recompute));
                     plan_free(plan);
                 }
     free_reference(&r);
@@ -324,7 +335,7 @@ static void draw_stages(struct plan *plan, uint64_t *state, int ranks)
     for (int s = 0; s < plan->stage_count; s++) {
         int left = plan->stage_count - s - 1, most = plan->layer_count - layer - left;
         struct plan_stage *stage = &plan->stages[s];
-        *stage = (struct plan_stage){.first_layer = layer, .first_rank = rank, .atom = {1, 1, 1, 1}};
+        *stage = (struct plan_stage){ .first_layer = layer, .first_rank = rank, .atom = { 1, 1, 1, 1 } };
         stage->layer_count = left == 0 ? most : 1 + (int)draw(state, (uint64_t)most);
         for (int rest = ranks; rest > 1; rest /= 2)
             stage->atom[draw(state, (uint64_t)plan->atom_count)] *= 2; /* meshes differ by stage */
@@ -342,8 +353,9 @@ static struct plan *random_plan(const struct graph *graph, uint64_t seed)
         ck_assert_int_lt(attempt, 1000);
         int stages = 1 << draw(&state, 3), ranks = 1 << draw(&state, stages == 4 ? 2 : stages == 2 ? 3 : 4);
         struct plan *plan = plan_new(stages, graph->layer_count);
-        struct error error = {0};
-        plan->batch = TINY_BATCH, plan->sequence = TINY_SEQUENCE, plan->vocab_multiple = TINY_VOCAB_MULTIPLE, plan->dtype = DTYPE_FP64;
+        struct error error = { 0 };
+        plan->batch = TINY_BATCH, plan->sequence = TINY_SEQUENCE, plan->vocab_multiple = TINY_VOCAB_MULTIPLE,
+        plan->dtype = DTYPE_FP64;
         plan->atom_count = 1 + (int)draw(&state, 3);
         plan->schedule = (int)draw(&state, 2);
         plan->micro_batch_count = 1 << draw(&state, 3);
@@ -388,7 +400,8 @@ START_TEST(random_plans_agree)
 END_TEST
 
 /* ---- mutations: a silenced transfer is noticed ---- */
-/* A key bias shifts all scores of a row alike: its gradient is 0 on every rank, it stays 0, and moving it cannot be noticed. */
+/* A key bias shifts all scores of a row alike: its gradient is 0 on every rank, it stays 0, and moving it cannot be
+ * noticed. */
 static bool moves_nothing_but_zeros(const struct reference *r, const struct program *program, const struct instr *instr)
 {
     for (int p = 0; p < instr->pair_count; p++) {
@@ -409,21 +422,24 @@ static int mutation_stride(void)
 
 static int mutate(const struct reference *r, const struct plan *plan, int *transfers, int *silenced)
 {
-    struct error error = {0};
+    struct error error = { 0 };
     struct program *program = tiny_lower(r->graph, plan, &error);
     int unnoticed = 0;
     ck_assert_msg(program != NULL, "%s", error.message);
     for (int s = 0; s < program->stage_count; s++)
         for (int i = 0; i < program->stages[s].instr_count; i++) {
             const struct instr *instr = &program->stages[s].instrs[i];
-            bool group = op_info[instr->op].collective && (instr->op == OP_NORM_REDUCE ? plan->rank_count : group_size(plan, s, instr->atoms)) > 1;
+            bool group = op_info[instr->op].collective &&
+                         (instr->op == OP_NORM_REDUCE ? plan->rank_count : group_size(plan, s, instr->atoms)) > 1;
             char why[4096];
-            if ((!group && instr->op != OP_SEND) || moves_nothing_but_zeros(r, program, instr) || ++*transfers % mutation_stride() != 0)
+            if ((!group && instr->op != OP_SEND) || moves_nothing_but_zeros(r, program, instr) ||
+                ++*transfers % mutation_stride() != 0)
                 continue;
             ++*silenced;
             if (run_and_compare(r, program, s, i, why, sizeof why)) {
-                fprintf(stderr, "%s: silencing stage %d instruction %d %s (layer %s) changes nothing\n", r->graph->model_name, s, i,
-                        op_info[instr->op].name, instr->layer >= 0 ? r->graph->layers[instr->layer].name : "-");
+                fprintf(stderr, "%s: silencing stage %d instruction %d %s (layer %s) changes nothing\n",
+                        r->graph->model_name, s, i, op_info[instr->op].name,
+                        instr->layer >= 0 ? r->graph->layers[instr->layer].name : "-");
                 unnoticed++;
             }
         }
@@ -434,12 +450,12 @@ static int mutate(const struct reference *r, const struct plan *plan, int *trans
 START_TEST(silenced_transfers_are_noticed)
 {
     static const struct tiny_choice choices[] = {
-        {.dp = 4, .tp = 1, .pp = 1, .micro = 1, .zero = 0, .tp_dim = DIM_tp, .clip = 1},
-        {.dp = 2, .tp = 1, .pp = 1, .micro = 2, .zero = 1, .tp_dim = DIM_tp, .clip = 1},
-        {.dp = 2, .tp = 2, .pp = 1, .micro = 1, .zero = 2, .tp_dim = DIM_tp_sp, .clip = 1, .bucket = 4096},
-        {.dp = 2, .tp = 2, .pp = 1, .micro = 1, .zero = 3, .tp_dim = DIM_tp, .clip = 1, .recompute = RECOMPUTE_FULL},
-        {.dp = 1, .tp = 2, .pp = 2, .micro = 2, .zero = 0, .tp_dim = DIM_tp, .clip = 1},
-        {.dp = 2, .tp = 1, .pp = 3, .micro = 2, .zero = 3, .tp_dim = DIM_tp, .clip = 1, .prefetch = 1},
+        { .dp = 4, .tp = 1, .pp = 1, .micro = 1, .zero = 0, .tp_dim = DIM_tp, .clip = 1 },
+        { .dp = 2, .tp = 1, .pp = 1, .micro = 2, .zero = 1, .tp_dim = DIM_tp, .clip = 1 },
+        { .dp = 2, .tp = 2, .pp = 1, .micro = 1, .zero = 2, .tp_dim = DIM_tp_sp, .clip = 1, .bucket = 4096 },
+        { .dp = 2, .tp = 2, .pp = 1, .micro = 1, .zero = 3, .tp_dim = DIM_tp, .clip = 1, .recompute = RECOMPUTE_FULL },
+        { .dp = 1, .tp = 2, .pp = 2, .micro = 2, .zero = 0, .tp_dim = DIM_tp, .clip = 1 },
+        { .dp = 2, .tp = 1, .pp = 3, .micro = 2, .zero = 3, .tp_dim = DIM_tp, .clip = 1, .prefetch = 1 },
     };
     struct reference r = make_reference(tiny_models[_i], 1);
     int transfers = _i, silenced = 0, unnoticed = 0; /* models silence different ones */
@@ -448,7 +464,8 @@ START_TEST(silenced_transfers_are_noticed)
         unnoticed += mutate(&r, plan, &transfers, &silenced);
         plan_free(plan);
     }
-    ck_assert_msg(unnoticed == 0, "%s: %d of %d silenced transfers were not noticed", r.graph->model_name, unnoticed, silenced);
+    ck_assert_msg(unnoticed == 0, "%s: %d of %d silenced transfers were not noticed", r.graph->model_name, unnoticed,
+                  silenced);
     ck_assert_int_gt(silenced, transfers / (2 * mutation_stride()));
     free_reference(&r);
 }

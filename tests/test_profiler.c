@@ -418,6 +418,8 @@ START_TEST(a_profile_covers_the_plans)
               !report.existing_refused);
     ck_assert(same->compute_count == read->compute_count && same->curve_count == read->curve_count);
     ck_assert(same->memory_outside_arena_bytes == read->memory_outside_arena_bytes);
+    ck_assert(same->compute_under_communication == read->compute_under_communication ||
+              read->compute_under_communication == 1);
     struct profile *more = measure_tiny(model, 2, 8, read, &report);
     ck_assert(report.case_count > 0 && report.known_case_count > 0);
     ck_assert_int_gt(more->compute_count, read->compute_count);

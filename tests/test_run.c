@@ -1,4 +1,5 @@
-/* The run loop in single precision: losses, repeatability, memory, timelines, and how a run ends when a rank does not. */
+/* The run loop in single precision: losses, repeatability, memory, timelines, and how a run ends when a rank does not.
+ */
 #include "check.h"
 #include "base/num.h"
 #include "executor/backends.h"
@@ -8,8 +9,33 @@
 #include "host/catalogue.h"
 #include "tiny_models.h"
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { MAX_RANKS = 8, STEPS = 10 };
+
+/* Every allocation of this program passes here, where the C library lets it. */
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define COUNTS_ALLOCATIONS 1
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *memory, size_t size);
+static atomic_llong allocation_count;
+void *malloc(size_t size)
+{
+    atomic_fetch_add(&allocation_count, 1);
+    return __libc_malloc(size);
+}
+void *calloc(size_t count, size_t size)
+{
+    atomic_fetch_add(&allocation_count, 1);
+    return __libc_calloc(count, size);
+}
+void *realloc(void *memory, size_t size)
+{
+    atomic_fetch_add(&allocation_count, 1);
+    return __libc_realloc(memory, size);
+}
+#endif
 
 struct record {
     double loss[STEPS];
@@ -78,18 +104,26 @@ static void job_close(struct job *job)
 }
 
 static const struct tiny_choice choices[] = {
-    {.dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1},
-    {.dp = 4, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1, .bucket = 1 << 14},
-    {.dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 1},
-    {.dp = 2, .tp = 1, .pp = 3, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .zero = 2, .recompute = RECOMPUTE_FULL},
-    {.dp = 4, .tp = 2, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 3, .prefetch = 1, .recompute = RECOMPUTE_SELECTIVE},
+    { .dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1 },
+    { .dp = 4, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1, .bucket = 1 << 14 },
+    { .dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 1 },
+    { .dp = 2, .tp = 1, .pp = 3, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .zero = 2, .recompute = RECOMPUTE_FULL },
+    { .dp = 4,
+      .tp = 2,
+      .pp = 1,
+      .micro = 2,
+      .tp_dim = DIM_tp,
+      .clip = 1,
+      .zero = 3,
+      .prefetch = 1,
+      .recompute = RECOMPUTE_SELECTIVE },
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 
 START_TEST(losses_after_ten_steps_agree)
 {
     for (int m = 0; m < TINY_MODELS; m++) {
-        double single[STEPS] = {0};
+        double single[STEPS] = { 0 };
         for (int c = 0; c < CHOICES; c++) {
             struct job job;
             job_open(&job, tiny_models[m], &choices[c]);
@@ -108,7 +142,7 @@ END_TEST
 START_TEST(runs_repeat_bit_by_bit)
 {
     for (int c = 0; c < CHOICES; c++) {
-        struct record first = {{0}, {0}};
+        struct record first = { { 0 }, { 0 } };
         for (int k = 0; k < 3; k++) {
             struct job job;
             job_open(&job, tiny_models[0], &choices[c]);
@@ -160,7 +194,7 @@ START_TEST(measured_spans_keep_lanes_and_waits)
         ck_assert_int_eq(t->rank_count, job.plan->rank_count);
         for (int r = 0; r < t->rank_count; r++) {
             const struct stage_program *stage = &job.program->stages[t->ranks[r].stage];
-            int64_t free_ns[LANE_COUNT] = {0};
+            int64_t free_ns[LANE_COUNT] = { 0 };
             for (int i = 0; i < stage->instr_count; i++) {
                 const struct span *span = &t->ranks[r].spans[i];
                 const struct instr *instr = &stage->instrs[i];
@@ -178,35 +212,69 @@ START_TEST(measured_spans_keep_lanes_and_waits)
 }
 END_TEST
 
+#ifdef COUNTS_ALLOCATIONS
+struct allocations {
+    long long at[STEPS];
+};
+
+static void note_allocations(void *context, const struct run_step *step)
+{
+    ((struct allocations *)context)->at[step->step - 1] = atomic_load(&allocation_count);
+}
+
+/* Between the ends of steps 3 and 9, on all ranks; the first steps warm libraries up, and in the last some ranks
+ * collect reports. */
+START_TEST(steps_allocate_nothing)
+{
+    for (int c = 0; c < CHOICES; c++) {
+        struct job job;
+        struct allocations seen;
+        job_open(&job, tiny_models[2], &choices[c]);
+        job.options.context = &seen, job.options.on_step = note_allocations, job.options.on_weight = NULL;
+        ck_assert_msg(job_run(&job), "%s", job.error.message);
+        ck_assert_int_gt(seen.at[0], 0);
+        ck_assert_int_eq(seen.at[STEPS - 2] - seen.at[2], 0);
+        job_close(&job);
+    }
+}
+END_TEST
+#endif
+
 /* ---- how runs end ---- */
-static bool broken_execute(struct rank *rank, const struct instr *instr, int64_t start_ns, struct error *err)
+static bool broken_execute(struct rank *rank, const struct instr *instr, struct span *span, struct error *err)
 {
     if (instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_INPUT && instr->layer == 2)
         return fail_kind(err, ERROR_ENVIRONMENT, "the device broke");
-    return device_cpu.execute(rank, instr, start_ns, err);
+    return device_cpu.execute(rank, instr, span, err);
 }
 
 START_TEST(a_failing_rank_ends_all)
 {
-    const struct device broken = {.name = "broken", .execute = broken_execute, .computes = true};
+    const struct device broken = { .name = "broken", .execute = broken_execute, .computes = true };
     for (int c = 0; c < CHOICES; c++) {
         struct job job;
         job_open(&job, tiny_models[0], &choices[c]);
         job.options.device = &broken;
         ck_assert(!job_run(&job));
         ck_assert_int_eq(job.error.kind, ERROR_ENVIRONMENT);
-        ck_assert_msg(strncmp(job.error.message, "rank ", 5) == 0 && strstr(job.error.message, "step 1, instruction ") &&
-                          strstr(job.error.message, "compute: the device broke"), "%s", job.error.message);
+        ck_assert_msg(strncmp(job.error.message, "rank ", 5) == 0 &&
+                          strstr(job.error.message, "step 1, instruction ") &&
+                          strstr(job.error.message, "compute: the device broke"),
+                      "%s", job.error.message);
         job_close(&job);
     }
 }
 END_TEST
 
 /* A rank that hangs: its 20th exchange waits for a message that nobody sends. */
-struct hanging { struct transport inner; pthread_mutex_t mutex; int left; };
+struct hanging {
+    struct transport inner;
+    pthread_mutex_t mutex;
+    int left;
+};
 
-static bool hanging_exchange(void *self, enum lane lane, int to, const void *send, size_t send_bytes, int from, void *receive,
-                             size_t receive_bytes, struct error *err)
+static bool hanging_exchange(void *self, enum lane lane, int to, const void *send, size_t send_bytes, int from,
+                             void *receive, size_t receive_bytes, struct error *err)
 {
     struct hanging *h = self;
     pthread_mutex_lock(&h->mutex);
@@ -228,14 +296,15 @@ START_TEST(a_hanging_rank_ends_all_and_is_described)
 {
     struct job job;
     job_open(&job, tiny_models[0], &choices[2]);
-    struct hanging hanging = {.inner = job.transports[3], .mutex = PTHREAD_MUTEX_INITIALIZER, .left = 20};
+    struct hanging hanging = { .inner = job.transports[3], .mutex = PTHREAD_MUTEX_INITIALIZER, .left = 20 };
     struct transport ends[MAX_RANKS];
     memcpy(ends, job.transports, sizeof ends);
     ends[3].self = &hanging, ends[3].exchange = hanging_exchange, ends[3].abort = hanging_abort;
     job.options.timeout_s = 0.5;
     ck_assert(!run_program(&job.summary, job.program, ends, job.plan->rank_count, &job.options, &job.error));
-    ck_assert_msg(strstr(job.error.message, "no rank made progress for 0.5 s") && strstr(job.error.message, "rank 3 (stage 0): step ") &&
-                      strstr(job.error.message, "instruction "), "%s", job.error.message);
+    ck_assert_msg(strstr(job.error.message, "no rank made progress for 0.5 s") &&
+                      strstr(job.error.message, "rank 3 (stage 0): step ") && strstr(job.error.message, "instruction "),
+                  "%s", job.error.message);
     job_close(&job);
 }
 END_TEST
@@ -249,7 +318,7 @@ START_TEST(unfit_plans_are_refused)
     ck_assert(!run_program(&job.summary, job.program, &few, 1, &job.options, &job.error));
     ck_assert_str_eq(job.error.message, "the plan is for 4 ranks, the run has 3: start it with -n 4");
     job.plan->dtype = DTYPE_BF16;
-    job.error = (struct error){0};
+    job.error = (struct error){ 0 };
     ck_assert(!job_run(&job));
     ck_assert_ptr_nonnull(strstr(job.error.message, "--dtype fp"));
     job_close(&job);
@@ -258,7 +327,8 @@ END_TEST
 
 /* ---- the timed device: an opaque model, more ranks than cores ---- */
 static const char opaque[] =
-    "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"opaque\", \"sequence\": 1, \"layers\": [{\"repeat\": 8, \"layers\": ["
+    "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"opaque\", \"sequence\": 1, \"layers\": [{\"repeat\": "
+    "8, \"layers\": ["
     "{\"kind\": \"opaque\", \"name\": \"part\", \"forward_us\": 500, \"backward_us\": 1000, \"parameters\": 1000, "
     "\"activation_elements\": 1000}]}]}";
 
@@ -266,11 +336,11 @@ START_TEST(timed_runs_last_as_long_as_their_work)
 {
     struct model *model;
     struct graph *graph;
-    struct error error = {0};
+    struct error error = { 0 };
     if (!model_read(&model, "opaque", opaque, strlen(opaque), NULL, &error))
         ck_abort_msg("%s", error.message);
     ck_assert_msg(graph_build(&graph, model, TINY_BATCH, 0, 1, &error), "%s", error.message);
-    struct plan *plan = tiny_plan(graph, &(struct tiny_choice){.dp = 1, .tp = 1, .pp = 4, .micro = 4});
+    struct plan *plan = tiny_plan(graph, &(struct tiny_choice){ .dp = 1, .tp = 1, .pp = 4, .micro = 4 });
     plan->sequence = graph->sequence, plan->vocab_multiple = 1;
     ck_assert_msg(plan_check(plan, graph, &error), "%s", error.message);
     struct program *program = tiny_lower(graph, plan, &error);
@@ -278,9 +348,10 @@ START_TEST(timed_runs_last_as_long_as_their_work)
     struct catalogue *catalogue;
     struct cluster *cluster;
     ck_assert_msg(catalogue_read(&catalogue, SOURCE_ROOT "/planner/facts/devices", &error) &&
-                      cluster_read(&cluster, "1x4:cpu", "1x4:cpu", strlen("1x4:cpu"), catalogue->entries, catalogue->count, &error),
+                      cluster_read(&cluster, "1x4:cpu", "1x4:cpu", strlen("1x4:cpu"), catalogue->entries,
+                                   catalogue->count, &error),
                   "%s", error.message);
-    struct facts facts = {.cluster = cluster};
+    struct facts facts = { .cluster = cluster };
     struct transport transports[4];
     struct run_options options = run_options_default();
     struct run_summary summary;
@@ -324,14 +395,15 @@ END_TEST
 /* ---- backends ---- */
 START_TEST(absent_backends_say_why)
 {
-    struct error error = {0};
+    struct error error = { 0 };
     ck_assert_ptr_eq(device_find("cpu", &error), &device_cpu);
     ck_assert_ptr_null(device_find("cpuu", &error));
     ck_assert_str_eq(error.message, "unknown backend cpuu; did you mean cpu");
-    error = (struct error){0};
+    error = (struct error){ 0 };
     ck_assert(transport_available("threads", NULL, &error));
     ck_assert(!transport_available("mpi", "/nonexistent", &error));
-    ck_assert_msg(strstr(error.message, "transport mpi is absent: /nonexistent/cleave-mpi.so") != NULL, "%s", error.message);
+    ck_assert_msg(strstr(error.message, "transport mpi is absent: /nonexistent/cleave-mpi.so") != NULL, "%s",
+                  error.message);
 }
 END_TEST
 
@@ -343,6 +415,9 @@ static Suite *run_suite(void)
     CHECK_ADD(suite, replicas_stay_equal);
     CHECK_ADD(suite, arenas_are_used_and_not_exceeded);
     CHECK_ADD(suite, measured_spans_keep_lanes_and_waits);
+#ifdef COUNTS_ALLOCATIONS
+    CHECK_ADD(suite, steps_allocate_nothing);
+#endif
     CHECK_ADD(suite, a_failing_rank_ends_all);
     CHECK_ADD(suite, a_hanging_rank_ends_all_and_is_described);
     CHECK_ADD(suite, unfit_plans_are_refused);

@@ -31,11 +31,12 @@ static void *party_main(void *argument)
     return NULL;
 }
 
-static void run_parties(struct transport *transports, int count, void *shared, void (*body)(struct party *), struct party *parties)
+static void run_parties(struct transport *transports, int count, void *shared, void (*body)(struct party *),
+                        struct party *parties)
 {
     pthread_t threads[MAX_RANKS];
     for (int i = 0; i < count; i++) {
-        parties[i] = (struct party){.transport = &transports[i], .shared = shared, .body = body};
+        parties[i] = (struct party){ .transport = &transports[i], .shared = shared, .body = body };
         ck_assert_int_eq(pthread_create(&threads[i], NULL, party_main, &parties[i]), 0);
     }
     for (int i = 0; i < count; i++)
@@ -44,14 +45,17 @@ static void run_parties(struct transport *transports, int count, void *shared, v
 
 static struct cluster small_cluster(struct link_level levels[2], bool shared)
 {
-    levels[0] = (struct link_level){.name = "node", .fanout = 2, .bytes_per_s = 2e9, .efficiency = 1, .latency_ns = 20000};
-    levels[1] = (struct link_level){.name = "cluster", .fanout = 4, .bytes_per_s = 1e9, .efficiency = 1, .latency_ns = 50000, .shared = shared};
-    return (struct cluster){.name = "small", .level_count = 2, .levels = levels, .device_count = 8};
+    levels[0] =
+        (struct link_level){ .name = "node", .fanout = 2, .bytes_per_s = 2e9, .efficiency = 1, .latency_ns = 20000 };
+    levels[1] = (struct link_level){
+        .name = "cluster", .fanout = 4, .bytes_per_s = 1e9, .efficiency = 1, .latency_ns = 50000, .shared = shared
+    };
+    return (struct cluster){ .name = "small", .level_count = 2, .levels = levels, .device_count = 8 };
 }
 
 static void open_all(struct transport *out, int count, const struct cluster *shape)
 {
-    struct error error = {0};
+    struct error error = { 0 };
     ck_assert_msg(comm_threads_open(out, count, &error), "%s", error.message);
     if (shape)
         ck_assert_msg(comm_shaped_wrap(out, count, shape, &error), "%s", error.message);
@@ -66,7 +70,9 @@ static void close_all(struct transport *transports, int count)
 /* ---- the suite of exchange ---- */
 static size_t message_size(int from, int to, int number)
 {
-    return (size_t)(mix64((uint64_t)(from * 1000 + to * 100 + number)) % 3 == 0 ? 0 : mix64((uint64_t)(from + 7 * to + 31 * number)) % 20000);
+    return (size_t)(mix64((uint64_t)(from * 1000 + to * 100 + number)) % 3 == 0
+                        ? 0
+                        : mix64((uint64_t)(from + 7 * to + 31 * number)) % 20000);
 }
 
 static void around(struct party *party)
@@ -148,7 +154,7 @@ END_TEST
 static void disagree(struct party *party)
 {
     const struct transport *t = party->transport;
-    char bytes[8] = {0};
+    char bytes[8] = { 0 };
     party->ok = t->rank == 0 ? t->exchange(t->self, LANE_DP, 1, bytes, 8, -1, NULL, 0, &party->error)
                              : t->exchange(t->self, LANE_DP, -1, NULL, 0, 0, bytes, 4, &party->error);
 }
@@ -166,17 +172,25 @@ START_TEST(another_size_is_refused_on_both_sides)
 END_TEST
 
 /* ---- a shaped network is not faster than described ---- */
-struct pace { enum lane lane; size_t bytes; int64_t took_ns[MAX_RANKS]; unsigned char *data; };
+struct pace {
+    enum lane lane;
+    size_t bytes;
+    int64_t took_ns[MAX_RANKS];
+    unsigned char *data;
+};
 
 static void one_transfer(struct party *party)
 {
     struct pace *pace = party->shared;
     const struct transport *t = party->transport;
     int64_t start = clock_now_ns();
-    party->ok = t->rank == 0 ? t->exchange(t->self, pace->lane, 2, pace->data, pace->bytes, -1, NULL, 0, &party->error)
-                : t->rank == 2 ? t->exchange(t->self, pace->lane, -1, NULL, 0, 0, pace->data + pace->bytes, pace->bytes, &party->error)
-                : t->rank == 1 ? t->exchange(t->self, pace->lane, 3, pace->data, pace->bytes, -1, NULL, 0, &party->error)
-                               : t->exchange(t->self, pace->lane, -1, NULL, 0, 1, pace->data + 2 * pace->bytes, pace->bytes, &party->error);
+    party->ok =
+        t->rank == 0 ? t->exchange(t->self, pace->lane, 2, pace->data, pace->bytes, -1, NULL, 0, &party->error)
+        : t->rank == 2
+            ? t->exchange(t->self, pace->lane, -1, NULL, 0, 0, pace->data + pace->bytes, pace->bytes, &party->error)
+        : t->rank == 1 ? t->exchange(t->self, pace->lane, 3, pace->data, pace->bytes, -1, NULL, 0, &party->error)
+                       : t->exchange(t->self, pace->lane, -1, NULL, 0, 1, pace->data + 2 * pace->bytes, pace->bytes,
+                                     &party->error);
     pace->took_ns[t->rank] = clock_now_ns() - start;
 }
 
@@ -187,7 +201,7 @@ static int64_t slowest(bool shared)
     struct cluster cluster = small_cluster(levels, shared);
     struct transport transports[4];
     struct party parties[4];
-    struct pace pace = {.lane = LANE_DP, .bytes = 4000000};
+    struct pace pace = { .lane = LANE_DP, .bytes = 4000000 };
     pace.data = calloc(3, pace.bytes);
     open_all(transports, 4, &cluster);
     run_parties(transports, 4, &pace, one_transfer, parties);
@@ -206,7 +220,8 @@ static int64_t slowest(bool shared)
 START_TEST(shaped_transfers_take_latency_and_bandwidth)
 {
     ck_assert_int_ge(slowest(false), 4000000 + 50000 - 1000);
-    ck_assert_int_ge(slowest(true), 7900000); /* they share the node's link, but for the time in which one was still alone */
+    ck_assert_int_ge(slowest(true),
+                     7900000); /* they share the node's link, but for the time in which one was still alone */
 }
 END_TEST
 
@@ -248,7 +263,8 @@ static unsigned partial_of(const struct world *w, const struct layout *layout, i
 {
     unsigned name = 0;
     for (int a = 0; a < w->plan.atom_count; a++)
-        name = name * 16 + (layout->kind[a] == LAYOUT_PARTIAL ? (unsigned)atom_coordinate(&w->plan, 0, rank, a) + 1 : 0);
+        name =
+            name * 16 + (layout->kind[a] == LAYOUT_PARTIAL ? (unsigned)atom_coordinate(&w->plan, 0, rank, a) + 1 : 0);
     return name;
 }
 
@@ -302,7 +318,8 @@ static void fill_source(const struct world *w, int rank)
     memcpy(at, block.low, sizeof at);
     for (int64_t i = 0; i < block_elements(&block); i++, next_in(&block, at))
         if (i >= first && i < first + count)
-            data_of(w, rank, 0)[i - first] = addend(flat_index(&w->value, at), partial_of(w, &w->buffers[0].layout, rank));
+            data_of(w, rank, 0)[i - first] =
+                addend(flat_index(&w->value, at), partial_of(w, &w->buffers[0].layout, rank));
 }
 
 static int wrong_elements(const struct world *w, int rank, real before)
@@ -314,7 +331,8 @@ static int wrong_elements(const struct world *w, int rank, real before)
     memcpy(at, block.low, sizeof at);
     for (int64_t i = 0; i < block_elements(&block); i++, next_in(&block, at))
         if (i >= first && i < first + count)
-            wrong += data_of(w, rank, 1)[i - first] != expected(w, flat_index(&w->value, at), rank) + (w->instr.accumulate ? before : 0);
+            wrong += data_of(w, rank, 1)[i - first] !=
+                     expected(w, flat_index(&w->value, at), rank) + (w->instr.accumulate ? before : 0);
     return wrong;
 }
 
@@ -341,18 +359,32 @@ static int64_t elements_of(const struct world *w, const struct buffer *buffer)
 static void world_init(struct world *w, const int atoms[MAX_ATOMS])
 {
     memset(w, 0, sizeof *w);
-    w->value = (struct value){.name = "value", .dim_count = 3, .size = {24, 48, 24}, .tag = {TAG_HIDDEN, TAG_FFN, TAG_HEAD}};
-    w->graph = (struct graph){.value_count = 1, .values = &w->value};
-    w->plan = (struct plan){.dtype = sizeof(real) == 8 ? DTYPE_FP64 : DTYPE_FP32, .atom_count = 3, .stage_count = 1, .stages = &w->stage,
-                            .rank_count = atoms[0] * atoms[1] * atoms[2], .micro_batch_count = 1};
+    w->value = (struct value){
+        .name = "value", .dim_count = 3, .size = { 24, 48, 24 }, .tag = { TAG_HIDDEN, TAG_FFN, TAG_HEAD }
+    };
+    w->graph = (struct graph){ .value_count = 1, .values = &w->value };
+    w->plan = (struct plan){ .dtype = sizeof(real) == 8 ? DTYPE_FP64 : DTYPE_FP32,
+                             .atom_count = 3,
+                             .stage_count = 1,
+                             .stages = &w->stage,
+                             .rank_count = atoms[0] * atoms[1] * atoms[2],
+                             .micro_batch_count = 1 };
     memcpy(w->stage.atom, atoms, sizeof w->stage.atom);
-    w->pair = (struct pair){0, 1};
-    w->program = (struct program){.graph = &w->graph, .plan = &w->plan, .stage_count = 1, .buffer_count = 2, .pair_count = 1,
-                                  .stages = &w->list, .buffers = w->buffers, .pairs = &w->pair};
-    w->list = (struct stage_program){.instr_count = 1, .instrs = &w->instr};
-    w->instr = (struct instr){.op = OP_REDISTRIBUTE, .lane = LANE_TP, .segment = -1, .pair_count = 1, .atoms = 7, .fold = FOLD_SUM, .tag = -1};
+    w->pair = (struct pair){ 0, 1 };
+    w->program = (struct program){ .graph = &w->graph,
+                                   .plan = &w->plan,
+                                   .stage_count = 1,
+                                   .buffer_count = 2,
+                                   .pair_count = 1,
+                                   .stages = &w->list,
+                                   .buffers = w->buffers,
+                                   .pairs = &w->pair };
+    w->list = (struct stage_program){ .instr_count = 1, .instrs = &w->instr };
+    w->instr = (struct instr){
+        .op = OP_REDISTRIBUTE, .lane = LANE_TP, .segment = -1, .pair_count = 1, .atoms = 7, .fold = FOLD_SUM, .tag = -1
+    };
     for (int b = 0; b < 2; b++)
-        w->buffers[b] = (struct buffer){.kind = BUFFER_VALUE, .micro = 0, .ring_atom = -1, .part_count = 1};
+        w->buffers[b] = (struct buffer){ .kind = BUFFER_VALUE, .micro = 0, .ring_atom = -1, .part_count = 1 };
 }
 
 static void check_world(struct world *w, bool accumulate)
@@ -378,12 +410,15 @@ static void check_world(struct world *w, bool accumulate)
     for (int r = 0; r < ranks; r++) {
         ck_assert_msg(parties[r].ok, "%s", parties[r].error.message);
         int wrong = wrong_elements(w, r, BEFORE);
-        ck_assert_msg(wrong == 0, "%s: mesh %dx%dx%d, from %d%d%d dims %d%d%d to %d%d%d dims %d%d%d, accumulate %d: rank %d has %d wrong elements",
+        ck_assert_msg(wrong == 0,
+                      "%s: mesh %dx%dx%d, from %d%d%d dims %d%d%d to %d%d%d dims %d%d%d, accumulate %d: rank %d has %d "
+                      "wrong elements",
                       op_info[w->instr.op].name, w->stage.atom[0], w->stage.atom[1], w->stage.atom[2],
                       w->buffers[0].layout.kind[0], w->buffers[0].layout.kind[1], w->buffers[0].layout.kind[2],
                       w->buffers[0].layout.dim[0], w->buffers[0].layout.dim[1], w->buffers[0].layout.dim[2],
                       w->buffers[1].layout.kind[0], w->buffers[1].layout.kind[1], w->buffers[1].layout.kind[2],
-                      w->buffers[1].layout.dim[0], w->buffers[1].layout.dim[1], w->buffers[1].layout.dim[2], accumulate, r, wrong);
+                      w->buffers[1].layout.dim[0], w->buffers[1].layout.dim[1], w->buffers[1].layout.dim[2], accumulate,
+                      r, wrong);
         free(w->arenas[r]);
     }
     close_all(transports, ranks);
@@ -391,7 +426,8 @@ static void check_world(struct world *w, bool accumulate)
 
 static void random_mesh(uint64_t *seed, int atoms[MAX_ATOMS])
 {
-    static const int meshes[][3] = {{1, 1, 1}, {1, 1, 2}, {1, 1, 3}, {2, 2, 1}, {2, 1, 2}, {1, 4, 1}, {2, 2, 2}, {1, 2, 3}, {1, 2, 4}};
+    static const int meshes[][3] = { { 1, 1, 1 }, { 1, 1, 2 }, { 1, 1, 3 }, { 2, 2, 1 }, { 2, 1, 2 },
+                                     { 1, 4, 1 }, { 2, 2, 2 }, { 1, 2, 3 }, { 1, 2, 4 } };
     const int *mesh = meshes[draw(seed, sizeof meshes / sizeof *meshes)];
     for (int a = 0; a < 3; a++)
         atoms[a] = mesh[a];
@@ -422,12 +458,12 @@ END_TEST
 /* Partial to flat shards and back; the 24 x 48 x 12 elements do not divide by 5 or 7, so shards are padded. */
 START_TEST(flat_shards_scatter_and_gather)
 {
-    static const int sizes[] = {2, 3, 4, 5, 7};
+    static const int sizes[] = { 2, 3, 4, 5, 7 };
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (int gather = 0; gather < 2; gather++)
             for (int accumulate = 0; accumulate < 2; accumulate++) {
                 struct world w;
-                world_init(&w, (int[MAX_ATOMS]){1, sizes[s], 2, 1});
+                world_init(&w, (int[MAX_ATOMS]){ 1, sizes[s], 2, 1 });
                 struct layout *from = &w.buffers[0].layout, *to = &w.buffers[1].layout;
                 from->kind[1] = gather ? LAYOUT_FLAT : LAYOUT_PARTIAL;
                 to->kind[1] = gather ? LAYOUT_REPLICATED : LAYOUT_FLAT;
@@ -444,7 +480,7 @@ START_TEST(all_reduce_in_its_own_buffer)
 {
     for (int ranks = 1; ranks <= 8; ranks++) {
         struct world w;
-        world_init(&w, (int[MAX_ATOMS]){1, ranks, 1, 1});
+        world_init(&w, (int[MAX_ATOMS]){ 1, ranks, 1, 1 });
         w.buffers[0].layout.kind[1] = LAYOUT_PARTIAL;
         w.instr.op = OP_ALL_REDUCE;
         w.instr.atoms = 2;
@@ -457,7 +493,7 @@ END_TEST
 START_TEST(muted_ranks_act_alone)
 {
     struct world w;
-    world_init(&w, (int[MAX_ATOMS]){1, 4, 1, 1});
+    world_init(&w, (int[MAX_ATOMS]){ 1, 4, 1, 1 });
     w.buffers[0].layout.kind[1] = LAYOUT_PARTIAL;
     w.instr.op = OP_ALL_REDUCE;
     w.instr.atoms = 2;
@@ -468,12 +504,15 @@ END_TEST
 
 /* ---- lanes ---- */
 enum { LANE_INSTRS = 300 };
-struct recorder { atomic_int order, at[LANE_INSTRS]; int fail_at; };
+struct recorder {
+    atomic_int order, at[LANE_INSTRS];
+    int fail_at;
+};
 
-static bool record(void *context, int index, const struct instr *instr, int64_t start_ns, struct error *err)
+static bool record(void *context, int index, const struct instr *instr, struct span *span, struct error *err)
 {
     struct recorder *r = context;
-    (void)instr, (void)start_ns;
+    (void)instr, (void)span;
     if (index == r->fail_at)
         return fail_kind(err, ERROR_ENVIRONMENT, "instruction %d broke", index);
     atomic_store(&r->at[index], atomic_fetch_add(&r->order, 1) + 1);
@@ -482,11 +521,11 @@ static bool record(void *context, int index, const struct instr *instr, int64_t 
 
 static void make_list(struct stage_program *list, struct instr *instrs, int *waits)
 {
-    static const enum lane lanes[] = {LANE_COMPUTE, LANE_TP, LANE_DP, LANE_SEND};
+    static const enum lane lanes[] = { LANE_COMPUTE, LANE_TP, LANE_DP, LANE_SEND };
     uint64_t seed = 5;
-    *list = (struct stage_program){.instr_count = LANE_INSTRS, .instrs = instrs, .waits = waits};
+    *list = (struct stage_program){ .instr_count = LANE_INSTRS, .instrs = instrs, .waits = waits };
     for (int i = 0; i < LANE_INSTRS; i++) {
-        instrs[i] = (struct instr){.op = OP_ZERO, .lane = lanes[draw(&seed, 4)], .wait_first = list->wait_count};
+        instrs[i] = (struct instr){ .op = OP_ZERO, .lane = lanes[draw(&seed, 4)], .wait_first = list->wait_count };
         for (int k = 0; k < 2 && i > 0; k++)
             waits[list->wait_count++] = (int)draw(&seed, (uint64_t)i);
         instrs[i].wait_count = list->wait_count - instrs[i].wait_first;
@@ -499,9 +538,9 @@ START_TEST(lanes_keep_order_and_waits)
     int waits[2 * LANE_INSTRS];
     struct stage_program list;
     struct lanes *lanes;
-    struct error error = {0};
+    struct error error = { 0 };
     make_list(&list, instrs, waits);
-    struct recorder r = {.fail_at = -1};
+    struct recorder r = { .fail_at = -1 };
     ck_assert(lanes_new(&lanes, &list, record, NULL, &r, &error));
     for (int step = 0; step < 20; step++) {
         atomic_store(&r.order, 0);
@@ -509,7 +548,7 @@ START_TEST(lanes_keep_order_and_waits)
         for (int i = 0; i < LANE_INSTRS; i++)
             lanes_issue(lanes, i);
         ck_assert(lanes_finish(lanes, &error));
-        int last[LANE_COUNT] = {0};
+        int last[LANE_COUNT] = { 0 };
         for (int i = 0; i < LANE_INSTRS; i++) {
             int at = atomic_load(&r.at[i]);
             ck_assert_int_gt(at, last[instrs[i].lane]);
@@ -529,9 +568,9 @@ START_TEST(a_failing_lane_ends_the_step)
     int waits[2 * LANE_INSTRS];
     struct stage_program list;
     struct lanes *lanes;
-    struct error error = {0};
+    struct error error = { 0 };
     make_list(&list, instrs, waits);
-    struct recorder r = {.fail_at = LANE_INSTRS / 2};
+    struct recorder r = { .fail_at = LANE_INSTRS / 2 };
     ck_assert(lanes_new(&lanes, &list, record, NULL, &r, &error));
     lanes_begin_step(lanes);
     for (int i = 0; i < LANE_INSTRS; i++)

@@ -8,34 +8,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TINY_HEAD(name, tied) \
-    "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"" name "\", \"sequence\": 8, \"hidden\": 32, \"vocab_size\": 60, " \
+#define TINY_HEAD(name, tied)                                                                                          \
+    "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"" name                                                 \
+    "\", \"sequence\": 8, \"hidden\": 32, \"vocab_size\": 60, "                                                        \
     "\"tied_embedding\": " tied ", \"layers\": ["
-#define TINY_GPT(name, tied) \
-    TINY_HEAD(name, tied) \
-    "{\"kind\": \"embedding\", \"learned_positions\": 8}, {\"repeat\": 2, \"layers\": [" \
-    "{\"kind\": \"attention\", \"heads\": 4, \"qkv_bias\": true, \"output_bias\": true, \"norm\": \"layer_norm\"}, " \
-    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"gelu\", \"bias\": true, \"norm\": \"layer_norm\"}]}, " \
+#define TINY_GPT(name, tied)                                                                                           \
+    TINY_HEAD(name, tied)                                                                                              \
+    "{\"kind\": \"embedding\", \"learned_positions\": 8}, {\"repeat\": 2, \"layers\": ["                               \
+    "{\"kind\": \"attention\", \"heads\": 4, \"qkv_bias\": true, \"output_bias\": true, \"norm\": \"layer_norm\"}, "   \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"gelu\", \"bias\": true, \"norm\": \"layer_norm\"}]}, "       \
     "{\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}"
-#define TINY_LLAMA(name, tied) \
-    TINY_HEAD(name, tied) \
-    "{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": [" \
-    "{\"kind\": \"attention\", \"heads\": 4, \"kv_heads\": 2, \"rope_base\": 10000, \"norm\": \"rms_norm\"}, " \
-    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"swiglu\", \"norm\": \"rms_norm\"}]}, " \
+#define TINY_LLAMA(name, tied)                                                                                         \
+    TINY_HEAD(name, tied)                                                                                              \
+    "{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": ["                                                         \
+    "{\"kind\": \"attention\", \"heads\": 4, \"kv_heads\": 2, \"rope_base\": 10000, \"norm\": \"rms_norm\"}, "         \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"swiglu\", \"norm\": \"rms_norm\"}]}, "                       \
     "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
 
 enum { TINY_BATCH = 8, TINY_SEQUENCE = 8, TINY_VOCAB = 60, TINY_VOCAB_MULTIPLE = 64, TINY_MODELS = 4 };
 static const char *const tiny_models[TINY_MODELS] = {
-    TINY_GPT("tied-gpt", "true"), TINY_GPT("untied-gpt", "false"), TINY_LLAMA("untied-llama", "false"), TINY_LLAMA("tied-llama", "true"),
+    TINY_GPT("tied-gpt", "true"),
+    TINY_GPT("untied-gpt", "false"),
+    TINY_LLAMA("untied-llama", "false"),
+    TINY_LLAMA("tied-llama", "true"),
 };
 
 static inline struct graph *tiny_graph(const char *json)
 {
     struct model *model;
     struct graph *graph;
-    struct error error = {0};
+    struct error error = { 0 };
     ck_assert_msg(model_read(&model, "tiny", json, strlen(json), NULL, &error), "%s", error.message);
-    ck_assert_msg(graph_build(&graph, model, TINY_BATCH, TINY_SEQUENCE, TINY_VOCAB_MULTIPLE, &error), "%s", error.message);
+    ck_assert_msg(graph_build(&graph, model, TINY_BATCH, TINY_SEQUENCE, TINY_VOCAB_MULTIPLE, &error), "%s",
+                  error.message);
     model_free(model);
     return graph;
 }
@@ -52,7 +57,10 @@ static inline struct program *tiny_lower(const struct graph *graph, const struct
     return NULL;
 }
 
-struct tiny_choice { int dp, tp, pp, tp_dim, zero, recompute, schedule, micro, bucket, prefetch, slices; double clip; };
+struct tiny_choice {
+    int dp, tp, pp, tp_dim, zero, recompute, schedule, micro, bucket, prefetch, slices;
+    double clip;
+};
 
 /* Stages of about equal layer counts; atom 0 is dp, atom 1 is tp. */
 static inline struct plan *tiny_plan(const struct graph *graph, const struct tiny_choice *c)
@@ -68,12 +76,16 @@ static inline struct plan *tiny_plan(const struct graph *graph, const struct tin
     plan->rank_count = c->dp * c->tp * c->pp;
     for (int s = 0; s < c->pp; s++) {
         int first = graph->layer_count * s / c->pp, end = graph->layer_count * (s + 1) / c->pp;
-        plan->stages[s] = (struct plan_stage){.first_layer = first, .layer_count = end - first, .first_rank = s * c->dp * c->tp,
-                                              .atom = {c->dp, c->tp, 1, 1}};
+        plan->stages[s] = (struct plan_stage){ .first_layer = first,
+                                               .layer_count = end - first,
+                                               .first_rank = s * c->dp * c->tp,
+                                               .atom = { c->dp, c->tp, 1, 1 } };
     }
     for (int l = 0; l < graph->layer_count; l++)
-        plan->layers[l] = (struct plan_layer){.dim = {DIM_dp, (int8_t)c->tp_dim}, .zero = (int8_t)c->zero,
-                                              .recompute = (int8_t)c->recompute, .slices = (int16_t)(c->slices > 0 ? c->slices : 1)};
+        plan->layers[l] = (struct plan_layer){ .dim = { DIM_dp, (int8_t)c->tp_dim },
+                                               .zero = (int8_t)c->zero,
+                                               .recompute = (int8_t)c->recompute,
+                                               .slices = (int16_t)(c->slices > 0 ? c->slices : 1) };
     return plan;
 }
 #endif

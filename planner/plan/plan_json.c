@@ -166,7 +166,8 @@ static void write_context(struct json_writer *w, const struct plan_context *cont
     write_origin(w, "cluster", &context->cluster);
     write_origin(w, "profile", &context->profile);
     write_origin(w, "options", &context->options);
-    write_string(w, "cleave", context->cleave);
+    if (context->cleave)
+        write_string(w, "cleave", context->cleave);
     json_end_object(w);
 }
 

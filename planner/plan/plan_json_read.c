@@ -330,6 +330,8 @@ static bool read_predicted(const struct json *at, struct plan_file *file, struct
 {
     double step_s = 0;
     const struct json *step = at ? json_member(at, "step_s") : NULL, *peak = at ? json_member(at, "peak_bytes") : NULL;
+    if (at && json_type(at) != JSON_OBJECT)
+        return json_fail(at, err, "expected an object, found %s", json_type_name(json_type(at)));
     if (step && !json_double(step, 0, 9e9, &step_s, err))
         return false;
     file->predicted_step_ns = (int64_t)(step_s * 1e9 + 0.5);

@@ -399,6 +399,15 @@ static void set_least(struct solver *s)
         }
 }
 
+/* All stages' memory taken together is too little even for the thriftiest strategies with the fewest in flight. */
+static bool lacks_memory(const struct solver *s)
+{
+    int64_t least = INT64_MAX, room = s->problem->capacity_bytes - s->problem->table->base_bytes;
+    for (int level = 0; level < s->level_count; level++)
+        least = min_i64(least, s->least_bytes[level][s->layers]);
+    return least > 0 ? room <= 0 || ceil_div(least, s->stages) > room : room < 0;
+}
+
 static int64_t tolerance(const struct solver *s, int64_t step_ns)
 {
     return step_ns == INT64_MAX ? 0 : (int64_t)((double)step_ns * (double)s->problem->gap_ppm / 1e6);
@@ -445,6 +454,12 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
     if (!solver_arrays(&s) || !set_levels(&s))
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers", s.stages, s.layers);
     set_least(&s);
+    if (lacks_memory(&s)) {
+        result.no_memory = true;
+        result.bound_ns = problem->below_ns;
+        *out = result;
+        return true;
+    }
     if (!descend(&s))
         return false;
     *out = result;

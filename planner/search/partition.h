@@ -45,6 +45,7 @@ struct partition_plan {
 };
 enum { PARTITION_PLANS = 8 };
 struct partition_result {
+    bool no_memory;                /* not even the thriftiest strategies fit, all stages' memory taken together */
     bool feasible;                 /* a plan below below_ns was found */
     int64_t bound_ns;              /* proven: no plan of this problem is shorter, unless it is not below below_ns. Without gap and
                                       node limit it is the optimum, or below_ns when there is none */

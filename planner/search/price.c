@@ -153,13 +153,13 @@ static bool reduces_each_time(const struct instr *instr)
 
 /* Walks the list on a clock on which only compute and tp take time, and reductions too if asked: what a layer moves the clock by is
  * its path. Layout lets one gradient's bytes serve the next, so backward may have to wait for reductions; the waits say so. */
-static bool walk(struct sample *s, bool reductions)
+static bool walk(struct sample *s, const int64_t *duration, bool reductions)
 {
     const struct stage_program *list = &s->program->stages[0];
     int64_t *finish = arena_alloc(&s->arena, (size_t)list->instr_count, sizeof *finish), lane[LANE_COUNT] = {0}, clock = 0;
     for (int i = 0; finish && i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
-        int64_t ns = instr->op == OP_NORM_REDUCE ? 0 : cost_instr_ns(s->facts, s->program, 0, instr), start = lane[instr->lane];
+        int64_t ns = duration[i], start = lane[instr->lane];
         for (int w = 0; w < instr->wait_count; w++)
             start = max_i64(start, finish[list->waits[instr->wait_first + w]]);
         finish[i] = lane[instr->lane] = start + (on_path(instr) || (reductions && reduces_each_time(instr)) ? ns : 0);
@@ -184,7 +184,11 @@ static bool walk(struct sample *s, bool reductions)
 
 static bool price_times(struct sample *s)
 {
-    if (!walk(s, false) || !walk(s, true))
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t *duration = arena_alloc(&s->arena, (size_t)list->instr_count, sizeof *duration);
+    for (int i = 0; duration && i < list->instr_count; i++) /* the norm's exchange is over all ranks of the plan, not of this program */
+        duration[i] = list->instrs[i].op == OP_NORM_REDUCE ? 0 : cost_instr_ns(s->facts, s->program, 0, &list->instrs[i]);
+    if (!duration || !walk(s, duration, false) || !walk(s, duration, true))
         return false;
     for (int l = 0; l < s->graph->layer_count; l++)
         s->by_layer[l].reduce_last_ns = max_i64(0, s->once_ns[l] - s->by_layer[l].reduce_ns);
@@ -349,7 +353,7 @@ static bool price_send(struct price_table *table, const struct graph *graph, enu
         return true;
     struct program *program = NULL;
     struct plan *plan = make_plan(graph, 2, dtype, key, bucket_bytes, (struct strategy){0, RECOMPUTE_NONE});
-    bool good = plan ? plan_check(plan, graph, err) && program_lower(&program, graph, plan, err) && program_layout(program, err)
+    bool good = plan ? plan_check(plan, graph, err) && program_lower(&program, graph, plan, err)
                      : fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (int i = 0; good && i < program->stages[0].instr_count; i++) {
         const struct instr *instr = &program->stages[0].instrs[i];

@@ -10,7 +10,7 @@
 /* SLACK_PERMILLE: plans this much longer than the best by the formula are candidates too: the judge sees what the formula does not.
  * JUDGE_BUDGET: layers times micro-batches that are simulated instruction by instruction before the best plans are settled. */
 enum { SLACK_PERMILLE = 10, DEFAULT_RANKED = 64, LEAST_CANDIDATES = 16, MAX_SHRINKS = 6, NODE_LIMIT = 2000, SCOUTS = 3 };
-static const int64_t judge_budget = 4000;
+static const int64_t judge_budget = 2000;
 
 struct ordered { int64_t bound_ns; int index; };
 struct candidate {
@@ -130,8 +130,8 @@ static bool solve_config(struct run *run, int index, int64_t bound_ns)
         return false;
     certificate->knapsacks += result.knapsacks;
     certificate->passes += result.passes;
-    certificate->solved++;
-    certificate->pruned_memory += !result.feasible && problem.below_ns == INT64_MAX;
+    certificate->pruned_memory += result.no_memory || (!result.feasible && problem.below_ns == INT64_MAX);
+    certificate->solved += !result.no_memory;
     run->open_bound_ns = min_i64(run->open_bound_ns, max_i64(bound_ns, result.bound_ns));
     for (int i = 0; i < result.plan_count; i++) {
         run->best_ns = min_i64(run->best_ns, result.plans[i].step_ns);

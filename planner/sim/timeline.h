@@ -14,6 +14,11 @@ struct timeline {
     struct rank_timeline *ranks;
 };
 void timeline_free(struct timeline *timeline);
+/**
+ * Measured timelines of all ranks on one clock: lets every transfer begin when the last of its partners came, so that waiting counts
+ * as idle time and not as communication, as in the simulator.
+ */
+bool timeline_settle(const struct program *program, struct timeline *timeline, struct error *err);
 /* Where the step's time goes on one rank: categories sum to the step. Compute lane busy time by kind; exposed communication is time
  * in which no compute runs and a lane of that kind does; bubble is the rest. */
 enum time_kind { TIME_COMPUTE, TIME_RECOMPUTE, TIME_TP, TIME_DP, TIME_CP, TIME_EP, TIME_PP, TIME_BUBBLE, TIME_OPTIMIZER, TIME_KIND_COUNT };

@@ -31,7 +31,7 @@ static void check_file(const struct safetensors *file, int64_t file_bytes)
 static void try_header(const uint8_t *header, size_t bytes, int64_t file_bytes)
 {
     struct safetensors *file = NULL;
-    struct error err = {0};
+    struct error err = { 0 };
     if (!safetensors_parse(&file, "fuzz", (const char *)header, bytes, file_bytes, &err)) {
         must(file == NULL && strlen(err.message) > 0);
         return;
@@ -43,7 +43,7 @@ static void try_header(const uint8_t *header, size_t bytes, int64_t file_bytes)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     size_t header;
-    struct error err = {0};
+    struct error err = { 0 };
     for (int64_t tail = 0; tail <= 64; tail += 16)
         try_header(data, size, SAFETENSORS_LENGTH_BYTES + (int64_t)size + tail);
     if (size >= SAFETENSORS_LENGTH_BYTES && safetensors_header_bytes(&header, "fuzz", data, (int64_t)size, &err))

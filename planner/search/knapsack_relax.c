@@ -1,0 +1,324 @@
+/* Bounds of the knapsack: the Lagrangian in integers, its multipliers by column generation in doubles. See knapsack.c. */
+#include "base/num.h"
+#include "planner/search/knapsack_parts.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+__extension__ typedef __int128 int128;
+
+enum { LAMBDA_BITS = 30, MAX_PIVOTS = 80 };
+static const double artificial_cost = 1e6, pivot_epsilon = 1e-11;
+
+static int64_t point_cost(const struct knapsack_solver *s, const int *x)
+{
+    int64_t cost = 0;
+    for (int i = 0; i < s->option_total; i++)
+        cost += x[i] * s->option[i]->cost;
+    return cost;
+}
+
+/* Against the problem's own caps: a point that fits is an answer whatever the threshold. */
+static bool point_fits(const struct knapsack_solver *s, const int *x)
+{
+    int64_t sum[KNAPSACK_ROWS] = {0}, peak = 0;
+    for (int i = 0; i < s->option_total; i++) {
+        if (x[i] == 0)
+            continue;
+        for (int r = 0; r < s->rows; r++)
+            sum[r] += x[i] * s->option[i]->row[r];
+        peak = max_i64(peak, s->option[i]->peak);
+    }
+    for (int r = 0; r < s->rows; r++)
+        if (sum[r] + (r == 0 ? peak : 0) > s->problem->cap[r])
+            return false;
+    return true;
+}
+
+void knapsack_offer(struct knapsack_solver *s, const int *x)
+{
+    int64_t cost = point_cost(s, x);
+    if (cost >= s->best_cost || !point_fits(s, x))
+        return;
+    s->best_cost = cost;
+    memcpy(s->best, x, (size_t)s->option_total * sizeof *x);
+}
+
+/* Fills x with the cheapest counts of one group within lo..hi, prices by option; ties go to the earlier option. */
+static void fill_group(const struct knapsack_solver *s, int group, const int *lo, const int *hi, const double *price, int *x)
+{
+    int from = s->first[group], to = s->first[group + 1], left = s->problem->groups[group].count;
+    for (int i = from; i < to; i++) {
+        x[i] = lo[i];
+        left -= lo[i];
+    }
+    while (left > 0) {
+        int cheapest = -1;
+        for (int i = from; i < to; i++)
+            if (x[i] < hi[i] && (cheapest < 0 || price[i] < price[cheapest]))
+                cheapest = i;
+        if (cheapest < 0)
+            return; /* the caller has tightened lo..hi, so there is always room */
+        int take = (int)min_i64(left, hi[cheapest] - x[cheapest]);
+        x[cheapest] += take;
+        left -= take;
+    }
+}
+
+static double scaled_price(const struct knapsack_solver *s, int i)
+{
+    double price = (double)s->option[i]->cost * s->cost_scale;
+    for (int r = 0; r < s->rows; r++)
+        price += s->lambda[r] * (double)s->option[i]->row[r] * s->row_scale[r];
+    return price;
+}
+
+/* The point that minimises the Lagrangian for s->lambda, into s->point; returns its value in scaled doubles. */
+double knapsack_price_out(struct knapsack_solver *s, const int *lo, const int *hi, double *price)
+{
+    double value = 0;
+    for (int i = 0; i < s->option_total; i++)
+        price[i] = scaled_price(s, i);
+    for (int g = 0; g < s->problem->group_count; g++)
+        fill_group(s, g, lo, hi, price, s->point);
+    for (int i = 0; i < s->option_total; i++)
+        value += s->point[i] * price[i];
+    for (int r = 0; r < s->rows; r++)
+        value -= s->lambda[r] * (double)s->cap[r] * s->row_scale[r];
+    return value;
+}
+
+/* At most 2^70: times rows below 2^50 that stays well inside 128 bits. */
+static int128 rounded_multiplier(const struct knapsack_solver *s, int row)
+{
+    double lambda = s->lambda[row] * s->row_scale[row] / s->cost_scale;
+    double fixed = floor(ldexp(lambda, LAMBDA_BITS) + 0.5);
+    return fixed <= 0 ? 0 : (int128)fmin(fixed, 0x1p70);
+}
+
+/* The Lagrangian bound of the box lo..hi for s->lambda in integers: rigorous whatever the doubles did. */
+static int64_t integer_bound(const struct knapsack_solver *s, const int *lo, const int *hi, int128 *price)
+{
+    int128 lambda[KNAPSACK_ROWS] = {0}, total = 0;
+    for (int r = 0; r < s->rows; r++) {
+        lambda[r] = rounded_multiplier(s, r);
+        total -= lambda[r] * s->cap[r];
+    }
+    for (int i = 0; i < s->option_total; i++) {
+        price[i] = (int128)s->option[i]->cost * (INT64_C(1) << LAMBDA_BITS);
+        for (int r = 0; r < s->rows; r++)
+            price[i] += lambda[r] * s->option[i]->row[r];
+    }
+    for (int g = 0; g < s->problem->group_count; g++) {
+        int from = s->first[g], to = s->first[g + 1];
+        int64_t left = s->problem->groups[g].count;
+        for (int i = from; i < to; i++) {
+            total += price[i] * lo[i];
+            left -= lo[i];
+        }
+        /* Cheapest first: each round takes the cheapest option that is dearer than the last one taken, or equal and later. */
+        for (int last = -1; left > 0;) {
+            int next = -1;
+            for (int i = from; i < to; i++) {
+                bool after = last < 0 || price[i] > price[last] || (price[i] == price[last] && i > last);
+                if (after && (next < 0 || price[i] < price[next]))
+                    next = i;
+            }
+            if (next < 0)
+                break;
+            int64_t take = min_i64(left, hi[next] - lo[next]);
+            total += price[next] * take;
+            left -= take;
+            last = next;
+        }
+    }
+    int128 unit = (int128)1 << LAMBDA_BITS;
+    int128 bound = total >= 0 ? (total + unit - 1) / unit : -(-total / unit);
+    return bound >= INT64_MAX ? INT64_MAX : bound <= INT64_MIN ? INT64_MIN : (int64_t)bound;
+}
+
+/* Gauss-Jordan with pivoting on at most BASIS x BASIS; false when singular. */
+static bool invert(int n, double a[BASIS][BASIS], double inverse[BASIS][BASIS])
+{
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            inverse[i][j] = i == j;
+    for (int c = 0; c < n; c++) {
+        int pivot = c;
+        for (int i = c + 1; i < n; i++)
+            if (fabs(a[i][c]) > fabs(a[pivot][c]))
+                pivot = i;
+        if (fabs(a[pivot][c]) < 1e-14)
+            return false;
+        for (int j = 0; j < n; j++) {
+            double t = a[c][j];
+            a[c][j] = a[pivot][j], a[pivot][j] = t;
+            t = inverse[c][j];
+            inverse[c][j] = inverse[pivot][j], inverse[pivot][j] = t;
+        }
+        for (int i = 0; i < n; i++) {
+            double factor = a[i][c] / a[c][c];
+            if (i == c || factor == 0)
+                continue;
+            for (int j = 0; j < n; j++) {
+                a[i][j] -= factor * a[c][j];
+                inverse[i][j] -= factor * inverse[c][j];
+            }
+        }
+        double diagonal = a[c][c];
+        for (int j = 0; j < n; j++) {
+            a[c][j] /= diagonal;
+            inverse[c][j] /= diagonal;
+        }
+    }
+    return true;
+}
+
+static struct column point_column(const struct knapsack_solver *s, const int *x)
+{
+    struct column column = {.convexity = 1};
+    for (int i = 0; i < s->option_total; i++) {
+        if (x[i] == 0)
+            continue;
+        column.cost += x[i] * (double)s->option[i]->cost * s->cost_scale;
+        for (int r = 0; r < s->rows; r++)
+            column.row[r] += x[i] * (double)s->option[i]->row[r] * s->row_scale[r];
+    }
+    return column;
+}
+
+static double entry(const struct knapsack_solver *s, const struct column *column, int row)
+{
+    return row < s->rows ? column->row[row] : column->convexity;
+}
+
+/* Solves the master program's basis: shares of its columns, and the multipliers. */
+static bool solve_basis(struct knapsack_solver *s, double inverse[BASIS][BASIS], double *level)
+{
+    int n = s->rows + 1;
+    double a[BASIS][BASIS], dual[BASIS] = {0};
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            a[i][j] = entry(s, &s->basis[j], i);
+    if (!invert(n, a, inverse))
+        return false;
+    for (int i = 0; i < n; i++) {
+        s->share[i] = inverse[i][n - 1];
+        for (int r = 0; r < s->rows; r++)
+            s->share[i] += inverse[i][r] * (double)s->cap[r] * s->row_scale[r];
+    }
+    for (int j = 0; j < n; j++) {
+        for (int i = 0; i < n; i++)
+            dual[j] += s->basis[i].cost * inverse[i][j];
+    }
+    for (int r = 0; r < s->rows; r++)
+        s->lambda[r] = -dual[r];
+    *level = dual[n - 1];
+    return true;
+}
+
+/* Brings a column into the basis by the ratio test; false when none can leave. */
+static bool pivot(struct knapsack_solver *s, double inverse[BASIS][BASIS], const struct column *column, const int *x)
+{
+    int n = s->rows + 1, leaves = -1;
+    double smallest = INFINITY;
+    for (int i = 0; i < n; i++) {
+        double direction = 0;
+        for (int j = 0; j < n; j++)
+            direction += inverse[i][j] * entry(s, column, j);
+        if (direction <= pivot_epsilon)
+            continue;
+        double ratio = fmax(s->share[i], 0) / direction;
+        if (ratio < smallest) {
+            smallest = ratio;
+            leaves = i;
+        }
+    }
+    if (leaves < 0)
+        return false;
+    s->basis[leaves] = *column;
+    s->basis[leaves].x = x ? s->basis_x[leaves] : NULL;
+    if (x)
+        memcpy(s->basis_x[leaves], x, (size_t)s->option_total * sizeof *x);
+    return true;
+}
+
+/* Slack and artificial columns enter by their own reduced costs: lambda must lie in [0, artificial_cost]. */
+static bool pivot_slack(struct knapsack_solver *s, double inverse[BASIS][BASIS])
+{
+    for (int r = 0; r < s->rows; r++) {
+        struct column column = {0};
+        if (s->lambda[r] < -1e-12) {
+            column.row[r] = 1;
+        } else if (s->lambda[r] > artificial_cost * (1 + 1e-9)) {
+            column.row[r] = -1;
+            column.cost = artificial_cost;
+        } else {
+            continue;
+        }
+        return pivot(s, inverse, &column, NULL);
+    }
+    return false;
+}
+
+static void start_basis(struct knapsack_solver *s, const int *x)
+{
+    struct column point = point_column(s, x);
+    for (int r = 0; r < s->rows; r++) {
+        bool fits = point.row[r] <= (double)s->cap[r] * s->row_scale[r];
+        s->basis[r] = (struct column){.cost = fits ? 0 : artificial_cost};
+        s->basis[r].row[r] = fits ? 1 : -1;
+    }
+    s->basis[s->rows] = point;
+    s->basis[s->rows].x = s->basis_x[s->rows];
+    memcpy(s->basis_x[s->rows], x, (size_t)s->option_total * sizeof *x);
+}
+
+/* Column generation on the box lo..hi. Leaves in s->lambda the multipliers with the best bound, in mean the fractional optimum. */
+int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, double *mean)
+{
+    size_t options = (size_t)s->option_total;
+    double *price = calloc(options, sizeof *price), inverse[BASIS][BASIS], best_lambda[KNAPSACK_ROWS] = {0}, level = 0;
+    int128 *whole = calloc(options, sizeof *whole);
+    double best_value = -INFINITY;
+    int64_t bound = INT64_MIN;
+    if (!price || !whole) {
+        s->out_of_memory = true;
+        goto cleanup;
+    }
+    memset(s->lambda, 0, sizeof s->lambda);
+    best_value = knapsack_price_out(s, lo, hi, price);
+    knapsack_offer(s, s->point);
+    start_basis(s, s->point);
+    for (int i = 0; i < MAX_PIVOTS && solve_basis(s, inverse, &level); i++) {
+        if (pivot_slack(s, inverse))
+            continue;
+        for (int r = 0; r < s->rows; r++)
+            s->lambda[r] = fmax(s->lambda[r], 0);
+        double value = knapsack_price_out(s, lo, hi, price), gap = level;
+        for (int r = 0; r < s->rows; r++)
+            gap -= s->lambda[r] * (double)s->cap[r] * s->row_scale[r];
+        knapsack_offer(s, s->point);
+        if (value > best_value) {
+            best_value = value;
+            memcpy(best_lambda, s->lambda, sizeof best_lambda);
+        }
+        if (value >= gap - 1e-12 * (1 + fabs(gap)))
+            break;
+        struct column column = point_column(s, s->point);
+        if (!pivot(s, inverse, &column, s->point))
+            break;
+    }
+    memcpy(s->lambda, best_lambda, sizeof best_lambda);
+    bound = integer_bound(s, lo, hi, whole);
+    if (bound > s->dearest)
+        bound = INT64_MAX; /* no point fits */
+    memset(mean, 0, options * sizeof *mean);
+    for (int b = 0; b <= s->rows; b++)
+        for (int i = 0; s->basis[b].x && i < s->option_total; i++)
+            mean[i] += fmax(s->share[b], 0) * s->basis[b].x[i];
+cleanup:
+    free(price);
+    free(whole);
+    return bound;
+}

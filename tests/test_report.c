@@ -1,0 +1,129 @@
+/* Reports: every value is escaped, the order is by time, the page is whole. */
+#include "check.h"
+#include "lowered_program.h"
+#include "benchmarks/chart.h"
+#include "benchmarks/compare.h"
+
+static const char *const hostile = "<script>alert('x')</script>&\"|`";
+
+static struct report_plan plan_of(const char *name, int64_t predicted, int64_t measured)
+{
+    static const int64_t bytes[2] = { 1 << 30, 1 << 29 };
+    struct report_plan plan = { .name = name, .description = hostile, .predicted_step_ns = predicted, .measured_step_ns = measured, .rank_count = 2,
+                                .predicted_peak_bytes = bytes, .measured_peak_bytes = measured ? bytes : NULL, .tokens_per_step = 512 };
+    plan.predicted_breakdown_ns[TIME_COMPUTE] = predicted;
+    plan.measured_breakdown_ns[TIME_COMPUTE] = measured;
+    return plan;
+}
+
+static struct report report_of(const struct report_plan *plans, int count)
+{
+    static const char *const provenance[][2] = { { "command", "</script><b>" }, { NULL, NULL } };
+    static const char *const notes[] = { "a note with <tags>", NULL };
+    return (struct report){ .title = hostile, .model = "m", .cluster = "c", .created = "now", .memory_limit_bytes = (int64_t)2 << 30,
+                            .provenance = provenance, .notes = notes, .plan_count = count, .plans = plans };
+}
+
+START_TEST(order_and_error)
+{
+    struct report_plan plans[4] = { plan_of("slow", 300, 310), plan_of("fast", 100, 110), plan_of("not run", 200, 0), plan_of("failed", 1, 0) };
+    plans[3].failure = "does not fit";
+    struct report report = report_of(plans, 4);
+    int order[REPORT_MAX_PLANS];
+    report_order(&report, order);
+    ck_assert_int_eq(order[0], 1);
+    ck_assert_int_eq(order[1], 2);
+    ck_assert_int_eq(order[2], 0);
+    ck_assert_int_eq(order[3], 3);
+    CHECK_NEAR(report_error(&plans[1]), -10.0 / 110, 1e-12);
+    ck_assert(isnan(report_error(&plans[2])));
+    CHECK_NEAR(report_mean_error(&report), (10.0 / 110 + 10.0 / 310) / 2, 1e-12);
+}
+END_TEST
+
+START_TEST(everything_is_escaped)
+{
+    struct report_plan plans[2] = { plan_of(hostile, 100, 90), plan_of("b", 200, 0) };
+    plans[1].failure = hostile;
+    struct report report = report_of(plans, 2);
+    struct text html = { 0 }, markdown = { 0 };
+    report_html(&report, &html);
+    report_markdown(&report, &markdown);
+    ck_assert(!html.failed && !markdown.failed);
+    ck_assert_ptr_null(strstr(html.data, "<script>alert"));
+    ck_assert_ptr_null(strstr(html.data, "</script><b>"));
+    ck_assert_ptr_nonnull(strstr(html.data, "&lt;script&gt;alert"));
+    ck_assert_ptr_nonnull(strstr(html.data, "</html>"));
+    ck_assert_ptr_null(strstr(html.data, " src=")); /* nothing is fetched */
+    ck_assert_ptr_null(strstr(html.data, " href="));
+    ck_assert_ptr_null(strstr(html.data, "url("));
+    ck_assert_ptr_null(strstr(markdown.data, "|`"));
+    text_free(&html);
+    text_free(&markdown);
+}
+END_TEST
+
+START_TEST(raw_data_reads_back)
+{
+    struct report_plan plans[1] = { plan_of("a", 1500000000, 1400000000) };
+    struct report report = report_of(plans, 1);
+    struct text json = { 0 };
+    struct json_doc *doc = NULL;
+    struct error err = { 0 };
+    report_json(&report, &json);
+    ck_assert_msg(json_parse(&doc, "report", json.data, json.length, &err), "%s", err.message);
+    const struct json *plan = json_at(json_member(json_root(doc), "plans"), 0);
+    double step = 0;
+    ck_assert(json_double(json_member(plan, "measured_step_s"), 0, 10, &step, &err));
+    CHECK_NEAR(step, 1.4, 1e-12);
+    json_free(doc);
+    text_free(&json);
+}
+END_TEST
+
+START_TEST(statistics)
+{
+    const int64_t samples[] = { 50, 10, 40, 20, 30 };
+    ck_assert_int_eq(compare_median(samples, 5), 30);
+    ck_assert_int_eq(compare_median(samples, 4), 30);
+    CHECK_NEAR(compare_spread(samples, 5), 20.0 / 30, 1e-12);
+    ck_assert_int_eq(compare_median(NULL, 0), 0);
+}
+END_TEST
+
+/* Figures of a real program: each strategy draws well-formed SVG (tags balance). */
+START_TEST(gantt_of_every_strategy)
+{
+    for (int i = 0; i < STRATEGY_COUNT; i++) {
+        struct lowered l = lowered_program(&strategies[i]);
+        struct span spans[1] = { { 0, 0, 1000 } };
+        struct rank_timeline rank = { .rank = 0, .stage = 0, .span_count = 1, .spans = spans };
+        struct timeline t = { .step_ns = 1000, .rank_count = 1, .ranks = &rank };
+        struct text svg = { 0 };
+        chart_gantt(&svg, l.program, &t, 1000, "title");
+        int open = 0, close = 0;
+        for (const char *p = svg.data; (p = strstr(p, "<rect")); p++)
+            open++;
+        for (const char *p = svg.data; (p = strstr(p, "</rect>")); p++)
+            close++;
+        ck_assert_int_eq(open, close);
+        ck_assert_ptr_nonnull(strstr(svg.data, "</svg>"));
+        text_free(&svg);
+        lowered_free(&l);
+    }
+}
+END_TEST
+
+static Suite *report_suite(void)
+{
+    Suite *suite = suite_create("report");
+    TCase *tests = tcase_create("report");
+    tcase_add_test(tests, order_and_error);
+    tcase_add_test(tests, everything_is_escaped);
+    tcase_add_test(tests, raw_data_reads_back);
+    tcase_add_test(tests, statistics);
+    tcase_add_test(tests, gantt_of_every_strategy);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
+CHECK_MAIN(report_suite)
