@@ -4,6 +4,7 @@
 #include "cli/setup.h"
 #include "base/num.h"
 #include "executor/backends.h"
+#include "executor/launch.h"
 #include "executor/run.h"
 #include "planner/export/trace.h"
 #include "planner/sim/simulate.h"
@@ -117,7 +118,7 @@ static bool write_timeline(const struct cli *cli, const char *path, const struct
 }
 
 static bool execute(const struct cli *cli, const struct run_arguments *a, const struct inputs *in, const struct device *device, const struct program *program,
-                    const struct transport_set *set, struct error *err)
+                    const struct transport_set *set, struct status *page, struct error *err)
 {
     struct data data = { 0 };
     struct timeline *predicted = NULL;
@@ -126,6 +127,7 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
     bool ok = read_data(&data, a, in, device, err) && simulate(&predicted, &in->facts, program, err);
     if (ok) {
         struct run_options o = settings(a, in, device, &data, &report);
+        o.status = page;
         ok = run_program(&summary, program, set->transports, set->count, &o, err);
     }
     if (ok && set->transports[0].rank == 0) {
@@ -141,27 +143,76 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
     return ok;
 }
 
+/* Whether this process only starts the ranks: --transport mpi without a launcher around it. */
+static bool is_launcher(const struct launch *launch, const struct run_arguments *a)
+{
+    return !launch->launcher && strcmp(a->transport, "threads") != 0;
+}
+
+/* The same command again, once per rank. */
+static bool launch_ranks(const struct cli *cli, const struct run_arguments *a, const struct program *program, struct error *err)
+{
+    const char **arguments = calloc((size_t)cli->argument_count + 1, sizeof *arguments);
+    if (!arguments)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    arguments[0] = cli->program;
+    for (int i = 1; i < cli->argument_count; i++)
+        arguments[i] = cli->arguments[i];
+    struct launch_local local = { .arguments = arguments, .program = program, .timeout_s = a->timeout_s };
+    bool ok = transport_available(a->transport, cli->module_dir, err) && launch_run(&local, err);
+    free(arguments);
+    return ok;
+}
+
+/* The page that a local launch shares between its ranks; NULL when there is none. */
+static bool shared_page(struct status **out, const struct cli *cli, int rank_count, struct error *err)
+{
+    const char *path = cli->environment(LAUNCH_STATUS_VARIABLE);
+    *out = NULL;
+    return !path || status_open(out, path, rank_count, err);
+}
+
+static bool run_here(const struct cli *cli, const struct run_arguments *a, const struct inputs *in, const struct device *device, const struct program *program, struct error *err)
+{
+    struct transport_set set = { 0 };
+    struct status *page = NULL;
+    bool ok = shared_page(&page, cli, program->plan->rank_count, err) &&
+              transports_open(&set, a->transport, program->plan->rank_count, cli->module_dir, a->shape ? in->cluster : NULL, err);
+    if (ok) {
+        ok = execute(cli, a, in, device, program, &set, page, err);
+        transports_close(&set);
+    }
+    status_close(page);
+    return ok;
+}
+
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
 {
     const struct run_arguments *a = given;
     struct inputs in = { .cli = cli };
     struct program *program = NULL;
-    struct transport_set set = { 0 };
+    struct launch launch;
     (void)operand_count;
     setup_blas(cli);
     const struct device *device = device_find(a->backend, err);
-    if (!device || !inputs_plan(&in, operands[0], a->source.model, a->source.cluster, &a->source.profiles, err))
+    if (!device || !launch_detect(&launch, cli->environment, err) ||
+        !inputs_plan(&in, operands[0], a->source.model, a->source.cluster, &a->source.profiles, err))
         goto cleanup;
     const struct plan *plan = in.plan_file->plan;
     if (a->ranks && a->ranks != plan->rank_count) {
         fail(err, "-n %lld: the plan %s is for %d ranks", (long long)a->ranks, operands[0], plan->rank_count);
         goto cleanup;
     }
-    if (inputs_program(&program, plan, in.graph, err) && (!device->check || device->check(program, err)) &&
-        transports_open(&set, a->transport, plan->rank_count, cli->module_dir, a->shape ? in.cluster : NULL, err)) {
-        execute(cli, a, &in, device, program, &set, err);
-        transports_close(&set);
+    if (launch.launcher && launch.rank_count > 1 && !strcmp(a->transport, "threads")) {
+        fail(err, "%s started %d processes, but --transport threads runs all ranks in one: give --transport mpi", launch.launcher, launch.rank_count);
+        goto cleanup;
     }
+    if (!launch_check(&launch, plan->rank_count, err) || !inputs_program(&program, plan, in.graph, err) || (device->check && !device->check(program, err)))
+        goto cleanup;
+    if (is_launcher(&launch, a))
+        launch_ranks(cli, a, program, err);
+    else
+        run_here(cli, a, &in, device, program, err);
 cleanup:
     program_free(program);
     inputs_free(&in);

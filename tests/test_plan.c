@@ -9,13 +9,15 @@
 
 static struct graph *small_graph(int64_t batch, int64_t vocab_multiple)
 {
-    static const char text[] = "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"small\", \"sequence\": 16, \"hidden\": 16, "
-                               "\"vocab_size\": 60, \"layers\": [{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": ["
-                               "{\"kind\": \"attention\", \"heads\": 4, \"norm\": \"layer_norm\"}, "
-                               "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"gelu\", \"norm\": \"layer_norm\"}]}, {\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}";
+    static const char text[] =
+        "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"small\", \"sequence\": 16, \"hidden\": 16, "
+        "\"vocab_size\": 60, \"layers\": [{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": ["
+        "{\"kind\": \"attention\", \"heads\": 4, \"norm\": \"layer_norm\"}, "
+        "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"gelu\", \"norm\": \"layer_norm\"}]}, {\"kind\": "
+        "\"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}";
     struct model *model = NULL;
     struct graph *graph = NULL;
-    struct error err = {0};
+    struct error err = { 0 };
     ck_assert_msg(model_read(&model, "small", text, sizeof text - 1, NULL, &err), "%s", err.message);
     ck_assert_msg(graph_build(&graph, model, batch, 0, vocab_multiple, &err), "%s", err.message);
     model_free(model);
@@ -36,8 +38,8 @@ static struct plan *small_plan(int64_t batch)
     plan->prefetch = 1;
     plan->bucket_bytes = 1 << 20;
     plan->rank_count = 8;
-    plan->stages[0] = (struct plan_stage){0, 3, 0, {2, 2, 1, 1}};
-    plan->stages[1] = (struct plan_stage){3, 4, 4, {2, 2, 1, 1}};
+    plan->stages[0] = (struct plan_stage){ 0, 3, 0, { 2, 2, 1, 1 } };
+    plan->stages[1] = (struct plan_stage){ 3, 4, 4, { 2, 2, 1, 1 } };
     for (int l = 0; l < 7; l++) {
         plan->layers[l].dim[0] = DIM_dp;
         plan->layers[l].dim[1] = DIM_tp;
@@ -71,7 +73,7 @@ END_TEST
 
 static void expect_refusal(const struct plan *plan, const struct graph *graph, const char *part)
 {
-    struct error err = {0};
+    struct error err = { 0 };
     ck_assert_msg(!plan_check(plan, graph, &err), "accepted, expected: %s", part);
     ck_assert_msg(strstr(err.message, part) != NULL, "message \"%s\" lacks \"%s\"", err.message, part);
     ck_assert_int_eq(err.kind, ERROR_INPUT);
@@ -81,14 +83,14 @@ START_TEST(check_refuses)
 {
     struct graph *graph = small_graph(8, 4);
     struct plan *plan = small_plan(8);
-    struct error err = {0};
+    struct error err = { 0 };
     ck_assert_msg(plan_check(plan, graph, &err), "%s", err.message);
-#define REFUSED(field, value, part)                 \
-    do {                                            \
-        struct plan *bad = small_plan(8);           \
-        bad->field = value;                         \
-        expect_refusal(bad, graph, part);           \
-        plan_free(bad);                             \
+#define REFUSED(field, value, part)                                                                                    \
+    do {                                                                                                               \
+        struct plan *bad = small_plan(8);                                                                              \
+        bad->field = value;                                                                                            \
+        expect_refusal(bad, graph, part);                                                                              \
+        plan_free(bad);                                                                                                \
     } while (0)
     REFUSED(stages[1].first_layer, 2, "stage 1");
     REFUSED(stages[1].layer_count, 5, "stage 1");
@@ -136,24 +138,34 @@ END_TEST
 
 static struct plan_context full_context(void)
 {
-    return (struct plan_context){.model = {"zoo/small.json", "small", 0x123456789abcdef0u}, .cluster = {"1x8:cpu", "1x8:cpu", 7},
-                                 .options = {"--batch 8", NULL, 9}, .cleave = "0.1.0"};
+    return (struct plan_context){ .model = { "zoo/small.json", "small", 0x123456789abcdef0u },
+                                  .cluster = { "1x8:cpu", "1x8:cpu", 7 },
+                                  .options = { "--batch 8", NULL, 9 },
+                                  .cleave = "0.1.0" };
 }
 
 START_TEST(file_round_trip)
 {
     struct plan *plan = small_plan(8);
     plan->clip_norm = 1.5;
-    int64_t peaks[2] = {100, 200}, parts[2] = {1000000000, 500000000};
-    static const char *const names[] = {"compute", "bubble"};
-    struct prediction prediction = {.step_ns = 1500000000, .tokens_per_s_per_device = 12.5, .mfu = 0.25, .fits = true, .stage_count = 2,
-                                    .peak_bytes = peaks, .available_bytes = 300, .breakdown_count = 2, .breakdown_names = names,
-                                    .breakdown_ns = parts, .analytic = true};
+    int64_t peaks[2] = { 100, 200 }, parts[2] = { 1000000000, 500000000 };
+    static const char *const names[] = { "compute", "bubble" };
+    struct prediction prediction = { .step_ns = 1500000000,
+                                     .tokens_per_s_per_device = 12.5,
+                                     .mfu = 0.25,
+                                     .fits = true,
+                                     .stage_count = 2,
+                                     .peak_bytes = peaks,
+                                     .available_bytes = 300,
+                                     .breakdown_count = 2,
+                                     .breakdown_names = names,
+                                     .breakdown_ns = parts,
+                                     .analytic = true };
     struct plan_context context = full_context();
     size_t length = 0, again_length = 0;
     char *text = plan_json_write(plan, &prediction, &context, &length);
     struct plan_file *file = NULL;
-    struct error err = {0};
+    struct error err = { 0 };
     ck_assert_ptr_nonnull(text);
     ck_assert_msg(plan_json_read(&file, "plan.json", text, length, &err), "%s", err.message);
     ck_assert(plan_hash(file->plan) == plan_hash(plan));
@@ -179,7 +191,8 @@ START_TEST(file_round_trip_random)
 {
     uint64_t seed = 3;
     for (int n = 0; n < 300; n++) {
-        int layers = 1 + (int)(mix64(seed++) % 40), stages = 1 + (int)(mix64(seed++) % (uint64_t)layers), atoms = 1 + (int)(mix64(seed++) % MAX_ATOMS), rank = 0;
+        int layers = 1 + (int)(mix64(seed++) % 40), stages = 1 + (int)(mix64(seed++) % (uint64_t)layers),
+            atoms = 1 + (int)(mix64(seed++) % MAX_ATOMS), rank = 0;
         struct plan *plan = plan_new(stages, layers);
         plan->batch = 1 + (int64_t)(mix64(seed++) % 1000);
         plan->sequence = 1 + (int64_t)(mix64(seed++) % 1000);
@@ -209,7 +222,7 @@ START_TEST(file_round_trip_random)
             plan->layers[l].slices = (int16_t)(1 + mix64(seed++) % 3);
         }
         size_t length = 0;
-        struct error err = {0};
+        struct error err = { 0 };
         struct plan_file *file = NULL;
         char *text = plan_json_write(plan, NULL, NULL, &length);
         ck_assert_msg(plan_json_read(&file, "random", text, length, &err), "%s\n%s", err.message, text);
@@ -224,7 +237,7 @@ END_TEST
 static void expect_bad_file(const char *text, const char *part)
 {
     struct plan_file *file = NULL;
-    struct error err = {0};
+    struct error err = { 0 };
     ck_assert_msg(!plan_json_read(&file, "bad.json", text, strlen(text), &err), "accepted: %s", text);
     ck_assert_ptr_null(file);
     ck_assert_msg(strstr(err.message, part) != NULL, "\"%s\" lacks \"%s\"", err.message, part);
@@ -236,7 +249,8 @@ static void expect_bad_edit(const char *from, const char *to, const char *part)
     struct plan *plan = small_plan(8);
     struct plan_context context = full_context();
     size_t length = 0;
-    char *text = plan_json_write(plan, NULL, &context, &length), *at = strstr(text, from), *edited = malloc(length + strlen(to) + 1);
+    char *text = plan_json_write(plan, NULL, &context, &length), *at = strstr(text, from),
+         *edited = malloc(length + strlen(to) + 1);
     ck_assert_msg(at != NULL, "the file lacks %s:\n%s", from, text);
     memcpy(edited, text, (size_t)(at - text));
     strcpy(edited + (at - text), to);
@@ -275,18 +289,19 @@ END_TEST
 START_TEST(context_is_held_against_the_present)
 {
     struct plan_context file = full_context(), now = full_context();
-    struct error err = {0};
+    struct error err = { 0 };
     ck_assert(plan_context_check(&file, &now, &err));
     now.model.hash++;
     ck_assert(!plan_context_check(&file, &now, &err));
-    ck_assert_msg(strstr(err.message, "model zoo/small.json") != NULL && strstr(err.message, "cleave plan") != NULL, "%s", err.message);
+    ck_assert_msg(strstr(err.message, "model zoo/small.json") != NULL && strstr(err.message, "cleave plan") != NULL,
+                  "%s", err.message);
     now = full_context();
-    now.cluster = (struct plan_origin){"2x8:cpu", "2x8:cpu", 8};
-    err = (struct error){0};
+    now.cluster = (struct plan_origin){ "2x8:cpu", "2x8:cpu", 8 };
+    err = (struct error){ 0 };
     ck_assert(!plan_context_check(&file, &now, &err));
     ck_assert_msg(strstr(err.message, "1x8:cpu") != NULL && strstr(err.message, "2x8:cpu") != NULL, "%s", err.message);
     now.cluster.source = NULL; /* not given: the plan's own */
-    err = (struct error){0};
+    err = (struct error){ 0 };
     ck_assert(plan_context_check(&file, &now, &err));
 }
 END_TEST

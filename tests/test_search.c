@@ -35,12 +35,13 @@ struct instance {
 
 static void instance_draw(struct instance *in, uint64_t *seed, int64_t range, bool peaks, bool correlated)
 {
-    *in = (struct instance){.problem = {.group_count = 1 + (int)random_below(seed, MAX_GROUPS),
-                                        .row_count = 1 + (int)random_below(seed, KNAPSACK_ROWS), .groups = in->groups}};
-    int64_t least[KNAPSACK_ROWS] = {0}, most[KNAPSACK_ROWS] = {0};
+    *in = (struct instance){ .problem = { .group_count = 1 + (int)random_below(seed, MAX_GROUPS),
+                                          .row_count = 1 + (int)random_below(seed, KNAPSACK_ROWS),
+                                          .groups = in->groups } };
+    int64_t least[KNAPSACK_ROWS] = { 0 }, most[KNAPSACK_ROWS] = { 0 };
     for (int g = 0; g < in->problem.group_count; g++) {
         int options = 1 + (int)random_below(seed, MAX_OPTIONS), count = 1 + (int)random_below(seed, g == 0 ? 7 : 3);
-        in->groups[g] = (struct knapsack_group){.count = count, .option_count = options, .options = in->options[g]};
+        in->groups[g] = (struct knapsack_group){ .count = count, .option_count = options, .options = in->options[g] };
         int64_t low[KNAPSACK_ROWS], high[KNAPSACK_ROWS];
         for (int r = 0; r < KNAPSACK_ROWS; r++) {
             low[r] = INT64_MAX;
@@ -51,7 +52,8 @@ static void instance_draw(struct instance *in, uint64_t *seed, int64_t range, bo
             o->cost = random_below(seed, range);
             o->peak = peaks ? random_below(seed, 4) * range / 8 : 0;
             for (int r = 0; r < KNAPSACK_ROWS; r++) {
-                o->row[r] = correlated ? range - o->cost + random_below(seed, 1 + range / 50) : random_below(seed, range) - (r == 2 ? range / 3 : 0);
+                o->row[r] = correlated ? range - o->cost + random_below(seed, 1 + range / 50)
+                                       : random_below(seed, range) - (r == 2 ? range / 3 : 0);
                 low[r] = min_i64(low[r], o->row[r]);
                 high[r] = max_i64(high[r], o->row[r]);
             }
@@ -66,7 +68,8 @@ static void instance_draw(struct instance *in, uint64_t *seed, int64_t range, bo
 }
 
 /* All counts of all groups, one option at a time. */
-static void brute_force(const struct knapsack *p, int group, int option, int left, int64_t cost, const int64_t *sum, int64_t peak, int64_t *best)
+static void brute_force(const struct knapsack *p, int group, int option, int left, int64_t cost, const int64_t *sum,
+                        int64_t peak, int64_t *best)
 {
     if (group == p->group_count) {
         for (int r = 0; r < p->row_count; r++)
@@ -92,7 +95,7 @@ static void brute_force(const struct knapsack *p, int group, int option, int lef
 
 static int64_t brute_optimum(const struct knapsack *p)
 {
-    int64_t best = INT64_MAX, zero[KNAPSACK_ROWS] = {0};
+    int64_t best = INT64_MAX, zero[KNAPSACK_ROWS] = { 0 };
     brute_force(p, 0, 0, p->groups[0].count, 0, zero, 0, &best);
     return best;
 }
@@ -100,7 +103,7 @@ static int64_t brute_optimum(const struct knapsack *p)
 /* The counts that came back must cost what was said and keep the caps. */
 static void check_counts(const struct knapsack *p, const struct knapsack_result *result)
 {
-    int64_t cost = 0, sum[KNAPSACK_ROWS] = {0}, peak = 0;
+    int64_t cost = 0, sum[KNAPSACK_ROWS] = { 0 }, peak = 0;
     for (int g = 0, at = 0; g < p->group_count; g++) {
         int taken = 0;
         for (int i = 0; i < p->groups[g].option_count; i++, at++) {
@@ -123,16 +126,17 @@ START_TEST(knapsack_equals_brute_force)
 {
     uint64_t seed = 1;
     int infeasible = 0;
-    static const int64_t ranges[] = {10, 1000, 1000000, INT64_C(1000000000000)};
+    static const int64_t ranges[] = { 10, 1000, 1000000, INT64_C(1000000000000) };
     for (int n = 0; n < 4000; n++) {
         struct instance in;
-        struct error err = {0};
+        struct error err = { 0 };
         int counts[MAX_GROUPS * MAX_OPTIONS];
         instance_draw(&in, &seed, ranges[n % 4], n % 3 == 0, n % 5 == 0);
-        struct knapsack_result result = {.counts = counts};
+        struct knapsack_result result = { .counts = counts };
         int64_t want = brute_optimum(&in.problem);
         ck_assert_msg(knapsack_solve(&in.problem, &result, &err), "%s", err.message);
-        ck_assert_msg(result.cost == want, "instance %d: got %lld, brute force %lld", n, (long long)result.cost, (long long)want);
+        ck_assert_msg(result.cost == want, "instance %d: got %lld, brute force %lld", n, (long long)result.cost,
+                      (long long)want);
         ck_assert_int_eq(result.status, want == INT64_MAX ? KNAPSACK_INFEASIBLE : KNAPSACK_OPTIMAL);
         if (want == INT64_MAX)
             infeasible++;
@@ -148,18 +152,19 @@ START_TEST(knapsack_equals_glpk)
     uint64_t seed = 77;
     for (int n = 0; n < 1000; n++) {
         struct instance in;
-        struct error err = {0};
+        struct error err = { 0 };
         int ours[MAX_GROUPS * MAX_OPTIONS], theirs[MAX_GROUPS * MAX_OPTIONS];
         instance_draw(&in, &seed, n % 2 ? 100 : 100000, false, n % 5 == 0);
         in.groups[0].count *= 1 + n % 20;
         for (int r = 0; r < KNAPSACK_ROWS; r++)
             in.problem.cap[r] *= 1 + n % 20;
-        struct knapsack_result a = {.counts = ours}, b = {.counts = theirs};
+        struct knapsack_result a = { .counts = ours }, b = { .counts = theirs };
         ck_assert_msg(knapsack_solve(&in.problem, &a, &err), "%s", err.message);
         ck_assert_msg(ilp_knapsack(&in.problem, 10000, &b, &err), "%s", err.message);
         if (b.status == KNAPSACK_LIMIT)
             continue;
-        ck_assert_msg(a.status == b.status && a.cost == b.cost, "instance %d: got %lld, GLPK %lld", n, (long long)a.cost, (long long)b.cost);
+        ck_assert_msg(a.status == b.status && a.cost == b.cost, "instance %d: got %lld, GLPK %lld", n,
+                      (long long)a.cost, (long long)b.cost);
     }
 }
 END_TEST
@@ -171,11 +176,11 @@ START_TEST(knapsack_limit_keeps_a_bound)
     int limited = 0;
     for (int n = 0; n < 1500; n++) {
         struct instance in;
-        struct error err = {0};
+        struct error err = { 0 };
         int counts[MAX_GROUPS * MAX_OPTIONS];
         instance_draw(&in, &seed, 1000000, n % 2 == 0, true);
         in.problem.node_limit = 1 + n % 3;
-        struct knapsack_result result = {.counts = counts};
+        struct knapsack_result result = { .counts = counts };
         ck_assert(knapsack_solve(&in.problem, &result, &err));
         int64_t want = brute_optimum(&in.problem);
         ck_assert_int_le(result.bound, want);
@@ -213,29 +218,44 @@ struct toy {
 /* Prices of all kinds, ties included: range 3 makes most of them equal. */
 static void toy_draw(struct toy *toy, uint64_t *seed)
 {
-    static const int64_t ranges[] = {3, 20, 1000, INT64_C(1000000000)};
+    static const int64_t ranges[] = { 3, 20, 1000, INT64_C(1000000000) };
     int64_t range = ranges[random_below(seed, 4)];
-    int layers = 1 + (int)random_below(seed, CHAIN_LAYERS), stages = 1 + (int)random_below(seed, layers < CHAIN_STAGES ? layers : CHAIN_STAGES);
+    int layers = 1 + (int)random_below(seed, CHAIN_LAYERS),
+        stages = 1 + (int)random_below(seed, layers < CHAIN_STAGES ? layers : CHAIN_STAGES);
     int micro = 1 + (int)random_below(seed, 8), tied = random_below(seed, 2) && layers > 1;
-    struct error err = {0};
+    struct error err = { 0 };
     memset(toy, 0, sizeof *toy);
     for (int l = 0; l < layers; l++)
         toy->class_of[l] = (int)random_below(seed, CHAIN_CLASSES);
-    ck_assert(chain_build(&toy->chain, &toy->arena, layers, toy->class_of, CHAIN_CLASSES, tied ? 0 : -1, tied ? layers - 1 : -1, &err));
-    toy->table = (struct price_table){.class_count = CHAIN_CLASSES, .strategy_count = 1 + (int)random_below(seed, layers > 4 ? 3 : CHAIN_STRATEGIES),
-                                      .strategies = toy->strategies, .prices = toy->prices, .send_ns = random_below(seed, range),
-                                      .base_bytes = random_below(seed, range)};
+    ck_assert(chain_build(&toy->chain, &toy->arena, layers, toy->class_of, CHAIN_CLASSES, tied ? 0 : -1,
+                          tied ? layers - 1 : -1, &err));
+    toy->table = (struct price_table){ .class_count = CHAIN_CLASSES,
+                                       .strategy_count = 1 + (int)random_below(seed, layers > 4 ? 3 : CHAIN_STRATEGIES),
+                                       .strategies = toy->strategies,
+                                       .prices = toy->prices,
+                                       .send_ns = random_below(seed, range),
+                                       .base_bytes = random_below(seed, range) };
     for (int i = 0; i < CHAIN_CLASSES * toy->table.strategy_count; i++)
-        toy->prices[i] = (struct layer_price){
-            .forward_ns = random_below(seed, range), .backward_ns = random_below(seed, range), .gather_forward_ns = random_below(seed, range),
-            .gather_backward_ns = random_below(seed, range), .reduce_ns = random_below(seed, range), .reduce_last_ns = random_below(seed, 4 * range),
-            .step_ns = random_below(seed, range), .weight_bytes = random_below(seed, range), .tied_bytes = tied ? random_below(seed, range) : 0,
-            .saved_bytes = random_below(seed, range), .transient_bytes = random_below(seed, range)};
+        toy->prices[i] = (struct layer_price){ .forward_ns = random_below(seed, range),
+                                               .backward_ns = random_below(seed, range),
+                                               .gather_forward_ns = random_below(seed, range),
+                                               .gather_backward_ns = random_below(seed, range),
+                                               .reduce_ns = random_below(seed, range),
+                                               .reduce_last_ns = random_below(seed, 4 * range),
+                                               .step_ns = random_below(seed, range),
+                                               .weight_bytes = random_below(seed, range),
+                                               .tied_bytes = tied ? random_below(seed, range) : 0,
+                                               .saved_bytes = random_below(seed, range),
+                                               .transient_bytes = random_below(seed, range) };
     for (int k = 0; k < stages; k++)
         toy->in_flight[k] = (int)min_i64(micro, stages - k);
-    toy->problem = (struct partition_problem){.chain = &toy->chain, .table = &toy->table, .stage_count = stages, .micro_batch_count = micro,
-                                              .in_flight = toy->in_flight, .below_ns = INT64_MAX,
-                                              .capacity_bytes = random_below(seed, range * (2 + 2 * layers))};
+    toy->problem = (struct partition_problem){ .chain = &toy->chain,
+                                               .table = &toy->table,
+                                               .stage_count = stages,
+                                               .micro_batch_count = micro,
+                                               .in_flight = toy->in_flight,
+                                               .below_ns = INT64_MAX,
+                                               .capacity_bytes = random_below(seed, range * (2 + 2 * layers)) };
 }
 
 /* The formula once more, from a strategy per layer and a stage per layer. */
@@ -262,7 +282,8 @@ static int64_t toy_step(const struct toy *toy, const int *strategy, const int *s
         if (bytes + peak > p->capacity_bytes)
             return INT64_MAX;
         int64_t period = n >= m ? 0 : (2 * toy->table.send_ns * (n - 1) + n - 1) / n;
-        int64_t ends[] = {(m - 1) * (c + period) + step, (m - 1) * (c + period) - b + last + step, m * d - c + last + step};
+        int64_t ends[] = { (m - 1) * (c + period) + step, (m - 1) * (c + period) - b + last + step,
+                           m * d - c + last + step };
         for (int i = 0; i < 3; i++)
             most = max_i64(most, ends[i]);
         total += c;
@@ -278,7 +299,7 @@ static int64_t toy_brute_force(const struct toy *toy)
     for (int l = 0; l < layers; l++)
         choices *= strategies;
     for (unsigned cuts = 0; cuts < 1u << (layers - 1); cuts++) {
-        int stage_of[CHAIN_LAYERS] = {0}, strategy[CHAIN_LAYERS];
+        int stage_of[CHAIN_LAYERS] = { 0 }, strategy[CHAIN_LAYERS];
         for (int l = 1; l < layers; l++)
             stage_of[l] = stage_of[l - 1] + (int)(cuts >> (l - 1) & 1);
         if (stage_of[layers - 1] != stages - 1)
@@ -299,13 +320,14 @@ START_TEST(partition_equals_brute_force)
     int feasible = 0, infeasible = 0;
     for (int n = 0; n < 1200; n++) {
         struct toy toy;
-        struct error err = {0};
+        struct error err = { 0 };
         struct partition_result result;
         toy_draw(&toy, &seed);
         ck_assert_msg(partition_solve(&toy.problem, &toy.arena, &result, &err), "%s", err.message);
         int64_t want = toy_brute_force(&toy);
         ck_assert_int_eq(result.feasible, want < INT64_MAX);
-        ck_assert_msg(result.bound_ns == want, "instance %d: got %lld, brute force %lld", n, (long long)result.bound_ns, (long long)want);
+        ck_assert_msg(result.bound_ns == want, "instance %d: got %lld, brute force %lld", n, (long long)result.bound_ns,
+                      (long long)want);
         ck_assert(want == INT64_MAX || partition_quick_bound(&toy.problem) <= want);
         for (int i = 0; i < result.plan_count; i++) {
             ck_assert_int_eq(partition_evaluate(&toy.problem, &result.plans[i]), result.plans[i].step_ns);
@@ -330,7 +352,7 @@ END_TEST
 static int64_t toy_optimum(struct toy *toy)
 {
     struct partition_result result;
-    struct error err = {0};
+    struct error err = { 0 };
     toy->problem.below_ns = INT64_MAX;
     ck_assert(partition_solve(&toy->problem, &toy->arena, &result, &err));
     return result.feasible ? result.plans[0].step_ns : INT64_MAX;
@@ -380,27 +402,38 @@ static Suite *partition_suite(void)
 
 /* ---- the whole search ---- */
 
-struct world { struct model *model; struct cluster *cluster; struct facts facts; };
+struct world {
+    struct model *model;
+    struct cluster *cluster;
+    struct facts facts;
+};
 
-static const char toy_device[] =
-    "{\"description\": \"toy\", \"source\": \"this test\", \"matmul_flops_per_s\": {\"bf16\": 1e14, \"fp32\": 1e13}, \"matmul_efficiency\": 0.5,"
-    "\"attention_forward_efficiency\": 0.5, \"attention_backward_efficiency\": 0.5, \"vector_flops_per_s\": 1e13, \"memory_bytes_per_s\": 1e12,"
-    "\"memory_bytes\": %lld, \"launch_ns\": 1000, \"link_bytes_per_s\": 1e11, \"link_latency_ns\": 2000, \"nic_bytes_per_s\": 1e10, \"nic_latency_ns\": 5000}";
+static const char toy_device[] = "{\"description\": \"toy\", \"source\": \"this test\", \"matmul_flops_per_s\": "
+                                 "{\"bf16\": 1e14, \"fp32\": 1e13}, \"matmul_efficiency\": 0.5,"
+                                 "\"attention_forward_efficiency\": 0.5, \"attention_backward_efficiency\": 0.5, "
+                                 "\"vector_flops_per_s\": 1e13, \"memory_bytes_per_s\": 1e12,"
+                                 "\"memory_bytes\": %lld, \"launch_ns\": 1000, \"link_bytes_per_s\": 1e11, "
+                                 "\"link_latency_ns\": 2000, \"nic_bytes_per_s\": 1e10, \"nic_latency_ns\": 5000}";
 
 static struct world world_open(const char *form, long long memory_bytes, int blocks)
 {
     char device[1024], text[1024];
-    struct world world = {0};
-    struct error err = {0};
+    struct world world = { 0 };
+    struct error err = { 0 };
     int length = snprintf(device, sizeof device, toy_device, memory_bytes);
-    struct catalogue_entry entry = {"toy", device, (size_t)length};
+    struct catalogue_entry entry = { "toy", device, (size_t)length };
     ck_assert_msg(cluster_read(&world.cluster, form, form, strlen(form), &entry, 1, &err), "%s", err.message);
-    length = snprintf(text, sizeof text, "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"toy\", \"sequence\": 64, \"hidden\": 64, "
-        "\"vocab_size\": 500, \"tied_embedding\": true, \"layers\": [{\"kind\": \"embedding\", \"learned_positions\": 64}, {\"repeat\": %d, \"layers\": ["
-        "{\"kind\": \"attention\", \"heads\": 4, \"norm\": \"layer_norm\"}, {\"kind\": \"mlp\", \"inner\": 256, \"activation\": \"gelu\", "
-        "\"norm\": \"layer_norm\"}]}, {\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}", blocks);
+    length =
+        snprintf(text, sizeof text,
+                 "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"toy\", \"sequence\": 64, \"hidden\": 64, "
+                 "\"vocab_size\": 500, \"tied_embedding\": true, \"layers\": [{\"kind\": \"embedding\", "
+                 "\"learned_positions\": 64}, {\"repeat\": %d, \"layers\": ["
+                 "{\"kind\": \"attention\", \"heads\": 4, \"norm\": \"layer_norm\"}, {\"kind\": \"mlp\", \"inner\": "
+                 "256, \"activation\": \"gelu\", "
+                 "\"norm\": \"layer_norm\"}]}, {\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}",
+                 blocks);
     ck_assert_msg(model_read(&world.model, "toy", text, (size_t)length, NULL, &err), "%s", err.message);
-    world.facts = (struct facts){world.cluster, NULL};
+    world.facts = (struct facts){ world.cluster, NULL };
     return world;
 }
 
@@ -413,7 +446,7 @@ static void world_close(struct world *world)
 static struct search_result *run_search(const struct world *world, const struct search_options *options)
 {
     struct search_result *result = NULL;
-    struct error err = {0};
+    struct error err = { 0 };
     ck_assert_msg(search_run(&result, world->model, &world->facts, options, &err), "%s", err.message);
     return result;
 }
@@ -421,10 +454,10 @@ static struct search_result *run_search(const struct world *world, const struct 
 /* Pruning by bounds loses nothing: with and without it the formula's optimum is the same, and the bound is reached. */
 START_TEST(pruning_keeps_the_optimum)
 {
-    static const char *const forms[] = {"1x2:toy", "1x4:toy", "2x2:toy"};
+    static const char *const forms[] = { "1x2:toy", "1x4:toy", "2x2:toy" };
     for (int n = 0; n < 6; n++) {
         struct world world = world_open(forms[n % 3], n < 3 ? 80000000000 : 600000 + 2200000, 1);
-        struct search_options options = {.space = space_default(8, 0, DTYPE_BF16), .top = 1, .rank_count = 8};
+        struct search_options options = { .space = space_default(8, 0, DTYPE_BF16), .top = 1, .rank_count = 8 };
         struct search_result *pruned = run_search(&world, &options);
         options.keep_all = true;
         struct search_result *all = run_search(&world, &options);
@@ -441,18 +474,19 @@ START_TEST(pruning_keeps_the_optimum)
 }
 END_TEST
 
-/* Every plan of the whole space of a tiny model, priced by the same tables: none is shorter by the formula than the search's. */
+/* Every plan of the whole space of a tiny model, priced by the same tables: none is shorter by the formula than the
+ * search's. */
 START_TEST(search_equals_enumeration)
 {
     struct world world = world_open("1x4:toy", 80000000000, 1);
-    struct search_options options = {.space = space_default(4, 0, DTYPE_BF16), .top = 1};
-    options.space.zero = (struct allowed){2, {1, 3}};
-    options.space.sequence_parallel = (struct allowed){1, {0}};
+    struct search_options options = { .space = space_default(4, 0, DTYPE_BF16), .top = 1 };
+    options.space.zero = (struct allowed){ 2, { 1, 3 } };
+    options.space.sequence_parallel = (struct allowed){ 1, { 0 } };
     struct search_result *result = run_search(&world, &options);
     struct workbench bench;
     struct config *configs = NULL;
-    struct arena arena = {0};
-    struct error err = {0};
+    struct arena arena = { 0 };
+    struct error err = { 0 };
     int count = 0;
     int64_t best = INT64_MAX, plans = 0;
     ck_assert(workbench_open(&bench, world.model, &world.facts, &options.space, &err));
@@ -462,7 +496,7 @@ START_TEST(search_equals_enumeration)
     for (int i = 0; i < count; i++) {
         const struct price_table *table = NULL;
         ck_assert(workbench_table(&bench, &configs[i], false, &table, &err));
-        struct toy toy = {.chain = bench.chain, .table = *table};
+        struct toy toy = { .chain = bench.chain, .table = *table };
         int *in_flight = config_in_flight(&arena, &configs[i]);
         toy.problem = workbench_problem(&bench, &configs[i], table, in_flight);
         if (configs[i].stages > CHAIN_STAGES)
@@ -473,7 +507,8 @@ START_TEST(search_equals_enumeration)
         plans++;
     }
     ck_assert_int_gt(plans, 10);
-    ck_assert_msg(result->certificate.bound_ns == best, "search %lld, enumeration %lld", (long long)result->certificate.bound_ns, (long long)best);
+    ck_assert_msg(result->certificate.bound_ns == best, "search %lld, enumeration %lld",
+                  (long long)result->certificate.bound_ns, (long long)best);
     workbench_close(&bench);
     arena_free(&arena);
     search_result_free(result);
@@ -485,14 +520,14 @@ END_TEST
 START_TEST(search_is_deterministic_and_legal)
 {
     struct world world = world_open("2x4:toy", 80000000000, 3);
-    struct search_options options = {.space = space_default(16, 0, DTYPE_BF16), .top = 3};
+    struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 3 };
     struct search_result *a = run_search(&world, &options), *b = run_search(&world, &options);
     ck_assert(a->feasible && a->plan_count >= 1);
     ck_assert_int_eq(a->plan_count, b->plan_count);
     for (int i = 0; i < a->plan_count; i++) {
         const struct plan *plan = a->plans[i].plan;
         struct graph *graph = NULL;
-        struct error err = {0};
+        struct error err = { 0 };
         ck_assert(plan_hash(plan) == plan_hash(b->plans[i].plan));
         ck_assert(graph_build(&graph, world.model, plan->batch, plan->sequence, plan->vocab_multiple, &err));
         ck_assert_msg(plan_check(plan, graph, &err), "%s", err.message);
@@ -510,11 +545,11 @@ END_TEST
 START_TEST(restrictions_are_kept)
 {
     struct world world = world_open("1x4:toy", 80000000000, 2);
-    struct search_options options = {.space = space_default(8, 0, DTYPE_BF16), .top = 4};
-    options.space.tensor = (struct allowed){1, {2}};
-    options.space.pipeline = (struct allowed){1, {2}};
-    options.space.zero = (struct allowed){1, {0}};
-    options.space.recompute = (struct allowed){1, {RECOMPUTE_FULL}};
+    struct search_options options = { .space = space_default(8, 0, DTYPE_BF16), .top = 4 };
+    options.space.tensor = (struct allowed){ 1, { 2 } };
+    options.space.pipeline = (struct allowed){ 1, { 2 } };
+    options.space.zero = (struct allowed){ 1, { 0 } };
+    options.space.recompute = (struct allowed){ 1, { RECOMPUTE_FULL } };
     struct search_result *result = run_search(&world, &options);
     ck_assert(result->feasible);
     for (int i = 0; i < result->plan_count; i++) {
@@ -525,8 +560,8 @@ START_TEST(restrictions_are_kept)
             ck_assert(plan->layers[l].zero == 0 && plan->layers[l].recompute == RECOMPUTE_FULL);
     }
     search_result_free(result);
-    options.space.tensor = (struct allowed){1, {3}};
-    struct error err = {0};
+    options.space.tensor = (struct allowed){ 1, { 3 } };
+    struct error err = { 0 };
     ck_assert(!search_run(&result, world.model, &world.facts, &options, &err));
     ck_assert_int_eq(err.kind, ERROR_INPUT);
     ck_assert_msg(strstr(err.message, "--fix") != NULL, "%s", err.message);
@@ -537,9 +572,9 @@ END_TEST
 START_TEST(nothing_fits)
 {
     struct world world = world_open("1x2:toy", 150000, 2);
-    struct search_options options = {.space = space_default(4, 0, DTYPE_BF16), .top = 1};
+    struct search_options options = { .space = space_default(4, 0, DTYPE_BF16), .top = 1 };
     struct search_result *result = run_search(&world, &options);
-    struct error err = {0};
+    struct error err = { 0 };
     ck_assert(!result->feasible && result->plan_count == 0);
     ck_assert_ptr_nonnull(result->nearest.plan);
     ck_assert_int_gt(result->nearest.needed_bytes, result->nearest.available_bytes);
@@ -549,7 +584,8 @@ START_TEST(nothing_fits)
     int64_t needed = result->nearest.needed_bytes;
     world_close(&world);
     search_result_free(result);
-    world = world_open("1x2:toy", (long long)needed * 2, 2); /* the hint holds: with the memory it asks for there is a plan */
+    world = world_open("1x2:toy", (long long)needed * 2,
+                       2); /* the hint holds: with the memory it asks for there is a plan */
     result = run_search(&world, &options);
     ck_assert_int_le(needed, available_bytes(&world.facts));
     ck_assert(result->feasible);
@@ -558,7 +594,8 @@ START_TEST(nothing_fits)
 }
 END_TEST
 
-/* Few micro-batches already need all the memory: the promise is the full program's arena. Time agrees within the pipeline's means. */
+/* Few micro-batches already need all the memory: the promise is the full program's arena. Time agrees within the
+ * pipeline's means. */
 START_TEST(steady_estimate_promises_the_arena)
 {
     struct world world = world_open("2x4:toy", 80000000000, 3);
@@ -568,7 +605,7 @@ START_TEST(steady_estimate_promises_the_arena)
         struct space space = space_default(32, 0, DTYPE_BF16);
         struct uniform u = uniform_unset();
         struct plan *plan = NULL;
-        struct error err = {0};
+        struct error err = { 0 };
         u.pipeline = 1 << random_below(&seed, 3);
         u.tensor = 1 << random_below(&seed, 2);
         u.zero = (int)random_below(&seed, 4);
@@ -578,11 +615,17 @@ START_TEST(steady_estimate_promises_the_arena)
         space.clip_norm = n % 2;
         ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
         struct workbench bench;
-        space.zero = (struct allowed){1, {u.zero}};
-        space.recompute = (struct allowed){1, {u.recompute}};
+        space.zero = (struct allowed){ 1, { u.zero } };
+        space.recompute = (struct allowed){ 1, { u.recompute } };
         ck_assert(workbench_open(&bench, world.model, &world.facts, &space, &err));
-        struct config config = {.stages = plan->stage_count, .tensor = u.tensor, .data = plan->stages[0].atom[0], .tensor_dimension = DIM_tp,
-                                .schedule = u.schedule, .prefetch = 1, .micro_batch_count = plan->micro_batch_count, .micro = u.micro};
+        struct config config = { .stages = plan->stage_count,
+                                 .tensor = u.tensor,
+                                 .data = plan->stages[0].atom[0],
+                                 .tensor_dimension = DIM_tp,
+                                 .schedule = u.schedule,
+                                 .prefetch = 1,
+                                 .micro_batch_count = plan->micro_batch_count,
+                                 .micro = u.micro };
         const struct price_table *table = NULL;
         struct graph *graph = NULL;
         struct estimate *few = NULL, *all = NULL;
@@ -591,11 +634,14 @@ START_TEST(steady_estimate_promises_the_arena)
         for (int l = 0; l < plan->layer_count && config.data == 1; l++)
             plan->layers[l].zero = table->strategies[0].zero;
         ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
-        ck_assert_msg(estimate_plan_steady(&few, world.model, graph, plan, &bench.chain, table, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(estimate_plan_steady(&few, world.model, graph, plan, &bench.chain, table, &world.facts, &err),
+                      "%s", err.message);
         for (int k = 0; k < plan->stage_count; k++) {
             int64_t arena = all->prediction.peak_bytes[k], promised = few->prediction.peak_bytes[k];
-            ck_assert_msg(promised >= arena && promised <= arena + arena / 50, "stage %d: promised %lld, arena %lld (pp %d tp %d zero %d recompute %d %s)",
-                          k, (long long)promised, (long long)arena, u.pipeline, u.tensor, u.zero, u.recompute, schedules[u.schedule]->name);
+            ck_assert_msg(promised >= arena && promised <= arena + arena / 50,
+                          "stage %d: promised %lld, arena %lld (pp %d tp %d zero %d recompute %d %s)", k,
+                          (long long)promised, (long long)arena, u.pipeline, u.tensor, u.zero, u.recompute,
+                          schedules[u.schedule]->name);
         }
         int64_t sum = 0;
         for (int i = 0; i < TIME_KIND_COUNT; i++)
@@ -618,13 +664,14 @@ START_TEST(baselines_have_their_shape)
     struct world world = world_open("2x4:toy", 80000000000, 3);
     struct space space = space_default(16, 0, DTYPE_BF16);
     struct graph *graph = NULL;
-    struct error err = {0};
+    struct error err = { 0 };
     ck_assert(graph_build(&graph, world.model, 16, 0, 1, &err));
     for (int i = 0; baseline_names[i]; i++) {
         struct uniform u;
         struct plan *plan = NULL;
         ck_assert(uniform_named(&u, baseline_names[i], graph, world.cluster));
-        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s: %s", baseline_names[i], err.message);
+        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s: %s", baseline_names[i],
+                      err.message);
         ck_assert_int_eq(plan->rank_count, 8);
         ck_assert_int_eq(plan->stages[0].atom[1], !strcmp(baseline_names[i], "tensor") ? 4 : 1);
         ck_assert_int_eq(plan->stage_count, !strcmp(baseline_names[i], "pipeline") ? 2 : 1);
@@ -639,7 +686,7 @@ START_TEST(baselines_have_their_shape)
     ck_assert(!uniform_plan(&plan, &bad, &space, world.model, &world.facts, &err));
     bad = uniform_unset();
     bad.micro = 3;
-    err = (struct error){0};
+    err = (struct error){ 0 };
     ck_assert(!uniform_plan(&plan, &bad, &space, world.model, &world.facts, &err));
     ck_assert_msg(strstr(err.message, "nearest valid sizes") != NULL, "%s", err.message);
     graph_free(graph);

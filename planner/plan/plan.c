@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const recompute_names[RECOMPUTE_COUNT + 1] = {"none", "selective", "full", NULL};
+const char *const recompute_names[RECOMPUTE_COUNT + 1] = { "none", "selective", "full", NULL };
 
 int stage_rank_count(const struct plan *plan, int stage)
 {
@@ -14,7 +14,8 @@ int stage_rank_count(const struct plan *plan, int stage)
     return ranks;
 }
 
-/* Stages are ordered by rank and by layer, so both questions are a binary search for the last stage that does not begin later. */
+/* Stages are ordered by rank and by layer, so both questions are a binary search for the last stage that does not begin
+ * later. */
 int stage_of_rank(const struct plan *plan, int rank)
 {
     int low = 0, high = plan->stage_count - 1;
@@ -103,8 +104,9 @@ uint64_t plan_hash(const struct plan *plan)
 {
     uint64_t hash = HASH_START;
     const int64_t head[] = {
-        plan->batch, plan->sequence, plan->vocab_multiple, (int64_t)plan->dtype, plan->schedule, plan->micro_batch_count,
-        plan->extra_in_flight, plan->atom_count, plan->bucket_bytes, plan->prefetch, plan->stage_count, plan->layer_count,
+        plan->batch,        plan->sequence,          plan->vocab_multiple,  (int64_t)plan->dtype,
+        plan->schedule,     plan->micro_batch_count, plan->extra_in_flight, plan->atom_count,
+        plan->bucket_bytes, plan->prefetch,          plan->stage_count,     plan->layer_count,
         plan->rank_count,
     };
     for (size_t i = 0; i < sizeof head / sizeof *head; i++)

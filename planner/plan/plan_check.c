@@ -1,4 +1,5 @@
-/* What makes a plan illegal for a graph: plan_check(). Every message names the place, what was expected, what was found. */
+/* What makes a plan illegal for a graph: plan_check(). Every message names the place, what was expected, what was
+ * found. */
 #include "base/num.h"
 #include "planner/plan/plan.h"
 #include "planner/program/schedule.h"
@@ -17,18 +18,24 @@ static bool check_stages(const struct plan *plan, struct error *err)
         const struct plan_stage *stage = &plan->stages[s];
         int64_t ranks = 1;
         if (stage->first_layer != layer || stage->layer_count < 1 || stage->layer_count > plan->layer_count - layer)
-            return fail(err, "plan: stage %d: expected it to begin at layer %d and to hold 1 to %d layers, found %d layers from %d",
-                        s, layer, plan->layer_count - layer, stage->layer_count, stage->first_layer);
+            return fail(
+                err,
+                "plan: stage %d: expected it to begin at layer %d and to hold 1 to %d layers, found %d layers from %d",
+                s, layer, plan->layer_count - layer, stage->layer_count, stage->first_layer);
         layer += stage->layer_count;
         for (int i = 0; i < MAX_ATOMS; i++) {
             if (stage->atom[i] < 1 || (i >= plan->atom_count && stage->atom[i] != 1))
-                return fail(err, "plan: stage %d: atom %d: expected a size of at least 1 (exactly 1 beyond the plan's %d atoms), "
-                            "found %d", s, i, plan->atom_count, stage->atom[i]);
+                return fail(
+                    err,
+                    "plan: stage %d: atom %d: expected a size of at least 1 (exactly 1 beyond the plan's %d atoms), "
+                    "found %d",
+                    s, i, plan->atom_count, stage->atom[i]);
             if (!mul_i64(&ranks, ranks, stage->atom[i]) || ranks > INT_MAX)
                 return fail(err, "plan: stage %d: the product of its atoms exceeds %d ranks", s, INT_MAX);
         }
         if (stage->first_rank != rank)
-            return fail(err, "plan: stage %d: expected its ranks to begin at %lld, found %d", s, (long long)rank, stage->first_rank);
+            return fail(err, "plan: stage %d: expected its ranks to begin at %lld, found %d", s, (long long)rank,
+                        stage->first_rank);
         rank += ranks;
     }
     if (layer != plan->layer_count)
@@ -65,12 +72,15 @@ static bool check_layer(const struct plan *plan, int index, struct error *err)
     const struct plan_layer *layer = &plan->layers[index];
     for (int i = 0; i < MAX_ATOMS; i++)
         if (layer->dim[i] < 0 || layer->dim[i] >= DIM_COUNT || (i >= plan->atom_count && layer->dim[i] != DIM_none))
-            return fail(err, "plan: layer %d: atom %d: expected a dimension 0 to %d (none beyond the plan's %d atoms), found %d", index,
-                        i, DIM_COUNT - 1, plan->atom_count, layer->dim[i]);
+            return fail(
+                err,
+                "plan: layer %d: atom %d: expected a dimension 0 to %d (none beyond the plan's %d atoms), found %d",
+                index, i, DIM_COUNT - 1, plan->atom_count, layer->dim[i]);
     if (layer->zero < 0 || layer->zero > 3)
         return fail(err, "plan: layer %d: zero: expected 0 to 3, found %d", index, layer->zero);
     if (layer->recompute < 0 || layer->recompute >= RECOMPUTE_COUNT)
-        return fail(err, "plan: layer %d: recompute: expected 0 to %d, found %d", index, RECOMPUTE_COUNT - 1, layer->recompute);
+        return fail(err, "plan: layer %d: recompute: expected 0 to %d, found %d", index, RECOMPUTE_COUNT - 1,
+                    layer->recompute);
     if (layer->slices < 1)
         return fail(err, "plan: layer %d: slices: expected at least 1, found %d", index, layer->slices);
     return true;
@@ -86,7 +96,8 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Sequences of a micro-batch are dealt out over the batch-splitting atoms of every layer: *unit is the smallest batch that divides. */
+/* Sequences of a micro-batch are dealt out over the batch-splitting atoms of every layer: *unit is the smallest batch
+ * that divides. */
 static bool batch_unit(const struct plan *plan, int64_t *unit)
 {
     int64_t split = 1;
@@ -110,26 +121,35 @@ static bool check_batch(const struct plan *plan, struct error *err)
     if (plan->batch < 1)
         return fail(err, "plan: batch: expected at least one sequence, found %lld", (long long)plan->batch);
     if (!batch_unit(plan, &unit))
-        return fail(err, "plan: no batch is a multiple of the micro-batches and of every layer's batch-splitting ranks");
+        return fail(err,
+                    "plan: no batch is a multiple of the micro-batches and of every layer's batch-splitting ranks");
     if (plan->batch % unit == 0)
         return true;
     int64_t below = plan->batch / unit * unit, above = round_up(plan->batch, unit);
     if (below == 0)
-        return fail(err, "plan: batch %lld: expected a multiple of %lld (%d micro-batches times %lld ranks that split the batch); "
-                    "the nearest valid size is %lld", (long long)plan->batch, (long long)unit, plan->micro_batch_count,
-                    (long long)(unit / plan->micro_batch_count), (long long)above);
-    return fail(err, "plan: batch %lld: expected a multiple of %lld (%d micro-batches times %lld ranks that split the batch); the "
-                "nearest valid sizes are %lld and %lld", (long long)plan->batch, (long long)unit, plan->micro_batch_count,
-                (long long)(unit / plan->micro_batch_count), (long long)below, (long long)above);
+        return fail(
+            err,
+            "plan: batch %lld: expected a multiple of %lld (%d micro-batches times %lld ranks that split the batch); "
+            "the nearest valid size is %lld",
+            (long long)plan->batch, (long long)unit, plan->micro_batch_count,
+            (long long)(unit / plan->micro_batch_count), (long long)above);
+    return fail(
+        err,
+        "plan: batch %lld: expected a multiple of %lld (%d micro-batches times %lld ranks that split the batch); the "
+        "nearest valid sizes are %lld and %lld",
+        (long long)plan->batch, (long long)unit, plan->micro_batch_count, (long long)(unit / plan->micro_batch_count),
+        (long long)below, (long long)above);
 }
 
 static bool check_graph(const struct plan *plan, const struct graph *graph, struct error *err)
 {
     if (plan->layer_count != graph->layer_count)
-        return fail(err, "plan: it decides %d layers, but model %s has %d", plan->layer_count, graph->model_name, graph->layer_count);
+        return fail(err, "plan: it decides %d layers, but model %s has %d", plan->layer_count, graph->model_name,
+                    graph->layer_count);
     if (plan->batch != graph->batch || plan->sequence != graph->sequence)
         return fail(err, "plan: it is for a batch of %lld sequences of %lld tokens, but the graph is of %lld of %lld",
-                    (long long)plan->batch, (long long)plan->sequence, (long long)graph->batch, (long long)graph->sequence);
+                    (long long)plan->batch, (long long)plan->sequence, (long long)graph->batch,
+                    (long long)graph->sequence);
     if (plan->vocab_multiple < 1)
         return fail(err, "plan: vocab_multiple: expected at least 1, found %lld", (long long)plan->vocab_multiple);
     if (graph->vocab_padded != round_up(graph->vocab_size, plan->vocab_multiple))

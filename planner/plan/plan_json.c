@@ -7,7 +7,8 @@
 
 static bool same_layer(const struct plan_layer *a, const struct plan_layer *b)
 {
-    return memcmp(a->dim, b->dim, sizeof a->dim) == 0 && a->zero == b->zero && a->recompute == b->recompute && a->slices == b->slices;
+    return memcmp(a->dim, b->dim, sizeof a->dim) == 0 && a->zero == b->zero && a->recompute == b->recompute &&
+           a->slices == b->slices;
 }
 
 static void write_layer_range(struct json_writer *w, int first, int count)
@@ -183,31 +184,36 @@ void plan_json_members(struct json_writer *w, const struct plan *plan, const str
         write_context(w, context);
 }
 
-char *plan_json_write(const struct plan *plan, const struct prediction *prediction, const struct plan_context *context, size_t *length)
+char *plan_json_write(const struct plan *plan, const struct prediction *prediction, const struct plan_context *context,
+                      size_t *length)
 {
-    struct json_writer w = {0};
+    struct json_writer w = { 0 };
     json_begin_object(&w);
     plan_json_members(&w, plan, prediction, context);
     json_end_object(&w);
     return json_finish(&w, length);
 }
 
-static bool same_origin(const char *what, const struct plan_origin *file, const struct plan_origin *now, const char *advice,
-                        struct error *err)
+static bool same_origin(const char *what, const struct plan_origin *file, const struct plan_origin *now,
+                        const char *advice, struct error *err)
 {
     if (!file->source || !now->source || file->hash == now->hash)
         return true;
-    return fail(err, "plan: it was made for %s %s%s%s%s (hash %016" PRIx64 "), but %s has hash %016" PRIx64 "; %s", what, file->source,
-                file->name ? " (" : "", file->name ? file->name : "", file->name ? ")" : "", file->hash, now->source, now->hash, advice);
+    return fail(err, "plan: it was made for %s %s%s%s%s (hash %016" PRIx64 "), but %s has hash %016" PRIx64 "; %s",
+                what, file->source, file->name ? " (" : "", file->name ? file->name : "", file->name ? ")" : "",
+                file->hash, now->source, now->hash, advice);
 }
 
 bool plan_context_check(const struct plan_context *file, const struct plan_context *now, struct error *err)
 {
     return same_origin("model", &file->model, &now->model,
-                       "give the model it names, or plan anew: cleave plan MODEL --cluster CLUSTER -o plan.json", err)
-           && same_origin("cluster", &file->cluster, &now->cluster,
-                          "leave out --cluster to use the plan's own, or plan anew for this cluster: cleave plan MODEL --cluster CLUSTER",
-                          err)
-           && same_origin("profile", &file->profile, &now->profile,
-                          "leave out --profile to use the plan's own, or plan anew: cleave plan MODEL --profile FILE", err);
+                       "give the model it names, or plan anew: cleave plan MODEL --cluster CLUSTER -o plan.json",
+                       err) &&
+           same_origin("cluster", &file->cluster, &now->cluster,
+                       "leave out --cluster to use the plan's own, or plan anew for this cluster: cleave plan MODEL "
+                       "--cluster CLUSTER",
+                       err) &&
+           same_origin("profile", &file->profile, &now->profile,
+                       "leave out --profile to use the plan's own, or plan anew: cleave plan MODEL --profile FILE",
+                       err);
 }

@@ -1,5 +1,5 @@
-/* The plan file: {"format": "cleave-plan", "version": 1, "decisions", "predicted", "context"}. Decisions, predictions and context
- * stand apart, so that equal decisions give equal bytes whatever was predicted. Deterministic. */
+/* The plan file: {"format": "cleave-plan", "version": 1, "decisions", "predicted", "context"}. Decisions, predictions
+ * and context stand apart, so that equal decisions give equal bytes whatever was predicted. Deterministic. */
 #ifndef CLEAVE_PLAN_PLAN_JSON_H
 #define CLEAVE_PLAN_PLAN_JSON_H
 #include "base/json.h"
@@ -7,24 +7,28 @@
 
 enum { PLAN_FORMAT_VERSION = 1 };
 
-/* What a plan was made from. `source` is what the user typed (a path or a short form), so that the file can be run by itself. */
-struct plan_origin { const char *source, *name; uint64_t hash; }; /* source NULL: there was none */
+/* What a plan was made from. `source` is what the user typed (a path or a short form), so that the file can be run by
+ * itself. */
+struct plan_origin {
+    const char *source, *name;
+    uint64_t hash;
+}; /* source NULL: there was none */
 struct plan_context {
     struct plan_origin model, cluster, profile, options; /* options.source: the text of the options */
-    const char *cleave; /* version that wrote the file */
+    const char *cleave;                                  /* version that wrote the file */
 };
 
 /* What was predicted, as the file shows it. Names and values of the breakdown come from the simulator's categories. */
 struct prediction {
     int64_t step_ns;
     double tokens_per_s_per_device, mfu;
-    bool fits;                     /* every stage's peak is within the device's usable memory */
+    bool fits; /* every stage's peak is within the device's usable memory */
     int stage_count;
-    int64_t *peak_bytes;           /* (stage_count) of one rank, everything included */
-    int64_t available_bytes;       /* usable per device */
+    int64_t *peak_bytes;     /* (stage_count) of one rank, everything included */
+    int64_t available_bytes; /* usable per device */
     int breakdown_count;
     const char *const *breakdown_names;
-    int64_t *breakdown_ns;         /* (breakdown_count) sums to step_ns, of the rank that ends last */
+    int64_t *breakdown_ns;                 /* (breakdown_count) sums to step_ns, of the rank that ends last */
     bool analytic, measured, extrapolated; /* where durations came from: any of each */
 };
 
@@ -32,7 +36,8 @@ struct prediction {
 void plan_json_members(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
                        const struct plan_context *context);
 /* The whole file; prediction and context may be NULL. Caller frees; NULL when memory is short. */
-char *plan_json_write(const struct plan *plan, const struct prediction *prediction, const struct plan_context *context, size_t *length);
+char *plan_json_write(const struct plan *plan, const struct prediction *prediction, const struct plan_context *context,
+                      size_t *length);
 
 struct plan_file {
     struct arena arena;
@@ -43,16 +48,16 @@ struct plan_file {
     int64_t *predicted_peak_bytes;
 };
 /**
- * Reads a plan file. name appears in messages. The decisions are checked for form and range here; whether they fit a model says
- * plan_check(). Members that this version does not know are refused, unless they begin with "x-".
+ * Reads a plan file. name appears in messages. The decisions are checked for form and range here; whether they fit a
+ * model says plan_check(). Members that this version does not know are refused, unless they begin with "x-".
  */
 bool plan_json_read(struct plan_file **out, const char *name, const char *text, size_t length, struct error *err);
 /* The index-th field table of the plan format and its name; NULL past the last. For `cleave schema`. */
 const char *plan_format(int index, const struct json_field **fields, size_t *count);
 void plan_file_free(struct plan_file *file); /* accepts NULL */
 /**
- * Refuses a plan made for another model, cluster or profile: says what differs and what to type. A NULL source in `now` is not
- * compared (nothing was given); a NULL source in the file neither.
+ * Refuses a plan made for another model, cluster or profile: says what differs and what to type. A NULL source in `now`
+ * is not compared (nothing was given); a NULL source in the file neither.
  */
 bool plan_context_check(const struct plan_context *file, const struct plan_context *now, struct error *err);
 #endif

@@ -15,12 +15,33 @@ struct file_fields {
     const struct json *decisions, *predicted, *context, *certificate;
 };
 static const struct json_field file_fields[] = {
-    {.key = "format", .type = FIELD_STRING, .offset = offsetof(struct file_fields, format), .required = true, .doc = "\"cleave-plan\"."},
-    {.key = "version", .type = FIELD_INT, .offset = offsetof(struct file_fields, version), .required = true, .doc = "1."},
-    {.key = "decisions", .type = FIELD_NODE, .offset = offsetof(struct file_fields, decisions), .required = true, .doc = "The plan."},
-    {.key = "predicted", .type = FIELD_NODE, .offset = offsetof(struct file_fields, predicted), .doc = "What was predicted of it."},
-    {.key = "certificate", .type = FIELD_NODE, .offset = offsetof(struct file_fields, certificate), .doc = "How good it is proven to be."},
-    {.key = "context", .type = FIELD_NODE, .offset = offsetof(struct file_fields, context), .doc = "What it was made from."},
+    { .key = "format",
+      .type = FIELD_STRING,
+      .offset = offsetof(struct file_fields, format),
+      .required = true,
+      .doc = "\"cleave-plan\"." },
+    { .key = "version",
+      .type = FIELD_INT,
+      .offset = offsetof(struct file_fields, version),
+      .required = true,
+      .doc = "1." },
+    { .key = "decisions",
+      .type = FIELD_NODE,
+      .offset = offsetof(struct file_fields, decisions),
+      .required = true,
+      .doc = "The plan." },
+    { .key = "predicted",
+      .type = FIELD_NODE,
+      .offset = offsetof(struct file_fields, predicted),
+      .doc = "What was predicted of it." },
+    { .key = "certificate",
+      .type = FIELD_NODE,
+      .offset = offsetof(struct file_fields, certificate),
+      .doc = "How good it is proven to be." },
+    { .key = "context",
+      .type = FIELD_NODE,
+      .offset = offsetof(struct file_fields, context),
+      .doc = "What it was made from." },
 };
 
 struct decision_fields {
@@ -30,20 +51,27 @@ struct decision_fields {
     const char *schedule;
     const struct json *stages, *layers;
 };
-#define DECISION(name, type_, ...) {.key = #name, .type = type_, .offset = offsetof(struct decision_fields, name), __VA_ARGS__}
+#define DECISION(name, type_, ...)                                                                                     \
+    {                                                                                                                  \
+        .key = #name, .type = type_, .offset = offsetof(struct decision_fields, name), __VA_ARGS__                     \
+    }
 static const struct json_field decision_fields[] = {
     DECISION(batch, FIELD_INT, .required = true, .min = 1, .doc = "Sequences of one step over all ranks."),
     DECISION(sequence, FIELD_INT, .required = true, .min = 1, .doc = "Tokens per sequence."),
     DECISION(vocab_multiple, FIELD_INT, .min = 1, .doc = "The vocabulary is padded to a multiple of it."),
-    DECISION(dtype, FIELD_ENUM, .required = true, .names = dtype_names, .doc = "Type of weights and activations in kernels."),
+    DECISION(dtype, FIELD_ENUM, .required = true, .names = dtype_names,
+             .doc = "Type of weights and activations in kernels."),
     DECISION(schedule, FIELD_STRING, .required = true, .doc = "Name of the schedule: cleave schedules."),
     DECISION(micro_batches, FIELD_INT, .required = true, .min = 1, .max = INT_MAX, .doc = "Micro-batches of one step."),
-    DECISION(extra_in_flight, FIELD_INT, .min = 0, .max = INT_MAX, .doc = "Warm-up micro-batches beyond the schedule's own."),
-    DECISION(bucket_bytes, FIELD_INT, .doc = "Gradients are reduced in buckets of about this many bytes; 0: one by one."),
+    DECISION(extra_in_flight, FIELD_INT, .min = 0, .max = INT_MAX,
+             .doc = "Warm-up micro-batches beyond the schedule's own."),
+    DECISION(bucket_bytes, FIELD_INT,
+             .doc = "Gradients are reduced in buckets of about this many bytes; 0: one by one."),
     DECISION(prefetch, FIELD_INT, .min = 0, .max = INT_MAX, .doc = "ZeRO-3 gathers are issued this many layers ahead."),
     DECISION(clip_norm, FIELD_DOUBLE, .doc = "Global gradient norm above which gradients are scaled; 0: off."),
     DECISION(stages, FIELD_NODE, .required = true, .doc = "Pipeline stages: [{layers, atoms}]."),
-    DECISION(layers, FIELD_NODE, .required = true, .doc = "Per run of equal layers: [{layers, dims, zero, recompute, slices}]."),
+    DECISION(layers, FIELD_NODE, .required = true,
+             .doc = "Per run of equal layers: [{layers, dims, zero, recompute, slices}]."),
 };
 
 struct run_fields {
@@ -53,21 +81,48 @@ struct run_fields {
     int recompute;
 };
 static const struct json_field stage_fields[] = {
-    {.key = "layers", .type = FIELD_STRING, .offset = offsetof(struct run_fields, layers), .required = true, .doc = "\"0-11\" or \"12\"."},
-    {.key = "atoms", .type = FIELD_NODE, .offset = offsetof(struct run_fields, atoms), .required = true,
-     .doc = "Sizes of the mesh atoms, the last one innermost (neighbouring ranks)."},
+    { .key = "layers",
+      .type = FIELD_STRING,
+      .offset = offsetof(struct run_fields, layers),
+      .required = true,
+      .doc = "\"0-11\" or \"12\"." },
+    { .key = "atoms",
+      .type = FIELD_NODE,
+      .offset = offsetof(struct run_fields, atoms),
+      .required = true,
+      .doc = "Sizes of the mesh atoms, the last one innermost (neighbouring ranks)." },
 };
 static const struct json_field layer_fields[] = {
-    {.key = "layers", .type = FIELD_STRING, .offset = offsetof(struct run_fields, layers), .required = true, .doc = "\"0-11\" or \"12\"."},
-    {.key = "dims", .type = FIELD_NODE, .offset = offsetof(struct run_fields, dims), .required = true,
-     .doc = "Parallel dimension of each mesh atom."},
-    {.key = "zero", .type = FIELD_INT, .offset = offsetof(struct run_fields, zero), .min = 0, .max = 3, .doc = "ZeRO stage 0 to 3."},
-    {.key = "recompute", .type = FIELD_ENUM, .offset = offsetof(struct run_fields, recompute), .names = recompute_names,
-     .doc = "What backward computes again."},
-    {.key = "slices", .type = FIELD_INT, .offset = offsetof(struct run_fields, slices), .min = 1, .max = INT16_MAX,
-     .doc = "Rounds in which the layer's sliceable operators run."},
+    { .key = "layers",
+      .type = FIELD_STRING,
+      .offset = offsetof(struct run_fields, layers),
+      .required = true,
+      .doc = "\"0-11\" or \"12\"." },
+    { .key = "dims",
+      .type = FIELD_NODE,
+      .offset = offsetof(struct run_fields, dims),
+      .required = true,
+      .doc = "Parallel dimension of each mesh atom." },
+    { .key = "zero",
+      .type = FIELD_INT,
+      .offset = offsetof(struct run_fields, zero),
+      .min = 0,
+      .max = 3,
+      .doc = "ZeRO stage 0 to 3." },
+    { .key = "recompute",
+      .type = FIELD_ENUM,
+      .offset = offsetof(struct run_fields, recompute),
+      .names = recompute_names,
+      .doc = "What backward computes again." },
+    { .key = "slices",
+      .type = FIELD_INT,
+      .offset = offsetof(struct run_fields, slices),
+      .min = 1,
+      .max = INT16_MAX,
+      .doc = "Rounds in which the layer's sliceable operators run." },
 };
-#define READ_FIELDS(value, table, out, arena, err) json_read_fields(value, table, sizeof table / sizeof *table, out, arena, err)
+#define READ_FIELDS(value, table, out, arena, err)                                                                     \
+    json_read_fields(value, table, sizeof table / sizeof *table, out, arena, err)
 
 static bool read_digits(const char **at, int *out)
 {
@@ -115,7 +170,7 @@ static bool count_layers(const struct json *layers, struct plan_file *file, int 
     int count = 0;
     *total = 0;
     for (int i = 0; i < json_count(layers); i++) {
-        struct run_fields run = {.slices = 1};
+        struct run_fields run = { .slices = 1 };
         const struct json *at = json_at(layers, i);
         if (!READ_FIELDS(at, layer_fields, &run, &file->arena, err) || !read_range(at, run.layers, total, &count, err))
             return false;
@@ -129,17 +184,19 @@ static bool read_stages(const struct json *stages, struct plan_file *file, struc
     int layer = 0;
     int64_t rank = 0;
     for (int s = 0; s < plan->stage_count; s++) {
-        struct run_fields run = {.slices = 1};
+        struct run_fields run = { .slices = 1 };
         const struct json *at = json_at(stages, s);
         struct plan_stage *stage = &plan->stages[s];
         stage->first_layer = layer;
-        if (!READ_FIELDS(at, stage_fields, &run, &file->arena, err) || !read_range(at, run.layers, &layer, &stage->layer_count, err)
-            || !need_array(run.atoms, 1, MAX_ATOMS, "atom sizes", err))
+        if (!READ_FIELDS(at, stage_fields, &run, &file->arena, err) ||
+            !read_range(at, run.layers, &layer, &stage->layer_count, err) ||
+            !need_array(run.atoms, 1, MAX_ATOMS, "atom sizes", err))
             return false;
         if (s == 0)
             plan->atom_count = json_count(run.atoms);
         if (json_count(run.atoms) != plan->atom_count)
-            return json_fail(run.atoms, err, "expected %d atoms as in the first stage, found %d", plan->atom_count, json_count(run.atoms));
+            return json_fail(run.atoms, err, "expected %d atoms as in the first stage, found %d", plan->atom_count,
+                             json_count(run.atoms));
         int64_t ranks = 1;
         for (int i = 0; i < plan->atom_count; i++) {
             int64_t size = 0;
@@ -204,14 +261,14 @@ static bool read_layers(const struct json *layers, struct plan_file *file, struc
     struct plan *plan = file->plan;
     int next = 0, count = 0;
     for (int i = 0; i < json_count(layers); i++) {
-        struct run_fields run = {.slices = 1};
-        struct plan_layer layer = {.slices = 1};
+        struct run_fields run = { .slices = 1 };
+        struct plan_layer layer = { .slices = 1 };
         int first = next;
         const struct json *at = json_at(layers, i);
         for (int a = 0; a < MAX_ATOMS; a++)
             layer.dim[a] = DIM_none;
-        if (!READ_FIELDS(at, layer_fields, &run, &file->arena, err) || !read_range(at, run.layers, &next, &count, err)
-            || !read_dims(run.dims, plan, &layer, err))
+        if (!READ_FIELDS(at, layer_fields, &run, &file->arena, err) ||
+            !read_range(at, run.layers, &next, &count, err) || !read_dims(run.dims, plan, &layer, err))
             return false;
         layer.zero = (int8_t)run.zero;
         layer.recompute = (int8_t)run.recompute;
@@ -244,17 +301,18 @@ static bool read_schedule(const struct json *decisions, const char *name, int *o
     if (*out >= 0)
         return true;
     const char *near = nearest_name(name, schedule_name, count);
-    return json_fail(json_member(decisions, "schedule"), err, "expected the name of a schedule, found \"%s\"%s%s%s", name,
-                     near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return json_fail(json_member(decisions, "schedule"), err, "expected the name of a schedule, found \"%s\"%s%s%s",
+                     name, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
 static bool read_decisions(const struct json *decisions, struct plan_file *file, struct error *err)
 {
-    struct decision_fields in = {.vocab_multiple = 1};
+    struct decision_fields in = { .vocab_multiple = 1 };
     int layers = 0, schedule = 0;
-    if (!READ_FIELDS(decisions, decision_fields, &in, &file->arena, err)
-        || !need_array(in.stages, 1, MAX_FILE_LAYERS, "stages", err) || !need_array(in.layers, 1, MAX_FILE_LAYERS, "layers", err)
-        || !read_schedule(decisions, in.schedule, &schedule, err) || !count_layers(in.layers, file, &layers, err))
+    if (!READ_FIELDS(decisions, decision_fields, &in, &file->arena, err) ||
+        !need_array(in.stages, 1, MAX_FILE_LAYERS, "stages", err) ||
+        !need_array(in.layers, 1, MAX_FILE_LAYERS, "layers", err) ||
+        !read_schedule(decisions, in.schedule, &schedule, err) || !count_layers(in.layers, file, &layers, err))
         return false;
     file->plan = plan_new(json_count(in.stages), layers);
     if (!file->plan)
@@ -264,13 +322,21 @@ static bool read_decisions(const struct json *decisions, struct plan_file *file,
     return read_stages(in.stages, file, err) && read_layers(in.layers, file, err);
 }
 
-struct origin_fields { const char *source, *name, *hash; };
+struct origin_fields {
+    const char *source, *name, *hash;
+};
 static const struct json_field origin_fields[] = {
-    {.key = "source", .type = FIELD_STRING, .offset = offsetof(struct origin_fields, source), .required = true,
-     .doc = "What was given: a path, a short form, options."},
-    {.key = "name", .type = FIELD_STRING, .offset = offsetof(struct origin_fields, name), .doc = "Its own name."},
-    {.key = "hash", .type = FIELD_STRING, .offset = offsetof(struct origin_fields, hash), .required = true,
-     .doc = "Of its canonical content, 16 hexadecimal digits."},
+    { .key = "source",
+      .type = FIELD_STRING,
+      .offset = offsetof(struct origin_fields, source),
+      .required = true,
+      .doc = "What was given: a path, a short form, options." },
+    { .key = "name", .type = FIELD_STRING, .offset = offsetof(struct origin_fields, name), .doc = "Its own name." },
+    { .key = "hash",
+      .type = FIELD_STRING,
+      .offset = offsetof(struct origin_fields, hash),
+      .required = true,
+      .doc = "Of its canonical content, 16 hexadecimal digits." },
 };
 
 static bool read_hash(const struct json *at, const char *text, uint64_t *out, struct error *err)
@@ -291,38 +357,49 @@ static bool read_hash(const struct json *at, const char *text, uint64_t *out, st
 
 static bool read_origin(const struct json *at, struct arena *arena, struct plan_origin *out, struct error *err)
 {
-    struct origin_fields in = {0};
+    struct origin_fields in = { 0 };
     if (!at || json_type(at) == JSON_NULL)
         return true;
-    if (!READ_FIELDS(at, origin_fields, &in, arena, err) || !read_hash(json_member(at, "hash"), in.hash, &out->hash, err))
+    if (!READ_FIELDS(at, origin_fields, &in, arena, err) ||
+        !read_hash(json_member(at, "hash"), in.hash, &out->hash, err))
         return false;
     out->source = in.source;
     out->name = in.name;
     return true;
 }
 
-struct context_fields { const struct json *model, *cluster, *profile, *options; const char *cleave; };
-#define CONTEXT(name, doc_) {.key = #name, .type = FIELD_NODE, .offset = offsetof(struct context_fields, name), .doc = doc_}
+struct context_fields {
+    const struct json *model, *cluster, *profile, *options;
+    const char *cleave;
+};
+#define CONTEXT(name, doc_)                                                                                            \
+    {                                                                                                                  \
+        .key = #name, .type = FIELD_NODE, .offset = offsetof(struct context_fields, name), .doc = doc_                 \
+    }
 static const struct json_field context_fields[] = {
     CONTEXT(model, "Model the plan was made for."),
     CONTEXT(cluster, "Cluster the plan was made for."),
     CONTEXT(profile, "Profile the plan was made with, or null."),
     CONTEXT(options, "Options of the search, or null."),
-    {.key = "cleave", .type = FIELD_STRING, .offset = offsetof(struct context_fields, cleave), .doc = "Version that wrote the file."},
+    { .key = "cleave",
+      .type = FIELD_STRING,
+      .offset = offsetof(struct context_fields, cleave),
+      .doc = "Version that wrote the file." },
 };
 
 static bool read_context(const struct json *at, struct plan_file *file, struct error *err)
 {
-    struct context_fields in = {0};
+    struct context_fields in = { 0 };
     struct plan_context *context = &file->context;
     if (!at)
         return true;
     if (!READ_FIELDS(at, context_fields, &in, &file->arena, err))
         return false;
     context->cleave = in.cleave;
-    return read_origin(in.model, &file->arena, &context->model, err) && read_origin(in.cluster, &file->arena, &context->cluster, err)
-           && read_origin(in.profile, &file->arena, &context->profile, err)
-           && read_origin(in.options, &file->arena, &context->options, err);
+    return read_origin(in.model, &file->arena, &context->model, err) &&
+           read_origin(in.cluster, &file->arena, &context->cluster, err) &&
+           read_origin(in.profile, &file->arena, &context->profile, err) &&
+           read_origin(in.options, &file->arena, &context->options, err);
 }
 
 /* Of the predictions only what a run is held against; the rest is for people. */
@@ -340,7 +417,8 @@ static bool read_predicted(const struct json *at, struct plan_file *file, struct
     if (!need_array(peak, file->plan->stage_count, file->plan->stage_count, "peaks, one per stage", err))
         return false;
     file->predicted_stages = file->plan->stage_count;
-    file->predicted_peak_bytes = arena_alloc(&file->arena, (size_t)file->predicted_stages, sizeof *file->predicted_peak_bytes);
+    file->predicted_peak_bytes =
+        arena_alloc(&file->arena, (size_t)file->predicted_stages, sizeof *file->predicted_peak_bytes);
     if (!file->predicted_peak_bytes)
         return fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
     for (int s = 0; s < file->predicted_stages; s++)
@@ -351,15 +429,17 @@ static bool read_predicted(const struct json *at, struct plan_file *file, struct
 
 static bool read_file(const struct json *root, struct plan_file *file, struct error *err)
 {
-    struct file_fields in = {0};
+    struct file_fields in = { 0 };
     if (!READ_FIELDS(root, file_fields, &in, &file->arena, err))
         return false;
     if (strcmp(in.format, "cleave-plan") != 0)
         return json_fail(json_member(root, "format"), err, "expected \"cleave-plan\", found \"%s\"", in.format);
     if (in.version != PLAN_FORMAT_VERSION)
-        return json_fail(json_member(root, "version"), err, "expected version %d, found %lld; this cleave cannot read it",
-                         PLAN_FORMAT_VERSION, (long long)in.version);
-    return read_decisions(in.decisions, file, err) && read_predicted(in.predicted, file, err) && read_context(in.context, file, err);
+        return json_fail(json_member(root, "version"), err,
+                         "expected version %d, found %lld; this cleave cannot read it", PLAN_FORMAT_VERSION,
+                         (long long)in.version);
+    return read_decisions(in.decisions, file, err) && read_predicted(in.predicted, file, err) &&
+           read_context(in.context, file, err);
 }
 
 bool plan_json_read(struct plan_file **out, const char *name, const char *text, size_t length, struct error *err)
@@ -389,7 +469,11 @@ void plan_file_free(struct plan_file *file)
 
 const char *plan_format(int index, const struct json_field **fields, size_t *count)
 {
-    static const struct { const char *name; const struct json_field *fields; size_t count; } parts[] = {
+    static const struct {
+        const char *name;
+        const struct json_field *fields;
+        size_t count;
+    } parts[] = {
         { "plan", file_fields, sizeof file_fields / sizeof *file_fields },
         { "plan.decisions", decision_fields, sizeof decision_fields / sizeof *decision_fields },
         { "plan.stage", stage_fields, sizeof stage_fields / sizeof *stage_fields },

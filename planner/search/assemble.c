@@ -5,8 +5,10 @@ enum { DATA_ATOM, TENSOR_ATOM, ATOMS };
 
 static void set_stage(struct plan *plan, int stage, int first, int end, const struct config *config)
 {
-    plan->stages[stage] = (struct plan_stage){.first_layer = first, .layer_count = end - first,
-                                              .first_rank = stage * config->data * config->tensor, .atom = {1, 1, 1, 1}};
+    plan->stages[stage] = (struct plan_stage){ .first_layer = first,
+                                               .layer_count = end - first,
+                                               .first_rank = stage * config->data * config->tensor,
+                                               .atom = { 1, 1, 1, 1 } };
     plan->stages[stage].atom[DATA_ATOM] = config->data;
     plan->stages[stage].atom[TENSOR_ATOM] = config->tensor;
 }
@@ -52,7 +54,8 @@ static int next_strategy(const int *count, const int *taken, int strategies)
     return pick;
 }
 
-static void assign_stage(struct plan *plan, int stage, const struct chain *chain, const struct price_table *table, const int *count, int *taken)
+static void assign_stage(struct plan *plan, int stage, const struct chain *chain, const struct price_table *table,
+                         const int *count, int *taken)
 {
     const struct plan_stage *at = &plan->stages[stage];
     int strategies = table->strategy_count;
@@ -68,11 +71,13 @@ static void assign_stage(struct plan *plan, int stage, const struct chain *chain
     }
 }
 
-struct plan *plan_from_partition(const struct space *space, const struct config *config, const struct graph *graph, const struct chain *chain,
-                                 const struct price_table *table, const struct partition_plan *solution)
+struct plan *plan_from_partition(const struct space *space, const struct config *config, const struct graph *graph,
+                                 const struct chain *chain, const struct price_table *table,
+                                 const struct partition_plan *solution)
 {
-    struct arena scratch = {0};
-    int block = table->class_count * table->strategy_count, *taken = arena_alloc(&scratch, (size_t)block, sizeof *taken);
+    struct arena scratch = { 0 };
+    int block = table->class_count * table->strategy_count,
+        *taken = arena_alloc(&scratch, (size_t)block, sizeof *taken);
     struct plan *plan = taken ? plan_from_config(space, config, graph) : NULL;
     for (int k = 0; plan && k < config->stages; k++) {
         int end = k + 1 < config->stages ? solution->first_layer[k + 1] : graph->layer_count;
@@ -117,4 +122,51 @@ void balance_stages(const int64_t *weight, int layer_count, int stage_count, int
             low = middle + 1;
     }
     fill_stages(weight, layer_count, stage_count, low, first);
+}
+
+static int thriftiest(const struct price_table *table, int class_index, int64_t in_flight, int64_t *bytes)
+{
+    int pick = 0;
+    for (int i = 0; i < table->strategy_count; i++) {
+        const struct layer_price *p = price_at(table, class_index, i);
+        int64_t need = p->weight_bytes + p->tied_bytes + in_flight * p->saved_bytes + p->transient_bytes;
+        if (i == 0 || need < *bytes) {
+            *bytes = need;
+            pick = i;
+        }
+    }
+    return pick;
+}
+
+/* Cut as if every stage held what the first one holds: it has the most in flight. */
+static void fill_thrifty(struct partition_plan *solution, const struct config *config, const struct chain *chain,
+                         const struct price_table *table, const int *in_flight, int64_t *weight)
+{
+    for (int l = 0; l < chain->layer_count; l++)
+        thriftiest(table, chain->class_of[l], in_flight[0], &weight[l]);
+    balance_stages(weight, chain->layer_count, config->stages, solution->first_layer);
+    for (int k = 0; k < config->stages; k++) {
+        int end = k + 1 < config->stages ? solution->first_layer[k + 1] : chain->layer_count;
+        for (int l = solution->first_layer[k]; l < end; l++) {
+            int class_index = chain->class_of[l], pick = thriftiest(table, class_index, in_flight[k], &weight[l]);
+            solution->count[(k * table->class_count + class_index) * table->strategy_count + pick]++;
+        }
+    }
+}
+
+struct plan *plan_thriftiest(const struct space *space, const struct config *config, const struct graph *graph,
+                             const struct chain *chain, const struct price_table *table, const int *in_flight)
+{
+    struct arena scratch = { 0 };
+    struct plan *plan = NULL;
+    size_t stages = (size_t)config->stages, block = (size_t)(table->class_count * table->strategy_count);
+    int64_t *weight = arena_alloc(&scratch, (size_t)chain->layer_count, sizeof *weight);
+    struct partition_plan solution = { .first_layer = arena_alloc(&scratch, stages, sizeof(int)),
+                                       .count = arena_alloc(&scratch, stages * block, sizeof(int)) };
+    if (weight && solution.first_layer && solution.count) {
+        fill_thrifty(&solution, config, chain, table, in_flight, weight);
+        plan = plan_from_partition(space, config, graph, chain, table, &solution);
+    }
+    arena_free(&scratch);
+    return plan;
 }

@@ -4,12 +4,19 @@
 #include "planner/search/partition.h"
 #include "planner/search/space.h"
 
-/* A plan of the configuration with every layer on its defaults (zero 0, no recomputation) and even stages by layer count. NULL: out
- * of memory. The caller frees. */
+/* A plan of the configuration with every layer on its defaults (zero 0, no recomputation) and even stages by layer
+ * count. NULL: out of memory. The caller frees. */
 struct plan *plan_from_config(const struct space *space, const struct config *config, const struct graph *graph);
-/* The plan of a solution: identical layers take their strategies evenly interleaved, copy i of n at place (i + 1/2) / n. */
-struct plan *plan_from_partition(const struct space *space, const struct config *config, const struct graph *graph, const struct chain *chain,
-                                 const struct price_table *table, const struct partition_plan *solution);
-/* Cuts layers of given weights into stages so that the heaviest stage is as light as can be; first has stage_count entries. */
+/* The plan of a solution: identical layers take their strategies evenly interleaved, copy i of n at place (i + 1/2) /
+ * n. */
+struct plan *plan_from_partition(const struct space *space, const struct config *config, const struct graph *graph,
+                                 const struct chain *chain, const struct price_table *table,
+                                 const struct partition_plan *solution);
+/* The plan in which every layer takes the strategy that needs least memory, stages balanced by it. in_flight: (stages).
+ * NULL: out of memory. */
+struct plan *plan_thriftiest(const struct space *space, const struct config *config, const struct graph *graph,
+                             const struct chain *chain, const struct price_table *table, const int *in_flight);
+/* Cuts layers of given weights into stages so that the heaviest stage is as light as can be; first has stage_count
+ * entries. */
 void balance_stages(const int64_t *weight, int layer_count, int stage_count, int *first);
 #endif

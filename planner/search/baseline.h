@@ -1,25 +1,28 @@
-/* Plans that people would write by hand: one strategy for all layers, stages balanced by cost. For estimates and comparisons. */
+/* Plans that people would write by hand: one strategy for all layers, stages balanced by cost. For estimates and
+ * comparisons. */
 #ifndef CLEAVE_SEARCH_BASELINE_H
 #define CLEAVE_SEARCH_BASELINE_H
 #include "planner/search/space.h"
 
 struct model;
 
-/* Fields below 0 (degrees and micro: below 1) are chosen: missing degrees so that the product is the device count, schedule 0, prefetch 1. */
+/* Fields below 0 (degrees and micro: below 1) are chosen: missing degrees so that the product is the device count,
+ * schedule 0, prefetch 1. */
 struct uniform {
     int pipeline, tensor, data, zero, recompute, schedule, prefetch;
     bool sequence_parallel;
     int64_t micro; /* sequences per micro-batch and data-parallel rank; below 1: 1 */
 };
 struct uniform uniform_unset(void);
-/* The named ones for `devices` devices: "data" (data parallel), "zero3" (fully sharded), "tensor" (widest inside a node, rest data),
- * "pipeline" (one stage per node or per device, rest data). False: the name is none of baseline_names. */
+/* The named ones for `devices` devices: "data" (data parallel), "zero3" (fully sharded), "tensor" (widest inside a
+ * node, rest data), "pipeline" (one stage per node or per device, rest data). False: the name is none of
+ * baseline_names. */
 bool uniform_named(struct uniform *out, const char *name, const struct graph *graph, const struct cluster *cluster);
 extern const char *const baseline_names[5]; /* NULL-terminated */
 /**
- * The plan. space gives batch, sequence, dtype, bucket and clipping. Fails when degrees do not multiply to the device count, a
- * batch does not divide (with the nearest sizes that do), or tensor parallelism cannot share the model.
+ * The plan. space gives batch, sequence, dtype, bucket and clipping. Fails when degrees do not multiply to the device
+ * count, a batch does not divide (with the nearest sizes that do), or tensor parallelism cannot share the model.
  */
-bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct space *space, const struct model *model,
-                  const struct facts *facts, struct error *err);
+bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct space *space,
+                  const struct model *model, const struct facts *facts, struct error *err);
 #endif

@@ -82,7 +82,8 @@ static void note_origin(struct prediction *p, const struct cost *cost)
     p->extrapolated = p->extrapolated || cost->extrapolated;
 }
 
-/* Without a profile all is analytic; with one, the first micro-batch already has every kind of work that the step has. */
+/* Without a profile all is analytic; with one, the first micro-batch already has every kind of work that the step has.
+ */
 static void find_origins(struct prediction *p, const struct program *program, const struct facts *facts)
 {
     if (!facts->profile) {
@@ -118,7 +119,8 @@ static int latest_rank(const struct timeline *timeline)
 }
 
 /* Rates from the step's time: tokens of the batch, model FLOPs over the dense peak of all devices. */
-static void fill_rates(struct estimate *estimate, const struct graph *graph, const struct plan *plan, const struct facts *facts)
+static void fill_rates(struct estimate *estimate, const struct graph *graph, const struct plan *plan,
+                       const struct facts *facts)
 {
     struct prediction *p = &estimate->prediction;
     double step_s = (double)p->step_ns / 1e9, peak = facts->cluster->device.matmul_flops_per_s[plan->dtype];
@@ -141,7 +143,8 @@ static void fill_memory(struct prediction *p, const struct program *program, con
 }
 
 /* Everything but the rates, which need the true batch. */
-static bool judge(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts, struct error *err)
+static bool judge(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
+                  struct error *err)
 {
     struct program *program = NULL;
     struct timeline *timeline = NULL;
@@ -151,7 +154,8 @@ static bool judge(struct estimate **out, const struct graph *graph, const struct
         fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
         goto cleanup;
     }
-    if (!program_lower(&program, graph, plan, err) || !program_layout(program, err) || !simulate(&timeline, facts, program, err))
+    if (!program_lower(&program, graph, plan, err) || !program_layout(program, err) ||
+        !simulate(&timeline, facts, program, err))
         goto cleanup;
     fill_memory(&estimate->prediction, program, facts);
     find_origins(&estimate->prediction, program, facts);
@@ -168,7 +172,8 @@ cleanup:
     return good;
 }
 
-bool estimate_plan(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts, struct error *err)
+bool estimate_plan(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
+                   struct error *err)
 {
     if (!judge(out, graph, plan, facts, err))
         return false;
@@ -177,8 +182,8 @@ bool estimate_plan(struct estimate **out, const struct graph *graph, const struc
 }
 
 /* The same plan for `micro_batches` micro-batches of the same size. */
-static bool judge_shortened(struct estimate **out, const struct model *model, const struct plan *plan, int micro_batches,
-                            const struct facts *facts, struct error *err)
+static bool judge_shortened(struct estimate **out, const struct model *model, const struct plan *plan,
+                            int micro_batches, const struct facts *facts, struct error *err)
 {
     struct graph *graph = NULL;
     struct plan *shorter = plan_copy(plan);
@@ -187,29 +192,33 @@ static bool judge_shortened(struct estimate **out, const struct model *model, co
         return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
     shorter->batch = plan->batch / plan->micro_batch_count * micro_batches;
     shorter->micro_batch_count = micro_batches;
-    good = graph_build(&graph, model, shorter->batch, plan->sequence, plan->vocab_multiple, err)
-           && plan_check(shorter, graph, err) && judge(out, graph, shorter, facts, err);
+    good = graph_build(&graph, model, shorter->batch, plan->sequence, plan->vocab_multiple, err) &&
+           plan_check(shorter, graph, err) && judge(out, graph, shorter, facts, err);
     graph_free(graph);
     plan_free(shorter);
     return good;
 }
 
-/* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak. */
+/* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak.
+ */
 static int settled_micro_batches(const struct plan *plan)
 {
     int in_flight = 0;
     for (int s = 0; s < plan->stage_count; s++)
-        in_flight = (int)max_i64(in_flight, schedule_in_flight(schedules[plan->schedule], plan->stage_count, s, plan->micro_batch_count,
-                                                               plan->extra_in_flight));
+        in_flight = (int)max_i64(in_flight, schedule_in_flight(schedules[plan->schedule], plan->stage_count, s,
+                                                               plan->micro_batch_count, plan->extra_in_flight));
     return in_flight + 2;
 }
 
-/* The step grows by `more`: its parts in proportion, but not the optimizer, which runs once, nor filling and draining. */
+/* The step grows by `more`: its parts in proportion, but not the optimizer, which runs once, nor filling and draining.
+ */
 static void lengthen(struct prediction *p, int64_t more)
 {
     int64_t repeated = p->step_ns - p->breakdown_ns[TIME_OPTIMIZER] - p->breakdown_ns[TIME_BUBBLE], left = more;
     for (int i = 0; i < TIME_KIND_COUNT && repeated > 0; i++) {
-        int64_t share = i == TIME_OPTIMIZER || i == TIME_BUBBLE ? 0 : (int64_t)((double)more * (double)p->breakdown_ns[i] / (double)repeated);
+        int64_t share = i == TIME_OPTIMIZER || i == TIME_BUBBLE
+                            ? 0
+                            : (int64_t)((double)more * (double)p->breakdown_ns[i] / (double)repeated);
         p->breakdown_ns[i] += share;
         left -= share;
     }
@@ -227,16 +236,18 @@ static void leave_room(struct prediction *p)
     }
 }
 
-bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph, const struct plan *plan,
-                          const struct chain *chain, const struct price_table *table, const struct facts *facts, struct error *err)
+bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
+                          const struct plan *plan, const struct chain *chain, const struct price_table *table,
+                          const struct facts *facts, struct error *err)
 {
     int few = settled_micro_batches(plan);
     int64_t all_ns = 0, few_ns = 0;
     struct estimate *estimate = NULL;
     if (few >= plan->micro_batch_count)
         return estimate_plan(out, graph, plan, facts, err);
-    if (!pipeline_step_ns(&all_ns, plan, chain, table, plan->micro_batch_count, err)
-        || !pipeline_step_ns(&few_ns, plan, chain, table, few, err) || !judge_shortened(&estimate, model, plan, few, facts, err))
+    if (!pipeline_step_ns(&all_ns, plan, chain, table, plan->micro_batch_count, err) ||
+        !pipeline_step_ns(&few_ns, plan, chain, table, few, err) ||
+        !judge_shortened(&estimate, model, plan, few, facts, err))
         return false;
     lengthen(&estimate->prediction, max_i64(0, all_ns - few_ns));
     leave_room(&estimate->prediction);

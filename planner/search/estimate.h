@@ -1,5 +1,5 @@
-/* What a plan costs: its program, laid out and simulated. The simulation is the judge of every plan; the search's formula only
- * proposes. */
+/* What a plan costs: its program, laid out and simulated. The simulation is the judge of every plan; the search's
+ * formula only proposes. */
 #ifndef CLEAVE_SEARCH_ESTIMATE_H
 #define CLEAVE_SEARCH_ESTIMATE_H
 #include "planner/plan/plan_json.h"
@@ -7,33 +7,39 @@
 
 struct estimate {
     struct arena arena;
-    struct prediction prediction; /* arrays in the arena; the breakdown is by enum time_kind, of the stage with the latest end */
-    int64_t model_flops;          /* floating-point operations of one step that the model needs: no recomputation, no vocabulary padding */
-    int micro_batches_simulated;  /* below the plan's own: the rest repeats the steady state */
+    struct prediction
+        prediction;      /* arrays in the arena; the breakdown is by enum time_kind, of the stage with the latest end */
+    int64_t model_flops; /* floating-point operations of one step that the model needs: no recomputation, no vocabulary
+                            padding */
+    int micro_batches_simulated; /* below the plan's own: the rest repeats the steady state */
 };
 
 /**
  * Lowers, lays out and simulates the whole plan.
  *
- * The plan must have passed plan_check() for the graph. *out is the caller's: estimate_free(). prediction.fits says whether every
- * stage's arena fits into a device; a plan that does not fit still has a time. Fails when lowering or the simulation does.
+ * The plan must have passed plan_check() for the graph. *out is the caller's: estimate_free(). prediction.fits says
+ * whether every stage's arena fits into a device; a plan that does not fit still has a time. Fails when lowering or the
+ * simulation does.
  */
-bool estimate_plan(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts, struct error *err);
+bool estimate_plan(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
+                   struct error *err);
 struct chain;
 struct price_table;
 struct model;
 /**
- * The same at the price of few micro-batches: lowers, lays out and simulates as many as are in flight at once and two more, which
- * already need all the memory, and adds what the layer-by-layer pipeline (pipeline.h) takes for the others. Simulates the whole
- * plan where that saves nothing.
+ * The same at the price of few micro-batches: lowers, lays out and simulates as many as are in flight at once and two
+ * more, which already need all the memory, and adds what the layer-by-layer pipeline (pipeline.h) takes for the others.
+ * Simulates the whole plan where that saves nothing.
  *
  * model is what graph was built from; chain and table price the plan's layers.
  */
-bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph, const struct plan *plan,
-                          const struct chain *chain, const struct price_table *table, const struct facts *facts, struct error *err);
+bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
+                          const struct plan *plan, const struct chain *chain, const struct price_table *table,
+                          const struct facts *facts, struct error *err);
 void estimate_free(struct estimate *estimate); /* accepts NULL */
 
-/* Usable bytes of one device: what the cluster leaves after its reserve, or after what was measured outside the arena if that is more. */
+/* Usable bytes of one device: what the cluster leaves after its reserve, or after what was measured outside the arena
+ * if that is more. */
 int64_t available_bytes(const struct facts *facts);
 /* Floating-point operations that one step of the model needs (see struct estimate). */
 int64_t graph_model_flops(const struct graph *graph);

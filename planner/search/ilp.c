@@ -3,7 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct matrix { int *row, *column; double *value; int count; };
+struct matrix {
+    int *row, *column;
+    double *value;
+    int count;
+};
 
 static void put(struct matrix *m, int row, int column, int64_t value)
 {
@@ -18,7 +22,9 @@ static void put(struct matrix *m, int row, int column, int64_t value)
 static bool matrix_start(struct matrix *m, int columns, int rows)
 {
     size_t size = (size_t)columns * ((size_t)rows + 1) + 1;
-    *m = (struct matrix){.row = calloc(size, sizeof(int)), .column = calloc(size, sizeof(int)), .value = calloc(size, sizeof(double))};
+    *m = (struct matrix){ .row = calloc(size, sizeof(int)),
+                          .column = calloc(size, sizeof(int)),
+                          .value = calloc(size, sizeof(double)) };
     return m->row && m->column && m->value;
 }
 
@@ -64,7 +70,7 @@ static void state(glp_prob *lp, struct matrix *m, const struct knapsack *problem
 /* Whole counts of the answer, their cost and whether they keep the caps, in integers. */
 static bool evaluate(glp_prob *lp, const struct knapsack *problem, struct knapsack_result *result)
 {
-    int64_t sum[KNAPSACK_ROWS] = {0};
+    int64_t sum[KNAPSACK_ROWS] = { 0 };
     result->cost = 0;
     for (int g = 0, column = 0; g < problem->group_count; g++) {
         int64_t taken = 0;
@@ -88,7 +94,8 @@ static bool evaluate(glp_prob *lp, const struct knapsack *problem, struct knapsa
     return true;
 }
 
-static bool solve(glp_prob *lp, const struct knapsack *problem, int time_limit_ms, struct knapsack_result *result, struct error *err)
+static bool solve(glp_prob *lp, const struct knapsack *problem, int time_limit_ms, struct knapsack_result *result,
+                  struct error *err)
 {
     glp_iocp options;
     glp_init_iocp(&options);

@@ -2,10 +2,10 @@
  *
  *     sum_g min over x_g of (cost + lambda row) x_g  -  lambda cap   <=   optimum,
  *
- * evaluated in integers with lambda rounded to 2^-30, so that no rounding can cut off an optimum. Good multipliers come from column
- * generation in doubles: the master program has one row per constraint and one of convexity, a column is a priced-out choice of
- * counts, and every column that fits is an incumbent. Transient memory (the largest peak in use) is a threshold: for each distinct
- * peak the options above it are forbidden and the cap is lowered by it. */
+ * evaluated in integers with lambda rounded to 2^-30, so that no rounding can cut off an optimum. Good multipliers come
+ * from column generation in doubles: the master program has one row per constraint and one of convexity, a column is a
+ * priced-out choice of counts, and every column that fits is an incumbent. Transient memory (the largest peak in use)
+ * is a threshold: for each distinct peak the options above it are forbidden and the cap is lowered by it. */
 #include "base/num.h"
 #include "planner/search/knapsack_parts.h"
 #include <math.h>
@@ -111,7 +111,8 @@ static int *frame(struct knapsack_solver *s, int depth)
     return s->frames[depth];
 }
 
-/* Explores the box in frame `depth`; returns a proven bound of the best point that lies in it and is cheaper than best_cost. */
+/* Explores the box in frame `depth`; returns a proven bound of the best point that lies in it and is cheaper than
+ * best_cost. */
 static int64_t explore(struct knapsack_solver *s, int depth)
 {
     int *lo = frame(s, depth), *hi = lo + s->option_total, *child = frame(s, depth + 1);
@@ -157,7 +158,7 @@ static int64_t explore(struct knapsack_solver *s, int depth)
 
 static bool solver_start(struct knapsack_solver *s, const struct knapsack *problem, struct error *err)
 {
-    *s = (struct knapsack_solver){.problem = problem, .rows = problem->row_count, .best_cost = INT64_MAX};
+    *s = (struct knapsack_solver){ .problem = problem, .rows = problem->row_count, .best_cost = INT64_MAX };
     for (int g = 0; g < problem->group_count; g++)
         s->option_total += problem->groups[g].option_count;
     size_t options = (size_t)s->option_total;
@@ -285,7 +286,9 @@ bool knapsack_solve(const struct knapsack *problem, struct knapsack_result *resu
     if (result->counts && s.best_cost < INT64_MAX)
         memcpy(result->counts, s.best, (size_t)s.option_total * sizeof *s.best);
     result->bound = bound;
-    result->status = !closed(&s, bound) ? KNAPSACK_LIMIT : s.best_cost < INT64_MAX ? KNAPSACK_OPTIMAL : KNAPSACK_INFEASIBLE;
+    result->status = !closed(&s, bound)        ? KNAPSACK_LIMIT
+                     : s.best_cost < INT64_MAX ? KNAPSACK_OPTIMAL
+                                               : KNAPSACK_INFEASIBLE;
     arena_free(&s.arena);
     if (s.out_of_memory)
         return fail_kind(err, ERROR_ENVIRONMENT, "knapsack: out of memory");

@@ -1,5 +1,5 @@
-/* The inner problem: which strategy for how many of the identical layers of a stage. A grouped multiple-choice knapsack over counts,
- * solved exactly in integers. */
+/* The inner problem: which strategy for how many of the identical layers of a stage. A grouped multiple-choice knapsack
+ * over counts, solved exactly in integers. */
 #ifndef CLEAVE_SEARCH_KNAPSACK_H
 #define CLEAVE_SEARCH_KNAPSACK_H
 #include "base/error.h"
@@ -39,6 +39,7 @@ struct knapsack_result {
     int64_t cost, bound, nodes;
     int *counts; /* the caller's array, one per option of all groups in order; filled when cost < INT64_MAX */
 };
-/* node_limit 1 solves the root only: a proven bound in microseconds, and often the optimum. Fails only for want of memory. result->counts must be set, or NULL when the counts are not wanted. Deterministic. */
+/* node_limit 1 solves the root only: a proven bound in microseconds, and often the optimum. Fails only for want of
+ * memory. result->counts must be set, or NULL when the counts are not wanted. Deterministic. */
 bool knapsack_solve(const struct knapsack *problem, struct knapsack_result *result, struct error *err);
 #endif

@@ -21,15 +21,16 @@ struct knapsack_solver {
     int64_t best_cost, dearest, nodes;     /* dearest: no point costs more */
     double cost_scale, row_scale[KNAPSACK_ROWS];
     struct column basis[BASIS];
-    int *basis_x[BASIS];                   /* storage of the columns' points */
+    int *basis_x[BASIS]; /* storage of the columns' points */
     double share[BASIS], lambda[KNAPSACK_ROWS];
-    int *frames[MAX_DEPTH];                /* lo and hi per depth, made on demand */
+    int *frames[MAX_DEPTH]; /* lo and hi per depth, made on demand */
     bool out_of_memory, limited;
 };
 
 /* Takes a point as the best one when it is cheaper and fits. */
 void knapsack_offer(struct knapsack_solver *s, const int *x);
-/* The cheapest point of the box for s->lambda, into s->point; its Lagrangian value in scaled doubles. price has room for all options. */
+/* The cheapest point of the box for s->lambda, into s->point; its Lagrangian value in scaled doubles. price has room
+ * for all options. */
 double knapsack_price_out(struct knapsack_solver *s, const int *lo, const int *hi, double *price);
 /* Column generation on the box lo..hi: a proven bound (INT64_MAX: no point fits), in mean the fractional optimum. */
 int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, double *mean);

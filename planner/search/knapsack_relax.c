@@ -1,4 +1,5 @@
-/* Bounds of the knapsack: the Lagrangian in integers, its multipliers by column generation in doubles. See knapsack.c. */
+/* Bounds of the knapsack: the Lagrangian in integers, its multipliers by column generation in doubles. See knapsack.c.
+ */
 #include "base/num.h"
 #include "planner/search/knapsack_parts.h"
 #include <math.h>
@@ -21,7 +22,7 @@ static int64_t point_cost(const struct knapsack_solver *s, const int *x)
 /* Against the problem's own caps: a point that fits is an answer whatever the threshold. */
 static bool point_fits(const struct knapsack_solver *s, const int *x)
 {
-    int64_t sum[KNAPSACK_ROWS] = {0}, peak = 0;
+    int64_t sum[KNAPSACK_ROWS] = { 0 }, peak = 0;
     for (int i = 0; i < s->option_total; i++) {
         if (x[i] == 0)
             continue;
@@ -45,7 +46,8 @@ void knapsack_offer(struct knapsack_solver *s, const int *x)
 }
 
 /* Fills x with the cheapest counts of one group within lo..hi, prices by option; ties go to the earlier option. */
-static void fill_group(const struct knapsack_solver *s, int group, const int *lo, const int *hi, const double *price, int *x)
+static void fill_group(const struct knapsack_solver *s, int group, const int *lo, const int *hi, const double *price,
+                       int *x)
 {
     int from = s->first[group], to = s->first[group + 1], left = s->problem->groups[group].count;
     for (int i = from; i < to; i++) {
@@ -99,7 +101,7 @@ static int128 rounded_multiplier(const struct knapsack_solver *s, int row)
 /* The Lagrangian bound of the box lo..hi for s->lambda in integers: rigorous whatever the doubles did. */
 static int64_t integer_bound(const struct knapsack_solver *s, const int *lo, const int *hi, int128 *price)
 {
-    int128 lambda[KNAPSACK_ROWS] = {0}, total = 0;
+    int128 lambda[KNAPSACK_ROWS] = { 0 }, total = 0;
     for (int r = 0; r < s->rows; r++) {
         lambda[r] = rounded_multiplier(s, r);
         total -= lambda[r] * s->cap[r];
@@ -116,7 +118,8 @@ static int64_t integer_bound(const struct knapsack_solver *s, const int *lo, con
             total += price[i] * lo[i];
             left -= lo[i];
         }
-        /* Cheapest first: each round takes the cheapest option that is dearer than the last one taken, or equal and later. */
+        /* Cheapest first: each round takes the cheapest option that is dearer than the last one taken, or equal and
+         * later. */
         for (int last = -1; left > 0;) {
             int next = -1;
             for (int i = from; i < to; i++) {
@@ -176,7 +179,7 @@ static bool invert(int n, double a[BASIS][BASIS], double inverse[BASIS][BASIS])
 
 static struct column point_column(const struct knapsack_solver *s, const int *x)
 {
-    struct column column = {.convexity = 1};
+    struct column column = { .convexity = 1 };
     for (int i = 0; i < s->option_total; i++) {
         if (x[i] == 0)
             continue;
@@ -196,7 +199,7 @@ static double entry(const struct knapsack_solver *s, const struct column *column
 static bool solve_basis(struct knapsack_solver *s, double inverse[BASIS][BASIS], double *level)
 {
     int n = s->rows + 1;
-    double a[BASIS][BASIS], dual[BASIS] = {0};
+    double a[BASIS][BASIS], dual[BASIS] = { 0 };
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++)
             a[i][j] = entry(s, &s->basis[j], i);
@@ -247,7 +250,7 @@ static bool pivot(struct knapsack_solver *s, double inverse[BASIS][BASIS], const
 static bool pivot_slack(struct knapsack_solver *s, double inverse[BASIS][BASIS])
 {
     for (int r = 0; r < s->rows; r++) {
-        struct column column = {0};
+        struct column column = { 0 };
         if (s->lambda[r] < -1e-12) {
             column.row[r] = 1;
         } else if (s->lambda[r] > artificial_cost * (1 + 1e-9)) {
@@ -266,7 +269,7 @@ static void start_basis(struct knapsack_solver *s, const int *x)
     struct column point = point_column(s, x);
     for (int r = 0; r < s->rows; r++) {
         bool fits = point.row[r] <= (double)s->cap[r] * s->row_scale[r];
-        s->basis[r] = (struct column){.cost = fits ? 0 : artificial_cost};
+        s->basis[r] = (struct column){ .cost = fits ? 0 : artificial_cost };
         s->basis[r].row[r] = fits ? 1 : -1;
     }
     s->basis[s->rows] = point;
@@ -274,11 +277,13 @@ static void start_basis(struct knapsack_solver *s, const int *x)
     memcpy(s->basis_x[s->rows], x, (size_t)s->option_total * sizeof *x);
 }
 
-/* Column generation on the box lo..hi. Leaves in s->lambda the multipliers with the best bound, in mean the fractional optimum. */
+/* Column generation on the box lo..hi. Leaves in s->lambda the multipliers with the best bound, in mean the fractional
+ * optimum. */
 int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, double *mean)
 {
     size_t options = (size_t)s->option_total;
-    double *price = calloc(options, sizeof *price), inverse[BASIS][BASIS], best_lambda[KNAPSACK_ROWS] = {0}, level = 0;
+    double *price = calloc(options, sizeof *price), inverse[BASIS][BASIS], best_lambda[KNAPSACK_ROWS] = { 0 },
+           level = 0;
     int128 *whole = calloc(options, sizeof *whole);
     double best_value = -INFINITY;
     int64_t bound = INT64_MIN;

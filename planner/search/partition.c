@@ -7,27 +7,27 @@
 enum { TIE_BITS = 16, ROW_MEMORY = 0, ROW_PATH, ROW_LAST, ROW_LANE, ROW_COUNT };
 
 enum cell_state { CELL_UNKNOWN, CELL_BOUND, CELL_EXACT };
-/* One stage content with one number in flight. lower is a proven bound of C for every cap up to the one it was asked with;
- * INT64_MAX: nothing fits. Caps only fall, so what is infeasible stays so. */
+/* One stage content with one number in flight. lower is a proven bound of C for every cap up to the one it was asked
+ * with; INT64_MAX: nothing fits. Caps only fall, so what is infeasible stays so. */
 struct cell {
     enum cell_state state;
     int64_t lower;
-    int64_t path, high;  /* C and Y of the solution when EXACT; C is lower but for the gap */
-    int *count;          /* (class_count, strategy_count) of the solution */
+    int64_t path, high; /* C and Y of the solution when EXACT; C is lower but for the gap */
+    int *count;         /* (class_count, strategy_count) of the solution */
 };
 struct solver {
     const struct partition_problem *problem;
     struct arena *arena;
     int classes, strategies, layers, stages;
-    int level_count, *level;                 /* (stages) index of the distinct in-flight count */
-    int64_t *period_ns, *in_flight;          /* (level_count) p, n */
-    struct cell **cells;                     /* (level_count) of (interval_count), made on demand */
-    int64_t *least_path_ns, *least_step_ns;  /* (layers + 1) sums of each layer's smallest C, O */
-    int64_t **least_bytes;                   /* (level_count) of (layers + 1) */
-    int64_t cap_ns;                          /* Y */
-    int64_t unexplored_ns;                   /* INT64_MAX: every knapsack was solved */
-    int64_t *best_ns, *best_high;            /* (stages + 1, layers + 1) */
-    int *cut;                                /* (stages, layers + 1): end of the stage */
+    int level_count, *level;                /* (stages) index of the distinct in-flight count */
+    int64_t *period_ns, *in_flight;         /* (level_count) p, n */
+    struct cell **cells;                    /* (level_count) of (interval_count), made on demand */
+    int64_t *least_path_ns, *least_step_ns; /* (layers + 1) sums of each layer's smallest C, O */
+    int64_t **least_bytes;                  /* (level_count) of (layers + 1) */
+    int64_t cap_ns;                         /* Y */
+    int64_t unexplored_ns;                  /* INT64_MAX: every knapsack was solved */
+    int64_t *best_ns, *best_high;           /* (stages + 1, layers + 1) */
+    int *cut;                               /* (stages, layers + 1): end of the stage */
     struct knapsack_option *options;
     struct knapsack_group *groups;
     int *group_class, *counts;
@@ -63,17 +63,22 @@ static int64_t send_total_ns(const struct partition_problem *problem)
 
 static bool holds_both(const struct chain *chain, int first, int end)
 {
-    return chain->tied_first >= first && chain->tied_first < end && chain->tied_second >= first && chain->tied_second < end;
+    return chain->tied_first >= first && chain->tied_first < end && chain->tied_second >= first &&
+           chain->tied_second < end;
 }
 
 /* ---- one stage ---- */
 
 /* C, Y and bytes of given counts. */
-struct stage_sums { int64_t path_ns, high_ns, bytes; };
-static struct stage_sums sum_stage(const struct partition_problem *problem, int64_t in_flight, int64_t period_ns, bool joined, const int *count)
+struct stage_sums {
+    int64_t path_ns, high_ns, bytes;
+};
+static struct stage_sums sum_stage(const struct partition_problem *problem, int64_t in_flight, int64_t period_ns,
+                                   bool joined, const int *count)
 {
     const struct price_table *table = problem->table;
-    int64_t c = 0, b = 0, d = 0, last = 0, step = 0, bytes = table->base_bytes, peak = 0, m = problem->micro_batch_count;
+    int64_t c = 0, b = 0, d = 0, last = 0, step = 0, bytes = table->base_bytes, peak = 0,
+            m = problem->micro_batch_count;
     for (int i = 0; i < table->class_count * table->strategy_count; i++) {
         const struct layer_price *p = &table->prices[i];
         if (count[i] == 0)
@@ -88,7 +93,7 @@ static struct stage_sums sum_stage(const struct partition_problem *problem, int6
     }
     int64_t path = (m - 1) * (c + period_ns) + step;
     int64_t high = max_i64(path, max_i64(path - b + last, m * d - c + last + step));
-    return (struct stage_sums){c, high, bytes + peak};
+    return (struct stage_sums){ c, high, bytes + peak };
 }
 
 /* Ties in C go to the strategy that asks less of the lane and of the end: a share of at most 2^TIE_BITS in all. */
@@ -98,10 +103,11 @@ static int64_t tie_break(const struct layer_price *p, int64_t m, int64_t worst, 
     return worst > 0 ? (int64_t)((double)asks / (double)worst * (double)share) : 0;
 }
 
-static struct knapsack_option make_option(const struct solver *s, const struct layer_price *p, int64_t in_flight, bool joined, int64_t tie)
+static struct knapsack_option make_option(const struct solver *s, const struct layer_price *p, int64_t in_flight,
+                                          bool joined, int64_t tie)
 {
     int64_t m = s->problem->micro_batch_count, c = path_ns(p);
-    struct knapsack_option option = {.cost = c * (INT64_C(1) << TIE_BITS) + tie, .peak = p->transient_bytes};
+    struct knapsack_option option = { .cost = c * (INT64_C(1) << TIE_BITS) + tie, .peak = p->transient_bytes };
     option.row[ROW_MEMORY] = layer_bytes(p, in_flight, joined);
     option.row[ROW_PATH] = (m - 1) * c + p->step_ns;
     option.row[ROW_LAST] = (m - 1) * c - p->backward_ns + p->reduce_last_ns + p->step_ns;
@@ -133,10 +139,14 @@ static struct knapsack make_knapsack(struct solver *s, int level, int interval)
             options[i] = make_option(s, p, s->in_flight[level], joined, tie_break(p, m, worst, end - first));
         }
         s->group_class[groups] = c;
-        s->groups[groups++] = (struct knapsack_group){.count = s->counts[c], .option_count = s->strategies, .options = options};
+        s->groups[groups++] =
+            (struct knapsack_group){ .count = s->counts[c], .option_count = s->strategies, .options = options };
     }
-    struct knapsack knapsack = {.group_count = groups, .row_count = ROW_COUNT, .groups = s->groups, .tie_bits = TIE_BITS,
-                                .gap_ppm = problem->gap_ppm};
+    struct knapsack knapsack = { .group_count = groups,
+                                 .row_count = ROW_COUNT,
+                                 .groups = s->groups,
+                                 .tie_bits = TIE_BITS,
+                                 .gap_ppm = problem->gap_ppm };
     knapsack.cap[ROW_MEMORY] = problem->capacity_bytes - problem->table->base_bytes;
     knapsack.cap[ROW_PATH] = s->cap_ns - period;
     knapsack.cap[ROW_LAST] = s->cap_ns - period;
@@ -155,7 +165,8 @@ static bool keep_solution(struct solver *s, struct cell *cell, int level, int in
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     memset(cell->count, 0, size * sizeof *cell->count);
     for (int g = 0; g < knapsack->group_count; g++)
-        memcpy(&cell->count[s->group_class[g] * s->strategies], &answer->counts[g * s->strategies], (size_t)s->strategies * sizeof(int));
+        memcpy(&cell->count[s->group_class[g] * s->strategies], &answer->counts[g * s->strategies],
+               (size_t)s->strategies * sizeof(int));
     bool joined = holds_both(chain, chain->sample[2 * interval], chain->sample[2 * interval + 1]);
     struct stage_sums sums = sum_stage(s->problem, s->in_flight[level], s->period_ns[level], joined, cell->count);
     cell->state = CELL_EXACT;
@@ -169,7 +180,7 @@ static bool keep_solution(struct solver *s, struct cell *cell, int level, int in
 static bool solve_cell(struct solver *s, struct cell *cell, int level, int interval, bool to_the_end)
 {
     struct knapsack knapsack = make_knapsack(s, level, interval);
-    struct knapsack_result answer = {.counts = s->counts + s->classes};
+    struct knapsack_result answer = { .counts = s->counts + s->classes };
     knapsack.node_limit = to_the_end ? s->problem->node_limit : 1;
     s->result->knapsacks++;
     if (!knapsack_solve(&knapsack, &answer, s->err))
@@ -230,7 +241,8 @@ static bool best_from(struct solver *s, int stage, int first)
         if (cell->lower == INT64_MAX)
             continue;
         int64_t total = cell->lower + rest;
-        int64_t high = max_i64(cell->state == CELL_EXACT ? min_i64(cell->high, s->cap_ns) : 0, last ? INT64_MIN : s->best_high[(stage + 1) * width + end]);
+        int64_t high = max_i64(cell->state == CELL_EXACT ? min_i64(cell->high, s->cap_ns) : 0,
+                               last ? INT64_MIN : s->best_high[(stage + 1) * width + end]);
         if (total < best || (total == best && high < best_high)) {
             best = total;
             best_high = high;
@@ -258,7 +270,8 @@ static bool refine_path(struct solver *s, bool *changed)
 {
     *changed = false;
     for (int stage = 0, first = 0; stage < s->stages; stage++) {
-        int end = s->cut[stage * (s->layers + 1) + first], interval = interval_index(s, first, end), level = s->level[stage];
+        int end = s->cut[stage * (s->layers + 1) + first], interval = interval_index(s, first, end),
+            level = s->level[stage];
         struct cell *cell = cell_at(s, level, interval);
         if (!exact_under_cap(s, cell)) {
             int64_t before = cell->lower;
@@ -309,7 +322,7 @@ static bool keep_plan(struct solver *s, int64_t step_ns)
         place--;
     if (place == PARTITION_PLANS)
         return true;
-    struct partition_plan plan = {.step_ns = step_ns};
+    struct partition_plan plan = { .step_ns = step_ns };
     plan.first_layer = arena_alloc(s->arena, (size_t)s->stages, sizeof *plan.first_layer);
     plan.count = arena_alloc(s->arena, (size_t)s->stages * block, sizeof *plan.count);
     if (!plan.first_layer || !plan.count)
@@ -317,7 +330,8 @@ static bool keep_plan(struct solver *s, int64_t step_ns)
     for (int stage = 0, first = 0; stage < s->stages; stage++) {
         int end = s->cut[stage * (s->layers + 1) + first];
         plan.first_layer[stage] = first;
-        memcpy(&plan.count[(size_t)stage * block], cell_at(s, s->level[stage], interval_index(s, first, end))->count, block * sizeof *plan.count);
+        memcpy(&plan.count[(size_t)stage * block], cell_at(s, s->level[stage], interval_index(s, first, end))->count,
+               block * sizeof *plan.count);
         first = end;
     }
     if (result->plan_count < PARTITION_PLANS)
@@ -354,8 +368,9 @@ static bool solver_arrays(struct solver *s)
     s->groups = arena_alloc(s->arena, (size_t)s->classes, sizeof *s->groups);
     s->group_class = arena_alloc(s->arena, (size_t)s->classes, sizeof *s->group_class);
     s->counts = arena_alloc(s->arena, (size_t)s->classes + block, sizeof *s->counts);
-    return s->level && s->period_ns && s->in_flight && s->cells && s->least_bytes && s->least_path_ns && s->least_step_ns && s->best_ns
-           && s->best_high && s->cut && s->options && s->groups && s->group_class && s->counts;
+    return s->level && s->period_ns && s->in_flight && s->cells && s->least_bytes && s->least_path_ns &&
+           s->least_step_ns && s->best_ns && s->best_high && s->cut && s->options && s->groups && s->group_class &&
+           s->counts;
 }
 
 static bool set_levels(struct solver *s)
@@ -394,7 +409,8 @@ static void set_least(struct solver *s)
         for (int l = 0; l < s->layers; l++) {
             int64_t bytes = INT64_MAX;
             for (int i = 0; i < s->strategies; i++)
-                bytes = min_i64(bytes, layer_bytes(price_at(s->problem->table, chain->class_of[l], i), s->in_flight[level], true));
+                bytes = min_i64(
+                    bytes, layer_bytes(price_at(s->problem->table, chain->class_of[l], i), s->in_flight[level], true));
             s->least_bytes[level][l + 1] = s->least_bytes[level][l] + bytes;
         }
 }
@@ -416,7 +432,8 @@ static int64_t tolerance(const struct solver *s, int64_t step_ns)
 /* Falls from one Pareto point of (sum C, max Y) to the next until nothing below `upper` can be left. */
 static bool descend(struct solver *s)
 {
-    int64_t upper = s->problem->below_ns, bound = INT64_MAX, lower = 0, path = 0, high = 0, sends = send_total_ns(s->problem);
+    int64_t upper = s->problem->below_ns, bound = INT64_MAX, lower = 0, path = 0, high = 0,
+            sends = send_total_ns(s->problem);
     s->cap_ns = upper == INT64_MAX ? INT64_MAX / 4 : upper - 1 - s->least_path_ns[s->layers] - sends;
     for (;;) {
         if (!solve_under_cap(s, &lower))
@@ -441,18 +458,27 @@ static bool descend(struct solver *s)
     return true;
 }
 
-bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out, struct error *err)
+bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
+                     struct error *err)
 {
-    struct partition_result result = {0};
-    struct solver s = {.problem = problem, .arena = arena, .classes = problem->table->class_count, .strategies = problem->table->strategy_count,
-                       .layers = problem->chain->layer_count, .stages = problem->stage_count, .result = &result, .err = err, .unexplored_ns = INT64_MAX};
+    struct partition_result result = { 0 };
+    struct solver s = { .problem = problem,
+                        .arena = arena,
+                        .classes = problem->table->class_count,
+                        .strategies = problem->table->strategy_count,
+                        .layers = problem->chain->layer_count,
+                        .stages = problem->stage_count,
+                        .result = &result,
+                        .err = err,
+                        .unexplored_ns = INT64_MAX };
     if (s.stages > s.layers) {
         result.bound_ns = problem->below_ns;
         *out = result;
         return true;
     }
     if (!solver_arrays(&s) || !set_levels(&s))
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers", s.stages, s.layers);
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers", s.stages,
+                         s.layers);
     set_least(&s);
     if (lacks_memory(&s)) {
         result.no_memory = true;
@@ -472,9 +498,10 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
     int64_t sum = send_total_ns(problem), high = INT64_MIN;
     int block = problem->table->class_count * problem->table->strategy_count;
     for (int k = 0; k < problem->stage_count; k++) {
-        int first = plan->first_layer[k], end = k + 1 < problem->stage_count ? plan->first_layer[k + 1] : chain->layer_count;
-        struct stage_sums sums = sum_stage(problem, problem->in_flight[k], exposed_period_ns(problem, k), holds_both(chain, first, end),
-                                           &plan->count[k * block]);
+        int first = plan->first_layer[k],
+            end = k + 1 < problem->stage_count ? plan->first_layer[k + 1] : chain->layer_count;
+        struct stage_sums sums = sum_stage(problem, problem->in_flight[k], exposed_period_ns(problem, k),
+                                           holds_both(chain, first, end), &plan->count[k * block]);
         if (sums.bytes > problem->capacity_bytes)
             return INT64_MAX;
         sum += sums.path_ns;

@@ -1,15 +1,15 @@
-/* The outer problem of one configuration: where to cut the chain of layers into stages, and which strategy each layer takes, so that
- * the formula's step is shortest and every stage fits. Exact.
+/* The outer problem of one configuration: where to cut the chain of layers into stages, and which strategy each layer
+ * takes, so that the formula's step is shortest and every stage fits. Exact.
  *
  *   T = sum_k C_k + 2 (P-1) c + max_k max( (m-1)(C_k + p_k) + O_k,
  *                                          (m-1)(C_k + p_k) - B_k + R_k + O_k,
  *                                          m D_k - C_k + R_k + O_k )
  *
- * with, per stage k and micro-batch, C the compute path (B of it backward), D the dp lane, c one send, m micro-batches; once per step
- * R the last reductions and O the optimizer. That is sum C - C_* + m max(C_*, D_*) with the tail of the bottleneck stage: the last
- * reductions hide behind one backward or queue up in the lane. p_k = 2c (n-1)/n is the part of a round trip that n micro-batches in
- * flight leave exposed. Minimal C is not enough, so stages are solved under a cap Y on the maximum, and Y falls from one Pareto point
- * to the next. */
+ * with, per stage k and micro-batch, C the compute path (B of it backward), D the dp lane, c one send, m micro-batches;
+ * once per step R the last reductions and O the optimizer. That is sum C - C_* + m max(C_*, D_*) with the tail of the
+ * bottleneck stage: the last reductions hide behind one backward or queue up in the lane. p_k = 2c (n-1)/n is the part
+ * of a round trip that n micro-batches in flight leave exposed. Minimal C is not enough, so stages are solved under a
+ * cap Y on the maximum, and Y falls from one Pareto point to the next. */
 #ifndef CLEAVE_SEARCH_PARTITION_H
 #define CLEAVE_SEARCH_PARTITION_H
 #include "base/arena.h"
@@ -18,45 +18,47 @@
 /* The layers, and the intervals of the chain that hold equal multisets of classes. */
 struct chain {
     int layer_count, class_count;
-    const int *class_of;           /* (layer_count) */
-    int tied_first, tied_second;   /* layers that share a weight, -1 none: a stage with both holds it once */
-    int interval_count;            /* distinct ones */
-    const int *interval;           /* (layer_count, layer_count + 1): index of [first, end) */
-    const int *sample;             /* (interval_count, 2): first and end of one interval of each */
+    const int *class_of;         /* (layer_count) */
+    int tied_first, tied_second; /* layers that share a weight, -1 none: a stage with both holds it once */
+    int interval_count;          /* distinct ones */
+    const int *interval;         /* (layer_count, layer_count + 1): index of [first, end) */
+    const int *sample;           /* (interval_count, 2): first and end of one interval of each */
 };
-bool chain_build(struct chain *out, struct arena *arena, int layer_count, const int *class_of, int class_count, int tied_first,
-                 int tied_second, struct error *err);
+bool chain_build(struct chain *out, struct arena *arena, int layer_count, const int *class_of, int class_count,
+                 int tied_first, int tied_second, struct error *err);
 
 struct partition_problem {
     const struct chain *chain;
     const struct price_table *table;
     int stage_count, micro_batch_count;
-    const int *in_flight;          /* (stage_count) */
+    const int *in_flight; /* (stage_count) */
     int64_t capacity_bytes;
-    int64_t below_ns;              /* only plans strictly shorter than this are wanted; INT64_MAX: any */
-    int64_t node_limit;            /* of each knapsack, 0: to the end */
-    int64_t gap_ppm;               /* good enough: within so many millionths; 0: exact */
+    int64_t below_ns;   /* only plans strictly shorter than this are wanted; INT64_MAX: any */
+    int64_t node_limit; /* of each knapsack, 0: to the end */
+    int64_t gap_ppm;    /* good enough: within so many millionths; 0: exact */
 };
 /* A complete answer of the formula. */
 struct partition_plan {
     int64_t step_ns;
-    int *first_layer;              /* (stage_count) */
-    int *count;                    /* (stage_count, class_count, strategy_count): layers of the class that take the strategy */
+    int *first_layer; /* (stage_count) */
+    int *count;       /* (stage_count, class_count, strategy_count): layers of the class that take the strategy */
 };
 enum { PARTITION_PLANS = 8 };
 struct partition_result {
-    bool no_memory;                /* not even the thriftiest strategies fit, all stages' memory taken together */
-    bool feasible;                 /* a plan below below_ns was found */
-    int64_t bound_ns;              /* proven: no plan of this problem is shorter, unless it is not below below_ns. Without gap and
-                                      node limit it is the optimum, or below_ns when there is none */
+    bool no_memory;   /* not even the thriftiest strategies fit, all stages' memory taken together */
+    bool feasible;    /* a plan below below_ns was found */
+    int64_t bound_ns; /* proven: no plan of this problem is shorter, unless it is not below below_ns. Without gap and
+                         node limit it is the optimum, or below_ns when there is none */
     int plan_count;
     struct partition_plan plans[PARTITION_PLANS]; /* best first, met on the way; arrays in the arena */
     int64_t passes, knapsacks;
 };
 /* Fails only for want of memory. Deterministic. */
-bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out, struct error *err);
+bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
+                     struct error *err);
 
-/* The formula for given stages: what tests and re-ranking hold against the optimum; INT64_MAX when a stage does not fit. */
+/* The formula for given stages: what tests and re-ranking hold against the optimum; INT64_MAX when a stage does not
+ * fit. */
 int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan);
 /* A bound without solving anything, for sorting and pruning: from the cheapest compute path of each class. */
 int64_t partition_quick_bound(const struct partition_problem *problem);

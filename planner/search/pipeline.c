@@ -8,8 +8,8 @@ enum { MAX_AHEAD = 8 };
 struct stage_clock {
     struct action *actions;
     int action_count, next;
-    int64_t compute_ns, lane_ns, send_forward_ns, send_backward_ns; /* when each is free */
-    int64_t use_end[MAX_AHEAD + 1]; /* ring: ends of the latest uses */
+    int64_t compute_ns, lane_ns, send_forward_ns, send_backward_ns;  /* when each is free */
+    int64_t use_end[MAX_AHEAD + 1];                                  /* ring: ends of the latest uses */
     int64_t pending_ready[MAX_AHEAD + 1], pending_ns[MAX_AHEAD + 1]; /* ring: reductions not yet issued, by use */
     int64_t uses;
     int64_t *arrived_forward, *arrived_backward; /* (micro-batches) -1: not yet */
@@ -37,7 +37,8 @@ static void issue_reduction(struct stage_clock *s, int64_t use)
     s->pending_ns[at] = 0;
 }
 
-/* One layer in one direction: its gather was issued when the use `ahead` + 1 before it had ended, after that use's reduction. */
+/* One layer in one direction: its gather was issued when the use `ahead` + 1 before it had ended, after that use's
+ * reduction. */
 static void run_use(struct pipeline *p, struct stage_clock *s, int64_t compute_ns, int64_t gather_ns, int64_t reduce_ns)
 {
     int64_t oldest = s->uses - p->ahead - 1;
@@ -82,7 +83,8 @@ static void run_backward(struct pipeline *p, int stage, int micro)
         s->compute_ns = max_i64(s->compute_ns, s->arrived_backward[micro]);
     for (int l = at->first_layer + at->layer_count - 1; l >= at->first_layer; l--) {
         const struct layer_price *price = p->price[l];
-        run_use(p, s, price->backward_ns, price->gather_backward_ns, price->reduce_ns + (last ? price->reduce_last_ns : 0));
+        run_use(p, s, price->backward_ns, price->gather_backward_ns,
+                price->reduce_ns + (last ? price->reduce_last_ns : 0));
     }
     if (stage > 0)
         p->stages[stage - 1].arrived_backward[micro] = send(&s->send_backward_ns, s->compute_ns, p->send_ns);
@@ -141,7 +143,8 @@ static bool start_stages(struct pipeline *p, struct arena *arena)
     return p->stages != NULL;
 }
 
-static const struct layer_price *find_price(const struct price_table *table, int class_index, const struct plan_layer *layer)
+static const struct layer_price *find_price(const struct price_table *table, int class_index,
+                                            const struct plan_layer *layer)
 {
     for (int i = 0; i < table->strategy_count; i++)
         if (table->strategies[i].zero == layer->zero && table->strategies[i].recompute == layer->recompute)
@@ -149,7 +152,8 @@ static const struct layer_price *find_price(const struct price_table *table, int
     return NULL;
 }
 
-static bool find_prices(struct pipeline *p, const struct chain *chain, const struct price_table *table, struct arena *arena, struct error *err)
+static bool find_prices(struct pipeline *p, const struct chain *chain, const struct price_table *table,
+                        struct arena *arena, struct error *err)
 {
     p->price = arena_alloc(arena, (size_t)chain->layer_count, sizeof *p->price);
     if (!p->price)
@@ -162,11 +166,14 @@ static bool find_prices(struct pipeline *p, const struct chain *chain, const str
     return true;
 }
 
-bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table, int micro_batches,
-                      struct error *err)
+bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,
+                      int micro_batches, struct error *err)
 {
-    struct arena arena = {0};
-    struct pipeline p = {.plan = plan, .send_ns = table->send_ns, .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD), .micro_batches = micro_batches};
+    struct arena arena = { 0 };
+    struct pipeline p = { .plan = plan,
+                          .send_ns = table->send_ns,
+                          .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD),
+                          .micro_batches = micro_batches };
     bool good = find_prices(&p, chain, table, &arena, err);
     if (good && !start_stages(&p, &arena))
         good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");

@@ -1,9 +1,10 @@
-/* Prices by lowering. The folded model, each block twice, is lowered in one stage with two micro-batches; every layer's share of the
- * program is its price. What the search adds up is therefore what lowering, layout and cost say, and nothing is written twice.
+/* Prices by lowering. The folded model, each block twice, is lowered in one stage with two micro-batches; every layer's
+ * share of the program is its price. What the search adds up is therefore what lowering, layout and cost say, and
+ * nothing is written twice.
  *
- * Compute path: instructions of the compute and tp lanes on a clock of their own, other lanes taking no time; a layer's price is by
- * how much it moves the clock forward in the first micro-batch. dp lane: sums; a bucket is shared out over its weights by bytes.
- * What the second micro-batch has beyond the first happens once per step. */
+ * Compute path: instructions of the compute and tp lanes on a clock of their own, other lanes taking no time; a layer's
+ * price is by how much it moves the clock forward in the first micro-batch. dp lane: sums; a bucket is shared out over
+ * its weights by bytes. What the second micro-batch has beyond the first happens once per step. */
 #include "planner/search/price.h"
 #include "base/num.h"
 #include "models/model.h"
@@ -20,9 +21,9 @@ struct sample {
     const struct plan *plan;
     const struct facts *facts;
     struct program *program;
-    const int *weight_layer;       /* (weights) first layer that uses it */
-    struct layer_price *by_layer;  /* (layers) */
-    int64_t *once_ns;              /* (layers) reductions of the second micro-batch and after */
+    const int *weight_layer;      /* (weights) first layer that uses it */
+    struct layer_price *by_layer; /* (layers) */
+    int64_t *once_ns;             /* (layers) reductions of the second micro-batch and after */
     struct arena arena;
 };
 
@@ -38,9 +39,10 @@ static struct model folded_model(const struct model *model, struct model_block *
     return folded;
 }
 
-/* Two copies give a layer its like before and behind it; for a bound one is enough, unless a class appears only in the second. */
-static bool folded_graph(struct graph **out, const struct model *model, struct model_block *blocks, int class_count, int64_t sequence,
-                         const struct price_key *key, struct error *err)
+/* Two copies give a layer its like before and behind it; for a bound one is enough, unless a class appears only in the
+ * second. */
+static bool folded_graph(struct graph **out, const struct model *model, struct model_block *blocks, int class_count,
+                         int64_t sequence, const struct price_key *key, struct error *err)
 {
     int64_t batch = PRICED_MICRO_BATCHES * key->data * key->micro;
     for (int copies = key->bound_only ? 1 : 2; copies <= 2; copies++) {
@@ -57,8 +59,8 @@ static bool folded_graph(struct graph **out, const struct model *model, struct m
     return fail_kind(err, ERROR_BUG, "search: the folded model does not have all %d classes of layers", class_count);
 }
 
-static struct plan *make_plan(const struct graph *graph, int stages, enum dtype dtype, const struct price_key *key, int64_t bucket_bytes,
-                              struct strategy strategy)
+static struct plan *make_plan(const struct graph *graph, int stages, enum dtype dtype, const struct price_key *key,
+                              int64_t bucket_bytes, struct strategy strategy)
 {
     struct plan *plan = plan_new(stages, graph->layer_count);
     if (!plan)
@@ -73,8 +75,10 @@ static struct plan *make_plan(const struct graph *graph, int stages, enum dtype 
     plan->bucket_bytes = bucket_bytes;
     plan->rank_count = stages * key->tensor * key->data;
     for (int s = 0; s < stages; s++)
-        plan->stages[s] = (struct plan_stage){.first_layer = s, .layer_count = s + 1 < stages ? 1 : graph->layer_count - s,
-                                              .first_rank = s * key->tensor * key->data, .atom = {key->data, key->tensor, 1, 1}};
+        plan->stages[s] = (struct plan_stage){ .first_layer = s,
+                                               .layer_count = s + 1 < stages ? 1 : graph->layer_count - s,
+                                               .first_rank = s * key->tensor * key->data,
+                                               .atom = { key->data, key->tensor, 1, 1 } };
     for (int l = 0; l < graph->layer_count; l++) {
         plan->layers[l].dim[0] = DIM_dp;
         plan->layers[l].dim[1] = (int8_t)key->tensor_dimension;
@@ -107,11 +111,21 @@ static void add_share(struct sample *s, int layer, enum share_kind kind, int64_t
 {
     struct layer_price *price = &s->by_layer[layer];
     switch (kind) {
-    case SHARE_GATHER_FORWARD: price->gather_forward_ns += ns; break;
-    case SHARE_GATHER_BACKWARD: price->gather_backward_ns += ns; break;
-    case SHARE_REDUCE: price->reduce_ns += ns; break;
-    case SHARE_ONCE: s->once_ns[layer] += ns; break;
-    case SHARE_STEP: price->step_ns += ns; break;
+    case SHARE_GATHER_FORWARD:
+        price->gather_forward_ns += ns;
+        break;
+    case SHARE_GATHER_BACKWARD:
+        price->gather_backward_ns += ns;
+        break;
+    case SHARE_REDUCE:
+        price->reduce_ns += ns;
+        break;
+    case SHARE_ONCE:
+        s->once_ns[layer] += ns;
+        break;
+    case SHARE_STEP:
+        price->step_ns += ns;
+        break;
     }
 }
 
@@ -132,7 +146,8 @@ static void share_out(struct sample *s, const struct instr *instr, enum share_ki
     }
     for (int i = 0; i < instr->pair_count; i++) {
         int layer = pair_layer(s, instr, i, &bytes);
-        add_share(s, layer, kind, instr->pair_count == 1 ? ns : (int64_t)((double)ns * (double)bytes / (double)total + 0.5));
+        add_share(s, layer, kind,
+                  instr->pair_count == 1 ? ns : (int64_t)((double)ns * (double)bytes / (double)total + 0.5));
     }
 }
 
@@ -151,12 +166,14 @@ static bool reduces_each_time(const struct instr *instr)
     return instr->lane == LANE_DP && instr->op != OP_ALL_GATHER && instr->micro >= 0 && instr->phase != PHASE_STEP;
 }
 
-/* Walks the list on a clock on which only compute and tp take time, and reductions too if asked: what a layer moves the clock by is
- * its path. Layout lets one gradient's bytes serve the next, so backward may have to wait for reductions; the waits say so. */
+/* Walks the list on a clock on which only compute and tp take time, and reductions too if asked: what a layer moves the
+ * clock by is its path. Layout lets one gradient's bytes serve the next, so backward may have to wait for reductions;
+ * the waits say so. */
 static bool walk(struct sample *s, const int64_t *duration, bool reductions)
 {
     const struct stage_program *list = &s->program->stages[0];
-    int64_t *finish = arena_alloc(&s->arena, (size_t)list->instr_count, sizeof *finish), lane[LANE_COUNT] = {0}, clock = 0;
+    int64_t *finish = arena_alloc(&s->arena, (size_t)list->instr_count, sizeof *finish), lane[LANE_COUNT] = { 0 },
+            clock = 0;
     for (int i = 0; finish && i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
         int64_t ns = duration[i], start = lane[instr->lane];
@@ -171,7 +188,8 @@ static bool walk(struct sample *s, const int64_t *duration, bool reductions)
         int64_t moved = max_i64(0, finish[i] - clock);
         clock += moved;
         struct layer_price *price = &s->by_layer[layer_of(s, instr)];
-        bool step = instr->phase == PHASE_STEP || instr->micro < 0, forward = !step && instr->micro == 0 && is_forward(instr);
+        bool step = instr->phase == PHASE_STEP || instr->micro < 0,
+             forward = !step && instr->micro == 0 && is_forward(instr);
         if (step && !reductions)
             price->step_ns += moved;
         else if (forward && !reductions)
@@ -186,8 +204,10 @@ static bool price_times(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];
     int64_t *duration = arena_alloc(&s->arena, (size_t)list->instr_count, sizeof *duration);
-    for (int i = 0; duration && i < list->instr_count; i++) /* the norm's exchange is over all ranks of the plan, not of this program */
-        duration[i] = list->instrs[i].op == OP_NORM_REDUCE ? 0 : cost_instr_ns(s->facts, s->program, 0, &list->instrs[i]);
+    for (int i = 0; duration && i < list->instr_count;
+         i++) /* the norm's exchange is over all ranks of the plan, not of this program */
+        duration[i] =
+            list->instrs[i].op == OP_NORM_REDUCE ? 0 : cost_instr_ns(s->facts, s->program, 0, &list->instrs[i]);
     if (!duration || !walk(s, duration, false) || !walk(s, duration, true))
         return false;
     for (int l = 0; l < s->graph->layer_count; l++)
@@ -197,14 +217,16 @@ static bool price_times(struct sample *s)
 
 /* ---- memory ---- */
 
-struct life { int first, last; };
+struct life {
+    int first, last;
+};
 
 static void find_lives(const struct sample *s, struct life *lives)
 {
     const struct stage_program *list = &s->program->stages[0];
     struct access access;
     for (int b = 0; b < s->program->buffer_count; b++)
-        lives[b] = (struct life){-1, -1};
+        lives[b] = (struct life){ -1, -1 };
     for (int i = 0; i < list->instr_count; i++)
         for (int slot = 0; slot < access_slots(&list->instrs[i]); slot++) {
             if (!access_at(s->program, &list->instrs[i], slot, &access))
@@ -225,7 +247,8 @@ static void skip_taken_over(const struct sample *s, struct life *lives)
             if (pair->source < 0 || pair->destination < 0 || pair->source == pair->destination)
                 continue;
             const struct buffer *a = &s->program->buffers[pair->source], *b = &s->program->buffers[pair->destination];
-            if (a->offset == b->offset && lives[pair->source].last == i && lives[pair->destination].first == i && lives[pair->destination].last > i)
+            if (a->offset == b->offset && lives[pair->source].last == i && lives[pair->destination].first == i &&
+                lives[pair->destination].last > i)
                 lives[pair->destination].first = i + 1;
         }
 }
@@ -233,7 +256,8 @@ static void skip_taken_over(const struct sample *s, struct life *lives)
 static int first_backward(const struct stage_program *list)
 {
     int i = 0;
-    while (i < list->instr_count && !(list->instrs[i].micro == 0 && (list->instrs[i].phase != PHASE_FORWARD || list->instrs[i].again)))
+    while (i < list->instr_count &&
+           !(list->instrs[i].micro == 0 && (list->instrs[i].phase != PHASE_FORWARD || list->instrs[i].again)))
         i++;
     return i;
 }
@@ -298,22 +322,21 @@ static bool sample_arrays(struct sample *s)
     return s->by_layer && s->once_ns;
 }
 
-static int64_t larger_price(int64_t a, int64_t b)
-{
-    return max_i64(a, b);
-}
-
 /* Layers of one class differ only at the ends of the chain: the dearer one speaks for all. */
 static void merge_price(struct layer_price *into, const struct layer_price *p)
 {
     *into = (struct layer_price){
-        .forward_ns = larger_price(into->forward_ns, p->forward_ns), .backward_ns = larger_price(into->backward_ns, p->backward_ns),
-        .gather_forward_ns = larger_price(into->gather_forward_ns, p->gather_forward_ns),
-        .gather_backward_ns = larger_price(into->gather_backward_ns, p->gather_backward_ns),
-        .reduce_ns = larger_price(into->reduce_ns, p->reduce_ns), .reduce_last_ns = larger_price(into->reduce_last_ns, p->reduce_last_ns),
-        .step_ns = larger_price(into->step_ns, p->step_ns), .weight_bytes = larger_price(into->weight_bytes, p->weight_bytes),
-        .tied_bytes = larger_price(into->tied_bytes, p->tied_bytes), .saved_bytes = larger_price(into->saved_bytes, p->saved_bytes),
-        .transient_bytes = larger_price(into->transient_bytes, p->transient_bytes),
+        .forward_ns = max_i64(into->forward_ns, p->forward_ns),
+        .backward_ns = max_i64(into->backward_ns, p->backward_ns),
+        .gather_forward_ns = max_i64(into->gather_forward_ns, p->gather_forward_ns),
+        .gather_backward_ns = max_i64(into->gather_backward_ns, p->gather_backward_ns),
+        .reduce_ns = max_i64(into->reduce_ns, p->reduce_ns),
+        .reduce_last_ns = max_i64(into->reduce_last_ns, p->reduce_last_ns),
+        .step_ns = max_i64(into->step_ns, p->step_ns),
+        .weight_bytes = max_i64(into->weight_bytes, p->weight_bytes),
+        .tied_bytes = max_i64(into->tied_bytes, p->tied_bytes),
+        .saved_bytes = max_i64(into->saved_bytes, p->saved_bytes),
+        .transient_bytes = max_i64(into->transient_bytes, p->transient_bytes),
     };
 }
 
@@ -326,10 +349,11 @@ static struct layer_price without_prefetch(struct layer_price p)
     return p;
 }
 
-static bool price_strategy(struct sample *s, struct price_table *table, struct layer_price *prices, const struct price_key *key,
-                           struct error *err)
+static bool price_strategy(struct sample *s, struct price_table *table, struct layer_price *prices,
+                           const struct price_key *key, struct error *err)
 {
-    bool good = program_lower(&s->program, s->graph, s->plan, err) && (key->bound_only || program_layout(s->program, err));
+    bool good =
+        program_lower(&s->program, s->graph, s->plan, err) && (key->bound_only || program_layout(s->program, err));
     if (good && !(sample_arrays(s) && price_times(s) && (key->bound_only || price_temporary(s))))
         good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
     if (good) {
@@ -346,13 +370,14 @@ static bool price_strategy(struct sample *s, struct price_table *table, struct l
 }
 
 /* The first layer's output, sent to a second stage by the same lowering. */
-static bool price_send(struct price_table *table, const struct graph *graph, enum dtype dtype, const struct price_key *key,
-                       int64_t bucket_bytes, const struct facts *facts, struct error *err)
+static bool price_send(struct price_table *table, const struct graph *graph, enum dtype dtype,
+                       const struct price_key *key, int64_t bucket_bytes, const struct facts *facts, struct error *err)
 {
-    if (key->bound_only || key->without_send || graph->layer_count < 2 || 2 * key->tensor * key->data > facts->cluster->device_count)
+    if (key->bound_only || key->without_send || graph->layer_count < 2 ||
+        2 * key->tensor * key->data > facts->cluster->device_count)
         return true;
     struct program *program = NULL;
-    struct plan *plan = make_plan(graph, 2, dtype, key, bucket_bytes, (struct strategy){0, RECOMPUTE_NONE});
+    struct plan *plan = make_plan(graph, 2, dtype, key, bucket_bytes, (struct strategy){ 0, RECOMPUTE_NONE });
     bool good = plan ? plan_check(plan, graph, err) && program_lower(&program, graph, plan, err)
                      : fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (int i = 0; good && i < program->stages[0].instr_count; i++) {
@@ -374,7 +399,8 @@ static int *weight_layers(const struct graph *graph, struct arena *arena)
     return layer;
 }
 
-/* What ZeRO changes and what recomputation changes are added up: fewer programs, exact where they do not meet in one kernel. */
+/* What ZeRO changes and what recomputation changes are added up: fewer programs, exact where they do not meet in one
+ * kernel. */
 static int64_t both(int64_t zero, int64_t recompute, int64_t neither)
 {
     return max_i64(0, zero + recompute - neither);
@@ -383,62 +409,76 @@ static int64_t both(int64_t zero, int64_t recompute, int64_t neither)
 struct layer_price price_combine(const struct layer_price *z, const struct layer_price *r, const struct layer_price *n)
 {
     return (struct layer_price){
-        .forward_ns = both(z->forward_ns, r->forward_ns, n->forward_ns), .backward_ns = both(z->backward_ns, r->backward_ns, n->backward_ns),
+        .forward_ns = both(z->forward_ns, r->forward_ns, n->forward_ns),
+        .backward_ns = both(z->backward_ns, r->backward_ns, n->backward_ns),
         .gather_forward_ns = both(z->gather_forward_ns, r->gather_forward_ns, n->gather_forward_ns),
         .gather_backward_ns = both(z->gather_backward_ns, r->gather_backward_ns, n->gather_backward_ns),
         .reduce_ns = both(z->reduce_ns, r->reduce_ns, n->reduce_ns),
-        .reduce_last_ns = both(z->reduce_last_ns, r->reduce_last_ns, n->reduce_last_ns), .step_ns = both(z->step_ns, r->step_ns, n->step_ns),
-        .weight_bytes = both(z->weight_bytes, r->weight_bytes, n->weight_bytes), .tied_bytes = both(z->tied_bytes, r->tied_bytes, n->tied_bytes),
+        .reduce_last_ns = both(z->reduce_last_ns, r->reduce_last_ns, n->reduce_last_ns),
+        .step_ns = both(z->step_ns, r->step_ns, n->step_ns),
+        .weight_bytes = both(z->weight_bytes, r->weight_bytes, n->weight_bytes),
+        .tied_bytes = both(z->tied_bytes, r->tied_bytes, n->tied_bytes),
         .saved_bytes = both(z->saved_bytes, r->saved_bytes, n->saved_bytes),
         .transient_bytes = both(z->transient_bytes, r->transient_bytes, n->transient_bytes),
     };
 }
 
-struct samples { bool known[4][RECOMPUTE_COUNT]; struct layer_price *prices[4][RECOMPUTE_COUNT]; }; /* (classes) each */
+struct samples {
+    bool known[4][RECOMPUTE_COUNT];
+    struct layer_price *prices[4][RECOMPUTE_COUNT];
+}; /* (classes) each */
 
-static bool sample_strategy(struct samples *samples, struct price_table *table, const struct graph *graph, enum dtype dtype, int zero,
-                            int recompute, const int *weight_layer, const struct price_key *key, int64_t bucket_bytes,
-                            const struct facts *facts, struct arena *scratch, struct error *err)
+static bool sample_strategy(struct samples *samples, struct price_table *table, const struct graph *graph,
+                            enum dtype dtype, int zero, int recompute, const int *weight_layer,
+                            const struct price_key *key, int64_t bucket_bytes, const struct facts *facts,
+                            struct arena *scratch, struct error *err)
 {
     if (samples->known[zero][recompute])
         return true;
     samples->known[zero][recompute] = true;
     samples->prices[zero][recompute] = arena_alloc(scratch, (size_t)table->class_count, sizeof(struct layer_price));
-    struct strategy strategy = {(int8_t)zero, (int8_t)recompute};
+    struct strategy strategy = { (int8_t)zero, (int8_t)recompute };
     struct plan *plan = make_plan(graph, 1, dtype, key, bucket_bytes, strategy);
-    struct sample sample = {.graph = graph, .plan = plan, .facts = facts, .weight_layer = weight_layer};
-    bool good = plan && samples->prices[zero][recompute]
-                    ? plan_check(plan, graph, err) && price_strategy(&sample, table, samples->prices[zero][recompute], key, err)
-                    : fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    struct sample sample = { .graph = graph, .plan = plan, .facts = facts, .weight_layer = weight_layer };
+    bool good =
+        plan && samples->prices[zero][recompute]
+            ? plan_check(plan, graph, err) && price_strategy(&sample, table, samples->prices[zero][recompute], key, err)
+            : fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     plan_free(plan);
     return good;
 }
 
-static bool price_all(struct price_table *table, const struct graph *graph, enum dtype dtype, const struct price_key *key,
-                      int64_t bucket_bytes, const struct facts *facts, struct error *err)
+static bool price_all(struct price_table *table, const struct graph *graph, enum dtype dtype,
+                      const struct price_key *key, int64_t bucket_bytes, const struct facts *facts, struct error *err)
 {
-    struct arena scratch = {0};
-    struct samples samples = {0};
+    struct arena scratch = { 0 };
+    struct samples samples = { 0 };
     int *weight_layer = weight_layers(graph, &scratch);
     bool good = weight_layer || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (int i = 0; good && i < table->strategy_count; i++) {
         int zero = table->strategies[i].zero, recompute = table->strategies[i].recompute;
-        good = sample_strategy(&samples, table, graph, dtype, 0, RECOMPUTE_NONE, weight_layer, key, bucket_bytes, facts, &scratch, err)
-               && sample_strategy(&samples, table, graph, dtype, zero, RECOMPUTE_NONE, weight_layer, key, bucket_bytes, facts, &scratch, err)
-               && sample_strategy(&samples, table, graph, dtype, 0, recompute, weight_layer, key, bucket_bytes, facts, &scratch, err);
+        good = sample_strategy(&samples, table, graph, dtype, 0, RECOMPUTE_NONE, weight_layer, key, bucket_bytes, facts,
+                               &scratch, err) &&
+               sample_strategy(&samples, table, graph, dtype, zero, RECOMPUTE_NONE, weight_layer, key, bucket_bytes,
+                               facts, &scratch, err) &&
+               sample_strategy(&samples, table, graph, dtype, 0, recompute, weight_layer, key, bucket_bytes, facts,
+                               &scratch, err);
         for (int c = 0; good && c < table->class_count; c++)
-            table->prices[c * table->strategy_count + i] = price_combine(&samples.prices[zero][RECOMPUTE_NONE][c], &samples.prices[0][recompute][c],
-                                                                   &samples.prices[0][RECOMPUTE_NONE][c]);
+            table->prices[c * table->strategy_count + i] =
+                price_combine(&samples.prices[zero][RECOMPUTE_NONE][c], &samples.prices[0][recompute][c],
+                              &samples.prices[0][RECOMPUTE_NONE][c]);
     }
     arena_free(&scratch);
     return good && price_send(table, graph, dtype, key, bucket_bytes, facts, err);
 }
 
-bool price_layers(struct price_table *out, struct arena *arena, const struct model *model, int class_count, int64_t sequence,
-                  enum dtype dtype, const struct price_key *key, const struct strategy *strategies, int strategy_count,
-                  int64_t bucket_bytes, const struct facts *facts, struct error *err)
+bool price_layers(struct price_table *out, struct arena *arena, const struct model *model, int class_count,
+                  int64_t sequence, enum dtype dtype, const struct price_key *key, const struct strategy *strategies,
+                  int strategy_count, int64_t bucket_bytes, const struct facts *facts, struct error *err)
 {
-    struct price_table table = {.class_count = class_count, .strategy_count = strategy_count, .strategies = strategies};
+    struct price_table table = { .class_count = class_count,
+                                 .strategy_count = strategy_count,
+                                 .strategies = strategies };
     struct model_block *blocks = arena_alloc(arena, (size_t)model->block_count, sizeof *blocks);
     struct graph *graph = NULL;
     table.prices = arena_alloc(arena, (size_t)(class_count * strategy_count), sizeof *table.prices);

@@ -7,17 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* SLACK_PERMILLE: plans this much longer than the best by the formula are candidates too: the judge sees what the formula does not.
- * JUDGE_BUDGET: layers times micro-batches that are simulated instruction by instruction before the best plans are settled. */
-enum { SLACK_PERMILLE = 10, DEFAULT_RANKED = 64, LEAST_CANDIDATES = 16, MAX_SHRINKS = 6, NODE_LIMIT = 2000, SCOUTS = 3 };
+/* SLACK_PERMILLE: plans this much longer than the best by the formula are candidates too: the judge sees what the
+ * formula does not. JUDGE_BUDGET: layers times micro-batches that are simulated instruction by instruction before the
+ * best plans are settled. */
+enum {
+    SLACK_PERMILLE = 10,
+    DEFAULT_RANKED = 64,
+    LEAST_CANDIDATES = 16,
+    MAX_SHRINKS = 6,
+    NODE_LIMIT = 2000,
+    SCOUTS = 3
+};
 static const int64_t judge_budget = 2000;
 
-struct ordered { int64_t bound_ns; int index; };
+struct ordered {
+    int64_t bound_ns;
+    int index;
+};
 struct candidate {
-    int config;                     /* index */
+    int config; /* index */
     const struct price_table *table;
     struct partition_plan solution;
-    struct plan *plan;              /* made when ranked */
+    struct plan *plan; /* made when ranked */
     int64_t ranked_ns;
 };
 struct run {
@@ -27,10 +38,11 @@ struct run {
     struct arena arena;
     struct config *configs;
     int config_count;
-    struct ordered *order;          /* (config_count) by bound */
+    struct ordered *order; /* (config_count) by bound */
     int candidate_count, candidate_capacity;
     struct candidate *candidates;
-    int64_t best_ns, capacity_bytes, open_bound_ns; /* open: least proven bound of all configurations looked at, or left */
+    int64_t best_ns, capacity_bytes,
+        open_bound_ns; /* open: least proven bound of all configurations looked at, or left */
     int64_t start_ns;
     bool stopped;
     struct error *err;
@@ -77,14 +89,15 @@ static bool order_configs(struct run *run)
         if (!workbench_table(&run->bench, config, true, &table, run->err))
             return false;
         struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
-        run->order[i] = (struct ordered){table ? partition_quick_bound(&problem) : INT64_MAX, i};
+        run->order[i] = (struct ordered){ table ? partition_quick_bound(&problem) : INT64_MAX, i };
         run->result->certificate.refused += table == NULL;
     }
     qsort(run->order, (size_t)run->config_count, sizeof *run->order, compare_ordered);
     return true;
 }
 
-static bool add_candidate(struct run *run, int config, const struct price_table *table, const struct partition_plan *solution)
+static bool add_candidate(struct run *run, int config, const struct price_table *table,
+                          const struct partition_plan *solution)
 {
     if (run->candidate_count == run->candidate_capacity) {
         int capacity = run->candidate_capacity ? 2 * run->candidate_capacity : 256;
@@ -96,7 +109,8 @@ static bool add_candidate(struct run *run, int config, const struct price_table 
         run->candidates = grown;
         run->candidate_capacity = capacity;
     }
-    run->candidates[run->candidate_count++] = (struct candidate){.config = config, .table = table, .solution = *solution};
+    run->candidates[run->candidate_count++] =
+        (struct candidate){ .config = config, .table = table, .solution = *solution };
     return true;
 }
 
@@ -146,11 +160,12 @@ static bool should_stop(const struct run *run)
     const struct search_calls *calls = &run->options->calls;
     if (calls->cancelled && calls->cancelled(calls->self))
         return true;
-    return run->options->time_limit_ns > 0 && calls->now_ns && calls->now_ns(calls->self) - run->start_ns >= run->options->time_limit_ns;
+    return run->options->time_limit_ns > 0 && calls->now_ns &&
+           calls->now_ns(calls->self) - run->start_ns >= run->options->time_limit_ns;
 }
 
-/* A configuration that plainly fits: weights without sharding take less than two thirds, and the pipeline is mostly full. Such a one
- * gives a good incumbent at once, before those that only look fast are solved. */
+/* A configuration that plainly fits: weights without sharding take less than two thirds, and the pipeline is mostly
+ * full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
 static bool comfortable(struct run *run, const struct ordered *at, bool *out)
 {
     const struct config *config = &run->configs[at->index];
@@ -161,7 +176,8 @@ static bool comfortable(struct run *run, const struct ordered *at, bool *out)
         return false;
     for (int l = 0; table && l < run->bench.chain.layer_count; l++)
         bytes += price_at(table, run->bench.chain.class_of[l], 0)->weight_bytes;
-    *out = table && bytes / config->stages < run->capacity_bytes / 3 * 2 && config->micro_batch_count >= 2 * config->stages;
+    *out = table && bytes / config->stages < run->capacity_bytes / 3 * 2 &&
+           config->micro_batch_count >= 2 * config->stages;
     return true;
 }
 
@@ -252,22 +268,25 @@ static bool rank_plan(struct run *run, struct candidate *c)
 static bool evaluate_plan(struct run *run, const struct candidate *c, int64_t *step_ns)
 {
     const struct plan *plan = c->plan;
-    struct arena scratch = {0};
+    struct arena scratch = { 0 };
     int strategies = c->table->strategy_count, block = c->table->class_count * strategies;
     int *in_flight = config_in_flight(&scratch, &run->configs[c->config]);
-    struct partition_plan solution = {.first_layer = arena_alloc(&scratch, (size_t)plan->stage_count, sizeof(int)),
-                                      .count = arena_alloc(&scratch, (size_t)plan->stage_count * (size_t)block, sizeof(int))};
+    struct partition_plan solution = { .first_layer = arena_alloc(&scratch, (size_t)plan->stage_count, sizeof(int)),
+                                       .count = arena_alloc(&scratch, (size_t)plan->stage_count * (size_t)block,
+                                                            sizeof(int)) };
     bool good = in_flight && solution.first_layer && solution.count;
     for (int l = 0, k = 0; good && l < plan->layer_count; l++) {
         k += k + 1 < plan->stage_count && plan->stages[k + 1].first_layer == l;
         solution.first_layer[k] = plan->stages[k].first_layer;
         int pick = 0;
-        while (c->table->strategies[pick].zero != plan->layers[l].zero || c->table->strategies[pick].recompute != plan->layers[l].recompute)
+        while (c->table->strategies[pick].zero != plan->layers[l].zero ||
+               c->table->strategies[pick].recompute != plan->layers[l].recompute)
             pick++;
         solution.count[k * block + run->bench.chain.class_of[l] * strategies + pick]++;
     }
     if (good) {
-        struct partition_problem problem = workbench_problem(&run->bench, &run->configs[c->config], c->table, in_flight);
+        struct partition_problem problem =
+            workbench_problem(&run->bench, &run->configs[c->config], c->table, in_flight);
         problem.capacity_bytes = run->capacity_bytes;
         *step_ns = partition_evaluate(&problem, &solution);
     }
@@ -323,7 +342,8 @@ static bool rank_candidates(struct run *run)
     qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, compare_formula);
     for (int i = 0; i < run->candidate_count && kept < wanted; i++) {
         struct candidate c = run->candidates[i];
-        c.plan = plan_from_partition(run->bench.space, &run->configs[c.config], run->bench.graph, &run->bench.chain, c.table, &c.solution);
+        c.plan = plan_from_partition(run->bench.space, &run->configs[c.config], run->bench.graph, &run->bench.chain,
+                                     c.table, &c.solution);
         if (!c.plan)
             return out_of_memory(run->err);
         settle_prefetch(c.plan, run->bench.space);
@@ -348,9 +368,11 @@ static bool rank_candidates(struct run *run)
 static bool judge(struct run *run, struct candidate *c, struct estimate **out)
 {
     struct graph *graph = NULL;
-    bool good = graph_build(&graph, run->bench.model, c->plan->batch, c->plan->sequence, c->plan->vocab_multiple, run->err)
-                && plan_check(c->plan, graph, run->err)
-                && estimate_plan_steady(out, run->bench.model, graph, c->plan, &run->bench.chain, c->table, run->bench.facts, run->err);
+    bool good =
+        graph_build(&graph, run->bench.model, c->plan->batch, c->plan->sequence, c->plan->vocab_multiple, run->err) &&
+        plan_check(c->plan, graph, run->err) &&
+        estimate_plan_steady(out, run->bench.model, graph, c->plan, &run->bench.chain, c->table, run->bench.facts,
+                             run->err);
     graph_free(graph);
     return good;
 }
@@ -371,14 +393,16 @@ static void insert_plan(struct run *run, struct candidate *c, struct estimate *e
         plan_free(last->plan);
         estimate_free(last->estimate);
     }
-    memmove(&result->plans[place + 1], &result->plans[place], (size_t)(result->plan_count - place) * sizeof *result->plans);
-    result->plans[place] = (struct search_plan){c->plan, run->configs[c->config], c->solution.step_ns, c->ranked_ns, estimate};
+    memmove(&result->plans[place + 1], &result->plans[place],
+            (size_t)(result->plan_count - place) * sizeof *result->plans);
+    result->plans[place] =
+        (struct search_plan){ c->plan, run->configs[c->config], c->solution.step_ns, c->ranked_ns, estimate };
     result->plan_count++;
     c->plan = NULL; /* handed over */
 }
 
-/* In the order of their rank: at least `top` that fit, then as many more as the budget allows. *worst: the largest ratio of layout
- * to what is there, in permille, among those that do not fit. */
+/* In the order of their rank: at least `top` that fit, then as many more as the budget allows. *worst: the largest
+ * ratio of layout to what is there, in permille, among those that do not fit. */
 static bool judge_candidates(struct run *run, int64_t *worst)
 {
     struct certificate *certificate = &run->result->certificate;
@@ -413,7 +437,8 @@ static void drop_candidates(struct run *run)
     run->candidate_count = 0;
 }
 
-/* Solve, rank, judge. The formula may promise bytes that the layout does not keep: then less is promised and the search goes on. */
+/* Solve, rank, judge. The formula may promise bytes that the layout does not keep: then less is promised and the search
+ * goes on. */
 static bool search_until_fits(struct run *run)
 {
     for (int shrink = 0; shrink < MAX_SHRINKS; shrink++) {
@@ -448,44 +473,15 @@ static void fill_certificate(struct run *run)
 
 /* ---- when nothing fits ---- */
 
-/* The least memory that a layer can take in a stage with so many in flight. */
-static int thriftiest(const struct price_table *table, int class_index, int64_t in_flight, int64_t *bytes)
+static bool thrifty_plan(struct run *run, const struct config *config, const struct price_table *table,
+                         struct plan **out)
 {
-    int pick = 0;
-    for (int i = 0; i < table->strategy_count; i++) {
-        const struct layer_price *p = price_at(table, class_index, i);
-        int64_t need = p->weight_bytes + p->tied_bytes + in_flight * p->saved_bytes + p->transient_bytes;
-        if (i == 0 || need < *bytes) {
-            *bytes = need;
-            pick = i;
-        }
-    }
-    return pick;
-}
-
-static bool thrifty_plan(struct run *run, const struct config *config, const struct price_table *table, struct plan **out)
-{
-    const struct chain *chain = &run->bench.chain;
-    struct arena scratch = {0};
-    int64_t *weight = arena_alloc(&scratch, (size_t)chain->layer_count, sizeof *weight);
-    struct partition_plan solution = {.first_layer = arena_alloc(&scratch, (size_t)config->stages, sizeof(int)),
-        .count = arena_alloc(&scratch, (size_t)config->stages * (size_t)(table->class_count * table->strategy_count), sizeof(int))};
-    int *in_flight = config_in_flight(&scratch, config);
-    struct plan *plan = NULL;
-    if (weight && solution.first_layer && solution.count && in_flight) {
-        for (int l = 0; l < chain->layer_count; l++)
-            thriftiest(table, chain->class_of[l], in_flight[0], &weight[l]);
-        balance_stages(weight, chain->layer_count, config->stages, solution.first_layer);
-        for (int k = 0; k < config->stages; k++)
-            for (int l = solution.first_layer[k]; l < (k + 1 < config->stages ? solution.first_layer[k + 1] : chain->layer_count); l++) {
-                int pick = thriftiest(table, chain->class_of[l], in_flight[k], &weight[l]);
-                solution.count[(k * table->class_count + chain->class_of[l]) * table->strategy_count + pick]++;
-            }
-        plan = plan_from_partition(run->bench.space, config, run->bench.graph, chain, table, &solution);
-    }
+    struct arena scratch = { 0 };
+    const int *in_flight = config_in_flight(&scratch, config);
+    const struct workbench *bench = &run->bench;
+    *out = in_flight ? plan_thriftiest(bench->space, config, bench->graph, &bench->chain, table, in_flight) : NULL;
     arena_free(&scratch);
-    *out = plan;
-    return plan != NULL || out_of_memory(run->err);
+    return *out != NULL || out_of_memory(run->err);
 }
 
 /* Small micro-batches need least: one configuration for each (tensor, stages) is looked at. */
@@ -496,9 +492,10 @@ static bool find_nearest(struct run *run)
     for (int i = 0; i < run->config_count; i++) {
         const struct config *config = &run->configs[i];
         const struct price_table *table = NULL;
-        struct candidate c = {.config = i};
+        struct candidate c = { .config = i };
         struct estimate *estimate = NULL;
-        bool repeats = i > 0 && run->configs[i - 1].tensor == config->tensor && run->configs[i - 1].stages == config->stages;
+        bool repeats =
+            i > 0 && run->configs[i - 1].tensor == config->tensor && run->configs[i - 1].stages == config->stages;
         if (repeats)
             continue;
         if (!workbench_table(&run->bench, config, false, &table, run->err))
@@ -529,13 +526,15 @@ static bool find_nearest(struct run *run)
 
 static bool run_all(struct run *run, const struct model *model, const struct facts *facts)
 {
-    if (!workbench_open(&run->bench, model, facts, &run->options->space, run->err)
-        || !space_configs(&run->configs, &run->config_count, &run->arena, &run->options->space, run->bench.graph, facts->cluster, run->err))
+    if (!workbench_open(&run->bench, model, facts, &run->options->space, run->err) ||
+        !space_configs(&run->configs, &run->config_count, &run->arena, &run->options->space, run->bench.graph,
+                       facts->cluster, run->err))
         return false;
     if (run->config_count == 0)
         return space_explain_empty(&run->options->space, run->bench.graph, facts->cluster, run->err);
     run->capacity_bytes = available_bytes(facts);
-    run->result->plans = arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);
+    run->result->plans =
+        arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);
     if (!run->result->plans)
         return out_of_memory(run->err);
     if (!order_configs(run) || !search_until_fits(run))
@@ -545,13 +544,13 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
     return run->result->feasible || find_nearest(run);
 }
 
-bool search_run(struct search_result **out, const struct model *model, const struct facts *facts, const struct search_options *options,
-                struct error *err)
+bool search_run(struct search_result **out, const struct model *model, const struct facts *facts,
+                const struct search_options *options, struct error *err)
 {
     struct search_result *result = calloc(1, sizeof *result);
     if (!result)
         return out_of_memory(err);
-    struct run run = {.options = options, .result = result, .err = err};
+    struct run run = { .options = options, .result = result, .err = err };
     if (options->calls.now_ns)
         run.start_ns = options->calls.now_ns(options->calls.self);
     bool good = run_all(&run, model, facts);

@@ -1,6 +1,6 @@
-/* The search for a plan: every outer configuration bounded, the promising ones solved exactly by the formula (partition.h), the best of
- * them ranked at full length (pipeline.h) and judged by simulation (estimate.h). Pure and deterministic: what the caller gives as
- * callbacks decides only when to stop early. */
+/* The search for a plan: every outer configuration bounded, the promising ones solved exactly by the formula
+ * (partition.h), the best of them ranked at full length (pipeline.h) and judged by simulation (estimate.h). Pure and
+ * deterministic: what the caller gives as callbacks decides only when to stop early. */
 #ifndef CLEAVE_SEARCH_SEARCH_H
 #define CLEAVE_SEARCH_SEARCH_H
 #include "planner/search/estimate.h"
@@ -10,27 +10,27 @@ struct model;
 
 struct search_calls {
     void *self;
-    int64_t (*now_ns)(void *self);  /* monotonic; may be NULL: no time limit */
-    bool (*cancelled)(void *self);  /* may be NULL */
+    int64_t (*now_ns)(void *self);                                        /* monotonic; may be NULL: no time limit */
+    bool (*cancelled)(void *self);                                        /* may be NULL */
     void (*progress)(void *self, int solved, int total, int64_t best_ns); /* may be NULL */
 };
 struct search_options {
     struct space space;
-    int top;                        /* plans wanted, at least 1 */
-    int rank_count;                 /* plans ranked by the pipeline; 0: 64 */
-    int64_t gap_ppm;                /* good enough: within so many millionths of the formula's optimum; 0: to the end */
-    int64_t time_limit_ns;          /* 0: none; then the best so far, with its bound */
-    bool keep_all;                  /* no pruning by bounds: for tests and comparisons */
+    int top;               /* plans wanted, at least 1 */
+    int rank_count;        /* plans ranked by the pipeline; 0: 64 */
+    int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
+    int64_t time_limit_ns; /* 0: none; then the best so far, with its bound */
+    bool keep_all;         /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
 };
 
 /* Of the formula, over the whole space: no plan in it is shorter than bound_ns by the formula. */
 struct certificate {
     int64_t bound_ns;
-    int64_t formula_ns;    /* the best plan's own value */
-    double formula_gap;    /* (formula_ns - bound_ns) / bound_ns; 0 when the search ran to its end */
-    double gap;            /* (simulated step - bound_ns) / bound_ns: what the formula does not see */
-    bool complete;         /* neither time limit nor cancellation ended it */
+    int64_t formula_ns; /* the best plan's own value */
+    double formula_gap; /* (formula_ns - bound_ns) / bound_ns; 0 when the search ran to its end */
+    double gap;         /* (simulated step - bound_ns) / bound_ns: what the formula does not see */
+    bool complete;      /* neither time limit nor cancellation ended it */
     int64_t configurations, pruned_memory, pruned_bound, solved, refused; /* refused: lowering had no program for it */
     int64_t knapsacks, passes, candidates, ranked, judged, rejected;      /* rejected: did not fit after layout */
 };
@@ -43,22 +43,23 @@ struct search_plan {
 struct search_result {
     struct arena arena;
     bool feasible;
-    int plan_count;                 /* best first by simulated step; at most options.top */
+    int plan_count; /* best first by simulated step; at most options.top */
     struct search_plan *plans;
     struct certificate certificate;
     /* When nothing fits: the plan that needs least, and where. */
     struct {
-        struct plan *plan;          /* NULL when feasible */
+        struct plan *plan; /* NULL when feasible */
         int stage;
         int64_t needed_bytes, available_bytes;
     } nearest;
 };
 /**
- * Searches. *out belongs to the caller: search_result_free(). A search that finds nothing is an answer (feasible false, nearest
- * filled), not a failure; search_infeasible() turns it into the message. Fails on bad restrictions, want of memory, or our bugs.
+ * Searches. *out belongs to the caller: search_result_free(). A search that finds nothing is an answer (feasible false,
+ * nearest filled), not a failure; search_infeasible() turns it into the message. Fails on bad restrictions, want of
+ * memory, or our bugs.
  */
-bool search_run(struct search_result **out, const struct model *model, const struct facts *facts, const struct search_options *options,
-                struct error *err);
+bool search_run(struct search_result **out, const struct model *model, const struct facts *facts,
+                const struct search_options *options, struct error *err);
 void search_result_free(struct search_result *result); /* accepts NULL */
 /* ERROR_INFEASIBLE: which stage, how many bytes are missing, what would help. Always false. */
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err);

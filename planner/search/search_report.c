@@ -14,11 +14,14 @@ bool search_infeasible(const struct search_result *result, const struct space *s
     text_bytes(available, result->nearest.available_bytes);
     text_bytes(missing, max_i64(0, result->nearest.needed_bytes - result->nearest.available_bytes));
     return fail_kind(err, ERROR_INFEASIBLE,
-                     "nothing fits: the thriftiest plan found (pp %d, tp %d, dp %d, micro-batch %lld, ZeRO %d, recompute %s) needs %s on each "
-                     "device of stage %d, but %s are usable: %s are missing; it would fit with that much more memory per device, with more "
+                     "nothing fits: the thriftiest plan found (pp %d, tp %d, dp %d, micro-batch %lld, ZeRO %d, "
+                     "recompute %s) needs %s on each "
+                     "device of stage %d, but %s are usable: %s are missing; it would fit with that much more memory "
+                     "per device, with more "
                      "devices, or with a wider space (batch %lld, --fix, --space)",
-                     plan->stage_count, atom[1], atom[0], (long long)(plan->batch / plan->micro_batch_count / atom[0]), plan->layers[0].zero,
-                     recompute_names[plan->layers[0].recompute], needed, result->nearest.stage, available, missing, (long long)space->batch);
+                     plan->stage_count, atom[1], atom[0], (long long)(plan->batch / plan->micro_batch_count / atom[0]),
+                     plan->layers[0].zero, recompute_names[plan->layers[0].recompute], needed, result->nearest.stage,
+                     available, missing, (long long)space->batch);
 }
 
 static void write_int(struct json_writer *w, const char *key, int64_t value)

@@ -15,8 +15,12 @@ bool allows(const struct allowed *allowed, int64_t value)
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
 {
     return (struct space){
-        .batch = batch, .sequence = sequence, .dtype = dtype, .bucket_bytes = INT64_C(25) << 20,
-        .recompute = {.count = 2, .values = {RECOMPUTE_NONE, RECOMPUTE_FULL}}, .prefetch = {.count = 2, .values = {1, 0}},
+        .batch = batch,
+        .sequence = sequence,
+        .dtype = dtype,
+        .bucket_bytes = INT64_C(25) << 20,
+        .recompute = { .count = 2, .values = { RECOMPUTE_NONE, RECOMPUTE_FULL } },
+        .prefetch = { .count = 2, .values = { 1, 0 } },
     };
 }
 
@@ -82,7 +86,8 @@ static void add_config(struct listing *l, struct config config)
     l->count++;
 }
 
-/* Choices that make no difference are listed once: one stage has no schedule, one data-parallel rank gathers nothing. */
+/* Choices that make no difference are listed once: one stage has no schedule, one data-parallel rank gathers nothing.
+ */
 static void add_variants(struct listing *l, struct config config)
 {
     int dimensions_[2], dimension_count = tensor_dimensions(l->space, l->graph, config.tensor, dimensions_);
@@ -123,18 +128,18 @@ static void list_configs(struct listing *l)
             continue;
         for (int stages = 1; stages <= l->graph->layer_count && stages <= devices / tensor; stages++) {
             int data = devices / tensor / stages;
-            if (devices / tensor % stages != 0 || !allows(&l->space->pipeline, stages) || !allows(&l->space->data, data)
-                || l->space->batch % data != 0)
+            if (devices / tensor % stages != 0 || !allows(&l->space->pipeline, stages) ||
+                !allows(&l->space->data, data) || l->space->batch % data != 0)
                 continue;
-            add_micro_batches(l, (struct config){.stages = stages, .tensor = tensor, .data = data});
+            add_micro_batches(l, (struct config){ .stages = stages, .tensor = tensor, .data = data });
         }
     }
 }
 
-bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space, const struct graph *graph,
-                   const struct cluster *cluster, struct error *err)
+bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
+                   const struct graph *graph, const struct cluster *cluster, struct error *err)
 {
-    struct listing l = {space, graph, cluster, NULL, 0};
+    struct listing l = { space, graph, cluster, NULL, 0 };
     list_configs(&l);
     l.out = arena_alloc(arena, (size_t)l.count, sizeof *l.out);
     if (!l.out)
@@ -146,18 +151,24 @@ bool space_configs(struct config **out, int *count, struct arena *arena, const s
     return true;
 }
 
-bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster, struct error *err)
+bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster,
+                         struct error *err)
 {
     struct space free_space = space_default(space->batch, space->sequence, space->dtype);
-    struct listing l = {&free_space, graph, cluster, NULL, 0};
+    struct listing l = { &free_space, graph, cluster, NULL, 0 };
     list_configs(&l);
     if (l.count > 0)
-        return fail(err, "plan: no configuration of %d devices and a batch of %lld sequences has the fixed degrees (tensor x pipeline x data "
-                    "must be %d, data must divide the batch); leave some of them out of --fix and --space", cluster->device_count,
-                    (long long)space->batch, cluster->device_count);
+        return fail(err,
+                    "plan: no configuration of %d devices and a batch of %lld sequences has the fixed degrees (tensor "
+                    "x pipeline x data "
+                    "must be %d, data must divide the batch); leave some of them out of --fix and --space",
+                    cluster->device_count, (long long)space->batch, cluster->device_count);
     int64_t unit = cluster->device_count;
-    return fail(err, "plan: a batch of %lld sequences cannot be shared out over %d devices: no product of tensor degree (a divisor of heads and "
-                "feed-forward width, inside a node), stages (at most %d layers) and a divisor of the batch is %d; a batch of %lld sequences would do",
+    return fail(err,
+                "plan: a batch of %lld sequences cannot be shared out over %d devices: no product of tensor degree (a "
+                "divisor of heads and "
+                "feed-forward width, inside a node), stages (at most %d layers) and a divisor of the batch is %d; a "
+                "batch of %lld sequences would do",
                 (long long)space->batch, cluster->device_count, graph->layer_count, cluster->device_count,
                 (long long)round_up(space->batch, unit));
 }

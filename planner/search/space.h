@@ -1,4 +1,5 @@
-/* What the search may choose from: restrictions by the user, and the outer configurations that are legal for model and cluster. */
+/* What the search may choose from: restrictions by the user, and the outer configurations that are legal for model and
+ * cluster. */
 #ifndef CLEAVE_SEARCH_SPACE_H
 #define CLEAVE_SEARCH_SPACE_H
 #include "planner/facts/profile.h"
@@ -6,11 +7,14 @@
 
 enum { SPACE_VALUES = 24 };
 /* Allowed values of one choice; count 0: all legal ones. */
-struct allowed { int count; int64_t values[SPACE_VALUES]; };
+struct allowed {
+    int count;
+    int64_t values[SPACE_VALUES];
+};
 bool allows(const struct allowed *allowed, int64_t value);
 
 struct space {
-    int64_t batch, sequence;     /* sequences per step; tokens, 0: the model's own */
+    int64_t batch, sequence; /* sequences per step; tokens, 0: the model's own */
     enum dtype dtype;
     double clip_norm;
     int64_t bucket_bytes;
@@ -19,7 +23,8 @@ struct space {
     struct allowed schedule, prefetch;            /* index into schedules; layers ahead */
     struct allowed sequence_parallel;             /* 0, 1 */
 };
-/* All of it: bucket_bytes 25 MiB (as common trainers), recompute none and full, prefetch 0 and 1, synchronous schedules. */
+/* All of it: bucket_bytes 25 MiB (as common trainers), recompute none and full, prefetch 0 and 1, synchronous
+ * schedules. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
 
 /* One outer configuration: stages x data x tensor = devices, tensor ranks innermost. */
@@ -29,13 +34,15 @@ struct config {
 };
 int64_t config_vocab_multiple(const struct graph *graph, const struct config *config);
 
-/* True when `tensor` ranks can share the work of every heavy operator: heads, feed-forward columns and vocabulary rows divide; key
- * and value heads may be fewer and are then replicated. */
+/* True when `tensor` ranks can share the work of every heavy operator: heads, feed-forward columns and vocabulary rows
+ * divide; key and value heads may be fewer and are then replicated. */
 bool tensor_legal(const struct graph *graph, int tensor);
 
-/* All configurations that the space, the graph and the cluster allow, in a fixed order; in the arena. None is no failure. */
-bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space, const struct graph *graph,
-                   const struct cluster *cluster, struct error *err);
+/* All configurations that the space, the graph and the cluster allow, in a fixed order; in the arena. None is no
+ * failure. */
+bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
+                   const struct graph *graph, const struct cluster *cluster, struct error *err);
 /* Why there was none: which restriction to lift. Always false. */
-bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster, struct error *err);
+bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster,
+                         struct error *err);
 #endif

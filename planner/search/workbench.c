@@ -5,7 +5,8 @@
 #include "planner/search/estimate.h"
 #include <string.h>
 
-/* Layers that share a weight: the first and the last user. More than one such pair does not occur in the zoo; the widest counts. */
+/* Layers that share a weight: the first and the last user. More than one such pair does not occur in the zoo; the
+ * widest counts. */
 static void find_tied(const struct graph *graph, int *weight_first, int *tied_first, int *tied_second)
 {
     *tied_first = *tied_second = -1;
@@ -33,7 +34,8 @@ static bool build_chain(struct workbench *bench, struct error *err)
     for (int l = 0; l < graph->layer_count; l++)
         class_of[l] = graph->layers[l].class_index;
     find_tied(graph, weight_first, &first, &second);
-    return chain_build(&bench->chain, &bench->arena, graph->layer_count, class_of, graph->class_count, first, second, err);
+    return chain_build(&bench->chain, &bench->arena, graph->layer_count, class_of, graph->class_count, first, second,
+                       err);
 }
 
 static bool list_strategies(struct workbench *bench, struct error *err)
@@ -44,17 +46,20 @@ static bool list_strategies(struct workbench *bench, struct error *err)
     for (int zero = 0; zero <= 3; zero++)
         for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++)
             if (allows(&bench->space->zero, zero) && allows(&bench->space->recompute, recompute))
-                bench->strategies[bench->strategy_count++] = (struct strategy){(int8_t)zero, (int8_t)recompute};
+                bench->strategies[bench->strategy_count++] = (struct strategy){ (int8_t)zero, (int8_t)recompute };
     if (bench->strategy_count == 0)
-        return fail(err, "plan: the space allows no ZeRO stage or no recomputation mode; zero is 0 to 3, recompute none, selective or full");
+        return fail(err, "plan: the space allows no ZeRO stage or no recomputation mode; zero is 0 to 3, recompute "
+                         "none, selective or full");
     return true;
 }
 
-bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts, const struct space *space, struct error *err)
+bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
+                    const struct space *space, struct error *err)
 {
-    *bench = (struct workbench){.model = model, .facts = facts, .space = space};
+    *bench = (struct workbench){ .model = model, .facts = facts, .space = space };
     int64_t multiple = model->opaque ? 1 : 128;
-    if (graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) && build_chain(bench, err) && list_strategies(bench, err))
+    if (graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) && build_chain(bench, err) &&
+        list_strategies(bench, err))
         return true;
     workbench_close(bench);
     return false;
@@ -64,13 +69,17 @@ void workbench_close(struct workbench *bench)
 {
     graph_free(bench->graph);
     arena_free(&bench->arena);
-    *bench = (struct workbench){0};
+    *bench = (struct workbench){ 0 };
 }
 
 static struct price_key key_of(const struct workbench *bench, const struct config *config, bool bound_only)
 {
-    struct price_key key = {.tensor = config->tensor, .data = config->data, .tensor_dimension = config->tensor_dimension,
-                            .micro = config->micro, .vocab_multiple = config_vocab_multiple(bench->graph, config), .prefetch = config->prefetch};
+    struct price_key key = { .tensor = config->tensor,
+                             .data = config->data,
+                             .tensor_dimension = config->tensor_dimension,
+                             .micro = config->micro,
+                             .vocab_multiple = config_vocab_multiple(bench->graph, config),
+                             .prefetch = config->prefetch };
     if (bound_only) { /* the compute path does not depend on these */
         key.data = config->data > 1 ? 2 : 1;
         key.prefetch = 1;
@@ -81,8 +90,9 @@ static struct price_key key_of(const struct workbench *bench, const struct confi
 
 static bool same_key(const struct price_key *a, const struct price_key *b)
 {
-    return a->tensor == b->tensor && a->data == b->data && a->tensor_dimension == b->tensor_dimension && a->micro == b->micro
-           && a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->bound_only == b->bound_only;
+    return a->tensor == b->tensor && a->data == b->data && a->tensor_dimension == b->tensor_dimension &&
+           a->micro == b->micro && a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch &&
+           a->bound_only == b->bound_only;
 }
 
 static struct priced *new_priced(struct workbench *bench)
@@ -119,15 +129,17 @@ static int find_strategy(const struct price_table *table, int zero, int recomput
     return -1;
 }
 
-/* Without prefetch only ZeRO-3 differs: one program instead of all, where the prefetching table is there. *done false: it is not. */
+/* Without prefetch only ZeRO-3 differs: one program instead of all, where the prefetching table is there. *done false:
+ * it is not. */
 static bool from_prefetching(struct workbench *bench, struct priced *priced, bool *done, struct error *err)
 {
-    static const struct strategy sharded[] = {{3, RECOMPUTE_NONE}};
+    static const struct strategy sharded[] = { { 3, RECOMPUTE_NONE } };
     struct price_key like = priced->key, key = priced->key;
     struct price_table one;
     like.prefetch = 1;
     key.without_send = true;
-    const struct priced *other = priced->key.prefetch == 0 && !priced->key.bound_only ? find_priced(bench, &like) : NULL;
+    const struct priced *other =
+        priced->key.prefetch == 0 && !priced->key.bound_only ? find_priced(bench, &like) : NULL;
     int plain = other && !other->refused ? find_strategy(&other->table, 3, RECOMPUTE_NONE) : -1;
     *done = plain >= 0;
     if (plain < 0)
@@ -138,33 +150,34 @@ static bool from_prefetching(struct workbench *bench, struct priced *priced, boo
     if (!priced->table.prices)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     memcpy(priced->table.prices, other->table.prices, prices * sizeof *priced->table.prices);
-    if (!price_layers(&one, &bench->arena, bench->model, bench->chain.class_count, bench->graph->sequence, bench->space->dtype, &key, sharded, 1,
-                      bench->space->bucket_bytes, bench->facts, err))
+    if (!price_layers(&one, &bench->arena, bench->model, bench->chain.class_count, bench->graph->sequence,
+                      bench->space->dtype, &key, sharded, 1, bench->space->bucket_bytes, bench->facts, err))
         return false;
     for (int c = 0; c < priced->table.class_count; c++)
         for (int i = 0; i < priced->table.strategy_count; i++)
             if (priced->table.strategies[i].zero == 3)
-                priced->table.prices[c * priced->table.strategy_count + i] =
-                    price_combine(price_at(&one, c, 0), price_at(&other->table, c, i), price_at(&other->table, c, plain));
+                priced->table.prices[c * priced->table.strategy_count + i] = price_combine(
+                    price_at(&one, c, 0), price_at(&other->table, c, i), price_at(&other->table, c, plain));
     return true;
 }
 
 /* Sharding changes the compute path a little (accumulation in place or not), so a bound looks at both ends. */
 static bool fill_priced(struct workbench *bench, struct priced *priced, struct error *err)
 {
-    static const struct strategy ends[] = {{0, RECOMPUTE_NONE}, {3, RECOMPUTE_NONE}};
+    static const struct strategy ends[] = { { 0, RECOMPUTE_NONE }, { 3, RECOMPUTE_NONE } };
     const struct strategy *strategies = priced->key.bound_only ? ends : bench->strategies;
     int count = priced->key.bound_only ? (priced->key.data > 1 ? 2 : 1) : bench->strategy_count;
     if (!priced->key.bound_only && priced->key.data == 1) { /* nothing to shard: the first ZeRO stage speaks for all */
         for (count = 0; count < bench->strategy_count && bench->strategies[count].zero == bench->strategies[0].zero;)
             count++;
     }
-    struct error why = {0};
+    struct error why = { 0 };
     bool done = false;
     if (!from_prefetching(bench, priced, &done, &why))
         return fail_kind(err, why.kind, "%s", why.message);
-    if (done || price_layers(&priced->table, &bench->arena, bench->model, bench->chain.class_count, bench->graph->sequence, bench->space->dtype,
-                     &priced->key, strategies, count, bench->space->bucket_bytes, bench->facts, &why))
+    if (done || price_layers(&priced->table, &bench->arena, bench->model, bench->chain.class_count,
+                             bench->graph->sequence, bench->space->dtype, &priced->key, strategies, count,
+                             bench->space->bucket_bytes, bench->facts, &why))
         return true;
     if (why.kind != ERROR_INPUT)
         return fail_kind(err, why.kind, "%s", why.message);
@@ -172,7 +185,8 @@ static bool fill_priced(struct workbench *bench, struct priced *priced, struct e
     return true;
 }
 
-bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out, struct error *err)
+bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
+                     const struct price_table **out, struct error *err)
 {
     struct price_key key = key_of(bench, config, bound_only);
     struct priced *priced = find_priced(bench, &key);
@@ -196,10 +210,14 @@ int *config_in_flight(struct arena *arena, const struct config *config)
     return in_flight;
 }
 
-struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config, const struct price_table *table,
-                                           const int *in_flight)
+struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config,
+                                           const struct price_table *table, const int *in_flight)
 {
-    return (struct partition_problem){.chain = &bench->chain, .table = table, .stage_count = config->stages,
-                                      .micro_batch_count = config->micro_batch_count, .in_flight = in_flight,
-                                      .capacity_bytes = available_bytes(bench->facts), .below_ns = INT64_MAX};
+    return (struct partition_problem){ .chain = &bench->chain,
+                                       .table = table,
+                                       .stage_count = config->stages,
+                                       .micro_batch_count = config->micro_batch_count,
+                                       .in_flight = in_flight,
+                                       .capacity_bytes = available_bytes(bench->facts),
+                                       .below_ns = INT64_MAX };
 }

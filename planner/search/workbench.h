@@ -6,25 +6,31 @@
 
 struct model;
 
-struct priced { struct price_key key; bool refused; struct price_table table; };
+struct priced {
+    struct price_key key;
+    bool refused;
+    struct price_table table;
+};
 struct workbench {
     struct arena arena;
     const struct model *model;
     const struct facts *facts;
     const struct space *space;
-    struct graph *graph;           /* of the whole batch */
+    struct graph *graph; /* of the whole batch */
     struct chain chain;
     int strategy_count;
-    struct strategy *strategies;   /* (strategy_count) that the space allows, cheapest communication first */
+    struct strategy *strategies; /* (strategy_count) that the space allows, cheapest communication first */
     int priced_count, priced_capacity;
     struct priced **priced;
 };
-bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts, const struct space *space, struct error *err);
+bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
+                    const struct space *space, struct error *err);
 void workbench_close(struct workbench *bench);
 /* Prices for a configuration; *out NULL when lowering refuses it. bound_only: two strategies, enough for a bound. */
-bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out, struct error *err);
+bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
+                     const struct price_table **out, struct error *err);
 /* In-flight micro-batches per stage, in the arena; NULL: out of memory. */
 int *config_in_flight(struct arena *arena, const struct config *config);
-struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config, const struct price_table *table,
-                                           const int *in_flight);
+struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config,
+                                           const struct price_table *table, const int *in_flight);
 #endif

@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct plan_file *file = NULL, *again = NULL;
-    struct error err = {0};
+    struct error err = { 0 };
     size_t length = 0;
     if (!plan_json_read(&file, "fuzz", (const char *)data, size, &err)) {
         if (err.kind == ERROR_NONE || file)
@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     char *text = plan_json_write(file->plan, NULL, &file->context, &length);
-    if (text && (!plan_json_read(&again, "written", text, length, &err) || plan_hash(again->plan) != plan_hash(file->plan)))
+    if (text &&
+        (!plan_json_read(&again, "written", text, length, &err) || plan_hash(again->plan) != plan_hash(file->plan)))
         abort();
     free(text);
     plan_file_free(again);
