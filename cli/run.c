@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct run_arguments {
     struct source_options source;
@@ -52,6 +53,15 @@ static void on_step(void *context, const struct run_step *step)
     else
         fprintf(r->cli->out, "step %4lld  loss %8.4f  %10s  %8.0f tokens/s\n", (long long)step->step, step->loss, text_duration_ns(number, step->step_ns), step->tokens_per_s);
     fflush(r->cli->out);
+}
+
+/* A kernel that never returns cannot be woken: say so and end the process, which ends all ranks. */
+static void on_stuck(void *context, const struct error *err)
+{
+    const struct report_step *r = context;
+    fprintf(r->cli->talk, "error: %s\n", err->message);
+    fflush(r->cli->talk);
+    _exit(ERROR_ENVIRONMENT);
 }
 
 static void summary_json(const struct cli *cli, const struct program *program, const struct run_summary *s, int64_t predicted_ns)
@@ -96,6 +106,7 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.poison = a->poison;
     o.context = report;
     o.on_step = on_step;
+    o.on_stuck = on_stuck;
     return o;
 }
 

@@ -464,7 +464,9 @@ static void fill_certificate(struct run *run)
     c->configurations = run->config_count;
     c->complete = !run->stopped;
     c->bound_ns = min_i64(run->best_ns, run->open_bound_ns);
-    if (run->result->plan_count == 0 || c->bound_ns <= 0 || c->bound_ns == INT64_MAX)
+    if (c->bound_ns == INT64_MAX)
+        c->bound_ns = 0; /* nothing fits: there is nothing to bound */
+    if (run->result->plan_count == 0 || c->bound_ns <= 0)
         return;
     c->formula_ns = run->result->plans[0].formula_ns;
     c->formula_gap = (double)(run->best_ns - c->bound_ns) / (double)c->bound_ns;
