@@ -198,18 +198,9 @@ double comparison_drift(const struct comparison *c)
     return high > 0 ? (double)(high - low) / (double)low : 0;
 }
 
-/* Breakdown of the rank that ends last. */
 static void breakdown(const struct program *program, const struct timeline *timeline, int64_t ns[TIME_KIND_COUNT])
 {
-    int last = 0;
-    int64_t latest = -1;
-    for (int r = 0; r < timeline->rank_count; r++)
-        for (int s = 0; s < timeline->ranks[r].span_count; s++)
-            if (timeline->ranks[r].spans[s].finish_ns > latest) {
-                latest = timeline->ranks[r].spans[s].finish_ns;
-                last = r;
-            }
-    timeline_breakdown(program, timeline, last, ns);
+    timeline_breakdown(program, timeline, timeline_last_rank(timeline), ns);
 }
 
 void comparison_report(const struct comparison *c, struct report_plan plans[REPORT_MAX_PLANS])

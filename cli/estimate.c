@@ -1,19 +1,18 @@
 /* Prices one configuration that the user names. */
 #include "cli/print.h"
-#include "base/num.h"
 #include "cli/space_options.h"
 #include "planner/program/schedule.h"
-#include "planner/search/assemble.h"
+#include "planner/search/baseline.h"
 #include <stdlib.h>
 #include <string.h>
 
 struct estimate_arguments {
     struct space_options space;
-    const char *output, *recompute, *schedule;
+    const char *output, *recompute;
     int64_t micro, tp, pp, dp, zero, prefetch;
     bool json, sp;
 };
-static const struct estimate_arguments defaults = { .tp = 1, .pp = 1, .prefetch = 1, .recompute = "none", .schedule = "1f1b" };
+static const struct estimate_arguments defaults = { .tp = 1, .pp = 1, .prefetch = 1, .recompute = "none" };
 #define AT(field) offsetof(struct estimate_arguments, field)
 static const struct option options[] = {
     { .name = "micro-batch", .type = OPTION_INT, .offset = AT(micro), .value_name = "N", .doc = "sequences of one micro-batch per data-parallel rank", .min = 1, .max = 1e9 },
@@ -29,47 +28,28 @@ static const struct option options[] = {
     SPACE_OPTIONS(struct estimate_arguments, space),
 };
 
-static bool config_of(struct config *out, const struct estimate_arguments *a, const struct inputs *in, const struct space *space, struct error *err)
+static bool uniform_of(struct uniform *out, const struct estimate_arguments *a, struct error *err)
 {
     const char *names[64] = { NULL };
-    int schedule = 0, devices = in->cluster->device_count;
+    *out = uniform_unset();
     for (int i = 0; schedules[i] && i < 63; i++)
         names[i] = schedules[i]->name;
-    if (!inputs_word("--schedule", a->space.schedule ? a->space.schedule : a->schedule, names, &schedule, err))
-        return false;
-    int64_t dp = a->dp ? a->dp : devices / (a->tp * a->pp);
-    if (dp < 1 || a->tp * a->pp * dp != devices)
-        return fail(err, "pp %lld x tp %lld x dp %lld = %lld devices, the cluster %s has %d", (long long)a->pp, (long long)a->tp, (long long)dp,
-                    (long long)(a->pp * a->tp * dp), in->cluster->name, devices);
-    int64_t micro = a->micro ? a->micro : 1;
-    if (space->batch % (micro * dp) != 0)
-        return fail(err, "--batch %lld is not a multiple of micro-batch %lld x dp %lld = %lld; the nearest are %lld and %lld", (long long)space->batch,
-                    (long long)micro, (long long)dp, (long long)(micro * dp), (long long)max_i64(micro * dp, space->batch / (micro * dp) * micro * dp),
-                    (long long)((space->batch / (micro * dp) + 1) * micro * dp));
-    *out = (struct config){ .stages = (int)a->pp, .tensor = (int)a->tp, .data = (int)dp, .tensor_dimension = dimension_find(a->sp ? "tp+sp" : "tp"),
-                            .schedule = schedule, .prefetch = (int)a->prefetch, .micro_batch_count = (int)(space->batch / (micro * dp)), .micro = micro };
-    return out->tensor_dimension > 0 || fail(err, "--sp: this build has no sequence parallelism");
+    out->pipeline = (int)a->pp;
+    out->tensor = (int)a->tp;
+    out->data = a->dp ? (int)a->dp : out->data;
+    out->micro = a->micro;
+    out->zero = (int)a->zero;
+    out->prefetch = (int)a->prefetch;
+    out->sequence_parallel = a->sp;
+    return inputs_word("--schedule", a->space.schedule ? a->space.schedule : schedules[0]->name, names, &out->schedule, err) &&
+           inputs_word("--recompute", a->recompute, recompute_names, &out->recompute, err);
 }
 
 static bool build(struct plan **out, struct inputs *in, const struct estimate_arguments *a, const struct space *space, struct error *err)
 {
-    struct config config;
-    int recompute = 0;
-    struct graph *shape = NULL;
-    if (!config_of(&config, a, in, space, err) || !inputs_word("--recompute", a->recompute, recompute_names, &recompute, err) ||
-        !graph_build(&shape, in->model, space->batch, space->sequence, 128, err))
-        return false;
-    int64_t multiple = config_vocab_multiple(shape, &config);
-    graph_free(shape);
-    if (!graph_build(&in->graph, in->model, space->batch, space->sequence, multiple, err))
-        return false;
-    struct plan *plan = plan_from_config(space, &config, in->graph);
-    for (int i = 0; plan && i < plan->layer_count; i++) {
-        plan->layers[i].zero = (int8_t)a->zero;
-        plan->layers[i].recompute = (int8_t)recompute;
-    }
-    *out = plan;
-    return plan ? plan_check(plan, in->graph, err) : fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    struct uniform uniform;
+    return uniform_of(&uniform, a, err) && uniform_plan(out, &uniform, space, in->model, &in->facts, err) &&
+           graph_build(&in->graph, in->model, space->batch, space->sequence, (*out)->vocab_multiple, err) && plan_check(*out, in->graph, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)

@@ -13,14 +13,26 @@ static int degree(const struct plan *plan, const struct plan_stage *stage, int l
     return product;
 }
 
-static void zero_range(const struct plan *plan, int *low, int *high, int *full)
+static bool has_weights(const struct graph *graph, int layer)
 {
-    *low = 3, *high = 0, *full = 0;
+    const struct graph_layer *l = &graph->layers[layer];
+    for (int i = 0; i < l->segment_count; i++)
+        if (graph->segments[l->first_segment + i].weight_count > 0)
+            return true;
+    return false;
+}
+
+/* ZeRO stages of the layers that have weights; how many layers are recomputed. */
+static void zero_range(const struct plan *plan, const struct graph *graph, int *low, int *high, int *recomputed)
+{
+    *low = 3, *high = 0, *recomputed = 0;
     for (int i = 0; i < plan->layer_count; i++) {
         int zero = plan->layers[i].zero;
+        *recomputed += plan->layers[i].recompute != RECOMPUTE_NONE;
+        if (!has_weights(graph, i))
+            continue;
         *low = zero < *low ? zero : *low;
         *high = zero > *high ? zero : *high;
-        *full += plan->layers[i].recompute != RECOMPUTE_NONE;
     }
 }
 
@@ -30,11 +42,10 @@ void print_plan_line(const struct plan *plan, const struct graph *graph, char ou
     char dims[96] = "", zero[24];
     const struct plan_stage *stage = &plan->stages[0];
     int middle = stage->first_layer + stage->layer_count / 2;
-    (void)graph;
     for (int d = 1; d < DIM_COUNT; d++)
         if (degree(plan, stage, middle, d) > 1)
             snprintf(dims + strlen(dims), sizeof dims - strlen(dims), ", %s %d", dimensions[d]->name, degree(plan, stage, middle, d));
-    zero_range(plan, &low, &high, &recomputed);
+    zero_range(plan, graph, &low, &high, &recomputed);
     snprintf(zero, sizeof zero, low == high ? "ZeRO %d" : "ZeRO %d-%d", low, high);
     int length = snprintf(out, PRINT_LINE_BYTES, "pp %d%s, %s%s, %d micro-batch%s", plan->stage_count, dims, high > 0 ? zero : "no ZeRO",
                           plan->stage_count > 1 ? "" : "", plan->micro_batch_count, plan->micro_batch_count == 1 ? "" : "es");

@@ -42,6 +42,11 @@ static const struct option options[] = {
     SOURCE_OPTIONS(struct run_arguments, source),
 };
 
+static const char *json_number(char number[TEXT_NUMBER_BYTES], double value)
+{
+    return isnan(value) ? "null" : text_double(number, value); /* a device that computes nothing has no loss */
+}
+
 struct report_step { const struct cli *cli; bool json; };
 static void on_step(void *context, const struct run_step *step)
 {
@@ -49,7 +54,7 @@ static void on_step(void *context, const struct run_step *step)
     char number[TEXT_NUMBER_BYTES], loss[TEXT_NUMBER_BYTES];
     if (r->json)
         fprintf(r->cli->out, "{\"step\": %lld, \"loss\": %s, \"step_s\": %.9g, \"tokens_per_s\": %.6g}\n", (long long)step->step,
-                isnan(step->loss) ? "null" : text_double(loss, step->loss), (double)step->step_ns * 1e-9, step->tokens_per_s);
+                json_number(loss, step->loss), (double)step->step_ns * 1e-9, step->tokens_per_s);
     else
         fprintf(r->cli->out, "step %4lld  loss %8.4f  %10s  %8.0f tokens/s\n", (long long)step->step, step->loss, text_duration_ns(number, step->step_ns), step->tokens_per_s);
     fflush(r->cli->out);
@@ -64,17 +69,41 @@ static void on_stuck(void *context, const struct error *err)
     _exit(ERROR_ENVIRONMENT);
 }
 
-static void summary_json(const struct cli *cli, const struct program *program, const struct run_summary *s, int64_t predicted_ns)
+static void breakdown_json(const struct cli *cli, const char *key, const struct program *program, const struct timeline *timeline, int rank_index)
 {
-    fprintf(cli->out, "{\"summary\": {\"step_s_median\": %.9g, \"predicted_step_s\": %.9g, \"error\": %.4g, \"first_loss\": %.9g, \"last_loss\": %.9g, \"peak_bytes\": [",
+    int64_t ns[TIME_KIND_COUNT];
+    timeline_breakdown(program, timeline, rank_index, ns);
+    fprintf(cli->out, ", \"%s\": {", key);
+    for (int k = 0; k < TIME_KIND_COUNT; k++)
+        fprintf(cli->out, "%s\"%s\": %.9g", k ? ", " : "", time_kind_names[k], (double)ns[k] * 1e-9);
+    fprintf(cli->out, "}");
+}
+
+/* Of the rank that ended last, and of its stage in the simulation. */
+static void breakdowns_json(const struct cli *cli, const struct program *program, const struct timeline *measured, const struct timeline *predicted)
+{
+    int last = timeline_last_rank(measured), stage = measured->ranks[last].stage;
+    fprintf(cli->out, ", \"breakdown_rank\": %d, \"breakdown_stage\": %d, \"timeline_step_s\": %.9g", measured->ranks[last].rank, stage, (double)measured->step_ns * 1e-9);
+    breakdown_json(cli, "breakdown_s", program, measured, last);
+    breakdown_json(cli, "predicted_breakdown_s", program, predicted, stage);
+}
+
+static void summary_json(const struct cli *cli, const struct program *program, const struct run_summary *s, const struct timeline *predicted)
+{
+    char first[TEXT_NUMBER_BYTES], last[TEXT_NUMBER_BYTES];
+    int64_t predicted_ns = predicted->step_ns;
+    fprintf(cli->out, "{\"summary\": {\"step_s_median\": %.9g, \"predicted_step_s\": %.9g, \"error\": %.4g, \"first_loss\": %s, \"last_loss\": %s, \"peak_bytes\": [",
             (double)s->step_ns_median * 1e-9, (double)predicted_ns * 1e-9, (double)(predicted_ns - s->step_ns_median) / (double)s->step_ns_median,
-            s->first_loss, s->last_loss);
+            json_number(first, s->first_loss), json_number(last, s->last_loss));
     for (int r = 0; s->peak_bytes && r < s->rank_count; r++)
         fprintf(cli->out, "%s%lld", r ? ", " : "", (long long)s->peak_bytes[r]);
     fprintf(cli->out, "], \"predicted_peak_bytes\": [");
     for (int r = 0; r < s->rank_count; r++)
         fprintf(cli->out, "%s%lld", r ? ", " : "", (long long)program->stages[stage_of_rank(program->plan, r)].arena_bytes);
-    fprintf(cli->out, "]}}\n");
+    fprintf(cli->out, "]");
+    if (s->timeline)
+        breakdowns_json(cli, program, s->timeline, predicted);
+    fprintf(cli->out, "}}\n");
 }
 
 static void summary_text(const struct cli *cli, const struct program *program, const struct run_summary *s, int64_t predicted_ns, bool measured)
@@ -143,7 +172,7 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
     }
     if (ok && set->transports[0].rank == 0) {
         if (a->json)
-            summary_json(cli, program, &summary, predicted->step_ns);
+            summary_json(cli, program, &summary, predicted);
         else
             summary_text(cli, program, &summary, predicted->step_ns, in->profile != NULL);
         ok = !a->timeline || !summary.timeline || write_timeline(cli, a->timeline, program, summary.timeline, err);

@@ -166,7 +166,7 @@ static double residual_std(const struct model *model)
 {
     int count = 0;
     for (int i = 0; i < model_unfolded_count(model); i++)
-        count += model_unfolded_layer(model, i)->kind->role == ROLE_BODY;
+        count += model_unfolded_layer(model, i)->kind->place == CHAIN_BODY;
     return model->init_std / sqrt(count ? count : 1);
 }
 

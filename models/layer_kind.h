@@ -23,18 +23,18 @@ struct layer_head {
 /* clang-format on */
 
 /* Where a kind may stand in the chain: one first, any number of bodies, one head, one loss; or given ones only. */
-enum layer_role {
-    ROLE_FIRST,
-    ROLE_BODY, /* adds to the residual stream */
-    ROLE_HEAD,
-    ROLE_LOSS,
-    ROLE_GIVEN, /* costs are given: no math, no hidden width, no vocabulary */
-    ROLE_COUNT
+enum chain_place {
+    CHAIN_FIRST,
+    CHAIN_BODY, /* adds to the residual stream */
+    CHAIN_HEAD,
+    CHAIN_LOSS,
+    CHAIN_GIVEN, /* costs are given: no math, no hidden width, no vocabulary */
+    CHAIN_COUNT
 };
 
 struct layer_kind {
     const char *name, *doc;
-    enum layer_role role;
+    enum chain_place place;
     const struct json_field *fields;
     size_t field_count, fields_bytes;
     const void *defaults; /* a fields struct: what absent optional keys mean */

@@ -79,7 +79,8 @@ bool model_add_block(struct model *model, int64_t count, const struct json *at, 
         return true;
     if (!grow(model, (void **)&model->blocks, model->block_count, sizeof *model->blocks, err))
         return false;
-    model->blocks[model->block_count++] = (struct model_block){ .first_layer = model->layer_count, .count = (int)count };
+    model->blocks[model->block_count++] =
+        (struct model_block){ .first_layer = model->layer_count, .count = (int)count };
     return true;
 }
 
@@ -99,7 +100,7 @@ bool model_add_layer(struct model *model, const struct layer_kind *kind, const v
     struct model_block *block = &model->blocks[model->block_count - 1];
     if (model_unfolded_count(model) + block->count > MODEL_MAX_LAYERS)
         return json_fail(at, err, "expected at most %d layers after unfolding, found more", MODEL_MAX_LAYERS);
-    if (kind->role != ROLE_GIVEN && (model->hidden < 1 || model->vocab_size < 1))
+    if (kind->place != CHAIN_GIVEN && (model->hidden < 1 || model->vocab_size < 1))
         return json_fail(at, err, "expected the model's %s beside its layers: %s needs it",
                          model->hidden < 1 ? "hidden" : "vocab_size", kind->name);
     struct layer_head *own = arena_alloc(&model->arena, 1, kind->fields_bytes);
@@ -120,36 +121,36 @@ bool model_add_layer(struct model *model, const struct layer_kind *kind, const v
     return true;
 }
 
-/* The role that a place in the chain asks for. */
-static enum layer_role role_at(int index, int count)
+/* What a layer at this index of the chain must be. */
+static enum chain_place place_at(int index, int count)
 {
     if (index == 0)
-        return ROLE_FIRST;
+        return CHAIN_FIRST;
     if (index < count - 2)
-        return ROLE_BODY;
-    return index == count - 2 ? ROLE_HEAD : ROLE_LOSS;
+        return CHAIN_BODY;
+    return index == count - 2 ? CHAIN_HEAD : CHAIN_LOSS;
 }
 
 static bool check_chain(struct model *model, const struct json *at, struct error *err)
 {
-    static const char *const wanted[ROLE_COUNT] = { [ROLE_FIRST] = "embedding",
-                                                    [ROLE_BODY] = "attention or mlp",
-                                                    [ROLE_HEAD] = "head",
-                                                    [ROLE_LOSS] = "loss",
-                                                    [ROLE_GIVEN] = "opaque" };
+    static const char *const wanted[CHAIN_COUNT] = { [CHAIN_FIRST] = "embedding",
+                                                     [CHAIN_BODY] = "attention or mlp",
+                                                     [CHAIN_HEAD] = "head",
+                                                     [CHAIN_LOSS] = "loss",
+                                                     [CHAIN_GIVEN] = "opaque" };
     int count = model_unfolded_count(model);
     if (count == 0)
         return json_fail(at, err, "expected at least one layer, found none");
-    model->opaque = model->layers[0].kind->role == ROLE_GIVEN;
+    model->opaque = model->layers[0].kind->place == CHAIN_GIVEN;
     for (int i = 0; i < count; i++) {
         const struct layer_kind *kind = model_unfolded_layer(model, i)->kind;
-        enum layer_role role = model->opaque ? ROLE_GIVEN : role_at(i, count);
-        if (kind->role != role)
+        enum chain_place place = model->opaque ? CHAIN_GIVEN : place_at(i, count);
+        if (kind->place != place)
             return json_fail(
                 at, err,
                 "expected the chain embedding, attention and mlp, head, loss, or opaque layers only; layer %d of %d "
                 "should be %s, found %s",
-                i, count, wanted[role], kind->name);
+                i, count, wanted[place], kind->name);
     }
     return model->opaque || count >= 3 ||
            json_fail(at, err, "expected at least embedding, head and loss, found %d layers", count);

@@ -15,8 +15,11 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { STEPS = 2, MAX_RANKS = 8, DEFAULT_PLANS = 50, DEFAULT_STRIDE = 7 };
-static const double TOLERANCE = 1e-10, SMALL_TENSOR = 1e-3;
+/* In fp32 one step: AdamW divides by the gradient's own size, so after an update rounding noise where a gradient is mathematically zero
+ * (a key bias) is as large as everything else. */
+enum { STEPS = sizeof(real) == sizeof(double) ? 2 : 1, MAX_RANKS = 8, DEFAULT_PLANS = 50, DEFAULT_STRIDE = 7 };
+/* Of the 2-norms; fp32 differs by the order of its sums. */
+static const double TOLERANCE = sizeof(real) == sizeof(double) ? 1e-10 : 1e-5, SMALL_TENSOR = 1e-3;
 
 /* ---- the single-rank run ---- */
 struct reference {
@@ -55,7 +58,7 @@ static int64_t weight_elements(const struct weight *weight)
 }
 
 /* Walks the rank's piece: the i-th element of data is global element `global`. Returns the squared difference. */
-static double compare(struct watch *w, int64_t step, const struct buffer *buffer, int local_rank, const double *data,
+static double compare(struct watch *w, int64_t step, const struct buffer *buffer, int local_rank, const real *data,
                       int64_t *count)
 {
     const struct weight *weight = &w->reference->graph->weights[buffer->id];
@@ -257,7 +260,7 @@ START_TEST(the_reference_is_consistent)
 {
     for (int m = 0; m < TINY_MODELS; m++) {
         struct reference r = make_reference(tiny_models[m], 1);
-        CHECK_NEAR(r.squared_norm, r.all[1] * r.all[1], 1e-12 * r.squared_norm);
+        CHECK_NEAR(r.squared_norm, r.all[STEPS - 1] * r.all[STEPS - 1], 0.01 * TOLERANCE * r.squared_norm);
         ck_assert_double_gt(r.all[0], 0.1);
         CHECK_NEAR(r.loss[0], log(TINY_VOCAB), 0.2); /* fresh weights know nothing */
         free_reference(&r);
@@ -355,7 +358,7 @@ static struct plan *random_plan(const struct graph *graph, uint64_t seed)
         struct plan *plan = plan_new(stages, graph->layer_count);
         struct error error = { 0 };
         plan->batch = TINY_BATCH, plan->sequence = TINY_SEQUENCE, plan->vocab_multiple = TINY_VOCAB_MULTIPLE,
-        plan->dtype = DTYPE_FP64;
+        plan->dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
         plan->atom_count = 1 + (int)draw(&state, 3);
         plan->schedule = (int)draw(&state, 2);
         plan->micro_batch_count = 1 << draw(&state, 3);
@@ -487,7 +490,8 @@ static Suite *oracle_suite(void)
     add_for_models(suite, "outer_configurations_agree", outer_configurations_agree);
     add_for_models(suite, "pairs_of_layer_choices_agree", pairs_of_layer_choices_agree);
     add_for_models(suite, "random_plans_agree", random_plans_agree);
-    add_for_models(suite, "silenced_transfers_are_noticed", silenced_transfers_are_noticed);
+    if (STEPS > 1) /* what the update gathers shows only in a second step */
+        add_for_models(suite, "silenced_transfers_are_noticed", silenced_transfers_are_noticed);
     return suite;
 }
 

@@ -151,7 +151,7 @@ static bool attention_build(struct graph_builder *builder, const struct model *m
 extern const struct layer_kind attention_kind;
 const struct layer_kind attention_kind = {
     .name = "attention",
-    .role = ROLE_BODY,
+    .place = CHAIN_BODY,
     .doc = "Norm, multi-head or grouped-query attention, residual sum (Vaswani et al. 2017; Ainslie et al. 2023).",
     .fields = attention_fields,
     .field_count = sizeof attention_fields / sizeof *attention_fields,

@@ -68,7 +68,7 @@ static bool embedding_build(struct graph_builder *builder, const struct model *m
 extern const struct layer_kind embedding_kind;
 const struct layer_kind embedding_kind = {
     .name = "embedding",
-    .role = ROLE_FIRST,
+    .place = CHAIN_FIRST,
     .doc = "Token table, optionally learned positions and a norm. The first layer.",
     .fields = embedding_fields,
     .field_count = sizeof embedding_fields / sizeof *embedding_fields,

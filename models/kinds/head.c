@@ -45,7 +45,7 @@ static bool head_build(struct graph_builder *builder, const struct model *model,
 extern const struct layer_kind head_kind;
 const struct layer_kind head_kind = {
     .name = "head",
-    .role = ROLE_HEAD,
+    .place = CHAIN_HEAD,
     .doc = "Final norm and logits over the vocabulary. The last layer but one.",
     .fields = head_fields,
     .field_count = sizeof head_fields / sizeof *head_fields,

@@ -43,7 +43,7 @@ static bool loss_build(struct graph_builder *builder, const struct model *model,
 extern const struct layer_kind loss_kind;
 const struct layer_kind loss_kind = {
     .name = "loss",
-    .role = ROLE_LOSS,
+    .place = CHAIN_LOSS,
     .doc = "Cross-entropy of the next token, the mean over all target tokens of a step. The last layer.",
     .fields = loss_fields,
     .field_count = sizeof loss_fields / sizeof *loss_fields,

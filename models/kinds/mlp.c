@@ -91,7 +91,7 @@ static bool mlp_build(struct graph_builder *builder, const struct model *model, 
 extern const struct layer_kind mlp_kind;
 const struct layer_kind mlp_kind = {
     .name = "mlp",
-    .role = ROLE_BODY,
+    .place = CHAIN_BODY,
     .doc = "Norm, feed-forward network with GELU or SwiGLU, residual sum (Vaswani et al. 2017; Shazeer 2020).",
     .fields = mlp_fields,
     .field_count = sizeof mlp_fields / sizeof *mlp_fields,

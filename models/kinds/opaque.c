@@ -86,7 +86,7 @@ static bool opaque_build(struct graph_builder *builder, const struct model *mode
 extern const struct layer_kind opaque_kind;
 const struct layer_kind opaque_kind = {
     .name = "opaque",
-    .role = ROLE_GIVEN,
+    .place = CHAIN_GIVEN,
     .doc = "A layer of given costs, split only by batch: for planning what has no description yet. It cannot be run.",
     .fields = opaque_fields,
     .field_count = sizeof opaque_fields / sizeof *opaque_fields,

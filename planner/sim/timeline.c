@@ -22,6 +22,19 @@ void timeline_free(struct timeline *timeline)
     free(timeline);
 }
 
+int timeline_last_rank(const struct timeline *timeline)
+{
+    int last = 0;
+    int64_t latest = -1;
+    for (int r = 0; r < timeline->rank_count; r++)
+        for (int s = 0; s < timeline->ranks[r].span_count; s++)
+            if (timeline->ranks[r].spans[s].finish_ns > latest) {
+                latest = timeline->ranks[r].spans[s].finish_ns;
+                last = r;
+            }
+    return last;
+}
+
 /* The lanes in the order in which they claim a moment: compute first, then what holds compute up most directly. A copy
  * alone is idle time: nobody has a kind for it. */
 static const enum lane claim_order[] = { LANE_COMPUTE, LANE_TP, LANE_CP, LANE_EP, LANE_DP, LANE_SEND, LANE_RECEIVE };

@@ -19,6 +19,8 @@ void timeline_free(struct timeline *timeline);
  * as idle time and not as communication, as in the simulator.
  */
 bool timeline_settle(const struct program *program, struct timeline *timeline, struct error *err);
+/* The index of the rank whose last span ends last; 0 when there are no spans. */
+int timeline_last_rank(const struct timeline *timeline);
 /* Where the step's time goes on one rank: categories sum to the step. Compute lane busy time by kind; exposed communication is time
  * in which no compute runs and a lane of that kind does; bubble is the rest. */
 enum time_kind { TIME_COMPUTE, TIME_RECOMPUTE, TIME_TP, TIME_DP, TIME_CP, TIME_EP, TIME_PP, TIME_BUBBLE, TIME_OPTIMIZER, TIME_KIND_COUNT };

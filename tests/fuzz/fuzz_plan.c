@@ -1,8 +1,59 @@
-/* Any bytes as a plan file: never crashes, and what is accepted is written and read again as the same plan. */
+/* Any bytes as a plan file: never crashes; what is accepted is written and read again as the same plan; and what is a
+ * legal plan of a small model, too, becomes a program that verify accepts or is refused with a reason. */
+#include "models/model.h"
 #include "planner/plan/plan_json.h"
+#include "planner/program/program.h"
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The model of corpus/plan_tiny.json. */
+static const char model_text[] =
+    "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"tiny\", \"sequence\": 8, \"hidden\": 32, "
+    "\"vocab_size\": 60, \"tied_embedding\": true, \"layers\": [{\"kind\": \"embedding\", \"learned_positions\": 8}, "
+    "{\"repeat\": 2, \"layers\": [{\"kind\": \"attention\", \"heads\": 4, \"qkv_bias\": true, \"norm\": "
+    "\"layer_norm\"}, {\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"gelu\", \"norm\": \"layer_norm\"}]}, "
+    "{\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}";
+
+static void must(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void lower(const struct plan *plan, const struct graph *graph)
+{
+    struct program *program = NULL;
+    struct error err = { 0 };
+    if (!program_lower(&program, graph, plan, &err)) {
+        must(err.kind != ERROR_NONE && err.kind != ERROR_BUG && !program);
+        return;
+    }
+    must(program_layout(program, &err) && program_verify(program, &err));
+    program_free(program);
+}
+
+/* Programs grow with these: small ones only, so that many are tried. */
+static bool is_small(const struct plan *plan)
+{
+    bool small = plan->rank_count <= 64 && plan->micro_batch_count <= 8;
+    for (int i = 0; i < plan->layer_count; i++)
+        small = small && plan->layers[i].slices <= 8;
+    return small;
+}
+
+static void use(const struct plan *plan)
+{
+    struct model *model = NULL;
+    struct graph *graph = NULL;
+    struct error err = { 0 };
+    must(model_read(&model, "tiny", model_text, sizeof model_text - 1, NULL, &err));
+    if (graph_build(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, &err) &&
+        plan_check(plan, graph, &err) && is_small(plan))
+        lower(plan, graph);
+    graph_free(graph);
+    model_free(model);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -10,14 +61,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct error err = { 0 };
     size_t length = 0;
     if (!plan_json_read(&file, "fuzz", (const char *)data, size, &err)) {
-        if (err.kind == ERROR_NONE || file)
-            abort();
+        must(err.kind != ERROR_NONE && !file);
         return 0;
     }
     char *text = plan_json_write(file->plan, NULL, &file->context, &length);
-    if (text &&
-        (!plan_json_read(&again, "written", text, length, &err) || plan_hash(again->plan) != plan_hash(file->plan)))
-        abort();
+    must(text && plan_json_read(&again, "written", text, length, &err) &&
+         plan_hash(again->plan) == plan_hash(file->plan));
+    use(file->plan);
     free(text);
     plan_file_free(again);
     plan_file_free(file);

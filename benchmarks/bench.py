@@ -1,0 +1,217 @@
+"""What the benchmark scripts share: where things are, running commands, judging numbers, storing results."""
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+RESULTS = os.path.join(ROOT, "benchmarks", "results")
+CASES = os.path.join("benchmarks", "cases")
+
+
+class Failed(Exception):
+    """A command failed, or its output is not what was expected."""
+
+
+class Rejected(Exception):
+    """The machine was not steady or not idle enough: the numbers mean nothing."""
+
+
+def parser(text):
+    p = argparse.ArgumentParser(description=text)
+    p.add_argument("--build", default="build", help="the build folder (build)")
+    p.add_argument("--results", default=RESULTS, help="where the JSON goes (benchmarks/results)")
+    p.add_argument("--repeats", type=int, default=5, help="attempts at most, when the machine is not steady (5)")
+    p.add_argument("--work", default=os.path.join("out", "benchmarks"), help="folder of intermediate files")
+    return p
+
+
+class Bench:
+    """One benchmark: its commands, rows, bars and where they are stored."""
+
+    def __init__(self, name, options):
+        self.name, self.options = name, options
+        self.build = os.path.abspath(os.path.join(ROOT, options.build))
+        self.cleave = os.path.join(self.build, "cli", "cleave")
+        self.work = os.path.abspath(os.path.join(ROOT, options.work))
+        self.commands, self.rows, self.bars, self.notes = [], [], [], {}
+        self.rejections = []
+        os.makedirs(self.work, exist_ok=True)
+        if not os.path.exists(self.cleave):
+            raise SystemExit(f"{self.cleave}: not there; build it (scripts/build {options.build}) or give --build")
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
+
+    def path(self, name):
+        return os.path.join(self.work, name)
+
+    def run(self, *command, extra_environment=None):
+        """Runs a command from the project's folder; returns (standard output, standard error, CPU seconds)."""
+        shown = [os.path.relpath(c, ROOT) if os.path.isabs(c) and c.startswith(ROOT) else c for c in command]
+        line = " ".join(os.path.basename(shown[0]) if i == 0 else c for i, c in enumerate(shown))
+        if line not in self.commands:
+            self.commands.append(line)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(command, cwd=ROOT, env={**self.environment, **(extra_environment or {})}, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if done.returncode != 0:
+            raise Failed(f"{line}\n{done.stderr.strip()[-2000:]}")
+        return done.stdout, done.stderr, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    def run_cleave(self, *arguments):
+        return self.run(self.cleave, *arguments)
+
+    def bar(self, what, value, limit, unit="%", scale=100):
+        """A number that must not exceed its limit."""
+        self.bars.append({"what": what, "value": value, "limit": limit, "passed": value is not None and value <= limit})
+        self.bars[-1]["text"] = f"{what}: {scale * value:.3g} {unit}, bar {scale * limit:.3g} {unit}".replace(" \n", "")
+
+    def attempts(self, once):
+        """Runs once(attempt) until it is not rejected; False when every attempt was."""
+        for attempt in range(1, self.options.repeats + 1):
+            self.rows, self.bars = [], []
+            try:
+                once(attempt)
+                return True
+            except Rejected as why:
+                self.rejections.append(str(why))
+                say(f"attempt {attempt} rejected: {why}")
+        return False
+
+    def finish(self, valid=True):
+        """Prints the bars, stores everything, and gives the exit status: 0 passed, 1 a bar was missed, 2 no valid run."""
+        passed = valid and all(b["passed"] for b in self.bars)
+        verdict = "PASS" if passed else "FAIL" if valid else "REJECTED"
+        for b in self.bars:
+            say(f"{'PASS' if b['passed'] else 'FAIL'}  {b['text']}")
+        say(f"{verdict}  {self.name}" + (f"  ({len(self.rejections)} attempts rejected)" if self.rejections else ""))
+        result = {"benchmark": self.name, "verdict": verdict, "created": now(), "machine": machine(self),
+                  "commit": commit(), "commands": self.commands, "rejected_attempts": self.rejections,
+                  **self.notes, "rows": self.rows, "bars": self.bars}
+        os.makedirs(self.options.results, exist_ok=True)
+        path = os.path.join(self.options.results, self.name + ".json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=1)
+            file.write("\n")
+        say(f"stored in {os.path.relpath(path, ROOT)}")
+        return 0 if passed else 1 if valid else 2
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def commit():
+    def git(*arguments):
+        done = subprocess.run(["git", "-C", ROOT, *arguments], text=True, capture_output=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+    # what a benchmark writes itself does not make the tree another one
+    changed = [line for line in git("status", "--porcelain", "--untracked-files=no").splitlines()
+               if "benchmarks/results/" not in line]
+    return (git("rev-parse", "HEAD") or "unknown") + (" with changes" if changed else "")
+
+
+def machine(bench):
+    """As `cleave doctor` has it, and the processor's flags that decide which kernels run."""
+    doctor, _, _ = bench.run_cleave("doctor")
+    lines = dict(line.split(None, 1) for line in doctor.splitlines() if len(line.split(None, 1)) == 2)
+    return {"machine": lines.get("machine", platform.platform()), "matmuls": lines.get("matmuls", "unknown"),
+            "python": platform.python_version()}
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def spread(values):
+    """Interquartile range over median."""
+    if len(values) < 4:
+        return (max(values) - min(values)) / median(values)
+    quarters = statistics.quantiles(values, n=4, method="inclusive")
+    return (quarters[2] - quarters[0]) / median(values)
+
+
+def json_lines(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def step_times(output):
+    """Seconds of the steps of a `cleave run --json`, without the first, which touches fresh memory; and its summary."""
+    lines = json_lines(output)
+    steps = [line["step_s"] for line in lines if "step_s" in line][1:]
+    summaries = [line["summary"] for line in lines if "summary" in line]
+    if not steps or not summaries:
+        raise Failed("cleave run --json: steps or the summary are missing")
+    return steps, summaries[0]
+
+
+def real_text(bench):
+    """English text: the licences that Debian and Ubuntu carry, else this project's own documents."""
+    folder, parts = "/usr/share/common-licenses", []
+    names = sorted(os.path.join(folder, n) for n in os.listdir(folder)) if os.path.isdir(folder) else []
+    docs = os.path.join(ROOT, "docs")
+    names = names or [os.path.join(ROOT, "LICENSE")] + sorted(os.path.join(docs, n) for n in os.listdir(docs) if n.endswith(".md"))
+    for name in names:
+        with open(name, "rb") as file:
+            parts.append(file.read())
+    path = bench.path("text.txt")
+    with open(path, "wb") as file:
+        file.write(b"".join(parts))
+    return path
+
+
+class CpuMeter:
+    """Share of all cores that was busy between start() and share(), with everything that ran on the machine."""
+
+    def __init__(self):
+        self.before = self.read()
+
+    @staticmethod
+    def read():
+        with open("/proc/stat", encoding="ascii") as file:
+            fields = [int(x) for x in file.readline().split()[1:9]]  # user nice system idle iowait irq softirq steal
+        idle = fields[3] + fields[4]
+        return sum(fields) - idle, sum(fields)
+
+    def share(self):
+        busy, total = (b - a for a, b in zip(self.before, self.read()))
+        return busy / total if total else 0.0
+
+
+def busy_elsewhere(seconds=1.0):
+    """Share of the cores that others use while this benchmark does nothing."""
+    meter = CpuMeter()
+    time.sleep(seconds)
+    return meter.share()
+
+
+def drift_of(comparison):
+    """The drift of the reference products that `cleave compare --run --json` states."""
+    found = re.match(r"([0-9.]+) %", comparison["provenance"]["drift of the machine"])
+    if not found:
+        raise Failed("cleave compare: no drift of the machine in its output")
+    return float(found.group(1)) / 100
+
+
+def main(body, text, add_options=None):
+    sys.dont_write_bytecode = True
+    p = parser(text)
+    if add_options:
+        add_options(p)
+    options = p.parse_args()
+    try:
+        sys.exit(body(options))
+    except Failed as why:
+        say(f"FAIL  {why}")
+        sys.exit(3)
