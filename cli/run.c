@@ -9,6 +9,7 @@
 #include "planner/export/trace.h"
 #include "planner/sim/simulate.h"
 #include <math.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,10 +48,27 @@ static const char *json_number(char number[TEXT_NUMBER_BYTES], double value)
     return isnan(value) ? "null" : text_double(number, value); /* a device that computes nothing has no loss */
 }
 
-struct report_step { const struct cli *cli; bool json; };
+struct report_step {
+    const struct cli *cli;
+    bool json;
+    int64_t heap_first, heap_last; /* bytes allocated after the first and after the latest step; -1: unknown */
+};
+
+/* Bytes that malloc has handed out, of all threads; -1 where the C library does not say. */
+static int64_t heap_bytes(void)
+{
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+    struct mallinfo2 info = mallinfo2();
+    return (int64_t)(info.uordblks + info.hblkhd);
+#else
+    return -1;
+#endif
+}
+
 static void on_step(void *context, const struct run_step *step)
 {
-    const struct report_step *r = context;
+    struct report_step *r = context;
+    r->heap_last = heap_bytes();
     char number[TEXT_NUMBER_BYTES], loss[TEXT_NUMBER_BYTES];
     if (r->json)
         fprintf(r->cli->out, "{\"step\": %lld, \"loss\": %s, \"step_s\": %.9g, \"tokens_per_s\": %.6g}\n", (long long)step->step,
@@ -58,6 +76,8 @@ static void on_step(void *context, const struct run_step *step)
     else
         fprintf(r->cli->out, "step %4lld  loss %8.4f  %10s  %8.0f tokens/s\n", (long long)step->step, step->loss, text_duration_ns(number, step->step_ns), step->tokens_per_s);
     fflush(r->cli->out);
+    if (r->heap_first == 0) /* what printing allocates once is not the step's */
+        r->heap_first = heap_bytes();
 }
 
 /* A kernel that never returns cannot be woken: say so and end the process, which ends all ranks. */
@@ -115,6 +135,17 @@ static void summary_text(const struct cli *cli, const struct program *program, c
     for (int stage = 0; stage < program->stage_count; stage++)
         most = max_i64(most, program->stages[stage].arena_bytes);
     fprintf(cli->out, "memory per rank: at most %s, exactly as laid out by the plan\n", text_bytes(a, most));
+}
+
+/* --poison: what was touched of the arena, and whether a step allocated beside it. */
+static void summary_poison(const struct cli *cli, const struct program *program, const struct run_summary *s, const struct report_step *report)
+{
+    char touched[TEXT_NUMBER_BYTES], laid_out[TEXT_NUMBER_BYTES];
+    for (int r = 0; s->peak_bytes && r < s->rank_count; r++)
+        fprintf(cli->talk, "rank %d touched %s of the %s laid out\n", r, text_bytes(touched, s->peak_bytes[r]),
+                text_bytes(laid_out, program->stages[stage_of_rank(program->plan, r)].arena_bytes));
+    if (report->heap_first >= 0)
+        fprintf(cli->talk, "allocated outside the arenas between the first and the last step: %lld bytes\n", (long long)(report->heap_last - report->heap_first));
 }
 
 static struct run_options settings(const struct run_arguments *a, const struct inputs *in, const struct device *device, const struct data *data, struct report_step *report)
@@ -175,6 +206,8 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
             summary_json(cli, program, &summary, predicted);
         else
             summary_text(cli, program, &summary, predicted->step_ns, in->profile != NULL);
+        if (a->poison)
+            summary_poison(cli, program, &summary, &report);
         ok = !a->timeline || !summary.timeline || write_timeline(cli, a->timeline, program, summary.timeline, err);
     }
     run_summary_free(&summary);
@@ -226,6 +259,16 @@ static bool run_here(const struct cli *cli, const struct run_arguments *a, const
     return ok;
 }
 
+/* On real hosts a rank's place within its host must be the one that the cluster gives it; --shape and the timed device imitate. */
+static bool check_placement(const struct launch *launch, const struct run_arguments *a, const struct inputs *in, struct error *err)
+{
+    int fanout = in->cluster->levels[0].fanout;
+    if (!launch->launcher || launch->local_rank < 0 || a->shape || !strcmp(a->backend, "timed") || launch->rank % fanout == launch->local_rank)
+        return true;
+    return fail(err, "%s made rank %d process %d of its host, but the plan's cluster %s has %d devices in a host, where it is process %d: start %d processes per host, in order, or imitate the cluster here with --shape",
+                launch->launcher, launch->rank, launch->local_rank, in->cluster->name, fanout, launch->rank % fanout, fanout);
+}
+
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
 {
     const struct run_arguments *a = given;
@@ -247,7 +290,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         fail(err, "%s started %d processes, but --transport threads runs all ranks in one: give --transport mpi", launch.launcher, launch.rank_count);
         goto cleanup;
     }
-    if (!launch_check(&launch, plan->rank_count, err) || !inputs_program(&program, plan, in.graph, err) || (device->check && !device->check(program, err)))
+    if (!check_placement(&launch, a, &in, err) || !launch_check(&launch, plan->rank_count, err) || !inputs_program(&program, plan, in.graph, err) || (device->check && !device->check(program, err)))
         goto cleanup;
     if (is_launcher(&launch, a))
         launch_ranks(cli, a, program, err);
