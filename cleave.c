@@ -36,7 +36,8 @@ static bool read_dtype(enum dtype *out, const char *name, const struct cluster *
             *out = (enum dtype)i;
             return cluster_check_dtype(cluster, *out, err);
         }
-    return name ? fail(err, "dtype: expected bf16, fp16, fp32, fp64 or fp8, found '%s'", name) : cluster_check_dtype(cluster, *out, err);
+    return name ? fail(err, "dtype: expected bf16, fp16, fp32, fp64 or fp8, found '%s'", name)
+                : cluster_check_dtype(cluster, *out, err);
 }
 
 static bool search(struct work *w, const struct cleave_request *r, struct error *err)
@@ -44,8 +45,10 @@ static bool search(struct work *w, const struct cleave_request *r, struct error 
     enum dtype dtype;
     if (!r->model || !r->cluster || r->batch < 1)
         return fail(err, "request: model, cluster and a positive batch are required");
-    if (!model_read(&w->model, r->model_name ? r->model_name : "model", r->model, r->model_length, NULL, err) || !read_cluster(w, r, err) ||
-        (r->profile && !profile_read(&w->profile, "profile", r->profile, r->profile_length, err)) || !read_dtype(&dtype, r->dtype, w->cluster, err))
+    if (!model_read(&w->model, r->model_name ? r->model_name : "model", r->model, r->model_length, NULL, err) ||
+        !read_cluster(w, r, err) ||
+        (r->profile && !profile_read(&w->profile, "profile", r->profile, r->profile_length, err)) ||
+        !read_dtype(&dtype, r->dtype, w->cluster, err))
         return false;
     w->facts.profile = w->profile;
     struct search_options options = { .space = space_default(r->batch, r->sequence, dtype), .top = 1 };
@@ -53,11 +56,13 @@ static bool search(struct work *w, const struct cleave_request *r, struct error 
            (w->result->feasible || search_infeasible(w->result, &options.space, err));
 }
 
-static bool write_answer(struct cleave_answer *answer, const struct work *w, const struct cleave_request *r, struct error *err)
+static bool write_answer(struct cleave_answer *answer, const struct work *w, const struct cleave_request *r,
+                         struct error *err)
 {
     const struct prediction *prediction = &w->result->plans[0].estimate->prediction;
     struct plan_context context = { .model = { r->model_name, w->model->name, w->model->hash },
-                                    .cluster = { r->cluster, w->cluster->name, w->cluster->hash }, .cleave = CLEAVE_VERSION };
+                                    .cluster = { r->cluster, w->cluster->name, w->cluster->hash },
+                                    .cleave = CLEAVE_VERSION };
     if (w->profile)
         context.profile = (struct plan_origin){ "profile", w->profile->machine, w->profile->hash };
     answer->plan = plan_json_write(w->result->plans[0].plan, prediction, &context, &answer->plan_length);

@@ -56,6 +56,10 @@ bool json_string(const struct json *value, const char **out,
 /* The required member, or a failure at the object that names the key. */
 bool json_require(const struct json *object, const char *key, const struct json **out, struct error *err);
 
+/* Fails when the object has a "format" that is another one: asked before a table is read, so that the wrong file is
+ * told by its format and not by its first unknown key. Whether the member must be there is the table's business. */
+bool json_check_format(const struct json *root, const char *format, struct error *err);
+
 /* ---- field tables ---- */
 enum field_type { FIELD_INT, FIELD_DOUBLE, FIELD_BOOL, FIELD_STRING, FIELD_ENUM, FIELD_NODE };
 struct json_field {
@@ -94,6 +98,13 @@ void json_write_int(struct json_writer *w, int64_t value);
 void json_write_double(struct json_writer *w,
                        double value); /* shortest that reads back; a non-finite value writes null */
 void json_write_bool(struct json_writer *w, bool value);
+/* A member: key and value. */
+void json_put_string(struct json_writer *w, const char *key, const char *value);
+void json_put_int(struct json_writer *w, const char *key, int64_t value);
+void json_put_double(struct json_writer *w, const char *key, double value);
+void json_put_bool(struct json_writer *w, const char *key, bool value);
+/* Begins the object of a file or report: its "format" and "version". */
+void json_begin_format(struct json_writer *w, const char *format, int version);
 /* Ends the document with a newline and hands out the bytes (caller frees with free()); NULL when
  * memory ran out. */
 char *json_finish(struct json_writer *w, size_t *length);

@@ -172,3 +172,13 @@ bool json_read_fields(const struct json *object, const struct json_field *fields
             store_value(&fields[i], &values[i], out);
     return true;
 }
+
+bool json_check_format(const struct json *root, const char *format, struct error *err)
+{
+    const struct json *at = json_member(root, "format");
+    const char *found;
+    if (!at)
+        return true;
+    return json_string(at, &found, err) &&
+           (strcmp(found, format) == 0 || json_fail(at, err, "expected \"%s\", found \"%.64s\"", format, found));
+}

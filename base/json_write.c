@@ -132,6 +132,37 @@ void json_write_bool(struct json_writer *w, bool value)
     text_add(&w->text, value ? "true" : "false");
 }
 
+void json_put_string(struct json_writer *w, const char *key, const char *value)
+{
+    json_write_key(w, key);
+    json_write_string(w, value);
+}
+
+void json_put_int(struct json_writer *w, const char *key, int64_t value)
+{
+    json_write_key(w, key);
+    json_write_int(w, value);
+}
+
+void json_put_double(struct json_writer *w, const char *key, double value)
+{
+    json_write_key(w, key);
+    json_write_double(w, value);
+}
+
+void json_put_bool(struct json_writer *w, const char *key, bool value)
+{
+    json_write_key(w, key);
+    json_write_bool(w, value);
+}
+
+void json_begin_format(struct json_writer *w, const char *format, int version)
+{
+    json_begin_object(w);
+    json_put_string(w, "format", format);
+    json_put_int(w, "version", version);
+}
+
 char *json_finish(struct json_writer *w, size_t *length)
 {
     assert(w->depth == 0);

@@ -5,23 +5,40 @@
 #include <string.h>
 
 const char *const chart_style =
-    ":root{color-scheme:light dark;--ink:#1c1e21;--soft:#5c6370;--line:#d4d7dd;--page:#ffffff;--panel:#f6f7f9;--mark:#0b66c3;"
-    "--t0:#3b76c4;--t1:#8fb4e3;--t2:#d9822b;--t3:#c23030;--t4:#8f398f;--t5:#b07d2b;--t6:#238551;--t7:#c5cbd3;--t8:#7961db}"
-    "@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--soft:#9aa3b0;--line:#3a3f47;--page:#16181c;--panel:#1f2227;--mark:#6cb2ff;"
-    "--t0:#5b93dd;--t1:#3e5f8a;--t2:#ec9a3c;--t3:#e76a6e;--t4:#bd6bbd;--t5:#d1a35b;--t6:#4fb37f;--t7:#454b54;--t8:#9d8bf0}}"
-    "svg text{fill:var(--ink);font:12px system-ui,sans-serif}svg .soft{fill:var(--soft)}svg .grid{stroke:var(--line);stroke-width:1}"
-    "svg .limit{stroke:var(--t3);stroke-width:2;stroke-dasharray:5 3}svg .dot{fill:var(--mark)}svg .trace{fill:none;stroke-width:1.6}";
+    ":root{color-scheme:light "
+    "dark;--ink:#1c1e21;--soft:#5c6370;--line:#d4d7dd;--page:#ffffff;--panel:#f6f7f9;--mark:#0b66c3;"
+    "--t0:#3b76c4;--t1:#8fb4e3;--t2:#d9822b;--t3:#c23030;--t4:#8f398f;--t5:#b07d2b;--t6:#238551;--t7:#c5cbd3;--t8:#"
+    "7961db}"
+    "@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--soft:#9aa3b0;--line:#3a3f47;--page:#16181c;--panel:#"
+    "1f2227;--mark:#6cb2ff;"
+    "--t0:#5b93dd;--t1:#3e5f8a;--t2:#ec9a3c;--t3:#e76a6e;--t4:#bd6bbd;--t5:#d1a35b;--t6:#4fb37f;--t7:#454b54;--t8:#"
+    "9d8bf0}}"
+    "svg text{fill:var(--ink);font:12px system-ui,sans-serif}svg .soft{fill:var(--soft)}svg "
+    ".grid{stroke:var(--line);stroke-width:1}"
+    "svg .limit{stroke:var(--t3);stroke-width:2;stroke-dasharray:5 3}svg .dot{fill:var(--mark)}svg "
+    ".trace{fill:none;stroke-width:1.6}";
 
 void chart_escape(struct text *out, const char *raw)
 {
     for (const char *p = raw ? raw : ""; *p; p++)
         switch (*p) {
-        case '<': text_add(out, "&lt;"); break;
-        case '>': text_add(out, "&gt;"); break;
-        case '&': text_add(out, "&amp;"); break;
-        case '"': text_add(out, "&quot;"); break;
-        case '\'': text_add(out, "&#39;"); break;
-        default: text_add_bytes(out, p, 1);
+        case '<':
+            text_add(out, "&lt;");
+            break;
+        case '>':
+            text_add(out, "&gt;");
+            break;
+        case '&':
+            text_add(out, "&amp;");
+            break;
+        case '"':
+            text_add(out, "&quot;");
+            break;
+        case '\'':
+            text_add(out, "&#39;");
+            break;
+        default:
+            text_add_bytes(out, p, 1);
         }
 }
 
@@ -29,7 +46,10 @@ enum { WIDTH = 900, LABEL = 190, PLOT = WIDTH - LABEL - 110 };
 
 static void open_svg(struct text *out, int height, const char *label)
 {
-    text_printf(out, "<svg role=\"img\" viewBox=\"0 0 %d %d\" width=\"100%%\" xmlns=\"http://www.w3.org/2000/svg\" aria-label=\"", WIDTH, height);
+    text_printf(
+        out,
+        "<svg role=\"img\" viewBox=\"0 0 %d %d\" width=\"100%%\" xmlns=\"http://www.w3.org/2000/svg\" aria-label=\"",
+        WIDTH, height);
     chart_escape(out, label);
     text_add(out, "\"><title>");
     chart_escape(out, label);
@@ -40,7 +60,8 @@ static void bar(struct text *out, double x, double y, double width, double heigh
 {
     if (width <= 0)
         return;
-    text_printf(out, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" style=\"fill:%s\"><title>", x, y, width, height, fill);
+    text_printf(out, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" style=\"fill:%s\"><title>", x, y,
+                width, height, fill);
     chart_escape(out, title);
     text_add(out, "</title></rect>");
 }
@@ -79,7 +100,8 @@ static void legend(struct text *out, int y)
     }
 }
 
-static void stack(struct text *out, int y, int height, const int64_t ns[TIME_KIND_COUNT], int64_t scale_ns, const char *what)
+static void stack(struct text *out, int y, int height, const int64_t ns[TIME_KIND_COUNT], int64_t scale_ns,
+                  const char *what)
 {
     double x = LABEL;
     int64_t total = 0;
@@ -110,7 +132,8 @@ void chart_breakdown(struct text *out, const struct report *report, const int *o
 {
     int64_t scale = 1;
     for (int i = 0; i < report->plan_count; i++)
-        scale = max_i64(scale, max_i64(sum(report->plans[i].predicted_breakdown_ns), sum(report->plans[i].measured_breakdown_ns)));
+        scale = max_i64(
+            scale, max_i64(sum(report->plans[i].predicted_breakdown_ns), sum(report->plans[i].measured_breakdown_ns)));
     open_svg(out, 34 + 44 * report->plan_count, "Step time by what it is spent on, predicted above measured");
     legend(out, 4);
     for (int i = 0; i < report->plan_count; i++) {
@@ -136,7 +159,8 @@ static int64_t largest(const int64_t *bytes, int count)
     return most;
 }
 
-static void memory_bar(struct text *out, double y, int64_t bytes, int64_t scale, const char *fill, int rank, const char *what)
+static void memory_bar(struct text *out, double y, int64_t bytes, int64_t scale, const char *fill, int rank,
+                       const char *what)
 {
     char number[TEXT_NUMBER_BYTES], words[128];
     snprintf(words, sizeof words, "rank %d, %s: %s", rank, what, text_bytes(number, bytes));
@@ -160,7 +184,8 @@ void chart_memory(struct text *out, const struct report *report, const int *orde
     int height = 24;
     for (int i = 0; i < report->plan_count; i++) {
         const struct report_plan *plan = &report->plans[i];
-        most = max_i64(most, max_i64(largest(plan->predicted_peak_bytes, plan->rank_count), largest(plan->measured_peak_bytes, plan->rank_count)));
+        most = max_i64(most, max_i64(largest(plan->predicted_peak_bytes, plan->rank_count),
+                                     largest(plan->measured_peak_bytes, plan->rank_count)));
         height += 14 + 18 * (int)min_i64(plan->rank_count, MEMORY_RANKS);
     }
     bool near = limit > 0 && limit < 3 * most; /* a far limit would squeeze the bars: it is said in words */
@@ -176,7 +201,8 @@ void chart_memory(struct text *out, const struct report *report, const int *orde
             if (plan->measured_peak_bytes)
                 memory_bar(out, y + 8, plan->measured_peak_bytes[r], scale, "var(--t6)", r, "measured");
             if (r == 0 && plan->predicted_peak_bytes)
-                memory_label(out, y, plan->predicted_peak_bytes[0], plan->measured_peak_bytes ? plan->measured_peak_bytes[0] : 0, scale);
+                memory_label(out, y, plan->predicted_peak_bytes[0],
+                             plan->measured_peak_bytes ? plan->measured_peak_bytes[0] : 0, scale);
         }
         y += 14;
     }
@@ -204,20 +230,25 @@ void chart_scatter(struct text *out, const struct report *report)
     for (int tick = 0; tick <= 4; tick++) {
         double at = SIDE * tick / 4.0;
         int64_t ns = (int64_t)(at / scale);
-        text_printf(out, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>", LEFT, LEFT + SIDE, TOP + SIDE - at, TOP + SIDE - at);
-        text_printf(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", LEFT + at, LEFT + at, TOP, TOP + SIDE);
+        text_printf(out, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>", LEFT, LEFT + SIDE,
+                    TOP + SIDE - at, TOP + SIDE - at);
+        text_printf(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", LEFT + at, LEFT + at,
+                    TOP, TOP + SIDE);
         label(out, LEFT - 6, TOP + SIDE - at + 4, "end", "soft", text_duration_ns(number, ns));
         label(out, LEFT + at, TOP + SIDE + 16, "middle", "soft", number);
     }
-    text_printf(out, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" style=\"stroke:var(--soft)\"/>", LEFT, TOP + SIDE, LEFT + SIDE, TOP);
+    text_printf(out, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" style=\"stroke:var(--soft)\"/>", LEFT, TOP + SIDE,
+                LEFT + SIDE, TOP);
     label(out, LEFT + SIDE / 2.0, TOP + SIDE + 36, "middle", "", "measured step");
-    text_printf(out, "<text transform=\"translate(14 %d) rotate(-90)\" text-anchor=\"middle\">predicted step</text>", TOP + SIDE / 2);
+    text_printf(out, "<text transform=\"translate(14 %d) rotate(-90)\" text-anchor=\"middle\">predicted step</text>",
+                TOP + SIDE / 2);
     int row = 0;
     for (int i = 0; i < report->plan_count; i++) {
         const struct report_plan *plan = &report->plans[i];
         if (!plan->measured_step_ns || plan->failure)
             continue;
-        double x = LEFT + (double)plan->measured_step_ns * scale, y = TOP + SIDE - (double)plan->predicted_step_ns * scale;
+        double x = LEFT + (double)plan->measured_step_ns * scale,
+               y = TOP + SIDE - (double)plan->predicted_step_ns * scale;
         snprintf(words, sizeof words, "%d  %s: %+.1f %%", row + 1, plan->name, 100 * report_error(plan));
         text_printf(out, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"><title>", x, y);
         chart_escape(out, words);
@@ -237,15 +268,22 @@ static enum time_kind kind_of(const struct instr *instr)
     switch (instr->lane) {
     case LANE_COMPUTE:
         return instr->phase == PHASE_STEP ? TIME_OPTIMIZER : instr->again ? TIME_RECOMPUTE : TIME_COMPUTE;
-    case LANE_TP: return TIME_TP;
-    case LANE_DP: return TIME_DP;
-    case LANE_CP: return TIME_CP;
-    case LANE_EP: return TIME_EP;
+    case LANE_TP:
+        return TIME_TP;
+    case LANE_DP:
+        return TIME_DP;
+    case LANE_CP:
+        return TIME_CP;
+    case LANE_EP:
+        return TIME_EP;
     case LANE_SEND:
-    case LANE_RECEIVE: return TIME_PP;
+    case LANE_RECEIVE:
+        return TIME_PP;
     case LANE_COPY_IN:
-    case LANE_COPY_OUT: return TIME_DP;
-    case LANE_COUNT: break;
+    case LANE_COPY_OUT:
+        return TIME_DP;
+    case LANE_COUNT:
+        break;
     }
     return TIME_BUBBLE;
 }
@@ -253,14 +291,19 @@ static enum time_kind kind_of(const struct instr *instr)
 /* Forward, backward and recomputation in three shades of the compute colour. */
 static void gantt_fill(char out[64], const struct instr *instr)
 {
-    bool backward = instr->lane == LANE_COMPUTE && (instr->phase == PHASE_BACKWARD_INPUT || instr->phase == PHASE_BACKWARD_WEIGHT);
+    bool backward =
+        instr->lane == LANE_COMPUTE && (instr->phase == PHASE_BACKWARD_INPUT || instr->phase == PHASE_BACKWARD_WEIGHT);
     if (backward && !instr->again)
         snprintf(out, 64, "color-mix(in srgb,var(--t0) 60%%,var(--t6))");
     else
         fill_of(out, kind_of(instr));
 }
 
-struct run { double from, to; const struct instr *instr; int count; };
+struct run {
+    double from, to;
+    const struct instr *instr;
+    int count;
+};
 
 static void flush(struct text *out, const struct run *run, double y)
 {
@@ -268,12 +311,13 @@ static void flush(struct text *out, const struct run *run, double y)
     if (!run->instr)
         return;
     gantt_fill(fill, run->instr);
-    snprintf(title, sizeof title, "%s, layer %d, micro-batch %d%s", op_info[run->instr->op].name, run->instr->layer, run->instr->micro,
-             run->count > 1 ? " and following" : "");
+    snprintf(title, sizeof title, "%s, layer %d, micro-batch %d%s", op_info[run->instr->op].name, run->instr->layer,
+             run->instr->micro, run->count > 1 ? " and following" : "");
     bar(out, run->from, y, fmax(run->to - run->from, 0.4), ROW - 3, fill, title);
 }
 
-static void gantt_row(struct text *out, const struct program *program, const struct rank_timeline *rank, enum lane lane, int64_t span_ns, double y)
+static void gantt_row(struct text *out, const struct program *program, const struct rank_timeline *rank, enum lane lane,
+                      int64_t span_ns, double y)
 {
     struct run run = { 0 };
     for (int s = 0; s < rank->span_count; s++) { /* neighbours of one colour and micro-batch become one bar */
@@ -281,9 +325,10 @@ static void gantt_row(struct text *out, const struct program *program, const str
         const struct instr *instr = &program->stages[rank->stage].instrs[span->instr];
         if (instr->lane != lane || span->finish_ns <= span->start_ns)
             continue;
-        double from = LABEL + (double)span->start_ns / (double)span_ns * PLOT, to = LABEL + (double)span->finish_ns / (double)span_ns * PLOT;
-        bool same = run.instr && run.instr->phase == instr->phase && run.instr->micro == instr->micro && run.instr->again == instr->again &&
-                    from - run.to < (double)PLOT / GANTT_COLUMNS;
+        double from = LABEL + (double)span->start_ns / (double)span_ns * PLOT,
+               to = LABEL + (double)span->finish_ns / (double)span_ns * PLOT;
+        bool same = run.instr && run.instr->phase == instr->phase && run.instr->micro == instr->micro &&
+                    run.instr->again == instr->again && from - run.to < (double)PLOT / GANTT_COLUMNS;
         if (!same) {
             flush(out, &run, y);
             run = (struct run){ .from = from, .instr = instr };
@@ -297,12 +342,14 @@ static void gantt_row(struct text *out, const struct program *program, const str
 static bool lane_used(const struct program *program, const struct rank_timeline *rank, enum lane lane)
 {
     for (int s = 0; s < rank->span_count; s++)
-        if (program->stages[rank->stage].instrs[rank->spans[s].instr].lane == lane && rank->spans[s].finish_ns > rank->spans[s].start_ns)
+        if (program->stages[rank->stage].instrs[rank->spans[s].instr].lane == lane &&
+            rank->spans[s].finish_ns > rank->spans[s].start_ns)
             return true;
     return false;
 }
 
-void chart_gantt(struct text *out, const struct program *program, const struct timeline *timeline, int64_t span_ns, const char *title)
+void chart_gantt(struct text *out, const struct program *program, const struct timeline *timeline, int64_t span_ns,
+                 const char *title)
 {
     struct text rows = { 0 };
     double y = 4;
@@ -322,7 +369,8 @@ void chart_gantt(struct text *out, const struct program *program, const struct t
     text_add(out, rows.data ? rows.data : "");
     for (int tick = 0; tick <= 4; tick++) {
         double x = LABEL + PLOT * tick / 4.0;
-        text_printf(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"0\" y2=\"%.0f\" opacity=\"0.5\"/>", x, x, y);
+        text_printf(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"0\" y2=\"%.0f\" opacity=\"0.5\"/>", x, x,
+                    y);
         label(out, x, y + 14, "middle", "soft", text_duration_ns(number, span_ns * tick / 4));
     }
     text_add(out, "</svg>\n");
@@ -347,7 +395,8 @@ void chart_loss(struct text *out, const struct report *report, const int *order)
         double y = TOP + HEIGHT * tick / 4.0;
         char number[32];
         snprintf(number, sizeof number, "%.2f", high - (high - low) * tick / 4);
-        text_printf(out, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>", LABEL, LABEL + PLOT, y, y);
+        text_printf(out, "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>", LABEL, LABEL + PLOT, y,
+                    y);
         label(out, LABEL - 6, y + 4, "end", "soft", number);
     }
     for (int i = 0; i < report->plan_count; i++) {
@@ -358,7 +407,8 @@ void chart_loss(struct text *out, const struct report *report, const int *order)
         fill_of(fill, i);
         text_printf(out, "<polyline class=\"trace\" style=\"stroke:%s\" points=\"", fill);
         for (int s = 0; s < plan->step_count; s++)
-            text_printf(out, "%.1f,%.1f ", LABEL + PLOT * (double)s / (steps - 1), TOP + (high - plan->losses[s]) / (high - low) * HEIGHT);
+            text_printf(out, "%.1f,%.1f ", LABEL + PLOT * (double)s / (steps - 1),
+                        TOP + (high - plan->losses[s]) / (high - low) * HEIGHT);
         text_add(out, "\"><title>");
         chart_escape(out, plan->name);
         text_add(out, "</title></polyline>");

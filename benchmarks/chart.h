@@ -12,7 +12,8 @@ void chart_memory(struct text *out, const struct report *report, const int *orde
 /* Predicted against measured step time with the line of equality. */
 void chart_scatter(struct text *out, const struct report *report);
 /* Pipeline Gantt of one timeline: rows are ranks and lanes. `span_ns`: the common time axis of all Gantts. */
-void chart_gantt(struct text *out, const struct program *program, const struct timeline *timeline, int64_t span_ns, const char *title);
+void chart_gantt(struct text *out, const struct program *program, const struct timeline *timeline, int64_t span_ns,
+                 const char *title);
 /* Loss by step of all plans that ran. */
 void chart_loss(struct text *out, const struct report *report, const int *order);
 /* The styles that the figures use. */

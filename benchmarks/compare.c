@@ -66,13 +66,14 @@ double compare_spread(const int64_t *samples, int count)
 static bool lower(struct compare_entry *e, const struct model *model, const struct facts *facts, struct error *err)
 {
     const struct plan *plan = e->plan;
-    return graph_build(&e->graph, model, plan->batch, plan->sequence, plan->vocab_multiple, err) && plan_check(plan, e->graph, err) &&
-           program_lower(&e->program, e->graph, plan, err) && program_layout(e->program, err) && program_verify(e->program, err) &&
+    return graph_build(&e->graph, model, plan->batch, plan->sequence, plan->vocab_multiple, err) &&
+           plan_check(plan, e->graph, err) && program_lower(&e->program, e->graph, plan, err) &&
+           program_layout(e->program, err) && program_verify(e->program, err) &&
            simulate(&e->predicted, facts, e->program, err);
 }
 
-bool comparison_add(struct comparison *c, const char *name, const char *description, bool chosen, const struct model *model, struct plan *plan,
-                    const struct facts *facts, struct error *err)
+bool comparison_add(struct comparison *c, const char *name, const char *description, bool chosen,
+                    const struct model *model, struct plan *plan, const struct facts *facts, struct error *err)
 {
     struct error cause = { 0 };
     if (c->count == REPORT_MAX_PLANS) {
@@ -208,11 +209,22 @@ void comparison_report(const struct comparison *c, struct report_plan plans[REPO
     for (int i = 0; i < c->count; i++) {
         const struct compare_entry *e = &c->entries[i];
         plans[i] = (struct report_plan){
-            .name = e->name, .description = e->description, .chosen = e->chosen, .failure = e->failure[0] ? e->failure : NULL, .program = e->program,
-            .predicted = e->predicted, .measured = e->measured, .predicted_step_ns = e->predicted ? e->predicted->step_ns : 0,
-            .measured_step_ns = compare_median(e->samples_ns, e->sample_count), .measured_spread = compare_spread(e->samples_ns, e->sample_count),
-            .rank_count = e->plan->rank_count, .predicted_peak_bytes = e->predicted_bytes, .measured_peak_bytes = e->sample_count ? e->peak_bytes : NULL,
-            .step_count = e->loss_count, .losses = e->losses, .tokens_per_step = (double)e->plan->batch * (double)e->plan->sequence,
+            .name = e->name,
+            .description = e->description,
+            .chosen = e->chosen,
+            .failure = e->failure[0] ? e->failure : NULL,
+            .program = e->program,
+            .predicted = e->predicted,
+            .measured = e->measured,
+            .predicted_step_ns = e->predicted ? e->predicted->step_ns : 0,
+            .measured_step_ns = compare_median(e->samples_ns, e->sample_count),
+            .measured_spread = compare_spread(e->samples_ns, e->sample_count),
+            .rank_count = e->plan->rank_count,
+            .predicted_peak_bytes = e->predicted_bytes,
+            .measured_peak_bytes = e->sample_count ? e->peak_bytes : NULL,
+            .step_count = e->loss_count,
+            .losses = e->losses,
+            .tokens_per_step = (double)e->plan->batch * (double)e->plan->sequence,
         };
         if (e->predicted && e->program)
             breakdown(e->program, e->predicted, plans[i].predicted_breakdown_ns);

@@ -7,35 +7,35 @@
 struct compare_entry {
     char name[64], description[256], failure[ERROR_MESSAGE_BYTES];
     bool chosen;
-    struct graph *graph;         /* owned, as all below */
+    struct graph *graph; /* owned, as all below */
     struct plan *plan;
-    struct program *program;     /* NULL when failure says why */
+    struct program *program; /* NULL when failure says why */
     struct timeline *predicted, *measured;
-    int64_t measured_key_ns;     /* |step - median| of the kept timeline: a typical step is kept */
+    int64_t measured_key_ns; /* |step - median| of the kept timeline: a typical step is kept */
     int sample_count, loss_count;
-    int64_t *samples_ns;         /* steps of all rounds, each round's first one left out */
-    double *losses;              /* of the first round */
-    int64_t *peak_bytes;         /* by rank, touched */
-    int64_t *predicted_bytes;    /* by rank, laid out */
+    int64_t *samples_ns;      /* steps of all rounds, each round's first one left out */
+    double *losses;           /* of the first round */
+    int64_t *peak_bytes;      /* by rank, touched */
+    int64_t *predicted_bytes; /* by rank, laid out */
 };
 struct comparison {
     int count;
     struct compare_entry entries[REPORT_MAX_PLANS];
-    int reference_count;         /* products of two matrices of 1024^2 on one thread, before, between and after the rounds */
+    int reference_count; /* products of two matrices of 1024^2 on one thread, before, between and after the rounds */
     int64_t reference_ns[64];
 };
 void comparison_free(struct comparison *comparison);
 
-/* Adds a plan (taken over, freed here): lowered, laid out, verified, simulated. A plan that cannot be lowered is kept with its reason.
- * Fails only when memory is short or the table is full. */
-bool comparison_add(struct comparison *comparison, const char *name, const char *description, bool chosen, const struct model *model, struct plan *plan,
-                    const struct facts *facts, struct error *err);
+/* Adds a plan (taken over, freed here): lowered, laid out, verified, simulated. A plan that cannot be lowered is kept
+ * with its reason. Fails only when memory is short or the table is full. */
+bool comparison_add(struct comparison *comparison, const char *name, const char *description, bool chosen,
+                    const struct model *model, struct plan *plan, const struct facts *facts, struct error *err);
 
 struct compare_options {
-    const struct run_options *run;   /* device, data, seed, learning rate, steps of one round */
-    int rounds;                      /* every plan runs once per round: drifts of the machine meet all plans alike */
+    const struct run_options *run; /* device, data, seed, learning rate, steps of one round */
+    int rounds;                    /* every plan runs once per round: drifts of the machine meet all plans alike */
     const char *transport, *module_dir;
-    const struct cluster *shape;     /* NULL: as fast as it goes */
+    const struct cluster *shape; /* NULL: as fast as it goes */
     /* Times a product of two matrices of 1024^2; called before, between and after the rounds. May be NULL. */
     bool (*reference)(int64_t *out_ns, struct error *err);
     void *context;

@@ -47,10 +47,12 @@ double report_mean_error(const struct report *report)
 
 static const char *name_of(const struct program *program, const struct instr *instr)
 {
-    return instr->op == OP_COMPUTE ? kernel_facts[program->graph->segments[instr->segment].kernel].name : op_info[instr->op].name;
+    return instr->op == OP_COMPUTE ? kernel_facts[program->graph->segments[instr->segment].kernel].name
+                                   : op_info[instr->op].name;
 }
 
-static void add_spans(const struct program *program, const struct timeline *timeline, bool measured, struct report_op *ops, int *count)
+static void add_spans(const struct program *program, const struct timeline *timeline, bool measured,
+                      struct report_op *ops, int *count)
 {
     for (int r = 0; timeline && r < timeline->rank_count; r++) {
         const struct rank_timeline *rank = &timeline->ranks[r];
@@ -91,8 +93,7 @@ static void write_breakdown(struct json_writer *w, const char *key, const int64_
     json_write_key(w, key);
     json_begin_object(w);
     for (int k = 0; k < TIME_KIND_COUNT; k++) {
-        json_write_key(w, time_kind_names[k]);
-        json_write_double(w, (double)ns[k] * 1e-9);
+        json_put_double(w, time_kind_names[k], (double)ns[k] * 1e-9);
     }
     json_end_object(w);
 }
@@ -109,26 +110,16 @@ static void write_bytes(struct json_writer *w, const char *key, const int64_t *b
 static void write_plan(struct json_writer *w, const struct report_plan *plan)
 {
     json_begin_object(w);
-    json_write_key(w, "name");
-    json_write_string(w, plan->name);
-    json_write_key(w, "description");
-    json_write_string(w, plan->description);
-    json_write_key(w, "chosen");
-    json_write_bool(w, plan->chosen);
-    json_write_key(w, "failure");
-    json_write_string(w, plan->failure);
-    json_write_key(w, "predicted_step_s");
-    json_write_double(w, (double)plan->predicted_step_ns * 1e-9);
-    json_write_key(w, "measured_step_s");
-    json_write_double(w, plan->measured_step_ns ? (double)plan->measured_step_ns * 1e-9 : NAN);
-    json_write_key(w, "measured_spread");
-    json_write_double(w, plan->measured_step_ns ? plan->measured_spread : NAN);
-    json_write_key(w, "steps");
-    json_write_int(w, plan->step_count);
-    json_write_key(w, "error");
-    json_write_double(w, report_error(plan));
-    json_write_key(w, "tokens_per_step");
-    json_write_double(w, plan->tokens_per_step);
+    json_put_string(w, "name", plan->name);
+    json_put_string(w, "description", plan->description);
+    json_put_bool(w, "chosen", plan->chosen);
+    json_put_string(w, "failure", plan->failure);
+    json_put_double(w, "predicted_step_s", (double)plan->predicted_step_ns * 1e-9);
+    json_put_double(w, "measured_step_s", plan->measured_step_ns ? (double)plan->measured_step_ns * 1e-9 : NAN);
+    json_put_double(w, "measured_spread", plan->measured_step_ns ? plan->measured_spread : NAN);
+    json_put_int(w, "steps", plan->step_count);
+    json_put_double(w, "error", report_error(plan));
+    json_put_double(w, "tokens_per_step", plan->tokens_per_step);
     write_bytes(w, "peak_bytes", plan->measured_peak_bytes, plan->rank_count);
     write_bytes(w, "predicted_peak_bytes", plan->predicted_peak_bytes, plan->rank_count);
     write_breakdown(w, "predicted_breakdown_s", plan->predicted_breakdown_ns);
@@ -148,17 +139,10 @@ void report_json(const struct report *report, struct text *out)
 {
     struct json_writer w = { 0 };
     size_t length = 0;
-    json_begin_object(&w);
-    json_write_key(&w, "format");
-    json_write_string(&w, "cleave-comparison");
-    json_write_key(&w, "version");
-    json_write_int(&w, 1);
-    json_write_key(&w, "model");
-    json_write_string(&w, report->model);
-    json_write_key(&w, "cluster");
-    json_write_string(&w, report->cluster);
-    json_write_key(&w, "mean_error");
-    json_write_double(&w, report_mean_error(report));
+    json_begin_format(&w, "cleave-comparison", 1);
+    json_put_string(&w, "model", report->model);
+    json_put_string(&w, "cluster", report->cluster);
+    json_put_double(&w, "mean_error", report_mean_error(report));
     json_write_key(&w, "plans");
     json_begin_array(&w);
     for (int i = 0; i < report->plan_count; i++)
@@ -167,8 +151,7 @@ void report_json(const struct report *report, struct text *out)
     json_write_key(&w, "provenance");
     json_begin_object(&w);
     for (int i = 0; report->provenance && report->provenance[i][0]; i++) {
-        json_write_key(&w, report->provenance[i][0]);
-        json_write_string(&w, report->provenance[i][1]);
+        json_put_string(&w, report->provenance[i][0], report->provenance[i][1]);
     }
     json_end_object(&w);
     json_end_object(&w);

@@ -7,25 +7,25 @@
 enum { REPORT_MAX_PLANS = 32, REPORT_MAX_STEPS = 4096 };
 
 struct report_plan {
-    const char *name, *description;  /* "cleave's choice"; "pp 1, tp 2, dp 1, zero 0" */
-    bool chosen;                     /* the search's choice */
-    const char *failure;             /* why it could not run, or NULL */
+    const char *name, *description; /* "cleave's choice"; "pp 1, tp 2, dp 1, zero 0" */
+    bool chosen;                    /* the search's choice */
+    const char *failure;            /* why it could not run, or NULL */
     const struct program *program;
     const struct timeline *predicted, *measured; /* measured: of one typical step; either may be NULL */
     int64_t predicted_step_ns;
-    int64_t measured_step_ns;        /* median; 0: not run */
-    double measured_spread;          /* interquartile range / median */
+    int64_t measured_step_ns; /* median; 0: not run */
+    double measured_spread;   /* interquartile range / median */
     int64_t predicted_breakdown_ns[TIME_KIND_COUNT], measured_breakdown_ns[TIME_KIND_COUNT]; /* of the slowest rank */
     int rank_count;
     const int64_t *predicted_peak_bytes, *measured_peak_bytes; /* by rank; measured may be NULL */
     int step_count;
-    const double *losses;            /* by step, or NULL */
+    const double *losses; /* by step, or NULL */
     double tokens_per_step;
 };
 struct report {
     const char *title, *model, *cluster, *created;
     int64_t memory_limit_bytes;
-    const char *const *notes;        /* free lines, NULL-terminated: which numbers are analytic, what was rejected */
+    const char *const *notes;           /* free lines, NULL-terminated: which numbers are analytic, what was rejected */
     const char *const (*provenance)[2]; /* name, value pairs; ends with NULL name */
     int plan_count;
     const struct report_plan *plans;
@@ -38,7 +38,11 @@ double report_error(const struct report_plan *plan);
 /* Mean absolute error over the measured plans, or NaN. */
 double report_mean_error(const struct report *report);
 /* Time per op name, predicted and measured, summed over ranks: what the joined timelines teach. */
-struct report_op { const char *name; int64_t predicted_ns, measured_ns; int count; };
+struct report_op {
+    const char *name;
+    int64_t predicted_ns, measured_ns;
+    int count;
+};
 enum { REPORT_MAX_OPS = 64 };
 int report_join(const struct report_plan *plan, struct report_op ops[REPORT_MAX_OPS]);
 

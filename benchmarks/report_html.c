@@ -1,4 +1,5 @@
-/* One offline HTML file: nothing is fetched, everything that came from outside is escaped, tables and figures need no JavaScript. */
+/* One offline HTML file: nothing is fetched, everything that came from outside is escaped, tables and figures need no
+ * JavaScript. */
 #include "benchmarks/chart.h"
 #include "base/num.h"
 #include <math.h>
@@ -6,12 +7,16 @@
 #include <string.h>
 
 static const char *const style =
-    "body{background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif;max-width:960px;margin:2em auto;padding:0 1em}"
+    "body{background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif;max-width:960px;margin:2em "
+    "auto;padding:0 1em}"
     "h1{font-size:1.6em;margin-bottom:.2em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid var(--line)}"
-    "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}th,td{padding:.3em .6em;text-align:right;border-bottom:1px solid "
+    "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}th,td{padding:.3em "
+    ".6em;text-align:right;border-bottom:1px solid "
     "var(--line)}th:first-child,td:first-child{text-align:left}tr.chosen td{font-weight:600}.soft{color:var(--soft)}"
-    ".wide{overflow-x:auto}.wide td:first-child{min-width:15em}.name{white-space:nowrap}details{margin:.6em 0}summary{cursor:pointer}pre{background:var(--panel);padding:.8em;overflow-x:auto;font-size:12px}"
-    ".big{display:flex;gap:2em;flex-wrap:wrap}.big div{background:var(--panel);padding:.6em 1em;border-radius:6px}.big b{display:block;font-size:1.4em}"
+    ".wide{overflow-x:auto}.wide td:first-child{min-width:15em}.name{white-space:nowrap}details{margin:.6em "
+    "0}summary{cursor:pointer}pre{background:var(--panel);padding:.8em;overflow-x:auto;font-size:12px}"
+    ".big{display:flex;gap:2em;flex-wrap:wrap}.big div{background:var(--panel);padding:.6em 1em;border-radius:6px}.big "
+    "b{display:block;font-size:1.4em}"
     "@media print{details{display:block}body{max-width:none}}";
 
 static void cell(struct text *out, const char *words)
@@ -48,14 +53,16 @@ static void plan_row(struct text *out, const struct report_plan *plan, int64_t b
     text_add(out, "</span></td>");
     cell(out, plan->failure ? "-" : text_duration_ns(number, plan->predicted_step_ns));
     if (plan->measured_step_ns)
-        snprintf(words, sizeof words, "%s \xc2\xb1 %.1f %%", text_duration_ns(number, plan->measured_step_ns), 50 * plan->measured_spread);
+        snprintf(words, sizeof words, "%s \xc2\xb1 %.1f %%", text_duration_ns(number, plan->measured_step_ns),
+                 50 * plan->measured_spread);
     cell(out, plan->measured_step_ns ? words : "-");
     cell_error(out, report_error(plan));
     snprintf(words, sizeof words, "%+.1f %%", 100 * ((double)step / (double)best_ns - 1));
     cell(out, plan->failure ? "-" : words);
     snprintf(words, sizeof words, "%.0f", plan->tokens_per_step / ((double)step * 1e-9));
     cell(out, plan->failure ? "-" : words);
-    cell(out, plan->predicted_peak_bytes ? text_bytes(number, most(plan->predicted_peak_bytes, plan->rank_count)) : "-");
+    cell(out,
+         plan->predicted_peak_bytes ? text_bytes(number, most(plan->predicted_peak_bytes, plan->rank_count)) : "-");
     cell(out, plan->measured_peak_bytes ? text_bytes(number, most(plan->measured_peak_bytes, plan->rank_count)) : "-");
     text_add(out, "</tr>\n");
 }
@@ -64,11 +71,16 @@ static void plan_table(struct text *out, const struct report *report, const int 
 {
     const struct report_plan *best = &report->plans[order[0]];
     int64_t best_ns = max_i64(1, best->measured_step_ns ? best->measured_step_ns : best->predicted_step_ns);
-    text_add(out, "<div class=\"wide\"><table><thead><tr><th>plan</th><th>predicted step</th><th>measured step</th><th>prediction error</th><th>against the fastest</th><th>tokens/s</th><th>predicted peak memory</th>"
-                  "<th>measured peak memory</th></tr></thead><tbody>\n");
+    text_add(
+        out,
+        "<div class=\"wide\"><table><thead><tr><th>plan</th><th>predicted step</th><th>measured "
+        "step</th><th>prediction error</th><th>against the fastest</th><th>tokens/s</th><th>predicted peak memory</th>"
+        "<th>measured peak memory</th></tr></thead><tbody>\n");
     for (int i = 0; i < report->plan_count; i++)
         plan_row(out, &report->plans[order[i]], best_ns);
-    text_add(out, "</tbody></table></div>\n<p class=\"soft\">Measured: median \xc2\xb1 half of the interquartile range.</p>\n");
+    text_add(
+        out,
+        "</tbody></table></div>\n<p class=\"soft\">Measured: median \xc2\xb1 half of the interquartile range.</p>\n");
 }
 
 static void join_table(struct text *out, const struct report_plan *plan)
@@ -76,13 +88,16 @@ static void join_table(struct text *out, const struct report_plan *plan)
     struct report_op ops[REPORT_MAX_OPS];
     char number[TEXT_NUMBER_BYTES];
     int count = report_join(plan, ops);
-    text_add(out, "<table><thead><tr><th>instruction</th><th>predicted per rank</th><th>measured per rank</th><th>error</th></tr></thead><tbody>\n");
+    text_add(out, "<table><thead><tr><th>instruction</th><th>predicted per rank</th><th>measured per "
+                  "rank</th><th>error</th></tr></thead><tbody>\n");
     for (int i = 0; i < count; i++) {
         text_add(out, "<tr>");
         cell(out, ops[i].name);
         cell(out, text_duration_ns(number, ops[i].predicted_ns));
         cell(out, plan->measured ? text_duration_ns(number, ops[i].measured_ns) : "-");
-        cell_error(out, ops[i].measured_ns ? (double)(ops[i].predicted_ns - ops[i].measured_ns) / (double)ops[i].measured_ns : NAN);
+        cell_error(out, ops[i].measured_ns
+                            ? (double)(ops[i].predicted_ns - ops[i].measured_ns) / (double)ops[i].measured_ns
+                            : NAN);
         text_add(out, "</tr>\n");
     }
     text_add(out, "</tbody></table>\n");
@@ -119,7 +134,8 @@ static void headline(struct text *out, const struct report *report, const int *o
         if (!plan->chosen)
             continue;
         int64_t step = plan->measured_step_ns ? plan->measured_step_ns : plan->predicted_step_ns;
-        text_printf(out, "<div><b>%s</b>step of cleave's choice, %s</div>", text_duration_ns(number, step), plan->measured_step_ns ? "measured" : "predicted");
+        text_printf(out, "<div><b>%s</b>step of cleave's choice, %s</div>", text_duration_ns(number, step),
+                    plan->measured_step_ns ? "measured" : "predicted");
         text_printf(out, "<div><b>%d of %d</b>its place among the plans</div>", i + 1, report->plan_count);
     }
     if (!isnan(error))
@@ -165,9 +181,12 @@ void report_html(const struct report *report, struct text *out)
     int64_t span_ns = 1;
     report_order(report, order);
     for (int i = 0; i < report->plan_count; i++)
-        span_ns = max_i64(span_ns, max_i64(report->plans[i].predicted_step_ns, report->plans[i].measured ? report->plans[i].measured->step_ns : 0));
-    text_add(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">"
-                  "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>");
+        span_ns = max_i64(span_ns, max_i64(report->plans[i].predicted_step_ns,
+                                           report->plans[i].measured ? report->plans[i].measured->step_ns : 0));
+    text_add(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+                  "content=\"width=device-width\">"
+                  "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+                  "'unsafe-inline'\"><title>");
     chart_escape(out, report->title);
     text_printf(out, "</title><style>%s%s</style></head><body>\n<h1>", chart_style, style);
     chart_escape(out, report->title);
@@ -189,7 +208,8 @@ void report_html(const struct report *report, struct text *out)
         text_add(out, "<h2>Training loss</h2>\n");
         chart_loss(out, report, order);
     }
-    text_add(out, "<h2>Timelines</h2>\n<p class=\"soft\">All on one time axis. Rows are ranks and lanes; at most eight ranks are drawn.</p>\n");
+    text_add(out, "<h2>Timelines</h2>\n<p class=\"soft\">All on one time axis. Rows are ranks and lanes; at most eight "
+                  "ranks are drawn.</p>\n");
     for (int i = 0; i < report->plan_count; i++)
         plan_details(out, &report->plans[order[i]], span_ns, i == 0);
     provenance(out, report);

@@ -16,7 +16,8 @@ static void safe(struct text *out, const char *raw)
 static void row(struct text *out, const struct report_plan *plan, int64_t best_ns)
 {
     char number[TEXT_NUMBER_BYTES];
-    int64_t step = plan->measured_step_ns ? plan->measured_step_ns : plan->predicted_step_ns, memory = 0, measured_memory = 0;
+    int64_t step = plan->measured_step_ns ? plan->measured_step_ns : plan->predicted_step_ns, memory = 0,
+            measured_memory = 0;
     for (int r = 0; r < plan->rank_count; r++) {
         memory = plan->predicted_peak_bytes ? max_i64(memory, plan->predicted_peak_bytes[r]) : 0;
         measured_memory = plan->measured_peak_bytes ? max_i64(measured_memory, plan->measured_peak_bytes[r]) : 0;
@@ -31,8 +32,8 @@ static void row(struct text *out, const struct report_plan *plan, int64_t best_n
     }
     text_printf(out, " | %s", text_duration_ns(number, plan->predicted_step_ns));
     if (plan->measured_step_ns)
-        text_printf(out, " | %s \xc2\xb1 %.1f %% | %+.1f %%", text_duration_ns(number, plan->measured_step_ns), 50 * plan->measured_spread,
-                    100 * report_error(plan));
+        text_printf(out, " | %s \xc2\xb1 %.1f %% | %+.1f %%", text_duration_ns(number, plan->measured_step_ns),
+                    50 * plan->measured_spread, 100 * report_error(plan));
     else
         text_add(out, " | - | -");
     text_printf(out, " | %+.1f %% | %s", 100 * ((double)step / (double)best_ns - 1), text_bytes(number, memory));
@@ -52,12 +53,16 @@ void report_markdown(const struct report *report, struct text *out)
     safe(out, report->model);
     text_add(out, " on ");
     safe(out, report->cluster);
-    text_add(out, "\n\n| plan | what | predicted step | measured step | error | against the fastest | predicted peak | measured peak |\n"
+    text_add(out, "\n\n| plan | what | predicted step | measured step | error | against the fastest | predicted peak | "
+                  "measured peak |\n"
                   "|---|---|---:|---:|---:|---:|---:|---:|\n");
     for (int i = 0; i < report->plan_count; i++)
         row(out, &report->plans[order[i]], best_ns);
     if (!isnan(error))
-        text_printf(out, "\nMean absolute error of the predicted step times: %.1f %%. Measured: median \xc2\xb1 half of the interquartile range.\n", 100 * error);
+        text_printf(out,
+                    "\nMean absolute error of the predicted step times: %.1f %%. Measured: median \xc2\xb1 half of the "
+                    "interquartile range.\n",
+                    100 * error);
     text_add(out, "\n## Where the numbers come from\n\n");
     for (int i = 0; report->provenance && report->provenance[i][0]; i++) {
         text_add(out, "- ");

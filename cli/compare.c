@@ -15,22 +15,25 @@ struct compare_arguments {
     int64_t steps, rounds, seed;
     bool run, json, shape;
 };
-static const struct compare_arguments defaults = { .steps = 6, .rounds = 2, .seed = 1, .backend = "cpu", .transport = "threads" };
+static const struct compare_arguments defaults = {
+    .steps = 6, .rounds = 2, .seed = 1, .backend = "cpu", .transport = "threads"
+};
 #define AT(field) offsetof(struct compare_arguments, field)
 static const struct option options[] = {
-    { .name = "auto", .type = OPTION_TEXT, .offset = AT(automatic), .value_name = "MODEL", .doc = "compares cleave's choice with the best plans of one kind each" },
-    { .name = "run", .type = OPTION_FLAG, .offset = AT(run), .doc = "runs the plans on this machine" },
-    { .name = "report", .type = OPTION_TEXT, .offset = AT(report), .value_name = "FILE.html", .doc = "one offline HTML file" },
-    { .name = "markdown", .type = OPTION_TEXT, .offset = AT(markdown), .value_name = "FILE.md", .doc = "the same as text" },
-    { .name = "data", .type = OPTION_TEXT, .offset = AT(data), .value_name = "FILE", .doc = "training text; without it: a synthetic chain" },
-    { .name = "steps", .type = OPTION_INT, .offset = AT(steps), .value_name = "N", .doc = "steps of one run; the first is not timed (6)", .min = 2, .max = REPORT_MAX_STEPS },
-    { .name = "rounds", .type = OPTION_INT, .offset = AT(rounds), .value_name = "N", .doc = "runs of every plan, interleaved (2)", .min = 1, .max = 60 },
-    { .name = "seed", .type = OPTION_INT, .offset = AT(seed), .value_name = "N", .doc = "of weights and data (1)" },
-    { .name = "backend", .type = OPTION_TEXT, .offset = AT(backend), .value_name = "NAME", .doc = "cpu (default) or timed" },
-    { .name = "transport", .type = OPTION_TEXT, .offset = AT(transport), .value_name = "NAME", .doc = "threads" },
-    { .name = "shape", .type = OPTION_FLAG, .offset = AT(shape), .doc = "delays transfers to the cluster's latency and bandwidth" },
-    { .name = "json", .type = OPTION_FLAG, .offset = AT(json), .doc = "one JSON object" },
-    SPACE_OPTIONS(struct compare_arguments, space),
+    TEXT_OPTION("auto", AT(automatic), "MODEL", "compares cleave's choice with the best plans of one kind each"),
+    FLAG_OPTION("run", AT(run), "runs the plans on this machine"),
+    TEXT_OPTION("report", AT(report), "FILE.html", "one offline HTML file"),
+    TEXT_OPTION("markdown", AT(markdown), "FILE.md", "the same as text"),
+    TEXT_OPTION("data", AT(data), "FILE", "training text; without it: a synthetic chain"),
+    INT_OPTION("steps", AT(steps), "N", 2, REPORT_MAX_STEPS, "steps of one run; the first is not timed (6)"),
+    INT_OPTION("rounds", AT(rounds), "N", 1, 60, "runs of every plan, interleaved (2)"),
+    INT_OPTION("seed", AT(seed), "N", 0, NO_LIMIT, "of weights and data (1)"),
+    TEXT_OPTION("backend", AT(backend), "NAME", "cpu (default) or timed"),
+    TEXT_OPTION("transport", AT(transport), "NAME", "threads"),
+    FLAG_OPTION("shape", AT(shape), "delays transfers to the cluster's latency and bandwidth"),
+    FLAG_OPTION("json", AT(json), "one JSON object"),
+    JOB_OPTIONS(struct compare_arguments, space),
+    SEARCH_OPTIONS(struct compare_arguments, space),
 };
 
 struct job {
@@ -42,11 +45,15 @@ struct job {
 };
 
 /* ---- plans of one kind each: the search, restricted ---- */
-struct rival { const char *name, *restriction; };
+struct rival {
+    const char *name, *restriction;
+};
 
 static bool add_found(struct job *job, const char *name, bool chosen, const struct space *space, struct error *err)
 {
-    struct search_options o = { .space = *space, .top = 1, .calls = space_calls(job->cli) };
+    struct search_options o = {
+        .space = *space, .top = 1, .time_limit_ns = (int64_t)(job->a->space.time_limit_s * 1e9), .calls = space_calls()
+    };
     struct search_result *result = NULL;
     struct error cause = { 0 };
     char line[PRINT_LINE_BYTES] = "";
@@ -60,7 +67,8 @@ static bool add_found(struct job *job, const char *name, bool chosen, const stru
     bool ok = found || !chosen;
     if (found) {
         struct plan *plan = plan_copy(result->plans[0].plan);
-        ok = plan && graph_build(&job->in.graph, job->in.model, plan->batch, plan->sequence, plan->vocab_multiple, err);
+        ok = (plan || fail_kind(err, ERROR_ENVIRONMENT, "out of memory")) &&
+             graph_build(&job->in.graph, job->in.model, plan->batch, plan->sequence, plan->vocab_multiple, err);
         if (ok)
             print_plan_line(plan, job->in.graph, line);
         graph_free(job->in.graph);
@@ -88,12 +96,16 @@ static bool add_rivals(struct job *job, struct error *err)
     int devices = job->in.cluster->device_count;
     snprintf(tensor, sizeof tensor, "pp=1,tp=%d,dp=1,recompute=none", devices);
     snprintf(pipeline, sizeof pipeline, "pp=%d,tp=1,dp=1,recompute=none", devices);
-    const struct rival rivals[] = { { "data parallel", "pp=1,tp=1,zero=0,recompute=none" }, { "ZeRO-3", "pp=1,tp=1,zero=3" }, { "tensor parallel", tensor },
-                                    { "pipeline", pipeline }, { "pipeline, GPipe", pipeline } };
+    const struct rival rivals[] = { { "data parallel", "pp=1,tp=1,zero=0,recompute=none" },
+                                    { "ZeRO-3", "pp=1,tp=1,zero=3" },
+                                    { "tensor parallel", tensor },
+                                    { "pipeline", pipeline },
+                                    { "pipeline, GPipe", pipeline } };
     for (size_t i = 0; i < sizeof rivals / sizeof *rivals; i++) {
         struct space space = job->space;
         bool gpipe = strstr(rivals[i].name, "GPipe") != NULL;
-        if (!space_restrict(&space, "rival", rivals[i].restriction, err) || (gpipe && !space_restrict(&space, "rival", "schedule=gpipe", err)) ||
+        if (!space_restrict(&space, "rival", rivals[i].restriction, err) ||
+            (gpipe && !space_restrict(&space, "rival", "schedule=gpipe", err)) ||
             !add_found(job, rivals[i].name, false, &space, err))
             return false;
         struct comparison *c = &job->comparison;
@@ -110,6 +122,7 @@ static bool add_files(struct job *job, const char *const *paths, int count, stru
         char line[PRINT_LINE_BYTES];
         bool ok = inputs_plan(&in, paths[i], NULL, job->a->space.cluster, &job->a->space.profiles, err);
         struct plan *plan = ok ? plan_copy(in.plan_file->plan) : NULL;
+        ok = ok && (plan || fail_kind(err, ERROR_ENVIRONMENT, "out of memory"));
         if (ok) {
             print_plan_line(plan, in.graph, line);
             ok = comparison_add(&job->comparison, paths[i], line, i == 0, in.model, plan, &in.facts, err);
@@ -150,8 +163,10 @@ static bool run_all(struct job *job, struct error *err)
     const struct plan *plan = job->comparison.entries[0].plan;
     const struct device *device = device_find(a->backend, err);
     struct data data = { 0 };
-    if (!device || (device->computes && !(a->data ? data_from_file(&data, a->data, plan->sequence, job->in.model->vocab_size, (uint64_t)a->seed, err)
-                                                  : data_synthetic(&data, plan->sequence, job->in.model->vocab_size, (uint64_t)a->seed, err))))
+    if (!device ||
+        (device->computes &&
+         !(a->data ? data_from_file(&data, a->data, plan->sequence, job->in.model->vocab_size, (uint64_t)a->seed, err)
+                   : data_synthetic(&data, plan->sequence, job->in.model->vocab_size, (uint64_t)a->seed, err))))
         return false;
     struct run_options run = run_options_default();
     run.step_count = a->steps;
@@ -159,9 +174,14 @@ static bool run_all(struct job *job, struct error *err)
     run.device = device;
     run.data = device->computes ? &data : NULL;
     run.facts = &job->in.facts;
-    struct compare_options o = { .run = &run, .rounds = (int)a->rounds, .transport = a->transport, .module_dir = job->cli->module_dir,
-                                 .shape = a->shape ? job->in.cluster : NULL, .reference = device->computes ? time_reference : NULL,
-                                 .context = (void *)(uintptr_t)job->cli, .on_progress = on_progress };
+    struct compare_options o = { .run = &run,
+                                 .rounds = (int)a->rounds,
+                                 .transport = a->transport,
+                                 .module_dir = job->cli->module_dir,
+                                 .shape = a->shape ? job->in.cluster : NULL,
+                                 .reference = device->computes ? time_reference : NULL,
+                                 .context = (void *)(uintptr_t)job->cli,
+                                 .on_progress = on_progress };
     bool ok = comparison_run(&job->comparison, &o, err);
     data_free(&data);
     return ok;
@@ -180,7 +200,8 @@ static void print_table(const struct cli *cli, const struct report *report)
             fprintf(cli->out, "%-28s %s\n", p->name, p->failure);
             continue;
         }
-        fprintf(cli->out, "%c %-26s %12s", p->chosen ? '*' : ' ', p->name, text_duration_ns(predicted, p->predicted_step_ns));
+        fprintf(cli->out, "%c %-26s %12s", p->chosen ? '*' : ' ', p->name,
+                text_duration_ns(predicted, p->predicted_step_ns));
         if (p->measured_step_ns)
             fprintf(cli->out, " %12s %+7.1f%%", text_duration_ns(measured, p->measured_step_ns), 100 * report_error(p));
         else
@@ -228,42 +249,67 @@ static bool show(struct job *job, struct error *err)
     struct report_plan plans[REPORT_MAX_PLANS];
     struct host_machine machine;
     struct text command = { 0 };
-    char where[HOST_TEXT_BYTES * 2], when[HOST_TIME_BYTES], drift[128] = "not measured", runs[128] = "not run", title[160];
+    char where[HOST_TEXT_BYTES * 2], when[HOST_TIME_BYTES], drift[128] = "not measured", runs[128] = "not run",
+                                                            title[160];
     const struct comparison *c = &job->comparison;
     host_machine_read(&machine);
     host_machine_text(&machine, where, sizeof where);
     host_time_text(when);
     command_line(job->cli, &command);
     if (c->reference_count)
-        snprintf(drift, sizeof drift, "%.1f %% over %d products of two 1024 x 1024 matrices before, between and after the rounds", 100 * comparison_drift(c), c->reference_count);
+        snprintf(drift, sizeof drift,
+                 "%.1f %% over %d products of two 1024 x 1024 matrices before, between and after the rounds",
+                 100 * comparison_drift(c), c->reference_count);
     if (job->a->run)
-        snprintf(runs, sizeof runs, "%lld rounds of %lld steps per plan, interleaved; the first step of a run is not counted", (long long)job->a->rounds, (long long)job->a->steps);
-    const char *const provenance[][2] = { { "command", command.data }, { "machine", where }, { "cleave", CLEAVE_VERSION }, { "time", when }, { "runs", runs },
-                                          { "drift of the machine", drift }, { "profile", job->in.profile ? job->in.profile->machine : "none: analytic numbers" },
-                                          { "profile made", job->in.profile ? job->in.profile->created : "-" }, { NULL, NULL } };
+        snprintf(runs, sizeof runs,
+                 "%lld rounds of %lld steps per plan, interleaved; the first step of a run is not counted",
+                 (long long)job->a->rounds, (long long)job->a->steps);
+    const char *const provenance[][2] = { { "command", command.data },
+                                          { "machine", where },
+                                          { "cleave", CLEAVE_VERSION },
+                                          { "time", when },
+                                          { "runs", runs },
+                                          { "drift of the machine", drift },
+                                          { "profile",
+                                            job->in.profile ? job->in.profile->machine : "none: analytic numbers" },
+                                          { "profile made", job->in.profile ? job->in.profile->created : "-" },
+                                          { NULL, NULL } };
     snprintf(title, sizeof title, "%s: %d plans compared", job->in.model->name, c->count);
     comparison_report(c, plans);
-    struct report report = { .title = title, .model = job->in.model->name, .cluster = job->in.cluster->name, .created = when,
-                             .memory_limit_bytes = job->in.cluster->memory_bytes, .provenance = provenance, .plan_count = c->count, .plans = plans };
+    struct report report = { .title = title,
+                             .model = job->in.model->name,
+                             .cluster = job->in.cluster->name,
+                             .created = when,
+                             .memory_limit_bytes = job->in.cluster->memory_bytes,
+                             .provenance = provenance,
+                             .plan_count = c->count,
+                             .plans = plans };
     bool ok = write_reports(job, &report, err);
     text_free(&command);
     return ok;
 }
 
-static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
 {
     struct job *job = calloc(1, sizeof *job);
-    if (!job)
+    if (!job) {
+        fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
         return ERROR_ENVIRONMENT;
+    }
     *job = (struct job){ .cli = cli, .a = given, .in = { .cli = cli } };
     if (job->a->run)
         setup_blas(cli);
     bool ok;
-    if (job->a->automatic)
-        ok = space_inputs(&job->in, &job->space, job->a->automatic, &job->a->space, err) && add_found(job, "cleave's choice", true, &job->space, err) &&
-             add_rivals(job, err);
+    if (job->a->automatic && operand_count > 0)
+        ok = fail(err, "cleave compare: give plan files or --auto MODEL, not both; found --auto %s and %s",
+                  job->a->automatic, operands[0]);
+    else if (job->a->automatic)
+        ok = space_inputs(&job->in, &job->space, job->a->automatic, &job->a->space, err) &&
+             add_found(job, "cleave's choice", true, &job->space, err) && add_rivals(job, err);
     else
-        ok = (operand_count > 0 || fail(err, "cleave compare: give plan files, or --auto MODEL --cluster CLUSTER --batch N")) &&
+        ok = (operand_count > 0 ||
+              fail(err, "cleave compare: give plan files, or --auto MODEL --cluster CLUSTER --batch N")) &&
              add_files(job, operands, operand_count, err);
     ok = ok && (!job->a->run || run_all(job, err)) && show(job, err);
     (void)ok;
@@ -274,8 +320,15 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 }
 
 const struct verb verb_compare = {
-    .name = "compare", .summary = "runs and ranks plans, and writes a report", .usage = "PLAN... | --auto MODEL --cluster CLUSTER --batch N  [--run] [--report FILE.html]",
-    .examples = "  cleave compare --auto gpt2 --cluster 1x2:cpu --profile profile.json --batch 8 --seq 64 --run --report report.html\n"
+    .name = "compare",
+    .summary = "runs and ranks plans, and writes a report",
+    .usage = "PLAN... | --auto MODEL --cluster CLUSTER --batch N  [--run] [--report FILE.html]",
+    .examples = "  cleave compare --auto gpt2 --cluster 1x2:cpu --profile profile.json --batch 8 --seq 64 --run "
+                "--report report.html\n"
                 "  cleave compare a.json b.json --report report.html --markdown report.md\n",
-    .max_operands = REPORT_MAX_PLANS, OPTIONS_OF(options), .options_bytes = sizeof(struct compare_arguments), .defaults = &defaults, .run = run,
+    .max_operands = REPORT_MAX_PLANS,
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct compare_arguments),
+    .defaults = &defaults,
+    .run = run,
 };

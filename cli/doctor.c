@@ -25,7 +25,8 @@ static void say_module(const struct cli *cli, const char *name, const char *what
     text_free(&path);
 }
 
-static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
 {
     struct host_machine machine;
     struct inputs in = { .cli = cli };
@@ -50,6 +51,10 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 }
 
 const struct verb verb_doctor = {
-    .name = "doctor", .summary = "says what this machine offers and what is absent", .usage = "", .examples = "  cleave doctor\n",
-    .options_bytes = 1, .run = run,
+    .name = "doctor",
+    .summary = "says what this machine offers and what is absent",
+    .usage = "",
+    .examples = "  cleave doctor\n",
+    .options_bytes = 1,
+    .run = run,
 };

@@ -15,25 +15,23 @@ struct estimate_arguments {
 static const struct estimate_arguments defaults = { .tp = 1, .pp = 1, .prefetch = 1, .recompute = "none" };
 #define AT(field) offsetof(struct estimate_arguments, field)
 static const struct option options[] = {
-    { .name = "micro-batch", .type = OPTION_INT, .offset = AT(micro), .value_name = "N", .doc = "sequences of one micro-batch per data-parallel rank", .min = 1, .max = 1e9 },
-    { .name = "tp", .type = OPTION_INT, .offset = AT(tp), .value_name = "N", .doc = "tensor degree (1)", .min = 1, .max = 1e6 },
-    { .name = "pp", .type = OPTION_INT, .offset = AT(pp), .value_name = "N", .doc = "pipeline stages (1)", .min = 1, .max = 1e6 },
-    { .name = "dp", .type = OPTION_INT, .offset = AT(dp), .value_name = "N", .doc = "data degree (what the devices leave)", .min = 1, .max = 1e6 },
-    { .name = "zero", .type = OPTION_INT, .offset = AT(zero), .value_name = "0..3", .doc = "ZeRO stage of all layers (0)", .min = 0, .max = 3 },
-    { .name = "prefetch", .type = OPTION_INT, .offset = AT(prefetch), .value_name = "N", .doc = "layers that ZeRO-3 gathers run ahead (1)" , .min = 0, .max = 16 },
-    { .name = "recompute", .type = OPTION_TEXT, .offset = AT(recompute), .value_name = "MODE", .doc = "none, selective or full, for all layers (none)" },
-    { .name = "sp", .type = OPTION_FLAG, .offset = AT(sp), .doc = "sequence parallelism with the tensor degree" },
-    { .name = "output", .letter = 'o', .type = OPTION_TEXT, .offset = AT(output), .value_name = "FILE", .doc = "the plan file" },
-    { .name = "json", .type = OPTION_FLAG, .offset = AT(json), .doc = "the plan file on standard output" },
-    SPACE_OPTIONS(struct estimate_arguments, space),
+    INT_OPTION("micro-batch", AT(micro), "N", 1, 1e9, "sequences of one micro-batch per data-parallel rank"),
+    INT_OPTION("tp", AT(tp), "N", 1, 1e6, "tensor degree (1)"),
+    INT_OPTION("pp", AT(pp), "N", 1, 1e6, "pipeline stages (1)"),
+    INT_OPTION("dp", AT(dp), "N", 1, 1e6, "data degree (what the devices leave)"),
+    INT_OPTION("zero", AT(zero), "0..3", 0, 3, "ZeRO stage of all layers (0)"),
+    INT_OPTION("prefetch", AT(prefetch), "N", 0, 16, "layers that ZeRO-3 gathers run ahead (1)"),
+    TEXT_OPTION("recompute", AT(recompute), "MODE", "none, selective or full, for all layers (none)"),
+    TEXT_OPTION("schedule", AT(space.schedule), "NAME", "order of a pipeline's micro-batches (1f1b; cleave schedules)"),
+    FLAG_OPTION("sp", AT(sp), "sequence parallelism with the tensor degree"),
+    OUTPUT_OPTION(AT(output), "the plan file"),
+    FLAG_OPTION("json", AT(json), "the plan file on standard output"),
+    JOB_OPTIONS(struct estimate_arguments, space),
 };
 
 static bool uniform_of(struct uniform *out, const struct estimate_arguments *a, struct error *err)
 {
-    const char *names[64] = { NULL };
     *out = uniform_unset();
-    for (int i = 0; schedules[i] && i < 63; i++)
-        names[i] = schedules[i]->name;
     out->pipeline = (int)a->pp;
     out->tensor = (int)a->tp;
     out->data = a->dp ? (int)a->dp : out->data;
@@ -41,18 +39,22 @@ static bool uniform_of(struct uniform *out, const struct estimate_arguments *a, 
     out->zero = (int)a->zero;
     out->prefetch = (int)a->prefetch;
     out->sequence_parallel = a->sp;
-    return inputs_word("--schedule", a->space.schedule ? a->space.schedule : schedules[0]->name, names, &out->schedule, err) &&
+    return space_schedule("--schedule", a->space.schedule ? a->space.schedule : schedules[0]->name, &out->schedule,
+                          err) &&
            inputs_word("--recompute", a->recompute, recompute_names, &out->recompute, err);
 }
 
-static bool build(struct plan **out, struct inputs *in, const struct estimate_arguments *a, const struct space *space, struct error *err)
+static bool build(struct plan **out, struct inputs *in, const struct estimate_arguments *a, const struct space *space,
+                  struct error *err)
 {
     struct uniform uniform;
     return uniform_of(&uniform, a, err) && uniform_plan(out, &uniform, space, in->model, &in->facts, err) &&
-           graph_build(&in->graph, in->model, space->batch, space->sequence, (*out)->vocab_multiple, err) && plan_check(*out, in->graph, err);
+           graph_build(&in->graph, in->model, space->batch, space->sequence, (*out)->vocab_multiple, err) &&
+           plan_check(*out, in->graph, err);
 }
 
-static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
 {
     const struct estimate_arguments *a = given;
     struct inputs in = { .cli = cli };
@@ -67,14 +69,15 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     in.context.cleave = CLEAVE_VERSION;
     if (a->output || a->json) {
         char *text = plan_json_write(plan, &estimate->prediction, &in.context, &length);
-        bool ok = (!a->output || inputs_write(cli, a->output, text, length, err)) && (!a->json || inputs_write(cli, NULL, text, length, err));
+        bool ok = (!a->output || inputs_write(cli, a->output, text, length, err)) &&
+                  (!a->json || inputs_write(cli, NULL, text, length, err));
         free(text);
         if (!ok)
             goto cleanup;
     }
-    if (!a->json) {
+    if (!a->json && !inputs_is_stdout(a->output)) {
         print_plan(cli, plan, in.graph);
-        print_prediction(cli, plan, &estimate->prediction);
+        print_prediction(cli, &estimate->prediction);
     }
 cleanup:
     estimate_free(estimate);
@@ -84,7 +87,15 @@ cleanup:
 }
 
 const struct verb verb_estimate = {
-    .name = "estimate", .summary = "prices one given configuration", .usage = "MODEL --cluster CLUSTER --batch N --micro-batch N [--tp N --pp N --dp N --zero 0..3 ...]",
-    .examples = "  cleave estimate gpt3-175b --cluster 128x8:a100-sxm-80 --batch 1536 --micro-batch 1 --tp 8 --pp 16 --recompute full\n",
-    .min_operands = 1, .max_operands = 1, OPTIONS_OF(options), .options_bytes = sizeof(struct estimate_arguments), .defaults = &defaults, .run = run,
+    .name = "estimate",
+    .summary = "prices one given configuration",
+    .usage = "MODEL --cluster CLUSTER --batch N --micro-batch N [--tp N --pp N --dp N --zero 0..3 ...]",
+    .examples = "  cleave estimate gpt3-175b --cluster 128x8:a100-sxm-80 --batch 1536 --micro-batch 1 --tp 8 --pp 16 "
+                "--recompute full\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct estimate_arguments),
+    .defaults = &defaults,
+    .run = run,
 };

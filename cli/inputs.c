@@ -3,10 +3,11 @@
 #include "base/num.h"
 #include "base/text.h"
 #include "host/file.h"
-#include "planner/program/program.h"
+#include "planner/export/trace.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void inputs_free(struct inputs *in)
@@ -20,7 +21,8 @@ void inputs_free(struct inputs *in)
     arena_free(&in->arena);
 }
 
-bool inputs_file(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err)
+/* Reads a whole file ("-": standard input) into the inputs' arena. */
+static bool read_whole(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err)
 {
     char *data;
     if (!file_read(&data, length, path, err))
@@ -46,6 +48,12 @@ bool inputs_word(const char *what, const char *word, const char *const *words, i
     return false;
 }
 
+static bool is_json_path(const char *path)
+{
+    size_t length = strlen(path);
+    return length > 5 && !strcmp(path + length - 5, ".json");
+}
+
 static const char *zoo_dir(struct inputs *in)
 {
     struct text path = { 0 };
@@ -55,26 +63,39 @@ static const char *zoo_dir(struct inputs *in)
     return kept;
 }
 
-/* Names of the zoo's files without .json; at most `most`, in the arena. */
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Names of the zoo's files without .json, sorted; at most `most`, in the arena. */
 static size_t zoo_names(struct inputs *in, const char *dir, const char **names, size_t most)
 {
     size_t count = 0;
     DIR *open = opendir(dir);
     for (struct dirent *entry; open && count < most && (entry = readdir(open));) {
         size_t length = strlen(entry->d_name);
-        if (length > 5 && !strcmp(entry->d_name + length - 5, ".json"))
-            names[count++] = arena_strndup(&in->arena, entry->d_name, length - 5);
+        const char *name = is_json_path(entry->d_name) ? arena_strndup(&in->arena, entry->d_name, length - 5) : NULL;
+        if (name)
+            names[count++] = name;
     }
     if (open)
         closedir(open);
+    if (count)
+        qsort(names, count, sizeof *names, by_name);
     return count;
+}
+
+static bool is_regular(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
 /* The file behind a model's name. */
 static bool model_path(struct inputs *in, const char *name, const char **out, struct error *err)
 {
-    size_t length = strlen(name);
-    if (!strcmp(name, "-") || strchr(name, '/') || (length > 5 && !strcmp(name + length - 5, ".json")) || access(name, R_OK) == 0) {
+    if (!strcmp(name, "-") || strchr(name, '/') || is_json_path(name) || is_regular(name)) {
         *out = name;
         return true;
     }
@@ -92,7 +113,8 @@ static bool model_path(struct inputs *in, const char *name, const char **out, st
     struct text list = { 0 };
     for (size_t i = 0; i < count; i++)
         text_printf(&list, " %s", names[i]);
-    fail(err, "model '%s': neither a file nor a model of the zoo (%s), which has:%s", name, dir, list.data ? list.data : " nothing");
+    fail(err, "model '%s': neither a file nor a model of the zoo (%s), which has:%s", name, dir,
+         list.data ? list.data : " nothing");
     text_free(&list);
     return false;
 }
@@ -101,7 +123,7 @@ bool inputs_model(struct inputs *in, const char *name, struct error *err)
 {
     const char *path, *text;
     size_t length;
-    if (!model_path(in, name, &path, err) || !inputs_file(in, path, &text, &length, err) ||
+    if (!model_path(in, name, &path, err) || !read_whole(in, path, &text, &length, err) ||
         !model_read(&in->model, path, text, length, NULL, err))
         return false;
     in->context.model = (struct plan_origin){ .source = name, .name = in->model->name, .hash = in->model->hash };
@@ -121,8 +143,8 @@ bool inputs_cluster(struct inputs *in, const char *text, struct error *err)
 {
     const char *json = text;
     size_t length = strlen(text);
-    bool is_file = !strcmp(text, "-") || (length > 5 && !strcmp(text + length - 5, ".json"));
-    if (!inputs_catalogue(in, err) || (is_file && !inputs_file(in, text, &json, &length, err)) ||
+    bool is_file = !strcmp(text, "-") || is_json_path(text);
+    if (!inputs_catalogue(in, err) || (is_file && !read_whole(in, text, &json, &length, err)) ||
         !cluster_read(&in->cluster, text, json, length, in->catalogue->entries, in->catalogue->count, err))
         return false;
     in->facts.cluster = in->cluster;
@@ -135,7 +157,7 @@ static bool add_profile(struct inputs *in, const char *path, struct error *err)
     const char *text;
     size_t length;
     struct profile *more = NULL, *merged = NULL;
-    bool ok = inputs_file(in, path, &text, &length, err) && profile_read(&more, path, text, length, err) &&
+    bool ok = read_whole(in, path, &text, &length, err) && profile_read(&more, path, text, length, err) &&
               profile_merge(&merged, in->profile, more, err);
     profile_free(more);
     if (!ok)
@@ -155,18 +177,20 @@ bool inputs_profiles(struct inputs *in, const struct text_list *paths, struct er
     return true;
 }
 
-bool inputs_plan(struct inputs *in, const char *path, const char *model, const char *cluster, const struct text_list *profiles, struct error *err)
+bool inputs_plan(struct inputs *in, const char *path, const char *model, const char *cluster,
+                 const struct text_list *profiles, struct error *err)
 {
     const char *text;
     size_t length;
-    if (!inputs_file(in, path, &text, &length, err) || !plan_json_read(&in->plan_file, path, text, length, err))
+    if (!read_whole(in, path, &text, &length, err) || !plan_json_read(&in->plan_file, path, text, length, err))
         return false;
     const struct plan_context *context = &in->plan_file->context;
     const struct plan *plan = in->plan_file->plan;
     model = model ? model : context->model.source;
     cluster = cluster ? cluster : context->cluster.source;
     if (!model || !cluster)
-        return fail(err, "%s: the plan does not name its %s: give --%s", path, model ? "cluster" : "model", model ? "cluster" : "model");
+        return fail(err, "%s: the plan does not name its %s: give --%s", path, model ? "cluster" : "model",
+                    model ? "cluster" : "model");
     if (!inputs_model(in, model, err) || !inputs_cluster(in, cluster, err) || !inputs_profiles(in, profiles, err))
         return error_within(err, "%s", path);
     if (!in->profile && context->profile.source && access(context->profile.source, R_OK) == 0 &&
@@ -176,10 +200,12 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
     if (!profiles || profiles->count == 0)
         now.profile.source = NULL; /* measured again since: predictions may differ, decisions stand */
     if (!plan_context_check(context, &now, err) ||
-        !graph_build(&in->graph, in->model, plan->batch, plan->sequence, plan->vocab_multiple, err) || !plan_check(plan, in->graph, err))
+        !graph_build(&in->graph, in->model, plan->batch, plan->sequence, plan->vocab_multiple, err) ||
+        !plan_check(plan, in->graph, err))
         return error_within(err, "%s", path);
     if (plan->rank_count != in->cluster->device_count)
-        return fail(err, "%s: the plan is for %d devices, the cluster %s has %d", path, plan->rank_count, in->cluster->name, in->cluster->device_count);
+        return fail(err, "%s: the plan is for %d devices, the cluster %s has %d", path, plan->rank_count,
+                    in->cluster->name, in->cluster->device_count);
     return true;
 }
 
@@ -192,6 +218,26 @@ bool inputs_write(const struct cli *cli, const char *path, const char *data, siz
     if (fwrite(data, 1, length, cli->out) != length)
         return fail_kind(err, ERROR_ENVIRONMENT, "cannot write to standard output");
     return true;
+}
+
+bool inputs_is_stdout(const char *path)
+{
+    return path && !strcmp(path, "-");
+}
+
+bool inputs_hand_out(const struct cli *cli, const char *path, char *data, size_t length, struct error *err)
+{
+    bool ok = inputs_write(cli, path, data, length, err);
+    free(data);
+    return ok;
+}
+
+bool inputs_write_trace(const struct cli *cli, const char *path, const struct program *program,
+                        const struct timeline *timeline, struct error *err)
+{
+    size_t length = 0;
+    char *trace = trace_write(program, timeline, &length);
+    return inputs_hand_out(cli, path, trace, length, err);
 }
 
 bool inputs_program(struct program **out, const struct plan *plan, const struct graph *graph, struct error *err)

@@ -1,4 +1,5 @@
-/* What verbs read: models by file or zoo name, clusters, profiles, plan files with everything that they were made from. */
+/* What verbs read: models by file or zoo name, clusters, profiles, plan files with everything that they were made from.
+ */
 #ifndef CLEAVE_CLI_INPUTS_H
 #define CLEAVE_CLI_INPUTS_H
 #include "cli/verb.h"
@@ -8,6 +9,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/program/program.h"
 
+struct timeline;
 struct inputs {
     const struct cli *cli;
     struct arena arena;
@@ -22,7 +24,8 @@ struct inputs {
 };
 
 void inputs_free(struct inputs *in);
-/* A path (it has a '/' or ends in .json), "-", or the name of a model of the zoo. */
+/* A file ("-": standard input; else a '/', an ending in .json or a file of that name), or the name of a model of the
+ * zoo. */
 bool inputs_model(struct inputs *in, const char *name, struct error *err);
 /* The device catalogue of the installation. */
 bool inputs_catalogue(struct inputs *in, struct error *err);
@@ -30,15 +33,21 @@ bool inputs_catalogue(struct inputs *in, struct error *err);
 bool inputs_cluster(struct inputs *in, const char *text, struct error *err);
 /* Later files win over earlier ones; none: in->profile stays NULL. */
 bool inputs_profiles(struct inputs *in, const struct text_list *paths, struct error *err);
-/* A plan file, then the model and cluster that it names (or the ones given, if not NULL), the graph, and all checks. The profile is
- * read from the file's context when none is given and it still exists. */
-bool inputs_plan(struct inputs *in, const char *path, const char *model, const char *cluster, const struct text_list *profiles, struct error *err);
-/* Reads a whole file ("-": standard input) into the inputs' arena. */
-bool inputs_file(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err);
+/* A plan file, then the model and cluster that it names (or the ones given, if not NULL), the graph, and all checks.
+ * The profile is read from the file's context when none is given and it still exists. */
+bool inputs_plan(struct inputs *in, const char *path, const char *model, const char *cluster,
+                 const struct text_list *profiles, struct error *err);
 /* Index of the word in a NULL-terminated list, else a failure that lists what is valid. what: "--dtype". */
 bool inputs_word(const char *what, const char *word, const char *const *words, int *out, struct error *err);
 /* Data to -o FILE (or standard output for "-" and NULL), written whole or not at all. */
 bool inputs_write(const struct cli *cli, const char *path, const char *data, size_t length, struct error *err);
+/* Whether FILE of -o names standard output: nothing else is then written there. NULL: no. */
+bool inputs_is_stdout(const char *path);
+/* The same for bytes that json_finish() and its like hand out (NULL: memory ran out): frees them. */
+bool inputs_hand_out(const struct cli *cli, const char *path, char *data, size_t length, struct error *err);
+/* A timeline as Chrome trace JSON. */
+bool inputs_write_trace(const struct cli *cli, const char *path, const struct program *program,
+                        const struct timeline *timeline, struct error *err);
 /* Program of the plan: lowered, verified, laid out. */
 bool inputs_program(struct program **out, const struct plan *plan, const struct graph *graph, struct error *err);
 #endif

@@ -23,7 +23,8 @@ static const char *environment(const char *name)
 
 static void help(FILE *out)
 {
-    fprintf(out, "cleave plans how to train a neural network over many devices, and runs that very plan.\n\nusage: cleave VERB [options]\n\n");
+    fprintf(out, "cleave plans how to train a neural network over many devices, and runs that very plan.\n\nusage: "
+                 "cleave VERB [options]\n\n");
     for (int i = 0; verbs[i]; i++)
         fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     fprintf(out, "\n  cleave VERB --help   shows a verb's options and examples\n"
@@ -44,10 +45,13 @@ static int unknown_verb(const char *name)
 {
     const char *names[64];
     size_t count = 0;
-    for (; verbs[count] && count < 64; count++)
+    for (; count < 64 && verbs[count]; count++)
         names[count] = verbs[count]->name;
     const char *near = text_nearest(name, names, count);
-    if (near)
+    if (name[0] == '-')
+        fprintf(stderr, "cleave: unknown option %s; options follow the verb: cleave VERB %s; see cleave --help\n", name,
+                name);
+    else if (near)
         fprintf(stderr, "cleave: unknown verb '%s'; did you mean '%s'?\n", name, near);
     else
         fprintf(stderr, "cleave: unknown verb '%s'; cleave --help lists them\n", name);
@@ -104,9 +108,13 @@ int main(int argc, char **argv)
         options_help(verb, stdout);
         return ERROR_NONE;
     }
-    struct cli cli = { .out = stdout, .talk = stderr, .out_is_tty = isatty(STDOUT_FILENO), .talk_is_tty = isatty(STDERR_FILENO),
-                       .argument_count = argc, .arguments = argv, .environment = environment };
-    cli.color = cli.out_is_tty && !getenv("NO_COLOR");
+    struct cli cli = { .out = stdout,
+                       .talk = stderr,
+                       .out_is_tty = isatty(STDOUT_FILENO),
+                       .talk_is_tty = isatty(STDERR_FILENO),
+                       .argument_count = argc,
+                       .arguments = argv,
+                       .environment = environment };
     struct setup setup;
     setup_find(&setup, &cli);
     int code = run_verb(verb, &cli, argc - 2, argv + 2);

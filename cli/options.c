@@ -33,25 +33,25 @@ static bool unknown(const struct verb *verb, const char *word, struct error *err
     return fail(err, "cleave %s: unknown option --%s; see cleave %s --help", verb->name, word, verb->name);
 }
 
-static bool number(const struct verb *verb, const struct option *option, const char *value, double *out, struct error *err)
+static bool number(const struct verb *verb, const struct option *option, const char *value, double *out,
+                   struct error *err)
 {
     char *end;
     errno = 0;
     double parsed = strtod(value, &end);
-    double min = option->min, max = option->max;
-    if (min == 0 && max == 0)
-        max = option->type == OPTION_INT ? 9007199254740992.0 : HUGE_VAL;
-    if (end == value || *end || errno == ERANGE || isnan(parsed) ||
+    if (end == value || *end || errno == ERANGE || !isfinite(parsed) ||
         (option->type == OPTION_INT && parsed != floor(parsed)))
         return fail(err, "cleave %s: --%s: expected %s, found '%s'", verb->name, option->name,
                     option->type == OPTION_INT ? "a whole number" : "a number", value);
-    if (parsed < min || parsed > max)
-        return fail(err, "cleave %s: --%s: expected %g to %g, found %s", verb->name, option->name, min, max, value);
+    if (parsed < option->min || parsed > option->max)
+        return fail(err, "cleave %s: --%s: expected %.15g to %.15g, found %s", verb->name, option->name, option->min,
+                    option->max, value);
     *out = parsed;
     return true;
 }
 
-static bool store(const struct verb *verb, const struct option *option, const char *value, void *options, struct error *err)
+static bool store(const struct verb *verb, const struct option *option, const char *value, void *options,
+                  struct error *err)
 {
     char *field = (char *)options + option->offset;
     double parsed = 0;
@@ -108,13 +108,15 @@ static bool take(const struct verb *verb, int argc, char **argv, int *i, void *o
     }
     if (!value && option->type != OPTION_FLAG) {
         if (*i + 1 >= argc)
-            return fail(err, "cleave %s: --%s needs a value: --%s %s", verb->name, option->name, option->name, option->value_name);
+            return fail(err, "cleave %s: --%s needs a value: --%s %s", verb->name, option->name, option->name,
+                        option->value_name);
         value = argv[++*i];
     }
     return store(verb, option, value, options, err);
 }
 
-bool options_parse(const struct verb *verb, int argc, char **argv, void *options, const char **operands, int *operand_count, struct error *err)
+bool options_parse(const struct verb *verb, int argc, char **argv, void *options, const char **operands,
+                   int *operand_count, struct error *err)
 {
     int count = 0;
     bool only_operands = false;
@@ -131,9 +133,12 @@ bool options_parse(const struct verb *verb, int argc, char **argv, void *options
     }
     if (count < verb->min_operands || count > verb->max_operands)
         return fail(err, "cleave %s: expected %s%d operand%s, found %d\nusage: cleave %s %s", verb->name,
-                    verb->min_operands == verb->max_operands ? "" : count < verb->min_operands ? "at least " : "at most ",
+                    verb->min_operands == verb->max_operands ? ""
+                    : count < verb->min_operands             ? "at least "
+                                                             : "at most ",
                     count < verb->min_operands ? verb->min_operands : verb->max_operands,
-                    (count < verb->min_operands ? verb->min_operands : verb->max_operands) == 1 ? "" : "s", count, verb->name, verb->usage);
+                    (count < verb->min_operands ? verb->min_operands : verb->max_operands) == 1 ? "" : "s", count,
+                    verb->name, verb->usage);
     *operand_count = count;
     return true;
 }
@@ -149,7 +154,8 @@ void options_help(const struct verb *verb, FILE *out)
         char head[64], letter[8] = "    ";
         if (o->letter)
             snprintf(letter, sizeof letter, "-%c, ", o->letter);
-        snprintf(head, sizeof head, "%s--%s%s%s", letter, o->name, o->value_name ? " " : "", o->value_name ? o->value_name : "");
+        snprintf(head, sizeof head, "%s--%s%s%s", letter, o->name, o->value_name ? " " : "",
+                 o->value_name ? o->value_name : "");
         fprintf(out, "  %-30s %s\n", head, o->doc);
     }
     fprintf(out, "  %-30s %s\n", "    --help", "this text");
@@ -169,9 +175,11 @@ void options_completion(FILE *out)
             fprintf(out, "--%s ", verbs[v]->options[i].name);
         fprintf(out, "--help\" ;;\n");
     }
-    fprintf(out, "        esac\n    fi\n    case \"$word\" in\n    -*) COMPREPLY=($(compgen -W \"$words\" -- \"$word\")) ;;\n"
-                 "    *) [ \"$COMP_CWORD\" -eq 1 ] && COMPREPLY=($(compgen -W \"$words\" -- \"$word\")) || "
-                 "COMPREPLY=($(compgen -f -- \"$word\")) ;;\n    esac\n}\ncomplete -o filenames -F _cleave cleave\n");
+    fprintf(
+        out,
+        "        esac\n    fi\n    case \"$word\" in\n    -*) COMPREPLY=($(compgen -W \"$words\" -- \"$word\")) ;;\n"
+        "    *) [ \"$COMP_CWORD\" -eq 1 ] && COMPREPLY=($(compgen -W \"$words\" -- \"$word\")) || "
+        "COMPREPLY=($(compgen -f -- \"$word\")) ;;\n    esac\n}\ncomplete -o filenames -F _cleave cleave\n");
 }
 
 static void roff(FILE *out, const char *text)
@@ -185,8 +193,11 @@ static void roff(FILE *out, const char *text)
 
 void options_man_page(FILE *out)
 {
-    fprintf(out, ".TH CLEAVE 1 \"\" \"cleave %s\"\n.SH NAME\ncleave \\- plans how to train a neural network over many devices, and runs the plan\n"
-                 ".SH SYNOPSIS\n.B cleave\n.I VERB\n[options]\n", CLEAVE_VERSION);
+    fprintf(out,
+            ".TH CLEAVE 1 \"\" \"cleave %s\"\n.SH NAME\ncleave \\- plans how to train a neural network over many "
+            "devices, and runs the plan\n"
+            ".SH SYNOPSIS\n.B cleave\n.I VERB\n[options]\n",
+            CLEAVE_VERSION);
     for (int v = 0; verbs[v]; v++) {
         fprintf(out, ".SH \"");
         roff(out, verbs[v]->name);

@@ -2,16 +2,24 @@
 #include "cli/space_options.h"
 #include <stdlib.h>
 
-struct plan_arguments { struct space_options space; const char *output; int64_t top; bool json; };
+struct plan_arguments {
+    struct space_options space;
+    const char *output;
+    int64_t top;
+    bool json;
+};
 static const struct plan_arguments defaults = { .top = 1 };
 static const struct option options[] = {
-    SPACE_OPTIONS(struct plan_arguments, space),
-    { .name = "output", .letter = 'o', .type = OPTION_TEXT, .offset = offsetof(struct plan_arguments, output), .value_name = "FILE", .doc = "the plan file" },
-    { .name = "top", .type = OPTION_INT, .offset = offsetof(struct plan_arguments, top), .value_name = "K", .doc = "shows the K best plans (1)", .min = 1, .max = 64 },
-    { .name = "json", .type = OPTION_FLAG, .offset = offsetof(struct plan_arguments, json), .doc = "the plan file on standard output, with its certificate" },
+    JOB_OPTIONS(struct plan_arguments, space),
+    SEARCH_OPTIONS(struct plan_arguments, space),
+    OUTPUT_OPTION(offsetof(struct plan_arguments, output), "the plan file"),
+    INT_OPTION("top", offsetof(struct plan_arguments, top), "K", 1, 64, "shows the K best plans (1)"),
+    FLAG_OPTION("json", offsetof(struct plan_arguments, json),
+                "the plan file on standard output, with its certificate"),
 };
 
-static bool write_json(const struct cli *cli, const struct search_result *result, const struct space *space, const struct plan_context *context, struct error *err)
+static bool write_json(const struct cli *cli, const struct search_result *result, const struct space *space,
+                       const struct plan_context *context, struct error *err)
 {
     struct json_writer w = { 0 };
     size_t length = 0;
@@ -20,18 +28,15 @@ static bool write_json(const struct cli *cli, const struct search_result *result
     certificate_json(&w, result, space);
     json_end_object(&w);
     char *text = json_finish(&w, &length);
-    bool ok = inputs_write(cli, NULL, text, length, err);
-    free(text);
-    return ok;
+    return inputs_hand_out(cli, NULL, text, length, err);
 }
 
-static bool write_file(const struct cli *cli, const char *path, const struct search_result *result, const struct plan_context *context, struct error *err)
+static bool write_file(const struct cli *cli, const char *path, const struct search_result *result,
+                       const struct plan_context *context, struct error *err)
 {
     size_t length = 0;
     char *text = plan_json_write(result->plans[0].plan, &result->plans[0].estimate->prediction, context, &length);
-    bool ok = inputs_write(cli, path, text, length, err);
-    free(text);
-    return ok;
+    return inputs_hand_out(cli, path, text, length, err);
 }
 
 static void print_others(const struct cli *cli, const struct search_result *result, const struct graph *graph)
@@ -41,19 +46,25 @@ static void print_others(const struct cli *cli, const struct search_result *resu
     for (int i = 1; i < result->plan_count; i++) {
         int64_t step = result->plans[i].estimate->prediction.step_ns;
         print_plan_line(result->plans[i].plan, graph, line);
-        fprintf(cli->out, "%2d. %s (%+.1f %%): %s\n", i + 1, text_duration_ns(number, step), 100 * ((double)step / (double)best - 1), line);
+        fprintf(cli->out, "%2d. %s (%+.1f %%): %s\n", i + 1, text_duration_ns(number, step),
+                100 * ((double)step / (double)best - 1), line);
     }
 }
 
 static void print_certificate(const struct cli *cli, const struct certificate *c)
 {
     char number[TEXT_NUMBER_BYTES], bound[TEXT_NUMBER_BYTES];
-    fprintf(cli->out, "proof: no plan of the space is shorter than %s by the formula (this one: %s%s); %s configurations, %lld out by memory, %lld by bound, %lld solved\n",
-            text_duration_ns(bound, c->bound_ns), text_duration_ns(number, c->formula_ns), c->complete ? "" : "; the search was cut short",
-            text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations), (long long)c->pruned_memory, (long long)c->pruned_bound, (long long)c->solved);
+    fprintf(cli->out,
+            "proof: no plan of the space is shorter than %s by the formula (this one: %s%s); %s configurations, %lld "
+            "out by memory, %lld by bound, %lld solved\n",
+            text_duration_ns(bound, c->bound_ns), text_duration_ns(number, c->formula_ns),
+            c->complete ? "" : "; the search was cut short",
+            text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations), (long long)c->pruned_memory,
+            (long long)c->pruned_bound, (long long)c->solved);
 }
 
-static bool answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in, const struct search_result *result, const struct space *space, struct error *err)
+static bool answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in,
+                   const struct search_result *result, const struct space *space, struct error *err)
 {
     const struct search_plan *best = &result->plans[0];
     if (!graph_build(&in->graph, in->model, best->plan->batch, best->plan->sequence, best->plan->vocab_multiple, err))
@@ -63,8 +74,10 @@ static bool answer(const struct cli *cli, const struct plan_arguments *a, struct
         return false;
     if (a->json)
         return write_json(cli, result, space, &in->context, err);
+    if (inputs_is_stdout(a->output))
+        return true; /* the plan file is the answer */
     print_plan(cli, best->plan, in->graph);
-    print_prediction(cli, best->plan, &best->estimate->prediction);
+    print_prediction(cli, &best->estimate->prediction);
     print_certificate(cli, &result->certificate);
     print_others(cli, result, in->graph);
     if (a->output)
@@ -72,11 +85,14 @@ static bool answer(const struct cli *cli, const struct plan_arguments *a, struct
     return true;
 }
 
-static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
 {
     const struct plan_arguments *a = given;
     struct inputs in = { .cli = cli };
-    struct search_options o = { .top = (int)a->top, .time_limit_ns = (int64_t)(a->space.time_limit_s * 1e9), .calls = space_calls(cli) };
+    struct search_options o = { .top = (int)a->top,
+                                .time_limit_ns = (int64_t)(a->space.time_limit_s * 1e9),
+                                .calls = space_calls() };
     struct search_result *result = NULL;
     (void)operand_count;
     if (space_inputs(&in, &o.space, operands[0], &a->space, err) && search_run(&result, in.model, &in.facts, &o, err)) {
@@ -91,9 +107,16 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 }
 
 const struct verb verb_plan = {
-    .name = "plan", .summary = "chooses the best plan for a model on a cluster", .usage = "MODEL --cluster CLUSTER --batch SEQUENCES [-o plan.json] [options]",
+    .name = "plan",
+    .summary = "chooses the best plan for a model on a cluster",
+    .usage = "MODEL --cluster CLUSTER --batch SEQUENCES [-o plan.json] [options]",
     .examples = "  cleave plan gpt3-175b --cluster 128x8:a100-sxm-80 --batch 1536\n"
                 "  cleave plan config.json --cluster 1x8:h100-sxm --batch 64 --seq 4096 -o plan.json\n"
                 "  cleave plan gpt2 --cluster 1x2:cpu --profile profile.json --batch 8 --seq 64 --fix zero=0\n",
-    .min_operands = 1, .max_operands = 1, OPTIONS_OF(options), .options_bytes = sizeof(struct plan_arguments), .defaults = &defaults, .run = run,
+    .min_operands = 1,
+    .max_operands = 1,
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct plan_arguments),
+    .defaults = &defaults,
+    .run = run,
 };

@@ -1,6 +1,7 @@
 #include "cli/print.h"
 #include "base/text.h"
 #include "planner/program/schedule.h"
+#include <stdarg.h>
 #include <string.h>
 
 /* Degree of a dimension on the stage, as most of its layers use it. */
@@ -36,32 +37,49 @@ static void zero_range(const struct plan *plan, const struct graph *graph, int *
     }
 }
 
+static void append(char out[PRINT_LINE_BYTES], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append(char out[PRINT_LINE_BYTES], const char *format, ...)
+{
+    size_t used = strlen(out);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out + used, PRINT_LINE_BYTES - used, format, arguments);
+    va_end(arguments);
+}
+
 void print_plan_line(const struct plan *plan, const struct graph *graph, char out[PRINT_LINE_BYTES])
 {
     int low, high, recomputed;
-    char dims[96] = "", zero[24];
     const struct plan_stage *stage = &plan->stages[0];
     int middle = stage->first_layer + stage->layer_count / 2;
+    out[0] = 0;
+    append(out, "pp %d", plan->stage_count);
     for (int d = 1; d < DIM_COUNT; d++)
         if (degree(plan, stage, middle, d) > 1)
-            snprintf(dims + strlen(dims), sizeof dims - strlen(dims), ", %s %d", dimensions[d]->name, degree(plan, stage, middle, d));
+            append(out, ", %s %d", dimensions[d]->name, degree(plan, stage, middle, d));
     zero_range(plan, graph, &low, &high, &recomputed);
-    snprintf(zero, sizeof zero, low == high ? "ZeRO %d" : "ZeRO %d-%d", low, high);
-    int length = snprintf(out, PRINT_LINE_BYTES, "pp %d%s, %s%s, %d micro-batch%s", plan->stage_count, dims, high > 0 ? zero : "no ZeRO",
-                          plan->stage_count > 1 ? "" : "", plan->micro_batch_count, plan->micro_batch_count == 1 ? "" : "es");
+    if (high == 0)
+        append(out, ", no ZeRO");
+    else if (low == high)
+        append(out, ", ZeRO %d", low);
+    else
+        append(out, ", ZeRO %d-%d", low, high);
+    append(out, ", %d micro-batch%s", plan->micro_batch_count, plan->micro_batch_count == 1 ? "" : "es");
     if (plan->stage_count > 1)
-        length += snprintf(out + length, (size_t)(PRINT_LINE_BYTES - length), ", %s", schedules[plan->schedule]->name);
+        append(out, ", %s", schedules[plan->schedule]->name);
     if (recomputed)
-        snprintf(out + length, (size_t)(PRINT_LINE_BYTES - length), ", %d of %d layers recomputed", recomputed, plan->layer_count);
+        append(out, ", %d of %d layers recomputed", recomputed, plan->layer_count);
 }
 
 /* Layers are shown by kind and strategy: runs of the repeating block fold, so that 96 alike blocks take one line. */
 static bool alike(const struct plan *plan, const struct graph *graph, int a, int b)
 {
-    return graph->layers[a].class_index == graph->layers[b].class_index && !memcmp(&plan->layers[a], &plan->layers[b], sizeof plan->layers[a]);
+    return graph->layers[a].class_index == graph->layers[b].class_index &&
+           plan_layer_equal(&plan->layers[a], &plan->layers[b]);
 }
 
-static void print_layer(const struct cli *cli, const struct plan *plan, const struct plan_stage *stage, const struct graph *graph, int layer, int count)
+static void print_layer(const struct cli *cli, const struct plan *plan, const struct plan_stage *stage,
+                        const struct graph *graph, int layer, int count)
 {
     const struct plan_layer *l = &plan->layers[layer];
     fprintf(cli->out, "    %3d x %-12s", count, graph->layers[layer].kind);
@@ -78,8 +96,8 @@ static void print_stage(const struct cli *cli, const struct plan *plan, const st
 {
     const struct plan_stage *stage = &plan->stages[index];
     int end = stage->first_layer + stage->layer_count, ranks = stage_rank_count(plan, index);
-    fprintf(cli->out, "  stage %d: layers %s to %s, ranks %d to %d\n", index, graph->layers[stage->first_layer].name, graph->layers[end - 1].name,
-            stage->first_rank, stage->first_rank + ranks - 1);
+    fprintf(cli->out, "  stage %d: layers %s to %s, ranks %d to %d\n", index, graph->layers[stage->first_layer].name,
+            graph->layers[end - 1].name, stage->first_rank, stage->first_rank + ranks - 1);
     for (int i = stage->first_layer; i < end; i++) {
         int count = 0;
         bool seen = false;
@@ -97,8 +115,9 @@ void print_plan(const struct cli *cli, const struct plan *plan, const struct gra
     char line[PRINT_LINE_BYTES];
     print_plan_line(plan, graph, line);
     fprintf(cli->out, "%s on %d devices: %s\n", graph->model_name, plan->rank_count, line);
-    fprintf(cli->out, "  batch %lld sequences of %lld tokens, %s, %d micro-batches of %lld sequences", (long long)plan->batch, (long long)plan->sequence,
-            dtype_names[plan->dtype], plan->micro_batch_count, (long long)(plan->batch / plan->micro_batch_count));
+    fprintf(cli->out, "  batch %lld sequences of %lld tokens, %s, %d micro-batch%s of %lld sequences",
+            (long long)plan->batch, (long long)plan->sequence, dtype_names[plan->dtype], plan->micro_batch_count,
+            plan->micro_batch_count == 1 ? "" : "es", (long long)(plan->batch / plan->micro_batch_count));
     char number[TEXT_NUMBER_BYTES];
     if (plan->bucket_bytes)
         fprintf(cli->out, ", gradient buckets of %s", text_bytes(number, plan->bucket_bytes));
@@ -109,11 +128,13 @@ void print_plan(const struct cli *cli, const struct plan *plan, const struct gra
         print_stage(cli, plan, graph, s);
 }
 
-void print_prediction(const struct cli *cli, const struct plan *plan, const struct prediction *p)
+void print_prediction(const struct cli *cli, const struct prediction *p)
 {
     char number[TEXT_NUMBER_BYTES], other[TEXT_NUMBER_BYTES];
-    fprintf(cli->out, "predicted (%s%s): step %s, %.0f tokens/s per device", p->measured ? p->analytic ? "partly measured" : "from measurements" : "analytic: no profile",
-            p->extrapolated ? ", some extrapolated" : "", text_duration_ns(number, p->step_ns), p->tokens_per_s_per_device);
+    fprintf(cli->out, "predicted (%s%s): step %s, %.0f tokens/s per device",
+            p->measured ? p->analytic ? "partly measured" : "from measurements" : "analytic: no profile",
+            p->extrapolated ? ", some extrapolated" : "", text_duration_ns(number, p->step_ns),
+            p->tokens_per_s_per_device);
     if (p->mfu > 0)
         fprintf(cli->out, ", %.1f %% of the matmul peak (MFU)", 100 * p->mfu);
     fprintf(cli->out, "\n ");
@@ -125,5 +146,4 @@ void print_prediction(const struct cli *cli, const struct plan *plan, const stru
         if (s == 0 || p->peak_bytes[s] != p->peak_bytes[s - 1])
             fprintf(cli->out, "%s %s", s ? "," : "", text_bytes(number, p->peak_bytes[s]));
     fprintf(cli->out, " of %s%s\n", text_bytes(other, p->available_bytes), p->fits ? "" : ": DOES NOT FIT");
-    (void)plan;
 }

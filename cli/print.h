@@ -4,9 +4,10 @@
 #include "cli/verb.h"
 #include "planner/plan/plan_json.h"
 
-/* "2 stages x tp 2 x dp 4, 1f1b, 8 micro-batches of 1, zero 0-3": one line, into out. */
+/* "pp 2, tp 2, dp 4, ZeRO 0-3, 8 micro-batches, 1f1b": one line, into out; degrees as the first stage's middle layer
+ * has them. */
 enum { PRINT_LINE_BYTES = 256 };
 void print_plan_line(const struct plan *plan, const struct graph *graph, char out[PRINT_LINE_BYTES]);
 void print_plan(const struct cli *cli, const struct plan *plan, const struct graph *graph);
-void print_prediction(const struct cli *cli, const struct plan *plan, const struct prediction *prediction);
+void print_prediction(const struct cli *cli, const struct prediction *prediction);
 #endif

@@ -19,18 +19,21 @@ struct profile_arguments {
     struct text_list existing;
     bool json;
 };
-static const struct profile_arguments defaults = { .backend = "cpu", .transport = "threads", .ranks = 1, .batch = 8, .time_limit_s = 60 };
+static const struct profile_arguments defaults = {
+    .backend = "cpu", .transport = "threads", .ranks = 1, .batch = 8, .time_limit_s = 60
+};
 #define AT(field) offsetof(struct profile_arguments, field)
 static const struct option options[] = {
-    { .name = "ranks", .letter = 'n', .type = OPTION_INT, .offset = AT(ranks), .value_name = "RANKS", .doc = "ranks of the plans to come, all on this machine (1)", .min = 1, .max = 4096 },
-    { .name = "seq", .type = OPTION_INT, .offset = AT(sequence), .value_name = "TOKENS", .doc = "tokens per sequence; the model's own if absent", .min = 1, .max = 1e9 },
-    { .name = "batch", .type = OPTION_INT, .offset = AT(batch), .value_name = "SEQUENCES", .doc = "sequences per step over all ranks (8)", .min = 1, .max = 1e6 },
-    { .name = "backend", .type = OPTION_TEXT, .offset = AT(backend), .value_name = "NAME", .doc = "what computes: cpu (default)" },
-    { .name = "transport", .type = OPTION_TEXT, .offset = AT(transport), .value_name = "NAME", .doc = "threads (default) or mpi" },
-    { .name = "profile", .type = OPTION_LIST, .offset = AT(existing), .value_name = "FILE", .doc = "measurements to complete: what they hold for this machine is kept; may be repeated" },
-    { .name = "time-limit", .type = OPTION_DOUBLE, .offset = AT(time_limit_s), .value_name = "SECONDS", .doc = "aimed at (60); more time, smaller spreads", .min = 1, .max = 1e6 },
-    { .name = "output", .letter = 'o', .type = OPTION_TEXT, .offset = AT(output), .value_name = "FILE", .doc = "the profile" },
-    { .name = "json", .type = OPTION_FLAG, .offset = AT(json), .doc = "prints the profile" },
+    RANKS_OPTION(AT(ranks), 4096, "ranks of the plans to come, all on this machine (1)"),
+    INT_OPTION("seq", AT(sequence), "TOKENS", 1, 1e9, "tokens per sequence; the model's own if absent"),
+    INT_OPTION("batch", AT(batch), "SEQUENCES", 1, 1e6, "sequences per step over all ranks (8)"),
+    TEXT_OPTION("backend", AT(backend), "NAME", "what computes: cpu (default)"),
+    TEXT_OPTION("transport", AT(transport), "NAME", "threads (default) or mpi"),
+    LIST_OPTION("profile", AT(existing), "FILE",
+                "measurements to complete: what they hold for this machine is kept; may be repeated"),
+    DOUBLE_OPTION("time-limit", AT(time_limit_s), "SECONDS", 1, 1e6, "aimed at (60); more time, smaller spreads"),
+    OUTPUT_OPTION(AT(output), "the profile"),
+    FLAG_OPTION("json", AT(json), "prints the profile"),
 };
 
 static void on_progress(void *context, const char *what, int done, int count)
@@ -67,61 +70,75 @@ static void print_widest(const struct cli *cli, const struct profile *profile)
         if (!widest)
             return;
         below = most;
-        fprintf(cli->talk, "%s%-58s %10s  spread %4.1f %%  %d samples\n", shown ? "                 " : "  widest spreads ", widest->work,
-                text_duration_ns(number, widest->m.ns), 100 * widest->m.spread, widest->m.repeats);
+        fprintf(cli->talk, "%s%-58s %10s  spread %4.1f %%  %d samples\n",
+                shown ? "                 " : "  widest spreads ", widest->work, text_duration_ns(number, widest->m.ns),
+                100 * widest->m.spread, widest->m.repeats);
     }
 }
 
 static void print_curve(const struct cli *cli, const struct collective_curve *c)
 {
     char latency[TEXT_NUMBER_BYTES], rate[TEXT_NUMBER_BYTES];
-    fprintf(cli->talk, "  %-15s %d x %d ranks  latency %10s  rate %12s  fit within %3.0f %%\n", c->op, c->concurrent, c->ranks,
-            text_duration_ns(latency, (int64_t)c->latency_ns), text_rate(rate, c->bytes_per_s, "B/s"), 100 * c->error);
+    fprintf(cli->talk, "  %-15s %d x %d ranks  latency %10s  rate %12s  fit within %3.0f %%\n", c->op, c->concurrent,
+            c->ranks, text_duration_ns(latency, (int64_t)c->latency_ns), text_rate(rate, c->bytes_per_s, "B/s"),
+            100 * c->error);
 }
 
 static void print_linear(const struct cli *cli, const struct linear_entry *e)
 {
     char fixed[TEXT_NUMBER_BYTES];
-    fprintf(cli->talk, "  %-15s fixed %10s  %.4g ns per element  fit within %3.0f %%\n", e->work, text_duration_ns(fixed, (int64_t)e->fixed_ns),
-            e->ns_per_unit, 100 * e->error);
+    fprintf(cli->talk, "  %-15s fixed %10s  %.4g ns per element  fit within %3.0f %%\n", e->work,
+            text_duration_ns(fixed, (int64_t)e->fixed_ns), e->ns_per_unit, 100 * e->error);
 }
 
 static void print_summary(const struct cli *cli, const struct profile *p, const struct profiler_report *r)
 {
     char number[TEXT_NUMBER_BYTES], before[TEXT_NUMBER_BYTES], after[TEXT_NUMBER_BYTES];
     fprintf(cli->talk, "%s%s\n  %s\n", cli->talk_is_tty ? "\r\033[K" : "", p->machine, p->software);
-    fprintf(cli->talk, "  %d computations, %d kinds of work in memory, %d curves in %.1f s (%d configurations run, %d not needed)\n",
-            p->compute_count, p->linear_count, p->curve_count, r->seconds, r->case_count, r->known_case_count);
+    fprintf(
+        cli->talk,
+        "  %d computations, %d kinds of work in memory, %d curves in %.1f s (%d configurations run, %d not needed)\n",
+        p->compute_count, p->linear_count, p->curve_count, r->seconds, r->case_count, r->known_case_count);
     for (int i = 0; i < p->curve_count; i++)
         print_curve(cli, &p->curves[i]);
     for (int i = 0; i < p->linear_count; i++)
         print_linear(cli, &p->linear[i]);
     print_widest(cli, p);
-    fprintf(cli->talk, "  side by side: compute takes %.2f times as long, communication %.2f times (%d and %d samples)\n",
-            p->compute_under_communication, p->communication_under_compute, r->compute_samples, r->communication_samples);
+    fprintf(
+        cli->talk, "  side by side: compute takes %.2f times as long, communication %.2f times (%d and %d samples)\n",
+        p->compute_under_communication, p->communication_under_compute, r->compute_samples, r->communication_samples);
     fprintf(cli->talk, "  memory outside the arena: %s per rank\n", text_bytes(number, p->memory_outside_arena_bytes));
     if (r->dropped_case_count)
-        fprintf(cli->talk, "note: %d configurations from micro-batches of %lld sequences on were left out for time or memory; plans with them "
-                "are scaled from smaller ones: give more --time-limit\n", r->dropped_case_count, (long long)r->dropped_micro);
+        fprintf(cli->talk,
+                "note: %d configurations from micro-batches of %lld sequences on were left out for time or memory; "
+                "plans with them "
+                "are scaled from smaller ones: give more --time-limit\n",
+                r->dropped_case_count, (long long)r->dropped_micro);
     if (r->existing_refused)
         fprintf(cli->talk, "note: --profile was of no use: %s\n", r->existing_refused);
     if (profiler_unsteady(r))
-        fprintf(cli->talk, "note: the machine was not steady: a product of %d^3 took %s before and %s after, and got %.0f %% of a core; measure again when "
-                "nothing else runs\n", REFERENCE_EDGE, text_duration_ns(before, r->reference_before_ns), text_duration_ns(after, r->reference_after_ns),
-                100 * r->processor_share);
+        fprintf(cli->talk,
+                "note: the machine was not steady: a product of %d^3 took %s before and %s after, and got %.0f %% of a "
+                "core; measure again when "
+                "nothing else runs\n",
+                REFERENCE_EDGE, text_duration_ns(before, r->reference_before_ns),
+                text_duration_ns(after, r->reference_after_ns), 100 * r->processor_share);
 }
 
 /* ---- the verb ---- */
-static bool write_out(const struct cli *cli, const struct profile_arguments *a, const struct profile *profile, struct error *err)
+static bool write_out(const struct cli *cli, const struct profile_arguments *a, const struct profile *profile,
+                      struct error *err)
 {
     size_t length = 0;
     char *text = profile_write(profile, &length);
-    bool ok = (!a->output || inputs_write(cli, a->output, text, length, err)) && (!a->json || inputs_write(cli, NULL, text, length, err));
+    bool ok = (!a->output || inputs_write(cli, a->output, text, length, err)) &&
+              (!a->json || inputs_write(cli, NULL, text, length, err));
     free(text);
     return ok;
 }
 
-static void measure(const struct cli *cli, const struct profile_arguments *a, const struct inputs *in, struct error *err)
+static void measure(const struct cli *cli, const struct profile_arguments *a, const struct inputs *in,
+                    struct error *err)
 {
     char software[512];
     struct transport_set set = { 0 };
@@ -131,16 +148,23 @@ static void measure(const struct cli *cli, const struct profile_arguments *a, co
         return;
     software_text(software, sizeof software);
     struct crew crew = { .transports = set.transports, .local_count = set.count, .rank_count = (int)a->ranks };
-    struct profiler_options o = { .model = in->model, .sequence = a->sequence ? a->sequence : in->model->sequence, .batch = a->batch,
-                                  .backend = a->backend, .software = software, .existing = in->profile, .time_limit_s = a->time_limit_s,
-                                  .context = (void *)(uintptr_t)cli, .on_progress = set.transports[0].rank == 0 ? on_progress : NULL };
+    struct profiler_options o = { .model = in->model,
+                                  .sequence = a->sequence ? a->sequence : in->model->sequence,
+                                  .batch = a->batch,
+                                  .backend = a->backend,
+                                  .software = software,
+                                  .existing = in->profile,
+                                  .time_limit_s = a->time_limit_s,
+                                  .context = (void *)(uintptr_t)cli,
+                                  .on_progress = set.transports[0].rank == 0 ? on_progress : NULL };
     if (profiler_measure(&profile, &report, &crew, &o, err) && profile && write_out(cli, a, profile, err))
         print_summary(cli, profile, &report);
     profile_free(profile);
     transports_close(&set);
 }
 
-static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
 {
     const struct profile_arguments *a = given;
     struct inputs in = { .cli = cli };
@@ -160,8 +184,15 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 }
 
 const struct verb verb_profile = {
-    .name = "profile", .summary = "measures on this machine what plans need", .usage = "MODEL -n RANKS --batch SEQUENCES -o profile.json [options]",
+    .name = "profile",
+    .summary = "measures on this machine what plans need",
+    .usage = "MODEL -n RANKS --batch SEQUENCES -o profile.json [options]",
     .examples = "  cleave profile gpt2 -n 2 --seq 64 --batch 8 -o profile.json\n"
                 "  cleave plan gpt2 --cluster 1x2:cpu --seq 64 --batch 8 --profile profile.json -o plan.json\n",
-    .min_operands = 1, .max_operands = 1, OPTIONS_OF(options), .options_bytes = sizeof(struct profile_arguments), .defaults = &defaults, .run = run,
+    .min_operands = 1,
+    .max_operands = 1,
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct profile_arguments),
+    .defaults = &defaults,
+    .run = run,
 };

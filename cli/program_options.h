@@ -3,12 +3,15 @@
 #define CLEAVE_CLI_PROGRAM_OPTIONS_H
 #include "cli/verb.h"
 
-struct source_options { const char *model, *cluster; struct text_list profiles; };
-#define SOURCE_OPTIONS(holder, part)                                                                                                      \
-    { .name = "model", .type = OPTION_TEXT, .offset = offsetof(holder, part) + offsetof(struct source_options, model),                    \
-      .value_name = "MODEL", .doc = "the model, if it is no longer where the plan file says" },                                          \
-    { .name = "cluster", .type = OPTION_TEXT, .offset = offsetof(holder, part) + offsetof(struct source_options, cluster),                \
-      .value_name = "CLUSTER", .doc = "the cluster, likewise" },                                                                         \
-    { .name = "profile", .type = OPTION_LIST, .offset = offsetof(holder, part) + offsetof(struct source_options, profiles),               \
-      .value_name = "FILE", .doc = "measurements; may be repeated, later ones win" }
+struct source_options {
+    const char *model, *cluster;
+    struct text_list profiles;
+};
+#define SOURCE_OPTIONS(holder, part)                                                                                   \
+    TEXT_OPTION("model", offsetof(holder, part) + offsetof(struct source_options, model), "MODEL",                     \
+                "the model, if it is no longer where the plan file says"),                                             \
+        TEXT_OPTION("cluster", offsetof(holder, part) + offsetof(struct source_options, cluster), "CLUSTER",           \
+                    "the cluster, likewise"),                                                                          \
+        LIST_OPTION("profile", offsetof(holder, part) + offsetof(struct source_options, profiles), "FILE",             \
+                    "measurements; may be repeated, later ones win")
 #endif

@@ -6,7 +6,6 @@
 #include "executor/backends.h"
 #include "executor/launch.h"
 #include "executor/run.h"
-#include "planner/export/trace.h"
 #include "planner/sim/simulate.h"
 #include <math.h>
 #include <malloc.h>
@@ -21,25 +20,29 @@ struct run_arguments {
     double learning_rate, timeout_s;
     bool json, shape, poison;
 };
-static const struct run_arguments defaults = { .backend = "cpu", .transport = "threads", .steps = 10, .seed = 1, .learning_rate = 3e-4, .timeout_s = 60 };
+static const struct run_arguments defaults = {
+    .backend = "cpu", .transport = "threads", .steps = 10, .seed = 1, .learning_rate = 3e-4, .timeout_s = 60
+};
 #define AT(field) offsetof(struct run_arguments, field)
 static const struct option options[] = {
-    { .name = "backend", .type = OPTION_TEXT, .offset = AT(backend), .value_name = "NAME", .doc = "cpu (default) or timed: waits for the predicted times, communicates for real" },
-    { .name = "transport", .type = OPTION_TEXT, .offset = AT(transport), .value_name = "NAME", .doc = "threads (default) or mpi" },
-    { .name = "ranks", .letter = 'n', .type = OPTION_INT, .offset = AT(ranks), .value_name = "RANKS", .doc = "must equal the plan's; starts the processes of --transport mpi", .min = 1, .max = 1 << 20 },
-    { .name = "data", .type = OPTION_TEXT, .offset = AT(data), .value_name = "FILE", .doc = "training text, byte-level tokens; without it: a synthetic chain" },
-    { .name = "steps", .type = OPTION_INT, .offset = AT(steps), .value_name = "N", .doc = "training steps (10)", .min = 1, .max = 1e12 },
-    { .name = "seed", .type = OPTION_INT, .offset = AT(seed), .value_name = "N", .doc = "of initial weights and data order (1)" },
-    { .name = "learning-rate", .type = OPTION_DOUBLE, .offset = AT(learning_rate), .value_name = "RATE", .doc = "peak rate of AdamW (3e-4)" },
-    { .name = "warmup", .type = OPTION_INT, .offset = AT(warmup), .value_name = "STEPS", .doc = "linear warm-up of the rate (0)" },
-    { .name = "checkpoint", .type = OPTION_TEXT, .offset = AT(checkpoint), .value_name = "DIR", .doc = "writes weights and optimizer state there" },
-    { .name = "every", .type = OPTION_INT, .offset = AT(every), .value_name = "N", .doc = "steps between checkpoints; the last step is always written" },
-    { .name = "resume", .type = OPTION_TEXT, .offset = AT(resume), .value_name = "DIR", .doc = "goes on from a checkpoint, of this plan or another one of the same model" },
-    { .name = "timeline", .type = OPTION_TEXT, .offset = AT(timeline), .value_name = "FILE", .doc = "measured timeline of the last step as Chrome trace JSON" },
-    { .name = "shape", .type = OPTION_FLAG, .offset = AT(shape), .doc = "delays transfers to the latency and bandwidth of the plan's cluster" },
-    { .name = "poison", .type = OPTION_FLAG, .offset = AT(poison), .doc = "fills the memory with NaN first and reports the bytes touched" },
-    { .name = "timeout", .type = OPTION_DOUBLE, .offset = AT(timeout_s), .value_name = "SECONDS", .doc = "without progress of any rank the run ends (60)" },
-    { .name = "json", .type = OPTION_FLAG, .offset = AT(json), .doc = "one JSON line per step, then a summary line" },
+    TEXT_OPTION("backend", AT(backend), "NAME",
+                "cpu (default) or timed: waits for the predicted times, communicates for real"),
+    TEXT_OPTION("transport", AT(transport), "NAME", "threads (default) or mpi"),
+    RANKS_OPTION(AT(ranks), 1 << 20, "must equal the plan's; starts the processes of --transport mpi"),
+    TEXT_OPTION("data", AT(data), "FILE", "training text, byte-level tokens; without it: a synthetic chain"),
+    INT_OPTION("steps", AT(steps), "N", 1, 1e12, "training steps (10)"),
+    INT_OPTION("seed", AT(seed), "N", 0, NO_LIMIT, "of initial weights and data order (1)"),
+    DOUBLE_OPTION("learning-rate", AT(learning_rate), "RATE", 0, NO_LIMIT, "peak rate of AdamW (3e-4)"),
+    INT_OPTION("warmup", AT(warmup), "STEPS", 0, NO_LIMIT, "linear warm-up of the rate (0)"),
+    TEXT_OPTION("checkpoint", AT(checkpoint), "DIR", "writes weights and optimizer state there"),
+    INT_OPTION("every", AT(every), "N", 0, NO_LIMIT, "steps between checkpoints; the last step is always written"),
+    TEXT_OPTION("resume", AT(resume), "DIR",
+                "goes on from a checkpoint, of this plan or another one of the same model"),
+    TEXT_OPTION("timeline", AT(timeline), "FILE", "measured timeline of the last step as Chrome trace JSON"),
+    FLAG_OPTION("shape", AT(shape), "delays transfers to the latency and bandwidth of the plan's cluster"),
+    FLAG_OPTION("poison", AT(poison), "fills the memory with NaN first and reports the bytes touched"),
+    DOUBLE_OPTION("timeout", AT(timeout_s), "SECONDS", 0, 1e9, "without progress of any rank the run ends (60)"),
+    FLAG_OPTION("json", AT(json), "one JSON line per step, then a summary line"),
     SOURCE_OPTIONS(struct run_arguments, source),
 };
 
@@ -71,10 +74,11 @@ static void on_step(void *context, const struct run_step *step)
     r->heap_last = heap_bytes();
     char number[TEXT_NUMBER_BYTES], loss[TEXT_NUMBER_BYTES];
     if (r->json)
-        fprintf(r->cli->out, "{\"step\": %lld, \"loss\": %s, \"step_s\": %.9g, \"tokens_per_s\": %.6g}\n", (long long)step->step,
-                json_number(loss, step->loss), (double)step->step_ns * 1e-9, step->tokens_per_s);
+        fprintf(r->cli->out, "{\"step\": %lld, \"loss\": %s, \"step_s\": %.9g, \"tokens_per_s\": %.6g}\n",
+                (long long)step->step, json_number(loss, step->loss), (double)step->step_ns * 1e-9, step->tokens_per_s);
     else
-        fprintf(r->cli->out, "step %4lld  loss %8.4f  %10s  %8.0f tokens/s\n", (long long)step->step, step->loss, text_duration_ns(number, step->step_ns), step->tokens_per_s);
+        fprintf(r->cli->out, "step %4lld  loss %8.4f  %10s  %8.0f tokens/s\n", (long long)step->step, step->loss,
+                text_duration_ns(number, step->step_ns), step->tokens_per_s);
     fflush(r->cli->out);
     if (r->heap_first == 0) /* what printing allocates once is not the step's */
         r->heap_first = heap_bytes();
@@ -89,7 +93,8 @@ static void on_stuck(void *context, const struct error *err)
     _exit(ERROR_ENVIRONMENT);
 }
 
-static void breakdown_json(const struct cli *cli, const char *key, const struct program *program, const struct timeline *timeline, int rank_index)
+static void breakdown_json(const struct cli *cli, const char *key, const struct program *program,
+                           const struct timeline *timeline, int rank_index)
 {
     int64_t ns[TIME_KIND_COUNT];
     timeline_breakdown(program, timeline, rank_index, ns);
@@ -100,37 +105,46 @@ static void breakdown_json(const struct cli *cli, const char *key, const struct 
 }
 
 /* Of the rank that ended last, and of its stage in the simulation. */
-static void breakdowns_json(const struct cli *cli, const struct program *program, const struct timeline *measured, const struct timeline *predicted)
+static void breakdowns_json(const struct cli *cli, const struct program *program, const struct timeline *measured,
+                            const struct timeline *predicted)
 {
     int last = timeline_last_rank(measured), stage = measured->ranks[last].stage;
-    fprintf(cli->out, ", \"breakdown_rank\": %d, \"breakdown_stage\": %d, \"timeline_step_s\": %.9g", measured->ranks[last].rank, stage, (double)measured->step_ns * 1e-9);
+    fprintf(cli->out, ", \"breakdown_rank\": %d, \"breakdown_stage\": %d, \"timeline_step_s\": %.9g",
+            measured->ranks[last].rank, stage, (double)measured->step_ns * 1e-9);
     breakdown_json(cli, "breakdown_s", program, measured, last);
     breakdown_json(cli, "predicted_breakdown_s", program, predicted, stage);
 }
 
-static void summary_json(const struct cli *cli, const struct program *program, const struct run_summary *s, const struct timeline *predicted)
+static void summary_json(const struct cli *cli, const struct program *program, const struct run_summary *s,
+                         const struct timeline *predicted)
 {
     char first[TEXT_NUMBER_BYTES], last[TEXT_NUMBER_BYTES];
     int64_t predicted_ns = predicted->step_ns;
-    fprintf(cli->out, "{\"summary\": {\"step_s_median\": %.9g, \"predicted_step_s\": %.9g, \"error\": %.4g, \"first_loss\": %s, \"last_loss\": %s, \"peak_bytes\": [",
-            (double)s->step_ns_median * 1e-9, (double)predicted_ns * 1e-9, (double)(predicted_ns - s->step_ns_median) / (double)s->step_ns_median,
-            json_number(first, s->first_loss), json_number(last, s->last_loss));
+    fprintf(cli->out,
+            "{\"summary\": {\"step_s_median\": %.9g, \"predicted_step_s\": %.9g, \"error\": %.4g, \"first_loss\": %s, "
+            "\"last_loss\": %s, \"peak_bytes\": [",
+            (double)s->step_ns_median * 1e-9, (double)predicted_ns * 1e-9,
+            (double)(predicted_ns - s->step_ns_median) / (double)s->step_ns_median, json_number(first, s->first_loss),
+            json_number(last, s->last_loss));
     for (int r = 0; s->peak_bytes && r < s->rank_count; r++)
         fprintf(cli->out, "%s%lld", r ? ", " : "", (long long)s->peak_bytes[r]);
     fprintf(cli->out, "], \"predicted_peak_bytes\": [");
     for (int r = 0; r < s->rank_count; r++)
-        fprintf(cli->out, "%s%lld", r ? ", " : "", (long long)program->stages[stage_of_rank(program->plan, r)].arena_bytes);
+        fprintf(cli->out, "%s%lld", r ? ", " : "",
+                (long long)program->stages[stage_of_rank(program->plan, r)].arena_bytes);
     fprintf(cli->out, "]");
     if (s->timeline)
         breakdowns_json(cli, program, s->timeline, predicted);
     fprintf(cli->out, "}}\n");
 }
 
-static void summary_text(const struct cli *cli, const struct program *program, const struct run_summary *s, int64_t predicted_ns, bool measured)
+static void summary_text(const struct cli *cli, const struct program *program, const struct run_summary *s,
+                         int64_t predicted_ns, bool measured)
 {
     char a[TEXT_NUMBER_BYTES], b[TEXT_NUMBER_BYTES];
-    fprintf(cli->out, "median step %s, predicted %s (%s): error %+.1f %%\n", text_duration_ns(a, s->step_ns_median), text_duration_ns(b, predicted_ns),
-            measured ? "from measurements" : "analytic: no profile was given", 100 * (double)(predicted_ns - s->step_ns_median) / (double)s->step_ns_median);
+    fprintf(cli->out, "median step %s, predicted %s (%s): error %+.1f %%\n", text_duration_ns(a, s->step_ns_median),
+            text_duration_ns(b, predicted_ns), measured ? "from measurements" : "analytic: no profile was given",
+            100 * (double)(predicted_ns - s->step_ns_median) / (double)s->step_ns_median);
     int64_t most = 0;
     for (int stage = 0; stage < program->stage_count; stage++)
         most = max_i64(most, program->stages[stage].arena_bytes);
@@ -138,17 +152,20 @@ static void summary_text(const struct cli *cli, const struct program *program, c
 }
 
 /* --poison: what was touched of the arena, and whether a step allocated beside it. */
-static void summary_poison(const struct cli *cli, const struct program *program, const struct run_summary *s, const struct report_step *report)
+static void summary_poison(const struct cli *cli, const struct program *program, const struct run_summary *s,
+                           const struct report_step *report)
 {
     char touched[TEXT_NUMBER_BYTES], laid_out[TEXT_NUMBER_BYTES];
     for (int r = 0; s->peak_bytes && r < s->rank_count; r++)
         fprintf(cli->talk, "rank %d touched %s of the %s laid out\n", r, text_bytes(touched, s->peak_bytes[r]),
                 text_bytes(laid_out, program->stages[stage_of_rank(program->plan, r)].arena_bytes));
     if (report->heap_first >= 0)
-        fprintf(cli->talk, "allocated outside the arenas between the first and the last step: %lld bytes\n", (long long)(report->heap_last - report->heap_first));
+        fprintf(cli->talk, "allocated outside the arenas between the first and the last step: %lld bytes\n",
+                (long long)(report->heap_last - report->heap_first));
 }
 
-static struct run_options settings(const struct run_arguments *a, const struct inputs *in, const struct device *device, const struct data *data, struct report_step *report)
+static struct run_options settings(const struct run_arguments *a, const struct inputs *in, const struct device *device,
+                                   const struct data *data, struct report_step *report)
 {
     struct run_options o = run_options_default();
     o.step_count = a->steps;
@@ -170,7 +187,8 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     return o;
 }
 
-static bool read_data(struct data *out, const struct run_arguments *a, const struct inputs *in, const struct device *device, struct error *err)
+static bool read_data(struct data *out, const struct run_arguments *a, const struct inputs *in,
+                      const struct device *device, struct error *err)
 {
     const struct plan *plan = in->plan_file->plan;
     if (!device->computes)
@@ -179,17 +197,9 @@ static bool read_data(struct data *out, const struct run_arguments *a, const str
                    : data_synthetic(out, plan->sequence, in->model->vocab_size, (uint64_t)a->seed, err);
 }
 
-static bool write_timeline(const struct cli *cli, const char *path, const struct program *program, const struct timeline *timeline, struct error *err)
-{
-    size_t length = 0;
-    char *trace = trace_write(program, timeline, &length);
-    bool ok = inputs_write(cli, path, trace, length, err);
-    free(trace);
-    return ok;
-}
-
-static bool execute(const struct cli *cli, const struct run_arguments *a, const struct inputs *in, const struct device *device, const struct program *program,
-                    const struct transport_set *set, struct status *page, struct error *err)
+static bool execute(const struct cli *cli, const struct run_arguments *a, const struct inputs *in,
+                    const struct device *device, const struct program *program, const struct transport_set *set,
+                    struct status *page, struct error *err)
 {
     struct data data = { 0 };
     struct timeline *predicted = NULL;
@@ -200,6 +210,8 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
         struct run_options o = settings(a, in, device, &data, &report);
         o.status = page;
         ok = run_program(&summary, program, set->transports, set->count, &o, err);
+        if (ok && set->transports[0].rank == 0 && summary.last_step < summary.first_step)
+            ok = fail(err, "the checkpoint in %s is of step %lld already: give --steps above it", a->resume, (long long)summary.last_step);
     }
     if (ok && set->transports[0].rank == 0) {
         if (a->json)
@@ -208,7 +220,7 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
             summary_text(cli, program, &summary, predicted->step_ns, in->profile != NULL);
         if (a->poison)
             summary_poison(cli, program, &summary, &report);
-        ok = !a->timeline || !summary.timeline || write_timeline(cli, a->timeline, program, summary.timeline, err);
+        ok = !a->timeline || !summary.timeline || inputs_write_trace(cli, a->timeline, program, summary.timeline, err);
     }
     run_summary_free(&summary);
     timeline_free(predicted);
@@ -223,7 +235,8 @@ static bool is_launcher(const struct launch *launch, const struct run_arguments 
 }
 
 /* The same command again, once per rank. */
-static bool launch_ranks(const struct cli *cli, const struct run_arguments *a, const struct program *program, struct error *err)
+static bool launch_ranks(const struct cli *cli, const struct run_arguments *a, const struct program *program,
+                         struct error *err)
 {
     const char **arguments = calloc((size_t)cli->argument_count + 1, sizeof *arguments);
     if (!arguments)
@@ -245,12 +258,14 @@ static bool shared_page(struct status **out, const struct cli *cli, int rank_cou
     return !path || status_open(out, path, rank_count, err);
 }
 
-static bool run_here(const struct cli *cli, const struct run_arguments *a, const struct inputs *in, const struct device *device, const struct program *program, struct error *err)
+static bool run_here(const struct cli *cli, const struct run_arguments *a, const struct inputs *in,
+                     const struct device *device, const struct program *program, struct error *err)
 {
     struct transport_set set = { 0 };
     struct status *page = NULL;
     bool ok = shared_page(&page, cli, program->plan->rank_count, err) &&
-              transports_open(&set, a->transport, program->plan->rank_count, cli->module_dir, a->shape ? in->cluster : NULL, err);
+              transports_open(&set, a->transport, program->plan->rank_count, cli->module_dir,
+                              a->shape ? in->cluster : NULL, err);
     if (ok) {
         ok = execute(cli, a, in, device, program, &set, page, err);
         transports_close(&set);
@@ -259,17 +274,24 @@ static bool run_here(const struct cli *cli, const struct run_arguments *a, const
     return ok;
 }
 
-/* On real hosts a rank's place within its host must be the one that the cluster gives it; --shape and the timed device imitate. */
-static bool check_placement(const struct launch *launch, const struct run_arguments *a, const struct inputs *in, struct error *err)
+/* On real hosts a rank's place within its host must be the one that the cluster gives it; --shape and the timed device
+ * imitate. */
+static bool check_placement(const struct launch *launch, const struct run_arguments *a, const struct inputs *in,
+                            struct error *err)
 {
     int fanout = in->cluster->levels[0].fanout;
-    if (!launch->launcher || launch->local_rank < 0 || a->shape || !strcmp(a->backend, "timed") || launch->rank % fanout == launch->local_rank)
+    if (!launch->launcher || launch->local_rank < 0 || a->shape || !strcmp(a->backend, "timed") ||
+        launch->rank % fanout == launch->local_rank)
         return true;
-    return fail(err, "%s made rank %d process %d of its host, but the plan's cluster %s has %d devices in a host, where it is process %d: start %d processes per host, in order, or imitate the cluster here with --shape",
-                launch->launcher, launch->rank, launch->local_rank, in->cluster->name, fanout, launch->rank % fanout, fanout);
+    return fail(err,
+                "%s made rank %d process %d of its host, but the plan's cluster %s has %d devices in a host, where it "
+                "is process %d: start %d processes per host, in order, or imitate the cluster here with --shape",
+                launch->launcher, launch->rank, launch->local_rank, in->cluster->name, fanout, launch->rank % fanout,
+                fanout);
 }
 
-static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
 {
     const struct run_arguments *a = given;
     struct inputs in = { .cli = cli };
@@ -287,10 +309,12 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         goto cleanup;
     }
     if (launch.launcher && launch.rank_count > 1 && !strcmp(a->transport, "threads")) {
-        fail(err, "%s started %d processes, but --transport threads runs all ranks in one: give --transport mpi", launch.launcher, launch.rank_count);
+        fail(err, "%s started %d processes, but --transport threads runs all ranks in one: give --transport mpi",
+             launch.launcher, launch.rank_count);
         goto cleanup;
     }
-    if (!check_placement(&launch, a, &in, err) || !launch_check(&launch, plan->rank_count, err) || !inputs_program(&program, plan, in.graph, err) || (device->check && !device->check(program, err)))
+    if (!check_placement(&launch, a, &in, err) || !launch_check(&launch, plan->rank_count, err) ||
+        !inputs_program(&program, plan, in.graph, err) || (device->check && !device->check(program, err)))
         goto cleanup;
     if (is_launcher(&launch, a))
         launch_ranks(cli, a, program, err);
@@ -303,9 +327,17 @@ cleanup:
 }
 
 const struct verb verb_run = {
-    .name = "run", .summary = "executes a plan: real training steps, prediction beside measurement", .usage = "PLAN [--data FILE] [--steps N] [options]",
-    .examples = "  cleave run plan.json --data text.txt --steps 20\n"
-                "  cleave run plan.json --backend timed --shape          imitates the plan's own cluster on this machine\n"
-                "  cleave run plan.json --checkpoint out/ckpt --every 5; cleave run plan.json --resume out/ckpt --steps 40\n",
-    .min_operands = 1, .max_operands = 1, OPTIONS_OF(options), .options_bytes = sizeof(struct run_arguments), .defaults = &defaults, .run = run,
+    .name = "run",
+    .summary = "executes a plan: real training steps, prediction beside measurement",
+    .usage = "PLAN [--data FILE] [--steps N] [options]",
+    .examples =
+        "  cleave run plan.json --data text.txt --steps 20\n"
+        "  cleave run plan.json --backend timed --shape          imitates the plan's own cluster on this machine\n"
+        "  cleave run plan.json --checkpoint out/ckpt --every 5; cleave run plan.json --resume out/ckpt --steps 40\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct run_arguments),
+    .defaults = &defaults,
+    .run = run,
 };

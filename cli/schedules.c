@@ -1,14 +1,16 @@
-#include "cli/verb.h"
-#include "base/json.h"
+#include "cli/inputs.h"
 #include "planner/program/schedule.h"
 #include <stdlib.h>
 
-struct schedules_options { bool json; };
+struct schedules_options {
+    bool json;
+};
 static const struct option options[] = {
-    { .name = "json", .type = OPTION_FLAG, .offset = offsetof(struct schedules_options, json), .doc = "one JSON object" },
+    FLAG_OPTION("json", offsetof(struct schedules_options, json), "one JSON object"),
 };
 
-static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
 {
     const struct schedules_options *o = given;
     struct json_writer w = { 0 };
@@ -19,36 +21,30 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
                     schedules[i]->asynchronous ? " (asynchronous: other mathematics)" : "");
         return ERROR_NONE;
     }
-    json_begin_object(&w);
-    json_write_key(&w, "format");
-    json_write_string(&w, "cleave-schedules");
-    json_write_key(&w, "version");
-    json_write_int(&w, 1);
+    json_begin_format(&w, "cleave-schedules", 1);
     json_write_key(&w, "schedules");
     json_begin_array(&w);
     for (int i = 0; schedules[i]; i++) {
         json_begin_object(&w);
-        json_write_key(&w, "name");
-        json_write_string(&w, schedules[i]->name);
-        json_write_key(&w, "doc");
-        json_write_string(&w, schedules[i]->doc);
-        json_write_key(&w, "asynchronous");
-        json_write_bool(&w, schedules[i]->asynchronous);
+        json_put_string(&w, "name", schedules[i]->name);
+        json_put_string(&w, "doc", schedules[i]->doc);
+        json_put_bool(&w, "asynchronous", schedules[i]->asynchronous);
         json_end_object(&w);
     }
     json_end_array(&w);
     json_end_object(&w);
     size_t length = 0;
     char *text = json_finish(&w, &length);
-    if (!text)
-        fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
-    else
-        fwrite(text, 1, length, cli->out);
-    free(text);
+    inputs_hand_out(cli, NULL, text, length, err);
     return ERROR_NONE;
 }
 
 const struct verb verb_schedules = {
-    .name = "schedules", .summary = "lists the pipeline schedules", .usage = "[--json]", .examples = "  cleave schedules\n",
-    OPTIONS_OF(options), .options_bytes = sizeof(struct schedules_options), .run = run,
+    .name = "schedules",
+    .summary = "lists the pipeline schedules",
+    .usage = "[--json]",
+    .examples = "  cleave schedules\n",
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct schedules_options),
+    .run = run,
 };

@@ -1,6 +1,5 @@
 /* The formats, from the field tables that read them. */
-#include "cli/verb.h"
-#include "base/json.h"
+#include "cli/inputs.h"
 #include "models/layer_kind.h"
 #include "models/model.h"
 #include "planner/facts/profile.h"
@@ -8,16 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct schema_options { bool json, markdown; };
+struct schema_options {
+    bool json, markdown;
+};
 static const struct option options[] = {
-    { .name = "json", .type = OPTION_FLAG, .offset = offsetof(struct schema_options, json), .doc = "a JSON object" },
-    { .name = "markdown", .type = OPTION_FLAG, .offset = offsetof(struct schema_options, markdown), .doc = "Markdown tables: docs/formats.md" },
+    FLAG_OPTION("json", offsetof(struct schema_options, json), "a JSON object"),
+    FLAG_OPTION("markdown", offsetof(struct schema_options, markdown), "Markdown tables: docs/formats.md"),
 };
 
-struct table { const char *name, *doc; const struct json_field *fields; size_t count; };
+struct table {
+    const char *name, *doc;
+    const struct json_field *fields;
+    size_t count;
+};
 enum { MAX_TABLES = 64 };
 
-static void add(struct table *tables, int *count, const char *name, const char *doc, const struct json_field *fields, size_t field_count)
+static void add(struct table *tables, int *count, const char *name, const char *doc, const struct json_field *fields,
+                size_t field_count)
 {
     if (*count < MAX_TABLES)
         tables[(*count)++] = (struct table){ name, doc, fields, field_count };
@@ -30,7 +36,8 @@ static int collect(struct table tables[MAX_TABLES])
     const struct json_field *fields = model_fields(&n);
     add(tables, &count, "model", "A model file: top level.", fields, n);
     for (int i = 0; layer_kinds[i]; i++)
-        add(tables, &count, layer_kinds[i]->name, layer_kinds[i]->doc, layer_kinds[i]->fields, layer_kinds[i]->field_count);
+        add(tables, &count, layer_kinds[i]->name, layer_kinds[i]->doc, layer_kinds[i]->fields,
+            layer_kinds[i]->field_count);
     fields = cluster_fields(&n);
     add(tables, &count, "cluster", "A cluster file: top level.", fields, n);
     fields = cluster_level_fields(&n);
@@ -57,7 +64,9 @@ static const char *const json_types[] = { "integer", "number", "boolean", "strin
 
 static void print_table(const struct cli *cli, const struct table *t, bool markdown)
 {
-    fprintf(cli->out, markdown ? "\n## `%s`\n\n%s\n\n| field | type | required | meaning |\n|---|---|---|---|\n" : "\n%s: %s\n", t->name, t->doc);
+    fprintf(cli->out,
+            markdown ? "\n## `%s`\n\n%s\n\n| field | type | required | meaning |\n|---|---|---|---|\n" : "\n%s: %s\n",
+            t->name, t->doc);
     for (size_t i = 0; i < t->count; i++) {
         const struct json_field *f = &t->fields[i];
         char type[256];
@@ -65,9 +74,11 @@ static void print_table(const struct cli *cli, const struct table *t, bool markd
         for (int w = 0; f->type == FIELD_ENUM && f->names[w]; w++)
             snprintf(type + strlen(type), sizeof type - strlen(type), "%s %s", w ? "," : "", f->names[w]);
         if (markdown)
-            fprintf(cli->out, "| `%s` | %s | %s | %s |\n", f->key, type, f->required ? "yes" : "", f->doc ? f->doc : "");
+            fprintf(cli->out, "| `%s` | %s | %s | %s |\n", f->key, type, f->required ? "yes" : "",
+                    f->doc ? f->doc : "");
         else
-            fprintf(cli->out, "  %-28s %-16s %s%s\n", f->key, type, f->required ? "required; " : "", f->doc ? f->doc : "");
+            fprintf(cli->out, "  %-28s %-16s %s%s\n", f->key, type, f->required ? "required; " : "",
+                    f->doc ? f->doc : "");
     }
 }
 
@@ -76,8 +87,7 @@ static void write_field(struct json_writer *w, const struct json_field *f)
     json_write_key(w, f->key);
     json_begin_object(w);
     if (json_types[f->type]) {
-        json_write_key(w, "type");
-        json_write_string(w, json_types[f->type]);
+        json_put_string(w, "type", json_types[f->type]);
     }
     if (f->type == FIELD_ENUM) {
         json_write_key(w, "enum");
@@ -87,15 +97,12 @@ static void write_field(struct json_writer *w, const struct json_field *f)
         json_end_array(w);
     }
     if (f->type == FIELD_INT || f->type == FIELD_DOUBLE) {
-        json_write_key(w, "minimum");
-        json_write_double(w, f->min);
+        json_put_double(w, "minimum", f->min);
         if (f->max != 0) {
-            json_write_key(w, "maximum");
-            json_write_double(w, f->max);
+            json_put_double(w, "maximum", f->max);
         }
     }
-    json_write_key(w, "description");
-    json_write_string(w, f->doc ? f->doc : "");
+    json_put_string(w, "description", f->doc ? f->doc : "");
     json_end_object(w);
 }
 
@@ -103,12 +110,9 @@ static void write_field(struct json_writer *w, const struct json_field *f)
 static void write_table(struct json_writer *w, const struct table *t)
 {
     json_begin_object(w);
-    json_write_key(w, "title");
-    json_write_string(w, t->name);
-    json_write_key(w, "description");
-    json_write_string(w, t->doc);
-    json_write_key(w, "type");
-    json_write_string(w, "object");
+    json_put_string(w, "title", t->name);
+    json_put_string(w, "description", t->doc);
+    json_put_string(w, "type", "object");
     json_write_key(w, "properties");
     json_begin_object(w);
     for (size_t i = 0; i < t->count; i++)
@@ -127,11 +131,7 @@ static bool write_all(const struct cli *cli, const struct table *tables, int cou
 {
     struct json_writer w = { 0 };
     size_t length = 0;
-    json_begin_object(&w);
-    json_write_key(&w, "format");
-    json_write_string(&w, "cleave-schema");
-    json_write_key(&w, "version");
-    json_write_int(&w, 1);
+    json_begin_format(&w, "cleave-schema", 1);
     json_write_key(&w, "schemas");
     json_begin_array(&w);
     for (int i = 0; i < count; i++)
@@ -139,18 +139,19 @@ static bool write_all(const struct cli *cli, const struct table *tables, int cou
     json_end_array(&w);
     json_end_object(&w);
     char *text = json_finish(&w, &length);
-    if (!text)
-        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
-    fwrite(text, 1, length, cli->out);
-    free(text);
-    return true;
+    return inputs_hand_out(cli, NULL, text, length, err);
 }
 
-static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
 {
     const struct schema_options *o = given;
     struct table tables[MAX_TABLES], chosen[MAX_TABLES];
     int count = collect(tables), chosen_count = 0;
+    if (o->json && o->markdown) {
+        fail(err, "cleave schema: expected --json or --markdown, found both");
+        return ERROR_INPUT;
+    }
     for (int i = 0; i < count; i++)
         if (operand_count == 0 || !strcmp(operands[0], tables[i].name))
             chosen[chosen_count++] = tables[i];
@@ -159,8 +160,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         for (int i = 0; i < count; i++)
             names[i] = tables[i].name;
         const char *near = text_nearest(operands[0], names, (size_t)count);
-        fail(err, "cleave schema: no format named '%s'%s%s%s", operands[0], near ? "; did you mean " : "; cleave schema lists them", near ? near : "",
-             near ? "?" : "");
+        fail(err, "cleave schema: no format named '%s'%s%s%s", operands[0],
+             near ? "; did you mean " : "; cleave schema lists them", near ? near : "", near ? "?" : "");
         return ERROR_INPUT;
     }
     if (o->json) {
@@ -168,7 +169,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         return ERROR_NONE;
     }
     if (o->markdown)
-        fprintf(cli->out, "# Formats\n\nWritten by `cleave schema --markdown` from the field tables that read the files. Unknown fields are errors, "
+        fprintf(cli->out, "# Formats\n\nWritten by `cleave schema --markdown` from the field tables that read the "
+                          "files. Unknown fields are errors, "
                           "except `comment` and those that begin with `x-`.\n");
     for (int i = 0; i < chosen_count; i++)
         print_table(cli, &chosen[i], o->markdown);
@@ -176,7 +178,12 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 }
 
 const struct verb verb_schema = {
-    .name = "schema", .summary = "describes the file formats", .usage = "[NAME] [--json | --markdown]",
-    .examples = "  cleave schema            all formats\n  cleave schema attention  the fields of one layer kind\n", .max_operands = 1,
-    OPTIONS_OF(options), .options_bytes = sizeof(struct schema_options), .run = run,
+    .name = "schema",
+    .summary = "describes the file formats",
+    .usage = "[NAME] [--json | --markdown]",
+    .examples = "  cleave schema            all formats\n  cleave schema attention  the fields of one layer kind\n",
+    .max_operands = 1,
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct schema_options),
+    .run = run,
 };

@@ -94,8 +94,8 @@ static bool needs_core_type(const struct cli *cli)
     if (cli->environment("OPENBLAS_CORETYPE") || strcmp(openblas_get_corename(), "Haswell"))
         return false;
     __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #else
     (void)cli;
     return false;

@@ -3,17 +3,19 @@
 #define CLEAVE_CLI_SETUP_H
 #include "cli/verb.h"
 
-struct setup { char *program, *data_dir, *module_dir; };
-/* Fills cli's paths: CLEAVE_DATA_DIR and CLEAVE_MODULE_DIR if set, the source and build tree when the executable lies in one, else
- * the installation that the executable belongs to. */
+struct setup {
+    char *program, *data_dir, *module_dir;
+};
+/* Fills cli's paths: CLEAVE_DATA_DIR and CLEAVE_MODULE_DIR if set, the source and build tree when the executable lies
+ * in one, else the installation that the executable belongs to. */
 void setup_find(struct setup *setup, struct cli *cli);
 void setup_free(struct setup *setup);
 void setup_print_version(FILE *out);
 /**
- * Makes the BLAS single-threaded and right for this CPU, for verbs that compute. OpenBLAS reads its settings when it is loaded, so
- * when they are missing the program replaces itself once by itself with them set. OPENBLAS_CORETYPE=SkylakeX is set only where the
- * CPU has AVX-512 F, BW, DQ and VL and OpenBLAS has fallen back to its Haswell kernels (it does not know newer CPUs); a value that
- * the user has set stands.
+ * Makes the BLAS single-threaded and right for this CPU, for verbs that compute. OpenBLAS reads its settings when it is
+ * loaded, so when they are missing the program replaces itself once by itself with them set. OPENBLAS_CORETYPE=SkylakeX
+ * is set only where the CPU has AVX-512 F, BW, DQ and VL and OpenBLAS has fallen back to its Haswell kernels (it does
+ * not know newer CPUs); a value that the user has set stands.
  */
 void setup_blas(const struct cli *cli);
 #endif

@@ -3,13 +3,17 @@
 #include "cli/program_options.h"
 #include <stdlib.h>
 
-struct show_options { struct source_options source; bool json; };
+struct show_options {
+    struct source_options source;
+    bool json;
+};
 static const struct option options[] = {
-    { .name = "json", .type = OPTION_FLAG, .offset = offsetof(struct show_options, json), .doc = "the plan file, canonical" },
+    FLAG_OPTION("json", offsetof(struct show_options, json), "the plan file, canonical"),
     SOURCE_OPTIONS(struct show_options, source),
 };
 
-static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
 {
     const struct show_options *o = given;
     struct inputs in = { .cli = cli };
@@ -21,25 +25,34 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     const struct plan_file *file = in.plan_file;
     if (o->json) {
         char *text = plan_json_write(file->plan, NULL, &file->context, &length);
-        inputs_write(cli, NULL, text, length, err);
-        free(text);
+        inputs_hand_out(cli, NULL, text, length, err);
         goto cleanup;
     }
     print_plan(cli, file->plan, in.graph);
     if (file->predicted_step_ns) {
-        fprintf(cli->out, "predicted when it was made: step %s; peak memory by stage:", text_duration_ns(number, file->predicted_step_ns));
+        fprintf(cli->out, "predicted when it was made: step %s; peak memory by stage:",
+                text_duration_ns(number, file->predicted_step_ns));
         for (int s = 0; s < file->predicted_stages; s++)
             fprintf(cli->out, " %s", text_bytes(number, file->predicted_peak_bytes[s]));
         fprintf(cli->out, "\n");
     }
-    fprintf(cli->out, "made by cleave %s for model %s on cluster %s%s%s\n", file->context.cleave ? file->context.cleave : "(unknown)", in.model->name,
-            in.cluster->name, file->context.profile.source ? " with profile " : "", file->context.profile.source ? file->context.profile.source : "");
+    fprintf(cli->out, "made by cleave %s for model %s on cluster %s%s%s\n",
+            file->context.cleave ? file->context.cleave : "(unknown)", in.model->name, in.cluster->name,
+            file->context.profile.source ? " with profile " : "",
+            file->context.profile.source ? file->context.profile.source : "");
 cleanup:
     inputs_free(&in);
     return ERROR_NONE;
 }
 
 const struct verb verb_show = {
-    .name = "show", .summary = "prints a plan for people", .usage = "PLAN [--json]", .examples = "  cleave show plan.json\n",
-    .min_operands = 1, .max_operands = 1, OPTIONS_OF(options), .options_bytes = sizeof(struct show_options), .run = run,
+    .name = "show",
+    .summary = "prints a plan for people",
+    .usage = "PLAN [--json]",
+    .examples = "  cleave show plan.json\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct show_options),
+    .run = run,
 };

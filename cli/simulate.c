@@ -1,16 +1,18 @@
 #include "cli/inputs.h"
 #include "cli/program_options.h"
-#include "planner/export/trace.h"
 #include "planner/sim/simulate.h"
 #include <stdlib.h>
 
-struct simulate_options { struct source_options source; const char *trace, *program; bool json; };
+struct simulate_options {
+    struct source_options source;
+    const char *trace, *program;
+    bool json;
+};
 static const struct option options[] = {
-    { .name = "trace", .type = OPTION_TEXT, .offset = offsetof(struct simulate_options, trace), .value_name = "FILE",
-      .doc = "timeline as Chrome trace JSON, for ui.perfetto.dev" },
-    { .name = "program", .type = OPTION_TEXT, .offset = offsetof(struct simulate_options, program), .value_name = "FILE",
-      .doc = "the lowered program as text" },
-    { .name = "json", .type = OPTION_FLAG, .offset = offsetof(struct simulate_options, json), .doc = "one JSON object" },
+    TEXT_OPTION("trace", offsetof(struct simulate_options, trace), "FILE",
+                "timeline as Chrome trace JSON, for ui.perfetto.dev"),
+    TEXT_OPTION("program", offsetof(struct simulate_options, program), "FILE", "the lowered program as text"),
+    FLAG_OPTION("json", offsetof(struct simulate_options, json), "one JSON object"),
     SOURCE_OPTIONS(struct simulate_options, source),
 };
 
@@ -20,39 +22,33 @@ static void print_stage(const struct cli *cli, const struct program *program, co
     char number[TEXT_NUMBER_BYTES], bytes[TEXT_NUMBER_BYTES];
     const struct rank_timeline *rank = &timeline->ranks[r];
     timeline_breakdown(program, timeline, r, ns);
-    fprintf(cli->out, "stage %d: %d instructions, peak %s;", rank->stage, program->stages[rank->stage].instr_count, text_bytes(bytes, rank->peak_bytes));
+    fprintf(cli->out, "stage %d: %d instructions, peak %s;", rank->stage, program->stages[rank->stage].instr_count,
+            text_bytes(bytes, rank->peak_bytes));
     for (int k = 0; k < TIME_KIND_COUNT; k++)
         if (ns[k] > 0)
             fprintf(cli->out, " %s %s", time_kind_names[k], text_duration_ns(number, ns[k]));
     fprintf(cli->out, "\n");
 }
 
-static void write_json(const struct cli *cli, const struct program *program, const struct timeline *timeline, struct error *err)
+static void write_json(const struct cli *cli, const struct program *program, const struct timeline *timeline,
+                       struct error *err)
 {
     struct json_writer w = { 0 };
     size_t length = 0;
-    json_begin_object(&w);
-    json_write_key(&w, "format");
-    json_write_string(&w, "cleave-simulation");
-    json_write_key(&w, "version");
-    json_write_int(&w, 1);
-    json_write_key(&w, "step_s");
-    json_write_double(&w, (double)timeline->step_ns * 1e-9);
+    json_begin_format(&w, "cleave-simulation", 1);
+    json_put_double(&w, "step_s", (double)timeline->step_ns * 1e-9);
     json_write_key(&w, "stages");
     json_begin_array(&w);
     for (int r = 0; r < timeline->rank_count; r++) {
         int64_t ns[TIME_KIND_COUNT];
         timeline_breakdown(program, timeline, r, ns);
         json_begin_object(&w);
-        json_write_key(&w, "stage");
-        json_write_int(&w, timeline->ranks[r].stage);
-        json_write_key(&w, "peak_bytes");
-        json_write_int(&w, timeline->ranks[r].peak_bytes);
+        json_put_int(&w, "stage", timeline->ranks[r].stage);
+        json_put_int(&w, "peak_bytes", timeline->ranks[r].peak_bytes);
         json_write_key(&w, "breakdown_s");
         json_begin_object(&w);
         for (int k = 0; k < TIME_KIND_COUNT; k++) {
-            json_write_key(&w, time_kind_names[k]);
-            json_write_double(&w, (double)ns[k] * 1e-9);
+            json_put_double(&w, time_kind_names[k], (double)ns[k] * 1e-9);
         }
         json_end_object(&w);
         json_end_object(&w);
@@ -60,8 +56,7 @@ static void write_json(const struct cli *cli, const struct program *program, con
     json_end_array(&w);
     json_end_object(&w);
     char *text = json_finish(&w, &length);
-    inputs_write(cli, NULL, text, length, err);
-    free(text);
+    inputs_hand_out(cli, NULL, text, length, err);
 }
 
 static bool write_program(const struct cli *cli, const char *path, const struct program *program, struct error *err)
@@ -73,16 +68,8 @@ static bool write_program(const struct cli *cli, const char *path, const struct 
     return ok;
 }
 
-static bool write_trace(const struct cli *cli, const char *path, const struct program *program, const struct timeline *timeline, struct error *err)
-{
-    size_t length = 0;
-    char *trace = trace_write(program, timeline, &length);
-    bool ok = inputs_write(cli, path, trace, length, err);
-    free(trace);
-    return ok;
-}
-
-static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count, struct error *err)
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
 {
     const struct simulate_options *o = given;
     struct inputs in = { .cli = cli };
@@ -92,14 +79,16 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     if (!inputs_plan(&in, operands[0], o->source.model, o->source.cluster, &o->source.profiles, err) ||
         !inputs_program(&program, in.plan_file->plan, in.graph, err) || !simulate(&timeline, &in.facts, program, err))
         goto cleanup;
-    if ((o->program && !write_program(cli, o->program, program, err)) || (o->trace && !write_trace(cli, o->trace, program, timeline, err)))
+    if ((o->program && !write_program(cli, o->program, program, err)) ||
+        (o->trace && !inputs_write_trace(cli, o->trace, program, timeline, err)))
         goto cleanup;
     if (o->json) {
         write_json(cli, program, timeline, err);
         goto cleanup;
     }
     char number[TEXT_NUMBER_BYTES];
-    fprintf(cli->out, "step: %s%s\n", text_duration_ns(number, timeline->step_ns), in.profile ? "" : " (analytic numbers: no profile was given)");
+    fprintf(cli->out, "step: %s%s\n", text_duration_ns(number, timeline->step_ns),
+            in.profile ? "" : " (analytic numbers: no profile was given)");
     for (int r = 0; r < timeline->rank_count; r++)
         print_stage(cli, program, timeline, r);
 cleanup:
@@ -110,7 +99,13 @@ cleanup:
 }
 
 const struct verb verb_simulate = {
-    .name = "simulate", .summary = "runs a plan on a virtual clock", .usage = "PLAN [--trace FILE] [--json]",
+    .name = "simulate",
+    .summary = "runs a plan on a virtual clock",
+    .usage = "PLAN [--trace FILE] [--json]",
     .examples = "  cleave simulate plan.json --trace trace.json   then open trace.json in ui.perfetto.dev\n",
-    .min_operands = 1, .max_operands = 1, OPTIONS_OF(options), .options_bytes = sizeof(struct simulate_options), .run = run,
+    .min_operands = 1,
+    .max_operands = 1,
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct simulate_options),
+    .run = run,
 };

@@ -6,40 +6,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS = 9 };
-static const char *const keys[KEYS + 1] = { "pp", "tp", "dp", "micro-batch", "zero", "recompute", "schedule", "prefetch", "sp", NULL };
+enum key { KEY_PP, KEY_TP, KEY_DP, KEY_MICRO, KEY_ZERO, KEY_RECOMPUTE, KEY_SCHEDULE, KEY_PREFETCH, KEY_SP, KEYS };
+static const char *const keys[KEYS + 1] = {
+    [KEY_PP] = "pp",
+    [KEY_TP] = "tp",
+    [KEY_DP] = "dp",
+    [KEY_MICRO] = "micro-batch",
+    [KEY_ZERO] = "zero",
+    [KEY_RECOMPUTE] = "recompute",
+    [KEY_SCHEDULE] = "schedule",
+    [KEY_PREFETCH] = "prefetch",
+    [KEY_SP] = "sp",
+};
 
 static struct allowed *allowed_of(struct space *space, int key)
 {
-    struct allowed *const members[KEYS] = { &space->pipeline, &space->tensor, &space->data, &space->micro, &space->zero, &space->recompute,
-                                            &space->schedule, &space->prefetch, &space->sequence_parallel };
+    struct allowed *const members[KEYS] = {
+        [KEY_PP] = &space->pipeline,       [KEY_TP] = &space->tensor,         [KEY_DP] = &space->data,
+        [KEY_MICRO] = &space->micro,       [KEY_ZERO] = &space->zero,         [KEY_RECOMPUTE] = &space->recompute,
+        [KEY_SCHEDULE] = &space->schedule, [KEY_PREFETCH] = &space->prefetch, [KEY_SP] = &space->sequence_parallel,
+    };
     return members[key];
 }
 
-static bool schedule_value(const char *what, const char *word, int64_t *out, struct error *err)
+bool space_schedule(const char *what, const char *name, int *out, struct error *err)
 {
     const char *names[64] = { NULL };
-    int index = 0;
-    for (int i = 0; schedules[i] && i < 63; i++)
+    for (int i = 0; i < 63 && schedules[i]; i++)
         names[i] = schedules[i]->name;
-    if (!inputs_word(what, word, names, &index, err))
-        return false;
-    *out = index;
-    return true;
+    return inputs_word(what, name, names, out, err);
 }
 
 static bool value_of(const char *what, int key, const char *word, int64_t *out, struct error *err)
 {
     char *end;
     int index = 0;
-    if (!strcmp(keys[key], "recompute")) {
-        if (!inputs_word(what, word, recompute_names, &index, err))
+    if (key == KEY_RECOMPUTE || key == KEY_SCHEDULE) {
+        if (key == KEY_SCHEDULE ? !space_schedule(what, word, &index, err)
+                                : !inputs_word(what, word, recompute_names, &index, err))
             return false;
         *out = index;
         return true;
     }
-    if (!strcmp(keys[key], "schedule"))
-        return schedule_value(what, word, out, err);
     long long number = strtoll(word, &end, 10);
     if (end == word || *end || number < 0 || number > 1000000000)
         return fail(err, "%s: %s: expected a number, found '%s'", what, keys[key], word);
@@ -49,7 +57,7 @@ static bool value_of(const char *what, int key, const char *word, int64_t *out, 
 
 static bool add_value(const char *what, struct allowed *allowed, int key, const char *word, struct error *err)
 {
-    int64_t value;
+    int64_t value = 0;
     if (allowed->count == SPACE_VALUES)
         return fail(err, "%s: more than %d values of %s", what, SPACE_VALUES, keys[key]);
     if (!value_of(what, key, word, &value, err))
@@ -58,27 +66,43 @@ static bool add_value(const char *what, struct allowed *allowed, int key, const 
     return true;
 }
 
+static bool unknown_key(const char *what, const char *word, struct error *err)
+{
+    const char *near = text_nearest(word, keys, KEYS);
+    struct text list = { 0 };
+    if (near)
+        return fail(err, "%s: unknown key '%s'; did you mean %s?", what, word, near);
+    for (int i = 0; i < KEYS; i++)
+        text_printf(&list, "%s%s", i ? ", " : "", keys[i]);
+    fail(err, "%s: unknown key '%s'; known: %s", what, word, list.data ? list.data : "");
+    text_free(&list);
+    return false;
+}
+
+/* The key allows exactly the values of a list such as "1:2:4"; the text is cut in place. */
+static bool set_values(struct space *space, const char *what, int key, char *list, const char *separator,
+                       struct error *err)
+{
+    struct allowed *allowed = allowed_of(space, key);
+    char *rest = NULL;
+    allowed->count = 0;
+    for (char *word = strtok_r(list, separator, &rest); word; word = strtok_r(NULL, separator, &rest))
+        if (!add_value(what, allowed, key, word, err))
+            return false;
+    return allowed->count > 0 || fail(err, "%s: %s needs a value", what, keys[key]);
+}
+
 /* One "tp=1:2:4"; the text is cut in place. */
 static bool restrict_one(struct space *space, const char *what, char *item, struct error *err)
 {
     char *equals = strchr(item, '=');
+    int key = 0;
     if (!equals)
         return fail(err, "%s: expected KEY=VALUE, found '%s'", what, item);
     *equals = 0;
-    int key = 0;
     while (key < KEYS && strcmp(keys[key], item))
         key++;
-    if (key == KEYS) {
-        const char *near = text_nearest(item, keys, KEYS);
-        return fail(err, "%s: unknown key '%s'%s%s", what, item, near ? "; did you mean " : "; known: pp, tp, dp, micro-batch, zero, recompute, schedule, prefetch, sp", near ? near : "");
-    }
-    struct allowed *allowed = allowed_of(space, key);
-    allowed->count = 0;
-    char *rest = NULL;
-    for (char *word = strtok_r(equals + 1, ":", &rest); word; word = strtok_r(NULL, ":", &rest))
-        if (!add_value(what, allowed, key, word, err))
-            return false;
-    return allowed->count > 0 || fail(err, "%s: %s needs a value", what, keys[key]);
+    return key < KEYS ? set_values(space, what, key, equals + 1, ":", err) : unknown_key(what, item, err);
 }
 
 bool space_restrict(struct space *space, const char *what, const char *text, struct error *err)
@@ -93,11 +117,9 @@ bool space_restrict(struct space *space, const char *what, const char *text, str
 
 static bool restrict_schedules(struct space *space, const char *text, struct error *err)
 {
-    char *copy = strdup(text), *rest = NULL;
-    bool ok = copy != NULL || fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
-    space->schedule.count = 0;
-    for (char *word = copy ? strtok_r(copy, ",", &rest) : NULL; ok && word; word = strtok_r(NULL, ",", &rest))
-        ok = add_value("--schedule", &space->schedule, 6, word, err);
+    char *copy = strdup(text);
+    bool ok = copy ? set_values(space, "--schedule", KEY_SCHEDULE, copy, ",", err)
+                   : fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
     free(copy);
     return ok;
 }
@@ -116,7 +138,7 @@ static bool set_reserve(struct inputs *in, const char *text, struct error *err)
     char *end;
     double value = strtod(text, &end);
     bool percent = end != text && !strcmp(end, "%");
-    if (end == text || (*end && !percent) || value < 0 || (percent && value >= 100))
+    if (end == text || (*end && !percent) || !(value >= 0) || value > 1e15 || (percent && value >= 100))
         return fail(err, "--reserve: expected bytes or a percentage below 100%%, found '%s'", text);
     int64_t bytes = (int64_t)(percent ? value / 100 * (double)in->cluster->device.memory_bytes : value);
     if (bytes >= in->cluster->device.memory_bytes)
@@ -126,15 +148,18 @@ static bool set_reserve(struct inputs *in, const char *text, struct error *err)
     return true;
 }
 
-bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *o, struct error *err)
+bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *o,
+                  struct error *err)
 {
     enum dtype dtype;
     if (!o->cluster)
-        return fail(err, "--cluster is missing: for example --cluster 1x8:a100-sxm-80 (cleave devices lists the types)");
+        return fail(err,
+                    "--cluster is missing: for example --cluster 1x8:a100-sxm-80 (cleave devices lists the types)");
     if (!o->batch)
         return fail(err, "--batch is missing: the sequences of one step over all devices, for example --batch 64");
-    if (!inputs_model(in, model, err) || !inputs_cluster(in, o->cluster, err) || !inputs_profiles(in, &o->profiles, err) ||
-        !dtype_of(in, o->dtype, &dtype, err) || (o->reserve && !set_reserve(in, o->reserve, err)))
+    if (!inputs_model(in, model, err) || !inputs_cluster(in, o->cluster, err) ||
+        !inputs_profiles(in, &o->profiles, err) || !dtype_of(in, o->dtype, &dtype, err) ||
+        (o->reserve && !set_reserve(in, o->reserve, err)))
         return false;
     *out = space_default(o->batch, o->sequence, dtype);
     for (int i = 0; i < o->space.count; i++)
@@ -166,9 +191,9 @@ static int64_t now(void *self)
     return clock_now_ns();
 }
 
-struct search_calls space_calls(const struct cli *cli)
+struct search_calls space_calls(void)
 {
     struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
     sigaction(SIGINT, &action, NULL); /* the second Ctrl-C ends the program */
-    return (struct search_calls){ .self = (void *)(uintptr_t)cli, .now_ns = now, .cancelled = cancelled };
+    return (struct search_calls){ .now_ns = now, .cancelled = cancelled };
 }

@@ -32,12 +32,18 @@ static const char *const transport_modules[] = {
 static int find(const char *const *names, const char *what, const char *name, struct error *err)
 {
     int count = 0;
-    for (; names[count]; count++)
-        if (strcmp(names[count], name) == 0)
+    struct text list = { 0 };
+    for (; names[count]; count++) {
+        if (strcmp(names[count], name) == 0) {
+            text_free(&list);
             return count;
+        }
+        text_printf(&list, "%s%s", count ? ", " : "", names[count]);
+    }
     const char *nearest = text_nearest(name, names, (size_t)count);
-    fail_kind(err, ERROR_INPUT, "unknown %s %s%s%s", what, name, nearest ? "; did you mean " : "",
-              nearest ? nearest : "");
+    fail_kind(err, ERROR_INPUT, "%s: expected one of %s; found '%s'%s%s%s", what, list.data ? list.data : "(none)",
+              name, nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+    text_free(&list);
     return -1;
 }
 

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "executor/checkpoint_parts.h"
+#include "host/file.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -147,8 +148,7 @@ static void write_hash(struct json_writer *w, const char *key, uint64_t hash)
 {
     char text[24];
     snprintf(text, sizeof text, "%016" PRIx64, hash);
-    json_write_key(w, key);
-    json_write_string(w, text);
+    json_put_string(w, key, text);
 }
 
 static bool write_manifest(const struct rank *rank, const char *dir, const struct file_record *records,
@@ -156,15 +156,9 @@ static bool write_manifest(const struct rank *rank, const char *dir, const struc
 {
     struct json_writer w = { 0 };
     char path[CHECKPOINT_PATH_BYTES], name[CHECKPOINT_NAME_BYTES];
-    json_begin_object(&w);
-    json_write_key(&w, "format");
-    json_write_string(&w, CHECKPOINT_FORMAT);
-    json_write_key(&w, "version");
-    json_write_int(&w, CHECKPOINT_VERSION);
-    json_write_key(&w, "step");
-    json_write_int(&w, rank->step + 1);
-    json_write_key(&w, "model");
-    json_write_string(&w, rank->program->graph->model_name);
+    json_begin_format(&w, CHECKPOINT_FORMAT, CHECKPOINT_VERSION);
+    json_put_int(&w, "step", rank->step + 1);
+    json_put_string(&w, "model", rank->program->graph->model_name);
     write_hash(&w, "model_hash", rank->program->graph->model_hash);
     write_hash(&w, "plan_hash", plan_hash(rank->program->plan));
     write_hash(&w, "seed", rank->options->seed);
@@ -173,10 +167,8 @@ static bool write_manifest(const struct rank *rank, const char *dir, const struc
     for (int r = 0; r < rank->program->plan->rank_count; r++) {
         file_name(name, rank->step + 1, r);
         json_begin_object(&w);
-        json_write_key(&w, "name");
-        json_write_string(&w, name);
-        json_write_key(&w, "bytes");
-        json_write_int(&w, records[r].bytes);
+        json_put_string(&w, "name", name);
+        json_put_int(&w, "bytes", records[r].bytes);
         write_hash(&w, "header_hash", records[r].header_hash);
         json_end_object(&w);
     }
@@ -185,8 +177,8 @@ static bool write_manifest(const struct rank *rank, const char *dir, const struc
     size_t length;
     char *text = json_finish(&w, &length);
     bool ok = text || fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
-    ok = ok && path_of(path, dir, CHECKPOINT_MANIFEST, err) &&
-         write_file(path, &(struct piece_bytes){ text, length }, 1, err);
+    /* On the disk with its name, and so are the ranks' files beside it: from here on the checkpoint is this one. */
+    ok = ok && path_of(path, dir, CHECKPOINT_MANIFEST, err) && file_write_durable(path, text, length, err);
     free(text);
     return ok;
 }

@@ -2,19 +2,9 @@
  * intersected in global coordinates. Pieces that are not contiguous are packed into a fixed staging buffer, message by
  * message; the stream of bytes between two ranks is cut at the same places on both sides, whatever either side's
  * layout. */
-#include "executor/collective.h"
-#include "executor/stream.h"
+#include "executor/collective_parts.h"
 #include <stdlib.h>
 #include <string.h>
-
-struct collective {
-    const struct program *program;
-    const struct transport *transport;
-    unsigned char *arena;
-    int stage, rank, local_rank, first_rank, rank_count;
-    int *members; /* global ranks; room for all */
-    unsigned char *send_staging, *receive_staging;
-};
 
 /* ---- what a rank holds of a buffer ---- */
 static bool is_flat(const struct buffer *buffer, int atom_count)
@@ -43,7 +33,7 @@ static struct block holding(const struct program *program, const struct buffer *
     return range;
 }
 
-static size_t element_size(const struct buffer *buffer)
+size_t collective_element_bytes(const struct buffer *buffer)
 {
     return buffer->elements > 0 ? (size_t)(buffer->bytes / buffer->elements) : 1;
 }
@@ -81,7 +71,7 @@ static bool sums_up(const struct program *program, const struct pair *pair, unsi
 }
 
 /* An all-gather within one buffer: each member of the group has renewed its equal piece of the flattened whole. */
-static bool gathers_in_place(const struct instr *instr, const struct pair *pair)
+bool collective_in_place(const struct instr *instr, const struct pair *pair)
 {
     return instr->op == OP_ALL_GATHER && pair->source == pair->destination;
 }
@@ -110,7 +100,7 @@ static bool piece(const struct collective *c, const struct instr *instr, const s
     int me = sending ? sender : receiver;
     bool flat = is_flat(source, program->plan->atom_count) || is_flat(destination, program->plan->atom_count);
     struct block part, held = holding(program, mine, me, flat);
-    if (gathers_in_place(instr, pair)) {
+    if (collective_in_place(instr, pair)) {
         held = holding(program, destination, receiver, true);
         if (!renewed_piece(c, instr, destination, sender, &held, &part))
             return false;
@@ -131,24 +121,11 @@ static bool piece(const struct collective *c, const struct instr *instr, const s
             !block_intersect(&held, &theirs, &part))
             return false;
     }
-    *out = cursor_over(data_of(c, mine), element_size(mine), &held, &part);
+    *out = cursor_over(data_of(c, mine), collective_element_bytes(mine), &held, &part);
     return out->left > 0;
 }
 
 /* ---- streams: all that one rank sends to another in one instruction ---- */
-enum stream_kind { STREAM_PIECES, STREAM_RANGE };
-struct stream {
-    const struct collective *c;
-    const struct instr *instr;
-    enum stream_kind kind;
-    int sender, receiver; /* PIECES: local ranks */
-    bool sending;
-    size_t skip, range_left; /* RANGE: bytes of the concatenated destinations to pass over, and to deliver */
-    int pair;                /* the next one */
-    struct cursor cursor;
-    size_t left;
-};
-
 static bool stream_open_next(struct stream *s)
 {
     while (s->pair < s->instr->pair_count) {
@@ -175,7 +152,7 @@ static bool stream_open_next(struct stream *s)
     return false;
 }
 
-static struct stream stream_pieces(const struct collective *c, const struct instr *instr, int sender, int receiver,
+struct stream stream_pieces(const struct collective *c, const struct instr *instr, int sender, int receiver,
                                    bool sending)
 {
     struct stream s = {
@@ -188,7 +165,7 @@ static struct stream stream_pieces(const struct collective *c, const struct inst
     return s;
 }
 
-static struct stream stream_range(const struct collective *c, const struct instr *instr, size_t low, size_t high)
+struct stream stream_range(const struct collective *c, const struct instr *instr, size_t low, size_t high)
 {
     return (struct stream){
         .c = c, .instr = instr, .kind = STREAM_RANGE, .skip = low, .range_left = high - low, .left = high - low
@@ -218,17 +195,17 @@ static unsigned char *stream_take_whole(struct stream *s, size_t bytes)
 
 static size_t stream_element_bytes(const struct stream *s)
 {
-    return element_size(&s->c->program->buffers[s->c->program->pairs[s->instr->pair_first].destination]);
+    return collective_element_bytes(&s->c->program->buffers[s->c->program->pairs[s->instr->pair_first].destination]);
 }
 
-static void pack(struct stream *s, unsigned char *staging, size_t bytes)
+void stream_pack(struct stream *s, unsigned char *staging, size_t bytes)
 {
     unsigned char *at;
     for (size_t done = 0, got; done < bytes && (got = stream_take(s, bytes - done, &at)) > 0; done += got)
         memcpy(staging + done, at, got);
 }
 
-static void unpack(struct stream *s, const unsigned char *staging, size_t bytes, enum combine combine)
+void stream_unpack(struct stream *s, const unsigned char *staging, size_t bytes, enum combine combine)
 {
     size_t element = stream_element_bytes(s);
     unsigned char *at;
@@ -236,20 +213,29 @@ static void unpack(struct stream *s, const unsigned char *staging, size_t bytes,
         combine_bytes(at, staging + done, got, element, combine);
 }
 
-static size_t message_bytes(const struct stream *s)
+/* Adds the stream's next bytes to what lies in staging. */
+void stream_fold(struct stream *s, unsigned char *staging, size_t bytes, enum combine fold)
+{
+    size_t element = stream_element_bytes(s);
+    unsigned char *at;
+    for (size_t done = 0, got; done < bytes && (got = stream_take(s, bytes - done, &at)) > 0; done += got)
+        combine_bytes(staging + done, at, got, element, fold);
+}
+
+size_t stream_message_bytes(const struct stream *s)
 {
     return s->left < COLLECTIVE_MESSAGE_BYTES ? s->left : COLLECTIVE_MESSAGE_BYTES;
 }
 
 /* Sends one stream (to < 0: none) while another arrives (from < 0: none). Both may be empty. */
-static bool transfer(struct collective *c, enum lane lane, int to, struct stream *send, int from,
+bool stream_transfer(struct collective *c, enum lane lane, int to, struct stream *send, int from,
                      struct stream *receive, enum combine combine, struct error *err)
 {
     while ((to >= 0 && send->left > 0) || (from >= 0 && receive->left > 0)) {
-        size_t out_bytes = to >= 0 ? message_bytes(send) : 0, in_bytes = from >= 0 ? message_bytes(receive) : 0;
+        size_t out_bytes = to >= 0 ? stream_message_bytes(send) : 0, in_bytes = from >= 0 ? stream_message_bytes(receive) : 0;
         unsigned char *out = NULL, *in = NULL;
         if (out_bytes > 0 && !(out = stream_take_whole(send, out_bytes)))
-            pack(send, out = c->send_staging, out_bytes);
+            stream_pack(send, out = c->send_staging, out_bytes);
         if (in_bytes > 0 && combine == COMBINE_COPY)
             in = stream_take_whole(receive, in_bytes);
         bool staged = !in;
@@ -259,7 +245,7 @@ static bool transfer(struct collective *c, enum lane lane, int to, struct stream
                                     in_bytes > 0 ? from : -1, in, in_bytes, err))
             return false;
         if (staged && in_bytes > 0)
-            unpack(receive, in, in_bytes, combine);
+            stream_unpack(receive, in, in_bytes, combine);
     }
     return true;
 }
@@ -267,7 +253,7 @@ static bool transfer(struct collective *c, enum lane lane, int to, struct stream
 /* ---- the local part of a conversion ---- */
 static void clear(const struct collective *c, const struct buffer *buffer, enum combine combine)
 {
-    combine_start(data_of(c, buffer), (size_t)buffer->bytes, element_size(buffer), combine);
+    combine_start(data_of(c, buffer), (size_t)buffer->bytes, collective_element_bytes(buffer), combine);
 }
 
 /* Destinations begin with this rank's own contribution. `sums`: others' will be added, so that what it does not cover
@@ -277,7 +263,7 @@ static void begin(const struct collective *c, const struct instr *instr, bool su
     for (int p = 0; p < instr->pair_count; p++) {
         const struct pair *pair = &c->program->pairs[instr->pair_first + p];
         const struct buffer *destination = &c->program->buffers[pair->destination];
-        if (gathers_in_place(instr, pair))
+        if (collective_in_place(instr, pair))
             continue;
         struct cursor to, from;
         bool has = own && piece(c, instr, pair, c->local_rank, c->local_rank, true, &from);
@@ -287,7 +273,7 @@ static void begin(const struct collective *c, const struct instr *instr, bool su
         if (!has || !piece(c, instr, pair, c->local_rank, c->local_rank, false, &to))
             continue;
         bool define = !instr->accumulate && (covers || !sums);
-        combine_cursors(&to, &from, element_size(destination), define ? COMBINE_COPY : fold);
+        combine_cursors(&to, &from, collective_element_bytes(destination), define ? COMBINE_COPY : fold);
     }
 }
 
@@ -311,29 +297,6 @@ static int group_of(struct collective *c, const struct instr *instr, int *place)
     return count;
 }
 
-/* Chunked ring: n-1 steps add up, n-1 steps spread (Patarasuk & Yuan 2009, section 3). In place on the destinations,
- * which are one long vector, so that a bucket of gradients is one transfer. Each chunk is summed on one rank: all end
- * with equal bits. */
-static bool ring_all_reduce(struct collective *c, const struct instr *instr, int count, int place, enum combine fold,
-                            struct error *err)
-{
-    size_t bytes = 0;
-    for (int p = 0; p < instr->pair_count; p++)
-        bytes += (size_t)c->program->buffers[c->program->pairs[instr->pair_first + p].destination].bytes;
-    size_t element = element_size(&c->program->buffers[c->program->pairs[instr->pair_first].destination]);
-    size_t elements = bytes / element, n = (size_t)count, at = (size_t)place;
-    int next = c->members[(place + 1) % count], before = c->members[(place + count - 1) % count];
-    for (size_t step = 0; step < 2 * (n - 1); step++) {
-        bool spread = step >= n - 1;
-        size_t out = (at + 2 * n - step) % n, in = (out + n - 1) % n;
-        struct stream send = stream_range(c, instr, elements * out / n * element, elements * (out + 1) / n * element);
-        struct stream receive = stream_range(c, instr, elements * in / n * element, elements * (in + 1) / n * element);
-        if (!transfer(c, instr->lane, next, &send, before, &receive, spread ? COMBINE_COPY : fold, err))
-            return false;
-    }
-    return true;
-}
-
 /* Each rank sends each other its piece, in n-1 rounds of one partner each way; sums are added in the order own, own -
  * 1, ... */
 static bool exchange_pieces(struct collective *c, const struct instr *instr, int count, int place, enum combine combine,
@@ -343,7 +306,7 @@ static bool exchange_pieces(struct collective *c, const struct instr *instr, int
         int to = c->members[(place + k) % count], from = c->members[(place + count - k) % count];
         struct stream send = stream_pieces(c, instr, c->local_rank, to - c->first_rank, true);
         struct stream receive = stream_pieces(c, instr, from - c->first_rank, c->local_rank, false);
-        if (!transfer(c, instr->lane, to, &send, from, &receive, combine, err))
+        if (!stream_transfer(c, instr->lane, to, &send, from, &receive, combine, err))
             return false;
     }
     return true;
@@ -354,9 +317,9 @@ static void add_own(struct collective *c, const struct instr *instr, enum combin
     struct stream from = stream_pieces(c, instr, c->local_rank, c->local_rank, true);
     struct stream to = stream_pieces(c, instr, c->local_rank, c->local_rank, false);
     while (to.left > 0) {
-        size_t bytes = message_bytes(&to);
-        pack(&from, c->send_staging, bytes);
-        unpack(&to, c->send_staging, bytes, combine);
+        size_t bytes = stream_message_bytes(&to);
+        stream_pack(&from, c->send_staging, bytes);
+        stream_unpack(&to, c->send_staging, bytes, combine);
     }
 }
 
@@ -370,7 +333,7 @@ static bool spread_pieces(struct collective *c, const struct instr *instr, int c
         if (sender != place) {
             int from = c->members[sender];
             struct stream receive = stream_pieces(c, instr, from - c->first_rank, c->local_rank, false);
-            if (!transfer(c, instr->lane, -1, &none, from, &receive, combine, err))
+            if (!stream_transfer(c, instr->lane, -1, &none, from, &receive, combine, err))
                 return false;
             continue;
         }
@@ -378,7 +341,7 @@ static bool spread_pieces(struct collective *c, const struct instr *instr, int c
         for (int k = 0; k < count; k++) {
             int to = c->members[k];
             struct stream send = stream_pieces(c, instr, c->local_rank, to - c->first_rank, true);
-            if (k != place && !transfer(c, instr->lane, to, &send, -1, &none, combine, err))
+            if (k != place && !stream_transfer(c, instr->lane, to, &send, -1, &none, combine, err))
                 return false;
         }
     }
@@ -399,6 +362,10 @@ static bool convert(struct collective *c, const struct instr *instr, int count, 
     bool one_order = sums && copies && count > 1;
     begin(c, instr, sums || count == 1, !one_order, fold);
     enum combine combine = sums || instr->accumulate ? fold : COMBINE_COPY;
+    if (count > 2 && instr->op == OP_ALL_GATHER && !instr->accumulate && ring_fits(c, instr, true))
+        return ring_all_gather(c, instr, count, place, err);
+    if (count > 2 && instr->op == OP_REDUCE_SCATTER && ring_fits(c, instr, false))
+        return ring_reduce_scatter(c, instr, count, place, fold, err);
     return one_order ? spread_pieces(c, instr, count, place, combine, err)
                      : exchange_pieces(c, instr, count, place, combine, err);
 }
@@ -430,13 +397,13 @@ static bool shift(struct collective *c, const struct instr *instr, int count, in
             const struct pair *pair = &c->program->pairs[instr->pair_first + p];
             const struct buffer *source = &c->program->buffers[pair->source];
             combine_bytes(data_of(c, &c->program->buffers[pair->destination]), data_of(c, source),
-                          (size_t)source->bytes, element_size(source), instr->accumulate ? COMBINE_ADD : COMBINE_COPY);
+                          (size_t)source->bytes, collective_element_bytes(source), instr->accumulate ? COMBINE_ADD : COMBINE_COPY);
         }
         return true;
     }
     struct stream send = stream_pieces(c, instr, c->local_rank, to - c->first_rank, true);
     struct stream receive = stream_pieces(c, instr, from - c->first_rank, c->local_rank, false);
-    return transfer(c, instr->lane, to, &send, from, &receive, instr->accumulate ? COMBINE_ADD : COMBINE_COPY, err);
+    return stream_transfer(c, instr->lane, to, &send, from, &receive, instr->accumulate ? COMBINE_ADD : COMBINE_COPY, err);
 }
 
 /* ---- between stages: both directions use the send lane's channel ---- */
@@ -447,7 +414,7 @@ static bool send(struct collective *c, const struct instr *instr, struct error *
     for (int r = 0; r < stage_rank_count(plan, instr->peer_stage); r++) {
         struct stream stream = stream_pieces(c, instr, c->local_rank, r, true);
         int to = plan->stages[instr->peer_stage].first_rank + r;
-        if (!transfer(c, LANE_SEND, to, &stream, -1, &none, COMBINE_COPY, err))
+        if (!stream_transfer(c, LANE_SEND, to, &stream, -1, &none, COMBINE_COPY, err))
             return false;
     }
     return true;
@@ -460,7 +427,7 @@ static bool receive(struct collective *c, const struct instr *instr, struct erro
     for (int r = 0; r < stage_rank_count(plan, instr->peer_stage); r++) {
         struct stream stream = stream_pieces(c, instr, r, c->local_rank, false);
         int from = plan->stages[instr->peer_stage].first_rank + r;
-        if (!transfer(c, LANE_SEND, -1, &none, from, &stream, instr->accumulate ? COMBINE_ADD : COMBINE_COPY, err))
+        if (!stream_transfer(c, LANE_SEND, -1, &none, from, &stream, instr->accumulate ? COMBINE_ADD : COMBINE_COPY, err))
             return false;
     }
     return true;
@@ -526,10 +493,11 @@ bool collective_new(struct collective **out, const struct program *program, int 
                                   .first_rank = program->plan->stages[stage].first_rank };
         c->local_rank = rank - c->first_rank;
         c->members = calloc((size_t)program->plan->rank_count, sizeof *c->members);
+        c->streams = calloc((size_t)program->plan->rank_count, sizeof *c->streams);
         c->send_staging = malloc(COLLECTIVE_MESSAGE_BYTES);
         c->receive_staging = malloc(COLLECTIVE_MESSAGE_BYTES);
     }
-    if (!c || !c->members || !c->send_staging || !c->receive_staging) {
+    if (!c || !c->members || !c->streams || !c->send_staging || !c->receive_staging) {
         collective_free(c);
         return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for a lane's staging buffers", rank);
     }
@@ -542,6 +510,7 @@ void collective_free(struct collective *c)
     if (!c)
         return;
     free(c->members);
+    free(c->streams);
     free(c->send_staging);
     free(c->receive_staging);
     free(c);

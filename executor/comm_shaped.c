@@ -36,6 +36,7 @@ struct shaped {
     struct network *network;
     bool goes_on[LANE_COUNT][DIRECTION_COUNT]; /* the last message was a full one: this one is its continuation */
     int peer[LANE_COUNT][DIRECTION_COUNT];
+    int64_t passed_ns[LANE_COUNT][DIRECTION_COUNT]; /* when the last message had passed the link */
 };
 
 /* ---- one link ---- */
@@ -72,11 +73,20 @@ static void advance(struct link *link, int64_t now)
         link->last_ns = now;
 }
 
-static void join(struct link *link, struct flow *flow, size_t bytes)
+/* since_ns: from when on the bytes were there to be sent. What a link would have carried from then until this thread got
+ * to say so has passed already: a link does not rest between the messages of one transfer. */
+static void join(struct link *link, struct flow *flow, size_t bytes, int64_t since_ns)
 {
+    int others;
     pthread_mutex_lock(&link->mutex);
     advance(link, clock_now_ns());
-    *flow = (struct flow){ .left_bytes = (double)bytes, .finish_ns = link->last_ns, .next = link->flows };
+    smallest_left(link, &others);
+    double rate = link->bytes_per_ns / (others + 1), left = (double)bytes;
+    if (since_ns < link->last_ns)
+        left -= (double)(link->last_ns - since_ns) * rate;
+    *flow = (struct flow){ .left_bytes = left > 0 ? left : 0, .finish_ns = link->last_ns, .next = link->flows };
+    if (left <= 0)
+        flow->finish_ns = since_ns + (int64_t)((double)bytes / rate);
     link->flows = flow;
     pthread_mutex_unlock(&link->mutex);
 }
@@ -107,12 +117,10 @@ static int64_t leave(struct link *link, struct flow *flow)
 }
 
 /* ---- which link, how late ---- */
+/* Devices that share a level's link: those of one unit below; at the first level those of a node. */
 static int unit_size(const struct cluster *cluster, int level)
 {
-    int size = 1;
-    for (int l = 0; l <= (level > 0 ? level - 1 : 0); l++)
-        size *= cluster->levels[l].fanout;
-    return size;
+    return cluster_unit(cluster, level > 0 ? level - 1 : 0);
 }
 
 static struct link *link_of(const struct network *network, int level, enum direction direction, int rank)
@@ -123,42 +131,46 @@ static struct link *link_of(const struct network *network, int level, enum direc
     return &network->links[(level * DIRECTION_COUNT + (int)direction) * network->rank_count + at];
 }
 
-static int64_t latency_ns(struct shaped *s, enum lane lane, enum direction direction, int peer, int level, size_t bytes)
+struct passage {
+    struct link *link;
+    struct flow flow;
+    int64_t late_ns;
+};
+
+static void enter(struct shaped *s, struct passage *p, enum lane lane, enum direction direction, int peer, size_t bytes)
 {
+    int level = cluster_level(s->network->cluster, s->inner.rank, peer);
     bool continues = s->goes_on[lane][direction] && s->peer[lane][direction] == peer;
     s->goes_on[lane][direction] = bytes == COLLECTIVE_MESSAGE_BYTES;
     s->peer[lane][direction] = peer;
-    return continues ? 0 : s->network->cluster->levels[level].latency_ns;
+    p->link = link_of(s->network, level, direction, s->inner.rank);
+    p->late_ns = continues ? 0 : s->network->cluster->levels[level].latency_ns;
+    join(p->link, &p->flow, bytes, continues ? s->passed_ns[lane][direction] : INT64_MAX);
 }
 
 static bool exchange(void *self, enum lane lane, int to, const void *send, size_t send_bytes, int from, void *receive,
                      size_t receive_bytes, struct error *err)
 {
     struct shaped *s = self;
-    struct flow out, in;
-    struct link *out_link = NULL, *in_link = NULL;
-    int64_t out_late_ns = 0, in_late_ns = 0;
+    struct passage out, in;
     if (lane == LANE_COMPUTE) /* no instruction talks there: what the run collects is not the plan's traffic */
         return s->inner.exchange(s->inner.self, lane, to, send, send_bytes, from, receive, receive_bytes, err);
     if (!s->inner.exchange(s->inner.self, lane, to, NULL, 0, from, NULL, 0, err))
         return false;
+    if (to >= 0)
+        enter(s, &out, lane, OUT, to, send_bytes);
+    if (from >= 0)
+        enter(s, &in, lane, IN, from, receive_bytes);
     if (to >= 0) {
-        int level = cluster_level(s->network->cluster, s->inner.rank, to);
-        out_link = link_of(s->network, level, OUT, s->inner.rank);
-        out_late_ns = latency_ns(s, lane, OUT, to, level, send_bytes);
-        join(out_link, &out, send_bytes);
+        int64_t passed_ns = s->passed_ns[lane][OUT] = leave(out.link, &out.flow);
+        /* a message on its way no longer holds up who also receives; a SEND lasts until it has arrived */
+        clock_sleep_until_ns(passed_ns + (from < 0 ? out.late_ns : 0));
     }
-    if (from >= 0) {
-        int level = cluster_level(s->network->cluster, s->inner.rank, from);
-        in_link = link_of(s->network, level, IN, s->inner.rank);
-        in_late_ns = latency_ns(s, lane, IN, from, level, receive_bytes);
-        join(in_link, &in, receive_bytes);
-    }
-    if (out_link)
-        clock_sleep_until_ns(leave(out_link, &out) + out_late_ns);
     bool ok = s->inner.exchange(s->inner.self, lane, to, send, send_bytes, from, receive, receive_bytes, err);
-    if (in_link)
-        clock_sleep_until_ns(leave(in_link, &in) + in_late_ns);
+    if (from >= 0) {
+        int64_t passed_ns = s->passed_ns[lane][IN] = leave(in.link, &in.flow);
+        clock_sleep_until_ns(passed_ns + in.late_ns);
+    }
     return ok;
 }
 

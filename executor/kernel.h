@@ -1,5 +1,6 @@
 /* Device primitives on the CPU: each phase of each kernel of models/kernels.def, on blocks in global coordinates.
- * `real` is float, or double where CLEAVE_REAL_DOUBLE is defined (oracle builds). Index values are int32_t in the same views. */
+ * `real` is float, or double where CLEAVE_REAL_DOUBLE is defined (oracle builds). Index values are int32_t in the same
+ * views. */
 #ifndef CLEAVE_EXECUTOR_KERNEL_H
 #define CLEAVE_EXECUTOR_KERNEL_H
 #include "planner/program/program.h"
@@ -10,8 +11,8 @@ typedef double real;
 typedef float real;
 #endif
 
-struct view { /* a dense row-major block; low: its place in the global tensor */
-    void *data;   /* real, or int32_t for ELEMENT_INDEX values; NULL: absent */
+struct view {   /* a dense row-major block; low: its place in the global tensor */
+    void *data; /* real, or int32_t for ELEMENT_INDEX values; NULL: absent */
     int dim_count;
     int64_t low[MAX_DIMS], count[MAX_DIMS];
 };
@@ -22,21 +23,27 @@ struct kernel_call {
     bool first;                            /* folds start here: outputs begin anew */
     uint8_t define[ROLE_COUNT];            /* bit i: written operand i is overwritten, else accumulated */
     struct view operand[ROLE_COUNT][MAX_OPERANDS];
-    real *scratch;                         /* segment_scratch_elements() of them */
+    real *scratch; /* segment_scratch_elements() of them */
 };
 typedef void kernel_function(const struct kernel_call *call);
 /* NULL where the kernel has no such phase or no math (OPAQUE). */
 kernel_function *kernel_find(enum kernel kernel, enum phase phase);
 
 /* ---- the optimizer and small things, on flat ranges ---- */
-struct adamw { double learning_rate, beta1, beta2, epsilon, weight_decay; int64_t step; /* from 1 */ double gradient_scale; /* clipping */ };
-/* weight, gradient: count elements; state: 2 * count (first moments, then second). Loshchilov & Hutter 2019, algorithm 2. */
+struct adamw {
+    double learning_rate, beta1, beta2, epsilon, weight_decay;
+    int64_t step;          /* from 1 */
+    double gradient_scale; /* clipping */
+};
+/* weight, gradient: count elements; state: 2 * count (first moments, then second). Loshchilov & Hutter 2019,
+ * algorithm 2. */
 void kernel_adamw(real *weight, const real *gradient, real *state, int64_t count, const struct adamw *options);
 double kernel_square_sum(const real *data, int64_t count);
 void kernel_add(real *destination, const real *source, int64_t count);
 void kernel_maximum(real *destination, const real *source, int64_t count);
-/* Initial values of a weight's block (or of piece `index` of `count` equal padded pieces of the flattened block), keyed by
- * (seed, weight name, global element): independent of the plan. Rows from valid_rows on are 0. */
+/* Initial values of a weight's block (or of piece `index` of `count` equal padded pieces of the flattened block), keyed
+ * by (seed, weight name, global element): independent of the plan. Rows from valid_rows on are 0. */
 struct block;
-void kernel_initialise(real *out, const struct weight *weight, const struct block *block, int64_t first_element, int64_t element_count, uint64_t seed);
+void kernel_initialise(real *out, const struct weight *weight, const struct block *block, int64_t first_element,
+                       int64_t element_count, uint64_t seed);
 #endif

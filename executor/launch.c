@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,7 +37,7 @@ static bool read_int(const char *name, const char *text, int *out, struct error 
 
 bool launch_detect(struct launch *out, const char *(*environment)(const char *name), struct error *err)
 {
-    struct launch launch = { .rank_count = 1 };
+    struct launch launch = { .rank_count = 1, .local_rank = -1 };
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers && !launch.launcher; i++) {
         const struct launcher *l = &launchers[i];
         if (!environment(l->rank))
@@ -79,6 +80,7 @@ static void run_child(const char **arguments, const char *page)
         setenv(settings[i][0], settings[i][1], 0);
     setenv(LAUNCH_STATUS_VARIABLE, page, 1);
     setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* a launcher that is killed outright takes its ranks along */
     execvp(arguments[0], (char *const *)(uintptr_t)arguments);
     _exit(errno == ENOENT ? 127 : 126);
 }
@@ -111,46 +113,70 @@ static void end_all(pid_t child)
     kill(-child, SIGKILL); /* whoever is left of the group */
 }
 
-/* Waits for mpirun and watches the page meanwhile. *dead: the first rank that was seen to be gone, or -1; *stuck:
- * nobody moved. The processes have their own watchdogs, which speak first: this one is later by a slack. */
-static int watch_child(const struct launch_local *launch, const struct status *status, pid_t child, int *dead,
-                       bool *stuck)
+/* Ctrl-C and a request to end reach the launcher alone: it passes them on. They are blocked while it waits. */
+static sigset_t end_signals(void)
 {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    return set;
+}
+
+/* Why the launcher ended the ranks. */
+struct verdict {
+    int dead;   /* the first rank that was seen to be gone, or -1 */
+    bool stuck; /* nobody moved */
+    int signal; /* that asked the launcher to end, or 0 */
+};
+
+/* Waits for mpirun and watches the page meanwhile. The processes have their own watchdogs, which speak first: this one
+ * is later by a slack. */
+static int watch_child(const struct launch_local *launch, const struct status *status, pid_t child,
+                       struct verdict *verdict)
+{
+    const struct timespec look = { 0, LOOK_NS };
+    sigset_t ends = end_signals();
     uint64_t progress = 0;
     int64_t since_ns = clock_now_ns();
     int result = 0;
-    *dead = -1, *stuck = false;
+    *verdict = (struct verdict){ .dead = -1 };
     for (;;) {
         pid_t ended = waitpid(child, &result, WNOHANG);
         if (ended == child || (ended < 0 && errno != EINTR))
             return result;
-        if (*dead < 0)
-            *dead = status_dead_rank(status);
+        if (verdict->dead < 0)
+            verdict->dead = status_dead_rank(status);
         uint64_t now = status_progress(status);
         if (now != progress)
             progress = now, since_ns = clock_now_ns();
-        if (launch->timeout_s > 0 && (double)(clock_now_ns() - since_ns) > (launch->timeout_s + LAUNCH_SLACK_S) * 1e9) {
-            *stuck = true;
+        int signal = sigtimedwait(&ends, NULL, &look);
+        verdict->signal = signal > 0 ? signal : 0;
+        verdict->stuck = launch->timeout_s > 0 &&
+                         (double)(clock_now_ns() - since_ns) > (launch->timeout_s + LAUNCH_SLACK_S) * 1e9;
+        if (verdict->signal || verdict->stuck) {
             end_all(child);
             waitpid(child, &result, 0);
             return -1;
         }
-        clock_sleep_until_ns(clock_now_ns() + LOOK_NS);
     }
 }
 
-static bool explain(const struct launch_local *launch, const struct status *status, int result, int dead, bool stuck,
-                    struct error *err)
+static bool explain(const struct launch_local *launch, const struct status *status, int result,
+                    const struct verdict *verdict, struct error *err)
 {
     if (WIFEXITED(result) && WEXITSTATUS(result) == 127)
         return fail_kind(err, ERROR_ENVIRONMENT, "mpirun is not installed: install an MPI, or use --transport threads");
     struct text text = { 0 };
     status_describe(status, launch->program, &text);
     const char *where = text.data ? text.data : "all ranks had finished or none had begun";
-    if (stuck)
+    if (verdict->signal)
+        fail_kind(err, ERROR_ENVIRONMENT, "ended by signal %d; last seen: %s", verdict->signal, where);
+    else if (verdict->stuck)
         fail_kind(err, ERROR_ENVIRONMENT, "no rank made progress for %g s (--timeout): %s", launch->timeout_s, where);
-    else if (dead >= 0)
-        fail_kind(err, ERROR_ENVIRONMENT, "rank %d died; last seen: %s", dead, where);
+    else if (verdict->dead >= 0)
+        fail_kind(err, ERROR_ENVIRONMENT, "rank %d died; last seen: %s", verdict->dead, where);
     else if (WIFSIGNALED(result))
         fail_kind(err, ERROR_ENVIRONMENT, "mpirun was ended by signal %d; last seen: %s", WTERMSIG(result), where);
     else
@@ -174,17 +200,22 @@ bool launch_run(const struct launch_local *launch, struct error *err)
     bool ok = (arguments || fail_kind(err, ERROR_ENVIRONMENT, "out of memory")) &&
               status_open(&status, page, launch->program->plan->rank_count, err);
     if (ok) {
+        sigset_t ends = end_signals(), before;
+        sigprocmask(SIG_BLOCK, &ends, &before);
         pid_t child = fork();
-        if (child == 0)
+        if (child == 0) {
+            sigprocmask(SIG_SETMASK, &before, NULL);
             run_child(arguments, page);
-        int dead = -1, result = 0;
-        bool stuck = false;
+        }
+        int result = 0;
+        struct verdict verdict = { .dead = -1 };
         if (child < 0)
             ok = fail_kind(err, ERROR_ENVIRONMENT, "cannot start mpirun: %s", strerror(errno));
         else
-            result = watch_child(launch, status, child, &dead, &stuck);
-        if (ok && (stuck || !WIFEXITED(result) || WEXITSTATUS(result) != 0))
-            ok = explain(launch, status, result, dead, stuck, err);
+            result = watch_child(launch, status, child, &verdict);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        if (ok && (verdict.stuck || verdict.signal || !WIFEXITED(result) || WEXITSTATUS(result) != 0))
+            ok = explain(launch, status, result, &verdict, err);
     }
     status_close(status);
     free(arguments);

@@ -5,7 +5,8 @@
 
 struct launch {
     const char *launcher; /* "torchrun", "Open MPI", "Slurm", "PMI"; NULL: the process was started alone */
-    int rank, rank_count, local_rank;
+    int rank, rank_count;
+    int local_rank; /* among the processes of this host; -1: the launcher does not say */
 };
 /**
  * Reads the variables that launchers set, in this order: RANK, WORLD_SIZE, LOCAL_RANK (torchrun); OMPI_COMM_WORLD_*;

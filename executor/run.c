@@ -176,12 +176,22 @@ static bool is_muted(const struct run *run, int stage, int index, const struct i
     return pairs || (stage == o->mute_stage && index == o->mute_instr);
 }
 
+/* Where computing is imitated, so is the time that a device takes to start a transfer; the transport adds that of the
+ * links. Measured curves hold both. */
+static void start_transfer(const struct run_options *o, const struct span *span)
+{
+    if (!o->device->computes && o->facts && !o->facts->profile)
+        clock_sleep_until_ns(span->start_ns + o->facts->cluster->device.collective_launch_ns);
+}
+
 static bool run_instr(void *context, int index, const struct instr *instr, struct span *span, struct error *err)
 {
     struct rank_thread *thread = context;
     struct rank *rank = thread->rank;
     status_note(thread->run->options.status, rank->rank, rank->step, index);
     bool moves = op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
+    if (moves)
+        start_transfer(&thread->run->options, span);
     bool ok = moves ? collective_run(rank->collectives[instr->lane], instr,
                                      is_muted(thread->run, rank->stage, index, instr), err)
                     : thread->run->options.device->execute(rank, instr, span, err);

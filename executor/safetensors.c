@@ -194,8 +194,7 @@ static void write_tensor(struct json_writer *w, const struct tensor *tensor)
 {
     json_write_key(w, tensor->name);
     json_begin_object(w);
-    json_write_key(w, "dtype");
-    json_write_string(w, tensor_type_names[tensor->type]);
+    json_put_string(w, "dtype", tensor_type_names[tensor->type]);
     json_write_key(w, "shape");
     json_begin_array(w);
     for (int d = 0; d < tensor->dim_count; d++)
@@ -234,8 +233,7 @@ char *safetensors_write(struct tensor *tensors, int count, const struct tensor_n
         json_write_key(&w, "__metadata__");
         json_begin_object(&w);
         for (int i = 0; i < note_count; i++) {
-            json_write_key(&w, notes[i].key);
-            json_write_string(&w, notes[i].value);
+            json_put_string(&w, notes[i].key, notes[i].value);
         }
         json_end_object(&w);
     }

@@ -213,13 +213,14 @@ static bool check_arguments(const struct model *model, int64_t batch, int64_t se
 {
     const int64_t most = INT64_C(1) << 40;
     if (batch < 1 || batch > most)
-        return fail_kind(err, ERROR_INPUT, "batch: expected 1 sequence or more, found %lld", (long long)batch);
+        return fail_kind(err, ERROR_INPUT, "batch: expected 1 to %lld sequences, found %lld", (long long)most,
+                         (long long)batch);
     if (sequence < 0 || sequence > most)
         return fail_kind(err, ERROR_INPUT,
-                         "sequence: expected 1 token or more, or 0 for the model's own %lld, found %lld",
-                         (long long)model->sequence, (long long)sequence);
+                         "sequence: expected 1 to %lld tokens, or 0 for the model's own %lld, found %lld",
+                         (long long)most, (long long)model->sequence, (long long)sequence);
     if (vocab_multiple < 1 || vocab_multiple > most)
-        return fail_kind(err, ERROR_INPUT, "vocabulary multiple: expected 1 or more, found %lld",
+        return fail_kind(err, ERROR_INPUT, "vocabulary multiple: expected 1 to %lld, found %lld", (long long)most,
                          (long long)vocab_multiple);
     return true;
 }

@@ -162,10 +162,8 @@ static bool read_layers(struct model *model, const struct json *layers, struct e
 static bool read_head(struct model_head *head, const struct json *root, struct arena *arena, struct error *err)
 {
     *head = model_head_defaults;
-    if (!json_read_fields(root, head_fields, HEAD_FIELDS, head, arena, err))
+    if (!json_check_format(root, FORMAT, err) || !json_read_fields(root, head_fields, HEAD_FIELDS, head, arena, err))
         return false;
-    if (strcmp(head->format, FORMAT) != 0)
-        return json_fail(json_member(root, "format"), err, "expected \"" FORMAT "\", found \"%.64s\"", head->format);
     if (!*head->name)
         return json_fail(json_member(root, "name"), err, "expected a name, found an empty string");
     return true;
@@ -249,8 +247,7 @@ char *model_write(const struct model *model, size_t *length)
         const struct model_block *block = &model->blocks[i];
         if (block->count > 1) {
             json_begin_object(&w);
-            json_write_key(&w, "repeat");
-            json_write_int(&w, block->count);
+            json_put_int(&w, "repeat", block->count);
             json_write_key(&w, "layers");
             json_begin_array(&w);
         }

@@ -53,6 +53,76 @@ def usage():
     expect("schema unknown", 2, "did you mean attention", "schema", "atention")
 
 
+def wrong_usages(folder):
+    """What people mistype: exit 2, and the message names the option and what is valid."""
+    job = ["--cluster", "1x2:cpu", "--batch", 8]
+    plan = ["plan", "tiny-gpt", *job]
+    estimate = ["estimate", "tiny-gpt", *job]
+    cases = [  # arguments, pattern
+        (["--hlep"], "unknown option --hlep"),
+        (["-x"], "unknown option -x"),
+        (["help", "plam"], "did you mean 'plan'"),
+        (["plan", "tiny-gpt"], "--cluster is missing"),
+        (["plan", "tiny-gpt", "--cluster", "1x2:cpu"], "--batch is missing"),
+        ([*plan, "extra"], "expected 1 operand, found 2"),
+        ([*plan, "-o"], "--output needs a value"),
+        ([*plan, "-q"], "unknown option -q"),
+        ([*plan, "--json=3"], "--json takes no value"),
+        ([*plan, "--batch", "inf"], "--batch: expected a whole number, found 'inf'"),
+        ([*plan, "--batch", "0"], "--batch: expected 1 to 1000000000, found 0"),
+        ([*plan, "--top", "8.5"], "--top: expected a whole number"),
+        ([*plan, "--time-limit", "inf"], "--time-limit: expected a number"),
+        ([*plan, "--time-limit", "1e300"], "--time-limit: expected 0 to 1000000000"),
+        ([*plan, "--reserve", "nan"], "--reserve: expected bytes or a percentage"),
+        ([*plan, "--reserve", "inf"], "--reserve: expected bytes or a percentage"),
+        ([*plan, "--reserve", "-1"], "--reserve: expected bytes or a percentage"),
+        ([*plan, "--reserve", "100%"], "percentage below 100%"),
+        ([*plan, "--reserve", "1e14"], "leaves nothing"),
+        ([*plan, "--fix", "tp"], "expected KEY=VALUE, found 'tp'"),
+        ([*plan, "--fix", "tp="], "tp needs a value"),
+        ([*plan, "--fix", "tp=x"], "tp: expected a number, found 'x'"),
+        ([*plan, "--fix", "zeor=1"], "unknown key 'zeor'; did you mean zero\\?"),
+        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, schedule, prefetch, sp"),
+        ([*plan, "--space", "recompute=some"], "expected one of none, selective, full; found 'some'"),
+        ([*plan, "--schedule", "gpipee"], "--schedule: expected one of 1f1b, gpipe"),
+        ([*plan, "--schedule", ""], "--schedule: schedule needs a value"),
+        ([*plan, "--dtype", "fp12"], "--dtype: expected one of fp32"),
+        ([*plan, "--dtype", "fp8"], "expected a dtype that it computes in"),
+        ([*plan, "--profile", folder / "other.json"], 'format: expected "cleave-profile", found "cleave-model"'),
+        (["plan", "gpt", *job], "did you mean gpt2"),
+        (["plan", "zzzzzzzz", *job], "which has: bert-large gpt2 "),
+        (["plan", folder, *job], "found a directory"),
+        ([*estimate, "--fix", "zero=3"], "unknown option --fix"),
+        ([*estimate, "--recompute", "ful"], "--recompute: expected one of none, selective, full"),
+        ([*estimate, "--schedule", "1f1b,gpipe"], "--schedule: expected one of"),
+        ([*estimate, "--tp", "3"], "expected pp x tp x dp = 2"),
+        (["show"], "usage: cleave show PLAN"),
+        (["show", folder / "other.json"], 'format: expected "cleave-plan", found "cleave-model"'),
+        (["run", folder / "other.json", "--backend", "cudda"], "backend: expected one of cpu"),
+        (["run", folder / "other.json", "--steps", "0"], "--steps: expected 1 to 1000000000000, found 0"),
+        (["run", folder / "other.json", "--timeout", "inf"], "--timeout: expected a number"),
+        (["compare"], "give plan files, or --auto"),
+        (["compare", folder / "other.json", "--auto", "tiny-gpt", *job], "not both"),
+        (["compare", folder / "other.json"], 'found "cleave-model"'),
+        (["import", folder / "other.json", "more"], "expected 1 operand, found 2"),
+        (["devices", "--jso"], "did you mean --json"),
+        (["schedules", "x"], "expected 0 operands, found 1"),
+        (["schema", "--json", "--markdown"], "found both"),
+        (["profile", "tiny-gpt"], "-o profile.json or --json"),
+        (["profile", "tiny-gpt", "--json", "--transport", "mpii"], "transport: expected one of .*did you mean mpi"),
+    ]
+    (folder / "other.json").write_text('{"sequence": 8, "format": "cleave-model", "version": 1}')
+    for arguments, pattern in cases:
+        result = expect(f"cleave {' '.join(map(str, arguments))}", 2, pattern, *arguments)
+        check(f"cleave {' '.join(map(str, arguments))}: nothing on stdout", result.stdout == "", result)
+    (folder / "tiny-gpt").mkdir()
+    expect("a folder does not hide a model of the zoo", 0, "step", *estimate, "--seq", 16, cwd=folder)
+    whole = run(*plan, "--seq", 16, "-o", "-")
+    check("plan -o -: the plan file alone", whole.returncode == 0 and json.loads(whole.stdout)["format"] == "cleave-plan", whole)
+    whole = run(*estimate, "--seq", 16, "-o", "-")
+    check("estimate -o -: the plan file alone", whole.returncode == 0 and json.loads(whole.stdout)["predicted"]["fits"] is True, whole)
+
+
 def bad_models(folder):
     cases = [  # name, text, pattern behind FILE:
         ("malformed", '{"format": "cleave-model",', r":1:\d+: "),
@@ -133,6 +203,7 @@ def outputs(folder):
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     usage()
+    wrong_usages(folder)
     bad_models(folder)
     bad_clusters()
     plans(folder)

@@ -19,7 +19,9 @@ static char *text_of(const char *path, size_t *length)
 
 static struct cleave_request request_of(struct cleave_device *device, char **model, char **json)
 {
-    struct cleave_request r = { .model_name = "tiny-gpt", .cluster = "1x4:a100-sxm-80", .devices = device, .device_count = 1, .batch = 8 };
+    struct cleave_request r = {
+        .model_name = "tiny-gpt", .cluster = "1x4:a100-sxm-80", .devices = device, .device_count = 1, .batch = 8
+    };
     *model = text_of("models/zoo/tiny-gpt.json", &r.model_length);
     *json = text_of("planner/facts/devices/a100-sxm-80.json", &device->length);
     device->name = "a100-sxm-80";

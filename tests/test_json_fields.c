@@ -375,6 +375,26 @@ START_TEST(a_table_that_is_too_long_is_our_bug)
 }
 END_TEST
 
+START_TEST(another_format_is_told_before_its_keys)
+{
+    static const struct {
+        const char *text, *message; /* NULL: accepted */
+    } cases[] = {
+        { "{\"format\": \"cleave-x\", \"other\": 1}", NULL },
+        { "{\"other\": 1}", NULL }, /* whether it must be there is the table's business */
+        { "{\"other\": 1, \"format\": \"cleave-y\"}", "format: expected \"cleave-x\", found \"cleave-y\"" },
+        { "{\"format\": 3}", "format: expected a string" },
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct json_doc *doc = parse(cases[i].text);
+        struct error err = { 0 };
+        ck_assert_int_eq(json_check_format(json_root(doc), "cleave-x", &err), cases[i].message == NULL);
+        ck_assert_msg(!cases[i].message || strstr(err.message, cases[i].message), "%s", err.message);
+        json_free(doc);
+    }
+}
+END_TEST
+
 START_TEST(a_table_survives_short_memory)
 {
     struct json_doc *doc = parse("{\"kind\": \"mlp\", \"heads\": 4, \"name\": \"m\"}");
@@ -410,6 +430,7 @@ static Suite *table_suite(void)
     CHECK_ADD(suite, a_number_without_limits_is_not_negative);
     CHECK_ADD(suite, a_key_with_a_zero_is_never_known);
     CHECK_ADD(suite, a_table_that_is_too_long_is_our_bug);
+    CHECK_ADD(suite, another_format_is_told_before_its_keys);
     CHECK_ADD(suite, a_table_survives_short_memory);
     return suite;
 }

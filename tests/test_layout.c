@@ -2,7 +2,9 @@
 #include "tests/check.h"
 #include "base/num.h"
 #include "planner/program/access.h"
+#include "planner/program/lives.h"
 #include "planner/program/place.h"
+#include "planner/sim/simulate.h"
 #include "tests/hand_program.h"
 #include "tests/lowered_program.h"
 
@@ -98,31 +100,24 @@ START_TEST(sizes_beyond_63_bits_are_refused)
 }
 END_TEST
 
-/* Bytes that live at once in program order, by reading the list. */
-static int64_t live_bytes(const struct program *program, int stage)
+/* Bytes that are kept at once in program order: from each buffer's first use to its last, or until it is given away. */
+static int64_t live_bytes(const struct program *program, int stage, bool held)
 {
     const struct stage_program *list = &program->stages[stage];
     int64_t *change = calloc((size_t)list->instr_count + 2, sizeof *change), live = 0, most = 0;
+    struct life *lives = calloc((size_t)program->buffer_count, sizeof *lives);
+    ck_assert(program_lives(program, lives, NULL));
     for (int b = 0; b < program->buffer_count; b++) {
-        int first = -1, last = -1;
-        struct access access;
-        if (program->buffers[b].stage != stage || program->buffers[b].persistent)
+        if (program->buffers[b].stage != stage || program->buffers[b].persistent || lives[b].first < 0)
             continue;
-        for (int i = 0; i < list->instr_count; i++)
-            for (int slot = 0; slot < access_slots(&list->instrs[i]); slot++)
-                if (access_at(program, &list->instrs[i], slot, &access) && access.buffer == b) {
-                    first = first < 0 ? i : first;
-                    last = i;
-                }
-        if (first < 0)
-            continue;
-        change[first] += round_up(program->buffers[b].bytes, 64);
-        change[last + 1] -= round_up(program->buffers[b].bytes, 64);
+        change[lives[b].first] += round_up(program->buffers[b].bytes, 64);
+        change[(held ? lives[b].held : lives[b].last) + 1] -= round_up(program->buffers[b].bytes, 64);
     }
     for (int i = 0; i < list->instr_count; i++) {
         live += change[i];
         most = max_i64(most, live);
     }
+    free(lives);
     free(change);
     return most;
 }
@@ -135,12 +130,156 @@ START_TEST(lowered_arenas_are_tight)
     for (int s = 0; s < l.program->stage_count; s++) {
         const struct stage_program *stage = &l.program->stages[s];
         int64_t temporary = stage->arena_bytes - stage->persistent_bytes - round_up(stage->scratch_bytes, 64);
-        int64_t live = live_bytes(l.program, s);
+        int64_t live = live_bytes(l.program, s, true);
         ck_assert_msg(temporary <= live + live / 50, "%s, stage %d: %lld bytes for %lld alive", strategies[_i].name, s,
                       (long long)temporary, (long long)live);
     }
     for (int b = 0; b < l.program->buffer_count; b++)
         ck_assert_int_eq(l.program->buffers[b].offset % 64, 0);
+    lowered_free(&l);
+}
+END_TEST
+
+/* How often the compute lane enters another layer between two instructions. */
+static int layers_between(const struct stage_program *list, int from, int to)
+{
+    const struct instr *last = NULL;
+    int entered = 0;
+    for (int i = 0; i <= to; i++) {
+        const struct instr *instr = &list->instrs[i];
+        if (instr->lane != LANE_COMPUTE)
+            continue;
+        bool forward = instr->phase == PHASE_FORWARD && !instr->again;
+        bool same = last && last->layer == instr->layer && last->micro == instr->micro &&
+                    forward == (last->phase == PHASE_FORWARD && !last->again);
+        entered += i > from && !same;
+        last = instr;
+    }
+    return entered;
+}
+
+/* By reading the list: first and last use, and held no longer than one layer beyond the last read of a transfer. */
+START_TEST(lives_are_those_of_the_list)
+{
+    struct lowered l = lowered_program(&strategies[_i]);
+    ck_assert(program_layout(l.program, NULL));
+    struct life *lives = calloc((size_t)l.program->buffer_count, sizeof *lives);
+    ck_assert(program_lives(l.program, lives, NULL));
+    for (int b = 0; b < l.program->buffer_count; b++) {
+        const struct stage_program *list = &l.program->stages[l.program->buffers[b].stage];
+        int first = -1, last = -1, sent = -1;
+        struct access access;
+        for (int i = 0; i < list->instr_count; i++)
+            for (int slot = 0; slot < access_slots(&list->instrs[i]); slot++)
+                if (access_at(l.program, &list->instrs[i], slot, &access) && access.buffer == b) {
+                    first = first < 0 ? i : first;
+                    last = i;
+                    sent = list->instrs[i].lane == LANE_DP && access.reads && !access.writes ? i : sent;
+                }
+        ck_assert_int_eq(lives[b].first, first);
+        ck_assert_int_eq(lives[b].last, last);
+        ck_assert_int_ge(lives[b].held, last);
+        if (lives[b].held == last)
+            continue;
+        ck_assert_int_ge(sent, 0);
+        ck_assert_int_le(layers_between(list, sent, lives[b].held), 1);
+    }
+    free(lives);
+    lowered_free(&l);
+}
+END_TEST
+
+/* Two layers' gradients at most lie beside each other for the sake of overlap. */
+START_TEST(holding_costs_one_layer_of_gradients)
+{
+    struct lowered l = lowered_program(&strategies[_i]);
+    ck_assert(program_layout(l.program, NULL));
+    for (int s = 0; s < l.program->stage_count; s++) {
+        int64_t *of_layer = calloc((size_t)l.graph->layer_count, sizeof *of_layer), most = 0;
+        const struct stage_program *list = &l.program->stages[s];
+        for (int i = 0; i < list->instr_count; i++) {
+            const struct instr *instr = &list->instrs[i];
+            if (instr->lane != LANE_DP || instr->micro != 0 || instr->op != OP_REDUCE_SCATTER)
+                continue;
+            for (int k = 0; k < instr->pair_count; k++)
+                of_layer[instr->layer] +=
+                    round_up(l.program->buffers[l.program->pairs[instr->pair_first + k].source].bytes, 64);
+        }
+        for (int i = 0; i < l.graph->layer_count; i++)
+            most = max_i64(most, of_layer[i]);
+        ck_assert_int_le(live_bytes(l.program, s, true), live_bytes(l.program, s, false) + 2 * most);
+        free(of_layer);
+    }
+    lowered_free(&l);
+}
+END_TEST
+
+/* ---- reuse leaves communication beside compute ---- */
+static const struct strategy overlapping[] = {
+    { "zero 2", "tiny-gpt", "1f1b", 1, { 2, 1 }, { "dp", "none" }, 4, 2, 0, 1, 0, 1 << 30, 1 },
+    { "zero 2, full recompute", "tiny-gpt", "1f1b", 1, { 2, 1 }, { "dp", "none" }, 4, 2, 2, 1, 0, 1 << 30, 1 },
+    { "zero 2, each gradient alone", "tiny-llama", "1f1b", 1, { 2, 1 }, { "dp", "none" }, 3, 2, 0, 1, 0, 0, 0 },
+    { "zero 3", "tiny-gpt", "1f1b", 1, { 2, 1 }, { "dp", "none" }, 4, 3, 0, 1, 1, 1 << 30, 1 },
+    { "zero 3, full recompute", "tiny-llama", "1f1b", 1, { 4, 1 }, { "dp", "none" }, 4, 3, 2, 1, 1, 1 << 30, 1 },
+    { "zero 2, pipeline", "tiny-gpt", "1f1b", 2, { 2, 1 }, { "dp", "none" }, 6, 2, 2, 1, 0, 1 << 30, 1 },
+};
+enum { OVERLAPPING_COUNT = sizeof overlapping / sizeof *overlapping };
+
+/* No compute of a micro-batch waits for a reduction of the layer just left. */
+START_TEST(compute_never_waits_for_the_reduction_before)
+{
+    struct lowered l = lowered_program(&overlapping[_i]);
+    int reductions = 0;
+    ck_assert(program_layout(l.program, NULL));
+    for (int s = 0; s < l.program->stage_count; s++) {
+        const struct stage_program *list = &l.program->stages[s];
+        for (int i = 0; i < list->instr_count; i++) {
+            const struct instr *instr = &list->instrs[i];
+            reductions += instr->lane == LANE_DP && instr->op == OP_REDUCE_SCATTER;
+            for (int k = 0; k < instr->wait_count && instr->lane == LANE_COMPUTE && instr->op == OP_COMPUTE; k++) {
+                int wait = list->waits[instr->wait_first + k];
+                if (list->instrs[wait].lane == LANE_DP && list->instrs[wait].op == OP_REDUCE_SCATTER)
+                    ck_assert_msg(layers_between(list, wait, i) >= 2, "%s: %d waits for %d", overlapping[_i].name, i,
+                                  wait);
+            }
+        }
+    }
+    ck_assert_int_gt(reductions, l.graph->layer_count);
+    lowered_free(&l);
+}
+END_TEST
+
+/* Compute takes 1000; the transfers of a layer take less than its kernels. */
+static int64_t short_transfers(const void *self, const struct program *program, int stage, const struct instr *instr)
+{
+    (void)self;
+    (void)program;
+    (void)stage;
+    if (instr->op == OP_COMPUTE)
+        return 1000;
+    return instr->lane == LANE_DP && instr->phase != PHASE_STEP ? 150 * instr->pair_count : 0;
+}
+
+static int64_t simulated_ns(const struct program *program)
+{
+    struct durations durations = { short_transfers, NULL, 1, 1, 0 };
+    struct timeline *timeline = NULL;
+    struct error err = { 0 };
+    ck_assert_msg(simulate_with(&timeline, &durations, program, &err), "%s", err.message);
+    int64_t ns = timeline->step_ns;
+    timeline_free(timeline);
+    return ns;
+}
+
+/* Sharing bytes costs next to no time: the step with the layout's waits is within 2 % of that without. */
+START_TEST(reuse_hides_short_transfers)
+{
+    struct lowered l = lowered_program(&overlapping[_i]);
+    int64_t alone = simulated_ns(l.program), shared;
+    ck_assert(program_layout(l.program, NULL));
+    shared = simulated_ns(l.program);
+    ck_assert_msg(shared <= alone + alone / 50, "%s: %lld ns with reuse, %lld without", overlapping[_i].name,
+                  (long long)shared, (long long)alone);
     lowered_free(&l);
 }
 END_TEST
@@ -210,7 +349,11 @@ static Suite *layout_suite(void)
     TCase *lowered = tcase_create("lowered");
     tcase_set_timeout(lowered, 0);
     tcase_add_loop_test(lowered, lowered_arenas_are_tight, 0, STRATEGY_COUNT);
+    tcase_add_loop_test(lowered, lives_are_those_of_the_list, 0, STRATEGY_COUNT);
+    tcase_add_loop_test(lowered, holding_costs_one_layer_of_gradients, 0, STRATEGY_COUNT);
     tcase_add_loop_test(lowered, layout_repeats, 0, STRATEGY_COUNT);
+    tcase_add_loop_test(lowered, compute_never_waits_for_the_reduction_before, 0, OVERLAPPING_COUNT);
+    tcase_add_loop_test(lowered, reuse_hides_short_transfers, 0, OVERLAPPING_COUNT);
     suite_add_tcase(suite, lowered);
     return suite;
 }

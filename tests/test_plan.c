@@ -4,6 +4,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/program/schedule.h"
 #include "tests/check.h"
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,9 +103,12 @@ START_TEST(check_refuses)
     REFUSED(rank_count, 9, "8 ranks");
     REFUSED(atom_count, 0, "mesh atoms");
     REFUSED(micro_batch_count, 0, "micro-batch");
+    REFUSED(micro_batch_count, PLAN_MAX_MICRO_BATCHES + 1, "larger micro-batches make fewer");
     REFUSED(extra_in_flight, -1, "extra_in_flight");
+    REFUSED(extra_in_flight, INT_MAX, "extra_in_flight");
     REFUSED(bucket_bytes, -1, "bucket_bytes");
     REFUSED(prefetch, -1, "prefetch");
+    REFUSED(prefetch, INT_MAX, "prefetch");
     REFUSED(clip_norm, NAN, "clip_norm");
     REFUSED(schedule, 99, "schedule");
     REFUSED(dtype, DTYPE_COUNT, "dtype");

@@ -9,8 +9,14 @@ static const char *const hostile = "<script>alert('x')</script>&\"|`";
 static struct report_plan plan_of(const char *name, int64_t predicted, int64_t measured)
 {
     static const int64_t bytes[2] = { 1 << 30, 1 << 29 };
-    struct report_plan plan = { .name = name, .description = hostile, .predicted_step_ns = predicted, .measured_step_ns = measured, .rank_count = 2,
-                                .predicted_peak_bytes = bytes, .measured_peak_bytes = measured ? bytes : NULL, .tokens_per_step = 512 };
+    struct report_plan plan = { .name = name,
+                                .description = hostile,
+                                .predicted_step_ns = predicted,
+                                .measured_step_ns = measured,
+                                .rank_count = 2,
+                                .predicted_peak_bytes = bytes,
+                                .measured_peak_bytes = measured ? bytes : NULL,
+                                .tokens_per_step = 512 };
     plan.predicted_breakdown_ns[TIME_COMPUTE] = predicted;
     plan.measured_breakdown_ns[TIME_COMPUTE] = measured;
     return plan;
@@ -20,13 +26,21 @@ static struct report report_of(const struct report_plan *plans, int count)
 {
     static const char *const provenance[][2] = { { "command", "</script><b>" }, { NULL, NULL } };
     static const char *const notes[] = { "a note with <tags>", NULL };
-    return (struct report){ .title = hostile, .model = "m", .cluster = "c", .created = "now", .memory_limit_bytes = (int64_t)2 << 30,
-                            .provenance = provenance, .notes = notes, .plan_count = count, .plans = plans };
+    return (struct report){ .title = hostile,
+                            .model = "m",
+                            .cluster = "c",
+                            .created = "now",
+                            .memory_limit_bytes = (int64_t)2 << 30,
+                            .provenance = provenance,
+                            .notes = notes,
+                            .plan_count = count,
+                            .plans = plans };
 }
 
 START_TEST(order_and_error)
 {
-    struct report_plan plans[4] = { plan_of("slow", 300, 310), plan_of("fast", 100, 110), plan_of("not run", 200, 0), plan_of("failed", 1, 0) };
+    struct report_plan plans[4] = { plan_of("slow", 300, 310), plan_of("fast", 100, 110), plan_of("not run", 200, 0),
+                                    plan_of("failed", 1, 0) };
     plans[3].failure = "does not fit";
     struct report report = report_of(plans, 4);
     int order[REPORT_MAX_PLANS];

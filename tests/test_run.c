@@ -398,7 +398,8 @@ START_TEST(absent_backends_say_why)
     struct error error = { 0 };
     ck_assert_ptr_eq(device_find("cpu", &error), &device_cpu);
     ck_assert_ptr_null(device_find("cpuu", &error));
-    ck_assert_str_eq(error.message, "unknown backend cpuu; did you mean cpu");
+    ck_assert_msg(strstr(error.message, "backend: expected one of cpu, ") && strstr(error.message, "did you mean cpu?"),
+                  "%s", error.message);
     error = (struct error){ 0 };
     ck_assert(transport_available("threads", NULL, &error));
     ck_assert(!transport_available("mpi", "/nonexistent", &error));

@@ -1,4 +1,5 @@
-/* Waiting is taken out of transfers: spans of a measured timeline begin when the last partner came, and nothing else changes. */
+/* Waiting is taken out of transfers: spans of a measured timeline begin when the last partner came, and nothing else
+ * changes. */
 #include "check.h"
 #include "lowered_program.h"
 #include "planner/program/geometry.h"
@@ -34,15 +35,18 @@ static void check_strategy(int index)
             const struct instr *instr = &l.program->stages[rank->stage].instrs[i];
             int64_t start = rank->spans[i].start_ns, own = 1000 * i + 100 * r, want = own;
             ck_assert_msg(rank->spans[i].finish_ns == 1000 * i + 900, "finish moved");
-            if (op_info[instr->op].collective && instr->op != OP_NORM_REDUCE) { /* the group's last member has the highest rank */
+            if (op_info[instr->op].collective &&
+                instr->op != OP_NORM_REDUCE) { /* the group's last member has the highest rank */
                 int members[64], place, first = l.plan->stages[rank->stage].first_rank;
                 int count = group_members(l.plan, rank->stage, instr->atoms, r - first, members, &place);
                 want = 1000 * i + 100 * (first + members[count - 1]);
             }
             if (instr->op == OP_SEND || instr->op == OP_RECEIVE || instr->op == OP_NORM_REDUCE)
-                ck_assert_msg(start >= own && start <= rank->spans[i].finish_ns, "%s: rank %d instr %d begins at %lld", strategies[index].name, r, i, (long long)start);
+                ck_assert_msg(start >= own && start <= rank->spans[i].finish_ns, "%s: rank %d instr %d begins at %lld",
+                              strategies[index].name, r, i, (long long)start);
             else
-                ck_assert_msg(start == want, "%s: rank %d instr %d begins at %lld, expected %lld", strategies[index].name, r, i, (long long)start, (long long)want);
+                ck_assert_msg(start == want, "%s: rank %d instr %d begins at %lld, expected %lld",
+                              strategies[index].name, r, i, (long long)start, (long long)want);
         }
     timeline_free(t);
     lowered_free(&l);

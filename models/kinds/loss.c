@@ -11,8 +11,9 @@ static bool loss_check(const struct model *model, const void *fields, const stru
     return true;
 }
 
-/* Four segments, so that a split of the vocabulary costs three small reductions of (b,t) and never gathers the logits. Backward goes the
- * other way round: sum_exp fills the gradient of the logits in one pass, then pick corrects one element of each row. */
+/* Four segments, so that a split of the vocabulary costs three small reductions of (b,t) and never gathers the logits.
+ * Backward goes the other way round: sum_exp fills the gradient of the logits in one pass, then pick corrects one
+ * element of each row. */
 static bool loss_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
 {
     struct graph *graph = builder->graph;

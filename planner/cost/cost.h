@@ -4,30 +4,42 @@
 #include "planner/facts/profile.h"
 #include "planner/program/program.h"
 
-struct cost { int64_t ns; enum origin origin; bool extrapolated; };
+struct cost {
+    int64_t ns;
+    enum origin origin;
+    bool extrapolated;
+};
 /* Duration of one instruction alone on its lane, on a representative rank (local rank 0 of the stage). */
 struct cost cost_instr(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 int64_t cost_instr_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
-/* One COMPUTE of the segment over these extents, from the profile where it has this or a like shape, else the roofline; memory traffic from the operands' blocks. */
-struct cost cost_compute(const struct facts *facts, const struct segment *segment, enum phase phase, enum dtype dtype, const int64_t extents[MAX_AXES], int64_t moved_bytes);
-/* Ranks that compute on one host at once, as profiles count them: cores of a host slow each other, accelerators do not (1). */
+/* One COMPUTE of the segment over these extents, from the profile where it has this or a like shape, else the roofline;
+ * memory traffic from the operands' blocks. */
+struct cost cost_compute(const struct facts *facts, const struct segment *segment, enum phase phase, enum dtype dtype,
+                         const int64_t extents[MAX_AXES], int64_t moved_bytes);
+/* Ranks that compute on one host at once, as profiles count them: cores of a host slow each other, accelerators do not
+ * (1). */
 int cost_loaded(const struct cluster *cluster);
-/* What LOAD, SEED, ZERO, SLICE, ADD, NORM and UPDATE do to one pair: the profile's name of the work ("" for other ops), its elements,
- * and the bytes of memory traffic. */
-const char *cost_local_work(const struct program *program, const struct instr *instr, const struct pair *pair, int64_t *elements, int64_t *bytes);
+/* What LOAD, SEED, ZERO, SLICE, ADD, NORM and UPDATE do to one pair: the profile's name of the work ("" for other ops),
+ * its elements, and the bytes of memory traffic. */
+const char *cost_local_work(const struct program *program, const struct instr *instr, const struct pair *pair,
+                            int64_t *elements, int64_t *bytes);
 /* Of the larger buffer of each pair: under these bytes curves hold a collective. */
 int64_t cost_curve_bytes(const struct program *program, const struct instr *instr);
 /* The operands' bytes that one COMPUTE of these extents reads and writes; accumulated outputs count twice. */
-int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const struct instr *instr, const int64_t extents[MAX_AXES]);
+int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const struct instr *instr,
+                         const int64_t extents[MAX_AXES]);
 /**
- * Share of the device's matmul peak that a product of these sizes reaches: matmul_efficiency x tile fill x wave fill x k / (k + half
- * a tile). m, n: the output; k: the folded extent; batch: independent products. At most matmul_efficiency.
+ * Share of the device's matmul peak that a product of these sizes reaches: matmul_efficiency x tile fill x wave fill x
+ * k / (k + half a tile). m, n: the output; k: the folded extent; batch: independent products. At most
+ * matmul_efficiency.
  */
 double cost_matmul_efficiency(const struct device_type *device, double m, double n, double k, double batch);
-/* One collective. bytes: of the largest buffer on one rank; ranks: group size; stride: distance between neighbouring members in
- * global rank numbers; span: last - first member, which decides the level; concurrent: groups that share the level's link. Below
- * two ranks it costs nothing. */
-struct cost cost_collective(const struct facts *facts, enum op op, int64_t bytes, int ranks, int first_rank, int stride, int concurrent);
-/* One message between two global ranks; SEND and RECEIVE cost the same. concurrent: messages that share the level's link. */
+/* One collective. bytes: of the largest buffer on one rank; ranks: group size; stride: distance between neighbouring
+ * members in global rank numbers; span: last - first member, which decides the level; concurrent: groups that share the
+ * level's link. Below two ranks it costs nothing. */
+struct cost cost_collective(const struct facts *facts, enum op op, int64_t bytes, int ranks, int first_rank, int stride,
+                            int concurrent);
+/* One message between two global ranks; SEND and RECEIVE cost the same. concurrent: messages that share the level's
+ * link. */
 struct cost cost_send(const struct facts *facts, int64_t bytes, int from_rank, int to_rank, int concurrent);
 #endif

@@ -7,6 +7,7 @@
  * the way decides the bandwidth. */
 #include "planner/cost/cost_group.h"
 #include "base/num.h"
+#include "planner/program/geometry.h"
 #include <math.h>
 
 #define TREE_BANDWIDTH 0.92 /* NCCL 2.28.9, src/graph/tuning.cc: of the ring's */
@@ -154,37 +155,6 @@ static double analytic_ns(const struct cluster *cluster, enum op op, double wire
     return 0;
 }
 
-/* Bytes that one rank moves: what instr_wire_bytes() gives, for a buffer that is no program's. */
-static double ring_wire_bytes(enum op op, double bytes, int ranks)
-{
-    double once = bytes * (ranks - 1) / ranks;
-    switch (op) {
-    case OP_ALL_REDUCE:
-    case OP_NORM_REDUCE:
-        return 2 * once;
-    case OP_ALL_GATHER:
-    case OP_REDUCE_SCATTER:
-    case OP_ALL_TO_ALL:
-    case OP_REDISTRIBUTE:
-        return once;
-    case OP_SHIFT:
-    case OP_SEND:
-    case OP_RECEIVE:
-        return bytes;
-    case OP_COMPUTE:
-    case OP_LOAD:
-    case OP_SEED:
-    case OP_ZERO:
-    case OP_SLICE:
-    case OP_ADD:
-    case OP_NORM:
-    case OP_UPDATE:
-    case OP_COUNT:
-        break;
-    }
-    return 0;
-}
-
 /* The name under which profiles hold it: the norm's scalar travels by an ordinary all-reduce, a receive is its send. */
 static const char *curve_op(enum op op)
 {
@@ -218,7 +188,7 @@ static bool measured(const struct facts *facts, enum op op, int64_t buffer_bytes
     double ns = (double)curve_ns(curve, buffer_bytes, &outside);
     if (!exact) {
         struct group near = resized(group, curve->ranks, curve->concurrent);
-        double there = analytic_ns(facts->cluster, op, ring_wire_bytes(op, (double)buffer_bytes, near.ranks), &near);
+        double there = analytic_ns(facts->cluster, op, (double)op_wire_bytes(op, buffer_bytes, near.ranks), &near);
         ns = there > 0 ? ns * analytic_ns(facts->cluster, op, wire_bytes, group) / there : ns;
     }
     enum origin origin = ORIGIN_FITTED;
@@ -245,7 +215,7 @@ struct cost cost_collective(const struct facts *facts, enum op op, int64_t bytes
                             int concurrent)
 {
     struct group group = group_regular(facts->cluster, ranks < 1 ? 1 : ranks, first_rank, stride, concurrent);
-    return cost_of_group(facts, op, bytes, cost_round_ns(ring_wire_bytes(op, (double)bytes, group.ranks)), &group);
+    return cost_of_group(facts, op, bytes, op_wire_bytes(op, bytes, group.ranks), &group);
 }
 
 struct cost cost_send(const struct facts *facts, int64_t bytes, int from_rank, int to_rank, int concurrent)

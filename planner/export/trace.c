@@ -6,12 +6,9 @@
 static void begin_event(struct json_writer *w, const char *name, const char *kind, int rank)
 {
     json_begin_object(w);
-    json_write_key(w, "name");
-    json_write_string(w, name);
-    json_write_key(w, "ph");
-    json_write_string(w, kind);
-    json_write_key(w, "pid");
-    json_write_int(w, rank);
+    json_put_string(w, "name", name);
+    json_put_string(w, "ph", kind);
+    json_put_int(w, "pid", rank);
 }
 
 /* Metadata events name processes and threads and fix their order. tid -1: of the process. */
@@ -19,8 +16,7 @@ static void name_event(struct json_writer *w, const char *what, int rank, int ti
 {
     begin_event(w, what, "M", rank);
     if (tid >= 0) {
-        json_write_key(w, "tid");
-        json_write_int(w, tid);
+        json_put_int(w, "tid", tid);
     }
     json_write_key(w, "args");
     json_begin_object(w);
@@ -60,12 +56,6 @@ static void event_name(char *out, size_t size, const struct graph *graph, const 
         snprintf(out, size, "%s%s%s", op_info[instr->op].name, *layer ? " " : "", layer);
 }
 
-static void write_number(struct json_writer *w, const char *key, int64_t value)
-{
-    json_write_key(w, key);
-    json_write_int(w, value);
-}
-
 static void write_span(struct json_writer *w, const struct program *program, const struct rank_timeline *rank,
                        const struct span *span)
 {
@@ -73,24 +63,21 @@ static void write_span(struct json_writer *w, const struct program *program, con
     char name[256];
     event_name(name, sizeof name, program->graph, instr);
     begin_event(w, name, "X", rank->rank);
-    write_number(w, "tid", (int64_t)instr->lane);
-    json_write_key(w, "cat");
-    json_write_string(w, op_info[instr->op].name);
-    json_write_key(w, "ts");
-    json_write_double(w, (double)span->start_ns / 1e3);
-    json_write_key(w, "dur");
-    json_write_double(w, (double)(span->finish_ns - span->start_ns) / 1e3);
+    json_put_int(w, "tid", (int64_t)instr->lane);
+    json_put_string(w, "cat", op_info[instr->op].name);
+    json_put_double(w, "ts", (double)span->start_ns / 1e3);
+    json_put_double(w, "dur", (double)(span->finish_ns - span->start_ns) / 1e3);
     json_write_key(w, "args");
     json_begin_object(w);
-    write_number(w, "instr", span->instr);
+    json_put_int(w, "instr", span->instr);
     if (instr->micro >= 0)
-        write_number(w, "micro_batch", instr->micro);
+        json_put_int(w, "micro_batch", instr->micro);
     if (instr->op == OP_COMPUTE)
-        write_number(w, "round", instr->round);
+        json_put_int(w, "round", instr->round);
     if (op_info[instr->op].collective || instr->op == OP_SEND)
-        write_number(w, "wire_bytes", instr_wire_bytes(program, rank->stage, instr));
+        json_put_int(w, "wire_bytes", instr_wire_bytes(program, rank->stage, instr));
     if (instr->peer_stage >= 0)
-        write_number(w, "peer_stage", instr->peer_stage);
+        json_put_int(w, "peer_stage", instr->peer_stage);
     json_end_object(w);
     json_end_object(w);
 }
@@ -99,15 +86,12 @@ char *trace_write(const struct program *program, const struct timeline *timeline
 {
     struct json_writer w = { 0 };
     json_begin_object(&w);
-    json_write_key(&w, "displayTimeUnit");
-    json_write_string(&w, "ns");
+    json_put_string(&w, "displayTimeUnit", "ns");
     json_write_key(&w, "otherData");
     json_begin_object(&w);
-    json_write_key(&w, "model");
-    json_write_string(&w, program->graph->model_name);
-    json_write_key(&w, "origin");
-    json_write_string(&w, timeline->origin == TIMELINE_SIMULATED ? "simulated" : "measured");
-    write_number(&w, "step_ns", timeline->step_ns);
+    json_put_string(&w, "model", program->graph->model_name);
+    json_put_string(&w, "origin", timeline->origin == TIMELINE_SIMULATED ? "simulated" : "measured");
+    json_put_int(&w, "step_ns", timeline->step_ns);
     json_end_object(&w);
     json_write_key(&w, "traceEvents");
     json_begin_array(&w);

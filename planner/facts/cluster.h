@@ -10,61 +10,68 @@ extern const char *const origin_names[4];
 
 enum { MAX_LEVELS = 8, MAX_DEVICES = 1 << 20 };
 
-/* A catalogue entry: planner/facts/devices/<name>.json, with its source. Efficiencies are fractions of the peak beside them that
- * large, friendly work reaches; they lie in (0, 1] and each file says where they come from. */
+/* A catalogue entry: planner/facts/devices/<name>.json, with its source. Efficiencies are fractions of the peak beside
+ * them that large, friendly work reaches; they lie in (0, 1] and each file says where they come from. */
 struct device_type {
     const char *name, *description, *source;
     const char *from_memory;                /* which of the numbers were not seen in a source; NULL: none */
     double matmul_flops_per_s[DTYPE_COUNT]; /* dense peak; 0: unsupported */
-    double matmul_efficiency;               /* of the peak that large matmuls reach without a profile; with its source */
+    double matmul_efficiency; /* of the peak that large matmuls reach without a profile; with its source */
     double attention_forward_efficiency, attention_backward_efficiency; /* of the same peak */
-    int matmul_tile, compute_units;         /* output tile edge; units that each work on one tile (SMs). 0 units: unknown */
+    int matmul_tile, compute_units; /* output tile edge; units that each work on one tile (SMs). 0 units: unknown */
     double vector_flops_per_s;
     double memory_bytes_per_s, memory_efficiency;
     int64_t memory_bytes;
-    int64_t reserve_bytes;                  /* default of what a process cannot use: context, libraries, fragmentation */
-    int64_t launch_ns;                      /* per kernel */
-    int64_t collective_launch_ns;           /* per collective or transfer, beside the latency of its steps */
-    int devices_per_node;                   /* usual */
-    bool shared_host;                       /* devices are cores of one host: profiles know them by the ranks loaded at once */
-    double link_bytes_per_s; int64_t link_latency_ns;  /* per device and direction, inside a node */
-    double nic_bytes_per_s; int64_t nic_latency_ns;    /* per device and direction, between nodes */
-    double link_efficiency, nic_efficiency;            /* of the rates above that large collectives reach */
-    bool link_shared, nic_shared;                      /* see struct link_level */
-    double switch_reduce_factor; int64_t switch_reduce_latency_ns; /* likewise, of the links inside a node */
+    int64_t reserve_bytes;        /* default of what a process cannot use: context, libraries, fragmentation */
+    int64_t launch_ns;            /* per kernel */
+    int64_t collective_launch_ns; /* per collective or transfer, beside the latency of its steps */
+    int devices_per_node;         /* usual */
+    bool shared_host;             /* devices are cores of one host: profiles know them by the ranks loaded at once */
+    double link_bytes_per_s;
+    int64_t link_latency_ns; /* per device and direction, inside a node */
+    double nic_bytes_per_s;
+    int64_t nic_latency_ns;                 /* per device and direction, between nodes */
+    double link_efficiency, nic_efficiency; /* of the rates above that large collectives reach */
+    bool link_shared, nic_shared;           /* see struct link_level */
+    double switch_reduce_factor;
+    int64_t switch_reduce_latency_ns; /* likewise, of the links inside a node */
 };
 /* One level of the hierarchy: groups of `fanout` units of the level below (level 0: of devices). */
 struct link_level {
-    const char *name;        /* "node", "cluster" */
+    const char *name; /* "node", "cluster" */
     int fanout;
-    double bytes_per_s;      /* per device and direction */
-    double efficiency;       /* of it that large transfers reach */
+    double bytes_per_s; /* per device and direction */
+    double efficiency;  /* of it that large transfers reach */
     int64_t latency_ns;
-    double switch_reduce_factor;      /* all-reduces by a whole unit run so much faster than a ring where the switch adds (NVLS);
-                                         0: it does not */
+    double switch_reduce_factor; /* all-reduces by a whole unit run so much faster than a ring where the switch adds
+                                    (NVLS); 0: it does not */
     int64_t switch_reduce_latency_ns; /* their latency */
-    bool shared;             /* bytes_per_s is of the whole unit, shared by its devices that talk at once: at level 0 the bus of
-                                one unit, above the uplink of one unit of the level below */
+    bool shared; /* bytes_per_s is of the whole unit, shared by its devices that talk at once: at level 0 the bus of
+                    one unit, above the uplink of one unit of the level below */
 };
 struct cluster {
     struct arena arena;
-    const char *name;        /* the short form or the file's name */
+    const char *name; /* the short form or the file's name */
     struct device_type device;
-    int64_t memory_bytes;    /* usable per device: device.memory_bytes less reserve */
-    int64_t reserve_bytes;   /* context, libraries, fragmentation: stated */
+    int64_t memory_bytes;  /* usable per device: device.memory_bytes less reserve */
+    int64_t reserve_bytes; /* context, libraries, fragmentation: stated */
     int level_count;
     struct link_level *levels; /* inner to outer; product of fanouts = device_count */
     int device_count;
     uint64_t hash;
 };
 /* A catalogue is given as texts (name, JSON), since the core reads no files. */
-struct catalogue_entry { const char *name, *json; size_t length; };
+struct catalogue_entry {
+    const char *name, *json;
+    size_t length;
+};
 
-/* Short form `NODESxDEVICES:TYPE[@key=value,...]` (keys: inter, intra bytes/s; latency, intra-latency seconds; memory, reserve bytes)
- * or, when text begins with '{', a cluster JSON. name appears in messages.
- * reserve is bytes or, with a '%' behind it, a share of the memory. The latencies are of one step of a collective.
- * The caller owns *out: cluster_free(). */
-bool cluster_read(struct cluster **out, const char *name, const char *text, size_t length, const struct catalogue_entry *catalogue, int catalogue_count, struct error *err);
+/* Short form `NODESxDEVICES:TYPE[@key=value,...]` (keys: inter, intra bytes/s; latency, intra-latency seconds; memory,
+ * reserve bytes) or, when text begins with '{', a cluster JSON. name appears in messages. reserve is bytes or, with a
+ * '%' behind it, a share of the memory. The latencies are of one step of a collective. The caller owns *out:
+ * cluster_free(). */
+bool cluster_read(struct cluster **out, const char *name, const char *text, size_t length,
+                  const struct catalogue_entry *catalogue, int catalogue_count, struct error *err);
 void cluster_free(struct cluster *cluster); /* accepts NULL */
 /* The field tables of a device file and of a cluster file, for `cleave schema`. */
 struct json_field;
@@ -75,8 +82,11 @@ const struct json_field *cluster_level_fields(size_t *count);
 int cluster_level(const struct cluster *cluster, int rank_a, int rank_b);
 /* Number of devices in one unit of the level. */
 int cluster_unit(const struct cluster *cluster, int level);
-/* Fails when the device has no peak for the dtype; the message names the dtypes that it has. Costs trust a cluster that passed. */
+/* Fails when the device has no peak for the dtype; the message names the dtypes that it has. Costs trust a cluster that
+ * passed. */
 bool cluster_check_dtype(const struct cluster *cluster, enum dtype dtype, struct error *err);
-/* One catalogue file. name is used in messages and is the device's name unless the JSON has its own; strings live in arena. */
-bool device_type_read(struct device_type *out, struct arena *arena, const char *name, const char *json, size_t length, struct error *err);
+/* One catalogue file. name is used in messages and is the device's name unless the JSON has its own; strings live in
+ * arena. */
+bool device_type_read(struct device_type *out, struct arena *arena, const char *name, const char *json, size_t length,
+                      struct error *err);
 #endif

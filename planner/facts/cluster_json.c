@@ -236,10 +236,9 @@ static bool read_root(struct cluster *cluster, const struct json *root, const st
                       int catalogue_count, struct error *err)
 {
     struct cluster_text text = { .name = cluster->name, .reserve_bytes = -1 };
-    if (!json_read_fields(root, cluster_table, COUNT(cluster_table), &text, &cluster->arena, err))
+    if (!json_check_format(root, "cleave-cluster", err) ||
+        !json_read_fields(root, cluster_table, COUNT(cluster_table), &text, &cluster->arena, err))
         return false;
-    if (text.format && strcmp(text.format, "cleave-cluster") != 0)
-        return json_fail(json_member(root, "format"), err, "expected \"cleave-cluster\", found \"%s\"", text.format);
     if (!read_device(cluster, text.device, catalogue, catalogue_count, err) || !read_levels(cluster, text.levels, err))
         return false;
     cluster->name = text.name;

@@ -7,17 +7,39 @@
 /* No single instruction takes a month: durations saturate here, and 2^10 of them still fit in 63 bits. */
 #define MAX_TIME_NS (INT64_C(1) << 52)
 
-struct measurement { int64_t ns; double spread; /* interquartile range / median */ int repeats; enum origin origin; };
+struct measurement {
+    int64_t ns;
+    double spread; /* interquartile range / median */
+    int repeats;
+    enum origin origin;
+};
 
 /* Compute: keyed by segment_work_name() and ranks loaded on the host at once. */
-struct compute_entry { const char *work; int loaded; struct measurement m; };
+struct compute_entry {
+    const char *work;
+    int loaded;
+    struct measurement m;
+};
 /* Optimizer step, norm, copies, zero: ns = fixed_ns + elements * ns_per_element, fitted over [min, max] elements. */
-struct linear_entry { const char *work; int loaded; double fixed_ns, ns_per_unit; int64_t min_units, max_units; double error; enum origin origin; };
+struct linear_entry {
+    const char *work;
+    int loaded;
+    double fixed_ns, ns_per_unit;
+    int64_t min_units, max_units;
+    double error;
+    enum origin origin;
+};
 /* Collectives and send/receive: one curve per (op name, group size, concurrent groups, level). */
-struct collective_point { int64_t bytes; struct measurement m; };
+struct collective_point {
+    int64_t bytes;
+    struct measurement m;
+};
 struct collective_curve {
-    const char *op; int ranks, concurrent; int level;
-    int point_count; struct collective_point *points; /* ascending bytes: of the largest buffer on one rank */
+    const char *op;
+    int ranks, concurrent;
+    int level;
+    int point_count;
+    struct collective_point *points;       /* ascending bytes: of the largest buffer on one rank */
     double latency_ns, bytes_per_s, error; /* fit; outside the points' range the fit extrapolates and says so */
 };
 struct profile {
@@ -35,33 +57,40 @@ struct profile {
     struct profile_index *index; /* hash tables, private */
 };
 /**
- * Makes a profile whose arrays and strings were filled by hand (the profiler's) ready: sorts entries, refuses duplicates and
- * impossible numbers, builds the lookups and the hash. Missing strings become "". Everything must live in the profile's arena or
- * outlive it. The interference factors must be at least 1.
+ * Makes a profile whose arrays and strings were filled by hand (the profiler's) ready: sorts entries, refuses
+ * duplicates and impossible numbers, builds the lookups and the hash. Missing strings become "". Everything must live
+ * in the profile's arena or outlive it. The interference factors must be at least 1.
  */
 bool profile_finish(struct profile *profile, struct error *err);
 struct json_field;
-const struct json_field *profile_fields(size_t *count);       /* for `cleave schema` */
 /* The index-th field table of the profile format and its name; NULL past the last. */
 const char *profile_format(int index, const struct json_field **fields, size_t *count);
 bool profile_read(struct profile **out, const char *name, const char *text, size_t length, struct error *err);
 char *profile_write(const struct profile *profile, size_t *length); /* deterministic; caller frees */
-void profile_free(struct profile *profile); /* accepts NULL */
+void profile_free(struct profile *profile);                         /* accepts NULL */
 /* Merge `more` into a copy of `base` (either may be NULL); entries of `more` win. */
 bool profile_merge(struct profile **out, const struct profile *base, const struct profile *more, struct error *err);
 /* NULL where nothing was measured under exactly this key. */
 const struct compute_entry *profile_compute(const struct profile *profile, const char *work, int loaded);
 const struct linear_entry *profile_linear(const struct profile *profile, const char *work, int loaded);
-const struct collective_curve *profile_curve(const struct profile *profile, const char *op, int ranks, int concurrent, int level);
+const struct collective_curve *profile_curve(const struct profile *profile, const char *op, int ranks, int concurrent,
+                                             int level);
 
-/* The measured shape nearest to `work` in the same kernel, phase and axes, by the distances |log2| of all extents and of `loaded`;
- * NULL when none was measured. extents gets the entry's extents in the order in which the work name spells them. */
-const struct compute_entry *profile_compute_nearest(const struct profile *profile, const char *work, int loaded, int64_t extents[MAX_AXES]);
+/* The measured shape nearest to `work` in the same kernel, phase and axes, by the distances |log2| of all extents and
+ * of `loaded`; NULL when none was measured. extents gets the entry's extents in the order in which the work name spells
+ * them. */
+const struct compute_entry *profile_compute_nearest(const struct profile *profile, const char *work, int loaded,
+                                                    int64_t extents[MAX_AXES]);
 const struct linear_entry *profile_linear_nearest(const struct profile *profile, const char *work, int loaded);
-const struct collective_curve *profile_curve_nearest(const struct profile *profile, const char *op, int ranks, int concurrent, int level);
-/* Time at `bytes`: between points a straight line in (log bytes, log ns); outside them the fit, never crossing the end points. */
+const struct collective_curve *profile_curve_nearest(const struct profile *profile, const char *op, int ranks,
+                                                     int concurrent, int level);
+/* Time at `bytes`: between points a straight line in (log bytes, log ns); outside them the fit, never crossing the end
+ * points. */
 int64_t curve_ns(const struct collective_curve *curve, int64_t bytes, bool *extrapolated);
 
 /* Everything that decides a duration. graph may be NULL where no instruction is priced. */
-struct facts { const struct cluster *cluster; const struct profile *profile; /* NULL: analytic */ };
+struct facts {
+    const struct cluster *cluster;
+    const struct profile *profile; /* NULL: analytic */
+};
 #endif

@@ -38,12 +38,15 @@ struct point_text {
     int origin;
 };
 
-enum { SMALL_MAX = 1 << 30 };
+#define PROFILE_FORMAT "cleave-profile"
+enum { PROFILE_VERSION = 1, SMALL_MAX = 1 << 30 };
 #define NS_LIMITS .min = 0, .max = (double)MAX_TIME_NS
 
 static const struct json_field profile_table[] = {
-    { "format", FIELD_STRING, offsetof(struct profile_text, format), .required = true, .doc = "\"cleave-profile\"" },
-    { "version", FIELD_INT, offsetof(struct profile_text, version), .required = true, .min = 1, .max = 1, .doc = "1" },
+    { "format", FIELD_STRING, offsetof(struct profile_text, format), .required = true,
+      .doc = "\"" PROFILE_FORMAT "\"" },
+    { "version", FIELD_INT, offsetof(struct profile_text, version), .required = true, .min = PROFILE_VERSION,
+      .max = PROFILE_VERSION, .doc = "1" },
     { "machine", FIELD_STRING, offsetof(struct profile_text, machine), .doc = "processor, cores, memory, kernel" },
     { "backend", FIELD_STRING, offsetof(struct profile_text, backend), .doc = "\"cpu\" or \"cuda\"" },
     { "transport", FIELD_STRING, offsetof(struct profile_text, transport), .doc = "\"threads\", \"mpi\" or \"nccl\"" },
@@ -116,12 +119,6 @@ static const struct json_field point_table[] = {
 };
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
-
-const struct json_field *profile_fields(size_t *count)
-{
-    *count = COUNT(profile_table);
-    return profile_table;
-}
 
 /* Room for the elements of an optional array. */
 static bool begin_array(const struct json *array, struct arena *arena, size_t size, void *out, int *count,
@@ -220,10 +217,9 @@ static bool read_curves(struct profile *p, const struct json *array, struct erro
 static bool read_root(struct profile *p, const struct json *root, struct error *err)
 {
     struct profile_text t = { .compute_factor = 1, .communication_factor = 1 };
-    if (!json_read_fields(root, profile_table, COUNT(profile_table), &t, &p->arena, err))
+    if (!json_check_format(root, PROFILE_FORMAT, err) ||
+        !json_read_fields(root, profile_table, COUNT(profile_table), &t, &p->arena, err))
         return false;
-    if (strcmp(t.format, "cleave-profile") != 0)
-        return json_fail(json_member(root, "format"), err, "expected \"cleave-profile\", found \"%s\"", t.format);
     p->machine = t.machine;
     p->backend = t.backend;
     p->transport = t.transport;
@@ -260,37 +256,19 @@ cleanup:
 
 /* ---- writing ---- */
 
-static void put_string(struct json_writer *w, const char *key, const char *value)
-{
-    json_write_key(w, key);
-    json_write_string(w, value ? value : "");
-}
-
-static void put_int(struct json_writer *w, const char *key, int64_t value)
-{
-    json_write_key(w, key);
-    json_write_int(w, value);
-}
-
-static void put_double(struct json_writer *w, const char *key, double value)
-{
-    json_write_key(w, key);
-    json_write_double(w, value);
-}
-
 static void put_measurement(struct json_writer *w, const struct measurement *m)
 {
-    put_int(w, "ns", m->ns);
-    put_double(w, "spread", m->spread);
-    put_int(w, "repeats", m->repeats);
-    put_string(w, "origin", origin_names[m->origin]);
+    json_put_int(w, "ns", m->ns);
+    json_put_double(w, "spread", m->spread);
+    json_put_int(w, "repeats", m->repeats);
+    json_put_string(w, "origin", origin_names[m->origin]);
 }
 
 static void put_compute(struct json_writer *w, const struct compute_entry *e)
 {
     json_begin_object(w);
-    put_string(w, "work", e->work);
-    put_int(w, "loaded", e->loaded);
+    json_put_string(w, "work", e->work);
+    json_put_int(w, "loaded", e->loaded);
     put_measurement(w, &e->m);
     json_end_object(w);
 }
@@ -298,32 +276,32 @@ static void put_compute(struct json_writer *w, const struct compute_entry *e)
 static void put_linear(struct json_writer *w, const struct linear_entry *e)
 {
     json_begin_object(w);
-    put_string(w, "work", e->work);
-    put_int(w, "loaded", e->loaded);
-    put_double(w, "fixed_ns", e->fixed_ns);
-    put_double(w, "ns_per_unit", e->ns_per_unit);
-    put_int(w, "min_units", e->min_units);
-    put_int(w, "max_units", e->max_units);
-    put_double(w, "error", e->error);
-    put_string(w, "origin", origin_names[e->origin]);
+    json_put_string(w, "work", e->work);
+    json_put_int(w, "loaded", e->loaded);
+    json_put_double(w, "fixed_ns", e->fixed_ns);
+    json_put_double(w, "ns_per_unit", e->ns_per_unit);
+    json_put_int(w, "min_units", e->min_units);
+    json_put_int(w, "max_units", e->max_units);
+    json_put_double(w, "error", e->error);
+    json_put_string(w, "origin", origin_names[e->origin]);
     json_end_object(w);
 }
 
 static void put_curve(struct json_writer *w, const struct collective_curve *c)
 {
     json_begin_object(w);
-    put_string(w, "op", c->op);
-    put_int(w, "ranks", c->ranks);
-    put_int(w, "concurrent", c->concurrent);
-    put_int(w, "level", c->level);
-    put_double(w, "latency_ns", c->latency_ns);
-    put_double(w, "bytes_per_s", c->bytes_per_s);
-    put_double(w, "error", c->error);
+    json_put_string(w, "op", c->op);
+    json_put_int(w, "ranks", c->ranks);
+    json_put_int(w, "concurrent", c->concurrent);
+    json_put_int(w, "level", c->level);
+    json_put_double(w, "latency_ns", c->latency_ns);
+    json_put_double(w, "bytes_per_s", c->bytes_per_s);
+    json_put_double(w, "error", c->error);
     json_write_key(w, "points");
     json_begin_array(w);
     for (int i = 0; i < c->point_count; i++) {
         json_begin_object(w);
-        put_int(w, "bytes", c->points[i].bytes);
+        json_put_int(w, "bytes", c->points[i].bytes);
         put_measurement(w, &c->points[i].m);
         json_end_object(w);
     }
@@ -331,25 +309,29 @@ static void put_curve(struct json_writer *w, const struct collective_curve *c)
     json_end_object(w);
 }
 
+/* Where it is unknown an empty text stands. */
+static void put_note(struct json_writer *w, const char *key, const char *value)
+{
+    json_put_string(w, key, value ? value : "");
+}
+
 static void put_header(struct json_writer *w, const struct profile *p)
 {
-    put_string(w, "format", "cleave-profile");
-    put_int(w, "version", 1);
-    put_string(w, "machine", p->machine);
-    put_string(w, "backend", p->backend);
-    put_string(w, "transport", p->transport);
-    put_string(w, "software", p->software);
-    put_string(w, "created", p->created);
-    put_string(w, "dtype", dtype_names[p->dtype]);
-    put_double(w, "compute_under_communication", p->compute_under_communication);
-    put_double(w, "communication_under_compute", p->communication_under_compute);
-    put_int(w, "memory_outside_arena_bytes", p->memory_outside_arena_bytes);
+    json_begin_format(w, PROFILE_FORMAT, PROFILE_VERSION);
+    put_note(w, "machine", p->machine);
+    put_note(w, "backend", p->backend);
+    put_note(w, "transport", p->transport);
+    put_note(w, "software", p->software);
+    put_note(w, "created", p->created);
+    json_put_string(w, "dtype", dtype_names[p->dtype]);
+    json_put_double(w, "compute_under_communication", p->compute_under_communication);
+    json_put_double(w, "communication_under_compute", p->communication_under_compute);
+    json_put_int(w, "memory_outside_arena_bytes", p->memory_outside_arena_bytes);
 }
 
 char *profile_write(const struct profile *p, size_t *length)
 {
     struct json_writer w = { 0 };
-    json_begin_object(&w);
     put_header(&w, p);
     json_write_key(&w, "compute");
     json_begin_array(&w);

@@ -12,15 +12,22 @@ enum lane {
 extern const char *const lane_names[LANE_COUNT + 1]; /* NULL-terminated; planner/plan/dim.c */
 
 enum { MAX_PREFERENCES = 8 };
-enum prefer_when { PREFER_ALWAYS, PREFER_IF_KEY, PREFER_IF_WEIGHT }; /* only where the segment has a KEY axis; only where a weight carries the axis */
+enum prefer_when {
+    PREFER_ALWAYS,
+    PREFER_IF_KEY,
+    PREFER_IF_WEIGHT
+}; /* only where the segment has a KEY axis; only where a weight carries the axis */
 
 struct dimension {
     const char *name, *doc;
     enum lane lane;
-    struct { enum axis_tag tag; enum prefer_when when; } prefer[MAX_PREFERENCES]; /* ends at TAG_NONE */
-    bool ring;       /* operands that carry KEY rotate in rounds instead of being gathered */
-    bool shard;      /* ZeRO may shard parameters over it */
-    bool defer;      /* partial sums pass through linear segments and are reduced later */
+    struct {
+        enum axis_tag tag;
+        enum prefer_when when;
+    } prefer[MAX_PREFERENCES]; /* ends at TAG_NONE */
+    bool ring;                 /* operands that carry KEY rotate in rounds instead of being gathered */
+    bool shard;                /* ZeRO may shard parameters over it */
+    bool defer;                /* partial sums pass through linear segments and are reduced later */
     bool splits_batch;
 };
 extern const struct dimension *const dimensions[]; /* from dims.def, NULL-terminated */
@@ -33,8 +40,9 @@ enum dimension_index {
 int dimension_find(const char *name); /* index, or -1 */
 
 enum { AXIS_UNSPLIT = -1, AXIS_PASS = -2 };
-/* The axis of the segment that the dimension splits into `parts`, or AXIS_UNSPLIT. left[i]: what earlier atoms have left of axis i
- * (BATCH already divided by micro-batches). The first tag wins whose axis exists, is not fixed, divides in multiples of its grain
- * and folds if some output lacks it. */
-int dimension_axis(const struct dimension *dimension, const struct segment *segment, int parts, const int64_t left[MAX_AXES]);
+/* The axis of the segment that the dimension splits into `parts`, or AXIS_UNSPLIT. left[i]: what earlier atoms have
+ * left of axis i (BATCH already divided by micro-batches). The first tag wins whose axis exists, is not fixed, divides
+ * in multiples of its grain and folds if some output lacks it. */
+int dimension_axis(const struct dimension *dimension, const struct segment *segment, int parts,
+                   const int64_t left[MAX_AXES]);
 #endif

@@ -51,6 +51,12 @@ int atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom
     return local_rank / inner % size[atom];
 }
 
+bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b)
+{
+    return memcmp(a->dim, b->dim, sizeof a->dim) == 0 && a->zero == b->zero && a->recompute == b->recompute &&
+           a->slices == b->slices;
+}
+
 struct plan *plan_new(int stage_count, int layer_count)
 {
     struct plan *plan = calloc(1, sizeof *plan);

@@ -1,4 +1,5 @@
-/* The decisions, and nothing else. A plan knows nothing of JSON, costs or programs. Plain data built by one function, then const. */
+/* The decisions, and nothing else. A plan knows nothing of JSON, costs or programs. Plain data built by one function,
+ * then const. */
 #ifndef CLEAVE_PLAN_PLAN_H
 #define CLEAVE_PLAN_PLAN_H
 #include "base/arena.h"
@@ -6,13 +7,13 @@
 #include "models/graph.h"
 #include "planner/plan/dim.h"
 
-enum { MAX_ATOMS = 4 };
+enum { MAX_ATOMS = 4, PLAN_MAX_MICRO_BATCHES = 1 << 20, PLAN_MAX_PREFETCH = 1 << 16 };
 
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_COUNT };
 extern const char *const recompute_names[RECOMPUTE_COUNT + 1];
 
-/* A stage is a mesh of atoms (factors of its rank count). Rank first_rank + mixed-radix coordinate; the LAST atom is the innermost
- * (neighbouring ranks). */
+/* A stage is a mesh of atoms (factors of its rank count). Rank first_rank + mixed-radix coordinate; the LAST atom is
+ * the innermost (neighbouring ranks). */
 struct plan_stage {
     int first_layer, layer_count; /* contiguous in graph->layers */
     int first_rank;
@@ -27,16 +28,16 @@ struct plan_layer {
 
 struct plan {
     struct arena arena;
-    int64_t batch, sequence;   /* sequences per step over all ranks, tokens per sequence */
-    int64_t vocab_multiple;    /* graph_build(..., vocab_multiple) */
+    int64_t batch, sequence; /* sequences per step over all ranks, tokens per sequence */
+    int64_t vocab_multiple;  /* graph_build(..., vocab_multiple) */
     enum dtype dtype;
-    int schedule;              /* index into schedules[] (planner/program/schedule.h) */
-    int micro_batch_count;     /* m; a micro-batch holds batch / m sequences, split over the batch-splitting atoms */
-    int extra_in_flight;       /* warm-up micro-batches beyond the schedule's own */
-    int atom_count;            /* the same for all stages; sizes may differ by stage */
-    int64_t bucket_bytes;      /* gradients are reduced in buckets of about this size; 0: one collective per weight */
-    int prefetch;              /* ZeRO-3 gathers are issued this many layers ahead; 0: where they are used */
-    double clip_norm;          /* global gradient-norm clipping; 0: off */
+    int schedule;          /* index into schedules[] (planner/program/schedule.h) */
+    int micro_batch_count; /* m; a micro-batch holds batch / m sequences, split over the batch-splitting atoms */
+    int extra_in_flight;   /* warm-up micro-batches beyond the schedule's own */
+    int atom_count;        /* the same for all stages; sizes may differ by stage */
+    int64_t bucket_bytes;  /* gradients are reduced in buckets of about this size; 0: one collective per weight */
+    int prefetch;          /* ZeRO-3 gathers are issued this many layers ahead; 0: where they are used */
+    double clip_norm;      /* global gradient-norm clipping; 0: off */
     int stage_count, layer_count, rank_count;
     struct plan_stage *stages;
     struct plan_layer *layers; /* by graph layer */
@@ -47,14 +48,17 @@ int stage_of_rank(const struct plan *plan, int rank);
 int stage_of_layer(const struct plan *plan, int layer);
 /* Coordinate along an atom of the stage's local rank (global rank - first_rank). */
 int atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom);
-/* A plan with `stages` stages and `layers` layers, all fields zero but slices = 1, dims none, atoms 1. NULL: out of memory. */
+/* A plan with `stages` stages and `layers` layers, all fields zero but slices = 1, dims none, atoms 1. NULL: out of
+ * memory. */
 struct plan *plan_new(int stage_count, int layer_count);
-struct plan *plan_copy(const struct plan *plan);
-void plan_free(struct plan *plan);
+struct plan *plan_copy(const struct plan *plan); /* NULL: out of memory */
+void plan_free(struct plan *plan);               /* accepts NULL */
+/* Whether two layers were decided alike. */
+bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b);
 /**
- * Everything that makes a plan illegal for this graph: layers not covered, ranks not contiguous, a batch that does not divide (the
- * message gives the nearest valid sizes), dims out of range, schedules' own rules, zero without a sharding atom is allowed and has
- * no effect. Lowering trusts a plan that passed.
+ * Everything that makes a plan illegal for this graph: layers not covered, ranks not contiguous, a batch that does not
+ * divide (the message gives the nearest valid sizes), dims out of range, schedules' own rules, zero without a sharding
+ * atom is allowed and has no effect. Lowering trusts a plan that passed.
  */
 bool plan_check(const struct plan *plan, const struct graph *graph, struct error *err);
 /* 64-bit hash of all decisions. */

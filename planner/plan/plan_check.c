@@ -47,14 +47,16 @@ static bool check_stages(const struct plan *plan, struct error *err)
 
 static bool check_numbers(const struct plan *plan, struct error *err)
 {
-    if (plan->micro_batch_count < 1)
-        return fail(err, "plan: expected at least one micro-batch, found %d", plan->micro_batch_count);
-    if (plan->extra_in_flight < 0)
-        return fail(err, "plan: extra_in_flight: expected 0 or more, found %d", plan->extra_in_flight);
+    if (plan->micro_batch_count < 1 || plan->micro_batch_count > PLAN_MAX_MICRO_BATCHES)
+        return fail(err, "plan: expected 1 to %d micro-batches, found %d; larger micro-batches make fewer",
+                    PLAN_MAX_MICRO_BATCHES, plan->micro_batch_count);
+    if (plan->extra_in_flight < 0 || plan->extra_in_flight > PLAN_MAX_MICRO_BATCHES)
+        return fail(err, "plan: extra_in_flight: expected 0 to %d, found %d", PLAN_MAX_MICRO_BATCHES,
+                    plan->extra_in_flight);
     if (plan->bucket_bytes < 0)
         return fail(err, "plan: bucket_bytes: expected 0 or more, found %lld", (long long)plan->bucket_bytes);
-    if (plan->prefetch < 0)
-        return fail(err, "plan: prefetch: expected 0 or more, found %d", plan->prefetch);
+    if (plan->prefetch < 0 || plan->prefetch > PLAN_MAX_PREFETCH)
+        return fail(err, "plan: prefetch: expected 0 to %d, found %d", PLAN_MAX_PREFETCH, plan->prefetch);
     if (!isfinite(plan->clip_norm) || plan->clip_norm < 0)
         return fail(err, "plan: clip_norm: expected 0 (off) or a positive finite number, found %g", plan->clip_norm);
     if ((int)plan->dtype < 0 || (int)plan->dtype >= DTYPE_COUNT)

@@ -5,12 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool same_layer(const struct plan_layer *a, const struct plan_layer *b)
-{
-    return memcmp(a->dim, b->dim, sizeof a->dim) == 0 && a->zero == b->zero && a->recompute == b->recompute &&
-           a->slices == b->slices;
-}
-
 static void write_layer_range(struct json_writer *w, int first, int count)
 {
     char range[TEXT_NUMBER_BYTES];
@@ -18,8 +12,7 @@ static void write_layer_range(struct json_writer *w, int first, int count)
         snprintf(range, sizeof range, "%d", first);
     else
         snprintf(range, sizeof range, "%d-%d", first, first + count - 1);
-    json_write_key(w, "layers");
-    json_write_string(w, range);
+    json_put_string(w, "layers", range);
 }
 
 static void write_stages(struct json_writer *w, const struct plan *plan)
@@ -47,7 +40,7 @@ static void write_layers(struct json_writer *w, const struct plan *plan)
     json_begin_array(w);
     for (int first = 0, count; first < plan->layer_count; first += count) {
         const struct plan_layer *layer = &plan->layers[first];
-        for (count = 1; first + count < plan->layer_count && same_layer(layer, &plan->layers[first + count]);)
+        for (count = 1; first + count < plan->layer_count && plan_layer_equal(layer, &plan->layers[first + count]);)
             count++;
         json_begin_object(w);
         write_layer_range(w, first, count);
@@ -56,44 +49,28 @@ static void write_layers(struct json_writer *w, const struct plan *plan)
         for (int i = 0; i < plan->atom_count; i++)
             json_write_string(w, dimensions[layer->dim[i]]->name);
         json_end_array(w);
-        json_write_key(w, "zero");
-        json_write_int(w, layer->zero);
-        json_write_key(w, "recompute");
-        json_write_string(w, recompute_names[layer->recompute]);
-        json_write_key(w, "slices");
-        json_write_int(w, layer->slices);
+        json_put_int(w, "zero", layer->zero);
+        json_put_string(w, "recompute", recompute_names[layer->recompute]);
+        json_put_int(w, "slices", layer->slices);
         json_end_object(w);
     }
     json_end_array(w);
-}
-
-static void write_int(struct json_writer *w, const char *key, int64_t value)
-{
-    json_write_key(w, key);
-    json_write_int(w, value);
-}
-
-static void write_string(struct json_writer *w, const char *key, const char *value)
-{
-    json_write_key(w, key);
-    json_write_string(w, value);
 }
 
 static void write_decisions(struct json_writer *w, const struct plan *plan)
 {
     json_write_key(w, "decisions");
     json_begin_object(w);
-    write_int(w, "batch", plan->batch);
-    write_int(w, "sequence", plan->sequence);
-    write_int(w, "vocab_multiple", plan->vocab_multiple);
-    write_string(w, "dtype", dtype_names[plan->dtype]);
-    write_string(w, "schedule", schedules[plan->schedule]->name);
-    write_int(w, "micro_batches", plan->micro_batch_count);
-    write_int(w, "extra_in_flight", plan->extra_in_flight);
-    write_int(w, "bucket_bytes", plan->bucket_bytes);
-    write_int(w, "prefetch", plan->prefetch);
-    json_write_key(w, "clip_norm");
-    json_write_double(w, plan->clip_norm);
+    json_put_int(w, "batch", plan->batch);
+    json_put_int(w, "sequence", plan->sequence);
+    json_put_int(w, "vocab_multiple", plan->vocab_multiple);
+    json_put_string(w, "dtype", dtype_names[plan->dtype]);
+    json_put_string(w, "schedule", schedules[plan->schedule]->name);
+    json_put_int(w, "micro_batches", plan->micro_batch_count);
+    json_put_int(w, "extra_in_flight", plan->extra_in_flight);
+    json_put_int(w, "bucket_bytes", plan->bucket_bytes);
+    json_put_int(w, "prefetch", plan->prefetch);
+    json_put_double(w, "clip_norm", plan->clip_norm);
     write_stages(w, plan);
     write_layers(w, plan);
     json_end_object(w);
@@ -102,14 +79,7 @@ static void write_decisions(struct json_writer *w, const struct plan *plan)
 /* Seconds are written from whole nanoseconds, so equal predictions give equal bytes. */
 static void write_seconds(struct json_writer *w, const char *key, int64_t ns)
 {
-    json_write_key(w, key);
-    json_write_double(w, (double)ns / 1e9);
-}
-
-static void write_flag(struct json_writer *w, const char *key, bool value)
-{
-    json_write_key(w, key);
-    json_write_bool(w, value);
+    json_put_double(w, key, (double)ns / 1e9);
 }
 
 static void write_predicted(struct json_writer *w, const struct prediction *p)
@@ -117,17 +87,15 @@ static void write_predicted(struct json_writer *w, const struct prediction *p)
     json_write_key(w, "predicted");
     json_begin_object(w);
     write_seconds(w, "step_s", p->step_ns);
-    json_write_key(w, "tokens_per_s_per_device");
-    json_write_double(w, p->tokens_per_s_per_device);
-    json_write_key(w, "mfu");
-    json_write_double(w, p->mfu);
-    write_flag(w, "fits", p->fits);
+    json_put_double(w, "tokens_per_s_per_device", p->tokens_per_s_per_device);
+    json_put_double(w, "mfu", p->mfu);
+    json_put_bool(w, "fits", p->fits);
     json_write_key(w, "peak_bytes");
     json_begin_array(w);
     for (int s = 0; s < p->stage_count; s++)
         json_write_int(w, p->peak_bytes[s]);
     json_end_array(w);
-    write_int(w, "available_bytes", p->available_bytes);
+    json_put_int(w, "available_bytes", p->available_bytes);
     json_write_key(w, "breakdown_s");
     json_begin_object(w);
     for (int i = 0; i < p->breakdown_count; i++)
@@ -135,9 +103,9 @@ static void write_predicted(struct json_writer *w, const struct prediction *p)
     json_end_object(w);
     json_write_key(w, "durations");
     json_begin_object(w);
-    write_flag(w, "analytic", p->analytic);
-    write_flag(w, "measured", p->measured);
-    write_flag(w, "extrapolated", p->extrapolated);
+    json_put_bool(w, "analytic", p->analytic);
+    json_put_bool(w, "measured", p->measured);
+    json_put_bool(w, "extrapolated", p->extrapolated);
     json_end_object(w);
     json_end_object(w);
 }
@@ -152,10 +120,10 @@ static void write_origin(struct json_writer *w, const char *key, const struct pl
     }
     snprintf(hash, sizeof hash, "%016" PRIx64, origin->hash);
     json_begin_object(w);
-    write_string(w, "source", origin->source);
+    json_put_string(w, "source", origin->source);
     if (origin->name)
-        write_string(w, "name", origin->name);
-    write_string(w, "hash", hash);
+        json_put_string(w, "name", origin->name);
+    json_put_string(w, "hash", hash);
     json_end_object(w);
 }
 
@@ -168,15 +136,15 @@ static void write_context(struct json_writer *w, const struct plan_context *cont
     write_origin(w, "profile", &context->profile);
     write_origin(w, "options", &context->options);
     if (context->cleave)
-        write_string(w, "cleave", context->cleave);
+        json_put_string(w, "cleave", context->cleave);
     json_end_object(w);
 }
 
 void plan_json_members(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
                        const struct plan_context *context)
 {
-    write_string(w, "format", "cleave-plan");
-    write_int(w, "version", PLAN_FORMAT_VERSION);
+    json_put_string(w, "format", PLAN_FORMAT);
+    json_put_int(w, "version", PLAN_FORMAT_VERSION);
     write_decisions(w, plan);
     if (prediction)
         write_predicted(w, prediction);

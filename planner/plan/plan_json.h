@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "planner/plan/plan.h"
 
+#define PLAN_FORMAT "cleave-plan"
 enum { PLAN_FORMAT_VERSION = 1 };
 
 /* What a plan was made from. `source` is what the user typed (a path or a short form), so that the file can be run by

@@ -19,7 +19,7 @@ static const struct json_field file_fields[] = {
       .type = FIELD_STRING,
       .offset = offsetof(struct file_fields, format),
       .required = true,
-      .doc = "\"cleave-plan\"." },
+      .doc = "\"" PLAN_FORMAT "\"." },
     { .key = "version",
       .type = FIELD_INT,
       .offset = offsetof(struct file_fields, version),
@@ -62,12 +62,14 @@ static const struct json_field decision_fields[] = {
     DECISION(dtype, FIELD_ENUM, .required = true, .names = dtype_names,
              .doc = "Type of weights and activations in kernels."),
     DECISION(schedule, FIELD_STRING, .required = true, .doc = "Name of the schedule: cleave schedules."),
-    DECISION(micro_batches, FIELD_INT, .required = true, .min = 1, .max = INT_MAX, .doc = "Micro-batches of one step."),
-    DECISION(extra_in_flight, FIELD_INT, .min = 0, .max = INT_MAX,
+    DECISION(micro_batches, FIELD_INT, .required = true, .min = 1, .max = PLAN_MAX_MICRO_BATCHES,
+             .doc = "Micro-batches of one step."),
+    DECISION(extra_in_flight, FIELD_INT, .min = 0, .max = PLAN_MAX_MICRO_BATCHES,
              .doc = "Warm-up micro-batches beyond the schedule's own."),
     DECISION(bucket_bytes, FIELD_INT,
              .doc = "Gradients are reduced in buckets of about this many bytes; 0: one by one."),
-    DECISION(prefetch, FIELD_INT, .min = 0, .max = INT_MAX, .doc = "ZeRO-3 gathers are issued this many layers ahead."),
+    DECISION(prefetch, FIELD_INT, .min = 0, .max = PLAN_MAX_PREFETCH,
+             .doc = "ZeRO-3 gathers are issued this many layers ahead."),
     DECISION(clip_norm, FIELD_DOUBLE, .doc = "Global gradient norm above which gradients are scaled; 0: off."),
     DECISION(stages, FIELD_NODE, .required = true, .doc = "Pipeline stages: [{layers, atoms}]."),
     DECISION(layers, FIELD_NODE, .required = true,
@@ -430,10 +432,8 @@ static bool read_predicted(const struct json *at, struct plan_file *file, struct
 static bool read_file(const struct json *root, struct plan_file *file, struct error *err)
 {
     struct file_fields in = { 0 };
-    if (!READ_FIELDS(root, file_fields, &in, &file->arena, err))
+    if (!json_check_format(root, PLAN_FORMAT, err) || !READ_FIELDS(root, file_fields, &in, &file->arena, err))
         return false;
-    if (strcmp(in.format, "cleave-plan") != 0)
-        return json_fail(json_member(root, "format"), err, "expected \"cleave-plan\", found \"%s\"", in.format);
     if (in.version != PLAN_FORMAT_VERSION)
         return json_fail(json_member(root, "version"), err,
                          "expected version %d, found %lld; this cleave cannot read it", PLAN_FORMAT_VERSION,

@@ -1,10 +1,5 @@
 #include "planner/program/access.h"
 
-int access_slots(const struct instr *instr)
-{
-    return instr->op == OP_COMPUTE ? ROLE_COUNT * MAX_OPERANDS : 2 * instr->pair_count;
-}
-
 static bool operand_at(const struct instr *instr, int slot, struct access *out)
 {
     enum role role = (enum role)(slot / MAX_OPERANDS);
@@ -17,7 +12,7 @@ static bool operand_at(const struct instr *instr, int slot, struct access *out)
     return true;
 }
 
-bool access_at(const struct program *program, const struct instr *instr, int slot, struct access *out)
+bool access_describe(const struct program *program, const struct instr *instr, int slot, struct access *out)
 {
     if (instr->op == OP_COMPUTE)
         return operand_at(instr, slot, out);

@@ -11,11 +11,21 @@ struct access {
 };
 
 /* Slots of an instruction; some are empty. */
-int access_slots(const struct instr *instr);
+static inline int access_slots(const struct instr *instr)
+{
+    return instr->op == OP_COMPUTE ? ROLE_COUNT * MAX_OPERANDS : 2 * instr->pair_count;
+}
+/* access_at() of a slot of which it is not known that it is empty. */
+bool access_describe(const struct program *program, const struct instr *instr, int slot, struct access *out);
 /* The access in a slot; false when the slot is empty. The peer's buffer of a SEND or RECEIVE is not touched here. A
  * NORM adds to its destination and an UPDATE changes its own, so both read it; the optimizer's state, which only UPDATE
  * touches, is not listed. */
-bool access_at(const struct program *program, const struct instr *instr, int slot, struct access *out);
+static inline bool access_at(const struct program *program, const struct instr *instr, int slot, struct access *out)
+{
+    if (instr->op == OP_COMPUTE && instr->operand[slot / MAX_OPERANDS][slot % MAX_OPERANDS] < 0)
+        return false; /* most are empty */
+    return access_describe(program, instr, slot, out);
+}
 /* True when the start gives the whole buffer a new content, so that bytes may have served others since its last use. A
  * later round of a time split writes its part beside those of earlier rounds. */
 bool access_renews(const struct program *program, const struct instr *instr, const struct access *access);

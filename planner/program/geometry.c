@@ -184,6 +184,8 @@ static int64_t sent_bytes(const struct program *program, const struct pair *pair
 {
     const struct buffer *from = &program->buffers[pair->source], *to = &program->buffers[pair->destination];
     int64_t elements = 0;
+    if (from->elements == 0)
+        return 0;
     if (layout_atoms(&from->layout, LAYOUT_FLAT)) /* equal shards on equal meshes: each goes to its like */
         return from->bytes;
     for (int i = 0; i < stage_rank_count(program->plan, to->stage); i++) {
@@ -194,28 +196,22 @@ static int64_t sent_bytes(const struct program *program, const struct pair *pair
     return elements * (from->bytes / from->elements);
 }
 
-static int64_t pair_wire_bytes(const struct program *program, const struct instr *instr, const struct pair *pair,
-                               int64_t ranks)
+int64_t op_wire_bytes(enum op op, int64_t bytes, int64_t ranks)
 {
-    int64_t from = pair->source >= 0 ? program->buffers[pair->source].bytes : 0;
-    int64_t to = pair->destination >= 0 ? program->buffers[pair->destination].bytes : 0;
-    switch (instr->op) {
+    switch (op) {
     case OP_ALL_REDUCE:
     case OP_NORM_REDUCE:
-        return 2 * (ranks - 1) * from / ranks;
+        return bytes > INT64_MAX / 2 ? INT64_MAX : 2 * bytes - ceil_div(2 * bytes, ranks);
+    case OP_ALL_GATHER:
     case OP_REDUCE_SCATTER:
     case OP_ALL_TO_ALL:
-        return (ranks - 1) * from / ranks;
-    case OP_ALL_GATHER:
-        return (ranks - 1) * to / ranks;
     case OP_REDISTRIBUTE:
-        return (ranks - 1) * max_i64(from, to) / ranks;
+        return bytes - ceil_div(bytes, ranks);
     case OP_SHIFT:
-        return ranks > 1 ? from : 0;
+        return ranks > 1 ? bytes : 0;
     case OP_SEND:
-        return sent_bytes(program, pair);
     case OP_RECEIVE:
-        return to;
+        return bytes;
     case OP_COMPUTE:
     case OP_LOAD:
     case OP_SEED:
@@ -228,6 +224,18 @@ static int64_t pair_wire_bytes(const struct program *program, const struct instr
         break;
     }
     return 0;
+}
+
+static int64_t pair_wire_bytes(const struct program *program, const struct instr *instr, const struct pair *pair,
+                               int64_t ranks)
+{
+    int64_t from = pair->source >= 0 ? program->buffers[pair->source].bytes : 0;
+    int64_t to = pair->destination >= 0 ? program->buffers[pair->destination].bytes : 0;
+    if (instr->op == OP_SEND)
+        return sent_bytes(program, pair);
+    if (instr->op == OP_REDISTRIBUTE)
+        return op_wire_bytes(instr->op, max_i64(from, to), ranks);
+    return op_wire_bytes(instr->op, instr->op == OP_ALL_GATHER || instr->op == OP_RECEIVE ? to : from, ranks);
 }
 
 int64_t instr_wire_bytes(const struct program *program, int stage, const struct instr *instr)

@@ -1,9 +1,13 @@
-/* Where things are: blocks, ranges, groups, pieces. All in global coordinates; pure functions of (program, buffer, local rank). */
+/* Where things are: blocks, ranges, groups, pieces. All in global coordinates; pure functions of (program, buffer,
+ * local rank). */
 #ifndef CLEAVE_PROGRAM_GEOMETRY_H
 #define CLEAVE_PROGRAM_GEOMETRY_H
 #include "planner/program/program.h"
 
-struct block { int dim_count; int64_t low[MAX_DIMS], count[MAX_DIMS]; };
+struct block {
+    int dim_count;
+    int64_t low[MAX_DIMS], count[MAX_DIMS];
+};
 
 /* The block that the local rank's buffer covers; FLAT ignored: the flat shard is a piece of this block. */
 struct block buffer_block(const struct program *program, const struct buffer *buffer, int local_rank);
@@ -11,27 +15,34 @@ int64_t block_elements(const struct block *block);
 /* Flat shards: which piece of how many this rank holds (0 of 1 when the layout has no FLAT atom). */
 void flat_piece(const struct program *program, const struct buffer *buffer, int local_rank, int *index, int *count);
 /* [low, high) of each axis of a COMPUTE on this rank, in this micro-batch and round. */
-void instr_range(const struct program *program, int stage, const struct instr *instr, int local_rank, int64_t low[MAX_AXES], int64_t high[MAX_AXES]);
-/* Local ranks of the group of local_rank over the atoms in mask, in coordinate order; returns the count and this rank's place. */
+void instr_range(const struct program *program, int stage, const struct instr *instr, int local_rank,
+                 int64_t low[MAX_AXES], int64_t high[MAX_AXES]);
+/* Local ranks of the group of local_rank over the atoms in mask, in coordinate order; returns the count and this rank's
+ * place. */
 int group_members(const struct plan *plan, int stage, unsigned atoms, int local_rank, int *members, int *place);
 int group_size(const struct plan *plan, int stage, unsigned atoms);
 /* The part of `want` that lies in `have`, in global coordinates; false when empty. */
 bool block_intersect(const struct block *want, const struct block *have, struct block *out);
 /**
- * SEND / RECEIVE between stages: the sender that serves receiver's piece. Of several ranks that hold the same data, the one is
- * chosen that spreads the load (same rule on both sides). Writes the block to move from sender to receiver; false: nothing.
- * Flat shards are sent to equal layouts on equal meshes alone: the block is then that of which both hold pieces, and what moves is
- * where their pieces meet.
+ * SEND / RECEIVE between stages: the sender that serves receiver's piece. Of several ranks that hold the same data, the
+ * one is chosen that spreads the load (same rule on both sides). Writes the block to move from sender to receiver;
+ * false: nothing. Flat shards are sent to equal layouts on equal meshes alone: the block is then that of which both
+ * hold pieces, and what moves is where their pieces meet.
  */
-bool transfer_block(const struct program *program, const struct pair *pair, int sender_local_rank, int receiver_local_rank, struct block *out);
-/* Bytes that one rank moves over the wire in this instruction (ring all-reduce 2(n-1)/n of its buffer, gather and reduce-scatter
- * (n-1)/n of the whole, send its own piece): the only byte count of communication. */
+bool transfer_block(const struct program *program, const struct pair *pair, int sender_local_rank,
+                    int receiver_local_rank, struct block *out);
+/* Bytes that one rank moves over the wire for a buffer of so many bytes (the larger of both sides) in a group of n
+ * ranks: all-reduce 2 (n-1)/n of it, gather, scatter and exchange (n-1)/n, shift and message the whole (Patarasuk & Yuan
+ * 2009, section 3); 0 for what stays on the rank. The only such formula. */
+int64_t op_wire_bytes(enum op op, int64_t bytes, int64_t ranks);
+/* The same for all pairs of an instruction; a send moves the pieces that this rank's copy serves. */
 int64_t instr_wire_bytes(const struct program *program, int stage, const struct instr *instr);
 
-/* Of ranks that hold the same data one counts: coordinate 0 on every REPLICATED atom. Sums over ranks (the loss from its PARTIAL
- * buffers, norms) take these alone. */
+/* Of ranks that hold the same data one counts: coordinate 0 on every REPLICATED atom. Sums over ranks (the loss from
+ * its PARTIAL buffers, norms) take these alone. */
 bool rank_counts(const struct program *program, const struct buffer *buffer, int local_rank);
-/* Whether this rank adds its elements in a NORM. Of a weight's copies on several stages only the first stage has a NORM at all. */
+/* Whether this rank adds its elements in a NORM. Of a weight's copies on several stages only the first stage has a NORM
+ * at all. */
 bool norm_counts(const struct program *program, int stage, const struct pair *pair, int local_rank);
 /* The optimizer state beside a BUFFER_GRADIENT: always the next buffer; -1 when the argument is no such buffer. */
 int state_buffer(const struct program *program, int gradient_buffer);

@@ -1,6 +1,6 @@
 /* The one memory layout. Per stage: what persists lies at the bottom, then the workspace of COMPUTE, then everything
  * else by lifetime in program order. A buffer lives from the instruction that defines it to the last that touches it,
- * on whatever lane. */
+ * on whatever lane, and what a data-parallel transfer reads a little longer (lives.h). */
 #include "base/num.h"
 #include "planner/program/access.h"
 #include "planner/program/geometry.h"
@@ -12,32 +12,11 @@
 enum { ARENA_ALIGNMENT_BYTES = 64 }; /* a cache line, and enough for vector loads */
 
 /* ---- lifetimes ---- */
-struct life {
-    int first, last, joined;
-}; /* joined: the buffer whose bytes it takes over in place, -1 none */
-
-static void find_lives(const struct program *program, struct life *lives)
-{
-    struct access access;
-    for (int b = 0; b < program->buffer_count; b++)
-        lives[b] = (struct life){ -1, -1, -1 };
-    for (int s = 0; s < program->stage_count; s++)
-        for (int i = 0; i < program->stages[s].instr_count; i++) {
-            const struct instr *instr = &program->stages[s].instrs[i];
-            for (int slot = 0; slot < access_slots(instr); slot++) {
-                if (!access_at(program, instr, slot, &access))
-                    continue;
-                struct life *life = &lives[access.buffer];
-                if (life->first < 0)
-                    life->first = i;
-                life->last = i;
-            }
-        }
-}
-
 /* A reduction whose source ends where its destination begins works in place, or a gradient would be there twice. */
-static void join_in_place(const struct program *program, struct life *lives)
+static void join_in_place(const struct program *program, const struct life *lives, int *joined)
 {
+    for (int b = 0; b < program->buffer_count; b++)
+        joined[b] = -1;
     for (int s = 0; s < program->stage_count; s++)
         for (int i = 0; i < program->stages[s].instr_count; i++) {
             const struct instr *instr = &program->stages[s].instrs[i];
@@ -46,16 +25,16 @@ static void join_in_place(const struct program *program, struct life *lives)
                 const struct buffer *a = &program->buffers[pair->source], *b = &program->buffers[pair->destination];
                 if (pair->source != pair->destination && !a->persistent && !b->persistent && a->bytes == b->bytes &&
                     lives[pair->source].last == i && lives[pair->destination].first == i &&
-                    lives[pair->destination].joined < 0)
-                    lives[pair->destination].joined = pair->source;
+                    joined[pair->destination] < 0)
+                    joined[pair->destination] = pair->source;
             }
         }
 }
 
-static int root_of(const struct life *lives, int buffer)
+static int root_of(const int *joined, int buffer)
 {
-    while (lives[buffer].joined >= 0)
-        buffer = lives[buffer].joined;
+    while (joined[buffer] >= 0)
+        buffer = joined[buffer];
     return buffer;
 }
 
@@ -93,33 +72,38 @@ static bool scratch_of(const struct program *program, int stage, int64_t *bytes,
     return true;
 }
 
-/* The temporary buffers of a stage as items; item_of[b] is the item that holds buffer b. What nobody touches gets a
+struct lifetimes {
+    struct life *lives; /* (buffers) */
+    int *joined;        /* (buffers) the buffer whose bytes it takes over in place, -1 none */
+    struct place_item *items;
+    int *item_of; /* (buffers) the item that holds it */
+};
+
+/* The temporary buffers of a stage as items. What nobody touches gets a
  * place too, at the first moment: every offset lies in the arena. */
-static int collect_items(const struct program *program, int stage, const struct life *lives, struct place_item *items,
-                         int *item_of)
+static int collect_items(const struct program *program, int stage, const struct lifetimes *t)
 {
     int count = 0;
     for (int b = 0; b < program->buffer_count; b++) {
         const struct buffer *buffer = &program->buffers[b];
-        item_of[b] = -1;
-        if (buffer->stage == stage && !buffer->persistent && lives[b].joined < 0) {
+        t->item_of[b] = -1;
+        if (buffer->stage == stage && !buffer->persistent && t->joined[b] < 0) {
             int64_t bytes = round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES);
-            items[count] = (struct place_item){ bytes, lives[b].first < 0 ? 0 : lives[b].first,
-                                                lives[b].last < 0 ? 0 : lives[b].last, 0 };
-            item_of[b] = count++;
+            int first = t->lives[b].first, held = t->lives[b].held;
+            t->items[count] = (struct place_item){ bytes, first < 0 ? 0 : first, held < 0 ? 0 : held, 0 };
+            t->item_of[b] = count++;
         }
     }
     for (int b = 0; b < program->buffer_count; b++) {
-        if (program->buffers[b].stage != stage || lives[b].joined < 0)
+        if (program->buffers[b].stage != stage || t->joined[b] < 0)
             continue;
-        struct place_item *item = &items[item_of[root_of(lives, b)]];
-        item->last = item->last > lives[b].last ? item->last : lives[b].last;
+        struct place_item *item = &t->items[t->item_of[root_of(t->joined, b)]];
+        item->last = item->last > t->lives[b].held ? item->last : t->lives[b].held;
     }
     return count;
 }
 
-static bool place_stage(struct program *program, int stage, const struct life *lives, struct place_item *items,
-                        int *item_of, struct error *err)
+static bool place_stage(struct program *program, int stage, const struct lifetimes *t, struct error *err)
 {
     struct stage_program *list = &program->stages[stage];
     int64_t top = 0, total = 0;
@@ -129,15 +113,15 @@ static bool place_stage(struct program *program, int stage, const struct life *l
     list->scratch_offset = top;
     if (!scratch_of(program, stage, &list->scratch_bytes, err))
         return false;
-    int count = collect_items(program, stage, lives, items, item_of);
+    int count = collect_items(program, stage, t);
     if (!add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
-        !place_items(items, count, &total, err) || !add_i64(&list->arena_bytes, top, total))
+        !place_items(t->items, count, &total, err) || !add_i64(&list->arena_bytes, top, total))
         return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);
     for (int b = 0; b < program->buffer_count; b++) {
         struct buffer *buffer = &program->buffers[b];
         if (buffer->stage != stage || buffer->persistent)
             continue;
-        buffer->offset = top + items[item_of[root_of(lives, b)]].offset;
+        buffer->offset = top + t->items[t->item_of[root_of(t->joined, b)]].offset;
     }
     return true;
 }
@@ -145,21 +129,21 @@ static bool place_stage(struct program *program, int stage, const struct life *l
 static bool place_stages(struct program *program, struct error *err)
 {
     size_t count = (size_t)program->buffer_count + 1;
-    struct life *lives = malloc(count * sizeof *lives);
-    struct place_item *items = malloc(count * sizeof *items);
-    int *item_of = malloc(count * sizeof *item_of);
-    bool ok = lives && items && item_of;
-    if (ok) {
-        find_lives(program, lives);
-        join_in_place(program, lives);
-        for (int s = 0; ok && s < program->stage_count; s++)
-            ok = place_stage(program, s, lives, items, item_of, err);
-    } else {
-        fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
-    }
-    free(lives);
-    free(items);
-    free(item_of);
+    struct lifetimes t = { .lives = malloc(count * sizeof *t.lives),
+                           .joined = malloc(count * sizeof *t.joined),
+                           .items = malloc(count * sizeof *t.items),
+                           .item_of = malloc(count * sizeof *t.item_of) };
+    bool ok = (t.lives && t.joined && t.items && t.item_of) ||
+              fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
+    ok = ok && program_lives(program, t.lives, err);
+    if (ok)
+        join_in_place(program, t.lives, t.joined);
+    for (int s = 0; ok && s < program->stage_count; s++)
+        ok = place_stage(program, s, &t, err);
+    free(t.lives);
+    free(t.joined);
+    free(t.items);
+    free(t.item_of);
     return ok;
 }
 

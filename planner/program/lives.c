@@ -163,3 +163,69 @@ bool program_split_lives(struct program *program, struct error *err)
     pairing_free(&pairing);
     return ok;
 }
+
+/* ---- lifetimes in program order ---- */
+/* Consecutive instructions of the compute lane for one layer, one way, of one micro-batch. */
+static bool same_visit(const struct instr *a, const struct instr *b)
+{
+    bool forward_a = a->phase == PHASE_FORWARD && !a->again, forward_b = b->phase == PHASE_FORWARD && !b->again;
+    return a->layer == b->layer && a->micro == b->micro && forward_a == forward_b;
+}
+
+/* end[i]: the last instruction before the compute lane enters the layer after the next, seen from instruction i. */
+static void find_ends(const struct stage_program *list, int *end)
+{
+    int later = list->instr_count, next = list->instr_count; /* where the layer after the next begins, and the next */
+    const struct instr *inside = NULL;
+    for (int i = list->instr_count - 1; i >= 0; i--) {
+        const struct instr *instr = &list->instrs[i];
+        if (instr->lane == LANE_COMPUTE) {
+            if (inside && !same_visit(inside, instr)) {
+                later = next;
+                next = (int)(inside - list->instrs);
+                for (int k = i + 1; k < next; k++) /* between two layers: of the one just left */
+                    end[k] = later - 1;
+            }
+            inside = instr;
+        }
+        end[i] = later - 1;
+    }
+}
+
+static void stage_lives(const struct program *program, int stage, const int *end, struct life *lives)
+{
+    const struct stage_program *list = &program->stages[stage];
+    struct access access;
+    for (int i = 0; i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        for (int slot = 0, slots = access_slots(instr); slot < slots; slot++) {
+            if (!access_at(program, instr, slot, &access))
+                continue;
+            struct life *life = &lives[access.buffer];
+            if (life->first < 0)
+                life->first = i;
+            life->last = i;
+            int held = instr->lane == LANE_DP && access.reads && !access.writes ? end[i] : i;
+            life->held = held > life->held ? held : life->held;
+        }
+    }
+}
+
+bool program_lives(const struct program *program, struct life *lives, struct error *err)
+{
+    int most = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        most = program->stages[s].instr_count > most ? program->stages[s].instr_count : most;
+    int *end = malloc(((size_t)most + 1) * sizeof *end);
+    if (!end)
+        return fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for the lifetimes of %d buffers",
+                         program->buffer_count);
+    for (int b = 0; b < program->buffer_count; b++)
+        lives[b] = (struct life){ -1, -1, -1 };
+    for (int s = 0; s < program->stage_count; s++) {
+        find_ends(&program->stages[s], end);
+        stage_lives(program, s, end, lives);
+    }
+    free(end);
+    return true;
+}

@@ -11,4 +11,17 @@
  * is unusable.
  */
 bool program_split_lives(struct program *program, struct error *err);
+
+/* Instructions of a buffer's stage: first and last that touch it, on whatever lane, -1 none; held: until when its bytes
+ * stay its own, at least last. */
+struct life {
+    int first, last, held;
+};
+/**
+ * Lifetimes in program order, lives (buffer_count) of all buffers. What a data-parallel transfer reads is held until the
+ * compute lane has left the next layer as well: were the bytes given away at once, the next layer's gradients would wait
+ * for the transfer of this one's, and nothing would run beside it. So at most one layer's buffers are held beyond their
+ * use, and compute waits only for a transfer that is a whole layer behind. Fails for want of memory.
+ */
+bool program_lives(const struct program *program, struct life *lives, struct error *err);
 #endif

@@ -367,9 +367,3 @@ bool program_lower_layers(struct program **out, const struct graph *graph, const
         return false;
     return finish(&l, out, run(&l, first_layer, layer_count));
 }
-
-bool program_lower_layer(struct program **out, const struct graph *graph, const struct plan *plan, int layer,
-                         int micro_count, struct error *err)
-{
-    return program_lower_layers(out, graph, plan, layer, 1, micro_count, err);
-}

@@ -7,8 +7,11 @@
 enum {
     PAIR_LIMIT =
         40000000,      /* pairs of items that live together which the orders other than the sweep in time may look at */
-    GOOD_ENOUGH = 200, /* the search ends at 1/200 above the bound */
-    DENSE = 20         /* above 1/20 of all pairs of items living together, lists are scanned and not searched */
+    GOOD_ENOUGH = 100, /* the search ends at 1/100 above the bound */
+    LOOSE = 50,        /* more than 1/50 above the bound: the order of the widest items is tried anew */
+    WIDEST = 40,
+    REPAIR_LIMIT = 1500000, /* pairs that those trials may look at: small programs, where single buffers matter */
+    DENSE = 300        /* above 1/300 of all pairs of items living together, lists are scanned and not searched */
 };
 
 /* A sort key beside the item's index; ties fall back to the index, so that the order is total. */
@@ -27,13 +30,19 @@ static int compare_ranked(const void *left, const void *right)
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
+/* A placed item, with all that a scan over them asks. */
+struct spot {
+    int64_t low, high;
+    int first, last;
+};
+
 struct work {
     struct arena arena;
     const struct place_item *items;
     int count;
     struct ranked *order;
     int64_t *offset, *best; /* (count) */
-    int *placed;            /* (count) of the sweep: the living items at their addresses, ascending */
+    struct spot *placed;    /* (count) of the sweep: the living items at their addresses, ascending */
     int placed_count;
     /* Interval tree: leaves are items by first use, each node knows the latest end of the placed items below it, -1
      * none. */
@@ -70,32 +79,34 @@ static bool work_open(struct work *w, const struct place_item *items, int count)
 
 static void insert_at(struct work *w, int item)
 {
+    const struct place_item *it = &w->items[item];
     int low = 0, high = w->placed_count;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (w->offset[w->placed[middle]] <= w->offset[item])
+        if (w->placed[middle].low <= w->offset[item])
             low = middle + 1;
         else
             high = middle;
     }
     memmove(&w->placed[low + 1], &w->placed[low], (size_t)(w->placed_count - low) * sizeof *w->placed);
-    w->placed[low] = item;
+    w->placed[low] = (struct spot){ w->offset[item], w->offset[item] + it->bytes, it->first, it->last };
     w->placed_count++;
 }
 
-/* The tightest gap between living items; else on top of them. With `lowest`, the first gap. */
+/* The tightest gap between the placed items that live beside the item; else on top of them. With `lowest`, the first
+ * gap. */
 static int64_t find_gap(const struct work *w, int item, bool lowest)
 {
-    const struct place_item *want = &w->items[item];
+    const struct place_item want = w->items[item];
     int64_t top = 0, best = -1, best_size = INT64_MAX;
-    for (int i = 0; i < w->placed_count; i++) {
-        const struct place_item *other = &w->items[w->placed[i]];
-        int64_t at = w->offset[w->placed[i]], gap = at - top;
-        if (gap >= want->bytes && gap < best_size) {
+    for (const struct spot *at = w->placed, *end = at + w->placed_count; at < end; at++) {
+        bool beside = (at->first <= want.last) & (at->last >= want.first); /* no branch: nothing foretells it */
+        int64_t gap = beside ? at->low - top : -1;
+        if (gap >= want.bytes && gap < best_size) {
             best = top;
             best_size = lowest ? 0 : gap;
         }
-        top = max_i64(top, at + other->bytes);
+        top = max_i64(top, beside ? at->high : 0);
     }
     return best >= 0 ? best : top;
 }
@@ -135,18 +146,6 @@ static int64_t tightest_gap(const struct work *w, int64_t bytes)
     return best >= 0 ? best : top;
 }
 
-/* Where most items live together, passing over all of them in the order of addresses is cheaper than finding and
- * sorting. */
-static void scan_beside(struct work *w, int first, int last)
-{
-    for (int i = 0; i < w->placed_count; i++) {
-        int item = w->placed[i];
-        const struct place_item *other = &w->items[item];
-        if (other->first <= last && other->last >= first)
-            w->beside[w->beside_count++] = (struct ranked){ w->offset[item], w->offset[item] + other->bytes, item };
-    }
-}
-
 static int64_t place_in_order(struct work *w, bool dense)
 {
     int64_t total = 0;
@@ -154,18 +153,16 @@ static int64_t place_in_order(struct work *w, bool dense)
     w->placed_count = 0;
     for (int i = 0; i < w->count; i++) {
         int item = w->order[i].item;
-        w->beside_count = 0;
-        if (dense) {
-            scan_beside(w, w->items[item].first, w->items[item].last);
+        if (dense) { /* most items live together: passing over all of them is cheaper than finding and sorting */
+            w->offset[item] = find_gap(w, item, false);
+            insert_at(w, item);
         } else {
+            w->beside_count = 0;
             collect_beside(w, 1, 0, w->leaf_count, w->items[item].first, w->items[item].last);
             qsort(w->beside, (size_t)w->beside_count, sizeof *w->beside, compare_ranked);
-        }
-        w->offset[item] = tightest_gap(w, w->items[item].bytes);
-        if (dense)
-            insert_at(w, item);
-        else
+            w->offset[item] = tightest_gap(w, w->items[item].bytes);
             mark_placed(w, item);
+        }
         total = max_i64(total, w->offset[item] + w->items[item].bytes);
     }
     return total;
@@ -197,7 +194,7 @@ static int64_t place_in_time(struct work *w, bool lowest)
         int item = w->order[i].item;
         int kept = 0; /* drop the dead in one pass: the list holds only what may be alive */
         for (int k = 0; k < w->placed_count; k++)
-            if (w->items[w->placed[k]].last >= w->items[item].first)
+            if (w->placed[k].last >= w->items[item].first)
                 w->placed[kept++] = w->placed[k];
         w->placed_count = kept;
         w->offset[item] = find_gap(w, item, lowest);
@@ -245,6 +242,30 @@ static void keep_best(struct work *w, int64_t top, int64_t *best)
     }
 }
 
+/* Swaps two of the widest items in the order and keeps what is no worse. The draws are fixed, so that layouts repeat. */
+static void repair(struct work *w, bool dense, int64_t pairs, int64_t good, int64_t *best)
+{
+    int widest = w->count < WIDEST ? w->count : WIDEST;
+    uint64_t draw = (uint64_t)w->count;
+    sort_items(w, ORDER_AREA);
+    int64_t present = place_in_order(w, dense);
+    for (int64_t spent = 2 * pairs; *best > good && spent <= REPAIR_LIMIT; spent += pairs) {
+        draw = mix64(draw);
+        struct ranked *a = &w->order[draw % (uint64_t)widest], *b = &w->order[(draw >> 32) % (uint64_t)widest];
+        struct ranked kept_a = *a, kept_b = *b;
+        *a = kept_b;
+        *b = kept_a;
+        int64_t top = place_in_order(w, dense);
+        if (top > present) {
+            *a = kept_a;
+            *b = kept_b;
+            continue;
+        }
+        present = top;
+        keep_best(w, top, best);
+    }
+}
+
 static int64_t search_orders(struct work *w, int64_t bound)
 {
     int64_t pairs = count_pairs(w, w->beside), spent = 0, best = INT64_MAX, good = bound + bound / GOOD_ENOUGH;
@@ -256,6 +277,8 @@ static int64_t search_orders(struct work *w, int64_t bound)
         sort_items(w, (enum order_kind)kind);
         keep_best(w, in_time ? place_in_time(w, kind == ORDER_TIME_LOW) : place_in_order(w, dense), &best);
     }
+    if (best > bound + bound / LOOSE)
+        repair(w, dense, pairs, bound + bound / LOOSE, &best);
     return best;
 }
 

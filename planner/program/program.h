@@ -1,18 +1,21 @@
-/* The meaning of a plan: per stage one instruction list, as data. The ranks of a stage differ only in coordinates; what block a
- * buffer holds on a rank and what range an instruction computes are functions (geometry.h). Pure; indices, not pointers. */
+/* The meaning of a plan: per stage one instruction list, as data. The ranks of a stage differ only in coordinates; what
+ * block a buffer holds on a rank and what range an instruction computes are functions (geometry.h). Pure; indices, not
+ * pointers. */
 #ifndef CLEAVE_PROGRAM_PROGRAM_H
 #define CLEAVE_PROGRAM_PROGRAM_H
 #include "planner/plan/plan.h"
 
 /* ---- layouts ---- */
 enum layout_kind { LAYOUT_REPLICATED, LAYOUT_SHARDED, LAYOUT_PARTIAL, LAYOUT_FLAT };
-/* Per mesh atom. SHARDED splits dim; when two atoms split one dim, the smaller order is the outer one. FLAT: an equal, padded piece
- * of the flattened local block (ZeRO). */
-struct layout { uint8_t kind[MAX_ATOMS], dim[MAX_ATOMS], order[MAX_ATOMS]; };
+/* Per mesh atom. SHARDED splits dim; when two atoms split one dim, the smaller order is the outer one. FLAT: an equal,
+ * padded piece of the flattened local block (ZeRO). */
+struct layout {
+    uint8_t kind[MAX_ATOMS], dim[MAX_ATOMS], order[MAX_ATOMS];
+};
 
 /* ---- buffers ---- */
 enum buffer_kind {
-    BUFFER_VALUE,           /* forward value in some layout */
+    BUFFER_VALUE, /* forward value in some layout */
     BUFFER_VALUE_GRADIENT,
     BUFFER_WEIGHT,          /* stored weight; persistent over steps */
     BUFFER_WEIGHT_USE,      /* gathered weight (ZeRO-3) */
@@ -25,17 +28,18 @@ enum buffer_kind {
 };
 struct buffer {
     enum buffer_kind kind;
-    bool is_weight;        /* id names a weight, else a value; SCALAR: id is -1 */
-    bool persistent;       /* lives over the whole step (weights, state, accumulators); STATE and WEIGHT also over steps */
-    int stage, id, micro;  /* micro -1: not of one micro-batch */
+    bool is_weight;  /* id names a weight, else a value; SCALAR: id is -1 */
+    bool persistent; /* lives over the whole step (weights, state, accumulators); STATE and WEIGHT also over steps */
+    int stage, id, micro;      /* micro -1: not of one micro-batch */
     int ring_round, ring_atom; /* block of the neighbour ring_round steps back along ring_atom; 0: own block */
-    int part, part_count, part_dim; /* time split: the part-th of part_count pieces along part_dim; part_count 1: whole */
-    int version;           /* weight version; 0 for synchronous schedules */
-    int serial;            /* tells apart temporaries */
+    /* Time split: the part-th of part_count pieces along part_dim; part_count 1: whole. */
+    int part, part_count, part_dim;
+    int version; /* weight version; 0 for synchronous schedules */
+    int serial;  /* tells apart temporaries */
     struct layout layout;
-    int64_t elements;      /* of one rank, padding of flat shards included: equal on all ranks of the stage */
-    int64_t bytes;         /* elements in the plan's dtype and this kind's precision */
-    int64_t offset;        /* in the stage's arena; -1 before layout_program() */
+    int64_t elements; /* of one rank, padding of flat shards included: equal on all ranks of the stage */
+    int64_t bytes;    /* elements in the plan's dtype and this kind's precision */
+    int64_t offset;   /* in the stage's arena; -1 before program_layout() */
 };
 
 /* ---- instructions ---- */
@@ -45,45 +49,54 @@ enum op {
 #undef OP
     OP_COUNT
 };
-struct op_info { const char *name; bool reads_source, writes_destination, collective; };
+struct op_info {
+    const char *name;
+    bool reads_source, writes_destination, collective;
+};
 extern const struct op_info op_info[OP_COUNT];
 
 enum role { ROLE_IN, ROLE_OUT, ROLE_WEIGHT, ROLE_GRADIENT_IN, ROLE_GRADIENT_OUT, ROLE_GRADIENT_WEIGHT, ROLE_COUNT };
 extern const char *const role_names[ROLE_COUNT + 1];
-/* Which roles a COMPUTE writes: forward OUT; backward input GRADIENT_IN; backward weight GRADIENT_WEIGHT. The rest it reads. */
+/* Which roles a COMPUTE writes: forward OUT; backward input GRADIENT_IN; backward weight GRADIENT_WEIGHT. The rest it
+ * reads. */
 bool role_written(enum phase phase, enum role role);
 
-/* UPDATE: (gradient, stored weight). Where the gradient is a flat shard of a whole stored weight (ZeRO 1 and 2), the update works on
- * its piece of the weight in place, and an ALL_GATHER with equal source and destination completes it: the member at place p holds
- * elements [p * n, p * n + n) of the flattened block, n the elements of the shard; stored weights are padded for it. With clipping
- * a second pair (scalar, -1) reads the norm. WEIGHT_GRADIENT sources of REDUCE_SCATTER are padded alike; padding is never read. */
-struct pair { int source, destination; }; /* buffers; -1: none. SEND: destination is the peer's buffer; RECEIVE: source is */
+/* UPDATE: (gradient, stored weight). Where the gradient is a flat shard of a whole stored weight (ZeRO 1 and 2), the
+ * update works on its piece of the weight in place, and an ALL_GATHER with equal source and destination completes it:
+ * the member at place p holds elements [p * n, p * n + n) of the flattened block, n the elements of the shard; stored
+ * weights are padded for it. With clipping a second pair (scalar, -1) reads the norm. WEIGHT_GRADIENT sources of
+ * REDUCE_SCATTER are padded alike; padding is never read. */
+struct pair {
+    int source, destination; /* buffers; -1: none. SEND: destination is the peer's buffer; RECEIVE: source is */
+};
 
 struct instr {
     enum op op;
     enum phase phase;
     enum lane lane;
-    bool again;            /* recomputation */
-    bool first;            /* COMPUTE: the first round of a fold: outputs start anew */
-    uint8_t define[ROLE_COUNT]; /* COMPUTE: bit i: operand i of the role is overwritten, not accumulated */
-    bool accumulate;       /* others: destination += (else overwritten) */
-    enum fold fold;        /* reductions: SUM or MAX */
-    int segment, micro, round;  /* COMPUTE; segment -1 otherwise */
+    bool again;                            /* recomputation */
+    bool first;                            /* COMPUTE: the first round of a fold: outputs start anew */
+    uint8_t define[ROLE_COUNT];            /* COMPUTE: bit i: operand i of the role is overwritten, not accumulated */
+    bool accumulate;                       /* others: destination += (else overwritten) */
+    enum fold fold;                        /* reductions: SUM or MAX */
+    int segment, micro, round;             /* COMPUTE; segment -1 otherwise */
     int operand[ROLE_COUNT][MAX_OPERANDS]; /* COMPUTE: buffers, -1 absent */
-    int pair_first, pair_count; /* others: into program->pairs; several pairs are one fused transfer (a gradient bucket) */
-    unsigned atoms;        /* collectives inside a stage: mask of the mesh atoms that span the group */
-    int peer_stage;        /* SEND, RECEIVE; else -1 */
-    int tag;               /* SEND, RECEIVE: equal numbers pair; else -1 */
-    int layer;             /* graph layer that it serves, -1 none: reports */
-    int wait_first, wait_count; /* into the stage's waits: indices of earlier instructions of OTHER lanes that must have finished */
+    /* Others: into program->pairs; several pairs are one fused transfer (a gradient bucket). */
+    int pair_first, pair_count;
+    unsigned atoms; /* collectives inside a stage: mask of the mesh atoms that span the group */
+    int peer_stage; /* SEND, RECEIVE; else -1 */
+    int tag;        /* SEND, RECEIVE: equal numbers pair; else -1 */
+    int layer;      /* graph layer that it serves, -1 none: reports */
+    /* Into the stage's waits: indices of earlier instructions of OTHER lanes that must have finished. */
+    int wait_first, wait_count;
 };
 
 struct stage_program {
     int instr_count, wait_count;
     struct instr *instrs;
     int *waits;
-    int64_t arena_bytes;      /* set by layout_program(); the same on all ranks of the stage */
-    int64_t persistent_bytes; /* of which weights, accumulators, state */
+    int64_t arena_bytes;                   /* set by program_layout(); the same on all ranks of the stage */
+    int64_t persistent_bytes;              /* of which weights, accumulators, state */
     int64_t scratch_offset, scratch_bytes; /* workspace of COMPUTE, inside the arena */
 };
 
@@ -95,42 +108,50 @@ struct program {
     struct stage_program *stages;
     struct buffer *buffers;
     struct pair *pairs;
-    /* strategy, by segment: the axis of each atom (or AXIS_UNSPLIT / AXIS_PASS), the ring's atom (-1), the sliced axis and count */
-    struct assignment { int8_t axis[MAX_ATOMS]; int8_t ring_atom, slice_axis; int16_t slices; } *assignments;
-    /* [stage * micro_batch_count + micro]: the buffer that holds the loss, -1 where the stage has none. Its PARTIAL atoms are never
-     * reduced: the loss is the sum over micro-batches and over the ranks that count (rank_counts()). */
+    /* strategy, by segment: the axis of each atom (or AXIS_UNSPLIT / AXIS_PASS), the ring's atom (-1), the sliced axis
+     * and count */
+    struct assignment {
+        int8_t axis[MAX_ATOMS];
+        int8_t ring_atom, slice_axis;
+        int16_t slices;
+    } * assignments;
+    /* [stage * micro_batch_count + micro]: the buffer that holds the loss, -1 where the stage has none. Its PARTIAL
+     * atoms are never reduced: the loss is the sum over micro-batches and over the ranks that count (rank_counts()). */
     int *loss_buffers;
 };
-/* Fills loss_buffers from the buffers (persistent ones of the loss value); for whoever builds a program by other means than
- * program_lower(). */
+/* Fills loss_buffers from the buffers (persistent ones of the loss value); for whoever builds a program by other means
+ * than program_lower(). */
 bool program_index(struct program *program, struct error *err);
 void program_free(struct program *program); /* accepts NULL */
 
-/* Lowering: the recipes of all layers, communication derived, waits included, offsets not yet. The plan must have passed
- * plan_check(). graph and plan are borrowed and must outlive *out. */
+/* Lowering: the recipes of all layers, communication derived, waits included, offsets not yet. The plan must have
+ * passed plan_check(). graph and plan are borrowed and must outlive *out. */
 bool program_lower(struct program **out, const struct graph *graph, const struct plan *plan, struct error *err);
 /**
- * One range of layers alone on its stage, to price it: what enters is loaded in its own layout, the gradient of what leaves is
- * seeded; forward and backward of micro_count micro-batches in turn and the step, no messages, no reduction of the norm. What leaves
- * keeps the layout of its producer: the conversion into the next layer's is between the two. stage_count and the stage's number are
- * the plan's; other stages have empty lists, and only the range's assignments are filled in. Costs tens of microseconds.
+ * One range of layers alone on its stage, to price it: what enters is loaded in its own layout, the gradient of what
+ * leaves is seeded; forward and backward of micro_count micro-batches in turn and the step, no messages, no reduction
+ * of the norm. What leaves keeps the layout of its producer: the conversion into the next layer's is between the two.
+ * stage_count and the stage's number are the plan's; other stages have empty lists, and only the range's assignments
+ * are filled in. Costs tens of microseconds.
  */
-bool program_lower_layers(struct program **out, const struct graph *graph, const struct plan *plan, int first_layer, int layer_count, int micro_count,
-                          struct error *err);
-bool program_lower_layer(struct program **out, const struct graph *graph, const struct plan *plan, int layer, int micro_count, struct error *err);
-/* Offsets from lifetimes in program order; adds the waits that reuse of arena bytes needs and drops those that others imply. A
- * buffer that is defined anew after it was read (recomputed, gathered again) becomes several, one per lifetime, at the end of
- * buffers; source and destination of an ALL_REDUCE may get the same bytes. buffer.bytes must be set. */
+bool program_lower_layers(struct program **out, const struct graph *graph, const struct plan *plan, int first_layer,
+                          int layer_count, int micro_count, struct error *err);
+/* Offsets from lifetimes in program order; adds the waits that reuse of arena bytes needs and drops those that others
+ * imply. A buffer that is defined anew after it was read (recomputed, gathered again) becomes several, one per
+ * lifetime, at the end of buffers; source and destination of an ALL_REDUCE may get the same bytes. buffer.bytes must be
+ * set. */
 bool program_layout(struct program *program, struct error *err);
 /**
- * Refuses what could hang or read garbage: unpaired sends, an issue order that differs between members of a group, waits on later
- * instructions, reads before the first definition, use after the end of a lifetime, overlapping live buffers, and (by running
- * machine_step with rendezvous semantics, no buffering) a stall, with its cycle. Messages name rank, instruction and reason.
+ * Refuses what could hang or read garbage: unpaired sends, an issue order that differs between members of a group,
+ * waits on later instructions, reads before the first definition, use after the end of a lifetime, overlapping live
+ * buffers, and (by running machine_step with rendezvous semantics, no buffering) a stall, with its cycle. Messages name
+ * rank, instruction and reason.
  */
 bool program_verify(const struct program *program, struct error *err);
 
 /* Text form: one line per buffer and instruction; program_parse() reads back exactly what program_print() wrote. */
 struct text;
 void program_print(const struct program *program, struct text *out);
-bool program_parse(struct program **out, const struct graph *graph, const struct plan *plan, const char *name, const char *text, size_t length, struct error *err);
+bool program_parse(struct program **out, const struct graph *graph, const struct plan *plan, const char *name,
+                   const char *text, size_t length, struct error *err);
 #endif

@@ -125,7 +125,7 @@ bool verify_order(const struct program *program, struct error *err)
 /* Groups over several stages are issued in one order: two stages see the transfers of a channel in the same order, and
  * no transfer passes a norm-reduce, which all ranks enter. */
 struct channel {
-    int send, receive, norms;
+    int send, receive;
 };
 
 static bool check_channels(const struct program *program, const struct pairing *pairing, struct channel *last,

@@ -131,8 +131,11 @@ static int64_t explore(struct knapsack_solver *s, int depth)
         free(mean);
         return INT64_MIN;
     }
-    s->nodes++;
-    int64_t bound = knapsack_relax(s, lo, hi, mean);
+    int64_t bound = depth > 0 ? knapsack_bound(s, lo, hi) : INT64_MIN; /* its neighbour's multipliers often do */
+    if (!closed(s, bound)) {
+        s->nodes++;
+        bound = knapsack_relax(s, lo, hi, mean);
+    }
     if (!closed(s, bound))
         offer_rounded(s, lo, hi, mean);
     if (s->problem->node_limit > 0 && s->nodes >= s->problem->node_limit)
@@ -166,7 +169,9 @@ static bool solver_start(struct knapsack_solver *s, const struct knapsack *probl
     s->first = arena_alloc(&s->arena, (size_t)problem->group_count + 1, sizeof *s->first);
     s->best = arena_alloc(&s->arena, options, sizeof *s->best);
     s->point = arena_alloc(&s->arena, options, sizeof *s->point);
-    bool good = s->option && s->first && s->best && s->point;
+    s->price = arena_alloc(&s->arena, options, sizeof *s->price);
+    s->whole = arena_alloc(&s->arena, options, sizeof *s->whole);
+    bool good = s->option && s->first && s->best && s->point && s->price && s->whole;
     for (int b = 0; good && b < BASIS; b++) {
         s->basis_x[b] = arena_alloc(&s->arena, options, sizeof(int));
         good = s->basis_x[b] != NULL;
@@ -251,6 +256,18 @@ static bool cheapest_point_fits(struct knapsack_solver *s, double *price)
     return s->best_cost < INT64_MAX;
 }
 
+/* The multipliers at hand often show that a threshold's tree can neither better the best point nor, where only roots
+ * are asked for, lower the bound. */
+static bool without_interest(struct knapsack_solver *s, int64_t bound)
+{
+    int *lo = frame(s, 0), *hi = lo + s->option_total;
+    bool single;
+    if (!tighten(s, lo, hi, &single))
+        return true;
+    int64_t quick = knapsack_bound(s, lo, hi);
+    return closed(s, quick) || (s->limited && quick >= bound);
+}
+
 /* The tree of every threshold. Returns the least proven bound. */
 static int64_t run(struct knapsack_solver *s)
 {
@@ -268,6 +285,8 @@ static int64_t run(struct knapsack_solver *s)
         return s->best_cost;
     for (int t = 0; t < count; t++) {
         set_threshold(s, peaks[t]);
+        if (t > 0 && without_interest(s, bound))
+            continue;
         bound = min_i64(bound, explore(s, 0));
         if (s->out_of_memory)
             break;

@@ -6,6 +6,8 @@
 
 enum { BASIS = KNAPSACK_ROWS + 1, MAX_DEPTH = 1024 };
 
+__extension__ typedef __int128 knapsack_wide;
+
 struct column {
     double cost, row[KNAPSACK_ROWS], convexity;
     int *x; /* (option_total) of a point; NULL: a slack or an artificial one */
@@ -24,6 +26,8 @@ struct knapsack_solver {
     int *basis_x[BASIS]; /* storage of the columns' points */
     double share[BASIS], lambda[KNAPSACK_ROWS];
     int *frames[MAX_DEPTH]; /* lo and hi per depth, made on demand */
+    double *price;         /* (option_total) */
+    knapsack_wide *whole;  /* (option_total) */
     bool out_of_memory, limited;
 };
 
@@ -32,6 +36,8 @@ void knapsack_offer(struct knapsack_solver *s, const int *x);
 /* The cheapest point of the box for s->lambda, into s->point; its Lagrangian value in scaled doubles. price has room
  * for all options. */
 double knapsack_price_out(struct knapsack_solver *s, const int *lo, const int *hi, double *price);
+/* A proven bound of the box from the multipliers that s->lambda has now (INT64_MAX: no point fits). */
+int64_t knapsack_bound(struct knapsack_solver *s, const int *lo, const int *hi);
 /* Column generation on the box lo..hi: a proven bound (INT64_MAX: no point fits), in mean the fractional optimum. */
 int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, double *mean);
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-__extension__ typedef __int128 int128;
+typedef knapsack_wide int128;
 
 enum { LAMBDA_BITS = 30, MAX_PIVOTS = 80 };
 static const double artificial_cost = 1e6, pivot_epsilon = 1e-11;
@@ -277,20 +277,19 @@ static void start_basis(struct knapsack_solver *s, const int *x)
     memcpy(s->basis_x[s->rows], x, (size_t)s->option_total * sizeof *x);
 }
 
+int64_t knapsack_bound(struct knapsack_solver *s, const int *lo, const int *hi)
+{
+    int64_t bound = integer_bound(s, lo, hi, s->whole);
+    return bound > s->dearest ? INT64_MAX : bound;
+}
+
 /* Column generation on the box lo..hi. Leaves in s->lambda the multipliers with the best bound, in mean the fractional
  * optimum. */
 int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, double *mean)
 {
     size_t options = (size_t)s->option_total;
-    double *price = calloc(options, sizeof *price), inverse[BASIS][BASIS], best_lambda[KNAPSACK_ROWS] = { 0 },
-           level = 0;
-    int128 *whole = calloc(options, sizeof *whole);
-    double best_value = -INFINITY;
-    int64_t bound = INT64_MIN;
-    if (!price || !whole) {
-        s->out_of_memory = true;
-        goto cleanup;
-    }
+    double *price = s->price, inverse[BASIS][BASIS], best_lambda[KNAPSACK_ROWS] = { 0 }, level = 0;
+    double best_value;
     memset(s->lambda, 0, sizeof s->lambda);
     best_value = knapsack_price_out(s, lo, hi, price);
     knapsack_offer(s, s->point);
@@ -315,15 +314,9 @@ int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, 
             break;
     }
     memcpy(s->lambda, best_lambda, sizeof best_lambda);
-    bound = integer_bound(s, lo, hi, whole);
-    if (bound > s->dearest)
-        bound = INT64_MAX; /* no point fits */
     memset(mean, 0, options * sizeof *mean);
     for (int b = 0; b <= s->rows; b++)
         for (int i = 0; s->basis[b].x && i < s->option_total; i++)
             mean[i] += fmax(s->share[b], 0) * s->basis[b].x[i];
-cleanup:
-    free(price);
-    free(whole);
-    return bound;
+    return knapsack_bound(s, lo, hi);
 }

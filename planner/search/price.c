@@ -8,7 +8,7 @@
 #include "planner/search/price.h"
 #include "base/num.h"
 #include "models/model.h"
-#include "planner/program/access.h"
+#include "planner/program/lives.h"
 #include "planner/program/schedule.h"
 #include <stdlib.h>
 #include <string.h>
@@ -217,26 +217,6 @@ static bool price_times(struct sample *s)
 
 /* ---- memory ---- */
 
-struct life {
-    int first, last;
-};
-
-static void find_lives(const struct sample *s, struct life *lives)
-{
-    const struct stage_program *list = &s->program->stages[0];
-    struct access access;
-    for (int b = 0; b < s->program->buffer_count; b++)
-        lives[b] = (struct life){ -1, -1 };
-    for (int i = 0; i < list->instr_count; i++)
-        for (int slot = 0; slot < access_slots(&list->instrs[i]); slot++) {
-            if (!access_at(s->program, &list->instrs[i], slot, &access))
-                continue;
-            if (lives[access.buffer].first < 0)
-                lives[access.buffer].first = i;
-            lives[access.buffer].last = i;
-        }
-}
-
 /* In-place reductions: the destination takes over the source's very bytes, which must not count twice. */
 static void skip_taken_over(const struct sample *s, struct life *lives)
 {
@@ -248,8 +228,12 @@ static void skip_taken_over(const struct sample *s, struct life *lives)
                 continue;
             const struct buffer *a = &s->program->buffers[pair->source], *b = &s->program->buffers[pair->destination];
             if (a->offset == b->offset && lives[pair->source].last == i && lives[pair->destination].first == i &&
-                lives[pair->destination].last > i)
+                lives[pair->destination].last > i) {
                 lives[pair->destination].first = i + 1;
+                lives[pair->destination].held =
+                    (int)max_i64(lives[pair->destination].held, lives[pair->source].held);
+                lives[pair->source].held = i;
+            }
         }
 }
 
@@ -280,15 +264,16 @@ static void price_persistent(struct sample *s)
 }
 
 /* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient. */
-static bool price_temporary(struct sample *s)
+static bool price_temporary(struct sample *s, struct error *err)
 {
     const struct stage_program *list = &s->program->stages[0];
     struct life *lives = arena_alloc(&s->arena, (size_t)s->program->buffer_count, sizeof *lives);
     int64_t *change = arena_alloc(&s->arena, (size_t)list->instr_count + 2, sizeof *change), alive = 0;
     int turn = first_backward(list);
     if (!lives || !change)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+    if (!program_lives(s->program, lives, err))
         return false;
-    find_lives(s, lives);
     skip_taken_over(s, lives);
     for (int b = 0; b < s->program->buffer_count; b++) {
         const struct buffer *buffer = &s->program->buffers[b];
@@ -300,7 +285,7 @@ static bool price_temporary(struct sample *s)
             continue;
         }
         change[life.first] += buffer->bytes;
-        change[life.last + 1] -= buffer->bytes;
+        change[life.held + 1] -= buffer->bytes;
     }
     for (int i = 0; i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
@@ -354,8 +339,9 @@ static bool price_strategy(struct sample *s, struct price_table *table, struct l
 {
     bool good =
         program_lower(&s->program, s->graph, s->plan, err) && (key->bound_only || program_layout(s->program, err));
-    if (good && !(sample_arrays(s) && price_times(s) && (key->bound_only || price_temporary(s))))
+    if (good && !(sample_arrays(s) && price_times(s)))
         good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+    good = good && (key->bound_only || price_temporary(s, err));
     if (good) {
         price_persistent(s);
         table->base_bytes = max_i64(table->base_bytes, s->program->stages[0].scratch_bytes);

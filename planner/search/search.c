@@ -15,7 +15,7 @@ enum {
     DEFAULT_RANKED = 64,
     LEAST_CANDIDATES = 16,
     MAX_SHRINKS = 6,
-    NODE_LIMIT = 2000,
+    NODE_LIMIT = 400,
     SCOUTS = 3
 };
 static const int64_t judge_budget = 2000;

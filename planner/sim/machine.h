@@ -1,6 +1,6 @@
-/* The one interpreter: what a program MEANS for one rank. Instructions are issued in program order onto lanes; their waits are
- * handed to the device; no decision depends on a completion. A virtual clock, threads and MPI resolve waits when they complete;
- * CUDA resolves them as stream events without looking. */
+/* The one interpreter: what a program MEANS for one rank. Instructions are issued in program order onto lanes; their
+ * waits are handed to the device; no decision depends on a completion. A virtual clock, threads and MPI resolve waits
+ * when they complete; CUDA resolves them as stream events without looking. */
 #ifndef CLEAVE_SIM_MACHINE_H
 #define CLEAVE_SIM_MACHINE_H
 #include "planner/program/program.h"
@@ -8,8 +8,8 @@
 enum issue { ISSUE_TAKEN, ISSUE_BLOCKED, ISSUE_FAILED };
 struct machine_device {
     const char *name;
-    /* Take instruction `index` of the rank's list onto its lane. BLOCKED: not now (virtual clock: a partner has not come so far);
-     * the machine goes on with other lanes and asks again. FAILED: the device keeps the cause. */
+    /* Take instruction `index` of the rank's list onto its lane. BLOCKED: not now (virtual clock: a partner has not
+     * come so far); the machine goes on with other lanes and asks again. FAILED: the device keeps the cause. */
     enum issue (*issue)(void *self, int rank, int index, const struct instr *instr);
 };
 enum step { STEP_RAN, STEP_BLOCKED, STEP_DONE, STEP_FAILED };
@@ -21,8 +21,9 @@ struct machine {
     int head[LANE_COUNT]; /* next instruction of each lane; instr_count when done */
     int left;
 };
-void machine_init(struct machine *machine, const struct program *program, int rank, const struct machine_device *device, void *self);
-/* One pass over the lanes: issues at each lane's head what the device takes. Progress outranks completion: RAN if anything was
- * issued, else DONE or BLOCKED. */
+void machine_init(struct machine *machine, const struct program *program, int rank, const struct machine_device *device,
+                  void *self);
+/* One pass over the lanes: issues at each lane's head what the device takes. Progress outranks completion: RAN if
+ * anything was issued, else DONE or BLOCKED. */
 enum step machine_step(struct machine *machine);
 #endif

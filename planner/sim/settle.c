@@ -1,5 +1,6 @@
-/* In a measured timeline a transfer's span begins when its lane took it up, so that waiting for a partner looks like moving bytes.
- * Here each begins when the last of its partners came: what is left is the transfer, as the simulator has it. */
+/* In a measured timeline a transfer's span begins when its lane took it up, so that waiting for a partner looks like
+ * moving bytes. Here each begins when the last of its partners came: what is left is the transfer, as the simulator has
+ * it. */
 #include "planner/program/geometry.h"
 #include "planner/program/pairing.h"
 #include "planner/sim/timeline.h"
@@ -18,7 +19,8 @@ static int64_t began(const struct settle *s, int rank, int instr)
     return s->began[rank][instr];
 }
 
-static int64_t group_began(const struct settle *s, const struct rank_timeline *rank, const struct instr *instr, int index)
+static int64_t group_began(const struct settle *s, const struct rank_timeline *rank, const struct instr *instr,
+                           int index)
 {
     const struct plan *plan = s->program->plan;
     int first = plan->stages[rank->stage].first_rank, place, count = stage_rank_count(plan, rank->stage);
@@ -38,11 +40,13 @@ static int64_t world_began(const struct settle *s, const struct rank_timeline *r
     int64_t latest = began(s, rank->rank, index);
     int which = s->pairing.partner[rank->stage][index];
     for (int r = 0; r < s->timeline->rank_count; r++)
-        latest = max_i64(latest, began(s, s->timeline->ranks[r].rank, s->pairing.norm[s->timeline->ranks[r].stage][which]));
+        latest =
+            max_i64(latest, began(s, s->timeline->ranks[r].rank, s->pairing.norm[s->timeline->ranks[r].stage][which]));
     return latest;
 }
 
-static int64_t peer_began(const struct settle *s, const struct rank_timeline *rank, const struct instr *instr, int index)
+static int64_t peer_began(const struct settle *s, const struct rank_timeline *rank, const struct instr *instr,
+                          int index)
 {
     const struct plan *plan = s->program->plan;
     const struct plan_stage *peer = &plan->stages[instr->peer_stage];
@@ -96,7 +100,8 @@ bool timeline_settle(const struct program *program, struct timeline *timeline, s
 {
     struct settle s = { .program = program, .timeline = timeline };
     if (timeline->rank_count != program->plan->rank_count)
-        return fail_kind(err, ERROR_BUG, "timeline_settle: %d of %d ranks", timeline->rank_count, program->plan->rank_count);
+        return fail_kind(err, ERROR_BUG, "timeline_settle: %d of %d ranks", timeline->rank_count,
+                         program->plan->rank_count);
     if (!pairing_build(&s.pairing, program, err))
         return false;
     bool ok = note_begins(&s) || fail_kind(err, ERROR_ENVIRONMENT, "out of memory");

@@ -1,11 +1,19 @@
-/* Spans by rank and instruction, simulated or measured: one type, so that joining two gives the error per op kind of every run. */
+/* Spans by rank and instruction, simulated or measured: one type, so that joining two gives the error per op kind of
+ * every run. */
 #ifndef CLEAVE_SIM_TIMELINE_H
 #define CLEAVE_SIM_TIMELINE_H
 #include "planner/program/program.h"
 
 enum timeline_origin { TIMELINE_SIMULATED, TIMELINE_MEASURED };
-struct span { int instr; int64_t start_ns, finish_ns; };
-struct rank_timeline { int rank, stage, span_count; struct span *spans; int64_t peak_bytes; };
+struct span {
+    int instr;
+    int64_t start_ns, finish_ns;
+};
+struct rank_timeline {
+    int rank, stage, span_count;
+    struct span *spans;
+    int64_t peak_bytes;
+};
 struct timeline {
     struct arena arena;
     enum timeline_origin origin;
@@ -15,15 +23,27 @@ struct timeline {
 };
 void timeline_free(struct timeline *timeline);
 /**
- * Measured timelines of all ranks on one clock: lets every transfer begin when the last of its partners came, so that waiting counts
- * as idle time and not as communication, as in the simulator.
+ * Measured timelines of all ranks on one clock: lets every transfer begin when the last of its partners came, so that
+ * waiting counts as idle time and not as communication, as in the simulator.
  */
 bool timeline_settle(const struct program *program, struct timeline *timeline, struct error *err);
 /* The index of the rank whose last span ends last; 0 when there are no spans. */
 int timeline_last_rank(const struct timeline *timeline);
-/* Where the step's time goes on one rank: categories sum to the step. Compute lane busy time by kind; exposed communication is time
- * in which no compute runs and a lane of that kind does; bubble is the rest. */
-enum time_kind { TIME_COMPUTE, TIME_RECOMPUTE, TIME_TP, TIME_DP, TIME_CP, TIME_EP, TIME_PP, TIME_BUBBLE, TIME_OPTIMIZER, TIME_KIND_COUNT };
+/* Where the step's time goes on one rank: categories sum to the step. Compute lane busy time by kind; exposed
+ * communication is time in which no compute runs and a lane of that kind does; bubble is the rest. */
+enum time_kind {
+    TIME_COMPUTE,
+    TIME_RECOMPUTE,
+    TIME_TP,
+    TIME_DP,
+    TIME_CP,
+    TIME_EP,
+    TIME_PP,
+    TIME_BUBBLE,
+    TIME_OPTIMIZER,
+    TIME_KIND_COUNT
+};
 extern const char *const time_kind_names[TIME_KIND_COUNT + 1];
-void timeline_breakdown(const struct program *program, const struct timeline *timeline, int rank_index, int64_t ns[TIME_KIND_COUNT]);
+void timeline_breakdown(const struct program *program, const struct timeline *timeline, int rank_index,
+                        int64_t ns[TIME_KIND_COUNT]);
 #endif

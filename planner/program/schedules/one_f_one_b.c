@@ -9,20 +9,13 @@ static int order(int stages, int stage, int micro_count, int extra_in_flight, st
         return 2 * micro_count;
     int forward = 0, count = 0;
     for (; forward < micro_count && forward < warm; forward++)
-        out[count++] = (struct action){ .kind = ACTION_FORWARD, .chunk = stage, .micro = forward };
+        out[count++] = (struct action){ .kind = ACTION_FORWARD, .micro = forward };
     for (int backward = 0; backward < micro_count; backward++) {
-        out[count++] = (struct action){ .kind = ACTION_BACKWARD, .chunk = stage, .micro = backward };
+        out[count++] = (struct action){ .kind = ACTION_BACKWARD, .micro = backward };
         if (forward < micro_count)
-            out[count++] = (struct action){ .kind = ACTION_FORWARD, .chunk = stage, .micro = forward++ };
+            out[count++] = (struct action){ .kind = ACTION_FORWARD, .micro = forward++ };
     }
     return count;
-}
-
-static int stage_of_chunk(int stages, int chunk, int replica)
-{
-    (void)stages;
-    (void)replica;
-    return chunk;
 }
 
 /* Narayanan et al. 2019 (PipeDream), its synchronous form as in Fan et al. 2021 (DAPPLE). */
@@ -31,7 +24,5 @@ const struct schedule schedule_one_f_one_b = {
     .name = "1f1b",
     .doc =
         "one forward, one backward: as short as gpipe with at most as many micro-batches in flight as stages lie ahead",
-    .chunks_per_stage = 1,
-    .stage_of_chunk = stage_of_chunk,
     .order = order,
 };
