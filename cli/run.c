@@ -211,7 +211,8 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
         o.status = page;
         ok = run_program(&summary, program, set->transports, set->count, &o, err);
         if (ok && set->transports[0].rank == 0 && summary.last_step < summary.first_step)
-            ok = fail(err, "the checkpoint in %s is of step %lld already: give --steps above it", a->resume, (long long)summary.last_step);
+            ok = fail(err, "the checkpoint in %s is of step %lld already: give --steps above it", a->resume,
+                      (long long)summary.last_step);
     }
     if (ok && set->transports[0].rank == 0) {
         if (a->json)

@@ -73,20 +73,19 @@ static void advance(struct link *link, int64_t now)
         link->last_ns = now;
 }
 
-/* since_ns: from when on the bytes were there to be sent. What a link would have carried from then until this thread got
- * to say so has passed already: a link does not rest between the messages of one transfer. */
+/* since_ns: from when on the bytes were there to be sent. What a link would have carried from then until this thread
+ * got to say so has passed already: a link does not rest between the messages of one transfer. */
 static void join(struct link *link, struct flow *flow, size_t bytes, int64_t since_ns)
 {
     int others;
     pthread_mutex_lock(&link->mutex);
     advance(link, clock_now_ns());
     smallest_left(link, &others);
-    double rate = link->bytes_per_ns / (others + 1), left = (double)bytes;
-    if (since_ns < link->last_ns)
-        left -= (double)(link->last_ns - since_ns) * rate;
-    *flow = (struct flow){ .left_bytes = left > 0 ? left : 0, .finish_ns = link->last_ns, .next = link->flows };
-    if (left <= 0)
-        flow->finish_ns = since_ns + (int64_t)((double)bytes / rate);
+    double rate = link->bytes_per_ns / (others + 1);
+    int64_t begin_ns = since_ns < link->last_ns ? since_ns : link->last_ns;
+    double left = (double)bytes - (double)(link->last_ns - begin_ns) * rate;
+    *flow = (struct flow){ .left_bytes = left > 0 ? left : 0, .next = link->flows };
+    flow->finish_ns = begin_ns + (int64_t)((double)bytes / rate);
     link->flows = flow;
     pthread_mutex_unlock(&link->mutex);
 }

@@ -97,7 +97,7 @@ static bool unknown_kind(const struct json *at, const char *name, struct error *
     const char *names[16];
     size_t count = 0;
     struct text list = { 0 };
-    for (; layer_kinds[count] && count < 16; count++) {
+    for (; count < 16 && layer_kinds[count]; count++) {
         names[count] = layer_kinds[count]->name;
         text_printf(&list, "%s%s", count ? ", " : "", names[count]);
     }

@@ -44,7 +44,7 @@ START_TEST(random_items_stay_apart)
 {
     uint64_t state = 7;
     for (int round = 0; round < 200; round++) {
-        struct place_item items[60];
+        struct place_item items[60] = { 0 };
         int count = 1 + (int)random_below(&state, 60);
         int64_t total, bound;
         for (int i = 0; i < count; i++) {
@@ -66,7 +66,7 @@ START_TEST(nested_lifetimes_pack_perfectly)
     struct place_item items[50];
     int64_t total, bound;
     for (int i = 0; i < 50; i++)
-        items[i] = (struct place_item){ 64 * (1 + i % 7), i, 99 - i, 0 };
+        items[i] = (struct place_item){ .bytes = 64 * (1 + i % 7), .first = i, .last = 99 - i };
     ck_assert(place_items(items, 50, &total, NULL) && place_bound(items, 50, &bound, NULL));
     ck_assert_int_eq(total, bound);
 }
@@ -91,7 +91,7 @@ END_TEST
 
 START_TEST(sizes_beyond_63_bits_are_refused)
 {
-    struct place_item items[2] = { { INT64_MAX - 63, 0, 0, 0 }, { INT64_MAX - 63, 1, 1, 0 } };
+    struct place_item items[2] = { { .bytes = INT64_MAX - 63 }, { .bytes = INT64_MAX - 63, .first = 1, .last = 1 } };
     struct error err = { 0 };
     int64_t total = 5;
     ck_assert(!place_items(items, 2, &total, &err));

@@ -594,6 +594,41 @@ START_TEST(nothing_fits)
 }
 END_TEST
 
+/* What the answer says to type has a plan, and that plan fits by its own layout. */
+START_TEST(advice_holds)
+{
+    int advised_count = 0;
+    for (long long memory = 150000; memory < 3000000; memory = memory * 3 / 2) {
+        struct world world = world_open("1x2:toy", memory, 2);
+        struct search_options options = { .space = space_default(8, 0, DTYPE_BF16), .top = 1 };
+        struct search_result *result = run_search(&world, &options);
+        const struct plan *advised = result->nearest.times_plan;
+        struct error err = { 0 };
+        if (!result->feasible)
+            ck_assert(!search_infeasible(result, &options.space, &err));
+        if (advised) {
+            char cluster[64];
+            struct graph *graph = NULL;
+            struct estimate *estimate = NULL;
+            snprintf(cluster, sizeof cluster, "%dx2:toy", result->nearest.times);
+            ck_assert_msg(strstr(err.message, cluster) != NULL, "%s", err.message);
+            struct world larger = world_open(cluster, memory, 2);
+            ck_assert_int_eq(advised->rank_count, larger.cluster->device_count);
+            ck_assert(graph_build(&graph, larger.model, advised->batch, 0, advised->vocab_multiple, &err));
+            ck_assert_msg(estimate_plan(&estimate, graph, advised, &larger.facts, &err), "%s", err.message);
+            ck_assert(estimate->prediction.fits);
+            estimate_free(estimate);
+            graph_free(graph);
+            world_close(&larger);
+            advised_count++;
+        }
+        search_result_free(result);
+        world_close(&world);
+    }
+    ck_assert_int_gt(advised_count, 0);
+}
+END_TEST
+
 /* Few micro-batches already need all the memory: the promise is the full program's arena. Time agrees within the
  * pipeline's means. */
 START_TEST(steady_estimate_promises_the_arena)
@@ -737,6 +772,7 @@ static Suite *search_suite(void)
     CHECK_ADD(suite, search_is_deterministic_and_legal);
     CHECK_ADD(suite, restrictions_are_kept);
     CHECK_ADD(suite, nothing_fits);
+    CHECK_ADD(suite, advice_holds);
     CHECK_ADD(suite, steady_estimate_promises_the_arena);
     CHECK_ADD(suite, baselines_have_their_shape);
     CHECK_ADD(suite, balance_equals_brute_force);

@@ -476,6 +476,28 @@ START_TEST(flat_shards_scatter_and_gather)
 }
 END_TEST
 
+/* Shards of more than a message: blocks, whose pieces do not lie together, and flat ones, of which the last is padded. */
+START_TEST(long_shards_scatter_and_gather)
+{
+    for (int gather = 0; gather < 2; gather++)
+        for (int flat = 0; flat < 2; flat++) {
+            struct world w;
+            world_init(&w, (int[MAX_ATOMS]){ 1, flat ? 5 : 4, 1, 1 });
+            w.value.size[0] = 1201;
+            int64_t elements = 1201 * w.value.size[1] * w.value.size[2];
+            ck_assert_int_gt(elements * (int64_t)sizeof(real), 5 * COLLECTIVE_MESSAGE_BYTES);
+            struct layout *whole = &w.buffers[gather].layout, *shard = &w.buffers[!gather].layout;
+            whole->kind[1] = gather ? LAYOUT_REPLICATED : LAYOUT_PARTIAL;
+            shard->kind[1] = flat ? LAYOUT_FLAT : LAYOUT_SHARDED;
+            shard->dim[1] = 1;
+            w.instr.op = gather ? OP_ALL_GATHER : OP_REDUCE_SCATTER;
+            w.instr.atoms = 2;
+            check_world(&w, false);
+            check_world(&w, true);
+        }
+}
+END_TEST
+
 START_TEST(all_reduce_in_its_own_buffer)
 {
     for (int ranks = 1; ranks <= 8; ranks++) {
@@ -591,6 +613,7 @@ static Suite *transport_suite(void)
     CHECK_ADD(suite, shaped_transfers_take_latency_and_bandwidth);
     CHECK_ADD(suite, any_layout_becomes_any_other);
     CHECK_ADD(suite, flat_shards_scatter_and_gather);
+    CHECK_ADD(suite, long_shards_scatter_and_gather);
     CHECK_ADD(suite, all_reduce_in_its_own_buffer);
     CHECK_ADD(suite, muted_ranks_act_alone);
     CHECK_ADD(suite, lanes_keep_order_and_waits);

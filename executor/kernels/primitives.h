@@ -48,9 +48,6 @@ struct spot {
 struct spot spot_of(const struct kernel_call *call, enum role role, int index);
 /* The same for ELEMENT_INDEX operands. */
 struct spot spot_of_index(const struct kernel_call *call, enum role role, int index);
-/* The segment's description of the operand of a role. */
-#define operand_of ISA(operand_of)
-const struct operand *operand_of(const struct segment *segment, enum role role, int index);
 /* Whether the operand begins anew: define says so, or (forward) the fold starts here. */
 static inline bool begins(const struct kernel_call *call, enum role role, int index)
 {

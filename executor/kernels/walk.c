@@ -1,7 +1,8 @@
 #include "executor/kernels/primitives.h"
 #include <string.h>
 
-const struct operand *operand_of(const struct segment *segment, enum role role, int index)
+/* The segment's description of the operand of a role. */
+static const struct operand *operand_of(const struct segment *segment, enum role role, int index)
 {
     switch (role) {
     case ROLE_IN:

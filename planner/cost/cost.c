@@ -183,7 +183,8 @@ static struct cost local_cost(const struct facts *facts, const struct program *p
 
 /* ---- communication ---- */
 
-int64_t cost_curve_bytes(const struct program *program, const struct instr *instr)
+/* Of the larger buffer of each pair: under these bytes curves hold a collective. */
+static int64_t curve_bytes(const struct program *program, const struct instr *instr)
 {
     int64_t sum = 0;
     for (int i = 0; i < instr->pair_count; i++) {
@@ -200,7 +201,7 @@ static struct cost group_cost(const struct facts *facts, const struct program *p
     const struct plan *plan = program->plan;
     struct group group = instr->op == OP_NORM_REDUCE ? group_regular(facts->cluster, plan->rank_count, 0, 1, 1)
                                                      : group_of_stage(facts->cluster, plan, stage, instr->atoms);
-    return cost_of_group(facts, instr->op, cost_curve_bytes(program, instr), instr_wire_bytes(program, stage, instr),
+    return cost_of_group(facts, instr->op, curve_bytes(program, instr), instr_wire_bytes(program, stage, instr),
                          &group);
 }
 

@@ -23,8 +23,6 @@ int cost_loaded(const struct cluster *cluster);
  * its elements, and the bytes of memory traffic. */
 const char *cost_local_work(const struct program *program, const struct instr *instr, const struct pair *pair,
                             int64_t *elements, int64_t *bytes);
-/* Of the larger buffer of each pair: under these bytes curves hold a collective. */
-int64_t cost_curve_bytes(const struct program *program, const struct instr *instr);
 /* The operands' bytes that one COMPUTE of these extents reads and writes; accumulated outputs count twice. */
 int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const struct instr *instr,
                          const int64_t extents[MAX_AXES]);

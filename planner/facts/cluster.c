@@ -135,6 +135,33 @@ void cluster_free(struct cluster *cluster)
     free(cluster);
 }
 
+bool cluster_scaled(struct cluster **out, const struct cluster *cluster, int times, struct error *err)
+{
+    if (cluster->device_count > MAX_DEVICES / times)
+        return fail(err, "%s: expected at most %d devices in all, found %d times %d", cluster->name, (int)MAX_DEVICES,
+                    times, cluster->device_count);
+    struct cluster *scaled = calloc(1, sizeof *scaled);
+    if (!scaled)
+        return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
+    *scaled = *cluster;
+    scaled->arena = (struct arena){ 0 };
+    bool alone = cluster->level_count == 1;
+    scaled->level_count += alone;
+    scaled->levels = arena_alloc(&scaled->arena, (size_t)scaled->level_count, sizeof *scaled->levels);
+    if (!scaled->levels) {
+        cluster_free(scaled);
+        return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
+    }
+    memcpy(scaled->levels, cluster->levels, (size_t)cluster->level_count * sizeof *scaled->levels);
+    if (alone)
+        scaled->levels[1] = device_nic(&cluster->device);
+    scaled->levels[scaled->level_count - 1].fanout *= times;
+    scaled->device_count *= times;
+    scaled->hash = cluster_hash(scaled);
+    *out = scaled;
+    return true;
+}
+
 int cluster_unit(const struct cluster *cluster, int level)
 {
     int unit = 1;

@@ -73,6 +73,9 @@ struct catalogue_entry {
 bool cluster_read(struct cluster **out, const char *name, const char *text, size_t length,
                   const struct catalogue_entry *catalogue, int catalogue_count, struct error *err);
 void cluster_free(struct cluster *cluster); /* accepts NULL */
+/* The cluster with `times` as many units of its outermost level; one node alone becomes nodes behind the device's own network. The
+ * strings are borrowed from the original, its name too. Fails beyond MAX_DEVICES. */
+bool cluster_scaled(struct cluster **out, const struct cluster *cluster, int times, struct error *err);
 /* The field tables of a device file and of a cluster file, for `cleave schema`. */
 struct json_field;
 const struct json_field *device_fields(size_t *count);

@@ -32,8 +32,8 @@ bool block_intersect(const struct block *want, const struct block *have, struct 
 bool transfer_block(const struct program *program, const struct pair *pair, int sender_local_rank,
                     int receiver_local_rank, struct block *out);
 /* Bytes that one rank moves over the wire for a buffer of so many bytes (the larger of both sides) in a group of n
- * ranks: all-reduce 2 (n-1)/n of it, gather, scatter and exchange (n-1)/n, shift and message the whole (Patarasuk & Yuan
- * 2009, section 3); 0 for what stays on the rank. The only such formula. */
+ * ranks: all-reduce 2 (n-1)/n of it, gather, scatter and exchange (n-1)/n, shift and message the whole (Patarasuk &
+ * Yuan 2009, section 3); 0 for what stays on the rank. The only such formula. */
 int64_t op_wire_bytes(enum op op, int64_t bytes, int64_t ranks);
 /* The same for all pairs of an instruction; a send moves the pieces that this rank's copy serves. */
 int64_t instr_wire_bytes(const struct program *program, int stage, const struct instr *instr);

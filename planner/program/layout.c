@@ -90,7 +90,10 @@ static int collect_items(const struct program *program, int stage, const struct 
         if (buffer->stage == stage && !buffer->persistent && t->joined[b] < 0) {
             int64_t bytes = round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES);
             int first = t->lives[b].first, held = t->lives[b].held;
-            t->items[count] = (struct place_item){ bytes, first < 0 ? 0 : first, held < 0 ? 0 : held, 0 };
+            t->items[count] = (struct place_item){ .bytes = bytes,
+                                                       .first = first < 0 ? 0 : first,
+                                                       .last = held < 0 ? 0 : held,
+                                                       .held = held > t->lives[b].last };
             t->item_of[b] = count++;
         }
     }

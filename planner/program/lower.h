@@ -184,8 +184,6 @@ bool messages_close(struct lowering *l);
 
 /* ---- lower_values.c ---- */
 bool made_here(const struct lowering *l, int value);
-/* First segment of the stage that reads the value, and the operand; -1: none. */
-int first_reader(const struct lowering *l, int value, int *index);
 /* Where the value enters this stage: its producer's layouts here, or those in which a received one lands. */
 struct layout_pair base_layouts(const struct lowering *l, int value);
 /* The layouts in which it crosses to other stages: sums are complete. */

@@ -8,7 +8,8 @@ bool made_here(const struct lowering *l, int value)
     return producer >= l->first_segment && producer < l->end_segment;
 }
 
-int first_reader(const struct lowering *l, int value, int *index)
+/* First segment of the stage that reads the value, and the operand; -1: none. */
+static int first_reader(const struct lowering *l, int value, int *index)
 {
     for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
         int segment = l->scan_first + slot / MAX_OPERANDS;

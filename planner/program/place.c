@@ -5,12 +5,10 @@
 #include <string.h>
 
 enum {
-    PAIR_LIMIT =
-        40000000,      /* pairs of items that live together which the orders other than the sweep in time may look at */
-    GOOD_ENOUGH = 100, /* the search ends at 1/100 above the bound */
-    LOOSE = 50,        /* more than 1/50 above the bound: the order of the widest items is tried anew */
-    WIDEST = 40,
-    REPAIR_LIMIT = 1500000, /* pairs that those trials may look at: small programs, where single buffers matter */
+    LOOK_LIMIT = 100000000, /* looks at a placed item that the orders other than the sweep in time may take */
+    GOOD_ENOUGH = 200, /* the search ends at 1/200 above the bound */
+    WIDEST = 40,       /* after that, the order of so many of the widest items is tried anew */
+    REPAIR_LIMIT = 1000000, /* looks that those trials may take: small programs, where single buffers matter */
     DENSE = 300        /* above 1/300 of all pairs of items living together, lists are scanned and not searched */
 };
 
@@ -36,14 +34,23 @@ struct spot {
     int first, last;
 };
 
+/* Placed items that live within a span of time, by address, ascending. */
+struct spots {
+    struct spot *list; /* (count) */
+    int count;
+};
+/* Span 0 is all time, then come its quarters and its sixteenths. */
+enum { SPAN_LEVELS = 3, SPAN_COUNT = 1 + 4 + 16 };
+
 struct work {
     struct arena arena;
     const struct place_item *items;
     int count;
     struct ranked *order;
     int64_t *offset, *best; /* (count) */
-    struct spot *placed;    /* (count) of the sweep: the living items at their addresses, ascending */
-    int placed_count;
+    struct spots placed[SPAN_COUNT]; /* by span of time; of the sweep, only [0]: the living items */
+    int end;                         /* after the last item's last use */
+    bool any_held;
     /* Interval tree: leaves are items by first use, each node knows the latest end of the placed items below it, -1
      * none. */
     struct ranked *starts; /* (count) */
@@ -60,46 +67,76 @@ static bool work_open(struct work *w, const struct place_item *items, int count)
     w->order = arena_alloc(&w->arena, n, sizeof *w->order);
     w->offset = arena_alloc(&w->arena, n, sizeof *w->offset);
     w->best = arena_alloc(&w->arena, n, sizeof *w->best);
-    w->placed = arena_alloc(&w->arena, n, sizeof *w->placed);
+    for (int span = 0; span < SPAN_COUNT; span++) {
+        w->placed[span].list = arena_alloc(&w->arena, n, sizeof *w->placed[span].list);
+        if (!w->placed[span].list)
+            return false;
+    }
     w->starts = arena_alloc(&w->arena, n, sizeof *w->starts);
     w->leaf = arena_alloc(&w->arena, n, sizeof *w->leaf);
     w->beside = arena_alloc(&w->arena, n, sizeof *w->beside);
     for (w->leaf_count = 1; w->leaf_count < count;)
         w->leaf_count *= 2;
     w->latest = arena_alloc(&w->arena, 2 * (size_t)w->leaf_count, sizeof *w->latest);
-    if (!w->order || !w->offset || !w->best || !w->placed || !w->starts || !w->leaf || !w->beside || !w->latest)
+    if (!w->order || !w->offset || !w->best || !w->starts || !w->leaf || !w->beside || !w->latest)
         return false;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        w->end = items[i].last >= w->end ? items[i].last + 1 : w->end;
+        w->any_held = w->any_held || items[i].held;
         w->starts[i] = (struct ranked){ items[i].first, 0, i };
+    }
     qsort(w->starts, n, sizeof *w->starts, compare_ranked);
     for (int i = 0; i < count; i++)
         w->leaf[w->starts[i].item] = i;
     return true;
 }
 
-static void insert_at(struct work *w, int item)
+/* Number of the span of the level in which the moment lies. */
+static int span_at(const struct work *w, int level, int moment)
+{
+    static const int before[SPAN_LEVELS] = { 0, 1, 5 };
+    return before[level] + (int)((int64_t)moment * (1 << 2 * level) / w->end);
+}
+
+/* The shortest span that holds the item's whole life. */
+static const struct spots *spots_around(const struct work *w, int item)
+{
+    int level = SPAN_LEVELS - 1;
+    while (span_at(w, level, w->items[item].first) != span_at(w, level, w->items[item].last))
+        level--;
+    return &w->placed[span_at(w, level, w->items[item].first)];
+}
+
+static void insert_at(struct work *w, struct spots *spots, int item)
 {
     const struct place_item *it = &w->items[item];
-    int low = 0, high = w->placed_count;
+    int low = 0, high = spots->count;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (w->placed[middle].low <= w->offset[item])
+        if (spots->list[middle].low <= w->offset[item])
             low = middle + 1;
         else
             high = middle;
     }
-    memmove(&w->placed[low + 1], &w->placed[low], (size_t)(w->placed_count - low) * sizeof *w->placed);
-    w->placed[low] = (struct spot){ w->offset[item], w->offset[item] + it->bytes, it->first, it->last };
-    w->placed_count++;
+    memmove(&spots->list[low + 1], &spots->list[low], (size_t)(spots->count - low) * sizeof *spots->list);
+    spots->list[low] = (struct spot){ w->offset[item], w->offset[item] + it->bytes, it->first, it->last };
+    spots->count++;
+}
+
+static void insert_everywhere(struct work *w, int item)
+{
+    for (int level = 0; level < SPAN_LEVELS; level++)
+        for (int span = span_at(w, level, w->items[item].first); span <= span_at(w, level, w->items[item].last); span++)
+            insert_at(w, &w->placed[span], item);
 }
 
 /* The tightest gap between the placed items that live beside the item; else on top of them. With `lowest`, the first
  * gap. */
-static int64_t find_gap(const struct work *w, int item, bool lowest)
+static int64_t find_gap(const struct work *w, const struct spots *spots, int item, bool lowest)
 {
     const struct place_item want = w->items[item];
     int64_t top = 0, best = -1, best_size = INT64_MAX;
-    for (const struct spot *at = w->placed, *end = at + w->placed_count; at < end; at++) {
+    for (const struct spot *at = spots->list, *end = at + spots->count; at < end; at++) {
         bool beside = (at->first <= want.last) & (at->last >= want.first); /* no branch: nothing foretells it */
         int64_t gap = beside ? at->low - top : -1;
         if (gap >= want.bytes && gap < best_size) {
@@ -150,12 +187,13 @@ static int64_t place_in_order(struct work *w, bool dense)
 {
     int64_t total = 0;
     memset(w->latest, -1, 2 * (size_t)w->leaf_count * sizeof *w->latest);
-    w->placed_count = 0;
+    for (int span = 0; span < SPAN_COUNT; span++)
+        w->placed[span].count = 0;
     for (int i = 0; i < w->count; i++) {
         int item = w->order[i].item;
         if (dense) { /* most items live together: passing over all of them is cheaper than finding and sorting */
-            w->offset[item] = find_gap(w, item, false);
-            insert_at(w, item);
+            w->offset[item] = find_gap(w, spots_around(w, item), item, false);
+            insert_everywhere(w, item);
         } else {
             w->beside_count = 0;
             collect_beside(w, 1, 0, w->leaf_count, w->items[item].first, w->items[item].last);
@@ -189,22 +227,23 @@ static int64_t count_pairs(const struct work *w, struct ranked *ends)
 static int64_t place_in_time(struct work *w, bool lowest)
 {
     int64_t total = 0;
-    w->placed_count = 0;
+    struct spots *living = &w->placed[0];
+    living->count = 0;
     for (int i = 0; i < w->count; i++) {
         int item = w->order[i].item;
         int kept = 0; /* drop the dead in one pass: the list holds only what may be alive */
-        for (int k = 0; k < w->placed_count; k++)
-            if (w->placed[k].last >= w->items[item].first)
-                w->placed[kept++] = w->placed[k];
-        w->placed_count = kept;
-        w->offset[item] = find_gap(w, item, lowest);
-        insert_at(w, item);
+        for (int k = 0; k < living->count; k++)
+            if (living->list[k].last >= w->items[item].first)
+                living->list[kept++] = living->list[k];
+        living->count = kept;
+        w->offset[item] = find_gap(w, living, item, lowest);
+        insert_at(w, living, item);
         total = max_i64(total, w->offset[item] + w->items[item].bytes);
     }
     return total;
 }
 
-enum order_kind { ORDER_TIME_TIGHT, ORDER_TIME_LOW, ORDER_SIZE, ORDER_LENGTH, ORDER_AREA, ORDER_KIND_COUNT };
+enum order_kind { ORDER_TIME_TIGHT, ORDER_TIME_LOW, ORDER_SIZE, ORDER_LENGTH, ORDER_AREA, ORDER_HELD, ORDER_KIND_COUNT };
 
 static void sort_items(struct work *w, enum order_kind kind)
 {
@@ -223,6 +262,9 @@ static void sort_items(struct work *w, enum order_kind kind)
             break;
         case ORDER_AREA:
             *r = (struct ranked){ -area, -length, i };
+            break;
+        case ORDER_HELD: /* a class of its own ahead of all others */
+            *r = (struct ranked){ -(area / 2) - (item->held ? INT64_MAX / 2 : 0), -length, i };
             break;
         case ORDER_TIME_TIGHT:
         case ORDER_TIME_LOW:
@@ -243,13 +285,13 @@ static void keep_best(struct work *w, int64_t top, int64_t *best)
 }
 
 /* Swaps two of the widest items in the order and keeps what is no worse. The draws are fixed, so that layouts repeat. */
-static void repair(struct work *w, bool dense, int64_t pairs, int64_t good, int64_t *best)
+static void repair(struct work *w, bool dense, int64_t looks, int64_t good, int64_t *best)
 {
     int widest = w->count < WIDEST ? w->count : WIDEST;
     uint64_t draw = (uint64_t)w->count;
-    sort_items(w, ORDER_AREA);
+    sort_items(w, w->any_held ? ORDER_HELD : ORDER_AREA);
     int64_t present = place_in_order(w, dense);
-    for (int64_t spent = 2 * pairs; *best > good && spent <= REPAIR_LIMIT; spent += pairs) {
+    for (int64_t spent = 2 * looks; *best > good && spent <= REPAIR_LIMIT; spent += looks) {
         draw = mix64(draw);
         struct ranked *a = &w->order[draw % (uint64_t)widest], *b = &w->order[(draw >> 32) % (uint64_t)widest];
         struct ranked kept_a = *a, kept_b = *b;
@@ -268,17 +310,19 @@ static void repair(struct work *w, bool dense, int64_t pairs, int64_t good, int6
 
 static int64_t search_orders(struct work *w, int64_t bound)
 {
-    int64_t pairs = count_pairs(w, w->beside), spent = 0, best = INT64_MAX, good = bound + bound / GOOD_ENOUGH;
+    int64_t pairs = count_pairs(w, w->beside), looks, spent = 0, best = INT64_MAX, good = bound + bound / GOOD_ENOUGH;
     bool dense = pairs * DENSE > (int64_t)w->count * w->count;
-    for (int kind = 0; kind < ORDER_KIND_COUNT && best > good; kind++) {
+    looks = dense ? (int64_t)w->count * w->count / 4 : pairs;
+    int kinds = w->any_held ? ORDER_KIND_COUNT : ORDER_HELD; /* without held items the last is the one by area */
+    for (int kind = 0; kind < kinds && best > good; kind++) {
         bool in_time = kind == ORDER_TIME_TIGHT || kind == ORDER_TIME_LOW;
-        if (!in_time && (spent += pairs) > PAIR_LIMIT)
+        if (!in_time && (spent += looks) > LOOK_LIMIT)
             break;
         sort_items(w, (enum order_kind)kind);
         keep_best(w, in_time ? place_in_time(w, kind == ORDER_TIME_LOW) : place_in_order(w, dense), &best);
     }
-    if (best > bound + bound / LOOSE)
-        repair(w, dense, pairs, bound + bound / LOOSE, &best);
+    if (best > good)
+        repair(w, dense, looks, good, &best);
     return best;
 }
 

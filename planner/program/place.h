@@ -9,6 +9,7 @@ struct place_item {
     int64_t bytes;   /* a multiple of the alignment */
     int first, last; /* lifetime, both included */
     int64_t offset;  /* out */
+    bool held;       /* kept beyond its use, as transfers ask: one of the orders puts these first */
 };
 /**
  * Assigns offsets from 0 on; *total is the top. The general problem is NP-hard (dynamic storage allocation, Garey and

@@ -58,7 +58,7 @@ bool verify_arena(const struct program *program, struct error *err)
 {
     for (int s = 0; s < program->stage_count; s++) {
         const struct stage_program *list = &program->stages[s];
-        if (list->scratch_bytes < 0 || list->scratch_offset < 0 ||
+        if (list->arena_bytes < 0 || list->scratch_bytes < 0 || list->scratch_offset < 0 ||
             list->scratch_offset > list->arena_bytes - list->scratch_bytes)
             return fail_kind(err, ERROR_BUG, "stage %d: the workspace lies outside the arena", s);
     }

@@ -1,5 +1,6 @@
 #include "planner/search/search.h"
 #include "base/num.h"
+#include "planner/search/advice.h"
 #include "planner/search/assemble.h"
 #include "planner/search/pipeline.h"
 #include "planner/search/workbench.h"
@@ -15,7 +16,7 @@ enum {
     DEFAULT_RANKED = 64,
     LEAST_CANDIDATES = 16,
     MAX_SHRINKS = 6,
-    NODE_LIMIT = 400,
+    NODE_LIMIT = 800,
     SCOUTS = 3
 };
 static const int64_t judge_budget = 2000;
@@ -543,7 +544,10 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return false;
     run->result->feasible = run->result->plan_count > 0;
     fill_certificate(run);
-    return run->result->feasible || find_nearest(run);
+    if (run->result->feasible || run->options->no_advice)
+        return true;
+    return find_nearest(run) && (!run->result->nearest.plan ||
+                                 advise(run->result, model, facts, run->options, run->err));
 }
 
 bool search_run(struct search_result **out, const struct model *model, const struct facts *facts,
@@ -575,6 +579,7 @@ void search_result_free(struct search_result *result)
         estimate_free(result->plans[i].estimate);
     }
     plan_free(result->nearest.plan);
+    plan_free(result->nearest.times_plan);
     arena_free(&result->arena);
     free(result);
 }

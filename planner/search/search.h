@@ -20,6 +20,7 @@ struct search_options {
     int rank_count;        /* plans ranked by the pipeline; 0: 64 */
     int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
     int64_t time_limit_ns; /* 0: none; then the best so far, with its bound */
+    bool no_advice;        /* when nothing fits, do not look for what would */
     bool keep_all;         /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
 };
@@ -51,6 +52,10 @@ struct search_result {
         struct plan *plan; /* NULL when feasible */
         int stage;
         int64_t needed_bytes, available_bytes;
+        int times;               /* so many times the nodes have a plan that fits, found by a search; 0: up to 64 none */
+        struct plan *times_plan; /* that plan */
+        const char *cluster;     /* the name of the one searched: its short form or its file's */
+        int64_t memory_bytes;    /* device memory, reserve and all, with which the nearest plan fits */
     } nearest;
 };
 /**
@@ -61,7 +66,7 @@ struct search_result {
 bool search_run(struct search_result **out, const struct model *model, const struct facts *facts,
                 const struct search_options *options, struct error *err);
 void search_result_free(struct search_result *result); /* accepts NULL */
-/* ERROR_INFEASIBLE: which stage, how many bytes are missing, what would help. Always false. */
+/* ERROR_INFEASIBLE: which stage, how many bytes are missing, and what to type so that a plan fits. Always false. */
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err);
 /* The "certificate" member of reports, with its key. */
 void certificate_json(struct json_writer *w, const struct search_result *result, const struct space *space);

@@ -2,26 +2,60 @@
 #include "base/num.h"
 #include "planner/search/search.h"
 #include <stdio.h>
+#include <stdlib.h>
+
+enum { ADVICE_BYTES = 400 };
+
+/* The cluster's short form with `times` as many nodes, or in words where it came from a file. */
+static void write_cluster(char *out, size_t size, const char *cluster, int times)
+{
+    char *rest = NULL;
+    long nodes = strtol(cluster, &rest, 10);
+    if (rest > cluster && *rest == 'x')
+        snprintf(out, size, "--cluster %ld%.120s", nodes * times, rest);
+    else
+        snprintf(out, size, "%d times the nodes of %.120s", times, cluster);
+}
+
+static void write_advice(char *out, size_t size, const struct search_result *result)
+{
+    const struct plan *plan = result->nearest.times_plan;
+    char cluster[200], memory[TEXT_NUMBER_BYTES];
+    text_bytes(memory, result->nearest.memory_bytes);
+    if (!plan) {
+        snprintf(out, size,
+                 "no plan was found up to 64 times the nodes either; it fits on devices of %s (a device type with more "
+                 "memory: cleave devices)",
+                 memory);
+        return;
+    }
+    write_cluster(cluster, sizeof cluster, result->nearest.cluster, result->nearest.times);
+    const int *atom = plan->stages[0].atom;
+    snprintf(out, size,
+             "what fits: %s (pp %d, tp %d, dp %d, ZeRO %d, recompute %s), or devices of %s instead of more of them",
+             cluster, plan->stage_count, atom[1], atom[0], plan->layers[0].zero,
+             recompute_names[plan->layers[0].recompute], memory);
+}
 
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err)
 {
     const struct plan *plan = result->nearest.plan;
-    char needed[TEXT_NUMBER_BYTES], available[TEXT_NUMBER_BYTES], missing[TEXT_NUMBER_BYTES];
+    char needed[TEXT_NUMBER_BYTES], available[TEXT_NUMBER_BYTES], missing[TEXT_NUMBER_BYTES], advice[ADVICE_BYTES];
     if (!plan)
         return fail_kind(err, ERROR_INFEASIBLE, "nothing fits: no configuration of the space can be lowered");
     const int *atom = plan->stages[0].atom;
     text_bytes(needed, result->nearest.needed_bytes);
     text_bytes(available, result->nearest.available_bytes);
     text_bytes(missing, max_i64(0, result->nearest.needed_bytes - result->nearest.available_bytes));
+    write_advice(advice, sizeof advice, result);
     return fail_kind(err, ERROR_INFEASIBLE,
-                     "nothing fits: the thriftiest plan found (pp %d, tp %d, dp %d, micro-batch %lld, ZeRO %d, "
-                     "recompute %s) needs %s on each "
-                     "device of stage %d, but %s are usable: %s are missing; it would fit with that much more memory "
-                     "per device, with more "
-                     "devices, or with a wider space (batch %lld, --fix, --space)",
-                     plan->stage_count, atom[1], atom[0], (long long)(plan->batch / plan->micro_batch_count / atom[0]),
-                     plan->layers[0].zero, recompute_names[plan->layers[0].recompute], needed, result->nearest.stage,
-                     available, missing, (long long)space->batch);
+                     "nothing fits: memory per device. The thriftiest plan for a batch of %lld (pp %d, tp %d, dp %d, "
+                     "micro-batch %lld, ZeRO %d, recompute %s) needs %s on each device of stage %d, but %s are usable: "
+                     "%s are missing; %s",
+                     (long long)space->batch, plan->stage_count, atom[1], atom[0],
+                     (long long)(plan->batch / plan->micro_batch_count / atom[0]), plan->layers[0].zero,
+                     recompute_names[plan->layers[0].recompute], needed, result->nearest.stage, available, missing,
+                     advice);
 }
 
 static void write_int(struct json_writer *w, const char *key, int64_t value)

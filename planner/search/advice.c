@@ -1,0 +1,68 @@
+#include "planner/search/advice.h"
+#include "base/num.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_TIMES = 64 };
+
+static void narrow(struct allowed *allowed, int64_t value)
+{
+    if (allowed->count == 0 || allows(allowed, value))
+        *allowed = (struct allowed){ 1, { value } };
+}
+
+/* One of each: the thriftiest, unless the user forbids it. A fixed data-parallel degree, which cannot be kept with more
+ * devices, is the only restriction that is lifted. */
+static struct search_options narrow_options(const struct search_options *options)
+{
+    struct search_options narrowed = { .space = options->space,
+                                       .top = 1,
+                                       .rank_count = 1,
+                                       .no_advice = true,
+                                       .calls = { options->calls.self, NULL, options->calls.cancelled, NULL } };
+    narrow(&narrowed.space.zero, 3);
+    narrow(&narrowed.space.recompute, RECOMPUTE_FULL);
+    narrow(&narrowed.space.micro, 1);
+    narrow(&narrowed.space.prefetch, 1);
+    narrowed.space.data.count = 0;
+    return narrowed;
+}
+
+/* *plan NULL: nothing fits on so many nodes, or the batch cannot be shared out over them. */
+static bool plan_on(struct plan **plan, int times, const struct model *model, const struct facts *facts,
+                    const struct search_options *options, struct error *err)
+{
+    struct error why = { 0 };
+    struct cluster *cluster = NULL;
+    struct search_result *result = NULL;
+    bool good = cluster_scaled(&cluster, facts->cluster, times, &why);
+    if (good) {
+        struct facts larger = { cluster, facts->profile };
+        good = search_run(&result, model, &larger, options, &why);
+    }
+    *plan = NULL;
+    if (good && result->feasible) {
+        *plan = result->plans[0].plan;
+        result->plans[0].plan = NULL; /* handed over */
+    }
+    search_result_free(result);
+    cluster_free(cluster);
+    return good || why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
+}
+
+bool advise(struct search_result *result, const struct model *model, const struct facts *facts,
+            const struct search_options *options, struct error *err)
+{
+    struct search_options narrowed = narrow_options(options);
+    result->nearest.memory_bytes =
+        round_up(result->nearest.needed_bytes + facts->cluster->device.memory_bytes - available_bytes(facts),
+                 INT64_C(1) << 20);
+    for (int times = 2; times <= MOST_TIMES && !result->nearest.times_plan; times *= 2) {
+        if (!plan_on(&result->nearest.times_plan, times, model, facts, &narrowed, err))
+            return false;
+        result->nearest.times = result->nearest.times_plan ? times : 0;
+    }
+    const char *name = facts->cluster->name;
+    result->nearest.cluster = arena_strdup(&result->arena, name ? name : "");
+    return result->nearest.cluster || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+}
