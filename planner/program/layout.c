@@ -77,6 +77,7 @@ struct lifetimes {
     int *joined;        /* (buffers) the buffer whose bytes it takes over in place, -1 none */
     struct place_item *items;
     int *item_of; /* (buffers) the item that holds it */
+    bool quick;   /* any places will do: place_items_quick() */
 };
 
 /* The temporary buffers of a stage as items. What nobody touches gets a
@@ -118,7 +119,7 @@ static bool place_stage(struct program *program, int stage, const struct lifetim
         return false;
     int count = collect_items(program, stage, t);
     if (!add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
-        !place_items(t->items, count, &total, err) || !add_i64(&list->arena_bytes, top, total))
+        !(t->quick ? place_items_quick : place_items)(t->items, count, &total, err) || !add_i64(&list->arena_bytes, top, total))
         return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);
     for (int b = 0; b < program->buffer_count; b++) {
         struct buffer *buffer = &program->buffers[b];
@@ -129,13 +130,14 @@ static bool place_stage(struct program *program, int stage, const struct lifetim
     return true;
 }
 
-static bool place_stages(struct program *program, struct error *err)
+static bool place_stages(struct program *program, bool quick, struct error *err)
 {
     size_t count = (size_t)program->buffer_count + 1;
     struct lifetimes t = { .lives = malloc(count * sizeof *t.lives),
                            .joined = malloc(count * sizeof *t.joined),
                            .items = malloc(count * sizeof *t.items),
-                           .item_of = malloc(count * sizeof *t.item_of) };
+                           .item_of = malloc(count * sizeof *t.item_of),
+                           .quick = quick };
     bool ok = (t.lives && t.joined && t.items && t.item_of) ||
               fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
     ok = ok && program_lives(program, t.lives, err);
@@ -272,5 +274,10 @@ static bool order_reuse(struct program *program, struct error *err)
 
 bool program_layout(struct program *program, struct error *err)
 {
-    return program_split_lives(program, err) && place_stages(program, err) && order_reuse(program, err);
+    return program_split_lives(program, err) && place_stages(program, false, err) && order_reuse(program, err);
+}
+
+bool program_layout_quick(struct program *program, struct error *err)
+{
+    return program_split_lives(program, err) && place_stages(program, true, err) && order_reuse(program, err);
 }

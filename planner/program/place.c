@@ -350,11 +350,10 @@ bool place_bound(const struct place_item *items, int count, int64_t *bound, stru
     return true;
 }
 
-bool place_items(struct place_item *items, int count, int64_t *total, struct error *err)
+/* bound NULL: one sweep in time. */
+static bool place_under(const int64_t *bound, struct place_item *items, int count, int64_t *total, struct error *err)
 {
-    int64_t bound = 0, best = 0, sum = 0;
-    if (!place_bound(items, count, &bound, err))
-        return false;
+    int64_t best = 0, sum = 0;
     for (int i = 0; i < count; i++) /* no offset can pass the sum */
         if (!add_i64(&sum, sum, items[i].bytes))
             return fail(err, "layout: the buffers do not fit in 63 bits of bytes");
@@ -363,10 +362,26 @@ bool place_items(struct place_item *items, int count, int64_t *total, struct err
         arena_free(&w.arena);
         return fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d lifetimes", count);
     }
-    best = count ? search_orders(&w, bound) : 0;
+    if (bound) {
+        best = count ? search_orders(&w, *bound) : 0;
+    } else {
+        sort_items(&w, w.any_held ? ORDER_HELD : ORDER_AREA);
+        best = place_in_order(&w, false);
+    }
     for (int i = 0; i < count; i++)
-        items[i].offset = w.best[i];
+        items[i].offset = bound ? w.best[i] : w.offset[i];
     arena_free(&w.arena);
     *total = best;
     return true;
+}
+
+bool place_items(struct place_item *items, int count, int64_t *total, struct error *err)
+{
+    int64_t bound = 0;
+    return place_bound(items, count, &bound, err) && place_under(&bound, items, count, total, err);
+}
+
+bool place_items_quick(struct place_item *items, int count, int64_t *total, struct error *err)
+{
+    return place_under(NULL, items, count, total, err);
 }

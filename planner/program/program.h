@@ -141,6 +141,8 @@ bool program_lower_layers(struct program **out, const struct graph *graph, const
  * lifetime, at the end of buffers; source and destination of an ALL_REDUCE may get the same bytes. buffer.bytes must be
  * set. */
 bool program_layout(struct program *program, struct error *err);
+/* The same without a search for the lowest arena: for prices, which ask only for the waits and for what lives when. */
+bool program_layout_quick(struct program *program, struct error *err);
 /**
  * Refuses what could hang or read garbage: unpaired sends, an issue order that differs between members of a group,
  * waits on later instructions, reads before the first definition, use after the end of a lifetime, overlapping live

@@ -112,7 +112,7 @@ static void add_micro_batches(struct listing *l, struct config config)
 {
     int64_t share = l->space->batch / config.data;
     for (int64_t b = 1; b <= share; b++) {
-        if (share % b != 0 || !allows(&l->space->micro, b) || share / b > INT32_MAX)
+        if (share % b != 0 || !allows(&l->space->micro, b) || share / b > PLAN_MAX_MICRO_BATCHES)
             continue;
         config.micro = b;
         config.micro_batch_count = (int)(share / b);
