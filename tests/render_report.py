@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Renders a real report in headless Chromium, light and dark, and looks at the pixels. Exit 77 where Chromium is not installed.
 usage: render_report.py CLEAVE"""
+import os
 import pathlib
 import shutil
 import struct
@@ -9,7 +10,7 @@ import sys
 import tempfile
 import zlib
 
-CLEAVE = sys.argv[1]
+CLEAVE = os.path.abspath(sys.argv[1])
 BROWSER = next((b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-CLEAVE, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+CLEAVE, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 failures, checks = [], 0
 
 
