@@ -542,6 +542,30 @@ START_TEST(search_is_deterministic_and_legal)
 }
 END_TEST
 
+/* The formula may mistake one family of plans for the best; the judge must have seen the others: what a restriction to
+ * any number of stages finds, the free search finds too, but for what the judge's few looks leave. */
+START_TEST(restrictions_do_not_help)
+{
+    for (int n = 0; n < 4; n++) {
+        struct world world = world_open(n % 2 ? "4x2:toy" : "2x4:toy", n < 2 ? 80000000000 : 6000000, 3);
+        struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 1, .no_advice = true };
+        struct search_result *whole = run_search(&world, &options);
+        ck_assert(whole->feasible);
+        int64_t found = whole->plans[0].estimate->prediction.step_ns;
+        for (int stages = 1; stages <= 8; stages *= 2) {
+            options.space.pipeline = (struct allowed){ 1, { stages } };
+            struct search_result *part = run_search(&world, &options);
+            int64_t step = part->feasible ? part->plans[0].estimate->prediction.step_ns : INT64_MAX;
+            ck_assert_msg(found <= step + step / 50, "%d stages: %lld, all: %lld", stages, (long long)step,
+                          (long long)found);
+            search_result_free(part);
+        }
+        search_result_free(whole);
+        world_close(&world);
+    }
+}
+END_TEST
+
 START_TEST(restrictions_are_kept)
 {
     struct world world = world_open("1x4:toy", 80000000000, 2);
@@ -590,6 +614,65 @@ START_TEST(nothing_fits)
     ck_assert_int_le(needed, available_bytes(&world.facts));
     ck_assert(result->feasible);
     search_result_free(result);
+    world_close(&world);
+}
+END_TEST
+
+/* A clock that ticks whenever it is asked. */
+static int64_t tick(void *self)
+{
+    return ++*(int64_t *)self;
+}
+
+/* Wherever the time ends: a plan with a bound that holds, or the advice to give more time; never that nothing fits. */
+START_TEST(time_ends_anywhere)
+{
+    struct world world = world_open("2x2:toy", 80000000000, 2);
+    struct search_options options = { .space = space_default(8, 0, DTYPE_BF16), .top = 1 };
+    struct search_result *whole = run_search(&world, &options);
+    int answers = 0, failures = 0;
+    for (int64_t limit = 1; limit < 4000; limit += 1 + limit / 4) {
+        int64_t clock = 0;
+        struct search_result *result = NULL;
+        struct error err = { 0 };
+        options.time_limit_ns = limit;
+        options.calls = (struct search_calls){ .self = &clock, .now_ns = tick };
+        if (search_run(&result, world.model, &world.facts, &options, &err)) {
+            ck_assert(result->feasible && result->plan_count == 1);
+            ck_assert_int_le(result->certificate.bound_ns, whole->certificate.bound_ns);
+            ck_assert_int_eq(result->certificate.complete, clock < limit);
+            answers++;
+        } else {
+            ck_assert_int_eq(err.kind, ERROR_ENVIRONMENT);
+            ck_assert_msg(strstr(err.message, "--time-limit") != NULL, "%s", err.message);
+            failures++;
+        }
+        search_result_free(result);
+    }
+    ck_assert_int_gt(answers, 3);
+    ck_assert_int_gt(failures, 3);
+    search_result_free(whole);
+    world_close(&world);
+}
+END_TEST
+
+/* What plan_check() would refuse is not proposed. */
+START_TEST(micro_batches_are_bounded)
+{
+    struct world world = world_open("1x2:toy", 80000000000, 1);
+    struct space space = space_default(INT64_C(4) * PLAN_MAX_MICRO_BATCHES, 0, DTYPE_BF16);
+    struct graph *graph = NULL;
+    struct config *configs = NULL;
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    int count = 0, most = 0;
+    ck_assert_msg(graph_build(&graph, world.model, space.batch, 0, 128, &err), "%s", err.message);
+    ck_assert(space_configs(&configs, &count, &arena, &space, graph, world.cluster, &err));
+    for (int i = 0; i < count; i++)
+        most = (int)max_i64(most, configs[i].micro_batch_count);
+    ck_assert_int_eq(most, PLAN_MAX_MICRO_BATCHES);
+    arena_free(&arena);
+    graph_free(graph);
     world_close(&world);
 }
 END_TEST
@@ -772,6 +855,9 @@ static Suite *search_suite(void)
     CHECK_ADD(suite, search_is_deterministic_and_legal);
     CHECK_ADD(suite, restrictions_are_kept);
     CHECK_ADD(suite, nothing_fits);
+    CHECK_ADD(suite, restrictions_do_not_help);
+    CHECK_ADD(suite, time_ends_anywhere);
+    CHECK_ADD(suite, micro_batches_are_bounded);
     CHECK_ADD(suite, advice_holds);
     CHECK_ADD(suite, steady_estimate_promises_the_arena);
     CHECK_ADD(suite, baselines_have_their_shape);

@@ -77,7 +77,7 @@ struct lifetimes {
     int *joined;        /* (buffers) the buffer whose bytes it takes over in place, -1 none */
     struct place_item *items;
     int *item_of; /* (buffers) the item that holds it */
-    bool quick;   /* any places will do: place_items_quick() */
+    bool quick;   /* one order will do: place_items_quick() */
 };
 
 /* The temporary buffers of a stage as items. What nobody touches gets a
@@ -92,9 +92,9 @@ static int collect_items(const struct program *program, int stage, const struct 
             int64_t bytes = round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES);
             int first = t->lives[b].first, held = t->lives[b].held;
             t->items[count] = (struct place_item){ .bytes = bytes,
-                                                       .first = first < 0 ? 0 : first,
-                                                       .last = held < 0 ? 0 : held,
-                                                       .held = held > t->lives[b].last };
+                                                   .first = first < 0 ? 0 : first,
+                                                   .last = held < 0 ? 0 : held,
+                                                   .held = held > t->lives[b].last };
             t->item_of[b] = count++;
         }
     }
@@ -119,7 +119,8 @@ static bool place_stage(struct program *program, int stage, const struct lifetim
         return false;
     int count = collect_items(program, stage, t);
     if (!add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
-        !(t->quick ? place_items_quick : place_items)(t->items, count, &total, err) || !add_i64(&list->arena_bytes, top, total))
+        !(t->quick ? place_items_quick : place_items)(t->items, count, &total, err) ||
+        !add_i64(&list->arena_bytes, top, total))
         return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);
     for (int b = 0; b < program->buffer_count; b++) {
         struct buffer *buffer = &program->buffers[b];

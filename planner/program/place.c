@@ -6,10 +6,10 @@
 
 enum {
     LOOK_LIMIT = 100000000, /* looks at a placed item that the orders other than the sweep in time may take */
-    GOOD_ENOUGH = 200, /* the search ends at 1/200 above the bound */
-    WIDEST = 40,       /* after that, the order of so many of the widest items is tried anew */
+    GOOD_ENOUGH = 200,      /* the search ends at 1/200 above the bound */
+    WIDEST = 40,            /* after that, the order of so many of the widest items is tried anew */
     REPAIR_LIMIT = 1000000, /* looks that those trials may take: small programs, where single buffers matter */
-    DENSE = 300        /* above 1/300 of all pairs of items living together, lists are scanned and not searched */
+    DENSE = 300             /* above 1/300 of all pairs of items living together, lists are scanned and not searched */
 };
 
 /* A sort key beside the item's index; ties fall back to the index, so that the order is total. */
@@ -47,7 +47,7 @@ struct work {
     const struct place_item *items;
     int count;
     struct ranked *order;
-    int64_t *offset, *best; /* (count) */
+    int64_t *offset, *best;          /* (count) */
     struct spots placed[SPAN_COUNT]; /* by span of time; of the sweep, only [0]: the living items */
     int end;                         /* after the last item's last use */
     bool any_held;
@@ -243,7 +243,15 @@ static int64_t place_in_time(struct work *w, bool lowest)
     return total;
 }
 
-enum order_kind { ORDER_TIME_TIGHT, ORDER_TIME_LOW, ORDER_SIZE, ORDER_LENGTH, ORDER_AREA, ORDER_HELD, ORDER_KIND_COUNT };
+enum order_kind {
+    ORDER_TIME_TIGHT,
+    ORDER_TIME_LOW,
+    ORDER_SIZE,
+    ORDER_LENGTH,
+    ORDER_AREA,
+    ORDER_HELD,
+    ORDER_KIND_COUNT
+};
 
 static void sort_items(struct work *w, enum order_kind kind)
 {
@@ -284,7 +292,8 @@ static void keep_best(struct work *w, int64_t top, int64_t *best)
     }
 }
 
-/* Swaps two of the widest items in the order and keeps what is no worse. The draws are fixed, so that layouts repeat. */
+/* Swaps two of the widest items in the order and keeps what is no worse. The draws are fixed, so that layouts repeat.
+ */
 static void repair(struct work *w, bool dense, int64_t looks, int64_t good, int64_t *best)
 {
     int widest = w->count < WIDEST ? w->count : WIDEST;
@@ -350,7 +359,17 @@ bool place_bound(const struct place_item *items, int count, int64_t *bound, stru
     return true;
 }
 
-/* bound NULL: one sweep in time. */
+/* The order that is most often the best one, unless it would look at too many pairs. */
+static int64_t try_one_order(struct work *w)
+{
+    bool in_time = count_pairs(w, w->beside) > LOOK_LIMIT;
+    sort_items(w, in_time ? ORDER_TIME_LOW : w->any_held ? ORDER_HELD : ORDER_AREA);
+    int64_t total = in_time ? place_in_time(w, true) : place_in_order(w, false);
+    memcpy(w->best, w->offset, (size_t)w->count * sizeof *w->best);
+    return total;
+}
+
+/* bound NULL: one order only. */
 static bool place_under(const int64_t *bound, struct place_item *items, int count, int64_t *total, struct error *err)
 {
     int64_t best = 0, sum = 0;
@@ -362,14 +381,10 @@ static bool place_under(const int64_t *bound, struct place_item *items, int coun
         arena_free(&w.arena);
         return fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d lifetimes", count);
     }
-    if (bound) {
-        best = count ? search_orders(&w, *bound) : 0;
-    } else {
-        sort_items(&w, w.any_held ? ORDER_HELD : ORDER_AREA);
-        best = place_in_order(&w, false);
-    }
+    if (count > 0)
+        best = bound ? search_orders(&w, *bound) : try_one_order(&w);
     for (int i = 0; i < count; i++)
-        items[i].offset = bound ? w.best[i] : w.offset[i];
+        items[i].offset = w.best[i];
     arena_free(&w.arena);
     *total = best;
     return true;

@@ -19,13 +19,26 @@ static struct search_options narrow_options(const struct search_options *options
                                        .top = 1,
                                        .rank_count = 1,
                                        .no_advice = true,
-                                       .calls = { options->calls.self, NULL, options->calls.cancelled, NULL } };
+                                       .time_limit_ns = options->time_limit_ns,
+                                       .calls = options->calls };
+    narrowed.calls.progress = NULL;
     narrow(&narrowed.space.zero, 3);
     narrow(&narrowed.space.recompute, RECOMPUTE_FULL);
     narrow(&narrowed.space.micro, 1);
     narrow(&narrowed.space.prefetch, 1);
     narrowed.space.data.count = 0;
     return narrowed;
+}
+
+/* Time left of the search; 0: it is over, by the clock or by cancellation. */
+static int64_t time_left(const struct search_options *options, int64_t start_ns)
+{
+    const struct search_calls *calls = &options->calls;
+    if (calls->cancelled && calls->cancelled(calls->self))
+        return 0;
+    if (options->time_limit_ns <= 0 || !calls->now_ns)
+        return INT64_MAX;
+    return max_i64(0, options->time_limit_ns - (calls->now_ns(calls->self) - start_ns));
 }
 
 /* *plan NULL: nothing fits on so many nodes, or the batch cannot be shared out over them. */
@@ -51,15 +64,21 @@ static bool plan_on(struct plan **plan, int times, const struct model *model, co
 }
 
 bool advise(struct search_result *result, const struct model *model, const struct facts *facts,
-            const struct search_options *options, struct error *err)
+            const struct search_options *options, int64_t start_ns, struct error *err)
 {
     struct search_options narrowed = narrow_options(options);
-    result->nearest.memory_bytes =
-        round_up(result->nearest.needed_bytes + facts->cluster->device.memory_bytes - available_bytes(facts),
-                 INT64_C(1) << 20);
+    result->nearest.memory_bytes = round_up(
+        result->nearest.needed_bytes + facts->cluster->device.memory_bytes - available_bytes(facts), INT64_C(1) << 20);
     for (int times = 2; times <= MOST_TIMES && !result->nearest.times_plan; times *= 2) {
-        if (!plan_on(&result->nearest.times_plan, times, model, facts, &narrowed, err))
-            return false;
+        int64_t left_ns = time_left(options, start_ns);
+        struct error why = { 0 };
+        narrowed.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
+        bool good = left_ns > 0 && plan_on(&result->nearest.times_plan, times, model, facts, &narrowed, &why);
+        result->nearest.ended = !good && time_left(options, start_ns) == 0;
+        if (result->nearest.ended)
+            break;
+        if (!good)
+            return fail_kind(err, why.kind, "%s", why.message);
         result->nearest.times = result->nearest.times_plan ? times : 0;
     }
     const char *name = facts->cluster->name;

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIE_BITS = 16, ROW_MEMORY = 0, ROW_PATH, ROW_LAST, ROW_LANE, ROW_COUNT };
+/* HARD_KNAPSACKS: so many times node_limit nodes, then each knapsack gets a quarter of it. */
+enum { TIE_BITS = 16, HARD_KNAPSACKS = 2, HARD_SHARE = 4 };
+enum { ROW_MEMORY = 0, ROW_PATH, ROW_LAST, ROW_LANE, ROW_COUNT };
 
 enum cell_state { CELL_UNKNOWN, CELL_BOUND, CELL_EXACT };
 /* One stage content with one number in flight. lower is a proven bound of C for every cap up to the one it was asked
@@ -26,8 +28,10 @@ struct solver {
     int64_t **least_bytes;                  /* (level_count) of (layers + 1) */
     int64_t cap_ns;                         /* Y */
     int64_t unexplored_ns;                  /* INT64_MAX: every knapsack was solved */
-    int64_t *best_ns, *best_high;           /* (stages + 1, layers + 1) */
-    int *cut;                               /* (stages, layers + 1): end of the stage */
+    int64_t nodes;                          /* of knapsacks solved to the end */
+    bool stopped;
+    int64_t *best_ns, *best_high; /* (stages + 1, layers + 1) */
+    int *cut;                     /* (stages, layers + 1): end of the stage */
     struct knapsack_option *options;
     struct knapsack_group *groups;
     int *group_class, *counts;
@@ -176,15 +180,26 @@ static bool keep_solution(struct solver *s, struct cell *cell, int level, int in
     return true;
 }
 
+static int64_t node_limit(const struct solver *s)
+{
+    int64_t limit = s->problem->node_limit;
+    return s->nodes < HARD_KNAPSACKS * limit ? limit : ceil_div(limit, HARD_SHARE);
+}
+
 /* Solves a cell at the present cap: only its root, or to the end. */
 static bool solve_cell(struct solver *s, struct cell *cell, int level, int interval, bool to_the_end)
 {
+    const struct partition_problem *problem = s->problem;
+    s->stopped = s->stopped || (problem->stops && problem->stops(problem->self));
+    if (s->stopped)
+        return true;
     struct knapsack knapsack = make_knapsack(s, level, interval);
     struct knapsack_result answer = { .counts = s->counts + s->classes };
-    knapsack.node_limit = to_the_end ? s->problem->node_limit : 1;
+    knapsack.node_limit = to_the_end ? node_limit(s) : 1;
     s->result->knapsacks++;
     if (!knapsack_solve(&knapsack, &answer, s->err))
         return false;
+    s->nodes += to_the_end ? answer.nodes : 0;
     if (answer.status == KNAPSACK_OPTIMAL || (to_the_end && answer.cost < INT64_MAX))
         return keep_solution(s, cell, level, interval, &knapsack, &answer);
     if (answer.status == KNAPSACK_LIMIT && to_the_end) /* no solution in time: what lies here stays unexplored */
@@ -294,6 +309,11 @@ static bool solve_under_cap(struct solver *s, int64_t *sum)
             return true;
         if (!refine_path(s, &changed))
             return false;
+        if (s->stopped) {
+            s->unexplored_ns = 0;
+            *sum = INT64_MAX;
+            return true;
+        }
     }
     return true;
 }

@@ -33,9 +33,11 @@ struct partition_problem {
     int stage_count, micro_batch_count;
     const int *in_flight; /* (stage_count) */
     int64_t capacity_bytes;
-    int64_t below_ns;   /* only plans strictly shorter than this are wanted; INT64_MAX: any */
-    int64_t node_limit; /* of each knapsack, 0: to the end */
-    int64_t gap_ppm;    /* good enough: within so many millionths; 0: exact */
+    int64_t below_ns;          /* only plans strictly shorter than this are wanted; INT64_MAX: any */
+    int64_t node_limit;        /* of each knapsack, a quarter of it after a few hard ones; 0: to the end */
+    int64_t gap_ppm;           /* good enough: within so many millionths; 0: exact */
+    bool (*stops)(void *self); /* may be NULL; true ends the solution: the plans so far, with a bound that holds */
+    void *self;
 };
 /* A complete answer of the formula. */
 struct partition_plan {

@@ -338,7 +338,8 @@ static bool price_strategy(struct sample *s, struct price_table *table, struct l
                            const struct price_key *key, struct error *err)
 {
     bool good =
-        program_lower(&s->program, s->graph, s->plan, err) && (key->bound_only || program_layout_quick(s->program, err));
+        program_lower(&s->program, s->graph, s->plan, err) &&
+        (key->bound_only || program_layout_quick(s->program, err));
     if (good && !(sample_arrays(s) && price_times(s)))
         good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
     good = good && (key->bound_only || price_temporary(s, err));

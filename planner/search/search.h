@@ -1,6 +1,6 @@
 /* The search for a plan: every outer configuration bounded, the promising ones solved exactly by the formula
- * (partition.h), the best of them ranked at full length (pipeline.h) and judged by simulation (estimate.h). Pure and
- * deterministic: what the caller gives as callbacks decides only when to stop early. */
+ * (partition.h), the best of each family ranked at full length (pipeline.h) and judged by simulation (estimate.h). Pure
+ * and deterministic: what the caller gives as callbacks decides only when to stop early. */
 #ifndef CLEAVE_SEARCH_SEARCH_H
 #define CLEAVE_SEARCH_SEARCH_H
 #include "planner/search/estimate.h"
@@ -19,17 +19,24 @@ struct search_options {
     int top;               /* plans wanted, at least 1 */
     int rank_count;        /* plans ranked by the pipeline; 0: 64 */
     int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
-    int64_t time_limit_ns; /* 0: none; then the best so far, with its bound */
+    int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends */
     bool no_advice;        /* when nothing fits, do not look for what would */
     bool keep_all;         /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
 };
 
-/* Of the formula, over the whole space: no plan in it is shorter than bound_ns by the formula. */
+/* Of the formula, over the whole space: no plan in it is shorter than bound_ns by the formula. What this proves and
+ * what not: the formula counts every layer's compute path and the whole traffic of a stage, but lets gathers and
+ * reductions of ZeRO hide behind any computation of the stage, wherever it is. The simulation lets them hide only where
+ * they are, so plans with much ZeRO-3 traffic take longer than the formula says, and the plan chosen by the simulation
+ * may be another than the formula's best: the best of several families (stages, tensor degree) are simulated, and the
+ * shortest step wins. gap is the distance from the simulated step to the bound, not a proof that so much could still
+ * be gained. */
 struct certificate {
     int64_t bound_ns;
-    int64_t formula_ns; /* the best plan's own value */
-    double formula_gap; /* (formula_ns - bound_ns) / bound_ns; 0 when the search ran to its end */
+    int64_t formula_ns; /* the chosen plan's own value */
+    double formula_gap; /* of the formula's best plan, not of the chosen one: (its value - bound_ns) / bound_ns; 0 when
+                           all that could be better was solved to the end */
     double gap;         /* (simulated step - bound_ns) / bound_ns: what the formula does not see */
     bool complete;      /* neither time limit nor cancellation ended it */
     int64_t configurations, pruned_memory, pruned_bound, solved, refused; /* refused: lowering had no program for it */
@@ -52,8 +59,9 @@ struct search_result {
         struct plan *plan; /* NULL when feasible */
         int stage;
         int64_t needed_bytes, available_bytes;
-        int times;               /* so many times the nodes have a plan that fits, found by a search; 0: up to 64 none */
+        int times; /* so many times the nodes have a plan that fits, found by a search; 0: up to 64 none */
         struct plan *times_plan; /* that plan */
+        bool ended;              /* time limit or cancellation ended the search for it */
         const char *cluster;     /* the name of the one searched: its short form or its file's */
         int64_t memory_bytes;    /* device memory, reserve and all, with which the nearest plan fits */
     } nearest;
@@ -61,7 +69,8 @@ struct search_result {
 /**
  * Searches. *out belongs to the caller: search_result_free(). A search that finds nothing is an answer (feasible false,
  * nearest filled), not a failure; search_infeasible() turns it into the message. Fails on bad restrictions, want of
- * memory, or our bugs.
+ * memory, our bugs, and with ERROR_ENVIRONMENT when time limit or cancellation end it before there is any plan: then
+ * nobody knows whether one fits.
  */
 bool search_run(struct search_result **out, const struct model *model, const struct facts *facts,
                 const struct search_options *options, struct error *err);

@@ -24,8 +24,10 @@ static void write_advice(char *out, size_t size, const struct search_result *res
     text_bytes(memory, result->nearest.memory_bytes);
     if (!plan) {
         snprintf(out, size,
-                 "no plan was found up to 64 times the nodes either; it fits on devices of %s (a device type with more "
+                 "%s; it fits on devices of %s (a device type with more "
                  "memory: cleave devices)",
+                 result->nearest.ended ? "there was no time to look for more nodes"
+                                       : "no plan was found up to 64 times the nodes either",
                  memory);
         return;
     }

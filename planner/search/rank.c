@@ -1,0 +1,329 @@
+/* What the formula proposed becomes plans; the pipeline ranks them, the simulation judges. */
+#include "base/num.h"
+#include "planner/search/assemble.h"
+#include "planner/search/pipeline.h"
+#include "planner/search/search_parts.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* JUDGED_FAMILIES: the best of so many (stages, tensor degree) is simulated while it may still win. judge_budget:
+ * layers times micro-batches that are simulated instruction by instruction before the best plans are settled. */
+enum {
+    DEFAULT_RANKED = 64,
+    LEAST_CANDIDATES = 16,
+    FAMILY_RANKED = 2,
+    JUDGED_FAMILIES = 4,
+    MAX_SHRINKS = 6,
+    LATE_JUDGED = 2, /* when time is over and there is no plan, so many more are judged */
+    SHRUNK_GAP_PPM = 1000
+};
+static const int64_t judge_budget = 2000;
+
+static int compare_formula(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    if (x->solution.step_ns != y->solution.step_ns)
+        return x->solution.step_ns < y->solution.step_ns ? -1 : 1;
+    return (x->config > y->config) - (x->config < y->config);
+}
+
+/* The best of every family come first, then all by the formula. */
+static int compare_place(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    bool first_x = x->place < FAMILY_RANKED, first_y = y->place < FAMILY_RANKED;
+    if (first_x != first_y)
+        return first_x ? -1 : 1;
+    return compare_formula(a, b);
+}
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    if (x->ranked_ns != y->ranked_ns)
+        return x->ranked_ns < y->ranked_ns ? -1 : 1;
+    return compare_formula(a, b);
+}
+
+/* Without ZeRO-3 nothing is prefetched: such plans are the same whatever the configuration said. */
+static void settle_prefetch(struct plan *plan, const struct space *space)
+{
+    for (int l = 0; l < plan->layer_count; l++)
+        if (plan->layers[l].zero == 3)
+            return;
+    plan->prefetch = space->prefetch.count > 0 ? (int)space->prefetch.values[0] : 1;
+}
+
+static bool is_new(const struct run *run, int kept, const struct plan *plan)
+{
+    for (int i = 0; i < kept; i++)
+        if (run->candidates[i].plan && plan_hash(run->candidates[i].plan) == plan_hash(plan))
+            return false;
+    return true;
+}
+
+static bool rank_plan(struct run *run, struct candidate *c)
+{
+    return pipeline_step_ns(&c->ranked_ns, c->plan, &run->bench.chain, c->table, c->plan->micro_batch_count, run->err);
+}
+
+/* The formula's value of a plan; INT64_MAX when by the formula it does not fit. */
+static bool evaluate_plan(struct run *run, const struct candidate *c, int64_t *step_ns)
+{
+    const struct plan *plan = c->plan;
+    struct arena scratch = { 0 };
+    int strategies = c->table->strategy_count, block = c->table->class_count * strategies;
+    int *in_flight = config_in_flight(&scratch, &run->configs[c->config]);
+    struct partition_plan solution = { .first_layer = arena_alloc(&scratch, (size_t)plan->stage_count, sizeof(int)),
+                                       .count = arena_alloc(&scratch, (size_t)plan->stage_count * (size_t)block,
+                                                            sizeof(int)) };
+    bool good = in_flight && solution.first_layer && solution.count;
+    for (int l = 0, k = 0; good && l < plan->layer_count; l++) {
+        k += k + 1 < plan->stage_count && plan->stages[k + 1].first_layer == l;
+        solution.first_layer[k] = plan->stages[k].first_layer;
+        int pick = 0;
+        while (c->table->strategies[pick].zero != plan->layers[l].zero ||
+               c->table->strategies[pick].recompute != plan->layers[l].recompute)
+            pick++;
+        solution.count[k * block + run->bench.chain.class_of[l] * strategies + pick]++;
+    }
+    if (good) {
+        struct partition_problem problem =
+            workbench_problem(&run->bench, &run->configs[c->config], c->table, in_flight);
+        problem.capacity_bytes = c->capacity_bytes;
+        *step_ns = partition_evaluate(&problem, &solution);
+    }
+    arena_free(&scratch);
+    return good || search_out_of_memory(run->err);
+}
+
+/* The plan with one cut moved by a layer, when that fits and is new. */
+static bool try_neighbour(struct run *run, const struct candidate *from, int cut, int by, int *kept)
+{
+    struct candidate c = *from;
+    c.plan = plan_copy(from->plan);
+    if (!c.plan)
+        return search_out_of_memory(run->err);
+    struct plan_stage *left = &c.plan->stages[cut - 1], *right = &c.plan->stages[cut];
+    left->layer_count += by;
+    right->first_layer += by;
+    right->layer_count -= by;
+    bool good = true, wanted = left->layer_count > 0 && right->layer_count > 0 && is_new(run, *kept, c.plan);
+    if (wanted)
+        good = evaluate_plan(run, &c, &c.solution.step_ns) && rank_plan(run, &c);
+    if (!good || !wanted || c.solution.step_ns == INT64_MAX) {
+        plan_free(c.plan);
+        return good;
+    }
+    int count = run->candidate_count;
+    if (!search_add_candidate(run, &c)) {
+        plan_free(c.plan);
+        return false;
+    }
+    run->candidates[count] = run->candidates[*kept]; /* plans stay at the front */
+    run->candidates[(*kept)++] = c;
+    return true;
+}
+
+/* The best plans with one cut moved by a layer: the judge wants some to choose from. */
+static bool add_neighbours(struct run *run, int *kept, int least)
+{
+    for (int i = 0; i < *kept && *kept < least; i++)
+        for (int cut = 1; cut < run->configs[run->candidates[i].config].stages && *kept < least; cut++)
+            for (int by = -1; by <= 1; by += 2) {
+                struct candidate from = run->candidates[i];
+                if (!try_neighbour(run, &from, cut, by, kept))
+                    return false;
+            }
+    return true;
+}
+
+static void number_families(struct run *run)
+{
+    for (int i = 0; i < run->candidate_count; i++) {
+        int place = 0;
+        for (int k = i - 1; k >= 0 && place == 0; k--)
+            if (search_same_family(run, run->candidates[k].config, run->candidates[i].config))
+                place = run->candidates[k].place + 1;
+        run->candidates[i].place = place;
+    }
+}
+
+static bool make_plan(struct run *run, struct candidate *c)
+{
+    c->plan = plan_from_partition(run->bench.space, &run->configs[c->config], run->bench.graph, &run->bench.chain,
+                                  c->table, &c->solution);
+    if (!c->plan)
+        return search_out_of_memory(run->err);
+    settle_prefetch(c->plan, run->bench.space);
+    return true;
+}
+
+/* Candidates that become plans move to the front; their number is ranked. */
+bool search_rank(struct run *run)
+{
+    int wanted = run->options->rank_count > 0 ? run->options->rank_count : DEFAULT_RANKED, kept = 0;
+    qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, compare_formula);
+    number_families(run);
+    for (int i = 0; i < run->candidate_count; i++) {
+        plan_free(run->candidates[i].plan);
+        run->candidates[i].plan = NULL;
+    }
+    qsort(run->candidates, (size_t)run->candidate_count, sizeof *run->candidates, compare_place);
+    for (int i = 0; i < run->candidate_count && kept < wanted; i++) {
+        struct candidate c = run->candidates[i];
+        if (!make_plan(run, &c))
+            return false;
+        if (!is_new(run, kept, c.plan)) {
+            plan_free(c.plan);
+            continue;
+        }
+        run->candidates[i] = run->candidates[kept];
+        run->candidates[kept++] = c;
+        if (!rank_plan(run, &run->candidates[kept - 1]))
+            return false;
+    }
+    if (!add_neighbours(run, &kept, (int)min_i64(wanted, LEAST_CANDIDATES)))
+        return false;
+    qsort(run->candidates, (size_t)kept, sizeof *run->candidates, compare_ranked);
+    run->result->certificate.candidates = run->candidate_count;
+    run->result->certificate.ranked = kept;
+    return true;
+}
+
+/* ---- judging ---- */
+
+/* plan_check wants the graph with the plan's own vocabulary padding. */
+bool search_estimate(struct run *run, const struct plan *plan, const struct price_table *table, struct estimate **out)
+{
+    struct graph *graph = NULL;
+    bool good =
+        graph_build(&graph, run->bench.model, plan->batch, plan->sequence, plan->vocab_multiple, run->err) &&
+        plan_check(plan, graph, run->err) &&
+        estimate_plan_steady(out, run->bench.model, graph, plan, &run->bench.chain, table, run->bench.facts, run->err);
+    graph_free(graph);
+    return good;
+}
+
+static bool is_listed(const struct search_result *result, const struct plan *plan)
+{
+    for (int i = 0; i < result->plan_count; i++)
+        if (plan_hash(result->plans[i].plan) == plan_hash(plan))
+            return true;
+    return false;
+}
+
+static void insert_plan(struct run *run, struct candidate *c, struct estimate *estimate)
+{
+    struct search_result *result = run->result;
+    int place = result->plan_count, top = (int)max_i64(run->options->top, 1);
+    while (place > 0 && result->plans[place - 1].estimate->prediction.step_ns > estimate->prediction.step_ns)
+        place--;
+    if (place == top || is_listed(result, c->plan)) {
+        estimate_free(estimate);
+        return;
+    }
+    if (result->plan_count == top) {
+        struct search_plan *last = &result->plans[--result->plan_count];
+        plan_free(last->plan);
+        estimate_free(last->estimate);
+    }
+    memmove(&result->plans[place + 1], &result->plans[place],
+            (size_t)(result->plan_count - place) * sizeof *result->plans);
+    result->plans[place] =
+        (struct search_plan){ c->plan, run->configs[c->config], c->solution.step_ns, c->ranked_ns, estimate };
+    result->plan_count++;
+    c->plan = NULL; /* handed over */
+}
+
+/* The formula may promise bytes that the layout does not keep: then less is promised, and the configuration solved
+ * anew. The candidate is judged for good when that has no plan. */
+static bool shrink(struct run *run, struct candidate *c, const struct prediction *p)
+{
+    struct partition_problem problem;
+    struct partition_result result;
+    int64_t permille = 1005;
+    for (int k = 0; k < p->stage_count; k++)
+        permille = max_i64(permille, (int64_t)((double)p->peak_bytes[k] / (double)p->available_bytes * 1000) + 1);
+    c->capacity_bytes = c->capacity_bytes / permille * 1000;
+    c->judged = true;
+    if (++c->shrinks > MAX_SHRINKS)
+        return true;
+    if (!search_problem(run, c->config, c->table, c->capacity_bytes, &problem))
+        return false;
+    problem.gap_ppm = max_i64(problem.gap_ppm, SHRUNK_GAP_PPM);
+    if (run->result->plan_count == 0)
+        problem.stops = NULL; /* short, and without it there may be no answer at all */
+    if (!partition_solve(&problem, &run->arena, &result, run->err))
+        return false;
+    if (result.plan_count == 0)
+        return true;
+    plan_free(c->plan);
+    c->solution = result.plans[0];
+    c->judged = false;
+    return make_plan(run, c) && rank_plan(run, c);
+}
+
+static int64_t best_step(const struct run *run)
+{
+    return run->result->plan_count > 0 ? run->result->plans[0].estimate->prediction.step_ns : INT64_MAX;
+}
+
+static bool family_judged(const struct run *run, const struct candidate *c)
+{
+    for (int i = 0; i < run->result->certificate.ranked; i++)
+        if (run->candidates[i].judged && search_same_family(run, run->candidates[i].config, c->config))
+            return true;
+    return false;
+}
+
+/* The candidate of the best rank that nobody has judged, of a family of its own if asked; NULL: none. */
+static struct candidate *next_candidate(const struct run *run, bool fresh)
+{
+    struct candidate *next = NULL;
+    for (int i = 0; i < run->result->certificate.ranked; i++) {
+        struct candidate *c = &run->candidates[i];
+        if (!c->judged && (!next || c->ranked_ns < next->ranked_ns) && !(fresh && family_judged(run, c)))
+            next = c;
+    }
+    return next;
+}
+
+static bool judge_candidate(struct run *run, struct candidate *c, int64_t *spent)
+{
+    struct estimate *estimate = NULL;
+    if (!search_estimate(run, c->plan, c->table, &estimate))
+        return false;
+    run->result->certificate.judged++;
+    *spent += (int64_t)c->plan->layer_count * estimate->micro_batches_simulated;
+    if (estimate->prediction.fits) {
+        c->judged = true;
+        insert_plan(run, c, estimate);
+        return true;
+    }
+    run->result->certificate.rejected++;
+    bool good = shrink(run, c, &estimate->prediction);
+    estimate_free(estimate);
+    return good;
+}
+
+bool search_judge(struct run *run)
+{
+    int64_t spent = 0, top = max_i64(run->options->top, 1);
+    for (int families = 0, late = 0;;) {
+        bool enough = run->result->plan_count >= top;
+        struct candidate *c = families < JUDGED_FAMILIES ? next_candidate(run, true) : NULL;
+        if (search_stops(run) && (run->result->plan_count > 0 || late++ == LATE_JUDGED))
+            return true;
+        if (c && c->ranked_ns >= best_step(run))
+            c = NULL;
+        bool fresh = c != NULL;
+        if (!c && (!enough || spent < judge_budget))
+            c = next_candidate(run, false);
+        if (!c)
+            return true;
+        if (!judge_candidate(run, c, &spent))
+            return false;
+        families += fresh && c->judged;
+    }
+}
