@@ -165,12 +165,27 @@ static bool largest_weight_bytes(int64_t *out, const struct profiler_options *o,
     return true;
 }
 
+/* Where the threads that compute and those that transfer outnumber the cores, they share them: in a whole step each then
+ * progresses at that share, which the bursts of a small transfer beside a small product do not show. */
+static void share_cores(struct contention *out, const struct crew *crew)
+{
+    struct host_machine host;
+    host_machine_read(&host);
+    double share = crew->rank_count < 2 ? 1 : fmin(2, fmax(1, 2.0 * crew->rank_count / host.cores));
+    out->compute_under_communication = fmax(out->compute_under_communication, share);
+    out->communication_under_compute = fmax(out->communication_under_compute, share);
+}
+
 /* Factors of exactly 1 are those of a profile without them. */
 static bool measure_contention(struct contention *out, const struct crew *crew, double budget_s,
                                const struct profile *existing, struct error *err)
 {
-    if (!existing || (existing->compute_under_communication <= 1 && existing->communication_under_compute <= 1))
-        return contention_measure(out, crew, budget_s, err);
+    if (!existing || (existing->compute_under_communication <= 1 && existing->communication_under_compute <= 1)) {
+        if (!contention_measure(out, crew, budget_s, err))
+            return false;
+        share_cores(out, crew);
+        return true;
+    }
     *out = (struct contention){ existing->compute_under_communication, existing->communication_under_compute, 0, 0 };
     return true;
 }
