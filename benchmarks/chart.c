@@ -263,31 +263,6 @@ void chart_scatter(struct text *out, const struct report *report)
 /* ---- Gantt ---- */
 enum { ROW = 14, GANTT_RANKS = 8, GANTT_COLUMNS = PLOT };
 
-static enum time_kind kind_of(const struct instr *instr)
-{
-    switch (instr->lane) {
-    case LANE_COMPUTE:
-        return instr->phase == PHASE_STEP ? TIME_OPTIMIZER : instr->again ? TIME_RECOMPUTE : TIME_COMPUTE;
-    case LANE_TP:
-        return TIME_TP;
-    case LANE_DP:
-        return TIME_DP;
-    case LANE_CP:
-        return TIME_CP;
-    case LANE_EP:
-        return TIME_EP;
-    case LANE_SEND:
-    case LANE_RECEIVE:
-        return TIME_PP;
-    case LANE_COPY_IN:
-    case LANE_COPY_OUT:
-        return TIME_DP;
-    case LANE_COUNT:
-        break;
-    }
-    return TIME_BUBBLE;
-}
-
 /* Forward, backward and recomputation in three shades of the compute colour. */
 static void gantt_fill(char out[64], const struct instr *instr)
 {
@@ -296,7 +271,7 @@ static void gantt_fill(char out[64], const struct instr *instr)
     if (backward && !instr->again)
         snprintf(out, 64, "color-mix(in srgb,var(--t0) 60%%,var(--t6))");
     else
-        fill_of(out, kind_of(instr));
+        fill_of(out, timeline_kind(instr));
 }
 
 struct run {

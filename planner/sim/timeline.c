@@ -40,7 +40,7 @@ int timeline_last_rank(const struct timeline *timeline)
 static const enum lane claim_order[] = { LANE_COMPUTE, LANE_TP, LANE_CP, LANE_EP, LANE_DP, LANE_SEND, LANE_RECEIVE };
 enum { CLAIM_COUNT = sizeof claim_order / sizeof *claim_order };
 
-static enum time_kind kind_of(const struct instr *instr)
+enum time_kind timeline_kind(const struct instr *instr)
 {
     switch (instr->lane) {
     case LANE_COMPUTE:
@@ -96,7 +96,7 @@ void timeline_breakdown(const struct program *program, const struct timeline *ti
             bool busy = span->start_ns <= now;
             next = min_i64(next, busy ? span->finish_ns : span->start_ns);
             if (busy && !claimed)
-                kind = kind_of(&list->instrs[span->instr]);
+                kind = timeline_kind(&list->instrs[span->instr]);
             claimed |= busy;
         }
         ns[kind] += next - now;

@@ -43,6 +43,8 @@ enum time_kind {
     TIME_OPTIMIZER,
     TIME_KIND_COUNT
 };
+/* What the time of an instruction counts as. */
+enum time_kind timeline_kind(const struct instr *instr);
 extern const char *const time_kind_names[TIME_KIND_COUNT + 1];
 void timeline_breakdown(const struct program *program, const struct timeline *timeline, int rank_index,
                         int64_t ns[TIME_KIND_COUNT]);
