@@ -16,7 +16,7 @@ struct compare_arguments {
     bool run, json, shape;
 };
 static const struct compare_arguments defaults = {
-    .steps = 6, .rounds = 2, .seed = 1, .backend = "cpu", .transport = "threads"
+    .space.gap = DEFAULT_GAP, .steps = 6, .rounds = 2, .seed = 1, .backend = "cpu", .transport = "threads"
 };
 #define AT(field) offsetof(struct compare_arguments, field)
 static const struct option options[] = {
@@ -51,9 +51,7 @@ struct rival {
 
 static bool add_found(struct job *job, const char *name, bool chosen, const struct space *space, struct error *err)
 {
-    struct search_options o = {
-        .space = *space, .top = 1, .time_limit_ns = (int64_t)(job->a->space.time_limit_s * 1e9), .calls = space_calls()
-    };
+    struct search_options o = space_search_options(&job->a->space, space);
     struct search_result *result = NULL;
     struct error cause = { 0 };
     char line[PRINT_LINE_BYTES] = "";

@@ -8,7 +8,7 @@ struct plan_arguments {
     int64_t top;
     bool json;
 };
-static const struct plan_arguments defaults = { .top = 1 };
+static const struct plan_arguments defaults = { .space.gap = DEFAULT_GAP, .top = 1 };
 static const struct option options[] = {
     JOB_OPTIONS(struct plan_arguments, space),
     SEARCH_OPTIONS(struct plan_arguments, space),
@@ -85,23 +85,27 @@ static bool answer(const struct cli *cli, const struct plan_arguments *a, struct
     return true;
 }
 
+static bool search_and_answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in,
+                              const struct space *space, struct error *err)
+{
+    struct search_options o = space_search_options(&a->space, space);
+    struct search_result *result = NULL;
+    o.top = (int)a->top;
+    bool good = search_run(&result, in->model, &in->facts, &o, err) &&
+                (result->feasible ? answer(cli, a, in, result, space, err) : search_infeasible(result, space, err));
+    search_result_free(result);
+    return good;
+}
+
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
                struct error *err)
 {
     const struct plan_arguments *a = given;
     struct inputs in = { .cli = cli };
-    struct search_options o = { .top = (int)a->top,
-                                .time_limit_ns = (int64_t)(a->space.time_limit_s * 1e9),
-                                .calls = space_calls() };
-    struct search_result *result = NULL;
+    struct space space;
     (void)operand_count;
-    if (space_inputs(&in, &o.space, operands[0], &a->space, err) && search_run(&result, in.model, &in.facts, &o, err)) {
-        if (result->feasible)
-            answer(cli, a, &in, result, &o.space, err);
-        else
-            search_infeasible(result, &o.space, err);
-    }
-    search_result_free(result);
+    if (space_inputs(&in, &space, operands[0], &a->space, err))
+        search_and_answer(cli, a, &in, &space, err);
     inputs_free(&in);
     return ERROR_NONE;
 }

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "cli/space_options.h"
 #include "host/clock.h"
+#include "host/machine.h"
+#include "host/parallel.h"
 #include "planner/program/schedule.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -191,9 +193,24 @@ static int64_t now(void *self)
     return clock_now_ns();
 }
 
-struct search_calls space_calls(void)
+static void on_threads(void *self, int count, void (*body)(void *context, int index), void *context)
+{
+    const struct space_options *options = self;
+    parallel_for(options->jobs > 0 ? (int)options->jobs : host_core_count(), count, body, context);
+}
+
+struct search_options space_search_options(const struct space_options *options, const struct space *space)
 {
     struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
     sigaction(SIGINT, &action, NULL); /* the second Ctrl-C ends the program */
-    return (struct search_calls){ .now_ns = now, .cancelled = cancelled };
+    return (struct search_options){
+        .space = *space,
+        .top = 1,
+        .gap_ppm = (int64_t)(options->gap * 1e6),
+        .time_limit_ns = (int64_t)(options->time_limit_s * 1e9),
+        .calls = { .self = (void *)(uintptr_t)options,
+                   .now_ns = now,
+                   .cancelled = cancelled,
+                   .parallel_for = on_threads },
+    };
 }

@@ -7,8 +7,8 @@
 struct space_options {
     const char *cluster, *dtype, *schedule;
     struct text_list profiles, fix, space;
-    int64_t batch, sequence;
-    double time_limit_s;
+    int64_t batch, sequence, jobs; /* jobs 0: one per core */
+    double time_limit_s, gap;
     const char *reserve;
 };
 /* What every verb needs that prices a model on a cluster. */
@@ -31,9 +31,14 @@ struct space_options {
                     "allows only these values of a choice: tp=1:2:4,zero=0:3"),                                        \
         TEXT_OPTION("schedule", offsetof(holder, part.schedule), "NAME,...",                                           \
                     "allows only these schedules (cleave schedules)"),                                                 \
+        INT_OPTION("jobs", offsetof(holder, part.jobs), "N", 0, 256,                                                   \
+                   "threads of the search (0: one per core); the answer is the same for any number"),                  \
+        DOUBLE_OPTION("gap", offsetof(holder, part.gap), "SHARE", 0, 1,                                                \
+                      "proves the optimum of the formula to within this share of it (0.001; 0: to the end)"),          \
         DOUBLE_OPTION("time-limit", offsetof(holder, part.time_limit_s), "SECONDS", 0, 1e9,                            \
                       "then the best plan so far, with its gap (0: none)")
 
+#define DEFAULT_GAP 0.001
 /* Reads cluster, profiles and the model, and fills the space. */
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *options,
                   struct error *err);
@@ -41,6 +46,7 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
 bool space_restrict(struct space *space, const char *what, const char *text, struct error *err);
 /* Index of the schedule of that name, else a failure that lists them. what: the option, for messages. */
 bool space_schedule(const char *what, const char *name, int *out, struct error *err);
-/* Callbacks of the search: the clock, and Ctrl-C, which ends it with the best so far. */
-struct search_calls space_calls(void);
+/* A search of this space as the options say: its gap, its time limit, and callbacks for the clock, threads, and Ctrl-C,
+ * which ends it with the best so far. options is borrowed as long as the answer is used. */
+struct search_options space_search_options(const struct space_options *options, const struct space *space);
 #endif

@@ -27,7 +27,7 @@ static bool find_line(const char *path, const char *key, char out[HOST_TEXT_BYTE
     return found;
 }
 
-static int usable_cores(void)
+int host_core_count(void)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0)
@@ -38,7 +38,7 @@ static int usable_cores(void)
 
 void host_machine_read(struct host_machine *machine)
 {
-    *machine = (struct host_machine){ .cores = usable_cores() };
+    *machine = (struct host_machine){ .cores = host_core_count() };
     struct utsname names = { .sysname = "unknown" };
     char release[HOST_TEXT_BYTES] = "";
     bool named = uname(&names) == 0;

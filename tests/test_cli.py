@@ -164,6 +164,8 @@ def plans(folder):
     expect("plan", 0, "stage 0", *args, "-o", plan)
     again = folder / "again.json"
     run(*args, "-o", again)
+    threads = [run("plan", "tiny-gpt", "--cluster", "2x4:cpu", "--batch", 16, "--jobs", jobs, "--json") for jobs in (1, 3)]
+    check("any number of jobs gives the same bytes", threads[0].returncode == 0 and threads[0].stdout == threads[1].stdout, threads[1])
     check("same inputs give the same bytes", plan.read_bytes() == again.read_bytes())
     answer = run(*args, "--json")
     check("plan --json", answer.returncode == 0 and {"decisions", "predicted", "certificate", "context"} <= json.loads(answer.stdout).keys(), answer)

@@ -4,6 +4,7 @@
 #include "host/clock.h"
 #include "host/file.h"
 #include "host/machine.h"
+#include "host/parallel.h"
 #include "tests/check.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -297,6 +298,23 @@ START_TEST(broken_catalogues_are_named)
 }
 END_TEST
 
+static void count_visit(void *context, int index)
+{
+    ((int *)context)[index]++;
+}
+
+START_TEST(parallel_work_is_done_once_each)
+{
+    for (int jobs = 1; jobs <= 9; jobs += 4)
+        for (int count = 0; count <= 100; count += 25) {
+            int visits[101] = { 0 };
+            parallel_for(jobs, count, count_visit, visits);
+            for (int i = 0; i <= 100; i++)
+                ck_assert_int_eq(visits[i], i < count);
+        }
+}
+END_TEST
+
 static Suite *host_suite(void)
 {
     Suite *suite = suite_create("host");
@@ -312,6 +330,7 @@ static Suite *host_suite(void)
     tcase_add_test(tcase, sleep_reaches_its_deadline);
     tcase_add_test(tcase, the_machine_is_described);
     tcase_add_test(tcase, broken_catalogues_are_named);
+    tcase_add_test(tcase, parallel_work_is_done_once_each);
     suite_add_tcase(suite, tcase);
     return suite;
 }

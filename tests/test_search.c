@@ -656,6 +656,37 @@ START_TEST(time_ends_anywhere)
 }
 END_TEST
 
+static void backwards(void *self, int count, void (*body)(void *context, int index), void *context)
+{
+    *(int *)self += count;
+    for (int i = count - 1; i >= 0; i--)
+        body(context, i);
+}
+
+/* Pieces of work may be done in any order, by anyone. */
+START_TEST(order_of_work_changes_nothing)
+{
+    struct world world = world_open("2x4:toy", 3000000, 4);
+    struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 3 };
+    struct search_result *one = run_search(&world, &options), *other = NULL;
+    int pieces = 0;
+    options.calls = (struct search_calls){ .self = &pieces, .parallel_for = backwards };
+    other = run_search(&world, &options);
+    ck_assert_int_gt(pieces, 8);
+    ck_assert_int_eq(one->plan_count, other->plan_count);
+    for (int i = 0; i < one->plan_count; i++) {
+        ck_assert_uint_eq(plan_hash(one->plans[i].plan), plan_hash(other->plans[i].plan));
+        ck_assert_int_eq(one->plans[i].estimate->prediction.step_ns, other->plans[i].estimate->prediction.step_ns);
+    }
+    ck_assert_int_eq(one->certificate.bound_ns, other->certificate.bound_ns);
+    ck_assert_int_eq(one->certificate.solved, other->certificate.solved);
+    ck_assert_int_eq(one->certificate.judged, other->certificate.judged);
+    search_result_free(one);
+    search_result_free(other);
+    world_close(&world);
+}
+END_TEST
+
 /* What plan_check() would refuse is not proposed. */
 START_TEST(micro_batches_are_bounded)
 {
@@ -857,6 +888,7 @@ static Suite *search_suite(void)
     CHECK_ADD(suite, nothing_fits);
     CHECK_ADD(suite, restrictions_do_not_help);
     CHECK_ADD(suite, time_ends_anywhere);
+    CHECK_ADD(suite, order_of_work_changes_nothing);
     CHECK_ADD(suite, micro_batches_are_bounded);
     CHECK_ADD(suite, advice_holds);
     CHECK_ADD(suite, steady_estimate_promises_the_arena);

@@ -13,6 +13,9 @@ struct search_calls {
     int64_t (*now_ns)(void *self);                                        /* monotonic; may be NULL: no time limit */
     bool (*cancelled)(void *self);                                        /* may be NULL */
     void (*progress)(void *self, int solved, int total, int64_t best_ns); /* may be NULL */
+    /* body(context, i) for i in 0..count-1, on any threads, all done at return; may be NULL: one after the other. The
+     * answer does not depend on it. now_ns and cancelled are called from those threads. */
+    void (*parallel_for)(void *self, int count, void (*body)(void *context, int index), void *context);
 };
 struct search_options {
     struct space space;

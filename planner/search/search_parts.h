@@ -1,9 +1,10 @@
-/* Between the two halves of the search: search.c proposes candidates by the formula, rank.c turns them into plans,
- * ranks and judges them. */
+/* Between the parts of the search: propose.c finds candidates by the formula, rank.c turns them into plans and ranks
+ * them, judge.c simulates the best; search.c holds them together. */
 #ifndef CLEAVE_SEARCH_PARTS_H
 #define CLEAVE_SEARCH_PARTS_H
 #include "planner/search/search.h"
 #include "planner/search/workbench.h"
+#include <stdatomic.h>
 
 struct ordered {
     int64_t bound_ns;
@@ -19,11 +20,17 @@ struct candidate {
     int shrinks;        /* how often less memory was promised because a layout did not fit */
     bool judged, rough; /* rough: solved for its family's sake, with a loose gap */
 };
+/* Memory of one piece of work, kept as long as the run. */
+struct owned_arena {
+    struct arena arena;
+    struct owned_arena *next;
+};
 struct run {
     struct workbench bench;
     const struct search_options *options;
     struct search_result *result;
     struct arena arena;
+    struct owned_arena *arenas;
     struct config *configs;
     int config_count;
     struct ordered *order; /* (config_count) by bound */
@@ -32,24 +39,41 @@ struct run {
     int64_t best_ns, capacity_bytes;
     int64_t open_bound_ns; /* least proven bound of all configurations looked at, or left */
     int64_t start_ns;
-    bool stopped; /* by time limit or cancellation */
+    atomic_bool stopped; /* by time limit or cancellation; pieces of work ask at once */
     struct error *err;
 };
 
 bool search_out_of_memory(struct error *err); /* always false */
 /* Whether time limit or cancellation end the search now; run->stopped remembers it. */
 bool search_stops(struct run *run);
+/* body(context, i) for i in 0..count-1, on as many threads as the caller gives. */
+void search_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context);
+struct arena *search_arena(struct run *run);                           /* freed with the run; NULL: out of memory */
 bool search_same_family(const struct run *run, int config, int other); /* stages and tensor degree */
 bool search_add_candidate(struct run *run, const struct candidate *candidate);
 /* The problem of a configuration with so much memory; false: out of memory. */
 bool search_problem(struct run *run, int config, const struct price_table *table, int64_t capacity_bytes,
                     struct partition_problem *out);
 
-/* Turns candidates into plans and ranks them by the pipeline: the best of every family and the best of all. May be
- * called again when there are more. */
+/* propose.c: bounds all configurations and sorts them, into run->order. */
+bool search_order(struct run *run);
+/* Solves them best first until no bound lies below what is already known. */
+bool search_solve(struct run *run);
+/* Candidates for the judge, from families that have none. */
+bool search_solve_families(struct run *run);
+/* When a family leads by rank that was solved only roughly, its best configurations are solved like the others, and all
+ * is ranked again. */
+bool search_solve_leader(struct run *run);
+
+/* rank.c: turns candidates into plans and ranks them by the pipeline: the best of every family and the best of all. May
+ * be called again when there are more. */
 bool search_rank(struct run *run);
-/* Judges by simulation into run->result: first the best of each family, then what the budget allows. */
+/* The candidate's plan and rank from its solution. */
+bool search_make_plan(struct run *run, struct candidate *c);
+
+/* judge.c: simulates into run->result: first the best of each family, then what the budget allows. */
 bool search_judge(struct run *run);
 /* One plan simulated, at the price of few micro-batches. */
-bool search_estimate(struct run *run, const struct plan *plan, const struct price_table *table, struct estimate **out);
+bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table,
+                     struct estimate **out, struct error *err);
 #endif

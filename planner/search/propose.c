@@ -1,0 +1,297 @@
+/* Proposals by the formula: every configuration gets a bound that costs almost nothing, then they are solved best
+ * first, in waves. What a wave prunes by is what the waves before it found, so the answer does not depend on how many
+ * of its members are solved at once. */
+#include "base/num.h"
+#include "planner/search/search_parts.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* SLACK_PERMILLE: plans this much longer than the best by the formula are candidates too: the judge sees what the
+ * formula does not. FAMILY_*: so does the best of each (stages, tensor degree) whose bound is not too far away. */
+enum {
+    SLACK_PERMILLE = 10,
+    SCOUTS = 3,
+    WAVE = 4,
+    FAMILY_PERMILLE = 300, /* families whose bound is more than this above the best are left out */
+    FAMILY_GAP_PPM = 10000,
+    FAMILY_TRIES = 2,   /* configurations solved for a family, until one has a plan */
+    FAMILY_SOLVES = 12, /* in all */
+    FAMILY_CLOSE = 4,   /* configurations solved closely for the family that leads by the pipeline */
+    FEW_LAYERS = 64     /* of so many layers at most every family is solved closely, and twice as often */
+};
+
+/* ---- bounds ---- */
+
+static int compare_ordered(const void *a, const void *b)
+{
+    const struct ordered *x = a, *y = b;
+    if (x->bound_ns != y->bound_ns)
+        return x->bound_ns < y->bound_ns ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+bool search_order(struct run *run)
+{
+    run->order = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->order);
+    if (!run->order)
+        return search_out_of_memory(run->err);
+    for (int i = 0; i < run->config_count; i++) {
+        const struct config *config = &run->configs[i];
+        const struct price_table *table = NULL;
+        if (search_stops(run)) { /* nothing is known of the rest */
+            run->config_count = i;
+            run->open_bound_ns = 0;
+            break;
+        }
+        if (!workbench_table(&run->bench, config, true, &table, run->err))
+            return false;
+        struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
+        run->order[i] = (struct ordered){ table ? partition_quick_bound(&problem) : INT64_MAX, i };
+        run->result->certificate.refused += table == NULL;
+    }
+    qsort(run->order, (size_t)run->config_count, sizeof *run->order, compare_ordered);
+    return true;
+}
+
+/* ---- one wave ---- */
+
+/* One configuration's problem, solved beside the others of its wave. */
+struct piece {
+    int config; /* index */
+    int64_t bound_ns;
+    const struct price_table *table; /* NULL: lowering has no program for it */
+    struct partition_problem problem;
+    struct partition_result result;
+    struct arena *arena; /* of the run: candidates keep what lies in it */
+    struct error err;
+    bool good;
+};
+
+static void solve_piece(void *context, int index)
+{
+    struct piece *piece = &((struct piece *)context)[index];
+    piece->good = !piece->table || partition_solve(&piece->problem, piece->arena, &piece->result, &piece->err);
+}
+
+static bool prepare_piece(struct run *run, struct piece *piece, int64_t below_ns, int64_t gap_ppm)
+{
+    if (!workbench_table(&run->bench, &run->configs[piece->config], false, &piece->table, run->err))
+        return false;
+    if (!piece->table)
+        return true;
+    piece->arena = search_arena(run);
+    if (!piece->arena || !search_problem(run, piece->config, piece->table, run->capacity_bytes, &piece->problem))
+        return piece->arena || search_out_of_memory(run->err);
+    piece->problem.below_ns = below_ns;
+    piece->problem.gap_ppm = max_i64(piece->problem.gap_ppm, gap_ppm);
+    return true;
+}
+
+static bool solve_pieces(struct run *run, struct piece *pieces, int count, int64_t below_ns, int64_t gap_ppm)
+{
+    for (int i = 0; i < count; i++)
+        if (!prepare_piece(run, &pieces[i], below_ns, gap_ppm))
+            return false;
+    search_parallel(run, count, solve_piece, pieces);
+    for (int i = 0; i < count; i++)
+        if (!pieces[i].good)
+            return fail_kind(run->err, pieces[i].err.kind, "%s", pieces[i].err.message);
+    return true;
+}
+
+static bool keep_plans(struct run *run, const struct piece *piece, bool rough)
+{
+    for (int i = 0; i < piece->result.plan_count; i++) {
+        struct candidate candidate = {
+            .config = piece->config,
+            .table = piece->table,
+            .solution = piece->result.plans[i],
+            .capacity_bytes = run->capacity_bytes,
+            .rough = rough,
+        };
+        run->best_ns = min_i64(run->best_ns, piece->result.plans[i].step_ns);
+        if (!search_add_candidate(run, &candidate))
+            return false;
+    }
+    return true;
+}
+
+/* ---- best first ---- */
+
+/* Plans shorter than this are of interest: a little beyond the best. */
+static int64_t reach(const struct run *run)
+{
+    return run->best_ns == INT64_MAX ? INT64_MAX : run->best_ns + run->best_ns / 1000 * SLACK_PERMILLE + 1;
+}
+
+static bool count_piece(struct run *run, const struct piece *piece)
+{
+    struct certificate *certificate = &run->result->certificate;
+    const struct partition_result *result = &piece->result;
+    if (!piece->table) {
+        certificate->refused++;
+        return true;
+    }
+    certificate->knapsacks += result->knapsacks;
+    certificate->passes += result->passes;
+    certificate->pruned_memory +=
+        result->no_memory || (!result->feasible && !run->stopped && piece->problem.below_ns == INT64_MAX);
+    certificate->solved += !result->no_memory;
+    run->open_bound_ns = min_i64(run->open_bound_ns, max_i64(piece->bound_ns, result->bound_ns));
+    return keep_plans(run, piece, false);
+}
+
+static bool solve_wave(struct run *run, struct piece *pieces, int count)
+{
+    const struct search_calls *calls = &run->options->calls;
+    if (!solve_pieces(run, pieces, count, run->options->keep_all ? INT64_MAX : reach(run), 0))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (!count_piece(run, &pieces[i]))
+            return false;
+    if (calls->progress)
+        calls->progress(calls->self, (int)run->result->certificate.solved, run->config_count, run->best_ns);
+    return true;
+}
+
+/* A configuration that plainly fits: weights without sharding take less than two thirds, and the pipeline is mostly
+ * full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
+static bool comfortable(struct run *run, const struct ordered *at, bool *out)
+{
+    const struct config *config = &run->configs[at->index];
+    const struct price_table *table = NULL;
+    int64_t bytes = 0;
+    *out = false;
+    if (!workbench_table(&run->bench, config, true, &table, run->err))
+        return false;
+    for (int l = 0; table && l < run->bench.chain.layer_count; l++)
+        bytes += price_at(table, run->bench.chain.class_of[l], 0)->weight_bytes;
+    *out = table && bytes / config->stages < run->capacity_bytes / 3 * 2 &&
+           config->micro_batch_count >= 2 * config->stages;
+    return true;
+}
+
+/* The first comfortable ones, each on its own. */
+static bool scout(struct run *run, bool *visited)
+{
+    for (int i = 0, found = 0; i < run->config_count && found < SCOUTS; i++) {
+        bool good = false;
+        struct piece piece = { .config = run->order[i].index, .bound_ns = run->order[i].bound_ns };
+        if (run->order[i].bound_ns == INT64_MAX || search_stops(run))
+            break;
+        if (!comfortable(run, &run->order[i], &good))
+            return false;
+        if (!good || visited[i])
+            continue;
+        visited[i] = true;
+        found++;
+        if (!solve_wave(run, &piece, 1))
+            return false;
+    }
+    return true;
+}
+
+static bool worth_solving(const struct run *run, const struct ordered *at)
+{
+    return at->bound_ns < INT64_MAX && (run->options->keep_all || at->bound_ns < reach(run));
+}
+
+/* Until no bound lies below what is already known. */
+bool search_solve(struct run *run)
+{
+    struct certificate *certificate = &run->result->certificate;
+    bool *visited = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *visited);
+    if (!visited)
+        return search_out_of_memory(run->err);
+    if (!run->options->keep_all && !scout(run, visited))
+        return false;
+    int next = 0;
+    while (next < run->config_count && worth_solving(run, &run->order[next])) {
+        struct piece pieces[WAVE] = { 0 };
+        int count = 0;
+        if (search_stops(run)) {
+            run->open_bound_ns = min_i64(run->open_bound_ns, run->order[next].bound_ns);
+            return true;
+        }
+        for (; next < run->config_count && count < WAVE && worth_solving(run, &run->order[next]); next++)
+            if (!visited[next])
+                pieces[count++] =
+                    (struct piece){ .config = run->order[next].index, .bound_ns = run->order[next].bound_ns };
+        if (!solve_wave(run, pieces, count))
+            return false;
+    }
+    for (; next < run->config_count && run->order[next].bound_ns < INT64_MAX; next++)
+        certificate->pruned_bound += !visited[next];
+    return true;
+}
+
+/* ---- families ---- */
+
+static bool has_candidate(const struct run *run, int config)
+{
+    for (int i = 0; i < run->candidate_count; i++)
+        if (search_same_family(run, run->candidates[i].config, config))
+            return true;
+    return false;
+}
+
+/* These plans are not for the certificate but for the judge. */
+static bool solve_for_families(struct run *run, struct piece *pieces, int count, int64_t below_ns, bool rough)
+{
+    if (!solve_pieces(run, pieces, count, below_ns, rough ? FAMILY_GAP_PPM : 0))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (!keep_plans(run, &pieces[i], rough))
+            return false;
+    return true;
+}
+
+static int tries_of(const struct run *run, const struct piece *pieces, int count, int config)
+{
+    int tries = 0;
+    for (int i = 0; i < count; i++)
+        tries += search_same_family(run, pieces[i].config, config);
+    return tries;
+}
+
+/* A family without a candidate gets one, best bound first; of a small model, several. Round t tries each family's
+ * configuration of that place, all at once. */
+bool search_solve_families(struct run *run)
+{
+    if (run->options->keep_all || run->best_ns == INT64_MAX)
+        return true;
+    bool small = run->bench.chain.layer_count <= FEW_LAYERS;
+    int most = small ? 2 * FAMILY_SOLVES : FAMILY_SOLVES, rounds = small ? 2 * FAMILY_TRIES : FAMILY_TRIES, count = 0;
+    int64_t below_ns = run->best_ns + run->best_ns / 1000 * FAMILY_PERMILLE;
+    struct piece *pieces = arena_alloc(&run->arena, (size_t)most, sizeof *pieces);
+    bool *tried = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *tried);
+    if (!pieces || !tried)
+        return search_out_of_memory(run->err);
+    for (int round = 0; round < rounds && count < most && !search_stops(run); round++) {
+        int first = count;
+        for (int i = 0; i < run->config_count && count < most && run->order[i].bound_ns < below_ns; i++) {
+            int index = run->order[i].index;
+            if (tried[i] || tries_of(run, pieces, count, index) > round || (!small && has_candidate(run, index)))
+                continue;
+            tried[i] = true;
+            pieces[count++] = (struct piece){ .config = index };
+        }
+        if (!solve_for_families(run, pieces + first, count - first, below_ns, !small))
+            return false;
+    }
+    return true;
+}
+
+bool search_solve_leader(struct run *run)
+{
+    const struct candidate leader = run->candidates[0];
+    struct piece pieces[FAMILY_CLOSE] = { 0 };
+    int count = 0;
+    if (!leader.rough)
+        return true;
+    int64_t below_ns = leader.solution.step_ns + leader.solution.step_ns / 1000 * SLACK_PERMILLE + 1;
+    for (int i = 0; i < run->config_count && count < FAMILY_CLOSE && run->order[i].bound_ns < below_ns; i++)
+        if (search_same_family(run, run->order[i].index, leader.config))
+            pieces[count++] = (struct piece){ .config = run->order[i].index };
+    return (search_stops(run) || solve_for_families(run, pieces, count, below_ns, false)) && search_rank(run);
+}
