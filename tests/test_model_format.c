@@ -3,9 +3,10 @@
 #include "models/model_make.h"
 #include "tests/model_files.h"
 
-static const char *const zoo[] = { "gpt2",       "gpt2-medium", "gpt2-large",  "gpt2-xl",    "gpt3-175b",
-                                   "llama-2-7b", "llama-2-13b", "llama-2-70b", "llama-3-8b", "llama-3-70b",
-                                   "bert-large", "tiny-gpt",    "tiny-llama",  "tiny-opaque" };
+static const char *const zoo[] = { "gpt2",         "gpt2-medium", "gpt2-large",  "gpt2-xl",    "gpt3-175b",
+                                   "llama-2-7b",   "llama-2-13b", "llama-2-70b", "llama-3-8b", "llama-3-70b",
+                                   "llama-3-405b", "gpt-530b",    "gpt-1t",      "bert-large", "tiny-gpt",
+                                   "tiny-llama",   "tiny-opaque" };
 enum { ZOO = sizeof zoo / sizeof *zoo };
 
 START_TEST(writing_and_reading_change_no_byte)

@@ -9,10 +9,11 @@ static const struct {
     int64_t parameters;
     bool tied;
 } zoo[] = {
-    { "gpt2", 124439808, true },           { "gpt2-medium", 354823168, true },    { "gpt2-large", 774030080, true },
-    { "gpt2-xl", 1557611200, true },       { "gpt3-175b", 174604259328, true },   { "llama-2-7b", 6738415616, false },
-    { "llama-2-13b", 13015864320, false }, { "llama-2-70b", 68976648192, false }, { "llama-3-8b", 8030261248, false },
-    { "llama-3-70b", 70553706496, false }, { "bert-large", 334090240, true },     { "tiny-gpt", 118528, true },
+    { "gpt2", 124439808, true },           { "gpt2-medium", 354823168, true },      { "gpt2-large", 774030080, true },
+    { "gpt2-xl", 1557611200, true },       { "gpt3-175b", 174604259328, true },     { "llama-2-7b", 6738415616, false },
+    { "llama-2-13b", 13015864320, false }, { "llama-2-70b", 68976648192, false },   { "llama-3-8b", 8030261248, false },
+    { "llama-3-70b", 70553706496, false }, { "llama-3-405b", 405853388800, false }, { "gpt-530b", 529600819200, true },
+    { "gpt-1t", 1008038758400, true },     { "bert-large", 334090240, true },       { "tiny-gpt", 118528, true },
     { "tiny-llama", 106816, false },       { "tiny-opaque", 4000000, false },
 };
 enum { ZOO = sizeof zoo / sizeof *zoo };

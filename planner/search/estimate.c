@@ -27,9 +27,9 @@ static void whole_extents(const struct graph *graph, const struct segment *segme
     }
 }
 
-int64_t graph_model_flops(const struct graph *graph)
+double graph_model_flops(const struct graph *graph)
 {
-    int64_t flops = 0;
+    double flops = 0; /* a step of a thousand billion parameters has more than 2^63 */
     for (int s = 0; s < graph->segment_count; s++) {
         const struct segment *segment = &graph->segments[s];
         int64_t extents[MAX_AXES];
@@ -41,11 +41,14 @@ int64_t graph_model_flops(const struct graph *graph)
             input_gradient = input_gradient || graph_needs_gradient(graph, segment->in[i].id);
         for (int i = 0; i < segment->weight_count; i++)
             weight_gradient = weight_gradient || !graph->weights[segment->weight[i].id].frozen;
-        flops += segment_flops(segment, PHASE_FORWARD, extents);
-        if (input_gradient)
-            flops += segment_flops(segment, PHASE_BACKWARD_INPUT, extents);
+        double forward = (double)segment_flops(segment, PHASE_FORWARD, extents);
+        flops += forward;
+        if (segment->kernel == KERNEL_ATTENTION) /* its kernel makes the scores again: not work of the model */
+            flops += 2 * forward;
+        else if (input_gradient)
+            flops += (double)segment_flops(segment, PHASE_BACKWARD_INPUT, extents);
         if (weight_gradient)
-            flops += segment_flops(segment, PHASE_BACKWARD_WEIGHT, extents);
+            flops += (double)segment_flops(segment, PHASE_BACKWARD_WEIGHT, extents);
     }
     return flops;
 }
@@ -129,7 +132,7 @@ static void fill_rates(struct estimate *estimate, const struct graph *graph, con
         return;
     p->tokens_per_s_per_device = (double)graph->batch * (double)graph->sequence / step_s / plan->rank_count;
     if (peak > 0)
-        p->mfu = (double)estimate->model_flops / step_s / (peak * plan->rank_count);
+        p->mfu = estimate->model_flops / step_s / (peak * plan->rank_count);
 }
 
 static void fill_memory(struct prediction *p, const struct program *program, const struct facts *facts)

@@ -8,8 +8,8 @@
 struct estimate {
     struct arena arena;
     struct prediction
-        prediction;      /* arrays in the arena; the breakdown is by enum time_kind, of the stage with the latest end */
-    int64_t model_flops; /* floating-point operations of one step that the model needs: no recomputation, no vocabulary
+        prediction;     /* arrays in the arena; the breakdown is by enum time_kind, of the stage with the latest end */
+    double model_flops; /* floating-point operations of one step that the model needs: no recomputation, no vocabulary
                             padding */
     int micro_batches_simulated; /* below the plan's own: the rest repeats the steady state */
 };
@@ -42,5 +42,5 @@ void estimate_free(struct estimate *estimate); /* accepts NULL */
  * if that is more. */
 int64_t available_bytes(const struct facts *facts);
 /* Floating-point operations that one step of the model needs (see struct estimate). */
-int64_t graph_model_flops(const struct graph *graph);
+double graph_model_flops(const struct graph *graph);
 #endif
