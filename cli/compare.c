@@ -242,6 +242,15 @@ static void command_line(const struct cli *cli, struct text *out)
         text_printf(out, "%s%s", i ? " " : "", i ? cli->arguments[i] : "cleave");
 }
 
+/* Of the device that has least. */
+static int64_t least_memory(const struct cluster *cluster)
+{
+    int64_t bytes = INT64_MAX;
+    for (int type = 0; type < cluster->type_count; type++)
+        bytes = cluster->types[type].memory_bytes < bytes ? cluster->types[type].memory_bytes : bytes;
+    return bytes;
+}
+
 static bool show(struct job *job, struct error *err)
 {
     struct report_plan plans[REPORT_MAX_PLANS];
@@ -278,7 +287,7 @@ static bool show(struct job *job, struct error *err)
                              .model = job->in.model->name,
                              .cluster = job->in.cluster->name,
                              .created = when,
-                             .memory_limit_bytes = job->in.cluster->memory_bytes,
+                             .memory_limit_bytes = least_memory(job->in.cluster),
                              .provenance = provenance,
                              .plan_count = c->count,
                              .plans = plans };

@@ -280,15 +280,17 @@ static bool run_here(const struct cli *cli, const struct run_arguments *a, const
 static bool check_placement(const struct launch *launch, const struct run_arguments *a, const struct inputs *in,
                             struct error *err)
 {
-    int fanout = in->cluster->levels[0].fanout;
     if (!launch->launcher || launch->local_rank < 0 || a->shape || !strcmp(a->backend, "timed") ||
-        launch->rank % fanout == launch->local_rank)
+        launch->rank >= in->cluster->device_count)
+        return true;
+    int place = cluster_place(in->cluster, launch->rank, 0);
+    int fanout = in->cluster->types[cluster_type(in->cluster, launch->rank)].levels[0].fanout;
+    if (place == launch->local_rank)
         return true;
     return fail(err,
                 "%s made rank %d process %d of its host, but the plan's cluster %s has %d devices in a host, where it "
                 "is process %d: start %d processes per host, in order, or imitate the cluster here with --shape",
-                launch->launcher, launch->rank, launch->local_rank, in->cluster->name, fanout, launch->rank % fanout,
-                fanout);
+                launch->launcher, launch->rank, launch->local_rank, in->cluster->name, fanout, place, fanout);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,

@@ -40,8 +40,12 @@ static int collect(struct table tables[MAX_TABLES])
             layer_kinds[i]->field_count);
     fields = cluster_fields(&n);
     add(tables, &count, "cluster", "A cluster file: top level.", fields, n);
+    fields = cluster_group_fields(&n);
+    add(tables, &count, "cluster.group", "One group of nodes in a cluster file that has several.", fields, n);
     fields = cluster_level_fields(&n);
     add(tables, &count, "cluster.level", "One level of links in a cluster file.", fields, n);
+    fields = cluster_between_fields(&n);
+    add(tables, &count, "cluster.between", "The network between groups in a cluster file.", fields, n);
     fields = device_fields(&n);
     add(tables, &count, "device", "A device of the catalogue, or inside a cluster file.", fields, n);
     for (int i = 0;; i++) {

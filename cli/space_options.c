@@ -128,7 +128,10 @@ static bool restrict_schedules(struct space *space, const char *text, struct err
 
 static bool dtype_of(const struct inputs *in, const char *word, enum dtype *out, struct error *err)
 {
-    int index = in->cluster->device.matmul_flops_per_s[DTYPE_BF16] > 0 ? DTYPE_BF16 : DTYPE_FP32;
+    int index = DTYPE_BF16;
+    for (int type = 0; type < in->cluster->type_count; type++)
+        if (!(in->cluster->types[type].device.matmul_flops_per_s[DTYPE_BF16] > 0))
+            index = DTYPE_FP32;
     if (word && !inputs_word("--dtype", word, dtype_names, &index, err))
         return false;
     *out = (enum dtype)index;
@@ -142,12 +145,8 @@ static bool set_reserve(struct inputs *in, const char *text, struct error *err)
     bool percent = end != text && !strcmp(end, "%");
     if (end == text || (*end && !percent) || !(value >= 0) || value > 1e15 || (percent && value >= 100))
         return fail(err, "--reserve: expected bytes or a percentage below 100%%, found '%s'", text);
-    int64_t bytes = (int64_t)(percent ? value / 100 * (double)in->cluster->device.memory_bytes : value);
-    if (bytes >= in->cluster->device.memory_bytes)
-        return fail(err, "--reserve: %s leaves nothing of the device's memory", text);
-    in->cluster->reserve_bytes = bytes;
-    in->cluster->memory_bytes = in->cluster->device.memory_bytes - bytes;
-    return true;
+    return cluster_set_reserve(in->cluster, (int64_t)value, percent ? value : -1) ||
+           fail(err, "--reserve: %s leaves nothing of the device's memory", text);
 }
 
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *o,

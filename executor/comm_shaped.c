@@ -116,17 +116,22 @@ static int64_t leave(struct link *link, struct flow *flow)
 }
 
 /* ---- which link, how late ---- */
-/* Devices that share a level's link: those of one unit below; at the first level those of a node. */
-static int unit_size(const struct cluster *cluster, int level)
+/* Devices share a level's link with those of their unit below; at the first level with those of their node. */
+static int sharing_level(int level)
 {
-    return cluster_unit(cluster, level > 0 ? level - 1 : 0);
+    return level > 0 ? level - 1 : 0;
+}
+
+static const struct link_level *link_facts(const struct cluster *cluster, int level, int rank)
+{
+    return &cluster->types[cluster_type(cluster, rank)].levels[level];
 }
 
 static struct link *link_of(const struct network *network, int level, enum direction direction, int rank)
 {
     int at = rank;
-    if (network->cluster->levels[level].shared && network->whole)
-        at -= at % unit_size(network->cluster, level);
+    if (link_facts(network->cluster, level, rank)->shared && network->whole)
+        at -= cluster_place(network->cluster, rank, sharing_level(level));
     return &network->links[(level * DIRECTION_COUNT + (int)direction) * network->rank_count + at];
 }
 
@@ -143,7 +148,9 @@ static void enter(struct shaped *s, struct passage *p, enum lane lane, enum dire
     s->goes_on[lane][direction] = bytes == COLLECTIVE_MESSAGE_BYTES;
     s->peer[lane][direction] = peer;
     p->link = link_of(s->network, level, direction, s->inner.rank);
-    p->late_ns = continues ? 0 : s->network->cluster->levels[level].latency_ns;
+    int64_t own_ns = link_facts(s->network->cluster, level, s->inner.rank)->latency_ns;
+    int64_t other_ns = link_facts(s->network->cluster, level, peer)->latency_ns;
+    p->late_ns = continues ? 0 : own_ns > other_ns ? own_ns : other_ns; /* between types, the slower end's */
     join(p->link, &p->flow, bytes, continues ? s->passed_ns[lane][direction] : INT64_MAX);
 }
 
@@ -222,12 +229,13 @@ static struct network *network_new(const struct cluster *cluster, int rank_count
         free(network);
         return NULL;
     }
-    for (int level = 0; level < cluster->level_count; level++) {
-        const struct link_level *l = &cluster->levels[level];
-        double rate = l->bytes_per_s * l->efficiency / (l->shared && !whole ? unit_size(cluster, level) : 1);
-        for (int i = 0; i < DIRECTION_COUNT * rank_count; i++)
-            link_init(&network->links[network->link_count++], rate);
-    }
+    for (int level = 0; level < cluster->level_count; level++)
+        for (int i = 0; i < DIRECTION_COUNT * rank_count; i++) {
+            const struct link_level *l = link_facts(cluster, level, i % rank_count);
+            int sharers = cluster_unit(cluster, cluster_type(cluster, i % rank_count), sharing_level(level));
+            link_init(&network->links[network->link_count++],
+                      l->bytes_per_s * l->efficiency / (l->shared && !whole ? sharers : 1));
+        }
     return network;
 }
 

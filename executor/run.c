@@ -178,10 +178,10 @@ static bool is_muted(const struct run *run, int stage, int index, const struct i
 
 /* Where computing is imitated, so is the time that a device takes to start a transfer; the transport adds that of the
  * links. Measured curves hold both. */
-static void start_transfer(const struct run_options *o, const struct span *span)
+static void start_transfer(const struct run_options *o, int rank, const struct span *span)
 {
-    if (!o->device->computes && o->facts && !o->facts->profile)
-        clock_sleep_until_ns(span->start_ns + o->facts->cluster->device.collective_launch_ns);
+    if (!o->device->computes && o->facts && !facts_profile(o->facts, cluster_type(o->facts->cluster, rank)))
+        clock_sleep_until_ns(span->start_ns + cluster_device(o->facts->cluster, rank)->collective_launch_ns);
 }
 
 static bool run_instr(void *context, int index, const struct instr *instr, struct span *span, struct error *err)
@@ -191,7 +191,7 @@ static bool run_instr(void *context, int index, const struct instr *instr, struc
     status_note(thread->run->options.status, rank->rank, rank->step, index);
     bool moves = op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
     if (moves)
-        start_transfer(&thread->run->options, span);
+        start_transfer(&thread->run->options, rank->rank, span);
     bool ok = moves ? collective_run(rank->collectives[instr->lane], instr,
                                      is_muted(thread->run, rank->stage, index, instr), err)
                     : thread->run->options.device->execute(rank, instr, span, err);

@@ -21,7 +21,7 @@ static struct graph *graph_open(const char *name, int64_t batch)
 START_TEST(matmul_efficiency_is_bounded_and_sane)
 {
     struct cluster *c = cluster_open("1x8:a100-sxm-80");
-    const struct device_type *d = &c->device;
+    const struct device_type *d = &c->types[0].device;
     for (double m = 1; m < 1e5; m = m * 1.7 + 1) {
         for (double n = 1; n < 1e5; n = n * 2.3 + 1) {
             for (double k = 1; k < 1e5; k *= 3) {
@@ -89,7 +89,7 @@ static int64_t block_ns(const struct facts *facts, const struct graph *graph, in
                 (phase == PHASE_BACKWARD_WEIGHT && (!k->has_backward_weight || !s->weight_count)))
                 continue;
             struct instr instr = instr_of(graph, i, (enum phase)phase);
-            sum += cost_compute(facts, s, (enum phase)phase, DTYPE_BF16, extents,
+            sum += cost_compute(facts, 0, s, (enum phase)phase, DTYPE_BF16, extents,
                                 cost_moved_bytes(graph, DTYPE_BF16, &instr, extents))
                        .ns;
             *flops += (double)segment_flops(s, (enum phase)phase, extents);
@@ -132,10 +132,10 @@ START_TEST(no_phase_beats_the_roofline)
         for (int phase = 0; phase < (s->weight_count ? PHASE_STEP : PHASE_BACKWARD_WEIGHT); phase++) {
             struct instr instr = instr_of(graph, i, (enum phase)phase);
             int64_t moved = cost_moved_bytes(graph, DTYPE_BF16, &instr, extents);
-            double ns = (double)cost_compute(&facts, s, (enum phase)phase, DTYPE_BF16, extents, moved).ns;
+            double ns = (double)cost_compute(&facts, 0, s, (enum phase)phase, DTYPE_BF16, extents, moved).ns;
             ck_assert(moved > 0);
             ck_assert(ns >= (double)segment_flops(s, (enum phase)phase, extents) / 989e12 * 1e9);
-            ck_assert(ns >= (double)moved / 3350e9 * 1e9 + (double)c->device.launch_ns - 1);
+            ck_assert(ns >= (double)moved / 3350e9 * 1e9 + (double)c->types[0].device.launch_ns - 1);
             memset(instr.define, 0, sizeof instr.define); /* accumulating moves more */
             ck_assert_int_gt(cost_moved_bytes(graph, DTYPE_BF16, &instr, extents), moved);
         }
@@ -173,16 +173,16 @@ START_TEST(profiled_compute_wins_and_scales)
         snprintf(body, sizeof body, "\"compute\": [{\"work\": \"%s\", \"loaded\": 1, \"ns\": 5000000}]", work);
         struct profile *p = profile_open(body);
         struct facts facts = { c, p }, bare = { c, NULL };
-        struct cost hit = cost_compute(&facts, s, PHASE_FORWARD, DTYPE_BF16, one, 1 << 24);
+        struct cost hit = cost_compute(&facts, 0, s, PHASE_FORWARD, DTYPE_BF16, one, 1 << 24);
         ck_assert(hit.ns == 5000000 && hit.origin == ORIGIN_MEASURED && !hit.extrapolated);
-        struct cost far = cost_compute(&facts, s, PHASE_FORWARD, DTYPE_BF16, two, 1 << 25);
+        struct cost far = cost_compute(&facts, 0, s, PHASE_FORWARD, DTYPE_BF16, two, 1 << 25);
         ck_assert(far.origin == ORIGIN_FITTED && far.extrapolated);
         ck_assert_msg(far.ns > 7500000 && far.ns < 11000000, "%s: got %lld", work, (long long)far.ns);
         struct cost backward =
-            cost_compute(&facts, s, PHASE_BACKWARD_INPUT, DTYPE_BF16, one, 1 << 24); /* not measured */
+            cost_compute(&facts, 0, s, PHASE_BACKWARD_INPUT, DTYPE_BF16, one, 1 << 24); /* not measured */
         ck_assert(backward.origin == ORIGIN_ANALYTIC);
-        ck_assert_int_eq(backward.ns, cost_compute(&bare, s, PHASE_BACKWARD_INPUT, DTYPE_BF16, one, 1 << 24).ns);
-        ck_assert(cost_compute(&facts, s, PHASE_FORWARD, DTYPE_FP32, one, 1 << 24).origin ==
+        ck_assert_int_eq(backward.ns, cost_compute(&bare, 0, s, PHASE_BACKWARD_INPUT, DTYPE_BF16, one, 1 << 24).ns);
+        ck_assert(cost_compute(&facts, 0, s, PHASE_FORWARD, DTYPE_FP32, one, 1 << 24).origin ==
                   ORIGIN_ANALYTIC); /* another dtype */
         profile_free(p);
     }
@@ -194,8 +194,8 @@ END_TEST
 START_TEST(loaded_counts_ranks_of_a_host)
 {
     struct cluster *host = cluster_open("2x4:cpu"), *gpus = cluster_open("2x8:a100-sxm-80");
-    ck_assert_int_eq(cost_loaded(host), 4);
-    ck_assert_int_eq(cost_loaded(gpus), 1);
+    ck_assert_int_eq(cost_loaded(host, 0), 4);
+    ck_assert_int_eq(cost_loaded(gpus, 0), 1);
     cluster_free(host);
     cluster_free(gpus);
 }
@@ -210,9 +210,9 @@ START_TEST(opaque_work_takes_its_given_time)
     int64_t extents[MAX_AXES] = { 0 };
     ck_assert_ptr_nonnull(s);
     shard_extents(s, 1, extents);
-    ck_assert_int_eq(cost_compute(&facts, s, PHASE_FORWARD, DTYPE_FP32, extents, 1 << 30).ns,
+    ck_assert_int_eq(cost_compute(&facts, 0, s, PHASE_FORWARD, DTYPE_FP32, extents, 1 << 30).ns,
                      4 * s->arguments.opaque_forward_ns);
-    ck_assert_int_eq(cost_compute(&facts, s, PHASE_BACKWARD_WEIGHT, DTYPE_FP32, extents, 1 << 30).ns,
+    ck_assert_int_eq(cost_compute(&facts, 0, s, PHASE_BACKWARD_WEIGHT, DTYPE_FP32, extents, 1 << 30).ns,
                      4 * s->arguments.opaque_weight_ns);
     graph_free(graph);
     cluster_free(c);
@@ -281,7 +281,8 @@ START_TEST(memory_ops_are_bytes_over_bandwidth)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct instr instr = tiny_instr(rows[i].op);
         instr.accumulate = rows[i].accumulate;
-        double want = (double)c->device.launch_ns + rows[i].bytes_per_element * (double)n / (2039e9 * 0.85) * 1e9;
+        double want =
+            (double)c->types[0].device.launch_ns + rows[i].bytes_per_element * (double)n / (2039e9 * 0.85) * 1e9;
         CHECK_NEAR((double)cost_instr_ns(&facts, &t.program, 0, &instr), want, 1);
     }
     plan_free(t.plan);
@@ -396,7 +397,7 @@ START_TEST(programs_are_priced_in_full)
     char form[64];
     snprintf(form, sizeof form, "1x%d:cpu", l.plan->rank_count);
     struct cluster *c = cluster_open(form);
-    struct profile *p = profile_of_program(l.program, cost_loaded(c));
+    struct profile *p = profile_of_program(l.program, cost_loaded(c, 0));
     struct facts bare = { c, NULL }, facts = { c, p };
     for (int stage = 0; stage < l.program->stage_count; stage++) {
         for (int i = 0; i < l.program->stages[stage].instr_count; i++) {

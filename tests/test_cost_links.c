@@ -7,7 +7,8 @@
 
 static double ring_s(const struct cluster *c, double steps, double bytes_on_wire, double bus)
 {
-    return (double)c->device.collective_launch_ns + steps * (double)c->levels[0].latency_ns + bytes_on_wire / bus * 1e9;
+    return (double)c->types[0].device.collective_launch_ns + steps * (double)c->types[0].levels[0].latency_ns +
+           bytes_on_wire / bus * 1e9;
 }
 
 START_TEST(rings_inside_a_node_have_closed_forms)
@@ -65,7 +66,7 @@ START_TEST(shared_links_are_divided)
                      "1, \"shared\": true, \"latency_ns\": 0},"
                      "{\"fanout\": 2, \"bytes_per_s\": 1e9, \"efficiency\": 1, \"shared\": true, \"latency_ns\": 0}]}");
     struct facts facts = { c, NULL };
-    double start = (double)c->device.collective_launch_ns;
+    double start = (double)c->types[0].device.collective_launch_ns;
     CHECK_NEAR((double)cost_collective(&facts, OP_ALL_GATHER, 1000000, 4, 0, 1, 1).ns, start + 750000 / 1.0, 1);
     CHECK_NEAR((double)cost_collective(&facts, OP_ALL_GATHER, 1000000, 2, 0, 1, 2).ns, start + 500000 / 1.0, 1);
     CHECK_NEAR((double)cost_collective(&facts, OP_ALL_GATHER, 1000000, 2, 0, 4, 4).ns, start + 500000 * 4.0, 1);
@@ -110,11 +111,11 @@ START_TEST(small_reductions_take_the_tree)
 {
     struct cluster *c = cluster_open("1024x1:a100-sxm-80");
     struct facts facts = { c, NULL };
-    double latency = (double)c->levels[1].latency_ns;
+    double latency = (double)c->types[0].levels[1].latency_ns;
     CHECK_NEAR((double)cost_collective(&facts, OP_ALL_REDUCE, 0, 1024, 0, 1, 1).ns,
-               (double)c->device.collective_launch_ns + 20 * latency, 1);
+               (double)c->types[0].device.collective_launch_ns + 20 * latency, 1);
     CHECK_NEAR((double)cost_collective(&facts, OP_ALL_GATHER, 0, 1024, 0, 1, 1).ns,
-               (double)c->device.collective_launch_ns + 1023 * latency, 1);
+               (double)c->types[0].device.collective_launch_ns + 1023 * latency, 1);
     cluster_free(c);
 }
 END_TEST
@@ -207,14 +208,14 @@ START_TEST(group_shapes_by_brute_force)
                 ck_assert_int_eq(g.level, cluster_level(c, first, first + (ranks - 1) * stride));
                 for (int level = 0; level <= g.level; level++) {
                     bool seen[24] = { false };
-                    int count = 0, unit = cluster_unit(c, level);
+                    int count = 0, unit = cluster_unit(c, 0, level);
                     for (int i = 0; i < ranks; i++) {
                         count += !seen[(first + i * stride) / unit];
                         seen[(first + i * stride) / unit] = true;
                     }
-                    ck_assert_int_eq(g.units[level], count);
+                    ck_assert_int_eq(g.part[0].units[level], count);
                 }
-                ck_assert_int_eq(g.units[g.level], 1);
+                ck_assert_int_eq(g.part[0].units[g.level], 1);
             }
         }
     }
@@ -243,13 +244,14 @@ START_TEST(group_of_atoms)
     struct plan *plan = plan_of(0, 2, 2, 8), *small = plan_of(0, 2, 2, 2);
     struct group tp = group_of_stage(c, plan, 0, 4), dp = group_of_stage(c, plan, 0, 3),
                  outer = group_of_stage(c, plan, 0, 1), both = group_of_stage(c, plan, 0, 5);
-    ck_assert(tp.ranks == 8 && tp.level == 0 && tp.units[0] == 1 && tp.concurrent == 1);
-    ck_assert(dp.ranks == 4 && dp.level == 1 && dp.units[0] == 4 && dp.units[1] == 1);
-    ck_assert(outer.ranks == 2 && outer.level == 1 && outer.units[0] == 2);
-    ck_assert(both.ranks == 16 && both.level == 1 && both.units[0] == 2);
+    ck_assert(tp.ranks == 8 && tp.level == 0 && tp.part[0].units[0] == 1 && tp.part[0].concurrent == 1);
+    ck_assert(dp.ranks == 4 && dp.level == 1 && dp.part[0].units[0] == 4 && dp.part[0].units[1] == 1);
+    ck_assert(outer.ranks == 2 && outer.level == 1 && outer.part[0].units[0] == 2);
+    ck_assert(both.ranks == 16 && both.level == 1 && both.part[0].units[0] == 2);
     struct group inner = group_of_stage(host, small, 0, 4), cross = group_of_stage(host, small, 0, 1);
-    ck_assert(inner.level == 0 && inner.concurrent == 2);                        /* two pairs load one host */
-    ck_assert(cross.level == 1 && cross.units[0] == 2 && cross.concurrent == 4); /* four share the host's link */
+    ck_assert(inner.level == 0 && inner.part[0].concurrent == 2); /* two pairs load one host */
+    ck_assert(cross.level == 1 && cross.part[0].units[0] == 2 &&
+              cross.part[0].concurrent == 4); /* four share the host's link */
     plan_free(plan);
     plan_free(small);
     cluster_free(c);

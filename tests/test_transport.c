@@ -43,14 +43,29 @@ static void run_parties(struct transport *transports, int count, void *shared, v
         pthread_join(threads[i], NULL);
 }
 
-static struct cluster small_cluster(struct link_level levels[2], bool shared)
+/* What a cluster of one type points to. */
+struct parts {
+    struct link_level levels[2];
+    struct node_type type;
+    struct node_group group;
+};
+
+static struct cluster small_cluster(struct parts *parts, bool shared)
 {
-    levels[0] =
+    parts->levels[0] =
         (struct link_level){ .name = "node", .fanout = 2, .bytes_per_s = 2e9, .efficiency = 1, .latency_ns = 20000 };
-    levels[1] = (struct link_level){
+    parts->levels[1] = (struct link_level){
         .name = "cluster", .fanout = 4, .bytes_per_s = 1e9, .efficiency = 1, .latency_ns = 50000, .shared = shared
     };
-    return (struct cluster){ .name = "small", .level_count = 2, .levels = levels, .device_count = 8 };
+    parts->type = (struct node_type){ .levels = parts->levels, .device_count = 8 };
+    parts->group = (struct node_group){ .device_count = 8 };
+    return (struct cluster){ .name = "small",
+                             .level_count = 2,
+                             .type_count = 1,
+                             .group_count = 1,
+                             .types = &parts->type,
+                             .groups = &parts->group,
+                             .device_count = 8 };
 }
 
 static void open_all(struct transport *out, int count, const struct cluster *shape)
@@ -116,8 +131,8 @@ END_TEST
 
 START_TEST(messages_arrive_in_order_on_a_shaped_network)
 {
-    struct link_level levels[2];
-    struct cluster cluster = small_cluster(levels, true);
+    struct parts parts;
+    struct cluster cluster = small_cluster(&parts, true);
     check_exchange(&cluster);
 }
 END_TEST
@@ -197,8 +212,8 @@ static void one_transfer(struct party *party)
 /* Ranks 0 and 1 of one node send to another node at once: 4 MB each at 1 GB/s. */
 static int64_t slowest(bool shared)
 {
-    struct link_level levels[2];
-    struct cluster cluster = small_cluster(levels, shared);
+    struct parts parts;
+    struct cluster cluster = small_cluster(&parts, shared);
     struct transport transports[4];
     struct party parties[4];
     struct pace pace = { .lane = LANE_DP, .bytes = 4000000 };
@@ -476,7 +491,8 @@ START_TEST(flat_shards_scatter_and_gather)
 }
 END_TEST
 
-/* Shards of more than a message: blocks, whose pieces do not lie together, and flat ones, of which the last is padded. */
+/* Shards of more than a message: blocks, whose pieces do not lie together, and flat ones, of which the last is padded.
+ */
 START_TEST(long_shards_scatter_and_gather)
 {
     for (int gather = 0; gather < 2; gather++)

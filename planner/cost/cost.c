@@ -79,7 +79,7 @@ int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const stru
 }
 
 static struct cost compute_cost(const struct facts *facts, const struct program *program, int stage,
-                                const struct instr *instr)
+                                const struct instr *instr, unsigned types)
 {
     const struct segment *segment = &program->graph->segments[instr->segment];
     int64_t low[MAX_AXES], high[MAX_AXES], extents[MAX_AXES] = { 0 };
@@ -87,7 +87,14 @@ static struct cost compute_cost(const struct facts *facts, const struct program 
     for (int i = 0; i < segment->axis_count; i++)
         extents[i] = max_i64(0, high[i] - low[i]);
     int64_t moved = cost_moved_bytes(program->graph, program->plan->dtype, instr, extents);
-    return cost_compute(facts, segment, instr->phase, program->plan->dtype, extents, moved);
+    struct cost slowest = { 0, ORIGIN_ANALYTIC, false };
+    for (int type = 0; types >> type; type++) {
+        if (!(types >> type & 1))
+            continue;
+        struct cost cost = cost_compute(facts, type, segment, instr->phase, program->plan->dtype, extents, moved);
+        slowest = cost.ns >= slowest.ns ? cost : slowest;
+    }
+    return slowest;
 }
 
 /* ---- what only touches this rank's memory ---- */
@@ -145,12 +152,14 @@ const char *cost_local_work(const struct program *program, const struct instr *i
     return "";
 }
 
-static struct cost stream_cost(const struct facts *facts, enum dtype dtype, const char *work, int64_t elements,
-                               int64_t bytes)
+static struct cost stream_cost(const struct facts *facts, int type, enum dtype dtype, const char *work,
+                               int64_t elements, int64_t bytes)
 {
-    const struct device_type *device = &facts->cluster->device;
-    const struct profile *profile = facts->profile && facts->profile->dtype == dtype ? facts->profile : NULL;
-    int loaded = cost_loaded(facts->cluster);
+    const struct device_type *device = &facts->cluster->types[type].device;
+    const struct profile *profile = facts_profile(facts, type);
+    if (profile && profile->dtype != dtype)
+        profile = NULL;
+    int loaded = cost_loaded(facts->cluster, type);
     const struct linear_entry *exact = profile ? profile_linear(profile, work, loaded) : NULL;
     const struct linear_entry *entry = exact || !profile ? exact : profile_linear_nearest(profile, work, loaded);
     if (!entry) {
@@ -170,15 +179,29 @@ static struct cost add_costs(struct cost a, struct cost b)
                           a.extrapolated || b.extrapolated };
 }
 
-static struct cost local_cost(const struct facts *facts, const struct program *program, const struct instr *instr)
+static struct cost local_cost_on(const struct facts *facts, const struct program *program, const struct instr *instr,
+                                 int type)
 {
     struct cost sum = { 0, ORIGIN_MEASURED, false };
     for (int i = 0; i < instr->pair_count; i++) {
         int64_t elements, bytes;
         const char *work = cost_local_work(program, instr, &program->pairs[instr->pair_first + i], &elements, &bytes);
-        sum = add_costs(sum, stream_cost(facts, program->plan->dtype, work, elements, bytes));
+        sum = add_costs(sum, stream_cost(facts, type, program->plan->dtype, work, elements, bytes));
     }
     return sum;
+}
+
+static struct cost local_cost(const struct facts *facts, const struct program *program, const struct instr *instr,
+                              unsigned types)
+{
+    struct cost slowest = { 0, ORIGIN_MEASURED, false };
+    for (int type = 0; types >> type; type++) {
+        if (!(types >> type & 1))
+            continue;
+        struct cost cost = local_cost_on(facts, program, instr, type);
+        slowest = cost.ns >= slowest.ns ? cost : slowest;
+    }
+    return slowest;
 }
 
 /* ---- communication ---- */
@@ -205,22 +228,47 @@ static struct cost group_cost(const struct facts *facts, const struct program *p
                          &group);
 }
 
-/* Local rank 0 of both stages stands for all: neighbours in the pipeline are laid out alike. */
+/* One message between a rank of each stage; each end's link is shared by its own stage's ranks. */
+static struct cost pair_cost(const struct facts *facts, const struct plan *plan, int stage, int peer_stage, int local,
+                             int64_t wire_bytes)
+{
+    int here = plan->stages[stage].first_rank + local, there = plan->stages[peer_stage].first_rank + local;
+    int level = cluster_level(facts->cluster, here, there);
+    int own = cluster_type(facts->cluster, here), other = cluster_type(facts->cluster, there);
+    int sharers = group_sharers(facts->cluster, own, level, plan, stage);
+    int others = group_sharers(facts->cluster, other, level, plan, peer_stage);
+    return cost_message(facts, wire_bytes, here, there, sharers, own == other ? sharers : others);
+}
+
+/* Local rank 0 of both stages stands for all, since neighbours in the pipeline are laid out alike; and the first rank
+ * of each further type that a stage lives on, for its like. */
 static struct cost transfer_cost(const struct facts *facts, const struct program *program, int stage,
                                  const struct instr *instr)
 {
     const struct plan *plan = program->plan;
-    int here = plan->stages[stage].first_rank, there = plan->stages[instr->peer_stage].first_rank;
-    int level = cluster_level(facts->cluster, here, there);
-    int sharers = group_sharers(facts->cluster, level, stage_rank_count(plan, stage));
-    return cost_send(facts, instr_wire_bytes(program, stage, instr), here, there, sharers);
+    const struct cluster *cluster = facts->cluster;
+    int64_t wire_bytes = instr_wire_bytes(program, stage, instr);
+    struct cost slowest = pair_cost(facts, plan, stage, instr->peer_stage, 0, wire_bytes);
+    int ranks = (int)min_i64(stage_rank_count(plan, stage), stage_rank_count(plan, instr->peer_stage));
+    const int ends[] = { plan->stages[stage].first_rank, plan->stages[instr->peer_stage].first_rank };
+    for (int g = 0; cluster->group_count > 1 && g < cluster->group_count; g++)
+        for (int end = 0; end < 2; end++) {
+            int local = cluster->groups[g].first_rank - ends[end];
+            if (local <= 0 || local >= ranks)
+                continue;
+            struct cost cost = pair_cost(facts, plan, stage, instr->peer_stage, local, wire_bytes);
+            slowest = cost.ns > slowest.ns ? cost : slowest;
+        }
+    return slowest;
 }
 
-struct cost cost_instr(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)
+/* types: of the devices that do local work. */
+static struct cost cost_on(const struct facts *facts, const struct program *program, int stage,
+                           const struct instr *instr, unsigned types)
 {
     switch (instr->op) {
     case OP_COMPUTE:
-        return compute_cost(facts, program, stage, instr);
+        return compute_cost(facts, program, stage, instr, types);
     case OP_LOAD:
     case OP_SEED:
     case OP_ZERO:
@@ -228,7 +276,7 @@ struct cost cost_instr(const struct facts *facts, const struct program *program,
     case OP_ADD:
     case OP_NORM:
     case OP_UPDATE:
-        return local_cost(facts, program, instr);
+        return local_cost(facts, program, instr, types);
     case OP_ALL_REDUCE:
     case OP_ALL_GATHER:
     case OP_REDUCE_SCATTER:
@@ -246,7 +294,35 @@ struct cost cost_instr(const struct facts *facts, const struct program *program,
     return (struct cost){ 0, ORIGIN_ANALYTIC, false };
 }
 
+unsigned cost_stage_types(const struct facts *facts, const struct plan *plan, int stage)
+{
+    if (facts->cluster->group_count == 1)
+        return 1;
+    return cluster_types(facts->cluster, plan->stages[stage].first_rank, stage_rank_count(plan, stage));
+}
+
+int64_t cost_stage_available_bytes(const struct facts *facts, const struct plan *plan, int stage)
+{
+    unsigned types = cost_stage_types(facts, plan, stage);
+    int64_t least = INT64_MAX;
+    for (int type = 0; types >> type; type++)
+        if (types >> type & 1)
+            least = min_i64(least, facts_available_bytes(facts, type));
+    return least;
+}
+
+struct cost cost_instr(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)
+{
+    return cost_on(facts, program, stage, instr, cost_stage_types(facts, program->plan, stage));
+}
+
 int64_t cost_instr_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)
 {
     return cost_instr(facts, program, stage, instr).ns;
+}
+
+int64_t cost_instr_rank_ns(const struct facts *facts, const struct program *program, int stage,
+                           const struct instr *instr, int rank)
+{
+    return cost_on(facts, program, stage, instr, 1u << cluster_type(facts->cluster, rank)).ns;
 }

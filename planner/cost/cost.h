@@ -9,16 +9,24 @@ struct cost {
     enum origin origin;
     bool extrapolated;
 };
-/* Duration of one instruction alone on its lane, on a representative rank (local rank 0 of the stage). */
+/* Duration of one instruction alone on its lane: of the work of a representative rank (local rank 0 of the stage), on
+ * the slowest of the types of device that the stage lives on, since the others wait for it. */
 struct cost cost_instr(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 int64_t cost_instr_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
-/* One COMPUTE of the segment over these extents, from the profile where it has this or a like shape, else the roofline;
- * memory traffic from the operands' blocks. */
-struct cost cost_compute(const struct facts *facts, const struct segment *segment, enum phase phase, enum dtype dtype,
-                         const int64_t extents[MAX_AXES], int64_t moved_bytes);
-/* Ranks that compute on one host at once, as profiles count them: cores of a host slow each other, accelerators do not
- * (1). */
-int cost_loaded(const struct cluster *cluster);
+/* The same on the device of one rank: differs where a stage lives on several types and nothing is exchanged. */
+int64_t cost_instr_rank_ns(const struct facts *facts, const struct program *program, int stage,
+                           const struct instr *instr, int rank);
+/* The types of device that a stage lives on: bit t for type t. */
+unsigned cost_stage_types(const struct facts *facts, const struct plan *plan, int stage);
+/* Usable bytes of one rank of the stage, on the type that has least. */
+int64_t cost_stage_available_bytes(const struct facts *facts, const struct plan *plan, int stage);
+/* One COMPUTE of the segment over these extents on a type of device, from the profile where it has this or a like
+ * shape, else the roofline; memory traffic from the operands' blocks. */
+struct cost cost_compute(const struct facts *facts, int type, const struct segment *segment, enum phase phase,
+                         enum dtype dtype, const int64_t extents[MAX_AXES], int64_t moved_bytes);
+/* Ranks that compute on one host of the type at once, as profiles count them: cores of a host slow each other,
+ * accelerators do not (1). */
+int cost_loaded(const struct cluster *cluster, int type);
 /* What LOAD, SEED, ZERO, SLICE, ADD, NORM and UPDATE do to one pair: the profile's name of the work ("" for other ops),
  * its elements, and the bytes of memory traffic. */
 const char *cost_local_work(const struct program *program, const struct instr *instr, const struct pair *pair,

@@ -19,64 +19,97 @@ static double level_rate(const struct link_level *level)
     return level->bytes_per_s * level->efficiency;
 }
 
-/* Units of the group below a level: its members below level 0. */
-static int units_below(const struct group *group, int level)
+static const struct link_level *link_at(const struct cluster *cluster, const struct group_part *part, int level)
 {
-    return level > 0 ? group->units[level - 1] : group->ranks;
+    return &cluster->types[part->type].levels[level];
+}
+
+/* Units of the part below a level: its members below level 0. */
+static int units_below(const struct group_part *part, int level)
+{
+    return level > 0 ? part->units[level - 1] : part->ranks;
 }
 
 /* How many times the ring passes between two units of the level below, less one at the top: the hops of n - 1 steps. */
-static int ring_hops(const struct group *group, int level)
+static int ring_hops(const struct group_part *part, int level)
 {
-    return units_below(group, level) - group->units[level];
+    return units_below(part, level) - part->units[level];
+}
+
+/* Whether the part uses its links at the level: where types meet, all do. */
+static bool passes(const struct group *group, const struct group_part *part, int level)
+{
+    return ring_hops(part, level) > 0 || (group->part_count > 1 && level == group->level);
+}
+
+/* Between two types: the slower end's. */
+static double meeting_latency_ns(const struct cluster *cluster, const struct group *group)
+{
+    double ns = 0;
+    for (int i = 0; i < group->part_count; i++)
+        ns = fmax(ns, (double)link_at(cluster, &group->part[i], group->level)->latency_ns);
+    return ns;
 }
 
 /* Bytes per second at which a ring passes a level. Every member of a unit brings its own link to it, and rings use them
  * side by side; a shared link is divided among the groups, a shared bus among all members of all groups. */
-static double ring_rate(const struct cluster *cluster, const struct group *group, int level)
+static double ring_rate(const struct cluster *cluster, const struct group_part *part, int level)
 {
-    const struct link_level *link = &cluster->levels[level];
-    double members = (double)group->ranks / units_below(group, level); /* of one unit below */
+    const struct link_level *link = link_at(cluster, part, level);
+    double members = (double)part->ranks / units_below(part, level); /* of one unit below */
     if (level > 0)
-        return level_rate(link) * (link->shared ? 1.0 / group->concurrent : members);
-    double talkers = (double)group->ranks / group->units[0] * group->concurrent;
+        return level_rate(link) * (link->shared ? 1.0 / part->concurrent : members);
+    double talkers = (double)part->ranks / part->units[0] * part->concurrent;
     return level_rate(link) / (link->shared ? talkers : 1);
 }
 
 static double bus_rate(const struct cluster *cluster, const struct group *group)
 {
     double rate = INFINITY;
-    for (int level = 0; level <= group->level; level++)
-        if (ring_hops(group, level) > 0)
-            rate = fmin(rate, ring_rate(cluster, group, level));
+    for (int i = 0; i < group->part_count; i++)
+        for (int level = 0; level <= group->level; level++)
+            if (passes(group, &group->part[i], level))
+                rate = fmin(rate, ring_rate(cluster, &group->part[i], level));
     return rate;
 }
 
-/* Latency of n - 1 steps around the ring. */
+/* Latency of n - 1 steps around the ring, one of them to each further type. */
 static double ring_latency_ns(const struct cluster *cluster, const struct group *group)
 {
-    double ns = 0;
-    for (int level = 0; level <= group->level; level++)
-        ns += (double)ring_hops(group, level) * (double)cluster->levels[level].latency_ns;
+    double ns = (group->part_count - 1) * meeting_latency_ns(cluster, group);
+    for (int i = 0; i < group->part_count; i++)
+        for (int level = 0; level <= group->level; level++)
+            ns += (double)ring_hops(&group->part[i], level) *
+                  (double)link_at(cluster, &group->part[i], level)->latency_ns;
     return ns;
 }
 
-/* Up and down a tree: a chain inside the innermost units, halving above. */
+/* Up and down a tree: a chain inside the innermost units, halving above. Types climb side by side until they meet. */
 static double tree_latency_ns(const struct cluster *cluster, const struct group *group)
 {
-    double ns = 0;
-    for (int level = 0; level <= group->level; level++) {
-        double fanout = (double)units_below(group, level) / group->units[level];
-        ns += (level == 0 ? fanout - 1 : ceil(log2(fanout))) * (double)cluster->levels[level].latency_ns;
+    double slowest = 0, meeting = 0;
+    int top_units = 0;
+    for (int i = 0; i < group->part_count; i++) {
+        const struct group_part *part = &group->part[i];
+        double ns = 0;
+        int levels = group->part_count > 1 ? group->level : group->level + 1;
+        for (int level = 0; level < levels; level++) {
+            double fanout = (double)units_below(part, level) / part->units[level];
+            ns += (level == 0 ? fanout - 1 : ceil(log2(fanout))) * (double)link_at(cluster, part, level)->latency_ns;
+        }
+        slowest = fmax(slowest, ns);
+        top_units += units_below(part, group->level);
     }
-    return 2 * ns;
+    if (group->part_count > 1)
+        meeting = ceil(log2(top_units)) * meeting_latency_ns(cluster, group);
+    return 2 * (slowest + meeting);
 }
 
 /* A whole node adds up in its switch, faster than any ring of it; smaller groups were measured to take rings (4 of 8
  * H200, NCCL: stas00/ml-engineering@744d01e, network/README.md). */
 static double switch_ns(const struct cluster *cluster, double wire_ns, const struct group *group)
 {
-    const struct link_level *link = &cluster->levels[0];
+    const struct link_level *link = link_at(cluster, &group->part[0], 0);
     if (group->level > 0 || group->ranks != link->fanout || group->ranks < SWITCH_MEMBERS ||
         link->switch_reduce_factor <= 0)
         return INFINITY;
@@ -92,40 +125,67 @@ static double all_reduce_ns(const struct cluster *cluster, double wire_bytes, co
     return fmin(fmin(ring, tree), switch_ns(cluster, wire_ns, group));
 }
 
-/* Every member exchanges with every other in n - 1 steps; the share of the peers behind a level is that of the bytes,
- * through the member's own link. Levels work side by side. */
-static double exchange_ns(const struct cluster *cluster, double wire_bytes, const struct group *group)
+/* A member of the part exchanges with every other in n - 1 steps; the share of the peers behind a level is that of the
+ * bytes, through the member's own link. Levels work side by side. */
+static double part_exchange_ns(const struct cluster *cluster, double wire_bytes, const struct group *group,
+                               const struct group_part *part)
 {
-    double slowest = 0, latency = 0;
+    double slowest = 0, latency = (group->ranks - part->ranks) * meeting_latency_ns(cluster, group);
     for (int level = 0; level <= group->level; level++) {
-        const struct link_level *link = &cluster->levels[level];
-        double inside = (double)group->ranks / group->units[level],
-               below = (double)group->ranks / units_below(group, level);
-        double talkers = link->shared ? (level > 0 ? below : inside) * group->concurrent : 1;
+        const struct link_level *link = link_at(cluster, part, level);
+        double own = (double)part->ranks / part->units[level], below = (double)part->ranks / units_below(part, level);
+        double inside = level < group->level ? own : group->ranks; /* with those of other types */
+        double talkers = link->shared ? (level > 0 ? below : inside) * part->concurrent : 1;
         double share = (inside - below) / (group->ranks - 1);
         slowest = fmax(slowest, wire_bytes * share / (level_rate(link) / talkers) * 1e9);
-        latency += (inside - below) * (double)link->latency_ns;
+        latency += (own - below) * (double)link->latency_ns;
     }
     return latency + slowest;
 }
 
-/* All senders at once, in a ring to their neighbours; of those in a unit only one leaves it. */
-static double shift_ns(const struct cluster *cluster, double wire_bytes, const struct group *group, int senders)
+static double exchange_ns(const struct cluster *cluster, double wire_bytes, const struct group *group)
+{
+    double ns = 0;
+    for (int i = 0; i < group->part_count; i++)
+        ns = fmax(ns, part_exchange_ns(cluster, wire_bytes, group, &group->part[i]));
+    return ns;
+}
+
+/* All senders of the part at once, in a ring to their neighbours; of those in a unit only one leaves it. */
+static double part_shift_ns(const struct cluster *cluster, double wire_bytes, const struct group *group,
+                            const struct group_part *part, int senders)
 {
     double slowest = 0;
     for (int level = 0; level <= group->level; level++) {
-        const struct link_level *link = &cluster->levels[level];
-        double talkers = group->concurrent * (level > 0 ? 1.0 : (double)senders / group->units[0]);
+        const struct link_level *link = link_at(cluster, part, level);
+        double talkers = part->concurrent * (level > 0 ? 1.0 : (double)senders / part->units[0]);
         double ns = (double)link->latency_ns + wire_bytes / level_rate(link) * (link->shared ? talkers : 1) * 1e9;
-        if (ring_hops(group, level) > 0)
+        if (passes(group, part, level))
             slowest = fmax(slowest, ns);
     }
     return slowest;
 }
 
+/* one: one message instead of one from each member. */
+static double shift_ns(const struct cluster *cluster, double wire_bytes, const struct group *group, bool one)
+{
+    double ns = 0;
+    for (int i = 0; i < group->part_count; i++)
+        ns = fmax(ns, part_shift_ns(cluster, wire_bytes, group, &group->part[i], one ? 1 : group->part[i].ranks));
+    return ns;
+}
+
+static double start_ns(const struct cluster *cluster, const struct group *group)
+{
+    double ns = 0;
+    for (int i = 0; i < group->part_count; i++)
+        ns = fmax(ns, (double)cluster->types[group->part[i].type].device.collective_launch_ns);
+    return ns;
+}
+
 static double analytic_ns(const struct cluster *cluster, enum op op, double wire_bytes, const struct group *group)
 {
-    double start = (double)cluster->device.collective_launch_ns;
+    double start = start_ns(cluster, group);
     switch (op) {
     case OP_ALL_REDUCE:
     case OP_NORM_REDUCE:
@@ -137,10 +197,10 @@ static double analytic_ns(const struct cluster *cluster, enum op op, double wire
     case OP_REDISTRIBUTE:
         return start + exchange_ns(cluster, wire_bytes, group);
     case OP_SHIFT:
-        return start + shift_ns(cluster, wire_bytes, group, group->ranks);
+        return start + shift_ns(cluster, wire_bytes, group, false);
     case OP_SEND:
     case OP_RECEIVE:
-        return start + shift_ns(cluster, wire_bytes, group, 1);
+        return start + shift_ns(cluster, wire_bytes, group, true);
     case OP_COMPUTE:
     case OP_LOAD:
     case OP_SEED:
@@ -161,28 +221,33 @@ static const char *curve_op(enum op op)
     return op_info[op == OP_NORM_REDUCE ? OP_ALL_REDUCE : op == OP_RECEIVE ? OP_SEND : op].name;
 }
 
-/* A group of another size at the same level, filled from the inside as this one is. */
+/* A group of one type and another size at the same level, filled from the inside as this one is. */
 static struct group resized(const struct group *group, int ranks, int concurrent)
 {
     struct group other = *group;
+    struct group_part *part = &other.part[0];
     double scale = (double)ranks / group->ranks;
-    other.ranks = ranks;
-    other.concurrent = concurrent;
+    other.ranks = part->ranks = ranks;
+    part->concurrent = concurrent;
     for (int level = 0; level < group->level; level++)
-        other.units[level] = (int)max_i64(1, min_i64(ranks, llround(group->units[level] * scale)));
+        part->units[level] = (int)max_i64(1, min_i64(ranks, llround(part->units[level] * scale)));
     return other;
 }
 
-/* Of a curve for this very group; or of the nearest group's, scaled by what the formulas say of the two. */
+/* Of a curve for this very group; or of the nearest group's, scaled by what the formulas say of the two. A group over
+ * several types has no curve. */
 static bool measured(const struct facts *facts, enum op op, int64_t buffer_bytes, double wire_bytes,
                      const struct group *group, struct cost *out)
 {
+    const struct group_part *part = &group->part[0];
+    const struct profile *profile = group->part_count == 1 ? facts_profile(facts, part->type) : NULL;
     const char *name = curve_op(op);
-    const struct collective_curve *curve =
-        profile_curve(facts->profile, name, group->ranks, group->concurrent, group->level);
+    if (!profile)
+        return false;
+    const struct collective_curve *curve = profile_curve(profile, name, group->ranks, part->concurrent, group->level);
     bool exact = curve != NULL, outside;
     if (!curve)
-        curve = profile_curve_nearest(facts->profile, name, group->ranks, group->concurrent, group->level);
+        curve = profile_curve_nearest(profile, name, group->ranks, part->concurrent, group->level);
     if (!curve)
         return false;
     double ns = (double)curve_ns(curve, buffer_bytes, &outside);
@@ -218,15 +283,24 @@ struct cost cost_collective(const struct facts *facts, enum op op, int64_t bytes
     return cost_of_group(facts, op, bytes, op_wire_bytes(op, bytes, group.ranks), &group);
 }
 
-struct cost cost_send(const struct facts *facts, int64_t bytes, int from_rank, int to_rank, int concurrent)
+struct cost cost_message(const struct facts *facts, int64_t bytes, int from_rank, int to_rank, int from_sharers,
+                         int to_sharers)
 {
     const struct cluster *cluster = facts->cluster;
     int low = (int)min_i64(from_rank, to_rank), high = (int)max_i64(from_rank, to_rank);
-    struct group pair = group_regular(cluster, low == high ? 1 : 2, low, high > low ? high - low : 1, concurrent);
+    struct group pair = group_regular(cluster, low == high ? 1 : 2, low, high > low ? high - low : 1, 1);
+    for (int i = 0; i < pair.part_count; i++)
+        pair.part[i].concurrent =
+            (int)max_i64(1, pair.part[i].type == cluster_type(cluster, from_rank) ? from_sharers : to_sharers);
     struct cost cost = cost_of_group(facts, OP_SEND, bytes, bytes, &pair);
+    const struct device_type *device = cluster_device(cluster, from_rank);
     if (low == high) /* a stage that is its own neighbour: a copy in memory */
-        cost.ns = cost_round_ns((double)cluster->device.launch_ns +
-                                2e9 * (double)bytes /
-                                    (cluster->device.memory_bytes_per_s * cluster->device.memory_efficiency));
+        cost.ns = cost_round_ns((double)device->launch_ns +
+                                2e9 * (double)bytes / (device->memory_bytes_per_s * device->memory_efficiency));
     return cost;
+}
+
+struct cost cost_send(const struct facts *facts, int64_t bytes, int from_rank, int to_rank, int concurrent)
+{
+    return cost_message(facts, bytes, from_rank, to_rank, concurrent, concurrent);
 }

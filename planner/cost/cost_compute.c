@@ -135,17 +135,17 @@ static double traffic(const struct segment *segment, const int64_t extents[MAX_A
 }
 
 /* The measured shape tells how far the device stays from its roofline; the wanted shape is taken to stay as far. */
-static bool scaled(const struct facts *facts, const struct segment *segment, enum phase phase, enum dtype dtype,
-                   const int64_t extents[MAX_AXES], int64_t moved_bytes, const char *work, int loaded, struct cost *out)
+static bool scaled(const struct profile *profile, const struct device_type *device, const struct segment *segment,
+                   enum phase phase, enum dtype dtype, const int64_t extents[MAX_AXES], int64_t moved_bytes,
+                   const char *work, int loaded, struct cost *out)
 {
     int64_t near[MAX_AXES];
-    const struct compute_entry *entry = profile_compute_nearest(facts->profile, work, loaded, near);
+    const struct compute_entry *entry = profile_compute_nearest(profile, work, loaded, near);
     if (!entry)
         return false;
     bool triangle = strstr(work, " causal") != NULL;
     struct segment here = whole_segment(segment, extents, triangle), there = whole_segment(segment, near, triangle);
     double scale = traffic(segment, extents) > 0 ? traffic(segment, near) / traffic(segment, extents) : 1;
-    const struct device_type *device = &facts->cluster->device;
     double wanted = roofline_ns(device, &here, phase, dtype, extents, (double)moved_bytes);
     double known = roofline_ns(device, &there, phase, dtype, near, (double)moved_bytes * scale);
     double ns = known > 0 && isfinite(known) ? (double)entry->m.ns * wanted / known : (double)entry->m.ns;
@@ -153,29 +153,32 @@ static bool scaled(const struct facts *facts, const struct segment *segment, enu
     return true;
 }
 
-int cost_loaded(const struct cluster *cluster)
+int cost_loaded(const struct cluster *cluster, int type)
 {
-    return cluster->device.shared_host ? cluster->levels[0].fanout : 1;
+    const struct node_type *node = &cluster->types[type];
+    return node->device.shared_host ? node->levels[0].fanout : 1;
 }
 
-struct cost cost_compute(const struct facts *facts, const struct segment *segment, enum phase phase, enum dtype dtype,
-                         const int64_t extents[MAX_AXES], int64_t moved_bytes)
+struct cost cost_compute(const struct facts *facts, int type, const struct segment *segment, enum phase phase,
+                         enum dtype dtype, const int64_t extents[MAX_AXES], int64_t moved_bytes)
 {
     struct cost cost = { 0, ORIGIN_ANALYTIC, false };
     if (segment->kernel == KERNEL_OPAQUE) {
         cost.ns = min_i64(segment_opaque_ns(segment, phase, extents), MAX_TIME_NS);
         return cost;
     }
-    if (facts->profile && facts->profile->dtype == dtype) {
+    const struct device_type *device = &facts->cluster->types[type].device;
+    const struct profile *profile = facts_profile(facts, type);
+    if (profile && profile->dtype == dtype) {
         char work[WORK_NAME_BYTES];
-        int loaded = cost_loaded(facts->cluster);
+        int loaded = cost_loaded(facts->cluster, type);
         segment_work_name(segment, phase, extents, work);
-        const struct compute_entry *entry = profile_compute(facts->profile, work, loaded);
+        const struct compute_entry *entry = profile_compute(profile, work, loaded);
         if (entry)
             return (struct cost){ entry->m.ns, entry->m.origin, false };
-        if (scaled(facts, segment, phase, dtype, extents, moved_bytes, work, loaded, &cost))
+        if (scaled(profile, device, segment, phase, dtype, extents, moved_bytes, work, loaded, &cost))
             return cost;
     }
-    cost.ns = cost_round_ns(roofline_ns(&facts->cluster->device, segment, phase, dtype, extents, (double)moved_bytes));
+    cost.ns = cost_round_ns(roofline_ns(device, segment, phase, dtype, extents, (double)moved_bytes));
     return cost;
 }

@@ -8,16 +8,49 @@ int64_t cost_round_ns(double ns)
     return ns >= (double)MAX_TIME_NS ? MAX_TIME_NS : ns > 0 ? llround(ns) : 0;
 }
 
+/* The part of a type, added when it is new. */
+static struct group_part *part_of(struct group *group, int type)
+{
+    for (int i = 0; i < group->part_count; i++)
+        if (group->part[i].type == type)
+            return &group->part[i];
+    group->part[group->part_count] = (struct group_part){ .type = type, .concurrent = 1 };
+    return &group->part[group->part_count++];
+}
+
+/* `count` members of one node group; first as the group's ranks count. */
+static void add_regular(struct group_part *part, const struct cluster *cluster, int level_count, int count, int first,
+                        int stride)
+{
+    int last = first + (count - 1) * stride;
+    part->ranks += count;
+    for (int level = 0; level < level_count; level++) {
+        int unit = cluster_unit(cluster, part->type, level);
+        /* a stride within a unit visits every unit between the ends; a longer one never meets the same unit twice */
+        part->units[level] += stride < unit ? last / unit - first / unit + 1 : count;
+    }
+}
+
 struct group group_regular(const struct cluster *cluster, int ranks, int first, int stride, int concurrent)
 {
-    struct group group = { .ranks = ranks, .concurrent = concurrent < 1 ? 1 : concurrent };
-    int last = first + (ranks - 1) * stride;
-    group.level = cluster_level(cluster, first, last);
-    for (int level = 0; level <= group.level; level++) {
-        int unit = cluster_unit(cluster, level);
-        /* a stride within a unit visits every unit between the ends; a longer one never meets the same unit twice */
-        group.units[level] = stride < unit ? last / unit - first / unit + 1 : ranks;
+    struct group group = { .ranks = ranks };
+    int done = 0;
+    group.level = cluster_level(cluster, first, first + (ranks - 1) * stride);
+    for (int g = cluster_group(cluster, first); done < ranks; g++) {
+        const struct node_group *at = &cluster->groups[g];
+        int next = first + done * stride, here = ranks - done;
+        if (g + 1 < cluster->group_count)
+            here = (int)min_i64(here, ceil_div(max_i64(0, at->first_rank + at->device_count - next), stride));
+        if (here == 0)
+            continue;
+        struct group_part *part = part_of(&group, at->type);
+        add_regular(part, cluster, group.level + 1, here, next - at->first_rank, stride);
+        part->concurrent = concurrent < 1 ? 1 : concurrent;
+        done += here;
     }
+    for (int i = 0; i < group.part_count; i++)
+        if (group.level == cluster->level_count - 1)
+            group.part[i].units[group.level] = 1;
     return group;
 }
 
@@ -35,32 +68,42 @@ static int stage_member(const struct plan_stage *stage, unsigned atoms, int inde
     return stage->first_rank + rank;
 }
 
-int group_sharers(const struct cluster *cluster, int level, int stage_ranks)
+int group_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan, int stage)
 {
-    if (!cluster->levels[level].shared && !cluster->device.shared_host)
+    const struct node_type *node = &cluster->types[type];
+    if (!node->levels[level].shared && !node->device.shared_host)
         return 1;
-    int unit =
-        cluster_unit(cluster, level > 0 ? level - 1 : 0); /* level 0: a node's bus; above: the uplink of a unit below */
-    return (int)min_i64(unit, stage_ranks);
+    int ranks = cluster_ranks_of(cluster, type, plan->stages[stage].first_rank, stage_rank_count(plan, stage));
+    /* level 0: a node's bus; above: the uplink of a unit below */
+    return (int)min_i64(cluster_unit(cluster, type, level > 0 ? level - 1 : 0), ranks);
+}
+
+static void add_member(struct group *group, const struct cluster *cluster, int rank, int before[MAX_TYPES][MAX_LEVELS])
+{
+    struct group_part *part = part_of(group, cluster_type(cluster, rank));
+    for (int level = 0; level <= group->level; level++) {
+        int here = cluster_unit_of(cluster, rank, level), *last = &before[part->type][level];
+        part->units[level] += part->ranks == 0 || here != *last;
+        *last = here;
+    }
+    part->ranks++;
 }
 
 struct group group_of_stage(const struct cluster *cluster, const struct plan *plan, int stage, unsigned atoms)
 {
     const struct plan_stage *s = &plan->stages[stage];
-    struct group group = { .ranks = 1, .concurrent = 1 };
+    struct group group = { .ranks = 1 };
+    int before[MAX_TYPES][MAX_LEVELS];
     for (int atom = 0; atom < MAX_ATOMS; atom++)
         group.ranks *= atoms >> atom & 1 ? s->atom[atom] : 1;
     group.level = cluster_level(cluster, s->first_rank, stage_member(s, atoms, group.ranks - 1));
-    for (int level = 0; level <= group.level; level++) {
-        int unit = cluster_unit(cluster, level), before = -1;
-        for (int i = 0; i < group.ranks; i++) {
-            int here = stage_member(s, atoms, i) / unit;
-            group.units[level] += here != before;
-            before = here;
-        }
+    for (int i = 0; i < group.ranks; i++)
+        add_member(&group, cluster, stage_member(s, atoms, i), before);
+    for (int i = 0; i < group.part_count; i++) {
+        struct group_part *part = &group.part[i];
+        int members = part->ranks / part->units[group.level > 0 ? group.level - 1 : 0]; /* of it behind one link */
+        int sharers = group_sharers(cluster, part->type, group.level, plan, stage);
+        part->concurrent = (int)max_i64(1, sharers / max_i64(1, members));
     }
-    int members = group.ranks / group.units[group.level > 0 ? group.level - 1 : 0]; /* of this group behind one link */
-    int sharers = group_sharers(cluster, group.level, stage_rank_count(plan, stage));
-    group.concurrent = (int)max_i64(1, sharers / max_i64(1, members));
     return group;
 }

@@ -4,23 +4,32 @@
 #define CLEAVE_COST_GROUP_H
 #include "planner/cost/cost.h"
 
+/* The members that live on one type of node. */
+struct group_part {
+    int type, ranks;
+    int units[MAX_LEVELS]; /* different units of each level that they live in, up to the group's level, where it is 1 */
+    int concurrent;        /* groups that share the type's link at the group's level */
+};
 struct group {
-    int ranks;             /* members */
-    int level;             /* innermost level that holds them all */
-    int units[MAX_LEVELS]; /* different units of each level that they live in, up to level, where it is 1 */
-    int concurrent;        /* groups that share the link at `level` */
+    int ranks; /* members */
+    int level; /* innermost level that holds them all */
+    int part_count;
+    struct group_part part[MAX_TYPES]; /* by type */
 };
 /* Members first, first + stride, ... */
 struct group group_regular(const struct cluster *cluster, int ranks, int first, int stride, int concurrent);
 /* The members of local rank 0's group over the mesh atoms of a stage; concurrent counts the stage's other groups beside
  * it. */
 struct group group_of_stage(const struct cluster *cluster, const struct plan *plan, int stage, unsigned atoms);
-/* Ranks of the stage that share one link at the level. 1 where the cluster shares nothing there. */
-int group_sharers(const struct cluster *cluster, int level, int stage_ranks);
+/* The stage's ranks of the type that share one of its links at the level. 1 where it shares nothing there. */
+int group_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan, int stage);
 
 /* Whole nanoseconds, at least 0, saturated at MAX_TIME_NS. */
 int64_t cost_round_ns(double ns);
 /* wire_bytes: what one rank moves (instr_wire_bytes). buffer_bytes: the key of curves. */
 struct cost cost_of_group(const struct facts *facts, enum op op, int64_t buffer_bytes, int64_t wire_bytes,
                           const struct group *group);
+/* One message between two global ranks, each of whose links is shared by so many messages. */
+struct cost cost_message(const struct facts *facts, int64_t bytes, int from_rank, int to_rank, int from_sharers,
+                         int to_sharers);
 #endif

@@ -1,4 +1,4 @@
-/* The cluster: reading either form, its hash, and the hierarchy's arithmetic. */
+/* The cluster: reading either form, its hash, larger ones; where ranks lie is in cluster_ranks.c. */
 #include "planner/facts/cluster.h"
 #include "base/num.h"
 #include "base/text.h"
@@ -80,17 +80,30 @@ static uint64_t hash_device(uint64_t hash, const struct device_type *d)
     return hash;
 }
 
-/* Everything that decides a duration or a fit; names of the cluster and its levels, and sources, do not. */
-static uint64_t cluster_hash(const struct cluster *cluster)
+static uint64_t hash_level(uint64_t hash, const struct link_level *level)
 {
-    uint64_t hash = hash_device(HASH_START, &cluster->device);
-    hash = hash_i64(hash_i64(hash, cluster->memory_bytes), cluster->level_count);
-    for (int i = 0; i < cluster->level_count; i++) {
-        const struct link_level *level = &cluster->levels[i];
-        hash = hash_i64(hash_i64(hash_i64(hash, level->fanout), level->latency_ns), level->shared);
-        hash = hash_double(hash_double(hash, level->bytes_per_s), level->efficiency);
-        hash = hash_i64(hash_double(hash, level->switch_reduce_factor), level->switch_reduce_latency_ns);
-    }
+    hash = hash_i64(hash_i64(hash_i64(hash, level->fanout), level->latency_ns), level->shared);
+    hash = hash_double(hash_double(hash, level->bytes_per_s), level->efficiency);
+    return hash_i64(hash_double(hash, level->switch_reduce_factor), level->switch_reduce_latency_ns);
+}
+
+uint64_t cluster_hash_type(uint64_t hash, const struct node_type *type, int level_count)
+{
+    hash = hash_device(hash, &type->device);
+    hash = hash_i64(hash_i64(hash, type->memory_bytes), level_count);
+    for (int i = 0; i < level_count; i++)
+        hash = hash_level(hash, &type->levels[i]);
+    return hash;
+}
+
+/* Everything that decides a duration or a fit; names of the cluster and its levels, and sources, do not. */
+uint64_t cluster_hash(const struct cluster *cluster)
+{
+    uint64_t hash = HASH_START;
+    for (int t = 0; t < cluster->type_count; t++)
+        hash = cluster_hash_type(hash, &cluster->types[t], cluster->level_count);
+    for (int g = 0; cluster->type_count > 1 && g < cluster->group_count; g++)
+        hash = hash_i64(hash_i64(hash, cluster->groups[g].type), cluster->groups[g].device_count);
     return hash;
 }
 
@@ -117,7 +130,6 @@ bool cluster_read(struct cluster **out, const char *name, const char *text, size
     }
     if (!(json ? cluster_read_json : cluster_read_short)(cluster, name, text, length, catalogue, catalogue_count, err))
         goto cleanup;
-    cluster->memory_bytes = cluster->device.memory_bytes - cluster->reserve_bytes;
     cluster->hash = cluster_hash(cluster);
     *out = cluster;
     cluster = NULL; /* handed over */
@@ -135,6 +147,46 @@ void cluster_free(struct cluster *cluster)
     free(cluster);
 }
 
+bool cluster_set_reserve(struct cluster *cluster, int64_t bytes, double percent)
+{
+    for (int pass = 0; pass < 2; pass++) /* first whether, then do it */
+        for (int t = 0; t < cluster->type_count; t++) {
+            struct node_type *type = &cluster->types[t];
+            int64_t all = type->device.memory_bytes,
+                    reserve = percent >= 0 ? (int64_t)(percent / 100 * (double)all) : bytes;
+            if (reserve >= all)
+                return false;
+            if (pass == 0)
+                continue;
+            type->device.reserve_bytes = reserve;
+            type->memory_bytes = all - reserve;
+        }
+    return true;
+}
+
+/* The types with their own levels, one more where there is only one. */
+static bool copy_types(struct cluster *scaled, const struct cluster *cluster)
+{
+    bool alone = cluster->level_count == 1;
+    scaled->level_count = cluster->level_count + alone;
+    scaled->types = arena_alloc(&scaled->arena, (size_t)cluster->type_count, sizeof *scaled->types);
+    scaled->groups = arena_alloc(&scaled->arena, (size_t)cluster->group_count, sizeof *scaled->groups);
+    if (!scaled->types || !scaled->groups)
+        return false;
+    memcpy(scaled->groups, cluster->groups, (size_t)cluster->group_count * sizeof *scaled->groups);
+    for (int t = 0; t < cluster->type_count; t++) {
+        struct node_type *type = &scaled->types[t];
+        *type = cluster->types[t];
+        type->levels = arena_alloc(&scaled->arena, (size_t)scaled->level_count, sizeof *type->levels);
+        if (!type->levels)
+            return false;
+        memcpy(type->levels, cluster->types[t].levels, (size_t)cluster->level_count * sizeof *type->levels);
+        if (alone)
+            type->levels[1] = device_nic(&type->device);
+    }
+    return true;
+}
+
 bool cluster_scaled(struct cluster **out, const struct cluster *cluster, int times, struct error *err)
 {
     if (cluster->device_count > MAX_DEVICES / times)
@@ -145,49 +197,36 @@ bool cluster_scaled(struct cluster **out, const struct cluster *cluster, int tim
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
     *scaled = *cluster;
     scaled->arena = (struct arena){ 0 };
-    bool alone = cluster->level_count == 1;
-    scaled->level_count += alone;
-    scaled->levels = arena_alloc(&scaled->arena, (size_t)scaled->level_count, sizeof *scaled->levels);
-    if (!scaled->levels) {
+    if (!copy_types(scaled, cluster)) {
         cluster_free(scaled);
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
     }
-    memcpy(scaled->levels, cluster->levels, (size_t)cluster->level_count * sizeof *scaled->levels);
-    if (alone)
-        scaled->levels[1] = device_nic(&cluster->device);
-    scaled->levels[scaled->level_count - 1].fanout *= times;
-    scaled->device_count *= times;
+    for (int g = 0; g < scaled->group_count; g++)
+        scaled->groups[g].device_count *= times;
+    cluster_number(scaled);
     scaled->hash = cluster_hash(scaled);
     *out = scaled;
     return true;
 }
 
-int cluster_unit(const struct cluster *cluster, int level)
+static bool check_device(const struct device_type *device, enum dtype dtype, struct error *err)
 {
-    int unit = 1;
-    for (int i = 0; i <= level; i++)
-        unit *= cluster->levels[i].fanout;
-    return unit;
-}
-
-int cluster_level(const struct cluster *cluster, int rank_a, int rank_b)
-{
-    int level = 0, unit = cluster->levels[0].fanout;
-    while (level + 1 < cluster->level_count && rank_a / unit != rank_b / unit)
-        unit *= cluster->levels[++level].fanout;
-    return level;
+    if (device->matmul_flops_per_s[dtype] > 0)
+        return true;
+    struct text known = { 0 };
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        if (device->matmul_flops_per_s[i] > 0)
+            text_printf(&known, "%s%s", known.length ? ", " : "", dtype_names[i]);
+    fail_kind(err, ERROR_INPUT, "device %s: expected a dtype that it computes in (%s), found %s", device->name,
+              known.failed || !known.data ? "none" : known.data, dtype_names[dtype]);
+    text_free(&known);
+    return false;
 }
 
 bool cluster_check_dtype(const struct cluster *cluster, enum dtype dtype, struct error *err)
 {
-    if (cluster->device.matmul_flops_per_s[dtype] > 0)
-        return true;
-    struct text known = { 0 };
-    for (int i = 0; i < DTYPE_COUNT; i++)
-        if (cluster->device.matmul_flops_per_s[i] > 0)
-            text_printf(&known, "%s%s", known.length ? ", " : "", dtype_names[i]);
-    fail_kind(err, ERROR_INPUT, "device %s: expected a dtype that it computes in (%s), found %s", cluster->device.name,
-              known.failed || !known.data ? "none" : known.data, dtype_names[dtype]);
-    text_free(&known);
-    return false;
+    for (int t = 0; t < cluster->type_count; t++)
+        if (!check_device(&cluster->types[t].device, dtype, err))
+            return false;
+    return true;
 }

@@ -1,4 +1,4 @@
-/* The devices and the hierarchy of links between them. Read once, then const. */
+/* The devices, of one type or several, and the hierarchy of links between them. Read once, then const. */
 #ifndef CLEAVE_FACTS_CLUSTER_H
 #define CLEAVE_FACTS_CLUSTER_H
 #include "base/arena.h"
@@ -8,7 +8,7 @@
 enum origin { ORIGIN_ANALYTIC, ORIGIN_FITTED, ORIGIN_MEASURED };
 extern const char *const origin_names[4];
 
-enum { MAX_LEVELS = 8, MAX_DEVICES = 1 << 20 };
+enum { MAX_LEVELS = 8, MAX_DEVICES = 1 << 20, MAX_TYPES = 16, MAX_NODE_GROUPS = 64 };
 
 /* A catalogue entry: planner/facts/devices/<name>.json, with its source. Efficiencies are fractions of the peak beside
  * them that large, friendly work reaches; they lie in (0, 1] and each file says where they come from. */
@@ -22,7 +22,7 @@ struct device_type {
     double vector_flops_per_s;
     double memory_bytes_per_s, memory_efficiency;
     int64_t memory_bytes;
-    int64_t reserve_bytes;        /* default of what a process cannot use: context, libraries, fragmentation */
+    int64_t reserve_bytes;        /* what a process cannot use: context, libraries, fragmentation */
     int64_t launch_ns;            /* per kernel */
     int64_t collective_launch_ns; /* per collective or transfer, beside the latency of its steps */
     int devices_per_node;         /* usual */
@@ -49,14 +49,27 @@ struct link_level {
     bool shared; /* bytes_per_s is of the whole unit, shared by its devices that talk at once: at level 0 the bus of
                     one unit, above the uplink of one unit of the level below */
 };
+/* Nodes that are alike: their device, with memory and reserve as this cluster has them, and the links from it outwards.
+ * A cluster of one type has this much and no more. */
+struct node_type {
+    struct device_type device;
+    int64_t memory_bytes;      /* usable per device: device.memory_bytes less device.reserve_bytes */
+    struct link_level *levels; /* (level_count) inner to outer. The outermost is the network on which all types meet:
+                                  its fanout counts this type's units */
+    int device_count;          /* in all groups */
+};
+/* Neighbouring nodes of one type: ranks first_rank to first_rank + device_count - 1. */
+struct node_group {
+    int type, first_rank, device_count;
+    int first_unit[MAX_LEVELS]; /* units of each level in the groups before */
+};
 struct cluster {
     struct arena arena;
     const char *name; /* the short form or the file's name */
-    struct device_type device;
-    int64_t memory_bytes;  /* usable per device: device.memory_bytes less reserve */
-    int64_t reserve_bytes; /* context, libraries, fragmentation: stated */
-    int level_count;
-    struct link_level *levels; /* inner to outer; product of fanouts = device_count */
+    int level_count;  /* of every type */
+    int type_count, group_count;
+    struct node_type *types;   /* (type_count) in the order of their first ranks */
+    struct node_group *groups; /* (group_count) by first rank; neighbours differ in type */
     int device_count;
     uint64_t hash;
 };
@@ -66,26 +79,47 @@ struct catalogue_entry {
     size_t length;
 };
 
-/* Short form `NODESxDEVICES:TYPE[@key=value,...]` (keys: inter, intra bytes/s; latency, intra-latency seconds; memory,
- * reserve bytes) or, when text begins with '{', a cluster JSON. name appears in messages. reserve is bytes or, with a
- * '%' behind it, a share of the memory. The latencies are of one step of a collective. The caller owns *out:
- * cluster_free(). */
+/* Short form `NODESxDEVICES:TYPE[@key=value,...]`, several joined by '+' (keys: inter, intra bytes/s; latency,
+ * intra-latency seconds; memory, reserve bytes) or, when text begins with '{', a cluster JSON. name appears in
+ * messages. reserve is bytes or, with a '%' behind it, a share of the memory. The latencies are of one step of a
+ * collective. Groups of nodes that are alike in everything are one type. The caller owns *out: cluster_free(). */
 bool cluster_read(struct cluster **out, const char *name, const char *text, size_t length,
                   const struct catalogue_entry *catalogue, int catalogue_count, struct error *err);
 void cluster_free(struct cluster *cluster); /* accepts NULL */
-/* The cluster with `times` as many units of its outermost level; one node alone becomes nodes behind the device's own network. The
- * strings are borrowed from the original, its name too. Fails beyond MAX_DEVICES. */
+/* The cluster with `times` as many units of its outermost level, of every group; one node alone becomes nodes behind
+ * the device's own network. The strings are borrowed from the original, its name too. Fails beyond MAX_DEVICES. */
 bool cluster_scaled(struct cluster **out, const struct cluster *cluster, int times, struct error *err);
+/* Keeps back `bytes` of every device, or `percent` of its memory where that is not negative. False, and nothing
+ * changed, when that leaves a device nothing. Only before anybody has looked at the cluster. */
+bool cluster_set_reserve(struct cluster *cluster, int64_t bytes, double percent);
 /* The field tables of a device file and of a cluster file, for `cleave schema`. */
 struct json_field;
 const struct json_field *device_fields(size_t *count);
 const struct json_field *cluster_fields(size_t *count);
+const struct json_field *cluster_group_fields(size_t *count);
 const struct json_field *cluster_level_fields(size_t *count);
+const struct json_field *cluster_between_fields(size_t *count);
+
+/* Index of the rank's group, and of its type. */
+int cluster_group(const struct cluster *cluster, int rank);
+int cluster_type(const struct cluster *cluster, int rank);
+/* The rank's device. */
+const struct device_type *cluster_device(const struct cluster *cluster, int rank);
+/* The types of count ranks from first_rank on: bit t for type t. */
+unsigned cluster_types(const struct cluster *cluster, int first_rank, int count);
+/* How many of count ranks from first_rank on are of the type. */
+int cluster_ranks_of(const struct cluster *cluster, int type, int first_rank, int count);
 /* The innermost level at which global ranks a and b are in one unit: 0 inside a node, level_count-1 over everything. */
 int cluster_level(const struct cluster *cluster, int rank_a, int rank_b);
-/* Number of devices in one unit of the level. */
-int cluster_unit(const struct cluster *cluster, int level);
-/* Fails when the device has no peak for the dtype; the message names the dtypes that it has. Costs trust a cluster that
+/* Number of devices in one unit of the level, where the type's devices live. */
+int cluster_unit(const struct cluster *cluster, int type, int level);
+/* Which unit of the level a rank is in, counted over the whole cluster; level 0: which node. */
+int cluster_unit_of(const struct cluster *cluster, int rank, int level);
+/* The rank's place in its unit of the level. */
+int cluster_place(const struct cluster *cluster, int rank, int level);
+/* Devices of the smallest node. */
+int cluster_node_size(const struct cluster *cluster);
+/* Fails when a device has no peak for the dtype; the message names the dtypes that it has. Costs trust a cluster that
  * passed. */
 bool cluster_check_dtype(const struct cluster *cluster, enum dtype dtype, struct error *err);
 /* One catalogue file. name is used in messages and is the device's name unless the JSON has its own; strings live in

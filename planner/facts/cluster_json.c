@@ -104,19 +104,63 @@ static const struct json_field level_table[] = {
       .doc = "the rate is of a whole unit, shared by its devices that talk at once" },
 };
 
-static const struct json_field cluster_table[] = {
-    { "format", FIELD_STRING, offsetof(struct cluster_text, format), .doc = "\"cleave-cluster\"" },
-    { "version", FIELD_INT, offsetof(struct cluster_text, version), .min = 1, .max = 1, .doc = "1" },
-    { "name", FIELD_STRING, offsetof(struct cluster_text, name),
-      .doc = "shown in reports; the file's name when absent" },
-    { "device", FIELD_NODE, offsetof(struct cluster_text, device), .required = true,
+/* What a file says of one group: the whole cluster's where there is only one. */
+struct group_fields {
+    int64_t memory_bytes, reserve_bytes;
+    const struct json *device, *levels;
+};
+#define GROUP_AT(member) offsetof(struct group_fields, member)
+#define MEMORY_DOC "memory of one device, when it differs from the catalogue's"
+#define RESERVE_DOC "of it that a process cannot use"
+static const struct json_field group_table[] = {
+    { "device", FIELD_NODE, GROUP_AT(device), .required = true,
       .doc = "a name of `cleave devices`, or a device written out" },
-    { "memory_bytes", FIELD_INT, offsetof(struct cluster_text, memory_bytes), .min = 1, .max = 1e15,
-      .doc = "memory of one device, when it differs from the catalogue's" },
-    { "reserve_bytes", FIELD_INT, offsetof(struct cluster_text, reserve_bytes), .min = 0, .max = 1e15,
-      .doc = "of it that a process cannot use" },
-    { "levels", FIELD_NODE, offsetof(struct cluster_text, levels), .required = true,
-      .doc = "the hierarchy, inner to outer" },
+    { "memory_bytes", FIELD_INT, GROUP_AT(memory_bytes), .min = 1, .max = 1e15, .doc = MEMORY_DOC },
+    { "reserve_bytes", FIELD_INT, GROUP_AT(reserve_bytes), .min = 0, .max = 1e15, .doc = RESERVE_DOC },
+    { "levels", FIELD_NODE, GROUP_AT(levels), .required = true,
+      .doc = "the hierarchy, inner to outer; the outermost levels of all groups are one network, unless the file has "
+             "`between`" },
+};
+
+/* Between groups: nothing has a fanout there, and no switch adds. */
+static const struct json_field between_table[] = {
+    { "name", FIELD_STRING, offsetof(struct link_level, name), .doc = "\"site\"" },
+    { "bytes_per_s", FIELD_DOUBLE, offsetof(struct link_level, bytes_per_s), .required = true, RATE,
+      .doc = "per device and direction" },
+    { "efficiency", FIELD_DOUBLE, offsetof(struct link_level, efficiency), FRACTION,
+      .doc = "share of it that large transfers reach; that of the device's network when absent" },
+    { "latency_ns", FIELD_INT, offsetof(struct link_level, latency_ns), .required = true, STEP_NS,
+      .doc = "of one step between groups" },
+    { "shared", FIELD_BOOL, offsetof(struct link_level, shared),
+      .doc = "the rate is of a whole group, shared by its devices that talk at once" },
+};
+
+/* The top level of a cluster file. */
+struct cluster_text {
+    const char *format, *name;
+    int64_t version;
+    struct group_fields only;
+    const struct json *groups, *between;
+};
+#define CLUSTER_AT(member) offsetof(struct cluster_text, member)
+enum { CLUSTER_VERSION = 2 };
+
+static const struct json_field cluster_table[] = {
+    { "format", FIELD_STRING, CLUSTER_AT(format), .doc = "\"cleave-cluster\"" },
+    { "version", FIELD_INT, CLUSTER_AT(version), .min = 1, .max = CLUSTER_VERSION,
+      .doc = "1, or 2 for a file with `groups`" },
+    { "name", FIELD_STRING, CLUSTER_AT(name), .doc = "shown in reports; the file's name when absent" },
+    { "device", FIELD_NODE, CLUSTER_AT(only.device),
+      .doc = "a name of `cleave devices`, or a device written out; required unless there are `groups`" },
+    { "memory_bytes", FIELD_INT, CLUSTER_AT(only.memory_bytes), .min = 1, .max = 1e15, .doc = MEMORY_DOC },
+    { "reserve_bytes", FIELD_INT, CLUSTER_AT(only.reserve_bytes), .min = 0, .max = 1e15, .doc = RESERVE_DOC },
+    { "levels", FIELD_NODE, CLUSTER_AT(only.levels),
+      .doc = "the hierarchy, inner to outer; required unless there are `groups`" },
+    { "groups", FIELD_NODE, CLUSTER_AT(groups),
+      .doc = "array: groups of nodes with devices, memory or links of their own, in the order of their ranks; instead "
+             "of `device`, `memory_bytes`, `reserve_bytes` and `levels`" },
+    { "between", FIELD_NODE, CLUSTER_AT(between),
+      .doc = "the network between groups, where it is not that of their outermost levels" },
 };
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
@@ -131,6 +175,18 @@ const struct json_field *cluster_fields(size_t *count)
 {
     *count = COUNT(cluster_table);
     return cluster_table;
+}
+
+const struct json_field *cluster_group_fields(size_t *count)
+{
+    *count = COUNT(group_table);
+    return group_table;
+}
+
+const struct json_field *cluster_between_fields(size_t *count)
+{
+    *count = COUNT(between_table);
+    return between_table;
 }
 
 const struct json_field *cluster_level_fields(size_t *count)
@@ -186,69 +242,146 @@ static struct level_text default_level(const struct device_type *device, int ind
     return text;
 }
 
-static bool read_levels(struct cluster *cluster, const struct json *levels, struct error *err)
+/* What reading a cluster file needs at every depth. */
+struct reader {
+    struct cluster *cluster;
+    const struct catalogue_entry *catalogue;
+    int catalogue_count, device_count; /* devices of the groups so far */
+};
+
+static bool read_levels(struct reader *reader, struct group_text *group, const struct json *levels, struct error *err)
 {
     if (json_type(levels) != JSON_ARRAY)
         return json_fail(levels, err, "expected an array of levels, found %s", json_type_name(json_type(levels)));
-    int count = json_count(levels);
+    int count = json_count(levels), devices = 1;
     if (count < 1 || count > MAX_LEVELS)
         return json_fail(levels, err, "expected 1 to %d levels, found %d", (int)MAX_LEVELS, count);
-    cluster->levels = arena_alloc(&cluster->arena, (size_t)count, sizeof *cluster->levels);
-    if (!cluster->levels)
-        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory for %d levels", count);
-    cluster->device_count = 1;
     for (int i = 0; i < count; i++) {
-        struct level_text text = default_level(&cluster->device, i);
+        struct level_text text = default_level(&group->device, i);
         const struct json *value = json_at(levels, i);
-        if (!json_read_fields(value, level_table, COUNT(level_table), &text, &cluster->arena, err))
+        if (!json_read_fields(value, level_table, COUNT(level_table), &text, &reader->cluster->arena, err))
             return false;
-        if (text.fanout > MAX_DEVICES / cluster->device_count)
+        if (text.fanout > MAX_DEVICES / devices)
             return json_fail(json_member(value, "fanout"), err,
                              "expected at most %d devices in all, found %lld times %d", (int)MAX_DEVICES,
-                             (long long)text.fanout, cluster->device_count);
-        cluster->device_count *= (int)text.fanout;
-        cluster->levels[i] = text.level;
-        cluster->levels[i].fanout = (int)text.fanout;
+                             (long long)text.fanout, devices);
+        devices *= (int)text.fanout;
+        group->level[i] = text.level;
+        group->level[i].fanout = (int)text.fanout;
     }
-    cluster->level_count = count;
-    return true;
+    group->level_count = count;
+    reader->device_count += devices;
+    return reader->device_count <= MAX_DEVICES || json_fail(levels, err, "expected at most %d devices in all, found %d",
+                                                            (int)MAX_DEVICES, reader->device_count);
 }
 
-static bool read_device(struct cluster *cluster, const struct json *device, const struct catalogue_entry *catalogue,
-                        int catalogue_count, struct error *err)
+static bool read_device(struct reader *reader, struct device_type *out, const struct json *device, struct error *err)
 {
+    struct arena *arena = &reader->cluster->arena;
     if (json_type(device) == JSON_OBJECT)
-        return device_type_read_value(&cluster->device, &cluster->arena, "device", device, err);
+        return device_type_read_value(out, arena, "device", device, err);
     const char *name;
     if (!json_string(device, &name, err))
         return false;
-    const struct catalogue_entry *entry = catalogue_find(catalogue, catalogue_count, name);
+    const struct catalogue_entry *entry = catalogue_find(reader->catalogue, reader->catalogue_count, name);
     if (entry)
-        return device_type_read(&cluster->device, &cluster->arena, entry->name, entry->json, entry->length, err);
-    const char *nearest = catalogue_nearest(catalogue, catalogue_count, name);
+        return device_type_read(out, arena, entry->name, entry->json, entry->length, err);
+    const char *nearest = catalogue_nearest(reader->catalogue, reader->catalogue_count, name);
     if (nearest)
         return json_fail(device, err, "expected a device of `cleave devices`, found \"%s\", did you mean \"%s\"?", name,
                          nearest);
     return json_fail(device, err, "expected a device of `cleave devices`, found \"%s\"", name);
 }
 
-static bool read_root(struct cluster *cluster, const struct json *root, const struct catalogue_entry *catalogue,
-                      int catalogue_count, struct error *err)
+/* at: the object that the fields stand in. */
+static bool read_group(struct reader *reader, struct group_text *group, const struct json *at,
+                       const struct group_fields *fields, struct error *err)
 {
-    struct cluster_text text = { .name = cluster->name, .reserve_bytes = -1 };
-    if (!json_check_format(root, "cleave-cluster", err) ||
-        !json_read_fields(root, cluster_table, COUNT(cluster_table), &text, &cluster->arena, err))
+    struct device_type *device = &group->device;
+    if (!read_device(reader, device, fields->device, err) || !read_levels(reader, group, fields->levels, err))
         return false;
-    if (!read_device(cluster, text.device, catalogue, catalogue_count, err) || !read_levels(cluster, text.levels, err))
+    if (fields->memory_bytes > 0)
+        device->memory_bytes = fields->memory_bytes;
+    if (fields->reserve_bytes >= 0)
+        device->reserve_bytes = fields->reserve_bytes;
+    return device->reserve_bytes < device->memory_bytes ||
+           json_fail(fields->reserve_bytes >= 0 ? json_member(at, "reserve_bytes") : at, err,
+                     "expected a reserve below the memory of %lld bytes, found %lld", (long long)device->memory_bytes,
+                     (long long)device->reserve_bytes);
+}
+
+static bool read_between(struct group_text *group, const struct json *between, struct arena *arena, struct error *err)
+{
+    struct link_level level = device_nic(&group->device);
+    level.name = "between";
+    if (!json_read_fields(between, between_table, COUNT(between_table), &level, arena, err))
+        return false;
+    group->between = level;
+    return group->level_count < MAX_LEVELS ||
+           json_fail(between, err, "expected groups of at most %d levels below it, found %d", (int)MAX_LEVELS - 1,
+                     group->level_count);
+}
+
+static bool check_version(const struct json *root, const struct cluster_text *text, struct error *err)
+{
+    static const char *const alone[] = { "device", "levels", "memory_bytes", "reserve_bytes" };
+    for (size_t i = 0; text->groups && i < COUNT(alone); i++)
+        if (json_member(root, alone[i]))
+            return json_fail(json_member(root, alone[i]), err,
+                             "expected it inside of each group, since there are \"groups\"");
+    if (text->groups && json_member(root, "version") && text->version < 2)
+        return json_fail(json_member(root, "version"), err, "expected 2 for a file with \"groups\", found %lld",
+                         (long long)text->version);
+    if (text->between && !text->groups)
+        return json_fail(text->between, err, "expected it beside \"groups\", found none");
+    for (size_t i = 0; !text->groups && i < 2; i++)
+        if (!json_member(root, alone[i]))
+            return json_fail(root, err, "expected the key \"%s\" (or \"groups\"), found an object without it",
+                             alone[i]);
+    return true;
+}
+
+static bool read_groups(struct reader *reader, const struct cluster_text *text, struct group_text *groups, int count,
+                        struct error *err)
+{
+    for (int g = 0; g < count; g++) {
+        struct group_fields fields = { .reserve_bytes = -1 };
+        const struct json *at = json_at(text->groups, g);
+        if (!json_read_fields(at, group_table, COUNT(group_table), &fields, &reader->cluster->arena, err) ||
+            !read_group(reader, &groups[g], at, &fields, err))
+            return false;
+        if (text->between && !read_between(&groups[g], text->between, &reader->cluster->arena, err))
+            return false;
+    }
+    return true;
+}
+
+static bool read_all(struct reader *reader, const struct json *root, const struct cluster_text *text, struct error *err)
+{
+    struct arena scratch = { 0 };
+    int count = text->groups ? json_count(text->groups) : 1;
+    if (text->groups && (json_type(text->groups) != JSON_ARRAY || count < 1 || count > MAX_NODE_GROUPS))
+        return json_fail(text->groups, err, "expected an array of 1 to %d groups, found %s of %d", (int)MAX_NODE_GROUPS,
+                         json_type_name(json_type(text->groups)), count);
+    struct group_text *groups = arena_alloc(&scratch, (size_t)count, sizeof *groups);
+    bool good = groups != NULL || fail_kind(err, ERROR_ENVIRONMENT, "out of memory for %d groups", count);
+    if (good)
+        good = text->groups ? read_groups(reader, text, groups, count, err)
+                            : read_group(reader, groups, root, &text->only, err);
+    good = good && cluster_build(reader->cluster, groups, count, text->between != NULL, err);
+    arena_free(&scratch);
+    return good;
+}
+
+static bool read_root(struct reader *reader, const struct json *root, struct error *err)
+{
+    struct cluster *cluster = reader->cluster;
+    struct cluster_text text = { .name = cluster->name, .only.reserve_bytes = -1 };
+    if (!json_check_format(root, "cleave-cluster", err) ||
+        !json_read_fields(root, cluster_table, COUNT(cluster_table), &text, &cluster->arena, err) ||
+        !check_version(root, &text, err) || !read_all(reader, root, &text, err))
         return false;
     cluster->name = text.name;
-    if (text.memory_bytes > 0)
-        cluster->device.memory_bytes = text.memory_bytes;
-    cluster->reserve_bytes = text.reserve_bytes >= 0 ? text.reserve_bytes : cluster->device.reserve_bytes;
-    if (cluster->reserve_bytes >= cluster->device.memory_bytes)
-        return json_fail(text.reserve_bytes >= 0 ? json_member(root, "reserve_bytes") : root, err,
-                         "expected a reserve below the memory of %lld bytes, found %lld",
-                         (long long)cluster->device.memory_bytes, (long long)cluster->reserve_bytes);
     return true;
 }
 
@@ -256,9 +389,10 @@ bool cluster_read_json(struct cluster *cluster, const char *name, const char *te
                        const struct catalogue_entry *catalogue, int catalogue_count, struct error *err)
 {
     struct json_doc *doc;
+    struct reader reader = { .cluster = cluster, .catalogue = catalogue, .catalogue_count = catalogue_count };
     if (!json_parse(&doc, name, text, length, err))
         return false;
-    bool read = read_root(cluster, json_root(doc), catalogue, catalogue_count, err);
+    bool read = read_root(&reader, json_root(doc), err);
     json_free(doc);
     return read;
 }

@@ -4,11 +4,12 @@
 #include "base/json.h"
 #include "planner/facts/cluster.h"
 
-/* The top-level members of a cluster file. */
-struct cluster_text {
-    const char *format, *name;
-    int64_t version, memory_bytes, reserve_bytes;
-    const struct json *device, *levels;
+/* One group of nodes as it was written, before groups that are alike become one type. */
+struct group_text {
+    struct device_type device; /* memory and reserve as in effect */
+    int level_count;
+    struct link_level level[MAX_LEVELS]; /* inner to outer */
+    struct link_level between;           /* to other groups, where the file has such a network */
 };
 
 /* The links that a device brings, as levels of fanout 1. */
@@ -19,7 +20,14 @@ const struct catalogue_entry *catalogue_find(const struct catalogue_entry *catal
 const char *catalogue_nearest(const struct catalogue_entry *catalogue, int count, const char *name);
 bool device_type_read_value(struct device_type *out, struct arena *arena, const char *name, const struct json *value,
                             struct error *err);
-/* Fill device, levels, counts, memory and reserve of a cluster that has its name already. */
+/* Types, groups and counts from the groups as written, whose devices are MAX_DEVICES at most. apart: groups are joined
+ * by the network `between`, beyond each group's own; else their outermost levels are one network. */
+bool cluster_build(struct cluster *cluster, const struct group_text *groups, int count, bool apart, struct error *err);
+/* What follows from the types' inner levels and the groups' types and device counts. */
+void cluster_number(struct cluster *cluster);
+uint64_t cluster_hash_type(uint64_t hash, const struct node_type *type, int level_count);
+uint64_t cluster_hash(const struct cluster *cluster);
+/* Fill all but the hash of a cluster that has its name already. */
 bool cluster_read_json(struct cluster *cluster, const char *name, const char *text, size_t length,
                        const struct catalogue_entry *catalogue, int catalogue_count, struct error *err);
 bool cluster_read_short(struct cluster *cluster, const char *name, const char *text, size_t length,

@@ -1,4 +1,4 @@
-/* The short form: NODESxDEVICES:TYPE[@key=value,...]. */
+/* The short form: NODESxDEVICES:TYPE[@key=value,...], several joined by '+'. */
 #include "base/text.h"
 #include "planner/facts/cluster_parts.h"
 #include <math.h>
@@ -8,6 +8,10 @@
 struct scan {
     const char *name, *text;
     size_t length, at;
+    int group_count;
+    struct arena *arena;
+    const struct catalogue_entry *catalogue;
+    int catalogue_count;
 };
 
 enum { WORD_BYTES = 64 };
@@ -46,12 +50,24 @@ static bool scan_character(struct scan *scan, char want, const char *expected, s
     return true;
 }
 
-/* A word up to one of the stop characters or the end. */
+/* Whether a '+' joins another group here and is not the sign of an exponent: digits and an 'x' follow. */
+static bool begins_group(const struct scan *scan, size_t at)
+{
+    size_t i = at + 1;
+    if (at >= scan->length || scan->text[at] != '+')
+        return false;
+    while (i < scan->length && scan->text[i] >= '0' && scan->text[i] <= '9')
+        i++;
+    return i > at + 1 && i < scan->length && scan->text[i] == 'x';
+}
+
+/* A word up to one of the stop characters, the next group or the end. */
 static bool scan_word(struct scan *scan, const char *stops, char out[WORD_BYTES], const char *expected,
                       struct error *err)
 {
     size_t start = scan->at, used = 0;
-    while (scan->at < scan->length && scan->text[scan->at] != '\0' && !strchr(stops, scan->text[scan->at])) {
+    while (scan->at < scan->length && scan->text[scan->at] != '\0' && !strchr(stops, scan->text[scan->at]) &&
+           !begins_group(scan, scan->at)) {
         if (used + 1 >= WORD_BYTES)
             return fail_at(scan, start, err, expected, "");
         out[used++] = scan->text[scan->at++];
@@ -60,20 +76,16 @@ static bool scan_word(struct scan *scan, const char *stops, char out[WORD_BYTES]
     return used > 0 || fail_at(scan, start, err, expected, "");
 }
 
-static bool scan_device(struct scan *scan, struct cluster *cluster, const struct catalogue_entry *catalogue, int count,
-                        struct error *err)
+static bool scan_device(struct scan *scan, struct device_type *device, struct error *err)
 {
     char word[WORD_BYTES], hint[2 * WORD_BYTES] = "";
     size_t start = scan->at;
-    if (!scan_word(scan, "@", word, "a device of `cleave devices`", err))
+    if (!scan_word(scan, "@+", word, "a device of `cleave devices`", err))
         return false;
-    const struct catalogue_entry *entry = catalogue_find(catalogue, count, word);
+    const struct catalogue_entry *entry = catalogue_find(scan->catalogue, scan->catalogue_count, word);
     if (entry)
-        return device_type_read(&cluster->device, &cluster->arena, entry->name, entry->json, entry->length, err);
-    if (strchr(word, '+'))
-        return fail_at(scan, start + (size_t)(strchr(word, '+') - word), err, "one device type for the whole cluster",
-                       "");
-    const char *nearest = catalogue_nearest(catalogue, count, word);
+        return device_type_read(device, scan->arena, entry->name, entry->json, entry->length, err);
+    const char *nearest = catalogue_nearest(scan->catalogue, scan->catalogue_count, word);
     if (nearest) {
         struct text text = { 0 };
         text_printf(&text, ", did you mean \"%s\"?", nearest);
@@ -123,9 +135,9 @@ static const struct option_facts option_table[OPTION_COUNT] = {
     [OPTION_RESERVE] = { "reserve", "bytes as a number like 4e9, or a share like 5%", 0, 1e15, false },
 };
 
-static void apply_option(struct cluster *cluster, enum option option, double value, bool percent)
+static void apply_option(struct group_text *group, enum option option, double value, bool percent)
 {
-    struct link_level *inner = &cluster->levels[0], *outer = &cluster->levels[cluster->level_count - 1];
+    struct link_level *inner = &group->level[0], *outer = &group->level[group->level_count - 1];
     switch (option) {
     case OPTION_INTER:
         outer->bytes_per_s = value;
@@ -140,10 +152,10 @@ static void apply_option(struct cluster *cluster, enum option option, double val
         inner->latency_ns = llround(value * 1e9);
         break;
     case OPTION_MEMORY:
-        cluster->device.memory_bytes = llround(value);
+        group->device.memory_bytes = llround(value);
         break;
     case OPTION_RESERVE:
-        cluster->reserve_bytes = llround(percent ? value / 100 * (double)cluster->device.memory_bytes : value);
+        group->device.reserve_bytes = llround(percent ? value / 100 * (double)group->device.memory_bytes : value);
         break;
     case OPTION_COUNT:
         break;
@@ -159,7 +171,7 @@ static enum option find_option(const char *word)
 }
 
 /* memory= is applied before reserve=, whatever their order, since a share is of the memory. */
-static bool scan_options(struct scan *scan, struct cluster *cluster, struct error *err)
+static bool scan_options(struct scan *scan, struct group_text *group, struct error *err)
 {
     static const char *const keys = "one of inter, intra, latency, intra-latency, memory, reserve";
     double values[OPTION_COUNT];
@@ -175,7 +187,7 @@ static bool scan_options(struct scan *scan, struct cluster *cluster, struct erro
             return fail_at(scan, start, err, keys, "");
         if (given[option])
             return fail_at(scan, start, err, "each key once", "");
-        if (option_table[option].outer && cluster->level_count == 1)
+        if (option_table[option].outer && group->level_count == 1)
             return fail_at(scan, start, err, "a key of one node (intra, intra-latency, memory, reserve)", "");
         if (!scan_character(scan, '=', "'='", err))
             return false;
@@ -189,49 +201,72 @@ static bool scan_options(struct scan *scan, struct cluster *cluster, struct erro
         if (option == OPTION_RESERVE)
             reserve_at = value_at;
         given[option] = true;
-    } while (scan->at < scan->length && scan_character(scan, ',', "',' or the end", err));
+    } while (scan->at < scan->length && scan->text[scan->at] == ',' && scan->at++ < scan->length);
     for (int i = 0; i < OPTION_COUNT; i++)
         if (given[i])
-            apply_option(cluster, (enum option)i, values[i], percents[i]);
-    if (cluster->reserve_bytes >= cluster->device.memory_bytes)
-        return fail_at(scan, reserve_at, err, "a reserve below the device's memory", "");
-    return scan->at >= scan->length || fail_at(scan, scan->at, err, "',' or the end", "");
+            apply_option(group, (enum option)i, values[i], percents[i]);
+    return group->device.reserve_bytes < group->device.memory_bytes ||
+           fail_at(scan, reserve_at, err, "a reserve below the device's memory", "");
 }
 
-static bool set_levels(struct cluster *cluster, int nodes, int per_node, struct error *err)
+/* A lone node has no network, unless there are others of another kind. */
+static void set_levels(struct group_text *group, int nodes, int per_node, bool alone)
 {
-    cluster->level_count = nodes > 1 ? 2 : 1;
-    cluster->device_count = nodes * per_node;
-    cluster->levels = arena_alloc(&cluster->arena, (size_t)cluster->level_count, sizeof *cluster->levels);
-    if (!cluster->levels)
-        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory for %d levels", cluster->level_count);
-    cluster->levels[0] = device_link(&cluster->device);
-    cluster->levels[0].fanout = per_node;
-    if (nodes > 1) {
-        cluster->levels[1] = device_nic(&cluster->device);
-        cluster->levels[1].fanout = nodes;
-    }
-    return true;
+    group->level[group->level_count++] = device_link(&group->device);
+    group->level[0].fanout = per_node;
+    if (nodes == 1 && alone)
+        return;
+    group->level[group->level_count++] = device_nic(&group->device);
+    group->level[1].fanout = nodes;
+}
+
+static bool scan_group(struct scan *scan, struct group_text *group, int64_t *devices, struct error *err)
+{
+    int nodes, per_node;
+    if (!scan_count(scan, MAX_DEVICES, &nodes, "a number of nodes, as in \"16x8:a100-sxm-80\" or a JSON file", err) ||
+        !scan_character(scan, 'x', "'x'", err))
+        return false;
+    size_t per_node_at = scan->at;
+    if (!scan_count(scan, MAX_DEVICES, &per_node, "a number of devices per node", err))
+        return false;
+    *devices += (int64_t)nodes * per_node;
+    if (*devices > MAX_DEVICES)
+        return fail_at(scan, per_node_at, err, "at most 1048576 devices in all", "");
+    if (!scan_character(scan, ':', "':' and a device", err) || !scan_device(scan, &group->device, err))
+        return false;
+    set_levels(group, nodes, per_node, scan->group_count == 1);
+    if (scan->at == scan->length || scan->text[scan->at] == '+')
+        return true;
+    return scan_character(scan, '@', "'@', '+' or the end", err) && scan_options(scan, group, err);
+}
+
+static int count_groups(const struct scan *scan)
+{
+    int count = 1;
+    for (size_t i = 0; i < scan->length; i++)
+        count += begins_group(scan, i) && count <= MAX_NODE_GROUPS;
+    return count;
 }
 
 bool cluster_read_short(struct cluster *cluster, const char *name, const char *text, size_t length,
                         const struct catalogue_entry *catalogue, int catalogue_count, struct error *err)
 {
-    struct scan scan = { .name = name, .text = text, .length = length };
-    int nodes, per_node;
-    if (!scan_count(&scan, MAX_DEVICES, &nodes, "a number of nodes, as in \"16x8:a100-sxm-80\" or a JSON file", err) ||
-        !scan_character(&scan, 'x', "'x'", err))
-        return false;
-    size_t per_node_at = scan.at;
-    if (!scan_count(&scan, MAX_DEVICES, &per_node, "a number of devices per node", err))
-        return false;
-    if (per_node > MAX_DEVICES / nodes)
-        return fail_at(&scan, per_node_at, err, "at most 1048576 devices in all", "");
-    if (!scan_character(&scan, ':', "':' and a device", err) ||
-        !scan_device(&scan, cluster, catalogue, catalogue_count, err) || !set_levels(cluster, nodes, per_node, err))
-        return false;
-    cluster->reserve_bytes = cluster->device.reserve_bytes;
-    if (scan.at == length)
-        return true;
-    return scan_character(&scan, '@', "'@' or the end", err) && scan_options(&scan, cluster, err);
+    struct scan scan = { .name = name, .text = text, .length = length, .arena = &cluster->arena };
+    int64_t devices = 0;
+    scan.group_count = count_groups(&scan);
+    scan.catalogue = catalogue;
+    scan.catalogue_count = catalogue_count;
+    struct arena scratch = { 0 };
+    struct group_text *groups = arena_alloc(&scratch, MAX_NODE_GROUPS, sizeof *groups);
+    bool good = groups != NULL || fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
+    int count = 0;
+    for (bool more = true; good && more; count++) {
+        good = count < MAX_NODE_GROUPS ? scan_group(&scan, &groups[count], &devices, err)
+                                       : fail_at(&scan, scan.at, err, "at most 64 groups of nodes", "");
+        more = scan.at < length;
+        good = good && (!more || scan_character(&scan, '+', "'+' and another group of nodes, or the end", err));
+    }
+    good = good && cluster_build(cluster, groups, count, false, err);
+    arena_free(&scratch);
+    return good;
 }

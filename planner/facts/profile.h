@@ -45,6 +45,8 @@ struct collective_curve {
 struct profile {
     struct arena arena;
     const char *machine, *backend, *transport, *software, *created; /* provenance, shown in reports */
+    const char *device;         /* name of the type that it was measured on; "": the cluster's only one */
+    const struct profile *next; /* of another device, borrowed; NULL: none */
     enum dtype dtype;
     int compute_count, linear_count, curve_count;
     struct compute_entry *compute;
@@ -88,9 +90,19 @@ const struct collective_curve *profile_curve_nearest(const struct profile *profi
  * points. */
 int64_t curve_ns(const struct collective_curve *curve, int64_t bytes, bool *extrapolated);
 
-/* Everything that decides a duration. graph may be NULL where no instruction is priced. */
+/* Everything that decides a duration. */
 struct facts {
     const struct cluster *cluster;
-    const struct profile *profile; /* NULL: analytic */
+    const struct profile *profile; /* NULL: analytic. Of a cluster of several types: a list by `next`, one per type */
 };
+/* What was measured on a type of the cluster's; NULL: nothing. */
+const struct profile *facts_profile(const struct facts *facts, int type);
+/* Usable bytes of one device of a type: what the cluster leaves after its reserve, or after what was measured outside
+ * the arena if that is more. */
+int64_t facts_available_bytes(const struct facts *facts, int type);
+/**
+ * Refuses profiles that say nothing of this cluster: of a device that it does not have, or, where it has several types,
+ * of an unnamed one. The message names the profile (its `machine`) and the cluster's types.
+ */
+bool facts_check(const struct facts *facts, struct error *err);
 #endif

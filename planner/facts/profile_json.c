@@ -9,7 +9,7 @@
 struct profile_text {
     const char *format;
     int64_t version, memory;
-    const char *machine, *backend, *transport, *software, *created;
+    const char *machine, *backend, *transport, *software, *created, *device;
     int dtype;
     double compute_factor, communication_factor;
     const struct json *compute, *linear, *curves;
@@ -52,6 +52,8 @@ static const struct json_field profile_table[] = {
     { "transport", FIELD_STRING, offsetof(struct profile_text, transport), .doc = "\"threads\", \"mpi\" or \"nccl\"" },
     { "software", FIELD_STRING, offsetof(struct profile_text, software), .doc = "versions of what was measured" },
     { "created", FIELD_STRING, offsetof(struct profile_text, created), .doc = "when, in ISO 8601" },
+    { "device", FIELD_STRING, offsetof(struct profile_text, device),
+      .doc = "name of the cluster's device type that it was measured on; needed where a cluster has several" },
     { "dtype", FIELD_ENUM, offsetof(struct profile_text, dtype), .required = true, .names = dtype_names,
       .doc = "of the computations" },
     { "compute_under_communication", FIELD_DOUBLE, offsetof(struct profile_text, compute_factor), .min = 1, .max = 1e6,
@@ -225,6 +227,7 @@ static bool read_root(struct profile *p, const struct json *root, struct error *
     p->transport = t.transport;
     p->software = t.software;
     p->created = t.created;
+    p->device = t.device;
     p->dtype = (enum dtype)t.dtype;
     p->compute_under_communication = t.compute_factor;
     p->communication_under_compute = t.communication_factor;
@@ -323,6 +326,8 @@ static void put_header(struct json_writer *w, const struct profile *p)
     put_note(w, "transport", p->transport);
     put_note(w, "software", p->software);
     put_note(w, "created", p->created);
+    if (p->device && *p->device)
+        json_put_string(w, "device", p->device);
     json_put_string(w, "dtype", dtype_names[p->dtype]);
     json_put_double(w, "compute_under_communication", p->compute_under_communication);
     json_put_double(w, "communication_under_compute", p->communication_under_compute);

@@ -88,6 +88,7 @@ static bool merge_header(struct profile *to, const struct profile *base, const s
     to->transport = copy_text(&to->arena, newer(base->transport, more->transport), &ok);
     to->software = copy_text(&to->arena, newer(base->software, more->software), &ok);
     to->created = copy_text(&to->arena, newer(base->created, more->created), &ok);
+    to->device = copy_text(&to->arena, newer(base->device, more->device), &ok);
     to->dtype = more->dtype;
     to->compute_under_communication =
         more->compute_under_communication > 1 ? more->compute_under_communication : base->compute_under_communication;
@@ -112,6 +113,11 @@ bool profile_merge(struct profile **out, const struct profile *base, const struc
     if (base->dtype != more->dtype) {
         fail_kind(err, ERROR_INPUT, "merging profiles: expected both in %s, found %s", dtype_names[base->dtype],
                   dtype_names[more->dtype]);
+        goto cleanup;
+    }
+    if (*base->device && *more->device && strcmp(base->device, more->device) != 0) {
+        fail_kind(err, ERROR_INPUT, "merging profiles: expected both of device %s, found %s", base->device,
+                  more->device);
         goto cleanup;
     }
     if (!merge_header(to, base, more) || !merge_compute(to, base, more) || !merge_linear(to, base, more) ||

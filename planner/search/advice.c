@@ -67,8 +67,11 @@ bool advise(struct search_result *result, const struct model *model, const struc
             const struct search_options *options, int64_t start_ns, struct error *err)
 {
     struct search_options narrowed = narrow_options(options);
-    result->nearest.memory_bytes = round_up(
-        result->nearest.needed_bytes + facts->cluster->device.memory_bytes - available_bytes(facts), INT64_C(1) << 20);
+    int64_t kept_bytes = 0; /* of the device that keeps most for itself */
+    for (int type = 0; type < facts->cluster->type_count; type++)
+        kept_bytes =
+            max_i64(kept_bytes, facts->cluster->types[type].device.memory_bytes - facts_available_bytes(facts, type));
+    result->nearest.memory_bytes = round_up(result->nearest.needed_bytes + kept_bytes, INT64_C(1) << 20);
     for (int times = 2; times <= MOST_TIMES && !result->nearest.times_plan; times *= 2) {
         int64_t left_ns = time_left(options, start_ns);
         struct error why = { 0 };

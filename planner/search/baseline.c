@@ -30,7 +30,7 @@ static int largest_divisor(int n, int most, const struct graph *graph)
 bool uniform_named(struct uniform *out, const char *name, const struct graph *graph, const struct cluster *cluster)
 {
     struct uniform u = uniform_unset();
-    int devices = cluster->device_count, node = cluster->levels[0].fanout;
+    int devices = cluster->device_count, node = cluster_node_size(cluster);
     u.pipeline = u.tensor = 1;
     if (!strcmp(name, "zero3"))
         u.zero = 3;

@@ -8,8 +8,10 @@
 
 int64_t available_bytes(const struct facts *facts)
 {
-    int64_t outside = facts->profile ? facts->profile->memory_outside_arena_bytes : 0;
-    return min_i64(facts->cluster->memory_bytes, facts->cluster->device.memory_bytes - outside);
+    int64_t least = INT64_MAX;
+    for (int type = 0; type < facts->cluster->type_count; type++)
+        least = min_i64(least, facts_available_bytes(facts, type));
+    return least;
 }
 
 static bool counts_as_model_work(enum kernel kernel)
@@ -126,13 +128,16 @@ static void fill_rates(struct estimate *estimate, const struct graph *graph, con
                        const struct facts *facts)
 {
     struct prediction *p = &estimate->prediction;
-    double step_s = (double)p->step_ns / 1e9, peak = facts->cluster->device.matmul_flops_per_s[plan->dtype];
+    double step_s = (double)p->step_ns / 1e9, peak = 0; /* of all devices */
+    for (int type = 0; type < facts->cluster->type_count; type++)
+        peak += facts->cluster->types[type].device.matmul_flops_per_s[plan->dtype] *
+                cluster_ranks_of(facts->cluster, type, 0, plan->rank_count);
     estimate->model_flops = graph_model_flops(graph);
     if (p->step_ns <= 0)
         return;
     p->tokens_per_s_per_device = (double)graph->batch * (double)graph->sequence / step_s / plan->rank_count;
     if (peak > 0)
-        p->mfu = estimate->model_flops / step_s / (peak * plan->rank_count);
+        p->mfu = estimate->model_flops / step_s / peak;
 }
 
 static void fill_memory(struct prediction *p, const struct program *program, const struct facts *facts)

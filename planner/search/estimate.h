@@ -38,8 +38,7 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
                           const struct facts *facts, struct error *err);
 void estimate_free(struct estimate *estimate); /* accepts NULL */
 
-/* Usable bytes of one device: what the cluster leaves after its reserve, or after what was measured outside the arena
- * if that is more. */
+/* Usable bytes of the device that has least (facts_available_bytes()). */
 int64_t available_bytes(const struct facts *facts);
 /* Floating-point operations that one step of the model needs (see struct estimate). */
 double graph_model_flops(const struct graph *graph);

@@ -122,7 +122,7 @@ static void add_micro_batches(struct listing *l, struct config config)
 
 static void list_configs(struct listing *l)
 {
-    int devices = l->cluster->device_count, node = l->cluster->levels[0].fanout;
+    int devices = l->cluster->device_count, node = cluster_node_size(l->cluster);
     for (int tensor = 1; tensor <= node && tensor <= devices; tensor++) {
         if (devices % tensor != 0 || !allows(&l->space->tensor, tensor) || !tensor_legal(l->graph, tensor))
             continue;

@@ -24,8 +24,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         return 0;
     }
-    if (cluster->device_count != cluster_unit(cluster, cluster->level_count - 1) || cluster->memory_bytes < 1 ||
-        cluster_level(cluster, 0, cluster->device_count - 1) >= cluster->level_count)
+    int last = cluster->device_count - 1, devices = 0;
+    for (int type = 0; type < cluster->type_count; type++) {
+        devices += cluster->types[type].device_count;
+        if (cluster->types[type].memory_bytes < 1 ||
+            cluster_ranks_of(cluster, type, 0, last + 1) != cluster->types[type].device_count)
+            abort();
+    }
+    if (devices != cluster->device_count || cluster_unit(cluster, 0, cluster->level_count - 1) != devices ||
+        cluster_level(cluster, 0, last) >= cluster->level_count ||
+        cluster_types(cluster, 0, devices) != (1u << cluster->type_count) - 1 ||
+        cluster_place(cluster, last, 0) >= cluster->types[cluster_type(cluster, last)].levels[0].fanout)
         abort();
     cluster_free(cluster);
     return 0;

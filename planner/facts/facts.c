@@ -1,0 +1,65 @@
+/* Which profile speaks of which type of the cluster. */
+#include "base/num.h"
+#include "base/text.h"
+#include "planner/facts/profile.h"
+#include <string.h>
+
+static bool speaks_of(const struct profile *profile, const struct device_type *device)
+{
+    return strcmp(profile->device, device->name) == 0;
+}
+
+const struct profile *facts_profile(const struct facts *facts, int type)
+{
+    const struct profile *profile = facts->profile;
+    if (facts->cluster->type_count == 1)
+        return profile;
+    while (profile && !speaks_of(profile, &facts->cluster->types[type].device))
+        profile = profile->next;
+    return profile;
+}
+
+int64_t facts_available_bytes(const struct facts *facts, int type)
+{
+    const struct node_type *node = &facts->cluster->types[type];
+    const struct profile *profile = facts_profile(facts, type);
+    return min_i64(node->memory_bytes, node->device.memory_bytes - (profile ? profile->memory_outside_arena_bytes : 0));
+}
+
+static bool has_device(const struct cluster *cluster, const struct profile *profile)
+{
+    for (int t = 0; t < cluster->type_count; t++)
+        if (speaks_of(profile, &cluster->types[t].device))
+            return true;
+    return false;
+}
+
+static bool refuse(const struct cluster *cluster, const struct profile *profile, struct error *err)
+{
+    struct text names = { 0 };
+    for (int t = 0; t < cluster->type_count; t++)
+        text_printf(&names, "%s%s", t ? ", " : "", cluster->types[t].device.name);
+    const char *known = names.failed ? "" : names.data;
+    if (*profile->device)
+        fail(err,
+             "profile: it was measured on device %s%s%s%s, but cluster %s has %s; leave it out, or measure on such a "
+             "device: cleave profile",
+             profile->device, *profile->machine ? " (" : "", profile->machine, *profile->machine ? ")" : "",
+             cluster->name, known);
+    else
+        fail(err,
+             "profile: expected \"device\", the type that it was measured on, since cluster %s has several (%s); found "
+             "none: add it to the file",
+             cluster->name, known);
+    text_free(&names);
+    return false;
+}
+
+bool facts_check(const struct facts *facts, struct error *err)
+{
+    const struct cluster *cluster = facts->cluster;
+    for (const struct profile *p = facts->profile; p; p = p->next)
+        if (!has_device(cluster, p) && (*p->device || cluster->type_count > 1))
+            return refuse(cluster, p, err);
+    return true;
+}
