@@ -51,7 +51,7 @@ def check_edges(root, errors):
 def check_headers(root, cc, errors):
     for folder in FLOOR:
         for path in sorted((root / folder).rglob("*.h")):
-            result = subprocess.run([*cc.split(), "-std=gnu11", "-fsyntax-only", f"-I{root}", "-x", "c", str(path)], capture_output=True, text=True)
+            result = subprocess.run([*cc, "-std=gnu11", "-fsyntax-only", f"-I{root}", "-x", "c", str(path)], capture_output=True, text=True)
             if result.returncode:
                 errors.append(f"{path.relative_to(root)}: does not compile alone:\n{result.stderr.strip()}")
 
@@ -73,7 +73,9 @@ def check_symbols(archives, errors):
 
 
 def main():
-    root, cc, archives = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    root, rest = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    archives = [argument for argument in rest if argument.endswith(".a")]
+    cc = rest[: len(rest) - len(archives)]  # of several words where a compiler cache stands before it
     errors = []
     check_edges(root, errors)
     check_headers(root, cc, errors)
