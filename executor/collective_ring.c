@@ -1,17 +1,17 @@
-/* Rings: every member talks to its two neighbours only, so that a link between nodes carries every shard once and not once
- * for each member behind it (Patarasuk & Yuan 2009, section 3). */
-#include "executor/collective_parts.h"
+/* Rings: every member talks to its two neighbours only, so that a link between nodes carries every shard once and not
+ * once for each member behind it (Patarasuk & Yuan 2009, section 3). */
+#include "executor/collective_ring.h"
 
 /* Chunked ring: n-1 steps add up, n-1 steps spread (Patarasuk & Yuan 2009, section 3). In place on the destinations,
  * which are one long vector, so that a bucket of gradients is one transfer. Each chunk is summed on one rank: all end
  * with equal bits. */
 bool ring_all_reduce(struct collective *c, const struct instr *instr, int count, int place, enum combine fold,
-                            struct error *err)
+                     struct error *err)
 {
     size_t bytes = 0;
     for (int p = 0; p < instr->pair_count; p++)
         bytes += (size_t)c->program->buffers[c->program->pairs[instr->pair_first + p].destination].bytes;
-    size_t element = collective_element_bytes(&c->program->buffers[c->program->pairs[instr->pair_first].destination]);
+    size_t element = piece_element_bytes(&c->program->buffers[c->program->pairs[instr->pair_first].destination]);
     size_t elements = bytes / element, n = (size_t)count, at = (size_t)place;
     int next = c->members[(place + 1) % count], before = c->members[(place + count - 1) % count];
     for (size_t step = 0; step < 2 * (n - 1); step++) {
@@ -41,7 +41,7 @@ bool ring_fits(const struct collective *c, const struct instr *instr, bool gathe
         for (int a = 0; a < c->program->plan->atom_count; a++) {
             bool fits = gather ? is_shard(from->kind[a]) && to->kind[a] == LAYOUT_REPLICATED
                                : from->kind[a] == LAYOUT_PARTIAL && is_shard(to->kind[a]);
-            if ((instr->atoms >> a & 1) && !fits && !collective_in_place(instr, pair))
+            if ((instr->atoms >> a & 1) && !fits && !piece_in_place(instr, pair))
                 return false;
         }
     }
@@ -92,8 +92,8 @@ static bool ring_sum_message(struct collective *c, const struct instr *instr, in
     return true;
 }
 
-bool ring_reduce_scatter(struct collective *c, const struct instr *instr, int count, int place,
-                                enum combine fold, struct error *err)
+bool ring_reduce_scatter(struct collective *c, const struct instr *instr, int count, int place, enum combine fold,
+                         struct error *err)
 {
     size_t most = 0;
     for (int i = 0; i < count; i++) {

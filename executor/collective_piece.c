@@ -1,0 +1,108 @@
+/* Flat shards (ZeRO) are compared in coordinates of the flattened local block, all others in those of the whole value.
+ */
+#include "executor/collective_piece.h"
+
+bool piece_is_flat(const struct buffer *buffer, int atom_count)
+{
+    for (int a = 0; a < atom_count; a++)
+        if (buffer->layout.kind[a] == LAYOUT_FLAT)
+            return true;
+    return false;
+}
+
+/* Flat shards are held in coordinates of the flattened local block, without the padding at its end. */
+static struct block holding(const struct program *program, const struct buffer *buffer, int local_rank, bool flat)
+{
+    struct block block = buffer_block(program, buffer, local_rank);
+    if (!flat)
+        return block;
+    int64_t whole = block_elements(&block);
+    struct block range = { .dim_count = 1, .count = { whole } };
+    if (piece_is_flat(buffer, program->plan->atom_count)) {
+        int index, count;
+        flat_piece(program, buffer, local_rank, &index, &count);
+        int64_t low = index * buffer->elements;
+        range.low[0] = low < whole ? low : whole;
+        range.count[0] = whole - range.low[0] < buffer->elements ? whole - range.low[0] : buffer->elements;
+    }
+    return range;
+}
+
+size_t piece_element_bytes(const struct buffer *buffer)
+{
+    return buffer->elements > 0 ? (size_t)(buffer->bytes / buffer->elements) : 1;
+}
+
+unsigned char *piece_data(const struct collective *c, const struct buffer *buffer)
+{
+    return c->arena + buffer->offset;
+}
+
+/* Whether the sender's copy counts for the receiver, atom by atom: other shards are fetched, partial sums that end here
+ * are added up, and of equal copies each receiver takes the one on its own coordinate. */
+static bool contributes(const struct collective *c, unsigned atoms, const struct buffer *source,
+                        const struct buffer *destination, int sender, int receiver)
+{
+    const struct plan *plan = c->program->plan;
+    for (int a = 0; a < plan->atom_count; a++) {
+        uint8_t kind = source->layout.kind[a];
+        bool fetched = kind == LAYOUT_SHARDED || kind == LAYOUT_FLAT ||
+                       (kind == LAYOUT_PARTIAL && destination->layout.kind[a] != LAYOUT_PARTIAL);
+        if (!(fetched && (atoms >> a & 1)) &&
+            atom_coordinate(plan, c->stage, sender, a) != atom_coordinate(plan, c->stage, receiver, a))
+            return false;
+    }
+    return true;
+}
+bool piece_in_place(const struct instr *instr, const struct pair *pair)
+{
+    return instr->op == OP_ALL_GATHER && pair->source == pair->destination;
+}
+
+static bool renewed_piece(const struct collective *c, const struct instr *instr, const struct buffer *buffer,
+                          int sender, const struct block *whole, struct block *part)
+{
+    struct buffer shard = *buffer;
+    for (int a = 0; a < c->program->plan->atom_count; a++)
+        if (instr->atoms >> a & 1)
+            shard.layout.kind[a] = LAYOUT_FLAT;
+    shard.elements /= group_size(c->program->plan, c->stage, instr->atoms);
+    struct block range = holding(c->program, &shard, sender, true);
+    return block_intersect(whole, &range, part);
+}
+
+bool piece_between(const struct collective *c, const struct instr *instr, const struct pair *pair, int sender,
+                   int receiver, bool sending, struct cursor *out)
+{
+    const struct program *program = c->program;
+    const struct buffer *source = &program->buffers[pair->source];
+    const struct buffer *destination = &program->buffers[pair->destination];
+    const struct buffer *mine = sending ? source : destination;
+    int me = sending ? sender : receiver;
+    bool flat =
+        piece_is_flat(source, program->plan->atom_count) || piece_is_flat(destination, program->plan->atom_count);
+    struct block part, held = holding(program, mine, me, flat);
+    if (piece_in_place(instr, pair)) {
+        held = holding(program, destination, receiver, true);
+        if (!renewed_piece(c, instr, destination, sender, &held, &part))
+            return false;
+    } else if (instr->op == OP_SHIFT) {
+        part = held;
+    } else if (instr->op == OP_SEND || instr->op == OP_RECEIVE) {
+        if (!transfer_block(program, pair, sender, receiver, &part))
+            return false;
+        if (flat) {
+            struct block theirs = holding(program, sending ? destination : source, sending ? receiver : sender, true);
+            if (!block_intersect(&held, &theirs, &part))
+                return false;
+        }
+    } else {
+        struct block theirs =
+            sending ? holding(program, destination, receiver, flat) : holding(program, source, sender, flat);
+        if (!contributes(c, instr->atoms, source, destination, sender, receiver) ||
+            !block_intersect(&held, &theirs, &part))
+            return false;
+    }
+    *out = cursor_over(piece_data(c, mine), piece_element_bytes(mine), &held, &part);
+    return out->left > 0;
+}

@@ -1,0 +1,27 @@
+/* The lowest part of the collectives: which piece of a buffer one rank has for another, and where it lies. */
+#ifndef CLEAVE_EXECUTOR_COLLECTIVE_PIECE_H
+#define CLEAVE_EXECUTOR_COLLECTIVE_PIECE_H
+#include "executor/collective.h"
+#include "executor/stream.h"
+
+/* What one lane of one rank works with. */
+struct collective {
+    const struct program *program;
+    const struct transport *transport;
+    unsigned char *arena;
+    int stage, rank, local_rank, first_rank;
+    int *members; /* global ranks of the group; room for all */
+    unsigned char *send_staging, *receive_staging;
+    struct stream *streams; /* (collective_stream.h) room for one per rank */
+};
+
+size_t piece_element_bytes(const struct buffer *buffer);
+unsigned char *piece_data(const struct collective *c, const struct buffer *buffer);
+bool piece_is_flat(const struct buffer *buffer, int atom_count);
+/* An all-gather within one buffer: each member of the group has renewed its equal piece of the flattened whole. */
+bool piece_in_place(const struct instr *instr, const struct pair *pair);
+/* The piece of this pair that goes from sender to receiver (local ranks; of different stages for SEND and RECEIVE), as
+ * this rank, one of the two, has it in memory. False: nothing. */
+bool piece_between(const struct collective *c, const struct instr *instr, const struct pair *pair, int sender,
+                   int receiver, bool sending, struct cursor *out);
+#endif
