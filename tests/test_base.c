@@ -1,7 +1,8 @@
-/* error, arena, num, text. */
+/* error, arena, num, sha256, text. */
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/num.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "tests/check.h"
 #include <float.h>
@@ -226,6 +227,75 @@ START_TEST(mix_is_the_finaliser_of_splitmix_and_bijective)
         y = undo_shift(y, 31) * inverse(UINT64_C(0x94d049bb133111eb));
         y = undo_shift(y, 27) * inverse(UINT64_C(0xbf58476d1ce4e5b9));
         ck_assert_uint_eq(undo_shift(y, 30), x);
+    }
+}
+END_TEST
+
+/* ---- sha256 ---- */
+
+static void check_hex(const unsigned char *bytes, const char *expected)
+{
+    char hex[2 * SHA256_BYTES + 1];
+    for (int i = 0; i < SHA256_BYTES; i++)
+        snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+    ck_assert_str_eq(hex, expected);
+}
+
+/* FIPS 180-4's examples: one block, two blocks, a million characters; pieces of any size give the same. */
+START_TEST(sha256_gives_the_published_examples)
+{
+    static const char *const messages[] = { "", "abc", "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq" };
+    static const char *const expected[] = { "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+                                            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+                                            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" };
+    unsigned char out[SHA256_BYTES];
+    struct sha256 hash;
+    for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
+        sha256_begin(&hash);
+        sha256_add(&hash, messages[i], strlen(messages[i]));
+        sha256_end(&hash, out);
+        check_hex(out, expected[i]);
+    }
+    char piece[997];
+    memset(piece, 'a', sizeof piece);
+    sha256_begin(&hash);
+    for (size_t left = 1000000, n = 1; left > 0; left -= n, n = 1 + n * 7 % sizeof piece) {
+        n = n < left ? n : left;
+        sha256_add(&hash, piece, n);
+    }
+    sha256_end(&hash, out);
+    check_hex(out, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+END_TEST
+
+/* RFC 4231, test cases 1, 2 and 6 (a key longer than a block). */
+START_TEST(hmac_gives_the_published_examples)
+{
+    char ones[20], long_key[131];
+    memset(ones, 0x0b, sizeof ones);
+    memset(long_key, 0xaa, sizeof long_key);
+    const struct {
+        const char *key;
+        size_t bytes;
+        const char *data, *expected;
+    } cases[] = {
+        { ones, sizeof ones, "Hi There", "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7" },
+        { "Jefe", 4, "what do ya want for nothing?",
+          "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843" },
+        { long_key, sizeof long_key, "Test Using Larger Than Block-Size Key - Hash Key First",
+          "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsigned char out[SHA256_BYTES], other[SHA256_BYTES];
+        struct hmac hmac;
+        hmac_begin(&hmac, cases[i].key, cases[i].bytes);
+        hmac_add(&hmac, cases[i].data, strlen(cases[i].data));
+        hmac_end(&hmac, out);
+        check_hex(out, cases[i].expected);
+        memcpy(other, out, sizeof other);
+        ck_assert(hmac_equal(out, other));
+        other[31] ^= 1;
+        ck_assert(!hmac_equal(out, other));
     }
 }
 END_TEST
@@ -508,6 +578,14 @@ static Suite *num_suite(void)
     return suite;
 }
 
+static Suite *sha256_suite(void)
+{
+    Suite *suite = suite_create("sha256");
+    CHECK_ADD(suite, sha256_gives_the_published_examples);
+    CHECK_ADD(suite, hmac_gives_the_published_examples);
+    return suite;
+}
+
 static Suite *text_suite(void)
 {
     Suite *suite = suite_create("text");
@@ -525,4 +603,4 @@ static Suite *text_suite(void)
     return suite;
 }
 
-CHECK_MAIN(error_suite, arena_suite, num_suite, text_suite)
+CHECK_MAIN(error_suite, arena_suite, num_suite, sha256_suite, text_suite)
