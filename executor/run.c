@@ -268,6 +268,7 @@ static bool report_step(struct rank_thread *thread, int64_t step, int64_t *befor
 
 struct rank_report {
     int64_t peak_bytes, step_start_ns;
+    double squared_norm; /* the same on all ranks but those that update nothing: there 0 */
 };
 
 static bool add_rank(struct rank_thread *thread, struct timeline *timeline, int rank, struct rank_report *report,
@@ -315,7 +316,7 @@ static void align(struct timeline *timeline, const struct rank_report *reports, 
 static bool collect(struct rank_thread *thread, struct error *err)
 {
     const struct transport *t = thread->transport;
-    struct rank_report own = { rank_touched_bytes(thread->rank), thread->step_start_ns };
+    struct rank_report own = { rank_touched_bytes(thread->rank), thread->step_start_ns, thread->rank->squared_norm };
     size_t count = (size_t)thread->run->program->stages[thread->rank->stage].instr_count;
     if (t->rank > 0)
         return send_to_first(t, &own, sizeof own, err) &&
@@ -340,7 +341,9 @@ static bool collect(struct rank_thread *thread, struct error *err)
     if (ok)
         align(timeline, reports, t->rank_count);
     ok = ok && timeline_settle(thread->run->program, timeline, err);
-    s->squared_norm = thread->rank->squared_norm;
+    s->squared_norm = 0;
+    for (int r = 0; ok && r < t->rank_count; r++)
+        s->squared_norm = reports[r].squared_norm > 0 ? reports[r].squared_norm : s->squared_norm;
     free(reports);
     return ok;
 }

@@ -346,6 +346,9 @@ static void draw_stages(struct plan *plan, uint64_t *state, int ranks)
         rank += ranks;
     }
     plan->rank_count = rank;
+    if (plan->stage_count > 2 && *state % 2) /* the pipeline need not follow the ranks: the last stage comes first */
+        for (int s = 0; s < plan->stage_count; s++)
+            plan->stages[s].first_rank = (s + 1) % plan->stage_count * ranks;
 }
 
 /* Each layer and mesh atom draws its own dimension, ZeRO stage, recomputation and slices; redrawn while illegal. */

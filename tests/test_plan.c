@@ -97,7 +97,10 @@ START_TEST(check_refuses)
     REFUSED(stages[1].layer_count, 5, "stage 1");
     REFUSED(stages[1].layer_count, 3, "hold 6 layers");
     REFUSED(stages[0].layer_count, 0, "stage 0");
-    REFUSED(stages[1].first_rank, 5, "begin at 4");
+    REFUSED(stages[1].first_rank, 5, "stage 1: expected its ranks to begin at 0 to 4, found 5");
+    REFUSED(stages[0].first_rank, -1, "stage 0: expected its ranks to begin at 0 to 4, found -1");
+    REFUSED(stages[1].first_rank, 3, "stage 0: expected ranks of its own, found rank 0 on, which stage 1 has too");
+    REFUSED(stages[1].first_rank, 0, "stage 0: expected ranks of its own");
     REFUSED(stages[0].atom[1], 0, "atom 1");
     REFUSED(stages[0].atom[2], 2, "atom 2");
     REFUSED(rank_count, 9, "8 ranks");
@@ -190,6 +193,17 @@ START_TEST(file_round_trip)
 }
 END_TEST
 
+/* The pipeline begins `by` stages later in the cluster, and goes on at its beginning. */
+static void turn_stages(struct plan *plan, int by)
+{
+    int rank = 0;
+    for (int i = 0; i < plan->stage_count; i++) {
+        int s = (i + plan->stage_count - by) % plan->stage_count;
+        plan->stages[s].first_rank = rank;
+        rank += stage_rank_count(plan, s);
+    }
+}
+
 /* Random legal plans come back as they were. */
 START_TEST(file_round_trip_random)
 {
@@ -218,6 +232,11 @@ START_TEST(file_round_trip_random)
             rank += stage_rank_count(plan, s);
         }
         plan->rank_count = rank;
+        turn_stages(plan, (int)(mix64(seed++) % (uint64_t)stages));
+        for (int r = 0; r < rank; r++) {
+            const struct plan_stage *stage = &plan->stages[stage_of_rank(plan, r)];
+            ck_assert(stage->first_rank <= r && r < stage->first_rank + stage_rank_count(plan, stage_of_rank(plan, r)));
+        }
         for (int l = 0; l < layers; l++) {
             for (int i = 0; i < atoms; i++)
                 plan->layers[l].dim[i] = (int8_t)(mix64(seed++) % DIM_COUNT);

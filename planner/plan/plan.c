@@ -14,8 +14,19 @@ int stage_rank_count(const struct plan *plan, int stage)
     return ranks;
 }
 
-/* Stages are ordered by rank and by layer, so both questions are a binary search for the last stage that does not begin
- * later. */
+int stage_next_rank(const struct plan *plan, int stage)
+{
+    return stage > 0 ? plan->stages[stage - 1].first_rank + stage_rank_count(plan, stage - 1) : 0;
+}
+
+static bool has_rank(const struct plan *plan, int stage, int rank)
+{
+    int first = plan->stages[stage].first_rank;
+    return rank >= first && rank - first < stage_rank_count(plan, stage);
+}
+
+/* Stages are ordered by layer and mostly by rank, so both questions are a binary search for the last stage that does
+ * not begin later. */
 int stage_of_rank(const struct plan *plan, int rank)
 {
     int low = 0, high = plan->stage_count - 1;
@@ -26,6 +37,9 @@ int stage_of_rank(const struct plan *plan, int rank)
         else
             high = middle - 1;
     }
+    for (int stage = 0; !has_rank(plan, low, rank) && stage < plan->stage_count; stage++)
+        if (has_rank(plan, stage, rank)) /* they are in another order */
+            return stage;
     return low;
 }
 

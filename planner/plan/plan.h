@@ -13,11 +13,14 @@ enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_
 extern const char *const recompute_names[RECOMPUTE_COUNT + 1];
 
 /* A stage is a mesh of atoms (factors of its rank count). Rank first_rank + mixed-radix coordinate; the LAST atom is
- * the innermost (neighbouring ranks). */
+ * the innermost (neighbouring ranks).
+ *
+ * A rank is a place in the cluster: rank r computes on its r-th device. Stages take neighbouring ranks each, in any
+ * order, since which type of device comes where in the pipeline is a decision. */
 struct plan_stage {
     int first_layer, layer_count; /* contiguous in graph->layers */
-    int first_rank;
-    int atom[MAX_ATOMS]; /* sizes; unused ones are 1 */
+    int first_rank;               /* the stages' ranges of ranks tile 0 .. rank_count - 1 */
+    int atom[MAX_ATOMS];          /* sizes; unused ones are 1 */
 };
 struct plan_layer {
     int8_t dim[MAX_ATOMS]; /* enum dimension_index of each mesh atom in this layer */
@@ -43,6 +46,8 @@ struct plan {
     struct plan_layer *layers; /* by graph layer */
 };
 
+/* Where the stage's ranks begin when stages lie in order: behind those of the stage before. */
+int stage_next_rank(const struct plan *plan, int stage);
 int stage_rank_count(const struct plan *plan, int stage);
 int stage_of_rank(const struct plan *plan, int rank);
 int stage_of_layer(const struct plan *plan, int layer);

@@ -6,6 +6,37 @@
 #include <limits.h>
 #include <math.h>
 
+/* The stage, other than s, that holds one of its ranks; -1: none does. */
+static int rival(const struct plan *plan, int s)
+{
+    int first = plan->stages[s].first_rank, end = first + stage_rank_count(plan, s);
+    for (int t = 0; t < plan->stage_count; t++) {
+        int other = plan->stages[t].first_rank;
+        if (t != s && other < end && first - other < stage_rank_count(plan, t))
+            return t;
+    }
+    return -1;
+}
+
+/* The stages are as long as the plan together, so their ranks tile it when none leaves it and none meets another. Those
+ * that follow each other from rank 0 on need no closer look. */
+static bool check_ranks(const struct plan *plan, struct error *err)
+{
+    bool in_order = true;
+    for (int s = 0; s < plan->stage_count; s++) {
+        int first = plan->stages[s].first_rank, ranks = stage_rank_count(plan, s);
+        if (first < 0 || first > plan->rank_count - ranks)
+            return fail(err, "plan: stage %d: expected its ranks to begin at 0 to %d, found %d", s,
+                        plan->rank_count - ranks, first);
+        in_order = in_order && first == stage_next_rank(plan, s);
+    }
+    for (int s = 0; !in_order && s < plan->stage_count; s++)
+        if (rival(plan, s) >= 0)
+            return fail(err, "plan: stage %d: expected ranks of its own, found rank %d on, which stage %d has too", s,
+                        plan->stages[s].first_rank, rival(plan, s));
+    return true;
+}
+
 static bool check_stages(const struct plan *plan, struct error *err)
 {
     int layer = 0;
@@ -33,16 +64,13 @@ static bool check_stages(const struct plan *plan, struct error *err)
             if (!mul_i64(&ranks, ranks, stage->atom[i]) || ranks > INT_MAX)
                 return fail(err, "plan: stage %d: the product of its atoms exceeds %d ranks", s, INT_MAX);
         }
-        if (stage->first_rank != rank)
-            return fail(err, "plan: stage %d: expected its ranks to begin at %lld, found %d", s, (long long)rank,
-                        stage->first_rank);
         rank += ranks;
     }
     if (layer != plan->layer_count)
         return fail(err, "plan: the stages hold %d layers, but there are %d", layer, plan->layer_count);
     if (rank != plan->rank_count)
         return fail(err, "plan: the stages hold %lld ranks, but the plan has %d", (long long)rank, plan->rank_count);
-    return true;
+    return check_ranks(plan, err);
 }
 
 static bool check_numbers(const struct plan *plan, struct error *err)

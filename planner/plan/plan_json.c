@@ -28,6 +28,8 @@ static void write_stages(struct json_writer *w, const struct plan *plan)
         for (int i = 0; i < plan->atom_count; i++)
             json_write_int(w, stage->atom[i]);
         json_end_array(w);
+        if (stage->first_rank != stage_next_rank(plan, s))
+            json_put_int(w, "first_rank", stage->first_rank);
         json_end_object(w);
     }
     json_end_array(w);

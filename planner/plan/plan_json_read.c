@@ -71,7 +71,7 @@ static const struct json_field decision_fields[] = {
     DECISION(prefetch, FIELD_INT, .min = 0, .max = PLAN_MAX_PREFETCH,
              .doc = "ZeRO-3 gathers are issued this many layers ahead."),
     DECISION(clip_norm, FIELD_DOUBLE, .doc = "Global gradient norm above which gradients are scaled; 0: off."),
-    DECISION(stages, FIELD_NODE, .required = true, .doc = "Pipeline stages: [{layers, atoms}]."),
+    DECISION(stages, FIELD_NODE, .required = true, .doc = "Pipeline stages: [{layers, atoms, first_rank}]."),
     DECISION(layers, FIELD_NODE, .required = true,
              .doc = "Per run of equal layers: [{layers, dims, zero, recompute, slices}]."),
 };
@@ -79,7 +79,7 @@ static const struct json_field decision_fields[] = {
 struct run_fields {
     const char *layers;
     const struct json *atoms, *dims;
-    int64_t zero, slices;
+    int64_t zero, slices, first_rank;
     int recompute;
 };
 static const struct json_field stage_fields[] = {
@@ -93,6 +93,12 @@ static const struct json_field stage_fields[] = {
       .offset = offsetof(struct run_fields, atoms),
       .required = true,
       .doc = "Sizes of the mesh atoms, the last one innermost (neighbouring ranks)." },
+    { .key = "first_rank",
+      .type = FIELD_INT,
+      .offset = offsetof(struct run_fields, first_rank),
+      .min = 0,
+      .max = MAX_FILE_RANKS,
+      .doc = "Device of the cluster on which its ranks begin; when absent, behind those of the stage before." },
 };
 static const struct json_field layer_fields[] = {
     { .key = "layers",
@@ -186,7 +192,7 @@ static bool read_stages(const struct json *stages, struct plan_file *file, struc
     int layer = 0;
     int64_t rank = 0;
     for (int s = 0; s < plan->stage_count; s++) {
-        struct run_fields run = { .slices = 1 };
+        struct run_fields run = { .slices = 1, .first_rank = -1 };
         const struct json *at = json_at(stages, s);
         struct plan_stage *stage = &plan->stages[s];
         stage->first_layer = layer;
@@ -209,7 +215,7 @@ static bool read_stages(const struct json *stages, struct plan_file *file, struc
                 return json_fail(run.atoms, err, "expected a product of at most %d ranks, found more", MAX_FILE_RANKS);
             stage->atom[i] = (int)size;
         }
-        stage->first_rank = (int)rank;
+        stage->first_rank = run.first_rank >= 0 ? (int)run.first_rank : stage_next_rank(plan, s);
         rank += ranks;
         if (rank > MAX_FILE_RANKS)
             return json_fail(at, err, "expected at most %d ranks in all stages, found more", MAX_FILE_RANKS);
