@@ -51,6 +51,8 @@ static bool search(struct work *w, const struct cleave_request *r, struct error 
         !read_dtype(&dtype, r->dtype, w->cluster, err))
         return false;
     w->facts.profile = w->profile;
+    if (!facts_check(&w->facts, err))
+        return false;
     struct search_options options = { .space = space_default(r->batch, r->sequence, dtype), .top = 1 };
     return search_run(&w->result, w->model, &w->facts, &options, err) &&
            (w->result->feasible || search_infeasible(w->result, &options.space, err));

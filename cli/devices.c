@@ -3,9 +3,12 @@
 #include <stdlib.h>
 
 struct devices_options {
+    const char *cluster;
     bool json;
 };
 static const struct option options[] = {
+    TEXT_OPTION("cluster", offsetof(struct devices_options, cluster), "CLUSTER",
+                "instead: the devices and links of this cluster, by rank"),
     FLAG_OPTION("json", offsetof(struct devices_options, json), "one JSON object"),
 };
 
@@ -42,6 +45,99 @@ static void write_row(struct json_writer *w, const struct device_type *d)
     json_end_object(w);
 }
 
+/* ---- one cluster ---- */
+
+static void print_links(const struct cli *cli, const struct cluster *cluster, const struct node_type *type)
+{
+    char rate[TEXT_NUMBER_BYTES], latency[TEXT_NUMBER_BYTES];
+    for (int i = 0; i < cluster->level_count; i++) {
+        const struct link_level *l = &type->levels[i];
+        fprintf(cli->out, "    %-10s %4d x  %s%s at %.0f %%, %s\n", l->name ? l->name : "", l->fanout,
+                text_rate(rate, l->bytes_per_s, "B/s"), l->shared ? " shared" : "", 100 * l->efficiency,
+                text_duration_ns(latency, l->latency_ns));
+    }
+}
+
+static void print_cluster(const struct cli *cli, const struct cluster *cluster)
+{
+    char memory[TEXT_NUMBER_BYTES];
+    fprintf(cli->out, "%s: %d devices\n", cluster->name, cluster->device_count);
+    for (int g = 0; g < cluster->group_count; g++) {
+        const struct node_group *group = &cluster->groups[g];
+        fprintf(cli->out, "  ranks %d to %d: %s\n", group->first_rank, group->first_rank + group->device_count - 1,
+                cluster->types[group->type].device.name);
+    }
+    for (int t = 0; t < cluster->type_count; t++) {
+        const struct node_type *type = &cluster->types[t];
+        fprintf(cli->out, "  %s: %d devices, %s usable of each\n", type->device.name, type->device_count,
+                text_bytes(memory, type->memory_bytes));
+        print_links(cli, cluster, type);
+    }
+}
+
+static void write_levels(struct json_writer *w, const struct cluster *cluster, const struct node_type *type)
+{
+    json_write_key(w, "levels");
+    json_begin_array(w);
+    for (int i = 0; i < cluster->level_count; i++) {
+        const struct link_level *l = &type->levels[i];
+        json_begin_object(w);
+        json_put_string(w, "name", l->name);
+        json_put_int(w, "fanout", l->fanout);
+        json_put_double(w, "bytes_per_s", l->bytes_per_s);
+        json_put_double(w, "efficiency", l->efficiency);
+        json_put_int(w, "latency_ns", l->latency_ns);
+        json_put_bool(w, "shared", l->shared);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+/* Of equal clusters equal bytes, whichever form they were given in. */
+static void write_cluster(struct json_writer *w, const struct cluster *cluster)
+{
+    json_put_int(w, "device_count", cluster->device_count);
+    json_write_key(w, "groups");
+    json_begin_array(w);
+    for (int g = 0; g < cluster->group_count; g++) {
+        json_begin_object(w);
+        json_put_int(w, "type", cluster->groups[g].type);
+        json_put_int(w, "first_rank", cluster->groups[g].first_rank);
+        json_put_int(w, "device_count", cluster->groups[g].device_count);
+        json_end_object(w);
+    }
+    json_end_array(w);
+    json_write_key(w, "types");
+    json_begin_array(w);
+    for (int t = 0; t < cluster->type_count; t++) {
+        json_begin_object(w);
+        json_put_string(w, "device", cluster->types[t].device.name);
+        json_put_int(w, "device_count", cluster->types[t].device_count);
+        json_put_int(w, "memory_bytes", cluster->types[t].device.memory_bytes);
+        json_put_int(w, "reserve_bytes", cluster->types[t].device.reserve_bytes);
+        write_levels(w, cluster, &cluster->types[t]);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+static bool show_cluster(const struct cli *cli, const struct devices_options *o, struct inputs *in, struct error *err)
+{
+    struct json_writer w = { 0 };
+    size_t length = 0;
+    if (!inputs_cluster(in, o->cluster, err))
+        return false;
+    if (!o->json) {
+        print_cluster(cli, in->cluster);
+        return true;
+    }
+    json_begin_format(&w, "cleave-cluster-summary", 1);
+    write_cluster(&w, in->cluster);
+    json_end_object(&w);
+    char *text = json_finish(&w, &length);
+    return inputs_hand_out(cli, NULL, text, length, err);
+}
+
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
                struct error *err)
 {
@@ -51,6 +147,10 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     (void)operands, (void)operand_count;
     if (!inputs_catalogue(&in, err))
         goto cleanup;
+    if (o->cluster) {
+        show_cluster(cli, o, &in, err);
+        goto cleanup;
+    }
     if (o->json) {
         json_begin_format(&w, "cleave-devices", 1);
         json_write_key(&w, "devices");
@@ -83,8 +183,8 @@ cleanup:
 const struct verb verb_devices = {
     .name = "devices",
     .summary = "lists the device types that clusters can name, with their sources",
-    .usage = "[--json]",
-    .examples = "  cleave devices\n",
+    .usage = "[--cluster CLUSTER] [--json]",
+    .examples = "  cleave devices\n  cleave devices --cluster 2x8:h100-sxm+4x8:a100-sxm-80\n",
     OPTIONS_OF(options),
     .options_bytes = sizeof(struct devices_options),
     .run = run,

@@ -14,7 +14,8 @@ void inputs_free(struct inputs *in)
 {
     plan_file_free(in->plan_file);
     graph_free(in->graph);
-    profile_free(in->profile);
+    for (int i = 0; i < in->profile_count; i++)
+        profile_free(in->profiles[i]);
     cluster_free(in->cluster);
     model_free(in->model);
     catalogue_free(in->catalogue);
@@ -152,21 +153,53 @@ bool inputs_cluster(struct inputs *in, const char *text, struct error *err)
     return true;
 }
 
+/* What of the same device was read before, or a free place at the end. */
+static struct profile **profile_place(struct inputs *in, const struct profile *more)
+{
+    for (int i = 0; i < in->profile_count; i++)
+        if (!in->cluster || in->cluster->type_count == 1 || !strcmp(in->profiles[i]->device, more->device))
+            return &in->profiles[i];
+    return &in->profiles[in->profile_count++]; /* one per type at most: others are refused before */
+}
+
+/* Facts and context of all profiles read so far. */
+static bool link_profiles(struct inputs *in, const char *path, struct error *err)
+{
+    struct plan_origin *origin = &in->context.profile;
+    struct text paths = { 0 };
+    text_printf(&paths, "%s%s%s", origin->source ? origin->source : "", origin->source ? "," : "", path);
+    const char *source = paths.failed ? NULL : arena_strdup(&in->arena, paths.data);
+    text_free(&paths);
+    if (!source)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    in->facts.profile = in->profile = in->profiles[0];
+    *origin = (struct plan_origin){ .source = source, .name = in->profile->machine, .hash = in->profile->hash };
+    for (int i = 1; i < in->profile_count; i++) {
+        in->profiles[i - 1]->next = in->profiles[i];
+        origin->hash = hash_i64(origin->hash, (int64_t)in->profiles[i]->hash);
+    }
+    return true;
+}
+
 static bool add_profile(struct inputs *in, const char *path, struct error *err)
 {
     const char *text;
     size_t length;
     struct profile *more = NULL, *merged = NULL;
-    bool ok = read_whole(in, path, &text, &length, err) && profile_read(&more, path, text, length, err) &&
-              profile_merge(&merged, in->profile, more, err);
-    profile_free(more);
-    if (!ok)
+    if (!read_whole(in, path, &text, &length, err) || !profile_read(&more, path, text, length, err))
         return false;
-    profile_free(in->profile);
-    in->profile = merged;
-    in->facts.profile = merged;
-    in->context.profile = (struct plan_origin){ .source = path, .name = merged->machine, .hash = merged->hash };
-    return true;
+    struct facts facts = { in->cluster, more };
+    bool ok = !in->cluster || facts_check(&facts, err) || error_within(err, "%s", path);
+    struct profile **place = ok ? profile_place(in, more) : NULL;
+    ok = ok && profile_merge(&merged, *place, more, err);
+    profile_free(more);
+    if (!place || !ok) {
+        in->profile_count -= place && !*place;
+        return false;
+    }
+    profile_free(*place);
+    *place = merged;
+    return link_profiles(in, path, err);
 }
 
 bool inputs_profiles(struct inputs *in, const struct text_list *paths, struct error *err)
@@ -175,6 +208,17 @@ bool inputs_profiles(struct inputs *in, const struct text_list *paths, struct er
         if (!add_profile(in, paths->item[i], err))
             return false;
     return true;
+}
+
+bool inputs_profiles_named(struct inputs *in, const char *paths, struct error *err)
+{
+    if (access(paths, R_OK) == 0)
+        return add_profile(in, paths, err);
+    char *copy = arena_strdup(&in->arena, paths), *rest = NULL;
+    bool ok = copy != NULL || fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    for (char *path = copy ? strtok_r(copy, ",", &rest) : NULL; ok && path; path = strtok_r(NULL, ",", &rest))
+        ok = access(path, R_OK) != 0 || add_profile(in, path, err);
+    return ok;
 }
 
 bool inputs_plan(struct inputs *in, const char *path, const char *model, const char *cluster,
@@ -193,8 +237,7 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
                     model ? "cluster" : "model");
     if (!inputs_model(in, model, err) || !inputs_cluster(in, cluster, err) || !inputs_profiles(in, profiles, err))
         return error_within(err, "%s", path);
-    if (!in->profile && context->profile.source && access(context->profile.source, R_OK) == 0 &&
-        !add_profile(in, context->profile.source, err))
+    if (!in->profile && context->profile.source && !inputs_profiles_named(in, context->profile.source, err))
         return error_within(err, "%s", path);
     struct plan_context now = in->context;
     if (!profiles || profiles->count == 0)

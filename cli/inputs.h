@@ -16,7 +16,9 @@ struct inputs {
     struct catalogue *catalogue;
     struct model *model;
     struct cluster *cluster;
-    struct profile *profile;
+    struct profile *profile;             /* NULL: none; else the first of profiles */
+    struct profile *profiles[MAX_TYPES]; /* one per device that was measured, in a list by `next` */
+    int profile_count;
     struct graph *graph;
     struct plan_file *plan_file;
     struct facts facts;          /* of the above */
@@ -31,8 +33,11 @@ bool inputs_model(struct inputs *in, const char *name, struct error *err);
 bool inputs_catalogue(struct inputs *in, struct error *err);
 /* A cluster file or the short form. */
 bool inputs_cluster(struct inputs *in, const char *text, struct error *err);
-/* Later files win over earlier ones; none: in->profile stays NULL. */
+/* Later files win over earlier ones of the same device; none: in->profile stays NULL. A profile that says
+ * nothing of the cluster, if one was read, is refused. */
 bool inputs_profiles(struct inputs *in, const struct text_list *paths, struct error *err);
+/* The same for paths in one text, separated by commas; those that cannot be read are left out. For a plan's context. */
+bool inputs_profiles_named(struct inputs *in, const char *paths, struct error *err);
 /* A plan file, then the model and cluster that it names (or the ones given, if not NULL), the graph, and all checks.
  * The profile is read from the file's context when none is given and it still exists. */
 bool inputs_plan(struct inputs *in, const char *path, const char *model, const char *cluster,

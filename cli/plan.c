@@ -77,6 +77,7 @@ static bool answer(const struct cli *cli, const struct plan_arguments *a, struct
     if (inputs_is_stdout(a->output))
         return true; /* the plan file is the answer */
     print_plan(cli, best->plan, in->graph);
+    print_placement(cli, best->plan, in->cluster);
     print_prediction(cli, &best->estimate->prediction);
     print_certificate(cli, &result->certificate);
     print_others(cli, result, in->graph);

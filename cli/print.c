@@ -128,9 +128,50 @@ void print_plan(const struct cli *cli, const struct plan *plan, const struct gra
         print_stage(cli, plan, graph, s);
 }
 
+void print_devices_line(const struct cluster *cluster, int first_rank, int count, char out[PRINT_LINE_BYTES])
+{
+    out[0] = 0;
+    for (int t = 0; t < cluster->type_count; t++) {
+        int ranks = cluster_ranks_of(cluster, t, first_rank, count);
+        if (ranks > 0)
+            append(out, "%s%d %s", out[0] ? " + " : "", ranks, cluster->types[t].device.name);
+    }
+}
+
+void print_placement(const struct cli *cli, const struct plan *plan, const struct cluster *cluster)
+{
+    char line[PRINT_LINE_BYTES], before[PRINT_LINE_BYTES] = "";
+    for (int s = 0, first = 0; cluster->type_count > 1 && s < plan->stage_count; s++) {
+        bool last = s + 1 == plan->stage_count;
+        print_devices_line(cluster, plan->stages[s].first_rank, stage_rank_count(plan, s), before);
+        if (!last)
+            print_devices_line(cluster, plan->stages[s + 1].first_rank, stage_rank_count(plan, s + 1), line);
+        if (!last && !strcmp(line, before))
+            continue;
+        if (first < s)
+            fprintf(cli->out, "  stages %d to %d on %s each\n", first, s, before);
+        else
+            fprintf(cli->out, "  stage %d on %s\n", s, before);
+        first = s + 1;
+    }
+}
+
+/* Stages that need and have what the one before does are left out; what they have follows the last of a kind. */
+static void print_peak(const struct cli *cli, const struct prediction *p, int s)
+{
+    char number[TEXT_NUMBER_BYTES];
+    bool last = s + 1 == p->stage_count || p->available_bytes[s + 1] != p->available_bytes[s];
+    bool repeats =
+        s > 0 && p->peak_bytes[s] == p->peak_bytes[s - 1] && p->available_bytes[s] == p->available_bytes[s - 1];
+    if (!repeats)
+        fprintf(cli->out, "%s %s", s ? "," : "", text_bytes(number, p->peak_bytes[s]));
+    if (last)
+        fprintf(cli->out, " of %s", text_bytes(number, p->available_bytes[s]));
+}
+
 void print_prediction(const struct cli *cli, const struct prediction *p)
 {
-    char number[TEXT_NUMBER_BYTES], other[TEXT_NUMBER_BYTES];
+    char number[TEXT_NUMBER_BYTES];
     fprintf(cli->out, "predicted (%s%s): step %s, %.0f tokens/s per device",
             p->measured ? p->analytic ? "partly measured" : "from measurements" : "analytic: no profile",
             p->extrapolated ? ", some extrapolated" : "", text_duration_ns(number, p->step_ns),
@@ -143,7 +184,6 @@ void print_prediction(const struct cli *cli, const struct prediction *p)
             fprintf(cli->out, " %s %s", p->breakdown_names[i], text_duration_ns(number, p->breakdown_ns[i]));
     fprintf(cli->out, "\n  peak memory per device, by stage:");
     for (int s = 0; s < p->stage_count; s++)
-        if (s == 0 || p->peak_bytes[s] != p->peak_bytes[s - 1])
-            fprintf(cli->out, "%s %s", s ? "," : "", text_bytes(number, p->peak_bytes[s]));
-    fprintf(cli->out, " of %s%s\n", text_bytes(other, p->available_bytes), p->fits ? "" : ": DOES NOT FIT");
+        print_peak(cli, p, s);
+    fprintf(cli->out, "%s\n", p->fits ? "" : ": DOES NOT FIT");
 }

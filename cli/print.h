@@ -2,6 +2,7 @@
 #ifndef CLEAVE_CLI_PRINT_H
 #define CLEAVE_CLI_PRINT_H
 #include "cli/verb.h"
+#include "planner/facts/cluster.h"
 #include "planner/plan/plan_json.h"
 
 /* "pp 2, tp 2, dp 4, ZeRO 0-3, 8 micro-batches, 1f1b": one line, into out; degrees as the first stage's middle layer
@@ -9,5 +10,9 @@
 enum { PRINT_LINE_BYTES = 256 };
 void print_plan_line(const struct plan *plan, const struct graph *graph, char out[PRINT_LINE_BYTES]);
 void print_plan(const struct cli *cli, const struct plan *plan, const struct graph *graph);
+/* "16 h100-sxm", "8 h100-sxm + 8 a100-sxm-80": the devices of count ranks, into out. */
+void print_devices_line(const struct cluster *cluster, int first_rank, int count, char out[PRINT_LINE_BYTES]);
+/* Which devices each stage has, where the cluster has several types; else nothing. */
+void print_placement(const struct cli *cli, const struct plan *plan, const struct cluster *cluster);
 void print_prediction(const struct cli *cli, const struct prediction *prediction);
 #endif

@@ -13,7 +13,7 @@ char *openblas_get_corename(void);
 #endif
 
 struct profile_arguments {
-    const char *backend, *transport, *output;
+    const char *backend, *transport, *device, *output;
     int64_t ranks, sequence, batch;
     double time_limit_s;
     struct text_list existing;
@@ -29,6 +29,8 @@ static const struct option options[] = {
     INT_OPTION("batch", AT(batch), "SEQUENCES", 1, 1e6, "sequences per step over all ranks (8)"),
     TEXT_OPTION("backend", AT(backend), "NAME", "what computes: cpu (default)"),
     TEXT_OPTION("transport", AT(transport), "NAME", "threads (default) or mpi"),
+    TEXT_OPTION("device", AT(device), "NAME",
+                "device type of the cluster that this machine is; needed where a cluster has several"),
     LIST_OPTION("profile", AT(existing), "FILE",
                 "measurements to complete: what they hold for this machine is kept; may be repeated"),
     DOUBLE_OPTION("time-limit", AT(time_limit_s), "SECONDS", 1, 1e6, "aimed at (60); more time, smaller spreads"),
@@ -157,7 +159,10 @@ static void measure(const struct cli *cli, const struct profile_arguments *a, co
                                   .time_limit_s = a->time_limit_s,
                                   .context = (void *)(uintptr_t)cli,
                                   .on_progress = set.transports[0].rank == 0 ? on_progress : NULL };
-    if (profiler_measure(&profile, &report, &crew, &o, err) && profile && write_out(cli, a, profile, err))
+    bool measured = profiler_measure(&profile, &report, &crew, &o, err) && profile;
+    if (measured && a->device)
+        profile->device = a->device;
+    if (measured && write_out(cli, a, profile, err))
         print_summary(cli, profile, &report);
     profile_free(profile);
     transports_close(&set);

@@ -29,6 +29,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         goto cleanup;
     }
     print_plan(cli, file->plan, in.graph);
+    print_placement(cli, file->plan, in.cluster);
     if (file->predicted_step_ns) {
         fprintf(cli->out, "predicted when it was made: step %s; peak memory by stage:",
                 text_duration_ns(number, file->predicted_step_ns));

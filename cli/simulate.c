@@ -1,4 +1,5 @@
 #include "cli/inputs.h"
+#include "cli/print.h"
 #include "cli/program_options.h"
 #include "planner/sim/simulate.h"
 #include <stdlib.h>
@@ -16,22 +17,30 @@ static const struct option options[] = {
     SOURCE_OPTIONS(struct simulate_options, source),
 };
 
-static void print_stage(const struct cli *cli, const struct program *program, const struct timeline *timeline, int r)
+static void stage_devices(const struct cluster *cluster, const struct plan *plan, int stage, char out[PRINT_LINE_BYTES])
+{
+    print_devices_line(cluster, plan->stages[stage].first_rank, stage_rank_count(plan, stage), out);
+}
+
+static void print_stage(const struct cli *cli, const struct cluster *cluster, const struct program *program,
+                        const struct timeline *timeline, int r)
 {
     int64_t ns[TIME_KIND_COUNT];
-    char number[TEXT_NUMBER_BYTES], bytes[TEXT_NUMBER_BYTES];
+    char number[TEXT_NUMBER_BYTES], bytes[TEXT_NUMBER_BYTES], devices[PRINT_LINE_BYTES];
     const struct rank_timeline *rank = &timeline->ranks[r];
+    bool several = cluster->type_count > 1;
     timeline_breakdown(program, timeline, r, ns);
-    fprintf(cli->out, "stage %d: %d instructions, peak %s;", rank->stage, program->stages[rank->stage].instr_count,
-            text_bytes(bytes, rank->peak_bytes));
+    stage_devices(cluster, program->plan, rank->stage, devices);
+    fprintf(cli->out, "stage %d%s%s: %d instructions, peak %s;", rank->stage, several ? " on " : "",
+            several ? devices : "", program->stages[rank->stage].instr_count, text_bytes(bytes, rank->peak_bytes));
     for (int k = 0; k < TIME_KIND_COUNT; k++)
         if (ns[k] > 0)
             fprintf(cli->out, " %s %s", time_kind_names[k], text_duration_ns(number, ns[k]));
     fprintf(cli->out, "\n");
 }
 
-static void write_json(const struct cli *cli, const struct program *program, const struct timeline *timeline,
-                       struct error *err)
+static void write_json(const struct cli *cli, const struct cluster *cluster, const struct program *program,
+                       const struct timeline *timeline, struct error *err)
 {
     struct json_writer w = { 0 };
     size_t length = 0;
@@ -41,9 +50,12 @@ static void write_json(const struct cli *cli, const struct program *program, con
     json_begin_array(&w);
     for (int r = 0; r < timeline->rank_count; r++) {
         int64_t ns[TIME_KIND_COUNT];
+        char devices[PRINT_LINE_BYTES];
         timeline_breakdown(program, timeline, r, ns);
+        stage_devices(cluster, program->plan, timeline->ranks[r].stage, devices);
         json_begin_object(&w);
         json_put_int(&w, "stage", timeline->ranks[r].stage);
+        json_put_string(&w, "devices", devices);
         json_put_int(&w, "peak_bytes", timeline->ranks[r].peak_bytes);
         json_write_key(&w, "breakdown_s");
         json_begin_object(&w);
@@ -83,14 +95,14 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         (o->trace && !inputs_write_trace(cli, o->trace, program, timeline, err)))
         goto cleanup;
     if (o->json) {
-        write_json(cli, program, timeline, err);
+        write_json(cli, in.cluster, program, timeline, err);
         goto cleanup;
     }
     char number[TEXT_NUMBER_BYTES];
     fprintf(cli->out, "step: %s%s\n", text_duration_ns(number, timeline->step_ns),
             in.profile ? "" : " (analytic numbers: no profile was given)");
     for (int r = 0; r < timeline->rank_count; r++)
-        print_stage(cli, program, timeline, r);
+        print_stage(cli, in.cluster, program, timeline, r);
 cleanup:
     timeline_free(timeline);
     program_free(program);

@@ -155,7 +155,7 @@ START_TEST(file_round_trip)
 {
     struct plan *plan = small_plan(8);
     plan->clip_norm = 1.5;
-    int64_t peaks[2] = { 100, 200 }, parts[2] = { 1000000000, 500000000 };
+    int64_t peaks[2] = { 100, 200 }, available[2] = { 300, 400 }, parts[2] = { 1000000000, 500000000 };
     static const char *const names[] = { "compute", "bubble" };
     struct prediction prediction = { .step_ns = 1500000000,
                                      .tokens_per_s_per_device = 12.5,
@@ -163,7 +163,7 @@ START_TEST(file_round_trip)
                                      .fits = true,
                                      .stage_count = 2,
                                      .peak_bytes = peaks,
-                                     .available_bytes = 300,
+                                     .available_bytes = available,
                                      .breakdown_count = 2,
                                      .breakdown_names = names,
                                      .breakdown_ns = parts,
@@ -185,6 +185,8 @@ START_TEST(file_round_trip)
     char *again = plan_json_write(file->plan, &prediction, &file->context, &again_length);
     ck_assert_uint_eq(length, again_length);
     ck_assert_int_eq(memcmp(text, again, length), 0);
+    ck_assert_ptr_nonnull(strstr(text, "\"available_bytes\": 300")); /* the least; and one by one, since they differ */
+    ck_assert_ptr_nonnull(strstr(text, "\"stage_available_bytes\": ["));
     ck_assert_msg(strstr(text, "\"layers\": \"4-6\"") != NULL, "equal layers are not folded:\n%s", text);
     free(again);
     free(text);

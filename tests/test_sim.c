@@ -52,7 +52,7 @@ static int64_t hand_ns(const void *self, const struct program *program, int stag
 static struct timeline *run_ordered(const struct program *program, const struct times *times, double compute,
                                     double communication, uint64_t order)
 {
-    struct durations durations = { hand_ns, times, compute, communication, order };
+    struct durations durations = { hand_ns, times, compute, communication, order, NULL };
     struct timeline *timeline = NULL;
     struct error err = { 0 };
     ck_assert_msg(simulate_with(&timeline, &durations, program, &err), "%s", err.message);
@@ -267,7 +267,7 @@ START_TEST(a_stall_names_its_cycle)
     struct error err = { 0 };
     struct timeline *t = NULL;
     struct times times = { 1, 1, 1, 1, 1, 0 };
-    struct durations durations = { hand_ns, &times, 1, 1, 0 };
+    struct durations durations = { hand_ns, &times, 1, 1, 0, NULL };
     for (int i = 0; i < list->instr_count; i++) /* the activation leaves only after the gradient has come back */
         if (list->instrs[i].op == OP_SEND) {
             list->instrs[i].wait_first = list->wait_count;

@@ -1,5 +1,6 @@
 /* Writing the plan file, and holding its context against the present; reading is in plan_json_read.c. */
 #include "planner/plan/plan_json.h"
+#include "base/num.h"
 #include "planner/program/schedule.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -84,6 +85,24 @@ static void write_seconds(struct json_writer *w, const char *key, int64_t ns)
     json_put_double(w, key, (double)ns / 1e9);
 }
 
+/* The least of all stages; where they differ, because their devices do, also one by one. */
+static void write_available(struct json_writer *w, const struct prediction *p)
+{
+    int64_t least = INT64_MAX, most = 0;
+    for (int s = 0; s < p->stage_count; s++) {
+        least = min_i64(least, p->available_bytes[s]);
+        most = max_i64(most, p->available_bytes[s]);
+    }
+    json_put_int(w, "available_bytes", least);
+    if (least == most)
+        return;
+    json_write_key(w, "stage_available_bytes");
+    json_begin_array(w);
+    for (int s = 0; s < p->stage_count; s++)
+        json_write_int(w, p->available_bytes[s]);
+    json_end_array(w);
+}
+
 static void write_predicted(struct json_writer *w, const struct prediction *p)
 {
     json_write_key(w, "predicted");
@@ -97,7 +116,7 @@ static void write_predicted(struct json_writer *w, const struct prediction *p)
     for (int s = 0; s < p->stage_count; s++)
         json_write_int(w, p->peak_bytes[s]);
     json_end_array(w);
-    json_put_int(w, "available_bytes", p->available_bytes);
+    write_available(w, p);
     json_write_key(w, "breakdown_s");
     json_begin_object(w);
     for (int i = 0; i < p->breakdown_count; i++)

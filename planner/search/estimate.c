@@ -65,8 +65,9 @@ static struct estimate *estimate_new(int stage_count)
     p->breakdown_count = TIME_KIND_COUNT;
     p->breakdown_names = time_kind_names;
     p->peak_bytes = arena_alloc(&estimate->arena, (size_t)stage_count, sizeof *p->peak_bytes);
+    p->available_bytes = arena_alloc(&estimate->arena, (size_t)stage_count, sizeof *p->available_bytes);
     p->breakdown_ns = arena_alloc(&estimate->arena, TIME_KIND_COUNT, sizeof *p->breakdown_ns);
-    if (p->peak_bytes && p->breakdown_ns)
+    if (p->peak_bytes && p->available_bytes && p->breakdown_ns)
         return estimate;
     estimate_free(estimate);
     return NULL;
@@ -142,11 +143,11 @@ static void fill_rates(struct estimate *estimate, const struct graph *graph, con
 
 static void fill_memory(struct prediction *p, const struct program *program, const struct facts *facts)
 {
-    p->available_bytes = available_bytes(facts);
     p->fits = true;
     for (int s = 0; s < program->stage_count; s++) {
+        p->available_bytes[s] = cost_stage_available_bytes(facts, program->plan, s);
         p->peak_bytes[s] = program->stages[s].arena_bytes;
-        p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes;
+        p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes[s];
     }
 }
 
@@ -240,7 +241,7 @@ static void leave_room(struct prediction *p)
     p->fits = true;
     for (int s = 0; s < p->stage_count; s++) {
         p->peak_bytes[s] += p->peak_bytes[s] / 128;
-        p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes;
+        p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes[s];
     }
 }
 

@@ -67,7 +67,7 @@ static bool shrink(struct run *run, struct candidate *c, const struct prediction
     struct partition_result result;
     int64_t permille = 1005;
     for (int k = 0; k < p->stage_count; k++)
-        permille = max_i64(permille, (int64_t)((double)p->peak_bytes[k] / (double)p->available_bytes * 1000) + 1);
+        permille = max_i64(permille, (int64_t)((double)p->peak_bytes[k] / (double)p->available_bytes[k] * 1000) + 1);
     c->capacity_bytes = c->capacity_bytes / permille * 1000;
     c->judged = true;
     if (++c->shrinks > MAX_SHRINKS)

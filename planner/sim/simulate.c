@@ -25,6 +25,7 @@ struct rate {
 struct sim_rank {
     struct sim *sim;
     struct machine machine;
+    struct rate compute, communication;
     struct span *spans;       /* (instructions) */
     uint8_t *state;           /* (instructions) enum state */
     int busy[LANE_COUNT];     /* the instruction on the lane, or NOTHING */
@@ -38,7 +39,6 @@ struct sim {
     const struct program *program;
     const struct durations *durations;
     struct pairing pairing;
-    struct rate compute, communication;
     struct sim_rank *ranks;             /* (stages) */
     int *arrived;                       /* (norm-reduces) stages that have come */
     int64_t *longest_ns;                /* (norm-reduces) */
@@ -104,11 +104,10 @@ static bool runs(const struct sim_rank *rank, int lane)
 
 static int64_t lane_rate(const struct sim_rank *rank, int lane, bool communication, bool compute)
 {
-    const struct sim *sim = rank->sim;
     if (lane == LANE_COMPUTE)
-        return communication ? sim->compute.beside : sim->compute.alone;
+        return communication ? rank->compute.beside : rank->compute.alone;
     if (communicates(lane))
-        return compute ? sim->communication.beside : sim->communication.alone;
+        return compute ? rank->communication.beside : rank->communication.alone;
     return 1;
 }
 
@@ -175,7 +174,9 @@ static bool run(struct sim *sim, int stage, int index, int64_t ns)
     struct sim_rank *rank = &sim->ranks[stage];
     enum lane lane = sim->program->stages[stage].instrs[index].lane;
     int64_t units, end;
-    int64_t alone = lane == LANE_COMPUTE ? sim->compute.alone : communicates((int)lane) ? sim->communication.alone : 1;
+    int64_t alone = lane == LANE_COMPUTE      ? rank->compute.alone
+                    : communicates((int)lane) ? rank->communication.alone
+                                              : 1;
     if (ns < 0 || !mul_i64(&units, ns, alone) || !add_i64(&end, sim->now_ns, units)) {
         char name[INSTR_NAME_BYTES];
         return fail(sim->err, "simulate: %s: a duration of %lld ns does not fit in 63 bits",
@@ -265,6 +266,16 @@ static struct span *new_spans(struct arena *arena, int count)
     return spans;
 }
 
+static void set_rates(struct sim_rank *rank, int stage)
+{
+    const struct durations *d = rank->sim->durations;
+    double compute = d->compute_under_communication, communication = d->communication_under_compute;
+    if (d->slow_down)
+        d->slow_down(d->self, rank->sim->program, stage, &compute, &communication);
+    rank->compute = rate_of(compute);
+    rank->communication = rate_of(communication);
+}
+
 static bool sim_open(struct sim *sim, struct timeline *timeline)
 {
     const struct program *program = sim->program;
@@ -284,6 +295,7 @@ static bool sim_open(struct sim *sim, struct timeline *timeline)
         struct sim_rank *rank = &sim->ranks[s];
         int count = program->stages[s].instr_count, first = program->plan->stages[s].first_rank;
         *rank = (struct sim_rank){ .sim = sim, .next_ns = INT64_MAX };
+        set_rates(rank, s);
         machine_init(&rank->machine, program, first, &virtual_device, rank);
         for (int lane = 0; lane < LANE_COUNT; lane++)
             rank->busy[lane] = NOTHING;
@@ -352,8 +364,6 @@ bool simulate_with(struct timeline **out, const struct durations *durations, con
                    struct error *err)
 {
     struct sim sim = { .program = program, .durations = durations, .err = err };
-    sim.compute = rate_of(durations->compute_under_communication);
-    sim.communication = rate_of(durations->communication_under_compute);
     if (!pairing_build(&sim.pairing, program, err))
         return false;
     struct timeline *timeline = calloc(1, sizeof *timeline);
@@ -383,14 +393,24 @@ static int64_t cost_duration(const void *self, const struct program *program, in
     return cost_instr_ns(self, program, stage, instr);
 }
 
+/* Of the types that the stage lives on, the slowest decides. */
+static void cost_slow_down(const void *self, const struct program *program, int stage, double *compute,
+                           double *communication)
+{
+    const struct facts *facts = self;
+    unsigned types = cost_stage_types(facts, program->plan, stage);
+    *compute = *communication = 1;
+    for (int type = 0; types >> type; type++) {
+        const struct profile *profile = types >> type & 1 ? facts_profile(facts, type) : NULL;
+        if (profile && profile->compute_under_communication > *compute)
+            *compute = profile->compute_under_communication;
+        if (profile && profile->communication_under_compute > *communication)
+            *communication = profile->communication_under_compute;
+    }
+}
+
 bool simulate(struct timeline **out, const struct facts *facts, const struct program *program, struct error *err)
 {
-    const struct profile *profile = facts->profile;
-    struct durations durations = {
-        .ns = cost_duration,
-        .self = facts,
-        .compute_under_communication = profile ? profile->compute_under_communication : 1,
-        .communication_under_compute = profile ? profile->communication_under_compute : 1,
-    };
+    struct durations durations = { .ns = cost_duration, .self = facts, .slow_down = cost_slow_down };
     return simulate_with(out, &durations, program, err);
 }

@@ -16,6 +16,9 @@ struct durations {
     const void *self;
     double compute_under_communication, communication_under_compute; /* at least 1, kept to a thousandth */
     uint64_t order; /* seed of the order in which ready ranks are stepped; has no effect on the result */
+    /* The two factors of one stage's ranks, where stages differ; may be NULL: the two above. */
+    void (*slow_down)(const void *self, const struct program *program, int stage, double *compute,
+                      double *communication);
 };
 /* simulate() with durations from anywhere. */
 bool simulate_with(struct timeline **out, const struct durations *durations, const struct program *program,
