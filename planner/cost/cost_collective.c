@@ -36,10 +36,16 @@ static int ring_hops(const struct group_part *part, int level)
     return units_below(part, level) - part->units[level];
 }
 
+/* Whether types meet at the level. */
+static bool meets(const struct group *group, int level)
+{
+    return group->part_count > 1 && level == group->level;
+}
+
 /* Whether the part uses its links at the level: where types meet, all do. */
 static bool passes(const struct group *group, const struct group_part *part, int level)
 {
-    return ring_hops(part, level) > 0 || (group->part_count > 1 && level == group->level);
+    return ring_hops(part, level) > 0 || meets(group, level);
 }
 
 /* Between two types: the slower end's. */
@@ -159,7 +165,8 @@ static double part_shift_ns(const struct cluster *cluster, double wire_bytes, co
     for (int level = 0; level <= group->level; level++) {
         const struct link_level *link = link_at(cluster, part, level);
         double talkers = part->concurrent * (level > 0 ? 1.0 : (double)senders / part->units[0]);
-        double ns = (double)link->latency_ns + wire_bytes / level_rate(link) * (link->shared ? talkers : 1) * 1e9;
+        double latency = meets(group, level) ? meeting_latency_ns(cluster, group) : (double)link->latency_ns;
+        double ns = latency + wire_bytes / level_rate(link) * (link->shared ? talkers : 1) * 1e9;
         if (passes(group, part, level))
             slowest = fmax(slowest, ns);
     }
