@@ -25,9 +25,10 @@ struct knapsack {
     int group_count, row_count;
     const struct knapsack_group *groups;
     int64_t cap[KNAPSACK_ROWS];
-    int64_t node_limit; /* 0: to the end */
-    int tie_bits;       /* the low bits of costs only break ties: optimal means optimal in cost >> tie_bits */
-    int64_t gap_ppm;    /* good enough: within so many millionths of the optimum; 0: exact */
+    int64_t node_limit;        /* 0: to the end */
+    int tie_bits;              /* the low bits of costs only break ties: optimal means optimal in cost >> tie_bits */
+    int64_t gap_ppm;           /* good enough: within so many millionths of the optimum; 0: exact */
+    const double *multipliers; /* (row_count) of a similar problem, cost per unit of each row; NULL: none */
 };
 enum knapsack_status {
     KNAPSACK_INFEASIBLE, /* proven */
@@ -37,6 +38,7 @@ enum knapsack_status {
 struct knapsack_result {
     enum knapsack_status status;
     int64_t cost, bound, nodes;
+    double multipliers[KNAPSACK_ROWS]; /* with which the bound of the relaxation was proven */
     int *counts; /* the caller's array, one per option of all groups in order; filled when cost < INT64_MAX */
 };
 /* node_limit 1 solves the root only: a proven bound in microseconds, and often the optimum. Fails only for want of

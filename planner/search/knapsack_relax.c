@@ -8,18 +8,18 @@
 
 typedef knapsack_wide int128;
 
-enum { LAMBDA_BITS = 30, MAX_PIVOTS = 80 };
+enum { MAX_PIVOTS = 80 };
 static const double artificial_cost = 1e6, pivot_epsilon = 1e-11;
 
 static int64_t point_cost(const struct knapsack_solver *s, const int *x)
 {
     int64_t cost = 0;
     for (int i = 0; i < s->option_total; i++)
-        cost += x[i] * s->option[i]->cost;
+        cost += x[i] * s->option[i].cost;
     return cost;
 }
 
-/* Against the problem's own caps: a point that fits is an answer whatever the threshold. */
+/* A point that fits is an answer whatever the threshold: it is charged for the peaks that it has. */
 static bool point_fits(const struct knapsack_solver *s, const int *x)
 {
     int64_t sum[KNAPSACK_ROWS] = { 0 }, peak = 0;
@@ -27,11 +27,11 @@ static bool point_fits(const struct knapsack_solver *s, const int *x)
         if (x[i] == 0)
             continue;
         for (int r = 0; r < s->rows; r++)
-            sum[r] += x[i] * s->option[i]->row[r];
-        peak = max_i64(peak, s->option[i]->peak);
+            sum[r] += x[i] * s->option[i].row[r];
+        peak = max_i64(peak, s->option[i].peak);
     }
     for (int r = 0; r < s->rows; r++)
-        if (sum[r] + (r == 0 ? peak : 0) > s->problem->cap[r])
+        if (sum[r] > s->cap[r] + (s->row_of[r] == 0 ? s->peak - peak : 0))
             return false;
     return true;
 }
@@ -42,7 +42,9 @@ void knapsack_offer(struct knapsack_solver *s, const int *x)
     if (cost >= s->best_cost || !point_fits(s, x))
         return;
     s->best_cost = cost;
-    memcpy(s->best, x, (size_t)s->option_total * sizeof *x);
+    memset(s->best, 0, (size_t)s->problem_options * sizeof *s->best);
+    for (int i = 0; i < s->option_total; i++)
+        s->best[s->origin[i]] = x[i];
 }
 
 /* Fills x with the cheapest counts of one group within lo..hi, prices by option; ties go to the earlier option. */
@@ -69,9 +71,9 @@ static void fill_group(const struct knapsack_solver *s, int group, const int *lo
 
 static double scaled_price(const struct knapsack_solver *s, int i)
 {
-    double price = (double)s->option[i]->cost * s->cost_scale;
+    double price = (double)s->option[i].cost * s->cost_scale;
     for (int r = 0; r < s->rows; r++)
-        price += s->lambda[r] * (double)s->option[i]->row[r] * s->row_scale[r];
+        price += s->lambda[r] * (double)s->option[i].row[r] * s->row_scale[r];
     return price;
 }
 
@@ -91,25 +93,26 @@ double knapsack_price_out(struct knapsack_solver *s, const int *lo, const int *h
 }
 
 /* At most 2^70: times rows below 2^50 that stays well inside 128 bits. */
-static int128 rounded_multiplier(const struct knapsack_solver *s, int row)
+void knapsack_whole_multipliers(const struct knapsack_solver *s, const double *scaled, int128 out[KNAPSACK_ROWS])
 {
-    double lambda = s->lambda[row] * s->row_scale[row] / s->cost_scale;
-    double fixed = floor(ldexp(lambda, LAMBDA_BITS) + 0.5);
-    return fixed <= 0 ? 0 : (int128)fmin(fixed, 0x1p70);
+    for (int r = 0; r < KNAPSACK_ROWS; r++) {
+        double lambda = r < s->rows ? scaled[r] * s->row_scale[r] / s->cost_scale : 0;
+        double fixed = floor(ldexp(lambda, LAMBDA_BITS) + 0.5);
+        out[r] = fixed <= 0 ? 0 : (int128)fmin(fixed, 0x1p70);
+    }
 }
 
 /* The Lagrangian bound of the box lo..hi for s->lambda in integers: rigorous whatever the doubles did. */
 static int64_t integer_bound(const struct knapsack_solver *s, const int *lo, const int *hi, int128 *price)
 {
     int128 lambda[KNAPSACK_ROWS] = { 0 }, total = 0;
-    for (int r = 0; r < s->rows; r++) {
-        lambda[r] = rounded_multiplier(s, r);
+    knapsack_whole_multipliers(s, s->lambda, lambda);
+    for (int r = 0; r < s->rows; r++)
         total -= lambda[r] * s->cap[r];
-    }
     for (int i = 0; i < s->option_total; i++) {
-        price[i] = (int128)s->option[i]->cost * (INT64_C(1) << LAMBDA_BITS);
+        price[i] = (int128)s->option[i].cost * (INT64_C(1) << LAMBDA_BITS);
         for (int r = 0; r < s->rows; r++)
-            price[i] += lambda[r] * s->option[i]->row[r];
+            price[i] += lambda[r] * s->option[i].row[r];
     }
     for (int g = 0; g < s->problem->group_count; g++) {
         int from = s->first[g], to = s->first[g + 1];
@@ -183,9 +186,9 @@ static struct column point_column(const struct knapsack_solver *s, const int *x)
     for (int i = 0; i < s->option_total; i++) {
         if (x[i] == 0)
             continue;
-        column.cost += x[i] * (double)s->option[i]->cost * s->cost_scale;
+        column.cost += x[i] * (double)s->option[i].cost * s->cost_scale;
         for (int r = 0; r < s->rows; r++)
-            column.row[r] += x[i] * (double)s->option[i]->row[r] * s->row_scale[r];
+            column.row[r] += x[i] * (double)s->option[i].row[r] * s->row_scale[r];
     }
     return column;
 }
@@ -319,4 +322,31 @@ int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, 
         for (int i = 0; s->basis[b].x && i < s->option_total; i++)
             mean[i] += fmax(s->share[b], 0) * s->basis[b].x[i];
     return knapsack_bound(s, lo, hi);
+}
+
+void knapsack_fix(struct knapsack_solver *s, const int *lo, int *hi)
+{
+    int128 lambda[KNAPSACK_ROWS], total = 0, unit = (int128)1 << LAMBDA_BITS;
+    int64_t target = knapsack_target(s);
+    knapsack_whole_multipliers(s, s->lambda, lambda);
+    for (int r = 0; r < s->rows; r++)
+        total -= lambda[r] * s->cap[r];
+    for (int i = 0; i < s->option_total; i++) {
+        s->whole[i] = (int128)s->option[i].cost * unit;
+        for (int r = 0; r < s->rows; r++)
+            s->whole[i] += lambda[r] * s->option[i].row[r];
+    }
+    for (int pass = 0; pass < 2; pass++)
+        for (int g = 0; g < s->problem->group_count; g++) {
+            int128 least = s->first[g] < s->first[g + 1] ? s->whole[s->first[g]] : 0;
+            for (int i = s->first[g]; i < s->first[g + 1]; i++)
+                least = s->whole[i] < least ? s->whole[i] : least;
+            if (pass == 0)
+                total += least * s->problem->groups[g].count;
+            for (int i = s->first[g]; pass == 1 && i < s->first[g + 1]; i++) {
+                int128 more = s->whole[i] - least, room = (int128)target * unit - 1 - total;
+                if (more > 0 && room < more * hi[i])
+                    hi[i] = (int)max_i64(lo[i], room < 0 ? 0 : (int64_t)(room / more));
+            }
+        }
 }
