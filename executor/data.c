@@ -75,6 +75,12 @@ void data_fill(const struct data *data, enum data_kind kind, int64_t step, int64
 {
     uint64_t key = mix64(mix64(mix64(data->seed) + (uint64_t)step) + (uint64_t)sample);
     size_t start = (size_t)(key % (uint64_t)((int64_t)data->size - data->sequence));
+    if (kind == DATA_SOURCE) {
+        size_t place = (start + data->size - (size_t)data->sequence + (size_t)first) % data->size;
+        for (int64_t i = 0; i < count; i++)
+            out[i] = data->bytes[(place + (size_t)i) % data->size];
+        return;
+    }
     const unsigned char *window = data->bytes + start + first + (kind == DATA_LABELS ? 1 : 0);
     for (int64_t i = 0; i < count; i++)
         out[i] = window[i];

@@ -23,7 +23,9 @@ bool data_from_file(struct data *out, const char *path, int64_t sequence, int64_
 bool data_synthetic(struct data *out, int64_t sequence, int64_t vocab_size, uint64_t seed, struct error *err);
 void data_free(struct data *data);
 
-enum data_kind { DATA_TOKENS, DATA_LABELS }; /* a label is the token that follows */
+/* A label is the token that follows. The source is the stretch of one sequence that comes before the window, the data
+ * taken as a circle: what an encoder may see of what its decoder continues. */
+enum data_kind { DATA_TOKENS, DATA_LABELS, DATA_SOURCE };
 /* Positions [first, first + count) of the sample's window in this step. */
 void data_fill(const struct data *data, enum data_kind kind, int64_t step, int64_t sample, int64_t first, int64_t count,
                int32_t *out);

@@ -78,6 +78,8 @@ static bool load(struct rank *rank, int b, struct error *err)
     struct block block = buffer_block(rank->program, buffer, rank->local_rank);
     if (buffer->id == graph->tokens_value)
         load_rows(rank, &block, DATA_TOKENS, (int32_t *)(void *)rank_data(rank, b));
+    else if (buffer->id == graph->source_value)
+        load_rows(rank, &block, DATA_SOURCE, (int32_t *)(void *)rank_data(rank, b));
     else if (buffer->id == graph->labels_value)
         load_rows(rank, &block, DATA_LABELS, (int32_t *)(void *)rank_data(rank, b));
     else if (buffer->id == graph->count_value)

@@ -25,6 +25,7 @@ static enum axis_tag letter_tag(char letter)
     case 'h':
         return TAG_HIDDEN;
     case 'f':
+    case 'g':
         return TAG_FFN;
     case 'v':
         return TAG_VOCAB;

@@ -1,9 +1,10 @@
 /* How layer kinds describe their segments: letters name axes, as in an einsum.
  *
- *   b batch  t sequence  s key (the sequence again)  n heads  m key/value heads  d head dim  h hidden  f ffn  v
- * vocabulary (padded) p learned positions  1 one  o, y, w an opaque layer's output, saved and weight elements marks
- * after a letter of a segment's axes:  + outputs without it sum over it   ^ take the maximum   ~ combine by log-sum-exp
- *                                              ! the axis must not be split
+ *   b batch  t sequence  s key (the sequence again)  n heads  m key/value heads  d head dim  h hidden  f ffn
+ *   g hidden as the columns of a square matrix, split as f is  v vocabulary (padded)  p learned positions
+ *   r buckets of relative positions  1 one  o, y, w an opaque layer's output, saved and weight elements
+ * marks after a letter of a segment's axes:  + outputs without it sum over it   ^ take the maximum
+ *                                            ~ combine by log-sum-exp   ! the axis must not be split
  * An operand's text names the axis of each dim; a letter that is no axis of the segment ('.') leaves the dim whole. */
 #ifndef CLEAVE_MODELS_BUILDER_H
 #define CLEAVE_MODELS_BUILDER_H
@@ -13,14 +14,15 @@ struct graph_builder {
     struct graph *graph;
     int64_t size[128]; /* per letter; kinds set n, m, d, f and their own by builder_size() */
     int value_capacity, weight_capacity, segment_capacity;
-    int layer;           /* index of the layer under construction */
-    const char *prefix;  /* "3.attention" */
-    bool frozen;         /* weights made now are frozen */
-    int input, output;   /* value that enters the layer; value that leaves it, set by the kind; -1: none */
-    int table;           /* the embedding's weight, -1 until there is one */
-    double init_std;     /* of matrices */
-    double residual_std; /* of matrices that end in the residual stream */
-    bool failed;         /* the first failure stands in err; everything after is harmless and dropped */
+    int layer;                                 /* index of the layer under construction */
+    const char *prefix;                        /* "3.attention" */
+    bool frozen;                               /* weights made now are frozen */
+    int input_count, inputs[MAX_LAYER_INPUTS]; /* values that enter the layer, in its kind's order */
+    int input, output;                         /* the first that enters, -1: none; value that leaves, set by the kind */
+    int table;                                 /* the embedding's weight, -1 until there is one */
+    double init_std;                           /* of matrices */
+    double residual_std;                       /* of matrices that end in the residual stream */
+    bool failed; /* the first failure stands in err; everything after is harmless and dropped */
     struct error *err;
     struct segment spare; /* handed out after a failure */
 };

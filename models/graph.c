@@ -42,6 +42,34 @@ bool graph_needs_gradient(const struct graph *graph, int value)
     return graph->needs_gradient[value];
 }
 
+struct graph_edge graph_edge_at(const struct graph *graph, int layer, int input)
+{
+    struct graph_edge edge = { .from = graph->layers[layer].input_layers[input], .to = layer, .elements = 1 };
+    edge.value = graph->layers[edge.from].output_value;
+    const struct value *value = &graph->values[edge.value];
+    for (int dim = 0; dim < value->dim_count; dim++)
+        edge.elements *= value->size[dim];
+    return edge;
+}
+
+int graph_cut(const struct graph *graph, int layer, struct graph_edge *out)
+{
+    int count = 0;
+    for (int to = layer; to < graph->layer_count; to++)
+        for (int i = 0; i < graph->layers[to].input_count; i++) {
+            struct graph_edge edge = graph_edge_at(graph, to, i);
+            int at = count;
+            while (at > 0 && out[at - 1].from > edge.from)
+                at--;
+            if (edge.from >= layer || (at > 0 && out[at - 1].from == edge.from))
+                continue;
+            memmove(&out[at + 1], &out[at], (size_t)(count - at) * sizeof *out);
+            out[at] = edge;
+            count++;
+        }
+    return count;
+}
+
 /* Segments read earlier ones only, so one pass in order settles every value. */
 static void mark_needs(struct graph *graph)
 {
@@ -86,25 +114,32 @@ static bool check_work(const struct graph *graph, struct error *err)
     return true;
 }
 
-static bool same_entry(const struct graph *graph, int a, int b)
+static bool same_value(const struct graph *graph, int a, int b)
 {
-    if (a < 0 || b < 0)
-        return a < 0 && b < 0;
     const struct value *x = &graph->values[a], *y = &graph->values[b];
     return x->dim_count == y->dim_count && memcmp(x->size, y->size, sizeof x->size) == 0 &&
            graph->needs_gradient[a] == graph->needs_gradient[b];
 }
 
 struct class_entry {
-    const struct layer *layer; /* the first of its class */
-    int input;                 /* the value that enters it */
+    const struct layer *layer;       /* the first of its class */
+    const struct graph_layer *entry; /* for what enters it */
 };
+
+static bool same_entry(const struct graph *graph, const struct graph_layer *a, const struct graph_layer *b)
+{
+    bool same = a->input_count == b->input_count;
+    for (int i = 0; same && i < a->input_count; i++)
+        same = same_value(graph, graph->layers[a->input_layers[i]].output_value,
+                          graph->layers[b->input_layers[i]].output_value);
+    return same;
+}
 
 static bool same_class(const struct graph *graph, const struct class_entry *a, const struct class_entry *b)
 {
     bool same_layer = a->layer == b->layer || (a->layer->kind == b->layer->kind &&
                                                layer_fields_equal(a->layer->kind, a->layer->fields, b->layer->fields));
-    return same_layer && same_entry(graph, a->input, b->input);
+    return same_layer && same_entry(graph, a->entry, b->entry);
 }
 
 /* A class is a kind, its fields, and what enters. Tying is a fact of the whole model and of its one head. */
@@ -114,7 +149,7 @@ static bool set_classes(struct graph *graph, const struct model *model, struct e
     if (!classes)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     for (int i = 0; i < graph->layer_count; i++) {
-        struct class_entry entry = { model_unfolded_layer(model, i), graph->layers[i].input_value };
+        struct class_entry entry = { model_unfolded_layer(model, i), &graph->layers[i] };
         int class_index = 0;
         while (class_index < graph->class_count && !same_class(graph, &entry, &classes[class_index]))
             class_index++;
@@ -135,14 +170,17 @@ static bool build_layer(struct graph_builder *builder, const struct model *model
     *out = (struct graph_layer){ .name = arena_strdup(&graph->arena, name),
                                  .kind = layer->kind->name,
                                  .first_segment = graph->segment_count,
-                                 .input_value = builder->output,
                                  .output_value = -1 };
+    out->input_count = model_unfolded_inputs(model, index, out->input_layers);
     if (!out->name)
         return fail_kind(builder->err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     builder->layer = index;
     builder->prefix = out->name;
     builder->frozen = ((const struct layer_head *)layer->fields)->frozen;
-    builder->input = builder->output;
+    builder->input_count = out->input_count;
+    for (int i = 0; i < out->input_count; i++)
+        builder->inputs[i] = graph->layers[out->input_layers[i]].output_value;
+    builder->input = out->input_count > 0 ? builder->inputs[0] : -1;
     if (!layer->kind->build(builder, model, layer->fields, builder->err) || builder->failed)
         return false;
     out->segment_count = graph->segment_count - out->first_segment;
@@ -239,7 +277,7 @@ bool graph_build(struct graph **out, const struct model *model, int64_t batch, i
     graph->vocab_size = model->vocab_size;
     graph->vocab_padded = model->vocab_size ? round_up(model->vocab_size, vocab_multiple) : 0;
     graph->layer_count = model_unfolded_count(model);
-    graph->tokens_value = graph->labels_value = graph->count_value = graph->loss_value = -1;
+    graph->tokens_value = graph->source_value = graph->labels_value = graph->count_value = graph->loss_value = -1;
     bool built = build(graph, model, err);
     if (built)
         *out = graph;

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MAX_DIMS = 5, MAX_AXES = 8, MAX_OPERANDS = 5 };
+enum { MAX_DIMS = 5, MAX_AXES = 8, MAX_OPERANDS = 5, MAX_LAYER_INPUTS = 4 };
 
 /* What an axis means. Dimensions of parallelism speak of tags, never of layer kinds. */
 enum axis_tag {
@@ -82,7 +82,11 @@ struct operand {
 struct kernel_arguments {
     double epsilon;   /* norms */
     double rope_base; /* rotary embedding */
-    double scale;     /* attention: multiplies the scores */
+    int64_t rope_dim; /* of the head dim the first rope_dim turn, the rest passes; 0: all */
+    /* Stretched rotation (Llama 3.1): frequencies whose wave is longer than original / low are divided by the factor,
+     * those of waves shorter than original / high stay, in between linearly in original / wave. factor 0: none. */
+    double rope_factor, rope_low, rope_high, rope_original;
+    double scale;     /* attention: multiplies the scores. matmul: multiplies the product, 0: not at all */
     bool causal;      /* attention */
     int64_t valid;    /* loss kernels: vocabulary without padding; beyond it logits count as -inf, gradients are 0 */
     int64_t kv_heads; /* attention: global number of key and value heads; query head i uses i * kv_heads / heads */
@@ -131,8 +135,9 @@ struct graph_layer {
     const char *kind;
     int class_index; /* layers of one class are identical: same kind, fields, shapes (position in the chain aside) */
     int first_segment, segment_count;
-    int input_value,
-        output_value; /* what enters from the layer before (-1: nothing) and leaves to the next (-1: nothing) */
+    int input_count;
+    int input_layers[MAX_LAYER_INPUTS]; /* whose outputs it reads, all before it in order */
+    int output_value;                   /* what leaves it (-1: nothing, the last one): all that other layers read */
 };
 
 struct graph {
@@ -145,9 +150,10 @@ struct graph {
     int value_count, weight_count, segment_count, layer_count, class_count;
     struct value *values;
     struct weight *weights;
-    struct segment *segments; /* in layer order: a segment reads values of earlier ones only */
-    struct graph_layer *layers;
+    struct segment *segments;       /* in layer order: a segment reads values of earlier ones only */
+    struct graph_layer *layers;     /* in a topological order of the DAG that their inputs make */
     int tokens_value, labels_value; /* ELEMENT_INDEX, (batch, sequence); label -1: no target */
+    int source_value;               /* a second stream of tokens, like tokens_value; -1: no embedding reads it */
     int count_value;                /* ELEMENT_STATISTIC, (1): number of target tokens of the whole step */
     /* labels_value and count_value are -1 too for opaque models */
     int loss_value;       /* ELEMENT_STATISTIC, (1), partial sum over batch and sequence; -1 for opaque models */
@@ -168,6 +174,17 @@ bool graph_build(struct graph **out, const struct model *model, int64_t batch, i
                  struct error *err);
 void graph_free(struct graph *graph);
 
+/* The i-th edge into a layer. A planner that cuts the layers into stages pays for each value once per stage that reads
+ * it, whatever the number of edges. */
+struct graph_edge {
+    int from, to;     /* layers */
+    int value;        /* that leaves `from` */
+    int64_t elements; /* of the value, whole step */
+};
+struct graph_edge graph_edge_at(const struct graph *graph, int layer, int input);
+/* The edges from layers before `layer` to it or behind it, each value once (its first reader behind the cut), in order
+ * of values; out has room for `layer` of them. Returns their number. */
+int graph_cut(const struct graph *graph, int layer, struct graph_edge *out);
 /* Trainable parameters, padding excluded, each tied weight once. */
 int64_t graph_parameter_count(const struct graph *graph);
 /* The dim of the operand that follows axis, or -1. */

@@ -62,11 +62,11 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_NLL].input_reads_in = IN0 | IN3 | IN4,
 
     [KERNEL_OPAQUE].has_backward_input = true,
-    [KERNEL_OPAQUE].input_reads_in = IN0,
+    [KERNEL_OPAQUE].input_reads_in = IN0 | IN1 | IN2 | IN3,
     [KERNEL_OPAQUE].input_reads_out = OUT1,
     [KERNEL_OPAQUE].input_reads_weight = WEIGHT0,
     [KERNEL_OPAQUE].has_backward_weight = true,
-    [KERNEL_OPAQUE].weight_reads_in = IN0,
+    [KERNEL_OPAQUE].weight_reads_in = IN0 | IN1 | IN2 | IN3,
     [KERNEL_OPAQUE].weight_reads_out = OUT1,
 };
 

@@ -40,7 +40,7 @@ static bool field_equal(const struct json_field *field, const void *a, const voi
     case FIELD_ENUM:
         return *(const int *)(const void *)x == *(const int *)(const void *)y;
     case FIELD_NODE:
-        return true; /* read on by hand, compared by hand */
+        return true; /* inputs: whatever is compared here reads alike or not by where it stands */
     }
     return false;
 }

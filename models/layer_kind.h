@@ -11,6 +11,7 @@ struct model;
 struct layer_head {
     const char *kind, *name;
     bool frozen;
+    const struct json *inputs; /* while the description is read; NULL afterwards */
 };
 /* clang-format off */
 #define LAYER_HEAD_FIELDS \
@@ -19,13 +20,20 @@ struct layer_head {
     {.key = "name", .type = FIELD_STRING, .offset = offsetof(struct layer_head, name), \
      .doc = "Short name of letters, digits, '-' and '_'; the kind if absent."}, \
     {.key = "frozen", .type = FIELD_BOOL, .offset = offsetof(struct layer_head, frozen), \
-     .doc = "The layer's weights are not trained: no gradient, no optimizer state."}
+     .doc = "The layer's weights are not trained: no gradient, no optimizer state."}, \
+    {.key = "inputs", .type = FIELD_NODE, .offset = offsetof(struct layer_head, inputs), \
+     .doc = "Names of the layers whose outputs it reads, all of them earlier: \"previous\", \"entry\" (what enters this copy " \
+            "of a repeat) or a name, of a layer repeated elsewhere \"name\" (its last copy), \"name[2]\", " \
+            "\"name[copy]\" (the copy of the same number) or \"name[last-copy]\" (from the other end); the layer " \
+            "before if absent."}
 /* clang-format on */
 
-/* Where a kind may stand in the chain: one first, any number of bodies, one head, one loss; or given ones only. */
+/* Where a kind may stand: first ones, bodies and joins in any order that begins with a first one, then one head and one
+ * loss; or given ones only. What a first one, a body or a join gives is (batch, sequence, hidden). */
 enum chain_place {
     CHAIN_FIRST,
     CHAIN_BODY, /* adds to the residual stream */
+    CHAIN_JOIN, /* neither */
     CHAIN_HEAD,
     CHAIN_LOSS,
     CHAIN_GIVEN, /* costs are given: no math, no hidden width, no vocabulary */
@@ -35,6 +43,7 @@ enum chain_place {
 struct layer_kind {
     const char *name, *doc;
     enum chain_place place;
+    int min_inputs, max_inputs; /* layers that it reads, MAX_LAYER_INPUTS at most */
     const struct json_field *fields;
     size_t field_count, fields_bytes;
     const void *defaults; /* a fields struct: what absent optional keys mean */

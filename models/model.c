@@ -1,5 +1,5 @@
 #include "base/num.h"
-#include "models/model_make.h"
+#include "models/edges.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +74,7 @@ bool model_add_block(struct model *model, int64_t count, const struct json *at, 
     if (count < 1 || count > MODEL_MAX_LAYERS)
         return json_fail(at, err, "expected a number of repeats from 1 to %d, found %lld", MODEL_MAX_LAYERS,
                          (long long)count);
+    model->entry_layer = model->layer_count - 1;
     /* One run of plain layers is one block, however it was written. */
     if (count == 1 && model->block_count && model->blocks[model->block_count - 1].count == 1)
         return true;
@@ -91,11 +92,20 @@ static bool check_name(const char *name, const struct json *at, struct error *er
     size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
     if (length == 0 || length > 64 || good != length)
         return json_fail(json_at_key(at, "name"), err, "expected 1 to 64 letters, digits, '-' and '_'");
+    if (strcmp(name, "previous") == 0 || strcmp(name, "entry") == 0)
+        return json_fail(json_at_key(at, "name"), err, "expected another name: among \"inputs\" \"%s\" means a place",
+                         name);
     return true;
 }
 
 bool model_add_layer(struct model *model, const struct layer_kind *kind, const void *fields, const struct json *at,
                      struct error *err)
+{
+    return model_add_reader(model, kind, fields, NULL, 0, at, err);
+}
+
+bool model_add_reader(struct model *model, const struct layer_kind *kind, const void *fields,
+                      const struct layer_source *sources, int source_count, const struct json *at, struct error *err)
 {
     struct model_block *block = &model->blocks[model->block_count - 1];
     if (model_unfolded_count(model) + block->count > MODEL_MAX_LAYERS)
@@ -108,6 +118,7 @@ bool model_add_layer(struct model *model, const struct layer_kind *kind, const v
         return own ? false : out_of_memory(err);
     memcpy(own, fields, kind->fields_bytes);
     own->kind = kind->name;
+    own->inputs = NULL;
     if (!own->name)
         own->name = kind->name;
     else if (!check_name(own->name, at, err) || !(own->name = arena_strdup(&model->arena, own->name)))
@@ -116,25 +127,29 @@ bool model_add_layer(struct model *model, const struct layer_kind *kind, const v
         kind->resolve(model, own);
     if (!kind->check(model, own, at, err))
         return false;
-    model->layers[model->layer_count++] = (struct layer){ .name = own->name, .kind = kind, .fields = own };
+    struct layer layer = { .name = own->name, .kind = kind, .fields = own };
+    if (!edges_read(model, &layer, sources, source_count, at, err))
+        return false;
+    model->layers[model->layer_count++] = layer;
     block->layer_count++;
     return true;
 }
 
-/* What a layer at this index of the chain must be. */
-static enum chain_place place_at(int index, int count)
+/* What a layer at this index must be; in the middle anything but a head and a loss will do. */
+static enum chain_place place_at(int index, int count, enum chain_place found)
 {
     if (index == 0)
         return CHAIN_FIRST;
     if (index < count - 2)
-        return CHAIN_BODY;
+        return found == CHAIN_FIRST || found == CHAIN_JOIN ? found : CHAIN_BODY;
     return index == count - 2 ? CHAIN_HEAD : CHAIN_LOSS;
 }
 
 static bool check_chain(struct model *model, const struct json *at, struct error *err)
 {
     static const char *const wanted[CHAIN_COUNT] = { [CHAIN_FIRST] = "embedding",
-                                                     [CHAIN_BODY] = "attention or mlp",
+                                                     [CHAIN_BODY] =
+                                                         "attention, mlp or another between embedding and head",
                                                      [CHAIN_HEAD] = "head",
                                                      [CHAIN_LOSS] = "loss",
                                                      [CHAIN_GIVEN] = "opaque" };
@@ -144,11 +159,11 @@ static bool check_chain(struct model *model, const struct json *at, struct error
     model->opaque = model->layers[0].kind->place == CHAIN_GIVEN;
     for (int i = 0; i < count; i++) {
         const struct layer_kind *kind = model_unfolded_layer(model, i)->kind;
-        enum chain_place place = model->opaque ? CHAIN_GIVEN : place_at(i, count);
+        enum chain_place place = model->opaque ? CHAIN_GIVEN : place_at(i, count, kind->place);
         if (kind->place != place)
             return json_fail(
                 at, err,
-                "expected the chain embedding, attention and mlp, head, loss, or opaque layers only; layer %d of %d "
+                "expected embedding, attention, mlp and the like, head, loss, or opaque layers only; layer %d of %d "
                 "should be %s, found %s",
                 i, count, wanted[place], kind->name);
     }
@@ -158,7 +173,7 @@ static bool check_chain(struct model *model, const struct json *at, struct error
 
 bool model_finish(struct model *model, const struct json *root, struct error *err)
 {
-    if (!check_chain(model, json_at_key(root, "layers"), err))
+    if (!check_chain(model, json_at_key(root, "layers"), err) || !edges_check(model, root, err))
         return false;
     size_t length;
     char *text = model_write(model, &length);

@@ -8,10 +8,27 @@
 
 struct layer_kind;
 
+/* Which copy of a layer an edge means; a layer that is not repeated has one. */
+enum copy_rule {
+    COPY_PREVIOUS, /* the layer before, whatever it is */
+    COPY_ENTRY,    /* what enters the reader's copy of its repeat: the layer before that copy */
+    COPY_OWN,      /* the reader's own copy: both stand in one repeat */
+    COPY_LAST,
+    COPY_ALIKE,    /* the copy whose number is the reader's */
+    COPY_MIRRORED, /* counted from the other end: the reader's copy i takes copy last - i */
+    COPY_NUMBER
+};
+struct layer_edge {
+    enum copy_rule rule;
+    int layer, copy; /* folded index; COPY_NUMBER: which copy, from 0 */
+};
+
 struct layer {
     const char *name; /* "attention"; unfolded layers are "<index>.<name>" */
     const struct layer_kind *kind;
     const void *fields; /* the kind's own struct */
+    int input_count;
+    struct layer_edge inputs[MAX_LAYER_INPUTS]; /* whose outputs it reads, in the order that its kind says */
 };
 struct model_block { /* `count` copies of `layer_count` layers, one after another */
     int first_layer, layer_count, count;
@@ -29,7 +46,8 @@ struct model {
     struct layer *layers;
     int block_count;
     struct model_block *blocks; /* in order; cover all layers */
-    uint64_t hash;        /* of the canonical JSON */
+    int entry_layer;            /* while layers are added: the last one before the open copy, -1 none */
+    uint64_t hash;              /* of the canonical JSON */
 };
 
 /* Reads native JSON or, when it is one, a Hugging Face config.json (models/import, importers.def). name appears in
@@ -44,4 +62,7 @@ const struct json_field *model_fields(size_t *count);
 /* Number of layers after unfolding, and the folded layer behind an unfolded index. */
 int model_unfolded_count(const struct model *model);
 const struct layer *model_unfolded_layer(const struct model *model, int index);
+/* The unfolded indices of the layers that it reads, each smaller than index; returns their number. Where a block was
+ * folded to fewer copies, the nearest copy speaks for one that is gone. */
+int model_unfolded_inputs(const struct model *model, int index, int inputs[MAX_LAYER_INPUTS]);
 #endif

@@ -1,6 +1,6 @@
 #include "base/num.h"
+#include "models/edges.h"
 #include "models/import/importer.h"
-#include "models/model_make.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +53,8 @@ static const struct json_field head_fields[] = {
       .type = FIELD_NODE,
       AT(layers),
       .required = true,
-      .doc = "The chain: layers with a \"kind\", or {\"repeat\": copies, \"layers\": [...]}; repeats do not nest." },
+      .doc = "Layers with a \"kind\", or {\"repeat\": copies, \"layers\": [...]}; repeats do not nest. Each reads the "
+             "layer before, unless its \"inputs\" say what else." },
 };
 #undef AT
 enum { HEAD_FIELDS = sizeof head_fields / sizeof *head_fields };
@@ -108,6 +109,27 @@ static bool unknown_kind(const struct json *at, const char *name, struct error *
     return false;
 }
 
+/* With what "inputs" says, if it is there. */
+static bool add_layer(struct model *model, const struct layer_kind *kind, const struct layer_head *fields,
+                      const struct json *at, struct error *err)
+{
+    struct layer_source sources[MAX_LAYER_INPUTS];
+    const struct json *inputs = fields->inputs;
+    if (!inputs)
+        return model_add_layer(model, kind, fields, at, err);
+    if (json_type(inputs) != JSON_ARRAY)
+        return json_fail(inputs, err, "expected an array of layer names, found %s", json_type_name(json_type(inputs)));
+    if (json_count(inputs) > MAX_LAYER_INPUTS)
+        return json_fail(inputs, err, "expected at most %d layer names, found %d", MAX_LAYER_INPUTS,
+                         json_count(inputs));
+    for (int i = 0; i < json_count(inputs); i++) {
+        sources[i].at = json_at(inputs, i);
+        if (!json_string(sources[i].at, &sources[i].text, err))
+            return false;
+    }
+    return model_add_reader(model, kind, fields, sources, json_count(inputs), at, err);
+}
+
 static bool read_layer(struct model *model, const struct json *at, struct error *err)
 {
     const struct json *kind_at;
@@ -122,7 +144,7 @@ static bool read_layer(struct model *model, const struct json *at, struct error 
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while reading the model");
     memcpy(fields, kind->defaults, kind->fields_bytes);
     return json_read_fields(at, kind->fields, kind->field_count, fields, &model->arena, err) &&
-           model_add_layer(model, kind, fields, at, err);
+           add_layer(model, kind, fields, at, err);
 }
 
 static bool read_repeat(struct model *model, const struct json *at, struct error *err)
@@ -224,6 +246,7 @@ static void write_layers(struct json_writer *w, const struct model *model, const
         const struct layer *layer = &model->layers[block->first_layer + i];
         json_begin_object(w);
         fields_write(w, layer->kind->fields, layer->kind->field_count, layer->fields, layer->kind->defaults);
+        edges_write(w, model, block->first_layer + i);
         json_end_object(w);
     }
 }

@@ -119,6 +119,7 @@ static inline void hand_graph(struct hand *h, int stages, int micros)
                          .layer_count = stages,
                          .class_count = 1,
                          .tokens_value = 0,
+                         .source_value = -1,
                          .labels_value = -1,
                          .count_value = -1,
                          .loss_value = -1 };
@@ -144,7 +145,8 @@ static inline void hand_graph(struct hand *h, int stages, int micros)
                                              .kind = "opaque",
                                              .first_segment = s,
                                              .segment_count = 1,
-                                             .input_value = s,
+                                             .input_count = s > 0,
+                                             .input_layers = { s - 1 },
                                              .output_value = s + 1 };
         g->segments[s] = (struct segment){ .name = name,
                                            .kernel = KERNEL_OPAQUE,

@@ -187,6 +187,12 @@ static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_
                                               .scale = 0.4,
                                               .causal = draw(&f->random) % 2,
                                               .valid = draw_in(&f->random, (f->size['v'] + 1) / 2, f->size['v']) };
+    if (c->kernel == KERNEL_ROPE && draw(&f->random) % 2)
+        s->arguments.rope_dim = 2 * draw_in(&f->random, 1, f->size['d'] / 2);
+    if (c->kernel == KERNEL_ROPE && draw(&f->random) % 2) { /* waves of 6 and more: all three cases occur */
+        s->arguments.rope_factor = 8, s->arguments.rope_low = 1, s->arguments.rope_high = 4;
+        s->arguments.rope_original = (double)draw_in(&f->random, 8, 60);
+    }
     s->arguments.kv_heads = c->kernel == KERNEL_ATTENTION ? f->size['m'] : 0;
     make_axes(f, c->axes, letters);
     make_ranges(f, whole);

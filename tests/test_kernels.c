@@ -103,10 +103,20 @@ static void naive_rms_norm(struct fixture *f)
 }
 static void naive_rope(struct fixture *f) /* btnd */
 {
-    int64_t half = f->size['d'] / 2;
+    const struct kernel_arguments *a = &f->segment.arguments;
+    int64_t half = (a->rope_dim ? a->rope_dim : f->size['d']) / 2;
+    EACH(b, 0)
+    EACH(t, 1) EACH(n, 2) for (int64_t i = 2 * half; i < f->size['d']; i++) OUT(0, b, t, n, i) = IN(0, b, t, n, i);
     EACH(b, 0) EACH(t, 1) EACH(n, 2) for (int64_t i = 0; i < half; i++)
     {
-        double angle = (double)t * pow(f->segment.arguments.rope_base, -(double)i / (double)half);
+        double frequency = pow(a->rope_base, -(double)i / (double)half), wave = 2 * acos(-1) / frequency;
+        /* as written in transformers' _compute_llama3_parameters */
+        double smooth = (a->rope_original / wave - a->rope_low) / (a->rope_high - a->rope_low);
+        if (a->rope_factor > 0 && wave > a->rope_original / a->rope_low)
+            frequency /= a->rope_factor;
+        else if (a->rope_factor > 0 && wave >= a->rope_original / a->rope_high)
+            frequency = (1 - smooth) * frequency / a->rope_factor + smooth * frequency;
+        double angle = (double)t * frequency;
         double x = IN(0, b, t, n, i), y = IN(0, b, t, n, half + i);
         OUT(0, b, t, n, i) = x * cos(angle) - y * sin(angle);
         OUT(0, b, t, n, half + i) = y * cos(angle) + x * sin(angle);

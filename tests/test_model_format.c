@@ -6,7 +6,7 @@
 static const char *const zoo[] = { "gpt2",         "gpt2-medium", "gpt2-large",  "gpt2-xl",    "gpt3-175b",
                                    "llama-2-7b",   "llama-2-13b", "llama-2-70b", "llama-3-8b", "llama-3-70b",
                                    "llama-3-405b", "gpt-530b",    "gpt-1t",      "bert-large", "tiny-gpt",
-                                   "tiny-llama",   "tiny-opaque" };
+                                   "tiny-llama",   "tiny-opaque", "tiny-encdec", "tiny-uvit",  "tiny-towers" };
 enum { ZOO = sizeof zoo / sizeof *zoo };
 
 START_TEST(writing_and_reading_change_no_byte)
@@ -68,25 +68,85 @@ static const struct {
     { HEAD "\"layers\":@[]}", "layers: expected at least one layer" },
     { HEAD "\"layers\":[@3]}", "layers[0]: expected a layer" },
     { HEAD "\"layers\":[@{}]}", "layers[0]: " },
-    { HEAD "\"layers\":[{\"kind\":@\"atention\"}]}", "layers[0].kind: expected one of embedding, attention, mlp, head, "
-                                                     "loss, opaque, found \"atention\"; did you mean \"attention\"?" },
+    { HEAD "\"layers\":[{\"kind\":@\"atention\"}]}",
+      "layers[0].kind: expected one of embedding, attention, cross_attention, "
+      "mlp, norm, add, concat, head, loss, opaque, found \"atention\"; did you mean \"attention\"?" },
     { HEAD "\"layers\":[@{\"kind\":\"embedding\"}]}",
       "layers[0]: expected the model's hidden beside its layers: embedding needs it" },
     { HEAD "\"hidden\":16,\"layers\":[@{\"kind\":\"embedding\"}]}",
       "layers[0]: expected the model's vocab_size beside its layers: embedding needs it" },
     { HEAD SIZES "\"layers\":@[{\"kind\":\"loss\"}]}",
-      "layers: expected the chain embedding, attention and mlp, head, loss, or opaque layers "
+      "layers: expected embedding, attention, mlp and the like, head, loss, or opaque layers "
       "only; layer 0 of 1 should be embedding, found loss" },
     { HEAD SIZES "\"layers\":@[{\"kind\":\"embedding\"}]}",
       "layers: expected at least embedding, head and loss, found 1 layers" },
     { HEAD SIZES "\"layers\":@[{\"kind\":\"embedding\"},{\"kind\":\"loss\"}]}",
       "layers: expected at least embedding, head and loss" },
     { HEAD SIZES "\"layers\":@[{\"kind\":\"embedding\"},{\"kind\":\"embedding\"},{\"kind\":\"loss\"}]}",
-      "layers: expected the chain " },
-    { HEAD SIZES "\"layers\":@[{\"kind\":\"embedding\"},{\"kind\":\"embedding\"},{\"kind\":\"head\",\"norm\":\"none\"},"
+      "layers: expected embedding, attention, mlp and the like, head, loss" },
+    { HEAD SIZES "\"layers\":@[{\"kind\":\"embedding\"},{\"kind\":\"loss\"},{\"kind\":\"head\",\"norm\":\"none\"},"
                  "{\"kind\":\"loss\"}]}",
-      "layers: expected the chain embedding, attention and mlp, head, loss, or opaque layers only; layer 1 of 4 should "
-      "be attention or mlp" },
+      "layers: expected embedding, attention, mlp and the like, head, loss, or opaque layers only; layer 1 of 4 should "
+      "be attention, mlp or another between embedding and head, found loss" },
+    { HEAD SIZES "\"layers\":[@{\"kind\":\"embedding\"},{\"kind\":\"embedding\"},{\"kind\":\"head\",\"norm\":\"none\"},"
+                 "{\"kind\":\"loss\"}]}",
+      "layers[0]: nobody reads the output of embedding (layer 0 of 4): name it in the \"inputs\"" },
+    { BODY("{\"repeat\":2,\"layers\":[@" ATTENTION(",\"name\":\"lost\"") "," ATTENTION(",\"inputs\":[\"entry\"]") "]}"),
+      "layers[1].layers[0]: nobody reads the output of lost (layer 1 of 7)" },
+    { BODY("{\"kind\":\"add\",\"inputs\":[\"previous\",@\"embeding\"]}"),
+      "layers[1].inputs[1]: expected \"previous\", \"entry\" or the name of an earlier layer, found \"embeding\"; did "
+      "you "
+      "mean \"embedding\"?; a layer reads only what stands before it, so there are no cycles" },
+    { BODY("{\"kind\":\"add\",\"name\":\"x\",\"inputs\":[\"previous\",@\"x\"]}"),
+      "layers[1].inputs[1]: expected \"previous\"" },
+    { BODY("{\"kind\":\"add\",\"inputs\":[\"previous\",@\"later\"]}," ATTENTION(",\"name\":\"later\"")),
+      "layers[1].inputs[1]: expected \"previous\", \"entry\" or the name of an earlier layer, found \"later\"" },
+    { BODY("{\"kind\":\"add\",\"inputs\":@[\"previous\"]}"),
+      "layers[1].inputs: add reads 2 to 4 layers: expected as many names, found 1" },
+    { BODY("@{\"kind\":\"add\"}"), "layers[1]: add reads 2 to 4 layers: expected as many names, found 0" },
+    { BODY("@{\"kind\":\"cross_attention\",\"heads\":4,\"norm\":\"none\"}"),
+      "layers[1]: cross_attention reads 2 layers: expected as many names, found 0" },
+    { BODY(ATTENTION(",\"inputs\":@[]")),
+      "layers[1].inputs: attention reads 1 layer: expected as many names, found 0" },
+    { BODY(ATTENTION(",\"inputs\":@\"previous\"")), "layers[1].inputs: expected an array of layer names, found " },
+    { BODY(ATTENTION(",\"inputs\":[@1]")), "layers[1].inputs[0]: " },
+    { BODY("{\"kind\":\"add\",\"inputs\":@[\"previous\",\"previous\",\"previous\",\"previous\",\"previous\"]}"),
+      "layers[1].inputs: expected at most 4 layer names, found 5" },
+    { BODY(ATTENTION(",\"name\":@\"entry\"")), "layers[1].name: expected another name" },
+    { BODY(ATTENTION() "," ATTENTION() ",{\"kind\":\"add\",\"inputs\":[\"previous\",@\"attention\"]}"),
+      "layers[3].inputs[1]: several layers are called \"attention\"" },
+    { BODY("{\"repeat\":2,\"layers\":[" ATTENTION(
+          ",\"name\":\"a\"") "]},{\"kind\":\"add\",\"inputs\":[\"previous\",@\"a[2]\"]}"),
+      "layers[2].inputs[1]: expected a copy from 0 to 1, found 2" },
+    { BODY("{\"repeat\":2,\"layers\":[" ATTENTION(
+          ",\"name\":\"a\"") "]},{\"kind\":\"add\",\"inputs\":[\"previous\",@\"a[-1]\"]}"),
+      "layers[2].inputs[1]: expected the name alone" },
+    { BODY("{\"repeat\":2,\"layers\":[" ATTENTION(
+          ",\"name\":\"a\"") "]},{\"kind\":\"add\",\"inputs\":[\"previous\",@\"a[1\"]}"),
+      "layers[2].inputs[1]: expected the name alone" },
+    { BODY("{\"repeat\":2,\"layers\":[" ATTENTION(
+          ",\"name\":\"a\"") ",{\"kind\":\"add\",\"inputs\":[\"previous\",@\"a[copy]\"]}]}"),
+      "layers[1].layers[1].inputs[1]: both layers stand in one repeat" },
+    { BODY("{\"repeat\":2,\"layers\":[" ATTENTION(
+          ",\"name\":\"a\"") "]},{\"repeat\":3,\"layers\":[{\"kind\":\"add\",\"inputs\":"
+                             "[\"previous\",@\"a[last-copy]\"]}]}"),
+      "layers[2].layers[0].inputs[1]: expected a layer of at least as many copies as this one's 3, found 2" },
+    { MODEL("{\"kind\":\"embedding\",\"inputs\":@[\"previous\"]}"), "layers[0].inputs: embedding reads 0 layers" },
+    { MODEL("{\"kind\":\"embedding\",\"shared_table\":@true}"),
+      "layers[0].shared_table: expected an embedding before this one, found none" },
+    { MODEL("{\"kind\":\"attention\",\"heads\":4,\"norm\":\"none\",\"inputs\":[@\"previous\"]}"),
+      "layers[0].inputs[0]: expected an earlier layer: there is none" },
+    { MODEL(
+          "{\"kind\":\"embedding\"},{\"kind\":\"head\",\"norm\":\"none\"},{\"kind\":\"loss\",\"inputs\":[@\"head\"]}"),
+      "layers[2].inputs[0]: expected \"previous\": the loss reads the head before it" },
+    { MODEL("{\"kind\":\"embedding\"},{\"kind\":\"head\",\"norm\":\"none\"},{\"kind\":\"norm\",\"norm\":\"rms_norm\","
+            "\"inputs\":[@\"head\"]}"),
+      "layers[2].inputs[0]: expected a layer whose output is (batch, sequence, hidden): head is a head" },
+    { BODY("{\"kind\":\"norm\",\"norm\":@\"none\"}"), "layers[1].norm: expected layer_norm or rms_norm" },
+    { BODY(ATTENTION(",\"rope_dim\":@2")), "layers[1].rope_dim: expected an even number up to head_dim (4) beside" },
+    { BODY(ATTENTION(",\"rope_base\":10,\"rope_dim\":@3")), "layers[1].rope_dim: expected an even number" },
+    { BODY(ATTENTION(",\"rope_base\":10,\"rope_factor\":@8")), "layers[1].rope_factor: expected beside it" },
+    { BODY("@" ATTENTION(",\"rope_base\":10,\"rope_original_positions\":8")), "layers[1]: expected a rope_factor" },
     { HEAD SIZES "\"layers\":[{\"repeat\":2,\"layers\":[@{\"repeat\":2,\"layers\":[]}]}]}",
       "layers[0].layers[0]: repeats do not nest" },
     { HEAD SIZES "\"layers\":[{\"repeat\":2,\"layers\":@[]}]}", "layers[0].layers: expected at least one layer" },
@@ -116,7 +176,7 @@ static const struct {
       "layers[0].backward_us: " },
     { HEAD SIZES "\"layers\":@[{\"kind\":\"opaque\",\"forward_us\":1,\"backward_us\":1,\"activation_elements\":1},{"
                  "\"kind\":\"loss\"}]}",
-      "layers: expected the chain embedding, attention and mlp, head, loss, or opaque layers only; layer 1 of 2 should "
+      "layers: expected embedding, attention, mlp and the like, head, loss, or opaque layers only; layer 1 of 2 should "
       "be opaque, found loss" },
 };
 

@@ -14,7 +14,8 @@ static const struct {
     { "llama-2-13b", 13015864320, false }, { "llama-2-70b", 68976648192, false },   { "llama-3-8b", 8030261248, false },
     { "llama-3-70b", 70553706496, false }, { "llama-3-405b", 405853388800, false }, { "gpt-530b", 529600819200, true },
     { "gpt-1t", 1008038758400, true },     { "bert-large", 334090240, true },       { "tiny-gpt", 118528, true },
-    { "tiny-llama", 106816, false },       { "tiny-opaque", 4000000, false },
+    { "tiny-llama", 106816, false },       { "tiny-opaque", 4000000, false },       { "tiny-encdec", 213760, true },
+    { "tiny-uvit", 294016, false },        { "tiny-towers", 199488, false },
 };
 enum { ZOO = sizeof zoo / sizeof *zoo };
 
@@ -75,8 +76,9 @@ static void check_dim(const struct segment *segment, enum axis_tag tag, int64_t 
         ck_assert(size == segment->arguments.kv_heads && a->size % size == 0);
     else
         ck_assert_int_eq(size, a->size);
-    if (tag != TAG_COUNT) /* weights carry no tags */
-        ck_assert(tag == a->tag || (tag == TAG_SEQUENCE && a->tag == TAG_KEY));
+    if (tag != TAG_COUNT) /* weights carry no tags; the columns of a square matrix are split as those of an mlp */
+        ck_assert(tag == a->tag || (tag == TAG_SEQUENCE && a->tag == TAG_KEY) ||
+                  (tag == TAG_HIDDEN && a->tag == TAG_FFN && segment->kernel == KERNEL_MATMUL));
 }
 
 static void check_values(const struct graph *graph, const struct segment *segment, const struct operand *operands,
@@ -171,8 +173,9 @@ START_TEST(values_come_from_one_earlier_segment)
         }
         for (int i = 0; i < graph->value_count; i++)
             ck_assert_int_eq(made[i], graph->values[i].input ? 0 : 1);
+        bool shared = strcmp(zoo[m].name, "tiny-encdec") == 0; /* by both embeddings */
         for (int i = 0; i < graph->weight_count; i++)
-            ck_assert_int_eq(used[i], i == 0 && model->tied_embedding ? 2 : 1);
+            ck_assert_int_eq(used[i], i == 0 ? 1 + model->tied_embedding + shared : 1);
         free(made);
         free(used);
         graph_free(graph);
@@ -197,22 +200,119 @@ START_TEST(names_are_unique)
 }
 END_TEST
 
-START_TEST(layers_form_a_chain)
+/* Layers read what leaves earlier ones, each read by somebody; where no layer names its inputs, that is a chain. */
+START_TEST(layers_read_earlier_ones)
 {
     for (int m = 0; m < ZOO; m++) {
         struct model *model = model_of_zoo(zoo[m].name);
         struct graph *graph = graph_of(model, 1, 0, 1);
-        int last = graph->layer_count - 1;
-        ck_assert_int_eq(graph->layers[0].input_value, -1);
+        int last = graph->layer_count - 1, *readers = calloc((size_t)graph->layer_count, sizeof *readers), skips = 0;
+        ck_assert_int_eq(graph->layers[0].input_count, 0);
         ck_assert_int_eq(graph->layers[last].output_value, -1);
-        for (int i = 0; i < last; i++) {
-            ck_assert_int_ge(graph->layers[i].output_value, 0);
-            ck_assert_int_eq(graph->layers[i].output_value, graph->layers[i + 1].input_value);
+        for (int i = 0; i <= last; i++) {
+            ck_assert(i == last || graph->layers[i].output_value >= 0);
+            for (int k = 0; k < graph->layers[i].input_count; k++) {
+                int from = graph->layers[i].input_layers[k];
+                ck_assert_int_lt(from, i);
+                skips += from != i - 1;
+                readers[from]++;
+            }
         }
+        for (int i = 0; i < last; i++)
+            ck_assert_int_ge(readers[i], 1);
+        bool chain = strcmp(zoo[m].name, "tiny-encdec") != 0 && strcmp(zoo[m].name, "tiny-uvit") != 0 &&
+                     strcmp(zoo[m].name, "tiny-towers") != 0;
+        ck_assert_int_eq(skips == 0, chain);
+        free(readers);
         ck_assert_int_eq(graph->loss_value < 0, model->opaque);
         graph_free(graph);
         model_free(model);
     }
+}
+END_TEST
+
+/* Inputs by the segments' operands: what a layer reads from outside itself is what its edges say. */
+START_TEST(edges_are_what_segments_read)
+{
+    for (int m = 0; m < ZOO; m++) {
+        struct model *model = model_of_zoo(zoo[m].name);
+        struct graph *graph = graph_of(model, 1, 0, 1);
+        for (int l = 0; l < graph->layer_count; l++) {
+            const struct graph_layer *layer = &graph->layers[l];
+            bool read[MAX_LAYER_INPUTS] = { false };
+            for (int s = layer->first_segment; s < layer->first_segment + layer->segment_count; s++)
+                for (int i = 0; i < graph->segments[s].in_count; i++) {
+                    int value = graph->segments[s].in[i].id, edge = -1;
+                    const struct value *v = &graph->values[value];
+                    if (v->input || graph->segments[v->producer].layer == l)
+                        continue;
+                    for (int k = 0; k < layer->input_count; k++)
+                        if (graph_edge_at(graph, l, k).value == value)
+                            edge = k;
+                    ck_assert_msg(edge >= 0, "%s reads %s, which is no edge", layer->name, v->name);
+                    read[edge] = true;
+                }
+            for (int k = 0; k < layer->input_count; k++)
+                ck_assert(read[k]);
+        }
+        graph_free(graph);
+        model_free(model);
+    }
+}
+END_TEST
+
+/* What crosses a cut, by brute force over all edges. */
+START_TEST(a_cut_lists_every_value_once)
+{
+    static const struct {
+        const char *name;
+        int widest;
+    } expected[] = { { "tiny-gpt", 1 }, { "tiny-encdec", 2 }, { "tiny-uvit", 4 }, { "tiny-towers", 4 } };
+    for (size_t m = 0; m < sizeof expected / sizeof *expected; m++) {
+        struct model *model = model_of_zoo(expected[m].name);
+        struct graph *graph = graph_of(model, 2, 0, 1);
+        struct graph_edge *cut = calloc((size_t)graph->layer_count, sizeof *cut);
+        int widest = 0;
+        for (int at = 1; at < graph->layer_count; at++) {
+            int count = graph_cut(graph, at, cut), found = 0;
+            for (int from = 0; from < at; from++) {
+                bool crosses = false;
+                for (int to = at; to < graph->layer_count; to++)
+                    for (int k = 0; k < graph->layers[to].input_count; k++)
+                        crosses |= graph->layers[to].input_layers[k] == from;
+                if (!crosses)
+                    continue;
+                ck_assert_int_lt(found, count);
+                ck_assert_int_eq(cut[found].from, from);
+                ck_assert_int_eq(cut[found].value, graph->layers[from].output_value);
+                bool logits = at == graph->layer_count - 1;
+                ck_assert_int_eq(cut[found].elements, 2 * 32 * (logits ? 256 : 64));
+                found++;
+            }
+            ck_assert_int_eq(found, count);
+            widest = count > widest ? count : widest;
+        }
+        ck_assert_int_eq(widest, expected[m].widest);
+        free(cut);
+        graph_free(graph);
+        model_free(model);
+    }
+}
+END_TEST
+
+START_TEST(mirrored_copies_meet)
+{
+    struct model *model = model_of_zoo("tiny-uvit");
+    struct graph *graph = graph_of(model, 1, 0, 1);
+    for (int i = 0; i < 3; i++) { /* copy i of the second half reads copy 2 - i of the first */
+        const struct graph_layer *join = &graph->layers[9 + 3 * i];
+        ck_assert_str_eq(join->kind, "concat");
+        ck_assert_int_eq(join->input_layers[0], 8 + 3 * i);
+        ck_assert_int_eq(join->input_layers[1], 2 + 2 * (2 - i));
+        ck_assert_int_eq(join->class_index, graph->layers[9].class_index);
+    }
+    graph_free(graph);
+    model_free(model);
 }
 END_TEST
 
@@ -606,7 +706,10 @@ static Suite *suite(void)
     CHECK_ADD(s, operands_agree_with_axes);
     CHECK_ADD(s, values_come_from_one_earlier_segment);
     CHECK_ADD(s, names_are_unique);
-    CHECK_ADD(s, layers_form_a_chain);
+    CHECK_ADD(s, layers_read_earlier_ones);
+    CHECK_ADD(s, edges_are_what_segments_read);
+    CHECK_ADD(s, a_cut_lists_every_value_once);
+    CHECK_ADD(s, mirrored_copies_meet);
     CHECK_ADD(s, grouped_keys_follow_the_query_heads);
     CHECK_ADD(s, blocks_are_of_two_classes);
     CHECK_ADD(s, a_class_is_kind_fields_and_entry);

@@ -11,12 +11,25 @@ struct angles {
     real cos_real[PAIRS], sin_real[PAIRS];
 };
 
-static void angles_start(struct angles *a, double base, int64_t first_pair, int64_t pairs, int64_t half)
+/* Waves that turn less than low times in the original length are slowed by the factor, those that turn more than high
+ * times are not; in between a mean of both, linear in the number of turns (Llama 3.1). */
+static double stretched(double frequency, const struct kernel_arguments *arguments)
+{
+    if (!(arguments->rope_factor > 0))
+        return frequency;
+    double turns = arguments->rope_original * frequency / (2 * 3.14159265358979323846);
+    double keep = (turns - arguments->rope_low) / (arguments->rope_high - arguments->rope_low);
+    keep = keep < 0 ? 0 : keep > 1 ? 1 : keep;
+    return (1 - keep) * frequency / arguments->rope_factor + keep * frequency;
+}
+
+static void angles_start(struct angles *a, const struct kernel_arguments *arguments, int64_t first_pair, int64_t pairs,
+                         int64_t half)
 {
     a->count = pairs;
     a->position = -1;
     for (int64_t i = 0; i < pairs; i++) {
-        a->frequency[i] = pow(base, -(double)(first_pair + i) / (double)half);
+        a->frequency[i] = stretched(pow(arguments->rope_base, -(double)(first_pair + i) / (double)half), arguments);
         a->step_cosine[i] = cos(a->frequency[i]);
         a->step_sine[i] = sin(a->frequency[i]);
     }
@@ -53,26 +66,37 @@ static void rotate(real *y, const real *x, const struct angles *a, int64_t half,
     }
 }
 
+/* What does not turn. */
+static void pass(real *y, const real *x, int64_t count, bool begin)
+{
+    for (int64_t i = 0; i < count; i++)
+        y[i] = (begin ? 0 : y[i]) + x[i];
+}
+
 /* (b,t,n,d); the head dim is never split. */
 static void rotate_all(const struct kernel_call *call, enum role from, enum role to, real sign, bool begin)
 {
     const struct operand *operand = &call->segment->out[0];
     struct spot in = spot_of(call, from, 0), out = spot_of(call, to, 0);
     int b_axis = operand->axis[0], t_axis = operand->axis[1], n_axis = operand->axis[2], d_axis = operand->axis[3];
-    int64_t half = (call->high[d_axis] - call->low[d_axis]) / 2;
+    const struct kernel_arguments *arguments = &call->segment->arguments;
+    int64_t width = call->high[d_axis] - call->low[d_axis],
+            half = (arguments->rope_dim ? arguments->rope_dim : width) / 2;
     struct angles angles;
     for (int64_t pair = 0; pair < half; pair += PAIRS) {
-        angles_start(&angles, call->segment->arguments.rope_base, pair, half - pair < PAIRS ? half - pair : PAIRS,
-                     half);
+        angles_start(&angles, arguments, pair, half - pair < PAIRS ? half - pair : PAIRS, half);
         for (int64_t t = 0; t < call->high[t_axis] - call->low[t_axis]; t++) {
             angles_move(&angles, call->low[t_axis] + t);
             for (int64_t b = 0; b < call->high[b_axis] - call->low[b_axis]; b++)
-                for (int64_t n = 0; n < call->high[n_axis] - call->low[n_axis]; n++)
-                    rotate((real *)(void *)out.data + b * out.stride[b_axis] + t * out.stride[t_axis] +
-                               n * out.stride[n_axis] + pair,
-                           (const real *)(void *)in.data + b * in.stride[b_axis] + t * in.stride[t_axis] +
-                               n * in.stride[n_axis] + pair,
-                           &angles, half, sign, begin);
+                for (int64_t n = 0; n < call->high[n_axis] - call->low[n_axis]; n++) {
+                    real *y = (real *)(void *)out.data + b * out.stride[b_axis] + t * out.stride[t_axis] +
+                              n * out.stride[n_axis];
+                    const real *x = (const real *)(void *)in.data + b * in.stride[b_axis] + t * in.stride[t_axis] +
+                                    n * in.stride[n_axis];
+                    rotate(y + pair, x + pair, &angles, half, sign, begin);
+                    if (pair == 0)
+                        pass(y + 2 * half, x + 2 * half, width - 2 * half, begin);
+                }
         }
     }
 }

@@ -1,10 +1,8 @@
-#include "models/builder.h"
-#include "models/kinds/layers.h"
+#include "models/kinds/attention_parts.h"
 #include "models/kinds/norm.h"
 #include "models/model.h"
-#include <math.h>
 
-static const struct attention_layer attention_defaults = { .causal = true, .norm_epsilon = 1e-5 };
+static const struct attention_layer attention_defaults = { .causal = true, .residual = true, .norm_epsilon = 1e-5 };
 
 #define AT(field) .offset = offsetof(struct attention_layer, field)
 static const struct json_field attention_fields[] = {
@@ -40,11 +38,42 @@ static const struct json_field attention_fields[] = {
       .min = 0,
       .max = 1e12,
       .doc = "Base of rotary positions (10000 in Su et al. 2021); 0 or absent: none." },
+    { .key = "rope_dim",
+      .type = FIELD_INT,
+      AT(rope_dim),
+      .min = 0,
+      .max = 1 << 20,
+      .doc = "Of each head the first rope_dim elements turn and the rest passes (GPT-NeoX); head_dim if absent or 0." },
+    { .key = "rope_factor",
+      .type = FIELD_DOUBLE,
+      AT(rope_factor),
+      .min = 0,
+      .max = 1e6,
+      .doc = "Slows the long waves of the rotation by this factor, as Llama 3.1 does; 0 or absent: none." },
+    { .key = "rope_low_frequency_factor",
+      .type = FIELD_DOUBLE,
+      AT(rope_low),
+      .min = 0,
+      .max = 1e6,
+      .doc = "Waves longer than rope_original_positions over it are slowed in full; required with rope_factor." },
+    { .key = "rope_high_frequency_factor",
+      .type = FIELD_DOUBLE,
+      AT(rope_high),
+      .min = 0,
+      .max = 1e6,
+      .doc = "Waves shorter than rope_original_positions over it stay as they are; required with rope_factor." },
+    { .key = "rope_original_positions",
+      .type = FIELD_INT,
+      AT(rope_original),
+      .min = 0,
+      .max = 1 << 27,
+      .doc = "Tokens that the model was first trained with; required with rope_factor." },
     { .key = "norm", .type = FIELD_ENUM, AT(norm), .required = true, .names = norm_names, .doc = "The layer's norm." },
     { .key = "post_norm",
       .type = FIELD_BOOL,
       AT(post_norm),
       .doc = "The norm follows the residual sum (BERT) instead of opening the layer; false if absent." },
+    ATTENTION_COMMON_FIELDS,
     { .key = "norm_epsilon",
       .type = FIELD_DOUBLE,
       AT(norm_epsilon),
@@ -54,7 +83,7 @@ static const struct json_field attention_fields[] = {
 };
 #undef AT
 
-static void attention_resolve(const struct model *model, void *fields)
+void attention_resolve(const struct model *model, void *fields)
 {
     struct attention_layer *f = fields;
     if (!f->kv_heads)
@@ -63,7 +92,20 @@ static void attention_resolve(const struct model *model, void *fields)
         f->head_dim = model->hidden / f->heads;
 }
 
-static bool attention_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
+static bool check_stretch(const struct attention_layer *f, const struct json *at, struct error *err)
+{
+    if (f->rope_factor > 0 && !(f->rope_base > 0))
+        return json_fail(json_at_key(at, "rope_factor"), err, "expected a rope_base beside it");
+    if (f->rope_factor > 0 && (!(f->rope_low > 0) || !(f->rope_high > f->rope_low) || f->rope_original < 1))
+        return json_fail(json_at_key(at, "rope_factor"), err,
+                         "expected beside it 0 < rope_low_frequency_factor < rope_high_frequency_factor and "
+                         "rope_original_positions");
+    if (!(f->rope_factor > 0) && (f->rope_low > 0 || f->rope_high > 0 || f->rope_original))
+        return json_fail(at, err, "expected a rope_factor beside what says how it is applied");
+    return true;
+}
+
+bool attention_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
 {
     const struct attention_layer *f = fields;
     if (!f->head_dim)
@@ -76,75 +118,18 @@ static bool attention_check(const struct model *model, const void *fields, const
     if (f->rope_base > 0 && f->head_dim % 2)
         return json_fail(json_at_key(at, "rope_base"), err,
                          "rotary positions turn pairs: expected an even head_dim, found %lld", (long long)f->head_dim);
-    return true;
-}
-
-static int project(struct graph_builder *builder, const char *name, bool kv, bool bias, int x)
-{
-    char bias_name[16] = { name[0], '_', 'b', 'i', 'a', 's' };
-    const char *value_dims = kv ? "btmd" : "btnd", *weight_dims = kv ? "hmd" : "hnd", *bias_dims = kv ? "md" : "nd";
-    int y = builder_value(builder, name, value_dims, ELEMENT_ACTIVATION, true);
-    int matrix = builder_weight(builder, name, weight_dims, INIT_NORMAL, builder->init_std);
-    if (bias) {
-        int shift = builder_weight(builder, bias_name, bias_dims, INIT_ZERO, 0);
-        builder_segment(builder, KERNEL_MATMUL, name, kv ? "bth+!md" : "bth+!nd", OPERANDS({ x, "bth" }),
-                        OPERANDS({ matrix, weight_dims }, { shift, bias_dims }), OPERANDS({ y, value_dims }));
-    } else {
-        builder_segment(builder, KERNEL_MATMUL, name, kv ? "bth+md" : "bth+nd", OPERANDS({ x, "bth" }),
-                        OPERANDS({ matrix, weight_dims }), OPERANDS({ y, value_dims }));
-    }
-    return y;
-}
-
-static int rotate(struct graph_builder *builder, const char *name, const char *dims, int x, double base)
-{
-    char axes[MAX_DIMS + 2] = { dims[0], dims[1], dims[2], dims[3], '!' };
-    int y = builder_value(builder, name, dims, ELEMENT_ACTIVATION, true);
-    struct segment *segment =
-        builder_segment(builder, KERNEL_ROPE, name, axes, OPERANDS({ x, dims }), NO_OPERANDS, OPERANDS({ y, dims }));
-    segment->arguments.rope_base = base;
-    return y;
-}
-
-static int core(struct graph_builder *builder, const struct attention_layer *f, int q, int k, int v)
-{
-    int o = builder_value(builder, "core", "btnd", ELEMENT_ACTIVATION, true);
-    int lse = builder_value(builder, "core_lse", "btn", ELEMENT_STATISTIC, false);
-    /* k and v are (b,t,m,d): their sequence is the key axis, their heads the query heads' axis, scaled. */
-    struct segment *segment = builder_segment(builder, KERNEL_ATTENTION, "core", "bts~nd!",
-                                              OPERANDS({ q, "btnd" }, { k, "bsnd" }, { v, "bsnd" }), NO_OPERANDS,
-                                              OPERANDS({ o, "btnd" }, { lse, "btn" }));
-    segment->arguments.scale = 1 / sqrt((double)f->head_dim);
-    segment->arguments.causal = f->causal;
-    segment->arguments.kv_heads = f->kv_heads;
-    return o;
+    if (f->rope_dim && (f->rope_dim % 2 || f->rope_dim > f->head_dim || !(f->rope_base > 0)))
+        return json_fail(json_at_key(at, "rope_dim"), err,
+                         "expected an even number up to head_dim (%lld) beside a rope_base, found %lld",
+                         (long long)f->head_dim, (long long)f->rope_dim);
+    return check_stretch(f, at, err);
 }
 
 static bool attention_build(struct graph_builder *builder, const struct model *model, const void *fields,
                             struct error *err)
 {
-    const struct attention_layer *f = fields;
     (void)model, (void)err;
-    builder_size(builder, 'n', f->heads);
-    builder_size(builder, 'm', f->kv_heads);
-    builder_size(builder, 'd', f->head_dim);
-    int x = builder->input, y = f->post_norm ? x : build_norm(builder, x, f->norm, f->norm_epsilon);
-    int q = project(builder, "q", false, f->qkv_bias, y);
-    int k = project(builder, "k", true, f->qkv_bias, y);
-    int v = project(builder, "v", true, f->qkv_bias, y);
-    if (f->rope_base > 0) {
-        q = rotate(builder, "rope_q", "btnd", q, f->rope_base);
-        k = rotate(builder, "rope_k", "btmd", k, f->rope_base);
-    }
-    int o = core(builder, f, q, k, v);
-    int p = builder_value(builder, "proj", "bth", ELEMENT_ACTIVATION, true);
-    int matrix =
-        builder_weight(builder, "proj", "ndh", INIT_NORMAL, f->post_norm ? builder->init_std : builder->residual_std);
-    builder_segment(builder, KERNEL_MATMUL, "proj", "btn+d+h", OPERANDS({ o, "btnd" }), OPERANDS({ matrix, "ndh" }),
-                    OPERANDS({ p, "bth" }));
-    /* The bias of a row-split matmul waits for the sum, or every part would add it. */
-    int sum = build_residual(builder, x, p, f->output_bias);
-    builder->output = f->post_norm ? build_norm(builder, sum, f->norm, f->norm_epsilon) : sum;
+    builder->output = build_attention(builder, fields, builder->input, -1);
     return true;
 }
 
@@ -152,6 +137,8 @@ extern const struct layer_kind attention_kind;
 const struct layer_kind attention_kind = {
     .name = "attention",
     .place = CHAIN_BODY,
+    .min_inputs = 1,
+    .max_inputs = 1,
     .doc = "Norm, multi-head or grouped-query attention, residual sum (Vaswani et al. 2017; Ainslie et al. 2023).",
     .fields = attention_fields,
     .field_count = sizeof attention_fields / sizeof *attention_fields,

@@ -3,10 +3,25 @@
 #include "models/kinds/norm.h"
 #include "models/model.h"
 
+extern const struct layer_kind embedding_kind;
+
 static const struct embedding_layer embedding_defaults = { .norm = NORM_NONE, .norm_epsilon = 1e-5 };
+
+static const char *const stream_names[] = { "tokens", "source", NULL };
 
 static const struct json_field embedding_fields[] = {
     LAYER_HEAD_FIELDS,
+    { .key = "stream",
+      .type = FIELD_ENUM,
+      .offset = offsetof(struct embedding_layer, stream),
+      .names = stream_names,
+      .doc =
+          "Which tokens it reads: those before the labels, or the source, a second sequence as long (for an encoder, "
+          "the other tower); tokens if absent." },
+    { .key = "shared_table",
+      .type = FIELD_BOOL,
+      .offset = offsetof(struct embedding_layer, shared_table),
+      .doc = "It uses the token table of the embedding before; false if absent." },
     { .key = "learned_positions",
       .type = FIELD_INT,
       .offset = offsetof(struct embedding_layer, learned_positions),
@@ -33,14 +48,30 @@ static bool embedding_check(const struct model *model, const void *fields, const
         return json_fail(json_at_key(at, "learned_positions"), err,
                          "expected at least the model's sequence (%lld tokens), found %lld", (long long)model->sequence,
                          (long long)f->learned_positions);
+    bool first = true;
+    for (int i = 0; i < model->layer_count; i++)
+        first &= model->layers[i].kind != &embedding_kind;
+    if (f->shared_table && first)
+        return json_fail(json_at_key(at, "shared_table"), err, "expected an embedding before this one, found none");
     return true;
+}
+
+/* The source is an input of the graph only if somebody reads it. */
+static int stream_value(struct graph_builder *builder, int stream)
+{
+    struct graph *graph = builder->graph;
+    if (stream == STREAM_TOKENS)
+        return graph->tokens_value;
+    if (graph->source_value < 0)
+        graph->source_value = builder_input(builder, "source", "bt", ELEMENT_INDEX);
+    return graph->source_value;
 }
 
 static bool embedding_build(struct graph_builder *builder, const struct model *model, const void *fields,
                             struct error *err)
 {
     const struct embedding_layer *f = fields;
-    const struct graph *graph = builder->graph;
+    struct graph *graph = builder->graph;
     (void)model;
     if (f->learned_positions && f->learned_positions < graph->sequence)
         return fail(err,
@@ -49,8 +80,9 @@ static bool embedding_build(struct graph_builder *builder, const struct model *m
                     "learned_positions",
                     builder->prefix, (long long)graph->sequence, (long long)f->learned_positions);
     int x = builder_value(builder, "embed", "bth", ELEMENT_ACTIVATION, true);
-    builder->table = builder_weight(builder, "table", "vh", INIT_NORMAL, builder->init_std);
-    builder_segment(builder, KERNEL_EMBED, "embed", "bthv+", OPERANDS({ graph->tokens_value, "bt" }),
+    if (!f->shared_table)
+        builder->table = builder_weight(builder, "table", "vh", INIT_NORMAL, builder->init_std);
+    builder_segment(builder, KERNEL_EMBED, "embed", "bthv+", OPERANDS({ stream_value(builder, f->stream), "bt" }),
                     OPERANDS({ builder->table, "vh" }), OPERANDS({ x, "bth" }));
     if (f->learned_positions) {
         /* A segment of its own: inside embed a split of the vocabulary would add it once per part. */
@@ -65,11 +97,13 @@ static bool embedding_build(struct graph_builder *builder, const struct model *m
     return true;
 }
 
-extern const struct layer_kind embedding_kind;
 const struct layer_kind embedding_kind = {
     .name = "embedding",
     .place = CHAIN_FIRST,
-    .doc = "Token table, optionally learned positions and a norm. The first layer.",
+    .min_inputs = 0,
+    .max_inputs = 0,
+    .doc = "Token table, optionally learned positions and a norm. The first layer; more of them begin an encoder or a "
+           "tower of their own.",
     .fields = embedding_fields,
     .field_count = sizeof embedding_fields / sizeof *embedding_fields,
     .fields_bytes = sizeof(struct embedding_layer),

@@ -46,6 +46,8 @@ extern const struct layer_kind head_kind;
 const struct layer_kind head_kind = {
     .name = "head",
     .place = CHAIN_HEAD,
+    .min_inputs = 1,
+    .max_inputs = 1,
     .doc = "Final norm and logits over the vocabulary. The last layer but one.",
     .fields = head_fields,
     .field_count = sizeof head_fields / sizeof *head_fields,

@@ -7,8 +7,12 @@
 enum norm { NORM_NONE, NORM_LAYER, NORM_RMS };
 enum activation { ACTIVATION_GELU, ACTIVATION_SWIGLU };
 
+enum stream { STREAM_TOKENS, STREAM_SOURCE };
+
 struct embedding_layer {
     struct layer_head head;
+    int stream;        /* enum stream */
+    bool shared_table; /* the table of the embedding before */
     int64_t learned_positions;
     int norm; /* enum norm */
     double norm_epsilon;
@@ -17,8 +21,9 @@ struct embedding_layer {
 struct attention_layer {
     struct layer_head head;
     int64_t heads, kv_heads, head_dim;
-    bool causal, qkv_bias, output_bias, post_norm;
-    double rope_base;
+    bool causal, qkv_bias, output_bias, post_norm, residual;
+    double rope_base, rope_factor, rope_low, rope_high, score_scale;
+    int64_t rope_dim, rope_original;
     int norm; /* enum norm */
     double norm_epsilon;
 };
@@ -27,7 +32,24 @@ struct mlp_layer {
     struct layer_head head;
     int64_t inner;
     int activation; /* enum activation */
-    bool bias, post_norm;
+    bool bias, post_norm, residual;
+    int norm; /* enum norm */
+    double norm_epsilon;
+};
+
+struct norm_layer {
+    struct layer_head head;
+    int norm; /* enum norm */
+    double norm_epsilon;
+};
+
+struct add_layer {
+    struct layer_head head;
+};
+
+struct concat_layer {
+    struct layer_head head;
+    bool bias;
     int norm; /* enum norm */
     double norm_epsilon;
 };

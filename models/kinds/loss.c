@@ -45,6 +45,8 @@ extern const struct layer_kind loss_kind;
 const struct layer_kind loss_kind = {
     .name = "loss",
     .place = CHAIN_LOSS,
+    .min_inputs = 1,
+    .max_inputs = 1,
     .doc = "Cross-entropy of the next token, the mean over all target tokens of a step. The last layer.",
     .fields = loss_fields,
     .field_count = sizeof loss_fields / sizeof *loss_fields,

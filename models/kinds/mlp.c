@@ -6,7 +6,7 @@
 
 static const char *const activation_names[] = { "gelu", "swiglu", NULL };
 
-static const struct mlp_layer mlp_defaults = { .norm_epsilon = 1e-5 };
+static const struct mlp_layer mlp_defaults = { .residual = true, .norm_epsilon = 1e-5 };
 
 #define AT(field) .offset = offsetof(struct mlp_layer, field)
 static const struct json_field mlp_fields[] = {
@@ -30,6 +30,10 @@ static const struct json_field mlp_fields[] = {
       .type = FIELD_BOOL,
       AT(post_norm),
       .doc = "The norm follows the residual sum (BERT) instead of opening the layer; false if absent." },
+    { .key = "residual",
+      .type = FIELD_BOOL,
+      AT(residual),
+      .doc = "The input is added to the output; true if absent. Without it an add layer joins them later." },
     { .key = "norm_epsilon",
       .type = FIELD_DOUBLE,
       AT(norm_epsilon),
@@ -83,7 +87,7 @@ static bool mlp_build(struct graph_builder *builder, const struct model *model, 
         builder_weight(builder, "down", "fh", INIT_NORMAL, f->post_norm ? builder->init_std : builder->residual_std);
     builder_segment(builder, KERNEL_MATMUL, "down", "btf+h", OPERANDS({ act, "btf" }), OPERANDS({ matrix, "fh" }),
                     OPERANDS({ down, "bth" }));
-    int sum = build_residual(builder, x, down, f->bias);
+    int sum = build_residual(builder, f->residual ? x : -1, down, f->bias);
     builder->output = f->post_norm ? build_norm(builder, sum, f->norm, f->norm_epsilon) : sum;
     return true;
 }
@@ -92,6 +96,8 @@ extern const struct layer_kind mlp_kind;
 const struct layer_kind mlp_kind = {
     .name = "mlp",
     .place = CHAIN_BODY,
+    .min_inputs = 1,
+    .max_inputs = 1,
     .doc = "Norm, feed-forward network with GELU or SwiGLU, residual sum (Vaswani et al. 2017; Shazeer 2020).",
     .fields = mlp_fields,
     .field_count = sizeof mlp_fields / sizeof *mlp_fields,

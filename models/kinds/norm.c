@@ -1,4 +1,5 @@
 #include "models/kinds/norm.h"
+#include "models/layer_kind.h"
 #include <stddef.h>
 
 const char *const norm_names[] = { "none", "layer_norm", "rms_norm", NULL };
@@ -28,14 +29,75 @@ int build_norm(struct graph_builder *builder, int x, int norm, double epsilon)
 
 int build_residual(struct graph_builder *builder, int x, int y, bool bias)
 {
+    if (x < 0)
+        return bias ? build_join(builder, (const int[]){ y }, 1, true) : y;
+    return build_join(builder, (const int[]){ x, y }, 2, bias);
+}
+
+int build_join(struct graph_builder *builder, const int *terms, int count, bool bias)
+{
     int sum = builder_value(builder, "residual", "bth", ELEMENT_ACTIVATION, true);
+    struct operand_text in[MAX_LAYER_INPUTS + 1];
+    for (int i = 0; i < count; i++)
+        in[i] = (struct operand_text){ terms[i], "bth" };
+    in[count] = (struct operand_text){ -1, NULL };
     if (bias) {
         int weight = builder_weight(builder, "residual_bias", "h", INIT_ZERO, 0);
-        builder_segment(builder, KERNEL_RESIDUAL, "residual", "bth", OPERANDS({ x, "bth" }, { y, "bth" }),
-                        OPERANDS({ weight, "h" }), OPERANDS({ sum, "bth" }));
-    } else {
-        builder_segment(builder, KERNEL_RESIDUAL, "residual", "bth", OPERANDS({ x, "bth" }, { y, "bth" }), NO_OPERANDS,
+        builder_segment(builder, KERNEL_RESIDUAL, "residual", "bth", in, OPERANDS({ weight, "h" }),
                         OPERANDS({ sum, "bth" }));
+    } else {
+        builder_segment(builder, KERNEL_RESIDUAL, "residual", "bth", in, NO_OPERANDS, OPERANDS({ sum, "bth" }));
     }
     return sum;
 }
+
+/* ---- a norm alone ---- */
+
+static const struct norm_layer norm_defaults = { .norm_epsilon = 1e-5 };
+
+static const struct json_field norm_fields[] = {
+    LAYER_HEAD_FIELDS,
+    { .key = "norm",
+      .type = FIELD_ENUM,
+      .offset = offsetof(struct norm_layer, norm),
+      .required = true,
+      .names = norm_names,
+      .doc = "Which one." },
+    { .key = "norm_epsilon",
+      .type = FIELD_DOUBLE,
+      .offset = offsetof(struct norm_layer, norm_epsilon),
+      .min = 0,
+      .max = 1,
+      .doc = "Added to the variance inside the norm." },
+};
+
+static bool norm_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
+{
+    const struct norm_layer *f = fields;
+    (void)model;
+    return f->norm != NORM_NONE ||
+           json_fail(json_at_key(at, "norm"), err, "expected layer_norm or rms_norm: none leaves nothing of the layer");
+}
+
+static bool norm_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
+{
+    const struct norm_layer *f = fields;
+    (void)model, (void)err;
+    builder->output = build_norm(builder, builder->input, f->norm, f->norm_epsilon);
+    return true;
+}
+
+extern const struct layer_kind norm_kind;
+const struct layer_kind norm_kind = {
+    .name = "norm",
+    .place = CHAIN_JOIN,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .doc = "A norm alone: what ends an encoder.",
+    .fields = norm_fields,
+    .field_count = sizeof norm_fields / sizeof *norm_fields,
+    .fields_bytes = sizeof(struct norm_layer),
+    .defaults = &norm_defaults,
+    .check = norm_check,
+    .build = norm_build,
+};

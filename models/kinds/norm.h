@@ -8,6 +8,9 @@ extern const char *const norm_names[]; /* NULL-terminated, for field tables */
 
 /* Adds the segment "norm" on x (b,t,h) and returns the normalised value; x itself for NORM_NONE. */
 int build_norm(struct graph_builder *builder, int x, int norm, double epsilon);
-/* Adds "residual": the sum of x and y, with a bias over h if wanted; returns the value. */
+/* Adds "residual": the sum of `count` values (1 to MAX_LAYER_INPUTS), with a bias over h if wanted; returns the value.
+ */
+int build_join(struct graph_builder *builder, const int *terms, int count, bool bias);
+/* The same of x and y; x -1: of y alone, which is y itself without a bias. */
 int build_residual(struct graph_builder *builder, int x, int y, bool bias);
 #endif

@@ -68,16 +68,19 @@ static bool opaque_build(struct graph_builder *builder, const struct model *mode
     const struct opaque_layer *f = fields;
     (void)model, (void)err;
     bool first = builder->input < 0;
-    int x = first ? builder->graph->tokens_value : builder->input;
+    struct operand_text in[MAX_LAYER_INPUTS + 1] = { { builder->graph->tokens_value, "b." } };
+    for (int i = 0; i < builder->input_count; i++)
+        in[i] = (struct operand_text){ builder->inputs[i], "b." };
+    in[first ? 1 : builder->input_count] = (struct operand_text){ -1, NULL };
     builder_size(builder, 'o', f->activation_elements);
     builder_size(builder, 'y', f->saved_elements);
     builder_size(builder, 'w', f->parameters);
     int y = builder_value(builder, "output", "bo", ELEMENT_ACTIVATION, true);
     int saved = f->saved_elements ? builder_value(builder, "saved", "by", ELEMENT_ACTIVATION, false) : -1;
     int weight = f->parameters ? builder_weight(builder, "weights", "w", INIT_NORMAL, builder->init_std) : -1;
-    struct segment *segment = builder_segment(builder, KERNEL_OPAQUE, "opaque", "b", OPERANDS({ x, "b." }),
-                                              OPERANDS({ weight, weight < 0 ? NULL : "." }),
-                                              OPERANDS({ y, "b." }, { saved, saved < 0 ? NULL : "b." }));
+    struct segment *segment =
+        builder_segment(builder, KERNEL_OPAQUE, "opaque", "b", in, OPERANDS({ weight, weight < 0 ? NULL : "." }),
+                        OPERANDS({ y, "b." }, { saved, saved < 0 ? NULL : "b." }));
     set_times(&segment->arguments, f, first);
     builder->output = y;
     return true;
@@ -87,6 +90,8 @@ extern const struct layer_kind opaque_kind;
 const struct layer_kind opaque_kind = {
     .name = "opaque",
     .place = CHAIN_GIVEN,
+    .min_inputs = 0,
+    .max_inputs = 4,
     .doc = "A layer of given costs, split only by batch: for planning what has no description yet. It cannot be run.",
     .fields = opaque_fields,
     .field_count = sizeof opaque_fields / sizeof *opaque_fields,

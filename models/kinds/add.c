@@ -1,0 +1,34 @@
+#include "models/builder.h"
+#include "models/kinds/layers.h"
+#include "models/kinds/norm.h"
+
+static const struct add_layer add_defaults = { .head.frozen = false };
+static const struct json_field add_fields[] = { LAYER_HEAD_FIELDS };
+
+static bool add_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
+{
+    (void)model, (void)fields, (void)at, (void)err; /* all that may be read is of one width */
+    return true;
+}
+
+static bool add_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
+{
+    (void)model, (void)fields, (void)err;
+    builder->output = build_join(builder, builder->inputs, builder->input_count, false);
+    return true;
+}
+
+extern const struct layer_kind add_kind;
+const struct layer_kind add_kind = {
+    .name = "add",
+    .place = CHAIN_JOIN,
+    .min_inputs = 2,
+    .max_inputs = MAX_LAYER_INPUTS,
+    .doc = "The sum of its inputs: a skip connection, or branches that ran side by side (Wang & Komatsuzaki 2021).",
+    .fields = add_fields,
+    .field_count = sizeof add_fields / sizeof *add_fields,
+    .fields_bytes = sizeof(struct add_layer),
+    .defaults = &add_defaults,
+    .check = add_check,
+    .build = add_build,
+};

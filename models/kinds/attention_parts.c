@@ -1,0 +1,74 @@
+#include "models/kinds/attention_parts.h"
+#include "models/kinds/norm.h"
+#include <math.h>
+
+static int project(struct graph_builder *builder, const char *name, bool kv, bool bias, int x)
+{
+    char bias_name[16] = { name[0], '_', 'b', 'i', 'a', 's' };
+    const char *value_dims = kv ? "btmd" : "btnd", *weight_dims = kv ? "hmd" : "hnd", *bias_dims = kv ? "md" : "nd";
+    int y = builder_value(builder, name, value_dims, ELEMENT_ACTIVATION, true);
+    int matrix = builder_weight(builder, name, weight_dims, INIT_NORMAL, builder->init_std);
+    if (bias) {
+        int shift = builder_weight(builder, bias_name, bias_dims, INIT_ZERO, 0);
+        builder_segment(builder, KERNEL_MATMUL, name, kv ? "bth+!md" : "bth+!nd", OPERANDS({ x, "bth" }),
+                        OPERANDS({ matrix, weight_dims }, { shift, bias_dims }), OPERANDS({ y, value_dims }));
+    } else {
+        builder_segment(builder, KERNEL_MATMUL, name, kv ? "bth+md" : "bth+nd", OPERANDS({ x, "bth" }),
+                        OPERANDS({ matrix, weight_dims }), OPERANDS({ y, value_dims }));
+    }
+    return y;
+}
+
+static int rotate(struct graph_builder *builder, const char *name, const char *dims, int x,
+                  const struct attention_layer *f)
+{
+    char axes[MAX_DIMS + 2] = { dims[0], dims[1], dims[2], dims[3], '!' };
+    int y = builder_value(builder, name, dims, ELEMENT_ACTIVATION, true);
+    struct segment *segment =
+        builder_segment(builder, KERNEL_ROPE, name, axes, OPERANDS({ x, dims }), NO_OPERANDS, OPERANDS({ y, dims }));
+    segment->arguments.rope_base = f->rope_base;
+    segment->arguments.rope_dim = f->rope_dim == f->head_dim ? 0 : f->rope_dim;
+    segment->arguments.rope_factor = f->rope_factor;
+    segment->arguments.rope_low = f->rope_low;
+    segment->arguments.rope_high = f->rope_high;
+    segment->arguments.rope_original = (double)f->rope_original;
+    return y;
+}
+
+static int core(struct graph_builder *builder, const struct attention_layer *f, int q, int k, int v)
+{
+    int o = builder_value(builder, "core", "btnd", ELEMENT_ACTIVATION, true);
+    int lse = builder_value(builder, "core_lse", "btn", ELEMENT_STATISTIC, false);
+    /* k and v are (b,t,m,d): their sequence is the key axis, their heads the query heads' axis, scaled. */
+    struct segment *segment = builder_segment(builder, KERNEL_ATTENTION, "core", "bts~nd!",
+                                              OPERANDS({ q, "btnd" }, { k, "bsnd" }, { v, "bsnd" }), NO_OPERANDS,
+                                              OPERANDS({ o, "btnd" }, { lse, "btn" }));
+    segment->arguments.scale = f->score_scale > 0 ? f->score_scale : 1 / sqrt((double)f->head_dim);
+    segment->arguments.causal = f->causal;
+    segment->arguments.kv_heads = f->kv_heads;
+    return o;
+}
+
+int build_attention(struct graph_builder *builder, const struct attention_layer *f, int x, int memory)
+{
+    builder_size(builder, 'n', f->heads);
+    builder_size(builder, 'm', f->kv_heads);
+    builder_size(builder, 'd', f->head_dim);
+    int y = f->post_norm ? x : build_norm(builder, x, f->norm, f->norm_epsilon), from = memory < 0 ? y : memory;
+    int q = project(builder, "q", false, f->qkv_bias, y);
+    int k = project(builder, "k", true, f->qkv_bias, from);
+    int v = project(builder, "v", true, f->qkv_bias, from);
+    if (f->rope_base > 0) {
+        q = rotate(builder, "rope_q", "btnd", q, f);
+        k = rotate(builder, "rope_k", "btmd", k, f);
+    }
+    int o = core(builder, f, q, k, v);
+    int p = builder_value(builder, "proj", "bth", ELEMENT_ACTIVATION, true);
+    int matrix =
+        builder_weight(builder, "proj", "ndh", INIT_NORMAL, f->post_norm ? builder->init_std : builder->residual_std);
+    builder_segment(builder, KERNEL_MATMUL, "proj", "btn+d+h", OPERANDS({ o, "btnd" }), OPERANDS({ matrix, "ndh" }),
+                    OPERANDS({ p, "bth" }));
+    /* The bias of a row-split matmul waits for the sum, or every part would add it. */
+    int sum = build_residual(builder, f->residual ? x : -1, p, f->output_bias);
+    return f->post_norm ? build_norm(builder, sum, f->norm, f->norm_epsilon) : sum;
+}

@@ -1,0 +1,19 @@
+/* What attention and cross attention share: segments, and the fields that mean the same in both. */
+#ifndef CLEAVE_MODELS_KINDS_ATTENTION_PARTS_H
+#define CLEAVE_MODELS_KINDS_ATTENTION_PARTS_H
+#include "models/builder.h"
+#include "models/kinds/layers.h"
+
+/* clang-format off */
+#define ATTENTION_COMMON_FIELDS \
+    {.key = "residual", .type = FIELD_BOOL, .offset = offsetof(struct attention_layer, residual), \
+     .doc = "The input is added to the output; true if absent. Without it an add layer joins them later."}, \
+    {.key = "score_scale", .type = FIELD_DOUBLE, .offset = offsetof(struct attention_layer, score_scale), .min = 0, .max = 1e6, \
+     .doc = "What scores are multiplied by; 1 / sqrt(head_dim) if absent or 0."}
+/* clang-format on */
+
+void attention_resolve(const struct model *model, void *fields);
+bool attention_check(const struct model *model, const void *fields, const struct json *at, struct error *err);
+/* Norm, attention of x to `memory` (b,t,h) (-1: to itself), residual sum; returns what leaves the layer. */
+int build_attention(struct graph_builder *builder, const struct attention_layer *f, int x, int memory);
+#endif
