@@ -165,11 +165,15 @@ static void run_visits(struct lowering *l)
         const struct visit *visit = &l->visits[l->visit];
         bool forward = visit->action.kind == ACTION_FORWARD, input = visit->action.kind != ACTION_BACKWARD_WEIGHT;
         gather_ahead(l);
+        if (l->ordered && visit->opens && input)
+            emit_sends_before(
+                l, message_place(l, forward ? MESSAGE_VALUE : MESSAGE_GRADIENT, l->stage, visit->action.micro));
         if (visit->opens && forward)
             open_forward(l, &visit->action);
         else if (visit->opens && input)
             open_backward(l, &visit->action);
-        emit_sends(l);
+        if (!l->ordered)
+            emit_sends(l);
         visit_layer(l, visit);
         bucket_flush(l, false);
         release_visit(l);
@@ -182,19 +186,19 @@ static void run_visits(struct lowering *l)
 }
 
 /* ---- stages ---- */
-static struct action *stage_actions(struct lowering *l, int *count)
+struct action *lower_actions(struct lowering *l, int stage, int *count)
 {
     const struct schedule *schedule = schedules[l->plan->schedule];
     int stages = l->plan->stage_count;
-    *count = l->alone ? 2 * l->micro_count
-                      : schedule->order(stages, l->stage, l->micro_count, l->plan->extra_in_flight, NULL);
+    *count =
+        l->alone ? 2 * l->micro_count : schedule->order(stages, stage, l->micro_count, l->plan->extra_in_flight, NULL);
     struct action *actions = arena_alloc(&l->scratch, (size_t)*count, sizeof *actions);
     if (!actions) {
         lower_memory(l);
         return NULL;
     }
     if (!l->alone)
-        schedule->order(stages, l->stage, l->micro_count, l->plan->extra_in_flight, actions);
+        schedule->order(stages, stage, l->micro_count, l->plan->extra_in_flight, actions);
     for (int i = 0; i < *count && l->alone; i++)
         actions[i] = (struct action){ .kind = i % 2 ? ACTION_BACKWARD : ACTION_FORWARD, .micro = i / 2 };
     return actions;
@@ -203,7 +207,7 @@ static struct action *stage_actions(struct lowering *l, int *count)
 static bool list_visits(struct lowering *l, int first_layer, int layer_count)
 {
     int count;
-    const struct action *actions = stage_actions(l, &count);
+    const struct action *actions = lower_actions(l, l->stage, &count);
     if (!actions)
         return false;
     l->visit_count = 0;
@@ -319,7 +323,7 @@ static bool run(struct lowering *l, int first_layer, int layer_count)
     const struct graph_layer *first = &l->graph->layers[first_layer], *last = first + layer_count - 1;
     l->scan_first = first->first_segment;
     l->scan_end = last->first_segment + last->segment_count;
-    if (!open_lowering(l))
+    if (!open_lowering(l) || !lower_times(l))
         return false;
     if (l->alone)
         return lower_stage(l, stage_of_layer(l->plan, first_layer), first_layer, layer_count);

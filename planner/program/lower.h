@@ -131,6 +131,8 @@ struct lowering {
     int visit_count, visit, gathered; /* visit at hand; visits whose weights have been asked for */
     struct pending *pending;
     int pending_count, pending_capacity;
+    bool ordered;  /* values skip stages: messages follow the common order of all actions */
+    int *place[2]; /* [backward](stage * micro_count + micro): place of the action in it, if ordered */
     struct message *messages;
     int message_count, message_capacity, *message_slots, slot_count;
 };
@@ -180,7 +182,19 @@ void queue_send(struct lowering *l, enum message_kind kind, int id, int number, 
 void emit_receive(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
                   const struct site *site);
 void emit_sends(struct lowering *l);
+/* Where messages are ordered: those that are read before the action at `place`. */
+void emit_sends_before(struct lowering *l, int place);
 bool messages_close(struct lowering *l);
+
+/* ---- lower.c ---- */
+/* The schedule's order of a stage, in scratch memory; NULL when memory is short. */
+struct action *lower_actions(struct lowering *l, int stage, int *count);
+
+/* ---- lower_times.c ---- */
+/* Finds out whether messages have to be ordered, and how. */
+bool lower_times(struct lowering *l);
+/* Place of the action of a stage that reads a message of the kind. */
+int message_place(const struct lowering *l, enum message_kind kind, int stage, int micro);
 
 /* ---- lower_values.c ---- */
 bool made_here(const struct lowering *l, int value);

@@ -2,6 +2,7 @@
 #include "planner/program/lower.h"
 #include "base/num.h"
 #include "planner/program/geometry.h"
+#include <limits.h>
 #include <string.h>
 
 bool lower_memory(struct lowering *l)
@@ -308,9 +309,34 @@ static void emit_send(struct lowering *l, const struct pending *p)
 
 void emit_sends(struct lowering *l)
 {
+    if (l->ordered)
+        emit_sends_before(l, INT_MAX);
     for (int i = 0; i < l->pending_count && !l->failed; i++)
         emit_send(l, &l->pending[i]);
     l->pending_count = 0;
+}
+
+static bool comes_before(const struct lowering *l, const struct pending *a, const struct pending *b)
+{
+    int x = message_place(l, a->kind, a->peer, a->number), y = message_place(l, b->kind, b->peer, b->number);
+    return x < y || (x == y && a->id < b->id);
+}
+
+void emit_sends_before(struct lowering *l, int place)
+{
+    for (;;) {
+        int first = -1;
+        for (int i = 0; i < l->pending_count && !l->failed; i++) {
+            const struct pending *p = &l->pending[i];
+            if (p->kind != MESSAGE_WEIGHT && message_place(l, p->kind, p->peer, p->number) < place &&
+                (first < 0 || comes_before(l, p, &l->pending[first])))
+                first = i;
+        }
+        if (first < 0)
+            return;
+        emit_send(l, &l->pending[first]);
+        memmove(&l->pending[first], &l->pending[first + 1], (size_t)(--l->pending_count - first) * sizeof *l->pending);
+    }
 }
 
 void emit_receive(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
