@@ -15,8 +15,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* In fp32 one step: AdamW divides by the gradient's own size, so after an update rounding noise where a gradient is mathematically zero
- * (a key bias) is as large as everything else. */
+/* In fp32 one step: AdamW divides by the gradient's own size, so after an update rounding noise where a gradient is
+ * mathematically zero (a key bias) is as large as everything else. */
 enum { STEPS = sizeof(real) == sizeof(double) ? 2 : 1, MAX_RANKS = 8, DEFAULT_PLANS = 50, DEFAULT_STRIDE = 7 };
 /* Of the 2-norms; fp32 differs by the order of its sums. */
 static const double TOLERANCE = sizeof(real) == sizeof(double) ? 1e-10 : 1e-5, SMALL_TENSOR = 1e-3;
@@ -311,6 +311,8 @@ START_TEST(pairs_of_layer_choices_agree)
                 for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++) {
                     if ((d1 + d2 + zero) % RECOMPUTE_COUNT != recompute && (d1 != d2 || zero != 3))
                         continue; /* all pairs of any two switches, not all triples */
+                    if (_i >= TINY_CHAINS && (d1 + d2 + zero + _i) % 3 != 0)
+                        continue; /* edges matter where stages meet; in one stage a sample is enough */
                     struct tiny_choice c = { .dp = 2, .tp = 2, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1 };
                     struct plan *plan = tiny_plan(r.graph, &c);
                     for (int l = 0; l < plan->layer_count; l++) {

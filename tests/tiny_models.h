@@ -61,7 +61,7 @@
     "{\"kind\": \"concat\", \"inputs\": [\"left_mlp\", \"previous\"]}, "                                               \
     "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
 
-enum { TINY_BATCH = 8, TINY_SEQUENCE = 8, TINY_VOCAB = 60, TINY_VOCAB_MULTIPLE = 64, TINY_MODELS = 7 };
+enum { TINY_BATCH = 8, TINY_SEQUENCE = 8, TINY_VOCAB = 60, TINY_VOCAB_MULTIPLE = 64, TINY_MODELS = 7, TINY_CHAINS = 4 };
 static const char *const tiny_models[TINY_MODELS] = {
     TINY_GPT("tied-gpt", "true"),
     TINY_GPT("untied-gpt", "false"),
