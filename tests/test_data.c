@@ -75,6 +75,28 @@ START_TEST(all_windows_occur)
 }
 END_TEST
 
+/* The source is what comes before the window; before the first byte stands the last. */
+START_TEST(the_source_ends_where_the_window_begins)
+{
+    unsigned char bytes[SEQUENCE + 4];
+    struct data data;
+    struct error error = { 0 };
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)i;
+    ck_assert(data_from_bytes(&data, "bytes", bytes, sizeof bytes, SEQUENCE, 256, 1, &error));
+    for (int64_t sample = 0; sample < 50; sample++) {
+        int32_t tokens[SEQUENCE], source[SEQUENCE], part[4];
+        data_fill(&data, DATA_TOKENS, 0, sample, 0, SEQUENCE, tokens);
+        data_fill(&data, DATA_SOURCE, 0, sample, 0, SEQUENCE, source);
+        for (int i = 0; i < SEQUENCE; i++)
+            ck_assert_int_eq(source[i], (tokens[0] + SEQUENCE + 4 - SEQUENCE + i) % (SEQUENCE + 4));
+        data_fill(&data, DATA_SOURCE, 0, sample, 8, 4, part);
+        ck_assert_mem_eq(part, source + 8, sizeof part);
+    }
+    data_free(&data);
+}
+END_TEST
+
 START_TEST(unfit_bytes_are_refused)
 {
     struct data data;
@@ -95,6 +117,7 @@ static Suite *data_suite(void)
     CHECK_ADD(suite, any_cut_of_a_window_is_the_same_window);
     CHECK_ADD(suite, steps_samples_and_seeds_differ);
     CHECK_ADD(suite, all_windows_occur);
+    CHECK_ADD(suite, the_source_ends_where_the_window_begins);
     CHECK_ADD(suite, unfit_bytes_are_refused);
     return suite;
 }
