@@ -51,6 +51,12 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
 
     [KERNEL_GELU].has_backward_input = true,
     [KERNEL_GELU].input_reads_in = IN0,
+    [KERNEL_GELU_ERF].has_backward_input = true,
+    [KERNEL_GELU_ERF].input_reads_in = IN0,
+    [KERNEL_RELU].has_backward_input = true,
+    [KERNEL_RELU].input_reads_in = IN0,
+    [KERNEL_GEGLU].has_backward_input = true,
+    [KERNEL_GEGLU].input_reads_in = IN0 | IN1,
     [KERNEL_SWIGLU].has_backward_input = true,
     [KERNEL_SWIGLU].input_reads_in = IN0 | IN1,
 
@@ -184,6 +190,7 @@ static int64_t operations(const struct segment *segment, enum phase phase)
         [KERNEL_LAYER_NORM] = { 8, 12, 5 }, [KERNEL_RMS_NORM] = { 4, 9, 3 }, [KERNEL_ROPE] = { 3, 3, 0 },
         [KERNEL_GELU] = { 9, 20, 0 },       [KERNEL_SWIGLU] = { 5, 14, 0 },  [KERNEL_LOGIT_MAX] = { 1, 0, 0 },
         [KERNEL_SUM_EXP] = { 3, 4, 0 },     [KERNEL_PICK] = { 1, 1, 0 },     [KERNEL_NLL] = { 5, 4, 0 },
+        [KERNEL_GELU_ERF] = { 5, 12, 0 },   [KERNEL_RELU] = { 1, 1, 0 },     [KERNEL_GEGLU] = { 10, 22, 0 },
     };
     if (segment->kernel != KERNEL_RESIDUAL)
         return counts[segment->kernel][phase];
@@ -222,6 +229,9 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
     case KERNEL_ROPE:
     case KERNEL_RESIDUAL:
     case KERNEL_GELU:
+    case KERNEL_GELU_ERF:
+    case KERNEL_RELU:
+    case KERNEL_GEGLU:
     case KERNEL_SWIGLU:
     case KERNEL_LOGIT_MAX:
     case KERNEL_SUM_EXP:

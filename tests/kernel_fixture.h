@@ -42,7 +42,8 @@ struct fixture {
     double tolerance; /* set by the test; relative to a tensor's largest element, at least 1 */
 };
 
-/* One case: letters as in models/builder.h; '#' before an operand marks indices, '+' positive values. */
+/* One case: letters as in models/builder.h; '#' before an operand marks indices, '+' positive values, '~' values away
+ * from 0, where a slope jumps. */
 struct kernel_case {
     const char *name;
     enum kernel kernel;
@@ -120,13 +121,14 @@ static int axis_of(const char *letters, int count, char letter)
     return -1;
 }
 
-static void fill_tensor(struct fixture *f, struct tensor *t, bool positive)
+static void fill_tensor(struct fixture *f, struct tensor *t, char mark)
 {
+    bool positive = mark == '+';
     for (int64_t i = 0; i < t->elements; i++) {
         double x = 2 * draw_real(&f->random);
         if (t->index)
             x = draw(&f->random) % 4 == 0 ? -1 : (double)draw_in(&f->random, 0, f->segment.arguments.valid - 1);
-        t->data[i] = positive ? fabs(x) + 0.5 : x;
+        t->data[i] = positive ? fabs(x) + 0.5 : mark == '~' ? x + copysign(0.1, x) : x;
     }
 }
 
@@ -134,9 +136,9 @@ static void fill_tensor(struct fixture *f, struct tensor *t, bool positive)
 static void make_tensor(struct fixture *f, struct tensor *t, struct operand *operand, const char *text,
                         const char *letters)
 {
-    bool positive = *text == '+';
+    char mark = *text;
     *t = (struct tensor){ .used = true, .index = *text == '#', .elements = 1 };
-    text += t->index || positive;
+    text += t->index || mark == '+' || mark == '~';
     for (; *text; text++) {
         int dim = t->dim_count++;
         int axis = axis_of(letters, f->segment.axis_count, *text == 'm' ? 'n' : *text);
@@ -150,7 +152,7 @@ static void make_tensor(struct fixture *f, struct tensor *t, struct operand *ope
     }
     t->data = calloc((size_t)t->elements, sizeof *t->data);
     t->block = calloc((size_t)t->elements, sizeof(double));
-    fill_tensor(f, t, positive);
+    fill_tensor(f, t, mark);
 }
 
 static void copy_tensor(struct fixture *f, enum role to, int index, const struct tensor *from)
@@ -159,7 +161,7 @@ static void copy_tensor(struct fixture *f, enum role to, int index, const struct
     *t = *from;
     t->data = calloc((size_t)t->elements, sizeof *t->data);
     t->block = calloc((size_t)t->elements, sizeof(double));
-    fill_tensor(f, t, false);
+    fill_tensor(f, t, ' ');
 }
 
 static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_t seed, bool large, bool whole)
@@ -193,6 +195,8 @@ static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_
         s->arguments.rope_factor = 8, s->arguments.rope_low = 1, s->arguments.rope_high = 4;
         s->arguments.rope_original = (double)draw_in(&f->random, 8, 60);
     }
+    if (c->kernel == KERNEL_MATMUL && draw(&f->random) % 2)
+        s->arguments.scale = 0;
     s->arguments.kv_heads = c->kernel == KERNEL_ATTENTION ? f->size['m'] : 0;
     make_axes(f, c->axes, letters);
     make_ranges(f, whole);

@@ -9,13 +9,18 @@ static const double forward_tolerance = 1e-11, backward_tolerance = 1e-6;
 static const double forward_tolerance = 2e-5, backward_tolerance = 1e-4;
 #endif
 
+static double product_scale(const struct fixture *f)
+{
+    return f->segment.arguments.scale > 0 ? f->segment.arguments.scale : 1;
+}
+
 /* ---- naive forwards: over the fixture's range, adding nothing to what out held (outs are cleared before) ---- */
 static void naive_linear(struct fixture *f) /* bth+f */
 {
     EACH(b, 0) EACH(t, 1) EACH(o, 3)
     {
         double sum = f->segment.weight_count > 1 ? WEIGHT(1, o) : 0;
-        EACH(h, 2) sum += IN(0, b, t, h) * WEIGHT(0, h, o);
+        EACH(h, 2) sum += product_scale(f) * IN(0, b, t, h) * WEIGHT(0, h, o);
         OUT(0, b, t, o) = sum;
     }
 }
@@ -24,7 +29,7 @@ static void naive_head(struct fixture *f) /* bth+v, table v h */
     EACH(b, 0) EACH(t, 1) EACH(v, 3)
     {
         double sum = 0;
-        EACH(h, 2) sum += IN(0, b, t, h) * WEIGHT(0, v, h);
+        EACH(h, 2) sum += product_scale(f) * IN(0, b, t, h) * WEIGHT(0, v, h);
         OUT(0, b, t, v) = sum;
     }
 }
@@ -33,7 +38,7 @@ static void naive_project(struct fixture *f) /* bth+nd */
     EACH(b, 0) EACH(t, 1) EACH(n, 3) EACH(d, 4)
     {
         double sum = f->segment.weight_count > 1 ? WEIGHT(1, n, d) : 0;
-        EACH(h, 2) sum += IN(0, b, t, h) * WEIGHT(0, h, n, d);
+        EACH(h, 2) sum += product_scale(f) * IN(0, b, t, h) * WEIGHT(0, h, n, d);
         OUT(0, b, t, n, d) = sum;
     }
 }
@@ -42,7 +47,7 @@ static void naive_output(struct fixture *f) /* btn+d+h */
     EACH(b, 0) EACH(t, 1) EACH(h, 4)
     {
         double sum = 0;
-        EACH(n, 2) EACH(d, 3) sum += IN(0, b, t, n, d) * WEIGHT(0, n, d, h);
+        EACH(n, 2) EACH(d, 3) sum += product_scale(f) * IN(0, b, t, n, d) * WEIGHT(0, n, d, h);
         OUT(0, b, t, h) = sum;
     }
 }
@@ -51,7 +56,7 @@ static void naive_experts(struct fixture *f) /* ebth+f */
     EACH(e, 0) EACH(b, 1) EACH(t, 2) EACH(o, 4)
     {
         double sum = 0;
-        EACH(h, 3) sum += IN(0, e, b, t, h) * WEIGHT(0, e, h, o);
+        EACH(h, 3) sum += product_scale(f) * IN(0, e, b, t, h) * WEIGHT(0, e, h, o);
         OUT(0, e, b, t, o) = sum;
     }
 }
@@ -60,7 +65,7 @@ static void naive_inner_experts(struct fixture *f) /* bth+fe, experts innermost:
     EACH(b, 0) EACH(t, 1) EACH(o, 3) EACH(e, 4)
     {
         double sum = 0;
-        EACH(h, 2) sum += IN(0, b, t, h, e) * WEIGHT(0, h, o, e);
+        EACH(h, 2) sum += product_scale(f) * IN(0, b, t, h, e) * WEIGHT(0, h, o, e);
         OUT(0, b, t, o, e) = sum;
     }
 }
@@ -162,6 +167,22 @@ static void naive_gelu(struct fixture *f)
         OUT(0, b, t, i) = 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
     }
 }
+static void naive_gelu_erf(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1) EACH(i, 2) OUT(0, b, t, i) = 0.5 * IN(0, b, t, i) * (1 + erf(IN(0, b, t, i) / sqrt(2)));
+}
+static void naive_relu(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1) EACH(i, 2) OUT(0, b, t, i) = fmax(IN(0, b, t, i), 0);
+}
+static void naive_geglu(struct fixture *f)
+{
+    EACH(b, 0) EACH(t, 1) EACH(i, 2)
+    {
+        double x = IN(0, b, t, i);
+        OUT(0, b, t, i) = 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))) * IN(1, b, t, i);
+    }
+}
 static void naive_swiglu(struct fixture *f)
 {
     EACH(b, 0) EACH(t, 1) EACH(i, 2) OUT(0, b, t, i) = IN(0, b, t, i) / (1 + exp(-IN(0, b, t, i))) * IN(1, b, t, i);
@@ -238,6 +259,9 @@ static const struct kernel_case cases[] = {
     { "residual", KERNEL_RESIDUAL, "bth", { "bth", "bth", "bth", "bth" }, { 0 }, { "bth" }, 15, naive_residual, 4 },
     { "residual_bias", KERNEL_RESIDUAL, "bth", { "bth", "bth", "bth" }, { "h" }, { "bth" }, 7, naive_residual, 3 },
     { "gelu", KERNEL_GELU, "btf", { "btf" }, { 0 }, { "btf" }, 1, naive_gelu, 0 },
+    { "gelu_erf", KERNEL_GELU_ERF, "btf", { "btf" }, { 0 }, { "btf" }, 1, naive_gelu_erf, 0 },
+    { "relu", KERNEL_RELU, "btf", { "~btf" }, { 0 }, { "btf" }, 1, naive_relu, 0 },
+    { "geglu", KERNEL_GEGLU, "btf", { "btf", "btf" }, { 0 }, { "btf" }, 3, naive_geglu, 0 },
     { "swiglu", KERNEL_SWIGLU, "btf", { "btf", "btf" }, { 0 }, { "btf" }, 3, naive_swiglu, 0 },
     { "logit_max", KERNEL_LOGIT_MAX, "btv^", { "btv" }, { 0 }, { "bt" }, 0, naive_logit_max, 0 },
     { "sum_exp", KERNEL_SUM_EXP, "btv+", { "btv", "bt" }, { 0 }, { "bt" }, 1, naive_sum_exp, 0 },

@@ -6,6 +6,29 @@
 static const real twice_root = (real)1.5957691216057307117597842397376; /* 2 sqrt(2/pi) */
 static const real cubic = (real)0.044715;
 
+/* One input, one output, elementwise. */
+static void forward(const struct kernel_call *call, row_function *row)
+{
+    struct spot spots[] = { spot_of(call, ROLE_OUT, 0), spot_of(call, ROLE_IN, 0) };
+    walk(call, &call->segment->out[0], call->operand[ROLE_OUT][0].dim_count, true, spots, 2, row, NULL);
+}
+
+/* Rows are those of the input's gradient, the input and the output's gradient; the context says whether it begins. */
+static void backward(const struct kernel_call *call, row_function *row)
+{
+    if (!call->operand[ROLE_GRADIENT_IN][0].data)
+        return;
+    bool begin = begins(call, ROLE_GRADIENT_IN, 0);
+    struct spot spots[] = { spot_of(call, ROLE_GRADIENT_IN, 0), spot_of(call, ROLE_IN, 0),
+                            spot_of(call, ROLE_GRADIENT_OUT, 0) };
+    walk(call, &call->segment->out[0], call->operand[ROLE_GRADIENT_OUT][0].dim_count, true, spots, 3, row, &begin);
+}
+
+static inline real gelu(real x)
+{
+    return x / (1 + real_exp(-twice_root * x * (1 + cubic * x * x)));
+}
+
 static void gelu_row(const struct row *row, const void *context)
 {
     (void)context;
@@ -13,13 +36,12 @@ static void gelu_row(const struct row *row, const void *context)
     const real *restrict x = row->data[1];
 #pragma omp simd
     for (int64_t i = 0; i < row->count; i++)
-        y[i] = x[i] / (1 + real_exp(-twice_root * x[i] * (1 + cubic * x[i] * x[i])));
+        y[i] = gelu(x[i]);
 }
 
 void ISA(gelu_forward)(const struct kernel_call *call)
 {
-    struct spot spots[] = { spot_of(call, ROLE_OUT, 0), spot_of(call, ROLE_IN, 0) };
-    walk(call, &call->segment->out[0], call->operand[ROLE_OUT][0].dim_count, true, spots, 2, gelu_row, NULL);
+    forward(call, gelu_row);
 }
 
 static inline real gelu_slope(real x)
@@ -47,13 +69,80 @@ static void gelu_gradient_row(const struct row *row, const void *context)
 
 void ISA(gelu_backward_input)(const struct kernel_call *call)
 {
-    if (!call->operand[ROLE_GRADIENT_IN][0].data)
-        return;
-    bool begin = begins(call, ROLE_GRADIENT_IN, 0);
-    struct spot spots[] = { spot_of(call, ROLE_GRADIENT_IN, 0), spot_of(call, ROLE_IN, 0),
-                            spot_of(call, ROLE_GRADIENT_OUT, 0) };
-    walk(call, &call->segment->out[0], call->operand[ROLE_GRADIENT_OUT][0].dim_count, true, spots, 3, gelu_gradient_row,
-         &begin);
+    backward(call, gelu_gradient_row);
+}
+
+/* The normal distribution up to x, twice. libm's erf is not vectorised: the exact form costs more than the tanh one. */
+static inline real twice_normal(real x)
+{
+    return 1 + real_erf(x * (real)0.70710678118654752440);
+}
+
+static void gelu_erf_row(const struct row *row, const void *context)
+{
+    (void)context;
+    real *restrict y = row->data[0];
+    const real *restrict x = row->data[1];
+    for (int64_t i = 0; i < row->count; i++)
+        y[i] = x[i] / 2 * twice_normal(x[i]);
+}
+
+void ISA(gelu_erf_forward)(const struct kernel_call *call)
+{
+    forward(call, gelu_erf_row);
+}
+
+static void gelu_erf_gradient_row(const struct row *row, const void *context)
+{
+    const real density = (real)0.39894228040143267794; /* 1 / sqrt(2 pi) */
+    real *restrict dx = row->data[0];
+    const real *restrict x = row->data[1], *restrict dy = row->data[2];
+    const bool *begin = context;
+    for (int64_t i = 0; i < row->count; i++) {
+        real slope = twice_normal(x[i]) / 2 + x[i] * density * real_exp(-x[i] * x[i] / 2);
+        dx[i] = (*begin ? 0 : dx[i]) + dy[i] * slope;
+    }
+}
+
+void ISA(gelu_erf_backward_input)(const struct kernel_call *call)
+{
+    backward(call, gelu_erf_gradient_row);
+}
+
+static void relu_row(const struct row *row, const void *context)
+{
+    (void)context;
+    real *restrict y = row->data[0];
+    const real *restrict x = row->data[1];
+#pragma omp simd
+    for (int64_t i = 0; i < row->count; i++)
+        y[i] = x[i] > 0 ? x[i] : 0;
+}
+
+void ISA(relu_forward)(const struct kernel_call *call)
+{
+    forward(call, relu_row);
+}
+
+static void relu_gradient_row(const struct row *row, const void *context)
+{
+    real *restrict dx = row->data[0];
+    const real *restrict x = row->data[1], *restrict dy = row->data[2];
+    const bool *begin = context;
+    if (*begin) {
+#pragma omp simd
+        for (int64_t i = 0; i < row->count; i++)
+            dx[i] = x[i] > 0 ? dy[i] : 0;
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < row->count; i++)
+            dx[i] += x[i] > 0 ? dy[i] : 0;
+    }
+}
+
+void ISA(relu_backward_input)(const struct kernel_call *call)
+{
+    backward(call, relu_gradient_row);
 }
 
 static void swiglu_row(const struct row *row, const void *context)
@@ -66,31 +155,61 @@ static void swiglu_row(const struct row *row, const void *context)
         y[i] = gate[i] / (1 + real_exp(-gate[i])) * up[i];
 }
 
-void ISA(swiglu_forward)(const struct kernel_call *call)
+/* A gate and what it lets through. */
+static void gated_forward(const struct kernel_call *call, row_function *row)
 {
     struct spot spots[] = { spot_of(call, ROLE_OUT, 0), spot_of(call, ROLE_IN, 0), spot_of(call, ROLE_IN, 1) };
-    walk(call, &call->segment->out[0], call->operand[ROLE_OUT][0].dim_count, true, spots, 3, swiglu_row, NULL);
+    walk(call, &call->segment->out[0], call->operand[ROLE_OUT][0].dim_count, true, spots, 3, row, NULL);
 }
 
-struct swiglu_context {
+void ISA(swiglu_forward)(const struct kernel_call *call)
+{
+    gated_forward(call, swiglu_row);
+}
+
+static void geglu_row(const struct row *row, const void *context)
+{
+    (void)context;
+    real *restrict y = row->data[0];
+    const real *restrict gate = row->data[1], *restrict up = row->data[2];
+#pragma omp simd
+    for (int64_t i = 0; i < row->count; i++)
+        y[i] = gelu(gate[i]) * up[i];
+}
+
+void ISA(geglu_forward)(const struct kernel_call *call)
+{
+    gated_forward(call, geglu_row);
+}
+
+struct gated_context {
     bool begin[2];
+    bool swiglu; /* else geglu */
 };
 
 /* Both gradients in one pass; either may be absent. */
-static void swiglu_gradient_row(const struct row *row, const void *context)
+static void gated_gradient_row(const struct row *row, const void *context)
 {
-    const struct swiglu_context *c = context;
+    const struct gated_context *c = context;
     real *restrict dgate = row->data[0], *restrict dup = row->data[1];
     const real *restrict gate = row->data[2], *restrict up = row->data[3], *restrict dy = row->data[4];
     enum { CHUNK = 256 };
     real gate_part[CHUNK], up_part[CHUNK];
     for (int64_t low = 0; low < row->count; low += CHUNK) {
         int64_t count = row->count - low < CHUNK ? row->count - low : CHUNK;
+        if (c->swiglu) {
 #pragma omp simd
-        for (int64_t i = 0; i < count; i++) {
-            real x = gate[low + i], s = 1 / (1 + real_exp(-x));
-            gate_part[i] = dy[low + i] * up[low + i] * s * (1 + x * (1 - s));
-            up_part[i] = dy[low + i] * x * s;
+            for (int64_t i = 0; i < count; i++) {
+                real x = gate[low + i], s = 1 / (1 + real_exp(-x));
+                gate_part[i] = dy[low + i] * up[low + i] * s * (1 + x * (1 - s));
+                up_part[i] = dy[low + i] * x * s;
+            }
+        } else {
+#pragma omp simd
+            for (int64_t i = 0; i < count; i++) {
+                gate_part[i] = dy[low + i] * up[low + i] * gelu_slope(gate[low + i]);
+                up_part[i] = dy[low + i] * gelu(gate[low + i]);
+            }
         }
         for (int64_t i = 0; dgate && i < count; i++)
             dgate[low + i] = c->begin[0] ? gate_part[i] : dgate[low + i] + gate_part[i];
@@ -99,13 +218,23 @@ static void swiglu_gradient_row(const struct row *row, const void *context)
     }
 }
 
-void ISA(swiglu_backward_input)(const struct kernel_call *call)
+static void gated_backward(const struct kernel_call *call, bool swiglu)
 {
-    struct swiglu_context context = { { begins(call, ROLE_GRADIENT_IN, 0), begins(call, ROLE_GRADIENT_IN, 1) } };
+    struct gated_context context = { { begins(call, ROLE_GRADIENT_IN, 0), begins(call, ROLE_GRADIENT_IN, 1) }, swiglu };
     struct spot spots[] = { spot_of(call, ROLE_GRADIENT_IN, 0), spot_of(call, ROLE_GRADIENT_IN, 1),
                             spot_of(call, ROLE_IN, 0), spot_of(call, ROLE_IN, 1), spot_of(call, ROLE_GRADIENT_OUT, 0) };
     walk(call, &call->segment->out[0], call->operand[ROLE_GRADIENT_OUT][0].dim_count, true, spots, 5,
-         swiglu_gradient_row, &context);
+         gated_gradient_row, &context);
+}
+
+void ISA(swiglu_backward_input)(const struct kernel_call *call)
+{
+    gated_backward(call, true);
+}
+
+void ISA(geglu_backward_input)(const struct kernel_call *call)
+{
+    gated_backward(call, false);
 }
 
 void ISA(exponential)(real *destination, const real *source, int64_t count)

@@ -12,6 +12,7 @@ static inline real real_exp(real x)
 }
 #define real_log log
 #define real_sqrt sqrt
+#define real_erf erf
 #else
 static inline float power_of_two(int32_t exponent) /* -126..127 */
 {
@@ -48,5 +49,6 @@ static inline real real_exp(real x)
 }
 #define real_log logf
 #define real_sqrt sqrtf
+#define real_erf erff
 #endif
 #endif

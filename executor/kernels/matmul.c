@@ -86,7 +86,7 @@ static void product(const struct kernel_call *call, struct spot c, struct spot a
         .b_n = group_stride(&columns, &b),
         .c_m = group_stride(&rows, &c),
         .c_n = group_stride(&columns, &c),
-        .alpha = 1,
+        .alpha = call->segment->arguments.scale > 0 ? (real)call->segment->arguments.scale : 1,
     };
     int64_t at[MAX_AXES] = { 0 };
     for (;;) {

@@ -5,7 +5,7 @@
 #include "models/layer_kind.h"
 
 enum norm { NORM_NONE, NORM_LAYER, NORM_RMS };
-enum activation { ACTIVATION_GELU, ACTIVATION_SWIGLU };
+enum activation { ACTIVATION_GELU, ACTIVATION_SWIGLU, ACTIVATION_GELU_ERF, ACTIVATION_RELU, ACTIVATION_GEGLU };
 
 enum stream { STREAM_TOKENS, STREAM_SOURCE };
 

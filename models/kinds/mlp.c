@@ -4,7 +4,10 @@
 #include "models/model.h"
 #include <stdio.h>
 
-static const char *const activation_names[] = { "gelu", "swiglu", NULL };
+static const char *const activation_names[] = { "gelu", "swiglu", "gelu_erf", "relu", "geglu", NULL };
+/* By enum activation. */
+static const enum kernel activation_kernels[] = { KERNEL_GELU, KERNEL_SWIGLU, KERNEL_GELU_ERF, KERNEL_RELU,
+                                                  KERNEL_GEGLU };
 
 static const struct mlp_layer mlp_defaults = { .residual = true, .norm_epsilon = 1e-5 };
 
@@ -23,7 +26,8 @@ static const struct json_field mlp_fields[] = {
       AT(activation),
       .required = true,
       .names = activation_names,
-      .doc = "gelu: two matrices, tanh form; swiglu: three matrices, silu(gate) * up." },
+      .doc = "gelu: two matrices, tanh form; gelu_erf: its exact form; relu; swiglu: three matrices, silu(gate) * up; "
+             "geglu: gelu(gate) * up." },
     { .key = "bias", .type = FIELD_BOOL, AT(bias), .doc = "Biases after every matrix; false if absent." },
     { .key = "norm", .type = FIELD_ENUM, AT(norm), .required = true, .names = norm_names, .doc = "The layer's norm." },
     { .key = "post_norm",
@@ -72,16 +76,16 @@ static bool mlp_build(struct graph_builder *builder, const struct model *model, 
     (void)model, (void)err;
     builder_size(builder, 'f', f->inner);
     int x = builder->input, y = f->post_norm ? x : build_norm(builder, x, f->norm, f->norm_epsilon);
-    bool gated = f->activation == ACTIVATION_SWIGLU;
+    bool gated = f->activation == ACTIVATION_SWIGLU || f->activation == ACTIVATION_GEGLU;
+    enum kernel kernel = activation_kernels[f->activation];
     int gate = gated ? widen(builder, "gate", f->bias, y) : -1;
     int up = widen(builder, "up", f->bias, y);
     int act = builder_value(builder, "act", "btf", ELEMENT_ACTIVATION, true);
     if (gated)
-        builder_segment(builder, KERNEL_SWIGLU, "act", "btf", OPERANDS({ gate, "btf" }, { up, "btf" }), NO_OPERANDS,
+        builder_segment(builder, kernel, "act", "btf", OPERANDS({ gate, "btf" }, { up, "btf" }), NO_OPERANDS,
                         OPERANDS({ act, "btf" }));
     else
-        builder_segment(builder, KERNEL_GELU, "act", "btf", OPERANDS({ up, "btf" }), NO_OPERANDS,
-                        OPERANDS({ act, "btf" }));
+        builder_segment(builder, kernel, "act", "btf", OPERANDS({ up, "btf" }), NO_OPERANDS, OPERANDS({ act, "btf" }));
     int down = builder_value(builder, "down", "bth", ELEMENT_ACTIVATION, true);
     int matrix =
         builder_weight(builder, "down", "fh", INIT_NORMAL, f->post_norm ? builder->init_std : builder->residual_std);
@@ -98,7 +102,8 @@ const struct layer_kind mlp_kind = {
     .place = CHAIN_BODY,
     .min_inputs = 1,
     .max_inputs = 1,
-    .doc = "Norm, feed-forward network with GELU or SwiGLU, residual sum (Vaswani et al. 2017; Shazeer 2020).",
+    .doc = "Norm, feed-forward network with GELU, ReLU, SwiGLU or GEGLU, residual sum (Vaswani et al. 2017; Shazeer "
+           "2020).",
     .fields = mlp_fields,
     .field_count = sizeof mlp_fields / sizeof *mlp_fields,
     .fields_bytes = sizeof(struct mlp_layer),
