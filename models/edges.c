@@ -52,6 +52,8 @@ int model_unfolded_inputs(const struct model *model, int index, int inputs[MAX_L
     const struct model_block *b = &model->blocks[block];
     int place = (index - start) % b->layer_count, copy = (index - start) / b->layer_count;
     const struct layer *layer = &model->layers[b->first_layer + place];
+    if (index == 0) /* nothing stands before the chain; a repeat that begins it has inputs from its second copy on */
+        return 0;
     for (int i = 0; i < layer->input_count; i++) {
         const struct layer_edge *edge = &layer->inputs[i];
         if (edge->rule == COPY_PREVIOUS || edge->rule == COPY_ENTRY) {
@@ -192,9 +194,8 @@ bool edges_read(const struct model *model, struct layer *layer, const struct lay
                 const struct json *at, struct error *err)
 {
     const struct layer_kind *kind = layer->kind;
-    bool reads_previous = kind->max_inputs > 0 && model->layer_count > 0;
     if (!sources && kind->min_inputs <= 1) { /* nothing said; a missing first layer is the chain's business */
-        layer->input_count = reads_previous;
+        layer->input_count = kind->max_inputs > 0;
         layer->inputs[0] = (struct layer_edge){ .rule = COPY_PREVIOUS, .layer = -1 };
         return true;
     }
@@ -277,8 +278,7 @@ static void write_edge(struct json_writer *w, const struct model *model, const s
 void edges_write(struct json_writer *w, const struct model *model, int layer)
 {
     const struct layer *l = &model->layers[layer];
-    bool usual = l->kind->max_inputs == 0 || (l->input_count == 1 && l->inputs[0].rule == COPY_PREVIOUS) ||
-                 (l->input_count == 0 && layer == 0);
+    bool usual = l->kind->max_inputs == 0 || (l->input_count == 1 && l->inputs[0].rule == COPY_PREVIOUS);
     if (usual)
         return;
     json_write_key(w, "inputs");

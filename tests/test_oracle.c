@@ -260,7 +260,7 @@ START_TEST(the_reference_is_consistent)
 {
     for (int m = 0; m < TINY_MODELS; m++) {
         struct reference r = make_reference(tiny_models[m], 1);
-        CHECK_NEAR(r.squared_norm, r.all[STEPS - 1] * r.all[STEPS - 1], 0.01 * TOLERANCE * r.squared_norm);
+        CHECK_NEAR(r.squared_norm, r.all[STEPS - 1] * r.all[STEPS - 1], 0.1 * TOLERANCE * r.squared_norm);
         ck_assert_double_gt(r.all[0], 0.1);
         CHECK_NEAR(r.loss[0], log(TINY_VOCAB), 0.2); /* fresh weights know nothing */
         free_reference(&r);
