@@ -153,7 +153,8 @@ static bool run_once(struct compare_entry *e, const struct compare_options *o, i
     run.context = &watch;
     run.on_step = on_step;
     run.mute_instr = -1;
-    if (!transports_open(&set, o->transport, e->plan->rank_count, o->module_dir, o->shape, err))
+    const struct transport_options transport = { .module_dir = o->module_dir, .shape = o->shape };
+    if (!transports_open(&set, o->transport, e->plan->rank_count, &transport, err))
         return false;
     bool ok = run_program(&summary, e->program, set.transports, set.count, &run, err);
     transports_close(&set);

@@ -1,8 +1,8 @@
 /* Measures what plans need on this machine. */
 #include "cli/inputs.h"
+#include "cli/ranks.h"
 #include "cli/setup.h"
 #include "base/text.h"
-#include "executor/backends.h"
 #include "profiler/profiler.h"
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,8 @@ static const struct option options[] = {
     INT_OPTION("seq", AT(sequence), "TOKENS", 1, 1e9, "tokens per sequence; the model's own if absent"),
     INT_OPTION("batch", AT(batch), "SEQUENCES", 1, 1e6, "sequences per step over all ranks (8)"),
     TEXT_OPTION("backend", AT(backend), "NAME", "what computes: cpu (default)"),
-    TEXT_OPTION("transport", AT(transport), "NAME", "threads (default) or mpi"),
+    TEXT_OPTION("transport", AT(transport), "NAME",
+                "threads (default), tcp or mpi: with the last two -n starts the processes"),
     TEXT_OPTION("device", AT(device), "NAME",
                 "device type of the cluster that this machine is; needed where a cluster has several"),
     LIST_OPTION("profile", AT(existing), "FILE",
@@ -37,6 +38,9 @@ static const struct option options[] = {
     OUTPUT_OPTION(AT(output), "the profile"),
     FLAG_OPTION("json", AT(json), "prints the profile"),
 };
+
+/* The ranks of a measurement compute for long between two words. */
+enum { MEETING_TIMEOUT_S = 600 };
 
 static void on_progress(void *context, const char *what, int done, int count)
 {
@@ -140,13 +144,16 @@ static bool write_out(const struct cli *cli, const struct profile_arguments *a, 
 }
 
 static void measure(const struct cli *cli, const struct profile_arguments *a, const struct inputs *in,
-                    struct error *err)
+                    const struct launch *launch, struct error *err)
 {
     char software[512];
     struct transport_set set = { 0 };
     struct profile *profile = NULL;
     struct profiler_report report;
-    if (!transports_open(&set, a->transport, (int)a->ranks, cli->module_dir, NULL, err))
+    struct meeting meeting;
+    struct transport_options transport = { .module_dir = cli->module_dir };
+    if (!ranks_meeting(&transport, &meeting, cli, a->transport, launch, MEETING_TIMEOUT_S, err) ||
+        !transports_open(&set, a->transport, (int)a->ranks, &transport, err))
         return;
     software_text(software, sizeof software);
     struct crew crew = { .transports = set.transports, .local_count = set.count, .rank_count = (int)a->ranks };
@@ -173,17 +180,23 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 {
     const struct profile_arguments *a = given;
     struct inputs in = { .cli = cli };
+    struct launch launch;
+    enum transport_start start;
     (void)operand_count;
     setup_blas(cli);
     const struct device *device = device_find(a->backend, err);
-    if (!device)
+    if (!device || !transport_start(a->transport, &start, err) || !launch_detect(&launch, cli->environment, err))
         return ERROR_INPUT;
     if (!device->computes)
         fail(err, "--backend %s: it computes nothing, so there is nothing to measure; expected cpu", a->backend);
     else if (!a->output && !a->json)
         fail(err, "where to? give -o profile.json or --json");
-    else if (inputs_model(&in, operands[0], err) && inputs_profiles(&in, &a->existing, err))
-        measure(cli, a, &in, err);
+    else if (inputs_model(&in, operands[0], err) && inputs_profiles(&in, &a->existing, err)) {
+        if (!launch.launcher && start != START_THREADS)
+            ranks_launch(cli, a->transport, (int)a->ranks, NULL, 0, err);
+        else if (start == START_THREADS || launch_check(&launch, (int)a->ranks, err))
+            measure(cli, a, &in, &launch, err);
+    }
     inputs_free(&in);
     return ERROR_NONE;
 }

@@ -1,10 +1,10 @@
 /* Executes a plan: ranks as threads of this process or as processes that a launcher started. */
 #include "cli/inputs.h"
 #include "cli/program_options.h"
+#include "cli/ranks.h"
 #include "cli/setup.h"
 #include "base/num.h"
 #include "executor/backends.h"
-#include "executor/launch.h"
 #include "executor/run.h"
 #include "planner/sim/simulate.h"
 #include <math.h>
@@ -27,8 +27,8 @@ static const struct run_arguments defaults = {
 static const struct option options[] = {
     TEXT_OPTION("backend", AT(backend), "NAME",
                 "cpu (default) or timed: waits for the predicted times, communicates for real"),
-    TEXT_OPTION("transport", AT(transport), "NAME", "threads (default) or mpi"),
-    RANKS_OPTION(AT(ranks), 1 << 20, "must equal the plan's; starts the processes of --transport mpi"),
+    TEXT_OPTION("transport", AT(transport), "NAME", "threads (default), tcp or mpi"),
+    RANKS_OPTION(AT(ranks), 1 << 20, "must equal the plan's; starts the processes of --transport tcp and mpi"),
     TEXT_OPTION("data", AT(data), "FILE", "training text, byte-level tokens; without it: a synthetic chain"),
     INT_OPTION("steps", AT(steps), "N", 1, 1e12, "training steps (10)"),
     INT_OPTION("seed", AT(seed), "N", 0, NO_LIMIT, "of initial weights and data order (1)"),
@@ -229,26 +229,10 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
     return ok;
 }
 
-/* Whether this process only starts the ranks: --transport mpi without a launcher around it. */
-static bool is_launcher(const struct launch *launch, const struct run_arguments *a)
+/* Whether this process only starts the ranks: they are processes, and no launcher is around it. */
+static bool is_launcher(const struct launch *launch, enum transport_start start)
 {
-    return !launch->launcher && strcmp(a->transport, "threads") != 0;
-}
-
-/* The same command again, once per rank. */
-static bool launch_ranks(const struct cli *cli, const struct run_arguments *a, const struct program *program,
-                         struct error *err)
-{
-    const char **arguments = calloc((size_t)cli->argument_count + 1, sizeof *arguments);
-    if (!arguments)
-        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
-    arguments[0] = cli->program;
-    for (int i = 1; i < cli->argument_count; i++)
-        arguments[i] = cli->arguments[i];
-    struct launch_local local = { .arguments = arguments, .program = program, .timeout_s = a->timeout_s };
-    bool ok = transport_available(a->transport, cli->module_dir, err) && launch_run(&local, err);
-    free(arguments);
-    return ok;
+    return !launch->launcher && start != START_THREADS;
 }
 
 /* The page that a local launch shares between its ranks; NULL when there is none. */
@@ -259,14 +243,28 @@ static bool shared_page(struct status **out, const struct cli *cli, int rank_cou
     return !path || status_open(out, path, rank_count, err);
 }
 
+/* --shape and the timed device imitate the plan's cluster: then ranks may be anywhere. */
+static bool imitates(const struct run_arguments *a)
+{
+    return a->shape || !strcmp(a->backend, "timed");
+}
+
 static bool run_here(const struct cli *cli, const struct run_arguments *a, const struct inputs *in,
-                     const struct device *device, const struct program *program, struct error *err)
+                     const struct launch *launch, const struct device *device, const struct program *program,
+                     struct error *err)
 {
     struct transport_set set = { 0 };
     struct status *page = NULL;
+    struct meeting meeting;
+    struct transport_options transport = { .module_dir = cli->module_dir, .shape = a->shape ? in->cluster : NULL };
     bool ok = shared_page(&page, cli, program->plan->rank_count, err) &&
-              transports_open(&set, a->transport, program->plan->rank_count, cli->module_dir,
-                              a->shape ? in->cluster : NULL, err);
+              ranks_meeting(&transport, &meeting, cli, a->transport, launch, a->timeout_s, err) &&
+              transports_open(&set, a->transport, program->plan->rank_count, &transport, err);
+    struct rendezvous *rendezvous = ok ? set.transports[0].rendezvous : NULL;
+    if (ok && rendezvous && !imitates(a) && !launch_check_hosts(rendezvous, in->cluster, err)) {
+        transports_close(&set);
+        ok = false;
+    }
     if (ok) {
         ok = execute(cli, a, in, device, program, &set, page, err);
         transports_close(&set);
@@ -275,12 +273,11 @@ static bool run_here(const struct cli *cli, const struct run_arguments *a, const
     return ok;
 }
 
-/* On real hosts a rank's place within its host must be the one that the cluster gives it; --shape and the timed device
- * imitate. */
+/* On real hosts a rank's place within its host must be the one that the cluster gives it. */
 static bool check_placement(const struct launch *launch, const struct run_arguments *a, const struct inputs *in,
                             struct error *err)
 {
-    if (!launch->launcher || launch->local_rank < 0 || a->shape || !strcmp(a->backend, "timed") ||
+    if (!launch->launcher || launch->local_rank < 0 || imitates(a) ||
         launch->rank >= in->cluster->device_count)
         return true;
     int place = cluster_place(in->cluster, launch->rank, 0);
@@ -302,8 +299,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct launch launch;
     (void)operand_count;
     setup_blas(cli);
+    enum transport_start start;
     const struct device *device = device_find(a->backend, err);
-    if (!device || !launch_detect(&launch, cli->environment, err) ||
+    if (!device || !transport_start(a->transport, &start, err) || !launch_detect(&launch, cli->environment, err) ||
         !inputs_plan(&in, operands[0], a->source.model, a->source.cluster, &a->source.profiles, err))
         goto cleanup;
     const struct plan *plan = in.plan_file->plan;
@@ -311,18 +309,18 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         fail(err, "-n %lld: the plan %s is for %d ranks", (long long)a->ranks, operands[0], plan->rank_count);
         goto cleanup;
     }
-    if (launch.launcher && launch.rank_count > 1 && !strcmp(a->transport, "threads")) {
-        fail(err, "%s started %d processes, but --transport threads runs all ranks in one: give --transport mpi",
+    if (launch.launcher && launch.rank_count > 1 && start == START_THREADS) {
+        fail(err, "%s started %d processes, but --transport threads runs all ranks in one: give --transport tcp or mpi",
              launch.launcher, launch.rank_count);
         goto cleanup;
     }
     if (!check_placement(&launch, a, &in, err) || !launch_check(&launch, plan->rank_count, err) ||
         !inputs_program(&program, plan, in.graph, err) || (device->check && !device->check(program, err)))
         goto cleanup;
-    if (is_launcher(&launch, a))
-        launch_ranks(cli, a, program, err);
+    if (is_launcher(&launch, start))
+        ranks_launch(cli, a->transport, plan->rank_count, program, a->timeout_s, err);
     else
-        run_here(cli, a, &in, device, program, err);
+        run_here(cli, a, &in, &launch, device, program, err);
 cleanup:
     program_free(program);
     inputs_free(&in);

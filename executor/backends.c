@@ -2,6 +2,7 @@
 #include "executor/backends.h"
 #include "base/text.h"
 #include "executor/comm_shaped.h"
+#include "executor/comm_tcp.h"
 #include "executor/comm_threads.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -20,12 +21,16 @@ const char *const device_names[] = {
     NULL
 };
 const char *const transport_names[] = {
-#define TRANSPORT(name, module, doc) name,
+#define TRANSPORT(name, start, module, doc) name,
 #include "executor/backends.def"
     NULL
 };
 static const char *const transport_modules[] = {
-#define TRANSPORT(name, module, doc) module,
+#define TRANSPORT(name, start, module, doc) module,
+#include "executor/backends.def"
+};
+static const enum transport_start transport_starts[] = {
+#define TRANSPORT(name, start, module, doc) start,
 #include "executor/backends.def"
 };
 
@@ -91,38 +96,53 @@ bool transport_available(const char *name, const char *module_dir, struct error 
     return module != NULL;
 }
 
-static bool open_ends(struct transport_set *set, int index, int rank_count, const char *module_dir, struct error *err)
+bool transport_start(const char *name, enum transport_start *out, struct error *err)
 {
+    int index = find(transport_names, "transport", name, err);
+    if (index >= 0)
+        *out = transport_starts[index];
+    return index >= 0;
+}
+
+static bool open_one(struct transport_set *set, int index, const struct transport_options *options, struct error *err)
+{
+    const char *name = transport_names[index], *module = transport_modules[index];
     transport_module_open *open;
-    if (!transport_modules[index]) {
-        set->transports = calloc((size_t)rank_count, sizeof *set->transports);
-        if (!set->transports)
-            return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d ranks", rank_count);
-        if (!comm_threads_open(set->transports, rank_count, err))
-            return false;
-        set->count = rank_count;
-        return true;
+    if (module) {
+        set->module = open_module(name, module, options->module_dir, &open, err);
+        return set->module && open(set->transports, err);
     }
-    set->transports = calloc(1, sizeof *set->transports);
+    if (!options->meeting)
+        return fail_kind(err, ERROR_INPUT,
+                         "transport %s: nobody started the other ranks: give -n RANKS, or start all by a launcher",
+                         name);
+    return comm_tcp_open(set->transports, options->meeting, err);
+}
+
+static bool open_ends(struct transport_set *set, int index, int rank_count, const struct transport_options *options,
+                      struct error *err)
+{
+    int here = transport_starts[index] == START_THREADS ? rank_count : 1;
+    set->transports = calloc((size_t)here, sizeof *set->transports);
     if (!set->transports)
-        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for a rank");
-    set->module = open_module(transport_names[index], transport_modules[index], module_dir, &open, err);
-    if (!set->module || !open(set->transports, err))
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d ranks", here);
+    if (!(transport_starts[index] == START_THREADS ? comm_threads_open(set->transports, rank_count, err)
+                                                   : open_one(set, index, options, err)))
         return false;
-    set->count = 1;
+    set->count = here;
     int found = set->transports->rank_count;
     return found == rank_count ||
            fail_kind(err, ERROR_INPUT, "the plan is for %d ranks, transport %s found %d: start it with -n %d",
                      rank_count, transport_names[index], found, rank_count);
 }
 
-bool transports_open(struct transport_set *out, const char *name, int rank_count, const char *module_dir,
-                     const struct cluster *shape, struct error *err)
+bool transports_open(struct transport_set *out, const char *name, int rank_count,
+                     const struct transport_options *options, struct error *err)
 {
     struct transport_set set = { 0 };
     int index = find(transport_names, "transport", name, err);
-    bool ok = index >= 0 && open_ends(&set, index, rank_count, module_dir, err) &&
-              (!shape || comm_shaped_wrap(set.transports, set.count, shape, err));
+    bool ok = index >= 0 && open_ends(&set, index, rank_count, options, err) &&
+              (!options->shape || comm_shaped_wrap(set.transports, set.count, options->shape, err));
     if (!ok) {
         transports_close(&set);
         return false;
@@ -133,7 +153,7 @@ bool transports_open(struct transport_set *out, const char *name, int rank_count
 
 void transports_close(struct transport_set *set)
 {
-    for (int i = 0; i < set->count; i++)
+    for (int i = set->count - 1; i >= 0; i--)
         set->transports[i].close(set->transports[i].self);
     free(set->transports);
     /* the module stays open: MPI libraries do not bear being unloaded */

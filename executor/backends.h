@@ -5,6 +5,14 @@
 #include "executor/transport.h"
 
 struct cluster;
+struct meeting;
+struct transport_options {
+    const char *module_dir;        /* cleave-*.so */
+    const struct cluster *shape;   /* transfers are delayed to its latency and bandwidth; it must outlive the set; NULL:
+                                      as fast as they go */
+    const struct meeting *meeting; /* for transports whose processes find each other by a rendezvous; NULL: nobody said
+                                      where */
+};
 struct transport_set {
     int count;                    /* ranks that live in this process */
     struct transport *transports; /* (count) */
@@ -15,16 +23,23 @@ struct transport_set {
 const struct device *device_find(const char *name, struct error *err);
 /**
  * Opens this process's ends of a transport by name. rank_count: of the plan; a transport that finds another number of
- * processes fails. module_dir: where cleave-*.so lie. shape: transfers are delayed to the latency and bandwidth of this
- * cluster, which must outlive the set; NULL: as fast as they go. The caller closes the set.
+ * processes fails. The caller closes the set.
  */
-bool transports_open(struct transport_set *out, const char *name, int rank_count, const char *module_dir,
-                     const struct cluster *shape, struct error *err);
+bool transports_open(struct transport_set *out, const char *name, int rank_count,
+                     const struct transport_options *options, struct error *err);
 void transports_close(struct transport_set *set);
 /* Whether the transport could be opened here; err says why not. Starts nothing. */
 bool transport_available(const char *name, const char *module_dir, struct error *err);
 /* NULL-terminated. */
 extern const char *const device_names[], *const transport_names[];
+/* How its ranks come to be. */
+enum transport_start {
+    START_THREADS, /* as threads of one process */
+    START_MEETING, /* as processes that meet at a rendezvous */
+    START_LIBRARY  /* as processes that a library brings together, whose own launcher starts them */
+};
+/* False: unknown; err names the nearest. */
+bool transport_start(const char *name, enum transport_start *out, struct error *err);
 
 /* What a module exports under TRANSPORT_MODULE_SYMBOL. */
 #define TRANSPORT_MODULE_SYMBOL "cleave_transport_open"

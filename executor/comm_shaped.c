@@ -197,6 +197,12 @@ static void abort_shaped(void *self)
     s->inner.abort(s->inner.self);
 }
 
+static void watch_shaped(void *self, struct status *status)
+{
+    struct shaped *s = self;
+    s->inner.watch(s->inner.self, status);
+}
+
 static void close_shaped(void *self)
 {
     struct shaped *s = self;
@@ -257,9 +263,11 @@ bool comm_shaped_wrap(struct transport *transports, int count, const struct clus
                                             .rank = ends[i]->inner.rank,
                                             .rank_count = rank_count,
                                             .self = ends[i],
+                                            .rendezvous = ends[i]->inner.rendezvous,
                                             .exchange = exchange,
                                             .abort = abort_shaped,
-                                            .close = close_shaped };
+                                            .close = close_shaped,
+                                            .watch = ends[i]->inner.watch ? watch_shaped : NULL };
         atomic_fetch_add(&network->open_count, 1);
     }
     if (!ok) {

@@ -110,8 +110,10 @@ static bool trouble(struct run *run, uint64_t *progress, int64_t *since_ns, stru
     struct text text = { 0 };
     status_describe(status, run->program, &text);
     const char *where = text.data ? text.data : "";
+    const char *host = dead >= 0 ? status_host(status, dead) : "";
     if (dead >= 0)
-        fail_kind(err, ERROR_ENVIRONMENT, "rank %d died; last seen: %s", dead, where);
+        fail_kind(err, ERROR_ENVIRONMENT, "rank %d%s%s died; last seen: %s", dead, host[0] ? " on host " : "", host,
+                  where);
     else if (failed >= 0)
         fail_kind(err, ERROR_ENVIRONMENT, "rank %d failed (its own message says why); last seen: %s", failed, where);
     else
@@ -475,6 +477,16 @@ static void find_muted(struct run *run)
         run->mute_tag = instr->tag;
 }
 
+/* While the ranks run, other hosts hear of them. */
+static void watch_from_afar(const struct run *run, struct status *status)
+{
+    for (int i = 0; i < run->local_count; i++) {
+        const struct transport *t = run->threads[i].transport;
+        if (t->watch)
+            t->watch(t->self, status);
+    }
+}
+
 /* Starts all, waits for all. A thread that cannot start fails the run, which ends those that did. */
 static void run_threads(struct run *run)
 {
@@ -515,8 +527,11 @@ bool run_program(struct run_summary *out, const struct program *program, const s
     bool ok = run.threads != NULL || fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d ranks", local_count);
     for (int i = 0; ok && i < local_count; i++)
         run.threads[i] = (struct rank_thread){ .run = &run, .transport = &transports[i] };
-    if (ok)
+    if (ok) {
+        watch_from_afar(&run, run.options.status);
         run_threads(&run);
+        watch_from_afar(&run, NULL);
+    }
     if (ok && run.failed)
         ok = fail_kind(err, run.error.kind, "%s", run.error.message);
     if (ok) {

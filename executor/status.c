@@ -12,16 +12,20 @@
 #include <unistd.h>
 
 enum { DESCRIBE_MAX = 8 };
-enum rank_state { RANK_ABSENT, RANK_LIVES, RANK_LEFT };
+enum host_state { HOST_UNKNOWN, HOST_WRITING, HOST_KNOWN };
 struct rank_status {
-    atomic_int state, pid, instr;
+    atomic_int state, pid, instr; /* pid 0: another host says so */
+    atomic_int host_state;
     atomic_llong step;
     atomic_ullong progress;
     char padding[32]; /* a cache line each */
+    char host[STATUS_HOST_BYTES];
+    char padding_too[16];
 };
 struct page {
     atomic_int failed; /* rank + 1; 0: none */
-    char padding[60];
+    atomic_ullong progress_elsewhere;
+    char padding[48];
     struct rank_status ranks[];
 };
 struct status {
@@ -92,7 +96,7 @@ void status_leave(struct status *status, int rank)
 
 uint64_t status_progress(const struct status *status)
 {
-    uint64_t sum = 0;
+    uint64_t sum = atomic_load_explicit(&status->page->progress_elsewhere, memory_order_relaxed);
     for (int r = 0; r < status->rank_count; r++)
         sum += atomic_load_explicit(&status->page->ranks[r].progress, memory_order_relaxed);
     return sum;
@@ -102,12 +106,60 @@ int status_dead_rank(const struct status *status)
 {
     for (int r = 0; r < status->rank_count; r++) {
         struct rank_status *rank = &status->page->ranks[r];
-        if (atomic_load(&rank->state) == RANK_LIVES && kill(atomic_load(&rank->pid), 0) != 0 && errno == ESRCH)
+        int state = atomic_load(&rank->state), pid = atomic_load(&rank->pid);
+        if (state == RANK_LOST || (state == RANK_LIVES && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH))
             return r;
     }
     return -1;
 }
 
+/* ---- other hosts ---- */
+void status_export(const struct status *status, int rank, struct status_line *line)
+{
+    struct rank_status *r = &status->page->ranks[rank];
+    *line = (struct status_line){ .rank = rank,
+                                  .state = atomic_load(&r->state),
+                                  .instr = atomic_load(&r->instr),
+                                  .step = atomic_load(&r->step),
+                                  .progress = atomic_load(&r->progress) };
+}
+
+static void import_host(struct rank_status *r, const char host[STATUS_HOST_BYTES])
+{
+    int unknown = HOST_UNKNOWN;
+    if (!host[0] || !atomic_compare_exchange_strong(&r->host_state, &unknown, HOST_WRITING))
+        return;
+    memcpy(r->host, host, STATUS_HOST_BYTES);
+    r->host[STATUS_HOST_BYTES - 1] = '\0';
+    atomic_store(&r->host_state, HOST_KNOWN);
+}
+
+void status_import(struct status *status, const struct status_line *line)
+{
+    struct rank_status *r = &status->page->ranks[line->rank];
+    import_host(r, line->host);
+    if (line->state == RANK_LOST) {
+        if (atomic_load(&r->state) != RANK_LEFT)
+            atomic_store(&r->state, RANK_LOST);
+    } else if (atomic_load(&r->pid) == 0 && line->state != RANK_ABSENT) {
+        atomic_store(&r->step, line->step);
+        atomic_store(&r->instr, line->instr);
+        atomic_store(&r->state, line->state);
+    }
+}
+
+void status_import_progress(struct status *status, uint64_t progress)
+{
+    atomic_store(&status->page->progress_elsewhere, progress);
+}
+
+const char *status_host(const struct status *status, int rank)
+{
+    const struct rank_status *r = &status->page->ranks[rank];
+    return atomic_load(&r->host_state) == HOST_KNOWN ? r->host : "";
+}
+
+/* ---- what is wrong ---- */
 void status_set_failed(struct status *status, int rank)
 {
     int none = 0;
@@ -123,7 +175,9 @@ static void describe_rank(const struct status *status, const struct program *pro
 {
     struct rank_status *r = &status->page->ranks[rank];
     int stage = stage_of_rank(program->plan, rank), index = atomic_load(&r->instr);
-    text_printf(out, "rank %d (stage %d): step %lld, ", rank, stage, (long long)atomic_load(&r->step) + 1);
+    const char *host = status_host(status, rank);
+    text_printf(out, "rank %d (stage %d%s%s): step %lld, ", rank, stage, host[0] ? ", host " : "", host,
+                (long long)atomic_load(&r->step) + 1);
     if (index < 0 || index >= program->stages[stage].instr_count) {
         text_printf(out, "no instruction yet");
         return;
@@ -138,7 +192,8 @@ void status_describe(const struct status *status, const struct program *program,
 {
     int shown = 0, more = 0;
     for (int r = 0; r < status->rank_count; r++) {
-        if (atomic_load(&status->page->ranks[r].state) != RANK_LIVES)
+        int state = atomic_load(&status->page->ranks[r].state);
+        if (state != RANK_LIVES && state != RANK_LOST)
             continue;
         if (shown == DESCRIBE_MAX) {
             more++;

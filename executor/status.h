@@ -1,5 +1,5 @@
-/* The status page: what each rank did last. It lives in memory that the processes of one host share, so that when a
- * rank dies or hangs the others end and the message says who and where. */
+/* The status page: what each rank did last. It lives in memory that the processes of one host share, and is told to
+ * other hosts (rendezvous.h), so that when a rank dies or hangs the others end and the message says who and where. */
 #ifndef CLEAVE_EXECUTOR_STATUS_H
 #define CLEAVE_EXECUTOR_STATUS_H
 #include "planner/program/program.h"
@@ -19,8 +19,26 @@ void status_beat(struct status *status, int rank);
 void status_leave(struct status *status, int rank);
 /* A number that changes whenever any rank makes progress. */
 uint64_t status_progress(const struct status *status);
-/* A rank that joined, has not left, and whose process is gone; -1: none. */
+/* A rank that has not left and whose process is gone; -1: none. */
 int status_dead_rank(const struct status *status);
+/* What other hosts say of a rank, or this one to them; as it travels. */
+enum { STATUS_HOST_BYTES = 48 };
+enum rank_state { RANK_ABSENT, RANK_LIVES, RANK_LEFT, RANK_LOST };
+struct status_line {
+    int32_t rank, state, instr, reserved;
+    int64_t step;
+    uint64_t progress;
+    char host[STATUS_HOST_BYTES]; /* terminated */
+};
+/* *line: of a rank that joined this page; the host is the caller's to say. */
+void status_export(const struct status *status, int rank, struct status_line *line);
+/* Ignores a rank that joined this page itself, but for its loss. The line's rank is valid. */
+void status_import(struct status *status, const struct status_line *line);
+/* The progress of all ranks, as another host counts it. */
+void status_import_progress(struct status *status, uint64_t progress);
+/* Where the rank is, if another host said so; else "". */
+const char *status_host(const struct status *status, int rank);
+
 /* The first failure of the host; later ones are ignored. All processes look at it. */
 void status_set_failed(struct status *status, int rank);
 int status_failed_rank(const struct status *status); /* -1: none */

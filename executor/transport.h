@@ -6,17 +6,24 @@
 #include "planner/plan/dim.h"
 #include <stddef.h>
 
+struct rendezvous;
+struct status;
 struct transport {
     const char *name;
     int rank, rank_count;
     void *self;
+    struct rendezvous *rendezvous; /* small values between processes; may be NULL: the transport has none */
     /* Sends send_bytes to rank `to` (-1: nothing) and receives exactly receive_bytes from rank `from` (-1: nothing),
      * both at once; returns when the receive has arrived and the send buffer may be reused. Messages of one (sender,
      * receiver, lane) arrive in order. Blocks or sleeps, never spins. Called by one thread per lane and direction.
      * False: a rank died, a timeout, or abort was called. */
     bool (*exchange)(void *self, enum lane lane, int to, const void *send, size_t send_bytes, int from, void *receive,
                      size_t receive_bytes, struct error *err);
-    void (*abort)(void *self); /* wakes every blocked exchange of all ranks with a failure; safe from any thread */
+    void (*abort)(
+        void *self); /* wakes every blocked exchange, of all ranks if it can, with a failure; safe from any thread */
     void (*close)(void *self);
+    /* While a page is given (NULL: no longer), other hosts hear of this rank and the page of theirs. May be NULL: the
+     * transport has no way to tell. */
+    void (*watch)(void *self, struct status *status);
 };
 #endif

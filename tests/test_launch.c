@@ -68,14 +68,15 @@ static void world_close(struct world *w)
     graph_free(w->graph);
 }
 
-static bool run_world(const struct world *w, const char *transport, const char *modules, struct status *status,
-                      struct trial *trial, struct error *err)
+static bool run_world(const struct world *w, const char *transport, const char *modules, const struct meeting *meeting,
+                      struct status *status, struct trial *trial, struct error *err)
 {
     struct transport_set set;
     struct data data;
     struct run_summary summary;
     struct run_options options = run_options_default();
-    if (!transports_open(&set, transport, w->plan->rank_count, modules, NULL, err) ||
+    const struct transport_options how = { .module_dir = modules, .meeting = meeting };
+    if (!transports_open(&set, transport, w->plan->rank_count, &how, err) ||
         !data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err))
         return false;
     options.step_count = STEPS, options.seed = 3, options.data = &data, options.timeout_s = 2, options.status = status;
@@ -88,18 +89,27 @@ static bool run_world(const struct world *w, const char *transport, const char *
     return ok;
 }
 
-/* test_launch rank MODULE_DIR OUT DEED */
+static const char *environment(const char *name)
+{
+    return getenv(name);
+}
+
+/* test_launch rank MODULE_DIR OUT DEED TRANSPORT */
 static int rank_main(char **argv)
 {
     struct world w = { 0 };
-    struct status *status;
+    struct status *status = NULL;
     struct error error = { 0 };
-    const char *name = getenv("OMPI_COMM_WORLD_RANK");
-    struct trial trial = { .deed = argv[4], .rank = name ? atoi(name) : 0 };
+    struct launch launch;
+    struct meeting meeting;
+    bool tcp = strcmp(argv[5], "tcp") == 0;
+    bool ok = launch_detect(&launch, environment, &error) &&
+              (!tcp || launch_meeting(&meeting, &launch, 2, environment, &error));
+    struct trial trial = { .deed = argv[4], .rank = launch.rank };
     trial.out = trial.rank == 0 ? fopen(argv[3], "w") : NULL;
-    bool ok = world_open(&w, &error) &&
-              status_open(&status, getenv(LAUNCH_STATUS_VARIABLE), w.plan->rank_count, &error) &&
-              run_world(&w, "mpi", argv[2], status, &trial, &error);
+    ok = ok && world_open(&w, &error) &&
+         status_open(&status, getenv(LAUNCH_STATUS_VARIABLE), w.plan->rank_count, &error) &&
+         run_world(&w, argv[5], argv[2], tcp ? &meeting : NULL, status, &trial, &error);
     if (trial.out)
         fclose(trial.out);
     if (!ok) {
@@ -122,11 +132,18 @@ static void find_self(void)
     snprintf(module_dir, sizeof module_dir, "%.*s/../executor", slash ? (int)(slash - self) : 0, self);
 }
 
-static bool launch(const struct world *w, const char *out, const char *deed, struct error *err)
+static bool launch(const struct world *w, const char *out, const char *deed, const char *transport, struct error *err)
 {
-    const char *const arguments[] = { self, "rank", module_dir, out, deed, NULL };
-    return launch_run(&(struct launch_local){ .arguments = arguments, .program = w->program, .timeout_s = 4 }, err);
+    const char *const arguments[] = { self, "rank", module_dir, out, deed, transport, NULL };
+    struct launch_local local = {
+        .arguments = arguments, .rank_count = w->plan->rank_count, .program = w->program, .timeout_s = 4
+    };
+    return transport_start(transport, &local.start, err) && launch_run(&local, err);
 }
+
+/* The transports whose ranks are processes and that can be used here. */
+static const char *const transports[] = { "tcp", "mpi" };
+static int transport_count = 1;
 
 static void read_lines(FILE *file, double losses[STEPS], int *count)
 {
@@ -141,11 +158,11 @@ START_TEST(processes_equal_threads)
     struct world w = { 0 };
     struct error error = { 0 };
     char path[PATH_BYTES];
-    snprintf(path, sizeof path, "/tmp/cleave-mpi-%ld", (long)getpid());
+    snprintf(path, sizeof path, "/tmp/cleave-ranks-%ld", (long)getpid());
     ck_assert_msg(world_open(&w, &error), "%s", error.message);
     struct trial trial = { .deed = "nothing", .out = tmpfile() };
-    ck_assert_msg(run_world(&w, "threads", NULL, NULL, &trial, &error), "%s", error.message);
-    ck_assert_msg(launch(&w, path, "nothing", &error), "%s", error.message);
+    ck_assert_msg(run_world(&w, "threads", NULL, NULL, NULL, &trial, &error), "%s", error.message);
+    ck_assert_msg(launch(&w, path, "nothing", transports[_i], &error), "%s", error.message);
     double by_threads[STEPS], by_processes[STEPS];
     int threads, processes;
     FILE *file = fopen(path, "r");
@@ -169,8 +186,9 @@ START_TEST(dead_and_hanging_ranks_end_all)
         struct world w = { 0 };
         struct error error = { 0 };
         ck_assert_msg(world_open(&w, &error), "%s", error.message);
-        ck_assert(!launch(&w, "/dev/null", deeds[d], &error));
-        ck_assert_msg(strstr(error.message, "rank 2 (stage 1): step 3, instruction") != NULL, "%s", error.message);
+        ck_assert(!launch(&w, "/dev/null", deeds[d], transports[_i], &error));
+        const char *rank = strstr(error.message, "rank 2 (stage 1");
+        ck_assert_msg(rank && strstr(rank, "): step 3, instruction") != NULL, "%s", error.message);
         world_close(&w);
     }
 }
@@ -216,23 +234,31 @@ START_TEST(launchers_are_recognised)
 }
 END_TEST
 
+static void add_for_each_transport(Suite *suite, const TTest *test)
+{
+    TCase *tcase = tcase_create(test->name);
+    tcase_set_timeout(tcase, 0);
+    tcase_add_loop_test(tcase, test, 0, transport_count);
+    suite_add_tcase(suite, tcase);
+}
+
 static Suite *launch_suite(void)
 {
     struct error error = { 0 };
     Suite *suite = suite_create("launch");
     CHECK_ADD(suite, launchers_are_recognised);
-    if (transport_available("mpi", module_dir, &error) && system("command -v mpirun >/dev/null") == 0) {
-        CHECK_ADD(suite, processes_equal_threads);
-        CHECK_ADD(suite, dead_and_hanging_ranks_end_all);
-    } else {
+    if (transport_available("mpi", module_dir, &error) && system("command -v mpirun >/dev/null") == 0)
+        transport_count = 2;
+    else
         fprintf(stderr, "skipped: %s\n", error.kind != ERROR_NONE ? error.message : "mpirun is not installed");
-    }
+    add_for_each_transport(suite, processes_equal_threads);
+    add_for_each_transport(suite, dead_and_hanging_ranks_end_all);
     return suite;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 5 && strcmp(argv[1], "rank") == 0)
+    if (argc == 6 && strcmp(argv[1], "rank") == 0)
         return rank_main(argv);
     find_self();
     SRunner *runner = srunner_create(launch_suite());

@@ -9,11 +9,15 @@
 #include "executor/lanes.h"
 #include "host/clock.h"
 #include "planner/program/geometry.h"
+#include "tcp_ends.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
 enum { MAX_RANKS = 16 };
+/* Every test of exchanges and collectives runs once per wire. */
+enum wire { THREADS, TCP, WIRE_COUNT };
+static const char *const wire_names[WIRE_COUNT] = { "threads", "tcp" };
 
 /* ---- ranks as threads ---- */
 struct party {
@@ -68,17 +72,19 @@ static struct cluster small_cluster(struct parts *parts, bool shared)
                              .device_count = 8 };
 }
 
-static void open_all(struct transport *out, int count, const struct cluster *shape)
+static void open_all(struct transport *out, enum wire wire, int count, const struct cluster *shape)
 {
     struct error error = { 0 };
-    ck_assert_msg(comm_threads_open(out, count, &error), "%s", error.message);
+    ck_assert_msg(wire == TCP ? tcp_open_all(out, count, 2, &error) : comm_threads_open(out, count, &error), "%s",
+                  error.message);
+    ck_assert_str_eq(out[0].name, wire_names[wire]);
     if (shape)
         ck_assert_msg(comm_shaped_wrap(out, count, shape, &error), "%s", error.message);
 }
 
 static void close_all(struct transport *transports, int count)
 {
-    for (int i = 0; i < count; i++)
+    for (int i = count - 1; i >= 0; i--)
         transports[i].close(transports[i].self);
 }
 
@@ -110,12 +116,12 @@ static void around(struct party *party)
     party->ok = true;
 }
 
-static void check_exchange(const struct cluster *shape)
+static void check_exchange(enum wire wire, const struct cluster *shape)
 {
     for (int count = 1; count <= 8; count++) {
         struct transport transports[MAX_RANKS];
         struct party parties[MAX_RANKS];
-        open_all(transports, count, shape);
+        open_all(transports, wire, count, shape);
         run_parties(transports, count, NULL, around, parties);
         for (int i = 0; i < count; i++)
             ck_assert_msg(parties[i].ok, "rank %d of %d: %s", i, count, parties[i].error.message);
@@ -123,9 +129,9 @@ static void check_exchange(const struct cluster *shape)
     }
 }
 
-START_TEST(messages_arrive_in_order_on_threads)
+START_TEST(messages_arrive_in_order)
 {
-    check_exchange(NULL);
+    check_exchange((enum wire)_i, NULL);
 }
 END_TEST
 
@@ -133,7 +139,7 @@ START_TEST(messages_arrive_in_order_on_a_shaped_network)
 {
     struct parts parts;
     struct cluster cluster = small_cluster(&parts, true);
-    check_exchange(&cluster);
+    check_exchange((enum wire)_i, &cluster);
 }
 END_TEST
 
@@ -149,7 +155,7 @@ static void wait_for_nobody(struct party *party)
         party->ok = !t->exchange(t->self, LANE_DP, -1, NULL, 0, 2, &byte, 1, &party->error) &&
                     !t->exchange(t->self, LANE_DP, 2, &byte, 1, -1, NULL, 0, &party->error);
     } else {
-        party->ok = !t->exchange(t->self, LANE_TP, 0, &byte, 1, -1, NULL, 0, &party->error);
+        party->ok = !t->exchange(t->self, LANE_TP, -1, NULL, 0, 0, &byte, 1, &party->error);
     }
 }
 
@@ -157,7 +163,7 @@ START_TEST(abort_wakes_all)
 {
     struct transport transports[3];
     struct party parties[3];
-    open_all(transports, 3, NULL);
+    open_all(transports, (enum wire)_i, 3, NULL);
     run_parties(transports, 3, NULL, wait_for_nobody, parties);
     for (int i = 0; i < 3; i++)
         ck_assert_msg(parties[i].ok, "rank %d", i);
@@ -174,14 +180,71 @@ static void disagree(struct party *party)
                              : t->exchange(t->self, LANE_DP, -1, NULL, 0, 0, bytes, 4, &party->error);
 }
 
-START_TEST(another_size_is_refused_on_both_sides)
+START_TEST(another_size_is_refused_on_both_sides_of_threads)
 {
     struct transport transports[2];
     struct party parties[2];
-    open_all(transports, 2, NULL);
+    open_all(transports, THREADS, 2, NULL);
     run_parties(transports, 2, NULL, disagree, parties);
     ck_assert(!parties[0].ok && !parties[1].ok);
     ck_assert_ptr_nonnull(strstr(parties[1].error.message, "expected 4 bytes from rank 0, found 8"));
+    close_all(transports, 2);
+}
+END_TEST
+
+/* What was sent is in the system's buffers: the sender learns of it with the abort of the run. */
+START_TEST(another_size_is_refused_by_who_receives_it)
+{
+    struct transport transports[2];
+    struct party parties[2];
+    open_all(transports, TCP, 2, NULL);
+    run_parties(transports, 2, NULL, disagree, parties);
+    ck_assert(!parties[1].ok);
+    ck_assert_ptr_nonnull(strstr(parties[1].error.message, "expected 4 bytes from rank 0, found 8"));
+    close_all(transports, 2);
+}
+END_TEST
+
+/* More than the system's buffers hold, both ways at once, on two lanes that end in another order than they began. */
+enum { LONG_BYTES = 24 << 20 };
+static bool long_way(const struct transport *t, enum lane lane, struct error *err)
+{
+    int other = 1 - t->rank;
+    unsigned char *out = malloc(LONG_BYTES), *in = malloc(LONG_BYTES);
+    memset(out, t->rank + 1, LONG_BYTES);
+    bool ok = t->exchange(t->self, lane, other, out, LONG_BYTES, other, in, LONG_BYTES, err);
+    for (size_t i = 0; ok && i < LONG_BYTES; i++)
+        ok = in[i] == other + 1;
+    free(out);
+    free(in);
+    return ok;
+}
+
+static void *long_way_on_dp(void *argument)
+{
+    struct party *party = argument;
+    struct error error = { 0 };
+    return long_way(party->transport, LANE_DP, &error) ? party : NULL;
+}
+
+static void long_ways(struct party *party)
+{
+    pthread_t other;
+    void *result = NULL;
+    pthread_create(&other, NULL, long_way_on_dp, party);
+    clock_sleep_until_ns(clock_now_ns() + (party->transport->rank == 0 ? 30000000 : 0));
+    party->ok = long_way(party->transport, LANE_TP, &party->error);
+    pthread_join(other, &result);
+    party->ok = party->ok && result == party;
+}
+
+START_TEST(long_messages_pass_each_other)
+{
+    struct transport transports[2];
+    struct party parties[2];
+    open_all(transports, (enum wire)_i, 2, NULL);
+    run_parties(transports, 2, NULL, long_ways, parties);
+    ck_assert_msg(parties[0].ok && parties[1].ok, "%s %s", parties[0].error.message, parties[1].error.message);
     close_all(transports, 2);
 }
 END_TEST
@@ -218,7 +281,7 @@ static int64_t slowest(bool shared)
     struct party parties[4];
     struct pace pace = { .lane = LANE_DP, .bytes = 4000000 };
     pace.data = calloc(3, pace.bytes);
-    open_all(transports, 4, &cluster);
+    open_all(transports, THREADS, 4, &cluster);
     run_parties(transports, 4, &pace, one_transfer, parties);
     int64_t most = 0, least = INT64_MAX;
     for (int i = 0; i < 4; i++) {
@@ -402,7 +465,7 @@ static void world_init(struct world *w, const int atoms[MAX_ATOMS])
         w->buffers[b] = (struct buffer){ .kind = BUFFER_VALUE, .micro = 0, .ring_atom = -1, .part_count = 1 };
 }
 
-static void check_world(struct world *w, bool accumulate)
+static void check_world(struct world *w, enum wire wire, bool accumulate)
 {
     enum { BEFORE = 3 };
     struct transport transports[MAX_RANKS];
@@ -420,7 +483,7 @@ static void check_world(struct world *w, bool accumulate)
         for (int64_t i = 0; i < w->buffers[1].elements; i++)
             data_of(w, r, 1)[i] = accumulate ? BEFORE : (real)NAN;
     }
-    open_all(transports, ranks, NULL);
+    open_all(transports, wire, ranks, NULL);
     run_parties(transports, ranks, w, convert, parties);
     for (int r = 0; r < ranks; r++) {
         ck_assert_msg(parties[r].ok, "%s", parties[r].error.message);
@@ -452,7 +515,7 @@ static void random_mesh(uint64_t *seed, int atoms[MAX_ATOMS])
 START_TEST(any_layout_becomes_any_other)
 {
     uint64_t seed = 1;
-    for (int trial = 0; trial < 400; trial++) {
+    for (int trial = 0; trial < (_i == TCP ? 60 : 400); trial++) {
         struct world w;
         int atoms[MAX_ATOMS];
         random_mesh(&seed, atoms);
@@ -465,7 +528,7 @@ START_TEST(any_layout_becomes_any_other)
             from->order[a] = (uint8_t)a, to->order[a] = (uint8_t)(2 - a);
         }
         w.instr.fold = draw(&seed, 4) == 0 ? FOLD_MAX : FOLD_SUM;
-        check_world(&w, w.instr.fold == FOLD_SUM && draw(&seed, 2) == 1);
+        check_world(&w, (enum wire)_i, w.instr.fold == FOLD_SUM && draw(&seed, 2) == 1);
     }
 }
 END_TEST
@@ -486,7 +549,7 @@ START_TEST(flat_shards_scatter_and_gather)
                 from->dim[2] = to->dim[2] = 2;
                 w.instr.op = gather ? OP_ALL_GATHER : OP_REDUCE_SCATTER;
                 w.instr.atoms = 2;
-                check_world(&w, accumulate == 1);
+                check_world(&w, (enum wire)_i, accumulate == 1);
             }
 }
 END_TEST
@@ -508,8 +571,8 @@ START_TEST(long_shards_scatter_and_gather)
             shard->dim[1] = 1;
             w.instr.op = gather ? OP_ALL_GATHER : OP_REDUCE_SCATTER;
             w.instr.atoms = 2;
-            check_world(&w, false);
-            check_world(&w, true);
+            check_world(&w, (enum wire)_i, false);
+            check_world(&w, (enum wire)_i, true);
         }
 }
 END_TEST
@@ -522,8 +585,8 @@ START_TEST(all_reduce_in_its_own_buffer)
         w.buffers[0].layout.kind[1] = LAYOUT_PARTIAL;
         w.instr.op = OP_ALL_REDUCE;
         w.instr.atoms = 2;
-        check_world(&w, false);
-        check_world(&w, true);
+        check_world(&w, (enum wire)_i, false);
+        check_world(&w, (enum wire)_i, true);
     }
 }
 END_TEST
@@ -536,7 +599,7 @@ START_TEST(muted_ranks_act_alone)
     w.instr.op = OP_ALL_REDUCE;
     w.instr.atoms = 2;
     w.muted = true;
-    check_world(&w, false);
+    check_world(&w, THREADS, false);
 }
 END_TEST
 
@@ -619,18 +682,28 @@ START_TEST(a_failing_lane_ends_the_step)
 }
 END_TEST
 
+static void add_for_each_wire(Suite *suite, const TTest *test)
+{
+    TCase *tcase = tcase_create(test->name);
+    tcase_set_timeout(tcase, 0);
+    tcase_add_loop_test(tcase, test, 0, WIRE_COUNT);
+    suite_add_tcase(suite, tcase);
+}
+
 static Suite *transport_suite(void)
 {
     Suite *suite = suite_create("transport");
-    CHECK_ADD(suite, messages_arrive_in_order_on_threads);
-    CHECK_ADD(suite, messages_arrive_in_order_on_a_shaped_network);
-    CHECK_ADD(suite, abort_wakes_all);
-    CHECK_ADD(suite, another_size_is_refused_on_both_sides);
+    add_for_each_wire(suite, messages_arrive_in_order);
+    add_for_each_wire(suite, messages_arrive_in_order_on_a_shaped_network);
+    add_for_each_wire(suite, long_messages_pass_each_other);
+    add_for_each_wire(suite, abort_wakes_all);
+    CHECK_ADD(suite, another_size_is_refused_on_both_sides_of_threads);
+    CHECK_ADD(suite, another_size_is_refused_by_who_receives_it);
     CHECK_ADD(suite, shaped_transfers_take_latency_and_bandwidth);
-    CHECK_ADD(suite, any_layout_becomes_any_other);
-    CHECK_ADD(suite, flat_shards_scatter_and_gather);
-    CHECK_ADD(suite, long_shards_scatter_and_gather);
-    CHECK_ADD(suite, all_reduce_in_its_own_buffer);
+    add_for_each_wire(suite, any_layout_becomes_any_other);
+    add_for_each_wire(suite, flat_shards_scatter_and_gather);
+    add_for_each_wire(suite, long_shards_scatter_and_gather);
+    add_for_each_wire(suite, all_reduce_in_its_own_buffer);
     CHECK_ADD(suite, muted_ranks_act_alone);
     CHECK_ADD(suite, lanes_keep_order_and_waits);
     CHECK_ADD(suite, a_failing_lane_ends_the_step);

@@ -1,0 +1,33 @@
+#include "cli/ranks.h"
+#include <stdlib.h>
+
+bool ranks_launch(const struct cli *cli, const char *transport, int rank_count, const struct program *program,
+                  double timeout_s, struct error *err)
+{
+    enum transport_start start;
+    const char **arguments = calloc((size_t)cli->argument_count + 1, sizeof *arguments);
+    if (!arguments)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    arguments[0] = cli->program;
+    for (int i = 1; i < cli->argument_count; i++)
+        arguments[i] = cli->arguments[i];
+    bool ok = transport_start(transport, &start, err) && transport_available(transport, cli->module_dir, err);
+    const struct launch_local local = {
+        .arguments = arguments, .rank_count = rank_count, .start = start, .program = program, .timeout_s = timeout_s
+    };
+    ok = ok && launch_run(&local, err);
+    free(arguments);
+    return ok;
+}
+
+bool ranks_meeting(struct transport_options *options, struct meeting *meeting, const struct cli *cli,
+                   const char *transport, const struct launch *launch, double timeout_s, struct error *err)
+{
+    enum transport_start start;
+    if (!transport_start(transport, &start, err))
+        return false;
+    if (start != START_MEETING || !launch->launcher)
+        return true;
+    options->meeting = meeting;
+    return launch_meeting(meeting, launch, timeout_s, cli->environment, err);
+}

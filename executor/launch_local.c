@@ -1,0 +1,302 @@
+/* Starting all ranks on this host: by mpirun, or one process each, which then meet at a socket that this process has
+ * opened for rank 0. They form one process group, so that nobody is left behind. */
+#define _GNU_SOURCE
+#include "base/text.h"
+#include "executor/launch.h"
+#include "executor/status.h"
+#include "host/clock.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LOOK_NS = 50000000, GRACE_LOOKS = 60, LAUNCH_SLACK_S = 2, NUMBER_BYTES = 16, SECRET_BYTES = 16 };
+#define MEETING_HOST "127.0.0.1"
+
+/* All that is started and how it went. */
+struct team {
+    const struct launch_local *launch;
+    struct status *status; /* NULL: none */
+    const char *page;
+    pid_t *children; /* 0: has ended */
+    int child_count, alive;
+    pid_t group;
+    int result; /* of waitpid(), of the first child that did not end well; else 0 */
+    /* of a meeting */
+    int listener, port;
+    char token[2 * SECRET_BYTES + 1];
+};
+
+/* ---- in a child ---- */
+static void set_number(const char *name, int value)
+{
+    char text[NUMBER_BYTES];
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+/* Settings that let Open MPI run many ranks on few cores, also as root; other launchers ignore them. */
+static void prepare_mpirun(void)
+{
+    static const char *const settings[][2] = {
+        { "OMPI_ALLOW_RUN_AS_ROOT", "1" },
+        { "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1" },
+        { "OMPI_MCA_rmaps_base_oversubscribe", "1" },
+        { "OMPI_MCA_hwloc_base_binding_policy", "none" },
+        { "OMPI_MCA_mpi_yield_when_idle", "1" },
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        setenv(settings[i][0], settings[i][1], 0);
+}
+
+static void prepare_rank(const struct team *team, int rank)
+{
+    set_number("RANK", rank);
+    set_number("LOCAL_RANK", rank);
+    set_number("WORLD_SIZE", team->child_count);
+    set_number("LOCAL_WORLD_SIZE", team->child_count);
+    setenv("MASTER_ADDR", MEETING_HOST, 1);
+    set_number("CLEAVE_MASTER_PORT", team->port);
+    setenv("CLEAVE_JOB_TOKEN", team->token, 1);
+    if (rank == 0) {
+        set_number("CLEAVE_LISTENER", team->listener);
+        fcntl(team->listener, F_SETFD, 0);
+    }
+}
+
+static void run_child(const struct team *team, int index, const char *const *arguments)
+{
+    setpgid(0, team->group);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* a launcher that is killed outright takes its ranks along */
+    if (team->page)
+        setenv(LAUNCH_STATUS_VARIABLE, team->page, 1);
+    if (team->launch->start == START_LIBRARY)
+        prepare_mpirun();
+    else
+        prepare_rank(team, index);
+    execvp(arguments[0], (char *const *)(uintptr_t)arguments);
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+/* ---- starting ---- */
+/* `mpirun -n RANKS` before the arguments, or nothing. */
+static const char **child_arguments(const struct launch_local *launch, char count[NUMBER_BYTES])
+{
+    size_t own = 0, n = 0;
+    while (launch->arguments[own])
+        own++;
+    const char **out = calloc(own + 4, sizeof *out);
+    if (!out)
+        return NULL;
+    snprintf(count, NUMBER_BYTES, "%d", launch->rank_count);
+    if (launch->start == START_LIBRARY) {
+        out[n++] = "mpirun";
+        out[n++] = "-n";
+        out[n++] = count;
+    }
+    memcpy(out + n, launch->arguments, own * sizeof *out);
+    return out;
+}
+
+static bool prepare_meeting(struct team *team, struct error *err)
+{
+    unsigned char secret[SECRET_BYTES];
+    char host[SOCKET_HOST_BYTES];
+    if (getrandom(secret, sizeof secret, 0) != sizeof secret)
+        return fail_kind(err, ERROR_ENVIRONMENT, "the system gives no random bytes for the job's token");
+    for (int i = 0; i < SECRET_BYTES; i++)
+        snprintf(team->token + 2 * i, 3, "%02x", secret[i]);
+    team->listener = socket_listen(MEETING_HOST, 0, err);
+    return team->listener >= 0 &&
+           (socket_own_address(team->listener, host, &team->port) ||
+            fail_kind(err, ERROR_ENVIRONMENT, "the system does not tell the port where the ranks meet"));
+}
+
+static void end_all(struct team *team)
+{
+    int result;
+    kill(-team->group, SIGTERM);
+    for (int i = 0; i < GRACE_LOOKS && team->alive > 0; i++) {
+        for (pid_t ended; (ended = waitpid(-team->group, &result, WNOHANG)) > 0;)
+            team->alive--;
+        if (team->alive > 0)
+            clock_sleep_until_ns(clock_now_ns() + LOOK_NS);
+    }
+    kill(-team->group, SIGKILL); /* whoever is left of the group */
+    while (team->alive > 0 && (waitpid(-team->group, &result, 0) > 0 || errno == EINTR))
+        team->alive--;
+}
+
+/* before: the signals that a child does not block. */
+static bool start_all(struct team *team, const sigset_t *before, struct error *err)
+{
+    char count[NUMBER_BYTES];
+    const char **arguments = child_arguments(team->launch, count);
+    if (!arguments)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    bool ok = true;
+    for (int i = 0; ok && i < team->child_count; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            sigprocmask(SIG_SETMASK, before, NULL);
+            run_child(team, i, arguments);
+        }
+        if (child < 0) {
+            ok = fail_kind(err, ERROR_ENVIRONMENT, "cannot start %s: %s", arguments[0], strerror(errno));
+            break;
+        }
+        if (i == 0)
+            team->group = child;
+        setpgid(child, team->group); /* here too: whoever comes first */
+        team->children[i] = child;
+        team->alive++;
+    }
+    if (!ok && team->alive > 0)
+        end_all(team);
+    free(arguments);
+    return ok;
+}
+
+/* ---- watching ---- */
+/* Ctrl-C and a request to end reach the launcher alone: it passes them on. They are blocked while it waits. */
+static sigset_t end_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    return set;
+}
+
+/* Why the launcher ended the ranks. */
+struct ending {
+    int dead;   /* the first rank that was seen to be gone, or -1 */
+    bool stuck; /* nobody moved */
+    int signal; /* that asked the launcher to end, or 0 */
+};
+
+static void collect_ended(struct team *team, struct ending *verdict)
+{
+    for (int i = 0; i < team->child_count; i++) {
+        int result;
+        pid_t ended = team->children[i] ? waitpid(team->children[i], &result, WNOHANG) : 0;
+        if (ended == 0 || (ended < 0 && errno == EINTR))
+            continue;
+        team->children[i] = 0;
+        team->alive--;
+        bool well = ended > 0 && WIFEXITED(result) && WEXITSTATUS(result) == 0;
+        if (!well && !team->result)
+            team->result = ended > 0 ? result : -1;
+        if (ended > 0 && WIFSIGNALED(result) && verdict->dead < 0 && team->launch->start == START_MEETING)
+            verdict->dead = i;
+    }
+}
+
+/* The processes have their own watchdogs, which speak first: this one is later by a slack. Once one has failed, the
+ * others have that long to follow. */
+static void watch_all(struct team *team, struct ending *verdict)
+{
+    const struct timespec look = { 0, LOOK_NS };
+    const double timeout_s = team->launch->timeout_s;
+    sigset_t ends = end_signals();
+    uint64_t progress = 0;
+    int64_t since_ns = clock_now_ns();
+    *verdict = (struct ending){ .dead = -1 };
+    for (;;) {
+        collect_ended(team, verdict);
+        if (team->alive == 0)
+            return;
+        if (verdict->dead < 0 && team->status)
+            verdict->dead = status_dead_rank(team->status);
+        uint64_t now = team->status ? status_progress(team->status) : 0;
+        bool waits = !team->status && !team->result; /* without a page only a failure is a sign */
+        if (now != progress || waits)
+            progress = now, since_ns = clock_now_ns();
+        int signal = sigtimedwait(&ends, NULL, &look);
+        verdict->signal = signal > 0 ? signal : 0;
+        verdict->stuck = timeout_s > 0 && (double)(clock_now_ns() - since_ns) > (timeout_s + LAUNCH_SLACK_S) * 1e9;
+        if (verdict->signal || verdict->stuck) {
+            end_all(team);
+            return;
+        }
+    }
+}
+
+static bool explain(const struct team *team, const struct ending *verdict, struct error *err)
+{
+    const struct launch_local *launch = team->launch;
+    int result = team->result;
+    if (WIFEXITED(result) && WEXITSTATUS(result) == 127 && launch->start == START_LIBRARY)
+        return fail_kind(err, ERROR_ENVIRONMENT, "mpirun is not installed: install an MPI, or use --transport tcp");
+    struct text text = { 0 };
+    if (team->status)
+        status_describe(team->status, launch->program, &text);
+    const char *where = text.data ? text.data : "all ranks had finished or none had begun";
+    if (verdict->signal)
+        fail_kind(err, ERROR_ENVIRONMENT, "ended by signal %d; last seen: %s", verdict->signal, where);
+    else if (verdict->dead >= 0)
+        fail_kind(err, ERROR_ENVIRONMENT, "rank %d died; last seen: %s", verdict->dead, where);
+    else if (verdict->stuck)
+        fail_kind(err, ERROR_ENVIRONMENT, "no rank made progress for %g s (--timeout): %s", launch->timeout_s, where);
+    else if (WIFSIGNALED(result))
+        fail_kind(err, ERROR_ENVIRONMENT, "mpirun was ended by signal %d; last seen: %s", WTERMSIG(result), where);
+    else
+        fail_kind(err, ERROR_ENVIRONMENT, "the run failed with code %d; last seen: %s", WEXITSTATUS(result), where);
+    text_free(&text);
+    return false;
+}
+
+/* ---- all of it ---- */
+static bool run_team(struct team *team, struct error *err)
+{
+    sigset_t ends = end_signals(), before;
+    struct ending verdict = { .dead = -1 };
+    sigprocmask(SIG_BLOCK, &ends, &before);
+    bool ok = start_all(team, &before, err);
+    if (ok)
+        watch_all(team, &verdict);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (ok && (verdict.stuck || verdict.signal || team->result != 0))
+        ok = explain(team, &verdict, err);
+    return ok;
+}
+
+static bool make_page(struct team *team, char page[PATH_MAX], struct error *err)
+{
+    const char *folder = team->launch->page_dir ? team->launch->page_dir : "/dev/shm";
+    if (snprintf(page, PATH_MAX, "%s/cleave-status-XXXXXX", folder) >= PATH_MAX)
+        return fail_kind(err, ERROR_INPUT, "the status page's path is too long");
+    int file = mkstemp(page);
+    if (file < 0)
+        return fail_kind(err, ERROR_ENVIRONMENT, "cannot create the status page %s: %s", page, strerror(errno));
+    close(file);
+    team->page = page;
+    return status_open(&team->status, page, team->launch->rank_count, err);
+}
+
+bool launch_run(const struct launch_local *launch, struct error *err)
+{
+    char page[PATH_MAX];
+    struct team team = { .launch = launch,
+                         .child_count = launch->start == START_LIBRARY ? 1 : launch->rank_count,
+                         .listener = -1 };
+    team.children = calloc((size_t)team.child_count, sizeof *team.children);
+    bool ok = team.children || fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d ranks", launch->rank_count);
+    ok = ok && (!launch->program || make_page(&team, page, err)) &&
+         (launch->start == START_LIBRARY || prepare_meeting(&team, err)) && run_team(&team, err);
+    status_close(team.status);
+    if (team.page)
+        unlink(team.page);
+    if (team.listener >= 0)
+        close(team.listener);
+    free(team.children);
+    return ok;
+}

@@ -1,0 +1,29 @@
+/* TCP sockets that never block and can be woken: every wait also watches a `wake` descriptor (an eventfd; -1: none) and
+ * a deadline (clock_now_ns(); INT64_MAX: none). All are close-on-exec and without Nagle's delay. */
+#ifndef CLEAVE_EXECUTOR_SOCKET_H
+#define CLEAVE_EXECUTOR_SOCKET_H
+#include "base/error.h"
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SOCKET_HOST_BYTES = 256 };
+enum socket_end { SOCKET_DONE, SOCKET_CLOSED, SOCKET_WOKEN, SOCKET_LATE };
+const char *socket_end_text(enum socket_end end);
+
+/* Listens on the one address that the name stands for; port 0: any free one. -1: err says why. */
+int socket_listen(const char *host, int port, struct error *err);
+/* Tries again while nobody listens, until the deadline. -1: err says why. */
+int socket_connect(const char *host, int port, int64_t deadline_ns, int wake, struct error *err);
+/* The next connection that waits, or -1. */
+int socket_accept(int listener);
+/* Exactly so many bytes. */
+enum socket_end socket_read(int fd, void *data, size_t bytes, int64_t deadline_ns, int wake);
+enum socket_end socket_write(int fd, const void *data, size_t bytes, int64_t deadline_ns, int wake);
+/* The numeric address and port of this side. */
+bool socket_own_address(int fd, char host[SOCKET_HOST_BYTES], int *port);
+
+/* Descriptors that wake: once raised, all waits on it end at once until it is lowered. */
+int wake_new(void); /* -1: none left */
+void wake_raise(int wake);
+void wake_lower(int wake);
+#endif
