@@ -16,6 +16,14 @@ enum { BEAT_MS = 250, WHO_BYTES = SOCKET_HOST_BYTES + 64 };
 /* A page that is watched says more than an abort can: its watchdog gets this long. */
 static const int64_t explain_ns = 1000000000, write_ns = 10000000000, farewell_ns = 1000000000;
 
+/* One call of put or get; lies on the caller's stack until it is answered. */
+struct request {
+    uint32_t serial;
+    bool answered, refused;
+    void *out; /* NULL: no value is wanted */
+    size_t capacity, bytes;
+    struct request *next;
+};
 struct rendezvous {
     struct meeting meeting;
     struct rendezvous_server *server; /* in rank 0's process */
@@ -34,12 +42,11 @@ struct rendezvous {
 
     pthread_mutex_t write_mutex; /* a frame is written whole */
 
-    pthread_mutex_t mutex; /* the rest; one request at a time */
+    pthread_mutex_t mutex; /* the rest */
     pthread_cond_t changed;
-    bool closing, gone, aborted, asking, answered, refused;
+    bool closing, gone, aborted;
     uint32_t serial;
-    size_t answer_bytes;
-    unsigned char answer[RENDEZVOUS_VALUE_BYTES];
+    struct request *requests;
 };
 
 const struct meeting *rendezvous_meeting(const struct rendezvous *r)
@@ -186,11 +193,15 @@ static bool hear_answer(struct rendezvous *r, const struct frame *frame)
     if (!hear_bytes(r, answer, frame->value_bytes))
         return false;
     pthread_mutex_lock(&r->mutex);
-    if (r->asking && frame->serial == r->serial) {
-        memcpy(r->answer, answer, frame->value_bytes);
-        r->answer_bytes = frame->value_bytes;
-        r->refused = frame->kind == FRAME_REFUSED;
-        r->answered = true;
+    struct request *q = r->requests;
+    while (q && q->serial != frame->serial)
+        q = q->next;
+    if (q) { /* else it was given up */
+        q->bytes = frame->value_bytes;
+        if (q->out && q->bytes <= q->capacity)
+            memcpy(q->out, answer, q->bytes);
+        q->refused = frame->kind == FRAME_REFUSED;
+        q->answered = true;
         pthread_cond_broadcast(&r->changed);
     }
     pthread_mutex_unlock(&r->mutex);
@@ -285,18 +296,18 @@ static struct timespec until(double seconds)
 }
 
 /* Under the mutex. */
-static bool wait_answer(struct rendezvous *r, const char *key, struct error *err)
+static bool wait_answer(struct rendezvous *r, const struct request *q, const char *key, struct error *err)
 {
     double timeout_s = r->meeting.timeout_s;
     struct timespec end = until(timeout_s);
     int late = 0;
-    while (!r->answered && !r->gone && !late) {
+    while (!q->answered && !r->gone && !late) {
         if (timeout_s > 0)
             late = pthread_cond_timedwait(&r->changed, &r->mutex, &end);
         else
             pthread_cond_wait(&r->changed, &r->mutex);
     }
-    if (r->answered)
+    if (q->answered)
         return true;
     if (r->gone)
         return gone(r, err);
@@ -304,49 +315,59 @@ static bool wait_answer(struct rendezvous *r, const char *key, struct error *err
                      r->meeting.rank, key, timeout_s);
 }
 
+static void link_request(struct rendezvous *r, struct request *q)
+{
+    pthread_mutex_lock(&r->mutex);
+    q->serial = ++r->serial;
+    q->next = r->requests;
+    r->requests = q;
+    pthread_mutex_unlock(&r->mutex);
+}
+
+/* Under the mutex. */
+static void unlink_request(struct rendezvous *r, const struct request *q)
+{
+    struct request **at = &r->requests;
+    while (*at != q)
+        at = &(*at)->next;
+    *at = q->next;
+}
+
 static bool request(struct rendezvous *r, enum frame_kind kind, const char *key, const void *value, size_t bytes,
-                    void *out, size_t capacity, size_t *out_bytes, struct error *err)
+                    struct request *q, struct error *err)
 {
     if (strlen(key) == 0 || strlen(key) > RENDEZVOUS_KEY_BYTES || bytes > RENDEZVOUS_VALUE_BYTES)
         return fail_kind(err, ERROR_BUG, "rendezvous: the key '%s' or its %zu bytes are too long", key, bytes);
+    link_request(r, q);
+    const struct frame frame = {
+        .kind = (uint32_t)kind, .serial = q->serial, .key_bytes = (uint32_t)strlen(key), .value_bytes = (uint32_t)bytes
+    };
+    bool said = say(r, &frame, key, value);
     pthread_mutex_lock(&r->mutex);
-    while (r->asking)
-        pthread_cond_wait(&r->changed, &r->mutex);
-    r->asking = true;
-    r->answered = r->refused = false;
-    const struct frame frame = { .kind = (uint32_t)kind,
-                                 .serial = ++r->serial,
-                                 .key_bytes = (uint32_t)strlen(key),
-                                 .value_bytes = (uint32_t)bytes };
-    bool ok = !r->gone;
+    bool ok = said ? wait_answer(r, q, key, err) : gone(r, err);
+    unlink_request(r, q);
     pthread_mutex_unlock(&r->mutex);
-    ok = ok && say(r, &frame, key, value);
-    pthread_mutex_lock(&r->mutex);
-    ok = ok ? wait_answer(r, key, err) : gone(r, err);
-    if (ok && r->refused)
+    if (ok && q->refused)
         ok = fail_kind(err, ERROR_BUG, "rank %d: '%s' was told before, and otherwise", r->meeting.rank, key);
-    if (ok && out && r->answer_bytes > capacity)
-        ok = fail_kind(err, ERROR_BUG, "rank %d: '%s' has %zu bytes, expected at most %zu", r->meeting.rank, key,
-                       r->answer_bytes, capacity);
-    if (ok && out) {
-        memcpy(out, r->answer, r->answer_bytes);
-        *out_bytes = r->answer_bytes;
-    }
-    r->asking = false;
-    pthread_cond_broadcast(&r->changed);
-    pthread_mutex_unlock(&r->mutex);
-    return ok;
+    return ok && (!q->out || q->bytes <= q->capacity ||
+                  fail_kind(err, ERROR_BUG, "rank %d: '%s' has %zu bytes, expected at most %zu", r->meeting.rank, key,
+                            q->bytes, q->capacity));
 }
 
 bool rendezvous_put(struct rendezvous *r, const char *key, const void *value, size_t bytes, struct error *err)
 {
-    return request(r, FRAME_PUT, key, value, bytes, NULL, 0, NULL, err);
+    struct request q = { 0 };
+    return request(r, FRAME_PUT, key, value, bytes, &q, err);
 }
 
 bool rendezvous_get(struct rendezvous *r, const char *key, void *value, size_t capacity, size_t *bytes,
                     struct error *err)
 {
-    return request(r, FRAME_GET, key, NULL, 0, value, capacity, bytes, err);
+    struct request q = { .out = value, .capacity = capacity };
+    if (!request(r, FRAME_GET, key, NULL, 0, &q, err))
+        return false;
+    *bytes = q.bytes;
+    return true;
 }
 
 /* ---- life ---- */

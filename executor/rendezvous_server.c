@@ -28,8 +28,13 @@ struct client {
     size_t got;
     unsigned char in[sizeof(struct frame) + REQUEST_BYTES];
     struct text out; /* not sent yet */
-    char wanted[RENDEZVOUS_KEY_BYTES + 1];
-    uint32_t wanted_serial;
+};
+/* Who asked for a value that is not there yet. */
+struct wish {
+    int rank;
+    uint32_t serial;
+    char key[RENDEZVOUS_KEY_BYTES + 1];
+    struct wish *next;
 };
 struct rendezvous_server {
     pthread_t thread;
@@ -40,7 +45,8 @@ struct rendezvous_server {
     struct status_line *lines; /* (rank_count) */
     struct pollfd *polls;      /* (rank_count + DOOR_POLLS + 1) */
     struct stored *values;
-    int value_count, failed;
+    struct wish *wishes;
+    int value_count, wish_count, failed;
     bool aborted;
 };
 
@@ -172,14 +178,35 @@ static bool store(struct rendezvous_server *s, const char *key, const void *data
     return true;
 }
 
-static void answer_get(struct rendezvous_server *s, int rank)
+/* Of the key, now that it has a value. */
+static void grant_wishes(struct rendezvous_server *s, const struct stored *value)
 {
-    struct client *c = s->clients[rank];
-    const struct stored *value = c && c->wanted[0] ? find_value(s, c->wanted) : NULL;
-    if (!value)
+    for (struct wish **at = &s->wishes; *at;) {
+        struct wish *wish = *at;
+        if (strcmp(wish->key, value->key) != 0) {
+            at = &wish->next;
+            continue;
+        }
+        *at = wish->next;
+        s->wish_count--;
+        send_frame(s, wish->rank, FRAME_DONE, wish->serial, value->data, value->bytes);
+        free(wish);
+    }
+}
+
+static void take_wish(struct rendezvous_server *s, int rank, uint32_t serial, const char *key)
+{
+    const struct stored *value = find_value(s, key);
+    struct wish *wish = value || s->wish_count == VALUES_MAX ? NULL : malloc(sizeof *wish);
+    if (wish) {
+        *wish = (struct wish){ .rank = rank, .serial = serial, .next = s->wishes };
+        memcpy(wish->key, key, sizeof wish->key);
+        s->wishes = wish;
+        s->wish_count++;
         return;
-    c->wanted[0] = '\0';
-    send_frame(s, rank, FRAME_DONE, c->wanted_serial, value->data, value->bytes);
+    }
+    send_frame(s, rank, value ? FRAME_DONE : FRAME_REFUSED, serial, value ? value->data : NULL,
+               value ? value->bytes : 0);
 }
 
 /* ---- what comes in ---- */
@@ -200,21 +227,18 @@ static void take_beat(struct rendezvous_server *s, int rank, const struct beat *
 
 static void take_request(struct rendezvous_server *s, int rank, const struct frame *frame, const unsigned char *body)
 {
-    struct client *c = s->clients[rank];
     char key[RENDEZVOUS_KEY_BYTES + 1] = "";
     memcpy(key, body, frame->key_bytes);
     switch ((enum frame_kind)frame->kind) {
     case FRAME_PUT: {
         bool stored = store(s, key, body + frame->key_bytes, frame->value_bytes);
         send_frame(s, rank, stored ? FRAME_DONE : FRAME_REFUSED, frame->serial, NULL, 0);
-        for (int r = 0; stored && r < s->rank_count; r++)
-            answer_get(s, r);
+        if (stored)
+            grant_wishes(s, find_value(s, key));
         return;
     }
     case FRAME_GET:
-        memcpy(c->wanted, key, sizeof key);
-        c->wanted_serial = frame->serial;
-        answer_get(s, rank);
+        take_wish(s, rank, frame->serial, key);
         return;
     case FRAME_BEAT: {
         struct beat beat;
@@ -229,7 +253,7 @@ static void take_request(struct rendezvous_server *s, int rank, const struct fra
         }
         return;
     case FRAME_FAREWELL:
-        c->left = true;
+        s->clients[rank]->left = true;
         return;
     case FRAME_DONE:
     case FRAME_REFUSED:
@@ -398,6 +422,10 @@ static void server_free(struct rendezvous_server *s)
     for (struct stored *value = s->values, *next; value; value = next) {
         next = value->next;
         free(value);
+    }
+    for (struct wish *wish = s->wishes, *next; wish; wish = next) {
+        next = wish->next;
+        free(wish);
     }
     door_close(s->door);
     if (s->wake >= 0)

@@ -138,14 +138,14 @@ void status_import(struct status *status, const struct status_line *line)
 {
     struct rank_status *r = &status->page->ranks[line->rank];
     import_host(r, line->host);
-    if (line->state == RANK_LOST) {
-        if (atomic_load(&r->state) != RANK_LEFT)
-            atomic_store(&r->state, RANK_LOST);
-    } else if (atomic_load(&r->pid) == 0 && line->state != RANK_ABSENT) {
+    if (atomic_load(&r->pid) == 0 && line->state != RANK_ABSENT) {
         atomic_store(&r->step, line->step);
         atomic_store(&r->instr, line->instr);
-        atomic_store(&r->state, line->state);
+        if (line->state != RANK_LOST)
+            atomic_store(&r->state, line->state);
     }
+    if (line->state == RANK_LOST && atomic_load(&r->state) != RANK_LEFT)
+        atomic_store(&r->state, RANK_LOST);
 }
 
 void status_import_progress(struct status *status, uint64_t progress)

@@ -1,0 +1,517 @@
+/* Where processes meet: values, tokens, strangers, loss, and what one host hears of another's ranks. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/num.h"
+#include "base/sha256.h"
+#include "check.h"
+#include "executor/launch.h"
+#include "executor/rendezvous_wire.h"
+#include "host/clock.h"
+#include "tcp_ends.h"
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { RANKS = 4 };
+static void nap(void)
+{
+    clock_sleep_until_ns(clock_now_ns() + 10000000);
+}
+
+static void count_abort(void *context)
+{
+    atomic_fetch_add((atomic_int *)context, 1);
+}
+
+/* All ranks of a job, met one after the other. */
+static void meet(struct rendezvous *out[RANKS], atomic_int aborts[RANKS], struct meeting *meeting)
+{
+    struct error error = { 0 };
+    ck_assert_msg(tcp_meeting(meeting, RANKS, &error), "%s", error.message);
+    for (int r = 0; r < RANKS; r++) {
+        struct meeting m = tcp_meeting_of(meeting, r, 2);
+        atomic_init(&aborts[r], 0);
+        ck_assert_msg(rendezvous_open(&out[r], &m, count_abort, &aborts[r], &error), "%s", error.message);
+    }
+}
+
+static void part(struct rendezvous *ranks[RANKS])
+{
+    for (int r = RANKS - 1; r >= 0; r--)
+        rendezvous_close(ranks[r]);
+}
+
+/* ---- values ---- */
+struct asker {
+    struct rendezvous *rendezvous;
+    char value[RENDEZVOUS_VALUE_BYTES];
+    size_t bytes;
+    bool ok;
+};
+
+static void *ask(void *argument)
+{
+    struct asker *asker = argument;
+    struct error error = { 0 };
+    asker->ok =
+        rendezvous_get(asker->rendezvous, "unique id", asker->value, sizeof asker->value, &asker->bytes, &error);
+    return NULL;
+}
+
+START_TEST(values_reach_who_asked_before_and_after)
+{
+    struct rendezvous *ranks[RANKS];
+    atomic_int aborts[RANKS];
+    struct meeting meeting;
+    struct asker askers[RANKS];
+    pthread_t threads[RANKS];
+    struct error error = { 0 };
+    unsigned char id[RENDEZVOUS_VALUE_BYTES];
+    meet(ranks, aborts, &meeting);
+    for (size_t i = 0; i < sizeof id; i++)
+        id[i] = (unsigned char)mix64(i);
+    for (int r = 0; r < RANKS; r++) {
+        askers[r] = (struct asker){ .rendezvous = ranks[r] };
+        if (r == RANKS - 1) { /* the last one asks when the value is there */
+            nap();
+            ck_assert_msg(rendezvous_put(ranks[2], "unique id", id, sizeof id, &error), "%s", error.message);
+        }
+        pthread_create(&threads[r], NULL, ask, &askers[r]);
+    }
+    for (int r = 0; r < RANKS; r++) {
+        pthread_join(threads[r], NULL);
+        ck_assert(askers[r].ok && askers[r].bytes == sizeof id && memcmp(askers[r].value, id, sizeof id) == 0);
+    }
+    ck_assert(rendezvous_put(ranks[1], "unique id", id, sizeof id, &error)); /* the same again is no harm */
+    ck_assert(!rendezvous_put(ranks[1], "unique id", id, 5, &error));
+    ck_assert_ptr_nonnull(strstr(error.message, "'unique id' was told before"));
+    size_t bytes;
+    error = (struct error){ 0 };
+    ck_assert(!rendezvous_get(ranks[1], "unique id", id, 5, &bytes, &error));
+    ck_assert_ptr_nonnull(strstr(error.message, "expected at most 5"));
+    error = (struct error){ 0 };
+    ck_assert(rendezvous_put(ranks[0], "empty", NULL, 0, &error));
+    ck_assert(rendezvous_get(ranks[3], "empty", id, sizeof id, &bytes, &error) && bytes == 0);
+    for (int r = 0; r < RANKS; r++)
+        ck_assert_int_eq(atomic_load(&aborts[r]), 0);
+    part(ranks);
+}
+END_TEST
+
+START_TEST(what_nobody_tells_is_not_waited_for_for_ever)
+{
+    struct rendezvous *rendezvous;
+    struct meeting meeting;
+    struct error error = { 0 };
+    char value[8];
+    size_t bytes;
+    ck_assert(tcp_meeting(&meeting, 1, &error));
+    meeting.timeout_s = 0.1;
+    ck_assert(rendezvous_open(&rendezvous, &meeting, NULL, NULL, &error));
+    ck_assert(!rendezvous_get(rendezvous, "nothing", value, sizeof value, &bytes, &error));
+    ck_assert_str_eq(error.message, "rank 0: nobody has told 'nothing' within 0.1 s: has every rank started?");
+    rendezvous_close(rendezvous);
+}
+END_TEST
+
+/* ---- who may come in ---- */
+static void check_refused(const struct meeting *meeting, const char *why)
+{
+    struct rendezvous *rendezvous;
+    struct error error = { 0 };
+    ck_assert(!rendezvous_open(&rendezvous, meeting, NULL, NULL, &error));
+    ck_assert_msg(strstr(error.message, why) != NULL, "%s", error.message);
+}
+
+START_TEST(strangers_are_refused_by_reason)
+{
+    struct rendezvous *rendezvous;
+    struct meeting meeting, other;
+    struct error error = { 0 };
+    ck_assert(tcp_meeting(&meeting, RANKS, &error));
+    ck_assert(rendezvous_open(&rendezvous, &meeting, NULL, NULL, &error));
+    other = tcp_meeting_of(&meeting, 1, 1);
+    other.token[3] ^= 1;
+    check_refused(&other, "has another job token: set CLEAVE_JOB_TOKEN");
+    other = tcp_meeting_of(&meeting, 1, 1);
+    other.rank_count = RANKS + 1;
+    check_refused(&other, "another number of ranks than 5");
+    other = tcp_meeting_of(&meeting, 1, 1);
+    struct rendezvous *first;
+    ck_assert(rendezvous_open(&first, &other, NULL, NULL, &error));
+    check_refused(&other, "has a rank 1 already: two processes were started with one rank");
+    rendezvous_close(first);
+    rendezvous_close(rendezvous);
+}
+END_TEST
+
+START_TEST(who_listens_without_the_token_is_noticed)
+{
+    struct meeting meeting;
+    struct error error = { 0 };
+    unsigned char greeting[GREETING_BYTES], hello[HELLO_BYTES], verdict[VERDICT_BYTES];
+    const struct hello me = { .purpose = PURPOSE_CHANNEL, .rank_count = 2 };
+    int ends[2];
+    ck_assert(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+    ck_assert(tcp_meeting(&meeting, 2, &error));
+    close(meeting.listener);
+    ck_assert(greeting_make(greeting) && write(ends[0], greeting, sizeof greeting) == sizeof greeting);
+    /* it says welcome, and signs with what it has: it cannot know the nonce that comes, so any bytes do */
+    memset(hello, 0, sizeof hello);
+    verdict_make(verdict, VERDICT_WELCOME, hello, greeting, "no token");
+    ck_assert(write(ends[0], verdict, sizeof verdict) == sizeof verdict);
+    ck_assert(!handshake_join(ends[1], &me, meeting.token, INT64_MAX, -1, "somebody", &error));
+    ck_assert_ptr_nonnull(strstr(error.message, "somebody has another job token"));
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+/* A hello is good for one greeting only, and no bit of it may change. */
+START_TEST(a_hello_cannot_be_repeated_or_changed)
+{
+    unsigned char greeting[GREETING_BYTES], again[GREETING_BYTES], bytes[HELLO_BYTES];
+    const struct hello me = { .purpose = PURPOSE_CHANNEL, .rank = 3, .rank_count = 8, .lane = 2 };
+    struct hello got;
+    ck_assert(greeting_make(greeting) && greeting_make(again) && hello_make(bytes, greeting, &me, "token"));
+    ck_assert_int_eq(hello_check(&got, bytes, greeting, "token"), VERDICT_WELCOME);
+    ck_assert(got.rank == 3 && got.rank_count == 8 && got.lane == 2 && got.purpose == PURPOSE_CHANNEL);
+    ck_assert_int_eq(hello_check(&got, bytes, again, "token"), VERDICT_TOKEN);
+    ck_assert_int_eq(hello_check(&got, bytes, greeting, "tokem"), VERDICT_TOKEN);
+    for (int bit = 0; bit < HELLO_BYTES * 8; bit++) {
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        ck_assert_int_ne(hello_check(&got, bytes, greeting, "token"), VERDICT_WELCOME);
+        bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+}
+END_TEST
+
+/* More silent strangers than there are places at the door, and some that send nonsense: the ranks still meet, once the
+ * silent ones were sent away. */
+START_TEST(strangers_do_not_keep_ranks_out)
+{
+    enum { STRANGERS = 80 };
+    struct rendezvous *ranks[2];
+    struct meeting meeting;
+    struct error error = { 0 };
+    int strangers[STRANGERS];
+    ck_assert(tcp_meeting(&meeting, 2, &error));
+    ck_assert(rendezvous_open(&ranks[0], &meeting, NULL, NULL, &error));
+    for (int i = 0; i < STRANGERS; i++) {
+        strangers[i] = socket_connect(meeting.host, meeting.port, INT64_MAX, -1, &error);
+        ck_assert_int_ge(strangers[i], 0);
+        if (i % 2)
+            socket_write(strangers[i], "GET / HTTP/1.1\r\n\r\n", 18, INT64_MAX, -1);
+    }
+    struct meeting m = tcp_meeting_of(&meeting, 1, 1);
+    ck_assert_msg(rendezvous_open(&ranks[1], &m, NULL, NULL, &error), "%s", error.message);
+    rendezvous_close(ranks[1]);
+    rendezvous_close(ranks[0]);
+    for (int i = 0; i < STRANGERS; i++)
+        close(strangers[i]);
+}
+END_TEST
+
+/* ---- loss and status ---- */
+static void wait_for(atomic_int *aborts)
+{
+    while (atomic_load(aborts) == 0)
+        nap();
+}
+
+/* A process that knows the token and is gone without a word; said: bytes that it sends first. */
+static void be_lost(const struct meeting *meeting, int rank, const void *said, size_t bytes)
+{
+    struct error error = { 0 };
+    const struct hello hello = { .purpose = PURPOSE_RENDEZVOUS, .rank = (uint32_t)rank, .rank_count = RANKS };
+    int fd = socket_connect(meeting->host, meeting->port, INT64_MAX, -1, &error);
+    ck_assert(fd >= 0 && handshake_join(fd, &hello, meeting->token, INT64_MAX, -1, "rank 0", &error));
+    ck_assert_int_eq(socket_write(fd, said, bytes, INT64_MAX, -1), SOCKET_DONE);
+    nap();
+    close(fd);
+}
+
+START_TEST(a_lost_process_ends_all_and_is_named)
+{
+    struct rendezvous *ranks[2];
+    atomic_int aborts[2];
+    struct status *pages[2];
+    struct meeting meeting;
+    struct error error = { 0 };
+    ck_assert(tcp_meeting(&meeting, RANKS, &error));
+    for (int r = 0; r < 2; r++) {
+        struct meeting m = tcp_meeting_of(&meeting, r, 1);
+        atomic_init(&aborts[r], 0);
+        ck_assert(rendezvous_open(&ranks[r], &m, count_abort, &aborts[r], &error));
+        ck_assert(status_open(&pages[r], NULL, RANKS, &error));
+        status_join(pages[r], r);
+        rendezvous_watch(ranks[r], pages[r]);
+    }
+    struct {
+        struct frame frame;
+        struct beat beat;
+    } last = { { .kind = FRAME_BEAT, .value_bytes = sizeof(struct beat) },
+               { .failed = -1,
+                 .line = { .rank = 2, .state = RANK_LIVES, .instr = 7, .step = 41, .progress = 99, .host = "far" } } };
+    be_lost(&meeting, 2, &last, sizeof last);
+    for (int r = 0; r < 2; r++) {
+        while (status_dead_rank(pages[r]) < 0)
+            nap();
+        ck_assert_int_eq(status_dead_rank(pages[r]), 2);
+        ck_assert_str_eq(status_host(pages[r], 2), "far");
+        struct status_line line;
+        status_export(pages[r], 2, &line);
+        ck_assert(line.step == 41 && line.instr == 7);
+        wait_for(&aborts[r]);
+    }
+    for (int r = 1; r >= 0; r--) {
+        rendezvous_watch(ranks[r], NULL);
+        rendezvous_close(ranks[r]);
+        status_close(pages[r]);
+    }
+}
+END_TEST
+
+/* Whatever a process that knows the token sends: the server loses that one, and nothing else happens to it. */
+START_TEST(nonsense_from_a_rank_loses_that_rank)
+{
+    static const struct frame frames[] = {
+        { .kind = 0 },
+        { .kind = 99, .value_bytes = 4 },
+        { .kind = FRAME_PUT, .key_bytes = 0, .value_bytes = 4 },
+        { .kind = FRAME_PUT, .key_bytes = RENDEZVOUS_KEY_BYTES + 1 },
+        { .kind = FRAME_PUT, .key_bytes = 4, .value_bytes = UINT32_MAX },
+        { .kind = FRAME_GET, .key_bytes = UINT32_MAX },
+        { .kind = FRAME_BEAT, .value_bytes = 3 },
+        { .kind = FRAME_VIEW, .value_bytes = 16 },
+        { .kind = FRAME_ABORT, .value_bytes = 1 },
+    };
+    for (size_t i = 0; i < sizeof frames / sizeof *frames; i++) {
+        struct rendezvous *rendezvous;
+        struct meeting meeting;
+        struct error error = { 0 };
+        atomic_int aborts;
+        atomic_init(&aborts, 0);
+        ck_assert(tcp_meeting(&meeting, RANKS, &error));
+        ck_assert(rendezvous_open(&rendezvous, &meeting, count_abort, &aborts, &error));
+        be_lost(&meeting, 3, &frames[i], sizeof frames[i]);
+        wait_for(&aborts);
+        rendezvous_close(rendezvous);
+    }
+}
+END_TEST
+
+START_TEST(an_abort_reaches_all_once_and_farewell_is_no_loss)
+{
+    struct rendezvous *ranks[RANKS];
+    atomic_int aborts[RANKS];
+    struct meeting meeting;
+    meet(ranks, aborts, &meeting);
+    rendezvous_close(ranks[3]);
+    for (int i = 0; i < 30; i++)
+        nap();
+    ck_assert_int_eq(atomic_load(&aborts[0]), 0);
+    rendezvous_abort(ranks[1]);
+    for (int r = 0; r < 3; r++)
+        wait_for(&aborts[r]);
+    for (int i = 0; i < 30; i++)
+        nap();
+    for (int r = 0; r < 3; r++)
+        ck_assert_int_eq(atomic_load(&aborts[r]), 1);
+    for (int r = 2; r >= 0; r--)
+        rendezvous_close(ranks[r]);
+}
+END_TEST
+
+START_TEST(rank_0_leaving_in_order_is_no_loss_and_its_death_is)
+{
+    struct rendezvous *ranks[RANKS];
+    atomic_int aborts[RANKS];
+    struct meeting meeting;
+    struct error error = { 0 };
+    size_t bytes;
+    char value[8];
+    meet(ranks, aborts, &meeting);
+    rendezvous_close(ranks[0]);
+    ck_assert(!rendezvous_get(ranks[1], "x", value, sizeof value, &bytes, &error));
+    ck_assert_ptr_nonnull(strstr(error.message, "has closed the connection"));
+    for (int r = 1; r < RANKS; r++) {
+        ck_assert_int_eq(atomic_load(&aborts[r]), 0);
+        rendezvous_close(ranks[r]);
+    }
+}
+END_TEST
+
+/* ---- hosts ---- */
+struct host_check {
+    struct rendezvous *rendezvous;
+    const struct cluster *cluster;
+    bool ok;
+    struct error error;
+};
+
+static void *check_host(void *argument)
+{
+    struct host_check *check = argument;
+    check->ok = launch_check_hosts(check->rendezvous, check->cluster, &check->error);
+    return NULL;
+}
+
+/* Four ranks, per_host of them on each host, for a cluster of 2 x 2. */
+static void check_hosts(int per_host, const char *expected)
+{
+    struct link_level levels[2] = { { .name = "node", .fanout = 2 }, { .name = "cluster", .fanout = 2 } };
+    const struct cluster cluster = { .name = "small", .level_count = 2, .levels = levels, .device_count = 4 };
+    struct host_check checks[RANKS];
+    pthread_t threads[RANKS];
+    struct meeting meeting;
+    struct error error = { 0 };
+    ck_assert(tcp_meeting(&meeting, RANKS, &error));
+    for (int r = 0; r < RANKS; r++) {
+        struct meeting m = tcp_meeting_of(&meeting, r, per_host);
+        checks[r] = (struct host_check){ .cluster = &cluster };
+        ck_assert(rendezvous_open(&checks[r].rendezvous, &m, NULL, NULL, &error));
+    }
+    for (int r = 0; r < RANKS; r++)
+        pthread_create(&threads[r], NULL, check_host, &checks[r]);
+    for (int r = 0; r < RANKS; r++)
+        pthread_join(threads[r], NULL);
+    for (int r = RANKS - 1; r >= 0; r--) {
+        ck_assert_int_eq(checks[r].ok, !expected);
+        if (expected)
+            ck_assert_msg(strstr(checks[r].error.message, expected) != NULL, "%s", checks[r].error.message);
+        rendezvous_close(checks[r].rendezvous);
+    }
+}
+
+START_TEST(ranks_must_be_where_the_cluster_has_them)
+{
+    check_hosts(2, NULL);
+    check_hosts(1,
+                "rank 0 runs on host host-0 and rank 1 on host host-1, but the plan's cluster small has both in one");
+    check_hosts(3,
+                "rank 0 and rank 2 both run on host host-0, but the plan's cluster small has them in different nodes");
+    check_hosts(4, "rank 0 and rank 2 both run on host host-0");
+}
+END_TEST
+
+START_TEST(the_first_of_slurms_hosts)
+{
+    static const char *const lists[][2] = {
+        { "node1", "node1" },
+        { "node1,node2", "node1" },
+        { "gpu[07-09,12],login", "gpu07" },
+        { "gpu[7]", "gpu7" },
+        { "rack[1-2]n[03,5]-ib", "rack1n03-ib" },
+        { "", NULL },
+        { ",a", NULL },
+        { "a]", NULL },
+        { "a[", NULL },
+        { "a[]", NULL },
+        { "a[1", NULL },
+    };
+    char host[SOCKET_HOST_BYTES], longest[2 * SOCKET_HOST_BYTES] = { 0 };
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        bool ok = launch_first_host(host, lists[i][0]);
+        ck_assert_msg(ok == (lists[i][1] != NULL), "'%s'", lists[i][0]);
+        if (ok)
+            ck_assert_str_eq(host, lists[i][1]);
+    }
+    memset(longest, 'x', sizeof longest - 1);
+    ck_assert(!launch_first_host(host, longest));
+}
+END_TEST
+
+/* ---- launchers ---- */
+static const char *const *variables; /* name, value, ..., NULL */
+static const char *look_up(const char *name)
+{
+    for (const char *const *v = variables; *v; v += 2)
+        if (strcmp(v[0], name) == 0)
+            return v[1];
+    return NULL;
+}
+
+static bool find_meeting(const char *const *set, struct meeting *meeting, struct error *err)
+{
+    struct launch launch;
+    variables = set;
+    *err = (struct error){ 0 };
+    return launch_detect(&launch, look_up, err) && launch_meeting(meeting, &launch, 5, look_up, err);
+}
+
+#define RANK_OF_TORCHRUN "RANK", "1", "WORLD_SIZE", "4", "LOCAL_RANK", "1", "LOCAL_WORLD_SIZE", "2"
+#define RANK_OF_SLURM "SLURM_PROCID", "3", "SLURM_NTASKS", "4", "SLURM_LOCALID", "1"
+#define RANK_OF_OPEN_MPI "OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2", "OMPI_COMM_WORLD_LOCAL_RANK", "1"
+
+START_TEST(launchers_say_where_to_meet)
+{
+    struct meeting m, n;
+    struct error error;
+    static const char *const torchrun[] = { RANK_OF_TORCHRUN, "MASTER_ADDR",         "head",  "MASTER_PORT",
+                                            "29500",          "TORCHELASTIC_RUN_ID", "seven", NULL };
+    ck_assert_msg(find_meeting(torchrun, &m, &error), "%s", error.message);
+    ck_assert(m.rank == 1 && m.rank_count == 4 && m.port == 29500 && m.listener == -1);
+    ck_assert_str_eq(m.host, "head");
+    ck_assert_str_eq(m.token, "torchrun seven");
+    static const char *const agent[] = {
+        RANK_OF_TORCHRUN, "MASTER_ADDR",      "head", "MASTER_PORT", "29500", "TORCHELASTIC_USE_AGENT_STORE",
+        "True",           "CLEAVE_JOB_TOKEN", "mine", NULL
+    };
+    ck_assert(find_meeting(agent, &m, &error) && m.port == 29501);
+    ck_assert_str_eq(m.token, "mine");
+    static const char *const slurm[] = { RANK_OF_SLURM, "SLURM_JOB_ID",        "4711",     "SLURM_STEP_ID",
+                                         "0",           "SLURM_STEP_NODELIST", "n[08-09]", NULL };
+    static const char *const next_job[] = { RANK_OF_SLURM, "SLURM_JOB_ID",        "4712",     "SLURM_STEP_ID",
+                                            "0",           "SLURM_STEP_NODELIST", "n[08-09]", NULL };
+    ck_assert(find_meeting(slurm, &m, &error) && m.rank == 3 && m.port >= 20000 && m.port < 32000);
+    ck_assert_str_eq(m.host, "n08");
+    ck_assert_str_eq(m.token, "Slurm 4711.0");
+    ck_assert(find_meeting(next_job, &n, &error) && n.port != m.port);
+    static const char *const mpi[] = {
+        RANK_OF_OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE", "2", "PMIX_NAMESPACE", "99", NULL
+    };
+    ck_assert(find_meeting(mpi, &m, &error));
+    ck_assert_str_eq(m.host, "127.0.0.1");
+}
+END_TEST
+
+START_TEST(what_is_missing_is_named)
+{
+    struct meeting m;
+    struct error error;
+    static const char *const spread[] = { RANK_OF_OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE", "1", NULL };
+    ck_assert(!find_meeting(spread, &m, &error) && strstr(error.message, "set MASTER_ADDR"));
+    static const char *const no_port[] = { RANK_OF_TORCHRUN, "MASTER_ADDR", "head", NULL };
+    ck_assert(!find_meeting(no_port, &m, &error) && strstr(error.message, "set MASTER_PORT"));
+    static const char *const bad_port[] = { RANK_OF_TORCHRUN, "MASTER_ADDR", "head", "MASTER_PORT", "0x10", NULL };
+    ck_assert(!find_meeting(bad_port, &m, &error) && strstr(error.message, "from 1 to 65535, found '0x10'"));
+    static const char *const no_token[] = { RANK_OF_TORCHRUN, "MASTER_ADDR", "head", "MASTER_PORT", "9", NULL };
+    ck_assert(!find_meeting(no_token, &m, &error) && strstr(error.message, "set CLEAVE_JOB_TOKEN"));
+    static const char *const empty[] = {
+        RANK_OF_TORCHRUN, "MASTER_ADDR", "head", "MASTER_PORT", "9", "CLEAVE_JOB_TOKEN", "", NULL
+    };
+    ck_assert(!find_meeting(empty, &m, &error) && strstr(error.message, "CLEAVE_JOB_TOKEN: expected 1 to"));
+}
+END_TEST
+
+static Suite *rendezvous_suite(void)
+{
+    Suite *suite = suite_create("rendezvous");
+    CHECK_ADD(suite, values_reach_who_asked_before_and_after);
+    CHECK_ADD(suite, what_nobody_tells_is_not_waited_for_for_ever);
+    CHECK_ADD(suite, strangers_are_refused_by_reason);
+    CHECK_ADD(suite, who_listens_without_the_token_is_noticed);
+    CHECK_ADD(suite, a_hello_cannot_be_repeated_or_changed);
+    CHECK_ADD(suite, strangers_do_not_keep_ranks_out);
+    CHECK_ADD(suite, a_lost_process_ends_all_and_is_named);
+    CHECK_ADD(suite, nonsense_from_a_rank_loses_that_rank);
+    CHECK_ADD(suite, an_abort_reaches_all_once_and_farewell_is_no_loss);
+    CHECK_ADD(suite, rank_0_leaving_in_order_is_no_loss_and_its_death_is);
+    CHECK_ADD(suite, ranks_must_be_where_the_cluster_has_them);
+    CHECK_ADD(suite, the_first_of_slurms_hosts);
+    CHECK_ADD(suite, launchers_say_where_to_meet);
+    CHECK_ADD(suite, what_is_missing_is_named);
+    return suite;
+}
+CHECK_MAIN(rendezvous_suite)
