@@ -193,6 +193,21 @@ static bool collect_hosts(struct rendezvous *rendezvous, const struct cluster *c
     return ok;
 }
 
+/* Rank 0 takes the store with it when it ends: it waits until all have read why. */
+static void tell_read(struct rendezvous *rendezvous)
+{
+    const struct meeting *m = rendezvous_meeting(rendezvous);
+    char key[RENDEZVOUS_KEY_BYTES], nothing[1];
+    size_t bytes;
+    snprintf(key, sizeof key, "read/%d", m->rank);
+    rendezvous_put(rendezvous, key, NULL, 0, NULL);
+    for (int r = 1; m->rank == 0 && r < m->rank_count; r++) {
+        snprintf(key, sizeof key, "read/%d", r);
+        if (!rendezvous_get(rendezvous, key, nothing, sizeof nothing, &bytes, NULL))
+            return;
+    }
+}
+
 bool launch_check_hosts(struct rendezvous *rendezvous, const struct cluster *cluster, struct error *err)
 {
     const struct meeting *m = rendezvous_meeting(rendezvous);
@@ -204,5 +219,7 @@ bool launch_check_hosts(struct rendezvous *rendezvous, const struct cluster *clu
         !rendezvous_get(rendezvous, "hosts", verdict, sizeof verdict - 1, &bytes, err))
         return false;
     verdict[bytes] = '\0';
+    if (bytes > 0)
+        tell_read(rendezvous);
     return bytes == 0 || fail(err, "%s", verdict);
 }

@@ -156,18 +156,20 @@ static void import_view(struct rendezvous *r)
     pthread_mutex_unlock(&r->status_mutex);
 }
 
-/* Nobody can be reached any more; lost: it did not say farewell. */
-static void end_of_talk(struct rendezvous *r, bool lost)
+/* Nobody can be reached any more. how: LEFT with a farewell, else LOST or SILENT. */
+static void end_of_talk(struct rendezvous *r, enum rank_state how)
 {
     pthread_mutex_lock(&r->mutex);
     r->gone = true;
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->mutex);
-    if (!lost)
+    if (how == RANK_LEFT)
         return;
     pthread_mutex_lock(&r->status_mutex);
+    r->lines[0].state = (int32_t)how; /* with what it said last, if it did */
+    r->lines[0].rank = 0;
     if (r->status)
-        status_import(r->status, &(struct status_line){ .rank = 0, .state = RANK_LOST });
+        status_import(r->status, &r->lines[0]);
     pthread_mutex_unlock(&r->status_mutex);
     schedule_abort(r);
 }
@@ -257,7 +259,7 @@ static void *rendezvous_main(void *argument)
         if (lost || (talking && now - r->heard_ns > r->silence_ns)) {
             talking = false;
             shutdown(r->fd, SHUT_RDWR);
-            end_of_talk(r, !farewell);
+            end_of_talk(r, farewell ? RANK_LEFT : lost ? RANK_LOST : RANK_SILENT);
         }
         if (talking && now >= next_beat_ns) {
             beat(r);

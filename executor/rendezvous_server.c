@@ -137,15 +137,15 @@ static void hang_up(struct client *c)
     c->out.length = 0;
 }
 
-/* The process is gone and had not said farewell: the others cannot go on. */
-static void lose(struct rendezvous_server *s, int rank)
+/* The process is gone, or silent, and had not said farewell: the others cannot go on. */
+static void lose(struct rendezvous_server *s, int rank, enum rank_state how)
 {
     struct client *c = s->clients[rank];
     hang_up(c);
-    if (c->left || s->lines[rank].state == RANK_LOST)
+    if (c->left)
         return;
     s->lines[rank].rank = rank;
-    s->lines[rank].state = RANK_LOST;
+    s->lines[rank].state = (int32_t)how;
     s->aborted = true;
     tell_all(s, true);
 }
@@ -212,8 +212,7 @@ static void take_wish(struct rendezvous_server *s, int rank, uint32_t serial, co
 /* ---- what comes in ---- */
 static void take_beat(struct rendezvous_server *s, int rank, const struct beat *beat)
 {
-    if (s->lines[rank].state != RANK_LOST)
-        s->lines[rank] = beat->line;
+    s->lines[rank] = beat->line;
     s->lines[rank].rank = rank;
     s->lines[rank].host[STATUS_HOST_BYTES - 1] = '\0';
     bool news = beat->failed >= 0 && beat->failed < s->rank_count && s->failed < 0;
@@ -292,7 +291,7 @@ static void listen_to(struct rendezvous_server *s, int rank)
     c->got += got > 0 ? (size_t)got : 0;
     c->heard_ns = clock_now_ns();
     if (got <= 0 || !take_frames(s, rank))
-        lose(s, rank);
+        lose(s, rank, RANK_LOST);
 }
 
 /* ---- the door ---- */
@@ -341,7 +340,7 @@ static void look_for_silence(struct rendezvous_server *s)
     int64_t now = clock_now_ns();
     for (int r = 0; r < s->rank_count; r++)
         if (s->clients[r] && s->clients[r]->fd >= 0 && now - s->clients[r]->heard_ns > s->silence_ns)
-            lose(s, r);
+            lose(s, r, RANK_SILENT);
 }
 
 /* One round; false: the owner wants to close. */
@@ -361,7 +360,7 @@ static bool serve(struct rendezvous_server *s)
         if (of_clients[r].revents & ~POLLOUT)
             listen_to(s, r);
         if (c->fd >= 0 && c->out.failed) /* no memory for what it must hear */
-            lose(s, r);
+            lose(s, r, RANK_LOST);
     }
     door_serve(s->door, s->polls + 1, door_count);
     if (s->silence_ns != INT64_MAX)

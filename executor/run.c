@@ -112,8 +112,8 @@ static bool trouble(struct run *run, uint64_t *progress, int64_t *since_ns, stru
     const char *where = text.data ? text.data : "";
     const char *host = dead >= 0 ? status_host(status, dead) : "";
     if (dead >= 0)
-        fail_kind(err, ERROR_ENVIRONMENT, "rank %d%s%s died; last seen: %s", dead, host[0] ? " on host " : "", host,
-                  where);
+        fail_kind(err, ERROR_ENVIRONMENT, "rank %d%s%s %s; last seen: %s", dead, host[0] ? " on host " : "", host,
+                  status_loss_text(status, dead), where);
     else if (failed >= 0)
         fail_kind(err, ERROR_ENVIRONMENT, "rank %d failed (its own message says why); last seen: %s", failed, where);
     else

@@ -102,12 +102,23 @@ uint64_t status_progress(const struct status *status)
     return sum;
 }
 
+static bool is_loss(int state)
+{
+    return state == RANK_LOST || state == RANK_SILENT;
+}
+
+const char *status_loss_text(const struct status *status, int rank)
+{
+    return atomic_load(&status->page->ranks[rank].state) == RANK_SILENT ? "was not heard of for too long (--timeout)"
+                                                                        : "died";
+}
+
 int status_dead_rank(const struct status *status)
 {
     for (int r = 0; r < status->rank_count; r++) {
         struct rank_status *rank = &status->page->ranks[r];
         int state = atomic_load(&rank->state), pid = atomic_load(&rank->pid);
-        if (state == RANK_LOST || (state == RANK_LIVES && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH))
+        if (is_loss(state) || (state == RANK_LIVES && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH))
             return r;
     }
     return -1;
@@ -141,11 +152,11 @@ void status_import(struct status *status, const struct status_line *line)
     if (atomic_load(&r->pid) == 0 && line->state != RANK_ABSENT) {
         atomic_store(&r->step, line->step);
         atomic_store(&r->instr, line->instr);
-        if (line->state != RANK_LOST)
+        if (!is_loss(line->state))
             atomic_store(&r->state, line->state);
     }
-    if (line->state == RANK_LOST && atomic_load(&r->state) != RANK_LEFT)
-        atomic_store(&r->state, RANK_LOST);
+    if (is_loss(line->state) && atomic_load(&r->state) != RANK_LEFT)
+        atomic_store(&r->state, line->state);
 }
 
 void status_import_progress(struct status *status, uint64_t progress)
@@ -193,7 +204,7 @@ void status_describe(const struct status *status, const struct program *program,
     int shown = 0, more = 0;
     for (int r = 0; r < status->rank_count; r++) {
         int state = atomic_load(&status->page->ranks[r].state);
-        if (state != RANK_LIVES && state != RANK_LOST)
+        if (state != RANK_LIVES && !is_loss(state))
             continue;
         if (shown == DESCRIBE_MAX) {
             more++;

@@ -19,11 +19,13 @@ void status_beat(struct status *status, int rank);
 void status_leave(struct status *status, int rank);
 /* A number that changes whenever any rank makes progress. */
 uint64_t status_progress(const struct status *status);
-/* A rank that has not left and whose process is gone; -1: none. */
+/* A rank that has not left and whose process is gone or, on another host, silent; -1: none. */
 int status_dead_rank(const struct status *status);
+/* What became of a dead rank: "died", or that it was not heard of. */
+const char *status_loss_text(const struct status *status, int rank);
 /* What other hosts say of a rank, or this one to them; as it travels. */
 enum { STATUS_HOST_BYTES = 48 };
-enum rank_state { RANK_ABSENT, RANK_LIVES, RANK_LEFT, RANK_LOST };
+enum rank_state { RANK_ABSENT, RANK_LIVES, RANK_LEFT, RANK_LOST, RANK_SILENT };
 struct status_line {
     int32_t rank, state, instr, reserved;
     int64_t step;
