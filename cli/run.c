@@ -277,8 +277,7 @@ static bool run_here(const struct cli *cli, const struct run_arguments *a, const
 static bool check_placement(const struct launch *launch, const struct run_arguments *a, const struct inputs *in,
                             struct error *err)
 {
-    if (!launch->launcher || launch->local_rank < 0 || imitates(a) ||
-        launch->rank >= in->cluster->device_count)
+    if (!launch->launcher || launch->local_rank < 0 || imitates(a) || launch->rank >= in->cluster->device_count)
         return true;
     int place = cluster_place(in->cluster, launch->rank, 0);
     int fanout = in->cluster->types[cluster_type(in->cluster, launch->rank)].levels[0].fanout;

@@ -157,21 +157,21 @@ static bool same_host(const struct host_name *a, const struct host_name *b)
 /* Writes what is wrong, or nothing. */
 static void judge_hosts(char *out, size_t size, const struct host_name *hosts, int count, const struct cluster *cluster)
 {
-    int node_ranks = cluster_unit(cluster, 0);
+    static const char *const advice = "start the processes of one node on one host, in order";
     out[0] = '\0';
     for (int r = 1; r < count && !out[0]; r++) {
-        int first = r - r % node_ranks; /* of its node */
-        if (cluster_level(cluster, r - 1, r) == 0 && !same_host(&hosts[r - 1], &hosts[r]))
-            snprintf(out, size,
-                     "rank %d runs on host %s and rank %d on host %s, but the plan's cluster %s has both in one node: "
-                     "start %d processes per host, in order",
-                     r - 1, hosts[r - 1].text, r, hosts[r].text, cluster->name, node_ranks);
-        for (int other = 0; r == first && other < first && !out[0]; other += node_ranks)
+        bool begins_node = cluster_place(cluster, r, 0) == 0;
+        if (!begins_node && !same_host(&hosts[r - 1], &hosts[r]))
+            snprintf(
+                out, size,
+                "rank %d runs on host %s and rank %d on host %s, but the plan's cluster %s has both in one node: %s",
+                r - 1, hosts[r - 1].text, r, hosts[r].text, cluster->name, advice);
+        for (int other = 0; begins_node && other < r && !out[0]; other++)
             if (same_host(&hosts[other], &hosts[r]))
                 snprintf(out, size,
                          "rank %d and rank %d both run on host %s, but the plan's cluster %s has them in different "
-                         "nodes: start %d processes per host, in order, or imitate the cluster with --shape",
-                         other, r, hosts[r].text, cluster->name, node_ranks);
+                         "nodes: %s, or imitate the cluster with --shape",
+                         other, r, hosts[r].text, cluster->name, advice);
     }
 }
 

@@ -361,7 +361,15 @@ static void *check_host(void *argument)
 static void check_hosts(int per_host, const char *expected)
 {
     struct link_level levels[2] = { { .name = "node", .fanout = 2 }, { .name = "cluster", .fanout = 2 } };
-    const struct cluster cluster = { .name = "small", .level_count = 2, .levels = levels, .device_count = 4 };
+    struct node_type type = { .levels = levels, .device_count = 4 };
+    struct node_group group = { .device_count = 4 };
+    const struct cluster cluster = { .name = "small",
+                                     .level_count = 2,
+                                     .type_count = 1,
+                                     .group_count = 1,
+                                     .types = &type,
+                                     .groups = &group,
+                                     .device_count = 4 };
     struct host_check checks[RANKS];
     pthread_t threads[RANKS];
     struct meeting meeting;
