@@ -89,6 +89,9 @@ void cluster_free(struct cluster *cluster); /* accepts NULL */
 /* The cluster with `times` as many units of its outermost level, of every group; one node alone becomes nodes behind
  * the device's own network. The strings are borrowed from the original, its name too. Fails beyond MAX_DEVICES. */
 bool cluster_scaled(struct cluster **out, const struct cluster *cluster, int times, struct error *err);
+/* Fills in what follows from the types' inner levels and the groups' types and device counts, after these were changed:
+ * ranks, units, the counts of types and of the whole. Not the hash. */
+void cluster_number(struct cluster *cluster);
 /* Keeps back `bytes` of every device, or `percent` of its memory where that is not negative. False, and nothing
  * changed, when that leaves a device nothing. Only before anybody has looked at the cluster. */
 bool cluster_set_reserve(struct cluster *cluster, int64_t bytes, double percent);

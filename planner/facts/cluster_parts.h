@@ -23,8 +23,6 @@ bool device_type_read_value(struct device_type *out, struct arena *arena, const 
 /* Types, groups and counts from the groups as written, whose devices are MAX_DEVICES at most. apart: groups are joined
  * by the network `between`, beyond each group's own; else their outermost levels are one network. */
 bool cluster_build(struct cluster *cluster, const struct group_text *groups, int count, bool apart, struct error *err);
-/* What follows from the types' inner levels and the groups' types and device counts. */
-void cluster_number(struct cluster *cluster);
 uint64_t cluster_hash_type(uint64_t hash, const struct node_type *type, int level_count);
 uint64_t cluster_hash(const struct cluster *cluster);
 /* Fill all but the hash of a cluster that has its name already. */

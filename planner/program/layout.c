@@ -9,8 +9,6 @@
 #include "planner/program/place.h"
 #include <stdlib.h>
 
-enum { ARENA_ALIGNMENT_BYTES = 64 }; /* a cache line, and enough for vector loads */
-
 /* ---- lifetimes ---- */
 /* A reduction whose source ends where its destination begins works in place, or a gradient would be there twice. */
 static void join_in_place(const struct program *program, const struct life *lives, int *joined)

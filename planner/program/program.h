@@ -91,6 +91,8 @@ struct instr {
     int wait_first, wait_count;
 };
 
+enum { ARENA_ALIGNMENT_BYTES = 64 }; /* of every buffer's offset: a cache line, and enough for vector loads */
+
 struct stage_program {
     int instr_count, wait_count;
     struct instr *instrs;

@@ -1,0 +1,182 @@
+#include "planner/search/explain.h"
+#include "base/num.h"
+#include "models/model.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_PROGRAMS = 4 }; /* lowered plans kept at once: the program of a long pipeline takes 100 MB and more */
+
+static bool out_of_memory(struct error *err)
+{
+    return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
+}
+
+void explainer_open(struct explainer *out, const struct model *model, const struct facts *facts,
+                    const struct search_options *options)
+{
+    *out = (struct explainer){ .model = model, .facts = facts, .options = *options };
+    out->options.top = 1;
+    out->options.no_advice = true;
+    if (options->calls.now_ns)
+        out->start_ns = options->calls.now_ns(options->calls.self);
+}
+
+void explainer_close(struct explainer *e)
+{
+    for (int i = 0; i < e->account_count; i++)
+        account_free(e->accounts[i]);
+    for (int i = 0; i < e->known_count; i++)
+        explained_free(e->known[i]);
+    free(e->known);
+    free(e->accounts);
+    arena_free(&e->arena);
+}
+
+/* Nanoseconds left; INT64_MAX: no limit. */
+static int64_t time_left(struct explainer *e)
+{
+    const struct search_calls *calls = &e->options.calls;
+    if (calls->cancelled && calls->cancelled(calls->self))
+        return 0;
+    if (e->options.time_limit_ns <= 0 || !calls->now_ns)
+        return INT64_MAX;
+    return max_i64(0, e->options.time_limit_ns - (calls->now_ns(calls->self) - e->start_ns));
+}
+
+bool explainer_ends(struct explainer *e)
+{
+    e->ended = e->ended || time_left(e) == 0;
+    return e->ended;
+}
+
+/* ---- plans, lowered once ---- */
+
+static bool same_plan(const struct plan *a, const struct plan *b)
+{
+    return a->layer_count == b->layer_count && a->batch == b->batch && a->sequence == b->sequence &&
+           plan_hash(a) == plan_hash(b);
+}
+
+bool explainer_plan(struct explainer *e, const struct plan *plan, const struct explained **out, struct error *err)
+{
+    for (int i = 0; i < e->known_count; i++)
+        if (same_plan(e->known[i]->plan, plan)) {
+            *out = e->known[i];
+            return true;
+        }
+    if (e->known_count == e->known_capacity) {
+        int capacity = e->known_capacity ? 2 * e->known_capacity : 16;
+        struct explained **grown = realloc(e->known, (size_t)capacity * sizeof(struct explained *));
+        if (!grown)
+            return out_of_memory(err);
+        e->known = grown;
+        e->known_capacity = capacity;
+    }
+    if (!explained_open(&e->known[e->known_count], e->model, plan, err))
+        return false;
+    *out = e->known[e->known_count++];
+    return true;
+}
+
+/* Drops the programs that were not asked for lately, all but the newest few. */
+static void drop_programs(struct explainer *e)
+{
+    for (;;) {
+        struct explained *oldest = NULL;
+        int count = 0;
+        for (int i = 0; i < e->known_count; i++) {
+            if (!e->known[i]->program)
+                continue;
+            count++;
+            oldest = !oldest || e->known[i]->used < oldest->used ? e->known[i] : oldest;
+        }
+        if (count <= MAX_PROGRAMS)
+            return;
+        explained_drop(oldest);
+    }
+}
+
+static bool lower_again(struct explainer *e, const struct explained *explained, struct error *err)
+{
+    for (int i = 0; i < e->known_count; i++)
+        if (e->known[i] == explained) {
+            e->known[i]->used = ++e->uses;
+            drop_programs(e);
+            return explained_lower(e->known[i], err);
+        }
+    return fail_kind(err, ERROR_BUG, "explain: a plan that is not in the store");
+}
+
+bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
+                       struct account *out, struct error *err)
+{
+    if (e->account_count == e->account_capacity) {
+        int capacity = e->account_capacity ? 2 * e->account_capacity : 64;
+        struct account **grown = realloc(e->accounts, (size_t)capacity * sizeof(struct account *));
+        if (!grown)
+            return out_of_memory(err);
+        e->accounts = grown;
+        e->account_capacity = capacity;
+    }
+    struct account *account = arena_alloc(&e->arena, 1, sizeof *account);
+    if (!account)
+        return out_of_memory(err);
+    if (!lower_again(e, explained, err) || !account_open(account, explained, facts, err))
+        return false;
+    e->accounts[e->account_count++] = account;
+    *out = *account;
+    return true;
+}
+
+/* ---- solving ---- */
+
+struct space explain_space(const struct plan *plan)
+{
+    struct space space = space_default(plan->batch, plan->sequence, plan->dtype);
+    space.bucket_bytes = plan->bucket_bytes;
+    space.clip_norm = plan->clip_norm;
+    return space;
+}
+
+static bool nothing(struct explainer *e, const struct error *why, struct solution *out, struct error *err)
+{
+    if (why->kind == ERROR_ENVIRONMENT && explainer_ends(e)) {
+        out->kind = SOLUTION_ENDED;
+        return true;
+    }
+    if (why->kind != ERROR_INPUT)
+        return fail_kind(err, why->kind, "%s", why->message);
+    out->kind = SOLUTION_NONE;
+    out->why = arena_strdup(&e->arena, strncmp(why->message, "plan: ", 6) ? why->message : why->message + 6);
+    return out->why || out_of_memory(err);
+}
+
+bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                    struct error *err)
+{
+    struct search_options options = e->options;
+    struct search_result *result = NULL;
+    struct error why = { 0 };
+    *out = (struct solution){ .kind = SOLUTION_ENDED };
+    if (explainer_ends(e))
+        return true;
+    options.space = *space;
+    options.time_limit_ns = e->options.time_limit_ns > 0 ? time_left(e) : 0;
+    if (!search_run(&result, e->model, facts, &options, &why))
+        return nothing(e, &why, out, err);
+    bool good = true;
+    out->kind = SOLUTION_NO_MEMORY;
+    if (result->feasible) {
+        out->kind = SOLUTION_PLAN;
+        good = explainer_plan(e, result->plans[0].plan, &out->explained, err);
+    }
+    search_result_free(result);
+    return good;
+}
+
+bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                     struct error *err)
+{
+    return explainer_find(e, space, facts, out, err) &&
+           (out->kind != SOLUTION_PLAN || explainer_account(e, out->explained, facts, &out->account, err));
+}

@@ -1,0 +1,155 @@
+/* Why this plan: what re-solving under other restrictions and other facts says of it. Everything here asks search_run()
+ * again and compares by one measure, the whole plan simulated (explain_account.h). Deterministic unless time limit or
+ * cancellation end it; then lists are shorter, and `ended` says so. */
+#ifndef CLEAVE_SEARCH_EXPLAIN_H
+#define CLEAVE_SEARCH_EXPLAIN_H
+#include "planner/search/explain_account.h"
+#include "planner/search/explain_facts.h"
+#include "planner/search/search.h"
+
+enum solution_kind {
+    SOLUTION_PLAN,
+    SOLUTION_NO_MEMORY, /* configurations, but no plan that fits */
+    SOLUTION_NONE,      /* no configuration: `why` says what does not divide */
+    SOLUTION_ENDED      /* time limit or cancellation */
+};
+/* What a search under some space and facts found, measured like every other. */
+struct solution {
+    enum solution_kind kind;
+    const struct explained *explained; /* SOLUTION_PLAN, else NULL; borrowed from the explainer */
+    struct account account;            /* SOLUTION_PLAN; its arena is the explainer's to free */
+    int64_t missing_bytes; /* SOLUTION_NO_MEMORY, where looked for: what the thriftiest uniform plan lacks */
+    const char *why;       /* SOLUTION_NONE; in the explainer's arena */
+};
+
+struct explainer {
+    struct arena arena;
+    const struct model *model;
+    const struct facts *facts;
+    struct search_options options; /* space, clock, cancellation; the time limit is of everything together */
+    int64_t start_ns;
+    bool ended;
+    int64_t uses;
+    int known_count, known_capacity;
+    struct explained **known; /* every plan met, once; the programs of a few */
+    struct account **accounts;
+    int account_count, account_capacity;
+};
+/* Borrowed: model, facts. options->space is what alternatives may choose from. */
+void explainer_open(struct explainer *out, const struct model *model, const struct facts *facts,
+                    const struct search_options *options);
+void explainer_close(struct explainer *explainer);
+/* Whether time limit or cancellation end it now. */
+bool explainer_ends(struct explainer *explainer);
+/* The plan in the explainer's store. */
+bool explainer_plan(struct explainer *e, const struct plan *plan, const struct explained **out, struct error *err);
+/* Its account under other facts; freed with the explainer. */
+bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
+                       struct account *out, struct error *err);
+/* Searches. That nothing is found is an answer. Fails for want of memory and our bugs. */
+bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                     struct error *err);
+/* The same without the account of what was found. */
+bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
+                    struct error *err);
+/* The space that the plan came from as far as it tells: its batch, sequence, dtype, buckets, clipping; all else free.
+ */
+struct space explain_space(const struct plan *plan);
+
+/* ---- what the plan chose, as the search's keys name it ---- */
+struct choice {
+    int pipeline, tensor, data, schedule, prefetch;
+    int64_t micro; /* sequences of one micro-batch on one data-parallel rank */
+    bool sequence_parallel;
+    int layers, weighted;                    /* graph layers; those with weights */
+    int zero[4], recompute[RECOMPUTE_COUNT]; /* layers with weights by ZeRO stage; all layers by recomputation */
+};
+struct choice choice_of(const struct plan *plan, const struct graph *graph);
+
+/* ---- why not another ---- */
+enum { MAX_ALTERNATIVES = 16, MAX_WHAT_IFS = 48 };
+struct alternative {
+    const char *kind; /* "other pipeline degree", "no ZeRO", ... */
+    struct solution solution;
+};
+struct alternatives {
+    int count;
+    struct alternative list[MAX_ALTERNATIVES];
+};
+/* The best plan of each kind that this one is not: one choice excluded or fixed, all else free. */
+bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
+                          struct error *err);
+/* What the thriftiest uniform plan of the space lacks on its fullest stage; 0: there is none, or it fits. */
+bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
+                     struct error *err);
+
+/* ---- what if ---- */
+enum resource {
+    RESOURCE_MEMORY,
+    RESOURCE_COMPUTE,
+    RESOURCE_LINKS,
+    RESOURCE_NODE,
+    RESOURCE_BATCH,
+    RESOURCE_DEVICES,
+    RESOURCE_MICRO,
+    RESOURCE_COUNT
+};
+extern const char *const resource_names[RESOURCE_COUNT + 1];
+struct what_if {
+    enum resource resource;
+    const char *name; /* "10 % more memory"; in the explainer's arena */
+    double factor;    /* of the resource: 1.1, 0.9, 2 */
+    int64_t value;    /* devices, sequences of a micro-batch or of the batch, bytes; 0 where none */
+    struct solution solution;
+    const struct explained *best; /* the best plan known under it; NULL: none */
+    int64_t step_ns;              /* its step, 0: none. Of twice the batch: half of its step */
+    double change;                /* of the step against `base_ns`: negative is faster */
+};
+struct what_ifs {
+    int64_t base_ns; /* the shorter of the plan's step and of what the search finds */
+    struct solution base;
+    int count;
+    struct what_if list[MAX_WHAT_IFS];
+};
+/**
+ * Re-solves with memory +-10 %, each level of links twice as fast, 10 % more compute, nodes twice as wide, twice the
+ * batch, one more node, fewer and twice the devices, and each micro-batch near the plan's. Where devices and batch
+ * stay, the plans already known compete too, so that more of a resource is never worse.
+ */
+bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out, struct error *err);
+/* The constraint (memory, node, batch) whose lifting buys most, at least a thousandth of the step; NULL: none does. */
+const struct what_if *explain_binding(const struct what_ifs *what_ifs);
+
+/* ---- robustness ---- */
+struct regret {
+    double amount;     /* 0.05: +-5 % */
+    int draws, unfit;  /* unfit: draws in which the plan does not fit any more */
+    int unsolved;      /* draws in which no plan fits at all; counted in unfit too */
+    int changed;       /* fitting draws in which another plan is better */
+    double mean, most; /* (time of this plan - best) / best over the draws in which it fits */
+};
+/* Noise of every compute rate, link level and the usable memory, seeded. The best is the shortest of what re-solving
+ * finds and of all plans known, this one included: regret is never negative. */
+bool explain_regret(struct explainer *e, const struct explained *plan, double amount, int draws, uint64_t seed,
+                    struct regret *out, struct error *err);
+
+/* ---- several plans ---- */
+/* Whether two plans of one model differ in more than trifles: degrees, micro-batch, schedule, cuts, or at least a tenth
+ * of the layers decided otherwise. Where the cuts differ by no more than a tenth of the layers, that is a trifle. */
+bool plans_distinct(const struct plan *a, const struct plan *b);
+
+struct point {
+    struct solution solution;
+    int devices;
+    int64_t peak_bytes, step_ns;
+};
+enum { MAX_POINTS = 48 };
+struct frontier {
+    int count;
+    struct point points[MAX_POINTS]; /* none is worse than another in both; shortest step first */
+};
+/* Step against peak memory: re-solved with ever less memory, each time at least 1/32 below the last peak. */
+bool explain_memory_frontier(struct explainer *e, struct frontier *out, struct error *err);
+/* Step against devices: whole nodes, 2^k and 3 x 2^k of them (devices where there is one node), and all. */
+bool explain_device_frontier(struct explainer *e, struct frontier *out, struct error *err);
+#endif

@@ -1,0 +1,64 @@
+/* One plan taken apart: where every nanosecond of its step and every byte of its arena goes. */
+#ifndef CLEAVE_SEARCH_EXPLAIN_ACCOUNT_H
+#define CLEAVE_SEARCH_EXPLAIN_ACCOUNT_H
+#include "planner/facts/profile.h"
+#include "planner/program/program.h"
+#include "planner/sim/timeline.h"
+
+struct model;
+
+enum memory_kind {
+    MEMORY_WEIGHTS,     /* stored weights */
+    MEMORY_OPTIMIZER,   /* its states */
+    MEMORY_GRADIENTS,   /* accumulators, what backward has just written, what was reduced */
+    MEMORY_ACTIVATIONS, /* forward values: kept for backward, or in use */
+    MEMORY_GATHERED,    /* weights that ZeRO-3 has gathered for use */
+    MEMORY_TRANSIENT,   /* gradients of values, and what lies between the steps of a conversion */
+    MEMORY_WORKSPACE,   /* of the kernels */
+    MEMORY_GAPS,        /* what the layout could not fill at that moment */
+    MEMORY_KIND_COUNT
+};
+extern const char *const memory_kind_names[MEMORY_KIND_COUNT + 1];
+
+struct stage_memory {
+    int64_t bytes[MEMORY_KIND_COUNT]; /* of one rank at the moment when most lives; add up to peak_bytes */
+    int64_t peak_bytes;               /* the arena */
+    int peak_instr;                   /* the instruction at that moment */
+    int peak_layer;                   /* its graph layer, -1 none */
+    int in_flight;                    /* micro-batches that have activations at that moment */
+};
+/* What fills each stage's arena; stages has stage_count entries. The program must be laid out. Fails for want of
+ * memory. */
+bool program_memory(const struct program *program, struct stage_memory *stages, struct error *err);
+
+/* A plan that is lowered and laid out once: it can then be timed under any facts, since what it does depends on none.
+ */
+struct explained {
+    struct plan *plan; /* a copy */
+    struct graph *graph;
+    struct program *program;     /* NULL: not yet, or dropped to save memory; explained_lower() makes it */
+    struct stage_memory *memory; /* (stages); zeroes before explained_lower() */
+    int64_t used;                /* when its program was last asked for */
+};
+/* Fails when the plan is not legal for the model. The caller frees *out: explained_free(). */
+bool explained_open(struct explained **out, const struct model *model, const struct plan *plan, struct error *err);
+void explained_free(struct explained *explained);                     /* accepts NULL */
+bool explained_lower(struct explained *explained, struct error *err); /* program and memory, if they are not there */
+void explained_drop(struct explained *explained);
+int64_t explained_peak_bytes(const struct explained *explained); /* of the fullest stage; after explained_lower() */
+
+struct account {
+    struct arena arena;
+    int64_t step_ns;
+    int stage_count, last_stage, full_stage; /* last_stage ends last; full_stage has least memory left */
+    int64_t (*time_ns)[TIME_KIND_COUNT];     /* (stages): each adds up to step_ns */
+    const struct stage_memory *memory;       /* (stages), borrowed from the plan's struct explained */
+    int64_t *available_bytes;                /* (stages) usable on a device of the stage */
+    bool fits;
+};
+/* The plan under these facts, all of its micro-batches simulated; its program must be there. *out is to be freed with
+ * account_free(). */
+bool account_open(struct account *out, const struct explained *explained, const struct facts *facts, struct error *err);
+int64_t account_left_bytes(const struct account *account, int stage); /* negative: missing */
+void account_free(struct account *account);
+#endif

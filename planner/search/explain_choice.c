@@ -1,0 +1,290 @@
+/* What a plan chose, why not another, and which plans differ. */
+#include "base/num.h"
+#include "planner/program/schedule.h"
+#include "planner/search/baseline.h"
+#include "planner/search/explain.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool has_weights(const struct graph *graph, int layer)
+{
+    const struct graph_layer *l = &graph->layers[layer];
+    for (int i = 0; i < l->segment_count; i++)
+        if (graph->segments[l->first_segment + i].weight_count > 0)
+            return true;
+    return false;
+}
+
+/* Degrees of the widest layer of the first stage. */
+static void choose_degrees(struct choice *c, const struct plan *plan)
+{
+    const struct plan_stage *stage = &plan->stages[0];
+    c->tensor = c->data = 1;
+    for (int l = stage->first_layer; l < stage->first_layer + stage->layer_count; l++) {
+        int tensor = 1, data = 1;
+        for (int a = 0; a < plan->atom_count; a++) {
+            int dim = plan->layers[l].dim[a];
+            *(dimensions[dim]->splits_batch ? &data : &tensor) *= dim == DIM_none ? 1 : stage->atom[a];
+            c->sequence_parallel |= dim == DIM_tp_sp && stage->atom[a] > 1;
+        }
+        c->tensor = tensor > c->tensor ? tensor : c->tensor;
+        c->data = data > c->data ? data : c->data;
+    }
+}
+
+struct choice choice_of(const struct plan *plan, const struct graph *graph)
+{
+    struct choice c = { .pipeline = plan->stage_count,
+                        .schedule = plan->schedule,
+                        .prefetch = plan->prefetch,
+                        .layers = plan->layer_count };
+    choose_degrees(&c, plan);
+    c.micro = max_i64(1, plan->batch / plan->micro_batch_count / c.data);
+    for (int l = 0; l < plan->layer_count; l++) {
+        c.recompute[plan->layers[l].recompute]++;
+        if (!has_weights(graph, l))
+            continue;
+        c.weighted++;
+        c.zero[plan->layers[l].zero]++;
+    }
+    return c;
+}
+
+/* ---- plans that differ ---- */
+
+bool plans_distinct(const struct plan *a, const struct plan *b)
+{
+    int different = 0, moved = 0;
+    if (a->stage_count != b->stage_count || a->schedule != b->schedule || a->batch != b->batch ||
+        a->micro_batch_count != b->micro_batch_count || a->atom_count != b->atom_count ||
+        a->layer_count != b->layer_count)
+        return true;
+    for (int s = 0; s < a->stage_count; s++) {
+        moved += abs(a->stages[s].first_layer - b->stages[s].first_layer);
+        if (memcmp(a->stages[s].atom, b->stages[s].atom, (size_t)a->atom_count * sizeof *a->stages[s].atom) != 0)
+            return true;
+    }
+    for (int l = 0; l < a->layer_count; l++)
+        different += !plan_layer_equal(&a->layers[l], &b->layers[l]);
+    return 10 * different >= a->layer_count || 10 * moved >= a->layer_count;
+}
+
+/* ---- why not another ---- */
+
+/* Divisors of n up to `most` that the user allows, without `own`: the 24 nearest to it by ratio. */
+static struct allowed others(const struct allowed *base, int64_t n, int64_t most, int64_t own)
+{
+    struct allowed all = { 0 };
+    for (int64_t d = 1; d <= n && d <= most; d++) {
+        if (n % d != 0 || d == own || !allows(base, d))
+            continue;
+        if (all.count == SPACE_VALUES) { /* the list ascends: drop the first while own is above it */
+            if (d > own * own / max_i64(1, all.values[0]))
+                break;
+            memmove(&all.values[0], &all.values[1], (SPACE_VALUES - 1) * sizeof all.values[0]);
+            all.count--;
+        }
+        all.values[all.count++] = d;
+    }
+    return all;
+}
+
+static bool fix(struct allowed *allowed, int64_t value)
+{
+    if (!allows(allowed, value))
+        return false;
+    *allowed = (struct allowed){ 1, { value } };
+    return true;
+}
+
+static bool restrict_to(struct allowed *allowed, struct allowed values)
+{
+    *allowed = values;
+    return values.count > 0;
+}
+
+static bool other_schedule(struct space *space, int own)
+{
+    struct allowed list = { 0 };
+    for (int s = 0; schedules[s] && list.count < SPACE_VALUES; s++)
+        if (s != own && !schedules[s]->asynchronous && allows(&space->schedule, s))
+            list.values[list.count++] = s;
+    return restrict_to(&space->schedule, list);
+}
+
+enum kind {
+    OTHER_PIPELINE,
+    OTHER_TENSOR,
+    OTHER_MICRO,
+    OTHER_SCHEDULE,
+    NO_PIPELINE,
+    NO_TENSOR,
+    PURE_DATA,
+    NO_ZERO,
+    ZERO_3,
+    NO_RECOMPUTATION,
+    FULL_RECOMPUTATION,
+    WITH_SEQUENCE,
+    WITHOUT_SEQUENCE,
+    KINDS
+};
+static const char *const kind_names[KINDS] = {
+    [OTHER_PIPELINE] = "other pipeline degree",
+    [OTHER_TENSOR] = "other tensor degree",
+    [OTHER_MICRO] = "other micro-batch",
+    [OTHER_SCHEDULE] = "other schedule",
+    [NO_PIPELINE] = "no pipeline",
+    [NO_TENSOR] = "no tensor parallelism",
+    [PURE_DATA] = "pure data parallel",
+    [NO_ZERO] = "no ZeRO",
+    [ZERO_3] = "ZeRO-3 everywhere",
+    [NO_RECOMPUTATION] = "no recomputation",
+    [FULL_RECOMPUTATION] = "full recomputation",
+    [WITH_SEQUENCE] = "with sequence parallelism",
+    [WITHOUT_SEQUENCE] = "without sequence parallelism",
+};
+
+/* Restricts the space to the kind; false: the plan is of it already, or the user's restrictions leave nothing of it. */
+static bool apply(enum kind kind, const struct choice *c, const struct cluster *cluster, struct space *s)
+{
+    int devices = cluster->device_count;
+    switch (kind) {
+    case OTHER_PIPELINE:
+        return restrict_to(&s->pipeline, others(&s->pipeline, devices, c->layers, c->pipeline));
+    case OTHER_TENSOR:
+        return restrict_to(&s->tensor, others(&s->tensor, devices, cluster_node_size(cluster), c->tensor));
+    case OTHER_MICRO:
+        return restrict_to(&s->micro, others(&s->micro, s->batch, s->batch, c->micro));
+    case OTHER_SCHEDULE:
+        return c->pipeline > 1 && fix(&s->pipeline, c->pipeline) && other_schedule(s, c->schedule);
+    case NO_PIPELINE:
+        return c->pipeline > 1 && fix(&s->pipeline, 1);
+    case NO_TENSOR:
+        return c->tensor > 1 && fix(&s->tensor, 1);
+    case PURE_DATA:
+        return c->pipeline > 1 && c->tensor > 1 && fix(&s->pipeline, 1) && fix(&s->tensor, 1);
+    case NO_ZERO:
+        return c->zero[0] < c->weighted && c->data > 1 && fix(&s->zero, 0);
+    case ZERO_3:
+        return c->zero[3] < c->weighted && fix(&s->zero, 3);
+    case NO_RECOMPUTATION:
+        return c->recompute[RECOMPUTE_NONE] < c->layers && fix(&s->recompute, RECOMPUTE_NONE);
+    case FULL_RECOMPUTATION:
+        return c->recompute[RECOMPUTE_FULL] < c->layers && fix(&s->recompute, RECOMPUTE_FULL);
+    case WITH_SEQUENCE:
+        return c->tensor > 1 && !c->sequence_parallel && fix(&s->sequence_parallel, 1);
+    case WITHOUT_SEQUENCE:
+        return c->tensor > 1 && c->sequence_parallel && fix(&s->sequence_parallel, 0);
+    case KINDS:
+        break;
+    }
+    return false;
+}
+
+bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
+                          struct error *err)
+{
+    struct choice choice = choice_of(plan->plan, plan->graph);
+    *out = (struct alternatives){ 0 };
+    for (int kind = 0; kind < KINDS && !explainer_ends(e); kind++) {
+        struct space space = e->options.space;
+        struct alternative *a = &out->list[out->count];
+        if (!apply((enum kind)kind, &choice, e->facts->cluster, &space))
+            continue;
+        a->kind = kind_names[kind];
+        if (!explainer_solve(e, &space, e->facts, &a->solution, err))
+            return false;
+        if (a->solution.kind == SOLUTION_NO_MEMORY &&
+            !explain_missing(e, &space, e->facts, &a->solution.missing_bytes, err))
+            return false;
+        if (a->solution.kind == SOLUTION_ENDED)
+            break;
+        out->count++;
+    }
+    return true;
+}
+
+/* ---- what does not fit, and by how much ---- */
+
+enum { FEW_MICRO_BATCHES = 2, MISSING_BUDGET = 30000 }; /* beyond a full pipeline; layers x micro-batches lowered */
+
+static int thriftiest(const struct allowed *allowed, int most)
+{
+    for (int value = most; value > 0; value--)
+        if (allows(allowed, value))
+            return value;
+    return 0;
+}
+
+/* The configuration's thriftiest uniform plan with just enough micro-batches to fill the pipeline. */
+static bool uniform_peak(struct explainer *e, const struct space *space, const struct facts *facts,
+                         const struct config *config, int64_t *bytes, struct error *err)
+{
+    struct uniform u = uniform_unset();
+    struct space shorter = *space;
+    struct plan *plan = NULL;
+    struct explained *explained = NULL;
+    struct error why = { 0 };
+    u.pipeline = config->stages;
+    u.tensor = config->tensor;
+    u.data = config->data;
+    u.micro = config->micro;
+    u.schedule = config->schedule;
+    u.prefetch = config->prefetch;
+    u.sequence_parallel = config->tensor_dimension == DIM_tp_sp;
+    u.zero = thriftiest(&space->zero, 3);
+    u.recompute = thriftiest(&space->recompute, RECOMPUTE_FULL);
+    shorter.batch =
+        config->data * config->micro * min_i64(config->micro_batch_count, config->stages + FEW_MICRO_BATCHES);
+    bool good = uniform_plan(&plan, &u, &shorter, e->model, facts, &why) &&
+                explained_open(&explained, e->model, plan, &why) && explained_lower(explained, &why);
+    if (good)
+        *bytes = min_i64(*bytes, explained_peak_bytes(explained));
+    explained_free(explained);
+    plan_free(plan);
+    return good || why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
+}
+
+/* Of each number of stages the widest tensor degree, the smallest micro-batch, with sequence parallelism if any has it:
+ * later configurations of the same stages and degree replace earlier ones only where they are thriftier. */
+static bool thriftier(const struct config *a, const struct config *b)
+{
+    if (a->tensor != b->tensor)
+        return a->tensor > b->tensor;
+    if (a->micro != b->micro)
+        return a->micro < b->micro;
+    return a->tensor_dimension == DIM_tp_sp && b->tensor_dimension != DIM_tp_sp;
+}
+
+static bool least_peak(struct explainer *e, const struct space *space, const struct facts *facts,
+                       const struct graph *graph, int64_t *bytes, struct error *err)
+{
+    struct arena arena = { 0 };
+    struct config *configs = NULL;
+    int count = 0;
+    bool good = space_configs(&configs, &count, &arena, space, graph, facts->cluster, err);
+    for (int i = 0; good && i < count; i++) {
+        bool best = (int64_t)graph->layer_count * (configs[i].stages + FEW_MICRO_BATCHES) <= MISSING_BUDGET;
+        for (int k = 0; k < count && best; k++)
+            best = k == i || configs[k].stages != configs[i].stages || !thriftier(&configs[k], &configs[i]);
+        for (int k = 0; k < i && best; k++)
+            best = configs[k].stages != configs[i].stages || thriftier(&configs[i], &configs[k]);
+        if (best && !explainer_ends(e))
+            good = uniform_peak(e, space, facts, &configs[i], bytes, err);
+    }
+    arena_free(&arena);
+    return good;
+}
+
+bool explain_missing(struct explainer *e, const struct space *space, const struct facts *facts, int64_t *bytes,
+                     struct error *err)
+{
+    struct graph *graph = NULL;
+    int64_t least = INT64_MAX;
+    if (!graph_build(&graph, e->model, space->batch, space->sequence, 1, err))
+        return false;
+    bool good = least_peak(e, space, facts, graph, &least, err);
+    graph_free(graph);
+    *bytes = least == INT64_MAX ? 0 : max_i64(0, least - available_bytes(facts));
+    return good;
+}

@@ -1,0 +1,52 @@
+/* Why nothing fits: which constraints exclude each other, and the smallest change of each kind that would do. */
+#ifndef CLEAVE_SEARCH_EXPLAIN_CONFLICT_H
+#define CLEAVE_SEARCH_EXPLAIN_CONFLICT_H
+#include "planner/search/explain.h"
+#include "planner/search/space_choice.h"
+
+/* The user's restrictions come first: they are the first to be left out, so that they are named only where they matter.
+ */
+enum constraint {
+    CONSTRAINT_CHOICE, /* + enum space_choice: a restriction by --fix, --space or --schedule */
+    CONSTRAINT_NODE = CONSTRAINT_CHOICE + SPACE_CHOICES, /* tensor ranks inside a node */
+    CONSTRAINT_BATCH,                                    /* the batch, which data ranks must divide */
+    CONSTRAINT_DEVICES,                                  /* their number, all used */
+    CONSTRAINT_MEMORY,                                   /* of a device */
+    CONSTRAINT_COUNT
+};
+const char *constraint_name(enum constraint constraint);
+
+/**
+ * The deletion filter: of the constraints in `all` (bit i), which exclude each other, leaves out one after the other,
+ * lowest bit first, as long as the rest still has no solution. What remains is irreducible: without any one of it there
+ * is a solution (Chinneck and Dravnieks 1991, "Locating minimal infeasible constraint sets in linear programs").
+ * has_solution(self, set): where fewer constraints have none, more must not have one. Fails when has_solution does.
+ */
+bool irreducible_set(uint32_t all, bool (*has_solution)(void *self, uint32_t set, bool *out, struct error *err),
+                     void *self, uint32_t *out, struct error *err);
+
+struct change {
+    const char *name;           /* "memory per device", "devices", "batch", "sequence", or "--fix" and the choice */
+    enum constraint constraint; /* CONSTRAINT_COUNT: the sequence, which is nobody's constraint */
+    bool found;
+    int64_t now, value;           /* bytes, devices, sequences or tokens, where the change has a size */
+    const struct explained *plan; /* that fits then; NULL: none was found */
+};
+enum { MAX_CHANGES = SPACE_CHOICES + 4 };
+struct conflict {
+    bool exists;                            /* false: there is a plan after all */
+    bool irreducible;                       /* false: time limit or cancellation ended the filter */
+    uint32_t set;                           /* bit i: enum constraint */
+    int64_t available_bytes, missing_bytes; /* missing: on a device of the thriftiest uniform plan, 0 unknown */
+    int change_count;
+    struct change changes[MAX_CHANGES];
+};
+/**
+ * Of the explainer's space and facts. Where memory is tight, only the thriftiest values that the user allows are tried
+ * first, then all. Constraints are relaxed like this: memory a thousandfold; devices to any of 1/64 to 64 times the
+ * nodes; the batch to any of itself, one sequence, and multiples of the devices; the node to the whole cluster. The
+ * changes are found by bisection or halving, each with everything else held: memory to 1 %, devices to whole nodes up
+ * to 64 times, batch and sequence downwards, each restriction of a choice lifted.
+ */
+bool explain_conflict(struct explainer *e, struct conflict *out, struct error *err);
+#endif

@@ -1,0 +1,36 @@
+/* The facts as they might be: other devices, other links, more memory, more nodes, or the same with noise. */
+#ifndef CLEAVE_SEARCH_EXPLAIN_FACTS_H
+#define CLEAVE_SEARCH_EXPLAIN_FACTS_H
+#include "planner/facts/profile.h"
+
+/* Factors of 1 change nothing. Rates are multiplied, so measured times are divided. */
+struct variation {
+    double matmul, attention,
+        vector;                   /* compute rates: matrix products, attention, everything else and memory traffic */
+    double bandwidth[MAX_LEVELS]; /* of each level of links; latencies stay */
+    double memory;                /* usable bytes per device */
+    int units;                    /* of the outermost level: nodes, or devices of the only node; 0: as many */
+    int times;                    /* so many times the nodes instead, where one node alone becomes several; 1 */
+    int widen;                    /* so many times the devices in a node, and as many fewer nodes; 1 */
+};
+struct variation variation_none(void);
+/* Seeded noise: every factor is drawn evenly from 1 - amount to 1 + amount, independently. The same seed gives the same
+ * factors relative to the amount, so draws of different amounts are comparable. */
+struct variation variation_noise(uint64_t seed, double amount);
+
+struct varied {
+    struct arena arena;
+    struct cluster *cluster;
+    struct profile *profiles[MAX_TYPES]; /* copies of the facts' list, in its order */
+    int profile_count;
+    struct facts facts; /* of these */
+};
+/**
+ * A copy of the facts with the variation applied. Strings are borrowed from the original. The caller frees it:
+ * varied_free(). Fails when the cluster would have too many devices, or nodes cannot be widened so.
+ */
+bool varied_open(struct varied *out, const struct facts *facts, const struct variation *variation, struct error *err);
+void varied_free(struct varied *varied);
+/* Units of the outermost level: nodes, or devices where there is one node only. */
+int cluster_units(const struct cluster *cluster);
+#endif

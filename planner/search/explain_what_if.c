@@ -1,0 +1,268 @@
+/* Sensitivities and robustness: the same question under other facts. */
+#include "base/num.h"
+#include "planner/search/explain.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+const char *const resource_names[RESOURCE_COUNT + 1] = {
+    [RESOURCE_MEMORY] = "memory",     [RESOURCE_COMPUTE] = "compute", [RESOURCE_LINKS] = "links",
+    [RESOURCE_NODE] = "node",         [RESOURCE_BATCH] = "batch",     [RESOURCE_DEVICES] = "devices",
+    [RESOURCE_MICRO] = "micro-batch",
+};
+
+#define BINDING_SHARE 1e-3 /* a constraint binds when lifting it buys so much of the step */
+
+/* A plan already known takes the place of the best so far where it fits and is shorter. */
+static bool compete(struct explainer *e, const struct explained *plan, const struct facts *facts,
+                    const struct explained **best, int64_t *step_ns, struct error *err)
+{
+    struct account account;
+    if (!plan)
+        return true;
+    if (!explainer_account(e, plan, facts, &account, err))
+        return false;
+    if (!account.fits || account.step_ns >= *step_ns)
+        return true;
+    *step_ns = account.step_ns;
+    *best = plan;
+    return true;
+}
+
+/* ---- sensitivities ---- */
+
+struct asking {
+    struct explainer *e;
+    const struct explained *plan;
+    struct what_ifs *out;
+    struct error *err;
+};
+
+static const char *name_of(struct explainer *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static const char *name_of(struct explainer *e, const char *format, ...)
+{
+    char line[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    return arena_strdup(&e->arena, line);
+}
+
+/* Solves one and appends it. same_job: devices and batch are the plan's, so plans already known may compete. */
+static bool ask(struct asking *a, struct what_if what_if, const struct space *space, const struct variation *variation,
+                bool same_job)
+{
+    struct what_if *w = &a->out->list[a->out->count];
+    struct varied varied;
+    struct error why = { 0 };
+    if (a->out->count == MAX_WHAT_IFS || explainer_ends(a->e))
+        return true;
+    if (!what_if.name)
+        return fail_kind(a->err, ERROR_ENVIRONMENT, "explain: out of memory");
+    *w = what_if;
+    if (!varied_open(&varied, a->e->facts, variation, &why))
+        return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
+    int64_t step_ns = INT64_MAX;
+    bool good = explainer_solve(a->e, space, &varied.facts, &w->solution, a->err);
+    if (good && w->solution.kind == SOLUTION_PLAN) {
+        step_ns = w->solution.account.step_ns;
+        w->best = w->solution.explained;
+    }
+    if (good && same_job)
+        good = compete(a->e, a->plan, &varied.facts, &w->best, &step_ns, a->err) &&
+               compete(a->e, a->out->base.explained, &varied.facts, &w->best, &step_ns, a->err);
+    varied_free(&varied);
+    if (step_ns < INT64_MAX) {
+        w->step_ns = space->batch > a->plan->plan->batch ? step_ns / (space->batch / a->plan->plan->batch) : step_ns;
+        w->change = (double)w->step_ns / (double)a->out->base_ns - 1;
+    }
+    a->out->count += w->solution.kind != SOLUTION_ENDED;
+    return good;
+}
+
+static bool ask_rates(struct asking *a)
+{
+    const struct space *space = &a->e->options.space;
+    const struct cluster *cluster = a->e->facts->cluster;
+    struct variation v = variation_none();
+    for (int more = 1; more >= 0; more--) {
+        v.memory = more ? 1.1 : 0.9;
+        struct what_if w = { .resource = RESOURCE_MEMORY,
+                             .name = name_of(a->e, "10 %% %s memory", more ? "more" : "less"),
+                             .factor = v.memory };
+        if (!ask(a, w, space, &v, true))
+            return false;
+    }
+    v = variation_none();
+    v.matmul = v.attention = v.vector = 1.1;
+    if (!ask(a, (struct what_if){ RESOURCE_COMPUTE, name_of(a->e, "10 %% faster computation"), .factor = 1.1 }, space,
+             &v, true))
+        return false;
+    for (int i = 0; i < cluster->level_count; i++) {
+        if (i > 0 && cluster->type_count == 1 && cluster->types[0].levels[i].fanout == 1)
+            continue;
+        v = variation_none();
+        v.bandwidth[i] = 2;
+        struct what_if w = { .resource = RESOURCE_LINKS,
+                             .name = name_of(a->e, "links of level %s twice as fast", cluster->types[0].levels[i].name),
+                             .factor = 2 };
+        if (!ask(a, w, space, &v, true))
+            return false;
+    }
+    return true;
+}
+
+static bool ask_structure(struct asking *a)
+{
+    struct variation v = variation_none();
+    v.widen = 2;
+    if (!ask(a,
+             (struct what_if){ RESOURCE_NODE, name_of(a->e, "nodes of twice the devices, half as many"), .factor = 2 },
+             &a->e->options.space, &v, false))
+        return false;
+    struct space space = a->e->options.space;
+    space.batch *= 2;
+    v = variation_none();
+    return ask(a,
+               (struct what_if){ RESOURCE_BATCH, name_of(a->e, "twice the batch, per half"), .factor = 2,
+                                 .value = space.batch },
+               &space, &v, false);
+}
+
+/* Degrees that name the number of devices cannot be kept with more or fewer of them. */
+static struct space without_data(const struct explainer *e)
+{
+    struct space space = e->options.space;
+    space.data.count = 0;
+    return space;
+}
+
+static bool ask_devices(struct asking *a, int units, int times)
+{
+    const struct cluster *cluster = a->e->facts->cluster;
+    struct variation v = variation_none();
+    struct space space = without_data(a->e);
+    v.units = units;
+    v.times = times;
+    struct varied varied;
+    struct error why = { 0 };
+    if (!varied_open(&varied, a->e->facts, &v, &why))
+        return why.kind == ERROR_INPUT || fail_kind(a->err, why.kind, "%s", why.message);
+    int devices = varied.cluster->device_count;
+    varied_free(&varied);
+    return ask(a,
+               (struct what_if){ RESOURCE_DEVICES, name_of(a->e, "%d device%s", devices, devices == 1 ? "" : "s"),
+                                 .factor = (double)devices / cluster->device_count, .value = devices },
+               &space, &v, false);
+}
+
+/* One node more; and fewer and twice as many, by halves. */
+static bool ask_frontier(struct asking *a)
+{
+    const struct cluster *cluster = a->e->facts->cluster;
+    int units = cluster_units(cluster);
+    if (cluster->level_count > 1 && !ask_devices(a, units + 1, 1))
+        return false;
+    if (cluster->device_count <= MAX_DEVICES / 2 && !ask_devices(a, 0, 2))
+        return false;
+    for (int u = units / 2; u >= 1 && u >= units / 8; u /= 2)
+        if (!ask_devices(a, u, 1))
+            return false;
+    return true;
+}
+
+static bool ask_micro(struct asking *a, const struct choice *c)
+{
+    const int64_t near[] = { c->micro % 2 ? 0 : c->micro / 2, c->micro * 2, c->micro * 4 };
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
+        struct space space = a->e->options.space;
+        struct variation v = variation_none();
+        if (near[i] < 1 || space.batch % near[i] != 0 || !allows(&space.micro, near[i]))
+            continue;
+        space.micro = (struct allowed){ 1, { near[i] } };
+        struct what_if w = { .resource = RESOURCE_MICRO,
+                             .name = name_of(a->e, "micro-batches of %lld", (long long)near[i]),
+                             .factor = (double)near[i] / (double)c->micro,
+                             .value = near[i] };
+        if (!ask(a, w, &space, &v, false))
+            return false;
+    }
+    return true;
+}
+
+bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct what_ifs *out, struct error *err)
+{
+    struct choice choice = choice_of(plan->plan, plan->graph);
+    struct asking asking = { e, plan, out, err };
+    struct account own;
+    *out = (struct what_ifs){ 0 };
+    if (!explainer_account(e, plan, e->facts, &own, err) ||
+        !explainer_solve(e, &e->options.space, e->facts, &out->base, err))
+        return false;
+    out->base_ns = own.step_ns;
+    if (out->base.kind == SOLUTION_PLAN && (out->base.account.step_ns < out->base_ns || !own.fits))
+        out->base_ns = out->base.account.step_ns;
+    return ask_rates(&asking) && ask_structure(&asking) && ask_micro(&asking, &choice) && ask_frontier(&asking);
+}
+
+const struct what_if *explain_binding(const struct what_ifs *what_ifs)
+{
+    const struct what_if *best = NULL;
+    for (int i = 0; i < what_ifs->count; i++) {
+        const struct what_if *w = &what_ifs->list[i];
+        bool constraint =
+            w->resource == RESOURCE_MEMORY || w->resource == RESOURCE_NODE || w->resource == RESOURCE_BATCH;
+        if (constraint && w->factor > 1 && w->step_ns > 0 && w->change <= -BINDING_SHARE &&
+            (!best || w->change < best->change))
+            best = w;
+    }
+    return best;
+}
+
+/* ---- robustness ---- */
+
+static bool regret_draw(struct explainer *e, const struct explained *plan, const struct facts *facts, double *sum,
+                        struct regret *out, struct error *err)
+{
+    struct solution best;
+    struct account own;
+    if (!explainer_solve(e, &e->options.space, facts, &best, err))
+        return false;
+    if (best.kind == SOLUTION_ENDED)
+        return true;
+    if (!explainer_account(e, plan, facts, &own, err))
+        return false;
+    out->draws++;
+    out->unsolved += best.kind != SOLUTION_PLAN && !own.fits;
+    out->unfit += !own.fits;
+    if (!own.fits)
+        return true;
+    int64_t least_ns = own.step_ns;
+    if (best.kind == SOLUTION_PLAN && best.account.fits)
+        least_ns = min_i64(least_ns, best.account.step_ns);
+    double regret = (double)(own.step_ns - least_ns) / (double)max_i64(1, least_ns);
+    *sum += regret;
+    out->changed += regret > 0;
+    out->most = regret > out->most ? regret : out->most;
+    return true;
+}
+
+bool explain_regret(struct explainer *e, const struct explained *plan, double amount, int draws, uint64_t seed,
+                    struct regret *out, struct error *err)
+{
+    double sum = 0;
+    *out = (struct regret){ .amount = amount };
+    for (int i = 0; i < draws && !explainer_ends(e); i++) {
+        struct variation v = variation_noise(seed + (uint64_t)i, amount);
+        struct varied varied;
+        if (!varied_open(&varied, e->facts, &v, err))
+            return false;
+        bool good = regret_draw(e, plan, &varied.facts, &sum, out, err);
+        varied_free(&varied);
+        if (!good)
+            return false;
+    }
+    if (out->draws > out->unfit)
+        out->mean = sum / (out->draws - out->unfit);
+    return true;
+}

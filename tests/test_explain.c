@@ -1,0 +1,744 @@
+/* What explains a plan: items that add up, facts that vary, answers that agree with each other. */
+#include "base/num.h"
+#include "models/model.h"
+#include "planner/program/place.h"
+#include "planner/program/schedule.h"
+#include "planner/search/baseline.h"
+#include "planner/search/explain_conflict.h"
+#include "tests/check.h"
+#include <stdio.h>
+#include <string.h>
+
+struct world {
+    struct model *model;
+    struct cluster *cluster;
+    struct facts facts;
+};
+
+static const char toy_device[] = "{\"description\": \"toy\", \"source\": \"this test\", \"matmul_flops_per_s\": "
+                                 "{\"bf16\": 1e14, \"fp32\": 1e13}, \"matmul_efficiency\": 0.5,"
+                                 "\"attention_forward_efficiency\": 0.5, \"attention_backward_efficiency\": 0.5, "
+                                 "\"vector_flops_per_s\": 1e13, \"memory_bytes_per_s\": 1e12,"
+                                 "\"memory_bytes\": %lld, \"launch_ns\": 1000, \"link_bytes_per_s\": 1e11, "
+                                 "\"link_latency_ns\": 2000, \"nic_bytes_per_s\": 1e10, \"nic_latency_ns\": 5000}";
+
+static struct world world_open(const char *form, long long memory_bytes, int blocks)
+{
+    char device[1024], text[1024];
+    struct world world = { 0 };
+    struct error err = { 0 };
+    int length = snprintf(device, sizeof device, toy_device, memory_bytes);
+    struct catalogue_entry entry = { "toy", device, (size_t)length };
+    ck_assert_msg(cluster_read(&world.cluster, form, form, strlen(form), &entry, 1, &err), "%s", err.message);
+    length =
+        snprintf(text, sizeof text,
+                 "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"toy\", \"sequence\": 64, \"hidden\": 64, "
+                 "\"vocab_size\": 500, \"tied_embedding\": true, \"layers\": [{\"kind\": \"embedding\", "
+                 "\"learned_positions\": 64}, {\"repeat\": %d, \"layers\": ["
+                 "{\"kind\": \"attention\", \"heads\": 4, \"norm\": \"layer_norm\"}, {\"kind\": \"mlp\", \"inner\": "
+                 "256, \"activation\": \"gelu\", "
+                 "\"norm\": \"layer_norm\"}]}, {\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}",
+                 blocks);
+    ck_assert_msg(model_read(&world.model, "toy", text, (size_t)length, NULL, &err), "%s", err.message);
+    world.facts = (struct facts){ world.cluster, NULL };
+    return world;
+}
+
+static void world_close(struct world *world)
+{
+    model_free(world->model);
+    cluster_free(world->cluster);
+}
+
+static struct search_options options_of(int64_t batch)
+{
+    return (struct search_options){ .space = space_default(batch, 0, DTYPE_BF16), .top = 1 };
+}
+
+/* Explains what the search finds in this world. */
+static const struct explained *best_plan(struct explainer *e)
+{
+    struct solution best;
+    struct error err = { 0 };
+    ck_assert_msg(explainer_solve(e, &e->options.space, e->facts, &best, &err), "%s", err.message);
+    ck_assert_int_eq(best.kind, SOLUTION_PLAN);
+    return best.explained;
+}
+
+/* ---- items ---- */
+
+/* The most bytes alive at once, counted another way: instruction by instruction, bytes by their offsets. */
+static int64_t occupied(const struct program *program, int stage, int instr, bool *byte_used, int64_t grain)
+{
+    const struct stage_program *list = &program->stages[stage];
+    int64_t sum = 0;
+    memset(byte_used, 0, (size_t)(list->arena_bytes / grain));
+    for (int b = 0; b < program->buffer_count; b++) {
+        const struct buffer *buffer = &program->buffers[b];
+        if (buffer->stage != stage || buffer->persistent)
+            continue;
+        bool before = false, after = false;
+        for (int i = 0; i < list->instr_count; i++) {
+            const struct instr *at = &list->instrs[i];
+            bool touches = false;
+            for (int k = 0; at->op == OP_COMPUTE && k < ROLE_COUNT * MAX_OPERANDS; k++)
+                touches |= at->operand[k / MAX_OPERANDS][k % MAX_OPERANDS] == b;
+            for (int k = 0; at->op != OP_COMPUTE && k < at->pair_count; k++) {
+                const struct pair *pair = &program->pairs[at->pair_first + k];
+                touches |= (at->op != OP_RECEIVE && pair->source == b) || (at->op != OP_SEND && pair->destination == b);
+            }
+            before |= touches && i <= instr;
+            after |= touches && i >= instr;
+        }
+        if (!before || !after)
+            continue;
+        for (int64_t at = buffer->offset; at < buffer->offset + round_up(buffer->bytes, grain); at += grain) {
+            sum += byte_used[at / grain] ? 0 : grain;
+            byte_used[at / grain] = true;
+        }
+    }
+    return sum;
+}
+
+static struct uniform drawn_uniform(uint64_t *seed)
+{
+    struct uniform u = uniform_unset();
+    const int degrees[][3] = { { 1, 1, 4 }, { 2, 1, 2 }, { 2, 2, 1 }, { 4, 1, 1 }, { 1, 2, 2 }, { 1, 4, 1 } };
+    const int *d = degrees[mix64((*seed)++) % 6];
+    u.pipeline = d[0], u.tensor = d[1], u.data = d[2];
+    u.zero = (int)(mix64((*seed)++) % 4);
+    u.recompute = mix64((*seed)++) % 2 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+    u.schedule = (int)(mix64((*seed)++) % 2);
+    u.prefetch = (int)(mix64((*seed)++) % 2);
+    u.sequence_parallel = mix64((*seed)++) % 2;
+    u.micro = 1;
+    return u;
+}
+
+/* Time adds up to the step on every stage, memory to the arena; no kind is negative; and what is called occupied at the
+ * fullest moment covers at least the bytes that instructions really touch around it. */
+START_TEST(items_add_up)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 2);
+    struct space space = space_default(8, 0, DTYPE_BF16);
+    uint64_t seed = 11;
+    int in_flight = 0;
+    for (int n = 0; n < 24; n++) {
+        struct uniform u = drawn_uniform(&seed);
+        struct plan *plan = NULL;
+        struct explained *explained = NULL;
+        struct account account;
+        struct error err = { 0 };
+        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(explained_open(&explained, world.model, plan, &err) && explained_lower(explained, &err), "%s",
+                      err.message);
+        ck_assert_msg(account_open(&account, explained, &world.facts, &err), "%s", err.message);
+        for (int s = 0; s < account.stage_count; s++) {
+            const struct stage_memory *m = &account.memory[s];
+            const struct stage_program *list = &explained->program->stages[s];
+            int64_t time = 0, bytes = 0, moving = 0;
+            for (int k = 0; k < TIME_KIND_COUNT; k++) {
+                ck_assert_int_ge(account.time_ns[s][k], 0);
+                time += account.time_ns[s][k];
+            }
+            for (int k = 0; k < MEMORY_KIND_COUNT; k++) {
+                ck_assert_int_ge(m->bytes[k], 0);
+                bytes += m->bytes[k];
+            }
+            ck_assert_int_eq(time, account.step_ns);
+            ck_assert_int_eq(bytes, m->peak_bytes);
+            ck_assert_int_eq(m->peak_bytes, list->arena_bytes);
+            bool *used = calloc((size_t)(list->arena_bytes / ARENA_ALIGNMENT_BYTES) + 1, sizeof *used);
+            int64_t touched = occupied(explained->program, s, m->peak_instr, used, ARENA_ALIGNMENT_BYTES);
+            moving = m->peak_bytes - list->persistent_bytes - round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES) -
+                     m->bytes[MEMORY_GAPS];
+            ck_assert_msg(touched <= moving, "stage %d: touched %lld, said %lld", s, (long long)touched,
+                          (long long)moving);
+            ck_assert_msg(moving - touched <= moving / 2, "stage %d: touched %lld, said %lld", s, (long long)touched,
+                          (long long)moving);
+            in_flight = m->in_flight > in_flight ? m->in_flight : in_flight;
+            free(used);
+        }
+        account_free(&account);
+        explained_free(explained);
+        plan_free(plan);
+    }
+    ck_assert_int_gt(in_flight, 2);
+    world_close(&world);
+}
+END_TEST
+
+/* The estimate that plan files quote is the last stage's account. */
+START_TEST(account_equals_the_estimate)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 2);
+    struct search_options options = options_of(8);
+    struct explainer e;
+    explainer_open(&e, world.model, &world.facts, &options);
+    const struct explained *plan = best_plan(&e);
+    struct estimate *estimate = NULL;
+    struct account account;
+    struct error err = { 0 };
+    ck_assert(estimate_plan(&estimate, plan->graph, plan->plan, &world.facts, &err));
+    ck_assert(explainer_account(&e, plan, &world.facts, &account, &err));
+    ck_assert_int_eq(account.step_ns, estimate->prediction.step_ns);
+    for (int k = 0; k < TIME_KIND_COUNT; k++)
+        ck_assert_int_eq(account.time_ns[account.last_stage][k], estimate->prediction.breakdown_ns[k]);
+    for (int s = 0; s < account.stage_count; s++)
+        ck_assert_int_eq(account.memory[s].peak_bytes, estimate->prediction.peak_bytes[s]);
+    estimate_free(estimate);
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
+/* ---- facts that vary ---- */
+
+START_TEST(no_variation_changes_nothing)
+{
+    static const char *const forms[] = { "1x4:toy", "2x2:toy" };
+    for (int f = 0; f < 2; f++) {
+        struct world world = world_open(forms[f], 80000000000, 2);
+        struct variation none = variation_none(), still = variation_noise(7, 0);
+        struct search_options options = options_of(8);
+        struct explainer e;
+        struct varied varied;
+        struct account before, after;
+        struct error err = { 0 };
+        explainer_open(&e, world.model, &world.facts, &options);
+        const struct explained *plan = best_plan(&e);
+        ck_assert(explainer_account(&e, plan, &world.facts, &before, &err));
+        for (int i = 0; i < 2; i++) {
+            ck_assert(varied_open(&varied, &world.facts, i ? &still : &none, &err));
+            ck_assert_int_eq(varied.cluster->level_count, world.cluster->level_count);
+            ck_assert_int_eq(varied.cluster->device_count, world.cluster->device_count);
+            ck_assert(explainer_account(&e, plan, &varied.facts, &after, &err));
+            ck_assert_int_eq(before.step_ns, after.step_ns);
+            ck_assert_int_eq(before.available_bytes[0], after.available_bytes[0]);
+            varied_free(&varied);
+        }
+        explainer_close(&e);
+        world_close(&world);
+    }
+}
+END_TEST
+
+/* Every rate twice as high halves every duration but latencies and launches; a profile's numbers go the same way. */
+START_TEST(rates_scale_times)
+{
+    struct world world = world_open("2x2:toy", 80000000000, 2);
+    struct variation v = variation_none();
+    struct varied varied;
+    struct error err = { 0 };
+    struct profile profile = { .machine = "m", .dtype = DTYPE_BF16 }, *copy = NULL;
+    struct compute_entry compute[] = { { "matmul.forward b2", 1, { 1000, 0, 1, ORIGIN_MEASURED } },
+                                       { "attention.forward b2", 1, { 1000, 0, 1, ORIGIN_MEASURED } },
+                                       { "gelu.forward b2", 1, { 1000, 0, 1, ORIGIN_MEASURED } } };
+    struct collective_point points[] = { { 1024, { 1100, 0, 1, ORIGIN_MEASURED } },
+                                         { 4096, { 3100, 0, 1, ORIGIN_MEASURED } } };
+    struct collective_curve curve = { .op = "all_reduce",
+                                      .ranks = 2,
+                                      .concurrent = 1,
+                                      .level = 1,
+                                      .point_count = 2,
+                                      .points = points,
+                                      .latency_ns = 100,
+                                      .bytes_per_s = 1e9 };
+    profile.compute = compute;
+    profile.compute_count = 3;
+    profile.curves = &curve;
+    profile.curve_count = 1;
+    profile.compute_under_communication = profile.communication_under_compute = 1;
+    ck_assert_msg(profile_finish(&profile, &err), "%s", err.message);
+    ck_assert(profile_merge(&copy, &profile, NULL, &err));
+    struct facts facts = { world.cluster, copy };
+    v.matmul = 2;
+    v.attention = 4;
+    v.bandwidth[1] = 2;
+    v.memory = 1.5;
+    ck_assert_msg(varied_open(&varied, &facts, &v, &err), "%s", err.message);
+    ck_assert_int_eq(profile_compute(varied.profiles[0], "matmul.forward b2", 1)->m.ns, 500);
+    ck_assert_int_eq(profile_compute(varied.profiles[0], "attention.forward b2", 1)->m.ns, 250);
+    ck_assert_int_eq(profile_compute(varied.profiles[0], "gelu.forward b2", 1)->m.ns, 1000);
+    ck_assert_int_eq(profile_curve(varied.profiles[0], "all_reduce", 2, 1, 1)->points[0].m.ns, 600);
+    ck_assert_int_eq(profile_curve(varied.profiles[0], "all_reduce", 2, 1, 1)->points[1].m.ns, 1600);
+    ck_assert_int_eq(profile_compute(copy, "matmul.forward b2", 1)->m.ns, 1000); /* the original stays */
+    CHECK_NEAR(varied.cluster->types[0].device.matmul_flops_per_s[DTYPE_BF16], 2e14, 1);
+    CHECK_NEAR(varied.cluster->types[0].levels[1].bytes_per_s, 2e10, 1);
+    CHECK_NEAR(varied.cluster->types[0].levels[0].bytes_per_s, 1e11, 1);
+    CHECK_NEAR((double)available_bytes(&varied.facts), 1.5 * (double)available_bytes(&facts), 1);
+    varied_free(&varied);
+    profile_free(copy);
+    arena_free(&profile.arena);
+    world_close(&world);
+}
+END_TEST
+
+START_TEST(clusters_grow_and_shrink)
+{
+    struct world one = world_open("1x4:toy", 80000000000, 2), two = world_open("4x2:toy", 80000000000, 2);
+    struct variation v = variation_none();
+    struct varied varied;
+    struct error err = { 0 };
+    v.units = 3;
+    ck_assert(varied_open(&varied, &one.facts, &v, &err));
+    ck_assert_int_eq(varied.cluster->device_count, 3);
+    varied_free(&varied);
+    ck_assert(varied_open(&varied, &two.facts, &v, &err));
+    ck_assert_int_eq(varied.cluster->device_count, 6);
+    varied_free(&varied);
+    v.units = 0;
+    v.times = 2;
+    ck_assert(varied_open(&varied, &one.facts, &v, &err));
+    ck_assert_int_eq(varied.cluster->device_count, 8);
+    ck_assert_int_eq(varied.cluster->level_count, 2);
+    varied_free(&varied);
+    v.times = 1;
+    v.widen = 2;
+    ck_assert(varied_open(&varied, &two.facts, &v, &err));
+    ck_assert_int_eq(varied.cluster->device_count, 8);
+    ck_assert_int_eq(varied.cluster->types[0].levels[0].fanout, 4);
+    ck_assert_int_eq(varied.cluster->types[0].levels[1].fanout, 2);
+    varied_free(&varied);
+    ck_assert(!varied_open(&varied, &one.facts, &v, &err));
+    err = (struct error){ 0 };
+    v.widen = 1;
+    v.units = MAX_DEVICES;
+    ck_assert(!varied_open(&varied, &two.facts, &v, &err));
+    ck_assert_int_eq(err.kind, ERROR_INPUT);
+    world_close(&one);
+    world_close(&two);
+}
+END_TEST
+
+/* ---- answers ---- */
+
+/* What the plan chose is what the search fixed. */
+START_TEST(choice_is_the_configuration)
+{
+    struct world world = world_open("2x4:toy", 80000000000, 3);
+    struct search_options options = options_of(16);
+    static const int fixed[][3] = { { 2, 2, 2 }, { 1, 4, 2 }, { 4, 1, 2 }, { 1, 1, 8 } };
+    for (int i = 0; i < 4; i++) {
+        struct explainer e;
+        options.space.pipeline = (struct allowed){ 1, { fixed[i][0] } };
+        options.space.tensor = (struct allowed){ 1, { fixed[i][1] } };
+        options.space.micro = (struct allowed){ 1, { 1 } };
+        options.space.zero = (struct allowed){ 1, { 2 } };
+        explainer_open(&e, world.model, &world.facts, &options);
+        const struct explained *plan = best_plan(&e);
+        struct choice c = choice_of(plan->plan, plan->graph);
+        ck_assert_int_eq(c.pipeline, fixed[i][0]);
+        ck_assert_int_eq(c.tensor, fixed[i][1]);
+        ck_assert_int_eq(c.data, fixed[i][2]);
+        ck_assert_int_eq(c.micro, 1);
+        ck_assert_int_eq(c.zero[2], c.weighted);
+        ck_assert_int_eq(c.recompute[0] + c.recompute[1] + c.recompute[2], plan->plan->layer_count);
+        explainer_close(&e);
+    }
+    world_close(&world);
+}
+END_TEST
+
+static bool all_recompute(const struct plan *plan, int mode)
+{
+    for (int l = 0; l < plan->layer_count; l++)
+        if (plan->layers[l].recompute != mode)
+            return false;
+    return true;
+}
+
+/* Each alternative is of its kind, and its items' differences add up to the difference of the step. */
+START_TEST(alternatives_are_of_their_kind)
+{
+    struct world world = world_open("2x2:toy", 3000000, 3);
+    struct search_options options = options_of(16);
+    struct explainer e;
+    struct alternatives list;
+    struct account own;
+    struct error err = { 0 };
+    explainer_open(&e, world.model, &world.facts, &options);
+    const struct explained *plan = best_plan(&e);
+    struct choice mine = choice_of(plan->plan, plan->graph);
+    ck_assert(explainer_account(&e, plan, &world.facts, &own, &err));
+    ck_assert_msg(explain_alternatives(&e, plan, &list, &err), "%s", err.message);
+    ck_assert_int_ge(list.count, 4);
+    for (int i = 0; i < list.count; i++) {
+        const struct alternative *a = &list.list[i];
+        const struct solution *s = &a->solution;
+        int64_t difference = 0;
+        if (s->kind != SOLUTION_PLAN)
+            continue;
+        struct choice c = choice_of(s->explained->plan, s->explained->graph);
+        if (!strcmp(a->kind, "other pipeline degree"))
+            ck_assert_int_ne(c.pipeline, mine.pipeline);
+        if (!strcmp(a->kind, "other tensor degree"))
+            ck_assert_int_ne(c.tensor, mine.tensor);
+        if (!strcmp(a->kind, "other micro-batch"))
+            ck_assert_int_ne(c.micro, mine.micro);
+        if (!strcmp(a->kind, "no pipeline"))
+            ck_assert_int_eq(c.pipeline, 1);
+        if (!strcmp(a->kind, "no ZeRO"))
+            ck_assert_int_eq(c.data == 1 ? 0 : c.weighted - c.zero[0], 0);
+        if (!strcmp(a->kind, "no recomputation"))
+            ck_assert(all_recompute(s->explained->plan, RECOMPUTE_NONE));
+        if (!strcmp(a->kind, "full recomputation"))
+            ck_assert(all_recompute(s->explained->plan, RECOMPUTE_FULL));
+        for (int k = 0; k < TIME_KIND_COUNT; k++)
+            difference += s->account.time_ns[s->account.last_stage][k] - own.time_ns[own.last_stage][k];
+        ck_assert_int_eq(difference, s->account.step_ns - own.step_ns);
+        ck_assert(s->account.fits);
+    }
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
+/* What lacks memory says how much; with that much more the same space has a plan. */
+START_TEST(missing_bytes_suffice)
+{
+    long long memory = 400000;
+    struct world world = world_open("1x2:toy", memory, 2);
+    struct search_options options = options_of(8);
+    struct explainer e;
+    struct solution none, some;
+    struct varied varied;
+    struct variation v = variation_none();
+    struct error err = { 0 };
+    int64_t missing = 0;
+    options.space.zero = (struct allowed){ 1, { 0 } };
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert(explainer_solve(&e, &options.space, &world.facts, &none, &err));
+    ck_assert_int_eq(none.kind, SOLUTION_NO_MEMORY);
+    ck_assert(explain_missing(&e, &options.space, &world.facts, &missing, &err));
+    ck_assert_int_gt(missing, 0);
+    v.memory = 1 + 1.1 * (double)missing / (double)available_bytes(&world.facts);
+    ck_assert(varied_open(&varied, &world.facts, &v, &err));
+    ck_assert(explainer_solve(&e, &options.space, &varied.facts, &some, &err));
+    ck_assert_int_eq(some.kind, SOLUTION_PLAN);
+    varied_free(&varied);
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
+/* More of a resource is never worse, less never better: memory, compute, links. */
+START_TEST(more_is_never_worse)
+{
+    static const long long memories[] = { 2200000, 3000000, 80000000000 };
+    for (int n = 0; n < 3; n++) {
+        struct world world = world_open("2x2:toy", memories[n], 3);
+        struct search_options options = options_of(16);
+        struct explainer e;
+        struct what_ifs w;
+        struct error err = { 0 };
+        int looked = 0;
+        explainer_open(&e, world.model, &world.facts, &options);
+        const struct explained *plan = best_plan(&e);
+        ck_assert_msg(explain_what_ifs(&e, plan, &w, &err), "%s", err.message);
+        ck_assert_int_gt(w.count, 6);
+        for (int i = 0; i < w.count; i++) {
+            const struct what_if *at = &w.list[i];
+            bool rate =
+                at->resource == RESOURCE_MEMORY || at->resource == RESOURCE_COMPUTE || at->resource == RESOURCE_LINKS;
+            if (!rate || at->step_ns == 0)
+                continue;
+            looked++;
+            if (at->factor > 1)
+                ck_assert_msg(at->step_ns <= w.base_ns, "%s: %lld after %lld", at->name, (long long)at->step_ns,
+                              (long long)w.base_ns);
+        }
+        ck_assert_int_ge(looked, 4);
+        const struct what_if *binding = explain_binding(&w);
+        if (binding)
+            ck_assert(binding->change < 0 && binding->factor > 1);
+        explainer_close(&e);
+        world_close(&world);
+    }
+}
+END_TEST
+
+/* Without noise the search's own plan has no regret; with noise it is never negative; the same seed, the same answer.
+ */
+START_TEST(regret_is_none_without_noise)
+{
+    struct world world = world_open("2x2:toy", 3000000, 3);
+    struct search_options options = options_of(16);
+    struct explainer e;
+    struct regret regret, again, wide;
+    struct error err = { 0 };
+    explainer_open(&e, world.model, &world.facts, &options);
+    const struct explained *plan = best_plan(&e);
+    ck_assert_msg(explain_regret(&e, plan, 0, 3, 1, &regret, &err), "%s", err.message);
+    ck_assert_int_eq(regret.draws, 3);
+    ck_assert_int_eq(regret.unfit + regret.changed, 0);
+    ck_assert(regret.mean == 0 && regret.most == 0);
+    ck_assert(explain_regret(&e, plan, 0.2, 6, 1, &wide, &err));
+    ck_assert(explain_regret(&e, plan, 0.2, 6, 1, &again, &err));
+    ck_assert_int_eq(wide.draws, 6);
+    ck_assert(wide.mean >= 0 && wide.most >= wide.mean && wide.mean == again.mean && wide.most == again.most);
+    ck_assert_int_gt(wide.unfit, 0); /* the plan fills its memory: some draws leave less */
+    ck_assert_int_lt(wide.unfit, 6);
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
+/* A plan that is not the optimum regrets: what the best of its time would have saved. */
+START_TEST(a_worse_plan_regrets)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 2);
+    struct search_options options = options_of(8);
+    struct uniform u = uniform_unset();
+    struct plan *poor = NULL;
+    struct explainer e;
+    struct regret regret;
+    struct error err = { 0 };
+    const struct explained *plan = NULL;
+    u.pipeline = 1, u.tensor = 4, u.data = 1, u.recompute = RECOMPUTE_FULL, u.micro = 1;
+    ck_assert(uniform_plan(&poor, &u, &options.space, world.model, &world.facts, &err));
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert(explainer_plan(&e, poor, &plan, &err));
+    ck_assert(explain_regret(&e, plan, 0, 1, 1, &regret, &err));
+    ck_assert_int_eq(regret.changed, 1);
+    ck_assert(regret.mean > 0.05);
+    plan_free(poor);
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
+static int64_t tick(void *self)
+{
+    return ++*(int64_t *)self;
+}
+
+/* Wherever the time ends: shorter lists, never a failure. */
+START_TEST(time_ends_anywhere)
+{
+    struct world world = world_open("2x2:toy", 3000000, 2);
+    struct search_options options = options_of(8);
+    struct explainer free_one;
+    int shortened = 0;
+    explainer_open(&free_one, world.model, &world.facts, &options);
+    const struct explained *found = best_plan(&free_one);
+    for (int64_t limit = 1; limit < 8000; limit *= 3) {
+        struct explainer e;
+        struct alternatives list;
+        struct what_ifs w = { 0 };
+        struct regret regret;
+        struct error err = { 0 };
+        const struct explained *plan = NULL;
+        int64_t clock = 0;
+        options.time_limit_ns = limit;
+        options.calls = (struct search_calls){ .self = &clock, .now_ns = tick };
+        explainer_open(&e, world.model, &world.facts, &options);
+        ck_assert(explainer_plan(&e, found->plan, &plan, &err));
+        ck_assert_msg(explain_alternatives(&e, plan, &list, &err), "%s", err.message);
+        ck_assert_msg(explain_what_ifs(&e, plan, &w, &err), "%s", err.message);
+        ck_assert_msg(explain_regret(&e, plan, 0.1, 2, 1, &regret, &err), "%s", err.message);
+        shortened += e.ended;
+        explainer_close(&e);
+    }
+    ck_assert_int_gt(shortened, 2);
+    explainer_close(&free_one);
+    world_close(&world);
+}
+END_TEST
+
+/* ---- nothing fits ---- */
+
+/* Families of sets that cannot be met: a set has a solution when it contains none of them. */
+struct family {
+    uint32_t conflicts[6];
+    int count;
+};
+
+static bool contains_none(void *self, uint32_t set, bool *out, struct error *err)
+{
+    const struct family *family = self;
+    (void)err;
+    *out = true;
+    for (int i = 0; i < family->count; i++)
+        *out = *out && (family->conflicts[i] & set) != family->conflicts[i];
+    return true;
+}
+
+/* The filter's set is among all irreducible ones, found by trying every set of the power set. */
+START_TEST(filter_equals_brute_force)
+{
+    uint64_t seed = 5;
+    for (int n = 0; n < 400; n++) {
+        struct family family = { .count = 1 + (int)(mix64(seed++) % 6) };
+        enum { COUNT = 8 };
+        uint32_t all = (1u << COUNT) - 1, found = 0;
+        bool listed = false;
+        struct error err = { 0 };
+        for (int i = 0; i < family.count; i++)
+            family.conflicts[i] = 1 + (uint32_t)(mix64(seed++) % all);
+        ck_assert(irreducible_set(all, contains_none, &family, &found, &err));
+        for (uint32_t set = 1; set <= all; set++) {
+            bool solved = false, minimal = true;
+            contains_none(&family, set, &solved, &err);
+            for (int i = 0; i < COUNT && !solved; i++) {
+                bool without = true;
+                if (set >> i & 1)
+                    contains_none(&family, set & ~(1u << i), &without, &err);
+                minimal = minimal && without;
+            }
+            listed |= !solved && minimal && set == found;
+        }
+        ck_assert_msg(listed, "set %x is not irreducible", found);
+    }
+}
+END_TEST
+
+static bool fits_with(const struct world *world, const struct space *space)
+{
+    struct search_options options = { .space = *space, .top = 1 };
+    struct explainer e;
+    struct solution solution;
+    struct error err = { 0 };
+    explainer_open(&e, world->model, &world->facts, &options);
+    ck_assert_msg(explainer_find(&e, space, &world->facts, &solution, &err), "%s", err.message);
+    explainer_close(&e);
+    return solution.kind == SOLUTION_PLAN;
+}
+
+static const struct change *change_of(const struct conflict *conflict, const char *name)
+{
+    for (int i = 0; i < conflict->change_count; i++)
+        if (!strcmp(conflict->changes[i].name, name))
+            return &conflict->changes[i];
+    ck_abort_msg("no change of %s", name);
+    return NULL;
+}
+
+/* Memory: what the answer asks for is enough, and not much more than enough; so is the number of devices. */
+START_TEST(memory_conflict)
+{
+    struct world world = world_open("2x2:toy", 200000, 3);
+    struct search_options options = options_of(16);
+    struct explainer e;
+    struct conflict conflict;
+    struct error err = { 0 };
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+    ck_assert(conflict.exists && conflict.irreducible);
+    ck_assert(conflict.set >> CONSTRAINT_MEMORY & 1);
+    ck_assert_int_gt(conflict.missing_bytes, 0);
+    const struct change *memory = change_of(&conflict, "memory per device");
+    ck_assert(memory->found);
+    ck_assert_int_eq(memory->now, 200000);
+    struct world enough = world_open("2x2:toy", (long long)memory->value, 3);
+    ck_assert(fits_with(&enough, &options.space));
+    world_close(&enough);
+    struct world less = world_open("2x2:toy", (long long)memory->value / 2, 3);
+    ck_assert(!fits_with(&less, &options.space));
+    world_close(&less);
+    const struct change *devices = change_of(&conflict, "devices");
+    if (devices->found) {
+        char form[32];
+        snprintf(form, sizeof form, "%lldx2:toy", (long long)devices->value / 2);
+        struct world more = world_open(form, 200000, 3);
+        ck_assert(fits_with(&more, &options.space));
+        world_close(&more);
+    }
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
+/* A restriction that is to blame is named, one that is not is not; lifting it helps as promised. */
+START_TEST(restriction_conflict)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 2);
+    struct search_options options = options_of(6);
+    struct explainer e;
+    struct conflict conflict;
+    struct error err = { 0 };
+    options.space.data = (struct allowed){ 1, { 4 } };
+    options.space.zero = (struct allowed){ 1, { 1 } };
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+    ck_assert(conflict.exists && conflict.irreducible);
+    ck_assert_int_eq(conflict.set, 1u << (CONSTRAINT_CHOICE + SPACE_DP) | 1u << CONSTRAINT_BATCH);
+    ck_assert(change_of(&conflict, "dp")->found);
+    ck_assert(!change_of(&conflict, "zero")->found);
+    ck_assert(!change_of(&conflict, "memory per device")->found);
+    const struct change *batch = change_of(&conflict, "batch");
+    ck_assert(batch->found);
+    ck_assert_int_eq(batch->value % 4, 0);
+    ck_assert_int_eq(batch->plan->plan->batch, batch->value);
+    options.space.batch = batch->value;
+    ck_assert(fits_with(&world, &options.space));
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
+/* Where a plan fits there is no conflict. */
+START_TEST(no_conflict)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 2);
+    struct search_options options = options_of(8);
+    struct explainer e;
+    struct conflict conflict;
+    struct error err = { 0 };
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert(explain_conflict(&e, &conflict, &err));
+    ck_assert(!conflict.exists);
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
+/* The memory that would do does not grow when the user allows more. */
+START_TEST(freedom_needs_no_more_memory)
+{
+    struct world world = world_open("2x2:toy", 200000, 3);
+    int64_t needed[3];
+    for (int n = 0; n < 3; n++) {
+        struct search_options options = options_of(16);
+        struct explainer e;
+        struct conflict conflict;
+        struct error err = { 0 };
+        if (n < 2)
+            options.space.zero = (struct allowed){ 1, { 0 } };
+        if (n < 1)
+            options.space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
+        explainer_open(&e, world.model, &world.facts, &options);
+        ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+        needed[n] = change_of(&conflict, "memory per device")->value;
+        explainer_close(&e);
+    }
+    ck_assert_int_le(needed[1], needed[0] + needed[0] / 50);
+    ck_assert_int_le(needed[2], needed[1] + needed[1] / 50);
+    world_close(&world);
+}
+END_TEST
+
+static Suite *explain_suite(void)
+{
+    Suite *suite = suite_create("explain");
+    CHECK_ADD(suite, items_add_up);
+    CHECK_ADD(suite, account_equals_the_estimate);
+    CHECK_ADD(suite, no_variation_changes_nothing);
+    CHECK_ADD(suite, rates_scale_times);
+    CHECK_ADD(suite, clusters_grow_and_shrink);
+    CHECK_ADD(suite, choice_is_the_configuration);
+    CHECK_ADD(suite, alternatives_are_of_their_kind);
+    CHECK_ADD(suite, missing_bytes_suffice);
+    CHECK_ADD(suite, more_is_never_worse);
+    CHECK_ADD(suite, regret_is_none_without_noise);
+    CHECK_ADD(suite, a_worse_plan_regrets);
+    CHECK_ADD(suite, time_ends_anywhere);
+    CHECK_ADD(suite, filter_equals_brute_force);
+    CHECK_ADD(suite, memory_conflict);
+    CHECK_ADD(suite, restriction_conflict);
+    CHECK_ADD(suite, no_conflict);
+    CHECK_ADD(suite, freedom_needs_no_more_memory);
+    return suite;
+}
+
+CHECK_MAIN(explain_suite)
