@@ -1,4 +1,5 @@
 /* The formats, from the field tables that read them. */
+#include "cli/explanation.h"
 #include "cli/inputs.h"
 #include "models/layer_kind.h"
 #include "models/model.h"
@@ -59,6 +60,12 @@ static int collect(struct table tables[MAX_TABLES])
         if (!name)
             break;
         add(tables, &count, name, "Part of a plan file.", fields, n);
+    }
+    for (int i = 0;; i++) {
+        const char *name = report_format(i, &fields, &n);
+        if (!name)
+            break;
+        add(tables, &count, name, "Part of what `cleave explain --json` writes.", fields, n);
     }
     return count;
 }

@@ -4,32 +4,10 @@
 #include "host/machine.h"
 #include "host/parallel.h"
 #include "planner/program/schedule.h"
+#include "planner/search/space_choice.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum key { KEY_PP, KEY_TP, KEY_DP, KEY_MICRO, KEY_ZERO, KEY_RECOMPUTE, KEY_SCHEDULE, KEY_PREFETCH, KEY_SP, KEYS };
-static const char *const keys[KEYS + 1] = {
-    [KEY_PP] = "pp",
-    [KEY_TP] = "tp",
-    [KEY_DP] = "dp",
-    [KEY_MICRO] = "micro-batch",
-    [KEY_ZERO] = "zero",
-    [KEY_RECOMPUTE] = "recompute",
-    [KEY_SCHEDULE] = "schedule",
-    [KEY_PREFETCH] = "prefetch",
-    [KEY_SP] = "sp",
-};
-
-static struct allowed *allowed_of(struct space *space, int key)
-{
-    struct allowed *const members[KEYS] = {
-        [KEY_PP] = &space->pipeline,       [KEY_TP] = &space->tensor,         [KEY_DP] = &space->data,
-        [KEY_MICRO] = &space->micro,       [KEY_ZERO] = &space->zero,         [KEY_RECOMPUTE] = &space->recompute,
-        [KEY_SCHEDULE] = &space->schedule, [KEY_PREFETCH] = &space->prefetch, [KEY_SP] = &space->sequence_parallel,
-    };
-    return members[key];
-}
 
 bool space_schedule(const char *what, const char *name, int *out, struct error *err)
 {
@@ -43,16 +21,16 @@ static bool value_of(const char *what, int key, const char *word, int64_t *out, 
 {
     char *end;
     int index = 0;
-    if (key == KEY_RECOMPUTE || key == KEY_SCHEDULE) {
-        if (key == KEY_SCHEDULE ? !space_schedule(what, word, &index, err)
-                                : !inputs_word(what, word, recompute_names, &index, err))
+    if (key == SPACE_RECOMPUTE || key == SPACE_SCHEDULE) {
+        if (key == SPACE_SCHEDULE ? !space_schedule(what, word, &index, err)
+                                  : !inputs_word(what, word, recompute_names, &index, err))
             return false;
         *out = index;
         return true;
     }
     long long number = strtoll(word, &end, 10);
     if (end == word || *end || number < 0 || number > 1000000000)
-        return fail(err, "%s: %s: expected a number, found '%s'", what, keys[key], word);
+        return fail(err, "%s: %s: expected a number, found '%s'", what, space_choice_names[key], word);
     *out = number;
     return true;
 }
@@ -61,7 +39,7 @@ static bool add_value(const char *what, struct allowed *allowed, int key, const 
 {
     int64_t value = 0;
     if (allowed->count == SPACE_VALUES)
-        return fail(err, "%s: more than %d values of %s", what, SPACE_VALUES, keys[key]);
+        return fail(err, "%s: more than %d values of %s", what, SPACE_VALUES, space_choice_names[key]);
     if (!value_of(what, key, word, &value, err))
         return false;
     allowed->values[allowed->count++] = value;
@@ -70,12 +48,12 @@ static bool add_value(const char *what, struct allowed *allowed, int key, const 
 
 static bool unknown_key(const char *what, const char *word, struct error *err)
 {
-    const char *near = text_nearest(word, keys, KEYS);
+    const char *near = text_nearest(word, space_choice_names, SPACE_CHOICES);
     struct text list = { 0 };
     if (near)
         return fail(err, "%s: unknown key '%s'; did you mean %s?", what, word, near);
-    for (int i = 0; i < KEYS; i++)
-        text_printf(&list, "%s%s", i ? ", " : "", keys[i]);
+    for (int i = 0; i < SPACE_CHOICES; i++)
+        text_printf(&list, "%s%s", i ? ", " : "", space_choice_names[i]);
     fail(err, "%s: unknown key '%s'; known: %s", what, word, list.data ? list.data : "");
     text_free(&list);
     return false;
@@ -85,13 +63,13 @@ static bool unknown_key(const char *what, const char *word, struct error *err)
 static bool set_values(struct space *space, const char *what, int key, char *list, const char *separator,
                        struct error *err)
 {
-    struct allowed *allowed = allowed_of(space, key);
+    struct allowed *allowed = space_allowed(space, (enum space_choice)key);
     char *rest = NULL;
     allowed->count = 0;
     for (char *word = strtok_r(list, separator, &rest); word; word = strtok_r(NULL, separator, &rest))
         if (!add_value(what, allowed, key, word, err))
             return false;
-    return allowed->count > 0 || fail(err, "%s: %s needs a value", what, keys[key]);
+    return allowed->count > 0 || fail(err, "%s: %s needs a value", what, space_choice_names[key]);
 }
 
 /* One "tp=1:2:4"; the text is cut in place. */
@@ -102,9 +80,9 @@ static bool restrict_one(struct space *space, const char *what, char *item, stru
     if (!equals)
         return fail(err, "%s: expected KEY=VALUE, found '%s'", what, item);
     *equals = 0;
-    while (key < KEYS && strcmp(keys[key], item))
+    while (key < SPACE_CHOICES && strcmp(space_choice_names[key], item))
         key++;
-    return key < KEYS ? set_values(space, what, key, equals + 1, ":", err) : unknown_key(what, item, err);
+    return key < SPACE_CHOICES ? set_values(space, what, key, equals + 1, ":", err) : unknown_key(what, item, err);
 }
 
 bool space_restrict(struct space *space, const char *what, const char *text, struct error *err)
@@ -120,7 +98,7 @@ bool space_restrict(struct space *space, const char *what, const char *text, str
 static bool restrict_schedules(struct space *space, const char *text, struct error *err)
 {
     char *copy = strdup(text);
-    bool ok = copy ? set_values(space, "--schedule", KEY_SCHEDULE, copy, ",", err)
+    bool ok = copy ? set_values(space, "--schedule", SPACE_SCHEDULE, copy, ",", err)
                    : fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
     free(copy);
     return ok;
@@ -149,6 +127,19 @@ static bool set_reserve(struct inputs *in, const char *text, struct error *err)
            fail(err, "--reserve: %s leaves nothing of the device's memory", text);
 }
 
+bool space_apply(struct inputs *in, struct space *out, const struct space_options *o, struct error *err)
+{
+    if (o->reserve && !set_reserve(in, o->reserve, err))
+        return false;
+    for (int i = 0; i < o->space.count; i++)
+        if (!space_restrict(out, "--space", o->space.item[i], err))
+            return false;
+    for (int i = 0; i < o->fix.count; i++)
+        if (!space_restrict(out, "--fix", o->fix.item[i], err))
+            return false;
+    return !o->schedule || restrict_schedules(out, o->schedule, err);
+}
+
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *o,
                   struct error *err)
 {
@@ -159,17 +150,10 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
     if (!o->batch)
         return fail(err, "--batch is missing: the sequences of one step over all devices, for example --batch 64");
     if (!inputs_model(in, model, err) || !inputs_cluster(in, o->cluster, err) ||
-        !inputs_profiles(in, &o->profiles, err) || !dtype_of(in, o->dtype, &dtype, err) ||
-        (o->reserve && !set_reserve(in, o->reserve, err)))
+        !inputs_profiles(in, &o->profiles, err) || !dtype_of(in, o->dtype, &dtype, err))
         return false;
     *out = space_default(o->batch, o->sequence, dtype);
-    for (int i = 0; i < o->space.count; i++)
-        if (!space_restrict(out, "--space", o->space.item[i], err))
-            return false;
-    for (int i = 0; i < o->fix.count; i++)
-        if (!space_restrict(out, "--fix", o->fix.item[i], err))
-            return false;
-    return !o->schedule || restrict_schedules(out, o->schedule, err);
+    return space_apply(in, out, o, err);
 }
 
 static volatile sig_atomic_t interrupted; /* set by Ctrl-C: a signal handler has no other way to speak */

@@ -42,6 +42,9 @@ struct space_options {
 /* Reads cluster, profiles and the model, and fills the space. */
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *options,
                   struct error *err);
+/* The part of it that does not name inputs: reserve and restrictions, on inputs that were read and a space that was
+ * filled. */
+bool space_apply(struct inputs *in, struct space *out, const struct space_options *options, struct error *err);
 /* Restricts by "tp=2,zero=0:3"; what: the option, for messages. */
 bool space_restrict(struct space *space, const char *what, const char *text, struct error *err);
 /* Index of the schedule of that name, else a failure that lists them. what: the option, for messages. */

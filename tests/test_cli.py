@@ -212,6 +212,57 @@ def branches(folder):
             check(f"{model}: {transport} on four stages as on one rank", close, result)
 
 
+def described(schema, value):
+    """Whether the object's members are the ones that `cleave schema` lists, in its order."""
+    fields = json.loads(run("schema", schema, "--json").stdout)["schemas"][0]["properties"]
+    return list(fields) == list(value)
+
+
+def explains(folder):
+    plan, small = folder / "explained.json", ["--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
+    run("plan", "tiny-gpt", *small, "-o", plan)
+    expect("explain", 0, r"what binds.*time of one step by stage.*memory of one device by stage.*why not another.*what if.*robustness", "explain", plan, "--draws", 1)
+    answer = run("explain", plan, "--json", "--draws", 2, "--versus", "tp=2", "--versus", "dp=2,zero=0")
+    found = json.loads(answer.stdout)
+    for stage in found["stages"]:
+        check("explain: time adds up to the step", abs(sum(stage["time_s"].values()) - found["step_s"]) < 1e-8)
+        check("explain: memory adds up to the peak", sum(stage["memory_bytes"].values()) == stage["peak_bytes"])
+    for other in found["versus"] + found["alternatives"]:
+        if other["result"] == "plan":
+            check("explain: differences add up", abs(sum(other["difference_s"].values()) - (other["step_s"] - found["step_s"])) < 1e-8)
+    check("explain: versus", [v["kind"] for v in found["versus"]] == ["tp=2", "dp=2,zero=0"] and found["versus"][0]["plan"]["tp"] == 2, answer)
+    check("explain: regrets", all(0 <= r["regret_mean"] <= r["regret_max"] and r["draws"] == 2 for r in found["robustness"]), answer)
+    check("explain: complete", found["complete"] is True)
+    check("explain --json as described", described("explanation", found) and described("explanation.plan", found["plan"])
+          and described("explanation.stage", found["stages"][0]) and described("explanation.alternative", found["versus"][0])
+          and described("explanation.what_if", found["what_if"][0]) and described("explanation.robustness", found["robustness"][0]), answer)
+    check("explain repeats", answer.stdout == run("explain", plan, "--json", "--draws", 2, "--versus", "tp=2", "--versus", "dp=2,zero=0").stdout)
+    few = json.loads(run("explain", plan, "--json", "--part", "versus").stdout)
+    check("explain --part", not few["alternatives"] and not few["what_if"] and not few["robustness"])
+    model = json.loads(run("explain", "tiny-gpt", *small, "--json", "--part", "versus").stdout)
+    check("explain MODEL: the plan that plan chooses", model["plan"] == found["plan"] and model["step_s"] == found["step_s"])
+    ended = json.loads(run("explain", plan, "--json", "--time-limit", "1e-6").stdout)
+    check("explain: ends early", ended["complete"] is False and ended["stages"])
+    nothing = run("explain", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 63, "--fix", "dp=8", "--json")
+    report = json.loads(nothing.stdout)
+    check("explain: what excludes each other", nothing.returncode == 3 and report["constraints"] == ["dp", "batch"] and report["irreducible"], nothing)
+    check("explain: what would do", {c["name"]: c["value"] for c in report["changes"] if c["found"]} == {"dp": None, "batch": 64}, nothing)
+    check("infeasible as described", described("infeasible", report) and described("infeasible.change", report["changes"][0]), nothing)
+    text = run("explain", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 63, "--fix", "dp=8")
+    check("explain: for people", text.returncode == 3 and re.search("dp=8, by --fix.*64 instead of 63", text.stdout, re.S), text)
+    for arguments, pattern in [
+            (["explain", "tiny-gpt"], "no such plan file.*--cluster and --batch"),
+            (["explain", plan, "--part", "all"], "--part: expected one of versus, alternatives, what-if, robustness; found 'all'"),
+            (["explain", plan, "--seq", 8], "--seq and --dtype belong to a model"),
+            (["explain", plan, "--versus", "tpp=2"], "--versus: unknown key 'tpp'; did you mean tp"),
+            (["explain", plan, "--cluster", "1x4:cpu"], "made for cluster 1x2:cpu"),
+            (["explain", plan, "--model", "tiny-llama"], "made for model")]:
+        expect(f"cleave {' '.join(map(str, arguments))}", 2, pattern, *arguments)
+    moved = folder / "moved.json"
+    moved.write_text(plan.read_text().replace('"profile": null', '"profile": {"source": "gone.json", "name": "x", "hash": "0123456789abcdef"}'))
+    expect("explain: the profile is gone", 2, "made with the profile gone.json, which cannot be read; give it with --profile", "explain", moved)
+
+
 def outputs(folder):
     args = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o"]
     result = expect("unwritable folder", 1, "cannot|No such|denied|Not a directory", *args, folder / "no" / "plan.json")

@@ -1,0 +1,225 @@
+/* Why this plan and not another; or, where nothing fits, why not, and what would do. */
+#include "cli/explanation.h"
+#include "cli/space_options.h"
+#include <string.h>
+#include <unistd.h>
+
+struct explain_arguments {
+    struct space_options space;
+    struct text_list versus, parts;
+    const char *model;
+    int64_t draws, seed;
+    bool json;
+};
+static const struct explain_arguments defaults = { .space.gap = DEFAULT_GAP, .draws = 6, .seed = 1 };
+#define AT(field) offsetof(struct explain_arguments, field)
+static const struct option options[] = {
+    LIST_OPTION("versus", AT(versus), "KEY=VALUE,...",
+                "holds the plan against the best one of these choices, such as tp=8,pp=4; may be repeated"),
+    LIST_OPTION("part", AT(parts), "NAME",
+                "only this part beside the items: versus, alternatives, what-if or "
+                "robustness; may be repeated (all)"),
+    INT_OPTION("draws", AT(draws), "N", 1, 1000, "draws of noise for each amount, 5, 10 and 20 % (6)"),
+    INT_OPTION("seed", AT(seed), "N", 0, NO_LIMIT, "of the noise (1)"),
+    FLAG_OPTION("json", AT(json), "one JSON object (cleave schema explanation)"),
+    TEXT_OPTION("model", AT(model), "MODEL", "the plan's model, if it is no longer where the plan file says"),
+    JOB_OPTIONS(struct explain_arguments, space),
+    SEARCH_OPTIONS(struct explain_arguments, space),
+};
+
+struct explaining {
+    const struct cli *cli;
+    const struct explain_arguments *a;
+    struct inputs in;
+    struct explainer explainer;
+    struct explanation x;
+};
+
+/* One line that the next replaces; only where somebody watches. */
+static void say(const struct cli *cli, const char *what)
+{
+    if (cli->talk_is_tty)
+        fprintf(cli->talk, *what ? "\r\033[Kcleave explain: %s ..." : "\r\033[K%s", what);
+    fflush(cli->talk);
+}
+
+static bool choose_parts(const struct explain_arguments *a, bool asked[PART_COUNT], struct error *err)
+{
+    for (int i = 0; i < PART_COUNT; i++)
+        asked[i] = a->parts.count == 0;
+    for (int i = 0; i < a->parts.count; i++) {
+        int part = 0;
+        if (!inputs_word("--part", a->parts.item[i], explain_parts, &part, err))
+            return false;
+        asked[part] = true;
+    }
+    return true;
+}
+
+/* What is missing of the plan to reproduce its facts: the file is there, but not what it was made with. */
+static bool same_profile(const struct inputs *in, const char *path, struct error *err)
+{
+    const struct plan_origin *made = &in->plan_file->context.profile, *now = &in->context.profile;
+    if (!made->source)
+        return true;
+    if (!in->profile)
+        return fail(err,
+                    "%s: the plan was made with the profile %s, which cannot be read; give it with --profile, or other "
+                    "measurements to explain the plan by those",
+                    path, made->source);
+    return made->hash == now->hash ||
+           fail(
+               err,
+               "%s: the profile %s is not the one that the plan was made with (hash %016llx, found %016llx); give that "
+               "one with --profile",
+               path, now->source, (unsigned long long)made->hash, (unsigned long long)now->hash);
+}
+
+static bool read_plan(struct explaining *g, const char *path, struct space *space, const struct plan **plan,
+                      struct error *err)
+{
+    const struct space_options *o = &g->a->space;
+    if (access(path, R_OK) != 0 && strcmp(path, "-") != 0 && !strchr(path, '/') && !strstr(path, ".json"))
+        return fail(err,
+                    "%s: no such plan file; to explain the plan for a model, give --cluster and --batch as to "
+                    "cleave plan",
+                    path);
+    if (o->sequence || o->dtype)
+        return fail(err,
+                    "--seq and --dtype belong to a model; %s is a plan, which has its own (explain a model: give "
+                    "--batch too)",
+                    path);
+    if (!inputs_plan(&g->in, path, g->a->model, o->cluster, &o->profiles, err) ||
+        (o->profiles.count == 0 && !same_profile(&g->in, path, err)))
+        return false;
+    *plan = g->in.plan_file->plan;
+    *space = explain_space(*plan);
+    return space_apply(&g->in, space, o, err);
+}
+
+static bool explain_versus(struct explaining *g, struct error *err)
+{
+    struct explanation *x = &g->x;
+    for (int i = 0; i < g->a->versus.count && !explainer_ends(&g->explainer); i++) {
+        struct space space = g->explainer.options.space;
+        struct alternative *v = &x->versus[x->versus_count];
+        v->kind = g->a->versus.item[i];
+        if (!space_restrict(&space, "--versus", v->kind, err) ||
+            !explainer_solve(&g->explainer, &space, g->explainer.facts, &v->solution, err) ||
+            (v->solution.kind == SOLUTION_NO_MEMORY &&
+             !explain_missing(&g->explainer, &space, g->explainer.facts, &v->solution.missing_bytes, err)))
+            return false;
+        x->versus_count++;
+    }
+    return true;
+}
+
+static bool explain_noise(struct explaining *g, struct error *err)
+{
+    static const double amounts[MAX_NOISES] = { 0.05, 0.1, 0.2 };
+    for (int i = 0; i < MAX_NOISES && !explainer_ends(&g->explainer); i++) {
+        char what[64];
+        snprintf(what, sizeof what, "robustness, %.0f %% noise", 100 * amounts[i]);
+        say(g->cli, what);
+        if (!explain_regret(&g->explainer, g->x.plan, amounts[i], (int)g->a->draws, (uint64_t)g->a->seed,
+                            &g->x.regrets[i], err))
+            return false;
+        g->x.regret_count++;
+    }
+    return true;
+}
+
+static bool explain_all(struct explaining *g, const struct plan *plan, struct error *err)
+{
+    struct explainer *e = &g->explainer;
+    struct explanation *x = &g->x;
+    say(g->cli, "items");
+    if (!explainer_plan(e, plan, &x->plan, err) || !explainer_account(e, x->plan, e->facts, &x->account, err))
+        return false;
+    x->choice = choice_of(x->plan->plan, x->plan->graph);
+    say(g->cli, "what --versus names");
+    if (x->asked[PART_VERSUS] && !explain_versus(g, err))
+        return false;
+    say(g->cli, "other plans");
+    if (x->asked[PART_ALTERNATIVES] && !explain_alternatives(e, x->plan, &x->alternatives, err))
+        return false;
+    say(g->cli, "other facts");
+    if (x->asked[PART_WHAT_IF] && !explain_what_ifs(e, x->plan, &x->what_ifs, err))
+        return false;
+    if (x->asked[PART_ROBUSTNESS] && !explain_noise(g, err))
+        return false;
+    say(g->cli, "");
+    x->complete = !e->ended;
+    return true;
+}
+
+/* Says why there is no plan; the exit code is that of nothing fits. */
+static bool explain_nothing(struct explaining *g, struct error *err)
+{
+    struct conflict conflict;
+    say(g->cli, "what would do");
+    if (!explain_conflict(&g->explainer, &conflict, err))
+        return false;
+    say(g->cli, "");
+    if (!conflict.exists)
+        return fail_kind(err, ERROR_ENVIRONMENT, "explain: ended before a plan was found; give it more --time-limit");
+    if (g->a->json ? !conflict_write(g->cli, &conflict, err)
+                   : (conflict_print(g->cli->out, &g->explainer, &conflict), 0))
+        return false;
+    return fail_kind(err, ERROR_INFEASIBLE, "nothing fits");
+}
+
+/* The plan of a model: what `cleave plan` would choose. */
+static bool find_plan(struct explaining *g, struct solution *found, struct error *err)
+{
+    struct explainer *e = &g->explainer;
+    say(g->cli, "searching");
+    if (!explainer_find(e, &e->options.space, e->facts, found, err))
+        return false;
+    if (found->kind == SOLUTION_ENDED)
+        return fail_kind(err, ERROR_ENVIRONMENT, "explain: ended before a plan was found; give it more --time-limit");
+    return found->kind == SOLUTION_PLAN || explain_nothing(g, err);
+}
+
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
+{
+    const struct explain_arguments *a = given;
+    struct explaining g = { .cli = cli, .a = a, .in = { .cli = cli } };
+    struct space space;
+    struct solution found = { 0 };
+    const struct plan *plan = NULL;
+    (void)operand_count;
+    if (!choose_parts(a, g.x.asked, err) || !(a->space.batch ? space_inputs(&g.in, &space, operands[0], &a->space, err)
+                                                             : read_plan(&g, operands[0], &space, &plan, err)))
+        goto cleanup;
+    struct search_options o = space_search_options(&a->space, &space);
+    explainer_open(&g.explainer, g.in.model, &g.in.facts, &o);
+    if (!plan && find_plan(&g, &found, err))
+        plan = found.explained->plan;
+    if (plan && explain_all(&g, plan, err)) {
+        if (a->json)
+            explanation_write(cli, &g.x, err);
+        else
+            explanation_print(cli, &g.x);
+    }
+    explainer_close(&g.explainer);
+cleanup:
+    inputs_free(&g.in);
+    return ERROR_NONE;
+}
+
+const struct verb verb_explain = {
+    .name = "explain",
+    .summary = "says why a plan is as it is, or why nothing fits",
+    .usage = "PLAN [--versus tp=8,pp=4]   or: MODEL --cluster CLUSTER --batch SEQUENCES [the options of plan]",
+    .examples = "  cleave explain plan.json\n"
+                "  cleave explain plan.json --versus tp=8,pp=16 --part versus\n"
+                "  cleave explain gpt3-175b --cluster 2x8:a100-sxm-80 --batch 1536   why nothing fits\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct explain_arguments),
+    .defaults = &defaults,
+    .run = run,
+};

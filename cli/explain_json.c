@@ -1,0 +1,374 @@
+/* An explanation as JSON, and what its fields mean. */
+#include "cli/explanation.h"
+#include "cli/print.h"
+#include "planner/program/schedule.h"
+
+const char *const solution_names[] = { "plan", "no memory", "impossible", "ended", NULL };
+
+#define NUMBER(name, text)                                                                                             \
+    {                                                                                                                  \
+        .key = name, .type = FIELD_DOUBLE, .doc = text                                                                 \
+    }
+#define WHOLE(name, text)                                                                                              \
+    {                                                                                                                  \
+        .key = name, .type = FIELD_INT, .doc = text                                                                    \
+    }
+#define TEXT(name, text)                                                                                               \
+    {                                                                                                                  \
+        .key = name, .type = FIELD_STRING, .doc = text                                                                 \
+    }
+#define NODE(name, text)                                                                                               \
+    {                                                                                                                  \
+        .key = name, .type = FIELD_NODE, .doc = text                                                                   \
+    }
+
+static const struct json_field explanation_fields[] = {
+    TEXT("format", "\"cleave-explanation\"."),
+    WHOLE("version", "1."),
+    NODE("plan", "The plan explained: explanation.plan."),
+    NUMBER("step_s", "Simulated step, all micro-batches."),
+    { .key = "fits", .type = FIELD_BOOL, .doc = "Whether every stage fits." },
+    WHOLE("last_stage", "The stage that ends last: its times are the step's."),
+    NODE("stages", "One explanation.stage per stage."),
+    NODE("binding", "The what-if of memory, node or batch that buys most, or null."),
+    NODE("versus", "What --versus named: explanation.alternative."),
+    NODE("alternatives", "The best plan of each kind that this one is not: explanation.alternative."),
+    NODE("what_if", "Re-solved under other facts: explanation.what_if."),
+    NODE("robustness", "Per amount of noise: explanation.robustness."),
+    { .key = "complete", .type = FIELD_BOOL, .doc = "False: --time-limit or Ctrl-C ended it early." },
+};
+static const struct json_field plan_fields[] = {
+    WHOLE("pp", "Stages."),
+    WHOLE("tp", "Tensor degree."),
+    WHOLE("dp", "Data degree."),
+    { .key = "sp", .type = FIELD_BOOL, .doc = "Sequence parallelism beside the tensor degree." },
+    WHOLE("micro_batch", "Sequences of one micro-batch on one data-parallel rank."),
+    WHOLE("micro_batches", "Micro-batches of one step."),
+    TEXT("schedule", "Name of the schedule."),
+    WHOLE("prefetch", "Layers that ZeRO-3 gathers run ahead."),
+    NODE("zero", "Layers with weights by ZeRO stage: four numbers."),
+    NODE("recompute", "Layers by recomputation: none, selective, full."),
+    TEXT("line", "The same for people."),
+};
+static const struct json_field stage_fields[] = {
+    WHOLE("stage", "Its number."),
+    NODE("time_s", "Seconds by kind; they add up to step_s."),
+    NODE("memory_bytes", "Bytes of one device by kind when most is in use; they add up to peak_bytes."),
+    WHOLE("peak_bytes", "The arena of one device."),
+    WHOLE("available_bytes", "Usable memory of one device of the stage."),
+    WHOLE("left_bytes", "Of the usable memory; negative: missing."),
+    WHOLE("in_flight", "Micro-batches that hold activations at that moment."),
+    WHOLE("peak_layer", "Graph layer at work at that moment, -1: none."),
+};
+static const struct json_field alternative_fields[] = {
+    TEXT("kind", "What was excluded or fixed."),
+    TEXT("result", "plan, no memory, impossible or ended."),
+    NODE("plan", "explanation.plan, or null."),
+    NUMBER("step_s", "Its step, or null."),
+    NUMBER("change", "Of the step against the plan explained: 0.05 is 5 % slower; or null."),
+    NODE("difference_s", "Change of each item of time; they add up to the change of the step; or null."),
+    WHOLE("peak_bytes", "Of its fullest stage, or null."),
+    WHOLE("missing_bytes", "What the thriftiest uniform plan of the kind lacks on a device, or null."),
+    TEXT("why", "Why there is no configuration, or null."),
+};
+static const struct json_field what_if_fields[] = {
+    TEXT("resource", "memory, compute, links, node, batch, devices or micro-batch."),
+    TEXT("name", "For people."),
+    NUMBER("factor", "Of the resource."),
+    WHOLE("value", "Devices, or sequences of batch or micro-batch; 0: none."),
+    TEXT("result", "Of the search: plan, no memory, impossible or ended."),
+    NUMBER("step_s", "Of the best plan then; of a larger batch, per the plan's own batch; or null."),
+    NUMBER("change", "Of the step; or null."),
+    NODE("plan", "explanation.plan of the best plan known then, or null."),
+};
+static const struct json_field robustness_fields[] = {
+    NUMBER("noise", "0.05: every rate and the usable memory drawn from 95 to 105 %."),
+    WHOLE("draws", "Draws made."),
+    WHOLE("unfit", "In which the plan does not fit."),
+    WHOLE("unsolved", "In which no plan was found that fits."),
+    WHOLE("changed", "In which another plan is better."),
+    NUMBER("regret_mean", "(Step of the plan - step of the best) / step of the best, over the draws in which it fits."),
+    NUMBER("regret_max", "The largest of them."),
+};
+
+static const struct json_field conflict_fields[] = {
+    TEXT("format", "\"cleave-infeasible\"."),
+    WHOLE("version", "1."),
+    NODE("constraints",
+         "Names of those that exclude each other: memory, devices, batch, node, or a choice of --fix and "
+         "--space; without any one of them there is a plan."),
+    { .key = "irreducible", .type = FIELD_BOOL, .doc = "False: ended early, there may be too many." },
+    WHOLE("available_bytes", "Usable memory of one device."),
+    WHOLE("needed_bytes", "What the thriftiest uniform plan needs on its fullest device; or null."),
+    NODE("changes", "The smallest change of each kind: infeasible.change."),
+};
+static const struct json_field change_fields[] = {
+    TEXT("name", "memory per device, devices, batch, sequence, or the choice whose restriction is lifted."),
+    { .key = "found", .type = FIELD_BOOL, .doc = "Whether this change alone makes a plan fit." },
+    WHOLE("now", "Bytes, devices, sequences or tokens as they are; of a choice null."),
+    WHOLE("value", "As they would do; or null."),
+    NODE("plan", "explanation.plan of a plan that fits then, or null."),
+};
+
+const char *report_format(int index, const struct json_field **fields, size_t *count)
+{
+#define PART(name, table)                                                                                              \
+    {                                                                                                                  \
+        name, table, sizeof table / sizeof *table                                                                      \
+    }
+    static const struct {
+        const char *name;
+        const struct json_field *fields;
+        size_t count;
+    } parts[] = {
+        PART("explanation", explanation_fields),     PART("explanation.plan", plan_fields),
+        PART("explanation.stage", stage_fields),     PART("explanation.alternative", alternative_fields),
+        PART("explanation.what_if", what_if_fields), PART("explanation.robustness", robustness_fields),
+        PART("infeasible", conflict_fields),         PART("infeasible.change", change_fields),
+    };
+#undef PART
+    if (index < 0 || (size_t)index >= sizeof parts / sizeof *parts)
+        return NULL;
+    *fields = parts[index].fields;
+    *count = parts[index].count;
+    return parts[index].name;
+}
+
+static double seconds(int64_t ns)
+{
+    return (double)ns / 1e9;
+}
+
+static void put_null(struct json_writer *w, const char *key)
+{
+    json_put_string(w, key, NULL);
+}
+
+static void put_counts(struct json_writer *w, const char *key, const int *counts, int count)
+{
+    json_write_key(w, key);
+    json_begin_array(w);
+    for (int i = 0; i < count; i++)
+        json_write_int(w, counts[i]);
+    json_end_array(w);
+}
+
+void write_choice(struct json_writer *w, const struct plan *plan, const struct graph *graph)
+{
+    struct choice c = choice_of(plan, graph);
+    char line[PRINT_LINE_BYTES];
+    print_plan_line(plan, graph, line);
+    json_begin_object(w);
+    json_put_int(w, "pp", c.pipeline);
+    json_put_int(w, "tp", c.tensor);
+    json_put_int(w, "dp", c.data);
+    json_put_bool(w, "sp", c.sequence_parallel);
+    json_put_int(w, "micro_batch", c.micro);
+    json_put_int(w, "micro_batches", plan->micro_batch_count);
+    json_put_string(w, "schedule", schedules[c.schedule]->name);
+    json_put_int(w, "prefetch", c.prefetch);
+    put_counts(w, "zero", c.zero, 4);
+    put_counts(w, "recompute", c.recompute, RECOMPUTE_COUNT);
+    json_put_string(w, "line", line);
+    json_end_object(w);
+}
+
+void write_times(struct json_writer *w, const char *key, const int64_t ns[TIME_KIND_COUNT])
+{
+    json_write_key(w, key);
+    json_begin_object(w);
+    for (int k = 0; k < TIME_KIND_COUNT; k++)
+        json_put_double(w, time_kind_names[k], seconds(ns[k]));
+    json_end_object(w);
+}
+
+void write_memory(struct json_writer *w, const char *key, const int64_t bytes[MEMORY_KIND_COUNT])
+{
+    json_write_key(w, key);
+    json_begin_object(w);
+    for (int k = 0; k < MEMORY_KIND_COUNT; k++)
+        json_put_int(w, memory_kind_names[k], bytes[k]);
+    json_end_object(w);
+}
+
+static void write_stages(struct json_writer *w, const struct account *a)
+{
+    json_write_key(w, "stages");
+    json_begin_array(w);
+    for (int s = 0; s < a->stage_count; s++) {
+        json_begin_object(w);
+        json_put_int(w, "stage", s);
+        write_times(w, "time_s", a->time_ns[s]);
+        write_memory(w, "memory_bytes", a->memory[s].bytes);
+        json_put_int(w, "peak_bytes", a->memory[s].peak_bytes);
+        json_put_int(w, "available_bytes", a->available_bytes[s]);
+        json_put_int(w, "left_bytes", account_left_bytes(a, s));
+        json_put_int(w, "in_flight", a->memory[s].in_flight);
+        json_put_int(w, "peak_layer", a->memory[s].peak_layer);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+static void write_plan(struct json_writer *w, const struct explained *explained)
+{
+    json_write_key(w, "plan");
+    if (explained)
+        write_choice(w, explained->plan, explained->graph);
+    else
+        json_write_string(w, NULL);
+}
+
+static void write_alternative(struct json_writer *w, const struct alternative *a, const struct account *own)
+{
+    const struct solution *s = &a->solution;
+    bool found = s->kind == SOLUTION_PLAN;
+    int64_t difference[TIME_KIND_COUNT];
+    json_begin_object(w);
+    json_put_string(w, "kind", a->kind);
+    json_put_string(w, "result", solution_names[s->kind]);
+    write_plan(w, s->explained);
+    for (int k = 0; found && k < TIME_KIND_COUNT; k++)
+        difference[k] = s->account.time_ns[s->account.last_stage][k] - own->time_ns[own->last_stage][k];
+    if (found) {
+        json_put_double(w, "step_s", seconds(s->account.step_ns));
+        json_put_double(w, "change", (double)s->account.step_ns / (double)own->step_ns - 1);
+        write_times(w, "difference_s", difference);
+        json_put_int(w, "peak_bytes", s->account.memory[s->account.full_stage].peak_bytes);
+    } else {
+        put_null(w, "step_s");
+        put_null(w, "change");
+        put_null(w, "difference_s");
+        put_null(w, "peak_bytes");
+    }
+    if (s->missing_bytes > 0)
+        json_put_int(w, "missing_bytes", s->missing_bytes);
+    else
+        put_null(w, "missing_bytes");
+    json_put_string(w, "why", s->why);
+    json_end_object(w);
+}
+
+static void write_what_if(struct json_writer *w, const struct what_if *at)
+{
+    json_begin_object(w);
+    json_put_string(w, "resource", resource_names[at->resource]);
+    json_put_string(w, "name", at->name);
+    json_put_double(w, "factor", at->factor);
+    json_put_int(w, "value", at->value);
+    json_put_string(w, "result", solution_names[at->solution.kind]);
+    if (at->step_ns > 0) {
+        json_put_double(w, "step_s", seconds(at->step_ns));
+        json_put_double(w, "change", at->change);
+    } else {
+        put_null(w, "step_s");
+        put_null(w, "change");
+    }
+    write_plan(w, at->best);
+    json_end_object(w);
+}
+
+static void write_robustness(struct json_writer *w, const struct regret *r)
+{
+    json_begin_object(w);
+    json_put_double(w, "noise", r->amount);
+    json_put_int(w, "draws", r->draws);
+    json_put_int(w, "unfit", r->unfit);
+    json_put_int(w, "unsolved", r->unsolved);
+    json_put_int(w, "changed", r->changed);
+    json_put_double(w, "regret_mean", r->mean);
+    json_put_double(w, "regret_max", r->most);
+    json_end_object(w);
+}
+
+static void write_lists(struct json_writer *w, const struct explanation *x)
+{
+    const struct what_if *binding = explain_binding(&x->what_ifs);
+    json_write_key(w, "binding");
+    if (binding)
+        write_what_if(w, binding);
+    else
+        json_write_string(w, NULL);
+    json_write_key(w, "versus");
+    json_begin_array(w);
+    for (int i = 0; i < x->versus_count; i++)
+        write_alternative(w, &x->versus[i], &x->account);
+    json_end_array(w);
+    json_write_key(w, "alternatives");
+    json_begin_array(w);
+    for (int i = 0; i < x->alternatives.count; i++)
+        write_alternative(w, &x->alternatives.list[i], &x->account);
+    json_end_array(w);
+    json_write_key(w, "what_if");
+    json_begin_array(w);
+    for (int i = 0; i < x->what_ifs.count; i++)
+        write_what_if(w, &x->what_ifs.list[i]);
+    json_end_array(w);
+    json_write_key(w, "robustness");
+    json_begin_array(w);
+    for (int i = 0; i < x->regret_count; i++)
+        write_robustness(w, &x->regrets[i]);
+    json_end_array(w);
+}
+
+bool explanation_write(const struct cli *cli, const struct explanation *x, struct error *err)
+{
+    struct json_writer w = { 0 };
+    size_t length = 0;
+    json_begin_format(&w, "cleave-explanation", 1);
+    json_write_key(&w, "plan");
+    write_choice(&w, x->plan->plan, x->plan->graph);
+    json_put_double(&w, "step_s", seconds(x->account.step_ns));
+    json_put_bool(&w, "fits", x->account.fits);
+    json_put_int(&w, "last_stage", x->account.last_stage);
+    write_stages(&w, &x->account);
+    write_lists(&w, x);
+    json_put_bool(&w, "complete", x->complete);
+    json_end_object(&w);
+    char *text = json_finish(&w, &length);
+    return inputs_hand_out(cli, NULL, text, length, err);
+}
+
+static void put_size(struct json_writer *w, const char *key, int64_t value, bool known)
+{
+    if (known)
+        json_put_int(w, key, value);
+    else
+        put_null(w, key);
+}
+
+static void write_change(struct json_writer *w, const struct change *c)
+{
+    bool has_size = c->constraint >= CONSTRAINT_NODE;
+    json_begin_object(w);
+    json_put_string(w, "name", c->name);
+    json_put_bool(w, "found", c->found);
+    put_size(w, "now", c->now, has_size);
+    put_size(w, "value", c->value, has_size && c->found);
+    write_plan(w, c->plan);
+    json_end_object(w);
+}
+
+bool conflict_write(const struct cli *cli, const struct conflict *conflict, struct error *err)
+{
+    struct json_writer w = { 0 };
+    size_t length = 0;
+    json_begin_format(&w, "cleave-infeasible", 1);
+    json_write_key(&w, "constraints");
+    json_begin_array(&w);
+    for (int i = 0; i < CONSTRAINT_COUNT; i++)
+        if (conflict->set >> i & 1)
+            json_write_string(&w, constraint_name((enum constraint)i));
+    json_end_array(&w);
+    json_put_bool(&w, "irreducible", conflict->irreducible);
+    json_put_int(&w, "available_bytes", conflict->available_bytes);
+    put_size(&w, "needed_bytes", conflict->available_bytes + conflict->missing_bytes, conflict->missing_bytes > 0);
+    json_write_key(&w, "changes");
+    json_begin_array(&w);
+    for (int i = 0; i < conflict->change_count; i++)
+        write_change(&w, &conflict->changes[i]);
+    json_end_array(&w);
+    json_end_object(&w);
+    char *text = json_finish(&w, &length);
+    return inputs_hand_out(cli, NULL, text, length, err);
+}

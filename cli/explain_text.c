@@ -1,0 +1,311 @@
+/* An explanation for people. */
+#include "cli/explanation.h"
+#include "cli/print.h"
+#include "planner/program/schedule.h"
+#include <string.h>
+
+const char *const explain_parts[PART_COUNT + 1] = {
+    [PART_VERSUS] = "versus",
+    [PART_ALTERNATIVES] = "alternatives",
+    [PART_WHAT_IF] = "what-if",
+    [PART_ROBUSTNESS] = "robustness",
+};
+
+static double percent(double now, double before)
+{
+    return 100 * (now / before - 1);
+}
+
+/* ---- what binds ---- */
+
+static void print_binding(const struct cli *cli, const struct explanation *x)
+{
+    const struct account *a = &x->account;
+    const struct choice *c = &x->choice;
+    char left[TEXT_NUMBER_BYTES], usable[TEXT_NUMBER_BYTES];
+    const struct what_if *binding = explain_binding(&x->what_ifs);
+    int64_t left_bytes = account_left_bytes(a, a->full_stage), all_bytes = a->available_bytes[a->full_stage];
+    if (x->asked[PART_WHAT_IF])
+        fprintf(cli->out, "\nwhat binds: ");
+    if (x->asked[PART_WHAT_IF] && binding)
+        fprintf(cli->out, "%s (%s: %+.1f %% of the step)\n", resource_names[binding->resource], binding->name,
+                100 * binding->change);
+    else if (x->asked[PART_WHAT_IF])
+        fprintf(cli->out, "no constraint; memory, node size or batch would not buy a thousandth of the step\n");
+    else
+        fprintf(cli->out, "\nroom that is left\n");
+    text_bytes(left, left_bytes < 0 ? -left_bytes : left_bytes);
+    text_bytes(usable, all_bytes);
+    fprintf(cli->out, "  memory   stage %d: %s %s of %s (%.1f %%)\n", a->full_stage, left,
+            left_bytes < 0 ? "missing" : "left", usable, 100 * (double)left_bytes / (double)all_bytes);
+    fprintf(cli->out, "  batch    %lld = %d data ranks x %lld sequences x %d micro-batch%s\n",
+            (long long)x->plan->plan->batch, c->data, (long long)c->micro, x->plan->plan->micro_batch_count,
+            x->plan->plan->micro_batch_count == 1 ? "" : "es");
+    fprintf(cli->out, "  devices  %d = %d stages x %d data x %d tensor ranks; of at most %d stages (layers)\n",
+            x->plan->plan->rank_count, c->pipeline, c->data, c->tensor, c->layers);
+    fprintf(cli->out, "  bubble   %.1f %% of the step on stage %d, which ends last\n",
+            100 * (double)a->time_ns[a->last_stage][TIME_BUBBLE] / (double)a->step_ns, a->last_stage);
+}
+
+/* ---- items ---- */
+
+static void print_row(const struct cli *cli, const char *const *cells, int count, int width)
+{
+    for (int i = 0; i < count; i++)
+        fprintf(cli->out, i ? " %*s" : "  %-*s", i ? width : 6, cells[i]);
+    fprintf(cli->out, "\n");
+}
+
+enum { TABLE_COLUMNS = 16 };
+struct table_row {
+    char text[TABLE_COLUMNS][TEXT_NUMBER_BYTES];
+    const char *cells[TABLE_COLUMNS];
+    int count;
+};
+
+static char *next_cell(struct table_row *row)
+{
+    row->cells[row->count] = row->text[row->count];
+    return row->text[row->count++];
+}
+
+/* Kinds that are zero on all stages have no column. */
+static bool used_time(const struct account *a, int kind)
+{
+    for (int s = 0; s < a->stage_count; s++)
+        if (a->time_ns[s][kind] > 0)
+            return true;
+    return false;
+}
+
+static bool used_memory(const struct account *a, int kind)
+{
+    for (int s = 0; s < a->stage_count; s++)
+        if (a->memory[s].bytes[kind] > 0)
+            return true;
+    return false;
+}
+
+static void print_time(const struct cli *cli, const struct account *a)
+{
+    struct table_row head = { .count = 0 };
+    char number[TEXT_NUMBER_BYTES];
+    fprintf(cli->out, "\ntime of one step by stage, communication as far as nothing hides it (step %s)\n",
+            text_duration_ns(number, a->step_ns));
+    strcpy(next_cell(&head), "stage");
+    for (int k = 0; k < TIME_KIND_COUNT; k++)
+        if (used_time(a, k))
+            head.cells[head.count++] = time_kind_names[k];
+    print_row(cli, head.cells, head.count, 9);
+    for (int s = 0; s < a->stage_count; s++) {
+        struct table_row row = { .count = 0 };
+        snprintf(next_cell(&row), TEXT_NUMBER_BYTES, "%d%s", s, s == a->last_stage ? " *" : "");
+        for (int k = 0; k < TIME_KIND_COUNT; k++)
+            if (used_time(a, k))
+                text_duration_ns(next_cell(&row), a->time_ns[s][k]);
+        print_row(cli, row.cells, row.count, 9);
+    }
+    fprintf(cli->out, "  * ends last: its items are those of the step\n");
+}
+
+static void print_memory(const struct cli *cli, const struct account *a)
+{
+    struct table_row head = { .count = 0 };
+    fprintf(cli->out, "\nmemory of one device by stage, when most of it is in use\n");
+    strcpy(next_cell(&head), "stage");
+    for (int k = 0; k < MEMORY_KIND_COUNT; k++)
+        if (used_memory(a, k))
+            head.cells[head.count++] = memory_kind_names[k];
+    strcpy(next_cell(&head), "sum");
+    strcpy(next_cell(&head), "left");
+    print_row(cli, head.cells, head.count, 11);
+    for (int s = 0; s < a->stage_count; s++) {
+        struct table_row row = { .count = 0 };
+        int64_t left = account_left_bytes(a, s);
+        snprintf(next_cell(&row), TEXT_NUMBER_BYTES, "%d", s);
+        for (int k = 0; k < MEMORY_KIND_COUNT; k++)
+            if (used_memory(a, k))
+                text_bytes(next_cell(&row), a->memory[s].bytes[k]);
+        text_bytes(next_cell(&row), a->memory[s].peak_bytes);
+        text_bytes(next_cell(&row), left < 0 ? -left : left);
+        print_row(cli, row.cells, row.count, 11);
+        if (left < 0)
+            fprintf(cli->out, "         DOES NOT FIT: the last number is missing\n");
+    }
+}
+
+/* ---- others ---- */
+
+static void print_difference(const struct cli *cli, const struct account *a, const struct account *own)
+{
+    char number[TEXT_NUMBER_BYTES];
+    fprintf(cli->out, "     ");
+    for (int k = 0; k < TIME_KIND_COUNT; k++) {
+        int64_t ns = a->time_ns[a->last_stage][k] - own->time_ns[own->last_stage][k];
+        if (ns != 0)
+            fprintf(cli->out, " %s %c%s", time_kind_names[k], ns < 0 ? '-' : '+',
+                    text_duration_ns(number, ns < 0 ? -ns : ns));
+    }
+    fprintf(cli->out, "; peak %s\n", text_bytes(number, a->memory[a->full_stage].peak_bytes));
+}
+
+static void print_alternative(const struct cli *cli, const struct alternative *a, const struct explanation *x)
+{
+    char number[TEXT_NUMBER_BYTES], line[PRINT_LINE_BYTES];
+    const struct solution *s = &a->solution;
+    fprintf(cli->out, "  %s: ", a->kind);
+    switch (s->kind) {
+    case SOLUTION_PLAN:
+        print_plan_line(s->explained->plan, s->explained->graph, line);
+        fprintf(cli->out, "%s (%+.1f %%) with %s\n", text_duration_ns(number, s->account.step_ns),
+                percent((double)s->account.step_ns, (double)x->account.step_ns), line);
+        print_difference(cli, &s->account, &x->account);
+        return;
+    case SOLUTION_NO_MEMORY:
+        if (s->missing_bytes > 0)
+            fprintf(cli->out, "does not fit: its thriftiest uniform plan lacks %s on a device\n",
+                    text_bytes(number, s->missing_bytes));
+        else
+            fprintf(cli->out, "does not fit\n");
+        return;
+    case SOLUTION_NONE:
+        fprintf(cli->out, "impossible: %s\n", s->why);
+        return;
+    case SOLUTION_ENDED:
+        fprintf(cli->out, "no time was left\n");
+        return;
+    }
+}
+
+static void print_what_ifs(const struct cli *cli, const struct what_ifs *w)
+{
+    char number[TEXT_NUMBER_BYTES], line[PRINT_LINE_BYTES];
+    fprintf(cli->out, "\nwhat if (each solved anew, against %s)\n", text_duration_ns(number, w->base_ns));
+    for (int i = 0; i < w->count; i++) {
+        const struct what_if *at = &w->list[i];
+        if (at->step_ns == 0) {
+            fprintf(cli->out, "  %-42s %s\n", at->name,
+                    at->solution.kind == SOLUTION_NONE ? "impossible: degrees or batch do not divide" : "nothing fits");
+            continue;
+        }
+        print_plan_line(at->best->plan, at->best->graph, line);
+        fprintf(cli->out, "  %-42s %8s %+7.1f %%  %s\n", at->name, text_duration_ns(number, at->step_ns),
+                100 * at->change, line);
+    }
+}
+
+static void print_regret(const struct cli *cli, const struct regret *r)
+{
+    fprintf(cli->out, "  +-%.0f %%: ", 100 * r->amount);
+    if (r->draws == r->unfit)
+        fprintf(cli->out, "%s %d draws\n", r->draws ? "does not fit in any of" : "no time for any draw, of", r->draws);
+    else
+        fprintf(
+            cli->out,
+            "regret %.2f %% in the mean, %.2f %% at most; another plan is better in %d of %d draws, does not fit in "
+            "%d%s\n",
+            100 * r->mean, 100 * r->most, r->changed, r->draws, r->unfit,
+            r->unsolved ? " (nor does any other in some)" : "");
+}
+
+void explanation_print(const struct cli *cli, const struct explanation *x)
+{
+    char line[PRINT_LINE_BYTES];
+    print_plan_line(x->plan->plan, x->plan->graph, line);
+    fprintf(cli->out, "%s on %d devices: %s\n", x->plan->graph->model_name, x->plan->plan->rank_count, line);
+    print_binding(cli, x);
+    print_time(cli, &x->account);
+    print_memory(cli, &x->account);
+    if (x->versus_count > 0)
+        fprintf(cli->out, "\nversus\n");
+    for (int i = 0; i < x->versus_count; i++)
+        print_alternative(cli, &x->versus[i], x);
+    if (x->alternatives.count > 0)
+        fprintf(cli->out, "\nwhy not another: the best of each kind, and its difference by item\n");
+    for (int i = 0; i < x->alternatives.count; i++)
+        print_alternative(cli, &x->alternatives.list[i], x);
+    if (x->asked[PART_WHAT_IF])
+        print_what_ifs(cli, &x->what_ifs);
+    if (x->asked[PART_ROBUSTNESS])
+        fprintf(cli->out, "\nrobustness: every rate and the memory drawn anew, each time against the best plan then\n");
+    for (int i = 0; i < x->regret_count; i++)
+        print_regret(cli, &x->regrets[i]);
+    if (!x->complete)
+        fprintf(cli->out, "\nended early: what is missing above was not looked at\n");
+}
+
+/* ---- nothing fits ---- */
+
+static void print_allowed(FILE *out, enum space_choice choice, struct space space)
+{
+    const struct allowed *allowed = space_allowed(&space, choice);
+    fprintf(out, "%s=", space_choice_names[choice]);
+    for (int i = 0; i < allowed->count; i++) {
+        long long value = allowed->values[i];
+        const char *name = choice == SPACE_RECOMPUTE  ? recompute_names[value]
+                           : choice == SPACE_SCHEDULE ? schedules[value]->name
+                                                      : NULL;
+        if (name)
+            fprintf(out, "%s%s", i ? ":" : "", name);
+        else
+            fprintf(out, "%s%lld", i ? ":" : "", value);
+    }
+}
+
+static void print_constraint(FILE *out, const struct explainer *e, const struct conflict *conflict, int i)
+{
+    const struct cluster *cluster = e->facts->cluster;
+    char usable[TEXT_NUMBER_BYTES], missing[TEXT_NUMBER_BYTES];
+    fprintf(out, "  %-12s ", constraint_name((enum constraint)i));
+    if (i < CONSTRAINT_NODE) {
+        print_allowed(out, (enum space_choice)(i - CONSTRAINT_CHOICE), e->options.space);
+        fprintf(out, ", by --fix, --space or --schedule");
+    } else if (i == CONSTRAINT_NODE) {
+        fprintf(out, "tensor ranks stay in a node of %d devices", cluster_node_size(cluster));
+    } else if (i == CONSTRAINT_BATCH) {
+        fprintf(out, "%lld sequences, which data ranks and micro-batches divide", (long long)e->options.space.batch);
+    } else if (i == CONSTRAINT_DEVICES) {
+        fprintf(out, "%d, all used", cluster->device_count);
+    } else {
+        fprintf(out, "%s usable on a device", text_bytes(usable, conflict->available_bytes));
+        if (conflict->missing_bytes > 0)
+            fprintf(out, "; the thriftiest uniform plan lacks %s", text_bytes(missing, conflict->missing_bytes));
+    }
+    fprintf(out, "\n");
+}
+
+static void print_change(FILE *out, const struct change *c)
+{
+    char now[TEXT_NUMBER_BYTES], value[TEXT_NUMBER_BYTES], line[PRINT_LINE_BYTES];
+    bool lifted = c->constraint < CONSTRAINT_NODE;
+    if (c->constraint == CONSTRAINT_MEMORY) {
+        text_bytes(now, c->now);
+        text_bytes(value, c->value);
+    } else {
+        text_count(now, c->now);
+        text_count(value, c->value);
+    }
+    fprintf(out, "  %-18s ", c->name);
+    if (!c->found) {
+        fprintf(out, "no such change alone does\n");
+        return;
+    }
+    print_plan_line(c->plan->plan, c->plan->graph, line);
+    if (lifted)
+        fprintf(out, "free: %s\n", line);
+    else
+        fprintf(out, "%s instead of %s: %s\n", value, now, line);
+}
+
+void conflict_print(FILE *out, const struct explainer *e, const struct conflict *conflict)
+{
+    fprintf(out, "nothing fits; %s\n",
+            conflict->irreducible ? "these exclude each other, and without any one of them there is a plan"
+                                  : "among these are some that exclude each other (ended early)");
+    for (int i = 0; i < CONSTRAINT_COUNT; i++)
+        if (conflict->set >> i & 1)
+            print_constraint(out, e, conflict, i);
+    fprintf(out, "the smallest change of each kind that does, all else as it is\n");
+    for (int i = 0; i < conflict->change_count; i++)
+        print_change(out, &conflict->changes[i]);
+}
