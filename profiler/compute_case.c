@@ -6,7 +6,7 @@
 
 static int64_t vocab_multiple(int64_t vocab_size, int tensor)
 {
-    return config_vocab_multiple(&(struct graph){ .vocab_size = vocab_size }, &(struct config){ .tensor = tensor });
+    return vocab_multiple_of(&(struct graph){ .vocab_size = vocab_size }, tensor);
 }
 
 /* ---- one case ---- */

@@ -2,6 +2,7 @@
  */
 #include "planner/cost/cost.h"
 #include "planner/cost/cost_group.h"
+#include "planner/program/geometry.h"
 #include "tests/check.h"
 #include "tests/fact_files.h"
 
@@ -33,6 +34,44 @@ START_TEST(rings_inside_a_node_have_closed_forms)
     CHECK_NEAR((double)cost_send(&facts, 1000000, 3, 5, 1).ns, ring_s(c, 1, 1e6, bus), 1);
     ck_assert_int_eq(cost_collective(&facts, OP_ALL_REDUCE, 1 << 20, 1, 0, 1, 1).ns, 0);
     cluster_free(c);
+}
+END_TEST
+
+/* Units of a level that a group lives in, against a count of its members one by one. */
+START_TEST(groups_count_the_units_they_live_in)
+{
+    static const char *const forms[] = { "4x8:a100-sxm-80", "5x3:a100-sxm-80", "3x4:a100-sxm-80+2x6:h100-sxm" };
+    static const int sizes[] = { 1, 2, 3, 4, 5, 6 };
+    int compared = 0;
+    for (size_t f = 0; f < 3; f++) {
+        struct cluster *c = cluster_open(forms[f]);
+        struct plan *plan = plan_new(1, 1);
+        for (int n = 0; n < 6 * 6 * 6; n++) {
+            const int atoms[MAX_ATOMS] = { sizes[n % 6], sizes[n / 6 % 6], sizes[n / 36], 1 };
+            int ranks = atoms[0] * atoms[1] * atoms[2];
+            memcpy(plan->stages[0].atom, atoms, sizeof atoms);
+            for (int first = 0; first + ranks <= c->device_count; first += 3)
+                for (unsigned mask = 1; mask < 8; mask++) {
+                    int members[64], place, units = 0;
+                    plan->stages[0].first_rank = first;
+                    struct group group = group_of_stage(c, plan, 0, mask);
+                    int count = group_members(plan, 0, mask, 0, members, &place);
+                    ck_assert_int_eq(group.ranks, count);
+                    for (int i = 0; i < count; i++)
+                        units += i == 0 || cluster_unit_of(c, first + members[i], 0) !=
+                                               cluster_unit_of(c, first + members[i - 1], 0);
+                    int found = 0;
+                    for (int i = 0; i < group.part_count; i++)
+                        found += group.part[i].units[0];
+                    ck_assert_msg(found == units, "%s, %dx%dx%d at %d, mask %u: %d units, counted %d", forms[f],
+                                  atoms[0], atoms[1], atoms[2], first, mask, found, units);
+                    compared++;
+                }
+        }
+        plan_free(plan);
+        cluster_free(c);
+    }
+    ck_assert_int_gt(compared, 1000);
 }
 END_TEST
 
@@ -264,6 +303,7 @@ static Suite *links_suite(void)
     Suite *suite = suite_create("cost of links");
     TCase *tcase = tcase_create("links");
     tcase_add_test(tcase, rings_inside_a_node_have_closed_forms);
+    tcase_add_test(tcase, groups_count_the_units_they_live_in);
     tcase_add_test(tcase, groups_over_nodes_are_bound_by_the_slowest_level);
     tcase_add_test(tcase, shared_links_are_divided);
     tcase_add_test(tcase, more_bytes_and_more_ranks_never_cost_less);

@@ -56,9 +56,6 @@ START_TEST(random_items_stay_apart)
         ck_assert_int_eq(bound, twin_bound(items, count, 100));
         ck_assert_int_ge(total, bound);
         check_apart(items, count, total);
-        ck_assert(place_items_quick(items, count, &total, NULL));
-        ck_assert_int_ge(total, bound);
-        check_apart(items, count, total);
     }
 }
 END_TEST
@@ -99,7 +96,6 @@ START_TEST(sizes_beyond_63_bits_are_refused)
     int64_t total = 5;
     ck_assert(!place_items(items, 2, &total, &err));
     ck_assert_ptr_nonnull(strstr(err.message, "63 bits"));
-    ck_assert(!place_items_quick(items, 2, &total, &err));
     ck_assert_int_eq(total, 5);
 }
 END_TEST

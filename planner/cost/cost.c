@@ -82,10 +82,8 @@ static struct cost compute_cost(const struct facts *facts, const struct program 
                                 const struct instr *instr, unsigned types)
 {
     const struct segment *segment = &program->graph->segments[instr->segment];
-    int64_t low[MAX_AXES], high[MAX_AXES], extents[MAX_AXES] = { 0 };
-    instr_range(program, stage, instr, 0, low, high);
-    for (int i = 0; i < segment->axis_count; i++)
-        extents[i] = max_i64(0, high[i] - low[i]);
+    int64_t extents[MAX_AXES];
+    instr_extents(program, stage, instr, extents);
     int64_t moved = cost_moved_bytes(program->graph, program->plan->dtype, instr, extents);
     struct cost slowest = { 0, ORIGIN_ANALYTIC, false };
     for (int type = 0; types >> type; type++) {

@@ -89,6 +89,45 @@ static void add_member(struct group *group, const struct cluster *cluster, int r
     part->ranks++;
 }
 
+/* Different units of the given size among the members of local rank 0's group, first_rank counted from where units
+ * begin. Where inner atoms stay in one unit and outer ones always leave it, that is the product of the outer; else
+ * members are looked at one by one. */
+static int units_visited(const struct plan_stage *stage, unsigned atoms, int ranks, int first_rank, int unit)
+{
+    int outside = 1, span = 0, stride = 1, count = 0, before = -1;
+    bool regular = true;
+    for (int atom = MAX_ATOMS - 1; atom >= 0; stride *= stage->atom[atom--]) {
+        if (!(atoms >> atom & 1) || stage->atom[atom] == 1)
+            continue;
+        regular = regular && (stride < unit || stride % unit == 0);
+        if (stride < unit)
+            span += (stage->atom[atom] - 1) * stride;
+        else
+            outside *= stage->atom[atom];
+    }
+    if (regular && first_rank % unit + span < unit)
+        return outside;
+    for (int i = 0; i < ranks; i++) {
+        int here = (stage_member(stage, atoms, i) - stage->first_rank + first_rank) / unit;
+        count += here != before;
+        before = here;
+    }
+    return count;
+}
+
+static void add_members_of_one_type(struct group *group, const struct cluster *cluster, const struct plan_stage *stage,
+                                    unsigned atoms)
+{
+    const struct node_group *at = &cluster->groups[cluster_group(cluster, stage->first_rank)];
+    struct group_part *part = part_of(group, at->type);
+    part->ranks = group->ranks;
+    for (int level = 0; level <= group->level; level++)
+        part->units[level] = level == cluster->level_count - 1
+                                 ? 1
+                                 : units_visited(stage, atoms, group->ranks, stage->first_rank - at->first_rank,
+                                                 cluster_unit(cluster, at->type, level));
+}
+
 struct group group_of_stage(const struct cluster *cluster, const struct plan *plan, int stage, unsigned atoms)
 {
     const struct plan_stage *s = &plan->stages[stage];
@@ -96,9 +135,13 @@ struct group group_of_stage(const struct cluster *cluster, const struct plan *pl
     int before[MAX_TYPES][MAX_LEVELS];
     for (int atom = 0; atom < MAX_ATOMS; atom++)
         group.ranks *= atoms >> atom & 1 ? s->atom[atom] : 1;
-    group.level = cluster_level(cluster, s->first_rank, stage_member(s, atoms, group.ranks - 1));
-    for (int i = 0; i < group.ranks; i++)
-        add_member(&group, cluster, stage_member(s, atoms, i), before);
+    int last = stage_member(s, atoms, group.ranks - 1);
+    group.level = cluster_level(cluster, s->first_rank, last);
+    if (cluster_group(cluster, s->first_rank) == cluster_group(cluster, last))
+        add_members_of_one_type(&group, cluster, s, atoms);
+    else
+        for (int i = 0; i < group.ranks; i++)
+            add_member(&group, cluster, stage_member(s, atoms, i), before);
     for (int i = 0; i < group.part_count; i++) {
         struct group_part *part = &group.part[i];
         int members = part->ranks / part->units[group.level > 0 ? group.level - 1 : 0]; /* of it behind one link */

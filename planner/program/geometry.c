@@ -63,6 +63,24 @@ int64_t block_elements(const struct block *block)
     return elements;
 }
 
+int64_t buffer_elements(const struct program *program, const struct buffer *buffer)
+{
+    const int *atom = program->plan->stages[buffer->stage].atom;
+    const struct layout *layout = &buffer->layout;
+    struct block block = whole_block(program, buffer);
+    int64_t pieces = 1, pad = 1;
+    for (int i = 0; i < MAX_ATOMS; i++) {
+        if (layout->kind[i] == LAYOUT_SHARDED)
+            block.count[layout->dim[i]] /= atom[i];
+        pieces *= layout->kind[i] == LAYOUT_FLAT ? atom[i] : 1;
+        pad *= buffer->padded >> i & 1 ? atom[i] : 1;
+    }
+    if (buffer->part_count > 1)
+        block.count[buffer->part_dim] /= buffer->part_count;
+    int64_t elements = ceil_div(block_elements(&block), pieces);
+    return buffer->is_weight && pieces == 1 ? round_up(elements, pad) : elements;
+}
+
 bool block_intersect(const struct block *want, const struct block *have, struct block *out)
 {
     struct block both;
@@ -121,6 +139,26 @@ void instr_range(const struct program *program, int stage, const struct instr *i
         }
         low[i] = start;
         high[i] = start + extent;
+    }
+}
+
+void instr_extents(const struct program *program, int stage, const struct instr *instr, int64_t extents[MAX_AXES])
+{
+    const struct segment *segment = &program->graph->segments[instr->segment];
+    const struct assignment *assignment = &program->assignments[instr->segment];
+    const int *atom = program->plan->stages[stage].atom;
+    for (int i = 0; i < MAX_AXES; i++) {
+        extents[i] = 0;
+        if (i >= segment->axis_count)
+            continue;
+        extents[i] = axis_extent(program->plan, &segment->axes[i]);
+        for (int k = 0; k < MAX_ATOMS; k++) {
+            bool ring = assignment->ring_atom == k && segment->axes[i].tag == TAG_KEY;
+            if (assignment->axis[k] == i || ring)
+                extents[i] /= atom[k];
+        }
+        if (assignment->slice_axis == i)
+            extents[i] /= assignment->slices;
     }
 }
 

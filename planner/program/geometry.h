@@ -12,11 +12,16 @@ struct block {
 /* The block that the local rank's buffer covers; FLAT ignored: the flat shard is a piece of this block. */
 struct block buffer_block(const struct program *program, const struct buffer *buffer, int local_rank);
 int64_t block_elements(const struct block *block);
+/* Elements of the buffer on one rank: of its block, or of a padded flat piece of it; a whole copy of a sharded weight
+ * is padded. */
+int64_t buffer_elements(const struct program *program, const struct buffer *buffer);
 /* Flat shards: which piece of how many this rank holds (0 of 1 when the layout has no FLAT atom). */
 void flat_piece(const struct program *program, const struct buffer *buffer, int local_rank, int *index, int *count);
 /* [low, high) of each axis of a COMPUTE on this rank, in this micro-batch and round. */
 void instr_range(const struct program *program, int stage, const struct instr *instr, int local_rank,
                  int64_t low[MAX_AXES], int64_t high[MAX_AXES]);
+/* high - low of them, the same on all ranks; axes that the segment does not have: 0. */
+void instr_extents(const struct program *program, int stage, const struct instr *instr, int64_t extents[MAX_AXES]);
 /* Local ranks of the group of local_rank over the atoms in mask, in coordinate order; returns the count and this rank's
  * place. */
 int group_members(const struct plan *plan, int stage, unsigned atoms, int local_rank, int *members, int *place);

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 /* ---- lifetimes ---- */
-/* A reduction whose source ends where its destination begins works in place, or a gradient would be there twice. */
 static void join_in_place(const struct program *program, const struct life *lives, int *joined)
 {
     for (int b = 0; b < program->buffer_count; b++)
@@ -18,12 +17,9 @@ static void join_in_place(const struct program *program, const struct life *live
     for (int s = 0; s < program->stage_count; s++)
         for (int i = 0; i < program->stages[s].instr_count; i++) {
             const struct instr *instr = &program->stages[s].instrs[i];
-            for (int k = 0; access_in_place(instr) && k < instr->pair_count; k++) {
+            for (int k = 0; k < instr->pair_count; k++) {
                 const struct pair *pair = &program->pairs[instr->pair_first + k];
-                const struct buffer *a = &program->buffers[pair->source], *b = &program->buffers[pair->destination];
-                if (pair->source != pair->destination && !a->persistent && !b->persistent && a->bytes == b->bytes &&
-                    lives[pair->source].last == i && lives[pair->destination].first == i &&
-                    joined[pair->destination] < 0)
+                if (pair_takes_over(program, lives, instr, i, pair) && joined[pair->destination] < 0)
                     joined[pair->destination] = pair->source;
             }
         }
@@ -50,20 +46,21 @@ static bool stack_persistent(struct program *program, int stage, int64_t *top, s
     return true;
 }
 
+int64_t instr_scratch_elements(const struct program *program, int stage, const struct instr *instr)
+{
+    int64_t extents[MAX_AXES];
+    instr_extents(program, stage, instr, extents);
+    return segment_scratch_elements(program->graph, &program->graph->segments[instr->segment], instr->phase, extents);
+}
+
 static bool scratch_of(const struct program *program, int stage, int64_t *bytes, struct error *err)
 {
     const struct stage_program *list = &program->stages[stage];
     int64_t most = 0;
     for (int i = 0; i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
-        if (instr->op != OP_COMPUTE || instr->segment < 0)
-            continue;
-        int64_t low[MAX_AXES], high[MAX_AXES], extents[MAX_AXES] = { 0 };
-        const struct segment *segment = &program->graph->segments[instr->segment];
-        instr_range(program, stage, instr, 0, low, high);
-        for (int axis = 0; axis < segment->axis_count; axis++)
-            extents[axis] = high[axis] - low[axis];
-        most = max_i64(most, segment_scratch_elements(program->graph, segment, instr->phase, extents));
+        if (instr->op == OP_COMPUTE && instr->segment >= 0)
+            most = max_i64(most, instr_scratch_elements(program, stage, instr));
     }
     if (!mul_i64(bytes, most, element_bytes(program->plan->dtype, ELEMENT_STATISTIC)))
         return fail(err, "layout: the workspace of stage %d does not fit in 63 bits of bytes", stage);
@@ -75,7 +72,6 @@ struct lifetimes {
     int *joined;        /* (buffers) the buffer whose bytes it takes over in place, -1 none */
     struct place_item *items;
     int *item_of; /* (buffers) the item that holds it */
-    bool quick;   /* one order will do: place_items_quick() */
 };
 
 /* The temporary buffers of a stage as items. What nobody touches gets a
@@ -117,8 +113,7 @@ static bool place_stage(struct program *program, int stage, const struct lifetim
         return false;
     int count = collect_items(program, stage, t);
     if (!add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
-        !(t->quick ? place_items_quick : place_items)(t->items, count, &total, err) ||
-        !add_i64(&list->arena_bytes, top, total))
+        !place_items(t->items, count, &total, err) || !add_i64(&list->arena_bytes, top, total))
         return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);
     for (int b = 0; b < program->buffer_count; b++) {
         struct buffer *buffer = &program->buffers[b];
@@ -129,14 +124,13 @@ static bool place_stage(struct program *program, int stage, const struct lifetim
     return true;
 }
 
-static bool place_stages(struct program *program, bool quick, struct error *err)
+static bool place_stages(struct program *program, struct error *err)
 {
     size_t count = (size_t)program->buffer_count + 1;
     struct lifetimes t = { .lives = malloc(count * sizeof *t.lives),
                            .joined = malloc(count * sizeof *t.joined),
                            .items = malloc(count * sizeof *t.items),
-                           .item_of = malloc(count * sizeof *t.item_of),
-                           .quick = quick };
+                           .item_of = malloc(count * sizeof *t.item_of) };
     bool ok = (t.lives && t.joined && t.items && t.item_of) ||
               fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
     ok = ok && program_lives(program, t.lives, err);
@@ -273,10 +267,5 @@ static bool order_reuse(struct program *program, struct error *err)
 
 bool program_layout(struct program *program, struct error *err)
 {
-    return program_split_lives(program, err) && place_stages(program, false, err) && order_reuse(program, err);
-}
-
-bool program_layout_quick(struct program *program, struct error *err)
-{
-    return program_split_lives(program, err) && place_stages(program, true, err) && order_reuse(program, err);
+    return program_split_lives(program, err) && place_stages(program, err) && order_reuse(program, err);
 }

@@ -229,3 +229,13 @@ bool program_lives(const struct program *program, struct life *lives, struct err
     free(end);
     return true;
 }
+
+bool pair_takes_over(const struct program *program, const struct life *lives, const struct instr *instr, int index,
+                     const struct pair *pair)
+{
+    if (!access_in_place(instr) || pair->source == pair->destination)
+        return false;
+    const struct buffer *a = &program->buffers[pair->source], *b = &program->buffers[pair->destination];
+    return !a->persistent && !b->persistent && a->bytes == b->bytes && lives[pair->source].last == index &&
+           lives[pair->destination].first == index;
+}

@@ -42,7 +42,6 @@ struct stage_weight {
     int part_count, part_dim, first_part; /* first_part: into lowering.parts */
     int zero;
     unsigned shard, rest; /* atoms over which ZeRO shards; other atoms on which the gradient is partial */
-    int pad;              /* whole copies are padded to a multiple of it, so that shards are equal */
 };
 struct weight_part {
     int weight;

@@ -118,15 +118,12 @@ int add_buffer(struct lowering *l, struct buffer buffer)
     if (!lower_grow(l, &l->scratch, (void **)&l->notes, program->buffer_count, &l->note_capacity, sizeof *l->notes))
         return 0;
     int64_t each = buffer.kind == BUFFER_TEMPORARY ? buffer.bytes / buffer.elements : element_size(l, &buffer);
-    int pieces, index;
     buffer.stage = l->stage;
     buffer.serial = program->buffer_count;
     buffer.offset = -1;
-    struct block block = buffer_block(program, &buffer, 0);
-    flat_piece(program, &buffer, 0, &index, &pieces);
-    buffer.elements = ceil_div(block_elements(&block), pieces);
-    if (buffer.is_weight && pieces == 1)
-        buffer.elements = round_up(buffer.elements, l->weights[buffer.id].pad);
+    if (buffer.is_weight)
+        buffer.padded = (uint8_t)l->weights[buffer.id].shard;
+    buffer.elements = buffer_elements(program, &buffer);
     buffer.bytes = buffer.elements * each;
     program->buffers[program->buffer_count] = buffer;
     l->notes[program->buffer_count] = (struct version_note){ .next = -1 };

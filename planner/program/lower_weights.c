@@ -59,12 +59,10 @@ static void describe_weight(struct lowering *l, int weight, int segment, int ind
     const struct segment *s = &l->graph->segments[segment];
     const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
     *w = (struct stage_weight){
-        .segment = segment, .index = index, .part_count = 1, .zero = l->plan->layers[s->layer].zero, .pad = 1
+        .segment = segment, .index = index, .part_count = 1, .zero = l->plan->layers[s->layer].zero
     };
     w->shard = shard_atoms(l, segment, index);
     w->rest = layout_atoms(&use->gradient, LAYOUT_PARTIAL) & ~w->shard;
-    for (int i = 0; i < MAX_ATOMS; i++)
-        w->pad *= w->shard >> i & 1 ? l->plan->stages[l->stage].atom[i] : 1;
     int dim = sliced_dim(assignment_of(l, segment), &s->weight[index], l->graph->weights[weight].dim_count);
     if (dim >= 0 &&
         l->use_count[weight] == 1) { /* several uses may cut it differently: such a weight is stored whole */

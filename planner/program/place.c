@@ -359,44 +359,24 @@ bool place_bound(const struct place_item *items, int count, int64_t *bound, stru
     return true;
 }
 
-/* The order that is most often the best one, unless it would look at too many pairs. */
-static int64_t try_one_order(struct work *w)
+bool place_items(struct place_item *items, int count, int64_t *total, struct error *err)
 {
-    bool in_time = count_pairs(w, w->beside) > LOOK_LIMIT;
-    sort_items(w, in_time ? ORDER_TIME_LOW : w->any_held ? ORDER_HELD : ORDER_AREA);
-    int64_t total = in_time ? place_in_time(w, true) : place_in_order(w, false);
-    memcpy(w->best, w->offset, (size_t)w->count * sizeof *w->best);
-    return total;
-}
-
-/* bound NULL: one order only. */
-static bool place_under(const int64_t *bound, struct place_item *items, int count, int64_t *total, struct error *err)
-{
-    int64_t best = 0, sum = 0;
+    int64_t bound = 0, best = 0, sum = 0;
     for (int i = 0; i < count; i++) /* no offset can pass the sum */
         if (!add_i64(&sum, sum, items[i].bytes))
             return fail(err, "layout: the buffers do not fit in 63 bits of bytes");
+    if (!place_bound(items, count, &bound, err))
+        return false;
     struct work w;
     if (!work_open(&w, items, count)) {
         arena_free(&w.arena);
         return fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d lifetimes", count);
     }
     if (count > 0)
-        best = bound ? search_orders(&w, *bound) : try_one_order(&w);
+        best = search_orders(&w, bound);
     for (int i = 0; i < count; i++)
         items[i].offset = w.best[i];
     arena_free(&w.arena);
     *total = best;
     return true;
-}
-
-bool place_items(struct place_item *items, int count, int64_t *total, struct error *err)
-{
-    int64_t bound = 0;
-    return place_bound(items, count, &bound, err) && place_under(&bound, items, count, total, err);
-}
-
-bool place_items_quick(struct place_item *items, int count, int64_t *total, struct error *err)
-{
-    return place_under(NULL, items, count, total, err);
 }

@@ -19,8 +19,6 @@ struct place_item {
  * look at too many pairs of contemporaries are skipped in favour of a sweep in time. Deterministic.
  */
 bool place_items(struct place_item *items, int count, int64_t *total, struct error *err);
-/* The same with one order only: for what asks a program's times and not its arena. */
-bool place_items_quick(struct place_item *items, int count, int64_t *total, struct error *err);
 /* The most bytes that live at once: no assignment is lower. */
 bool place_bound(const struct place_item *items, int count, int64_t *bound, struct error *err);
 #endif

@@ -37,6 +37,8 @@ struct buffer {
     int version; /* weight version; 0 for synchronous schedules */
     int serial;  /* tells apart temporaries */
     struct layout layout;
+    uint8_t
+        padded; /* weights, while lowering: atoms over which ZeRO shards; whole copies are padded to their product */
     int64_t elements; /* of one rank, padding of flat shards included: equal on all ranks of the stage */
     int64_t bytes;    /* elements in the plan's dtype and this kind's precision */
     int64_t offset;   /* in the stage's arena; -1 before program_layout() */
@@ -143,8 +145,17 @@ bool program_lower_layers(struct program **out, const struct graph *graph, const
  * lifetime, at the end of buffers; source and destination of an ALL_REDUCE may get the same bytes. buffer.bytes must be
  * set. */
 bool program_layout(struct program *program, struct error *err);
-/* The same without a search for the lowest arena: for prices, which ask only for the waits and for what lives when. */
-bool program_layout_quick(struct program *program, struct error *err);
+/* Elements of workspace that one COMPUTE needs. */
+int64_t instr_scratch_elements(const struct program *program, int stage, const struct instr *instr);
+/**
+ * The program as if lowered from another graph and plan that differ in sizes only: the batch, the size of atoms that
+ * split it (1 stays 1). Sizes the listed buffers anew; instructions, pairs and waits stay. program_lower() makes the
+ * same instructions then, but for one thing: a bucket of gradients is full by bytes, and whole copies of weights are
+ * padded to the ranks that shard them. False when such a copy changes its size: lower anew. Buffers that are not listed
+ * keep their old sizes; offsets are void.
+ */
+bool program_resize(struct program *program, const struct graph *graph, const struct plan *plan, const int *buffers,
+                    int buffer_count);
 /**
  * Refuses what could hang or read garbage: unpaired sends, an issue order that differs between members of a group,
  * waits on later instructions, reads before the first definition, use after the end of a lifetime, overlapping live

@@ -1,16 +1,13 @@
 #include "planner/search/assemble.h"
 #include "base/num.h"
-
-enum { DATA_ATOM, TENSOR_ATOM, ATOMS };
+#include <string.h>
 
 static void set_stage(struct plan *plan, int stage, int first, int end, const struct config *config)
 {
     plan->stages[stage] = (struct plan_stage){ .first_layer = first,
                                                .layer_count = end - first,
-                                               .first_rank = stage * config->data * config->tensor,
-                                               .atom = { 1, 1, 1, 1 } };
-    plan->stages[stage].atom[DATA_ATOM] = config->data;
-    plan->stages[stage].atom[TENSOR_ATOM] = config->tensor;
+                                               .first_rank = stage * mesh_ranks(&config->mesh) };
+    memcpy(plan->stages[stage].atom, config->mesh.size, sizeof config->mesh.size);
 }
 
 struct plan *plan_from_config(const struct space *space, const struct config *config, const struct graph *graph)
@@ -20,19 +17,17 @@ struct plan *plan_from_config(const struct space *space, const struct config *co
         return NULL;
     plan->batch = space->batch;
     plan->sequence = graph->sequence;
-    plan->vocab_multiple = config_vocab_multiple(graph, config);
+    plan->vocab_multiple = vocab_multiple_of(graph, config_tensor(config));
     plan->dtype = space->dtype;
     plan->schedule = config->schedule;
     plan->micro_batch_count = config->micro_batch_count;
-    plan->atom_count = ATOMS;
+    plan->atom_count = config->mesh.atom_count;
     plan->bucket_bytes = space->bucket_bytes;
     plan->prefetch = config->prefetch;
     plan->clip_norm = space->clip_norm;
-    plan->rank_count = config->stages * config->data * config->tensor;
-    for (int l = 0; l < graph->layer_count; l++) {
-        plan->layers[l].dim[DATA_ATOM] = DIM_dp;
-        plan->layers[l].dim[TENSOR_ATOM] = (int8_t)config->tensor_dimension;
-    }
+    plan->rank_count = config->stages * mesh_ranks(&config->mesh);
+    for (int l = 0; l < graph->layer_count; l++)
+        memcpy(plan->layers[l].dim, config->mesh.dim, sizeof config->mesh.dim);
     for (int k = 0; k < config->stages; k++)
         set_stage(plan, k, (int)((int64_t)graph->layer_count * k / config->stages),
                   (int)((int64_t)graph->layer_count * (k + 1) / config->stages), config);
@@ -66,8 +61,7 @@ static void assign_stage(struct plan *plan, int stage, const struct chain *chain
         if (pick < 0)
             continue; /* the counts of a class sum up to its layers */
         taken[base + pick]++;
-        plan->layers[l].zero = table->strategies[pick].zero;
-        plan->layers[l].recompute = table->strategies[pick].recompute;
+        plan->layers[l] = table->strategies[pick].layer;
     }
 }
 

@@ -86,13 +86,13 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
                     (long long)space->batch, (long long)unit, u->data, (long long)micro,
                     (long long)max_i64(unit, space->batch / unit * unit), (long long)round_up(space->batch, unit));
     *out = (struct config){ .stages = u->pipeline,
-                            .tensor = u->tensor,
-                            .data = u->data,
                             .micro = micro,
-                            .tensor_dimension = u->sequence_parallel && u->tensor > 1 ? DIM_tp_sp : DIM_tp,
                             .schedule = u->schedule < 0 ? 0 : u->schedule,
                             .prefetch = u->prefetch < 0 ? 1 : u->prefetch,
                             .micro_batch_count = (int)(space->batch / unit) };
+    out->mesh = mesh_none();
+    mesh_add(&out->mesh, u->data, DIM_dp);
+    mesh_add(&out->mesh, u->tensor, u->sequence_parallel && u->tensor > 1 ? DIM_tp_sp : DIM_tp);
     return true;
 }
 

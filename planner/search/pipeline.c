@@ -146,10 +146,8 @@ static bool start_stages(struct pipeline *p, struct arena *arena)
 static const struct layer_price *find_price(const struct price_table *table, int class_index,
                                             const struct plan_layer *layer)
 {
-    for (int i = 0; i < table->strategy_count; i++)
-        if (table->strategies[i].zero == layer->zero && table->strategies[i].recompute == layer->recompute)
-            return price_at(table, class_index, i);
-    return NULL;
+    int strategy = price_strategy(table, layer);
+    return strategy >= 0 ? price_at(table, class_index, strategy) : NULL;
 }
 
 static bool find_prices(struct pipeline *p, const struct chain *chain, const struct price_table *table,

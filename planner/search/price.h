@@ -2,16 +2,17 @@
 #ifndef CLEAVE_SEARCH_PRICE_H
 #define CLEAVE_SEARCH_PRICE_H
 #include "planner/cost/cost.h"
+#include "planner/search/mesh.h"
 
 struct model;
 
-/* A choice that every layer makes for itself. */
+/* What every layer decides for itself. */
 struct strategy {
-    int8_t zero, recompute;
+    struct plan_layer layer;
 };
 
-/* ns of one micro-batch on one rank. Compute is the path through kernels and tensor-parallel collectives; the
- * data-parallel lane runs beside it. */
+/* ns of one micro-batch on one rank. Compute is the path through kernels and the collectives that they wait for (tensor
+ * and context parallel); the data-parallel lane runs beside it. */
 struct layer_price {
     int64_t forward_ns, backward_ns;               /* compute path; recomputation is part of backward */
     int64_t gather_forward_ns, gather_backward_ns; /* dp lane, every micro-batch: ZeRO-3 gathers */
@@ -35,26 +36,39 @@ static inline const struct layer_price *price_at(const struct price_table *table
 {
     return &table->prices[class_index * table->strategy_count + strategy];
 }
+/* The strategy that decides as the layer does, or -1. */
+int price_strategy(const struct price_table *table, const struct plan_layer *layer);
 
 /* What a price depends on beside the strategy. */
 struct price_key {
-    int tensor, data;     /* degrees */
-    int tensor_dimension; /* enum dimension_index of the tensor atom */
-    int64_t micro;        /* sequences of one micro-batch on one data-parallel rank */
+    struct mesh mesh;
+    int64_t micro; /* sequences of one micro-batch on one data-parallel rank */
     int64_t vocab_multiple;
     int prefetch;
-    bool bound_only; /* times only, and those without the waits that memory brings: enough for a lower bound */
-    bool without_send;
+    bool bound_only; /* nothing that waits for the data-parallel lane, and no send: enough for a lower bound */
 };
+
+/* Lowered programs of a folded model, each for one strategy and one shape of mesh: made when first asked for, then only
+ * resized. Not for several threads. */
+struct price_book {
+    struct arena arena;
+    const struct model *model; /* borrowed, as facts */
+    const struct facts *facts;
+    int class_count; /* of the unfolded graph */
+    int64_t sequence, bucket_bytes;
+    enum dtype dtype;
+    struct model *folded;
+    struct graph *graph; /* the folded model for the batch and padding last asked for */
+    int64_t vocab_multiple;
+    struct sample *samples;
+};
+bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
+                     int64_t sequence, enum dtype dtype, int64_t bucket_bytes, struct error *err);
+void price_book_close(struct price_book *book);
 /**
- * Prices every class of the model under every strategy, and one send between neighbouring stages.
- *
- * class_count is that of the unfolded graph. strategies and the table's arrays are borrowed from the caller and the
- * arena. Fails when lowering does.
+ * Prices every class of the model under every strategy, and one send between neighbouring stages. strategies and the
+ * table's arrays are borrowed from the caller and the arena. Fails when lowering does.
  */
-bool price_layers(struct price_table *out, struct arena *arena, const struct model *model, int class_count,
-                  int64_t sequence, enum dtype dtype, const struct price_key *key, const struct strategy *strategies,
-                  int strategy_count, int64_t bucket_bytes, const struct facts *facts, struct error *err);
-/* z + r - n, field by field: the change from n to z on top of r. */
-struct layer_price price_combine(const struct layer_price *z, const struct layer_price *r, const struct layer_price *n);
+bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
+                  const struct strategy *strategies, int strategy_count, struct error *err);
 #endif

@@ -70,10 +70,7 @@ static bool evaluate_plan(struct run *run, const struct candidate *c, int64_t *s
     for (int l = 0, k = 0; good && l < plan->layer_count; l++) {
         k += k + 1 < plan->stage_count && plan->stages[k + 1].first_layer == l;
         solution.first_layer[k] = plan->stages[k].first_layer;
-        int pick = 0;
-        while (c->table->strategies[pick].zero != plan->layers[l].zero ||
-               c->table->strategies[pick].recompute != plan->layers[l].recompute)
-            pick++;
+        int pick = price_strategy(c->table, &plan->layers[l]);
         solution.count[k * block + run->bench.chain.class_of[l] * strategies + pick]++;
     }
     if (good) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODE_LIMIT = 800 };
+enum { NODE_LIMIT = 3000 };
 
 bool search_out_of_memory(struct error *err)
 {
@@ -53,7 +53,7 @@ static bool stops(void *self)
 bool search_same_family(const struct run *run, int config, int other)
 {
     const struct config *a = &run->configs[config], *b = &run->configs[other];
-    return a->stages == b->stages && a->tensor == b->tensor;
+    return a->stages == b->stages && config_tensor(a) == config_tensor(b);
 }
 
 bool search_add_candidate(struct run *run, const struct candidate *candidate)
@@ -148,8 +148,8 @@ static bool find_nearest(struct run *run)
         const struct price_table *table = NULL;
         struct candidate c = { .config = i };
         struct estimate *estimate = NULL;
-        bool repeats =
-            i > 0 && run->configs[i - 1].tensor == config->tensor && run->configs[i - 1].stages == config->stages;
+        bool repeats = i > 0 && config_tensor(&run->configs[i - 1]) == config_tensor(config) &&
+                       run->configs[i - 1].stages == config->stages;
         if (repeats)
             continue;
         if (search_stops(run) && result->nearest.plan)

@@ -24,9 +24,9 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
     };
 }
 
-int64_t config_vocab_multiple(const struct graph *graph, const struct config *config)
+int64_t vocab_multiple_of(const struct graph *graph, int tensor)
 {
-    return graph->vocab_size > 0 ? (int64_t)VOCABULARY_GRAIN * config->tensor : 1;
+    return graph->vocab_size > 0 ? (int64_t)VOCABULARY_GRAIN * tensor : 1;
 }
 
 /* The axis that tensor parallelism would split, or -1. */
@@ -88,11 +88,13 @@ static void add_config(struct listing *l, struct config config)
 
 /* Choices that make no difference are listed once: one stage has no schedule, one data-parallel rank gathers nothing.
  */
-static void add_variants(struct listing *l, struct config config)
+static void add_variants(struct listing *l, struct config config, int tensor, int data)
 {
-    int dimensions_[2], dimension_count = tensor_dimensions(l->space, l->graph, config.tensor, dimensions_);
+    int dimensions_[2], dimension_count = tensor_dimensions(l->space, l->graph, tensor, dimensions_);
     for (int d = 0; d < dimension_count; d++) {
-        config.tensor_dimension = dimensions_[d];
+        config.mesh = mesh_none();
+        mesh_add(&config.mesh, data, DIM_dp);
+        mesh_add(&config.mesh, tensor, (enum dimension_index)dimensions_[d]);
         bool any_schedule = false;
         for (int s = 0; schedules[s]; s++) {
             if (schedules[s]->asynchronous || !allows(&l->space->schedule, s) || (any_schedule && config.stages == 1))
@@ -100,7 +102,7 @@ static void add_variants(struct listing *l, struct config config)
             any_schedule = true;
             config.schedule = s;
             int prefetches = l->space->prefetch.count > 0 ? l->space->prefetch.count : 1;
-            for (int p = 0; p < prefetches && (p == 0 || config.data > 1); p++) {
+            for (int p = 0; p < prefetches && (p == 0 || data > 1); p++) {
                 config.prefetch = l->space->prefetch.count > 0 ? (int)l->space->prefetch.values[p] : 1;
                 add_config(l, config);
             }
@@ -108,15 +110,16 @@ static void add_variants(struct listing *l, struct config config)
     }
 }
 
-static void add_micro_batches(struct listing *l, struct config config)
+static void add_micro_batches(struct listing *l, int stages, int tensor, int data)
 {
-    int64_t share = l->space->batch / config.data;
+    struct config config = { .stages = stages };
+    int64_t share = l->space->batch / data;
     for (int64_t b = 1; b <= share; b++) {
         if (share % b != 0 || !allows(&l->space->micro, b) || share / b > PLAN_MAX_MICRO_BATCHES)
             continue;
         config.micro = b;
         config.micro_batch_count = (int)(share / b);
-        add_variants(l, config);
+        add_variants(l, config, tensor, data);
     }
 }
 
@@ -131,7 +134,7 @@ static void list_configs(struct listing *l)
             if (devices / tensor % stages != 0 || !allows(&l->space->pipeline, stages) ||
                 !allows(&l->space->data, data) || l->space->batch % data != 0)
                 continue;
-            add_micro_batches(l, (struct config){ .stages = stages, .tensor = tensor, .data = data });
+            add_micro_batches(l, stages, tensor, data);
         }
     }
 }

@@ -3,7 +3,7 @@
 #ifndef CLEAVE_SEARCH_SPACE_H
 #define CLEAVE_SEARCH_SPACE_H
 #include "planner/facts/profile.h"
-#include "planner/plan/plan.h"
+#include "planner/search/mesh.h"
 
 enum { SPACE_VALUES = 24 };
 /* Allowed values of one choice; count 0: all legal ones. */
@@ -27,12 +27,22 @@ struct space {
  * schedules. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
 
-/* One outer configuration: stages x data x tensor = devices, tensor ranks innermost. */
+/* One outer configuration: stages x the ranks of the mesh = devices. */
 struct config {
-    int stages, tensor, data, tensor_dimension, schedule, prefetch, micro_batch_count;
+    struct mesh mesh;
+    int stages, schedule, prefetch, micro_batch_count;
     int64_t micro;
 };
-int64_t config_vocab_multiple(const struct graph *graph, const struct config *config);
+static inline int config_tensor(const struct config *config)
+{
+    return mesh_tensor(&config->mesh);
+}
+static inline int config_data(const struct config *config)
+{
+    return mesh_data(&config->mesh);
+}
+/* To what the vocabulary is padded, so that so many tensor-parallel ranks share it. */
+int64_t vocab_multiple_of(const struct graph *graph, int tensor);
 
 /* True when `tensor` ranks can share the work of every heavy operator: heads, feed-forward columns and vocabulary rows
  * divide; key and value heads may be fewer and are then replicated. */

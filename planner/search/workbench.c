@@ -5,6 +5,8 @@
 #include "planner/search/estimate.h"
 #include <string.h>
 
+enum { MOST_STRATEGIES = 4 * RECOMPUTE_COUNT };
+
 /* Layers that share a weight: the first and the last user. More than one such pair does not occur in the zoo; the
  * widest counts. */
 static void find_tied(const struct graph *graph, int *weight_first, int *tied_first, int *tied_second)
@@ -38,19 +40,44 @@ static bool build_chain(struct workbench *bench, struct error *err)
                        err);
 }
 
-static bool list_strategies(struct workbench *bench, struct error *err)
+/* Whatever the space allows a layer on this mesh. Without data-parallel ranks nothing can be sharded: the first ZeRO
+ * stage speaks for all. */
+static void list_strategies(const struct workbench *bench, const struct mesh *mesh, struct strategy *out, int *count)
 {
-    bench->strategies = arena_alloc(&bench->arena, 4 * RECOMPUTE_COUNT, sizeof *bench->strategies);
-    if (!bench->strategies)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    for (int zero = 0; zero <= 3; zero++)
-        for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++)
-            if (allows(&bench->space->zero, zero) && allows(&bench->space->recompute, recompute))
-                bench->strategies[bench->strategy_count++] = (struct strategy){ (int8_t)zero, (int8_t)recompute };
-    if (bench->strategy_count == 0)
-        return fail(err, "plan: the space allows no ZeRO stage or no recomputation mode; zero is 0 to 3, recompute "
-                         "none, selective or full");
-    return true;
+    int first_zero = 0;
+    *count = 0;
+    while (first_zero < 3 && !allows(&bench->space->zero, first_zero))
+        first_zero++;
+    for (int zero = first_zero; zero <= (mesh_data(mesh) > 1 ? 3 : first_zero); zero++)
+        for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++) {
+            struct strategy strategy = { { .zero = (int8_t)zero, .recompute = (int8_t)recompute, .slices = 1 } };
+            if (!allows(&bench->space->zero, zero) || !allows(&bench->space->recompute, recompute))
+                continue;
+            memcpy(strategy.layer.dim, mesh->dim, sizeof mesh->dim);
+            out[(*count)++] = strategy;
+        }
+}
+
+/* Sharding changes the compute path a little (accumulation in place or not), so a bound looks at both ends. */
+static int list_ends(const struct mesh *mesh, struct strategy *out)
+{
+    int count = mesh_data(mesh) > 1 ? 2 : 1;
+    for (int i = 0; i < count; i++) {
+        out[i] = (struct strategy){ { .zero = (int8_t)(3 * i), .slices = 1 } };
+        memcpy(out[i].layer.dim, mesh->dim, sizeof mesh->dim);
+    }
+    return count;
+}
+
+static bool check_choices(const struct space *space, struct error *err)
+{
+    bool zero = false, recompute = false;
+    for (int i = 0; i <= 3; i++)
+        zero = zero || allows(&space->zero, i);
+    for (int i = 0; i < RECOMPUTE_COUNT; i++)
+        recompute = recompute || allows(&space->recompute, i);
+    return (zero && recompute) || fail(err, "plan: the space allows no ZeRO stage or no recomputation mode; zero is 0 "
+                                            "to 3, recompute none, selective or full");
 }
 
 bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
@@ -58,8 +85,10 @@ bool workbench_open(struct workbench *bench, const struct model *model, const st
 {
     *bench = (struct workbench){ .model = model, .facts = facts, .space = space };
     int64_t multiple = model->opaque ? 1 : 128;
-    if (graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) && build_chain(bench, err) &&
-        list_strategies(bench, err))
+    if (check_choices(space, err) && graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) &&
+        build_chain(bench, err) &&
+        price_book_open(&bench->book, model, facts, bench->chain.class_count, bench->graph->sequence, space->dtype,
+                        space->bucket_bytes, err))
         return true;
     workbench_close(bench);
     return false;
@@ -67,6 +96,7 @@ bool workbench_open(struct workbench *bench, const struct model *model, const st
 
 void workbench_close(struct workbench *bench)
 {
+    price_book_close(&bench->book);
     graph_free(bench->graph);
     arena_free(&bench->arena);
     *bench = (struct workbench){ 0 };
@@ -74,25 +104,24 @@ void workbench_close(struct workbench *bench)
 
 static struct price_key key_of(const struct workbench *bench, const struct config *config, bool bound_only)
 {
-    struct price_key key = { .tensor = config->tensor,
-                             .data = config->data,
-                             .tensor_dimension = config->tensor_dimension,
+    struct price_key key = { .mesh = config->mesh,
                              .micro = config->micro,
-                             .vocab_multiple = config_vocab_multiple(bench->graph, config),
+                             .vocab_multiple = vocab_multiple_of(bench->graph, config_tensor(config)),
                              .prefetch = config->prefetch };
-    if (bound_only) { /* the compute path does not depend on these */
-        key.data = config->data > 1 ? 2 : 1;
-        key.prefetch = 1;
-        key.bound_only = true;
-    }
+    if (!bound_only)
+        return key;
+    key.prefetch = 1; /* the compute path does not depend on it, nor on the number of data-parallel ranks */
+    key.bound_only = true;
+    for (int i = 0; i < key.mesh.atom_count; i++)
+        if (dimensions[key.mesh.dim[i]]->splits_batch && key.mesh.size[i] > 2)
+            key.mesh.size[i] = 2;
     return key;
 }
 
 static bool same_key(const struct price_key *a, const struct price_key *b)
 {
-    return a->tensor == b->tensor && a->data == b->data && a->tensor_dimension == b->tensor_dimension &&
-           a->micro == b->micro && a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch &&
-           a->bound_only == b->bound_only;
+    return mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro && a->vocab_multiple == b->vocab_multiple &&
+           a->prefetch == b->prefetch && a->bound_only == b->bound_only;
 }
 
 static struct priced *new_priced(struct workbench *bench)
@@ -121,63 +150,18 @@ static struct priced *find_priced(const struct workbench *bench, const struct pr
     return NULL;
 }
 
-static int find_strategy(const struct price_table *table, int zero, int recompute)
-{
-    for (int i = 0; i < table->strategy_count; i++)
-        if (table->strategies[i].zero == zero && table->strategies[i].recompute == recompute)
-            return i;
-    return -1;
-}
-
-/* Without prefetch only ZeRO-3 differs: one program instead of all, where the prefetching table is there. *done false:
- * it is not. */
-static bool from_prefetching(struct workbench *bench, struct priced *priced, bool *done, struct error *err)
-{
-    static const struct strategy sharded[] = { { 3, RECOMPUTE_NONE } };
-    struct price_key like = priced->key, key = priced->key;
-    struct price_table one;
-    like.prefetch = 1;
-    key.without_send = true;
-    const struct priced *other =
-        priced->key.prefetch == 0 && !priced->key.bound_only ? find_priced(bench, &like) : NULL;
-    int plain = other && !other->refused ? find_strategy(&other->table, 3, RECOMPUTE_NONE) : -1;
-    *done = plain >= 0;
-    if (plain < 0)
-        return true;
-    priced->table = other->table;
-    size_t prices = (size_t)(other->table.class_count * other->table.strategy_count);
-    priced->table.prices = arena_alloc(&bench->arena, prices, sizeof *priced->table.prices);
-    if (!priced->table.prices)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    memcpy(priced->table.prices, other->table.prices, prices * sizeof *priced->table.prices);
-    if (!price_layers(&one, &bench->arena, bench->model, bench->chain.class_count, bench->graph->sequence,
-                      bench->space->dtype, &key, sharded, 1, bench->space->bucket_bytes, bench->facts, err))
-        return false;
-    for (int c = 0; c < priced->table.class_count; c++)
-        for (int i = 0; i < priced->table.strategy_count; i++)
-            if (priced->table.strategies[i].zero == 3)
-                priced->table.prices[c * priced->table.strategy_count + i] = price_combine(
-                    price_at(&one, c, 0), price_at(&other->table, c, i), price_at(&other->table, c, plain));
-    return true;
-}
-
-/* Sharding changes the compute path a little (accumulation in place or not), so a bound looks at both ends. */
 static bool fill_priced(struct workbench *bench, struct priced *priced, struct error *err)
 {
-    static const struct strategy ends[] = { { 0, RECOMPUTE_NONE }, { 3, RECOMPUTE_NONE } };
-    const struct strategy *strategies = priced->key.bound_only ? ends : bench->strategies;
-    int count = priced->key.bound_only ? (priced->key.data > 1 ? 2 : 1) : bench->strategy_count;
-    if (!priced->key.bound_only && priced->key.data == 1) { /* nothing to shard: the first ZeRO stage speaks for all */
-        for (count = 0; count < bench->strategy_count && bench->strategies[count].zero == bench->strategies[0].zero;)
-            count++;
-    }
     struct error why = { 0 };
-    bool done = false;
-    if (!from_prefetching(bench, priced, &done, &why))
-        return fail_kind(err, why.kind, "%s", why.message);
-    if (done || price_layers(&priced->table, &bench->arena, bench->model, bench->chain.class_count,
-                             bench->graph->sequence, bench->space->dtype, &priced->key, strategies, count,
-                             bench->space->bucket_bytes, bench->facts, &why))
+    int count = 0;
+    struct strategy *strategies = arena_alloc(&bench->arena, MOST_STRATEGIES, sizeof *strategies);
+    if (!strategies)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    if (priced->key.bound_only)
+        count = list_ends(&priced->key.mesh, strategies);
+    else
+        list_strategies(bench, &priced->key.mesh, strategies, &count);
+    if (price_layers(&priced->table, &bench->arena, &bench->book, &priced->key, strategies, count, &why))
         return true;
     if (why.kind != ERROR_INPUT)
         return fail_kind(err, why.kind, "%s", why.message);

@@ -18,15 +18,15 @@ struct workbench {
     const struct space *space;
     struct graph *graph; /* of the whole batch */
     struct chain chain;
-    int strategy_count;
-    struct strategy *strategies; /* (strategy_count) that the space allows, cheapest communication first */
+    struct price_book book;
     int priced_count, priced_capacity;
     struct priced **priced;
 };
 bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
                     const struct space *space, struct error *err);
 void workbench_close(struct workbench *bench);
-/* Prices for a configuration; *out NULL when lowering refuses it. bound_only: two strategies, enough for a bound. */
+/* Prices for a configuration; *out NULL when lowering refuses it. bound_only: two strategies, enough for a
+ * bound. */
 bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
                      const struct price_table **out, struct error *err);
 /* In-flight micro-batches per stage, in the arena; NULL: out of memory. */

@@ -1,0 +1,52 @@
+#include "planner/search/mesh.h"
+
+struct mesh mesh_none(void)
+{
+    return (struct mesh){ .size = { 1, 1, 1, 1 } };
+}
+
+void mesh_add(struct mesh *mesh, int size, enum dimension_index dim)
+{
+    mesh->size[mesh->atom_count] = size;
+    mesh->dim[mesh->atom_count++] = (int8_t)dim;
+}
+
+int mesh_ranks(const struct mesh *mesh)
+{
+    int ranks = 1;
+    for (int i = 0; i < mesh->atom_count; i++)
+        ranks *= mesh->size[i];
+    return ranks;
+}
+
+bool mesh_equal(const struct mesh *a, const struct mesh *b)
+{
+    bool equal = a->atom_count == b->atom_count;
+    for (int i = 0; equal && i < a->atom_count; i++)
+        equal = a->size[i] == b->size[i] && a->dim[i] == b->dim[i];
+    return equal;
+}
+
+int mesh_tensor(const struct mesh *mesh)
+{
+    int ranks = 1;
+    for (int i = 0; i < mesh->atom_count; i++)
+        ranks *= mesh->dim[i] != DIM_none && dimensions[mesh->dim[i]]->lane == LANE_TP ? mesh->size[i] : 1;
+    return ranks;
+}
+
+int mesh_data(const struct mesh *mesh)
+{
+    int ranks = 1;
+    for (int i = 0; i < mesh->atom_count; i++)
+        ranks *= dimensions[mesh->dim[i]]->splits_batch ? mesh->size[i] : 1;
+    return ranks;
+}
+
+int mesh_context(const struct mesh *mesh)
+{
+    int ranks = 1;
+    for (int i = 0; i < mesh->atom_count; i++)
+        ranks *= dimensions[mesh->dim[i]]->lane == LANE_CP ? mesh->size[i] : 1;
+    return ranks;
+}

@@ -1,0 +1,21 @@
+/* The mesh of a stage and what its atoms stand for: the outer choice of a plan that all its stages share. */
+#ifndef CLEAVE_SEARCH_MESH_H
+#define CLEAVE_SEARCH_MESH_H
+#include "planner/plan/plan.h"
+
+struct mesh {
+    int atom_count;        /* at most MAX_ATOMS */
+    int size[MAX_ATOMS];   /* ranks; the last atom is the innermost; unused ones are 1 */
+    int8_t dim[MAX_ATOMS]; /* enum dimension_index that layers give the atom unless their strategy says otherwise */
+};
+struct mesh mesh_none(void); /* no atoms, one rank */
+/* Appends an atom inside those that are there. */
+void mesh_add(struct mesh *mesh, int size, enum dimension_index dim);
+int mesh_ranks(const struct mesh *mesh);
+bool mesh_equal(const struct mesh *a, const struct mesh *b);
+/* Degrees: ranks that work on one sequence's heads and columns; that have sequences of their own; that share a sequence
+ * by its tokens. */
+int mesh_tensor(const struct mesh *mesh);
+int mesh_data(const struct mesh *mesh);
+int mesh_context(const struct mesh *mesh);
+#endif

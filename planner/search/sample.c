@@ -1,0 +1,428 @@
+/* Compute path: instructions of the compute, tp, cp and ep lanes on a clock of their own; a layer's price is by how
+ * much it moves the clock forward in the first micro-batch. dp lane: sums; a bucket is shared out over its weights by
+ * bytes.
+ *
+ * What backward may have to wait for in the dp lane follows from lifetimes and not from one placement of bytes: a
+ * reduction's source keeps its bytes until the compute lane has left the next layer (lives.h), so from then on the
+ * compute lane waits for it. No placement waits for more. */
+#include "planner/search/sample.h"
+#include "base/num.h"
+#include "planner/program/lives.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct tie {
+    int buffer, layer;
+}; /* the layer uses a weight that an earlier one holds */
+
+struct sample {
+    struct sample *next;
+    struct arena arena;
+    struct sample_shape shape;
+    const struct graph *graph; /* borrowed */
+    struct plan *plan;
+    struct program *program;
+    int *weight_layer;        /* (weights) first layer that uses it */
+    int *listed, list_count;  /* instructions of the first micro-batch and of the step, ascending */
+    int *sized, sized_count;  /* buffers that these touch or that live beside them */
+    int *release, *releasing; /* (list_count) reductions in the dp lane: from which instruction on bytes may wait for
+                                 it, ascending */
+    int release_count;
+    struct life *lives; /* (buffers) */
+    int turn, end;      /* first instruction of the first backward; the first behind the first micro-batch */
+    struct tie *ties;
+    int tie_count;
+    /* filled anew for each size */
+    int64_t *duration, *finish;   /* (instructions) */
+    int64_t *change;              /* (instructions + 2) bytes that come and go */
+    struct layer_price *by_layer; /* (layers) */
+};
+
+struct sample **sample_next(struct sample *sample)
+{
+    return &sample->next;
+}
+
+/* ---- lowering ---- */
+
+static void set_sizes(struct sample *s, const struct graph *graph, const struct mesh *mesh)
+{
+    int ranks = mesh_ranks(mesh);
+    s->graph = graph;
+    s->plan->batch = graph->batch;
+    s->plan->rank_count = s->plan->stage_count * ranks;
+    for (int k = 0; k < s->plan->stage_count; k++) {
+        s->plan->stages[k].first_rank = k * ranks;
+        memcpy(s->plan->stages[k].atom, mesh->size, sizeof mesh->size);
+    }
+}
+
+static bool make_plan(struct sample *s, const struct graph *graph)
+{
+    const struct sample_shape *shape = &s->shape;
+    struct plan *plan = s->plan = plan_new(shape->stages, graph->layer_count);
+    if (!plan)
+        return false;
+    plan->sequence = graph->sequence;
+    plan->vocab_multiple = shape->vocab_multiple;
+    plan->dtype = shape->dtype;
+    plan->micro_batch_count = SAMPLE_MICRO_BATCHES;
+    plan->atom_count = shape->mesh.atom_count;
+    plan->prefetch = shape->prefetch;
+    plan->bucket_bytes = shape->bucket_bytes;
+    for (int k = 0; k < shape->stages; k++) {
+        plan->stages[k].first_layer = k;
+        plan->stages[k].layer_count = k + 1 < shape->stages ? 1 : graph->layer_count - k;
+    }
+    for (int l = 0; l < graph->layer_count; l++)
+        plan->layers[l] = shape->layer;
+    set_sizes(s, graph, &shape->mesh);
+    return true;
+}
+
+static int layer_of(const struct sample *s, const struct instr *instr)
+{
+    return instr->layer >= 0 && instr->layer < s->graph->layer_count ? instr->layer : 0;
+}
+
+static bool on_path(const struct instr *instr)
+{
+    return instr->lane == LANE_COMPUTE || instr->lane == LANE_TP || instr->lane == LANE_CP || instr->lane == LANE_EP;
+}
+
+static bool is_forward(const struct instr *instr)
+{
+    return instr->phase == PHASE_FORWARD && !instr->again;
+}
+
+static bool reduces_each_time(const struct instr *instr)
+{
+    return instr->lane == LANE_DP && instr->op != OP_ALL_GATHER && instr->micro >= 0 && instr->phase != PHASE_STEP;
+}
+
+static bool is_listed(const struct instr *instr)
+{
+    return instr->micro <= 0 || instr->phase == PHASE_STEP;
+}
+
+/* What an all-reduce in place takes over must not count twice. */
+static void skip_taken_over(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    for (int i = 0; i < list->instr_count; i++)
+        for (int k = 0; k < list->instrs[i].pair_count; k++) {
+            const struct pair *pair = &s->program->pairs[list->instrs[i].pair_first + k];
+            if (!pair_takes_over(s->program, s->lives, &list->instrs[i], i, pair) ||
+                s->lives[pair->destination].last == i)
+                continue;
+            struct life *from = &s->lives[pair->source], *to = &s->lives[pair->destination];
+            to->first = i + 1;
+            to->held = to->held > from->held ? to->held : from->held;
+            from->held = i;
+        }
+}
+
+static void list_instructions(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    s->turn = list->instr_count;
+    for (int i = list->instr_count - 1; i >= 0; i--)
+        if (list->instrs[i].micro == 0 && !is_forward(&list->instrs[i]))
+            s->turn = i;
+    for (int i = 0; i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        int release = -1;
+        if (!is_listed(instr))
+            continue;
+        s->listed[s->list_count++] = i;
+        if (instr->micro == 0 && instr->phase != PHASE_STEP)
+            s->end = i + 1;
+        for (int k = 0; reduces_each_time(instr) && k < instr->pair_count; k++) {
+            int source = s->program->pairs[instr->pair_first + k].source;
+            if (source >= 0 && !s->program->buffers[source].persistent)
+                release = s->lives[source].held + 1;
+        }
+        if (release < 0)
+            continue;
+        s->release[s->release_count] = release;
+        s->releasing[s->release_count++] = i;
+    }
+}
+
+static void list_buffers(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int step = list->instr_count;
+    while (step > 0 && list->instrs[step - 1].phase == PHASE_STEP)
+        step--;
+    for (int b = 0; b < s->program->buffer_count; b++) {
+        const struct buffer *buffer = &s->program->buffers[b];
+        bool early = s->lives[b].first >= 0 && s->lives[b].first < s->end;
+        if (buffer->persistent || early || s->lives[b].last >= step || s->plan->stage_count > 1)
+            s->sized[s->sized_count++] = b;
+    }
+}
+
+/* Later users of weights, or only their number. */
+static int list_ties(const struct sample *s, struct tie *ties)
+{
+    int count = 0;
+    for (int b = 0; b < s->program->buffer_count; b++) {
+        const struct buffer *buffer = &s->program->buffers[b];
+        for (int i = 0; buffer->persistent && buffer->is_weight && i < s->graph->segment_count; i++) {
+            const struct segment *user = &s->graph->segments[i];
+            for (int k = 0; k < user->weight_count; k++) {
+                if (user->weight[k].id != buffer->id || user->layer == s->weight_layer[buffer->id])
+                    continue;
+                if (ties)
+                    ties[count] = (struct tie){ b, user->layer };
+                count++;
+            }
+        }
+    }
+    return count;
+}
+
+static bool open_arrays(struct sample *s)
+{
+    size_t instrs = (size_t)s->program->stages[0].instr_count, buffers = (size_t)s->program->buffer_count;
+    struct arena *a = &s->arena;
+    s->weight_layer = arena_alloc(a, (size_t)s->graph->weight_count, sizeof *s->weight_layer);
+    s->listed = arena_alloc(a, instrs, sizeof *s->listed);
+    s->release = arena_alloc(a, instrs, sizeof *s->release);
+    s->releasing = arena_alloc(a, instrs, sizeof *s->releasing);
+    s->sized = arena_alloc(a, buffers, sizeof *s->sized);
+    s->lives = arena_alloc(a, buffers, sizeof *s->lives);
+    s->duration = arena_alloc(a, instrs, sizeof *s->duration);
+    s->finish = arena_alloc(a, instrs, sizeof *s->finish);
+    s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
+    s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
+    return s->weight_layer && s->listed && s->release && s->releasing && s->sized && s->lives && s->duration &&
+           s->finish && s->change && s->by_layer;
+}
+
+static bool dissect(struct sample *s, struct error *err)
+{
+    if (!open_arrays(s))
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+    for (int i = s->graph->segment_count - 1; i >= 0; i--)
+        for (int k = 0; k < s->graph->segments[i].weight_count; k++)
+            s->weight_layer[s->graph->segments[i].weight[k].id] = s->graph->segments[i].layer;
+    if (!program_lives(s->program, s->lives, err))
+        return false;
+    skip_taken_over(s);
+    list_instructions(s);
+    list_buffers(s);
+    s->tie_count = list_ties(s, NULL);
+    s->ties = arena_alloc(&s->arena, (size_t)s->tie_count, sizeof *s->ties);
+    if (!s->ties)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+    list_ties(s, s->ties);
+    return true;
+}
+
+bool sample_open(struct sample **out, const struct graph *graph, const struct sample_shape *shape, struct error *err)
+{
+    struct sample *s = calloc(1, sizeof *s);
+    if (!s)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+    s->shape = *shape;
+    bool good = make_plan(s, graph) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+    good = good && plan_check(s->plan, graph, err) && program_lower(&s->program, graph, s->plan, err) &&
+           program_split_lives(s->program, err) && dissect(s, err);
+    if (good)
+        *out = s;
+    else
+        sample_free(s);
+    return good;
+}
+
+void sample_free(struct sample *s)
+{
+    if (!s)
+        return;
+    program_free(s->program);
+    plan_free(s->plan);
+    arena_free(&s->arena);
+    free(s);
+}
+
+bool sample_matches(const struct sample *s, const struct sample_shape *shape)
+{
+    const struct sample_shape *own = &s->shape;
+    bool same = own->mesh.atom_count == shape->mesh.atom_count && own->stages == shape->stages &&
+                own->prefetch == shape->prefetch && own->vocab_multiple == shape->vocab_multiple &&
+                own->bucket_bytes == shape->bucket_bytes && own->dtype == shape->dtype &&
+                plan_layer_equal(&own->layer, &shape->layer);
+    for (int i = 0; same && i < shape->mesh.atom_count; i++) {
+        int size = shape->mesh.size[i], mine = own->mesh.size[i];
+        same = dimensions[shape->layer.dim[i]]->splits_batch ? (size > 1) == (mine > 1) : size == mine;
+    }
+    return same;
+}
+
+bool sample_resize(struct sample *s, const struct graph *graph, const struct mesh *mesh)
+{
+    set_sizes(s, graph, mesh);
+    return program_resize(s->program, graph, s->plan, s->sized, s->sized_count);
+}
+
+/* ---- time ---- */
+
+/* What a weight's transfer serves is its layer; of a bucket each weight pays its share. */
+static int64_t *share_of(struct layer_price *price, const struct instr *instr)
+{
+    if (instr->op != OP_ALL_GATHER)
+        return instr->phase == PHASE_STEP ? &price->reduce_last_ns : &price->reduce_ns;
+    if (instr->phase == PHASE_STEP)
+        return &price->step_ns;
+    return is_forward(instr) ? &price->gather_forward_ns : &price->gather_backward_ns;
+}
+
+static int pair_layer(const struct sample *s, const struct instr *instr, int pair, int64_t *bytes)
+{
+    const struct pair *p = &s->program->pairs[instr->pair_first + pair];
+    const struct buffer *buffer = &s->program->buffers[p->destination >= 0 ? p->destination : p->source];
+    *bytes = max_i64(buffer->bytes, 1);
+    return buffer->is_weight ? s->weight_layer[buffer->id] : layer_of(s, instr);
+}
+
+static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
+{
+    int64_t total = 0, bytes = 0;
+    for (int i = 0; i < instr->pair_count; i++) {
+        pair_layer(s, instr, i, &bytes);
+        total += bytes;
+    }
+    for (int i = 0; i < instr->pair_count; i++) {
+        struct layer_price *price = &s->by_layer[pair_layer(s, instr, i, &bytes)];
+        *share_of(price, instr) +=
+            instr->pair_count == 1 ? ns : (int64_t)((double)ns * (double)bytes / (double)total + 0.5);
+    }
+}
+
+static void move_layer(struct sample *s, const struct instr *instr, int64_t moved, bool reductions)
+{
+    struct layer_price *price = &s->by_layer[layer_of(s, instr)];
+    bool step = instr->phase == PHASE_STEP || instr->micro < 0;
+    if (step && !reductions)
+        price->step_ns += moved;
+    else if (!step && is_forward(instr) && !reductions)
+        price->forward_ns += moved;
+    else if (!step && !is_forward(instr) && reductions)
+        price->backward_ns += moved;
+}
+
+/* Walks the list on a clock on which only the path takes time, and reductions too if asked. Forward and step are read
+ * off without, backward with them. */
+static void walk(struct sample *s, bool reductions)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t lane[LANE_COUNT] = { 0 }, clock = 0, freed = 0;
+    for (int k = 0, next = 0; k < s->list_count; k++) {
+        int i = s->listed[k];
+        const struct instr *instr = &list->instrs[i];
+        int64_t start = lane[instr->lane];
+        for (; reductions && instr->phase != PHASE_STEP && next < s->release_count && s->release[next] <= i; next++)
+            freed = max_i64(freed, s->finish[s->releasing[next]]);
+        for (int w = 0; w < instr->wait_count; w++)
+            start = max_i64(start, s->finish[list->waits[instr->wait_first + w]]);
+        if (!on_path(instr)) {
+            s->finish[i] = lane[instr->lane] = start + (reductions && reduces_each_time(instr) ? s->duration[i] : 0);
+            continue;
+        }
+        s->finish[i] = lane[instr->lane] = max_i64(start, freed) + s->duration[i];
+        int64_t moved = max_i64(0, s->finish[i] - clock);
+        clock += moved;
+        move_layer(s, instr, moved, reductions);
+    }
+}
+
+static void price_times(struct sample *s, const struct facts *facts, bool path_only)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    for (int k = 0; k < s->list_count; k++) {
+        int i = s->listed[k];
+        const struct instr *instr = &list->instrs[i];
+        bool wanted = !path_only || (on_path(instr) && instr->phase != PHASE_STEP);
+        s->duration[i] = wanted ? cost_instr_ns(facts, s->program, 0, instr) : 0;
+        if (!path_only && !on_path(instr))
+            share_out(s, instr, s->duration[i]);
+    }
+    walk(s, false);
+    walk(s, true);
+}
+
+/* ---- memory ---- */
+
+static void price_persistent(struct sample *s)
+{
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
+        if (buffer->persistent && buffer->is_weight)
+            s->by_layer[s->weight_layer[buffer->id]].weight_bytes += buffer->bytes;
+    }
+    for (int k = 0; k < s->tie_count; k++)
+        s->by_layer[s->ties[k].layer].tied_bytes += s->program->buffers[s->ties[k].buffer].bytes;
+}
+
+/* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient. */
+static void price_temporary(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t alive = 0;
+    memset(s->change, 0, ((size_t)s->end + 1) * sizeof *s->change);
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
+        struct life life = s->lives[s->sized[k]];
+        if (buffer->persistent || life.first < 0 || life.first >= s->end)
+            continue;
+        if (!buffer->is_weight && life.first < s->turn && life.last >= s->turn) {
+            s->by_layer[layer_of(s, &list->instrs[life.first])].saved_bytes += buffer->bytes;
+            continue;
+        }
+        s->change[life.first] += buffer->bytes;
+        if (life.held + 1 < s->end)
+            s->change[life.held + 1] -= buffer->bytes;
+    }
+    for (int i = 0; i < s->end; i++) {
+        struct layer_price *price = &s->by_layer[layer_of(s, &list->instrs[i])];
+        alive += s->change[i];
+        if (list->instrs[i].micro == 0)
+            price->transient_bytes = max_i64(price->transient_bytes, alive);
+    }
+}
+
+static int64_t workspace(const struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t most = 0;
+    for (int k = 0; k < s->list_count; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        if (instr->op == OP_COMPUTE)
+            most = max_i64(most, instr_scratch_elements(s->program, 0, instr));
+    }
+    return most * element_bytes(s->plan->dtype, ELEMENT_STATISTIC);
+}
+
+const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, bool path_only,
+                                        int64_t *workspace_bytes)
+{
+    memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
+    price_times(s, facts, path_only);
+    price_persistent(s);
+    if (!path_only)
+        price_temporary(s);
+    *workspace_bytes = path_only ? 0 : workspace(s);
+    return s->by_layer;
+}
+
+int64_t sample_send_ns(const struct sample *s, const struct facts *facts)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t ns = 0;
+    for (int i = 0; i < list->instr_count; i++)
+        if (list->instrs[i].op == OP_SEND && list->instrs[i].micro == 0)
+            ns += cost_instr_ns(facts, s->program, 0, &list->instrs[i]);
+    return ns;
+}

@@ -1,0 +1,36 @@
+/* One strategy for all layers of a folded model, lowered once and taken apart into prices as often as sizes change. */
+#ifndef CLEAVE_SEARCH_SAMPLE_H
+#define CLEAVE_SEARCH_SAMPLE_H
+#include "planner/search/price.h"
+
+/* What decides which instructions there are. Of atoms that split the batch only counts whether they have more than one
+ * rank. */
+struct sample_shape {
+    struct mesh mesh;
+    struct plan_layer layer;
+    int stages; /* 1; 2 to see what crosses: the first layer alone on the first */
+    int prefetch;
+    int64_t vocab_multiple, bucket_bytes;
+    enum dtype dtype;
+};
+struct sample;
+enum { SAMPLE_MICRO_BATCHES = 2 };
+/* graph: of SAMPLE_MICRO_BATCHES micro-batches on the shape's mesh. Fails when lowering does. */
+bool sample_open(struct sample **out, const struct graph *graph, const struct sample_shape *shape, struct error *err);
+void sample_free(struct sample *sample); /* accepts NULL */
+/* Whether the sample's instructions are those of the shape. */
+bool sample_matches(const struct sample *sample, const struct sample_shape *shape);
+/* Makes it the program of a mesh of the same shape and of the graph's batch; false: lowering must say (a new sample).
+ * The graph is borrowed until the next call. */
+bool sample_resize(struct sample *sample, const struct graph *graph, const struct mesh *mesh);
+/**
+ * Prices by layer of the folded graph, in the sample's memory until the next call, and the workspace; NULL: out of
+ * memory. path_only: nothing that waits for the data-parallel lane, and no temporary memory.
+ */
+const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, bool path_only,
+                                        int64_t *workspace_bytes);
+/* Of two stages: what the first sends for one micro-batch. */
+int64_t sample_send_ns(const struct sample *sample, const struct facts *facts);
+/* Samples of one book are a list. */
+struct sample **sample_next(struct sample *sample);
+#endif

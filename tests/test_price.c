@@ -1,0 +1,163 @@
+/* Prices: that a resized program gives what lowering gives, over the zoo. */
+#include "models/model.h"
+#include "planner/search/workbench.h"
+#include "tests/check.h"
+#include "tests/fact_files.h"
+#include "tests/model_files.h"
+#include <string.h>
+
+static const struct field {
+    const char *name;
+    size_t offset;
+} fields[] = {
+    { "forward", offsetof(struct layer_price, forward_ns) },
+    { "backward", offsetof(struct layer_price, backward_ns) },
+    { "gather forward", offsetof(struct layer_price, gather_forward_ns) },
+    { "gather backward", offsetof(struct layer_price, gather_backward_ns) },
+    { "reduce", offsetof(struct layer_price, reduce_ns) },
+    { "reduce last", offsetof(struct layer_price, reduce_last_ns) },
+    { "step", offsetof(struct layer_price, step_ns) },
+    { "weights", offsetof(struct layer_price, weight_bytes) },
+    { "tied", offsetof(struct layer_price, tied_bytes) },
+    { "saved", offsetof(struct layer_price, saved_bytes) },
+    { "transient", offsetof(struct layer_price, transient_bytes) },
+};
+enum { FIELDS = sizeof fields / sizeof *fields };
+
+static int64_t field_of(const struct layer_price *price, int field)
+{
+    return *(const int64_t *)(const void *)((const char *)price + fields[field].offset);
+}
+
+static void same_tables(const struct price_table *a, const struct price_table *b, const char *what)
+{
+    ck_assert_int_eq(a->strategy_count, b->strategy_count);
+    for (int c = 0; c < a->class_count; c++)
+        for (int i = 0; i < a->strategy_count; i++)
+            for (int f = 0; f < FIELDS; f++) {
+                int64_t x = field_of(price_at(a, c, i), f), y = field_of(price_at(b, c, i), f);
+                ck_assert_msg(x == y, "%s, class %d, strategy %d: %s %lld, lowered anew %lld", what, c, i,
+                              fields[f].name, (long long)x, (long long)y);
+            }
+    ck_assert_msg(a->send_ns == b->send_ns && a->base_bytes == b->base_bytes, "%s: send or workspace", what);
+}
+
+struct world {
+    struct model *model;
+    struct cluster *cluster;
+    struct facts facts;
+    struct space space;
+    struct workbench bench;
+    struct arena arena;
+    struct config *configs;
+    int config_count;
+};
+
+static struct world world_open(const char *model, const char *cluster, int64_t batch)
+{
+    struct world w = { .model = model_of_zoo(model), .cluster = cluster_open(cluster) };
+    bool half = w.cluster->device.matmul_flops_per_s[DTYPE_BF16] > 0;
+    w.facts.cluster = w.cluster;
+    w.space = space_default(batch, 0, half ? DTYPE_BF16 : DTYPE_FP32);
+    w.space.recompute.count = 0;
+    return w;
+}
+
+static void world_start(struct world *w)
+{
+    struct error err = { 0 };
+    ck_assert_msg(
+        workbench_open(&w->bench, w->model, &w->facts, &w->space, &err) &&
+            space_configs(&w->configs, &w->config_count, &w->arena, &w->space, w->bench.graph, w->cluster, &err),
+        "%s", err.message);
+}
+
+static void world_close(struct world *w)
+{
+    workbench_close(&w->bench);
+    arena_free(&w->arena);
+    cluster_free(w->cluster);
+    model_free(w->model);
+}
+
+/* Every few configurations, priced by one book that grows, and by a book of their own. */
+static const struct instance {
+    const char *model, *cluster;
+    int64_t batch;
+    int stride;
+} instances[] = {
+    { "gpt2", "2x4:a100-sxm-80", 24, 7 },       { "gpt3-175b", "128x8:a100-sxm-80", 1536, 173 },
+    { "llama-3-8b", "3x4:h100-sxm", 36, 11 },   { "llama-2-70b", "8x8:a100-sxm-80", 192, 61 },
+    { "bert-large", "1x6:a100-sxm-80", 12, 3 }, { "tiny-gpt", "1x4:cpu", 12, 1 },
+    { "tiny-llama", "1x6:cpu", 24, 1 },         { "tiny-opaque", "2x2:a100-sxm-80", 12, 1 },
+};
+enum { INSTANCES = sizeof instances / sizeof *instances };
+
+START_TEST(resized_programs_price_like_lowered_ones)
+{
+    const struct instance *in = &instances[_i];
+    struct world w = world_open(in->model, in->cluster, in->batch);
+    struct error err = { 0 };
+    int compared = 0;
+    world_start(&w);
+    for (int i = 0; i < w.config_count; i += in->stride) {
+        const struct price_table *kept = NULL, *fresh = NULL;
+        struct workbench alone;
+        char what[200];
+        ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &kept, &err), "%s", err.message);
+        ck_assert(workbench_open(&alone, w.model, &w.facts, &w.space, &err));
+        ck_assert_msg(workbench_table(&alone, &w.configs[i], false, &fresh, &err), "%s", err.message);
+        ck_assert_int_eq(kept == NULL, fresh == NULL);
+        snprintf(what, sizeof what, "%s, tp %d, dp %d, micro %lld", in->model, config_tensor(&w.configs[i]),
+                 config_data(&w.configs[i]), (long long)w.configs[i].micro);
+        if (kept)
+            same_tables(kept, fresh, what);
+        compared += kept != NULL;
+        workbench_close(&alone);
+    }
+    ck_assert_int_gt(compared, 3);
+    world_close(&w);
+}
+END_TEST
+
+/* A bound's compute path is no longer than the one that waits for the data-parallel lane too. */
+START_TEST(bounds_are_below_prices)
+{
+    const struct instance *in = &instances[_i];
+    struct world w = world_open(in->model, in->cluster, in->batch);
+    struct error err = { 0 };
+    world_start(&w);
+    for (int i = 0; i < w.config_count; i += in->stride) {
+        const struct price_table *bound = NULL, *full = NULL;
+        ck_assert(workbench_table(&w.bench, &w.configs[i], true, &bound, &err));
+        ck_assert(workbench_table(&w.bench, &w.configs[i], false, &full, &err));
+        for (int c = 0; bound && full && c < full->class_count; c++)
+            for (int s = 0; s < full->strategy_count; s++) {
+                const struct layer_price *p = price_at(full, c, s);
+                int64_t least = INT64_MAX;
+                for (int k = 0; k < bound->strategy_count; k++) {
+                    const struct layer_price *b = price_at(bound, c, k);
+                    int64_t path = b->forward_ns + b->backward_ns;
+                    least = path < least ? path : least;
+                }
+                ck_assert_msg(least <= p->forward_ns + p->backward_ns,
+                              "%s, class %d, strategy %d: bound %lld, price %lld", in->model, c, s, (long long)least,
+                              (long long)(p->forward_ns + p->backward_ns));
+            }
+    }
+    world_close(&w);
+}
+END_TEST
+
+static Suite *price_suite(void)
+{
+    Suite *suite = suite_create("price");
+    TCase *tcase = tcase_create("zoo");
+    tcase_set_timeout(tcase, 0);
+    tcase_add_loop_test(tcase, resized_programs_price_like_lowered_ones, 0, INSTANCES);
+    tcase_add_loop_test(tcase, bounds_are_below_prices, 0, INSTANCES);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+CHECK_MAIN(price_suite)
