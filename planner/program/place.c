@@ -40,6 +40,9 @@ struct spots {
     int count;
 };
 /* Span 0 is all time, then come its quarters and its sixteenths. */
+struct gap {
+    int64_t low, high;
+};
 enum { SPAN_LEVELS = 3, SPAN_COUNT = 1 + 4 + 16 };
 
 struct work {
@@ -48,8 +51,12 @@ struct work {
     int count;
     struct ranked *order;
     int64_t *offset, *best;          /* (count) */
-    struct spots placed[SPAN_COUNT]; /* by span of time; of the sweep, only [0]: the living items */
-    int end;                         /* after the last item's last use */
+    struct spots placed[SPAN_COUNT]; /* by span of time */
+    struct gap *gaps; /* (count + 1) of the sweep: free bytes below the top, by address, never adjacent */
+    int gap_count;
+    int64_t top; /* of the sweep: the end of the highest living item */
+    int *ends;   /* (count) items by last use */
+    int end;     /* after the last item's last use */
     bool any_held;
     /* Interval tree: leaves are items by first use, each node knows the latest end of the placed items below it, -1
      * none. */
@@ -59,6 +66,32 @@ struct work {
     struct ranked *beside; /* (count) placed items of the same time as the one at hand */
     int beside_count;
 };
+
+/* Items by their first or last moment, equal ones by number. before: (end + 1), all 0. */
+static void sort_by_moment(const struct work *w, bool last, int *before, int *out)
+{
+    for (int i = 0; i < w->count; i++)
+        before[(last ? w->items[i].last : w->items[i].first) + 1]++;
+    for (int moment = 1; moment <= w->end; moment++)
+        before[moment] += before[moment - 1];
+    for (int i = 0; i < w->count; i++)
+        out[before[last ? w->items[i].last : w->items[i].first]++] = i;
+}
+
+static bool sort_moments(struct work *w)
+{
+    int *before = arena_alloc(&w->arena, 2 * ((size_t)w->end + 1), sizeof *before);
+    int *by_start = arena_alloc(&w->arena, (size_t)w->count, sizeof *by_start);
+    if (!before || !by_start)
+        return false;
+    sort_by_moment(w, false, before, by_start);
+    sort_by_moment(w, true, before + w->end + 1, w->ends);
+    for (int i = 0; i < w->count; i++) {
+        w->starts[i] = (struct ranked){ w->items[by_start[i]].first, 0, by_start[i] };
+        w->leaf[by_start[i]] = i;
+    }
+    return true;
+}
 
 static bool work_open(struct work *w, const struct place_item *items, int count)
 {
@@ -75,20 +108,19 @@ static bool work_open(struct work *w, const struct place_item *items, int count)
     w->starts = arena_alloc(&w->arena, n, sizeof *w->starts);
     w->leaf = arena_alloc(&w->arena, n, sizeof *w->leaf);
     w->beside = arena_alloc(&w->arena, n, sizeof *w->beside);
+    w->gaps = arena_alloc(&w->arena, n + 1, sizeof *w->gaps);
+    w->ends = arena_alloc(&w->arena, n, sizeof *w->ends);
     for (w->leaf_count = 1; w->leaf_count < count;)
         w->leaf_count *= 2;
     w->latest = arena_alloc(&w->arena, 2 * (size_t)w->leaf_count, sizeof *w->latest);
-    if (!w->order || !w->offset || !w->best || !w->starts || !w->leaf || !w->beside || !w->latest)
+    if (!w->order || !w->offset || !w->best || !w->starts || !w->leaf || !w->beside || !w->gaps || !w->ends ||
+        !w->latest)
         return false;
     for (int i = 0; i < count; i++) {
         w->end = items[i].last >= w->end ? items[i].last + 1 : w->end;
         w->any_held = w->any_held || items[i].held;
-        w->starts[i] = (struct ranked){ items[i].first, 0, i };
     }
-    qsort(w->starts, n, sizeof *w->starts, compare_ranked);
-    for (int i = 0; i < count; i++)
-        w->leaf[w->starts[i].item] = i;
-    return true;
+    return sort_moments(w);
 }
 
 /* Number of the span of the level in which the moment lies. */
@@ -130,9 +162,8 @@ static void insert_everywhere(struct work *w, int item)
             insert_at(w, &w->placed[span], item);
 }
 
-/* The tightest gap between the placed items that live beside the item; else on top of them. With `lowest`, the first
- * gap. */
-static int64_t find_gap(const struct work *w, const struct spots *spots, int item, bool lowest)
+/* The tightest gap between the placed items that live beside the item; else on top of them. */
+static int64_t find_gap(const struct work *w, const struct spots *spots, int item)
 {
     const struct place_item want = w->items[item];
     int64_t top = 0, best = -1, best_size = INT64_MAX;
@@ -141,7 +172,7 @@ static int64_t find_gap(const struct work *w, const struct spots *spots, int ite
         int64_t gap = beside ? at->low - top : -1;
         if (gap >= want.bytes && gap < best_size) {
             best = top;
-            best_size = lowest ? 0 : gap;
+            best_size = gap;
         }
         top = max_i64(top, beside ? at->high : 0);
     }
@@ -192,7 +223,7 @@ static int64_t place_in_order(struct work *w, bool dense)
     for (int i = 0; i < w->count; i++) {
         int item = w->order[i].item;
         if (dense) { /* most items live together: passing over all of them is cheaper than finding and sorting */
-            w->offset[item] = find_gap(w, spots_around(w, item), item, false);
+            w->offset[item] = find_gap(w, spots_around(w, item), item);
             insert_everywhere(w, item);
         } else {
             w->beside_count = 0;
@@ -207,15 +238,12 @@ static int64_t place_in_order(struct work *w, bool dense)
 }
 
 /* Pairs of items that live at the same time: of all pairs, those apart are the ends before a start. */
-static int64_t count_pairs(const struct work *w, struct ranked *ends)
+static int64_t count_pairs(const struct work *w)
 {
     int64_t pairs = (int64_t)w->count * (w->count - 1) / 2;
     int end = 0;
-    for (int i = 0; i < w->count; i++)
-        ends[i] = (struct ranked){ w->items[i].last, 0, i };
-    qsort(ends, (size_t)w->count, sizeof *ends, compare_ranked);
     for (int i = 0; i < w->count; i++) {
-        while (end < w->count && ends[end].key < w->starts[i].key)
+        while (end < w->count && w->items[w->ends[end]].last < w->starts[i].key)
             end++;
         pairs -= end;
     }
@@ -223,22 +251,80 @@ static int64_t count_pairs(const struct work *w, struct ranked *ends)
 }
 
 /* ---- the sweep in time ---- */
+/* The first gap that begins at or behind the address. */
+static int gap_behind(const struct work *w, int64_t address)
+{
+    int low = 0, high = w->gap_count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (w->gaps[middle].low < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void drop_gap(struct work *w, int gap)
+{
+    memmove(&w->gaps[gap], &w->gaps[gap + 1], (size_t)(--w->gap_count - gap) * sizeof *w->gaps);
+}
+
+/* Bytes of an item whose life is over join the gaps beside them, or the top sinks. */
+static void give_back(struct work *w, int64_t low, int64_t high)
+{
+    int next = gap_behind(w, low);
+    if (low == high)
+        return;
+    if (next > 0 && w->gaps[next - 1].high == low) {
+        low = w->gaps[--next].low;
+        drop_gap(w, next);
+    }
+    if (next < w->gap_count && w->gaps[next].low == high) {
+        high = w->gaps[next].high;
+        drop_gap(w, next);
+    }
+    if (high == w->top) {
+        w->top = low;
+        return;
+    }
+    memmove(&w->gaps[next + 1], &w->gaps[next], (size_t)(w->gap_count++ - next) * sizeof *w->gaps);
+    w->gaps[next] = (struct gap){ low, high };
+}
+
+/* The tightest gap, with `lowest` the first; else the top. */
+static int64_t take_bytes(struct work *w, int64_t bytes, bool lowest)
+{
+    int best = -1;
+    for (int i = 0; i < w->gap_count; i++) {
+        int64_t size = w->gaps[i].high - w->gaps[i].low;
+        if (size < bytes || (best >= 0 && size >= w->gaps[best].high - w->gaps[best].low))
+            continue;
+        best = i;
+        if (lowest)
+            break;
+    }
+    int64_t offset = best >= 0 ? w->gaps[best].low : w->top;
+    if (best < 0)
+        w->top += bytes;
+    else if ((w->gaps[best].low += bytes) == w->gaps[best].high)
+        drop_gap(w, best);
+    return offset;
+}
+
 /* As an allocator would: items come in the order of their first use and leave after their last. */
 static int64_t place_in_time(struct work *w, bool lowest)
 {
     int64_t total = 0;
-    struct spots *living = &w->placed[0];
-    living->count = 0;
+    int end = 0;
+    w->gap_count = 0;
+    w->top = 0;
     for (int i = 0; i < w->count; i++) {
         int item = w->order[i].item;
-        int kept = 0; /* drop the dead in one pass: the list holds only what may be alive */
-        for (int k = 0; k < living->count; k++)
-            if (living->list[k].last >= w->items[item].first)
-                living->list[kept++] = living->list[k];
-        living->count = kept;
-        w->offset[item] = find_gap(w, living, item, lowest);
-        insert_at(w, living, item);
-        total = max_i64(total, w->offset[item] + w->items[item].bytes);
+        for (; w->items[w->ends[end]].last < w->items[item].first; end++)
+            give_back(w, w->offset[w->ends[end]], w->offset[w->ends[end]] + w->items[w->ends[end]].bytes);
+        w->offset[item] = take_bytes(w, w->items[item].bytes, lowest);
+        total = max_i64(total, w->top);
     }
     return total;
 }
@@ -253,8 +339,27 @@ enum order_kind {
     ORDER_KIND_COUNT
 };
 
+/* By first use, the longest first. */
+static void sort_in_time(struct work *w)
+{
+    for (int i = 0, first = 0; i < w->count; i++) {
+        int item = w->starts[i].item;
+        w->order[i] =
+            (struct ranked){ w->items[item].first, (int64_t)w->items[item].first - w->items[item].last - 1, item };
+        if (i + 1 < w->count && w->starts[i + 1].key == w->starts[i].key)
+            continue;
+        if (i > first)
+            qsort(&w->order[first], (size_t)(i + 1 - first), sizeof *w->order, compare_ranked);
+        first = i + 1;
+    }
+}
+
 static void sort_items(struct work *w, enum order_kind kind)
 {
+    if (kind == ORDER_TIME_TIGHT || kind == ORDER_TIME_LOW) {
+        sort_in_time(w);
+        return;
+    }
     for (int i = 0; i < w->count; i++) {
         const struct place_item *item = &w->items[i];
         int64_t length = (int64_t)item->last - item->first + 1, area;
@@ -277,7 +382,6 @@ static void sort_items(struct work *w, enum order_kind kind)
         case ORDER_TIME_TIGHT:
         case ORDER_TIME_LOW:
         case ORDER_KIND_COUNT:
-            *r = (struct ranked){ item->first, -length, i };
             break;
         }
     }
@@ -319,7 +423,7 @@ static void repair(struct work *w, bool dense, int64_t looks, int64_t good, int6
 
 static int64_t search_orders(struct work *w, int64_t bound)
 {
-    int64_t pairs = count_pairs(w, w->beside), looks, spent = 0, best = INT64_MAX, good = bound + bound / GOOD_ENOUGH;
+    int64_t pairs = count_pairs(w), looks, spent = 0, best = INT64_MAX, good = bound + bound / GOOD_ENOUGH;
     bool dense = pairs * DENSE > (int64_t)w->count * w->count;
     looks = dense ? (int64_t)w->count * w->count / 4 : pairs;
     int kinds = w->any_held ? ORDER_KIND_COUNT : ORDER_HELD; /* without held items the last is the one by area */
@@ -337,22 +441,23 @@ static int64_t search_orders(struct work *w, int64_t bound)
 
 bool place_bound(const struct place_item *items, int count, int64_t *bound, struct error *err)
 {
-    struct ranked *ends = malloc(((size_t)count * 2 + 1) * sizeof *ends);
-    if (!ends)
+    int end = 0;
+    for (int i = 0; i < count; i++)
+        end = items[i].last >= end ? items[i].last + 1 : end;
+    int64_t *come = calloc(2 * ((size_t)end + 1), sizeof *come), *go = come ? come + end + 1 : NULL; /* by moment */
+    if (!come)
         return fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d lifetimes", count);
-    for (int i = 0; i < count; i++) { /* at one moment the ends come before the starts */
-        ends[2 * i] = (struct ranked){ (int64_t)items[i].first, 1, i };
-        ends[2 * i + 1] = (struct ranked){ (int64_t)items[i].last + 1, 0, i };
-    }
-    qsort(ends, (size_t)count * 2, sizeof *ends, compare_ranked);
     int64_t live = 0, most = 0;
     bool fits = true;
-    for (int i = 0; i < 2 * count && fits; i++) {
-        int64_t bytes = items[ends[i].item].bytes;
-        fits = add_i64(&live, live, ends[i].second ? bytes : -bytes);
+    for (int i = 0; i < count && fits; i++) /* what goes at one moment has lived together, and so has what comes */
+        fits = add_i64(&come[items[i].first], come[items[i].first], items[i].bytes) &&
+               add_i64(&go[items[i].last + 1], go[items[i].last + 1], items[i].bytes);
+    for (int moment = 0; moment <= end && fits; moment++) {
+        live -= go[moment];
+        fits = add_i64(&live, live, come[moment]);
         most = max_i64(most, live);
     }
-    free(ends);
+    free(come);
     if (!fits)
         return fail(err, "layout: the buffers alive at once do not fit in 63 bits of bytes");
     *bound = most;
