@@ -56,7 +56,7 @@ struct world {
 static struct world world_open(const char *model, const char *cluster, int64_t batch)
 {
     struct world w = { .model = model_of_zoo(model), .cluster = cluster_open(cluster) };
-    bool half = w.cluster->device.matmul_flops_per_s[DTYPE_BF16] > 0;
+    bool half = w.cluster->types[0].device.matmul_flops_per_s[DTYPE_BF16] > 0;
     w.facts.cluster = w.cluster;
     w.space = space_default(batch, 0, half ? DTYPE_BF16 : DTYPE_FP32);
     w.space.recompute.count = 0;
