@@ -216,6 +216,14 @@ static int thriftiest(const struct allowed *allowed, int most)
     return 0;
 }
 
+static bool splits_sequence(const struct config *config)
+{
+    for (int a = 0; a < config->mesh.atom_count; a++)
+        if (config->mesh.dim[a] == DIM_tp_sp)
+            return true;
+    return false;
+}
+
 /* The configuration's thriftiest uniform plan with just enough micro-batches to fill the pipeline. */
 static bool uniform_peak(struct explainer *e, const struct space *space, const struct facts *facts,
                          const struct config *config, int64_t *bytes, struct error *err)
@@ -226,16 +234,16 @@ static bool uniform_peak(struct explainer *e, const struct space *space, const s
     struct explained *explained = NULL;
     struct error why = { 0 };
     u.pipeline = config->stages;
-    u.tensor = config->tensor;
-    u.data = config->data;
+    u.tensor = config_tensor(config);
+    u.data = config_data(config);
     u.micro = config->micro;
     u.schedule = config->schedule;
     u.prefetch = config->prefetch;
-    u.sequence_parallel = config->tensor_dimension == DIM_tp_sp;
+    u.sequence_parallel = splits_sequence(config);
     u.zero = thriftiest(&space->zero, 3);
     u.recompute = thriftiest(&space->recompute, RECOMPUTE_FULL);
     shorter.batch =
-        config->data * config->micro * min_i64(config->micro_batch_count, config->stages + FEW_MICRO_BATCHES);
+        config_data(config) * config->micro * min_i64(config->micro_batch_count, config->stages + FEW_MICRO_BATCHES);
     bool good = uniform_plan(&plan, &u, &shorter, e->model, facts, &why) &&
                 explained_open(&explained, e->model, plan, &why) && explained_lower(explained, &why);
     if (good)
@@ -249,11 +257,11 @@ static bool uniform_peak(struct explainer *e, const struct space *space, const s
  * later configurations of the same stages and degree replace earlier ones only where they are thriftier. */
 static bool thriftier(const struct config *a, const struct config *b)
 {
-    if (a->tensor != b->tensor)
-        return a->tensor > b->tensor;
+    if (config_tensor(a) != config_tensor(b))
+        return config_tensor(a) > config_tensor(b);
     if (a->micro != b->micro)
         return a->micro < b->micro;
-    return a->tensor_dimension == DIM_tp_sp && b->tensor_dimension != DIM_tp_sp;
+    return splits_sequence(a) && !splits_sequence(b);
 }
 
 static bool least_peak(struct explainer *e, const struct space *space, const struct facts *facts,
