@@ -10,7 +10,7 @@ struct estimate_arguments {
     struct space_options space;
     const char *output, *recompute;
     int64_t micro, tp, pp, dp, zero, prefetch;
-    bool json, sp;
+    bool json, sp, reversed;
 };
 static const struct estimate_arguments defaults = { .tp = 1, .pp = 1, .prefetch = 1, .recompute = "none" };
 #define AT(field) offsetof(struct estimate_arguments, field)
@@ -23,6 +23,7 @@ static const struct option options[] = {
     INT_OPTION("prefetch", AT(prefetch), "N", 0, 16, "layers that ZeRO-3 gathers run ahead (1)"),
     TEXT_OPTION("recompute", AT(recompute), "MODE", "none, selective or full, for all layers (none)"),
     TEXT_OPTION("schedule", AT(space.schedule), "NAME", "order of a pipeline's micro-batches (1f1b; cleave schedules)"),
+    FLAG_OPTION("reversed", AT(reversed), "the pipeline begins on the cluster's last devices: other types come first"),
     FLAG_OPTION("sp", AT(sp), "sequence parallelism with the tensor degree"),
     OUTPUT_OPTION(AT(output), "the plan file"),
     FLAG_OPTION("json", AT(json), "the plan file on standard output"),
@@ -39,6 +40,7 @@ static bool uniform_of(struct uniform *out, const struct estimate_arguments *a, 
     out->zero = (int)a->zero;
     out->prefetch = (int)a->prefetch;
     out->sequence_parallel = a->sp;
+    out->reversed = a->reversed;
     return space_schedule("--schedule", a->space.schedule ? a->space.schedule : schedules[0]->name, &out->schedule,
                           err) &&
            inputs_word("--recompute", a->recompute, recompute_names, &out->recompute, err);

@@ -164,11 +164,10 @@ bool cluster_set_reserve(struct cluster *cluster, int64_t bytes, double percent)
     return true;
 }
 
-/* The types with their own levels, one more where there is only one. */
-static bool copy_types(struct cluster *scaled, const struct cluster *cluster)
+/* The types with their own levels; network: one more, the devices' own. */
+static bool copy_types(struct cluster *scaled, const struct cluster *cluster, bool network)
 {
-    bool alone = cluster->level_count == 1;
-    scaled->level_count = cluster->level_count + alone;
+    scaled->level_count = cluster->level_count + network;
     scaled->types = arena_alloc(&scaled->arena, (size_t)cluster->type_count, sizeof *scaled->types);
     scaled->groups = arena_alloc(&scaled->arena, (size_t)cluster->group_count, sizeof *scaled->groups);
     if (!scaled->types || !scaled->groups)
@@ -181,8 +180,8 @@ static bool copy_types(struct cluster *scaled, const struct cluster *cluster)
         if (!type->levels)
             return false;
         memcpy(type->levels, cluster->types[t].levels, (size_t)cluster->level_count * sizeof *type->levels);
-        if (alone)
-            type->levels[1] = device_nic(&type->device);
+        if (network)
+            type->levels[cluster->level_count] = device_nic(&type->device);
     }
     return true;
 }
@@ -197,7 +196,7 @@ bool cluster_scaled(struct cluster **out, const struct cluster *cluster, int tim
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
     *scaled = *cluster;
     scaled->arena = (struct arena){ 0 };
-    if (!copy_types(scaled, cluster)) {
+    if (!copy_types(scaled, cluster, cluster->level_count == 1)) {
         cluster_free(scaled);
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
     }
@@ -206,6 +205,28 @@ bool cluster_scaled(struct cluster **out, const struct cluster *cluster, int tim
     cluster_number(scaled);
     scaled->hash = cluster_hash(scaled);
     *out = scaled;
+    return true;
+}
+
+bool cluster_of_type(struct cluster **out, const struct cluster *cluster, int type, struct error *err)
+{
+    int unit = cluster->level_count > 1 ? cluster_unit(cluster, type, cluster->level_count - 2) : 1;
+    struct node_group group = { .device_count = (int)ceil_div(cluster->device_count, unit) * unit };
+    struct cluster only = *cluster, *alone = calloc(1, sizeof *alone);
+    if (!alone)
+        return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
+    only.types = &cluster->types[type];
+    only.groups = &group;
+    only.type_count = only.group_count = 1;
+    only.arena = (struct arena){ 0 };
+    *alone = only;
+    if (!copy_types(alone, &only, false)) {
+        cluster_free(alone);
+        return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", cluster->name);
+    }
+    cluster_number(alone);
+    alone->hash = cluster_hash(alone);
+    *out = alone;
     return true;
 }
 

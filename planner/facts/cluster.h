@@ -92,6 +92,9 @@ bool cluster_scaled(struct cluster **out, const struct cluster *cluster, int tim
 /* Fills in what follows from the types' inner levels and the groups' types and device counts, after these were changed:
  * ranks, units, the counts of types and of the whole. Not the hash. */
 void cluster_number(struct cluster *cluster);
+/* As many devices, or a few more that fill up a unit, all of one of the cluster's types: what a stage costs that lives
+ * on it alone. Strings and levels below the outermost are borrowed from the original. */
+bool cluster_of_type(struct cluster **out, const struct cluster *cluster, int type, struct error *err);
 /* Keeps back `bytes` of every device, or `percent` of its memory where that is not negative. False, and nothing
  * changed, when that leaves a device nothing. Only before anybody has looked at the cluster. */
 bool cluster_set_reserve(struct cluster *cluster, int64_t bytes, double percent);

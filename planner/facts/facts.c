@@ -26,6 +26,11 @@ int64_t facts_available_bytes(const struct facts *facts, int type)
     return min_i64(node->memory_bytes, node->device.memory_bytes - (profile ? profile->memory_outside_arena_bytes : 0));
 }
 
+struct facts facts_of_type(const struct facts *facts, int type, const struct cluster *alone)
+{
+    return (struct facts){ alone, facts_profile(facts, type) };
+}
+
 static bool has_device(const struct cluster *cluster, const struct profile *profile)
 {
     for (int t = 0; t < cluster->type_count; t++)

@@ -100,6 +100,8 @@ const struct profile *facts_profile(const struct facts *facts, int type);
 /* Usable bytes of one device of a type: what the cluster leaves after its reserve, or after what was measured outside
  * the arena if that is more. */
 int64_t facts_available_bytes(const struct facts *facts, int type);
+/* The same where all devices are of one of the cluster's types, whose cluster_of_type() is given. */
+struct facts facts_of_type(const struct facts *facts, int type, const struct cluster *alone);
 /**
  * Refuses profiles that say nothing of this cluster: of a device that it does not have, or, where it has several types,
  * of an unnamed one. The message names the profile (its `machine`) and the cluster's types.

@@ -6,7 +6,7 @@ static void set_stage(struct plan *plan, int stage, int first, int end, const st
 {
     plan->stages[stage] = (struct plan_stage){ .first_layer = first,
                                                .layer_count = end - first,
-                                               .first_rank = stage * mesh_ranks(&config->mesh) };
+                                               .first_rank = config_first_rank(config, stage) };
     memcpy(plan->stages[stage].atom, config->mesh.size, sizeof config->mesh.size);
 }
 
@@ -83,39 +83,39 @@ struct plan *plan_from_partition(const struct space *space, const struct config 
 }
 
 /* Stages that greedy filling up to `most` needs, when each later stage must still get a layer. */
-static int fill_stages(const int64_t *weight, int layer_count, int stage_count, int64_t most, int *first)
+static int fill_stages(const int64_t *weight, int stride, int layer_count, int stage_count, int64_t most, int *first)
 {
     int stage = 0;
     int64_t here = 0;
     first[0] = 0;
     for (int l = 0; l < layer_count; l++) {
         bool must_open = l > first[stage] && layer_count - l <= stage_count - 1 - stage;
-        if (l > first[stage] && (here + weight[l] > most || must_open)) {
+        if (l > first[stage] && (here + weight[stage * stride + l] > most || must_open)) {
             if (++stage == stage_count)
                 return stage_count + 1;
             first[stage] = l;
             here = 0;
         }
-        here += weight[l];
+        here += weight[stage * stride + l];
         if (here > most)
             return stage_count + 1;
     }
     return stage + 1;
 }
 
-void balance_stages(const int64_t *weight, int layer_count, int stage_count, int *first)
+void balance_stages(const int64_t *weight, int stride, int layer_count, int stage_count, int *first)
 {
     int64_t low = 0, high = 0;
-    for (int l = 0; l < layer_count; l++)
-        high += weight[l];
+    for (int i = 0; i < (stride > 0 ? stage_count : 1) * layer_count; i++)
+        high += weight[i];
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (fill_stages(weight, layer_count, stage_count, middle, first) <= stage_count)
+        if (fill_stages(weight, stride, layer_count, stage_count, middle, first) <= stage_count)
             high = middle;
         else
             low = middle + 1;
     }
-    fill_stages(weight, layer_count, stage_count, low, first);
+    fill_stages(weight, stride, layer_count, stage_count, low, first);
 }
 
 static int thriftiest(const struct price_table *table, int class_index, int64_t in_flight, int64_t *bytes)
@@ -138,7 +138,7 @@ static void fill_thrifty(struct partition_plan *solution, const struct config *c
 {
     for (int l = 0; l < chain->layer_count; l++)
         thriftiest(table, chain->class_of[l], in_flight[0], &weight[l]);
-    balance_stages(weight, chain->layer_count, config->stages, solution->first_layer);
+    balance_stages(weight, 0, chain->layer_count, config->stages, solution->first_layer);
     for (int k = 0; k < config->stages; k++) {
         int end = k + 1 < config->stages ? solution->first_layer[k + 1] : chain->layer_count;
         for (int l = solution->first_layer[k]; l < end; l++) {

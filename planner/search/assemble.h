@@ -17,6 +17,6 @@ struct plan *plan_from_partition(const struct space *space, const struct config 
 struct plan *plan_thriftiest(const struct space *space, const struct config *config, const struct graph *graph,
                              const struct chain *chain, const struct price_table *table, const int *in_flight);
 /* Cuts layers of given weights into stages so that the heaviest stage is as light as can be; first has stage_count
- * entries. */
-void balance_stages(const int64_t *weight, int layer_count, int stage_count, int *first);
+ * entries. A layer's weight in stage k is weight[k * stride + layer]; stride 0: the same in all. */
+void balance_stages(const int64_t *weight, int stride, int layer_count, int stage_count, int *first);
 #endif

@@ -89,6 +89,7 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
                             .micro = micro,
                             .schedule = u->schedule < 0 ? 0 : u->schedule,
                             .prefetch = u->prefetch < 0 ? 1 : u->prefetch,
+                            .reversed = u->reversed,
                             .micro_batch_count = (int)(space->batch / unit) };
     out->mesh = mesh_none();
     mesh_add(&out->mesh, u->data, DIM_dp);
@@ -96,20 +97,22 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
     return true;
 }
 
-/* Stages balanced by the compute path of their layers. */
+/* Stages balanced by the compute path of their layers, on each stage's own devices. */
 static bool balance(struct plan *plan, const struct workbench *bench, const struct price_table *table,
                     struct error *err)
 {
     struct arena scratch = { 0 };
-    int64_t *weight = arena_alloc(&scratch, (size_t)plan->layer_count, sizeof *weight);
+    int layers = plan->layer_count;
+    int64_t *weight = arena_alloc(&scratch, (size_t)plan->stage_count * (size_t)layers, sizeof *weight);
     int *first = arena_alloc(&scratch, (size_t)plan->stage_count, sizeof *first);
     bool good = weight && first;
-    for (int l = 0; good && l < plan->layer_count; l++) {
-        const struct layer_price *p = price_at(table, bench->chain.class_of[l], 0);
-        weight[l] = p->forward_ns + p->backward_ns;
-    }
+    for (int k = 0; good && k < plan->stage_count; k++)
+        for (int l = 0; l < layers; l++) {
+            const struct layer_price *p = price_at(price_of_stage(table, k), bench->chain.class_of[l], 0);
+            weight[k * layers + l] = p->forward_ns + p->backward_ns;
+        }
     if (good)
-        balance_stages(weight, plan->layer_count, plan->stage_count, first);
+        balance_stages(weight, layers, layers, plan->stage_count, first);
     for (int k = 0; good && k < plan->stage_count; k++) {
         plan->stages[k].first_layer = first[k];
         plan->stages[k].layer_count = (k + 1 < plan->stage_count ? first[k + 1] : plan->layer_count) - first[k];

@@ -10,8 +10,8 @@ struct model;
  * schedule 0, prefetch 1. */
 struct uniform {
     int pipeline, tensor, data, zero, recompute, schedule, prefetch;
-    bool sequence_parallel;
-    int64_t micro; /* sequences per micro-batch and data-parallel rank; below 1: 1 */
+    bool sequence_parallel, reversed; /* reversed: the pipeline begins on the cluster's last ranks */
+    int64_t micro;                    /* sequences per micro-batch and data-parallel rank; below 1: 1 */
 };
 struct uniform uniform_unset(void);
 /* The named ones for `devices` devices: "data" (data parallel), "zero3" (fully sharded), "tensor" (widest inside a

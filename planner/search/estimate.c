@@ -8,10 +8,10 @@
 
 int64_t available_bytes(const struct facts *facts)
 {
-    int64_t least = INT64_MAX;
+    int64_t most = INT64_MIN;
     for (int type = 0; type < facts->cluster->type_count; type++)
-        least = min_i64(least, facts_available_bytes(facts, type));
-    return least;
+        most = max_i64(most, facts_available_bytes(facts, type));
+    return most;
 }
 
 static bool counts_as_model_work(enum kernel kernel)

@@ -38,7 +38,7 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
                           const struct facts *facts, struct error *err);
 void estimate_free(struct estimate *estimate); /* accepts NULL */
 
-/* Usable bytes of the device that has least (facts_available_bytes()). */
+/* Usable bytes of the type of device that has most; of each stage: cost_stage_available_bytes(). */
 int64_t available_bytes(const struct facts *facts);
 /* Floating-point operations that one step of the model needs (see struct estimate). */
 double graph_model_flops(const struct graph *graph);

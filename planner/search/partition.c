@@ -21,7 +21,8 @@ struct solver {
     const struct partition_problem *problem;
     struct arena *arena;
     int classes, strategies, layers, stages;
-    int level_count, *level;                /* (stages) index of the distinct in-flight count */
+    int level_count, *level;                /* (stages) index of the distinct in-flight count and price table */
+    const struct price_table **tables;      /* (level_count) */
     int64_t *period_ns, *in_flight;         /* (level_count) p, n */
     struct cell **cells;                    /* (level_count) of (interval_count), made on demand */
     int64_t *least_path_ns, *least_step_ns; /* (layers + 1) sums of each layer's smallest C, O */
@@ -57,12 +58,16 @@ static int64_t layer_bytes(const struct layer_price *p, int64_t in_flight, bool 
 static int64_t exposed_period_ns(const struct partition_problem *problem, int stage)
 {
     int64_t n = problem->in_flight[stage];
-    return n < 1 || n >= problem->micro_batch_count ? 0 : ceil_div(2 * problem->table->send_ns * (n - 1), n);
+    int64_t send_ns = price_of_stage(problem->table, stage)->send_ns;
+    return n < 1 || n >= problem->micro_batch_count ? 0 : ceil_div(2 * send_ns * (n - 1), n);
 }
 
 static int64_t send_total_ns(const struct partition_problem *problem)
 {
-    return 2 * problem->table->send_ns * (problem->stage_count - 1);
+    int64_t sum = 0;
+    for (int k = 0; k + 1 < problem->stage_count; k++)
+        sum += 2 * price_send_ns(problem->table, k);
+    return sum;
 }
 
 static bool holds_both(const struct chain *chain, int first, int end)
@@ -77,12 +82,10 @@ static bool holds_both(const struct chain *chain, int first, int end)
 struct stage_sums {
     int64_t path_ns, high_ns, bytes;
 };
-static struct stage_sums sum_stage(const struct partition_problem *problem, int64_t in_flight, int64_t period_ns,
+static struct stage_sums sum_stage(const struct price_table *table, int64_t m, int64_t in_flight, int64_t period_ns,
                                    bool joined, const int *count)
 {
-    const struct price_table *table = problem->table;
-    int64_t c = 0, b = 0, d = 0, last = 0, step = 0, bytes = table->base_bytes, peak = 0,
-            m = problem->micro_batch_count;
+    int64_t c = 0, b = 0, d = 0, last = 0, step = 0, bytes = table->base_bytes, peak = 0;
     for (int i = 0; i < table->class_count * table->strategy_count; i++) {
         const struct layer_price *p = &table->prices[i];
         if (count[i] == 0)
@@ -123,6 +126,7 @@ static struct knapsack_option make_option(const struct solver *s, const struct l
 static struct knapsack make_knapsack(struct solver *s, int level, int interval)
 {
     const struct partition_problem *problem = s->problem;
+    const struct price_table *table = s->tables[level];
     const struct chain *chain = problem->chain;
     int first = chain->sample[2 * interval], end = chain->sample[2 * interval + 1], groups = 0;
     bool joined = holds_both(chain, first, end);
@@ -131,7 +135,7 @@ static struct knapsack make_knapsack(struct solver *s, int level, int interval)
     for (int l = first; l < end; l++)
         s->counts[chain->class_of[l]]++;
     for (int i = 0; i < s->classes * s->strategies; i++) {
-        const struct layer_price *p = &problem->table->prices[i];
+        const struct layer_price *p = &table->prices[i];
         worst = max_i64(worst, m * lane_ns(p) + p->reduce_last_ns + p->step_ns);
     }
     for (int c = 0; c < s->classes; c++) {
@@ -139,7 +143,7 @@ static struct knapsack make_knapsack(struct solver *s, int level, int interval)
             continue;
         struct knapsack_option *options = &s->options[groups * s->strategies];
         for (int i = 0; i < s->strategies; i++) {
-            const struct layer_price *p = price_at(problem->table, c, i);
+            const struct layer_price *p = price_at(table, c, i);
             options[i] = make_option(s, p, s->in_flight[level], joined, tie_break(p, m, worst, end - first));
         }
         s->group_class[groups] = c;
@@ -151,7 +155,7 @@ static struct knapsack make_knapsack(struct solver *s, int level, int interval)
                                  .groups = s->groups,
                                  .tie_bits = TIE_BITS,
                                  .gap_ppm = problem->gap_ppm };
-    knapsack.cap[ROW_MEMORY] = problem->capacity_bytes - problem->table->base_bytes;
+    knapsack.cap[ROW_MEMORY] = problem->capacity_bytes - table->base_bytes;
     knapsack.cap[ROW_PATH] = s->cap_ns - period;
     knapsack.cap[ROW_LAST] = s->cap_ns - period;
     knapsack.cap[ROW_LANE] = s->cap_ns;
@@ -172,7 +176,8 @@ static bool keep_solution(struct solver *s, struct cell *cell, int level, int in
         memcpy(&cell->count[s->group_class[g] * s->strategies], &answer->counts[g * s->strategies],
                (size_t)s->strategies * sizeof(int));
     bool joined = holds_both(chain, chain->sample[2 * interval], chain->sample[2 * interval + 1]);
-    struct stage_sums sums = sum_stage(s->problem, s->in_flight[level], s->period_ns[level], joined, cell->count);
+    struct stage_sums sums = sum_stage(s->tables[level], s->problem->micro_batch_count, s->in_flight[level],
+                                       s->period_ns[level], joined, cell->count);
     cell->state = CELL_EXACT;
     cell->path = sums.path_ns;
     cell->high = sums.high_ns;
@@ -233,7 +238,7 @@ static int interval_index(const struct solver *s, int first, int end)
 static bool too_long(const struct solver *s, int level, int first, int end)
 {
     int64_t m = s->problem->micro_batch_count, path = s->least_path_ns[end] - s->least_path_ns[first];
-    int64_t bytes = s->least_bytes[level][end] - s->least_bytes[level][first] + s->problem->table->base_bytes;
+    int64_t bytes = s->least_bytes[level][end] - s->least_bytes[level][first] + s->tables[level]->base_bytes;
     int64_t high = (m - 1) * (path + s->period_ns[level]) + s->least_step_ns[end] - s->least_step_ns[first];
     return bytes > s->problem->capacity_bytes || high > s->cap_ns;
 }
@@ -375,6 +380,7 @@ static bool solver_arrays(struct solver *s)
 {
     size_t layers = (size_t)s->layers + 1, stages = (size_t)s->stages, block = (size_t)(s->classes * s->strategies);
     s->level = arena_alloc(s->arena, stages, sizeof *s->level);
+    s->tables = arena_alloc(s->arena, stages, sizeof *s->tables);
     s->period_ns = arena_alloc(s->arena, stages, sizeof *s->period_ns);
     s->in_flight = arena_alloc(s->arena, stages, sizeof *s->in_flight);
     s->cells = arena_alloc(s->arena, stages, sizeof *s->cells);
@@ -388,7 +394,7 @@ static bool solver_arrays(struct solver *s)
     s->groups = arena_alloc(s->arena, (size_t)s->classes, sizeof *s->groups);
     s->group_class = arena_alloc(s->arena, (size_t)s->classes, sizeof *s->group_class);
     s->counts = arena_alloc(s->arena, (size_t)s->classes + block, sizeof *s->counts);
-    return s->level && s->period_ns && s->in_flight && s->cells && s->least_bytes && s->least_path_ns &&
+    return s->level && s->tables && s->period_ns && s->in_flight && s->cells && s->least_bytes && s->least_path_ns &&
            s->least_step_ns && s->best_ns && s->best_high && s->cut && s->options && s->groups && s->group_class &&
            s->counts;
 }
@@ -397,10 +403,13 @@ static bool set_levels(struct solver *s)
 {
     for (int k = 0; k < s->stages; k++) {
         int64_t n = s->problem->in_flight[k], period = exposed_period_ns(s->problem, k);
+        const struct price_table *table = price_of_stage(s->problem->table, k);
         int level = 0;
-        while (level < s->level_count && (s->in_flight[level] != n || s->period_ns[level] != period))
+        while (level < s->level_count &&
+               (s->in_flight[level] != n || s->period_ns[level] != period || s->tables[level] != table))
             level++;
         if (level == s->level_count) {
+            s->tables[level] = table;
             s->in_flight[level] = n;
             s->period_ns[level] = period;
             s->least_bytes[level] = arena_alloc(s->arena, (size_t)s->layers + 1, sizeof(int64_t));
@@ -430,7 +439,7 @@ static void set_least(struct solver *s)
             int64_t bytes = INT64_MAX;
             for (int i = 0; i < s->strategies; i++)
                 bytes = min_i64(
-                    bytes, layer_bytes(price_at(s->problem->table, chain->class_of[l], i), s->in_flight[level], true));
+                    bytes, layer_bytes(price_at(s->tables[level], chain->class_of[l], i), s->in_flight[level], true));
             s->least_bytes[level][l + 1] = s->least_bytes[level][l] + bytes;
         }
 }
@@ -520,8 +529,9 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
     for (int k = 0; k < problem->stage_count; k++) {
         int first = plan->first_layer[k],
             end = k + 1 < problem->stage_count ? plan->first_layer[k + 1] : chain->layer_count;
-        struct stage_sums sums = sum_stage(problem, problem->in_flight[k], exposed_period_ns(problem, k),
-                                           holds_both(chain, first, end), &plan->count[k * block]);
+        struct stage_sums sums =
+            sum_stage(price_of_stage(problem->table, k), problem->micro_batch_count, problem->in_flight[k],
+                      exposed_period_ns(problem, k), holds_both(chain, first, end), &plan->count[k * block]);
         if (sums.bytes > problem->capacity_bytes)
             return INT64_MAX;
         sum += sums.path_ns;

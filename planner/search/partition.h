@@ -29,7 +29,7 @@ bool chain_build(struct chain *out, struct arena *arena, int layer_count, const 
 
 struct partition_problem {
     const struct chain *chain;
-    const struct price_table *table;
+    const struct price_table *table; /* by_stage: each stage by its own prices */
     int stage_count, micro_batch_count;
     const int *in_flight; /* (stage_count) */
     int64_t capacity_bytes;

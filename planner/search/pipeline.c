@@ -18,7 +18,7 @@ struct stage_clock {
 struct pipeline {
     const struct plan *plan;
     const struct layer_price **price; /* (layers) */
-    int64_t send_ns;
+    const struct price_table *table;
     int ahead, micro_batches;
     struct stage_clock *stages;
 };
@@ -71,7 +71,8 @@ static void run_forward(struct pipeline *p, int stage, int micro)
     for (int l = at->first_layer; l < at->first_layer + at->layer_count; l++)
         run_use(p, s, p->price[l]->forward_ns, p->price[l]->gather_forward_ns, 0);
     if (stage + 1 < p->plan->stage_count)
-        p->stages[stage + 1].arrived_forward[micro] = send(&s->send_forward_ns, s->compute_ns, p->send_ns);
+        p->stages[stage + 1].arrived_forward[micro] =
+            send(&s->send_forward_ns, s->compute_ns, price_send_ns(p->table, stage));
 }
 
 static void run_backward(struct pipeline *p, int stage, int micro)
@@ -87,7 +88,8 @@ static void run_backward(struct pipeline *p, int stage, int micro)
                 price->reduce_ns + (last ? price->reduce_last_ns : 0));
     }
     if (stage > 0)
-        p->stages[stage - 1].arrived_backward[micro] = send(&s->send_backward_ns, s->compute_ns, p->send_ns);
+        p->stages[stage - 1].arrived_backward[micro] =
+            send(&s->send_backward_ns, s->compute_ns, price_send_ns(p->table, stage - 1));
 }
 
 /* Runs a stage's actions as far as what they need has arrived; false when nothing moved. */
@@ -157,7 +159,8 @@ static bool find_prices(struct pipeline *p, const struct chain *chain, const str
     if (!p->price)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (int l = 0; l < chain->layer_count; l++) {
-        p->price[l] = find_price(table, chain->class_of[l], &p->plan->layers[l]);
+        p->price[l] =
+            find_price(price_of_stage(table, stage_of_layer(p->plan, l)), chain->class_of[l], &p->plan->layers[l]);
         if (!p->price[l])
             return fail_kind(err, ERROR_BUG, "search: layer %d has a strategy without a price", l);
     }
@@ -168,10 +171,9 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
                       int micro_batches, struct error *err)
 {
     struct arena arena = { 0 };
-    struct pipeline p = { .plan = plan,
-                          .send_ns = table->send_ns,
-                          .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD),
-                          .micro_batches = micro_batches };
+    struct pipeline p = {
+        .plan = plan, .table = table, .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD), .micro_batches = micro_batches
+    };
     bool good = find_prices(&p, chain, table, &arena, err);
     if (good && !start_stages(&p, &arena))
         good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");

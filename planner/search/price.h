@@ -30,8 +30,21 @@ struct price_table {
     const struct strategy *strategies; /* (strategy_count) */
     struct layer_price *prices;        /* (class_count, strategy_count) */
     int64_t send_ns;                   /* one boundary value to the next stage */
-    int64_t base_bytes;                /* of every stage: workspace */
+    int64_t base_bytes; /* of every stage: workspace, and what its devices have less than the largest of the cluster */
+    /* (stages) Where stages live on different types of devices: the table of each. All have the same strategies, and
+     * every number here is the least of theirs. NULL: this table is every stage's. */
+    const struct price_table *const *by_stage;
 };
+static inline const struct price_table *price_of_stage(const struct price_table *table, int stage)
+{
+    return table->by_stage ? table->by_stage[stage] : table;
+}
+/* A boundary value from the stage to the next: the slower end's. */
+static inline int64_t price_send_ns(const struct price_table *table, int stage)
+{
+    int64_t here = price_of_stage(table, stage)->send_ns, there = price_of_stage(table, stage + 1)->send_ns;
+    return here > there ? here : there;
+}
 static inline const struct layer_price *price_at(const struct price_table *table, int class_index, int strategy)
 {
     return &table->prices[class_index * table->strategy_count + strategy];
@@ -41,6 +54,7 @@ int price_strategy(const struct price_table *table, const struct plan_layer *lay
 
 /* What a price depends on beside the strategy. */
 struct price_key {
+    int type; /* of the cluster's: the devices are taken to be all of it */
     struct mesh mesh;
     int64_t micro; /* sequences of one micro-batch on one data-parallel rank */
     int64_t vocab_multiple;

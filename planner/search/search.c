@@ -138,11 +138,16 @@ static bool thrifty_plan(struct run *run, const struct config *config, const str
     return *out != NULL || search_out_of_memory(run->err);
 }
 
+/* Bytes that the stage's devices have too little. */
+static int64_t lacks(const struct prediction *p, int stage)
+{
+    return p->peak_bytes[stage] - p->available_bytes[stage];
+}
+
 /* Small micro-batches need least: one configuration for each (tensor, stages) is looked at. */
 static bool find_nearest(struct run *run)
 {
     struct search_result *result = run->result;
-    result->nearest.available_bytes = available_bytes(run->bench.facts);
     for (int i = 0; i < run->config_count; i++) {
         const struct config *config = &run->configs[i];
         const struct price_table *table = NULL;
@@ -166,12 +171,13 @@ static bool find_nearest(struct run *run)
         const struct prediction *p = &estimate->prediction;
         int stage = 0;
         for (int k = 1; k < p->stage_count; k++)
-            stage = p->peak_bytes[k] > p->peak_bytes[stage] ? k : stage;
-        if (!result->nearest.plan || p->peak_bytes[stage] < result->nearest.needed_bytes) {
+            stage = lacks(p, k) > lacks(p, stage) ? k : stage;
+        if (!result->nearest.plan || lacks(p, stage) < result->nearest.needed_bytes - result->nearest.available_bytes) {
             plan_free(result->nearest.plan);
             result->nearest.plan = c.plan;
             result->nearest.stage = stage;
             result->nearest.needed_bytes = p->peak_bytes[stage];
+            result->nearest.available_bytes = p->available_bytes[stage];
             c.plan = NULL;
         }
         plan_free(c.plan);

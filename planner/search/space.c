@@ -24,6 +24,11 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
     };
 }
 
+int config_first_rank(const struct config *config, int stage)
+{
+    return (config->reversed ? config->stages - 1 - stage : stage) * mesh_ranks(&config->mesh);
+}
+
 int64_t vocab_multiple_of(const struct graph *graph, int tensor)
 {
     return graph->vocab_size > 0 ? (int64_t)VOCABULARY_GRAIN * tensor : 1;
@@ -86,6 +91,15 @@ static void add_config(struct listing *l, struct config config)
     l->count++;
 }
 
+/* In both orders of the cluster's types. */
+static void add_orders(struct listing *l, struct config config)
+{
+    add_config(l, config);
+    config.reversed = true;
+    if (config.stages > 1 && l->cluster->type_count > 1)
+        add_config(l, config);
+}
+
 /* Choices that make no difference are listed once: one stage has no schedule, one data-parallel rank gathers nothing.
  */
 static void add_variants(struct listing *l, struct config config, int tensor, int data)
@@ -104,7 +118,7 @@ static void add_variants(struct listing *l, struct config config, int tensor, in
             int prefetches = l->space->prefetch.count > 0 ? l->space->prefetch.count : 1;
             for (int p = 0; p < prefetches && (p == 0 || data > 1); p++) {
                 config.prefetch = l->space->prefetch.count > 0 ? (int)l->space->prefetch.values[p] : 1;
-                add_config(l, config);
+                add_orders(l, config);
             }
         }
     }

@@ -32,6 +32,7 @@ struct config {
     struct mesh mesh;
     int stages, schedule, prefetch, micro_batch_count;
     int64_t micro;
+    bool reversed; /* the first stage takes the cluster's last ranks: the other order of its types of devices */
 };
 static inline int config_tensor(const struct config *config)
 {
@@ -41,6 +42,8 @@ static inline int config_data(const struct config *config)
 {
     return mesh_data(&config->mesh);
 }
+/* Where the ranks of a stage begin. */
+int config_first_rank(const struct config *config, int stage);
 /* To what the vocabulary is padded, so that so many tensor-parallel ranks share it. */
 int64_t vocab_multiple_of(const struct graph *graph, int tensor);
 

@@ -3,6 +3,7 @@
 #include "models/model.h"
 #include "planner/program/schedule.h"
 #include "planner/search/estimate.h"
+#include "planner/search/types.h"
 #include <string.h>
 
 enum { MOST_STRATEGIES = 4 * RECOMPUTE_COUNT };
@@ -88,7 +89,8 @@ bool workbench_open(struct workbench *bench, const struct model *model, const st
     if (check_choices(space, err) && graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) &&
         build_chain(bench, err) &&
         price_book_open(&bench->book, model, facts, bench->chain.class_count, bench->graph->sequence, space->dtype,
-                        space->bucket_bytes, err))
+                        space->bucket_bytes, err) &&
+        types_open(bench, err))
         return true;
     workbench_close(bench);
     return false;
@@ -96,15 +98,17 @@ bool workbench_open(struct workbench *bench, const struct model *model, const st
 
 void workbench_close(struct workbench *bench)
 {
+    types_close(bench);
     price_book_close(&bench->book);
     graph_free(bench->graph);
     arena_free(&bench->arena);
     *bench = (struct workbench){ 0 };
 }
 
-static struct price_key key_of(const struct workbench *bench, const struct config *config, bool bound_only)
+static struct price_key key_of(const struct workbench *bench, const struct config *config, int type, bool bound_only)
 {
-    struct price_key key = { .mesh = config->mesh,
+    struct price_key key = { .type = type,
+                             .mesh = config->mesh,
                              .micro = config->micro,
                              .vocab_multiple = vocab_multiple_of(bench->graph, config_tensor(config)),
                              .prefetch = config->prefetch };
@@ -120,7 +124,7 @@ static struct price_key key_of(const struct workbench *bench, const struct confi
 
 static bool same_key(const struct price_key *a, const struct price_key *b)
 {
-    return mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro && a->vocab_multiple == b->vocab_multiple &&
+    return a->type == b->type && mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro && a->vocab_multiple == b->vocab_multiple &&
            a->prefetch == b->prefetch && a->bound_only == b->bound_only;
 }
 
@@ -161,6 +165,7 @@ static bool fill_priced(struct workbench *bench, struct priced *priced, struct e
         count = list_ends(&priced->key.mesh, strategies);
     else
         list_strategies(bench, &priced->key.mesh, strategies, &count);
+    bench->book.facts = bench->type_facts ? &bench->type_facts[priced->key.type] : bench->facts;
     if (price_layers(&priced->table, &bench->arena, &bench->book, &priced->key, strategies, count, &why))
         return true;
     if (why.kind != ERROR_INPUT)
@@ -169,10 +174,10 @@ static bool fill_priced(struct workbench *bench, struct priced *priced, struct e
     return true;
 }
 
-bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
-                     const struct price_table **out, struct error *err)
+bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
+                          const struct price_table **out, struct error *err)
 {
-    struct price_key key = key_of(bench, config, bound_only);
+    struct price_key key = key_of(bench, config, type, bound_only);
     struct priced *priced = find_priced(bench, &key);
     if (!priced) {
         priced = new_priced(bench);
@@ -181,9 +186,18 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
         priced->key = key;
         if (!fill_priced(bench, priced, err))
             return false;
+        priced->table.base_bytes +=
+            available_bytes(bench->facts) - facts_available_bytes(bench->facts, priced->key.type);
     }
     *out = priced->refused ? NULL : &priced->table;
     return true;
+}
+
+bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
+                     const struct price_table **out, struct error *err)
+{
+    return bench->type_facts ? types_table(bench, config, bound_only, out, err)
+                             : workbench_type_table(bench, config, 0, bound_only, out, err);
 }
 
 int *config_in_flight(struct arena *arena, const struct config *config)

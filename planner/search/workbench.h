@@ -19,6 +19,8 @@ struct workbench {
     struct graph *graph; /* of the whole batch */
     struct chain chain;
     struct price_book book;
+    struct facts *type_facts; /* (types) as if the cluster had only the one; NULL where it has */
+    struct mixed *mixed;      /* types.c: tables of configurations over several types */
     int priced_count, priced_capacity;
     struct priced **priced;
 };
@@ -29,6 +31,9 @@ void workbench_close(struct workbench *bench);
  * bound. */
 bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
                      const struct price_table **out, struct error *err);
+/* The same for stages that live on one type of the cluster's; the tables of several have equal strategies. */
+bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
+                          const struct price_table **out, struct error *err);
 /* In-flight micro-batches per stage, in the arena; NULL: out of memory. */
 int *config_in_flight(struct arena *arena, const struct config *config);
 struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config,

@@ -1,0 +1,183 @@
+/* A stage on one type is priced as if the whole cluster were of that type: exact but for what it shares with others. A
+ * stage across types waits for the slowest, so that it gets the dearest price of each layer; the links on which types
+ * meet are left to the judge. Less memory than the cluster's largest devices have counts as taken. */
+#include "planner/search/types.h"
+#include "base/num.h"
+#include <string.h>
+
+enum { BUCKETS = 1024 };
+
+/* The table of stages across a set of types, or of a whole configuration. */
+struct mixture {
+    uint64_t key;
+    const struct price_table *table; /* NULL: refused */
+    struct mixture *next;
+};
+struct mixed {
+    struct mixture *bucket[BUCKETS];
+};
+
+bool types_open(struct workbench *bench, struct error *err)
+{
+    const struct cluster *cluster = bench->facts->cluster;
+    if (cluster->type_count == 1)
+        return true;
+    bench->type_facts = arena_alloc(&bench->arena, (size_t)cluster->type_count, sizeof *bench->type_facts);
+    bench->mixed = arena_alloc(&bench->arena, 1, sizeof *bench->mixed);
+    if (!bench->type_facts || !bench->mixed)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    for (int t = 0; t < cluster->type_count; t++) {
+        struct cluster *alone = NULL;
+        if (!cluster_of_type(&alone, cluster, t, err))
+            return false;
+        bench->type_facts[t] = facts_of_type(bench->facts, t, alone);
+    }
+    return true;
+}
+
+void types_close(struct workbench *bench)
+{
+    for (int t = 0; bench->type_facts && t < bench->facts->cluster->type_count; t++)
+        cluster_free((struct cluster *)(uintptr_t)bench->type_facts[t].cluster); /* made in types_open() */
+}
+
+/* ---- field by field: the least or the most of two prices ---- */
+
+static int64_t pick(int64_t a, int64_t b, bool most)
+{
+    return most ? max_i64(a, b) : min_i64(a, b);
+}
+
+static void merge_price(struct layer_price *into, const struct layer_price *p, bool most)
+{
+    *into = (struct layer_price){
+        .forward_ns = pick(into->forward_ns, p->forward_ns, most),
+        .backward_ns = pick(into->backward_ns, p->backward_ns, most),
+        .gather_forward_ns = pick(into->gather_forward_ns, p->gather_forward_ns, most),
+        .gather_backward_ns = pick(into->gather_backward_ns, p->gather_backward_ns, most),
+        .reduce_ns = pick(into->reduce_ns, p->reduce_ns, most),
+        .reduce_last_ns = pick(into->reduce_last_ns, p->reduce_last_ns, most),
+        .step_ns = pick(into->step_ns, p->step_ns, most),
+        .weight_bytes = pick(into->weight_bytes, p->weight_bytes, most),
+        .tied_bytes = pick(into->tied_bytes, p->tied_bytes, most),
+        .saved_bytes = pick(into->saved_bytes, p->saved_bytes, most),
+        .transient_bytes = pick(into->transient_bytes, p->transient_bytes, most),
+    };
+}
+
+static struct price_table *copy_table(struct arena *arena, const struct price_table *table)
+{
+    struct price_table *copy = arena_alloc(arena, 1, sizeof *copy);
+    size_t prices = (size_t)(table->class_count * table->strategy_count);
+    if (!copy)
+        return NULL;
+    *copy = *table;
+    copy->prices = arena_alloc(arena, prices, sizeof *copy->prices);
+    if (copy->prices)
+        memcpy(copy->prices, table->prices, prices * sizeof *copy->prices);
+    return copy->prices ? copy : NULL;
+}
+
+static void merge_table(struct price_table *into, const struct price_table *table, bool most)
+{
+    for (int i = 0; i < table->class_count * table->strategy_count; i++)
+        merge_price(&into->prices[i], &table->prices[i], most);
+    into->send_ns = pick(into->send_ns, table->send_ns, most);
+    into->base_bytes = pick(into->base_bytes, table->base_bytes, most);
+}
+
+/* ---- tables, made once ---- */
+
+static uint64_t hash_config(const struct config *config, bool bound_only)
+{
+    uint64_t hash = hash_i64(hash_i64(hash_i64(HASH_START, config->micro), bound_only), config->prefetch);
+    for (int i = 0; i < config->mesh.atom_count; i++)
+        hash = hash_i64(hash_i64(hash, config->mesh.size[i]), config->mesh.dim[i]);
+    return hash;
+}
+
+/* The place of the key; its table is not known when *known is false. NULL: out of memory. */
+static struct mixture *find(struct workbench *bench, uint64_t key, bool *known)
+{
+    struct mixture **at = &bench->mixed->bucket[mix64(key) % BUCKETS];
+    while (*at && (*at)->key != key)
+        at = &(*at)->next;
+    *known = *at != NULL;
+    if (!*at && (*at = arena_alloc(&bench->arena, 1, sizeof **at)))
+        (*at)->key = key;
+    return *at;
+}
+
+/* Of a stage on these types. *out NULL: refused. */
+static bool stage_table(struct workbench *bench, const struct config *config, unsigned types, bool bound_only,
+                        const struct price_table **out, struct error *err)
+{
+    bool known, single = (types & (types - 1)) == 0;
+    struct mixture *mixture =
+        single ? NULL : find(bench, hash_i64(hash_config(config, bound_only), -(int64_t)types), &known);
+    struct price_table *merged = NULL;
+    if (!single && !mixture)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    if (mixture && known) {
+        *out = mixture->table;
+        return true;
+    }
+    *out = NULL;
+    for (int type = 0; types >> type; type++) {
+        const struct price_table *table = NULL;
+        if (!(types >> type & 1))
+            continue;
+        if (!workbench_type_table(bench, config, type, bound_only, &table, err))
+            return false;
+        if (!table)
+            return true; /* what cannot be lowered, cannot on any type */
+        if (single) {
+            *out = table;
+            return true;
+        }
+        if (merged)
+            merge_table(merged, table, true);
+        else if (!(merged = copy_table(&bench->arena, table)))
+            return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    }
+    *out = mixture->table = merged;
+    return true;
+}
+
+static bool mix(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
+                struct error *err)
+{
+    const struct price_table **stages = arena_alloc(&bench->arena, (size_t)config->stages, sizeof *stages);
+    struct price_table *least = NULL;
+    if (!stages)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    for (int k = 0; k < config->stages; k++) {
+        int ranks = mesh_ranks(&config->mesh);
+        unsigned types = cluster_types(bench->facts->cluster, config_first_rank(config, k), ranks);
+        if (!stage_table(bench, config, types, bound_only, &stages[k], err))
+            return false;
+        if (!stages[k])
+            return true;
+        if (!least && !(least = copy_table(&bench->arena, stages[k])))
+            return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        if (k > 0 && stages[k] != stages[k - 1])
+            merge_table(least, stages[k], false);
+    }
+    least->by_stage = stages;
+    *out = least;
+    return true;
+}
+
+bool types_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
+                 struct error *err)
+{
+    bool known;
+    uint64_t key = hash_i64(hash_i64(hash_config(config, bound_only), config->stages), 1 + config->reversed);
+    struct mixture *mixture = find(bench, key, &known);
+    if (!mixture)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    if (!known && !mix(bench, config, bound_only, &mixture->table, err))
+        return false;
+    *out = mixture->table;
+    return true;
+}
