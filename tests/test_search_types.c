@@ -1,0 +1,391 @@
+/* The search over clusters of several device types. */
+#include "base/num.h"
+#include "models/model.h"
+#include "planner/search/baseline.h"
+#include "planner/search/search.h"
+#include "planner/search/workbench.h"
+#include "tests/check.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the cut, with prices by stage, against all cuts and strategies ---- */
+
+enum { LAYERS = 5, CLASSES = 2, STRATEGIES = 2, STAGES = 3, TABLES = 2 };
+
+struct toy {
+    int class_of[LAYERS], in_flight[STAGES], stage_count;
+    struct layer_price prices[TABLES][CLASSES * STRATEGIES];
+    struct layer_price least[CLASSES * STRATEGIES];
+    struct price_table tables[TABLES], lead;
+    const struct price_table *by_stage[STAGES];
+    struct strategy strategies[STRATEGIES];
+    struct chain chain;
+    struct partition_problem problem;
+};
+
+static int64_t draw(uint64_t *state, int64_t most)
+{
+    return (int64_t)(mix64(++*state) % (uint64_t)most);
+}
+
+static void draw_price(struct layer_price *p, uint64_t *state)
+{
+    *p = (struct layer_price){ .forward_ns = 10 + draw(state, 100),
+                               .backward_ns = 20 + draw(state, 200),
+                               .gather_forward_ns = draw(state, 60),
+                               .gather_backward_ns = draw(state, 60),
+                               .reduce_ns = draw(state, 80),
+                               .reduce_last_ns = draw(state, 300),
+                               .step_ns = draw(state, 50),
+                               .weight_bytes = draw(state, 50),
+                               .saved_bytes = draw(state, 20),
+                               .transient_bytes = draw(state, 20) };
+}
+
+static void make_toy(struct toy *toy, struct arena *arena, uint64_t seed)
+{
+    uint64_t state = seed * 7919;
+    struct error err = { 0 };
+    *toy = (struct toy){ .stage_count = 1 + (int)draw(&state, STAGES) };
+    for (int l = 0; l < LAYERS; l++)
+        toy->class_of[l] = (int)draw(&state, CLASSES);
+    for (int k = 0; k < toy->stage_count; k++) {
+        toy->in_flight[k] = toy->stage_count - k;
+        toy->by_stage[k] = &toy->tables[draw(&state, TABLES)];
+    }
+    for (int t = 0; t < TABLES; t++) {
+        for (int i = 0; i < CLASSES * STRATEGIES; i++)
+            draw_price(&toy->prices[t][i], &state);
+        toy->tables[t] = (struct price_table){ .class_count = CLASSES,
+                                               .strategy_count = STRATEGIES,
+                                               .strategies = toy->strategies,
+                                               .prices = toy->prices[t],
+                                               .send_ns = draw(&state, 30),
+                                               .base_bytes = draw(&state, 40) };
+    }
+    toy->lead = toy->tables[0];
+    toy->lead.base_bytes = min_i64(toy->tables[0].base_bytes, toy->tables[1].base_bytes);
+    toy->lead.by_stage = toy->by_stage;
+    toy->lead.prices = toy->least;
+    for (int i = 0; i < CLASSES * STRATEGIES; i++) { /* what bounds are made of */
+        toy->least[i] = toy->prices[0][i];
+        toy->least[i].forward_ns = min_i64(toy->prices[0][i].forward_ns, toy->prices[1][i].forward_ns);
+        toy->least[i].backward_ns = min_i64(toy->prices[0][i].backward_ns, toy->prices[1][i].backward_ns);
+        toy->least[i].step_ns = min_i64(toy->prices[0][i].step_ns, toy->prices[1][i].step_ns);
+    }
+    ck_assert(chain_build(&toy->chain, arena, LAYERS, toy->class_of, CLASSES, -1, -1, &err));
+    toy->problem = (struct partition_problem){ .chain = &toy->chain,
+                                               .table = &toy->lead,
+                                               .stage_count = toy->stage_count,
+                                               .micro_batch_count = 4,
+                                               .in_flight = toy->in_flight,
+                                               .capacity_bytes = 120 + draw(&state, 300),
+                                               .below_ns = INT64_MAX };
+}
+
+/* The formula of partition.h for one assignment, spelled out; INT64_MAX: a stage does not fit. */
+static int64_t spelled_out(const struct toy *toy, const int *first, const int *strategy)
+{
+    int64_t sum = 0, worst = INT64_MIN, m = toy->problem.micro_batch_count;
+    for (int k = 0; k < toy->stage_count; k++) {
+        const struct price_table *table = toy->by_stage[k];
+        int64_t c = 0, b = 0, d = 0, r = 0, o = 0, bytes = table->base_bytes, peak = 0, n = toy->in_flight[k];
+        int64_t period = n < m ? ceil_div(2 * table->send_ns * (n - 1), n) : 0;
+        for (int l = first[k]; l < first[k + 1]; l++) {
+            const struct layer_price *p = &table->prices[toy->class_of[l] * STRATEGIES + strategy[l]];
+            c += p->forward_ns + p->backward_ns;
+            b += p->backward_ns;
+            d += p->gather_forward_ns + p->gather_backward_ns + p->reduce_ns;
+            r += p->reduce_last_ns;
+            o += p->step_ns;
+            bytes += p->weight_bytes + n * p->saved_bytes;
+            peak = max_i64(peak, p->transient_bytes);
+        }
+        if (bytes + peak > toy->problem.capacity_bytes)
+            return INT64_MAX;
+        sum += c;
+        if (k + 1 < toy->stage_count)
+            sum += 2 * max_i64(table->send_ns, toy->by_stage[k + 1]->send_ns);
+        int64_t path = (m - 1) * (c + period) + o;
+        worst = max_i64(worst, max_i64(path, max_i64(path - b + r, m * d - c + r + o)));
+    }
+    return sum + worst;
+}
+
+static int64_t all_assignments(const struct toy *toy, const int *first)
+{
+    int64_t best = INT64_MAX;
+    for (int bits = 0; bits < 1 << LAYERS; bits++) {
+        int strategy[LAYERS];
+        for (int l = 0; l < LAYERS; l++)
+            strategy[l] = bits >> l & 1;
+        best = min_i64(best, spelled_out(toy, first, strategy));
+    }
+    return best;
+}
+
+static int64_t all_cuts(const struct toy *toy)
+{
+    int64_t best = INT64_MAX;
+    if (toy->stage_count == 1)
+        return all_assignments(toy, (int[]){ 0, LAYERS });
+    for (int a = 1; a < LAYERS; a++) {
+        if (toy->stage_count == 2)
+            best = min_i64(best, all_assignments(toy, (int[]){ 0, a, LAYERS }));
+        for (int b = a + 1; toy->stage_count == 3 && b < LAYERS; b++)
+            best = min_i64(best, all_assignments(toy, (int[]){ 0, a, b, LAYERS }));
+    }
+    return best;
+}
+
+START_TEST(cuts_with_prices_by_stage_are_exact)
+{
+    int feasible = 0, mixed = 0;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        struct arena arena = { 0 };
+        struct error err = { 0 };
+        struct toy toy;
+        struct partition_result result;
+        make_toy(&toy, &arena, seed);
+        int64_t want = all_cuts(&toy);
+        ck_assert(partition_solve(&toy.problem, &arena, &result, &err));
+        ck_assert_msg(result.feasible == (want < INT64_MAX), "seed %d: feasible %d", (int)seed, result.feasible);
+        if (result.feasible) {
+            ck_assert_msg(result.plans[0].step_ns == want, "seed %d: %lld ns, expected %lld", (int)seed,
+                          (long long)result.plans[0].step_ns, (long long)want);
+            ck_assert_int_eq(partition_evaluate(&toy.problem, &result.plans[0]), want);
+            ck_assert_int_le(partition_quick_bound(&toy.problem), want);
+            feasible++;
+        }
+        for (int k = 1; k < toy.stage_count; k++)
+            mixed += toy.by_stage[k] != toy.by_stage[0];
+        arena_free(&arena);
+    }
+    ck_assert_int_gt(feasible, 100);
+    ck_assert_int_gt(mixed, 50);
+}
+END_TEST
+
+/* ---- whole searches ---- */
+
+struct world {
+    struct model *model;
+    struct cluster *cluster;
+    struct facts facts;
+};
+
+static void device_text(char out[1024], const char *name, double speed, long long memory_bytes)
+{
+    snprintf(
+        out, 1024,
+        "{\"name\": \"%s\", \"description\": \"toy\", \"source\": \"this test\", \"matmul_flops_per_s\": {\"bf16\": "
+        "%g, \"fp32\": 1e13}, \"matmul_efficiency\": 0.5, \"attention_forward_efficiency\": 0.5, "
+        "\"attention_backward_efficiency\": 0.5, \"vector_flops_per_s\": %g, \"memory_bytes_per_s\": %g, "
+        "\"memory_bytes\": %lld, \"launch_ns\": 1000, \"link_bytes_per_s\": 1e11, \"link_latency_ns\": 2000, "
+        "\"nic_bytes_per_s\": 1e10, \"nic_latency_ns\": 5000}",
+        name, 1e12 * speed, 1e11 * speed, 1e10 * speed, memory_bytes);
+}
+
+/* form: of the devices "a" and "b". */
+static struct world world_open(const char *form, const char *name_b, double speed_b, long long memory_b, int blocks)
+{
+    char device[2][1024], text[1024];
+    struct world world = { 0 };
+    struct error err = { 0 };
+    device_text(device[0], "a", 1, 80000000000);
+    device_text(device[1], name_b, speed_b, memory_b);
+    struct catalogue_entry entries[] = { { "a", device[0], strlen(device[0]) }, { "b", device[1], strlen(device[1]) } };
+    ck_assert_msg(cluster_read(&world.cluster, form, form, strlen(form), entries, 2, &err), "%s", err.message);
+    snprintf(text, sizeof text,
+             "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"toy\", \"sequence\": 64, \"hidden\": 64, "
+             "\"vocab_size\": 500, \"tied_embedding\": true, \"layers\": [{\"kind\": \"embedding\", "
+             "\"learned_positions\": 64}, {\"repeat\": %d, \"layers\": [{\"kind\": \"attention\", \"heads\": 4, "
+             "\"norm\": \"layer_norm\"}, {\"kind\": \"mlp\", \"inner\": 256, \"activation\": \"gelu\", \"norm\": "
+             "\"layer_norm\"}]}, {\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}",
+             blocks);
+    ck_assert_msg(model_read(&world.model, "toy", text, strlen(text), NULL, &err), "%s", err.message);
+    world.facts = (struct facts){ world.cluster, NULL };
+    return world;
+}
+
+static void world_close(struct world *world)
+{
+    model_free(world->model);
+    cluster_free(world->cluster);
+}
+
+static struct search_result *run_search(const struct world *world, const struct search_options *options)
+{
+    struct search_result *result = NULL;
+    struct error err = { 0 };
+    ck_assert_msg(search_run(&result, world->model, &world->facts, options, &err), "%s", err.message);
+    return result;
+}
+
+static struct search_options options_of(int64_t batch)
+{
+    return (struct search_options){ .space = space_default(batch, 0, DTYPE_BF16), .top = 1, .no_advice = true };
+}
+
+static int64_t step_of(const struct search_result *result)
+{
+    ck_assert(result->feasible);
+    return result->plans[0].estimate->prediction.step_ns;
+}
+
+static void check_legal(const struct world *world, const struct plan *plan)
+{
+    struct graph *graph = NULL;
+    struct error err = { 0 };
+    ck_assert_msg(graph_build(&graph, world->model, plan->batch, plan->sequence, plan->vocab_multiple, &err) &&
+                      plan_check(plan, graph, &err),
+                  "%s", err.message);
+    graph_free(graph);
+}
+
+/* A second type that differs in name alone changes neither the bound nor the best plan's step. */
+START_TEST(twins_give_the_same_answer)
+{
+    static const char *const forms[] = { "1x4:a+1x4:b", "2x2:a+2x2:b", "3x2:a+1x2:b" };
+    for (int n = 0; n < 3; n++) {
+        struct world one = world_open(forms[n], "a", 1, 80000000000, 3),
+                     two = world_open(forms[n], "twin", 1, 80000000000, 3);
+        ck_assert(one.cluster->type_count == 1 && two.cluster->type_count == 2);
+        for (int stages = 0; stages <= 4; stages += 2) {
+            struct search_options options = options_of(16);
+            if (stages > 0)
+                options.space.pipeline = (struct allowed){ 1, { stages } };
+            struct search_result *a = run_search(&one, &options), *b = run_search(&two, &options);
+            ck_assert_int_eq(step_of(a), step_of(b));
+            ck_assert_int_eq(a->certificate.bound_ns, b->certificate.bound_ns);
+            check_legal(&two, b->plans[0].plan);
+            search_result_free(a);
+            search_result_free(b);
+        }
+        world_close(&one);
+        world_close(&two);
+    }
+}
+END_TEST
+
+static int layers_on(const struct cluster *cluster, const struct plan *plan, int type)
+{
+    int layers = 0;
+    for (int k = 0; k < plan->stage_count; k++)
+        if (cluster_type(cluster, plan->stages[k].first_rank) == type)
+            layers += plan->stages[k].layer_count;
+    return layers;
+}
+
+/* The faster device gets more layers, whichever comes first in the cluster, and the answer is better than on slow
+ * devices alone. Both orders have the same plans, of which the judge looks at some. */
+START_TEST(faster_devices_get_more_work)
+{
+    struct search_options options = options_of(32);
+    options.space.pipeline = (struct allowed){ 1, { 2 } };
+    struct world slow = world_open("1x2:a+1x2:b", "a", 1, 80000000000, 6);
+    struct search_result *base = run_search(&slow, &options);
+    static const char *const forms[] = { "1x2:a+1x2:b", "1x2:b+1x2:a" };
+    int64_t step[2], bound[2];
+    for (int n = 0; n < 2; n++) {
+        struct world world = world_open(forms[n], "b", 3, 80000000000, 6);
+        struct search_result *result = run_search(&world, &options);
+        const struct plan *plan = result->plans[0].plan;
+        int fast = strcmp(world.cluster->types[0].device.name, "b") == 0 ? 0 : 1;
+        check_legal(&world, plan);
+        ck_assert_int_eq(plan->stage_count, 2);
+        ck_assert_int_gt(layers_on(world.cluster, plan, fast), layers_on(world.cluster, plan, 1 - fast));
+        step[n] = step_of(result);
+        bound[n] = result->certificate.bound_ns;
+        ck_assert_int_lt(step[n], step_of(base));
+        search_result_free(result);
+        world_close(&world);
+    }
+    ck_assert_int_eq(bound[0], bound[1]);
+    ck_assert_int_le(step[0], step[1] + step[1] / 50);
+    ck_assert_int_le(step[1], step[0] + step[0] / 50);
+    search_result_free(base);
+    world_close(&slow);
+}
+END_TEST
+
+/* Devices with little memory get what fits into them; with hardly any, the message names their stage. */
+START_TEST(each_type_has_its_own_memory)
+{
+    struct search_options options = options_of(16);
+    options.space.pipeline = (struct allowed){ 1, { 2 } };
+    bool refused = false;
+    for (long long memory = 8000000; memory > 100000; memory /= 2) {
+        struct world world = world_open("1x2:a+1x2:b", "b", 1, memory, 6);
+        options.no_advice = memory > 1000000;
+        struct search_result *result = run_search(&world, &options);
+        if (result->feasible) {
+            const struct prediction *p = &result->plans[0].estimate->prediction;
+            const struct plan *plan = result->plans[0].plan;
+            ck_assert(p->fits);
+            check_legal(&world, plan);
+            for (int k = 0; k < plan->stage_count; k++) {
+                bool small = cluster_type(world.cluster, plan->stages[k].first_rank) == 1;
+                ck_assert_int_eq(p->available_bytes[k], small ? memory : 80000000000);
+                ck_assert_int_le(p->peak_bytes[k], p->available_bytes[k]);
+            }
+        } else {
+            refused = true;
+            ck_assert_int_eq(result->nearest.available_bytes, memory);
+            ck_assert_int_gt(result->nearest.needed_bytes, memory);
+            ck_assert_int_eq(
+                cluster_type(world.cluster, result->nearest.plan->stages[result->nearest.stage].first_rank), 1);
+        }
+        search_result_free(result);
+        world_close(&world);
+    }
+    ck_assert(refused);
+}
+END_TEST
+
+/* Stages across types, and groups that no stage count divides, are priced and legal too. */
+START_TEST(any_shape_has_an_answer)
+{
+    static const char *const forms[] = { "1x2:a+2x1:b", "1x3:a+1x1:b", "1x1:a+1x2:b+1x1:a", "1x4:b+2x2:a",
+                                         "1x1:a+1x2:b" };
+    for (size_t n = 0; n < sizeof forms / sizeof *forms; n++) {
+        struct world world = world_open(forms[n], "b", 2, 80000000000, 4);
+        struct search_options options = options_of(24);
+        struct search_result *result = run_search(&world, &options);
+        check_legal(&world, result->plans[0].plan);
+        ck_assert_int_eq(result->plans[0].plan->rank_count, world.cluster->device_count);
+        ck_assert_int_le(result->certificate.bound_ns, result->plans[0].formula_ns);
+        for (int reversed = 0; reversed < 2; reversed++) {
+            struct uniform uniform = uniform_unset();
+            struct plan *plan = NULL;
+            struct error err = { 0 };
+            uniform.pipeline = world.cluster->device_count;
+            uniform.tensor = 1;
+            uniform.reversed = reversed;
+            ck_assert_msg(uniform_plan(&plan, &uniform, &options.space, world.model, &world.facts, &err), "%s",
+                          err.message);
+            check_legal(&world, plan);
+            ck_assert_int_eq(plan->stages[0].first_rank, reversed ? world.cluster->device_count - 1 : 0);
+            plan_free(plan);
+        }
+        search_result_free(result);
+        world_close(&world);
+    }
+}
+END_TEST
+
+static Suite *types_suite(void)
+{
+    Suite *suite = suite_create("search over types");
+    TCase *tcase = tcase_create("types");
+    tcase_add_test(tcase, cuts_with_prices_by_stage_are_exact);
+    tcase_add_test(tcase, twins_give_the_same_answer);
+    tcase_add_test(tcase, faster_devices_get_more_work);
+    tcase_add_test(tcase, each_type_has_its_own_memory);
+    tcase_add_test(tcase, any_shape_has_an_answer);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+CHECK_MAIN(types_suite)
