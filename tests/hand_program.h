@@ -220,10 +220,11 @@ static inline void hand_backward(struct hand *h, int stage, int micro, bool firs
 
 static inline void hand_stage(struct hand *h, const struct schedule *schedule, int stage)
 {
-    int stages = h->plan->stage_count, count = schedule->order(stages, stage, h->micro_count, 0, NULL);
+    struct schedule_place place = schedule_place_even(h->plan->stage_count, stage, h->micro_count, 0);
+    int count = schedule->order(&place, NULL);
     struct action *actions = arena_alloc(&h->arena, (size_t)count, sizeof *actions);
     bool first = true;
-    schedule->order(stages, stage, h->micro_count, 0, actions);
+    schedule->order(&place, actions);
     for (int i = 0; i < count; i++) {
         if (actions[i].kind == ACTION_FORWARD) {
             hand_forward(h, stage, actions[i].micro);

@@ -2,6 +2,7 @@
 #ifndef CLEAVE_TESTS_LOWERED_PROGRAM_H
 #define CLEAVE_TESTS_LOWERED_PROGRAM_H
 #include "models/model.h"
+#include "pipeline_shape.h"
 #include "planner/program/program.h"
 #include "planner/program/schedule.h"
 #include <stdio.h>
@@ -34,7 +35,24 @@ static const struct strategy strategies[] = {
     { "opaque pipeline", "tiny-opaque", "1f1b", 3, { 2, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 0 },
     { "slices", "tiny-gpt", "1f1b", 1, { 2, 1 }, { "dp", "none" }, 2, 3, 0, 2, 0, 0, 1 },
     { "slices, full recompute", "tiny-llama", "1f1b", 2, { 1, 1 }, { "none", "none" }, 2, 0, 2, 2, 0, 0, 0 },
+    { "interleaved", "tiny-gpt", "interleaved", 2, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
+    { "interleaved, zero 3", "tiny-llama", "interleaved", 2, { 2, 1 }, { "dp", "none" }, 2, 3, 2, 1, 1, 0, 1 },
+    { "zero bubble", "tiny-gpt", "zb-h1", 3, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
+    { "zero bubble, full recompute", "tiny-llama", "zb-h2", 2, { 2, 1 }, { "dp", "none" }, 4, 2, 2, 1, 0, 0, 0 },
+    { "turns", "tiny-gpt", "1f1b", 3, { 1, 1 }, { "dp", "none" }, 5, 0, 0, 1, 0, 0, 1 },
+    { "uneven meshes", "tiny-gpt", "1f1b", 2, { 1, 1 }, { "dp", "none" }, 2, 1, 0, 1, 0, 0, 1 },
 };
+/* Shapes beside the plain one, by the strategy's name: chunks, replicas in turn, sizes of atom 0 by stage. */
+static const struct {
+    const char *name;
+    int chunks, turns[3], outer[3];
+} shapes[] = {
+    { "interleaved", 2, { 0 }, { 0 } },
+    { "interleaved, zero 3", 3, { 0 }, { 0 } },
+    { "turns", 1, { 2, 1, 3 }, { 0 } },
+    { "uneven meshes", 1, { 0 }, { 3, 2 } },
+};
+
 enum { STRATEGY_COUNT = sizeof strategies / sizeof *strategies };
 
 struct lowered {
@@ -62,28 +80,31 @@ static inline char *lowered_read(const char *path, size_t *length)
     return text;
 }
 
+static inline struct shape lowered_shape(const struct strategy *s)
+{
+    struct shape shape = { .stages = s->stages, .atom = { s->atom[0], s->atom[1] } };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        if (!strcmp(shapes[i].name, s->name)) {
+            shape.chunks = shapes[i].chunks;
+            memcpy(shape.turns, shapes[i].turns, sizeof shapes[i].turns);
+            memcpy(shape.outer, shapes[i].outer, sizeof shapes[i].outer);
+        }
+    return shape;
+}
+
 static inline void lowered_plan(struct lowered *l, const struct strategy *s)
 {
-    int layers = l->graph->layer_count, ranks = s->atom[0] * s->atom[1];
-    struct plan *plan = l->plan = plan_new(s->stages, layers);
+    int layers = l->graph->layer_count;
+    struct shape shape = lowered_shape(s);
+    struct plan *plan = l->plan = shape_plan(&shape, layers);
     plan->batch = l->graph->batch;
     plan->sequence = l->graph->sequence;
     plan->vocab_multiple = 128;
     plan->schedule = schedule_find(s->schedule);
     plan->micro_batch_count = s->micros;
-    plan->atom_count = 2;
     plan->bucket_bytes = s->bucket_bytes;
     plan->prefetch = s->prefetch;
     plan->clip_norm = s->clip_norm;
-    plan->rank_count = ranks * s->stages;
-    for (int i = 0; i < s->stages; i++) {
-        struct plan_stage *stage = &plan->stages[i];
-        stage->first_layer = layers * i / s->stages;
-        stage->layer_count = layers * (i + 1) / s->stages - stage->first_layer;
-        stage->first_rank = ranks * i;
-        stage->atom[0] = s->atom[0];
-        stage->atom[1] = s->atom[1];
-    }
     for (int i = 0; i < layers; i++) {
         plan->layers[i].dim[0] = (int8_t)dimension_find(s->dim[0]);
         plan->layers[i].dim[1] = (int8_t)dimension_find(s->dim[1]);
@@ -104,8 +125,11 @@ static inline struct lowered lowered_open(const struct strategy *s)
     char *text = lowered_read(path, &length);
     ck_assert_msg(model_read(&l.model, path, text, length, NULL, &err), "%s", err.message);
     free(text);
-    ck_assert_msg(graph_build(&l.graph, l.model, (int64_t)s->micros * s->atom[0] * s->atom[1] * 2, 0, 128, &err), "%s",
-                  err.message);
+    int64_t batch = (int64_t)s->micros * s->atom[0] * s->atom[1] * 2;
+    struct shape shape = lowered_shape(s);
+    for (int i = 0; i < SHAPE_STAGES; i++)
+        batch *= shape.outer[i] ? shape.outer[i] : 1;
+    ck_assert_msg(graph_build(&l.graph, l.model, batch, 0, 128, &err), "%s", err.message);
     lowered_plan(&l, s);
     return l;
 }

@@ -200,9 +200,9 @@ static void check_plan(const struct reference *reference, const struct plan *pla
     program_free(program);
 }
 
-static struct reference make_reference(const char *json, double clip)
+static struct reference make_reference_of(const char *json, double clip, int batch)
 {
-    struct reference r = { .graph = tiny_graph(json) };
+    struct reference r = { .graph = tiny_graph_of(json, batch) };
     struct plan *plan =
         tiny_plan(r.graph, &(struct tiny_choice){ .dp = 1, .tp = 1, .pp = 1, .micro = 1, .clip = clip });
     struct error error = { 0 };
@@ -233,6 +233,11 @@ static struct reference make_reference(const char *json, double clip)
     program_free(program);
     plan_free(plan);
     return r;
+}
+
+static struct reference make_reference(const char *json, double clip)
+{
+    return make_reference_of(json, clip, TINY_BATCH);
 }
 
 static void free_reference(struct reference *r)
@@ -298,6 +303,78 @@ static void check_outer(int m)
 START_TEST(outer_configurations_agree)
 {
     check_outer(_i);
+}
+END_TEST
+
+/* ---- every schedule, with chunks, replicas in turn and meshes that differ by stage ---- */
+static void check_schedule(const struct reference *r, int schedule)
+{
+    static const struct tiny_choice shapes[] = {
+        { .dp = 1, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp },
+        { .dp = 1, .tp = 1, .pp = 2, .micro = 8, .tp_dim = DIM_tp, .chunks = 2, .recompute = RECOMPUTE_FULL },
+        { .dp = 2,
+          .tp = 1,
+          .pp = 3,
+          .micro = 2,
+          .tp_dim = DIM_tp,
+          .zero = 2,
+          .recompute = RECOMPUTE_FULL,
+          .bucket = 4096 },
+        { .dp = 2, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .zero = 3, .chunks = 3, .prefetch = 1 },
+        { .dp = 1, .tp = 2, .pp = 4, .micro = 8, .tp_dim = DIM_tp_sp, .recompute = RECOMPUTE_SELECTIVE },
+        { .dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp_sp, .zero = 1, .chunks = 2, .slices = 2 },
+        { .dp = 1, .tp = 1, .pp = 2, .micro = 8, .tp_dim = DIM_tp, .turns = { 2, 1 } },
+        { .dp = 1, .tp = 1, .pp = 2, .micro = 8, .tp_dim = DIM_tp, .turns = { 1, 3 }, .recompute = RECOMPUTE_FULL },
+        { .dp = 1, .tp = 1, .pp = 3, .micro = 8, .tp_dim = DIM_tp, .turns = { 3, 1, 2 }, .slices = 2 },
+        { .dp = 2, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .turns = { 3, 1 }, .zero = 2, .bucket = 4096 },
+        { .dp = 1, .tp = 2, .pp = 2, .micro = 4, .tp_dim = DIM_tp_sp, .turns = { 1, 3 } },
+        { .dp = 2, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .turns = { 2, 1 }, .outer = { 1, 2 }, .zero = 3 },
+        { .dp = 1, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .outer = { 4, 2 }, .zero = 1 },
+        { .dp = 1, .tp = 1, .pp = 3, .micro = 2, .tp_dim = DIM_tp, .outer = { 1, 4, 2 }, .zero = 3, .prefetch = 1 },
+        { .dp = 1, .tp = 2, .pp = 2, .micro = 4, .tp_dim = DIM_tp_sp, .outer = { 1, 2 }, .zero = 2 },
+    };
+    int tried = 0;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int extra = 0; extra < 2; extra++) {
+            struct tiny_choice c = shapes[i];
+            struct error error = { 0 };
+            c.schedule = schedule;
+            c.clip = 1;
+            struct plan *plan = tiny_plan(r->graph, &c);
+            plan->extra_in_flight = extra;
+            if (plan_check(plan, r->graph, &error)) {
+                check_plan(r, plan, (uint64_t)i);
+                tried++;
+            }
+            plan_free(plan);
+        }
+    ck_assert_int_ge(tried, 6);
+}
+
+START_TEST(schedules_agree)
+{
+    struct reference r = make_reference(tiny_models[_i], 1);
+    for (int s = 0; schedules[s]; s++)
+        if (!schedules[s]->asynchronous)
+            check_schedule(&r, s);
+    free_reference(&r);
+}
+END_TEST
+
+/* Three ranks beside two: no rank's slice is a union of the other stage's. */
+START_TEST(slices_of_any_ratio_agree)
+{
+    static const int ratios[][2] = { { 3, 2 }, { 2, 3 }, { 4, 3 }, { 1, 5 }, { 6, 1 } };
+    for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) {
+        int batch = ratios[i][0] * ratios[i][1] * 2;
+        struct reference r = make_reference_of(tiny_models[_i], 1, batch);
+        struct tiny_choice c = {
+            .dp = 1, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = (int)i % 4
+        };
+        memcpy(c.outer, ratios[i], sizeof ratios[i]);
+        check_choice(&r, &c);
+        free_reference(&r);
+    }
 }
 END_TEST
 
@@ -493,6 +570,8 @@ static Suite *oracle_suite(void)
     Suite *suite = suite_create("oracle");
     CHECK_ADD(suite, the_reference_is_consistent);
     add_for_models(suite, "outer_configurations_agree", outer_configurations_agree);
+    add_for_models(suite, "schedules_agree", schedules_agree);
+    add_for_models(suite, "slices_of_any_ratio_agree", slices_of_any_ratio_agree);
     add_for_models(suite, "pairs_of_layer_choices_agree", pairs_of_layer_choices_agree);
     add_for_models(suite, "random_plans_agree", random_plans_agree);
     if (STEPS > 1) /* what the update gathers shows only in a second step */

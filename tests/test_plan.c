@@ -39,8 +39,8 @@ static struct plan *small_plan(int64_t batch)
     plan->prefetch = 1;
     plan->bucket_bytes = 1 << 20;
     plan->rank_count = 8;
-    plan->stages[0] = (struct plan_stage){ 0, 3, 0, { 2, 2, 1, 1 } };
-    plan->stages[1] = (struct plan_stage){ 3, 4, 4, { 2, 2, 1, 1 } };
+    plan->stages[0] = (struct plan_stage){ 0, 3, 0, { 2, 2, 1, 1 }, 0 };
+    plan->stages[1] = (struct plan_stage){ 3, 4, 4, { 2, 2, 1, 1 }, 0 };
     for (int l = 0; l < 7; l++) {
         plan->layers[l].dim[0] = DIM_dp;
         plan->layers[l].dim[1] = DIM_tp;

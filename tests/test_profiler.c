@@ -338,7 +338,7 @@ static struct plan *plan_of_shape(const struct graph *graph, const struct shape 
     for (int s = 0; s < shape->stages; s++) {
         int first = graph->layer_count * s / shape->stages, end = graph->layer_count * (s + 1) / shape->stages;
         plan->stages[s] = (struct plan_stage){
-            first, end - first, s * shape->tensor * shape->data, { shape->data, shape->tensor, 1, 1 }
+            first, end - first, s * shape->tensor * shape->data, { shape->data, shape->tensor, 1, 1 }, 0
         };
     }
     for (int l = 0; l < graph->layer_count; l++) {

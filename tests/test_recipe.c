@@ -1,4 +1,4 @@
-/* What lowering stands on: orders of schedules, groups and blocks in space, conversions between layouts, bytes. */
+/* What lowering stands on: groups and blocks in space, conversions between layouts, bytes. */
 #include "check.h"
 #include "lowered_program.h"
 #include "planner/program/geometry.h"
@@ -72,47 +72,6 @@ START_TEST(pipeline_bytes)
         ck_assert_int_eq(wire_bytes(l.program, OP_SEND, PHASE_COUNT), 2 * 4 * bytes / (k ? 2 : 1));
         ck_assert_int_eq(wire_bytes(l.program, OP_SEND, PHASE_COUNT), wire_bytes(l.program, OP_RECEIVE, PHASE_COUNT));
         lowered_free(&l);
-    }
-}
-END_TEST
-
-/* ---- schedules ---- */
-START_TEST(micro_batches_in_flight)
-{
-    const struct schedule *f1b1 = schedules[schedule_find("1f1b")], *gpipe = schedules[schedule_find("gpipe")];
-    for (int stages = 1; stages <= 6; stages++) {
-        for (int stage = 0; stage < stages; stage++) {
-            for (int micros = 1; micros <= 9; micros++) {
-                for (int extra = 0; extra <= 2; extra++) {
-                    int ahead = stages - stage + extra;
-                    ck_assert_int_eq(schedule_in_flight(f1b1, stages, stage, micros, extra),
-                                     micros < ahead ? micros : ahead);
-                    ck_assert_int_eq(schedule_in_flight(gpipe, stages, stage, micros, extra), micros);
-                }
-            }
-        }
-    }
-}
-END_TEST
-
-/* Every order does each pass of each micro-batch once, backward after forward. */
-START_TEST(orders_are_complete)
-{
-    for (int k = 0; schedules[k]; k++) {
-        for (int stage = 0; stage < 4; stage++) {
-            struct action actions[64];
-            int count = schedules[k]->order(4, stage, 7, 1, actions), forward = 0, backward = 0;
-            ck_assert_int_eq(count, schedules[k]->order(4, stage, 7, 1, NULL));
-            ck_assert_int_eq(count, 14);
-            for (int i = 0; i < count; i++) {
-                if (actions[i].kind == ACTION_FORWARD) {
-                    ck_assert_int_eq(actions[i].micro, forward++);
-                } else {
-                    ck_assert_int_eq(actions[i].micro, backward++);
-                    ck_assert_int_lt(actions[i].micro, forward);
-                }
-            }
-        }
     }
 }
 END_TEST
@@ -283,8 +242,6 @@ static Suite *recipe_suite(void)
     Suite *suite = suite_create("recipe");
     CHECK_ADD(suite, data_parallel_bytes);
     CHECK_ADD(suite, pipeline_bytes);
-    CHECK_ADD(suite, micro_batches_in_flight);
-    CHECK_ADD(suite, orders_are_complete);
     CHECK_ADD(suite, groups_are_products_of_coordinates);
     CHECK_ADD(suite, transfers_cover_blocks_once);
     CHECK_ADD(suite, conversions_are_the_table);

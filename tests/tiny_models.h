@@ -4,6 +4,7 @@
 #include "executor/kernel.h"
 #include "models/graph.h"
 #include "models/model.h"
+#include "pipeline_shape.h"
 #include "planner/program/program.h"
 #include <stdlib.h>
 #include <string.h>
@@ -72,16 +73,20 @@ static const char *const tiny_models[TINY_MODELS] = {
     TINY_TOWERS,
 };
 
-static inline struct graph *tiny_graph(const char *json)
+static inline struct graph *tiny_graph_of(const char *json, int batch)
 {
     struct model *model;
     struct graph *graph;
     struct error error = { 0 };
     ck_assert_msg(model_read(&model, "tiny", json, strlen(json), NULL, &error), "%s", error.message);
-    ck_assert_msg(graph_build(&graph, model, TINY_BATCH, TINY_SEQUENCE, TINY_VOCAB_MULTIPLE, &error), "%s",
-                  error.message);
+    ck_assert_msg(graph_build(&graph, model, batch, TINY_SEQUENCE, TINY_VOCAB_MULTIPLE, &error), "%s", error.message);
     model_free(model);
     return graph;
+}
+
+static inline struct graph *tiny_graph(const char *json)
+{
+    return tiny_graph_of(json, TINY_BATCH);
 }
 
 /* Ready to run, or NULL. */
@@ -99,27 +104,20 @@ static inline struct program *tiny_lower(const struct graph *graph, const struct
 struct tiny_choice {
     int dp, tp, pp, tp_dim, zero, recompute, schedule, micro, bucket, prefetch, slices;
     double clip;
+    int chunks, turns[4], outer[4]; /* by stage; 0: one chunk, one replica, dp */
 };
 
 /* Stages of about equal layer counts; atom 0 is dp, atom 1 is tp. */
 static inline struct plan *tiny_plan(const struct graph *graph, const struct tiny_choice *c)
 {
-    struct plan *plan = plan_new(c->pp, graph->layer_count);
-    if (!plan)
-        abort(); /* also called where no test runs */
-    plan->batch = TINY_BATCH, plan->sequence = TINY_SEQUENCE, plan->vocab_multiple = TINY_VOCAB_MULTIPLE;
+    struct shape shape = { .stages = c->pp, .chunks = c->chunks, .atom = { c->dp, c->tp } };
+    memcpy(shape.turns, c->turns, sizeof c->turns);
+    memcpy(shape.outer, c->outer, sizeof c->outer);
+    struct plan *plan = shape_plan(&shape, graph->layer_count);
+    plan->batch = graph->batch, plan->sequence = TINY_SEQUENCE, plan->vocab_multiple = TINY_VOCAB_MULTIPLE;
     plan->dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
     plan->schedule = c->schedule, plan->micro_batch_count = c->micro;
-    plan->atom_count = 2;
     plan->bucket_bytes = c->bucket, plan->prefetch = c->prefetch, plan->clip_norm = c->clip;
-    plan->rank_count = c->dp * c->tp * c->pp;
-    for (int s = 0; s < c->pp; s++) {
-        int first = graph->layer_count * s / c->pp, end = graph->layer_count * (s + 1) / c->pp;
-        plan->stages[s] = (struct plan_stage){ .first_layer = first,
-                                               .layer_count = end - first,
-                                               .first_rank = s * c->dp * c->tp,
-                                               .atom = { c->dp, c->tp, 1, 1 } };
-    }
     for (int l = 0; l < graph->layer_count; l++)
         plan->layers[l] = (struct plan_layer){ .dim = { DIM_dp, (int8_t)c->tp_dim },
                                                .zero = (int8_t)c->zero,

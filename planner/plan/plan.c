@@ -25,8 +25,8 @@ static bool has_rank(const struct plan *plan, int stage, int rank)
     return rank >= first && rank - first < stage_rank_count(plan, stage);
 }
 
-/* Stages are ordered by layer and mostly by rank, so both questions are a binary search for the last stage that does
- * not begin later. */
+/* Stages are ordered mostly by rank, and without chunks by layer, so both questions are a binary search for the last
+ * stage that does not begin later. */
 int stage_of_rank(const struct plan *plan, int rank)
 {
     int low = 0, high = plan->stage_count - 1;
@@ -43,9 +43,19 @@ int stage_of_rank(const struct plan *plan, int rank)
     return low;
 }
 
+static int stage_by_chunks(const struct plan *plan, int layer)
+{
+    int stage = 0;
+    while (stage < plan->stage_count - 1 && !stage_holds(plan, stage, layer))
+        stage++;
+    return stage;
+}
+
 int stage_of_layer(const struct plan *plan, int layer)
 {
     int low = 0, high = plan->stage_count - 1;
+    if (plan->chunk_count > 1)
+        return stage_by_chunks(plan, layer);
     while (low < high) {
         int middle = low + (high - low + 1) / 2;
         if (plan->stages[middle].first_layer <= layer)
@@ -53,7 +63,44 @@ int stage_of_layer(const struct plan *plan, int layer)
         else
             high = middle - 1;
     }
-    return low;
+    return low - plan->stages[low].turn;
+}
+
+int stage_turns(const struct plan *plan, int stage)
+{
+    int first = stage - plan->stages[stage].turn, end = first + 1;
+    while (end < plan->stage_count && plan->stages[end].turn > 0)
+        end++;
+    return end - first;
+}
+
+int stage_of_work(const struct plan *plan, int layer, int micro)
+{
+    int stage = stage_of_layer(plan, layer);
+    return stage + micro % stage_turns(plan, stage);
+}
+
+int stage_micro_batches(const struct plan *plan, int stage)
+{
+    int turns = stage_turns(plan, stage);
+    return (plan->micro_batch_count - plan->stages[stage].turn + turns - 1) / turns;
+}
+
+struct layer_range stage_chunk(const struct plan *plan, int stage, int chunk)
+{
+    if (chunk > 0)
+        return plan->later_chunks[(chunk - 1) * plan->stage_count + stage];
+    return (struct layer_range){ plan->stages[stage].first_layer, plan->stages[stage].layer_count };
+}
+
+bool stage_holds(const struct plan *plan, int stage, int layer)
+{
+    for (int c = 0; c < plan->chunk_count; c++) {
+        struct layer_range range = stage_chunk(plan, stage, c);
+        if (layer >= range.first && layer < range.first + range.count)
+            return true;
+    }
+    return false;
 }
 
 int atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom)
@@ -82,6 +129,7 @@ struct plan *plan_new(int stage_count, int layer_count)
         goto failed;
     plan->stage_count = stage_count;
     plan->layer_count = layer_count;
+    plan->chunk_count = 1;
     for (int s = 0; s < stage_count; s++)
         for (int i = 0; i < MAX_ATOMS; i++)
             plan->stages[s].atom[i] = 1;
@@ -96,16 +144,43 @@ failed:
     return NULL;
 }
 
+bool plan_set_chunks(struct plan *plan, int chunks)
+{
+    size_t later = (size_t)(chunks - 1) * (size_t)plan->stage_count;
+    struct layer_range *room = chunks > 1 ? arena_alloc(&plan->arena, later, sizeof *room) : NULL;
+    if (chunks > 1 && !room)
+        return false;
+    plan->chunk_count = chunks;
+    plan->later_chunks = room;
+    return true;
+}
+
+void plan_set_chunk(struct plan *plan, int stage, int chunk, struct layer_range range)
+{
+    if (chunk > 0) {
+        plan->later_chunks[(chunk - 1) * plan->stage_count + stage] = range;
+        return;
+    }
+    plan->stages[stage].first_layer = range.first;
+    plan->stages[stage].layer_count = range.count;
+}
+
 struct plan *plan_copy(const struct plan *plan)
 {
     struct plan *copy = plan_new(plan->stage_count, plan->layer_count);
-    if (!copy)
+    if (!copy || !plan_set_chunks(copy, plan->chunk_count)) {
+        plan_free(copy);
         return NULL;
+    }
     struct plan keep = *copy;
     *copy = *plan;
     copy->arena = keep.arena;
     copy->stages = keep.stages;
     copy->layers = keep.layers;
+    copy->later_chunks = keep.later_chunks;
+    for (int c = 1; c < plan->chunk_count; c++)
+        for (int s = 0; s < plan->stage_count; s++)
+            plan_set_chunk(copy, s, c, stage_chunk(plan, s, c));
     memcpy(copy->stages, plan->stages, (size_t)plan->stage_count * sizeof *plan->stages);
     memcpy(copy->layers, plan->layers, (size_t)plan->layer_count * sizeof *plan->layers);
     return copy;
@@ -137,6 +212,12 @@ uint64_t plan_hash(const struct plan *plan)
         hash = hash_i64(hash_i64(hash_i64(hash, stage->first_layer), stage->layer_count), stage->first_rank);
         for (int i = 0; i < MAX_ATOMS; i++)
             hash = hash_i64(hash, stage->atom[i]);
+        if (stage->turn > 0)
+            hash = hash_i64(hash, stage->turn);
+        for (int c = 1; c < plan->chunk_count; c++) {
+            struct layer_range range = stage_chunk(plan, s, c);
+            hash = hash_i64(hash_i64(hash, range.first), range.count);
+        }
     }
     for (int l = 0; l < plan->layer_count; l++) {
         const struct plan_layer *layer = &plan->layers[l];

@@ -7,7 +7,7 @@
 #include "models/graph.h"
 #include "planner/plan/dim.h"
 
-enum { MAX_ATOMS = 4, PLAN_MAX_MICRO_BATCHES = 1 << 20, PLAN_MAX_PREFETCH = 1 << 16 };
+enum { MAX_ATOMS = 4, PLAN_MAX_CHUNKS = 64, PLAN_MAX_MICRO_BATCHES = 1 << 20, PLAN_MAX_PREFETCH = 1 << 16 };
 
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_COUNT };
 extern const char *const recompute_names[RECOMPUTE_COUNT + 1];
@@ -16,11 +16,20 @@ extern const char *const recompute_names[RECOMPUTE_COUNT + 1];
  * the innermost (neighbouring ranks).
  *
  * A rank is a place in the cluster: rank r computes on its r-th device. Stages take neighbouring ranks each, in any
- * order, since which type of device comes where in the pipeline is a decision. */
+ * order, since which type of device comes where in the pipeline is a decision.
+ *
+ * More ranks for the same layers mean one of two things. Slices: a larger atom, so that each rank takes its slice of
+ * every micro-batch (Fan et al. 2021, DAPPLE). Turns: replicas of the whole mesh that take whole micro-batches in turn,
+ * replica r of d the micro-batches r, r + d, ... (Narayanan et al. 2019, PipeDream). Replicas are stages of their own
+ * that follow each other and hold the same layers. */
 struct plan_stage {
-    int first_layer, layer_count; /* contiguous in graph->layers */
+    int first_layer, layer_count; /* contiguous in graph->layers; of its first chunk where there are several */
     int first_rank;               /* the stages' ranges of ranks tile 0 .. rank_count - 1 */
     int atom[MAX_ATOMS];          /* sizes; unused ones are 1 */
+    int turn;                     /* which of the replicas that take turns; 0: the first, or the only one */
+};
+struct layer_range {
+    int first, count;
 };
 struct plan_layer {
     int8_t dim[MAX_ATOMS]; /* enum dimension_index of each mesh atom in this layer */
@@ -42,20 +51,34 @@ struct plan {
     int prefetch;          /* ZeRO-3 gathers are issued this many layers ahead; 0: where they are used */
     double clip_norm;      /* global gradient-norm clipping; 0: off */
     int stage_count, layer_count, rank_count;
+    int chunk_count; /* pieces of the model that each stage holds; 1 unless the schedule interleaves */
     struct plan_stage *stages;
-    struct plan_layer *layers; /* by graph layer */
+    struct layer_range *later_chunks; /* [(chunk - 1) * stage_count + stage], of chunk 1 and up; NULL: none */
+    struct plan_layer *layers;        /* by graph layer */
 };
 
 /* Where the stage's ranks begin when stages lie in order: behind those of the stage before. */
 int stage_next_rank(const struct plan *plan, int stage);
 int stage_rank_count(const struct plan *plan, int stage);
 int stage_of_rank(const struct plan *plan, int rank);
+/* The stage that holds the layer; of replicas that take turns the first. */
 int stage_of_layer(const struct plan *plan, int layer);
+/* How many replicas of the stage take turns; 1: it takes every micro-batch. */
+int stage_turns(const struct plan *plan, int stage);
+/* The stage that runs the layer for the micro-batch. */
+int stage_of_work(const struct plan *plan, int layer, int micro);
+/* Micro-batches that the stage runs in a step: all, or its share where replicas take turns. */
+int stage_micro_batches(const struct plan *plan, int stage);
+struct layer_range stage_chunk(const struct plan *plan, int stage, int chunk);
+bool stage_holds(const struct plan *plan, int stage, int layer);
 /* Coordinate along an atom of the stage's local rank (global rank - first_rank). */
 int atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom);
 /* A plan with `stages` stages and `layers` layers, all fields zero but slices = 1, dims none, atoms 1. NULL: out of
  * memory. */
 struct plan *plan_new(int stage_count, int layer_count);
+/* Room for `chunks` chunks on every stage; later ones are empty until they are set. False: out of memory. */
+bool plan_set_chunks(struct plan *plan, int chunks);
+void plan_set_chunk(struct plan *plan, int stage, int chunk, struct layer_range range);
 struct plan *plan_copy(const struct plan *plan); /* NULL: out of memory */
 void plan_free(struct plan *plan);               /* accepts NULL */
 /* Whether two layers were decided alike. */

@@ -5,6 +5,45 @@
 #include "planner/program/schedule.h"
 #include <limits.h>
 #include <math.h>
+#include <string.h>
+
+/* A replica that takes turns is its predecessor once more. */
+static bool check_turn(const struct plan *plan, int s, struct error *err)
+{
+    const struct plan_stage *stage = &plan->stages[s], *before = stage - 1;
+    if (plan->chunk_count > 1)
+        return fail(err, "plan: stage %d: replicas that take turns and several chunks per stage exclude each other", s);
+    if (s == 0 || stage->turn != before->turn + 1 || stage->first_layer != before->first_layer ||
+        stage->layer_count != before->layer_count || memcmp(stage->atom, before->atom, sizeof stage->atom) != 0 ||
+        stage->first_rank != stage_next_rank(plan, s))
+        return fail(err, "plan: stage %d: expected replica %d to follow its like with equal layers and atoms, on the "
+                         "next ranks", s, stage->turn);
+    return true;
+}
+
+/* Chunks lie on the stages round by round, in the order of the model. */
+static bool check_layers(const struct plan *plan, struct error *err)
+{
+    int layer = 0;
+    for (int c = 0; c < plan->chunk_count; c++)
+        for (int s = 0; s < plan->stage_count; s++) {
+            struct layer_range range = stage_chunk(plan, s, c);
+            if (plan->stages[s].turn != 0) {
+                if (!check_turn(plan, s, err))
+                    return false;
+                continue;
+            }
+            if (range.first != layer || range.count < 1 || range.count > plan->layer_count - layer)
+                return fail(err,
+                            "plan: stage %d: expected chunk %d of it to begin at layer %d and to hold 1 to %d layers, "
+                            "found %d layers from %d",
+                            s, c, layer, plan->layer_count - layer, range.count, range.first);
+            layer += range.count;
+        }
+    if (layer != plan->layer_count)
+        return fail(err, "plan: the stages hold %d layers, but there are %d", layer, plan->layer_count);
+    return true;
+}
 
 /* The stage, other than s, that holds one of its ranks; -1: none does. */
 static int rival(const struct plan *plan, int s)
@@ -39,21 +78,19 @@ static bool check_ranks(const struct plan *plan, struct error *err)
 
 static bool check_stages(const struct plan *plan, struct error *err)
 {
-    int layer = 0;
     int64_t rank = 0;
     if (plan->stage_count < 1)
         return fail(err, "plan: expected at least one stage, found %d", plan->stage_count);
+    if (plan->chunk_count < 1 || plan->chunk_count > PLAN_MAX_CHUNKS)
+        return fail(err, "plan: interleave: expected 1 to %d chunks per stage, found %d", PLAN_MAX_CHUNKS,
+                    plan->chunk_count);
     if (plan->atom_count < 1 || plan->atom_count > MAX_ATOMS)
         return fail(err, "plan: expected 1 to %d mesh atoms, found %d", MAX_ATOMS, plan->atom_count);
+    if (!check_layers(plan, err))
+        return false;
     for (int s = 0; s < plan->stage_count; s++) {
         const struct plan_stage *stage = &plan->stages[s];
         int64_t ranks = 1;
-        if (stage->first_layer != layer || stage->layer_count < 1 || stage->layer_count > plan->layer_count - layer)
-            return fail(
-                err,
-                "plan: stage %d: expected it to begin at layer %d and to hold 1 to %d layers, found %d layers from %d",
-                s, layer, plan->layer_count - layer, stage->layer_count, stage->first_layer);
-        layer += stage->layer_count;
         for (int i = 0; i < MAX_ATOMS; i++) {
             if (stage->atom[i] < 1 || (i >= plan->atom_count && stage->atom[i] != 1))
                 return fail(
@@ -66,8 +103,6 @@ static bool check_stages(const struct plan *plan, struct error *err)
         }
         rank += ranks;
     }
-    if (layer != plan->layer_count)
-        return fail(err, "plan: the stages hold %d layers, but there are %d", layer, plan->layer_count);
     if (rank != plan->rank_count)
         return fail(err, "plan: the stages hold %lld ranks, but the plan has %d", (long long)rank, plan->rank_count);
     return check_ranks(plan, err);
@@ -133,13 +168,16 @@ static bool batch_unit(const struct plan *plan, int64_t *unit)
     int64_t split = 1;
     for (int s = 0; s < plan->stage_count; s++) {
         const struct plan_stage *stage = &plan->stages[s];
-        for (int l = stage->first_layer; l < stage->first_layer + stage->layer_count; l++) {
-            int64_t here = 1;
-            for (int i = 0; i < plan->atom_count; i++)
-                if (dimensions[plan->layers[l].dim[i]]->splits_batch)
-                    here *= stage->atom[i]; /* at most the stage's rank count, checked before */
-            if (!mul_i64(&split, split / common_divisor(split, here), here))
-                return false;
+        for (int c = 0; c < plan->chunk_count; c++) {
+            struct layer_range range = stage_chunk(plan, s, c);
+            for (int l = range.first; l < range.first + range.count; l++) {
+                int64_t here = 1;
+                for (int i = 0; i < plan->atom_count; i++)
+                    if (dimensions[plan->layers[l].dim[i]]->splits_batch)
+                        here *= stage->atom[i]; /* at most the stage's rank count, checked before */
+                if (!mul_i64(&split, split / common_divisor(split, here), here))
+                    return false;
+            }
         }
     }
     return mul_i64(unit, split, plan->micro_batch_count);
@@ -171,6 +209,24 @@ static bool check_batch(const struct plan *plan, struct error *err)
         (long long)below, (long long)above);
 }
 
+/* What the schedule cannot do, and replicas that would have no micro-batch. */
+static bool check_turns(const struct plan *plan, struct error *err)
+{
+    const struct schedule *schedule = schedules[plan->schedule];
+    for (int s = 0; s < plan->stage_count; s++)
+        if (stage_turns(plan, s) > plan->micro_batch_count)
+            return fail(err,
+                        "plan: stage %d: %d replicas take turns over %d micro-batches; expected at most %d turns, or "
+                        "at least %d micro-batches",
+                        s, stage_turns(plan, s), plan->micro_batch_count, plan->micro_batch_count,
+                        stage_turns(plan, s));
+    if ((plan->chunk_count > 1) != schedule->interleaves)
+        return fail(err, "plan: schedule %s runs %s per stage, found interleave %d%s", schedule->name,
+                    schedule->interleaves ? "several chunks" : "one chunk", plan->chunk_count,
+                    schedule->interleaves ? "; give 2 or more" : "; schedule interleaved runs several");
+    return true;
+}
+
 static bool check_graph(const struct plan *plan, const struct graph *graph, struct error *err)
 {
     if (plan->layer_count != graph->layer_count)
@@ -195,7 +251,7 @@ bool plan_check(const struct plan *plan, const struct graph *graph, struct error
     for (int l = 0; l < plan->layer_count; l++)
         if (!check_layer(plan, l, err))
             return false;
-    if (!check_batch(plan, err))
+    if (!check_batch(plan, err) || !check_turns(plan, err))
         return false;
     const struct schedule *schedule = schedules[plan->schedule];
     return !schedule->legal || schedule->legal(plan, err);

@@ -6,24 +6,41 @@
 #include <stdio.h>
 #include <string.h>
 
-static void write_layer_range(struct json_writer *w, int first, int count)
+static void append_range(struct text *out, struct layer_range range)
 {
-    char range[TEXT_NUMBER_BYTES];
-    if (count == 1)
-        snprintf(range, sizeof range, "%d", first);
+    const char *comma = out->length ? "," : "";
+    if (range.count == 1)
+        text_printf(out, "%s%d", comma, range.first);
     else
-        snprintf(range, sizeof range, "%d-%d", first, first + count - 1);
-    json_put_string(w, "layers", range);
+        text_printf(out, "%s%d-%d", comma, range.first, range.first + range.count - 1);
 }
 
+static void write_layer_range(struct json_writer *w, int first, int count)
+{
+    struct text range = { 0 };
+    append_range(&range, (struct layer_range){ first, count });
+    json_put_string(w, "layers", range.data);
+    text_free(&range);
+}
+
+static void write_chunks(struct json_writer *w, const struct plan *plan, int stage)
+{
+    struct text ranges = { 0 };
+    for (int c = 0; c < plan->chunk_count; c++)
+        append_range(&ranges, stage_chunk(plan, stage, c));
+    json_put_string(w, "layers", ranges.data);
+    text_free(&ranges);
+}
+
+/* Replicas that take turns are one entry. */
 static void write_stages(struct json_writer *w, const struct plan *plan)
 {
     json_write_key(w, "stages");
     json_begin_array(w);
-    for (int s = 0; s < plan->stage_count; s++) {
+    for (int s = 0; s < plan->stage_count; s += stage_turns(plan, s)) {
         const struct plan_stage *stage = &plan->stages[s];
         json_begin_object(w);
-        write_layer_range(w, stage->first_layer, stage->layer_count);
+        write_chunks(w, plan, s);
         json_write_key(w, "atoms");
         json_begin_array(w);
         for (int i = 0; i < plan->atom_count; i++)
@@ -31,6 +48,8 @@ static void write_stages(struct json_writer *w, const struct plan *plan)
         json_end_array(w);
         if (stage->first_rank != stage_next_rank(plan, s))
             json_put_int(w, "first_rank", stage->first_rank);
+        if (stage_turns(plan, s) > 1)
+            json_put_int(w, "turns", stage_turns(plan, s));
         json_end_object(w);
     }
     json_end_array(w);
@@ -69,6 +88,8 @@ static void write_decisions(struct json_writer *w, const struct plan *plan)
     json_put_int(w, "vocab_multiple", plan->vocab_multiple);
     json_put_string(w, "dtype", dtype_names[plan->dtype]);
     json_put_string(w, "schedule", schedules[plan->schedule]->name);
+    if (plan->chunk_count > 1)
+        json_put_int(w, "interleave", plan->chunk_count);
     json_put_int(w, "micro_batches", plan->micro_batch_count);
     json_put_int(w, "extra_in_flight", plan->extra_in_flight);
     json_put_int(w, "bucket_bytes", plan->bucket_bytes);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* A description of more than these is a mistake, not a plan, and must not exhaust memory. */
-enum { MAX_FILE_LAYERS = 1 << 20, MAX_FILE_RANKS = 1 << 24 };
+enum { MAX_FILE_LAYERS = 1 << 20, MAX_FILE_RANKS = 1 << 24, MAX_FILE_TURNS = 1 << 10 };
 
 struct file_fields {
     const char *format;
@@ -45,7 +45,7 @@ static const struct json_field file_fields[] = {
 };
 
 struct decision_fields {
-    int64_t batch, sequence, vocab_multiple, micro_batches, extra_in_flight, bucket_bytes, prefetch;
+    int64_t batch, sequence, vocab_multiple, interleave, micro_batches, extra_in_flight, bucket_bytes, prefetch;
     double clip_norm;
     int dtype;
     const char *schedule;
@@ -62,6 +62,8 @@ static const struct json_field decision_fields[] = {
     DECISION(dtype, FIELD_ENUM, .required = true, .names = dtype_names,
              .doc = "Type of weights and activations in kernels."),
     DECISION(schedule, FIELD_STRING, .required = true, .doc = "Name of the schedule: cleave schedules."),
+    DECISION(interleave, FIELD_INT, .min = 1, .max = PLAN_MAX_CHUNKS,
+             .doc = "Chunks of the model on each stage, for a schedule that interleaves them."),
     DECISION(micro_batches, FIELD_INT, .required = true, .min = 1, .max = PLAN_MAX_MICRO_BATCHES,
              .doc = "Micro-batches of one step."),
     DECISION(extra_in_flight, FIELD_INT, .min = 0, .max = PLAN_MAX_MICRO_BATCHES,
@@ -71,7 +73,7 @@ static const struct json_field decision_fields[] = {
     DECISION(prefetch, FIELD_INT, .min = 0, .max = PLAN_MAX_PREFETCH,
              .doc = "ZeRO-3 gathers are issued this many layers ahead."),
     DECISION(clip_norm, FIELD_DOUBLE, .doc = "Global gradient norm above which gradients are scaled; 0: off."),
-    DECISION(stages, FIELD_NODE, .required = true, .doc = "Pipeline stages: [{layers, atoms, first_rank}]."),
+    DECISION(stages, FIELD_NODE, .required = true, .doc = "Pipeline stages: [{layers, atoms, first_rank, turns}]."),
     DECISION(layers, FIELD_NODE, .required = true,
              .doc = "Per run of equal layers: [{layers, dims, zero, recompute, slices}]."),
 };
@@ -79,7 +81,7 @@ static const struct json_field decision_fields[] = {
 struct run_fields {
     const char *layers;
     const struct json *atoms, *dims;
-    int64_t zero, slices, first_rank;
+    int64_t zero, slices, first_rank, turns;
     int recompute;
 };
 static const struct json_field stage_fields[] = {
@@ -87,12 +89,19 @@ static const struct json_field stage_fields[] = {
       .type = FIELD_STRING,
       .offset = offsetof(struct run_fields, layers),
       .required = true,
-      .doc = "\"0-11\" or \"12\"." },
+      .doc = "\"0-11\" or \"12\"; with interleave one range per chunk, as \"0-1,4-5\"." },
     { .key = "atoms",
       .type = FIELD_NODE,
       .offset = offsetof(struct run_fields, atoms),
       .required = true,
-      .doc = "Sizes of the mesh atoms, the last one innermost (neighbouring ranks)." },
+      .doc = "Sizes of the mesh atoms, the last one innermost (neighbouring ranks). A larger dp atom than the "
+             "neighbouring stages': each rank takes its slice of every micro-batch." },
+    { .key = "turns",
+      .type = FIELD_INT,
+      .offset = offsetof(struct run_fields, turns),
+      .min = 1,
+      .max = MAX_FILE_TURNS,
+      .doc = "Replicas of the mesh that take whole micro-batches in turn." },
     { .key = "first_rank",
       .type = FIELD_INT,
       .offset = offsetof(struct run_fields, first_rank),
@@ -142,8 +151,10 @@ static bool read_digits(const char **at, int *out)
     return *at > start && value < MAX_FILE_LAYERS;
 }
 
-/* "FIRST-LAST" or "LAYER", which must begin at *next; sets the count and moves *next behind it. */
-static bool read_range(const struct json *object, const char *text, int *next, int *count, struct error *err)
+/* "FIRST-LAST" or "LAYER" up to the end or a separator, which must begin at *next; sets the count and moves *next
+ * behind it. */
+static bool read_range(const struct json *object, const char *text, char separator, int *next, int *count,
+                       struct error *err)
 {
     int first = 0, last = 0;
     const char *at = text;
@@ -154,7 +165,7 @@ static bool read_range(const struct json *object, const char *text, int *next, i
         good = read_digits(&at, &last);
     }
     const struct json *where = json_member(object, "layers");
-    if (!good || *at || last < first)
+    if (!good || (*at && *at != separator) || last < first)
         return json_fail(where, err, "expected a layer or a range of layers such as \"0-11\", found \"%s\"", text);
     if (first != *next)
         return json_fail(where, err, "expected a range that begins at layer %d, found \"%s\"", *next, text);
@@ -180,8 +191,90 @@ static bool count_layers(const struct json *layers, struct plan_file *file, int 
     for (int i = 0; i < json_count(layers); i++) {
         struct run_fields run = { .slices = 1 };
         const struct json *at = json_at(layers, i);
-        if (!READ_FIELDS(at, layer_fields, &run, &file->arena, err) || !read_range(at, run.layers, total, &count, err))
+        if (!READ_FIELDS(at, layer_fields, &run, &file->arena, err) ||
+            !read_range(at, run.layers, 0, total, &count, err))
             return false;
+    }
+    return true;
+}
+
+/* Where the comma-separated ranges of a stage's entry begin; false: there are not as many as chunks. */
+static bool find_range(const struct json *entry, const char *text, int chunk, int chunks, const char **out,
+                       struct error *err)
+{
+    int found = 1;
+    *out = text;
+    for (const char *at = text; *at; at++) {
+        if (*at != ',')
+            continue;
+        if (found == chunk)
+            *out = at + 1;
+        found++;
+    }
+    return found == chunks || json_fail(json_member(entry, "layers"), err,
+                                        "expected %d ranges of layers as interleave says, found %d", chunks, found);
+}
+
+/* Replicas beside the first are entries of the plan but not of the file. */
+static bool count_stages(const struct json *stages, struct plan_file *file, int *total, struct error *err)
+{
+    *total = 0;
+    for (int s = 0; s < json_count(stages); s++) {
+        struct run_fields run = { .turns = 1 };
+        if (!READ_FIELDS(json_at(stages, s), stage_fields, &run, &file->arena, err))
+            return false;
+        *total += (int)run.turns;
+        if (*total > MAX_FILE_LAYERS)
+            return json_fail(json_at(stages, s), err, "expected at most %d stages and replicas, found more",
+                             MAX_FILE_LAYERS);
+    }
+    return true;
+}
+
+/* The layers of one chunk of one entry, which begin at *layer. */
+static bool read_chunk(const struct json *entry, const struct run_fields *run, struct plan *plan, int stage, int chunk,
+                       int *layer, struct error *err)
+{
+    struct layer_range range = { .first = *layer };
+    const char *text = NULL;
+    if (!find_range(entry, run->layers, chunk, plan->chunk_count, &text, err) ||
+        !read_range(entry, text, ',', layer, &range.count, err))
+        return false;
+    for (int turn = 0; turn < run->turns; turn++)
+        plan_set_chunk(plan, stage + turn, chunk, range);
+    return true;
+}
+
+/* The meshes of one entry: its atoms, and where each replica's ranks begin. */
+static bool read_mesh(const struct run_fields *run, struct plan *plan, int first, int64_t *rank, struct error *err)
+{
+    const struct json *atoms = run->atoms;
+    int turns = (int)run->turns;
+    int64_t ranks = 1;
+    if (!need_array(atoms, 1, MAX_ATOMS, "atom sizes", err))
+        return false;
+    if (first == 0)
+        plan->atom_count = json_count(atoms);
+    if (json_count(atoms) != plan->atom_count)
+        return json_fail(atoms, err, "expected %d atoms as in the first stage, found %d", plan->atom_count,
+                         json_count(atoms));
+    for (int i = 0; i < plan->atom_count; i++) {
+        int64_t size = 0;
+        if (!json_int(json_at(atoms, i), 1, MAX_FILE_RANKS, &size, err))
+            return false;
+        ranks *= size; /* stays below MAX_FILE_RANKS squared */
+        if (ranks > MAX_FILE_RANKS)
+            return json_fail(atoms, err, "expected a product of at most %d ranks, found more", MAX_FILE_RANKS);
+        for (int turn = 0; turn < turns; turn++)
+            plan->stages[first + turn].atom[i] = (int)size;
+    }
+    for (int turn = 0; turn < turns; turn++) {
+        plan->stages[first + turn].turn = turn;
+        plan->stages[first + turn].first_rank =
+            turn == 0 && run->first_rank >= 0 ? (int)run->first_rank : stage_next_rank(plan, first + turn);
+        *rank += ranks;
+        if (*rank > MAX_FILE_RANKS)
+            return json_fail(atoms, err, "expected at most %d ranks in all stages, found more", MAX_FILE_RANKS);
     }
     return true;
 }
@@ -191,35 +284,16 @@ static bool read_stages(const struct json *stages, struct plan_file *file, struc
     struct plan *plan = file->plan;
     int layer = 0;
     int64_t rank = 0;
-    for (int s = 0; s < plan->stage_count; s++) {
-        struct run_fields run = { .slices = 1, .first_rank = -1 };
-        const struct json *at = json_at(stages, s);
-        struct plan_stage *stage = &plan->stages[s];
-        stage->first_layer = layer;
-        if (!READ_FIELDS(at, stage_fields, &run, &file->arena, err) ||
-            !read_range(at, run.layers, &layer, &stage->layer_count, err) ||
-            !need_array(run.atoms, 1, MAX_ATOMS, "atom sizes", err))
-            return false;
-        if (s == 0)
-            plan->atom_count = json_count(run.atoms);
-        if (json_count(run.atoms) != plan->atom_count)
-            return json_fail(run.atoms, err, "expected %d atoms as in the first stage, found %d", plan->atom_count,
-                             json_count(run.atoms));
-        int64_t ranks = 1;
-        for (int i = 0; i < plan->atom_count; i++) {
-            int64_t size = 0;
-            if (!json_int(json_at(run.atoms, i), 1, MAX_FILE_RANKS, &size, err))
+    for (int c = 0; c < plan->chunk_count; c++)
+        for (int i = 0, s = 0; i < json_count(stages); i++) {
+            struct run_fields run = { .turns = 1, .first_rank = -1 };
+            const struct json *at = json_at(stages, i);
+            if (!READ_FIELDS(at, stage_fields, &run, &file->arena, err) ||
+                !read_chunk(at, &run, plan, s, c, &layer, err) ||
+                (c == 0 && !read_mesh(&run, plan, s, &rank, err)))
                 return false;
-            ranks *= size; /* stays below MAX_FILE_RANKS squared */
-            if (ranks > MAX_FILE_RANKS)
-                return json_fail(run.atoms, err, "expected a product of at most %d ranks, found more", MAX_FILE_RANKS);
-            stage->atom[i] = (int)size;
+            s += (int)run.turns;
         }
-        stage->first_rank = run.first_rank >= 0 ? (int)run.first_rank : stage_next_rank(plan, s);
-        rank += ranks;
-        if (rank > MAX_FILE_RANKS)
-            return json_fail(at, err, "expected at most %d ranks in all stages, found more", MAX_FILE_RANKS);
-    }
     plan->rank_count = (int)rank;
     if (layer != plan->layer_count)
         return json_fail(stages, err, "expected the stages to hold all %d layers, found %d", plan->layer_count, layer);
@@ -276,7 +350,7 @@ static bool read_layers(const struct json *layers, struct plan_file *file, struc
         for (int a = 0; a < MAX_ATOMS; a++)
             layer.dim[a] = DIM_none;
         if (!READ_FIELDS(at, layer_fields, &run, &file->arena, err) ||
-            !read_range(at, run.layers, &next, &count, err) || !read_dims(run.dims, plan, &layer, err))
+            !read_range(at, run.layers, 0, &next, &count, err) || !read_dims(run.dims, plan, &layer, err))
             return false;
         layer.zero = (int8_t)run.zero;
         layer.recompute = (int8_t)run.recompute;
@@ -315,15 +389,16 @@ static bool read_schedule(const struct json *decisions, const char *name, int *o
 
 static bool read_decisions(const struct json *decisions, struct plan_file *file, struct error *err)
 {
-    struct decision_fields in = { .vocab_multiple = 1 };
-    int layers = 0, schedule = 0;
+    struct decision_fields in = { .vocab_multiple = 1, .interleave = 1 };
+    int layers = 0, schedule = 0, stages = 0;
     if (!READ_FIELDS(decisions, decision_fields, &in, &file->arena, err) ||
         !need_array(in.stages, 1, MAX_FILE_LAYERS, "stages", err) ||
         !need_array(in.layers, 1, MAX_FILE_LAYERS, "layers", err) ||
-        !read_schedule(decisions, in.schedule, &schedule, err) || !count_layers(in.layers, file, &layers, err))
+        !read_schedule(decisions, in.schedule, &schedule, err) || !count_layers(in.layers, file, &layers, err) ||
+        !count_stages(in.stages, file, &stages, err))
         return false;
-    file->plan = plan_new(json_count(in.stages), layers);
-    if (!file->plan)
+    file->plan = plan_new(stages, layers);
+    if (!file->plan || !plan_set_chunks(file->plan, (int)in.interleave))
         return fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory for %d layers", layers);
     copy_decisions(file->plan, &in);
     file->plan->schedule = schedule;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* ---- crossings ---- */
-static void add_crossing(struct crossing *list, int *count, int value, int stage)
+static void add_crossing(struct crossing *list, int *count, int value, int stage, int chunk)
 {
     int at = *count;
     for (int i = 0; i < *count; i++) {
@@ -14,7 +14,7 @@ static void add_crossing(struct crossing *list, int *count, int value, int stage
     }
     for (; at > 0 && (list[at - 1].value > value || (list[at - 1].value == value && list[at - 1].stage > stage)); at--)
         list[at] = list[at - 1];
-    list[at] = (struct crossing){ value, stage };
+    list[at] = (struct crossing){ value, stage, chunk };
     ++*count;
 }
 
@@ -32,31 +32,38 @@ static bool pulled(const struct lowering *l, int value)
 }
 
 /* Crossings to stage -1 are seeded here. */
-static void leaving_value(struct lowering *l, int value)
+static void leaving_value(struct lowering *l, int value, int chunk)
 {
     if (pulled(l, value) || (l->alone && value_leaves(l, value))) {
-        add_crossing(l->leaving, &l->leaving_count, value, -1);
+        add_crossing(l->leaving, &l->leaving_count, value, -1, chunk);
         return;
     }
     for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
         int stage = stage_of_layer(l->plan, l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer);
-        if (stage != l->stage)
-            add_crossing(l->leaving, &l->leaving_count, value, stage);
+        if (stage != l->position)
+            add_crossing(l->leaving, &l->leaving_count, value, stage, chunk);
     }
+}
+
+static void segment_crossings(struct lowering *l, int segment, int chunk)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    for (int i = 0; i < s->in_count; i++) {
+        int value = s->in[i].id;
+        if (!l->graph->values[value].input && !made_here(l, value))
+            add_crossing(l->entering, &l->entering_count, value, producer_stage(l, value), chunk);
+    }
+    for (int i = 0; i < s->out_count; i++)
+        leaving_value(l, s->out[i].id, chunk);
 }
 
 /* What crosses, in the same order on both sides: by value. */
 static void collect_crossings(struct lowering *l)
 {
     l->entering_count = l->leaving_count = 0;
-    for (int segment = l->first_segment; segment < l->end_segment; segment++) {
-        const struct segment *s = &l->graph->segments[segment];
-        for (int i = 0; i < s->in_count; i++) {
-            if (!l->graph->values[s->in[i].id].input && !made_here(l, s->in[i].id))
-                add_crossing(l->entering, &l->entering_count, s->in[i].id, producer_stage(l, s->in[i].id));
-        }
-        for (int i = 0; i < s->out_count; i++)
-            leaving_value(l, s->out[i].id);
+    for (int c = 0; c < l->chunk_count; c++) {
+        for (int segment = l->chunks[c].first; segment < l->chunks[c].end; segment++)
+            segment_crossings(l, segment, c);
     }
 }
 
@@ -65,7 +72,7 @@ static void close_forward(struct lowering *l, const struct action *action)
 {
     struct site site = { .phase = PHASE_FORWARD, .layer = l->visits[l->visit].layer, .micro = action->micro };
     int loss = l->graph->loss_value;
-    if (loss >= 0 && made_here(l, loss)) {
+    if (loss >= 0 && chunk_of(l, l->graph->values[loss].producer) == action->chunk) {
         struct layout layout = base_layouts(l, loss).forward;
         int buffer = materialize(l, loss, &layout, &site);
         if (!l->failed)
@@ -73,48 +80,41 @@ static void close_forward(struct lowering *l, const struct action *action)
     }
     for (int i = 0; i < l->leaving_count && !l->failed; i++) {
         int value = l->leaving[i].value;
-        if (l->leaving[i].stage < 0)
+        if (l->leaving[i].stage < 0 || l->leaving[i].chunk != action->chunk)
             continue;
         struct layout layout = sent_layouts(l, value).forward;
-        queue_send(l, MESSAGE_VALUE, value, action->micro, l->leaving[i].stage, materialize(l, value, &layout, &site),
-                   &site);
+        queue_send(l, MESSAGE_VALUE, value, action->micro, peer_of(l, l->leaving[i].stage, action->micro),
+                   materialize(l, value, &layout, &site), &site);
     }
-    forget_values(l, action->micro);
+    forget_values(l, action);
 }
 
 static void open_forward(struct lowering *l, const struct action *action)
 {
-    struct site site = { .phase = PHASE_FORWARD, .layer = l->visits[l->visit].layer, .micro = action->micro };
     for (int i = 0; i < l->entering_count && !l->alone && !l->failed; i++) {
-        struct layout layout = base_layouts(l, l->entering[i].value).forward;
-        int buffer = add_version(l, false, l->entering[i].value, action->micro, &layout);
-        emit_receive(l, MESSAGE_VALUE, l->entering[i].value, action->micro, l->entering[i].stage, buffer, &site);
-        set_live(l, buffer, true);
+        if (l->entering[i].chunk == action->chunk)
+            set_live(l, arrived(l, false, i, action->micro), true);
     }
 }
 
-static int open_gradient(struct lowering *l, int value, int micro)
+/* Beside a gradient that another chunk of this stage has left there it is a summand. */
+static void receive_gradient(struct lowering *l, int index, const struct site *site)
+{
+    int value = l->leaving[index].value;
+    struct layout layout = base_layouts(l, value).gradient;
+    int base = find_version(l, true, value, site->micro, &layout), buffer = arrived(l, true, index, site->micro);
+    if (base < 0)
+        set_live(l, buffer, true);
+    else
+        emit_pair(l, OP_ADD, LANE_COMPUTE, site, buffer, base)->accumulate = true;
+}
+
+static void seed_gradient(struct lowering *l, int value, const struct site *site)
 {
     struct layout layout = base_layouts(l, value).gradient;
-    int buffer = add_version(l, true, value, micro, &layout);
+    int buffer = add_version(l, true, value, site->micro, &layout);
     set_live(l, buffer, true);
-    return buffer;
-}
-
-static void receive_gradient(struct lowering *l, const struct crossing *crossing, const struct site *site)
-{
-    struct layout layout = base_layouts(l, crossing->value).gradient;
-    int base = find_version(l, true, crossing->value, site->micro, &layout);
-    if (base < 0) {
-        emit_receive(l, MESSAGE_GRADIENT, crossing->value, site->micro, crossing->stage,
-                     open_gradient(l, crossing->value, site->micro), site);
-        return;
-    }
-    struct buffer another = *buffer_at(l, base);
-    another.kind = BUFFER_TEMPORARY;
-    int buffer = add_buffer(l, another);
-    emit_receive(l, MESSAGE_GRADIENT, crossing->value, site->micro, crossing->stage, buffer, site);
-    emit_pair(l, OP_ADD, LANE_COMPUTE, site, buffer, base)->accumulate = true;
+    emit_pair(l, OP_SEED, LANE_COMPUTE, site, -1, buffer);
 }
 
 static void open_backward(struct lowering *l, const struct action *action)
@@ -122,12 +122,12 @@ static void open_backward(struct lowering *l, const struct action *action)
     struct site site = { .phase = PHASE_BACKWARD_INPUT, .layer = l->visits[l->visit].layer, .micro = action->micro };
     for (int i = 0; i < l->leaving_count && !l->failed; i++) {
         int value = l->leaving[i].value;
-        if (!graph_needs_gradient(l->graph, value))
+        if (!graph_needs_gradient(l->graph, value) || l->leaving[i].chunk != action->chunk)
             continue;
         if (l->leaving[i].stage >= 0)
-            receive_gradient(l, &l->leaving[i], &site);
+            receive_gradient(l, i, &site);
         else
-            emit_pair(l, OP_SEED, LANE_COMPUTE, &site, -1, open_gradient(l, value, action->micro));
+            seed_gradient(l, value, &site);
     }
 }
 
@@ -136,11 +136,12 @@ static void close_backward(struct lowering *l, const struct action *action)
     struct site site = { .phase = PHASE_BACKWARD_INPUT, .layer = l->visits[l->visit].layer, .micro = action->micro };
     for (int i = 0; i < l->entering_count && !l->failed; i++) {
         int value = l->entering[i].value;
-        if (!graph_needs_gradient(l->graph, value))
+        if (!graph_needs_gradient(l->graph, value) || l->entering[i].chunk != action->chunk)
             continue;
         int gradient = settle(l, value, &site);
         if (!l->alone)
-            queue_send(l, MESSAGE_GRADIENT, value, action->micro, l->entering[i].stage, gradient, &site);
+            queue_send(l, MESSAGE_GRADIENT, value, action->micro, peer_of(l, l->entering[i].stage, action->micro),
+                       gradient, &site);
     }
 }
 
@@ -165,6 +166,8 @@ static void run_visits(struct lowering *l)
         const struct visit *visit = &l->visits[l->visit];
         bool forward = visit->action.kind == ACTION_FORWARD, input = visit->action.kind != ACTION_BACKWARD_WEIGHT;
         gather_ahead(l);
+        if (visit->opens)
+            post_arrivals(l, visit->number);
         if (l->ordered && visit->opens && input)
             emit_sends_before(
                 l, message_place(l, forward ? MESSAGE_VALUE : MESSAGE_GRADIENT, l->stage, visit->action.micro));
@@ -186,52 +189,72 @@ static void run_visits(struct lowering *l)
 }
 
 /* ---- stages ---- */
-struct action *lower_actions(struct lowering *l, int stage, int *count)
+/* Forward and backward of each micro-batch in turn, where a range of layers is alone. */
+static struct action *actions_alone(struct lowering *l, int *count)
 {
-    const struct schedule *schedule = schedules[l->plan->schedule];
-    int stages = l->plan->stage_count;
-    *count =
-        l->alone ? 2 * l->micro_count : schedule->order(stages, stage, l->micro_count, l->plan->extra_in_flight, NULL);
+    *count = 2 * l->micro_count;
     struct action *actions = arena_alloc(&l->scratch, (size_t)*count, sizeof *actions);
-    if (!actions) {
-        lower_memory(l);
-        return NULL;
-    }
-    if (!l->alone)
-        schedule->order(stages, stage, l->micro_count, l->plan->extra_in_flight, actions);
-    for (int i = 0; i < *count && l->alone; i++)
+    for (int i = 0; actions && i < *count; i++)
         actions[i] = (struct action){ .kind = i % 2 ? ACTION_BACKWARD : ACTION_FORWARD, .micro = i / 2 };
     return actions;
 }
 
-static bool list_visits(struct lowering *l, int first_layer, int layer_count)
+static struct action *stage_actions(struct lowering *l, int *count)
 {
-    int count;
-    const struct action *actions = lower_actions(l, l->stage, &count);
+    if (l->clock.stages) {
+        *count = l->clock.stages[l->stage].count;
+        return l->clock.stages[l->stage].actions;
+    }
+    struct action *actions = l->alone ? actions_alone(l, count) : clock_actions(l->plan, l->stage, count, &l->scratch);
+    if (!actions)
+        lower_memory(l);
+    return actions;
+}
+
+static bool list_visits(struct lowering *l, const struct layer_range *layers)
+{
+    int count, most = 0;
+    const struct action *actions = stage_actions(l, &count);
     if (!actions)
         return false;
     l->visit_count = 0;
-    l->visits = arena_alloc(&l->scratch, (size_t)count * (size_t)layer_count, sizeof *l->visits);
+    for (int c = 0; c < l->chunk_count; c++)
+        most = layers[c].count > most ? layers[c].count : most;
+    l->visits = arena_alloc(&l->scratch, (size_t)count * (size_t)most, sizeof *l->visits);
     if (!l->visits)
         return lower_memory(l);
     for (int i = 0; i < count; i++) {
-        for (int k = 0; k < layer_count; k++) {
-            int layer = actions[i].kind == ACTION_FORWARD ? k : layer_count - 1 - k;
+        const struct layer_range *range = &layers[actions[i].chunk];
+        for (int k = 0; k < range->count; k++) {
+            int layer = actions[i].kind == ACTION_FORWARD ? k : range->count - 1 - k;
             l->visits[l->visit_count++] =
-                (struct visit){ actions[i], first_layer + layer, k == 0, k == layer_count - 1 };
+                (struct visit){ actions[i], range->first + layer, k == 0, k == range->count - 1, i };
         }
     }
     return true;
 }
 
-static bool lower_stage(struct lowering *l, int stage, int first_layer, int layer_count)
+/* The segments of each chunk; returns how many in all. */
+static int set_chunks(struct lowering *l, const struct layer_range *layers, int chunk_count)
 {
-    const struct graph_layer *first = &l->graph->layers[first_layer], *last = first + layer_count - 1;
+    int segments = 0;
+    l->chunk_count = chunk_count;
+    for (int c = 0; c < chunk_count; c++) {
+        const struct graph_layer *first = &l->graph->layers[layers[c].first], *last = first + layers[c].count - 1;
+        l->chunks[c] = (struct segment_range){ first->first_segment, last->first_segment + last->segment_count };
+        segments += l->chunks[c].end - l->chunks[c].first;
+    }
+    return segments;
+}
+
+static bool lower_stage(struct lowering *l, int stage, const struct layer_range *layers, int chunk_count)
+{
     size_t versions = (size_t)l->graph->value_count * (size_t)l->micro_count;
     l->stage = stage;
-    l->first_segment = first->first_segment;
-    l->end_segment = last->first_segment + last->segment_count;
-    l->instr_capacity = 4 * (l->end_segment - l->first_segment) * l->micro_count + 64; /* most lists stay below it */
+    l->position = stage - l->plan->stages[stage].turn;
+    l->own_micro_count = l->alone ? l->micro_count : stage_micro_batches(l->plan, stage);
+    int segments = set_chunks(l, layers, chunk_count);
+    l->instr_capacity = 4 * segments * l->own_micro_count + 64; /* most lists stay below it */
     l->program->stages[stage].instrs =
         arena_alloc(&l->program->arena, (size_t)l->instr_capacity, sizeof *l->program->stages[stage].instrs);
     if (!l->program->stages[stage].instrs)
@@ -241,7 +264,7 @@ static bool lower_stage(struct lowering *l, int stage, int first_layer, int laye
     collect_crossings(l);
     collect_weights(l);
     find_recomputed(l);
-    if (l->failed || !list_visits(l, first_layer, layer_count))
+    if (l->failed || !list_arrivals(l) || !list_visits(l, layers))
         return false;
     run_visits(l);
     lower_step(l);
@@ -326,9 +349,15 @@ static bool run(struct lowering *l, int first_layer, int layer_count)
     if (!open_lowering(l) || !lower_times(l))
         return false;
     if (l->alone)
-        return lower_stage(l, stage_of_layer(l->plan, first_layer), first_layer, layer_count);
+        return lower_stage(l, stage_of_layer(l->plan, first_layer), &(struct layer_range){ first_layer, layer_count },
+                           1);
+    if (posts_early(l->plan) && !clock_run(&l->clock, l->plan, &l->scratch, l->err))
+        return false;
     for (int i = 0; i < l->plan->stage_count; i++) {
-        if (!lower_stage(l, i, l->plan->stages[i].first_layer, l->plan->stages[i].layer_count))
+        struct layer_range layers[PLAN_MAX_CHUNKS];
+        for (int c = 0; c < l->plan->chunk_count; c++)
+            layers[c] = stage_chunk(l->plan, i, c);
+        if (!lower_stage(l, i, layers, l->plan->chunk_count))
             return false;
     }
     return messages_close(l);

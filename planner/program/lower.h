@@ -2,8 +2,8 @@
  * demand, so what communicates, what is computed again and what stays alive follow from who asks for which version. */
 #ifndef CLEAVE_PROGRAM_LOWER_H
 #define CLEAVE_PROGRAM_LOWER_H
+#include "planner/program/clock.h"
 #include "planner/program/recipe.h"
-#include "planner/program/schedule.h"
 
 /* Where in the program something is asked for. */
 struct site {
@@ -80,13 +80,22 @@ struct pending {
     struct site site;
 }; /* a SEND not yet emitted */
 struct crossing {
-    int value, stage;
-}; /* a value that another stage reads or makes */
+    int value, stage, chunk;
+}; /* a value that another stage reads or makes; of replicas the first; the chunk that makes it here, or reads it first
+    */
 struct visit {
     struct action action;
     int layer;
     bool opens, closes;
-}; /* one layer in one action; its first, its last */
+    int number;
+}; /* one layer in one action; its first, its last; the action's number on the stage */
+struct segment_range {
+    int first, end;
+};
+struct arrival {
+    int time, from, value, index, micro;
+    bool gradient;
+}; /* a message to the stage at hand, and when an ideal run sends it; index into entering, of gradients into leaving */
 
 struct lowering {
     struct program *program;
@@ -106,9 +115,12 @@ struct lowering {
     int *use_head, *use_next; /* uses of a weight: slots like those of readers */
     bool *recomputed;         /* by segment - scan_first: backward asks for its outputs again */
 
-    int stage, first_segment, end_segment; /* the stage at hand */
-    int *version_head[2];                  /* [gradient][value * micro_count + micro] */
-    struct version_note *notes;            /* by buffer */
+    int stage, position;                          /* the stage at hand; of replicas that take turns the first */
+    int own_micro_count;                          /* micro-batches that it runs */
+    struct segment_range chunks[PLAN_MAX_CHUNKS]; /* its segments, by chunk */
+    int chunk_count;
+    int *version_head[2];       /* [gradient][value * micro_count + micro] */
+    struct version_note *notes; /* by buffer */
     int buffer_capacity, note_capacity, pair_capacity, instr_capacity;
     struct instr spare; /* written to after a failure */
 
@@ -126,6 +138,10 @@ struct lowering {
 
     struct crossing *entering, *leaving; /* sorted by value, then stage */
     int entering_count, leaving_count;
+    struct clock clock;       /* stages NULL: receives are posted when an action begins */
+    struct arrival *arrivals; /* in the order in which they are posted */
+    int arrival_count, posted_count;
+    int *received; /* buffers of arrivals, [(entering, then leaving) * micro_count + micro] */
     struct visit *visits;
     int visit_count, visit, gathered; /* visit at hand; visits whose weights have been asked for */
     struct pending *pending;
@@ -185,18 +201,26 @@ void emit_sends(struct lowering *l);
 void emit_sends_before(struct lowering *l, int place);
 bool messages_close(struct lowering *l);
 
-/* ---- lower.c ---- */
-/* The schedule's order of a stage, in scratch memory; NULL when memory is short. */
-struct action *lower_actions(struct lowering *l, int stage, int *count);
-
 /* ---- lower_times.c ---- */
 /* Finds out whether messages have to be ordered, and how. */
 bool lower_times(struct lowering *l);
 /* Place of the action of a stage that reads a message of the kind. */
 int message_place(const struct lowering *l, enum message_kind kind, int stage, int micro);
 
+/* ---- lower_arrivals.c ---- */
+bool posts_early(const struct plan *plan);
+/* Of a stage's replicas that take turns, the one that has the micro-batch. */
+int peer_of(const struct lowering *l, int stage, int micro);
+bool list_arrivals(struct lowering *l);
+/* The receives that are due before the stage's action of that number. */
+void post_arrivals(struct lowering *l, int action);
+/* The buffer into which an entering value, or the gradient of a leaving one, was or is now received; not live yet. */
+int arrived(struct lowering *l, bool gradient, int index, int micro);
+
 /* ---- lower_values.c ---- */
 bool made_here(const struct lowering *l, int value);
+/* The chunk of the stage at hand that has the segment, -1: another stage has it. */
+int chunk_of(const struct lowering *l, int segment);
 /* Where the value enters this stage: its producer's layouts here, or those in which a received one lands. */
 struct layout_pair base_layouts(const struct lowering *l, int value);
 /* The layouts in which it crosses to other stages: sums are complete. */
@@ -207,7 +231,7 @@ bool value_leaves(const struct lowering *l, int value);
 int materialize(struct lowering *l, int value, const struct layout *layout, const struct site *site);
 void forward_segment(struct lowering *l, int segment, const struct site *site);
 /* Recomputation is this: versions are forgotten after the forward pass and asked for again by the backward pass. */
-void forget_values(struct lowering *l, int micro);
+void forget_values(struct lowering *l, const struct action *action);
 void find_recomputed(struct lowering *l);
 /* Room for the next round of a ring: the operand's block one step further. */
 int ring_buffer(struct lowering *l, int buffer, int round, int atom, enum buffer_kind kind);

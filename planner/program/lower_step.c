@@ -83,21 +83,36 @@ void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, 
 }
 
 /* ---- copies of a weight on several stages ---- */
-/* The stages that hold the weight, ascending. */
+/* Keeps the list ascending and without repetition; false: it is full. */
+static bool add_holder(int stages[MAX_HOLDERS], int *count, int stage)
+{
+    int at = *count;
+    while (at > 0 && stages[at - 1] >= stage)
+        at--;
+    if (at < *count && stages[at] == stage)
+        return true;
+    if (*count == MAX_HOLDERS)
+        return false;
+    memmove(&stages[at + 1], &stages[at], sizeof(int) * (size_t)(*count - at));
+    stages[at] = stage;
+    ++*count;
+    return true;
+}
+
+/* The stages that hold the weight, ascending; replicas that take turns hold one each. */
 static int holders(struct lowering *l, int weight, int stages[MAX_HOLDERS])
 {
     int count = 0;
-    for (int slot = l->use_head[weight]; slot >= 0; slot = l->use_next[slot]) {
+    for (int slot = l->use_head[weight]; slot >= 0 && !l->failed; slot = l->use_next[slot]) {
         int stage = stage_of_layer(l->plan, l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer);
-        if (count > 0 && stages[count - 1] == stage)
-            continue;
-        if (count == MAX_HOLDERS) {
+        int turns = l->alone ? 1 : stage_turns(l->plan, stage);
+        for (int turn = 0; turn < turns && !l->failed; turn++) {
+            if (add_holder(stages, &count, stage + turn))
+                continue;
             l->failed = true;
             fail(l->err, "weight %s is used on more than %d stages: put its layers on fewer stages",
                  l->graph->weights[weight].name, MAX_HOLDERS);
-            break;
         }
-        stages[count++] = stage;
     }
     return count;
 }
@@ -135,16 +150,17 @@ static int gradient_copy(struct lowering *l, int gradient, bool whole)
     return add_buffer(l, buffer);
 }
 
-static void add_copy(struct lowering *l, int from, int to, bool accumulate, const struct site *site)
+static void add_copy(struct lowering *l, int from, int to, const struct site *site)
 {
     unsigned cut =
         layout_atoms(&buffer_at(l, to)->layout, LAYOUT_FLAT) & ~layout_atoms(&buffer_at(l, from)->layout, LAYOUT_FLAT);
     struct instr *instr = emit_pair(l, cut ? OP_SLICE : OP_ADD, LANE_COMPUTE, site, from, to);
-    instr->accumulate = accumulate;
+    instr->accumulate = true;
     instr->atoms = cut;
 }
 
-/* All copies add the same originals in the order of stages, so that they stay equal bit by bit. */
+/* All copies add the same originals in the order of stages, so that they stay equal bit by bit: first those before
+ * their own, then that sum and their own, then the rest. */
 static void sum_copies(struct lowering *l, int number, const int *stages, int count)
 {
     const struct weight_part part = l->parts[number];
@@ -162,22 +178,23 @@ static void sum_copies(struct lowering *l, int number, const int *stages, int co
         if (stages[i] == l->stage)
             continue;
         original[i] = gradient_copy(l, part.gradient, whole);
-        emit_receive(l, MESSAGE_WEIGHT, part.weight, 0, stages[i], original[i], &site);
-        queue_send(l, MESSAGE_WEIGHT, part.weight, 0, stages[i], own, &site);
+        emit_receive(l, MESSAGE_WEIGHT, part.weight, number - w->first_part, stages[i], original[i], &site);
+        queue_send(l, MESSAGE_WEIGHT, part.weight, number - w->first_part, stages[i], own, &site);
     }
     emit_sends(l);
     if (l->failed)
         return;
-    if (count == 2 || stages[0] == l->stage) { /* a sum of two is the same both ways */
-        for (int i = 0; i < count; i++) {
-            if (stages[i] != l->stage)
-                add_copy(l, original[i], part.gradient, true, &site);
-        }
-        return;
+    int before = -1, i = 0; /* the sum of those before this stage's */
+    for (; i < count && stages[i] != l->stage && !l->failed; i++) {
+        if (before < 0)
+            before = original[i];
+        else
+            emit_pair(l, OP_ADD, LANE_COMPUTE, &site, original[i], before)->accumulate = true;
     }
-    for (int i = 1; i < count; i++)
-        emit_pair(l, OP_ADD, LANE_COMPUTE, &site, original[i], original[0])->accumulate = true;
-    add_copy(l, original[0], part.gradient, false, &site);
+    if (before >= 0)
+        add_copy(l, before, part.gradient, &site);
+    for (i++; i < count && !l->failed; i++)
+        add_copy(l, original[i], part.gradient, &site);
 }
 
 /* ---- the norm ---- */
@@ -249,8 +266,9 @@ void lower_step(struct lowering *l)
     add_foreign(l);
     for (int i = 0; i < l->weight_count && !l->failed; i++) {
         int weight = l->weight_list[i], stages[MAX_HOLDERS], count = holders(l, weight, stages);
-        if (count > 1 && !l->graph->weights[weight].frozen)
-            sum_copies(l, l->weights[weight].first_part, stages, count);
+        const struct stage_weight *w = &l->weights[weight];
+        for (int part = 0; part < w->part_count && count > 1 && !l->graph->weights[weight].frozen; part++)
+            sum_copies(l, w->first_part + part, stages, count);
     }
     if (l->plan->clip_norm > 0)
         scalar = emit_norm(l);

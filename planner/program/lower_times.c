@@ -1,4 +1,4 @@
-/* The order of messages where values skip stages.
+/* The order of messages where values skip stages of a plain pipeline (others: lower_arrivals.c).
  *
  * Between neighbours, both ends come to a message in the same order by themselves. A value that a later stage reads
  * stands in the sender's lane before messages to others, and its receiver may not come to it before those have arrived:
@@ -119,7 +119,7 @@ static bool walk_open(struct clock_walk *w)
             w->ends[i][k] = -1;
     }
     for (int stage = 0; ok && stage < w->stages; stage++)
-        ok = (w->actions[stage] = lower_actions(l, stage, &w->count[stage])) != NULL;
+        ok = (w->actions[stage] = clock_actions(l->plan, stage, &w->count[stage], a)) != NULL;
     return ok || lower_memory(l);
 }
 
@@ -127,7 +127,7 @@ bool lower_times(struct lowering *l)
 {
     struct clock_walk w = { .l = l, .stages = l->plan->stage_count };
     size_t pairs = (size_t)w.stages * (size_t)w.stages;
-    if (l->alone || w.stages < 3)
+    if (l->alone || w.stages < 3 || posts_early(l->plan))
         return true;
     w.reads = arena_alloc(&l->scratch, pairs, sizeof *w.reads);
     if (!w.reads)

@@ -2,10 +2,18 @@
 #include "planner/program/lower.h"
 #include <string.h>
 
+int chunk_of(const struct lowering *l, int segment)
+{
+    for (int c = 0; c < l->chunk_count; c++) {
+        if (segment >= l->chunks[c].first && segment < l->chunks[c].end)
+            return c;
+    }
+    return -1;
+}
+
 bool made_here(const struct lowering *l, int value)
 {
-    int producer = l->graph->values[value].producer;
-    return producer >= l->first_segment && producer < l->end_segment;
+    return chunk_of(l, l->graph->values[value].producer) >= 0;
 }
 
 /* First segment of the stage that reads the value, and the operand; -1: none. */
@@ -13,7 +21,7 @@ static int first_reader(const struct lowering *l, int value, int *index)
 {
     for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
         int segment = l->scan_first + slot / MAX_OPERANDS;
-        if (segment >= l->first_segment && segment < l->end_segment) {
+        if (chunk_of(l, segment) >= 0) {
             *index = slot % MAX_OPERANDS;
             return segment;
         }
@@ -244,9 +252,11 @@ static void forget_derived(struct lowering *l, int value, int micro)
     }
 }
 
-void forget_values(struct lowering *l, int micro)
+void forget_values(struct lowering *l, const struct action *action)
 {
-    for (int segment = l->first_segment; segment < l->end_segment && !l->failed; segment++) {
+    int micro = action->micro;
+    const struct segment_range *chunk = &l->chunks[action->chunk];
+    for (int segment = chunk->first; segment < chunk->end && !l->failed; segment++) {
         const struct segment *s = &l->graph->segments[segment];
         int mode = l->plan->layers[s->layer].recompute;
         for (int o = 0; o < s->out_count && mode != RECOMPUTE_NONE; o++) {
@@ -260,7 +270,8 @@ void forget_values(struct lowering *l, int micro)
     }
     for (int i = 0; i < l->entering_count && !l->failed; i++) {
         int index, reader = first_reader(l, l->entering[i].value, &index);
-        if (l->plan->layers[l->graph->segments[reader].layer].recompute == RECOMPUTE_FULL)
+        if (l->entering[i].chunk == action->chunk &&
+            l->plan->layers[l->graph->segments[reader].layer].recompute == RECOMPUTE_FULL)
             forget_derived(l, l->entering[i].value, micro);
     }
 }
@@ -273,6 +284,32 @@ static void need(const struct lowering *l, bool *needed, const struct operand *o
     }
 }
 
+/* What the segment's backward passes read. */
+static void need_backward(const struct lowering *l, bool *needed, int segment)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    const struct kernel_facts *k = &kernel_facts[s->kernel];
+    if (has_input_phase(l, segment)) {
+        need(l, needed, s->in, s->in_count, k->input_reads_in);
+        need(l, needed, s->out, s->out_count, k->input_reads_out);
+    }
+    if (has_weight_phase(l, segment)) {
+        need(l, needed, s->in, s->in_count, k->weight_reads_in);
+        need(l, needed, s->out, s->out_count, k->weight_reads_out);
+    }
+}
+
+static void need_again(struct lowering *l, bool *needed, int segment)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    bool again = false;
+    for (int o = 0; o < s->out_count; o++)
+        again |= needed[s->out[o].id] && forgotten(l, segment, s->out[o].id);
+    l->recomputed[segment - l->scan_first] = again;
+    if (again)
+        need(l, needed, s->in, s->in_count, ~0u);
+}
+
 /* What backward asks for, and what making that again asks for: the same walk that materialize() does, without emitting.
  */
 void find_recomputed(struct lowering *l)
@@ -282,25 +319,12 @@ void find_recomputed(struct lowering *l)
         lower_memory(l);
         return;
     }
-    for (int i = l->first_segment; i < l->end_segment; i++) {
-        const struct segment *s = &l->graph->segments[i];
-        const struct kernel_facts *k = &kernel_facts[s->kernel];
-        if (has_input_phase(l, i)) {
-            need(l, needed, s->in, s->in_count, k->input_reads_in);
-            need(l, needed, s->out, s->out_count, k->input_reads_out);
-        }
-        if (has_weight_phase(l, i)) {
-            need(l, needed, s->in, s->in_count, k->weight_reads_in);
-            need(l, needed, s->out, s->out_count, k->weight_reads_out);
-        }
+    for (int c = 0; c < l->chunk_count; c++) {
+        for (int i = l->chunks[c].first; i < l->chunks[c].end; i++)
+            need_backward(l, needed, i);
     }
-    for (int i = l->end_segment - 1; i >= l->first_segment; i--) {
-        const struct segment *s = &l->graph->segments[i];
-        bool again = false;
-        for (int o = 0; o < s->out_count; o++)
-            again |= needed[s->out[o].id] && forgotten(l, i, s->out[o].id);
-        l->recomputed[i - l->scan_first] = again;
-        if (again)
-            need(l, needed, s->in, s->in_count, ~0u);
+    for (int c = l->chunk_count - 1; c >= 0; c--) {
+        for (int i = l->chunks[c].end - 1; i >= l->chunks[c].first; i--)
+            need_again(l, needed, i);
     }
 }

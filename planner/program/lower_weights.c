@@ -86,8 +86,9 @@ static void store_part(struct lowering *l, int weight, int number)
     if (!lower_grow(l, &l->scratch, (void **)&l->parts, l->part_count, &l->part_capacity, sizeof *l->parts))
         return;
     struct weight_part *part = &l->parts[l->part_count++];
-    *part =
-        (struct weight_part){ .weight = weight, .gradient = -1, .full = -1, .left = w->contributions * l->micro_count };
+    *part = (struct weight_part){
+        .weight = weight, .gradient = -1, .full = -1, .left = w->contributions * l->own_micro_count
+    };
     buffer.layout = w->zero >= 3 ? with_kind(use->forward, w->shard, LAYOUT_FLAT) : use->forward;
     part->stored = add_buffer(l, buffer);
     if (l->graph->weights[weight].frozen)
@@ -110,20 +111,26 @@ static void count_contributions(struct lowering *l, int segment)
     }
 }
 
+static void collect_segment(struct lowering *l, int segment)
+{
+    const struct segment *s = &l->graph->segments[segment];
+    for (int i = 0; i < s->weight_count; i++) {
+        if (l->weights[s->weight[i].id].segment >= 0)
+            continue;
+        describe_weight(l, s->weight[i].id, segment, i);
+        l->weight_list[l->weight_count++] = s->weight[i].id;
+    }
+    count_contributions(l, segment);
+}
+
 void collect_weights(struct lowering *l)
 {
     for (int i = 0; i < l->weight_count; i++)
         l->weights[l->weight_list[i]].segment = -1;
     l->weight_count = l->part_count = l->use_live_count = l->foreign_count = l->reduced_count = 0;
-    for (int segment = l->first_segment; segment < l->end_segment; segment++) {
-        const struct segment *s = &l->graph->segments[segment];
-        for (int i = 0; i < s->weight_count; i++) {
-            if (l->weights[s->weight[i].id].segment >= 0)
-                continue;
-            describe_weight(l, s->weight[i].id, segment, i);
-            l->weight_list[l->weight_count++] = s->weight[i].id;
-        }
-        count_contributions(l, segment);
+    for (int c = 0; c < l->chunk_count; c++) {
+        for (int segment = l->chunks[c].first; segment < l->chunks[c].end; segment++)
+            collect_segment(l, segment);
     }
     for (int i = 0; i < l->weight_count && !l->failed; i++) {
         struct stage_weight *w = &l->weights[l->weight_list[i]];

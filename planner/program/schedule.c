@@ -22,20 +22,57 @@ int schedule_find(const char *name)
     return -1;
 }
 
-int schedule_in_flight(const struct schedule *schedule, int stages, int stage, int micro_count, int extra_in_flight)
+struct schedule_place schedule_place_even(int stages, int stage, int micro_count, int extra_in_flight)
+{
+    return (struct schedule_place){ .stages = stages,
+                                    .stage = stage,
+                                    .chunks = 1,
+                                    .micro_count = micro_count,
+                                    .ahead = stages - stage,
+                                    .extra_in_flight = extra_in_flight };
+}
+
+/* Replicas from this stage on hold a micro-batch each; shared out over its own replicas that is so many of its own
+ * (Narayanan et al. 2019, section 3.2). */
+struct schedule_place schedule_place_of(const struct plan *plan, int stage)
+{
+    int first = stage - plan->stages[stage].turn, turns = stage_turns(plan, stage);
+    struct schedule_place place = { .chunks = plan->chunk_count,
+                                    .micro_count = stage_micro_batches(plan, stage),
+                                    .ahead = (plan->stage_count - first + turns - 1) / turns,
+                                    .extra_in_flight = plan->extra_in_flight };
+    for (int s = 0; s < plan->stage_count; s++) {
+        place.stages += plan->stages[s].turn == 0;
+        place.stage += plan->stages[s].turn == 0 && s < first;
+    }
+    return place;
+}
+
+/* Largest prefix of forwards minus the action that ends a micro-batch. */
+static int largest_prefix(const struct schedule *schedule, const struct schedule_place *place, enum action_kind ends)
 {
     struct arena arena = { 0 };
-    int count = schedule->order(stages, stage, micro_count, extra_in_flight, NULL);
+    int count = schedule->order(place, NULL);
     struct action *actions = arena_alloc(&arena, (size_t)count, sizeof *actions);
     int alive = 0, most = 0;
     if (!actions)
-        return micro_count; /* the safe side: no schedule holds more */
-    schedule->order(stages, stage, micro_count, extra_in_flight, actions);
+        return place->micro_count * place->chunks; /* the safe side: no schedule holds more */
+    schedule->order(place, actions);
     for (int i = 0; i < count; i++) {
         alive += actions[i].kind == ACTION_FORWARD;
-        alive -= actions[i].kind == ACTION_BACKWARD || actions[i].kind == ACTION_BACKWARD_INPUT;
+        alive -= actions[i].kind == ACTION_BACKWARD || actions[i].kind == ends;
         most = alive > most ? alive : most;
     }
     arena_free(&arena);
     return most;
+}
+
+int schedule_in_flight(const struct schedule *schedule, const struct schedule_place *place)
+{
+    return largest_prefix(schedule, place, ACTION_BACKWARD_INPUT);
+}
+
+int schedule_held(const struct schedule *schedule, const struct schedule_place *place)
+{
+    return largest_prefix(schedule, place, ACTION_BACKWARD_WEIGHT);
 }

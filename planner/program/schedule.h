@@ -1,4 +1,4 @@
-/* A schedule is the order in which one stage runs forward and backward of its micro-batches. */
+/* A schedule is the order in which one stage runs forward and backward of its micro-batches and chunks. */
 #ifndef CLEAVE_PROGRAM_SCHEDULE_H
 #define CLEAVE_PROGRAM_SCHEDULE_H
 #include "planner/plan/plan.h"
@@ -6,19 +6,41 @@
 enum action_kind { ACTION_FORWARD, ACTION_BACKWARD, ACTION_BACKWARD_INPUT, ACTION_BACKWARD_WEIGHT };
 struct action {
     enum action_kind kind;
-    int micro;
+    int micro, chunk;
+};
+
+/* What a stage knows of the pipeline. Replicas that take turns each see a pipeline of their own share: micro-batches
+ * are numbered 0, 1, ... among its own, and `ahead` counts in them. */
+struct schedule_place {
+    int stages, stage;   /* replicas that take turns count once */
+    int chunks;          /* pieces of the model on each stage, round by round */
+    int micro_count;     /* of this stage; at most PLAN_MAX_MICRO_BATCHES, as extra_in_flight */
+    int ahead;           /* its own micro-batches that the stages from this one on hold when each holds one */
+    int extra_in_flight; /* warm-up beyond the schedule's own */
 };
 struct schedule {
     const char *name, *doc;
-    bool asynchronous;                                         /* other mathematics: stale weights */
+    bool searched;     /* the search's space has it unless others are named */
+    bool asynchronous; /* other mathematics: stale weights */
+    bool interleaves;  /* runs several chunks per stage, and nothing else */
+    bool splits;       /* the weights' gradients are computed apart from the inputs' */
+    const char *in_flight_doc;
     bool (*legal)(const struct plan *plan, struct error *err); /* may be NULL: always */
-    /* Writes the order of one stage, returns the number of actions. With out NULL it only counts. micro_count and
-     * extra_in_flight are at most PLAN_MAX_MICRO_BATCHES. */
-    int (*order)(int stages, int stage, int micro_count, int extra_in_flight, struct action *out);
+    /* Writes the order of one stage, returns the number of actions. With out NULL it only counts. */
+    int (*order)(const struct schedule_place *place, struct action *out);
+    /* The largest number of (micro-batch, chunk) in flight in closed form; a test of the order. May be NULL: none is
+     * known. */
+    int (*in_flight)(const struct schedule_place *place);
 };
 extern const struct schedule *const schedules[]; /* from schedules.def, NULL-terminated */
 int schedule_find(const char *name);             /* index, or -1 */
-/* Largest prefix of FORWARD minus BACKWARD(_INPUT) of the stage's order: micro-batches whose activations are alive at
- * once. */
-int schedule_in_flight(const struct schedule *schedule, int stages, int stage, int micro_count, int extra_in_flight);
+
+/* A pipeline of `stages` stages with one chunk and no replicas. */
+struct schedule_place schedule_place_even(int stages, int stage, int micro_count, int extra_in_flight);
+struct schedule_place schedule_place_of(const struct plan *plan, int stage);
+/* Largest prefix of FORWARD minus BACKWARD(_INPUT) of the stage's order: micro-batches (times chunks) whose activations
+ * are alive at once. */
+int schedule_in_flight(const struct schedule *schedule, const struct schedule_place *place);
+/* The same for FORWARD minus BACKWARD(_WEIGHT): whatever is kept of them, if only for the weights' gradients. */
+int schedule_held(const struct schedule *schedule, const struct schedule_place *place);
 #endif

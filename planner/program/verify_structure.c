@@ -147,14 +147,15 @@ static bool check_compute(const struct program *program, int stage, int index, s
     const struct instr *instr = &program->stages[stage].instrs[index];
     if (instr->segment < 0 || instr->segment >= program->graph->segment_count)
         return verify_fail(program, stage, index, err, "there is no segment %d", instr->segment);
-    if (stage_of_layer(program->plan, program->graph->segments[instr->segment].layer) != stage)
-        return verify_fail(program, stage, index, err, "segment %d belongs to another stage", instr->segment);
     if (instr->lane != LANE_COMPUTE)
         return verify_fail(program, stage, index, err, "computes on lane %s: the workspace is that of lane compute",
                            lane_names[instr->lane]);
     if (instr->micro < 0 || instr->micro >= program->plan->micro_batch_count || instr->round < 0)
         return verify_fail(program, stage, index, err, "micro-batch %d, round %d do not exist", instr->micro,
                            instr->round);
+    if (stage_of_work(program->plan, program->graph->segments[instr->segment].layer, instr->micro) != stage)
+        return verify_fail(program, stage, index, err, "segment %d of micro-batch %d belongs to another stage",
+                           instr->segment, instr->micro);
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int place = 0; place < MAX_OPERANDS; place++)
             if (!check_operand(program, stage, index, (enum role)role, place, err))

@@ -213,9 +213,10 @@ static bool judge_shortened(struct estimate **out, const struct model *model, co
 static int settled_micro_batches(const struct plan *plan)
 {
     int in_flight = 0;
-    for (int s = 0; s < plan->stage_count; s++)
-        in_flight = (int)max_i64(in_flight, schedule_in_flight(schedules[plan->schedule], plan->stage_count, s,
-                                                               plan->micro_batch_count, plan->extra_in_flight));
+    for (int s = 0; s < plan->stage_count; s++) {
+        struct schedule_place place = schedule_place_of(plan, s);
+        in_flight = (int)max_i64(in_flight, schedule_held(schedules[plan->schedule], &place));
+    }
     return in_flight + 2;
 }
 

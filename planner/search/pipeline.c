@@ -131,13 +131,15 @@ static bool start_stages(struct pipeline *p, struct arena *arena)
     p->stages = arena_alloc(arena, (size_t)p->plan->stage_count, sizeof *p->stages);
     for (int k = 0; p->stages && k < p->plan->stage_count; k++) {
         struct stage_clock *s = &p->stages[k];
-        s->action_count = schedule->order(p->plan->stage_count, k, p->micro_batches, p->plan->extra_in_flight, NULL);
+        struct schedule_place place =
+            schedule_place_even(p->plan->stage_count, k, p->micro_batches, p->plan->extra_in_flight);
+        s->action_count = schedule->order(&place, NULL);
         s->actions = arena_alloc(arena, (size_t)s->action_count, sizeof *s->actions);
         s->arrived_forward = arena_alloc(arena, micro, sizeof *s->arrived_forward);
         s->arrived_backward = arena_alloc(arena, micro, sizeof *s->arrived_backward);
         if (!s->actions || !s->arrived_forward || !s->arrived_backward)
             return false;
-        schedule->order(p->plan->stage_count, k, p->micro_batches, p->plan->extra_in_flight, s->actions);
+        schedule->order(&place, s->actions);
         s->backwards_left = p->micro_batches;
         for (int i = 0; i < p->micro_batches; i++)
             s->arrived_forward[i] = s->arrived_backward[i] = -1;

@@ -111,7 +111,9 @@ static void add_variants(struct listing *l, struct config config, int tensor, in
         mesh_add(&config.mesh, tensor, (enum dimension_index)dimensions_[d]);
         bool any_schedule = false;
         for (int s = 0; schedules[s]; s++) {
-            if (schedules[s]->asynchronous || !allows(&l->space->schedule, s) || (any_schedule && config.stages == 1))
+            bool offered = l->space->schedule.count > 0 || schedules[s]->searched;
+            if (schedules[s]->asynchronous || !offered || !allows(&l->space->schedule, s) ||
+                (any_schedule && config.stages == 1))
                 continue;
             any_schedule = true;
             config.schedule = s;

@@ -203,8 +203,10 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
 int *config_in_flight(struct arena *arena, const struct config *config)
 {
     int *in_flight = arena_alloc(arena, (size_t)config->stages, sizeof *in_flight);
-    for (int k = 0; in_flight && k < config->stages; k++)
-        in_flight[k] = schedule_in_flight(schedules[config->schedule], config->stages, k, config->micro_batch_count, 0);
+    for (int k = 0; in_flight && k < config->stages; k++) {
+        struct schedule_place place = schedule_place_even(config->stages, k, config->micro_batch_count, 0);
+        in_flight[k] = schedule_held(schedules[config->schedule], &place);
+    }
     return in_flight;
 }
 

@@ -1,0 +1,107 @@
+#include "planner/program/clock.h"
+#include <string.h>
+
+struct action *clock_actions(const struct plan *plan, int stage, int *count, struct arena *arena)
+{
+    const struct schedule *schedule = schedules[plan->schedule];
+    struct schedule_place place = schedule_place_of(plan, stage);
+    int turn = plan->stages[stage].turn, turns = stage_turns(plan, stage);
+    *count = schedule->order(&place, NULL);
+    struct action *actions = arena_alloc(arena, (size_t)*count, sizeof *actions);
+    if (!actions)
+        return NULL;
+    schedule->order(&place, actions);
+    for (int i = 0; i < *count; i++)
+        actions[i].micro = actions[i].micro * turns + turn;
+    return actions;
+}
+
+static int *entry(const struct clock *clock, const struct plan *plan, int piece, int micro, bool backward)
+{
+    return &(backward ? clock->backward_end
+                      : clock->forward_end)[(size_t)piece * (size_t)plan->micro_batch_count + (size_t)micro];
+}
+
+int clock_end(const struct clock *clock, const struct plan *plan, int stage, int chunk, int micro, bool backward)
+{
+    return *entry(clock, plan, chunk * clock->positions + clock->position[stage], micro, backward);
+}
+
+static int duration(enum action_kind kind)
+{
+    return kind == ACTION_BACKWARD ? 2 : 1;
+}
+
+/* When what the action reads is there: 0 without a neighbour before it, -1 not yet. */
+static int ready(const struct clock *clock, const struct plan *plan, int piece, const struct action *action)
+{
+    int last = clock->positions * plan->chunk_count - 1;
+    if (action->kind == ACTION_FORWARD)
+        return piece == 0 ? 0 : *entry(clock, plan, piece - 1, action->micro, false);
+    if (action->kind == ACTION_BACKWARD_WEIGHT || piece == last)
+        return 0;
+    return *entry(clock, plan, piece + 1, action->micro, true);
+}
+
+/* As far as the stage comes; true: it moved. */
+static bool advance(const struct clock *clock, const struct plan *plan, int stage, int *next)
+{
+    const struct stage_clock *s = &clock->stages[stage];
+    int start = *next;
+    for (; *next < s->count; ++*next) {
+        const struct action *action = &s->actions[*next];
+        int piece = action->chunk * clock->positions + clock->position[stage];
+        int from = ready(clock, plan, piece, action), before = *next > 0 ? s->end[*next - 1] : 0;
+        if (from < 0)
+            break;
+        s->end[*next] = (from > before ? from : before) + duration(action->kind);
+        if (action->kind != ACTION_BACKWARD_WEIGHT)
+            *entry(clock, plan, piece, action->micro, action->kind != ACTION_FORWARD) = s->end[*next];
+    }
+    return *next > start;
+}
+
+static bool open_clock(struct clock *clock, const struct plan *plan, struct arena *arena)
+{
+    size_t stages = (size_t)plan->stage_count;
+    clock->stages = arena_alloc(arena, stages, sizeof *clock->stages);
+    clock->position = arena_alloc(arena, stages, sizeof *clock->position);
+    for (int s = 0; clock->stages && clock->position && s < plan->stage_count; s++) {
+        struct stage_clock *stage = &clock->stages[s];
+        clock->positions += plan->stages[s].turn == 0;
+        clock->position[s] = clock->positions - 1;
+        stage->actions = clock_actions(plan, s, &stage->count, arena);
+        stage->end = arena_alloc(arena, (size_t)stage->count, sizeof *stage->end);
+        if (!stage->actions || !stage->end)
+            return false;
+    }
+    size_t entries = (size_t)clock->positions * (size_t)plan->chunk_count * (size_t)plan->micro_batch_count;
+    clock->forward_end = arena_alloc(arena, entries, sizeof(int));
+    clock->backward_end = arena_alloc(arena, entries, sizeof(int));
+    if (!clock->stages || !clock->position || !clock->forward_end || !clock->backward_end)
+        return false;
+    memset(clock->forward_end, -1, entries * sizeof(int));
+    memset(clock->backward_end, -1, entries * sizeof(int));
+    return true;
+}
+
+bool clock_run(struct clock *out, const struct plan *plan, struct arena *arena, struct error *err)
+{
+    struct clock clock = { 0 };
+    int *next = arena_alloc(arena, (size_t)plan->stage_count, sizeof *next);
+    if (!next || !open_clock(&clock, plan, arena))
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory for the schedule of %d stages", plan->stage_count);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int s = 0; s < plan->stage_count; s++)
+            moved |= advance(&clock, plan, s, &next[s]);
+        for (int s = plan->stage_count - 1; s >= 0; s--)
+            moved |= advance(&clock, plan, s, &next[s]);
+    }
+    for (int s = 0; s < plan->stage_count; s++)
+        if (next[s] < clock.stages[s].count)
+            return fail_kind(err, ERROR_BUG, "schedule %s: stage %d waits for ever at its action %d",
+                             schedules[plan->schedule]->name, s, next[s]);
+    *out = clock;
+    return true;
+}

@@ -1,0 +1,23 @@
+/* When each action of a plan would run where forward takes 1, each half of backward 1, and messages nothing. */
+#ifndef CLEAVE_PROGRAM_CLOCK_H
+#define CLEAVE_PROGRAM_CLOCK_H
+#include "planner/program/schedule.h"
+
+struct stage_clock {
+    struct action *actions; /* (count) micro-batches numbered in the step, not among the stage's own */
+    int *end;               /* (count) when each ends */
+    int count;
+};
+struct clock {
+    struct stage_clock *stages;
+    int *forward_end, *backward_end; /* [(chunk * positions + position) * micro_batch_count + micro] */
+    int positions;                   /* stages, replicas that take turns counted once */
+    int *position;                   /* (stage_count) */
+};
+/* The order of one stage in the step's micro-batch numbers; in the arena. NULL: out of memory. */
+struct action *clock_actions(const struct plan *plan, int stage, int *count, struct arena *arena);
+/* All of them; in the arena. Fails when the orders wait for each other: a bug of the schedule. */
+bool clock_run(struct clock *out, const struct plan *plan, struct arena *arena, struct error *err);
+/* When the stage's chunk has ended the forward or backward pass of a micro-batch. */
+int clock_end(const struct clock *clock, const struct plan *plan, int stage, int chunk, int micro, bool backward);
+#endif

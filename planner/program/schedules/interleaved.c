@@ -1,0 +1,73 @@
+#include "planner/program/schedule.h"
+#include "base/num.h"
+
+/* The i-th forward of a stage: the first `stages` micro-batches through all its chunks in turn, then the next ones. */
+static struct action forward_at(const struct schedule_place *place, int i)
+{
+    int group = place->stages * place->chunks, within = i % group;
+    return (struct action){ .kind = ACTION_FORWARD,
+                            .micro = i / group * place->stages + within % place->stages,
+                            .chunk = within / place->stages };
+}
+
+/* Backward is the same with the chunks from the last to the first. */
+static struct action backward_at(const struct schedule_place *place, int i)
+{
+    struct action action = forward_at(place, i);
+    action.kind = ACTION_BACKWARD;
+    action.chunk = place->chunks - 1 - action.chunk;
+    return action;
+}
+
+/* Forwards until the first backward: until the first micro-batch is through the last chunk and back. */
+static int in_flight(const struct schedule_place *place)
+{
+    int64_t warm = 2 * (int64_t)(place->stages - place->stage - 1) + (int64_t)(place->chunks - 1) * place->stages + 1 +
+                   place->extra_in_flight;
+    return (int)min_i64(warm, (int64_t)place->micro_count * place->chunks);
+}
+
+static int order(const struct schedule_place *place, struct action *out)
+{
+    int units = place->micro_count * place->chunks, forward = 0, count = 0;
+    if (!out)
+        return 2 * units;
+    for (int warm = in_flight(place); forward < warm; forward++)
+        out[count++] = forward_at(place, forward);
+    for (int backward = 0; backward < units; backward++) {
+        out[count++] = backward_at(place, backward);
+        if (forward < units)
+            out[count++] = forward_at(place, forward++);
+    }
+    return count;
+}
+
+static bool legal(const struct plan *plan, struct error *err)
+{
+    int stages = plan->stage_count, micros = plan->micro_batch_count, below = micros / stages * stages;
+    if (stages < 2)
+        return fail(err, "plan: schedule interleaved needs at least 2 stages, found %d", stages);
+    if ((int64_t)micros * plan->chunk_count > PLAN_MAX_MICRO_BATCHES)
+        return fail(err,
+                    "plan: schedule interleaved: expected at most %d micro-batches times chunks, found %d times %d",
+                    PLAN_MAX_MICRO_BATCHES, micros, plan->chunk_count);
+    if (micros % stages == 0)
+        return true;
+    return fail(
+        err,
+        "plan: schedule interleaved: expected the micro-batches to be a multiple of the %d stages, found %d; the "
+        "nearest valid numbers are %d and %d",
+        stages, micros, below > 0 ? below : stages, below + stages);
+}
+
+/* Narayanan et al. 2021 (Megatron-LM), section 2.2. */
+extern const struct schedule schedule_interleaved;
+const struct schedule schedule_interleaved = {
+    .name = "interleaved",
+    .doc = "1f1b with several chunks of the model on each stage: less idle time, more messages and activations",
+    .in_flight_doc = "min(m v, 2 (P - k - 1) + (v - 1) P + 1) / v",
+    .interleaves = true,
+    .legal = legal,
+    .order = order,
+    .in_flight = in_flight,
+};

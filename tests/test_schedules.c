@@ -1,0 +1,286 @@
+/* Every schedule of the list, so that a new one is tested the moment it exists: its order is complete and legal, what
+ * it holds is what its closed form says, its program does not stall where a send ends only together with its receive,
+ * and changes of the order are refused. */
+#include "check.h"
+#include "base/num.h"
+#include "models/model.h"
+#include "pipeline_shape.h"
+#include "planner/program/program.h"
+#include "planner/program/schedule.h"
+#include <string.h>
+
+enum { MAX_ACTIONS = 1024 };
+
+/* ---- orders ---- */
+/* Calls `check` for every place that the schedule takes. */
+static void for_places(const struct schedule *schedule,
+                       void (*check)(const struct schedule *schedule, const struct schedule_place *place))
+{
+    for (int stages = 1; stages <= 6; stages++)
+        for (int stage = 0; stage < stages; stage++)
+            for (int micros = 1; micros <= 13; micros++)
+                for (int chunks = 1; chunks <= 4; chunks++)
+                    for (int extra = 0; extra <= 2; extra++) {
+                        struct schedule_place place = schedule_place_even(stages, stage, micros, extra);
+                        place.chunks = chunks;
+                        if ((chunks > 1) == schedule->interleaves &&
+                            (!schedule->interleaves || (stages > 1 && micros % stages == 0)))
+                            check(schedule, &place);
+                    }
+}
+
+/* Each pass of each micro-batch and chunk once, backward after forward, for weights after that for inputs. */
+static void check_complete(const struct schedule *schedule, const struct schedule_place *place)
+{
+    struct action actions[MAX_ACTIONS];
+    int seen[4][64] = { 0 }, count = schedule->order(place, actions), units = place->micro_count * place->chunks;
+    ck_assert_int_le(count, MAX_ACTIONS);
+    ck_assert_int_eq(count, schedule->order(place, NULL));
+    ck_assert_int_eq(count, units * (schedule->splits ? 3 : 2));
+    for (int i = 0; i < count; i++) {
+        int unit = actions[i].chunk * place->micro_count + actions[i].micro;
+        ck_assert(actions[i].chunk >= 0 && actions[i].chunk < place->chunks);
+        ck_assert(actions[i].micro >= 0 && actions[i].micro < place->micro_count);
+        ck_assert_msg(++seen[actions[i].kind][unit] == 1, "%s: action %d is there twice", schedule->name, i);
+        ck_assert_int_eq(actions[i].kind != ACTION_FORWARD, seen[ACTION_FORWARD][unit] && actions[i].kind);
+        if (actions[i].kind == ACTION_BACKWARD_WEIGHT)
+            ck_assert_int_eq(seen[ACTION_BACKWARD_INPUT][unit], 1);
+        if (schedule->splits)
+            ck_assert_int_ne(actions[i].kind, ACTION_BACKWARD);
+    }
+    for (int unit = 0; unit < units; unit++) { /* nothing is left out */
+        ck_assert_int_eq(seen[ACTION_FORWARD][unit], 1);
+        ck_assert_int_eq(seen[ACTION_BACKWARD][unit] + seen[ACTION_BACKWARD_INPUT][unit], 1);
+        ck_assert_int_eq(seen[ACTION_BACKWARD_WEIGHT][unit], schedule->splits);
+    }
+}
+
+START_TEST(orders_are_complete)
+{
+    for_places(schedules[_i], check_complete);
+}
+END_TEST
+
+static void check_closed_form(const struct schedule *schedule, const struct schedule_place *place)
+{
+    if (schedule->in_flight)
+        ck_assert_int_eq(schedule_in_flight(schedule, place), schedule->in_flight(place));
+    ck_assert_int_ge(schedule_held(schedule, place), schedule_in_flight(schedule, place));
+    if (!schedule->splits)
+        ck_assert_int_eq(schedule_held(schedule, place), schedule_in_flight(schedule, place));
+}
+
+START_TEST(in_flight_is_the_closed_form)
+{
+    for_places(schedules[_i], check_closed_form);
+}
+END_TEST
+
+/* The numbers of the literature, written once more: GPipe m, 1F1B min(m, P - k), interleaved min(mv, 2(P - k - 1) +
+ * (v - 1)P + 1), zero bubble as 1F1B or with 2(P - k) - 1, and P and 2P - 1 held on every stage (Qi et al. 2023). */
+START_TEST(in_flight_of_the_literature)
+{
+    const struct schedule *h1 = schedules[schedule_find("zb-h1")], *h2 = schedules[schedule_find("zb-h2")];
+    const struct schedule *loops = schedules[schedule_find("interleaved")], *plain = schedules[schedule_find("1f1b")];
+    for (int stages = 1; stages <= 8; stages++)
+        for (int stage = 0; stage < stages; stage++)
+            for (int micros = 1; micros <= 24; micros++) {
+                struct schedule_place place = schedule_place_even(stages, stage, micros, 0);
+                int left = stages - stage;
+                ck_assert_int_eq(schedule_in_flight(schedules[schedule_find("gpipe")], &place), micros);
+                ck_assert_int_eq(schedule_in_flight(plain, &place), min_i64(micros, left));
+                ck_assert_int_eq(schedule_in_flight(h1, &place), min_i64(micros, left));
+                ck_assert_int_eq(schedule_in_flight(h2, &place), min_i64(micros, 2 * left - 1));
+                ck_assert_int_le(schedule_held(h1, &place), stages);
+                ck_assert_int_le(schedule_held(h2, &place), 2 * stages - 1);
+                for (place.chunks = 2; place.chunks <= 4 && stages > 1 && micros % stages == 0; place.chunks++)
+                    ck_assert_int_eq(schedule_in_flight(loops, &place),
+                                     min_i64(micros * place.chunks, 2 * (left - 1) + (place.chunks - 1) * stages + 1));
+            }
+}
+END_TEST
+
+/* Replicas see their own share: in flight is the ceiling of the replicas from here on over the stage's own. */
+START_TEST(turns_count_in_their_own_micro_batches)
+{
+    static const int turns[][4] = { { 1, 1, 1, 1 }, { 2, 1, 1, 1 }, { 1, 3, 2, 1 }, { 3, 1, 1, 2 }, { 4, 2, 1, 1 } };
+    const struct schedule *plain = schedules[schedule_find("1f1b")];
+    for (size_t t = 0; t < sizeof turns / sizeof *turns; t++) {
+        struct shape shape = { .stages = 4 };
+        memcpy(shape.turns, turns[t], sizeof turns[t]);
+        struct plan *plan = shape_plan(&shape, 8);
+        plan->micro_batch_count = 64;
+        for (int s = 0, at = 0; s < 4; at += turns[t][s++]) {
+            int after = 0;
+            for (int later = s; later < 4; later++)
+                after += turns[t][later];
+            for (int turn = 0; turn < turns[t][s]; turn++) {
+                struct schedule_place place = schedule_place_of(plan, at + turn);
+                ck_assert_int_eq(place.stages, 4);
+                ck_assert_int_eq(place.stage, s);
+                ck_assert_int_eq(place.micro_count, (64 - turn + turns[t][s] - 1) / turns[t][s]);
+                ck_assert_int_eq(schedule_in_flight(plain, &place), (after + turns[t][s] - 1) / turns[t][s]);
+            }
+        }
+        plan_free(plan);
+    }
+}
+END_TEST
+
+/* ---- time on an ideal machine ---- */
+/* Ends of all actions where each takes its time and messages none; -1: the orders wait for each other. */
+static int ideal_step(const struct schedule *schedule, int stages, int micros, int chunks, const int duration[4])
+{
+    static struct action actions[8][MAX_ACTIONS];
+    int next[8] = { 0 }, count[8], clock[8] = { 0 }, end = 0, pieces = stages * chunks;
+    static int forward[32][64], backward[32][64];
+    memset(forward, -1, sizeof forward);
+    memset(backward, -1, sizeof backward);
+    for (int s = 0; s < stages; s++) {
+        struct schedule_place place = schedule_place_even(stages, s, micros, 0);
+        place.chunks = chunks;
+        count[s] = schedule->order(&place, actions[s]);
+    }
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int s = 0; s < stages; s++)
+            for (; next[s] < count[s]; next[s]++, moved = true) {
+                const struct action *a = &actions[s][next[s]];
+                int piece = a->chunk * stages + s, ready = clock[s];
+                const int *before = a->kind == ACTION_FORWARD ? (piece ? &forward[piece - 1][a->micro] : NULL)
+                                    : a->kind == ACTION_BACKWARD_WEIGHT || piece == pieces - 1
+                                        ? NULL
+                                        : &backward[piece + 1][a->micro];
+                if (before && *before < 0)
+                    break;
+                ready = before && *before > ready ? *before : ready;
+                clock[s] = ready + duration[a->kind];
+                if (a->kind == ACTION_FORWARD)
+                    forward[piece][a->micro] = clock[s];
+                else if (a->kind != ACTION_BACKWARD_WEIGHT)
+                    backward[piece][a->micro] = clock[s];
+                end = clock[s] > end ? clock[s] : end;
+            }
+    }
+    for (int s = 0; s < stages; s++)
+        if (next[s] < count[s])
+            return -1;
+    return end;
+}
+
+START_TEST(steps_of_the_literature)
+{
+    enum { F = 2, I = 2, W = 2 };
+    static const int whole[4] = { F, I + W, I, W };
+    for (int stages = 2; stages <= 6; stages++)
+        for (int micros = 2 * stages; micros <= 4 * stages; micros += stages) {
+            int work = micros * (F + I + W);
+            ck_assert_int_eq(ideal_step(schedules[schedule_find("gpipe")], stages, micros, 1, whole),
+                             work + (stages - 1) * (F + I + W));
+            ck_assert_int_eq(ideal_step(schedules[schedule_find("1f1b")], stages, micros, 1, whole),
+                             work + (stages - 1) * (F + I + W));
+            ck_assert_int_eq(ideal_step(schedules[schedule_find("zb-h1")], stages, micros, 1, whole),
+                             work + (stages - 1) * (F + I - W));
+            ck_assert_int_eq(ideal_step(schedules[schedule_find("zb-h2")], stages, micros, 1, whole),
+                             work + (stages - 1) * F);
+            for (int chunks = 2; chunks <= 4; chunks++) /* a chunk takes as long as a stage did */
+                ck_assert_int_eq(ideal_step(schedules[schedule_find("interleaved")], stages, micros, chunks, whole),
+                                 chunks * work + (stages - 1) * (F + I + W));
+        }
+}
+END_TEST
+
+/* ---- programs ---- */
+#define DEEP                                                                                                           \
+    "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"deep\", \"sequence\": 4, \"hidden\": 8, "              \
+    "\"vocab_size\": 16, \"tied_embedding\": true, \"layers\": [{\"kind\": \"embedding\"}, {\"repeat\": 7, "           \
+    "\"layers\": [{\"kind\": \"mlp\", \"inner\": 16, \"activation\": \"gelu\", \"bias\": true, \"norm\": "             \
+    "\"layer_norm\"}]}, {\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}"
+
+static struct graph *deep_graph(int batch)
+{
+    struct model *model;
+    struct graph *graph;
+    struct error error = { 0 };
+    ck_assert_msg(model_read(&model, "deep", DEEP, strlen(DEEP), NULL, &error), "%s", error.message);
+    ck_assert_msg(graph_build(&graph, model, batch, 0, 1, &error), "%s", error.message);
+    model_free(model);
+    return graph;
+}
+
+static void verify_shape(int schedule, const struct shape *shape, int micros, int extra)
+{
+    struct graph *graph = deep_graph(12 * micros);
+    struct plan *plan = shape_plan(shape, graph->layer_count);
+    struct program *program = NULL;
+    struct error error = { 0 };
+    plan->batch = graph->batch, plan->sequence = graph->sequence, plan->vocab_multiple = 1;
+    plan->schedule = schedule, plan->micro_batch_count = micros, plan->extra_in_flight = extra, plan->clip_norm = 1;
+    for (int l = 0; l < plan->layer_count; l++)
+        plan->layers[l].dim[0] = DIM_dp, plan->layers[l].recompute = (int8_t)(l % 2 ? RECOMPUTE_FULL : RECOMPUTE_NONE);
+    if (plan_check(plan, graph, &error)) {
+        ck_assert_msg(program_lower(&program, graph, plan, &error) && program_layout(program, &error) &&
+                          program_verify(program, &error),
+                      "%s, %d stages, %d chunks, %d micro-batches, turns %d %d %d %d: %s", schedules[schedule]->name,
+                      shape->stages, shape->chunks, micros, shape->turns[0], shape->turns[1], shape->turns[2],
+                      shape->turns[3], error.message);
+        program_free(program);
+    } else {
+        ck_assert_msg(schedules[schedule]->interleaves || schedules[schedule]->legal, "%s", error.message);
+    }
+    plan_free(plan);
+    graph_free(graph);
+}
+
+/* Lowered, laid out and verified: complete work, sums, waits, and no stall by rendezvous. */
+START_TEST(programs_do_not_stall)
+{
+    for (int stages = 1; stages <= 4; stages++)
+        for (int micros = 1; micros <= 8; micros++)
+            for (int chunks = 1; chunks <= 3 && chunks * stages <= 10; chunks++)
+                for (int extra = 0; extra <= 1; extra++) {
+                    struct shape shape = { .stages = stages, .chunks = chunks };
+                    if ((chunks > 1) == schedules[_i]->interleaves)
+                        verify_shape(_i, &shape, micros, extra);
+                }
+}
+END_TEST
+
+/* Replicas in turn, whatever their numbers: also where they are of no common multiple. */
+START_TEST(turns_do_not_stall)
+{
+    for (int code = 1; code < 64 && !schedules[_i]->interleaves; code++)
+        for (int micros = 4; micros <= 7; micros += 3) {
+            struct shape shape = { .stages = 3, .turns = { 1 + code % 4, 1 + code / 4 % 4, 1 + code / 16 } };
+            verify_shape(_i, &shape, micros, code % 2);
+        }
+}
+END_TEST
+
+static Suite *schedules_suite(void)
+{
+    Suite *suite = suite_create("schedules");
+    TCase *each = tcase_create("each schedule");
+    int count = 0;
+    while (schedules[count])
+        count++;
+    tcase_set_timeout(each, 0);
+    tcase_add_loop_test(each, orders_are_complete, 0, count);
+    tcase_add_loop_test(each, in_flight_is_the_closed_form, 0, count);
+    tcase_add_loop_test(each, programs_do_not_stall, 0, count);
+    tcase_add_loop_test(each, turns_do_not_stall, 0, count);
+    suite_add_tcase(suite, each);
+    CHECK_ADD(suite, in_flight_of_the_literature);
+    CHECK_ADD(suite, turns_count_in_their_own_micro_batches);
+    CHECK_ADD(suite, steps_of_the_literature);
+    return suite;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(schedules_suite());
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
