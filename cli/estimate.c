@@ -9,16 +9,19 @@
 struct estimate_arguments {
     struct space_options space;
     const char *output, *recompute;
-    int64_t micro, tp, pp, dp, zero, prefetch;
+    int64_t micro, tp, pp, dp, zero, prefetch, interleave;
     bool json, sp, reversed;
 };
-static const struct estimate_arguments defaults = { .tp = 1, .pp = 1, .prefetch = 1, .recompute = "none" };
+static const struct estimate_arguments defaults = {
+    .tp = 1, .pp = 1, .prefetch = 1, .interleave = 1, .recompute = "none"
+};
 #define AT(field) offsetof(struct estimate_arguments, field)
 static const struct option options[] = {
     INT_OPTION("micro-batch", AT(micro), "N", 1, 1e9, "sequences of one micro-batch per data-parallel rank"),
     INT_OPTION("tp", AT(tp), "N", 1, 1e6, "tensor degree (1)"),
     INT_OPTION("pp", AT(pp), "N", 1, 1e6, "pipeline stages (1)"),
     INT_OPTION("dp", AT(dp), "N", 1, 1e6, "data degree (what the devices leave)"),
+    INT_OPTION("interleave", AT(interleave), "V", 1, PLAN_MAX_CHUNKS, "chunks of the model on each stage (1)"),
     INT_OPTION("zero", AT(zero), "0..3", 0, 3, "ZeRO stage of all layers (0)"),
     INT_OPTION("prefetch", AT(prefetch), "N", 0, 16, "layers that ZeRO-3 gathers run ahead (1)"),
     TEXT_OPTION("recompute", AT(recompute), "MODE", "none, selective or full, for all layers (none)"),
@@ -41,8 +44,11 @@ static bool uniform_of(struct uniform *out, const struct estimate_arguments *a, 
     out->prefetch = (int)a->prefetch;
     out->sequence_parallel = a->sp;
     out->reversed = a->reversed;
-    return space_schedule("--schedule", a->space.schedule ? a->space.schedule : schedules[0]->name, &out->schedule,
-                          err) &&
+    out->chunks = (int)a->interleave;
+    const char *schedule = a->space.schedule   ? a->space.schedule
+                           : a->interleave > 1 ? "interleaved"
+                                               : schedules[0]->name;
+    return space_schedule("--schedule", schedule, &out->schedule, err) &&
            inputs_word("--recompute", a->recompute, recompute_names, &out->recompute, err);
 }
 

@@ -53,7 +53,9 @@ void print_plan_line(const struct plan *plan, const struct graph *graph, char ou
     const struct plan_stage *stage = &plan->stages[0];
     int middle = stage->first_layer + stage->layer_count / 2;
     out[0] = 0;
-    append(out, "pp %d", plan->stage_count);
+    append(out, "pp %d", schedule_place_of(plan, 0).stages);
+    if (plan->chunk_count > 1)
+        append(out, " x %d chunks", plan->chunk_count);
     for (int d = 1; d < DIM_COUNT; d++)
         if (degree(plan, stage, middle, d) > 1)
             append(out, ", %s %d", dimensions[d]->name, degree(plan, stage, middle, d));
@@ -92,21 +94,39 @@ static void print_layer(const struct cli *cli, const struct plan *plan, const st
     fprintf(cli->out, "\n");
 }
 
+/* Layers of the stage like this one: before it, and from it on. */
+static void count_alike(const struct plan *plan, const struct graph *graph, int stage, int layer, int *before,
+                        int *after)
+{
+    *before = *after = 0;
+    for (int c = 0; c < plan->chunk_count; c++) {
+        struct layer_range range = stage_chunk(plan, stage, c);
+        for (int i = range.first; i < range.first + range.count; i++)
+            *(i < layer ? before : after) += alike(plan, graph, i, layer);
+    }
+}
+
 static void print_stage(const struct cli *cli, const struct plan *plan, const struct graph *graph, int index)
 {
     const struct plan_stage *stage = &plan->stages[index];
-    int end = stage->first_layer + stage->layer_count, ranks = stage_rank_count(plan, index);
-    fprintf(cli->out, "  stage %d: layers %s to %s, ranks %d to %d\n", index, graph->layers[stage->first_layer].name,
-            graph->layers[end - 1].name, stage->first_rank, stage->first_rank + ranks - 1);
-    for (int i = stage->first_layer; i < end; i++) {
-        int count = 0;
-        bool seen = false;
-        for (int j = stage->first_layer; j < i; j++)
-            seen = seen || alike(plan, graph, i, j);
-        for (int j = i; j < end && !seen; j++)
-            count += alike(plan, graph, i, j);
-        if (!seen)
-            print_layer(cli, plan, stage, graph, i, count);
+    int turns = stage_turns(plan, index), ranks = turns * stage_rank_count(plan, index);
+    fprintf(cli->out, "  stage %d: layers", schedule_place_of(plan, index).stage);
+    for (int c = 0; c < plan->chunk_count; c++) {
+        struct layer_range range = stage_chunk(plan, index, c);
+        fprintf(cli->out, "%s %s to %s", c ? "," : "", graph->layers[range.first].name,
+                graph->layers[range.first + range.count - 1].name);
+    }
+    fprintf(cli->out, ", ranks %d to %d", stage->first_rank, stage->first_rank + ranks - 1);
+    if (turns > 1)
+        fprintf(cli->out, ": %d replicas take micro-batches in turn", turns);
+    fprintf(cli->out, "\n");
+    for (int i = 0; i < plan->layer_count; i++) {
+        int before, after;
+        if (!stage_holds(plan, index, i))
+            continue;
+        count_alike(plan, graph, index, i, &before, &after);
+        if (before == 0)
+            print_layer(cli, plan, stage, graph, i, after);
     }
 }
 
@@ -124,7 +144,7 @@ void print_plan(const struct cli *cli, const struct plan *plan, const struct gra
     if (plan->clip_norm > 0)
         fprintf(cli->out, ", gradients clipped to norm %g", plan->clip_norm);
     fprintf(cli->out, "\n");
-    for (int s = 0; s < plan->stage_count; s++)
+    for (int s = 0; s < plan->stage_count; s += stage_turns(plan, s))
         print_stage(cli, plan, graph, s);
 }
 

@@ -17,8 +17,12 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     (void)operands, (void)operand_count;
     if (!o->json) {
         for (int i = 0; schedules[i]; i++)
-            fprintf(cli->out, "%-12s %s%s\n", schedules[i]->name, schedules[i]->doc,
-                    schedules[i]->asynchronous ? " (asynchronous: other mathematics)" : "");
+            fprintf(cli->out,
+                    "%-12s %s%s\n%-12s in flight at stage k of P, m micro-batches, v chunks: %s; staleness %s; %s\n",
+                    schedules[i]->name, schedules[i]->doc,
+                    schedules[i]->asynchronous ? " (asynchronous: other mathematics)" : "", "",
+                    schedules[i]->in_flight_doc, schedules[i]->staleness_doc ? schedules[i]->staleness_doc : "none",
+                    schedules[i]->searched ? "searched" : "taken when named");
         return ERROR_NONE;
     }
     json_begin_format(&w, "cleave-schedules", 1);
@@ -29,6 +33,10 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         json_put_string(&w, "name", schedules[i]->name);
         json_put_string(&w, "doc", schedules[i]->doc);
         json_put_bool(&w, "asynchronous", schedules[i]->asynchronous);
+        json_put_string(&w, "in_flight", schedules[i]->in_flight_doc);
+        json_put_string(&w, "staleness", schedules[i]->staleness_doc ? schedules[i]->staleness_doc : "none");
+        json_put_bool(&w, "searched", schedules[i]->searched);
+        json_put_bool(&w, "interleaves", schedules[i]->interleaves);
         json_end_object(&w);
     }
     json_end_array(&w);

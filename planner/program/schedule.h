@@ -20,11 +20,12 @@ struct schedule_place {
 };
 struct schedule {
     const char *name, *doc;
-    bool searched;     /* the search's space has it unless others are named */
-    bool asynchronous; /* other mathematics: stale weights */
-    bool interleaves;  /* runs several chunks per stage, and nothing else */
-    bool splits;       /* the weights' gradients are computed apart from the inputs' */
-    const char *in_flight_doc;
+    bool searched;             /* the search's space has it unless others are named */
+    bool asynchronous;         /* other mathematics: stale weights */
+    bool interleaves;          /* runs several chunks per stage, and nothing else */
+    bool splits;               /* the weights' gradients are computed apart from the inputs' */
+    const char *in_flight_doc; /* largest number of micro-batches in flight at stage k of P: m of the step, v chunks */
+    const char *staleness_doc; /* how many steps old the weights are; NULL: not at all */
     bool (*legal)(const struct plan *plan, struct error *err); /* may be NULL: always */
     /* Writes the order of one stage, returns the number of actions. With out NULL it only counts. */
     int (*order)(const struct schedule_place *place, struct action *out);

@@ -15,6 +15,7 @@ struct uniform uniform_unset(void)
                              .recompute = -1,
                              .schedule = -1,
                              .prefetch = -1,
+                             .chunks = -1,
                              .micro = -1 };
 }
 
@@ -75,9 +76,9 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
                     "plan: %d tensor-parallel ranks cannot share model %s: heads and feed-forward width must be "
                     "multiples of the degree",
                     u->tensor, graph->model_name);
-    if (u->pipeline > graph->layer_count)
-        return fail(err, "plan: %d stages, but model %s has %d layers", u->pipeline, graph->model_name,
-                    graph->layer_count);
+    if ((int64_t)u->pipeline * u->chunks > graph->layer_count)
+        return fail(err, "plan: %d stages of %d chunks, but model %s has %d layers", u->pipeline, u->chunks,
+                    graph->model_name, graph->layer_count);
     if (space->batch % unit != 0)
         return fail(err,
                     "plan: batch %lld: expected a multiple of %lld (data-parallel degree %d times micro-batch %lld); "
@@ -97,26 +98,29 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
     return true;
 }
 
-/* Stages balanced by the compute path of their layers, on each stage's own devices. */
+/* Stages balanced by the compute path of their layers on each stage's own devices (without a table by their number);
+ * their chunks likewise, round by round. */
 static bool balance(struct plan *plan, const struct workbench *bench, const struct price_table *table,
                     struct error *err)
 {
     struct arena scratch = { 0 };
-    int layers = plan->layer_count;
-    int64_t *weight = arena_alloc(&scratch, (size_t)plan->stage_count * (size_t)layers, sizeof *weight);
-    int *first = arena_alloc(&scratch, (size_t)plan->stage_count, sizeof *first);
+    int layers = plan->layer_count, pieces = plan->stage_count * plan->chunk_count;
+    int64_t *weight = arena_alloc(&scratch, (size_t)pieces * (size_t)layers, sizeof *weight);
+    int *first = arena_alloc(&scratch, (size_t)pieces + 1, sizeof *first);
     bool good = weight && first;
-    for (int k = 0; good && k < plan->stage_count; k++)
+    for (int k = 0; good && k < pieces; k++)
         for (int l = 0; l < layers; l++) {
-            const struct layer_price *p = price_at(price_of_stage(table, k), bench->chain.class_of[l], 0);
-            weight[k * layers + l] = p->forward_ns + p->backward_ns;
+            const struct layer_price *p =
+                table ? price_at(price_of_stage(table, k % plan->stage_count), bench->chain.class_of[l], 0) : NULL;
+            weight[k * layers + l] = p ? p->forward_ns + p->backward_ns : 1;
         }
     if (good)
-        balance_stages(weight, layers, layers, plan->stage_count, first);
-    for (int k = 0; good && k < plan->stage_count; k++) {
-        plan->stages[k].first_layer = first[k];
-        plan->stages[k].layer_count = (k + 1 < plan->stage_count ? first[k + 1] : plan->layer_count) - first[k];
-    }
+        balance_stages(weight, layers, layers, pieces, first);
+    if (good)
+        first[pieces] = layers;
+    for (int k = 0; good && k < pieces; k++)
+        plan_set_chunk(plan, k % plan->stage_count, k / plan->stage_count,
+                       (struct layer_range){ first[k], first[k + 1] - first[k] });
     arena_free(&scratch);
     return good || fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
 }
@@ -126,13 +130,13 @@ static bool build(struct plan **out, const struct uniform *u, const struct confi
 {
     const struct price_table *table = NULL;
     struct plan *plan = plan_from_config(bench->space, config, bench->graph);
-    bool good = plan ? workbench_table(bench, config, false, &table, err)
-                     : fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
+    bool good = plan && plan_set_chunks(plan, u->chunks) ? workbench_table(bench, config, false, &table, err)
+                                                         : fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
     for (int l = 0; good && l < plan->layer_count; l++) {
         plan->layers[l].zero = (int8_t)(u->zero < 0 ? 0 : u->zero);
         plan->layers[l].recompute = (int8_t)(u->recompute < 0 ? RECOMPUTE_NONE : u->recompute);
     }
-    if (good && table)
+    if (good && (table || u->chunks > 1))
         good = balance(plan, bench, table, err);
     if (good)
         *out = plan;
@@ -145,6 +149,7 @@ bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct
                   const struct model *model, const struct facts *facts, struct error *err)
 {
     struct uniform u = *uniform;
+    u.chunks = u.chunks < 1 ? 1 : u.chunks;
     struct config config;
     struct workbench bench;
     struct space own = *space;

@@ -11,6 +11,7 @@ struct model;
 struct uniform {
     int pipeline, tensor, data, zero, recompute, schedule, prefetch;
     bool sequence_parallel, reversed; /* reversed: the pipeline begins on the cluster's last ranks */
+    int chunks;                       /* of the model on each stage; below 1: 1 */
     int64_t micro;                    /* sequences per micro-batch and data-parallel rank; below 1: 1 */
 };
 struct uniform uniform_unset(void);
