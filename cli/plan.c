@@ -54,6 +54,11 @@ static void print_others(const struct cli *cli, const struct search_result *resu
 static void print_certificate(const struct cli *cli, const struct certificate *c)
 {
     char number[TEXT_NUMBER_BYTES], bound[TEXT_NUMBER_BYTES];
+    if (c->bound_ns <= 0) {
+        fprintf(cli->out, "no proof: the formula does not bound this space; %s configurations, %lld solved\n",
+                text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations), (long long)c->solved);
+        return;
+    }
     fprintf(cli->out,
             "proof: no plan of the space is shorter than %s by the formula (this one: %s%s); %s configurations, %lld "
             "out by memory, %lld by bound, %lld solved\n",

@@ -49,6 +49,7 @@ def usage():
     expect("devices", 0, "a100-sxm-80", "devices")
     check("devices --json", json.loads(run("devices", "--json").stdout)["format"] == "cleave-devices")
     check("schedules --json", json.loads(run("schedules", "--json").stdout)["format"] == "cleave-schedules")
+    expect("schedules say what they hold", 0, r"zb-h1.*\n.*in flight at stage k.*min\(m, P - k\).*taken when named", "schedules")
     check("schema --json", json.loads(run("schema", "--json").stdout)["schemas"])
     expect("schema unknown", 2, "did you mean attention", "schema", "atention")
 
@@ -188,6 +189,15 @@ def plans(folder):
     expect("does not divide", 2, "batch", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 7, "--micro-batch", 2, "--dp", 2, "--seq", 16, "--dtype", "fp32")
     nothing = expect("nothing fits", 3, "fit", "plan", "gpt3-175b", "--cluster", "1x1:a100-sxm-80", "--batch", 1)
     check("nothing fits: says how much is missing", re.search(r"\d.*[GT]iB", nothing.stderr), nothing)
+    loops = folder / "loops.json"
+    expect("estimate --interleave", 0, "pp 2 x 2 chunks.*interleaved", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 4, "--micro-batch", 1, "--pp", 2, "--interleave", 2, "--seq", 16, "--dtype", "fp32", "-o", loops)
+    expect("run chunks", 0, "median step", "run", loops, "--steps", 2)
+    expect("interleave asks for its schedule", 2, "schedule interleaved runs several", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 4, "--micro-batch", 1, "--pp", 2, "--interleave", 2, "--schedule", "1f1b")
+    turns = json.loads(loops.read_text())
+    turns["decisions"].update(schedule="1f1b", interleave=1, stages=[{"layers": "0-6", "atoms": [1, 1], "turns": 2}])
+    loops.write_text(json.dumps({key: turns[key] for key in ("format", "version", "decisions", "context")}))
+    expect("show turns", 0, "ranks 0 to 1: 2 replicas take micro-batches in turn", "show", loops)
+    expect("run turns", 0, "median step", "run", loops, "--steps", 2)
     expect("estimate", 0, "step", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--micro-batch", 4, "--dp", 2, "--zero", 1, "--seq", 16, "--dtype", "fp32")
 
 

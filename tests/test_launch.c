@@ -12,9 +12,13 @@
 #include <unistd.h>
 
 enum { STEPS = 4, PATH_BYTES = 4096 };
-static const struct tiny_choice choice = {
-    .dp = 2, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 1, .bucket = 1 << 14
+static const struct tiny_choice choices[] = {
+    { .dp = 2, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 1, .bucket = 1 << 14 },
+    { .dp = 1, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .named = "interleaved", .chunks = 2 },
+    { .dp = 1, .tp = 1, .pp = 3, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .named = "zb-h2" },
+    { .dp = 1, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .turns = { 3, 1 } },
 };
+enum { CHOICES = sizeof choices / sizeof *choices };
 
 struct trial {
     const char *deed; /* what rank 2 does in its third step: "nothing", "die", "hang" */
@@ -47,7 +51,7 @@ struct world {
     struct program *program;
 };
 
-static bool world_open(struct world *w, struct error *err)
+static bool world_open(struct world *w, int choice, struct error *err)
 {
     struct model *model;
     if (!model_read(&model, "tiny", tiny_models[0], strlen(tiny_models[0]), NULL, err))
@@ -56,7 +60,7 @@ static bool world_open(struct world *w, struct error *err)
     model_free(model);
     if (!ok)
         return false;
-    w->plan = tiny_plan(w->graph, &choice);
+    w->plan = tiny_plan(w->graph, &choices[choice]);
     w->program = tiny_lower(w->graph, w->plan, err);
     return w->program != NULL;
 }
@@ -94,7 +98,7 @@ static const char *environment(const char *name)
     return getenv(name);
 }
 
-/* test_launch rank MODULE_DIR OUT DEED TRANSPORT */
+/* test_launch rank MODULE_DIR OUT DEED TRANSPORT CHOICE */
 static int rank_main(char **argv)
 {
     struct world w = { 0 };
@@ -107,7 +111,7 @@ static int rank_main(char **argv)
               (!tcp || launch_meeting(&meeting, &launch, 2, environment, &error));
     struct trial trial = { .deed = argv[4], .rank = launch.rank };
     trial.out = trial.rank == 0 ? fopen(argv[3], "w") : NULL;
-    ok = ok && world_open(&w, &error) &&
+    ok = ok && world_open(&w, atoi(argv[6]), &error) &&
          status_open(&status, getenv(LAUNCH_STATUS_VARIABLE), w.plan->rank_count, &error) &&
          run_world(&w, argv[5], argv[2], tcp ? &meeting : NULL, status, &trial, &error);
     if (trial.out)
@@ -132,9 +136,12 @@ static void find_self(void)
     snprintf(module_dir, sizeof module_dir, "%.*s/../executor", slash ? (int)(slash - self) : 0, self);
 }
 
-static bool launch(const struct world *w, const char *out, const char *deed, const char *transport, struct error *err)
+static bool launch(const struct world *w, int choice, const char *out, const char *deed, const char *transport,
+                   struct error *err)
 {
-    const char *const arguments[] = { self, "rank", module_dir, out, deed, transport, NULL };
+    char number[16];
+    const char *const arguments[] = { self, "rank", module_dir, out, deed, transport, number, NULL };
+    snprintf(number, sizeof number, "%d", choice);
     struct launch_local local = {
         .arguments = arguments, .rank_count = w->plan->rank_count, .program = w->program, .timeout_s = 4
     };
@@ -159,10 +166,11 @@ START_TEST(processes_equal_threads)
     struct error error = { 0 };
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "/tmp/cleave-ranks-%ld", (long)getpid());
-    ck_assert_msg(world_open(&w, &error), "%s", error.message);
+    int choice = _i % CHOICES;
+    ck_assert_msg(world_open(&w, choice, &error), "%s", error.message);
     struct trial trial = { .deed = "nothing", .out = tmpfile() };
     ck_assert_msg(run_world(&w, "threads", NULL, NULL, NULL, &trial, &error), "%s", error.message);
-    ck_assert_msg(launch(&w, path, "nothing", transports[_i], &error), "%s", error.message);
+    ck_assert_msg(launch(&w, choice, path, "nothing", transports[_i / CHOICES], &error), "%s", error.message);
     double by_threads[STEPS], by_processes[STEPS];
     int threads, processes;
     FILE *file = fopen(path, "r");
@@ -185,8 +193,8 @@ START_TEST(dead_and_hanging_ranks_end_all)
     for (int d = 0; d < 2; d++) {
         struct world w = { 0 };
         struct error error = { 0 };
-        ck_assert_msg(world_open(&w, &error), "%s", error.message);
-        ck_assert(!launch(&w, "/dev/null", deeds[d], transports[_i], &error));
+        ck_assert_msg(world_open(&w, 0, &error), "%s", error.message);
+        ck_assert(!launch(&w, 0, "/dev/null", deeds[d], transports[_i], &error));
         const char *rank = strstr(error.message, "rank 2 (stage 1");
         ck_assert_msg(rank && strstr(rank, "): step 3, instruction") != NULL, "%s", error.message);
         world_close(&w);
@@ -234,11 +242,11 @@ START_TEST(launchers_are_recognised)
 }
 END_TEST
 
-static void add_for_each_transport(Suite *suite, const TTest *test)
+static void add_for_each_transport(Suite *suite, const TTest *test, int cases)
 {
     TCase *tcase = tcase_create(test->name);
     tcase_set_timeout(tcase, 0);
-    tcase_add_loop_test(tcase, test, 0, transport_count);
+    tcase_add_loop_test(tcase, test, 0, transport_count * cases);
     suite_add_tcase(suite, tcase);
 }
 
@@ -251,14 +259,14 @@ static Suite *launch_suite(void)
         transport_count = 2;
     else
         fprintf(stderr, "skipped: %s\n", error.kind != ERROR_NONE ? error.message : "mpirun is not installed");
-    add_for_each_transport(suite, processes_equal_threads);
-    add_for_each_transport(suite, dead_and_hanging_ranks_end_all);
+    add_for_each_transport(suite, processes_equal_threads, CHOICES);
+    add_for_each_transport(suite, dead_and_hanging_ranks_end_all, 1);
     return suite;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 6 && strcmp(argv[1], "rank") == 0)
+    if (argc == 7 && strcmp(argv[1], "rank") == 0)
         return rank_main(argv);
     find_self();
     SRunner *runner = srunner_create(launch_suite());

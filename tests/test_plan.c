@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "models/model.h"
 #include "planner/plan/plan_json.h"
+#include "pipeline_shape.h"
 #include "planner/program/schedule.h"
 #include "tests/check.h"
 #include <limits.h>
@@ -206,6 +207,108 @@ static void turn_stages(struct plan *plan, int by)
     }
 }
 
+static struct plan *shaped_plan(const struct shape *shape, const char *schedule)
+{
+    struct plan *plan = shape_plan(shape, 7);
+    plan->batch = 8;
+    plan->sequence = 16;
+    plan->vocab_multiple = 1;
+    plan->schedule = schedule_find(schedule);
+    plan->micro_batch_count = 4;
+    for (int l = 0; l < 7; l++)
+        plan->layers[l].dim[0] = DIM_dp;
+    return plan;
+}
+
+static const struct shape turning = { .stages = 2, .turns = { 3, 2 } };
+static const struct shape interleaving = { .stages = 2, .chunks = 3 };
+
+START_TEST(shapes_answer_questions)
+{
+    struct plan *plan = shaped_plan(&turning, "1f1b"); /* layers 0-2 on stages 0, 1, 2; 3-6 on 3, 4 */
+    for (int s = 0; s < 5; s++) {
+        ck_assert_int_eq(stage_turns(plan, s), s < 3 ? 3 : 2);
+        ck_assert_int_eq(stage_of_rank(plan, s), s);
+    }
+    for (int l = 0; l < 7; l++) {
+        ck_assert_int_eq(stage_of_layer(plan, l), l < 3 ? 0 : 3);
+        for (int micro = 0; micro < 6; micro++)
+            ck_assert_int_eq(stage_of_work(plan, l, micro), l < 3 ? micro % 3 : 3 + micro % 2);
+    }
+    ck_assert_int_eq(stage_micro_batches(plan, 0), 2);
+    ck_assert_int_eq(stage_micro_batches(plan, 1), 1);
+    ck_assert_int_eq(stage_micro_batches(plan, 4), 2);
+    plan_free(plan);
+    plan = shaped_plan(&interleaving, "interleaved");
+    for (int l = 0, last = 0; l < 7; l++) { /* 0, 1, 2, 3, 4, 5-6 */
+        last = l < 6 ? l % 2 : 1;
+        ck_assert_int_eq(stage_of_layer(plan, l), last);
+        ck_assert(stage_holds(plan, last, l) && !stage_holds(plan, 1 - last, l));
+    }
+    struct plan *copy = plan_copy(plan);
+    ck_assert(plan_hash(copy) == plan_hash(plan));
+    plan_set_chunk(copy, 0, 2, (struct layer_range){ 4, 2 });
+    ck_assert(plan_hash(copy) != plan_hash(plan));
+    plan_free(copy);
+    plan_free(plan);
+}
+END_TEST
+
+START_TEST(shapes_are_checked)
+{
+    struct graph *graph = small_graph(8, 4);
+    struct error err = { 0 };
+    struct plan *plan = shaped_plan(&turning, "1f1b");
+    ck_assert_msg(plan_check(plan, graph, &err), "%s", err.message);
+    plan->micro_batch_count = 2;
+    expect_refusal(plan, graph, "3 replicas take turns over 2 micro-batches; expected at most 2 turns");
+    plan->micro_batch_count = 4;
+    plan->stages[1].turn = 2;
+    expect_refusal(plan, graph, "stage 1: expected replica 2");
+    plan->stages[1].turn = 1;
+    plan->stages[2].atom[0] = 2;
+    expect_refusal(plan, graph, "stage 2: expected replica 2");
+    plan->stages[2].atom[0] = 1;
+    plan->stages[0].turn = 1;
+    expect_refusal(plan, graph, "stage 0: expected replica 1");
+    plan_free(plan);
+    plan = shaped_plan(&turning, "interleaved");
+    expect_refusal(plan, graph, "interleave 1; give 2 or more");
+    plan_free(plan);
+    plan = shaped_plan(&interleaving, "interleaved");
+    ck_assert_msg(plan_check(plan, graph, &err), "%s", err.message);
+    plan->micro_batch_count = 1;
+    expect_refusal(plan, graph, "multiple of the 2 stages, found 1; the nearest valid numbers are 2 and 2");
+    plan->micro_batch_count = 4;
+    plan->schedule = schedule_find("1f1b");
+    expect_refusal(plan, graph, "one chunk per stage, found interleave 3");
+    plan_set_chunk(plan, 1, 1, (struct layer_range){ 4, 1 });
+    expect_refusal(plan, graph, "stage 1: expected chunk 1 of it to begin at layer 3");
+    plan_free(plan);
+    graph_free(graph);
+}
+END_TEST
+
+START_TEST(shapes_come_back_from_files)
+{
+    static const char *const shows[] = { "\"turns\": 3", "\"layers\": \"1,3,5-6\"" };
+    for (int i = 0; i < 2; i++) {
+        struct plan *plan = shaped_plan(i ? &interleaving : &turning, i ? "interleaved" : "1f1b");
+        struct plan_file *file = NULL;
+        struct error err = { 0 };
+        size_t length = 0;
+        char *text = plan_json_write(plan, NULL, NULL, &length);
+        ck_assert_msg(strstr(text, shows[i]) != NULL, "the file lacks %s:\n%s", shows[i], text);
+        ck_assert_msg(plan_json_read(&file, "shape", text, length, &err), "%s\n%s", err.message, text);
+        ck_assert(plan_hash(file->plan) == plan_hash(plan));
+        ck_assert_int_eq(file->plan->rank_count, plan->rank_count);
+        free(text);
+        plan_file_free(file);
+        plan_free(plan);
+    }
+}
+END_TEST
+
 /* Random legal plans come back as they were. */
 START_TEST(file_round_trip_random)
 {
@@ -269,9 +372,8 @@ static void expect_bad_file(const char *text, const char *part)
 }
 
 /* A good file with one text replaced by another. */
-static void expect_bad_edit(const char *from, const char *to, const char *part)
+static void expect_bad_edit_of(struct plan *plan, const char *from, const char *to, const char *part)
 {
-    struct plan *plan = small_plan(8);
     struct plan_context context = full_context();
     size_t length = 0;
     char *text = plan_json_write(plan, NULL, &context, &length), *at = strstr(text, from),
@@ -285,6 +387,28 @@ static void expect_bad_edit(const char *from, const char *to, const char *part)
     free(text);
     plan_free(plan);
 }
+
+static void expect_bad_edit(const char *from, const char *to, const char *part)
+{
+    expect_bad_edit_of(small_plan(8), from, to, part);
+}
+
+START_TEST(file_refuses_shapes)
+{
+    expect_bad_edit_of(shaped_plan(&turning, "1f1b"), "\"turns\": 3", "\"turns\": 0", "from 1 to 1024, found 0");
+    expect_bad_edit_of(shaped_plan(&turning, "1f1b"), "\"turns\": 3", "\"turns\": 1025", "from 1 to 1024");
+    expect_bad_edit_of(shaped_plan(&turning, "1f1b"), "\"0-2\"", "\"0-1,2\"", "expected 1 ranges");
+    expect_bad_edit_of(shaped_plan(&interleaving, "interleaved"), "\"1,3,5-6\"", "\"1,3\"", "expected 3 ranges");
+    expect_bad_edit_of(shaped_plan(&interleaving, "interleaved"), "\"1,3,5-6\"", "\"1,3,\"", "range of layers");
+    expect_bad_edit_of(shaped_plan(&interleaving, "interleaved"), "\"1,3,5-6\"", "\"1,4,5-6\"", "begins at layer 3");
+    expect_bad_edit_of(shaped_plan(&interleaving, "interleaved"), "\"interleave\": 3", "\"interleave\": 65",
+                       "interleave");
+    expect_bad_edit_of(shaped_plan(&interleaving, "interleaved"), "\"interleave\": 3", "\"interleave\": 0",
+                       "interleave");
+    expect_bad_edit("\"layers\": \"4-6\"", "\"layers\": \"4-6,\"",
+                    "range of layers"); /* no list where layers are decided */
+}
+END_TEST
 
 START_TEST(file_refuses)
 {
@@ -346,6 +470,10 @@ static Suite *plan_file_suite(void)
     CHECK_ADD(suite, file_round_trip);
     CHECK_ADD(suite, file_round_trip_random);
     CHECK_ADD(suite, file_refuses);
+    CHECK_ADD(suite, file_refuses_shapes);
+    CHECK_ADD(suite, shapes_answer_questions);
+    CHECK_ADD(suite, shapes_are_checked);
+    CHECK_ADD(suite, shapes_come_back_from_files);
     CHECK_ADD(suite, context_is_held_against_the_present);
     return suite;
 }

@@ -127,6 +127,10 @@ static const struct tiny_choice choices[] = {
       .zero = 3,
       .prefetch = 1,
       .recompute = RECOMPUTE_SELECTIVE },
+    { .dp = 2, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .named = "interleaved", .chunks = 3 },
+    { .dp = 1, .tp = 2, .pp = 3, .micro = 4, .tp_dim = DIM_tp_sp, .clip = 1, .named = "zb-h1", .zero = 1 },
+    { .dp = 1, .tp = 1, .pp = 3, .micro = 8, .tp_dim = DIM_tp, .clip = 1, .turns = { 3, 1, 2 } },
+    { .dp = 1, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .outer = { 4, 2 }, .zero = 2 },
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 
@@ -166,14 +170,25 @@ START_TEST(runs_repeat_bit_by_bit)
 }
 END_TEST
 
-/* With replicated weights, all replicas stay equal to the last bit. */
+/* With replicated weights, all replicas stay equal to the last bit; also those that saw different numbers of
+ * micro-batches. */
 START_TEST(replicas_stay_equal)
 {
+    static const struct tiny_choice uneven = {
+        .dp = 1, .tp = 1, .pp = 2, .micro = 8, .tp_dim = DIM_tp, .clip = 1, .turns = { 3, 5 }
+    };
     struct job job;
     job_open(&job, tiny_models[2], &choices[1]);
     ck_assert_msg(job_run(&job), "%s", job.error.message);
     for (int r = 1; r < job.plan->rank_count; r++)
         ck_assert_uint_eq(job.record.weights[r], job.record.weights[0]);
+    job_close(&job);
+    job_open(&job, tiny_models[2], &uneven);
+    ck_assert_msg(job_run(&job), "%s", job.error.message);
+    for (int r = 1; r < 8; r++)
+        if (r != 3) /* the first of the other stage */
+            ck_assert_uint_eq(job.record.weights[r], job.record.weights[r < 3 ? 0 : 3]);
+    ck_assert_uint_ne(job.record.weights[3], job.record.weights[0]);
     job_close(&job);
 }
 END_TEST

@@ -6,6 +6,7 @@
 #include "models/model.h"
 #include "pipeline_shape.h"
 #include "planner/program/program.h"
+#include "planner/program/schedule.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +105,7 @@ static inline struct program *tiny_lower(const struct graph *graph, const struct
 struct tiny_choice {
     int dp, tp, pp, tp_dim, zero, recompute, schedule, micro, bucket, prefetch, slices;
     double clip;
+    const char *named;              /* a schedule, instead of its number */
     int chunks, turns[4], outer[4]; /* by stage; 0: one chunk, one replica, dp */
 };
 
@@ -116,7 +118,7 @@ static inline struct plan *tiny_plan(const struct graph *graph, const struct tin
     struct plan *plan = shape_plan(&shape, graph->layer_count);
     plan->batch = graph->batch, plan->sequence = TINY_SEQUENCE, plan->vocab_multiple = TINY_VOCAB_MULTIPLE;
     plan->dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
-    plan->schedule = c->schedule, plan->micro_batch_count = c->micro;
+    plan->schedule = c->named ? schedule_find(c->named) : c->schedule, plan->micro_batch_count = c->micro;
     plan->bucket_bytes = c->bucket, plan->prefetch = c->prefetch, plan->clip_norm = c->clip;
     for (int l = 0; l < graph->layer_count; l++)
         plan->layers[l] = (struct plan_layer){ .dim = { DIM_dp, (int8_t)c->tp_dim },

@@ -1,5 +1,6 @@
 #include "planner/search/search.h"
 #include "base/num.h"
+#include "planner/program/schedule.h"
 #include "planner/search/advice.h"
 #include "planner/search/assemble.h"
 #include "planner/search/search_parts.h"
@@ -118,9 +119,13 @@ static void fill_certificate(struct run *run)
     c->bound_ns = min_i64(run->best_ns, run->open_bound_ns);
     if (c->bound_ns == INT64_MAX)
         c->bound_ns = 0; /* nothing fits: there is nothing to bound */
+    for (int i = 0; i < run->config_count; i++)
+        if (run->configs[i].stages > 1 && !schedules[run->configs[i].schedule]->searched)
+            c->bound_ns = 0; /* it idles less than the formula's schedules */
+    if (run->result->plan_count > 0)
+        c->formula_ns = run->result->plans[0].formula_ns;
     if (run->result->plan_count == 0 || c->bound_ns <= 0)
         return;
-    c->formula_ns = run->result->plans[0].formula_ns;
     c->formula_gap = (double)(run->best_ns - c->bound_ns) / (double)c->bound_ns;
     c->gap = (double)(run->result->plans[0].estimate->prediction.step_ns - c->bound_ns) / (double)c->bound_ns;
 }

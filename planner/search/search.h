@@ -36,7 +36,7 @@ struct search_options {
  * shortest step wins. gap is the distance from the simulated step to the bound, not a proof that so much could still
  * be gained. */
 struct certificate {
-    int64_t bound_ns;
+    int64_t bound_ns;   /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
     int64_t formula_ns; /* the chosen plan's own value */
     double formula_gap; /* of the formula's best plan, not of the chosen one: (its value - bound_ns) / bound_ns; 0 when
                            all that could be better was solved to the end */
