@@ -53,7 +53,12 @@ static const struct {
     { "uneven meshes", 1, { 0 }, { 3, 2 } },
 };
 
-enum { STRATEGY_COUNT = sizeof strategies / sizeof *strategies };
+/* Those before "interleaved" have equal meshes of 1, 2 or 4 ranks on all stages, and one chunk. */
+enum {
+    STRATEGY_COUNT = sizeof strategies / sizeof *strategies,
+    SHAPED_COUNT = 6,
+    PLAIN_COUNT = STRATEGY_COUNT - SHAPED_COUNT
+};
 
 struct lowered {
     struct model *model;

@@ -406,8 +406,8 @@ static Suite *types_suite(void)
     Suite *suite = suite_create("types");
     TCase *tcase = tcase_create("types");
     tcase_add_test(tcase, twins_cost_what_one_type_costs);
-    tcase_add_loop_test(tcase, twins_take_the_same_step, 0, STRATEGY_COUNT);
-    tcase_add_loop_test(tcase, faster_types_never_make_a_step_longer, 0, STRATEGY_COUNT);
+    tcase_add_loop_test(tcase, twins_take_the_same_step, 0, PLAIN_COUNT);
+    tcase_add_loop_test(tcase, faster_types_never_make_a_step_longer, 0, PLAIN_COUNT);
     tcase_add_test(tcase, messages_take_the_slower_end);
     tcase_add_test(tcase, parts_by_brute_force);
     tcase_add_test(tcase, stages_across_types);

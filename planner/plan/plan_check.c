@@ -16,8 +16,10 @@ static bool check_turn(const struct plan *plan, int s, struct error *err)
     if (s == 0 || stage->turn != before->turn + 1 || stage->first_layer != before->first_layer ||
         stage->layer_count != before->layer_count || memcmp(stage->atom, before->atom, sizeof stage->atom) != 0 ||
         stage->first_rank != stage_next_rank(plan, s))
-        return fail(err, "plan: stage %d: expected replica %d to follow its like with equal layers and atoms, on the "
-                         "next ranks", s, stage->turn);
+        return fail(err,
+                    "plan: stage %d: expected replica %d to follow its like with equal layers and atoms, on the "
+                    "next ranks",
+                    s, stage->turn);
     return true;
 }
 

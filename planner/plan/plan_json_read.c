@@ -289,8 +289,7 @@ static bool read_stages(const struct json *stages, struct plan_file *file, struc
             struct run_fields run = { .turns = 1, .first_rank = -1 };
             const struct json *at = json_at(stages, i);
             if (!READ_FIELDS(at, stage_fields, &run, &file->arena, err) ||
-                !read_chunk(at, &run, plan, s, c, &layer, err) ||
-                (c == 0 && !read_mesh(&run, plan, s, &rank, err)))
+                !read_chunk(at, &run, plan, s, c, &layer, err) || (c == 0 && !read_mesh(&run, plan, s, &rank, err)))
                 return false;
             s += (int)run.turns;
         }
