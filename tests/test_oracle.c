@@ -1,6 +1,7 @@
 /* Plans compute what one rank computes. In double precision each plan's loss, gradient norm and every rank's piece of
  * every reduced gradient is compared with the single-rank run, in a step after an update, so that what the update
- * gathers is seen as well. CLEAVE_ORACLE_PLANS: random plans of each model (50). CLEAVE_ORACLE_SEED: only the random
+ * gathers is seen as well. CLEAVE_ORACLE_PLANS: random plans of each model (50; half as many of
+ * all schedules and shapes). CLEAVE_ORACLE_SEED: only the random
  * plan of this number, to replay a failure. CLEAVE_ORACLE_STRIDE: every how many transfers one is silenced (7). */
 #include "check.h"
 #include "base/num.h"
@@ -430,6 +431,23 @@ static void draw_stages(struct plan *plan, uint64_t *state, int ranks)
             plan->stages[s].first_rank = (s + 1) % plan->stage_count * ranks;
 }
 
+static void draw_choices(struct plan *plan, uint64_t *state)
+{
+    plan->batch = TINY_BATCH, plan->sequence = TINY_SEQUENCE, plan->vocab_multiple = TINY_VOCAB_MULTIPLE,
+    plan->dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
+    plan->extra_in_flight = (int)draw(state, 2);
+    plan->bucket_bytes = draw(state, 2) ? 0 : 1 << (8 + draw(state, 12));
+    plan->prefetch = (int)draw(state, 3);
+    plan->clip_norm = 1;
+    for (int l = 0; l < plan->layer_count; l++) {
+        for (int a = 0; a < plan->atom_count; a++)
+            plan->layers[l].dim[a] = (int8_t)draw(state, DIM_COUNT);
+        plan->layers[l].zero = (int8_t)draw(state, 4);
+        plan->layers[l].recompute = (int8_t)draw(state, RECOMPUTE_COUNT);
+        plan->layers[l].slices = (int16_t)(draw(state, 3) == 0 ? 2 : 1);
+    }
+}
+
 /* Each layer and mesh atom draws its own dimension, ZeRO stage, recomputation and slices; redrawn while illegal. */
 static struct plan *random_plan(const struct graph *graph, uint64_t seed)
 {
@@ -439,23 +457,11 @@ static struct plan *random_plan(const struct graph *graph, uint64_t seed)
         int stages = 1 << draw(&state, 3), ranks = 1 << draw(&state, stages == 4 ? 2 : stages == 2 ? 3 : 4);
         struct plan *plan = plan_new(stages, graph->layer_count);
         struct error error = { 0 };
-        plan->batch = TINY_BATCH, plan->sequence = TINY_SEQUENCE, plan->vocab_multiple = TINY_VOCAB_MULTIPLE,
-        plan->dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
         plan->atom_count = 1 + (int)draw(&state, 3);
         plan->schedule = (int)draw(&state, 2);
         plan->micro_batch_count = 1 << draw(&state, 3);
-        plan->extra_in_flight = (int)draw(&state, 2);
-        plan->bucket_bytes = draw(&state, 2) ? 0 : 1 << (8 + draw(&state, 12));
-        plan->prefetch = (int)draw(&state, 3);
-        plan->clip_norm = 1;
         draw_stages(plan, &state, ranks);
-        for (int l = 0; l < plan->layer_count; l++) {
-            for (int a = 0; a < plan->atom_count; a++)
-                plan->layers[l].dim[a] = (int8_t)draw(&state, DIM_COUNT);
-            plan->layers[l].zero = (int8_t)draw(&state, 4);
-            plan->layers[l].recompute = (int8_t)draw(&state, RECOMPUTE_COUNT);
-            plan->layers[l].slices = (int16_t)(draw(&state, 3) == 0 ? 2 : 1);
-        }
+        draw_choices(plan, &state);
         if (plan_check(plan, graph, &error))
             return plan;
         plan_free(plan);
@@ -467,6 +473,56 @@ static int random_plan_count(void)
     const char *count = getenv("CLEAVE_ORACLE_PLANS");
     return count ? atoi(count) : DEFAULT_PLANS;
 }
+
+/* Any schedule with chunks, replicas in turn, meshes that differ by stage. */
+static struct shape draw_shape(const struct schedule *schedule, uint64_t *state)
+{
+    struct shape shape = { .stages = 2 + (int)draw(state, 3), .atom = { 1, 1 << draw(state, 2) } };
+    if (schedule->interleaves)
+        shape.chunks = 2 + (int)draw(state, 2);
+    for (int s = 0; s < shape.stages; s++) {
+        shape.turns[s] = schedule->interleaves ? 1 : 1 + (int)draw(state, 3);
+        shape.outer[s] = 1 << draw(state, 2);
+    }
+    return shape;
+}
+
+static struct plan *random_shape(const struct graph *graph, uint64_t seed)
+{
+    uint64_t state = seed * 1000003 + 17;
+    int count = 0;
+    while (schedules[count])
+        count++;
+    for (int attempt = 0;; attempt++) {
+        ck_assert_int_lt(attempt, 10000);
+        int schedule = (int)draw(&state, (uint64_t)count);
+        struct shape shape = draw_shape(schedules[schedule], &state);
+        struct error error = { 0 };
+        struct plan *plan = shape_plan(&shape, graph->layer_count);
+        draw_choices(plan, &state);
+        plan->schedule = schedule;
+        plan->micro_batch_count = 1 + (int)draw(&state, 8);
+        if (plan->rank_count <= MAX_RANKS && !schedules[schedule]->asynchronous && plan_check(plan, graph, &error))
+            return plan;
+        plan_free(plan);
+    }
+}
+
+START_TEST(random_shapes_agree)
+{
+    struct reference r = make_reference(tiny_models[_i], 1);
+    const char *only = getenv("CLEAVE_ORACLE_SEED");
+    for (int n = 0; n < random_plan_count() / 2; n++) {
+        uint64_t seed = (uint64_t)(n * TINY_MODELS + _i);
+        if (only && seed != strtoull(only, NULL, 10))
+            continue;
+        struct plan *plan = random_shape(r.graph, seed);
+        check_plan(&r, plan, seed);
+        plan_free(plan);
+    }
+    free_reference(&r);
+}
+END_TEST
 
 START_TEST(random_plans_agree)
 {
@@ -541,6 +597,8 @@ START_TEST(silenced_transfers_are_noticed)
         { .dp = 2, .tp = 2, .pp = 1, .micro = 1, .zero = 3, .tp_dim = DIM_tp, .clip = 1, .recompute = RECOMPUTE_FULL },
         { .dp = 1, .tp = 2, .pp = 2, .micro = 2, .zero = 0, .tp_dim = DIM_tp, .clip = 1 },
         { .dp = 2, .tp = 1, .pp = 3, .micro = 2, .zero = 3, .tp_dim = DIM_tp, .clip = 1, .prefetch = 1 },
+        { .dp = 1, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .turns = { 1, 3 } },
+        { .dp = 1, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .named = "interleaved", .chunks = 2 },
     };
     struct reference r = make_reference(tiny_models[_i], 1);
     int transfers = _i, silenced = 0, unnoticed = 0; /* models silence different ones */
@@ -573,6 +631,7 @@ static Suite *oracle_suite(void)
     add_for_models(suite, "schedules_agree", schedules_agree);
     add_for_models(suite, "slices_of_any_ratio_agree", slices_of_any_ratio_agree);
     add_for_models(suite, "pairs_of_layer_choices_agree", pairs_of_layer_choices_agree);
+    add_for_models(suite, "random_shapes_agree", random_shapes_agree);
     add_for_models(suite, "random_plans_agree", random_plans_agree);
     if (STEPS > 1) /* what the update gathers shows only in a second step */
         add_for_models(suite, "silenced_transfers_are_noticed", silenced_transfers_are_noticed);

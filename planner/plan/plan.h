@@ -45,7 +45,7 @@ struct plan {
     enum dtype dtype;
     int schedule;          /* index into schedules[] (planner/program/schedule.h) */
     int micro_batch_count; /* m; a micro-batch holds batch / m sequences, split over the batch-splitting atoms */
-    int extra_in_flight;   /* warm-up micro-batches beyond the schedule's own */
+    int extra_in_flight;   /* warm-up micro-batches beyond the schedule's own; shared out over replicas in turn */
     int atom_count;        /* the same for all stages; sizes may differ by stage */
     int64_t bucket_bytes;  /* gradients are reduced in buckets of about this size; 0: one collective per weight */
     int prefetch;          /* ZeRO-3 gathers are issued this many layers ahead; 0: where they are used */

@@ -89,6 +89,7 @@ struct visit {
     bool opens, closes;
     int number;
 }; /* one layer in one action; its first, its last; the action's number on the stage */
+enum recomputed { RECOMPUTED_NEVER, RECOMPUTED_FOR_INPUT, RECOMPUTED_FOR_WEIGHT }; /* by which half of backward first */
 struct segment_range {
     int first, end;
 };
@@ -113,7 +114,7 @@ struct lowering {
         *reader_next;         /* readers of a value: slots (segment - scan_first) * MAX_OPERANDS + input, ascending */
     int *use_count;           /* by weight: uses in the whole graph */
     int *use_head, *use_next; /* uses of a weight: slots like those of readers */
-    bool *recomputed;         /* by segment - scan_first: backward asks for its outputs again */
+    uint8_t *recomputed;      /* by segment - scan_first: enum recomputed, who asks for its outputs again */
 
     int stage, position;                          /* the stage at hand; of replicas that take turns the first */
     int own_micro_count;                          /* micro-batches that it runs */

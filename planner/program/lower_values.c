@@ -284,30 +284,45 @@ static void need(const struct lowering *l, bool *needed, const struct operand *o
     }
 }
 
-/* What the segment's backward passes read. */
-static void need_backward(const struct lowering *l, bool *needed, int segment)
+/* What one of the segment's backward passes reads. */
+static void need_backward(const struct lowering *l, bool *needed, int segment, enum recomputed pass)
 {
     const struct segment *s = &l->graph->segments[segment];
     const struct kernel_facts *k = &kernel_facts[s->kernel];
-    if (has_input_phase(l, segment)) {
+    if (pass == RECOMPUTED_FOR_INPUT && has_input_phase(l, segment)) {
         need(l, needed, s->in, s->in_count, k->input_reads_in);
         need(l, needed, s->out, s->out_count, k->input_reads_out);
     }
-    if (has_weight_phase(l, segment)) {
+    if (pass == RECOMPUTED_FOR_WEIGHT && has_weight_phase(l, segment)) {
         need(l, needed, s->in, s->in_count, k->weight_reads_in);
         need(l, needed, s->out, s->out_count, k->weight_reads_out);
     }
 }
 
-static void need_again(struct lowering *l, bool *needed, int segment)
+static void need_again(struct lowering *l, bool *needed, int segment, enum recomputed pass)
 {
     const struct segment *s = &l->graph->segments[segment];
+    uint8_t *recomputed = &l->recomputed[segment - l->scan_first];
     bool again = false;
     for (int o = 0; o < s->out_count; o++)
         again |= needed[s->out[o].id] && forgotten(l, segment, s->out[o].id);
-    l->recomputed[segment - l->scan_first] = again;
+    if (again && *recomputed == RECOMPUTED_NEVER)
+        *recomputed = (uint8_t)pass;
     if (again)
         need(l, needed, s->in, s->in_count, ~0u);
+}
+
+/* What this pass reads beside what those before it read, then backwards what that is made of. */
+static void need_pass(struct lowering *l, bool *needed, enum recomputed pass)
+{
+    for (int c = 0; c < l->chunk_count; c++) {
+        for (int i = l->chunks[c].first; i < l->chunks[c].end; i++)
+            need_backward(l, needed, i, pass);
+    }
+    for (int c = l->chunk_count - 1; c >= 0; c--) {
+        for (int i = l->chunks[c].end - 1; i >= l->chunks[c].first; i--)
+            need_again(l, needed, i, pass);
+    }
 }
 
 /* What backward asks for, and what making that again asks for: the same walk that materialize() does, without emitting.
@@ -321,10 +336,8 @@ void find_recomputed(struct lowering *l)
     }
     for (int c = 0; c < l->chunk_count; c++) {
         for (int i = l->chunks[c].first; i < l->chunks[c].end; i++)
-            need_backward(l, needed, i);
+            l->recomputed[i - l->scan_first] = RECOMPUTED_NEVER;
     }
-    for (int c = l->chunk_count - 1; c >= 0; c--) {
-        for (int i = l->chunks[c].end - 1; i >= l->chunks[c].first; i--)
-            need_again(l, needed, i);
-    }
+    for (int pass = RECOMPUTED_FOR_INPUT; pass <= RECOMPUTED_FOR_WEIGHT; pass++)
+        need_pass(l, needed, (enum recomputed)pass);
 }

@@ -220,7 +220,9 @@ static bool visit_needs(const struct lowering *l, const struct visit *visit, int
 {
     const struct kernel_facts *k = &kernel_facts[l->graph->segments[segment].kernel];
     enum action_kind kind = visit->action.kind;
-    if (kind == ACTION_FORWARD || l->recomputed[segment - l->scan_first])
+    uint8_t recomputed = l->recomputed[segment - l->scan_first];
+    if (kind == ACTION_FORWARD || (recomputed == RECOMPUTED_FOR_INPUT && kind != ACTION_BACKWARD_WEIGHT) ||
+        (recomputed == RECOMPUTED_FOR_WEIGHT && kind != ACTION_BACKWARD_INPUT))
         return true;
     bool input = kind != ACTION_BACKWARD_WEIGHT && has_input_phase(l, segment) && (k->input_reads_weight >> index & 1);
     return input ||

@@ -32,15 +32,21 @@ struct schedule_place schedule_place_even(int stages, int stage, int micro_count
                                     .extra_in_flight = extra_in_flight };
 }
 
+static int shared_out(int count, int replicas)
+{
+    return (count + replicas - 1) / replicas;
+}
+
 /* Replicas from this stage on hold a micro-batch each; shared out over its own replicas that is so many of its own
- * (Narayanan et al. 2019, section 3.2). */
+ * (Narayanan et al. 2019, section 3.2). What is in flight beyond that is shared out with them: a stage that held more
+ * than the stages before it could send would wait for them for ever. */
 struct schedule_place schedule_place_of(const struct plan *plan, int stage)
 {
     int first = stage - plan->stages[stage].turn, turns = stage_turns(plan, stage);
     struct schedule_place place = { .chunks = plan->chunk_count,
                                     .micro_count = stage_micro_batches(plan, stage),
-                                    .ahead = (plan->stage_count - first + turns - 1) / turns,
-                                    .extra_in_flight = plan->extra_in_flight };
+                                    .ahead = shared_out(plan->stage_count - first, turns) };
+    place.extra_in_flight = shared_out(plan->stage_count - first + plan->extra_in_flight, turns) - place.ahead;
     for (int s = 0; s < plan->stage_count; s++) {
         place.stages += plan->stages[s].turn == 0;
         place.stage += plan->stages[s].turn == 0 && s < first;
