@@ -279,7 +279,7 @@ static void print_step(const struct step *step, double rate)
                 continue;
             printf("%-14s %-15s %6d %10.3f %6.1f%% %9.1f\n", name, k < KERNEL_COUNT ? phase_names[p] : "", w->calls,
                    1e3 * w->time_s, 100 * w->time_s / step->total_s, w->flops / w->time_s / 1e9);
-            flops += k == KERNEL_MATMUL || k == KERNEL_ATTENTION ? w->flops : 0;
+            flops += k == KERNEL_MATMUL || (k < KERNEL_COUNT && kernel_facts[k].attends) ? w->flops : 0;
             products_s += k == KERNEL_MATMUL ? w->time_s : 0;
         }
     printf("step %.1f ms, of which matmul %.1f ms; loss %.4f\n", 1e3 * step->total_s, 1e3 * products_s, step->loss);

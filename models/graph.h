@@ -55,6 +55,7 @@ struct kernel_facts {
         weight_reads_weight; /* what BWD_WEIGHT reads besides the output gradients */
     bool has_backward_input, has_backward_weight;
     bool cheap;     /* selective recomputation forgets its outputs */
+    bool attends;   /* softmax attention: in q, k, v; out the mix and the log-sum-exp */
     uint8_t linear; /* inputs in which it is linear: a partial sum may pass through (a matmul only while it has no fused
                        bias) */
 };
@@ -86,8 +87,9 @@ struct kernel_arguments {
     /* Stretched rotation (Llama 3.1): frequencies whose wave is longer than original / low are divided by the factor,
      * those of waves shorter than original / high stay, in between linearly in original / wave. factor 0: none. */
     double rope_factor, rope_low, rope_high, rope_original;
-    double scale;     /* attention: multiplies the scores. matmul: multiplies the product, 0: not at all */
-    bool causal;      /* attention */
+    double scale; /* attention: multiplies the scores. matmul: multiplies the product, 0: not at all */
+    bool causal;  /* attention */
+    int64_t relative_buckets, relative_distance; /* biased attention: relative_bucket() */
     int64_t valid;    /* loss kernels: vocabulary without padding; beyond it logits count as -inf, gradients are 0 */
     int64_t kv_heads; /* attention: global number of key and value heads; query head i uses i * kv_heads / heads */
     /* opaque: given costs, per sequence of the batch; no math. Read them through segment_opaque_ns() */
@@ -193,6 +195,10 @@ int operand_dim(const struct operand *operand, int dim_count, int axis);
 bool graph_needs_gradient(const struct graph *graph, int value);
 
 /* ---- work of a segment on a range: extents[i] is the number of points of axis i that one call covers ---- */
+/* Row of the table of biases for a key at `key` and a query at `query` (Raffel et al. 2020, section 2.1, as their code
+ * has it): half of the buckets for distances one by one, the rest in ever wider steps up to relative_distance; half of
+ * all for keys behind the query where attention is not causal. */
+int64_t relative_bucket(const struct kernel_arguments *arguments, int64_t query, int64_t key);
 /* Floating-point operations of one phase (multiply and add are two). A causal core counts the lower triangle when the
  * query and key extents are whole. Sources stand at each kernel in models/kernel.c. */
 int64_t segment_flops(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES]);

@@ -1,5 +1,6 @@
 #include "base/num.h"
 #include "models/graph.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +45,18 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_ATTENTION].input_reads_in = IN0 | IN1 | IN2,
     [KERNEL_ATTENTION].input_reads_out = OUT0 | OUT1,
     [KERNEL_ATTENTION].cheap = true,
+    [KERNEL_ATTENTION].attends = true,
+
+    [KERNEL_BIASED_ATTENTION].has_backward_input = true,
+    [KERNEL_BIASED_ATTENTION].input_reads_in = IN0 | IN1 | IN2,
+    [KERNEL_BIASED_ATTENTION].input_reads_out = OUT0 | OUT1,
+    [KERNEL_BIASED_ATTENTION].input_reads_weight = WEIGHT0,
+    [KERNEL_BIASED_ATTENTION].has_backward_weight = true,
+    [KERNEL_BIASED_ATTENTION].weight_reads_in = IN0 | IN1 | IN2,
+    [KERNEL_BIASED_ATTENTION].weight_reads_out = OUT0 | OUT1,
+    [KERNEL_BIASED_ATTENTION].weight_reads_weight = WEIGHT0,
+    [KERNEL_BIASED_ATTENTION].cheap = true,
+    [KERNEL_BIASED_ATTENTION].attends = true,
 
     /* Not marked linear: beside a partial input the whole one would be added once per rank. */
     [KERNEL_RESIDUAL].has_backward_input = true,
@@ -165,14 +178,32 @@ static bool triangular(const struct segment *segment, const int64_t extents[MAX_
 }
 
 /* Forward: q k^T and p v, two products of 2 flops per (query, key, head dim). Backward: scores again, then the
- * gradients of v, p, q and k: five products (Dao et al. 2022, algorithm 4). Softmax is not counted, as is the custom.
- */
-static int64_t attention_flops(const struct segment *segment, bool forward, const int64_t extents[MAX_AXES])
+ * gradients of v, p, q and k: five products (Dao et al. 2022, algorithm 4). The gradient of biases: scores and the
+ * gradient of p once more. Softmax is not counted, as is the custom. */
+static int64_t attention_flops(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES])
 {
+    static const int64_t each[PHASE_COUNT] = {
+        [PHASE_FORWARD] = 4, [PHASE_BACKWARD_INPUT] = 10, [PHASE_BACKWARD_WEIGHT] = 4
+    };
     int64_t all = points(segment, extents), keys = tag_extent(segment, extents, TAG_KEY);
     if (triangular(segment, extents) && keys > 0)
         all = product(all / keys, keys + 1) / 2; /* t (t + 1) / 2 pairs */
-    return product(all, forward ? 4 : 10);
+    return product(all, each[phase]);
+}
+
+int64_t relative_bucket(const struct kernel_arguments *arguments, int64_t query, int64_t key)
+{
+    int64_t buckets = arguments->relative_buckets, first = 0, distance = query - key;
+    if (!arguments->causal) {
+        buckets /= 2;
+        first = distance < 0 ? buckets : 0;
+        distance = distance < 0 ? -distance : distance;
+    }
+    int64_t exact = buckets / 2;
+    if (distance < exact)
+        return first + (distance > 0 ? distance : 0);
+    double wide = log((double)distance / (double)exact) / log((double)arguments->relative_distance / (double)exact);
+    return first + min_i64(buckets - 1, exact + (int64_t)(wide * (double)(buckets - exact)));
 }
 
 /* One row is picked per token: the vocabulary is looked at, not walked through. A part of it is hit in proportion. */
@@ -216,7 +247,8 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
         return 0;
     switch (segment->kernel) {
     case KERNEL_ATTENTION:
-        return phase == PHASE_BACKWARD_WEIGHT ? 0 : attention_flops(segment, phase == PHASE_FORWARD, extents);
+    case KERNEL_BIASED_ATTENTION:
+        return attention_flops(segment, phase, extents);
     case KERNEL_EMBED:
     case KERNEL_PICK:
         return product(picked_points(segment, extents), operations(segment, phase));
@@ -247,11 +279,14 @@ int64_t segment_scratch_elements(const struct graph *graph, const struct segment
                                  const int64_t extents[MAX_AXES])
 {
     (void)graph;
-    if (segment->kernel != KERNEL_ATTENTION || phase > PHASE_BACKWARD_INPUT)
+    bool biased = segment->kernel == KERNEL_BIASED_ATTENTION;
+    if (!kernel_facts[segment->kernel].attends || phase > (biased ? PHASE_BACKWARD_WEIGHT : PHASE_BACKWARD_INPUT))
         return 0;
-    /* A tile of scores and of their gradients, a tile of outputs and of query gradients. */
+    /* A tile of scores and of their gradients, a tile of outputs and of query gradients; a bucket for each distance
+     * between the range's queries and keys. */
     int64_t keys = tag_extent(segment, extents, TAG_KEY), head_dim = tag_extent(segment, extents, TAG_HEAD_DIM);
-    return product(2 * ATTENTION_TILE_ROWS, keys + head_dim);
+    int64_t distances = biased ? keys + tag_extent(segment, extents, TAG_SEQUENCE) : 0;
+    return product(2 * ATTENTION_TILE_ROWS, keys + head_dim) + distances;
 }
 
 int64_t segment_opaque_ns(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES])
@@ -300,7 +335,7 @@ void segment_work_name(const struct segment *segment, enum phase phase, const in
                          (long long)extents[i], fold_mark(segment->axes[i].fold));
     const struct kernel_arguments *a = &segment->arguments;
     size_t room = (size_t)(WORK_NAME_BYTES - used);
-    if (segment->kernel == KERNEL_ATTENTION) {
+    if (kernel_facts[segment->kernel].attends) {
         int64_t heads = tag_extent(segment, extents, TAG_HEAD), all = tag_size(segment, TAG_HEAD);
         snprintf(out + used, room, " kv%lld%s", (long long)ceil_div(heads * a->kv_heads, all),
                  triangular(segment, extents) ? " causal" : "");

@@ -175,7 +175,7 @@ static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_
     f->size['n'] = f->size['m'] * group;
     f->size['d'] = 2 * draw_in(&f->random, 1, large ? 9 : 3);
     f->size['b'] = draw_in(&f->random, 1, 3);
-    if (large && c->kernel == KERNEL_ATTENTION)
+    if (large && kernel_facts[c->kernel].attends)
         f->size['t'] = draw_in(&f->random, 60, 150); /* several tiles of rows */
     f->size['s'] = f->size['t'];
     f->size['p'] = f->size['t'] + draw_in(&f->random, 0, 3);
@@ -197,7 +197,9 @@ static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_
     }
     if (c->kernel == KERNEL_MATMUL && draw(&f->random) % 2)
         s->arguments.scale = 0;
-    s->arguments.kv_heads = c->kernel == KERNEL_ATTENTION ? f->size['m'] : 0;
+    s->arguments.kv_heads = kernel_facts[c->kernel].attends ? f->size['m'] : 0;
+    f->size['r'] = s->arguments.relative_buckets = 4 * draw_in(&f->random, 1, 8);
+    s->arguments.relative_distance = s->arguments.relative_buckets + draw_in(&f->random, 0, 40);
     make_axes(f, c->axes, letters);
     make_ranges(f, whole);
     int most = c->in_most ? (int)draw_in(&f->random, 1, c->in_most) : MAX_OPERANDS;
@@ -213,7 +215,8 @@ static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_
         extents[i] = f->high[i] - f->low[i];
     int64_t forward = segment_scratch_elements(NULL, s, PHASE_FORWARD, extents);
     int64_t backward = segment_scratch_elements(NULL, s, PHASE_BACKWARD_INPUT, extents);
-    f->scratch = calloc((size_t)max_i64(max_i64(forward, backward), 1), sizeof *f->scratch);
+    int64_t weight = segment_scratch_elements(NULL, s, PHASE_BACKWARD_WEIGHT, extents);
+    f->scratch = calloc((size_t)max_i64(max_i64(forward, backward), max_i64(weight, 1)), sizeof *f->scratch);
 }
 
 static void fixture_free(struct fixture *f)

@@ -127,11 +127,30 @@ static void naive_rope(struct fixture *f) /* btnd */
         OUT(0, b, t, n, half + i) = y * cos(angle) + x * sin(angle);
     }
 }
+/* As written in transformers' T5Attention._relative_position_bucket. */
+static int64_t naive_bucket(const struct fixture *f, int64_t relative_position)
+{
+    int64_t buckets = f->segment.arguments.relative_buckets, bucket = 0;
+    if (!f->segment.arguments.causal) {
+        buckets /= 2;
+        bucket += (relative_position > 0) * buckets;
+        relative_position = llabs(relative_position);
+    } else {
+        relative_position = relative_position < 0 ? -relative_position : 0;
+    }
+    int64_t exact = buckets / 2;
+    if (relative_position < exact)
+        return bucket + relative_position;
+    int64_t large = exact + (int64_t)(log((double)relative_position / (double)exact) /
+                                      log((double)f->segment.arguments.relative_distance / (double)exact) *
+                                      (double)(buckets - exact));
+    return bucket + (large < buckets - 1 ? large : buckets - 1);
+}
 static double score(struct fixture *f, int64_t b, int64_t t, int64_t s, int64_t n, int64_t m)
 {
     double sum = 0;
     EACH(d, 4) sum += IN(0, b, t, n, d) * IN(1, b, s, m, d);
-    return sum * f->segment.arguments.scale;
+    return sum * f->segment.arguments.scale + (f->segment.weight_count ? WEIGHT(0, naive_bucket(f, s - t), n) : 0);
 }
 static void naive_attention(struct fixture *f) /* bts~nd */
 {
@@ -256,6 +275,15 @@ static const struct kernel_case cases[] = {
       7,
       naive_attention,
       0 },
+    { "biased_attention",
+      KERNEL_BIASED_ATTENTION,
+      "bts~nd!",
+      { "btnd", "bsmd", "bsmd" },
+      { "rn" },
+      { "btnd", "btn" },
+      7,
+      naive_attention,
+      0 },
     { "residual", KERNEL_RESIDUAL, "bth", { "bth", "bth", "bth", "bth" }, { 0 }, { "bth" }, 15, naive_residual, 4 },
     { "residual_bias", KERNEL_RESIDUAL, "bth", { "bth", "bth", "bth" }, { "h" }, { "bth" }, 7, naive_residual, 3 },
     { "gelu", KERNEL_GELU, "btf", { "btf" }, { 0 }, { "btf" }, 1, naive_gelu, 0 },
@@ -333,7 +361,7 @@ static void test_backward(const struct kernel_case *c, uint64_t seed, enum phase
     enum role written = phase == PHASE_BACKWARD_INPUT ? ROLE_GRADIENT_IN : ROLE_GRADIENT_WEIGHT;
     struct fixture f;
     /* attention whole: the log-sum-exp that is saved is that of all keys */
-    fixture_make(&f, c, seed, false, c->kernel == KERNEL_ATTENTION || seed % 5 == 0);
+    fixture_make(&f, c, seed, false, kernel_facts[c->kernel].attends || seed % 5 == 0);
     f.tolerance = backward_tolerance;
     bool define = draw(&f.random) % 2;
     copy_tensor(&f, ROLE_GRADIENT_OUT, 0, &f.tensor[ROLE_OUT][0]);

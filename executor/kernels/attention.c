@@ -15,6 +15,7 @@ struct core {
     int64_t width; /* head dim */
     int64_t t_low, t_high, s_low, s_high;
     real scale;
+    int32_t *bucket; /* of key - query, from the smallest difference on; NULL: no biases */
 };
 
 /* One tile: rows of one sequence and head. Line strides are those of t and s. */
@@ -32,6 +33,15 @@ static struct core core_of(const struct kernel_call *call)
     core.t_low = call->low[core.axis[AXIS_T]], core.t_high = call->high[core.axis[AXIS_T]];
     core.s_low = call->low[core.key_axis], core.s_high = call->high[core.key_axis];
     return core;
+}
+
+/* Behind the tiles in the workspace. */
+static void list_buckets(struct core *core)
+{
+    int64_t keys = core->s_high - core->s_low;
+    core->bucket = (int32_t *)(core->call->scratch + 2 * ATTENTION_TILE_ROWS * (keys + core->width));
+    for (int64_t i = 0; i < keys + core->t_high - core->t_low - 1; i++)
+        core->bucket[i] = (int32_t)relative_bucket(&core->call->segment->arguments, core->t_high - 1, core->s_low + i);
 }
 
 static int64_t kv_head(const struct core *core, int64_t n)
@@ -58,6 +68,30 @@ static real *place(const struct view *view, int64_t b, int64_t line, int64_t n)
 static int64_t line_stride(const struct view *view)
 {
     return view->count[2] * (view->dim_count > 3 ? view->count[3] : 1);
+}
+
+/* Buckets of the keys of the range as the query at t sees them, and where the table (or its gradient) holds a head. */
+static const int32_t *buckets_of(const struct core *core, int64_t t)
+{
+    return core->bucket + core->t_high - 1 - t;
+}
+
+static real *bias_of(const struct view *table, int64_t n)
+{
+    return (real *)table->data + n - table->low[1] - table->low[0] * table->count[1];
+}
+
+static void add_biases(const struct core *core, const struct tile *tile, real *scores)
+{
+    const struct view *table = &core->call->operand[ROLE_WEIGHT][0];
+    if (!core->bucket)
+        return;
+    const real *bias = bias_of(table, tile->n);
+    for (int64_t row = 0; row < tile->rows; row++) {
+        const int32_t *bucket = buckets_of(core, tile->t + row);
+        for (int64_t i = 0; i < tile->keys; i++)
+            scores[row * tile->keys + i] += bias[bucket[i] * table->count[1]];
+    }
 }
 
 typedef void tile_function(const struct core *core, const struct tile *tile);
@@ -199,6 +233,7 @@ static void forward_tile(const struct core *core, const struct tile *tile)
     real *scores = call->scratch, *part = scores + ATTENTION_TILE_ROWS * (core->s_high - core->s_low);
     real max[ATTENTION_TILE_ROWS], sum[ATTENTION_TILE_ROWS];
     line_products(core, tile, &call->operand[ROLE_IN][0], &call->operand[ROLE_IN][1], core->scale, scores);
+    add_biases(core, tile, scores);
     for (int64_t row = 0; row < tile->rows; row++)
         sum[row] = soften(scores + row * tile->keys, visible(core, tile->t + row), tile->keys, &max[row]);
     weighted_lines(core, tile, scores, &call->operand[ROLE_IN][2], 1, part, core->width, false);
@@ -210,6 +245,13 @@ static void forward_tile(const struct core *core, const struct tile *tile)
 void ISA(attention_forward)(const struct kernel_call *call)
 {
     struct core core = core_of(call);
+    each_tile(&core, forward_tile);
+}
+
+void ISA(biased_attention_forward)(const struct kernel_call *call)
+{
+    struct core core = core_of(call);
+    list_buckets(&core);
     each_tile(&core, forward_tile);
 }
 
@@ -234,14 +276,14 @@ static real dot_product(const real *x, const real *y, int64_t count)
     return sum;
 }
 
-static void backward_tile(const struct core *core, const struct tile *tile)
+/* p and the gradients of the scores, both (rows, keys). */
+static void score_gradients(const struct core *core, const struct tile *tile, real *p, real *ds)
 {
     const struct kernel_call *call = core->call;
-    const struct view *in = call->operand[ROLE_IN], *out = call->operand[ROLE_OUT],
-                      *gradient = call->operand[ROLE_GRADIENT_IN];
+    const struct view *in = call->operand[ROLE_IN], *out = call->operand[ROLE_OUT];
     const struct view *out_gradient = &call->operand[ROLE_GRADIENT_OUT][0];
-    real *p = call->scratch, *ds = p + ATTENTION_TILE_ROWS * (core->s_high - core->s_low);
     line_products(core, tile, &in[0], &in[1], core->scale, p);
+    add_biases(core, tile, p);
     line_products(core, tile, out_gradient, &in[2], 1, ds);
     for (int64_t row = 0; row < tile->rows; row++) {
         int64_t t = tile->t + row;
@@ -250,6 +292,15 @@ static void backward_tile(const struct core *core, const struct tile *tile)
         backward_row(p + row * tile->keys, ds + row * tile->keys, visible(core, t), tile->keys,
                      *place(&out[1], tile->b, t, tile->n), dot);
     }
+}
+
+static void backward_tile(const struct core *core, const struct tile *tile)
+{
+    const struct kernel_call *call = core->call;
+    const struct view *in = call->operand[ROLE_IN], *gradient = call->operand[ROLE_GRADIENT_IN];
+    const struct view *out_gradient = &call->operand[ROLE_GRADIENT_OUT][0];
+    real *p = call->scratch, *ds = p + ATTENTION_TILE_ROWS * (core->s_high - core->s_low);
+    score_gradients(core, tile, p, ds);
     if (gradient[0].data)
         weighted_lines(core, tile, ds, &in[1], core->scale, place(&gradient[0], tile->b, tile->t, tile->n),
                        line_stride(&gradient[0]), !begins(call, ROLE_GRADIENT_IN, 0));
@@ -273,10 +324,57 @@ static void clear_keys(const struct core *core, int index)
             memset(place(view, b, s, first), 0, (size_t)(heads * core->width) * sizeof(real));
 }
 
+static void backward_input(struct core *core)
+{
+    clear_keys(core, 1);
+    clear_keys(core, 2);
+    each_tile(core, backward_tile);
+}
+
 void ISA(attention_backward_input)(const struct kernel_call *call)
 {
     struct core core = core_of(call);
-    clear_keys(&core, 1);
-    clear_keys(&core, 2);
-    each_tile(&core, backward_tile);
+    backward_input(&core);
+}
+
+void ISA(biased_attention_backward_input)(const struct kernel_call *call)
+{
+    struct core core = core_of(call);
+    list_buckets(&core);
+    backward_input(&core);
+}
+
+/* A bias is a term of the score: its gradient is theirs, summed over all pairs of its bucket. */
+static void bias_tile(const struct core *core, const struct tile *tile)
+{
+    const struct view *gradient = &core->call->operand[ROLE_GRADIENT_WEIGHT][0];
+    real *p = core->call->scratch, *ds = p + ATTENTION_TILE_ROWS * (core->s_high - core->s_low);
+    real *bias = bias_of(gradient, tile->n);
+    score_gradients(core, tile, p, ds);
+    for (int64_t row = 0; row < tile->rows; row++) {
+        const int32_t *bucket = buckets_of(core, tile->t + row);
+        for (int64_t i = 0; i < visible(core, tile->t + row); i++)
+            bias[bucket[i] * gradient->count[1]] += ds[row * tile->keys + i];
+    }
+}
+
+/* The table's rows follow no axis: whatever the range, all of a head's rows begin anew. */
+static void clear_biases(const struct core *core)
+{
+    const struct kernel_call *call = core->call;
+    const struct view *gradient = &call->operand[ROLE_GRADIENT_WEIGHT][0];
+    for (int64_t n = call->low[core->axis[AXIS_N]]; n < call->high[core->axis[AXIS_N]]; n++)
+        for (int64_t row = 0; row < gradient->count[0]; row++)
+            bias_of(gradient, n)[(gradient->low[0] + row) * gradient->count[1]] = 0;
+}
+
+void ISA(biased_attention_backward_weight)(const struct kernel_call *call)
+{
+    struct core core = core_of(call);
+    if (!call->operand[ROLE_GRADIENT_WEIGHT][0].data)
+        return;
+    list_buckets(&core);
+    if (begins(call, ROLE_GRADIENT_WEIGHT, 0))
+        clear_biases(&core);
+    each_tile(&core, bias_tile);
 }

@@ -84,7 +84,7 @@ static double flops_rate(const struct device_type *device, const struct segment 
         struct shape s = matmul_shape(segment, phase, extents);
         return peak * cost_matmul_efficiency(device, s.rows, s.columns, s.fold, s.batch);
     }
-    if (segment->kernel == KERNEL_ATTENTION)
+    if (kernel_facts[segment->kernel].attends)
         return peak *
                (phase == PHASE_FORWARD ? device->attention_forward_efficiency : device->attention_backward_efficiency);
     return device->vector_flops_per_s;

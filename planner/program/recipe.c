@@ -102,7 +102,8 @@ static void assign_segment(const struct assigning *a, int segment)
         out->axis[atom] = (int8_t)axis;
         if (axis >= 0)
             left[axis] /= atom_size[atom];
-        if (axis >= 0 && dimension->ring && has_tag(s, TAG_KEY))
+        /* the gradient of a weight would need its operands a second time around: keys are gathered instead */
+        if (axis >= 0 && dimension->ring && has_tag(s, TAG_KEY) && s->weight_count == 0)
             out->ring_atom = (int8_t)atom;
     }
     if (layer->slices <= 1 || out->ring_atom >= 0)

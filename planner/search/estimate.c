@@ -16,7 +16,7 @@ int64_t available_bytes(const struct facts *facts)
 
 static bool counts_as_model_work(enum kernel kernel)
 {
-    return kernel == KERNEL_MATMUL || kernel == KERNEL_ATTENTION;
+    return kernel == KERNEL_MATMUL || kernel_facts[kernel].attends;
 }
 
 /* Extents of the whole step, padding of the vocabulary left out: nobody asked for that work. */
@@ -45,11 +45,12 @@ double graph_model_flops(const struct graph *graph)
             weight_gradient = weight_gradient || !graph->weights[segment->weight[i].id].frozen;
         double forward = (double)segment_flops(segment, PHASE_FORWARD, extents);
         flops += forward;
-        if (segment->kernel == KERNEL_ATTENTION) /* its kernel makes the scores again: not work of the model */
+        bool attends = kernel_facts[segment->kernel].attends;
+        if (attends) /* its kernel makes the scores again: not work of the model */
             flops += 2 * forward;
         else if (input_gradient)
             flops += (double)segment_flops(segment, PHASE_BACKWARD_INPUT, extents);
-        if (weight_gradient)
+        if (weight_gradient && !attends)
             flops += (double)segment_flops(segment, PHASE_BACKWARD_WEIGHT, extents);
     }
     return flops;

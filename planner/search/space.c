@@ -48,12 +48,12 @@ bool tensor_legal(const struct graph *graph, int tensor)
     bool splits = tensor == 1;
     int64_t heads = 0;
     for (int s = 0; s < graph->segment_count; s++) {
-        int axis = graph->segments[s].kernel == KERNEL_ATTENTION ? tensor_axis(&graph->segments[s]) : -1;
+        int axis = kernel_facts[graph->segments[s].kernel].attends ? tensor_axis(&graph->segments[s]) : -1;
         heads = axis >= 0 ? max_i64(heads, graph->segments[s].axes[axis].size) : heads;
     }
     for (int s = 0; s < graph->segment_count; s++) {
         const struct segment *segment = &graph->segments[s];
-        int axis = segment->kernel == KERNEL_MATMUL || segment->kernel == KERNEL_ATTENTION ? tensor_axis(segment) : -1;
+        int axis = segment->kernel == KERNEL_MATMUL || kernel_facts[segment->kernel].attends ? tensor_axis(segment) : -1;
         if (axis < 0)
             continue;
         int64_t size = segment->axes[axis].size;
