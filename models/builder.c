@@ -120,13 +120,14 @@ int builder_input(struct graph_builder *builder, const char *name, const char *d
     return id;
 }
 
-int builder_weight(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std)
+static int add_weight(struct graph_builder *builder, const char *name, const char *full, const char *dims,
+                      enum init init, double init_std)
 {
     struct graph *graph = builder->graph;
     if (!grow(builder, (void **)&graph->weights, graph->weight_count, &builder->weight_capacity,
               sizeof *graph->weights))
         return 0;
-    struct weight weight = { .name = full_name(builder, name),
+    struct weight weight = { .name = full,
                              .dim_count = (int)strlen(dims),
                              .init = init,
                              .init_std = init == INIT_NORMAL ? init_std : 0,
@@ -137,6 +138,30 @@ int builder_weight(struct graph_builder *builder, const char *name, const char *
     weight.valid_rows = dims[0] == 'v' ? graph->vocab_size : weight.size[0];
     graph->weights[graph->weight_count] = weight;
     return graph->weight_count++;
+}
+
+int builder_weight(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std)
+{
+    return builder->failed ? 0 : add_weight(builder, name, full_name(builder, name), dims, init, init_std);
+}
+
+int builder_shared(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std)
+{
+    for (int i = 0; i < builder->shared_count; i++)
+        if (strcmp(builder->graph->weights[builder->shared[i]].name, name) == 0)
+            return builder->shared[i];
+    const char *copy = builder->failed ? NULL : arena_strdup(&builder->graph->arena, name);
+    if (!builder->failed && builder->shared_count == (int)(sizeof builder->shared / sizeof *builder->shared)) {
+        builder->failed = true;
+        fail_kind(builder->err, ERROR_INPUT, "layer %s: expected at most %d tables that layers share", builder->prefix,
+                  builder->shared_count);
+    }
+    if (!builder->failed && !copy)
+        out_of_memory(builder);
+    int weight = builder->failed ? 0 : add_weight(builder, name, copy, dims, init, init_std);
+    if (!builder->failed)
+        builder->shared[builder->shared_count++] = weight;
+    return weight;
 }
 
 /* letters receives the axes' letters in order. */

@@ -19,6 +19,7 @@ struct graph_builder {
     bool frozen;                               /* weights made now are frozen */
     int input_count, inputs[MAX_LAYER_INPUTS]; /* values that enter the layer, in its kind's order */
     int input, output;                         /* the first that enters, -1: none; value that leaves, set by the kind */
+    int shared[16], shared_count;              /* weights of builder_shared() */
     int table;                                 /* the embedding's weight, -1 until there is one */
     double init_std;                           /* of matrices */
     double residual_std;                       /* of matrices that end in the residual stream */
@@ -43,6 +44,9 @@ int builder_value(struct graph_builder *builder, const char *name, const char *d
 int builder_input(struct graph_builder *builder, const char *name, const char *dims, enum element element);
 /* A weight of the current layer; returns its id. INIT_NORMAL weights are matrices and decay. */
 int builder_weight(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std);
+/* A weight "<name>" of no layer: the first layer that asks for it makes it, later ones get the same. At most 16 names.
+ */
+int builder_shared(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std);
 /* Adds a segment; each list ends with axes NULL. The pointer is for setting arguments at once: the next call may move
  * it. */
 struct segment *builder_segment(struct graph_builder *builder, enum kernel kernel, const char *name, const char *axes,

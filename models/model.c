@@ -85,12 +85,17 @@ bool model_add_block(struct model *model, int64_t count, const struct json *at, 
     return true;
 }
 
-/* A name becomes part of the names of values, weights and files. */
-static bool check_name(const char *name, const struct json *at, struct error *err)
+bool model_good_name(const char *name)
 {
     size_t length = strlen(name);
     size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
-    if (length == 0 || length > 64 || good != length)
+    return length > 0 && length <= 64 && good == length;
+}
+
+/* A name becomes part of the names of values, weights and files. */
+static bool check_name(const char *name, const struct json *at, struct error *err)
+{
+    if (!model_good_name(name))
         return json_fail(json_at_key(at, "name"), err, "expected 1 to 64 letters, digits, '-' and '_'");
     if (strcmp(name, "previous") == 0 || strcmp(name, "entry") == 0)
         return json_fail(json_at_key(at, "name"), err, "expected another name: among \"inputs\" \"%s\" means a place",

@@ -18,6 +18,8 @@ extern const struct model_head model_head_defaults;
 
 /* An empty model with the head's facts; NULL when memory is short. The caller owns it: model_free(). */
 struct model *model_new(const struct model_head *head);
+/* True for 1 to 64 letters, digits, '-' and '_': what may become part of a weight's name. */
+bool model_good_name(const char *name);
 /* Opens `count` copies of the layers that follow; count 1 for plain ones. */
 bool model_add_block(struct model *model, int64_t count, const struct json *at, struct error *err);
 /* Adds a layer to the open block: copies the fields, fills in what follows and checks them. It reads the layer before,

@@ -31,21 +31,22 @@
  * branches. */
 #define TINY_ENCODER_DECODER                                                                                           \
     TINY_HEAD("encdec", "true")                                                                                        \
-    "{\"kind\": \"embedding\", \"name\": \"source\", \"stream\": \"source\"}, "                                        \
-    "{\"kind\": \"attention\", \"name\": \"a\", \"heads\": 4, \"causal\": false, \"rope_base\": 100, "                 \
-    "\"norm\": \"rms_norm\"}, "                                                                                        \
-    "{\"kind\": \"mlp\", \"name\": \"b\", \"inner\": 64, \"activation\": \"swiglu\", \"norm\": \"rms_norm\"}, "        \
+    "{\"kind\": \"embedding\", \"name\": \"source\", \"stream\": \"source\"}, {\"kind\": \"attention\", \"name\": "    \
+    "\"a\", \"heads\": 4, \"causal\": false, "                                                                         \
+    "\"relative_table\": \"e\", \"relative_buckets\": 8, \"relative_distance\": 6, \"norm\": \"rms_norm\"}, "          \
+    "{\"kind\": \"mlp\", \"name\": \"b\", \"inner\": 64, \"activation\": \"relu\", \"norm\": \"rms_norm\"}, "          \
     "{\"kind\": \"norm\", \"name\": \"encoder\", \"norm\": \"rms_norm\"}, "                                            \
     "{\"kind\": \"embedding\", \"shared_table\": true}, {\"repeat\": 2, \"layers\": ["                                 \
-    "{\"kind\": \"attention\", \"heads\": 4, \"rope_base\": 100, \"norm\": \"rms_norm\"}, "                            \
+    "{\"kind\": \"attention\", \"heads\": 4, \"score_scale\": 1, \"relative_table\": \"d\", \"relative_buckets\": 6, " \
+    "\"relative_distance\": 5, \"norm\": \"rms_norm\"}, "                                                              \
     "{\"kind\": \"cross_attention\", \"inputs\": [\"previous\", \"encoder\"], \"heads\": 4, \"kv_heads\": 2, "         \
-    "\"qkv_bias\": true, \"norm\": \"rms_norm\"}]}, {\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": "         \
-    "\"loss\"}]}"
+    "\"qkv_bias\": true, \"norm\": \"rms_norm\"}]}, "                                                                  \
+    "{\"kind\": \"head\", \"norm\": \"rms_norm\", \"logit_scale\": 2}, {\"kind\": \"loss\"}]}"
 #define TINY_SKIPS                                                                                                     \
     TINY_HEAD("skips", "false")                                                                                        \
     "{\"kind\": \"embedding\", \"learned_positions\": 8}, {\"repeat\": 2, \"layers\": ["                               \
     "{\"kind\": \"attention\", \"name\": \"down\", \"heads\": 4, \"output_bias\": true, \"norm\": \"layer_norm\"}]}, " \
-    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"gelu\", \"bias\": true, \"norm\": \"layer_norm\"}, "         \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"geglu\", \"bias\": true, \"norm\": \"layer_norm\"}, "        \
     "{\"repeat\": 2, \"layers\": ["                                                                                    \
     "{\"kind\": \"concat\", \"inputs\": [\"previous\", \"down[last-copy]\"], \"bias\": true}, "                        \
     "{\"kind\": \"attention\", \"name\": \"up\", \"heads\": 4, \"norm\": \"layer_norm\"}]}, "                          \
@@ -53,13 +54,14 @@
 #define TINY_TOWERS                                                                                                    \
     TINY_HEAD("towers", "false")                                                                                       \
     "{\"kind\": \"embedding\", \"name\": \"left\", \"stream\": \"source\", \"learned_positions\": 8}, "                \
-    "{\"kind\": \"mlp\", \"name\": \"left_mlp\", \"inner\": 64, \"activation\": \"gelu\", \"norm\": \"layer_norm\"}, " \
+    "{\"kind\": \"mlp\", \"name\": \"left_mlp\", \"inner\": 64, \"activation\": \"gelu_erf\", \"norm\": "              \
+    "\"layer_norm\"}, "                                                                                                \
     "{\"kind\": \"embedding\", \"name\": \"right\"}, {\"repeat\": 2, \"layers\": ["                                    \
     "{\"kind\": \"attention\", \"name\": \"side\", \"heads\": 4, \"kv_heads\": 2, \"rope_base\": 100, \"rope_dim\": "  \
     "4, "                                                                                                              \
-    "\"residual\": false, \"norm\": \"rms_norm\"}, {\"kind\": \"mlp\", \"inputs\": [\"entry\"], \"inner\": 64, "       \
-    "\"activation\": \"swiglu\", \"residual\": false, \"norm\": \"rms_norm\"}, "                                       \
-    "{\"kind\": \"add\", \"inputs\": [\"entry\", \"side\", \"mlp\"]}]}, "                                              \
+    "\"residual\": false, \"norm\": \"rms_norm\"}, "                                                                   \
+    "{\"kind\": \"mlp\", \"inputs\": [\"entry\"], \"inner\": 64, \"activation\": \"swiglu\", \"residual\": false, "    \
+    "\"norm\": \"rms_norm\"}, {\"kind\": \"add\", \"inputs\": [\"entry\", \"side\", \"mlp\"]}]}, "                     \
     "{\"kind\": \"concat\", \"inputs\": [\"left_mlp\", \"previous\"]}, "                                               \
     "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
 

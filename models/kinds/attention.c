@@ -1,8 +1,14 @@
 #include "models/kinds/attention_parts.h"
 #include "models/kinds/norm.h"
 #include "models/model.h"
+#include "models/model_make.h"
+#include <string.h>
 
-static const struct attention_layer attention_defaults = { .causal = true, .residual = true, .norm_epsilon = 1e-5 };
+extern const struct layer_kind attention_kind;
+
+static const struct attention_layer attention_defaults = {
+    .causal = true, .residual = true, .norm_epsilon = 1e-5, .relative_buckets = 32, .relative_distance = 128
+};
 
 #define AT(field) .offset = offsetof(struct attention_layer, field)
 static const struct json_field attention_fields[] = {
@@ -74,6 +80,23 @@ static const struct json_field attention_fields[] = {
       AT(post_norm),
       .doc = "The norm follows the residual sum (BERT) instead of opening the layer; false if absent." },
     ATTENTION_COMMON_FIELDS,
+    { .key = "relative_table",
+      .type = FIELD_STRING,
+      AT(relative_table),
+      .doc = "Name of a table of biases by relative position that is added to the scores (Raffel et al. 2020); layers "
+             "that give the same name share it. None if absent." },
+    { .key = "relative_buckets",
+      .type = FIELD_INT,
+      AT(relative_buckets),
+      .min = 4,
+      .max = 1 << 16,
+      .doc = "Rows of that table; 32 if absent." },
+    { .key = "relative_distance",
+      .type = FIELD_INT,
+      AT(relative_distance),
+      .min = 2,
+      .max = 1 << 27,
+      .doc = "Tokens from which on all distances share the last row; 128 if absent." },
     { .key = "norm_epsilon",
       .type = FIELD_DOUBLE,
       AT(norm_epsilon),
@@ -105,6 +128,38 @@ static bool check_stretch(const struct attention_layer *f, const struct json *at
     return true;
 }
 
+/* All layers that share a table must agree on its shape. Half of the buckets of a direction are for single distances.
+ */
+static bool check_relative(const struct model *model, const struct attention_layer *f, const struct json *at,
+                           struct error *err)
+{
+    if (!f->relative_table)
+        return true;
+    if (!model_good_name(f->relative_table))
+        return json_fail(json_at_key(at, "relative_table"), err,
+                         "expected 1 to 64 letters, digits, '-' and '_', found \"%.64s\"", f->relative_table);
+    if (f->kv_heads != f->heads)
+        return json_fail(json_at_key(at, "relative_table"), err,
+                         "expected as many key and value heads as heads (%lld) beside it, found %lld",
+                         (long long)f->heads, (long long)f->kv_heads);
+    int64_t exact = f->relative_buckets / (f->causal ? 2 : 4);
+    if (f->relative_distance <= exact)
+        return json_fail(json_at_key(at, "relative_distance"), err, "expected more than %lld, found %lld",
+                         (long long)exact, (long long)f->relative_distance);
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct attention_layer *other = model->layers[i].fields;
+        if (model->layers[i].kind == &attention_kind && other->relative_table &&
+            strcmp(other->relative_table, f->relative_table) == 0 &&
+            (other->heads != f->heads || other->relative_buckets != f->relative_buckets ||
+             other->head.frozen != f->head.frozen))
+            return json_fail(json_at_key(at, "relative_table"), err,
+                             "%s shares the table: expected %lld heads and %lld buckets, %s, as there",
+                             model->layers[i].name, (long long)other->heads, (long long)other->relative_buckets,
+                             other->head.frozen ? "frozen" : "not frozen");
+    }
+    return true;
+}
+
 bool attention_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
 {
     const struct attention_layer *f = fields;
@@ -122,7 +177,7 @@ bool attention_check(const struct model *model, const void *fields, const struct
         return json_fail(json_at_key(at, "rope_dim"), err,
                          "expected an even number up to head_dim (%lld) beside a rope_base, found %lld",
                          (long long)f->head_dim, (long long)f->rope_dim);
-    return check_stretch(f, at, err);
+    return check_stretch(f, at, err) && check_relative(model, f, at, err);
 }
 
 static bool attention_build(struct graph_builder *builder, const struct model *model, const void *fields,
@@ -133,7 +188,6 @@ static bool attention_build(struct graph_builder *builder, const struct model *m
     return true;
 }
 
-extern const struct layer_kind attention_kind;
 const struct layer_kind attention_kind = {
     .name = "attention",
     .place = CHAIN_BODY,

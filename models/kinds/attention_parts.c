@@ -1,6 +1,7 @@
 #include "models/kinds/attention_parts.h"
 #include "models/kinds/norm.h"
 #include <math.h>
+#include <stdio.h>
 
 static int project(struct graph_builder *builder, const char *name, bool kv, bool bias, int x)
 {
@@ -38,14 +39,23 @@ static int rotate(struct graph_builder *builder, const char *name, const char *d
 static int core(struct graph_builder *builder, const struct attention_layer *f, int q, int k, int v)
 {
     int o = builder_value(builder, "core", "btnd", ELEMENT_ACTIVATION, true);
-    int lse = builder_value(builder, "core_lse", "btn", ELEMENT_STATISTIC, false);
+    int lse = builder_value(builder, "core_lse", "btn", ELEMENT_STATISTIC, false), table = -1;
+    if (f->relative_table) {
+        char name[96];
+        snprintf(name, sizeof name, "relative.%s", f->relative_table);
+        builder_size(builder, 'r', f->relative_buckets);
+        table = builder_shared(builder, name, "rn", INIT_NORMAL, builder->init_std);
+    }
     /* k and v are (b,t,m,d): their sequence is the key axis, their heads the query heads' axis, scaled. */
-    struct segment *segment = builder_segment(builder, KERNEL_ATTENTION, "core", "bts~nd!",
-                                              OPERANDS({ q, "btnd" }, { k, "bsnd" }, { v, "bsnd" }), NO_OPERANDS,
-                                              OPERANDS({ o, "btnd" }, { lse, "btn" }));
+    struct segment *segment =
+        builder_segment(builder, table < 0 ? KERNEL_ATTENTION : KERNEL_BIASED_ATTENTION, "core", "bts~nd!",
+                        OPERANDS({ q, "btnd" }, { k, "bsnd" }, { v, "bsnd" }),
+                        OPERANDS({ table, table < 0 ? NULL : ".n" }), OPERANDS({ o, "btnd" }, { lse, "btn" }));
     segment->arguments.scale = f->score_scale > 0 ? f->score_scale : 1 / sqrt((double)f->head_dim);
     segment->arguments.causal = f->causal;
     segment->arguments.kv_heads = f->kv_heads;
+    segment->arguments.relative_buckets = table < 0 ? 0 : f->relative_buckets;
+    segment->arguments.relative_distance = table < 0 ? 0 : f->relative_distance;
     return o;
 }
 

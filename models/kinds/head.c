@@ -19,6 +19,12 @@ static const struct json_field head_fields[] = {
       .min = 0,
       .max = 1,
       .doc = "Added to the variance inside the norm." },
+    { .key = "logit_scale",
+      .type = FIELD_DOUBLE,
+      .offset = offsetof(struct head_layer, logit_scale),
+      .min = 0,
+      .max = 1e6,
+      .doc = "What logits are multiplied by; 1 if absent or 0." },
 };
 
 static bool head_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
@@ -37,7 +43,8 @@ static bool head_build(struct graph_builder *builder, const struct model *model,
     int table =
         model->tied_embedding ? builder->table : builder_weight(builder, "table", "vh", INIT_NORMAL, builder->init_std);
     builder_segment(builder, KERNEL_MATMUL, "logits", "bth+v", OPERANDS({ y, "bth" }), OPERANDS({ table, "vh" }),
-                    OPERANDS({ logits, "btv" }));
+                    OPERANDS({ logits, "btv" }))
+        ->arguments.scale = f->logit_scale;
     builder->output = logits;
     return true;
 }

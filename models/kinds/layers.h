@@ -24,6 +24,8 @@ struct attention_layer {
     bool causal, qkv_bias, output_bias, post_norm, residual;
     double rope_base, rope_factor, rope_low, rope_high, score_scale;
     int64_t rope_dim, rope_original;
+    const char *relative_table;
+    int64_t relative_buckets, relative_distance;
     int norm; /* enum norm */
     double norm_epsilon;
 };
@@ -57,7 +59,7 @@ struct concat_layer {
 struct head_layer {
     struct layer_head head;
     int norm; /* enum norm */
-    double norm_epsilon;
+    double norm_epsilon, logit_scale;
 };
 
 struct opaque_layer {

@@ -264,10 +264,14 @@ void lower_step(struct lowering *l)
     bucket_flush(l, true);
     reduce_rest(l);
     add_foreign(l);
-    for (int i = 0; i < l->weight_count && !l->failed; i++) {
-        int weight = l->weight_list[i], stages[MAX_HOLDERS], count = holders(l, weight, stages);
+    /* By number, not in the order of first use: the stages must agree on which weight's copies come first. */
+    for (int weight = 0; weight < l->graph->weight_count && !l->failed; weight++) {
         const struct stage_weight *w = &l->weights[weight];
-        for (int part = 0; part < w->part_count && count > 1 && !l->graph->weights[weight].frozen; part++)
+        int stages[MAX_HOLDERS], count;
+        if (w->segment < 0 || l->graph->weights[weight].frozen || l->use_count[weight] < 2)
+            continue;
+        count = holders(l, weight, stages);
+        for (int part = 0; part < w->part_count && count > 1; part++)
             sum_copies(l, w->first_part + part, stages, count);
     }
     if (l->plan->clip_norm > 0)

@@ -1,0 +1,51 @@
+/* What the families of Hugging Face configurations share: keys with their defaults, and the layers that a family fills
+ * in. Everything that reads returns false after a message at the key. */
+#ifndef CLEAVE_MODELS_IMPORT_HF_KEYS_H
+#define CLEAVE_MODELS_IMPORT_HF_KEYS_H
+#include "models/import/importer.h"
+#include "models/kinds/layers.h"
+
+enum { HF_REQUIRED = -1 };
+/* NULL when the key is absent or null: configs write null for "the default". */
+const struct json *hf_given(const struct json *root, const char *key);
+/* fallback HF_REQUIRED: the key must be there. */
+bool hf_get_size(const struct json *root, const char *key, int64_t fallback, int64_t *out, struct error *err);
+bool hf_get_double(const struct json *root, const char *key, double max, double fallback, double *out,
+                   struct error *err);
+bool hf_get_bool(const struct json *root, const char *key, bool fallback, bool *out, struct error *err);
+bool hf_get_string(const struct json *root, const char *key, const char *fallback, const char **out, struct error *err);
+/* A number of repeated blocks. */
+bool hf_get_blocks(const struct json *root, const char *key, int64_t *out, struct error *err);
+/* Refuses a switch whose other position is not supported. */
+bool hf_need_bool(const struct json *root, const char *key, bool wanted, struct error *err);
+/* words: NULL-terminated; the first is the one to suggest. */
+bool hf_need_word(const struct json *root, const char *key, const char *fallback, const char *const *words,
+                  struct error *err);
+
+struct hf_parts {
+    struct model_head head;
+    int64_t blocks, decoder_blocks; /* a decoder beside an encoder has its own number */
+    struct embedding_layer embedding;
+    struct attention_layer attention;
+    struct mlp_layer mlp;
+    struct head_layer last;
+};
+void hf_set_defaults(struct hf_parts *p);
+void hf_set_norms(struct hf_parts *p, int norm, double epsilon);
+/* Reports at the foreign key what the attention kind would report at its own. */
+bool hf_check_heads(const struct json *root, const char *key, const char *kv_key, int64_t hidden,
+                    const struct attention_layer *f, struct error *err);
+/* Base, stretching and share of rotary positions, from rope_theta, rope_scaling or rope_parameters. partial: whether
+ * only a part of the head may turn. */
+bool hf_read_rope(const struct json *root, const char *base_key, const char *part_key, double part, bool partial,
+                  struct attention_layer *f, struct error *err);
+
+/* One family: reads the keys, and adds the layers (NULL: a decoder of attention and mlp). */
+struct hf_family {
+    const char *type; /* model_type */
+    bool (*read)(const struct json *root, struct hf_parts *p, struct error *err);
+    bool (*add)(struct model *model, const struct hf_parts *p, const struct json *root, struct error *err);
+};
+extern const struct hf_family hf_t5, hf_gpt_neox;
+bool hf_add_decoder(struct model *model, const struct hf_parts *p, const struct json *root, struct error *err);
+#endif
