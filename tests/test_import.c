@@ -106,12 +106,132 @@ START_TEST(relatives_differ_where_they_should)
 }
 END_TEST
 
+/* The keys of the published files that say something about the model. */
+static int64_t t5(int width, int blocks, int heads, int inner, const char *more)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"model_type\":\"t5\",\"d_model\":%d,\"num_layers\":%d,\"num_heads\":%d,\"d_kv\":64,\"d_ff\":%d,"
+             "\"vocab_size\":32128,\"n_positions\":512,\"relative_attention_num_buckets\":32,\"dropout_rate\":0.1%s}",
+             width, blocks, heads, inner, more);
+    return parameters(text);
+}
+
+START_TEST(t5_has_the_published_parameters)
+{
+    ck_assert_int_eq(t5(512, 6, 8, 2048, ""), 60506624);
+    ck_assert_int_eq(t5(768, 12, 12, 3072, ""), 222903552);
+    ck_assert_int_eq(t5(1024, 24, 16, 4096, ""), 737668096);
+    /* The paper's repository counts a table of the head's own. */
+    ck_assert_int_eq(t5(512, 6, 8, 2048, ",\"tie_word_embeddings\":false"), 76956160);
+    ck_assert_int_eq(t5(768, 12, 12, 3072, ",\"tie_word_embeddings\":false"), 247577856);
+    ck_assert_int_eq(t5(1024, 24, 16, 4096, ",\"tie_word_embeddings\":false"), 770567168);
+    /* Version 1.1, small. */
+    ck_assert_int_eq(t5(512, 8, 6, 1024, ",\"tie_word_embeddings\":false,\"feed_forward_proj\":\"gated-gelu\""),
+                     76961152);
+}
+END_TEST
+
+START_TEST(t5_is_the_native_t5)
+{
+    same_as_zoo(
+        "{\"_name_or_path\":\"t5-small\",\"model_type\":\"t5\",\"architectures\":[\"T5ForConditionalGeneration\"],"
+        "\"d_ff\":2048,\"d_kv\":64,\"d_model\":512,\"is_encoder_decoder\":true,\"layer_norm_epsilon\":1e-06,"
+        "\"n_positions\":512,\"num_heads\":8,\"num_layers\":6,\"relative_attention_num_buckets\":32,"
+        "\"vocab_size\":32128}",
+        "t5-small");
+}
+END_TEST
+
+#define NEOX(more)                                                                                                     \
+    "{\"model_type\":\"gpt_neox\",\"hidden_size\":64,\"intermediate_size\":256,\"max_position_embeddings\":32,"        \
+    "\"num_attention_heads\":4,\"num_hidden_layers\":2,\"vocab_size\":256" more "}"
+
+/* Counts without the two tables of tokens, from the model cards. */
+START_TEST(pythia_has_the_published_parameters)
+{
+    static const struct {
+        int width, blocks, heads;
+        int64_t parameters;
+    } published[] = { { 512, 6, 8, 18915328 },    { 768, 12, 12, 85056000 },    { 1024, 24, 16, 302311424 },
+                      { 2048, 16, 8, 805736448 }, { 2048, 24, 16, 1208602624 }, { 2560, 32, 32, 2517652480 } };
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
+        char text[512];
+        int width = published[i].width;
+        snprintf(text, sizeof text,
+                 "{\"model_type\":\"gpt_neox\",\"hidden_act\":\"gelu\",\"hidden_size\":%d,\"intermediate_size\":%d,"
+                 "\"layer_norm_eps\":1e-05,\"max_position_embeddings\":2048,\"num_attention_heads\":%d,"
+                 "\"num_hidden_layers\":%d,\"rotary_emb_base\":10000,\"rotary_pct\":0.25,\"tie_word_embeddings\":false,"
+                 "\"use_parallel_residual\":true,\"vocab_size\":50304}",
+                 width, 4 * width, published[i].heads, published[i].blocks);
+        ck_assert_int_eq(parameters(text), published[i].parameters + 2 * 50304 * (int64_t)width);
+    }
+    same_as_zoo(
+        "{\"_name_or_path\":\"pythia-410m\",\"model_type\":\"gpt_neox\",\"hidden_act\":\"gelu\",\"hidden_size\":1024,"
+        "\"intermediate_size\":4096,\"max_position_embeddings\":2048,\"num_attention_heads\":16,"
+        "\"num_hidden_layers\":24,\"rotary_pct\":0.25,\"vocab_size\":50304}",
+        "pythia-410m");
+}
+END_TEST
+
+START_TEST(branches_run_side_by_side)
+{
+    struct model *model = import(NEOX(",\"rotary_pct\":0.5"));
+    const struct attention_layer *attention = model_unfolded_layer(model, 1)->fields;
+    ck_assert_int_eq(attention->rope_dim, 8);
+    ck_assert(!attention->residual);
+    ck_assert_int_eq(model_unfolded_count(model), 1 + 2 * 3 + 2);
+    model_free(model);
+    model = import(
+        NEOX(",\"use_parallel_residual\":false,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":500,"
+             "\"partial_rotary_factor\":1}"));
+    attention = model_unfolded_layer(model, 1)->fields;
+    ck_assert(attention->residual && attention->rope_dim == 0);
+    CHECK_NEAR(attention->rope_base, 500, 0);
+    ck_assert_int_eq(model_unfolded_count(model), 1 + 2 * 2 + 2);
+    model_free(model);
+    model = import(
+        "{\"model_type\":\"gpt_neox\",\"hidden_size\":64,\"intermediate_size\":256,\"max_position_embeddings\":32,"
+        "\"num_attention_heads\":4,\"num_hidden_layers\":1,\"vocab_size\":256}"); /* a repeat of one copy */
+    ck_assert_int_eq(model_unfolded_count(model), 1 + 3 + 2);
+    int inputs[MAX_LAYER_INPUTS];
+    ck_assert_int_eq(model_unfolded_inputs(model, 3, inputs), 3);
+    ck_assert(inputs[0] == 0 && inputs[1] == 1 && inputs[2] == 2);
+    model_free(model);
+}
+END_TEST
+
+START_TEST(stretched_rotation_is_read)
+{
+    struct model *model =
+        import(LLAMA(",\"rope_theta\":500000.0,\"rope_scaling\":{\"factor\":8.0,\"low_freq_factor\":1.0,"
+                     "\"high_freq_factor\":4.0,\"original_max_position_embeddings\":8192,"
+                     "\"rope_type\":\"llama3\"}"));
+    const struct attention_layer *attention = model_unfolded_layer(model, 1)->fields;
+    ck_assert(attention->rope_factor == 8 && attention->rope_low == 1 && attention->rope_high == 4);
+    ck_assert_int_eq(attention->rope_original, 8192);
+    CHECK_NEAR(attention->rope_base, 500000, 0);
+    model_free(model);
+}
+END_TEST
+
 #define GPT2(more) "{\"model_type\":\"gpt2\",\"n_embd\":64,\"n_layer\":2,\"n_positions\":32,\"vocab_size\":256" more "}"
 
 static const struct {
     const char *text, *message; /* '@' marks the place; the message's beginning */
 } refused[] = {
-    { "{\"model_type\":@\"t5\"}", "model_type: expected a model_type of gpt2, llama, mistral or qwen2, found \"t5\"" },
+    { "{\"model_type\":@\"bloom\"}",
+      "model_type: expected a model_type of gpt2, llama, mistral, qwen2, gpt_neox or t5, found \"bloom\"" },
+    { "@{\"model_type\":\"t5\"}", "expected the key \"d_model\"" },
+    { "{\"model_type\":\"t5\",\"is_encoder_decoder\":@false}", "is_encoder_decoder: only true is supported" },
+    { "{\"model_type\":\"t5\",\"d_model\":8,\"num_layers\":1,\"num_heads\":2,\"d_kv\":4,\"d_ff\":8,\"vocab_size\":9,"
+      "\"feed_forward_proj\":@\"gated-silu\"}",
+      "feed_forward_proj: expected a supported word such as \"relu\", found \"gated-silu\"" },
+    { "{\"model_type\":\"t5\",\"d_model\":8,\"num_layers\":1,\"num_heads\":2,\"d_kv\":4,\"d_ff\":8,\"vocab_size\":9,"
+      "\"relative_attention_max_distance\":@16}",
+      "relative_attention_max_distance: expected at least 4 buckets" },
+    { NEOX(",\"hidden_act\":@\"silu\""), "hidden_act: expected a supported word such as \"gelu\", found \"silu\"" },
+    { NEOX(",\"rotary_pct\":@0.2"), "rotary_pct: rotary positions turn pairs: expected an even part of 16" },
     { "{\"model_type\":@3}", "model_type: " },
     { "@" GPT2(), "expected the key \"n_head\"" },
     { GPT2(",\"n_head\":@null"), "n_head: " },
@@ -130,10 +250,12 @@ static const struct {
     { LLAMA(",\"head_dim\":@true"), "head_dim: " },
     { LLAMA(",\"rope_theta\":@0"), "rope_theta: expected a positive base" },
     { LLAMA(",\"rope_scaling\":{\"type\":@\"linear\",\"factor\":2}"),
-      "rope_scaling.type: expected \"default\", found \"linear\": scaled rotary positions are not supported; set "
-      "rope_scaling to null" },
-    { LLAMA(",\"rope_parameters\":{\"rope_type\":@\"llama3\"}"),
-      "rope_parameters.rope_type: expected \"default\", found \"llama3\"" },
+      "rope_scaling.type: expected \"default\" or \"llama3\", found \"linear\": other scaled rotary positions are not "
+      "supported; set rope_scaling to null" },
+    { LLAMA(",\"rope_parameters\":@{\"rope_type\":\"llama3\"}"), "rope_parameters: expected the key \"factor\"" },
+    { LLAMA(",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":@4,"
+            "\"original_max_position_embeddings\":8192}"),
+      "rope_scaling.high_freq_factor: expected more than low_freq_factor (4), found 4" },
     { LLAMA(",\"rope_scaling\":@[]"), "rope_scaling: expected an object or null" },
     { LLAMA(",\"partial_rotary_factor\":@0.5"), "partial_rotary_factor: expected 1" },
     { LLAMA(",\"sliding_window\":@16"),
@@ -169,6 +291,11 @@ static Suite *suite(void)
     CHECK_ADD(s, llama_is_the_native_llama);
     CHECK_ADD(s, a_head_may_be_wider_than_its_share);
     CHECK_ADD(s, relatives_differ_where_they_should);
+    CHECK_ADD(s, t5_has_the_published_parameters);
+    CHECK_ADD(s, t5_is_the_native_t5);
+    CHECK_ADD(s, pythia_has_the_published_parameters);
+    CHECK_ADD(s, branches_run_side_by_side);
+    CHECK_ADD(s, stretched_rotation_is_read);
     CHECK_ADD(s, what_cannot_be_said_is_refused_where_it_stands);
     CHECK_ADD(s, native_models_are_not_foreign);
     return s;

@@ -3,10 +3,11 @@
 #include "models/model_make.h"
 #include "tests/model_files.h"
 
-static const char *const zoo[] = { "gpt2",         "gpt2-medium", "gpt2-large",  "gpt2-xl",    "gpt3-175b",
-                                   "llama-2-7b",   "llama-2-13b", "llama-2-70b", "llama-3-8b", "llama-3-70b",
-                                   "llama-3-405b", "gpt-530b",    "gpt-1t",      "bert-large", "tiny-gpt",
-                                   "tiny-llama",   "tiny-opaque", "tiny-encdec", "tiny-uvit",  "tiny-towers" };
+static const char *const zoo[] = { "gpt2",         "gpt2-medium", "gpt2-large",  "gpt2-xl",     "gpt3-175b",
+                                   "llama-2-7b",   "llama-2-13b", "llama-2-70b", "llama-3-8b",  "llama-3-70b",
+                                   "llama-3-405b", "gpt-530b",    "gpt-1t",      "bert-large",  "tiny-gpt",
+                                   "tiny-llama",   "tiny-opaque", "tiny-encdec", "tiny-uvit",   "tiny-towers",
+                                   "t5-small",     "t5-base",     "t5-large",    "pythia-410m", "pythia-1.4b" };
 enum { ZOO = sizeof zoo / sizeof *zoo };
 
 START_TEST(writing_and_reading_change_no_byte)
@@ -146,6 +147,13 @@ static const struct {
     { BODY(ATTENTION(",\"rope_dim\":@2")), "layers[1].rope_dim: expected an even number up to head_dim (4) beside" },
     { BODY(ATTENTION(",\"rope_base\":10,\"rope_dim\":@3")), "layers[1].rope_dim: expected an even number" },
     { BODY(ATTENTION(",\"rope_base\":10,\"rope_factor\":@8")), "layers[1].rope_factor: expected beside it" },
+    { BODY(ATTENTION(",\"relative_table\":@\"a.b\"")), "layers[1].relative_table: expected 1 to 64 letters" },
+    { BODY(ATTENTION(",\"kv_heads\":2,\"relative_table\":@\"a\"")),
+      "layers[1].relative_table: expected as many key and value heads as heads (4) beside it, found 2" },
+    { BODY(ATTENTION(",\"relative_table\":\"a\",\"relative_distance\":@16")),
+      "layers[1].relative_distance: expected more than 16, found 16" },
+    { BODY(ATTENTION(",\"relative_table\":\"a\"") "," ATTENTION(",\"relative_buckets\":8,\"relative_table\":@\"a\"")),
+      "layers[2].relative_table: attention shares the table: expected 4 heads and 32 buckets, not frozen, as there" },
     { BODY("@" ATTENTION(",\"rope_base\":10,\"rope_original_positions\":8")), "layers[1]: expected a rope_factor" },
     { HEAD SIZES "\"layers\":[{\"repeat\":2,\"layers\":[@{\"repeat\":2,\"layers\":[]}]}]}",
       "layers[0].layers[0]: repeats do not nest" },

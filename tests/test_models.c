@@ -15,7 +15,9 @@ static const struct {
     { "llama-3-70b", 70553706496, false }, { "llama-3-405b", 405853388800, false }, { "gpt-530b", 529600819200, true },
     { "gpt-1t", 1008038758400, true },     { "bert-large", 334090240, true },       { "tiny-gpt", 118528, true },
     { "tiny-llama", 106816, false },       { "tiny-opaque", 4000000, false },       { "tiny-encdec", 213760, true },
-    { "tiny-uvit", 294016, false },        { "tiny-towers", 199488, false },
+    { "tiny-uvit", 294016, false },        { "tiny-towers", 199488, false },        { "t5-small", 60506624, true },
+    { "t5-base", 222903552, true },        { "t5-large", 737668096, true },         { "pythia-410m", 405334016, false },
+    { "pythia-1.4b", 1414647808, false },
 };
 enum { ZOO = sizeof zoo / sizeof *zoo };
 
@@ -173,9 +175,13 @@ START_TEST(values_come_from_one_earlier_segment)
         }
         for (int i = 0; i < graph->value_count; i++)
             ck_assert_int_eq(made[i], graph->values[i].input ? 0 : 1);
-        bool shared = strcmp(zoo[m].name, "tiny-encdec") == 0; /* by both embeddings */
-        for (int i = 0; i < graph->weight_count; i++)
-            ck_assert_int_eq(used[i], i == 0 ? 1 + model->tied_embedding + shared : 1);
+        bool t5 = strncmp(zoo[m].name, "t5", 2) == 0,
+             shared = t5 || strcmp(zoo[m].name, "tiny-encdec") == 0; /* by both embeddings */
+        for (int i = 0; i < graph->weight_count; i++) {
+            bool relative = strncmp(graph->weights[i].name, "relative.", 9) == 0; /* by all layers of its stack */
+            int stack = (graph->layer_count - 5) / 5;
+            ck_assert_int_eq(used[i], relative ? stack : i == 0 ? 1 + model->tied_embedding + shared : 1);
+        }
         free(made);
         free(used);
         graph_free(graph);
@@ -220,8 +226,11 @@ START_TEST(layers_read_earlier_ones)
         }
         for (int i = 0; i < last; i++)
             ck_assert_int_ge(readers[i], 1);
-        bool chain = strcmp(zoo[m].name, "tiny-encdec") != 0 && strcmp(zoo[m].name, "tiny-uvit") != 0 &&
-                     strcmp(zoo[m].name, "tiny-towers") != 0;
+        static const char *const branched[] = { "tiny-encdec", "tiny-uvit", "tiny-towers", "t5-small",
+                                                "t5-base",     "t5-large",  "pythia-410m", "pythia-1.4b" };
+        bool chain = true;
+        for (size_t i = 0; i < sizeof branched / sizeof *branched; i++)
+            chain &= strcmp(zoo[m].name, branched[i]) != 0;
         ck_assert_int_eq(skips == 0, chain);
         free(readers);
         ck_assert_int_eq(graph->loss_value < 0, model->opaque);
