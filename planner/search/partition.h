@@ -23,6 +23,7 @@ struct chain {
     int interval_count;          /* distinct ones */
     const int *interval;         /* (layer_count, layer_count + 1): index of [first, end) */
     const int *sample;           /* (interval_count, 2): first and end of one interval of each */
+    const struct graph *graph;   /* whose layers these are, for what crosses cuts; NULL: each reads the one before */
 };
 bool chain_build(struct chain *out, struct arena *arena, int layer_count, const int *class_of, int class_count,
                  int tied_first, int tied_second, struct error *err);

@@ -12,13 +12,15 @@ struct stage_clock {
     int64_t use_end[MAX_AHEAD + 1];                                  /* ring: ends of the latest uses */
     int64_t pending_ready[MAX_AHEAD + 1], pending_ns[MAX_AHEAD + 1]; /* ring: reductions not yet issued, by use */
     int64_t uses;
-    int64_t *arrived_forward, *arrived_backward; /* (micro-batches) -1: not yet */
+    int64_t *arrived_forward, *arrived_backward; /* (micro-batches) the latest of what came */
+    int *missing_forward, *missing_backward;     /* (micro-batches) stages from which something is still to come */
     int backwards_left;
 };
 struct pipeline {
     const struct plan *plan;
     const struct layer_price **price; /* (layers) */
     const struct price_table *table;
+    int *values; /* (stages, stages): values that the first makes and the second reads */
     int ahead, micro_batches;
     struct stage_clock *stages;
 };
@@ -62,17 +64,27 @@ static int64_t send(int64_t *lane_ns, int64_t ready_ns, int64_t ns)
     return *lane_ns;
 }
 
+static int values_between(const struct pipeline *p, int maker, int reader)
+{
+    return p->values[maker * p->plan->stage_count + reader];
+}
+
 static void run_forward(struct pipeline *p, int stage, int micro)
 {
     struct stage_clock *s = &p->stages[stage];
     const struct plan_stage *at = &p->plan->stages[stage];
-    if (stage > 0)
-        s->compute_ns = max_i64(s->compute_ns, s->arrived_forward[micro]);
+    s->compute_ns = max_i64(s->compute_ns, s->arrived_forward[micro]);
     for (int l = at->first_layer; l < at->first_layer + at->layer_count; l++)
         run_use(p, s, p->price[l]->forward_ns, p->price[l]->gather_forward_ns, 0);
-    if (stage + 1 < p->plan->stage_count)
-        p->stages[stage + 1].arrived_forward[micro] =
-            send(&s->send_forward_ns, s->compute_ns, price_send_ns(p->table, stage));
+    for (int reader = stage + 1; reader < p->plan->stage_count; reader++) {
+        struct stage_clock *to = &p->stages[reader];
+        int count = values_between(p, stage, reader);
+        if (count == 0)
+            continue;
+        to->arrived_forward[micro] = max_i64(to->arrived_forward[micro], send(&s->send_forward_ns, s->compute_ns,
+                                                                              count * price_send_ns(p->table, stage)));
+        to->missing_forward[micro]--;
+    }
 }
 
 static void run_backward(struct pipeline *p, int stage, int micro)
@@ -80,16 +92,22 @@ static void run_backward(struct pipeline *p, int stage, int micro)
     struct stage_clock *s = &p->stages[stage];
     const struct plan_stage *at = &p->plan->stages[stage];
     bool last = --s->backwards_left == 0;
-    if (stage + 1 < p->plan->stage_count)
-        s->compute_ns = max_i64(s->compute_ns, s->arrived_backward[micro]);
+    s->compute_ns = max_i64(s->compute_ns, s->arrived_backward[micro]);
     for (int l = at->first_layer + at->layer_count - 1; l >= at->first_layer; l--) {
         const struct layer_price *price = p->price[l];
         run_use(p, s, price->backward_ns, price->gather_backward_ns,
                 price->reduce_ns + (last ? price->reduce_last_ns : 0));
     }
-    if (stage > 0)
-        p->stages[stage - 1].arrived_backward[micro] =
-            send(&s->send_backward_ns, s->compute_ns, price_send_ns(p->table, stage - 1));
+    for (int maker = stage - 1; maker >= 0; maker--) {
+        struct stage_clock *to = &p->stages[maker];
+        int count = values_between(p, maker, stage);
+        if (count == 0)
+            continue;
+        to->arrived_backward[micro] =
+            max_i64(to->arrived_backward[micro],
+                    send(&s->send_backward_ns, s->compute_ns, count * price_send_ns(p->table, maker)));
+        to->missing_backward[micro]--;
+    }
 }
 
 /* Runs a stage's actions as far as what they need has arrived; false when nothing moved. */
@@ -100,11 +118,11 @@ static bool run_stage(struct pipeline *p, int stage)
     for (; s->next < s->action_count; s->next++, moved = true) {
         const struct action *action = &s->actions[s->next];
         if (action->kind == ACTION_FORWARD) {
-            if (stage > 0 && s->arrived_forward[action->micro] < 0)
+            if (s->missing_forward[action->micro] > 0)
                 break;
             run_forward(p, stage, action->micro);
         } else if (action->kind != ACTION_BACKWARD_WEIGHT) {
-            if (stage + 1 < p->plan->stage_count && s->arrived_backward[action->micro] < 0)
+            if (s->missing_backward[action->micro] > 0)
                 break;
             run_backward(p, stage, action->micro);
         }
@@ -124,6 +142,38 @@ static int64_t stage_end(struct pipeline *p, int stage)
     return max_i64(s->compute_ns, s->lane_ns) + step;
 }
 
+/* Each value once per stage that reads it. */
+static bool count_values(struct pipeline *p, const struct chain *chain, struct arena *arena)
+{
+    const struct graph *graph = chain->graph;
+    const struct plan *plan = p->plan;
+    int stages = plan->stage_count, *last_reader = arena_alloc(arena, (size_t)chain->layer_count, sizeof(int));
+    p->values = arena_alloc(arena, (size_t)stages * (size_t)stages, sizeof *p->values);
+    if (!p->values || !last_reader)
+        return false;
+    for (int k = 0; !graph && k + 1 < stages; k++)
+        p->values[k * stages + k + 1] = 1;
+    for (int layer = 0, reader = 0; graph && layer < graph->layer_count; layer++) { /* readers ascend */
+        reader += layer == plan->stages[reader].first_layer + plan->stages[reader].layer_count;
+        for (int i = 0; i < graph->layers[layer].input_count; i++) {
+            int from = graph->layers[layer].input_layers[i], maker = stage_of_layer(plan, from);
+            if (maker != reader && last_reader[from] <= reader) {
+                p->values[maker * stages + reader]++;
+                last_reader[from] = reader + 1;
+            }
+        }
+    }
+    return true;
+}
+
+static int makers_and_readers(const struct pipeline *p, int stage, bool readers)
+{
+    int count = 0;
+    for (int other = 0; other < p->plan->stage_count; other++)
+        count += (readers ? values_between(p, stage, other) : values_between(p, other, stage)) > 0;
+    return count;
+}
+
 static bool start_stages(struct pipeline *p, struct arena *arena)
 {
     const struct schedule *schedule = schedules[p->plan->schedule];
@@ -137,12 +187,16 @@ static bool start_stages(struct pipeline *p, struct arena *arena)
         s->actions = arena_alloc(arena, (size_t)s->action_count, sizeof *s->actions);
         s->arrived_forward = arena_alloc(arena, micro, sizeof *s->arrived_forward);
         s->arrived_backward = arena_alloc(arena, micro, sizeof *s->arrived_backward);
-        if (!s->actions || !s->arrived_forward || !s->arrived_backward)
+        s->missing_forward = arena_alloc(arena, micro, sizeof *s->missing_forward);
+        s->missing_backward = arena_alloc(arena, micro, sizeof *s->missing_backward);
+        if (!s->actions || !s->arrived_forward || !s->arrived_backward || !s->missing_forward || !s->missing_backward)
             return false;
         schedule->order(&place, s->actions);
         s->backwards_left = p->micro_batches;
-        for (int i = 0; i < p->micro_batches; i++)
-            s->arrived_forward[i] = s->arrived_backward[i] = -1;
+        for (int i = 0; i < p->micro_batches; i++) {
+            s->missing_forward[i] = makers_and_readers(p, k, false);
+            s->missing_backward[i] = makers_and_readers(p, k, true);
+        }
     }
     return p->stages != NULL;
 }
@@ -177,7 +231,7 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
         .plan = plan, .table = table, .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD), .micro_batches = micro_batches
     };
     bool good = find_prices(&p, chain, table, &arena, err);
-    if (good && !start_stages(&p, &arena))
+    if (good && !(count_values(&p, chain, &arena) && start_stages(&p, &arena)))
         good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (bool moved = true; good && moved;) {
         moved = false;

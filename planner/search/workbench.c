@@ -8,10 +8,18 @@
 
 enum { MOST_STRATEGIES = 4 * RECOMPUTE_COUNT };
 
-/* Layers that share a weight: the first and the last user. More than one such pair does not occur in the zoo; the
- * widest counts. */
+static int64_t element_count(const struct weight *weight)
+{
+    int64_t elements = 1;
+    for (int dim = 0; dim < weight->dim_count; dim++)
+        elements *= weight->size[dim];
+    return elements;
+}
+
+/* Layers that share a weight: the first and the last user. Of several such weights the widest counts. */
 static void find_tied(const struct graph *graph, int *weight_first, int *tied_first, int *tied_second)
 {
+    int64_t widest = 0;
     *tied_first = *tied_second = -1;
     for (int w = 0; w < graph->weight_count; w++)
         weight_first[w] = -1;
@@ -20,7 +28,8 @@ static void find_tied(const struct graph *graph, int *weight_first, int *tied_fi
             int weight = graph->segments[s].weight[i].id, layer = graph->segments[s].layer;
             if (weight_first[weight] < 0) {
                 weight_first[weight] = layer;
-            } else if (weight_first[weight] != layer) {
+            } else if (weight_first[weight] != layer && element_count(&graph->weights[weight]) >= widest) {
+                widest = element_count(&graph->weights[weight]);
                 *tied_first = weight_first[weight];
                 *tied_second = layer;
             }
@@ -37,8 +46,11 @@ static bool build_chain(struct workbench *bench, struct error *err)
     for (int l = 0; l < graph->layer_count; l++)
         class_of[l] = graph->layers[l].class_index;
     find_tied(graph, weight_first, &first, &second);
-    return chain_build(&bench->chain, &bench->arena, graph->layer_count, class_of, graph->class_count, first, second,
-                       err);
+    if (!chain_build(&bench->chain, &bench->arena, graph->layer_count, class_of, graph->class_count, first, second,
+                     err))
+        return false;
+    bench->chain.graph = graph;
+    return true;
 }
 
 /* Whatever the space allows a layer on this mesh. Without data-parallel ranks nothing can be sharded: the first ZeRO
