@@ -268,7 +268,7 @@ void lower_step(struct lowering *l)
     for (int weight = 0; weight < l->graph->weight_count && !l->failed; weight++) {
         const struct stage_weight *w = &l->weights[weight];
         int stages[MAX_HOLDERS], count;
-        if (w->segment < 0 || l->graph->weights[weight].frozen || l->use_count[weight] < 2)
+        if (w->segment < 0 || l->graph->weights[weight].frozen)
             continue;
         count = holders(l, weight, stages);
         for (int part = 0; part < w->part_count && count > 1; part++)
