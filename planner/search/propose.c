@@ -2,6 +2,7 @@
  * first, in waves. What a wave prunes by is what the waves before it found, so the answer does not depend on how many
  * of its members are solved at once. */
 #include "base/num.h"
+#include "planner/search/config_name.h"
 #include "planner/search/search_parts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,21 @@ enum {
     FEW_LAYERS = 64     /* of so many layers at most every family is solved closely, and twice as often */
 };
 
+const char *const config_fate_names[FATE_COUNT + 1] = {
+    [FATE_SOLVED] = "solved", [FATE_MEMORY] = "memory", [FATE_REFUSED] = "refused", [FATE_LEFT] = "left", NULL
+};
+
+/* Into the certificate, which has room for every configuration. */
+static bool record(struct run *run, int config, enum config_fate fate, int64_t bound_ns)
+{
+    struct certificate *certificate = &run->result->certificate;
+    char name[CONFIG_NAME_BYTES];
+    struct config_record *record = &certificate->records[certificate->record_count++];
+    *record = (struct config_record){ arena_strdup(&run->result->arena, config_name(name, &run->configs[config])), fate,
+                                      bound_ns };
+    return record->name != NULL || search_out_of_memory(run->err);
+}
+
 /* ---- bounds ---- */
 
 static int compare_ordered(const void *a, const void *b)
@@ -32,13 +48,18 @@ static int compare_ordered(const void *a, const void *b)
 
 bool search_order(struct run *run)
 {
+    struct certificate *certificate = &run->result->certificate;
     run->order = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->order);
-    if (!run->order)
+    certificate->records = arena_alloc(&run->result->arena, (size_t)run->config_count, sizeof *certificate->records);
+    if (!run->order || !certificate->records)
         return search_out_of_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
         const struct config *config = &run->configs[i];
         const struct price_table *table = NULL;
         if (search_stops(run)) { /* nothing is known of the rest */
+            for (int left = i; left < run->config_count; left++)
+                if (!record(run, left, FATE_LEFT, 0))
+                    return false;
             run->config_count = i;
             run->open_bound_ns = 0;
             break;
@@ -47,7 +68,9 @@ bool search_order(struct run *run)
             return false;
         struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
         run->order[i] = (struct ordered){ table ? partition_quick_bound(&problem) : INT64_MAX, i };
-        run->result->certificate.refused += table == NULL;
+        certificate->refused += table == NULL;
+        if (!table && !record(run, i, FATE_REFUSED, 0))
+            return false;
     }
     qsort(run->order, (size_t)run->config_count, sizeof *run->order, compare_ordered);
     return true;
@@ -109,7 +132,10 @@ static bool keep_plans(struct run *run, const struct piece *piece, bool rough)
             .capacity_bytes = run->capacity_bytes,
             .rough = rough,
         };
-        run->best_ns = min_i64(run->best_ns, piece->result.plans[i].step_ns);
+        if (piece->result.plans[i].step_ns < run->best_ns) {
+            run->best_ns = piece->result.plans[i].step_ns;
+            run->best_config = piece->config;
+        }
         if (!search_add_candidate(run, &candidate))
             return false;
     }
@@ -130,15 +156,17 @@ static bool count_piece(struct run *run, const struct piece *piece)
     const struct partition_result *result = &piece->result;
     if (!piece->table) {
         certificate->refused++;
-        return true;
+        return record(run, piece->config, FATE_REFUSED, 0);
     }
     certificate->knapsacks += result->knapsacks;
     certificate->passes += result->passes;
     certificate->pruned_memory +=
         result->no_memory || (!result->feasible && !run->stopped && piece->problem.below_ns == INT64_MAX);
     certificate->solved += !result->no_memory;
-    run->open_bound_ns = min_i64(run->open_bound_ns, max_i64(piece->bound_ns, result->bound_ns));
-    return keep_plans(run, piece, false);
+    int64_t bound_ns = max_i64(piece->bound_ns, result->bound_ns);
+    run->open_bound_ns = min_i64(run->open_bound_ns, bound_ns);
+    return record(run, piece->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED, bound_ns) &&
+           keep_plans(run, piece, false);
 }
 
 static bool solve_wave(struct run *run, struct piece *pieces, int count)
@@ -196,6 +224,16 @@ static bool worth_solving(const struct run *run, const struct ordered *at)
     return at->bound_ns < INT64_MAX && (run->options->keep_all || at->bound_ns < reach(run));
 }
 
+/* Time is over: what was not looked at has its first bound only. */
+static bool leave(struct run *run, int first, const bool *visited)
+{
+    run->open_bound_ns = min_i64(run->open_bound_ns, run->order[first].bound_ns);
+    for (int i = first; i < run->config_count && worth_solving(run, &run->order[i]); i++)
+        if (!visited[i] && !record(run, run->order[i].index, FATE_LEFT, run->order[i].bound_ns))
+            return false;
+    return true;
+}
+
 /* Until no bound lies below what is already known. */
 bool search_solve(struct run *run)
 {
@@ -210,8 +248,7 @@ bool search_solve(struct run *run)
         struct piece pieces[WAVE] = { 0 };
         int count = 0;
         if (search_stops(run)) {
-            run->open_bound_ns = min_i64(run->open_bound_ns, run->order[next].bound_ns);
-            return true;
+            return leave(run, next, visited);
         }
         for (; next < run->config_count && count < WAVE && worth_solving(run, &run->order[next]); next++)
             if (!visited[next])

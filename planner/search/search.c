@@ -3,6 +3,7 @@
 #include "planner/program/schedule.h"
 #include "planner/search/advice.h"
 #include "planner/search/assemble.h"
+#include "planner/search/config_name.h"
 #include "planner/search/search_parts.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -111,10 +112,10 @@ static bool propose_and_judge(struct run *run)
     return true;
 }
 
-static void fill_certificate(struct run *run)
+static bool fill_certificate(struct run *run)
 {
+    char name[CONFIG_NAME_BYTES];
     struct certificate *c = &run->result->certificate;
-    c->configurations = run->config_count;
     c->complete = !run->stopped;
     c->bound_ns = min_i64(run->best_ns, run->open_bound_ns);
     if (c->bound_ns == INT64_MAX)
@@ -124,10 +125,18 @@ static void fill_certificate(struct run *run)
             c->bound_ns = 0; /* it idles less than the formula's schedules */
     if (run->result->plan_count > 0)
         c->formula_ns = run->result->plans[0].formula_ns;
-    if (run->result->plan_count == 0 || c->bound_ns <= 0)
-        return;
-    c->formula_gap = (double)(run->best_ns - c->bound_ns) / (double)c->bound_ns;
+    if (run->result->plan_count == 0)
+        return true;
+    c->best_ns = run->best_ns;
+    c->best = arena_strdup(&run->result->arena, config_name(name, &run->configs[run->best_config]));
+    if (!c->best)
+        return search_out_of_memory(run->err);
+    if (c->bound_ns <= 0)
+        return true;
+    c->proof_gap = (double)(c->best_ns - c->bound_ns) / (double)c->bound_ns;
+    c->formula_gap = (double)(c->formula_ns - c->bound_ns) / (double)c->bound_ns;
     c->gap = (double)(run->result->plans[0].estimate->prediction.step_ns - c->bound_ns) / (double)c->bound_ns;
+    return true;
 }
 
 /* ---- when nothing fits ---- */
@@ -200,6 +209,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
     if (run->config_count == 0)
         return space_explain_empty(&run->options->space, run->bench.graph, facts->cluster, run->err);
     run->capacity_bytes = available_bytes(facts);
+    run->result->certificate.configurations = run->config_count;
     run->open_bound_ns = INT64_MAX;
     run->result->plans =
         arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);
@@ -208,7 +218,8 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
     if (!search_order(run) || !propose_and_judge(run))
         return false;
     run->result->feasible = run->result->plan_count > 0;
-    fill_certificate(run);
+    if (!fill_certificate(run))
+        return false;
     if (run->result->feasible || run->options->no_advice)
         return true;
     return find_nearest(run) &&

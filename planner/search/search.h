@@ -35,15 +35,29 @@ struct search_options {
  * may be another than the formula's best: the best of several families (stages, tensor degree) are simulated, and the
  * shortest step wins. gap is the distance from the simulated step to the bound, not a proof that so much could still
  * be gained. */
+/* What became of a configuration whose bound did not rule it out. */
+enum config_fate { FATE_SOLVED, FATE_MEMORY, FATE_REFUSED, FATE_LEFT, FATE_COUNT };
+extern const char *const config_fate_names[FATE_COUNT + 1]; /* "solved", "memory", "refused", "left" */
+struct config_record {
+    const char *name; /* config_name() */
+    enum config_fate fate;
+    int64_t bound_ns; /* proven of it when SOLVED or LEFT */
+};
+
 struct certificate {
     int64_t bound_ns;   /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
     int64_t formula_ns; /* the chosen plan's own value */
-    double formula_gap; /* of the formula's best plan, not of the chosen one: (its value - bound_ns) / bound_ns; 0 when
-                           all that could be better was solved to the end */
+    int64_t best_ns;    /* the formula's value of the best plan by it */
+    const char *best;   /* that plan's configuration */
+    double proof_gap;   /* (best_ns - bound_ns) / bound_ns: 0 when all that could be better was solved to the end */
+    double formula_gap; /* (formula_ns - bound_ns) / bound_ns: the chosen plan by the formula; more than proof_gap where
+                           the simulation prefers it to the formula's best */
     double gap;         /* (simulated step - bound_ns) / bound_ns: what the formula does not see */
     bool complete;      /* neither time limit nor cancellation ended it */
     int64_t configurations, pruned_memory, pruned_bound, solved, refused; /* refused: lowering had no program for it */
-    int64_t knapsacks, passes, candidates, ranked, judged, rejected;      /* rejected: did not fit after layout */
+    int record_count; /* all configurations but those that their bound ruled out */
+    struct config_record *records;
+    int64_t knapsacks, passes, candidates, ranked, judged, rejected; /* rejected: did not fit after layout */
 };
 struct search_plan {
     struct plan *plan;

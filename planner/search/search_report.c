@@ -98,6 +98,27 @@ static void write_space(struct json_writer *w, const struct space *space)
     json_end_object(w);
 }
 
+/* By fate: [name, proven bound] of each; the others were ruled out by a bound that anyone can work out again. */
+static void write_records(struct json_writer *w, const struct certificate *c)
+{
+    for (int fate = 0; fate < FATE_COUNT; fate++) {
+        struct text key = { 0 };
+        text_printf(&key, "configurations_%s", config_fate_names[fate]);
+        json_write_key(w, key.data ? key.data : "configurations");
+        text_free(&key);
+        json_begin_array(w);
+        for (int i = 0; i < c->record_count; i++) {
+            if (c->records[i].fate != (enum config_fate)fate)
+                continue;
+            json_begin_array(w);
+            json_write_string(w, c->records[i].name);
+            json_write_int(w, c->records[i].bound_ns);
+            json_end_array(w);
+        }
+        json_end_array(w);
+    }
+}
+
 void certificate_json(struct json_writer *w, const struct search_result *result, const struct space *space)
 {
     const struct certificate *c = &result->certificate;
@@ -107,6 +128,11 @@ void certificate_json(struct json_writer *w, const struct search_result *result,
     write_number(w, "formula_s", (double)c->formula_ns / 1e9);
     write_number(w, "gap", c->gap);
     write_number(w, "formula_gap", c->formula_gap);
+    write_number(w, "proof_gap", c->proof_gap);
+    json_put_int(w, "bound_ns", c->bound_ns);
+    json_put_int(w, "formula_ns", c->formula_ns);
+    json_put_int(w, "best_ns", c->best_ns);
+    json_put_string(w, "best", c->best);
     json_write_key(w, "complete");
     json_write_bool(w, c->complete);
     write_int(w, "configurations", c->configurations);
@@ -119,5 +145,6 @@ void certificate_json(struct json_writer *w, const struct search_result *result,
     write_int(w, "judged", c->judged);
     write_int(w, "rejected", c->rejected);
     write_space(w, space);
+    write_records(w, c);
     json_end_object(w);
 }

@@ -1,0 +1,14 @@
+#include "planner/search/config_name.h"
+#include "planner/program/schedule.h"
+#include <stdio.h>
+
+const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config)
+{
+    int length = snprintf(out, CONFIG_NAME_BYTES, "pp=%d", config->stages);
+    for (int a = 0; a < config->mesh.atom_count; a++)
+        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " %s=%d",
+                           dimensions[config->mesh.dim[a]]->name, config->mesh.size[a]);
+    snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " micro-batch=%lld schedule=%s prefetch=%d",
+             (long long)config->micro, schedules[config->schedule]->name, config->prefetch);
+    return out;
+}
