@@ -464,8 +464,8 @@ START_TEST(pruning_keeps_the_optimum)
         ck_assert_int_eq(pruned->feasible, all->feasible);
         if (pruned->feasible) {
             ck_assert_int_eq(pruned->certificate.bound_ns, all->certificate.bound_ns);
-            ck_assert_msg(pruned->certificate.formula_gap == 0, "%s, run %d: gap %g", forms[n % 3], n,
-                          pruned->certificate.formula_gap);
+            ck_assert_msg(pruned->certificate.proof_gap == 0, "%s, run %d: gap %g", forms[n % 3], n,
+                          pruned->certificate.proof_gap);
         }
         ck_assert_int_eq(all->certificate.pruned_bound, 0);
         search_result_free(pruned);
