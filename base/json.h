@@ -98,6 +98,8 @@ void json_write_int(struct json_writer *w, int64_t value);
 void json_write_double(struct json_writer *w,
                        double value); /* shortest that reads back; a non-finite value writes null */
 void json_write_bool(struct json_writer *w, bool value);
+/* A value that was read, with all that it holds; numbers as the nearest double or, if whole, as they were. */
+void json_write_value(struct json_writer *w, const struct json *value);
 /* A member: key and value. */
 void json_put_string(struct json_writer *w, const char *key, const char *value);
 void json_put_int(struct json_writer *w, const char *key, int64_t value);

@@ -156,6 +156,54 @@ void json_put_bool(struct json_writer *w, const char *key, bool value)
     json_write_bool(w, value);
 }
 
+static void write_number(struct json_writer *w, const struct json *value)
+{
+    int64_t whole;
+    double number = 0;
+    if (json_int(value, INT64_MIN, INT64_MAX, &whole, NULL)) {
+        json_write_int(w, whole);
+    } else {
+        json_double(value, -INFINITY, INFINITY, &number, NULL);
+        json_write_double(w, number);
+    }
+}
+
+void json_write_value(struct json_writer *w, const struct json *value)
+{
+    bool flag = false;
+    const char *string = NULL;
+    switch (json_type(value)) {
+    case JSON_OBJECT:
+        json_begin_object(w);
+        for (int i = 0; i < json_count(value); i++) {
+            json_write_key(w, json_key(value, i));
+            json_write_value(w, json_member_at(value, i));
+        }
+        json_end_object(w);
+        return;
+    case JSON_ARRAY:
+        json_begin_array(w);
+        for (int i = 0; i < json_count(value); i++)
+            json_write_value(w, json_at(value, i));
+        json_end_array(w);
+        return;
+    case JSON_NUMBER:
+        write_number(w, value);
+        return;
+    case JSON_STRING:
+        json_string(value, &string, NULL); /* one with a zero inside is written as null */
+        json_write_string(w, string);
+        return;
+    case JSON_BOOL:
+        json_bool(value, &flag, NULL);
+        json_write_bool(w, flag);
+        return;
+    case JSON_NULL:
+        json_write_string(w, NULL);
+        return;
+    }
+}
+
 void json_begin_format(struct json_writer *w, const char *format, int version)
 {
     json_begin_object(w);

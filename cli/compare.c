@@ -307,7 +307,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     *job = (struct job){ .cli = cli, .a = given, .in = { .cli = cli } };
     if (job->a->run)
         setup_blas(cli);
-    bool ok;
+    bool ok = inputs_can_write(job->a->report, err) && inputs_can_write(job->a->markdown, err);
+    if (!ok)
+        goto cleanup;
     if (job->a->automatic && operand_count > 0)
         ok = fail(err, "cleave compare: give plan files or --auto MODEL, not both; found --auto %s and %s",
                   job->a->automatic, operands[0]);
@@ -319,7 +321,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
               fail(err, "cleave compare: give plan files, or --auto MODEL --cluster CLUSTER --batch N")) &&
              add_files(job, operands, operand_count, err);
     ok = ok && (!job->a->run || run_all(job, err)) && show(job, err);
-    (void)ok;
+cleanup:
     comparison_free(&job->comparison);
     inputs_free(&job->in);
     free(job);

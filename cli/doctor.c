@@ -10,51 +10,135 @@ char *openblas_get_corename(void);
 char *openblas_get_config(void);
 #endif
 
-static void say_module(const struct cli *cli, const char *name, const char *what)
+struct doctor_options {
+    bool json;
+};
+static const struct option options[] = {
+    FLAG_OPTION("json", offsetof(struct doctor_options, json), "one JSON object"),
+};
+
+/* What was found of a module that is opened when it is asked for. */
+struct module {
+    const char *name, *what;
+    bool found;
+    struct text path, reason;
+};
+struct findings {
+    char machine[HOST_TEXT_BYTES * 2];
+    const char *library, *kernels; /* of the matmuls; NULL: own code */
+    const char *catalogue;
+    int device_types;
+    struct module modules[2];
+};
+
+static void look_for_module(const struct cli *cli, struct module *m)
 {
-    struct text path = { 0 };
-    text_printf(&path, "%s/cleave-%s.so", cli->module_dir, name);
-    void *module = path.data ? dlopen(path.data, RTLD_NOW | RTLD_LOCAL) : NULL;
+    text_printf(&m->path, "%s/cleave-%s.so", cli->module_dir, m->name);
+    void *module = m->path.data ? dlopen(m->path.data, RTLD_NOW | RTLD_LOCAL) : NULL;
+    m->found = module != NULL;
     if (module) {
-        fprintf(cli->out, "%-10s found: %s\n", what, path.data);
         dlclose(module);
-    } else {
-        const char *reason = dlerror();
-        fprintf(cli->out, "%-10s absent: %s\n", what, reason ? reason : "not built");
+        return;
     }
-    text_free(&path);
+    const char *reason = dlerror();
+    text_add(&m->reason, reason ? reason : "not built");
+}
+
+static bool examine(struct findings *f, const struct cli *cli, struct error *err)
+{
+    struct host_machine machine;
+    struct inputs in = { .cli = cli };
+    *f = (struct findings){ .catalogue = cli->data_dir, .modules = { { "mpi", "MPI" }, { "cuda", "CUDA" } } };
+    host_machine_read(&machine);
+    host_machine_text(&machine, f->machine, sizeof f->machine);
+#ifdef HAVE_OPENBLAS
+    f->library = openblas_get_config();
+    f->kernels = openblas_get_corename();
+#endif
+    bool ok = inputs_catalogue(&in, err);
+    if (ok)
+        f->device_types = in.catalogue->count;
+    for (size_t i = 0; i < sizeof f->modules / sizeof *f->modules; i++)
+        look_for_module(cli, &f->modules[i]);
+    inputs_free(&in);
+    return ok;
+}
+
+static void print_findings(const struct cli *cli, const struct findings *f)
+{
+    fprintf(cli->out, "%-10s %s\n", "cleave", CLEAVE_VERSION);
+    fprintf(cli->out, "%-10s %s\n", "machine", f->machine);
+    if (f->library)
+        fprintf(cli->out, "%-10s %s; kernels for %s\n", "matmuls", f->library, f->kernels);
+    else
+        fprintf(cli->out, "%-10s own code (OpenBLAS was absent at build time): slower\n", "matmuls");
+    fprintf(cli->out, "%-10s %s: %d device types\n", "catalogue", f->catalogue, f->device_types);
+    for (size_t i = 0; i < sizeof f->modules / sizeof *f->modules; i++) {
+        const struct module *m = &f->modules[i];
+        fprintf(cli->out, "%-10s %s: %s\n", m->what, m->found ? "found" : "absent",
+                m->found ? m->path.data : m->reason.data);
+    }
+}
+
+static void write_json(const struct cli *cli, const struct findings *f, struct error *err)
+{
+    struct json_writer w = { 0 };
+    size_t length = 0;
+    json_begin_format(&w, "cleave-doctor", 1);
+    json_put_string(&w, "cleave", CLEAVE_VERSION);
+    json_put_string(&w, "machine", f->machine);
+    json_write_key(&w, "matmuls");
+    json_begin_object(&w);
+    json_put_string(&w, "library", f->library ? f->library : "own code");
+    json_put_string(&w, "kernels", f->kernels);
+    json_end_object(&w);
+    json_write_key(&w, "catalogue");
+    json_begin_object(&w);
+    json_put_string(&w, "folder", f->catalogue);
+    json_put_int(&w, "device_types", f->device_types);
+    json_end_object(&w);
+    json_write_key(&w, "modules");
+    json_begin_array(&w);
+    for (size_t i = 0; i < sizeof f->modules / sizeof *f->modules; i++) {
+        const struct module *m = &f->modules[i];
+        json_begin_object(&w);
+        json_put_string(&w, "name", m->name);
+        json_put_bool(&w, "found", m->found);
+        json_put_string(&w, m->found ? "path" : "reason", m->found ? m->path.data : m->reason.data);
+        json_end_object(&w);
+    }
+    json_end_array(&w);
+    json_end_object(&w);
+    char *text = json_finish(&w, &length);
+    inputs_hand_out(cli, NULL, text, length, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
                struct error *err)
 {
-    struct host_machine machine;
-    struct inputs in = { .cli = cli };
-    char line[HOST_TEXT_BYTES * 2];
-    (void)given, (void)operands, (void)operand_count;
+    const struct doctor_options *o = given;
+    struct findings findings;
+    (void)operands, (void)operand_count;
     setup_blas(cli);
-    host_machine_read(&machine);
-    host_machine_text(&machine, line, sizeof line);
-    fprintf(cli->out, "%-10s %s\n", "cleave", CLEAVE_VERSION);
-    fprintf(cli->out, "%-10s %s\n", "machine", line);
-#ifdef HAVE_OPENBLAS
-    fprintf(cli->out, "%-10s %s; kernels for %s\n", "matmuls", openblas_get_config(), openblas_get_corename());
-#else
-    fprintf(cli->out, "%-10s own code (OpenBLAS was absent at build time): slower\n", "matmuls");
-#endif
-    if (inputs_catalogue(&in, err))
-        fprintf(cli->out, "%-10s %s: %d device types\n", "catalogue", cli->data_dir, in.catalogue->count);
-    say_module(cli, "mpi", "MPI");
-    say_module(cli, "cuda", "CUDA");
-    inputs_free(&in);
+    if (examine(&findings, cli, err)) {
+        if (o->json)
+            write_json(cli, &findings, err);
+        else
+            print_findings(cli, &findings);
+    }
+    for (size_t i = 0; i < sizeof findings.modules / sizeof *findings.modules; i++) {
+        text_free(&findings.modules[i].path);
+        text_free(&findings.modules[i].reason);
+    }
     return ERROR_NONE;
 }
 
 const struct verb verb_doctor = {
     .name = "doctor",
     .summary = "says what this machine offers and what is absent",
-    .usage = "",
+    .usage = "[--json]",
     .examples = "  cleave doctor\n",
-    .options_bytes = 1,
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct doctor_options),
     .run = run,
 };

@@ -70,9 +70,10 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct plan *plan = NULL;
     struct estimate *estimate = NULL;
     size_t length = 0;
+    bool verified;
     (void)operand_count;
     if (!space_inputs(&in, &space, operands[0], &a->space, err) || !build(&plan, &in, a, &space, err) ||
-        !estimate_plan(&estimate, in.graph, plan, &in.facts, err))
+        !inputs_verify(&verified, plan, in.graph, err) || !estimate_plan(&estimate, in.graph, plan, &in.facts, err))
         goto cleanup;
     in.context.cleave = CLEAVE_VERSION;
     if (a->output || a->json) {
@@ -87,6 +88,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         print_plan(cli, plan, in.graph);
         print_placement(cli, plan, in.cluster);
         print_prediction(cli, &estimate->prediction);
+        if (!verified)
+            inputs_say_unverified(cli, a->output);
     }
 cleanup:
     estimate_free(estimate);

@@ -46,6 +46,8 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
 bool inputs_word(const char *what, const char *word, const char *const *words, int *out, struct error *err);
 /* Data to -o FILE (or standard output for "-" and NULL), written whole or not at all. */
 bool inputs_write(const struct cli *cli, const char *path, const char *data, size_t length, struct error *err);
+/* Before long work: whether the file can be written when it is done. NULL and "-": yes. */
+bool inputs_can_write(const char *path, struct error *err);
 /* Whether FILE of -o names standard output: nothing else is then written there. NULL: no. */
 bool inputs_is_stdout(const char *path);
 /* The same for bytes that json_finish() and its like hand out (NULL: memory ran out): frees them. */
@@ -53,6 +55,11 @@ bool inputs_hand_out(const struct cli *cli, const char *path, char *data, size_t
 /* A timeline as Chrome trace JSON. */
 bool inputs_write_trace(const struct cli *cli, const char *path, const struct program *program,
                         const struct timeline *timeline, struct error *err);
+/* Lowers and verifies a plan that was just chosen, where that takes less than about 50 ms; *verified: whether. Fails
+ * only when the program is wrong. */
+bool inputs_verify(bool *verified, const struct plan *plan, const struct graph *graph, struct error *err);
+/* Says on cli->talk that a plan was not verified, and what does it. path: of its file, or NULL. */
+void inputs_say_unverified(const struct cli *cli, const char *path);
 /* Program of the plan: lowered, verified, laid out. */
 bool inputs_program(struct program **out, const struct plan *plan, const struct graph *graph, struct error *err);
 #endif

@@ -74,6 +74,9 @@ static bool answer(const struct cli *cli, const struct plan_arguments *a, struct
     const struct search_plan *best = &result->plans[0];
     if (!graph_build(&in->graph, in->model, best->plan->batch, best->plan->sequence, best->plan->vocab_multiple, err))
         return false;
+    bool verified;
+    if (!inputs_verify(&verified, best->plan, in->graph, err))
+        return false;
     in->context.cleave = CLEAVE_VERSION;
     if (a->output && !write_file(cli, a->output, result, &in->context, err))
         return false;
@@ -86,6 +89,8 @@ static bool answer(const struct cli *cli, const struct plan_arguments *a, struct
     print_prediction(cli, &best->estimate->prediction);
     print_certificate(cli, &result->certificate);
     print_others(cli, result, in->graph);
+    if (!verified)
+        inputs_say_unverified(cli, a->output);
     if (a->output)
         fprintf(cli->talk, "wrote %s; next: cleave show %s, cleave run %s\n", a->output, a->output, a->output);
     return true;

@@ -187,6 +187,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     const struct device *device = device_find(a->backend, err);
     if (!device || !transport_start(a->transport, &start, err) || !launch_detect(&launch, cli->environment, err))
         return ERROR_INPUT;
+    if (!inputs_can_write(a->output, err))
+        return ERROR_INPUT;
     if (!device->computes)
         fail(err, "--backend %s: it computes nothing, so there is nothing to measure; expected cpu", a->backend);
     else if (!a->output && !a->json)

@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "executor/backends.h"
 #include "executor/run.h"
+#include "host/file.h"
 #include "planner/sim/simulate.h"
 #include <math.h>
 #include <malloc.h>
@@ -289,6 +290,13 @@ static bool check_placement(const struct launch *launch, const struct run_argume
                 launch->launcher, launch->rank, launch->local_rank, in->cluster->name, fanout, place, fanout);
 }
 
+/* Before hours of work, whose result would be lost. Rank 0 writes the timeline, every rank its part of a checkpoint. */
+static bool check_outputs(const struct launch *launch, const struct run_arguments *a, struct error *err)
+{
+    return (launch->rank > 0 || inputs_can_write(a->timeline, err)) &&
+           (!a->checkpoint || file_check_folder(a->checkpoint, err));
+}
+
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
                struct error *err)
 {
@@ -315,6 +323,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     }
     if (!check_placement(&launch, a, &in, err) || !launch_check(&launch, plan->rank_count, err) ||
         !inputs_program(&program, plan, in.graph, err) || (device->check && !device->check(program, err)))
+        goto cleanup;
+    if (!check_outputs(&launch, a, err))
         goto cleanup;
     if (is_launcher(&launch, start))
         ranks_launch(cli, a->transport, plan->rank_count, program, a->timeout_s, err);

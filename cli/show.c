@@ -24,7 +24,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         goto cleanup;
     const struct plan_file *file = in.plan_file;
     if (o->json) {
-        char *text = plan_json_write(file->plan, NULL, &file->context, &length);
+        char *text = plan_file_write(file, &length);
         inputs_hand_out(cli, NULL, text, length, err);
         goto cleanup;
     }

@@ -88,7 +88,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct program *program = NULL;
     struct timeline *timeline = NULL;
     (void)operand_count;
-    if (!inputs_plan(&in, operands[0], o->source.model, o->source.cluster, &o->source.profiles, err) ||
+    if (!inputs_can_write(o->program, err) || !inputs_can_write(o->trace, err) ||
+        !inputs_plan(&in, operands[0], o->source.model, o->source.cluster, &o->source.profiles, err) ||
         !inputs_program(&program, in.plan_file->plan, in.graph, err) || !simulate(&timeline, &in.facts, program, err))
         goto cleanup;
     if ((o->program && !write_program(cli, o->program, program, err)) ||

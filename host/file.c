@@ -166,16 +166,21 @@ static bool sync_folder(const char *path, struct error *err)
     return done || fail_system(err, "bring its name to the disk", path, error, "");
 }
 
+static bool fail_beside(const char *path, struct error *err)
+{
+    return fail_system(err, "write a file beside it", path, errno,
+                       errno == ENOENT   ? " (its folder does not exist)"
+                       : errno == EACCES ? " (check the folder's permissions)"
+                                         : "");
+}
+
 static bool replace(const char *path, const struct stat *old, const void *data, size_t length, bool durable,
                     struct error *err)
 {
     char name[PATH_MAX];
     int file = open_beside(path, name);
     if (file < 0)
-        return fail_system(err, "write a file beside it", path, errno,
-                           errno == ENOENT   ? " (its folder does not exist)"
-                           : errno == EACCES ? " (check the folder's permissions)"
-                                             : "");
+        return fail_beside(path, err);
     bool done = write_all(file, path, data, length, err);
     if (done && old && fchmod(file, old->st_mode & 07777) != 0)
         done = fail_system(err, "keep its permissions", path, errno, "");
@@ -203,19 +208,69 @@ static bool write_in_place(const char *path, const void *data, size_t length, st
     return done;
 }
 
-static bool write_file(const char *path, const void *data, size_t length, bool durable, struct error *err)
+/* What the bytes will replace: the file behind links, if there is one. */
+struct target {
+    char real[PATH_MAX];
+    const char *path; /* real, or the path as given */
+    struct stat old;
+    bool exists;
+};
+
+static bool find_target(struct target *out, const char *path, struct error *err)
 {
     if (!check_path(path, err))
         return false;
-    char real[PATH_MAX];
-    struct stat old;
-    const char *target = realpath(path, real) ? real : path;
-    bool exists = stat(target, &old) == 0;
-    if (exists && S_ISDIR(old.st_mode))
-        return fail_kind(err, ERROR_INPUT, "%s: expected a file to write, found a directory", path);
-    if (exists && !S_ISREG(old.st_mode))
-        return write_in_place(target, data, length, err);
-    return replace(target, exists ? &old : NULL, data, length, durable, err);
+    out->path = realpath(path, out->real) ? out->real : path;
+    out->exists = stat(out->path, &out->old) == 0;
+    return !out->exists || !S_ISDIR(out->old.st_mode) ||
+           fail_kind(err, ERROR_INPUT, "%s: expected a file to write, found a directory", path);
+}
+
+static bool write_file(const char *path, const void *data, size_t length, bool durable, struct error *err)
+{
+    struct target target;
+    if (!find_target(&target, path, err))
+        return false;
+    if (target.exists && !S_ISREG(target.old.st_mode))
+        return write_in_place(target.path, data, length, err);
+    return replace(target.path, target.exists ? &target.old : NULL, data, length, durable, err);
+}
+
+static bool check_beside(const char *path, struct error *err)
+{
+    char name[PATH_MAX];
+    int file = open_beside(path, name);
+    if (file < 0)
+        return fail_beside(path, err);
+    close(file);
+    unlink(name);
+    return true;
+}
+
+bool file_check_writable(const char *path, struct error *err)
+{
+    struct target target;
+    if (!find_target(&target, path, err))
+        return false;
+    if (target.exists && !S_ISREG(target.old.st_mode))
+        return access(target.path, W_OK) == 0 || fail_system(err, "write it", path, errno, "");
+    return check_beside(target.path, err);
+}
+
+bool file_check_folder(const char *path, struct error *err)
+{
+    char inside[PATH_MAX];
+    struct stat status;
+    if (!check_path(path, err))
+        return false;
+    if (mkdir(path, 0777) != 0 && errno != EEXIST)
+        return fail_system(err, "make the folder", path, errno,
+                           errno == ENOENT ? " (the folder above does not exist)" : "");
+    if (stat(path, &status) == 0 && !S_ISDIR(status.st_mode))
+        return fail_kind(err, ERROR_INPUT, "%s: expected a folder, found a file", path);
+    if (snprintf(inside, sizeof inside, "%s/check", path) >= (int)sizeof inside)
+        return fail_kind(err, ERROR_INPUT, "%s: the path is too long", path);
+    return check_beside(inside, err);
 }
 
 bool file_write(const char *path, const void *data, size_t length, struct error *err)

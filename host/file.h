@@ -22,4 +22,8 @@ bool file_read_limited(char **data, size_t *length, const char *path, int64_t ma
 bool file_write(const char *path, const void *data, size_t length, struct error *err);
 /* The same, and returns only when the bytes and the name are on the disk. */
 bool file_write_durable(const char *path, const void *data, size_t length, struct error *err);
+/* Whether file_write() could begin: asked before long work, whose result would be lost. Leaves nothing behind. */
+bool file_check_writable(const char *path, struct error *err);
+/* The same for files in a folder, which is made if it is absent and stays. */
+bool file_check_folder(const char *path, struct error *err);
 #endif

@@ -273,6 +273,50 @@ def explains(folder):
     expect("explain: the profile is gone", 2, "made with the profile gone.json, which cannot be read; give it with --profile", "explain", moved)
 
 
+def processes(folder):
+    """Ranks as processes, from one command: the losses of threads to the last bit, and profiles."""
+    plan, wanted = folder / "two.json", None
+    expect("a plan for two", 0, "stage 0", "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o", plan)
+    for transport in ("threads", "tcp", "mpi"):
+        result = run("run", plan, "--steps", 3, "--json", "--transport", transport, "-n", 2)
+        measured = run("profile", "tiny-gpt", "-n", 2, "--seq", 16, "--batch", 8, "--transport", transport, "--time-limit", 1, "-o",
+                       folder / "measured.json")
+        if transport == "mpi" and result.returncode == 1 and "mpi" in result.stderr.lower():
+            continue  # not built, or no launcher here
+        wanted = wanted or losses_of(result)
+        check(f"{transport}: the losses of threads", result.returncode == 0 and losses_of(result) == wanted, result)
+        profile = json.loads((folder / "measured.json").read_text()) if measured.returncode == 0 else {}
+        check(f"profile over {transport}", profile.get("transport") == transport and profile["collectives"], measured)
+        (folder / "measured.json").unlink(missing_ok=True)
+    wrong = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1", "CLEAVE_JOB_TOKEN": ""}
+    expect("tcp: an empty token", 2, "CLEAVE_JOB_TOKEN: expected 1 to", "run", plan, "--transport", "tcp", env=wrong)
+    expect("tcp: an address of another host", 1, "rank 0, which must listen .*cannot listen on 192.0.2.1", "run", plan, "--transport", "tcp",
+           env={**wrong, "CLEAVE_JOB_TOKEN": "t", "MASTER_ADDR": "192.0.2.1"})
+    expect("tcp: wrong count", 2, "the plan is for 2 ranks, torchrun started 3", "run", plan, "--transport", "tcp", env={**wrong, "WORLD_SIZE": "3"})
+
+
+def early(folder):
+    """What cannot be written is said before the work, and nothing is left behind."""
+    plan = folder / "two.json"
+    (folder / "a-file").write_text("")
+    before = sorted(os.listdir(folder))
+    for name, words in {"timeline": ["run", plan, "--timeline"], "checkpoint": ["run", plan, "--checkpoint"],
+                        "report": ["compare", plan, "--run", "--report"], "markdown": ["compare", plan, "--markdown"],
+                        "trace": ["simulate", plan, "--trace"], "program": ["simulate", plan, "--program"],
+                        "profile": ["profile", "tiny-gpt", "-n", 1, "-o"]}.items():
+        result = expect(f"{name}: no folder", 1, "does not exist", *words, folder / "no" / "file")
+        check(f"{name}: nothing was done", result.stdout == "", result)
+    expect("timeline: a folder", 2, "found a directory", "run", plan, "--timeline", folder)
+    expect("checkpoint: a file", 2, "expected a folder, found a file", "run", plan, "--checkpoint", folder / "a-file")
+    check("nothing is left behind", sorted(os.listdir(folder)) == before)
+    shown = run("show", plan, "--json").stdout
+    check("show --json is the file itself", shown == plan.read_text() and json.loads(shown)["predicted"]["step_s"] > 0)
+    doctor = json.loads(run("doctor", "--json").stdout)
+    check("doctor --json", doctor["format"] == "cleave-doctor" and {m["name"] for m in doctor["modules"]} == {"mpi", "cuda"})
+    expect("one valid batch size", 2, "the smallest valid size is 2", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 1, "--dp", 2,
+           "--micro-batch", 1)
+
+
 def outputs(folder):
     args = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o"]
     result = expect("unwritable folder", 1, "cannot|No such|denied|Not a directory", *args, folder / "no" / "plan.json")
@@ -292,6 +336,9 @@ with tempfile.TemporaryDirectory() as name:
     bad_clusters()
     plans(folder)
     branches(folder)
+    explains(folder)
+    processes(folder)
+    early(folder)
     outputs(folder)
 for failure in failures:
     print("FAILED", failure)

@@ -157,6 +157,34 @@ START_TEST(a_full_device_is_reported)
 }
 END_TEST
 
+START_TEST(asking_whether_one_can_write_leaves_nothing)
+{
+    struct folder f = folder_open();
+    char path[512];
+    struct error err = { 0 };
+    ck_assert_msg(file_check_writable(in_folder(&f, "new", path), &err), "%s", err.message);
+    ck_assert_int_eq(folder_count(&f, false), 0);
+    ck_assert(file_write(in_folder(&f, "old", path), "old", 3, &err) && file_check_writable(path, &err));
+    check_content(path, "old", 3);
+    ck_assert_int_eq(folder_count(&f, false), 1);
+    ck_assert(!file_check_writable(in_folder(&f, "none/a", path), &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "its folder does not exist"));
+    err = (struct error){ 0 };
+    ck_assert(!file_check_writable(f.path, &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "found a directory"));
+    err = (struct error){ 0 };
+    ck_assert_msg(file_check_writable("/dev/null", &err), "%s", err.message);
+    ck_assert_msg(file_check_folder(f.path, &err), "%s", err.message);
+    ck_assert_int_eq(folder_count(&f, false), 1);
+    ck_assert(!file_check_folder(in_folder(&f, "none/a", path), &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "the folder above does not exist"));
+    err = (struct error){ 0 };
+    ck_assert(!file_check_folder(in_folder(&f, "old", path), &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "expected a folder, found a file"));
+    folder_count(&f, true);
+}
+END_TEST
+
 START_TEST(impossible_places_are_named)
 {
     struct folder f = folder_open();
@@ -324,6 +352,7 @@ static Suite *host_suite(void)
     tcase_add_test(tcase, permissions_and_links_stay);
     tcase_add_test(tcase, a_failed_write_leaves_the_old_file);
     tcase_add_test(tcase, a_full_device_is_reported);
+    tcase_add_test(tcase, asking_whether_one_can_write_leaves_nothing);
     tcase_add_test(tcase, impossible_places_are_named);
     tcase_add_test(tcase, limits_hold_for_files_and_streams);
     tcase_add_test(tcase, standard_input_is_a_dash);

@@ -480,6 +480,46 @@ START_TEST(written_parsed_and_written_again_is_the_same)
 }
 END_TEST
 
+/* What was read is written as it was: every file of the test suite that is one, in canonical form at least. */
+START_TEST(a_value_is_written_as_it_was_read)
+{
+    static const char *const texts[] = {
+        "{}\n",
+        "[]\n",
+        "null\n",
+        "{\n  \"a\": [\n    1,\n    -2.5,\n    9007199254740993,\n    1e+300,\n    true,\n    false,\n    null\n  ],\n"
+        "  \"b\\n\": {\n    \"\": \"x\\\"y\"\n  }\n}\n",
+    };
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        struct json_doc *doc = parse(texts[i]);
+        struct json_writer w = { 0 };
+        json_write_value(&w, json_root(doc));
+        char *bytes = json_finish(&w, NULL), *again;
+        struct json_doc *second = parse(bytes);
+        json_write_value(&w, json_root(second));
+        again = json_finish(&w, NULL);
+        ck_assert_str_eq(bytes, again);
+        ck_assert_int_eq(json_count(json_root(doc)), json_count(json_root(second)));
+        if (i == COUNT(texts) - 1) {
+            int64_t whole;
+            double number;
+            const struct json *a = json_member(json_root(second), "a");
+            struct error err = { 0 };
+            ck_assert_int_eq(json_count(a), 7);
+            ck_assert(json_int(json_at(a, 0), 0, 9, &whole, &err) && whole == 1);
+            ck_assert(json_double(json_at(a, 1), -9, 9, &number, &err) && number == -2.5);
+            ck_assert(json_double(json_at(a, 3), 0, INFINITY, &number, &err) && number == 1e300);
+            ck_assert_int_eq(json_type(json_at(a, 6)), JSON_NULL);
+            ck_assert_ptr_nonnull(strstr(bytes, "x\\\"y"));
+        }
+        json_free(doc);
+        json_free(second);
+        free(bytes);
+        free(again);
+    }
+}
+END_TEST
+
 START_TEST(any_string_survives_writing_and_parsing)
 {
     for (uint64_t i = 0; i < 500; i++) {
@@ -574,6 +614,7 @@ static Suite *write_suite(void)
     CHECK_ADD(suite, written_bytes_are_these);
     CHECK_ADD(suite, malformed_strings_are_mended_when_written);
     CHECK_ADD(suite, written_parsed_and_written_again_is_the_same);
+    CHECK_ADD(suite, a_value_is_written_as_it_was_read);
     CHECK_ADD(suite, any_string_survives_writing_and_parsing);
     CHECK_ADD(suite, a_writer_without_memory_gives_nothing);
     return suite;

@@ -182,16 +182,36 @@ static void write_context(struct json_writer *w, const struct plan_context *cont
     json_end_object(w);
 }
 
-void plan_json_members(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
-                       const struct plan_context *context)
+/* The prediction, or one that was read, or neither. */
+static void write_members(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
+                          const struct json *read, const struct plan_context *context)
 {
     json_put_string(w, "format", PLAN_FORMAT);
     json_put_int(w, "version", PLAN_FORMAT_VERSION);
     write_decisions(w, plan);
     if (prediction)
         write_predicted(w, prediction);
+    if (read) {
+        json_write_key(w, "predicted");
+        json_write_value(w, read);
+    }
     if (context)
         write_context(w, context);
+}
+
+void plan_json_members(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
+                       const struct plan_context *context)
+{
+    write_members(w, plan, prediction, NULL, context);
+}
+
+char *plan_file_write(const struct plan_file *file, size_t *length)
+{
+    struct json_writer w = { 0 };
+    json_begin_object(&w);
+    write_members(&w, file->plan, NULL, file->predicted, &file->context);
+    json_end_object(&w);
+    return json_finish(&w, length);
 }
 
 char *plan_json_write(const struct plan *plan, const struct prediction *prediction, const struct plan_context *context,

@@ -493,6 +493,7 @@ static bool read_predicted(const struct json *at, struct plan_file *file, struct
         return json_fail(at, err, "expected an object, found %s", json_type_name(json_type(at)));
     if (step && !json_double(step, 0, 9e9, &step_s, err))
         return false;
+    file->predicted = at;
     file->predicted_step_ns = (int64_t)(step_s * 1e9 + 0.5);
     if (!peak)
         return true;
@@ -529,7 +530,7 @@ bool plan_json_read(struct plan_file **out, const char *name, const char *text, 
     if (!file)
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
     bool good = json_parse(&doc, name, text, length, err) && read_file(json_root(doc), file, err);
-    json_free(doc);
+    file->document = doc;
     if (!good) {
         plan_file_free(file);
         return false;
@@ -543,6 +544,7 @@ void plan_file_free(struct plan_file *file)
     if (!file)
         return;
     plan_free(file->plan);
+    json_free(file->document);
     arena_free(&file->arena);
     free(file);
 }

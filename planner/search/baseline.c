@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "planner/search/assemble.h"
 #include "planner/search/workbench.h"
+#include <stdio.h>
 #include <string.h>
 
 const char *const baseline_names[5] = { "data", "zero3", "tensor", "pipeline", NULL };
@@ -67,6 +68,20 @@ static bool fill_degrees(struct uniform *u, int devices, struct error *err)
     return true;
 }
 
+static bool wrong_batch(int64_t batch, int64_t unit, int data, int64_t micro, struct error *err)
+{
+    int64_t below = batch / unit * unit, above = round_up(batch, unit);
+    char nearest[128];
+    if (below > 0)
+        snprintf(nearest, sizeof nearest, "the nearest valid sizes are %lld and %lld", (long long)below,
+                 (long long)above);
+    else
+        snprintf(nearest, sizeof nearest, "the smallest valid size is %lld", (long long)above);
+    return fail(err,
+                "plan: batch %lld: expected a multiple of %lld (data-parallel degree %d times micro-batch %lld); %s",
+                (long long)batch, (long long)unit, data, (long long)micro, nearest);
+}
+
 static bool make_config(struct config *out, const struct uniform *u, const struct space *space,
                         const struct graph *graph, struct error *err)
 {
@@ -80,12 +95,7 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
         return fail(err, "plan: %d stages of %d chunks, but model %s has %d layers", u->pipeline, u->chunks,
                     graph->model_name, graph->layer_count);
     if (space->batch % unit != 0)
-        return fail(err,
-                    "plan: batch %lld: expected a multiple of %lld (data-parallel degree %d times micro-batch %lld); "
-                    "the nearest valid "
-                    "sizes are %lld and %lld",
-                    (long long)space->batch, (long long)unit, u->data, (long long)micro,
-                    (long long)max_i64(unit, space->batch / unit * unit), (long long)round_up(space->batch, unit));
+        return wrong_batch(space->batch, unit, u->data, micro, err);
     *out = (struct config){ .stages = u->pipeline,
                             .micro = micro,
                             .schedule = u->schedule < 0 ? 0 : u->schedule,
