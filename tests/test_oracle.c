@@ -1,8 +1,8 @@
-/* Plans compute what one rank computes. In double precision each plan's loss, gradient norm and every rank's piece of
- * every reduced gradient is compared with the single-rank run, in a step after an update, so that what the update
- * gathers is seen as well. CLEAVE_ORACLE_PLANS: random plans of each model (50; half as many of
- * all schedules and shapes). CLEAVE_ORACLE_SEED: only the random
- * plan of this number, to replay a failure. CLEAVE_ORACLE_STRIDE: every how many transfers one is silenced (7). */
+/* Plans compute what one rank computes, in double precision and in fp32. Each plan's loss, gradient norm and every
+ * rank's piece of every reduced gradient is compared with the single-rank run, in a step after an update, so that what
+ * the update gathers is seen as well. CLEAVE_ORACLE_PLANS: random plans of each model (50; half as many of all
+ * schedules and shapes). CLEAVE_ORACLE_SEED: only the random plan of this number, to replay a failure.
+ * CLEAVE_ORACLE_STRIDE: every how many transfers one is silenced (7). */
 #include "check.h"
 #include "base/num.h"
 #include "executor/backends.h"
@@ -16,11 +16,14 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* In fp32 one step: AdamW divides by the gradient's own size, so after an update rounding noise where a gradient is
- * mathematically zero (a key bias) is as large as everything else. */
-enum { STEPS = sizeof(real) == sizeof(double) ? 2 : 1, MAX_RANKS = 8, DEFAULT_PLANS = 50, DEFAULT_STRIDE = 7 };
-/* Of the 2-norms; fp32 differs by the order of its sums. */
-static const double TOLERANCE = sizeof(real) == sizeof(double) ? 1e-10 : 1e-5, SMALL_TENSOR = 1e-3;
+enum { STEPS = 2, MAX_RANKS = 8, DEFAULT_PLANS = 50, DEFAULT_STRIDE = 7 };
+enum { PRECISE = sizeof(real) == sizeof(double) };
+/* Of the 2-norms, by step. fp32 differs by the order of its sums: 1e-6 was seen in the first step. The first update of
+ * AdamW is the rate times the gradient's sign, so an element whose gradient is no larger than its rounding may go the
+ * other way, and the second step sees that: up to 1e-4 where a bias of 32 elements holds such a one, 3e-6 elsewhere. No
+ * gradient is left out. That of a key bias is zero (it shifts all scores of a row alike), so all of it is rounding; it
+ * counts as nothing beside SMALL_TENSOR of the whole gradient, and where it moves the bias nothing follows. */
+static const double TOLERANCE[STEPS] = { PRECISE ? 1e-10 : 1e-5, PRECISE ? 1e-10 : 1e-3 }, SMALL_TENSOR = 1e-3;
 
 /* ---- the single-rank run ---- */
 struct reference {
@@ -36,7 +39,7 @@ struct watch {
     const struct program *program;
     bool record;
     pthread_mutex_t mutex;
-    double error;  /* the largest */
+    double error;  /* the largest, in tolerances */
     int worst;     /* its weight */
     int64_t *seen; /* (step, weight): elements compared, of the ranks that count */
     double loss[STEPS];
@@ -94,7 +97,7 @@ static void on_gradient(void *context, int64_t step, int rank, int buffer, const
     if (w->record)
         return;
     double bar = fmax(w->reference->norm[step][b->id], SMALL_TENSOR * w->reference->all[step]),
-           error = sqrt(difference) / bar;
+           error = sqrt(difference) / bar / TOLERANCE[step];
     pthread_mutex_lock(&w->mutex);
     if (rank_counts(w->program, b, local_rank))
         w->seen[step * w->reference->graph->weight_count + b->id] += count;
@@ -140,7 +143,7 @@ static bool agrees(const struct watch *w, const struct run_summary *summary, cha
 {
     const struct reference *r = w->reference;
     for (int s = 0; s < STEPS; s++) {
-        if (!(fabs(w->loss[s] - r->loss[s]) <= TOLERANCE * r->loss[s])) {
+        if (!(fabs(w->loss[s] - r->loss[s]) <= TOLERANCE[s] * r->loss[s])) {
             snprintf(why, room, "loss of step %d: got %.17g, expected %.17g", s + 1, w->loss[s], r->loss[s]);
             return false;
         }
@@ -152,11 +155,12 @@ static bool agrees(const struct watch *w, const struct run_summary *summary, cha
                 return false;
             }
     }
-    if (!(w->error <= TOLERANCE)) {
-        snprintf(why, room, "gradient of %s: relative error %g", r->graph->weights[w->worst].name, w->error);
+    if (!(w->error <= 1)) {
+        snprintf(why, room, "gradient of %s: %g times the tolerance", r->graph->weights[w->worst].name, w->error);
         return false;
     }
-    bool norm = w->program->plan->clip_norm == 0 || fabs(summary->squared_norm / r->squared_norm - 1) <= TOLERANCE;
+    bool norm =
+        w->program->plan->clip_norm == 0 || fabs(summary->squared_norm / r->squared_norm - 1) <= TOLERANCE[STEPS - 1];
     if (!norm)
         snprintf(why, room, "squared gradient norm: got %.17g, expected %.17g", summary->squared_norm, r->squared_norm);
     return norm;
@@ -266,7 +270,7 @@ START_TEST(the_reference_is_consistent)
 {
     for (int m = 0; m < TINY_MODELS; m++) {
         struct reference r = make_reference(tiny_models[m], 1);
-        CHECK_NEAR(r.squared_norm, r.all[STEPS - 1] * r.all[STEPS - 1], 0.1 * TOLERANCE * r.squared_norm);
+        CHECK_NEAR(r.squared_norm, r.all[STEPS - 1] * r.all[STEPS - 1], 0.1 * TOLERANCE[0] * r.squared_norm);
         ck_assert_double_gt(r.all[0], 0.1);
         CHECK_NEAR(r.loss[0], log(TINY_VOCAB), 0.2); /* fresh weights know nothing */
         free_reference(&r);
@@ -540,6 +544,9 @@ START_TEST(random_plans_agree)
 }
 END_TEST
 
+/* Below this share of the whole gradient a tensor's is zero, but for rounding. */
+static const double ZERO_NORM = PRECISE ? 1e-12 : 1e-6;
+
 /* ---- mutations: a silenced transfer is noticed ---- */
 /* A key bias shifts all scores of a row alike: its gradient is 0 on every rank, it stays 0, and moving it cannot be
  * noticed. */
@@ -548,7 +555,7 @@ static bool moves_nothing_but_zeros(const struct reference *r, const struct prog
     for (int p = 0; p < instr->pair_count; p++) {
         const struct pair *pair = &program->pairs[instr->pair_first + p];
         const struct buffer *b = &program->buffers[pair->source >= 0 ? pair->source : pair->destination];
-        if (!b->is_weight || b->id < 0 || r->norm[STEPS - 1][b->id] > 1e-12 * r->all[STEPS - 1])
+        if (!b->is_weight || b->id < 0 || r->norm[STEPS - 1][b->id] > ZERO_NORM * r->all[STEPS - 1])
             return false;
     }
     return true;
@@ -633,8 +640,7 @@ static Suite *oracle_suite(void)
     add_for_models(suite, "pairs_of_layer_choices_agree", pairs_of_layer_choices_agree);
     add_for_models(suite, "random_shapes_agree", random_shapes_agree);
     add_for_models(suite, "random_plans_agree", random_plans_agree);
-    if (STEPS > 1) /* what the update gathers shows only in a second step */
-        add_for_models(suite, "silenced_transfers_are_noticed", silenced_transfers_are_noticed);
+    add_for_models(suite, "silenced_transfers_are_noticed", silenced_transfers_are_noticed);
     return suite;
 }
 
