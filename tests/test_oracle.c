@@ -12,6 +12,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/program/geometry.h"
 #include "planner/program/schedule.h"
+#include "tcp_ends.h"
 #include "tiny_models.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -37,7 +38,8 @@ struct reference {
 struct watch {
     const struct reference *reference;
     const struct program *program;
-    bool record;
+    bool record, over_tcp; /* else over threads */
+    uint64_t weights;      /* of the bytes of all ranks' weights after the last step */
     pthread_mutex_t mutex;
     double error;  /* the largest, in tolerances */
     int worst;     /* its weight */
@@ -113,6 +115,16 @@ static void on_step(void *context, const struct run_step *step)
     ((struct watch *)context)->loss[step->step - 1] = step->loss;
 }
 
+/* Ranks come in any order. */
+static void on_weight(void *context, int rank, int buffer, const void *data)
+{
+    struct watch *w = context;
+    uint64_t hash = hash_bytes((uint64_t)(rank * 100003 + buffer), data, (size_t)w->program->buffers[buffer].bytes);
+    pthread_mutex_lock(&w->mutex);
+    w->weights += mix64(hash);
+    pthread_mutex_unlock(&w->mutex);
+}
+
 /* ---- one plan ---- */
 static bool run_watched(struct watch *w, int mute_stage, int mute_instr, struct run_summary *summary, struct error *err)
 {
@@ -120,7 +132,8 @@ static bool run_watched(struct watch *w, int mute_stage, int mute_instr, struct 
     struct transport transports[MAX_RANKS];
     struct run_options options = run_options_default();
     int ranks = w->program->plan->rank_count;
-    if (!data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err) || !comm_threads_open(transports, ranks, err))
+    if (!data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err) ||
+        !(w->over_tcp ? tcp_open_all(transports, ranks, ranks, err) : comm_threads_open(transports, ranks, err)))
         return false;
     options.step_count = STEPS;
     options.seed = 3;
@@ -131,8 +144,9 @@ static bool run_watched(struct watch *w, int mute_stage, int mute_instr, struct 
     options.context = w;
     options.on_gradient = on_gradient;
     options.on_step = on_step;
+    options.on_weight = on_weight;
     bool ok = run_program(summary, w->program, transports, ranks, &options, err);
-    for (int r = 0; r < ranks; r++)
+    for (int r = ranks - 1; r >= 0; r--)
         transports[r].close(transports[r].self);
     data_free(&data);
     return ok;
@@ -544,6 +558,43 @@ START_TEST(random_plans_agree)
 }
 END_TEST
 
+/* ---- another transport: the same plans to the last bit ---- */
+static uint64_t weights_over(const struct reference *r, const struct program *program, bool over_tcp,
+                             double loss[STEPS])
+{
+    struct watch w = { .reference = r, .program = program, .over_tcp = over_tcp };
+    struct run_summary summary;
+    struct error error = { 0 };
+    w.seen = calloc((size_t)(STEPS * r->graph->weight_count), sizeof *w.seen);
+    pthread_mutex_init(&w.mutex, NULL);
+    ck_assert_msg(run_watched(&w, 0, -1, &summary, &error), "%s", error.message);
+    memcpy(loss, w.loss, sizeof w.loss);
+    run_summary_free(&summary);
+    pthread_mutex_destroy(&w.mutex);
+    free(w.seen);
+    return w.weights;
+}
+
+START_TEST(tcp_gives_the_bits_of_threads)
+{
+    struct reference r = make_reference(tiny_models[_i], 1);
+    for (int n = 0; n < 1 + random_plan_count() / 10; n++) {
+        struct error error = { 0 };
+        double threads[STEPS], tcp[STEPS];
+        struct plan *plan = random_plan(r.graph, (uint64_t)(n * TINY_MODELS + _i + 100000));
+        struct program *program = tiny_lower(r.graph, plan, &error);
+        ck_assert_msg(program != NULL, "%s", error.message);
+        uint64_t one = weights_over(&r, program, false, threads), other = weights_over(&r, program, true, tcp);
+        ck_assert_msg(one == other && memcmp(threads, tcp, sizeof tcp) == 0,
+                      "%s, plan %d of %d ranks: losses %.17g over threads, %.17g over tcp", r.graph->model_name, n,
+                      plan->rank_count, threads[STEPS - 1], tcp[STEPS - 1]);
+        program_free(program);
+        plan_free(plan);
+    }
+    free_reference(&r);
+}
+END_TEST
+
 /* Below this share of the whole gradient a tensor's is zero, but for rounding. */
 static const double ZERO_NORM = PRECISE ? 1e-12 : 1e-6;
 
@@ -640,6 +691,7 @@ static Suite *oracle_suite(void)
     add_for_models(suite, "pairs_of_layer_choices_agree", pairs_of_layer_choices_agree);
     add_for_models(suite, "random_shapes_agree", random_shapes_agree);
     add_for_models(suite, "random_plans_agree", random_plans_agree);
+    add_for_models(suite, "tcp_gives_the_bits_of_threads", tcp_gives_the_bits_of_threads);
     add_for_models(suite, "silenced_transfers_are_noticed", silenced_transfers_are_noticed);
     return suite;
 }
