@@ -201,6 +201,40 @@ def plans(folder):
     expect("estimate", 0, "step", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--micro-batch", 4, "--dp", 2, "--zero", 1, "--seq", 16, "--dtype", "fp32")
 
 
+def types(folder):
+    """Clusters of several device types: a plan over them is shown, simulated, imitated and really run."""
+    plan, job = folder / "types.json", ["tiny-gpt", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
+    cluster = ["--cluster", "1x2:cpu@memory=2e9,reserve=0+1x2:cpu"]
+    shown = expect("devices of a cluster", 0, r"ranks 16 to 47: a100-sxm-80", "devices", "--cluster", "2x8:h100-sxm+4x8:a100-sxm-80")
+    check("links of a cluster", re.search(r"h100-sxm: 16 devices(.|\n)*cluster +2 x", shown.stdout), shown)
+    summary = json.loads(run("devices", "--cluster", "1x8:h100-sxm+1x8:h100-sxm", "--json").stdout)
+    check("groups that are alike are one", len(summary["types"]) == len(summary["groups"]) == 1 and summary["device_count"] == 16)
+    same = [run("plan", *job, "--cluster", text, "--json").stdout for text in ("2x2:cpu", "1x2:cpu+1x2:cpu")]
+    check("and give the same plan", [json.loads(s)["decisions"] for s in same][0] == [json.loads(s)["decisions"] for s in same][1])
+    expect("plan over types", 0, r"stages? .* on", "plan", *job, *cluster, "--fix", "pp=2", "-o", plan)
+    expect("reversed", 0, "stages 0 to 1 on 2 cpu each", "estimate", *job, *cluster, "--micro-batch", 2, "--pp", 2, "--reversed", "-o", plan)
+    decisions = json.loads(plan.read_text())
+    check("the plan says where its stages begin", [s.get("first_rank") for s in decisions["decisions"]["stages"]] == [2, 0], plan.read_text())
+    check("memory by stage", len(decisions["predicted"]["stage_available_bytes"]) == 2)
+    expect("show over types", 0, "stages 0 to 1 on 2 cpu each", "show", plan)
+    simulated = expect("simulate over types", 0, '"devices": "2 cpu"', "simulate", plan, "--json")
+    check("simulated stages", len(json.loads(simulated.stdout)["stages"]) == 2)
+    turned = expect("run over types", 0, '"summary"', "run", plan, "--steps", 2, "--json")
+    straight = folder / "straight.json"
+    run("estimate", *job, *cluster, "--micro-batch", 2, "--pp", 2, "-o", straight)
+    first = expect("run the other way round", 0, '"summary"', "run", straight, "--steps", 2, "--json")
+    check("the order of devices does not change what is learned", losses_of(turned) == losses_of(first), turned)
+    expect("imitate over types", 0, '"summary"', "run", plan, "--backend", "timed", "--shape", "--steps", 1, "--json")
+    decisions["decisions"]["stages"][0]["first_rank"] = 1
+    plan.write_text(json.dumps(decisions))
+    expect("ranks twice", 2, "stage 0: expected ranks of its own", "show", plan)
+    profile = folder / "types-profile.json"
+    profile.write_text(json.dumps({"format": "cleave-profile", "version": 1, "dtype": "fp32", "device": "h100-sxm"}))
+    expect("profile of another device", 2, "measured on device h100-sxm, but cluster 1x2:cpu has cpu", "plan", *job, "--cluster", "1x2:cpu",
+           "--profile", profile)
+    expect("group that is none", 2, r":1:10: expected 'x'", "devices", "--cluster", "1x2:cpu+1y2:cpu")
+
+
 def losses_of(result):
     return [json.loads(line)["loss"] for line in result.stdout.splitlines()[:-1]]
 
@@ -335,6 +369,7 @@ with tempfile.TemporaryDirectory() as name:
     bad_models(folder)
     bad_clusters()
     plans(folder)
+    types(folder)
     branches(folder)
     explains(folder)
     processes(folder)

@@ -1,0 +1,87 @@
+"""Plans on the timed device against their predictions: what run_timed_eight and run_two_types share.
+
+A run counts only if the machine was less than half busy and no predicted instruction is shorter than 2 ms, so that what the
+operating system adds to a sleep is small beside what is measured."""
+import json
+import os
+import bench
+
+BUSY_BAR, SHORTEST_BAR_S, ERROR_BAR, EXPOSED_BAR = 0.5, 2e-3, 0.05, 0.05
+COMMUNICATION = ("tp", "dp", "cp", "ep", "pp")
+
+
+def add_options(p, cluster):
+    p.add_argument("--model", default=os.path.join(bench.CASES, "eight-layers.json"), help="(benchmarks/cases/eight-layers.json)")
+    p.add_argument("--cluster", default=os.path.join(bench.CASES, cluster), help=f"(benchmarks/cases/{cluster})")
+    p.add_argument("--batch", type=int, default=16, help="(16)")
+    p.add_argument("--steps", type=int, default=4, help="steps of a run; the first is not timed (4)")
+    p.add_argument("--only", help="names of plans that contain this")
+    p.add_argument("--any-load", action="store_true", help="while developing: do not reject for a busy machine")
+
+
+def simulated(b, plan_path):
+    """Predicted step seconds and the shortest instruction in seconds."""
+    trace_path = b.path("timed-trace.json")
+    output, _, _ = b.run_cleave("simulate", plan_path, "--json", "--trace", trace_path)
+    with open(trace_path, encoding="utf-8") as file:
+        trace = json.load(file)
+    spans = [e for e in trace["traceEvents"] if e["ph"] == "X" and "instr" in e.get("args", {})]
+    shortest = min((e for e in spans if e["dur"] > 0 and e["cat"] != "receive"), key=lambda e: e["dur"])
+    return json.loads(output)["step_s"], shortest["dur"] * 1e-6, shortest["name"]
+
+
+def exposed(breakdown):
+    return sum(breakdown[kind] for kind in COMMUNICATION)
+
+
+def one_plan(b, o, name, fix):
+    plan_path = b.path("timed-plan.json")
+    b.run_cleave("plan", o.model, "--cluster", o.cluster, "--batch", str(o.batch), "--dtype", "fp32", *(["--fix", fix] if fix else []),
+                 "-o", plan_path)
+    step_s, shortest_s, shortest_name = simulated(b, plan_path)
+    if shortest_s < SHORTEST_BAR_S:
+        raise bench.Failed(f"{name}: {shortest_name} takes {1e3 * shortest_s:.2f} ms, shorter than {1e3 * SHORTEST_BAR_S:.0f} ms: "
+                           "what is measured would be the operating system")
+    meter = bench.CpuMeter()
+    output, _, _ = b.run_cleave("run", plan_path, "--backend", "timed", "--shape", "--steps", str(o.steps), "--json")
+    busy = meter.share()
+    steps, summary = bench.step_times(output)
+    measured_s, predicted, measured = bench.median(steps), summary["predicted_breakdown_s"], summary["breakdown_s"]
+    return {"plan": name, "fix": fix, "predicted_step_s": step_s, "measured_step_s": measured_s, "error": step_s / measured_s - 1,
+            "spread": bench.spread(steps), "timed_steps": len(steps), "host_busy": busy, "shortest_instruction_s": shortest_s,
+            "predicted_exposed_s": exposed(predicted), "measured_exposed_s": exposed(measured), "stage": summary["breakdown_stage"],
+            "predicted_breakdown_s": predicted, "measured_breakdown_s": measured}
+
+
+def print_row(r):
+    bench.say(f"{r['plan']:26} {r['predicted_step_s']:7.3f} s {r['measured_step_s']:7.3f} s {100 * r['error']:+6.1f}%   exposed "
+              f"{r['predicted_exposed_s']:6.3f} s {r['measured_exposed_s']:6.3f} s   busy {100 * r['host_busy']:3.0f}%   shortest "
+              f"{1e3 * r['shortest_instruction_s']:.1f} ms   spread {100 * r['spread']:.1f}%")
+
+
+def compare(name_, all_plans, o):
+    """Predicts and imitates each plan, (name, restriction) of all_plans; the result is stored under the name."""
+    b = bench.Bench(name_, o)
+    valid = True
+    plans = [p for p in all_plans if not o.only or o.only.lower() in p[0].lower()]
+    rows = []
+    bench.say(f"{'plan':26} predicted  measured   error")
+    for name, fix in plans:
+        def once(_):
+            row = one_plan(b, o, name, fix)
+            print_row(row)
+            if row["host_busy"] >= BUSY_BAR and not o.any_load:
+                raise bench.Rejected(f"{name}: the machine was {100 * row['host_busy']:.0f} % busy, allowed are {100 * BUSY_BAR:.0f} %")
+            rows.append(row)
+        valid = b.attempts(once) and valid
+    b.rows, b.bars = rows, []
+    b.notes = {"model": o.model, "cluster": o.cluster, "batch": o.batch}
+    if rows:
+        worst = max(rows, key=lambda r: abs(r["error"]))
+        b.bar(f"largest |error| of the step over {len(rows)} plans ({worst['plan']})", abs(worst["error"]), ERROR_BAR)
+        def away(r):
+            return abs(r["predicted_exposed_s"] - r["measured_exposed_s"]) / r["measured_step_s"]
+        far = max(rows, key=away)
+        b.bar(f"exposed communication, largest |predicted - measured| in shares of the step ({far['plan']})", away(far), EXPOSED_BAR)
+        b.bar("host busy, most of all runs", max(r["host_busy"] for r in rows), BUSY_BAR)
+    return b.finish(valid)
