@@ -167,6 +167,25 @@ START_TEST(cuts_with_prices_by_stage_are_exact)
 }
 END_TEST
 
+/* Where all stages have one table, shares are even: the bound is that of one table, but for rounding up. */
+START_TEST(even_stages_have_the_even_bound)
+{
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct arena arena = { 0 };
+        struct toy toy;
+        make_toy(&toy, &arena, seed);
+        for (int k = 0; k < toy.stage_count; k++)
+            toy.by_stage[k] = &toy.tables[0];
+        int64_t mixed = partition_quick_bound(&toy.problem), m = toy.problem.micro_batch_count;
+        toy.problem.table = &toy.tables[0];
+        int64_t even = partition_quick_bound(&toy.problem);
+        ck_assert_msg(mixed <= even && mixed >= even - m - 1, "seed %d: %lld, one table %lld", (int)seed,
+                      (long long)mixed, (long long)even);
+        arena_free(&arena);
+    }
+}
+END_TEST
+
 /* ---- whole searches ---- */
 
 struct world {
@@ -380,6 +399,7 @@ static Suite *types_suite(void)
     Suite *suite = suite_create("search over types");
     TCase *tcase = tcase_create("types");
     tcase_add_test(tcase, cuts_with_prices_by_stage_are_exact);
+    tcase_add_test(tcase, even_stages_have_the_even_bound);
     tcase_add_test(tcase, twins_give_the_same_answer);
     tcase_add_test(tcase, faster_devices_get_more_work);
     tcase_add_test(tcase, each_type_has_its_own_memory);

@@ -65,4 +65,6 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
 int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan);
 /* A bound without solving anything, for sorting and pruning: from the cheapest compute path of each class. */
 int64_t partition_quick_bound(const struct partition_problem *problem);
+/* The same without sends, for a table by_stage (partition_mixed.c). */
+int64_t partition_mixed_bound(const struct partition_problem *problem);
 #endif
