@@ -269,6 +269,12 @@ START_TEST(shapes_are_checked)
     plan->stages[2].atom[0] = 2;
     expect_refusal(plan, graph, "stage 2: expected replica 2");
     plan->stages[2].atom[0] = 1;
+    for (int s = 0; s < 5; s++) /* the second stage's replicas first: legal; a replica away from its like: not */
+        plan->stages[s].first_rank = s < 3 ? s + 2 : s - 3;
+    ck_assert_msg(plan_check(plan, graph, &err), "%s", err.message);
+    plan->stages[1].first_rank = 4, plan->stages[2].first_rank = 3;
+    expect_refusal(plan, graph,
+                   "stage 1: expected replica 1 to follow its like with equal layers and atoms, on the next ranks");
     plan->stages[0].turn = 1;
     expect_refusal(plan, graph, "stage 0: expected replica 1");
     plan_free(plan);
