@@ -61,7 +61,7 @@
     "4, "                                                                                                              \
     "\"residual\": false, \"norm\": \"rms_norm\"}, "                                                                   \
     "{\"kind\": \"mlp\", \"inputs\": [\"entry\"], \"inner\": 64, \"activation\": \"swiglu\", \"residual\": false, "    \
-    "\"norm\": \"rms_norm\"}, {\"kind\": \"add\", \"inputs\": [\"entry\", \"side\", \"mlp\"]}]}, "                     \
+    "\"norm\": \"rms_norm\"}, {\"kind\": \"add\", \"inputs\": [\"entry\", \"side\", \"mlp\", \"side\"]}]}, "           \
     "{\"kind\": \"concat\", \"inputs\": [\"left_mlp\", \"previous\"]}, "                                               \
     "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
 

@@ -124,6 +124,19 @@ static void open_gradients(struct backward *b)
     }
 }
 
+/* A segment may read one value twice (a sum of a value with itself): neither operand alone may define the gradient. */
+static void open_twins(struct backward *b)
+{
+    for (int i = 1; i < b->s->in_count && !b->l->failed; i++)
+        for (int k = 0; k < i; k++) {
+            bool twins = b->gradient_in[i] >= 0 && b->gradient_in[i] == b->gradient_in[k];
+            if (twins && b->defines[k]) {
+                zero(b->l, b->gradient_in[k], &b->site);
+                b->defines[k] = false;
+            }
+        }
+}
+
 static void operands_out(const struct backward *b, struct instr *instr)
 {
     for (int i = 0; i < b->s->out_count; i++) {
@@ -200,6 +213,7 @@ static void input_phase(struct backward *b)
     b->site.phase = PHASE_BACKWARD_INPUT;
     read_values(b, k->input_reads_in, k->input_reads_out);
     open_gradients(b);
+    open_twins(b);
     open_travelling(b);
     for (int round = 0; round < b->rounds && !l->failed; round++) {
         int weight[MAX_OPERANDS];
