@@ -292,6 +292,62 @@ START_TEST(the_reference_is_consistent)
 }
 END_TEST
 
+/* ---- the gradient is the slope of the loss, whatever the edges between layers ---- */
+/* From zero moments AdamW moves each weight by rate * g / (|g| + epsilon), so that a tiny first step changes the loss
+ * by rate times the sum of g^2 / (|g| + epsilon), if and only if g is its gradient. One window of data serves both
+ * steps. */
+struct slope {
+    const struct program *program;
+    double epsilon, expected, loss[2];
+};
+
+static void sum_slope(void *context, int64_t step, int rank, int buffer, const void *data)
+{
+    struct slope *slope = context;
+    const real *gradient = data;
+    (void)rank;
+    for (int64_t i = 0; step == 0 && i < slope->program->buffers[buffer].elements; i++)
+        slope->expected += (double)(gradient[i] * gradient[i]) / (fabs((double)gradient[i]) + slope->epsilon);
+}
+
+static void note_loss(void *context, const struct run_step *step)
+{
+    ((struct slope *)context)->loss[step->step - 1] = step->loss;
+}
+
+START_TEST(gradients_are_slopes)
+{
+    struct graph *graph = tiny_graph(tiny_models[_i]);
+    struct plan *plan = tiny_plan(graph, &(struct tiny_choice){ .dp = 1, .tp = 1, .pp = 1, .micro = 1 });
+    struct error error = { 0 };
+    struct data data;
+    struct transport transport;
+    struct run_summary summary;
+    struct program *program = tiny_lower(graph, plan, &error);
+    struct run_options options = run_options_default();
+    unsigned char bytes[TINY_SEQUENCE + 1];
+    for (int i = 0; i <= TINY_SEQUENCE; i++)
+        bytes[i] = (unsigned char)(7 * i % TINY_VOCAB);
+    ck_assert(data_from_bytes(&data, "window", bytes, sizeof bytes, TINY_SEQUENCE, TINY_VOCAB, 1, &error));
+    ck_assert(comm_threads_open(&transport, 1, &error));
+    struct slope slope = { .program = program, .epsilon = options.epsilon };
+    options.step_count = 2, options.seed = 3, options.data = &data;
+    options.learning_rate = 1e-8, options.weight_decay = 0;
+    options.context = &slope, options.on_gradient = sum_slope, options.on_step = note_loss;
+    ck_assert_msg(run_program(&summary, program, &transport, 1, &options, &error), "%s", error.message);
+    double change = (slope.loss[0] - slope.loss[1]) / options.learning_rate;
+    ck_assert_double_gt(slope.expected, 1);
+    ck_assert_msg(fabs(change / slope.expected - 1) < 1e-4, "%s: the loss falls by %.9g, its gradient says %.9g",
+                  graph->model_name, change, slope.expected);
+    run_summary_free(&summary);
+    transport.close(transport.self);
+    data_free(&data);
+    program_free(program);
+    plan_free(plan);
+    graph_free(graph);
+}
+END_TEST
+
 /* ---- uniform plans: every outer configuration on 1 to 8 ranks ---- */
 static void check_outer(int m)
 {
@@ -692,6 +748,8 @@ static Suite *oracle_suite(void)
     add_for_models(suite, "random_shapes_agree", random_shapes_agree);
     add_for_models(suite, "random_plans_agree", random_plans_agree);
     add_for_models(suite, "tcp_gives_the_bits_of_threads", tcp_gives_the_bits_of_threads);
+    if (sizeof(real) == sizeof(double)) /* a slope of 1e-8 is nothing in single precision */
+        add_for_models(suite, "gradients_are_slopes", gradients_are_slopes);
     add_for_models(suite, "silenced_transfers_are_noticed", silenced_transfers_are_noticed);
     return suite;
 }
