@@ -748,7 +748,7 @@ static Suite *oracle_suite(void)
     add_for_models(suite, "random_shapes_agree", random_shapes_agree);
     add_for_models(suite, "random_plans_agree", random_plans_agree);
     add_for_models(suite, "tcp_gives_the_bits_of_threads", tcp_gives_the_bits_of_threads);
-    if (sizeof(real) == sizeof(double)) /* a slope of 1e-8 is nothing in single precision */
+    if (PRECISE) /* a slope of 1e-8 is nothing in single precision */
         add_for_models(suite, "gradients_are_slopes", gradients_are_slopes);
     add_for_models(suite, "silenced_transfers_are_noticed", silenced_transfers_are_noticed);
     return suite;
