@@ -1,0 +1,298 @@
+#include "planner/partition/dag.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool no_memory(struct error *err)
+{
+    return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
+}
+
+static int by_ends(const void *a, const void *b)
+{
+    const struct dag_edge *x = a, *y = b;
+    return x->from != y->from ? (x->from > y->from) - (x->from < y->from) : (x->to > y->to) - (x->to < y->to);
+}
+
+/* Rows of the ends `to` by `from`; edges are sorted, so that duplicates are neighbours. */
+static int fill_out_rows(const struct dag_edge *sorted, int edge_count, int *first, int *row, int node_count)
+{
+    int kept = 0, e = 0;
+    for (int v = 0; v < node_count; v++) {
+        first[v] = kept;
+        for (; e < edge_count && sorted[e].from == v; e++)
+            if (kept == first[v] || row[kept - 1] != sorted[e].to)
+                row[kept++] = sorted[e].to;
+    }
+    first[node_count] = kept;
+    return kept;
+}
+
+static void fill_in_rows(int node_count, const int *first_out, const int *out, int *first_in, int *in)
+{
+    int edges = first_out[node_count];
+    memset(first_in, 0, (size_t)(node_count + 1) * sizeof *first_in);
+    for (int e = 0; e < edges; e++)
+        first_in[out[e] + 1]++;
+    for (int v = 0; v < node_count; v++)
+        first_in[v + 1] += first_in[v];
+    for (int u = 0; u < node_count; u++)
+        for (int e = first_out[u]; e < first_out[u + 1]; e++)
+            in[first_in[out[e]]++] = u;
+    for (int v = node_count; v > 0; v--)
+        first_in[v] = first_in[v - 1];
+    first_in[0] = 0;
+}
+
+/* Kahn's algorithm, depth first among what is ready: a branch is finished before the next begins, which keeps the cuts
+ * along the order narrow. Returns how many nodes found a place. */
+static int sort_nodes(const struct dag *dag, int *order, int *place, int *waits, int *ready)
+{
+    int ready_count = 0, placed = 0;
+    for (int v = dag->node_count - 1; v >= 0; v--) {
+        place[v] = -1;
+        waits[v] = dag->first_in[v + 1] - dag->first_in[v];
+        if (waits[v] == 0)
+            ready[ready_count++] = v;
+    }
+    while (ready_count > 0) {
+        int v = ready[--ready_count];
+        place[v] = placed;
+        order[placed++] = v;
+        for (int e = dag->first_out[v + 1] - 1; e >= dag->first_out[v]; e--)
+            if (--waits[dag->out[e]] == 0)
+                ready[ready_count++] = dag->out[e];
+    }
+    return placed;
+}
+
+static int node_on_cycle(const struct dag *dag, const int *place)
+{
+    int v = 0;
+    while (place[v] >= 0)
+        v++;
+    for (int steps = 0; steps < dag->node_count; steps++) { /* backwards among what has no place ends on a cycle */
+        int e = dag->first_in[v];
+        while (place[dag->in[e]] >= 0)
+            e++;
+        v = dag->in[e];
+    }
+    return v;
+}
+
+bool dag_build(struct dag *out, struct arena *arena, int node_count, const struct dag_edge *edges, int edge_count,
+               int *on_cycle, struct error *err)
+{
+    size_t n = (size_t)node_count, m = (size_t)edge_count;
+    struct dag_edge *sorted = arena_alloc(arena, m, sizeof *sorted);
+    int *first_out = arena_alloc(arena, n + 1, sizeof(int)), *row = arena_alloc(arena, m, sizeof(int));
+    int *first_in = arena_alloc(arena, n + 1, sizeof(int)), *in = arena_alloc(arena, m, sizeof(int));
+    int *order = arena_alloc(arena, n, sizeof(int)), *place = arena_alloc(arena, n, sizeof(int));
+    int *waits = arena_alloc(arena, n, sizeof(int)), *ready = arena_alloc(arena, n, sizeof(int));
+    if (!sorted || !first_out || !row || !first_in || !in || !order || !place || !waits || !ready)
+        return no_memory(err);
+    if (m > 0) {
+        memcpy(sorted, edges, m * sizeof *sorted);
+        qsort(sorted, m, sizeof *sorted, by_ends);
+    }
+    int kept = fill_out_rows(sorted, edge_count, first_out, row, node_count);
+    fill_in_rows(node_count, first_out, row, first_in, in);
+    struct dag dag = { node_count, kept, first_out, row, first_in, in, order, place };
+    if (sort_nodes(&dag, order, place, waits, ready) < node_count) {
+        int node = node_on_cycle(&dag, place);
+        if (on_cycle)
+            *on_cycle = node;
+        return fail(err, "expected a graph without cycles, found node %d on one", node);
+    }
+    *out = dag;
+    return true;
+}
+
+/* Tarjan's components, without recursion: `at` is the next edge of each node on the path. */
+struct component_walk {
+    const int *first_out, *out;
+    int *index, *low, *at, *stack, *path, *component;
+    int next_index, stacked, components;
+};
+
+static void close_component(struct component_walk *w, int v)
+{
+    int u;
+    do {
+        u = w->stack[--w->stacked];
+        w->component[u] = w->components;
+    } while (u != v);
+    w->components++;
+}
+
+static void walk_from(struct component_walk *w, int start)
+{
+    int depth = 0;
+    w->path[depth++] = start;
+    while (depth > 0) {
+        int v = w->path[depth - 1];
+        if (w->index[v] < 0) {
+            w->index[v] = w->low[v] = w->next_index++;
+            w->at[v] = w->first_out[v];
+            w->stack[w->stacked++] = v;
+        }
+        bool deeper = false;
+        while (!deeper && w->at[v] < w->first_out[v + 1]) {
+            int u = w->out[w->at[v]];
+            if (w->index[u] < 0) {
+                w->path[depth++] = u;
+                deeper = true; /* the edge is looked at again on the way back */
+            } else {
+                if (w->component[u] < 0 && w->low[u] < w->low[v])
+                    w->low[v] = w->low[u];
+                w->at[v]++;
+            }
+        }
+        if (deeper)
+            continue;
+        if (w->low[v] == w->index[v])
+            close_component(w, v);
+        depth--;
+    }
+}
+
+bool dag_components(struct arena *arena, int node_count, const struct dag_edge *edges, int edge_count, int *component,
+                    int *count, struct error *err)
+{
+    size_t n = (size_t)node_count, m = (size_t)edge_count;
+    struct dag_edge *sorted = arena_alloc(arena, m, sizeof *sorted);
+    int *first = arena_alloc(arena, n + 1, sizeof(int)), *row = arena_alloc(arena, m, sizeof(int));
+    int *scratch = arena_alloc(arena, 5 * n, sizeof(int));
+    if (!sorted || !first || !row || !scratch)
+        return no_memory(err);
+    if (m > 0) {
+        memcpy(sorted, edges, m * sizeof *sorted);
+        qsort(sorted, m, sizeof *sorted, by_ends);
+    }
+    fill_out_rows(sorted, edge_count, first, row, node_count);
+    struct component_walk w = { first,           row,         scratch,         scratch + n, scratch + 2 * n,
+                                scratch + 3 * n, scratch + 4 * n, component, 0,           0,
+                                0 };
+    for (int v = 0; v < node_count; v++)
+        w.index[v] = component[v] = -1;
+    for (int v = 0; v < node_count; v++)
+        if (w.index[v] < 0)
+            walk_from(&w, v);
+    for (int v = 0; v < node_count; v++) /* Tarjan closes the last ones first */
+        component[v] = w.components - 1 - component[v];
+    *count = w.components;
+    return true;
+}
+
+int dag_words(int node_count)
+{
+    return (node_count + 63) / 64;
+}
+
+bool dag_ancestors(const struct dag *dag, struct arena *arena, uint64_t **out, struct error *err)
+{
+    size_t words = (size_t)dag_words(dag->node_count);
+    uint64_t *bits = arena_alloc(arena, words * (size_t)dag->node_count, sizeof *bits);
+    if (!bits)
+        return no_memory(err);
+    for (int i = 0; i < dag->node_count; i++) {
+        int v = dag->order[i];
+        for (int e = dag->first_in[v]; e < dag->first_in[v + 1]; e++) {
+            int u = dag->in[e];
+            for (size_t w = 0; w < words; w++)
+                bits[(size_t)v * words + w] |= bits[(size_t)u * words + w];
+            bits[(size_t)v * words + (size_t)(u / 64)] |= UINT64_C(1) << (u % 64);
+        }
+    }
+    *out = bits;
+    return true;
+}
+
+/* ---- alike branches ---- */
+
+static int in_count(const struct dag *dag, int v)
+{
+    return dag->first_in[v + 1] - dag->first_in[v];
+}
+
+static int out_count(const struct dag *dag, int v)
+{
+    return dag->first_out[v + 1] - dag->first_out[v];
+}
+
+/* The node after v on its branch, or -1 where the branch ends. */
+static int next_on_branch(const struct dag *dag, int v)
+{
+    if (out_count(dag, v) != 1)
+        return -1;
+    int u = dag->out[dag->first_out[v]];
+    return in_count(dag, u) == 1 ? u : -1;
+}
+
+static bool same_row(const int *a, int a_count, const int *b, int b_count)
+{
+    return a_count == b_count && memcmp(a, b, (size_t)a_count * sizeof *a) == 0;
+}
+
+static bool alike(const struct dag *dag, const int *kind, int u, int v)
+{
+    if (!same_row(&dag->in[dag->first_in[u]], in_count(dag, u), &dag->in[dag->first_in[v]], in_count(dag, v)))
+        return false;
+    for (;;) {
+        if (kind[u] != kind[v])
+            return false;
+        int after_u = next_on_branch(dag, u), after_v = next_on_branch(dag, v);
+        if (after_u < 0 || after_v < 0)
+            return after_u == after_v && same_row(&dag->out[dag->first_out[u]], out_count(dag, u),
+                                                  &dag->out[dag->first_out[v]], out_count(dag, v));
+        u = after_u;
+        v = after_v;
+    }
+}
+
+static bool is_head(const struct dag *dag, int v)
+{
+    if (in_count(dag, v) != 1)
+        return true;
+    return next_on_branch(dag, dag->in[dag->first_in[v]]) != v;
+}
+
+int dag_order_alike(const struct dag *dag, const int *kind, struct dag_edge *more)
+{
+    int added = 0;
+    for (int v = 0; v < dag->node_count; v++) {
+        if (!is_head(dag, v))
+            continue;
+        bool found = false;
+        /* Siblings share a predecessor, or both have none. */
+        int parent = in_count(dag, v) > 0 ? dag->in[dag->first_in[v]] : -1;
+        int first = parent < 0 ? v + 1 : dag->first_out[parent],
+            end = parent < 0 ? dag->node_count : dag->first_out[parent + 1];
+        for (int i = first; i < end && !found; i++) {
+            int u = parent < 0 ? i : dag->out[i];
+            found = u > v && is_head(dag, u) && alike(dag, kind, v, u);
+            if (found)
+                more[added++] = (struct dag_edge){ v, u };
+        }
+    }
+    return added;
+}
+
+bool dag_window(struct dag *out, struct arena *arena, const struct dag *dag, const int *order, int window,
+                struct error *err)
+{
+    int n = dag->node_count, count = 0;
+    int span = window < n ? window : n; /* farther pairs follow: every step of window to 2 window - 1 is an edge */
+    size_t most = (size_t)dag->edge_count + (size_t)n * (size_t)span;
+    if (most > INT32_MAX)
+        return no_memory(err);
+    struct dag_edge *edges = arena_alloc(arena, most, sizeof *edges);
+    if (!edges)
+        return no_memory(err);
+    for (int v = 0; v < n; v++)
+        for (int e = dag->first_out[v]; e < dag->first_out[v + 1]; e++)
+            edges[count++] = (struct dag_edge){ v, dag->out[e] };
+    for (int i = 0; i < n; i++)
+        for (int j = i + window; j < n && j < i + 2 * window; j++)
+            edges[count++] = (struct dag_edge){ order[i], order[j] };
+    return dag_build(out, arena, n, edges, count, NULL, err);
+}

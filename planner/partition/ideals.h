@@ -1,0 +1,34 @@
+/* Order ideals: the sets of nodes that hold, with each node, all nodes before it. What has been placed after any number
+ * of contiguous stages is an ideal, so that ideals are the states of every program over stages. */
+#ifndef CLEAVE_PARTITION_IDEALS_H
+#define CLEAVE_PARTITION_IDEALS_H
+#include "planner/partition/dag.h"
+
+/* All ideals of a graph with their covers. Sorted by size: an ideal stands after all its subsets, 0 is the empty set
+ * and count - 1 is everything. Owned: ideals_free. */
+struct ideals {
+    int node_count, words, count;
+    uint64_t *bits;           /* (count, words) */
+    int64_t *first_up;        /* (count + 1) */
+    int *up_ideal, *up_node;  /* the ideals with one node more, and that node */
+    bool complete;            /* false: more than the limit; then nothing else is set */
+};
+
+/* Enumerates at most `limit` ideals, level by level; sets are found again by hash. Fails for want of memory. */
+bool ideals_build(struct ideals *out, const struct dag *dag, int64_t limit, struct error *err);
+void ideals_free(struct ideals *ideals); /* accepts NULL and what failed to build */
+
+static inline const uint64_t *ideal_bits(const struct ideals *ideals, int index)
+{
+    return ideals->bits + (size_t)index * (size_t)ideals->words;
+}
+static inline bool ideal_has(const struct ideals *ideals, int index, int node)
+{
+    return ideal_bits(ideals, index)[node / 64] >> (node % 64) & 1;
+}
+/* sum[i] = sum of value over the nodes of ideal i: potentials, of which stages are differences. */
+void ideals_sum(const struct ideals *ideals, const double *value, double *sum);
+/* For tests and callers with sets of their own: index of the set, or -1. Binary search by size is not kept, so this
+ * walks covers from the empty set: node_count steps. */
+int ideals_find(const struct ideals *ideals, const uint64_t *bits);
+#endif

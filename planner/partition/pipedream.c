@@ -1,0 +1,563 @@
+#include "planner/partition/pipedream.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Rows of blocks are kept for graphs with at most so many ideals: 8 bytes per pair. */
+enum { ROW_IDEALS = 6000 };
+
+struct transfers { /* what a cut costs: by the peer's rule, or exactly */
+    const struct pipedream_graph *graph;
+    const struct dag *dag;
+    const uint64_t *ancestors; /* (node_count, words) */
+    uint64_t *left_behind;     /* (node_count, words) ancestors of the node with an edge to what is no ancestor of it */
+    int words;
+    bool exact;
+};
+struct block { /* the stages inside a server, or each of its replicas */
+    struct stage *stages;
+    int stage_count;
+};
+struct problem {
+    const struct pipedream_graph *graph;
+    const struct pipedream_options *options;
+    struct transfers transfers;
+    struct arena *arena;
+    const struct ideals *ideals;
+    double *compute_s, *parameter_bytes, *out_bytes; /* (ideals) */
+    double total_s;
+    int inside, servers; /* machines of the inner and the outer level */
+    double bytes_per_s, inside_bytes_per_s;
+    /* two levels */
+    struct stage_model inner_model;
+    struct stage_walk *walk;
+    double **rows, *row_limit; /* (ideals) best value of the blocks from each ideal; below which limit it was sought */
+    double *row;               /* of the ideal in hand */
+    int start;
+    struct error *err;
+};
+
+static bool no_memory(struct error *err)
+{
+    return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
+}
+
+static bool has(const uint64_t *set, int node)
+{
+    return set[node / 64] >> (node % 64) & 1;
+}
+
+static bool starts(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* ---- preparation ---- */
+
+static bool remove_nodes(const struct pipedream_graph *graph, const bool *gone, struct arena *arena,
+                         struct pipedream_graph *out, struct error *err)
+{
+    int *index = arena_alloc(arena, (size_t)graph->node_count, sizeof *index);
+    struct pipedream_graph kept = { .nodes = arena_alloc(arena, (size_t)graph->node_count, sizeof *kept.nodes),
+                                    .edges = arena_alloc(arena, (size_t)graph->edge_count, sizeof *kept.edges) };
+    if (!index || !kept.nodes || !kept.edges)
+        return no_memory(err);
+    for (int v = 0; v < graph->node_count; v++)
+        if (!gone[v]) {
+            index[v] = kept.node_count;
+            kept.nodes[kept.node_count++] = graph->nodes[v];
+        }
+    for (int e = 0; e < graph->edge_count; e++) {
+        struct dag_edge edge = graph->edges[e];
+        if (!gone[edge.from] && !gone[edge.to])
+            kept.edges[kept.edge_count++] = (struct dag_edge){ index[edge.from], index[edge.to] };
+    }
+    *out = kept;
+    return true;
+}
+
+bool pipedream_prepare(const struct pipedream_graph *graph, struct arena *arena, struct pipedream_graph *out,
+                       struct error *err)
+{
+    struct pipedream_graph without_inputs;
+    bool *gone = arena_alloc(arena, (size_t)graph->node_count, sizeof *gone);
+    if (!gone)
+        return no_memory(err);
+    for (int v = 0; v < graph->node_count; v++)
+        gone[v] = starts(graph->nodes[v].description, "Input");
+    for (int e = 0; e < graph->edge_count; e++)
+        gone[graph->edges[e].to] = false;
+    if (!remove_nodes(graph, gone, arena, &without_inputs, err))
+        return false;
+    for (int v = 0; v < without_inputs.node_count; v++)
+        gone[v] = starts(without_inputs.nodes[v].description, "__getitem__");
+    for (int e = 0; e < without_inputs.edge_count; e++)
+        gone[without_inputs.edges[e].from] = false;
+    return remove_nodes(&without_inputs, gone, arena, out, err);
+}
+
+/* ---- what crosses a cut ---- */
+
+static bool transfers_make(struct transfers *t, struct arena *arena, struct error *err)
+{
+    const struct dag *dag = t->dag;
+    uint64_t *ancestors;
+    t->words = dag_words(dag->node_count);
+    if (!dag_ancestors(dag, arena, &ancestors, err))
+        return false;
+    t->ancestors = ancestors;
+    t->left_behind = arena_alloc(arena, (size_t)dag->node_count * (size_t)t->words, sizeof *t->left_behind);
+    if (!t->left_behind)
+        return no_memory(err);
+    for (int a = 0; a < dag->node_count; a++) {
+        const uint64_t *before = ancestors + (size_t)a * (size_t)t->words;
+        for (int p = 0; p < dag->node_count; p++)
+            for (int e = dag->first_out[p]; has(before, p) && e < dag->first_out[p + 1]; e++)
+                if (dag->out[e] != a && !has(before, dag->out[e]))
+                    t->left_behind[(size_t)a * (size_t)t->words + (size_t)(p / 64)] |= UINT64_C(1) << (p % 64);
+    }
+    return true;
+}
+
+static double sum_activations(const struct transfers *t, const uint64_t *set)
+{
+    double bytes = 0;
+    for (int w = 0; w < t->words; w++)
+        for (uint64_t rest = set[w]; rest; rest &= rest - 1)
+            bytes += t->graph->nodes[64 * w + __builtin_ctzll(rest)].activation_bytes;
+    return bytes;
+}
+
+static bool is_read_outside(const struct dag *dag, const uint64_t *set, int node)
+{
+    for (int e = dag->first_out[node]; e < dag->first_out[node + 1]; e++)
+        if (!has(set, dag->out[e]))
+            return true;
+    return false;
+}
+
+static bool is_last(const struct dag *dag, const uint64_t *set, int node)
+{
+    for (int e = dag->first_out[node]; e < dag->first_out[node + 1]; e++)
+        if (has(set, dag->out[e]))
+            return false;
+    return true;
+}
+
+/* Bytes that leave the ideal. scratch: (words). */
+static double bytes_out(const struct transfers *t, const uint64_t *ideal, uint64_t *scratch)
+{
+    memset(scratch, 0, (size_t)t->words * sizeof *scratch);
+    for (int w = 0; w < t->words; w++)
+        for (uint64_t rest = ideal[w]; rest; rest &= rest - 1) {
+            int v = 64 * w + __builtin_ctzll(rest);
+            if (t->exact ? !is_read_outside(t->dag, ideal, v) : !is_last(t->dag, ideal, v))
+                continue;
+            scratch[w] |= UINT64_C(1) << (v % 64);
+            for (int k = 0; k < t->words && !t->exact; k++)
+                scratch[k] |= t->left_behind[(size_t)v * (size_t)t->words + (size_t)k];
+        }
+    return sum_activations(t, scratch);
+}
+
+/* ---- the plug-in ---- */
+
+/* Computing and averaging of d replicas, each on `share` machines that split the sum of gradients. */
+static double replicated_s(double one_s, double parameter_bytes, int d, double bytes_per_s, double share)
+{
+    return (one_s + 4.0 * (d - 1) * parameter_bytes / (bytes_per_s * d) / share) / d;
+}
+
+static double moving_s(const struct problem *p, int ideal, int d, double bytes_per_s)
+{
+    bool end = ideal == 0 || ideal == p->ideals->count - 1;
+    return end ? 0 : 2 * p->out_bytes[ideal] / (bytes_per_s * d);
+}
+
+static double key(void *self, int ideal, int choice)
+{
+    const struct problem *p = self;
+    return replicated_s(p->compute_s[ideal], p->parameter_bytes[ideal], choice + 1, p->bytes_per_s, 1);
+}
+
+static double entry(void *self, int below, int choice)
+{
+    const struct problem *p = self;
+    return moving_s(p, below, choice + 1, p->bytes_per_s);
+}
+
+static double load(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit)
+{
+    const struct problem *p = self;
+    double compute_s = p->compute_s[above] - p->compute_s[below];
+    double parameters = p->parameter_bytes[above] - p->parameter_bytes[below];
+    double load_s = replicated_s(compute_s, parameters, choice + 1, p->bytes_per_s, 1);
+    (void)used, (void)limit;
+    if (below > 0)
+        load_s = fmax(load_s, fmax(entry(self, below, choice), entry(self, above, choice)));
+    return load_s;
+}
+
+static bool may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
+{
+    const struct problem *p = self;
+    return p->compute_s[above] - p->compute_s[below] < limit * room[0] * p->inside;
+}
+
+static bool may_finish(void *self, int above, const int used[STAGE_AXES], double limit)
+{
+    const struct problem *p = self;
+    int machines = (p->servers - used[0]) * p->inside;
+    return machines > 0 && (p->total_s - p->compute_s[above]) * (1 - 1e-12) < limit * machines;
+}
+
+/* ---- two levels: a stage is a block of stages ---- */
+
+static double inner_load(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit)
+{
+    const struct problem *p = self;
+    double compute_s = p->compute_s[above] - p->compute_s[below];
+    double parameters = p->parameter_bytes[above] - p->parameter_bytes[below];
+    double load_s = replicated_s(compute_s, parameters, choice + 1, p->inside_bytes_per_s, 1);
+    (void)used, (void)limit;
+    if (below != p->start)
+        load_s = fmax(load_s, fmax(moving_s(p, below, choice + 1, p->inside_bytes_per_s),
+                                   moving_s(p, above, choice + 1, p->inside_bytes_per_s)));
+    return load_s;
+}
+
+static double inner_key(void *self, int ideal, int choice)
+{
+    const struct problem *p = self;
+    return replicated_s(p->compute_s[ideal], p->parameter_bytes[ideal], choice + 1, p->inside_bytes_per_s, 1);
+}
+
+static double inner_entry(void *self, int below, int choice)
+{
+    const struct problem *p = self;
+    return moving_s(p, below, choice + 1, p->inside_bytes_per_s);
+}
+
+static bool inner_may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
+{
+    const struct problem *p = self;
+    return p->compute_s[above] - p->compute_s[below] < limit * room[0];
+}
+
+/* The values of all blocks that begin here: a stage of r servers is below the limit only if its block is below r times
+ * that. */
+static bool enter_block(void *self, int below, const int room[STAGE_AXES], double limit, struct error *err)
+{
+    struct problem *p = self;
+    double inner_limit = limit * room[0];
+    p->start = below;
+    if (p->rows) {
+        if (!p->rows[below] &&
+            !(p->rows[below] = arena_alloc(p->arena, (size_t)p->ideals->count, sizeof **p->rows)))
+            return no_memory(err);
+        p->row = p->rows[below];
+        if (p->row_limit[below] >= inner_limit)
+            return true;
+        p->row_limit[below] = inner_limit;
+    }
+    return stage_walk_from(p->walk, below, inner_limit, p->row, err);
+}
+
+static double block_load(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit)
+{
+    const struct problem *p = self;
+    int r = choice + 1;
+    double parameters = p->parameter_bytes[above] - p->parameter_bytes[below];
+    double load_s = replicated_s(p->row[above], parameters, r, p->bytes_per_s, below == 0 ? p->inside : 1);
+    (void)used, (void)limit;
+    if (below > 0)
+        load_s = fmax(load_s, fmax(entry(self, below, choice), entry(self, above, choice)));
+    return load_s;
+}
+
+/* The stages inside a block that was chosen: walked once more, since only values are kept. */
+static bool detail_block(void *self, int below, int above, int choice, struct arena *arena, void **out,
+                         struct error *err)
+{
+    struct problem *p = self;
+    struct block *block = arena_alloc(arena, 1, sizeof *block);
+    double *value = arena_alloc(arena, (size_t)p->ideals->count, sizeof *value);
+    (void)choice;
+    if (!block || !value)
+        return no_memory(err);
+    p->start = below;
+    if (!stage_walk_from(p->walk, below, INFINITY, value, err))
+        return false;
+    *out = block;
+    return stage_walk_stages(p->walk, stage_walk_best(p->walk, above), arena, &block->stages, &block->stage_count, err);
+}
+
+static bool prepare_blocks(struct problem *p, struct error *err)
+{
+    size_t n = (size_t)p->ideals->count;
+    stage_walk_free(p->walk);
+    p->walk = NULL;
+    p->rows = NULL;
+    if (n <= ROW_IDEALS) {
+        p->rows = arena_alloc(p->arena, n, sizeof *p->rows);
+        p->row_limit = arena_alloc(p->arena, n, sizeof *p->row_limit);
+        if (!p->rows || !p->row_limit)
+            return no_memory(err);
+    } else if (!(p->row = arena_alloc(p->arena, n, sizeof *p->row))) {
+        return no_memory(err);
+    }
+    return stage_walk_make(&p->walk, &p->inner_model, p->ideals, VALUE_MAX, err);
+}
+
+static bool prepare(void *self, const struct ideals *ideals, struct error *err)
+{
+    struct problem *p = self;
+    const struct pipedream_graph *graph = p->graph;
+    size_t n = (size_t)ideals->count, nodes = (size_t)graph->node_count;
+    double *value = arena_alloc(p->arena, nodes, sizeof *value);
+    uint64_t *scratch = arena_alloc(p->arena, (size_t)ideals->words, sizeof *scratch);
+    p->ideals = ideals;
+    p->compute_s = arena_alloc(p->arena, n, sizeof *p->compute_s);
+    p->parameter_bytes = arena_alloc(p->arena, n, sizeof *p->parameter_bytes);
+    p->out_bytes = arena_alloc(p->arena, n, sizeof *p->out_bytes);
+    if (!value || !scratch || !p->compute_s || !p->parameter_bytes || !p->out_bytes)
+        return no_memory(err);
+    for (size_t v = 0; v < nodes; v++)
+        value[v] = (graph->nodes[v].forward_ms + graph->nodes[v].backward_ms) / 1000;
+    ideals_sum(ideals, value, p->compute_s);
+    for (size_t v = 0; v < nodes; v++)
+        value[v] = graph->nodes[v].parameter_bytes;
+    ideals_sum(ideals, value, p->parameter_bytes);
+    for (int i = 0; i < ideals->count; i++)
+        p->out_bytes[i] = bytes_out(&p->transfers, ideal_bits(ideals, i), scratch);
+    p->total_s = p->compute_s[n - 1];
+    return p->options->level_count == 1 || prepare_blocks(p, err);
+}
+
+/* Work over machines, and the node that is slowest however it is replicated. */
+static double lower_bound(const struct problem *p)
+{
+    double total_s = 0, slowest_s = 0;
+    int most = p->options->machines[0];
+    for (int v = 0; v < p->graph->node_count; v++) {
+        const struct pipedream_node *node = &p->graph->nodes[v];
+        double one_s = (node->forward_ms + node->backward_ms) / 1000, best_s = INFINITY;
+        for (int d = 1; d <= most; d++)
+            best_s = fmin(best_s, replicated_s(one_s, node->parameter_bytes, d, p->options->bytes_per_s[0], 1));
+        total_s += one_s;
+        slowest_s = fmax(slowest_s, p->options->level_count == 1 ? best_s : best_s / p->servers);
+    }
+    return fmax(total_s / ((double)p->inside * p->servers), slowest_s) * (1 - 1e-12);
+}
+
+static bool make_choices(struct stage_choice **out, int count, struct arena *arena, struct error *err)
+{
+    struct stage_choice *choices = arena_alloc(arena, (size_t)count, sizeof *choices);
+    if (!choices)
+        return no_memory(err);
+    for (int c = 0; c < count; c++)
+        choices[c].use[0] = c + 1;
+    *out = choices;
+    return true;
+}
+
+static bool make_model(struct problem *p, struct stage_model *model, struct error *err)
+{
+    const struct pipedream_options *o = p->options;
+    bool blocks = o->level_count == 2;
+    struct stage_choice *outer = NULL, *inner = NULL;
+    p->inside = blocks ? o->machines[0] : 1;
+    p->servers = o->machines[blocks];
+    p->bytes_per_s = o->bytes_per_s[blocks];
+    p->inside_bytes_per_s = o->bytes_per_s[0];
+    if (!make_choices(&outer, p->servers, p->arena, err) || !make_choices(&inner, p->inside, p->arena, err))
+        return false;
+    *model = (struct stage_model){ .name = "pipedream",
+                                   .self = p,
+                                   .axis_limit = { p->servers, 0 },
+                                   .axis_exact = { true, true },
+                                   .choice_count = p->servers,
+                                   .choices = outer,
+                                   .prepare = prepare,
+                                   .may_grow = may_grow,
+                                   .may_finish = may_finish };
+    if (blocks) {
+        model->enter = enter_block;
+        model->load = block_load;
+        model->detail = detail_block;
+    } else {
+        model->load = load;
+        model->key = key;
+        model->entry = model->exit = entry;
+    }
+    p->inner_model = (struct stage_model){ .name = "pipedream block",
+                                           .self = p,
+                                           .axis_limit = { p->inside, 0 },
+                                           .axis_exact = { true, true },
+                                           .choice_count = p->inside,
+                                           .choices = inner,
+                                           .load = inner_load,
+                                           .may_grow = inner_may_grow,
+                                           .key = inner_key,
+                                           .entry = inner_entry,
+                                           .exit = inner_entry };
+    model->bound = lower_bound(p);
+    return true;
+}
+
+/* ---- the answer ---- */
+
+static bool fill_stages(const struct stage_plan *found, struct arena *arena, struct pipedream_stage **out,
+                        struct error *err)
+{
+    struct pipedream_stage *stages = arena_alloc(arena, (size_t)found->stage_count, sizeof *stages);
+    if (!stages)
+        return no_memory(err);
+    for (int s = 0; s < found->stage_count; s++) {
+        const struct block *block = found->stages[s].detail;
+        stages[s].nodes = found->stages[s].nodes;
+        stages[s].replicas = found->stages[s].choice + 1;
+        stages[s].inner_count = block ? block->stage_count : 0;
+        stages[s].inner = block ? block->stages : NULL;
+    }
+    *out = stages;
+    return true;
+}
+
+static bool check_options(const struct pipedream_options *o, struct error *err)
+{
+    for (int l = 0; l < o->level_count; l++) {
+        if (o->machines[l] < 1 || o->machines[l] > PIPEDREAM_MACHINES)
+            return fail(err, "machines: expected 1 to %d on each level, found %d", PIPEDREAM_MACHINES, o->machines[l]);
+        if (!(o->bytes_per_s[l] > 0))
+            return fail(err, "bandwidth: expected a positive number of bytes per second, found %g", o->bytes_per_s[l]);
+    }
+    return true;
+}
+
+bool pipedream_solve(const struct pipedream_graph *graph, const struct pipedream_options *options,
+                     const struct stage_limits *limits, struct arena *arena, struct pipedream_plan *out,
+                     struct error *err)
+{
+    struct dag dag;
+    struct stage_model model;
+    struct problem p = { .options = options, .arena = arena, .graph = &out->graph };
+    int on_cycle = -1;
+    if (!check_options(options, err) || !pipedream_prepare(graph, arena, &out->graph, err))
+        return false;
+    if (out->graph.node_count == 0)
+        return fail(err, "expected a node that is neither an input nor an unread item, found none");
+    if (!dag_build(&dag, arena, out->graph.node_count, out->graph.edges, out->graph.edge_count, &on_cycle, err)) {
+        if (on_cycle >= 0 && err)
+            snprintf(err->message, sizeof err->message, "expected a graph without cycles, found %s on one",
+                     out->graph.nodes[on_cycle].id);
+        return false;
+    }
+    p.transfers = (struct transfers){ .graph = &out->graph, .dag = &dag, .exact = options->exact_transfers };
+    bool ok = transfers_make(&p.transfers, arena, err) && make_model(&p, &model, err) &&
+              stages_bottleneck(&model, &dag, limits, arena, &out->found, err);
+    stage_walk_free(p.walk);
+    return ok && fill_stages(&out->found, arena, &out->stages, err);
+}
+
+/* ---- the objective from the nodes ---- */
+
+struct evaluation {
+    const struct pipedream_graph *graph;
+    const struct transfers *transfers;
+    uint64_t *placed, *scratch; /* (words) */
+    bool sound;
+    double worst_s;
+};
+
+/* What the nodes take on one machine and their weights; they become placed. */
+static void place_nodes(struct evaluation *e, const uint64_t *nodes, double *one_s, double *parameter_bytes)
+{
+    *one_s = *parameter_bytes = 0;
+    for (int v = 0; v < e->graph->node_count; v++)
+        if (has(nodes, v)) {
+            const struct pipedream_node *node = &e->graph->nodes[v];
+            *one_s += (node->forward_ms + node->backward_ms) / 1000;
+            *parameter_bytes += node->parameter_bytes;
+            e->sound = e->sound && !has(e->placed, v);
+            e->placed[v / 64] |= UINT64_C(1) << (v % 64);
+        }
+    const struct dag *dag = e->transfers->dag;
+    for (int v = 0; v < e->graph->node_count; v++)
+        for (int k = dag->first_in[v]; has(nodes, v) && k < dag->first_in[v + 1]; k++)
+            e->sound = e->sound && has(e->placed, dag->in[k]);
+}
+
+static bool all_placed(const struct evaluation *e)
+{
+    for (int v = 0; v < e->graph->node_count; v++)
+        if (!has(e->placed, v))
+            return false;
+    return true;
+}
+
+/* Seconds to move what leaves the placed nodes, by d machines. */
+static double evaluate_moving(const struct evaluation *e, int d, double bytes_per_s)
+{
+    return all_placed(e) ? 0 : 2 * bytes_out(e->transfers, e->placed, e->scratch) / (bytes_per_s * d);
+}
+
+/* The block's value on the machines of one server. */
+static double evaluate_block(struct evaluation *e, const struct pipedream_options *o, const struct pipedream_stage *block,
+                             double *parameter_bytes)
+{
+    double worst_s = 0, one_s, parameters;
+    int machines = 0;
+    *parameter_bytes = 0;
+    for (int s = 0; s < block->inner_count; s++) {
+        int d = block->inner[s].choice + 1;
+        double in_s = s > 0 ? evaluate_moving(e, d, o->bytes_per_s[0]) : 0;
+        place_nodes(e, block->inner[s].nodes, &one_s, &parameters);
+        double out_s = s > 0 ? evaluate_moving(e, d, o->bytes_per_s[0]) : 0;
+        double stage_s = (one_s + 4.0 * (d - 1) * parameters / (o->bytes_per_s[0] * d)) / d;
+        worst_s = fmax(worst_s, fmax(stage_s, fmax(in_s, out_s)));
+        *parameter_bytes += parameters;
+        machines += d;
+    }
+    e->sound = e->sound && machines == o->machines[0];
+    return worst_s;
+}
+
+static void evaluate_stage(struct evaluation *e, const struct pipedream_options *o, const struct pipedream_stage *stage,
+                           bool first)
+{
+    bool blocks = o->level_count == 2;
+    int r = stage->replicas, share = blocks && first ? o->machines[0] : 1;
+    double bandwidth = o->bytes_per_s[blocks], one_s, parameters;
+    double in_s = first ? 0 : evaluate_moving(e, r, bandwidth);
+    if (blocks)
+        one_s = evaluate_block(e, o, stage, &parameters);
+    else
+        place_nodes(e, stage->nodes, &one_s, &parameters);
+    double out_s = first ? 0 : evaluate_moving(e, r, bandwidth);
+    double stage_s = (one_s + 4.0 * (r - 1) * parameters / (bandwidth * r) / share) / r;
+    e->worst_s = fmax(e->worst_s, fmax(stage_s, fmax(in_s, out_s)));
+}
+
+double pipedream_evaluate(const struct pipedream_graph *prepared, const struct pipedream_options *options,
+                          const struct pipedream_stage *stages, int stage_count, struct arena *arena)
+{
+    struct dag dag;
+    if (!dag_build(&dag, arena, prepared->node_count, prepared->edges, prepared->edge_count, NULL, NULL))
+        return NAN;
+    struct transfers transfers = { .graph = prepared, .dag = &dag, .exact = options->exact_transfers };
+    if (!transfers_make(&transfers, arena, NULL))
+        return NAN;
+    struct evaluation e = { .graph = prepared, .transfers = &transfers, .sound = true };
+    e.placed = arena_alloc(arena, (size_t)transfers.words, sizeof *e.placed);
+    e.scratch = arena_alloc(arena, (size_t)transfers.words, sizeof *e.scratch);
+    if (!e.placed || !e.scratch)
+        return NAN;
+    int machines = 0;
+    for (int s = 0; s < stage_count; s++) {
+        evaluate_stage(&e, options, &stages[s], s == 0);
+        machines += stages[s].replicas;
+    }
+    bool sound = e.sound && all_placed(&e) && machines == options->machines[options->level_count == 2];
+    return sound ? e.worst_s : NAN;
+}

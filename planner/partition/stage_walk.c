@@ -1,0 +1,617 @@
+/* One pass: ideals in order of size, so that the labels of an ideal are final when its turn comes. From each that has
+ * labels the walk goes up through its supersets, depth first, as long as the stage may grow.
+ *
+ * With potentials, a pinch (an ideal that every chain of ideals passes through) lets most pairs go unseen: below and
+ * above on different sides of a pinch are always nested, so that of all ideals below it only those matter, per choice
+ * and per use of the axis, that no other beats in key and value. They form a stair, and the best step for an ideal
+ * above is where value and difference of keys cross. */
+#include "planner/partition/stage_walk.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ASK_EVERY = 1 << 16, SLOT_LIMIT = 64, POTENTIALS_LIMIT = 1 << 24 };
+
+static bool no_memory(struct error *err)
+{
+    return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory for the labels of stages");
+}
+
+static int ideal_size(const struct ideals *ideals, int i)
+{
+    int size = 0;
+    for (int w = 0; w < ideals->words; w++)
+        size += __builtin_popcountll(ideal_bits(ideals, i)[w]);
+    return size;
+}
+
+/* An ideal that is alone in its size is nested with all others. */
+static void find_pinches(struct stage_walk *walk)
+{
+    const struct ideals *ideals = walk->ideals;
+    int n = ideals->count, next = n;
+    for (int i = n - 1; i >= 0; i--) {
+        walk->pinch[i] = next;
+        int size = ideal_size(ideals, i);
+        bool alone = (i == 0 || ideal_size(ideals, i - 1) < size) && (i == n - 1 || ideal_size(ideals, i + 1) > size);
+        if (alone)
+            next = i;
+    }
+}
+
+static int stair_count(const struct stage_model *model)
+{
+    return model->choice_count * (model->axis_limit[0] + 1);
+}
+
+bool stage_walk_is_exact(const struct stage_walk *walk)
+{
+    const struct stage_model *model = walk->model;
+    for (int axis = 0; axis < STAGE_AXES; axis++)
+        if (!model->axis_exact[axis] && model->axis_limit[axis] > 0)
+            return false;
+    return walk->objective == VALUE_MAX;
+}
+
+static bool make_potentials(struct stage_walk *walk)
+{
+    const struct stage_model *model = walk->model;
+    size_t n = (size_t)walk->ideals->count, choices = (size_t)model->choice_count;
+    if (!model->key || n * choices > POTENTIALS_LIMIT)
+        return true;
+    walk->pinch = malloc(n * sizeof *walk->pinch);
+    walk->stairs = calloc((size_t)stair_count(model), sizeof *walk->stairs);
+    walk->potentials = malloc(n * choices * sizeof *walk->potentials);
+    if (!walk->pinch || !walk->stairs || !walk->potentials)
+        return false;
+    find_pinches(walk);
+    for (int i = 0; i < walk->ideals->count; i++)
+        for (int c = 0; c < model->choice_count; c++)
+            walk->potentials[(size_t)i * choices + (size_t)c] = (struct potentials){
+                model->key(model->self, i, c), model->entry(model->self, i, c), model->exit(model->self, i, c)
+            };
+    return true;
+}
+
+static bool make_slots(struct stage_walk *walk)
+{
+    const struct stage_model *model = walk->model;
+    size_t n = (size_t)walk->ideals->count, uses = (size_t)model->axis_limit[0] + 1;
+    if (!stage_walk_is_exact(walk) || model->axis_limit[1] > 0 || model->axis_limit[0] > SLOT_LIMIT || model->context)
+        return true;
+    walk->slot = malloc(n * uses * sizeof *walk->slot);
+    walk->slot_value = malloc(n * uses * sizeof *walk->slot_value);
+    walk->own = malloc(uses * sizeof *walk->own);
+    return walk->slot && walk->slot_value && walk->own;
+}
+
+bool stage_walk_make(struct stage_walk **out, const struct stage_model *model, const struct ideals *ideals,
+                     enum stage_value objective, struct error *err)
+{
+    struct stage_walk *walk = calloc(1, sizeof *walk);
+    if (!walk)
+        return no_memory(err);
+    size_t n = (size_t)ideals->count;
+    walk->model = model;
+    walk->ideals = ideals;
+    walk->objective = objective;
+    walk->work_limit = INT64_MAX;
+    walk->head = malloc(n * sizeof *walk->head);
+    walk->seen = calloc(n, sizeof *walk->seen);
+    walk->path = malloc(((size_t)ideals->node_count + 2) * sizeof *walk->path);
+    walk->loads = malloc(((size_t)model->choice_count + 1) * sizeof *walk->loads);
+    if (!walk->head || !walk->seen || !walk->path || !walk->loads || !make_potentials(walk) || !make_slots(walk)) {
+        stage_walk_free(walk);
+        return no_memory(err);
+    }
+    *out = walk;
+    return true;
+}
+
+void stage_walk_free(struct stage_walk *walk)
+{
+    if (!walk)
+        return;
+    free(walk->labels);
+    free(walk->head);
+    free(walk->seen);
+    free(walk->path);
+    free(walk->loads);
+    free(walk->potentials);
+    free(walk->pinch);
+    free(walk->slot);
+    free(walk->slot_value);
+    free(walk->own);
+    for (int i = 0; walk->stairs && i < stair_count(walk->model); i++)
+        free(walk->stairs[i].steps);
+    free(walk->stairs);
+    free(walk);
+}
+
+int64_t stage_walk_work(const struct stage_walk *walk)
+{
+    return walk->work;
+}
+
+/* ---- labels ---- */
+
+/* Below the limit more devices left are all that counts, except that equal use keeps the smaller value; a sum is a
+ * second criterion. */
+static bool dominates(const struct stage_walk *walk, const struct stage_label *a, const int used[STAGE_AXES],
+                      double value)
+{
+    bool equal = true;
+    for (int axis = 0; axis < STAGE_AXES; axis++) {
+        if (walk->model->axis_exact[axis] ? a->used[axis] != used[axis] : a->used[axis] > used[axis])
+            return false;
+        equal = equal && a->used[axis] == used[axis];
+    }
+    return (walk->objective == VALUE_MAX && !equal) || a->value <= value;
+}
+
+static bool is_dominated_by(const struct stage_walk *walk, const struct stage_label *a, const int used[STAGE_AXES],
+                            double value)
+{
+    bool equal = true;
+    for (int axis = 0; axis < STAGE_AXES; axis++) {
+        if (walk->model->axis_exact[axis] ? a->used[axis] != used[axis] : a->used[axis] < used[axis])
+            return false;
+        equal = equal && a->used[axis] == used[axis];
+    }
+    return (walk->objective == VALUE_MAX && !equal) || a->value >= value;
+}
+
+static bool new_label(struct stage_walk *walk, const struct stage_label *label)
+{
+    if (walk->label_count == walk->label_capacity) {
+        int capacity = walk->label_capacity ? walk->label_capacity * 2 : 1024;
+        struct stage_label *grown =
+            capacity > walk->label_capacity ? reallocarray(walk->labels, (size_t)capacity, sizeof *grown) : NULL;
+        if (!grown)
+            return no_memory(walk->err);
+        walk->labels = grown;
+        walk->label_capacity = capacity;
+    }
+    walk->labels[walk->label_count] = *label;
+    walk->head[label->ideal] = walk->label_count++;
+    return true;
+}
+
+static size_t slot_of(const struct stage_walk *walk, int ideal, int used)
+{
+    return (size_t)ideal * (size_t)(walk->model->axis_limit[0] + 1) + (size_t)used;
+}
+
+/* Uses do not dominate each other: each has its slot. */
+static bool insert_in_slot(struct stage_walk *walk, const struct stage_label *label)
+{
+    size_t at = slot_of(walk, label->ideal, label->used[0]);
+    if (walk->slot[at] >= 0) {
+        struct stage_label *old = &walk->labels[walk->slot[at]];
+        if (!(label->value < old->value))
+            return true;
+        int next = old->next;
+        *old = *label;
+        old->next = next;
+    } else {
+        walk->slot[at] = walk->label_count;
+        if (!new_label(walk, label))
+            return false;
+    }
+    walk->slot_value[at] = label->value;
+    return true;
+}
+
+/* Keeps the label unless another one is as good; what it makes superfluous goes. */
+static bool insert(struct stage_walk *walk, struct stage_label label)
+{
+    const int used[STAGE_AXES] = { label.used[0], label.used[1] };
+    int *link = &walk->head[label.ideal], reuse = -1;
+    label.next = *link;
+    if (walk->slot)
+        return insert_in_slot(walk, &label);
+    while (*link >= 0) {
+        struct stage_label *other = &walk->labels[*link];
+        if (dominates(walk, other, used, label.value))
+            return true;
+        if (is_dominated_by(walk, other, used, label.value)) {
+            reuse = *link;
+            *link = other->next;
+        } else {
+            link = &other->next;
+        }
+    }
+    label.next = walk->head[label.ideal];
+    if (reuse < 0)
+        return new_label(walk, &label);
+    walk->labels[reuse] = label;
+    walk->head[label.ideal] = reuse;
+    return true;
+}
+
+/* The stage with this load behind the label, if what is left may hold the rest. */
+static bool extend(struct stage_walk *walk, int label_index, int above, int choice, double load)
+{
+    const struct stage_model *model = walk->model;
+    const struct stage_label label = walk->labels[label_index];
+    int used[STAGE_AXES];
+    for (int axis = 0; axis < STAGE_AXES; axis++) {
+        used[axis] = label.used[axis] + model->choices[choice].use[axis];
+        if (used[axis] > model->axis_limit[axis])
+            return true;
+    }
+    bool last = above == walk->ideals->count - 1;
+    for (int axis = 0; axis < STAGE_AXES && last; axis++)
+        if (model->axis_exact[axis] && used[axis] < model->axis_limit[axis])
+            return true;
+    if (!last && model->may_finish && !model->may_finish(model->self, above, used, walk->limit)) {
+        if (walk->slot)
+            walk->slot_value[slot_of(walk, above, used[0])] = -INFINITY;
+        return true;
+    }
+    struct stage_label fresh = { .value = walk->objective == VALUE_SUM ? label.value + load : fmax(label.value, load),
+                                 .load = load,
+                                 .ideal = above,
+                                 .previous = label_index,
+                                 .used = { (int16_t)used[0], (int16_t)used[1] },
+                                 .choice = choice };
+    return insert(walk, fresh);
+}
+
+static bool fits(const struct stage_walk *walk, const struct stage_label *label, int choice)
+{
+    const struct stage_model *model = walk->model;
+    for (int axis = 0; axis < STAGE_AXES; axis++)
+        if (label->used[axis] + model->choices[choice].use[axis] > model->axis_limit[axis])
+            return false;
+    return true;
+}
+
+static void fill_loads(struct stage_walk *walk, int below, int above)
+{
+    const struct stage_model *model = walk->model;
+    const int nothing[STAGE_AXES] = { 0 };
+    size_t choices = (size_t)model->choice_count;
+    if (!walk->potentials || below == walk->start) {
+        for (size_t c = 0; c < choices; c++)
+            walk->loads[c] = model->load(model->self, below, above, (int)c, nothing, walk->limit);
+        return;
+    }
+    const struct potentials *low = &walk->potentials[(size_t)below * choices],
+                            *high = &walk->potentials[(size_t)above * choices];
+    for (size_t c = 0; c < choices; c++) {
+        double load = high[c].key - low[c].key, way = low[c].entry > high[c].exit ? low[c].entry : high[c].exit;
+        walk->loads[c] = load > way ? load : way;
+    }
+}
+
+/* The innermost loop of what has one exact axis. */
+static bool relax_slots(struct stage_walk *walk, int above)
+{
+    const struct stage_model *model = walk->model;
+    const double *held = &walk->slot_value[slot_of(walk, above, 0)];
+    for (int c = 0; c < model->choice_count; c++) {
+        double load = walk->loads[c];
+        int use = model->choices[c].use[0], most = model->axis_limit[0] - use;
+        if (!(load < walk->limit))
+            continue;
+        for (int k = 0; k < walk->own_count; k++) {
+            const struct own_label *own = &walk->own[k];
+            double value = own->value > load ? own->value : load;
+            if (own->used <= most && value < held[own->used + use] && !extend(walk, own->label, above, c, load))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* All ways to place above \ below behind the labels of `below`. */
+static bool relax(struct stage_walk *walk, int below, int above)
+{
+    const struct stage_model *model = walk->model;
+    if (!model->context)
+        fill_loads(walk, below, above);
+    if (walk->slot)
+        return relax_slots(walk, above);
+    for (int l = walk->head[below]; l >= 0; l = walk->labels[l].next)
+        for (int c = 0; c < model->choice_count; c++) {
+            const struct stage_label *label = &walk->labels[l];
+            if (!fits(walk, label, c))
+                continue;
+            const int used[STAGE_AXES] = { label->used[0], label->used[1] };
+            double load = model->context ? model->load(model->self, below, above, c, used, walk->limit) : walk->loads[c];
+            if (load < walk->limit && !extend(walk, l, above, c, load))
+                return false;
+        }
+    return true;
+}
+
+/* ---- from below upwards ---- */
+
+static void room_of(const struct stage_walk *walk, int ideal, int room[STAGE_AXES])
+{
+    memset(room, 0, STAGE_AXES * sizeof *room);
+    for (int l = walk->head[ideal]; l >= 0; l = walk->labels[l].next)
+        for (int axis = 0; axis < STAGE_AXES; axis++) {
+            int left = walk->model->axis_limit[axis] - walk->labels[l].used[axis];
+            room[axis] = left > room[axis] ? left : room[axis];
+        }
+}
+
+/* The labels of the ideal side by side: they do not change while stages begin there. */
+static void list_own(struct stage_walk *walk, int ideal)
+{
+    walk->own_count = 0;
+    for (int l = walk->slot ? walk->head[ideal] : -1; l >= 0; l = walk->labels[l].next)
+        walk->own[walk->own_count++] =
+            (struct own_label){ walk->labels[l].value, l, walk->labels[l].used[0] };
+}
+
+static bool must_stop(struct stage_walk *walk)
+{
+    walk->work++;
+    if (walk->work >= walk->work_limit ||
+        (walk->work % ASK_EVERY == 0 && walk->stops && walk->stops(walk->stops_self)))
+        walk->stopped = true;
+    return walk->stopped;
+}
+
+/* Steps into `next` with one node more; *grown says whether the walk goes on from there. */
+static bool step_up(struct stage_walk *walk, int below, int next, int node, const int room[STAGE_AXES], bool *grown)
+{
+    const struct stage_model *model = walk->model;
+    if (model->add)
+        model->add(model->self, node);
+    *grown = !model->may_grow || model->may_grow(model->self, below, next, room, walk->limit);
+    if (!*grown && model->drop)
+        model->drop(model->self, node);
+    return !*grown || relax(walk, below, next);
+}
+
+/* Depth first through the supersets of `below` with an index under `end`. */
+static bool climb(struct stage_walk *walk, int below, int end)
+{
+    const struct stage_model *model = walk->model;
+    const struct ideals *ideals = walk->ideals;
+    int depth = 0, room[STAGE_AXES];
+    room_of(walk, below, room);
+    list_own(walk, below);
+    walk->stamp++;
+    walk->path[depth++] = (struct stage_frame){ below, -1, ideals->first_up[below] };
+    while (depth > 0) {
+        struct stage_frame *top = &walk->path[depth - 1];
+        if (top->at == ideals->first_up[top->ideal + 1] || walk->stopped) {
+            if (top->node >= 0 && model->drop)
+                model->drop(model->self, top->node);
+            depth--;
+            continue;
+        }
+        int next = ideals->up_ideal[top->at], node = ideals->up_node[top->at];
+        top->at++;
+        if (walk->seen[next] == walk->stamp || next >= end || must_stop(walk))
+            continue;
+        walk->seen[next] = walk->stamp;
+        bool grown = false;
+        if (!step_up(walk, below, next, node, room, &grown))
+            return false;
+        if (grown)
+            walk->path[depth++] = (struct stage_frame){ next, node, ideals->first_up[next] };
+    }
+    return true;
+}
+
+/* ---- far pairs ---- */
+
+static void forget_stairs(struct stage_walk *walk)
+{
+    for (int i = 0; i < stair_count(walk->model); i++)
+        walk->stairs[i].count = 0;
+}
+
+/* First step whose key is at least so high. */
+static int find_step(const struct far_stair *stair, double key)
+{
+    int low = 0, high = stair->count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (stair->steps[middle].key < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool add_step(struct stage_walk *walk, struct far_stair *stair, struct far_label fresh)
+{
+    int at = find_step(stair, fresh.key), first = at;
+    if (at < stair->count && stair->steps[at].value <= fresh.value)
+        return true;
+    if (at < stair->count && stair->steps[at].key <= fresh.key) /* equal keys: the new value is smaller */
+        at++;
+    while (first > 0 && stair->steps[first - 1].value >= fresh.value)
+        first--;
+    if (first == at && stair->count == stair->capacity) {
+        int capacity = stair->capacity ? 2 * stair->capacity : 16;
+        struct far_label *grown = reallocarray(stair->steps, (size_t)capacity, sizeof *grown);
+        if (!grown)
+            return no_memory(walk->err);
+        stair->steps = grown;
+        stair->capacity = capacity;
+    }
+    memmove(&stair->steps[first + 1], stair->steps + at, (size_t)(stair->count - at) * sizeof *stair->steps);
+    stair->count += first + 1 - at;
+    stair->steps[first] = fresh;
+    return true;
+}
+
+/* The labels of `below` can now be seen from every ideal that follows. */
+static bool show_far(struct stage_walk *walk, int below)
+{
+    const struct stage_model *model = walk->model;
+    if (below == walk->start || walk->head[below] < 0)
+        return true;
+    for (int c = 0; c < model->choice_count; c++) {
+        const struct potentials *low = &walk->potentials[(size_t)below * (size_t)model->choice_count + (size_t)c];
+        for (int l = walk->head[below]; low->entry < walk->limit && l >= 0; l = walk->labels[l].next) {
+            struct far_stair *stair = &walk->stairs[c * (model->axis_limit[0] + 1) + walk->labels[l].used[0]];
+            if (!add_step(walk, stair, (struct far_label){ low->key, fmax(walk->labels[l].value, low->entry), l }))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* The best of the stair under an ideal of this key: going up, the value grows and the difference of keys falls. */
+static const struct far_label *best_step(const struct far_stair *stair, double key)
+{
+    int low = 0, high = stair->count;
+    while (low < high) { /* first step whose value is at least the difference */
+        int middle = low + (high - low) / 2;
+        if (stair->steps[middle].value < key - stair->steps[middle].key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == stair->count || (low > 0 && key - stair->steps[low - 1].key <= stair->steps[low].value))
+        low--;
+    return low < 0 ? NULL : &stair->steps[low];
+}
+
+static bool relax_far(struct stage_walk *walk, int above)
+{
+    const struct stage_model *model = walk->model;
+    for (int c = 0; c < model->choice_count; c++) {
+        const struct potentials *high = &walk->potentials[(size_t)above * (size_t)model->choice_count + (size_t)c];
+        if (!(high->exit < walk->limit))
+            continue;
+        for (int used = 0; used + model->choices[c].use[0] <= model->axis_limit[0]; used++) {
+            const struct far_label *far = best_step(&walk->stairs[c * (model->axis_limit[0] + 1) + used], high->key);
+            if (!far || !(high->key - far->key < walk->limit))
+                continue;
+            size_t below = (size_t)walk->labels[far->label].ideal;
+            double way_in = walk->potentials[below * (size_t)model->choice_count + (size_t)c].entry;
+            double load = fmax(fmax(way_in, high->key - far->key), high->exit);
+            if (!extend(walk, far->label, above, c, load))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool pass_far(struct stage_walk *walk)
+{
+    int shown = walk->start, count = walk->ideals->count;
+    forget_stairs(walk);
+    if (!climb(walk, walk->start, count)) /* a stage that begins here has a load of its own kind */
+        return false;
+    for (int i = walk->start + 1; i < count && !walk->stopped; i++) {
+        bool pinched = walk->pinch[i - 1] == i;
+        for (; pinched && shown < i; shown++)
+            if (!show_far(walk, shown))
+                return false;
+        if (!must_stop(walk) && !relax_far(walk, i))
+            return false;
+        if (pinched && !show_far(walk, shown++))
+            return false;
+        if (!pinched && walk->head[i] >= 0 && !climb(walk, i, walk->pinch[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool pass_near(struct stage_walk *walk)
+{
+    const struct stage_model *model = walk->model;
+    for (int i = walk->start; i < walk->ideals->count - 1 && !walk->stopped; i++) {
+        int room[STAGE_AXES];
+        if (walk->head[i] < 0)
+            continue;
+        room_of(walk, i, room);
+        if (model->enter && !model->enter(model->self, i, room, walk->limit, walk->err))
+            return false;
+        if (!climb(walk, i, walk->ideals->count))
+            return false;
+    }
+    return true;
+}
+
+bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best, struct error *err)
+{
+    int last = walk->ideals->count - 1;
+    walk->limit = limit;
+    walk->start = start;
+    walk->err = err;
+    walk->label_count = 0;
+    memset(walk->head, -1, (size_t)walk->ideals->count * sizeof *walk->head);
+    *best = -1;
+    for (size_t i = 0; walk->slot && i < slot_of(walk, walk->ideals->count, 0); i++) {
+        walk->slot[i] = -1;
+        walk->slot_value[i] = INFINITY;
+    }
+    if (!insert(walk, (struct stage_label){ .ideal = start, .previous = -1, .choice = -1 }))
+        return false;
+    bool far = walk->potentials && walk->objective == VALUE_MAX;
+    if (far ? !pass_far(walk) : !pass_near(walk))
+        return false;
+    for (int l = start < last ? walk->head[last] : -1; l >= 0; l = walk->labels[l].next)
+        if (*best < 0 || walk->labels[l].value < walk->labels[*best].value)
+            *best = l;
+    return true;
+}
+
+static bool uses_all(const struct stage_walk *walk, const struct stage_label *label)
+{
+    for (int axis = 0; axis < STAGE_AXES; axis++)
+        if (label->used[axis] < walk->model->axis_limit[axis])
+            return false;
+    return true;
+}
+
+int stage_walk_best(const struct stage_walk *walk, int above)
+{
+    int best = -1;
+    for (int l = walk->head[above]; l >= 0; l = walk->labels[l].next)
+        if (uses_all(walk, &walk->labels[l]) && (best < 0 || walk->labels[l].value < walk->labels[best].value))
+            best = l;
+    return best;
+}
+
+bool stage_walk_from(struct stage_walk *walk, int start, double limit, double *value, struct error *err)
+{
+    int best;
+    if (!stage_walk_pass(walk, start, limit, &best, err))
+        return false;
+    for (int i = 0; i < walk->ideals->count; i++) {
+        int label = i > start ? stage_walk_best(walk, i) : -1;
+        value[i] = label < 0 ? INFINITY : walk->labels[label].value;
+    }
+    return true;
+}
+
+bool stage_walk_stages(const struct stage_walk *walk, int label, struct arena *arena, struct stage **out, int *count,
+                       struct error *err)
+{
+    const struct ideals *ideals = walk->ideals;
+    int stages = 0;
+    for (int l = label; walk->labels[l].previous >= 0; l = walk->labels[l].previous)
+        stages++;
+    struct stage *list = arena_alloc(arena, (size_t)stages, sizeof *list);
+    if (!list)
+        return no_memory(err);
+    for (int s = stages - 1, l = label; s >= 0; s--, l = walk->labels[l].previous) {
+        const struct stage_label *top = &walk->labels[l], *under = &walk->labels[top->previous];
+        list[s] = (struct stage){ .choice = top->choice, .load = top->load, .used = { under->used[0], under->used[1] } };
+        list[s].nodes = arena_alloc(arena, (size_t)ideals->words, sizeof *list[s].nodes);
+        if (!list[s].nodes)
+            return no_memory(err);
+        for (int w = 0; w < ideals->words; w++)
+            list[s].nodes[w] = ideal_bits(ideals, top->ideal)[w] & ~ideal_bits(ideals, under->ideal)[w];
+        if (walk->model->detail && !walk->model->detail(walk->model->self, under->ideal, top->ideal, top->choice, arena,
+                                                        &list[s].detail, err))
+            return false;
+    }
+    *out = list;
+    *count = stages;
+    return true;
+}

@@ -1,0 +1,61 @@
+/* What stages.c and stage_walk.c share: the pass over all ideals. */
+#ifndef CLEAVE_PARTITION_STAGE_WALK_H
+#define CLEAVE_PARTITION_STAGE_WALK_H
+#include "planner/partition/stages.h"
+
+struct stage_label {
+    double value, load; /* of all stages so far, of the last one */
+    int ideal, previous, next; /* previous: label of the stages before, -1; next of the same ideal, -1 */
+    int16_t used[STAGE_AXES];
+    int choice;
+};
+struct stage_frame {
+    int ideal, node;
+    int64_t at;
+};
+struct far_label { /* what can be seen from far above */
+    double key, value; /* value: of the label and of the way in */
+    int label;
+};
+struct far_stair { /* none better than another: value and key grow together */
+    struct far_label *steps;
+    int count, capacity;
+};
+struct own_label { /* of the ideal from which stages begin */
+    double value;
+    int label, used;
+};
+struct potentials { /* of one ideal and choice */
+    double key, entry, exit;
+};
+struct stage_walk {
+    const struct stage_model *model;
+    const struct ideals *ideals;
+    enum stage_value objective;
+    double limit;
+    int start;
+    int64_t work, work_limit;
+    bool (*stops)(void *self);
+    void *stops_self;
+    bool stopped; /* by the work limit or stops() */
+    struct stage_label *labels;
+    int label_count, label_capacity;
+    int *head;              /* (count) first label of each ideal, -1 */
+    int *seen, stamp;       /* (count) the last walk that met the ideal */
+    struct stage_frame *path; /* (node_count + 2) */
+    double *loads;          /* (choice_count) */
+    struct potentials *potentials; /* (count, choice_count); NULL: the model has none, or they are too many */
+    int *pinch;               /* (count) first pinch after the ideal; count when none */
+    struct far_stair *stairs; /* (choice_count, axis_limit[0] + 1) */
+    int *slot;                /* (count, axis_limit[0] + 1) label of exactly that use, -1. NULL: labels are searched */
+    double *slot_value;       /* (count, axis_limit[0] + 1) its value; INFINITY; -INFINITY where the rest cannot fit */
+    struct own_label *own;    /* (axis_limit[0] + 1) */
+    int own_count;
+    struct error *err;
+};
+/* Whether a pass finds the smallest largest load, and not only a placement below the limit. */
+bool stage_walk_is_exact(const struct stage_walk *walk);
+/* One pass below `limit`; *best: the label of everything, -1 when there is none. False: out of memory or a plug-in's
+ * failure. */
+bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best, struct error *err);
+#endif
