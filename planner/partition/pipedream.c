@@ -276,13 +276,13 @@ static double block_load(void *self, int below, int above, int choice, const int
 }
 
 /* The stages inside a block that was chosen: walked once more, since only values are kept. */
-static bool detail_block(void *self, int below, int above, int choice, struct arena *arena, void **out,
-                         struct error *err)
+static bool detail_block(void *self, int below, int above, int choice, const int used[STAGE_AXES],
+                         struct arena *arena, void **out, double *load_s, struct error *err)
 {
     struct problem *p = self;
     struct block *block = arena_alloc(arena, 1, sizeof *block);
     double *value = arena_alloc(arena, (size_t)p->ideals->count, sizeof *value);
-    (void)choice;
+    (void)choice, (void)used, (void)load_s;
     if (!block || !value)
         return no_memory(err);
     p->start = below;

@@ -607,8 +607,8 @@ bool stage_walk_stages(const struct stage_walk *walk, int label, struct arena *a
             return no_memory(err);
         for (int w = 0; w < ideals->words; w++)
             list[s].nodes[w] = ideal_bits(ideals, top->ideal)[w] & ~ideal_bits(ideals, under->ideal)[w];
-        if (walk->model->detail && !walk->model->detail(walk->model->self, under->ideal, top->ideal, top->choice, arena,
-                                                        &list[s].detail, err))
+        if (walk->model->detail && !walk->model->detail(walk->model->self, under->ideal, top->ideal, top->choice, list[s].used,
+                                                        arena, &list[s].detail, &list[s].load, err))
             return false;
     }
     *out = list;

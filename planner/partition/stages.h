@@ -45,8 +45,10 @@ struct stage_model {
     /* False only if what is not in `above` cannot be placed on what is left below limit. */
     bool (*may_finish)(void *self, int above, const int used[STAGE_AXES], double limit);
 
-    /* What the plan says of a stage that it has chosen, in the arena; *out is kept in struct stage. */
-    bool (*detail)(void *self, int below, int above, int choice, struct arena *arena, void **out, struct error *err);
+    /* What the plan says of a stage that it has chosen, in the arena; *out is kept in struct stage. *load may be
+     * lowered where load() did not look further than the limit. */
+    bool (*detail)(void *self, int below, int above, int choice, const int used[STAGE_AXES], struct arena *arena,
+                   void **out, double *load, struct error *err);
 
     /* Loads that are differences of potentials: for every stage but those that begin where the walk starts
      *   load = max(entry(below), key(above) - key(below), exit(above)),  all per choice.
