@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LIGHTEST_CACHE = 64 };
+enum { SHORTEST_CACHE = 64 };
 
 struct choice { /* beside struct stage_choice */
     int data_degree, degree; /* degree: index in problem.degrees */
@@ -15,13 +15,16 @@ struct sums { /* of a set of nodes under one tensor degree, every node's fastest
     double message_bytes; /* of all edges at the nodes, but for both sides of those inside the set */
     double missing;       /* nodes without the degree */
 };
+struct shortest { /* time that fits with so many in flight: 0: not known */
+    int in_flight;
+    bool exact;
+    double bound, time;
+};
 struct pair { /* the stage in hand */
     int below, above;
     struct sums sums[PIPER_DEGREES];
     bool known[PIPER_DEGREES];
-    /* shortest time by numbers in flight, as far as the last limit asked */
-    int flight[PIPER_DEGREES][LIGHTEST_CACHE];
-    double time[PIPER_DEGREES][LIGHTEST_CACHE];
+    struct shortest shortest[PIPER_DEGREES][SHORTEST_CACHE];
 };
 struct problem {
     const struct piper_graph *graph;
@@ -42,6 +45,8 @@ struct problem {
     int *cut, cut_count;    /* edges into `below` */
     struct pair pair;
     struct variants variants;
+    bool open;   /* a choice of variants was given up: nothing is proven */
+    bool failed; /* memory ran out where nothing can be returned */
 };
 
 static bool no_memory(struct error *err)
@@ -220,13 +225,20 @@ static const struct sums *sums_of_pair(struct problem *p, int degree)
     if (pair->known[degree])
         return sums;
     pair->known[degree] = true;
-    memset(pair->flight[degree], 0, sizeof pair->flight[degree]);
+    memset(pair->shortest[degree], 0, sizeof pair->shortest[degree]);
     *sums = p->sums[pair->above * p->degree_count + degree];
     add_sums(sums, &p->sums[pair->below * p->degree_count + degree], -1);
     for (int i = 0; i < p->cut_count && sums->missing < 0.5; i++)
         if (ideal_has(p->ideals, pair->above, p->graph->edges[p->cut[i]].from))
             sums->message_bytes += edge_bytes(p, p->cut[i], degree);
     return sums;
+}
+
+/* load() has no way to fail: solve() asks afterwards. */
+static double out_of_memory(struct problem *p)
+{
+    p->failed = true;
+    return INFINITY;
 }
 
 /* The stage as a choice of variants. */
@@ -246,25 +258,31 @@ static bool list_stage(struct problem *p, int below, int above, int degree, int 
     return true;
 }
 
-/* Shortest time in the file's unit that fits, or INFINITY; any time that fits if that is below enough, and INFINITY if
- * nothing below enough fits. */
+/* A time in the file's unit below enough, if one fits; INFINITY if none does. The exact shortest is looked for only if
+ * the bound leaves it open. */
 static double shortest_time(struct problem *p, int degree, int in_flight, double enough)
 {
     struct pair *pair = &p->pair;
     const struct sums *sums = sums_of_pair(p, degree);
     if (sums->memory_a * in_flight + sums->memory_b <= p->graph->memory_bytes * (1 - 1e-12))
         return sums->time;
-    int at = in_flight % LIGHTEST_CACHE;
-    if (pair->flight[degree][at] == in_flight && (pair->time[degree][at] < enough))
-        return pair->time[degree][at];
-    double time = INFINITY;
-    if (!list_stage(p, pair->below, pair->above, degree, in_flight) || !variants_solve(&p->variants, enough, false, &time, p->err))
-        return INFINITY;
-    if (time < INFINITY) {
-        pair->flight[degree][at] = in_flight;
-        pair->time[degree][at] = time;
-    }
-    return time;
+    struct shortest *known = &pair->shortest[degree][in_flight % SHORTEST_CACHE];
+    bool fresh = known->in_flight != in_flight;
+    if (!fresh && (known->time < enough || known->exact || !(known->bound < enough)))
+        return known->time < enough ? known->time : INFINITY;
+    if (!list_stage(p, pair->below, pair->above, degree, in_flight))
+        return out_of_memory(p);
+    double bound, time;
+    variants_bound(&p->variants, &bound, &time);
+    *known = (struct shortest){ in_flight, false, bound, time };
+    if (time < enough || !(bound < enough))
+        return time < enough ? time : INFINITY;
+    enum variants_end end = variants_solve(&p->variants, bound, &known->time);
+    if (end == VARIANTS_NO_MEMORY)
+        return out_of_memory(p);
+    p->open = p->open || end == VARIANTS_LIMIT;
+    known->exact = true;
+    return known->time < enough ? known->time : INFINITY;
 }
 
 static double load(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit)
@@ -361,8 +379,11 @@ static bool detail(void *self, int below, int above, int choice, const int used[
     for (size_t w = 0; w < words; w++)
         nodes[w] = ideal_bits(p->ideals, above)[w] & ~ideal_bits(p->ideals, below)[w];
     int in_flight = in_flight_of(p, choice, used);
-    if (!list_stage(p, below, above, kind->degree, in_flight) ||
-        !variants_solve(&p->variants, INFINITY, true, &time, err))
+    double bound;
+    if (!list_stage(p, below, above, kind->degree, in_flight))
+        return no_memory(err);
+    variants_bound(&p->variants, &bound, &time);
+    if (variants_solve(&p->variants, bound, &time) == VARIANTS_NO_MEMORY)
         return no_memory(err);
     for (int v = 0; v < p->graph->node_count; v++)
         variants[v] = has(nodes, v) ? variants_chosen(&p->variants, item++) : -1;
@@ -473,8 +494,12 @@ bool piper_solve(const struct piper_graph *graph, const struct piper_options *op
     bool ok = stages_bottleneck(&model, &dag, limits, arena, &out->found, err);
     variants_free(&p.variants);
     out->stages = ok ? arena_alloc(arena, (size_t)out->found.stage_count, sizeof *out->stages) : NULL;
-    if (!ok || !out->stages)
+    if (!ok || p.failed || !out->stages)
         return no_memory(err);
+    if (p.open) {
+        out->found.optimal = out->found.exhausted = false;
+        out->found.bound = model.bound;
+    }
     for (int s = 0; s < out->found.stage_count; s++)
         out->stages[s] = *(const struct piper_stage *)out->found.stages[out->found.stage_count - 1 - s].detail;
     return true;

@@ -1,5 +1,4 @@
 #include "planner/partition/variants.h"
-#include "planner/search/knapsack.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +9,25 @@ struct variant_step {
     int item, option;
 };
 
+/* An item that the best answer may treat otherwise than the relaxation does. */
+struct variant_item {
+    int item;
+    double nearest;             /* smallest regret of another option */
+    double rest_least, rest_most; /* bytes of this item and all later ones */
+};
+struct variant_label {
+    double cost, bytes, regret;
+    int previous, option;
+};
+
 void variants_free(struct variants *v)
 {
     free(v->first);
     free(v->chosen);
     free(v->options);
     free(v->steps);
+    free(v->core);
+    free(v->labels);
     *v = (struct variants){ 0 };
 }
 
@@ -34,9 +46,12 @@ static bool grow_items(struct variants *v)
     int *chosen = realloc(v->chosen, (size_t)capacity * sizeof *chosen);
     if (chosen)
         v->chosen = chosen;
-    if (first && chosen)
+    struct variant_item *core = realloc(v->core, (size_t)capacity * sizeof *core);
+    if (core)
+        v->core = core;
+    if (first && chosen && core)
         v->item_capacity = capacity;
-    return first && chosen;
+    return first && chosen && core;
 }
 
 static bool grow_options(struct variants *v, int count)
@@ -115,93 +130,179 @@ static int list_steps(struct variants *v, int item, int at, int count)
     }
 }
 
-struct quick { /* what the hulls say */
-    double bound, cost;
-    bool fits;
-};
-static struct quick solve_quickly(struct variants *v)
+void variants_bound(struct variants *v, double *bound, double *cost)
 {
-    double cost = 0, bytes = 0;
+    double spent = 0, bytes = 0;
     int steps = 0;
     for (int i = 0; i < v->item_count; i++) {
         int at = cheapest_option(v, i);
         v->chosen[i] = at - v->first[i];
-        cost += v->options[at].cost;
+        spent += v->options[at].cost;
         bytes += v->options[at].bytes;
         steps = list_steps(v, i, at, steps);
     }
-    double over = bytes - v->cap_bytes, bound = cost;
-    if (over <= 0)
-        return (struct quick){ cost, cost, true };
-    qsort(v->steps, (size_t)steps, sizeof *v->steps, by_rate);
+    double over = bytes - v->cap_bytes;
+    *bound = spent;
+    v->rate = 0;
+    if (over > 0)
+        qsort(v->steps, (size_t)steps, sizeof *v->steps, by_rate);
     for (int s = 0; s < steps && over > 0; s++) {
         const struct variant_step *step = &v->steps[s];
-        bound = cost + step->cost * fmin(1, over / step->bytes);
-        cost += step->cost;
+        *bound = spent + step->cost * fmin(1, over / step->bytes);
+        spent += step->cost;
         over -= step->bytes;
+        v->rate = step->cost / step->bytes;
         v->chosen[step->item] = step->option;
     }
-    return (struct quick){ bound, cost, over <= 0 };
+    *cost = over <= 0 ? spent : INFINITY;
+    *bound = over <= 0 ? *bound : INFINITY;
 }
 
-static bool make_groups(const struct variants *v, struct knapsack_group *groups, struct knapsack_option *options,
-                        int64_t *cap)
+/* ---- labels over the core ---- */
+
+/* With bytes priced at the rate each item has a best option, and the others a regret. The cost of any answer is at least
+ * the bound plus its regrets, so that options with a regret of the whole gap are out, and items with no other option
+ * left are settled. */
+static double priced(const struct variants *v, int option)
 {
-    double costs = 0, bytes = v->cap_bytes;
+    return v->options[option].cost + v->rate * v->options[option].bytes;
+}
+
+static int best_priced(const struct variants *v, int item)
+{
+    int best = v->first[item];
+    for (int o = best + 1; o < v->first[item + 1]; o++)
+        if (priced(v, o) < priced(v, best))
+            best = o;
+    return best;
+}
+
+static int by_nearest(const void *a, const void *b) /* what is hardest to change first: few labels for long */
+{
+    const struct variant_item *x = a, *y = b;
+    return x->nearest > y->nearest ? -1 : x->nearest < y->nearest ? 1 : x->item - y->item;
+}
+
+/* Fills v->core; what is settled goes into the first label. */
+static int find_core(struct variants *v, double gap, struct variant_label *start)
+{
+    int count = 0;
+    *start = (struct variant_label){ .previous = -1 };
     for (int i = 0; i < v->item_count; i++) {
-        double most_cost = 0, most_bytes = 0;
-        for (int o = v->first[i]; o < v->first[i + 1]; o++) {
-            most_cost = fmax(most_cost, v->options[o].cost);
-            most_bytes = fmax(most_bytes, fmin(v->options[o].bytes, 2 * v->cap_bytes));
-        }
-        costs += most_cost;
-        bytes += most_bytes;
-    }
-    double per_cost = costs > 0 ? 0x1p50 / costs : 0, per_byte = 0x1p48 / bytes;
-    for (int i = 0; i < v->item_count; i++) {
-        groups[i] = (struct knapsack_group){ 1, v->first[i + 1] - v->first[i], &options[v->first[i]] };
-        for (int o = v->first[i]; o < v->first[i + 1]; o++) {
-            options[o] = (struct knapsack_option){ .cost = llround(v->options[o].cost * per_cost) };
-            options[o].row[0] = (int64_t)ceil(fmin(v->options[o].bytes, 2 * v->cap_bytes) * per_byte);
+        int best = best_priced(v, i);
+        double nearest = INFINITY;
+        for (int o = v->first[i]; o < v->first[i + 1]; o++)
+            if (o != best)
+                nearest = fmin(nearest, priced(v, o) - priced(v, best));
+        if (nearest < gap) {
+            v->core[count++] = (struct variant_item){ .item = i, .nearest = nearest };
+        } else {
+            start->cost += v->options[best].cost;
+            start->bytes += v->options[best].bytes;
+            v->chosen[i] = best - v->first[i];
         }
     }
-    *cap = (int64_t)floor(v->cap_bytes * per_byte);
+    qsort(v->core, (size_t)count, sizeof *v->core, by_nearest);
+    double least = 0, most = 0;
+    for (int c = count - 1; c >= 0; c--) {
+        int item = v->core[c].item;
+        double low = INFINITY, high = 0;
+        for (int o = v->first[item]; o < v->first[item + 1]; o++) {
+            low = fmin(low, v->options[o].bytes);
+            high = fmax(high, v->options[o].bytes);
+        }
+        v->core[c].rest_least = least += low;
+        v->core[c].rest_most = most += high;
+    }
+    return count;
+}
+
+static bool push(struct variants *v, struct variant_label label)
+{
+    if (v->label_count == v->label_capacity) {
+        int capacity = v->label_capacity ? 2 * v->label_capacity : 1024;
+        struct variant_label *grown = realloc(v->labels, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        v->labels = grown;
+        v->label_capacity = capacity;
+    }
+    v->labels[v->label_count++] = label;
     return true;
 }
 
-static bool solve_exactly(struct variants *v, double *cost, struct error *err)
+static int by_bytes(const void *a, const void *b)
 {
-    struct knapsack_group *groups = calloc((size_t)v->item_count, sizeof *groups);
-    struct knapsack_option *options = calloc((size_t)v->option_count, sizeof *options);
-    int *counts = calloc((size_t)v->option_count, sizeof *counts);
-    struct knapsack problem = { .group_count = v->item_count, .row_count = 1, .groups = groups };
-    struct knapsack_result result = { .counts = counts };
-    bool ok = groups && options && counts;
-    if (!ok)
-        fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
-    ok = ok && make_groups(v, groups, options, &problem.cap[0]) && knapsack_solve(&problem, &result, err);
-    if (ok && result.status == KNAPSACK_OPTIMAL && result.cost < INT64_MAX) {
-        *cost = 0;
-        for (int i = 0; i < v->item_count; i++)
-            for (int o = v->first[i]; o < v->first[i + 1]; o++)
-                if (counts[o] > 0) {
-                    v->chosen[i] = o - v->first[i];
-                    *cost += v->options[o].cost;
-                }
-    }
-    free(groups);
-    free(options);
-    free(counts);
-    return ok;
+    const struct variant_label *x = a, *y = b;
+    if (x->bytes < y->bytes || x->bytes > y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    return x->cost < y->cost ? -1 : x->cost > y->cost ? 1 : x->previous - y->previous;
 }
 
-bool variants_solve(struct variants *v, double enough, bool exact, double *cost, struct error *err)
+/* Of the labels from `first` on, those that no other beats in both cost and bytes. */
+static void keep_front(struct variants *v, int first)
 {
-    struct quick quick = solve_quickly(v);
-    *cost = INFINITY;
-    if (!quick.fits || (!exact && !(quick.bound < enough)))
-        return true;
-    bool settled = quick.cost <= quick.bound || (!exact && quick.cost < enough);
-    *cost = quick.cost;
-    return settled || solve_exactly(v, cost, err);
+    int kept = first;
+    qsort(v->labels + first, (size_t)(v->label_count - first), sizeof *v->labels, by_bytes);
+    for (int l = first; l < v->label_count; l++)
+        if (kept == first || v->labels[l].cost < v->labels[kept - 1].cost)
+            v->labels[kept++] = v->labels[l];
+    v->label_count = kept;
+}
+
+/* The labels [first, end) with each option of the core's item c. False: out of memory. */
+static bool branch(struct variants *v, int c, int count, int first, int end, double gap)
+{
+    int item = v->core[c].item, best = best_priced(v, item);
+    double least = c + 1 < count ? v->core[c + 1].rest_least : 0, most = c + 1 < count ? v->core[c + 1].rest_most : 0;
+    for (int l = first; l < end; l++)
+        for (int o = v->first[item]; o < v->first[item + 1]; o++) {
+            struct variant_label label = v->labels[l];
+            label.cost += v->options[o].cost;
+            label.bytes += v->options[o].bytes;
+            label.regret += priced(v, o) - priced(v, best);
+            label.previous = l;
+            label.option = o - v->first[item];
+            double unused = v->rate * fmax(0, v->cap_bytes - label.bytes - most);
+            if (label.bytes + least <= v->cap_bytes && label.regret + unused < gap && !push(v, label))
+                return false;
+        }
+    return true;
+}
+
+enum variants_end variants_solve(struct variants *v, double bound, double *cost)
+{
+    double gap = (*cost - bound) * (1 + 1e-9);
+    struct variant_label start;
+    if (!(*cost - bound > 1e-13 * *cost))
+        return VARIANTS_DONE;
+    int *before = malloc((size_t)v->item_count * sizeof *before);
+    if (!before)
+        return VARIANTS_NO_MEMORY;
+    memcpy(before, v->chosen, (size_t)v->item_count * sizeof *before);
+    int count = find_core(v, gap, &start), first = 0, end = 1, c = 0;
+    enum variants_end how = VARIANTS_DONE;
+    v->label_count = 0;
+    if (!push(v, start))
+        how = VARIANTS_NO_MEMORY;
+    for (; c < count && how == VARIANTS_DONE && end > first; c++) {
+        if (!branch(v, c, count, first, end, gap))
+            how = VARIANTS_NO_MEMORY;
+        keep_front(v, end);
+        first = end;
+        end = v->label_count;
+        if (end > VARIANTS_LABELS)
+            how = VARIANTS_LIMIT;
+    }
+    /* The last front is sorted by bytes: its last label is the cheapest, and all of them fit. */
+    if (how == VARIANTS_DONE && end > first && v->labels[end - 1].cost < *cost &&
+        v->labels[end - 1].bytes <= v->cap_bytes) {
+        *cost = v->labels[end - 1].cost;
+        for (int l = end - 1; --c >= 0; l = v->labels[l].previous)
+            v->chosen[v->core[c].item] = v->labels[l].option;
+    } else {
+        memcpy(v->chosen, before, (size_t)v->item_count * sizeof *before);
+    }
+    free(before);
+    return how;
 }
