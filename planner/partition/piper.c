@@ -15,6 +15,9 @@ struct sums { /* of a set of nodes under one tensor degree, every node's fastest
     double message_bytes; /* of all edges at the nodes, but for both sides of those inside the set */
     double missing;       /* nodes without the degree */
 };
+struct fastest { /* of the stage in hand under a choice, memory aside */
+    double load, moving; /* moving: the part that no variant changes */
+};
 struct shortest { /* time that fits with so many in flight: 0: not known */
     int in_flight;
     bool exact;
@@ -36,6 +39,7 @@ struct problem {
     const struct piper_degree **of; /* (node_count, degree_count) NULL where a node lacks the degree */
     struct stage_choice *choices;
     struct choice *kinds;
+    struct fastest *fastest;
     int choice_count;
     const struct ideals *ideals;
     struct sums *sums;      /* (ideals, degree_count) */
@@ -207,16 +211,6 @@ static bool enter(void *self, int below, const int room[STAGE_AXES], double limi
     return true;
 }
 
-static void look_at(struct problem *p, int below, int above)
-{
-    struct pair *pair = &p->pair;
-    if (pair->below == below && pair->above == above)
-        return;
-    pair->below = below;
-    pair->above = above;
-    memset(pair->known, 0, sizeof pair->known);
-}
-
 /* Sums of the stage. Edges between it and what stands behind it were taken off as if inside, and come back. */
 static const struct sums *sums_of_pair(struct problem *p, int degree)
 {
@@ -263,9 +257,6 @@ static bool list_stage(struct problem *p, int below, int above, int degree, int 
 static double shortest_time(struct problem *p, int degree, int in_flight, double enough)
 {
     struct pair *pair = &p->pair;
-    const struct sums *sums = sums_of_pair(p, degree);
-    if (sums->memory_a * in_flight + sums->memory_b <= p->graph->memory_bytes * (1 - 1e-12))
-        return sums->time;
     struct shortest *known = &pair->shortest[degree][in_flight % SHORTEST_CACHE];
     bool fresh = known->in_flight != in_flight;
     if (!fresh && (known->time < enough || known->exact || !(known->bound < enough)))
@@ -285,22 +276,43 @@ static double shortest_time(struct problem *p, int degree, int in_flight, double
     return known->time < enough ? known->time : INFINITY;
 }
 
+/* Loads with every node's fastest variant: no choice of variants is faster. */
+static void fill_fastest(struct problem *p)
+{
+    for (int c = 0; c < p->choice_count; c++) {
+        const struct choice *kind = &p->kinds[c];
+        const struct sums *sums = sums_of_pair(p, kind->degree);
+        double d = kind->data_degree, weights = 4 * (d - 1) * sums->parameter_bytes;
+        p->fastest[c].moving = (sums->message_bytes / d + weights / (d * (double)p->graph->micro_batch_count)) / p->graph->bytes_per_s;
+        p->fastest[c].load = sums->missing > 0.5 ? INFINITY : sums->time * p->time_unit / d + p->fastest[c].moving;
+    }
+}
+
+static void look_at(struct problem *p, int below, int above)
+{
+    struct pair *pair = &p->pair;
+    if (pair->below == below && pair->above == above)
+        return;
+    pair->below = below;
+    pair->above = above;
+    memset(pair->known, 0, sizeof pair->known);
+    fill_fastest(p);
+}
+
 static double load(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit)
 {
     struct problem *p = self;
-    const struct choice *kind = &p->kinds[choice];
-    double d = kind->data_degree;
     look_at(p, below, above);
-    const struct sums *sums = sums_of_pair(p, kind->degree);
-    if (sums->missing > 0.5)
+    const struct fastest *fastest = &p->fastest[choice];
+    if (!(fastest->load < limit))
         return INFINITY;
-    double bytes = sums->message_bytes / d +
-                   4 * (d - 1) * sums->parameter_bytes / (d * (double)p->graph->micro_batch_count);
-    double moving = bytes / p->graph->bytes_per_s, scale = p->time_unit / d;
-    if (!(sums->time * scale + moving < limit))
-        return INFINITY;
-    double time = shortest_time(p, kind->degree, in_flight_of(p, choice, used), (limit - moving) / scale);
-    return time * scale + moving;
+    const struct choice *kind = &p->kinds[choice];
+    const struct sums *sums = &p->pair.sums[kind->degree];
+    int in_flight = in_flight_of(p, choice, used);
+    if (sums->memory_a * in_flight + sums->memory_b <= p->graph->memory_bytes * (1 - 1e-12))
+        return fastest->load;
+    double scale = p->time_unit / kind->data_degree;
+    return shortest_time(p, kind->degree, in_flight, (limit - fastest->moving) / scale) * scale + fastest->moving;
 }
 
 static bool may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
@@ -429,7 +441,8 @@ static bool list_choices(struct problem *p)
     size_t most = (size_t)k * (size_t)p->degree_count;
     p->choices = arena_alloc(p->arena, most, sizeof *p->choices);
     p->kinds = arena_alloc(p->arena, most, sizeof *p->kinds);
-    if (!p->choices || !p->kinds)
+    p->fastest = arena_alloc(p->arena, most, sizeof *p->fastest);
+    if (!p->choices || !p->kinds || !p->fastest)
         return no_memory(p->err);
     for (int t = 0; t < p->degree_count; t++)
         for (int64_t d = 1; d * p->degrees[t] <= k && d <= n; d++) {

@@ -46,11 +46,7 @@ static int stair_count(const struct stage_model *model)
 
 bool stage_walk_is_exact(const struct stage_walk *walk)
 {
-    const struct stage_model *model = walk->model;
-    for (int axis = 0; axis < STAGE_AXES; axis++)
-        if (!model->axis_exact[axis] && model->axis_limit[axis] > 0)
-            return false;
-    return walk->objective == VALUE_MAX;
+    return walk->objective == VALUE_MAX && !walk->model->context;
 }
 
 static bool make_potentials(struct stage_walk *walk)
@@ -77,7 +73,8 @@ static bool make_slots(struct stage_walk *walk)
 {
     const struct stage_model *model = walk->model;
     size_t n = (size_t)walk->ideals->count, uses = (size_t)model->axis_limit[0] + 1;
-    if (!stage_walk_is_exact(walk) || model->axis_limit[1] > 0 || model->axis_limit[0] > SLOT_LIMIT || model->context)
+    if (!stage_walk_is_exact(walk) || !model->axis_exact[0] || model->axis_limit[1] > 0 ||
+        model->axis_limit[0] > SLOT_LIMIT)
         return true;
     walk->slot = malloc(n * uses * sizeof *walk->slot);
     walk->slot_value = malloc(n * uses * sizeof *walk->slot_value);
@@ -135,30 +132,19 @@ int64_t stage_walk_work(const struct stage_walk *walk)
 
 /* ---- labels ---- */
 
-/* Below the limit more devices left are all that counts, except that equal use keeps the smaller value; a sum is a
- * second criterion. */
-static bool dominates(const struct stage_walk *walk, const struct stage_label *a, const int used[STAGE_AXES],
-                      double value)
+/* Whether label a is as good as (used, value), or the other way round. Where loads depend on what was placed before,
+ * fewer labels are worth more than exact values: below the limit more devices left are then all that counts, except that
+ * equal use keeps the smaller value. */
+static bool dominates(const struct stage_walk *walk, const struct stage_label *a, const struct stage_label *b)
 {
     bool equal = true;
     for (int axis = 0; axis < STAGE_AXES; axis++) {
-        if (walk->model->axis_exact[axis] ? a->used[axis] != used[axis] : a->used[axis] > used[axis])
+        if (walk->model->axis_exact[axis] ? a->used[axis] != b->used[axis] : a->used[axis] > b->used[axis])
             return false;
-        equal = equal && a->used[axis] == used[axis];
+        equal = equal && a->used[axis] == b->used[axis];
     }
-    return (walk->objective == VALUE_MAX && !equal) || a->value <= value;
-}
-
-static bool is_dominated_by(const struct stage_walk *walk, const struct stage_label *a, const int used[STAGE_AXES],
-                            double value)
-{
-    bool equal = true;
-    for (int axis = 0; axis < STAGE_AXES; axis++) {
-        if (walk->model->axis_exact[axis] ? a->used[axis] != used[axis] : a->used[axis] < used[axis])
-            return false;
-        equal = equal && a->used[axis] == used[axis];
-    }
-    return (walk->objective == VALUE_MAX && !equal) || a->value >= value;
+    bool any_value = walk->objective == VALUE_MAX && walk->model->context;
+    return (any_value && !equal) || a->value <= b->value;
 }
 
 static bool new_label(struct stage_walk *walk, const struct stage_label *label)
@@ -205,16 +191,15 @@ static bool insert_in_slot(struct stage_walk *walk, const struct stage_label *la
 /* Keeps the label unless another one is as good; what it makes superfluous goes. */
 static bool insert(struct stage_walk *walk, struct stage_label label)
 {
-    const int used[STAGE_AXES] = { label.used[0], label.used[1] };
     int *link = &walk->head[label.ideal], reuse = -1;
     label.next = *link;
     if (walk->slot)
         return insert_in_slot(walk, &label);
     while (*link >= 0) {
         struct stage_label *other = &walk->labels[*link];
-        if (dominates(walk, other, used, label.value))
+        if (dominates(walk, other, &label))
             return true;
-        if (is_dominated_by(walk, other, used, label.value)) {
+        if (dominates(walk, &label, other)) {
             reuse = *link;
             *link = other->next;
         } else {
@@ -229,27 +214,32 @@ static bool insert(struct stage_walk *walk, struct stage_label label)
     return true;
 }
 
-/* The stage with this load behind the label, if what is left may hold the rest. */
-static bool extend(struct stage_walk *walk, int label_index, int above, int choice, double load)
+/* What is used behind label and choice; false if that is too much, too little at the end, or if what is left cannot
+ * hold the rest. */
+static bool may_use(struct stage_walk *walk, const struct stage_label *label, int above, int choice,
+                    int used[STAGE_AXES])
 {
     const struct stage_model *model = walk->model;
-    const struct stage_label label = walk->labels[label_index];
-    int used[STAGE_AXES];
-    for (int axis = 0; axis < STAGE_AXES; axis++) {
-        used[axis] = label.used[axis] + model->choices[choice].use[axis];
-        if (used[axis] > model->axis_limit[axis])
-            return true;
-    }
     bool last = above == walk->ideals->count - 1;
-    for (int axis = 0; axis < STAGE_AXES && last; axis++)
-        if (model->axis_exact[axis] && used[axis] < model->axis_limit[axis])
-            return true;
-    if (!last && model->may_finish && !model->may_finish(model->self, above, used, walk->limit)) {
-        if (walk->slot)
-            walk->slot_value[slot_of(walk, above, used[0])] = -INFINITY;
-        return true;
+    for (int axis = 0; axis < STAGE_AXES; axis++) {
+        used[axis] = label->used[axis] + model->choices[choice].use[axis];
+        if (used[axis] > model->axis_limit[axis] ||
+            (last && model->axis_exact[axis] && used[axis] < model->axis_limit[axis]))
+            return false;
     }
-    struct stage_label fresh = { .value = walk->objective == VALUE_SUM ? label.value + load : fmax(label.value, load),
+    if (last || !model->may_finish || model->may_finish(model->self, above, used, walk->limit))
+        return true;
+    if (walk->slot)
+        walk->slot_value[slot_of(walk, above, used[0])] = -INFINITY;
+    return false;
+}
+
+/* The stage with this load behind the label. */
+static bool add_stage(struct stage_walk *walk, int label_index, int above, int choice, const int used[STAGE_AXES],
+                      double load)
+{
+    double value = walk->labels[label_index].value;
+    struct stage_label fresh = { .value = walk->objective == VALUE_SUM ? value + load : fmax(value, load),
                                  .load = load,
                                  .ideal = above,
                                  .previous = label_index,
@@ -258,13 +248,11 @@ static bool extend(struct stage_walk *walk, int label_index, int above, int choi
     return insert(walk, fresh);
 }
 
-static bool fits(const struct stage_walk *walk, const struct stage_label *label, int choice)
+static bool extend(struct stage_walk *walk, int label_index, int above, int choice, double load)
 {
-    const struct stage_model *model = walk->model;
-    for (int axis = 0; axis < STAGE_AXES; axis++)
-        if (label->used[axis] + model->choices[choice].use[axis] > model->axis_limit[axis])
-            return false;
-    return true;
+    int used[STAGE_AXES];
+    return !may_use(walk, &walk->labels[label_index], above, choice, used) ||
+           add_stage(walk, label_index, above, choice, used, load);
 }
 
 static void fill_loads(struct stage_walk *walk, int below, int above)
@@ -305,22 +293,35 @@ static bool relax_slots(struct stage_walk *walk, int above)
     return true;
 }
 
-/* All ways to place above \ below behind the labels of `below`. */
+static double load_of(struct stage_walk *walk, int below, int above, int choice, const int used[STAGE_AXES])
+{
+    const struct stage_model *model = walk->model;
+    if (model->context)
+        return model->load(model->self, below, above, choice, used, walk->limit);
+    if (isnan(walk->loads[choice]))
+        walk->loads[choice] = model->load(model->self, below, above, choice, used, walk->limit);
+    return walk->loads[choice];
+}
+
+/* All ways to place above \ below behind the labels of `below`. Loads are asked for last: most stages are too small for
+ * the rest to fit. */
 static bool relax(struct stage_walk *walk, int below, int above)
 {
     const struct stage_model *model = walk->model;
-    if (!model->context)
+    if (walk->slot) {
         fill_loads(walk, below, above);
-    if (walk->slot)
         return relax_slots(walk, above);
+    }
+    for (int c = 0; c < model->choice_count; c++)
+        walk->loads[c] = NAN;
     for (int l = walk->head[below]; l >= 0; l = walk->labels[l].next)
         for (int c = 0; c < model->choice_count; c++) {
-            const struct stage_label *label = &walk->labels[l];
-            if (!fits(walk, label, c))
+            const int before[STAGE_AXES] = { walk->labels[l].used[0], walk->labels[l].used[1] };
+            int used[STAGE_AXES];
+            if (!may_use(walk, &walk->labels[l], above, c, used))
                 continue;
-            const int used[STAGE_AXES] = { label->used[0], label->used[1] };
-            double load = model->context ? model->load(model->self, below, above, c, used, walk->limit) : walk->loads[c];
-            if (load < walk->limit && !extend(walk, l, above, c, load))
+            double load = load_of(walk, below, above, c, before);
+            if (load < walk->limit && !add_stage(walk, l, above, c, used, load))
                 return false;
         }
     return true;
@@ -360,12 +361,12 @@ static bool must_stop(struct stage_walk *walk)
 static bool step_up(struct stage_walk *walk, int below, int next, int node, const int room[STAGE_AXES], bool *grown)
 {
     const struct stage_model *model = walk->model;
+    *grown = !model->may_grow || model->may_grow(model->self, below, next, room, walk->limit);
+    if (!*grown)
+        return true;
     if (model->add)
         model->add(model->self, node);
-    *grown = !model->may_grow || model->may_grow(model->self, below, next, room, walk->limit);
-    if (!*grown && model->drop)
-        model->drop(model->self, node);
-    return !*grown || relax(walk, below, next);
+    return relax(walk, below, next);
 }
 
 /* Depth first through the supersets of `below` with an index under `end`. */

@@ -10,7 +10,7 @@
 /* Narrow graphs have at most so many ideals; larger ones are worth a narrow start. */
 enum { NARROW_IDEALS = 3000, LARGE_IDEALS = 20000, GROWING_PASSES = 5, NARROW_SHARE = 8 };
 static const double strictly_less = 1 - 1e-12; /* what counts as better */
-static const double first_step = 0.05, step_growth = 4, worth_growing = 4;
+static const double first_step = 0.05, step_growth = 2, worth_growing = 4, close_enough = 1.03;
 
 struct sweep {
     const struct stage_model *model;
@@ -81,7 +81,8 @@ static double next_limit(const struct sweep *sweep, struct schedule_of_limits *s
     }
     if (!plan->feasible || sweep->lower <= 0)
         return best;
-    return s->lowered++ % 2 == 0 ? best : fmin(best, sqrt(sweep->lower * plan->value));
+    bool halve = plan->value > sweep->lower * close_enough || s->lowered++ % 2 != 0;
+    return halve ? fmin(best, sqrt(sweep->lower * plan->value)) : best;
 }
 
 /* *closed: all that is below the plan's value was searched. */

@@ -32,7 +32,8 @@ struct stage_model {
     bool (*prepare)(void *self, const struct ideals *ideals, struct error *err);
     /* The stages that begin at `below` come next. room: what is left of each axis at most. */
     bool (*enter)(void *self, int below, const int room[STAGE_AXES], double limit, struct error *err);
-    /* The stage in hand grows by a node or is the one before again: for costs that are kept up step by step. */
+    /* The stage in hand grows by a node or is the one before again: for costs that are kept up step by step. load() is
+     * then asked for the stage in hand only. */
     void (*add)(void *self, int node);
     void (*drop)(void *self, int node);
     /* False only if no choice gives a load below limit for this stage or any larger one from the same `below`.

@@ -1,0 +1,418 @@
+#include "planner/partition/dnn.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { AXIS_ACCELERATOR = 0, AXIS_CPU = 1 };
+enum { ON_ACCELERATOR = 0, ON_CPU = 1, KINDS = 2 };
+static const struct stage_choice choices[KINDS] = { { { 1, 0 } }, { { 0, 1 } } };
+
+struct sums { /* potentials: (ideals) each */
+    double *cpu, *accelerator, *bytes, *unsupported;
+    double *unsupported_cpu; /* CPU time of what only a CPU can do */
+};
+struct problem {
+    const struct dnn_graph *graph;
+    struct arena *arena;
+    const struct dag *parts;
+    int *part_of;
+    int *first_member, *member;   /* (parts + 1), (nodes): nodes by part */
+    struct dag readers;           /* the whole graph, cycles or not: only its rows are used */
+    const struct ideals *ideals;
+    struct sums sums;
+    double slowdown; /* no node is slowed down less by a CPU */
+    /* the stage in hand */
+    bool *inside;           /* (nodes) */
+    int *inside_readers;    /* (nodes) edges to nodes inside */
+    double *sent, sending;  /* (parts + 1) what crosses, before each part that was counted */
+    int *path, depth, counted; /* (parts) added parts, of which the first `counted` are in the above */
+};
+
+static bool no_memory(struct error *err)
+{
+    return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
+}
+
+static bool has(const uint64_t *set, int node)
+{
+    return set[node / 64] >> (node % 64) & 1;
+}
+
+/* ---- what stays together ---- */
+
+struct color_place {
+    int64_t color;
+    int node;
+};
+static int by_color(const void *a, const void *b)
+{
+    const struct color_place *x = a, *y = b;
+    return x->color != y->color ? (x->color > y->color) - (x->color < y->color) : (x->node > y->node) - (x->node < y->node);
+}
+
+/* Edges both ways along each colour; marks backward nodes whose colour no forward node has, or that have none. */
+static bool join_colors(const struct dnn_graph *graph, struct arena *arena, struct dag_edge *edges, int *count,
+                        bool *orphan, struct error *err)
+{
+    int n = graph->node_count, colored = 0;
+    struct color_place *places = arena_alloc(arena, (size_t)n, sizeof *places);
+    if (!places)
+        return no_memory(err);
+    for (int v = 0; v < n; v++) {
+        orphan[v] = graph->nodes[v].backward;
+        if (graph->nodes[v].color >= 0)
+            places[colored++] = (struct color_place){ graph->nodes[v].color, v };
+    }
+    qsort(places, (size_t)colored, sizeof *places, by_color);
+    for (int first = 0, end; first < colored; first = end) {
+        bool forward = false;
+        for (end = first; end < colored && places[end].color == places[first].color; end++)
+            forward = forward || !graph->nodes[places[end].node].backward;
+        for (int i = first; i < end; i++) {
+            orphan[places[i].node] = orphan[places[i].node] && !forward;
+            if (i > first) {
+                edges[(*count)++] = (struct dag_edge){ places[i - 1].node, places[i].node };
+                edges[(*count)++] = (struct dag_edge){ places[i].node, places[i - 1].node };
+            }
+        }
+    }
+    return true;
+}
+
+/* The order of placing: forward edges as they are, edges at orphans turned around if both ends are backward. */
+static int order_edges(const struct dnn_graph *graph, const bool *orphan, struct dag_edge *edges, int count)
+{
+    for (int e = 0; e < graph->edge_count; e++) {
+        struct dag_edge edge = graph->edges[e];
+        bool from_back = graph->nodes[edge.from].backward, to_back = graph->nodes[edge.to].backward;
+        bool at_orphan = orphan[edge.from] || orphan[edge.to];
+        if (!from_back && (!to_back || orphan[edge.to]))
+            edges[count++] = edge;
+        else if (from_back && to_back && at_orphan)
+            edges[count++] = (struct dag_edge){ edge.to, edge.from };
+    }
+    return count;
+}
+
+bool dnn_parts(const struct dnn_graph *graph, struct arena *arena, int *part_of, struct dag *parts, struct error *err)
+{
+    size_t most = 2 * (size_t)graph->node_count + (size_t)graph->edge_count;
+    struct dag_edge *edges = arena_alloc(arena, most, sizeof *edges);
+    bool *orphan = arena_alloc(arena, (size_t)graph->node_count, sizeof *orphan);
+    int count = 0, between = 0, part_count;
+    if (!edges || !orphan)
+        return no_memory(err);
+    if (!join_colors(graph, arena, edges, &count, orphan, err))
+        return false;
+    count = order_edges(graph, orphan, edges, count);
+    if (!dag_components(arena, graph->node_count, edges, count, part_of, &part_count, err))
+        return false;
+    for (int e = 0; e < count; e++) {
+        struct dag_edge edge = { part_of[edges[e].from], part_of[edges[e].to] };
+        if (edge.from != edge.to)
+            edges[between++] = edge;
+    }
+    return dag_build(parts, arena, part_count, edges, between, NULL, err);
+}
+
+/* ---- the stage in hand ---- */
+
+static bool crosses(const struct problem *p, int node)
+{
+    int readers = p->readers.first_out[node + 1] - p->readers.first_out[node], inside = p->inside_readers[node];
+    return p->inside[node] ? inside < readers : inside > 0;
+}
+
+/* One change of `inside` or of a count, and what that does to the sum. */
+static void change_node(struct problem *p, int node, int readers, bool toggle)
+{
+    bool before = crosses(p, node);
+    p->inside_readers[node] += readers;
+    if (toggle)
+        p->inside[node] = !p->inside[node];
+    p->sending += (crosses(p, node) - before) * p->graph->nodes[node].cost;
+}
+
+static void change_part(struct problem *p, int part, int sign)
+{
+    for (int m = p->first_member[part]; m < p->first_member[part + 1]; m++) {
+        int v = p->member[m];
+        change_node(p, v, 0, true);
+        for (int k = p->readers.first_in[v]; k < p->readers.first_in[v + 1]; k++)
+            change_node(p, p->readers.in[k], sign, false);
+    }
+}
+
+static void add(void *self, int part)
+{
+    struct problem *p = self;
+    p->path[p->depth++] = part;
+}
+
+static void drop(void *self, int part)
+{
+    struct problem *p = self;
+    p->depth--;
+    if (p->counted <= p->depth)
+        return;
+    change_part(p, part, -1);
+    p->sending = p->sent[--p->counted]; /* the very bits, so that nothing drifts */
+}
+
+/* Most stages are never asked for: parts are counted when one is. */
+static void count_parts(struct problem *p)
+{
+    while (p->counted < p->depth) {
+        p->sent[p->counted] = p->sending;
+        change_part(p, p->path[p->counted++], 1);
+    }
+}
+
+static double load(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit)
+{
+    struct problem *p = self;
+    const struct sums *s = &p->sums;
+    (void)used;
+    if (choice == ON_CPU)
+        return s->cpu[above] - s->cpu[below];
+    double latency = s->accelerator[above] - s->accelerator[below];
+    if (!(latency < limit) || s->unsupported[above] - s->unsupported[below] > 0.5 ||
+        (s->bytes[above] - s->bytes[below]) * (1 - 1e-12) > p->graph->accelerator_bytes)
+        return INFINITY;
+    count_parts(p);
+    return latency + p->sending;
+}
+
+static bool may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
+{
+    const struct problem *p = self;
+    const struct sums *s = &p->sums;
+    bool on_cpu = room[AXIS_CPU] > 0 && s->cpu[above] - s->cpu[below] < limit;
+    bool on_accelerator = room[AXIS_ACCELERATOR] > 0 && s->unsupported[above] - s->unsupported[below] < 0.5 &&
+                          (s->accelerator[above] - s->accelerator[below]) * (1 - 1e-12) < limit &&
+                          (s->bytes[above] - s->bytes[below]) * (1 - 1e-12) <= p->graph->accelerator_bytes;
+    return on_cpu || on_accelerator;
+}
+
+/* What the accelerators cannot take in time the CPUs must, at their slowdown. */
+static bool enough_devices(const struct problem *p, double accelerator, double unsupported_cpu, double bytes, int accelerators,
+                           int cpus, double limit)
+{
+    double over = fmax(0, accelerator - accelerators * limit), cpu = unsupported_cpu + (over > 0 ? over * p->slowdown : 0);
+    if (accelerators + cpus == 0)
+        return false;
+    return !(cpu * (1 - 1e-12) > cpus * limit) &&
+           (cpus > 0 || bytes * (1 - 1e-12) <= accelerators * p->graph->accelerator_bytes);
+}
+
+static bool may_finish(void *self, int above, const int used[STAGE_AXES], double limit)
+{
+    const struct problem *p = self;
+    const struct sums *s = &p->sums;
+    int last = p->ideals->count - 1;
+    return enough_devices(p, s->accelerator[last] - s->accelerator[above],
+                          s->unsupported_cpu[last] - s->unsupported_cpu[above], s->bytes[last] - s->bytes[above],
+                          (int)p->graph->accelerator_count - used[AXIS_ACCELERATOR],
+                          (int)p->graph->cpu_count - used[AXIS_CPU], limit);
+}
+
+/* ---- tables ---- */
+
+static bool prepare(void *self, const struct ideals *ideals, struct error *err)
+{
+    struct problem *p = self;
+    size_t n = (size_t)ideals->count, parts = (size_t)p->parts->node_count;
+    double *value = arena_alloc(p->arena, 5 * parts, sizeof *value), *tables = arena_alloc(p->arena, 5 * n, sizeof *tables);
+    if (!value || !tables)
+        return no_memory(err);
+    p->ideals = ideals;
+    for (int v = 0; v < p->graph->node_count; v++) {
+        const struct dnn_node *node = &p->graph->nodes[v];
+        size_t part = (size_t)p->part_of[v];
+        value[part] += node->cpu_latency;
+        value[parts + part] += node->supported ? node->accelerator_latency : 0;
+        value[2 * parts + part] += node->bytes;
+        value[3 * parts + part] += !node->supported;
+        value[4 * parts + part] += node->supported ? 0 : node->cpu_latency;
+    }
+    double **table[] = { &p->sums.cpu, &p->sums.accelerator, &p->sums.bytes, &p->sums.unsupported,
+                         &p->sums.unsupported_cpu };
+    for (size_t t = 0; t < 5; t++) {
+        *table[t] = tables + t * n;
+        ideals_sum(ideals, value + t * parts, *table[t]);
+    }
+    return true;
+}
+
+/* Rows of edges both ways, by node and not by part. dag_build refuses cycles, and backward may close some. */
+static bool make_rows(struct problem *p, struct error *err)
+{
+    const struct dnn_graph *graph = p->graph;
+    size_t n = (size_t)graph->node_count, m = (size_t)graph->edge_count;
+    int *first_out = arena_alloc(p->arena, n + 2, sizeof(int)), *first_in = arena_alloc(p->arena, n + 2, sizeof(int));
+    int *in = arena_alloc(p->arena, m, sizeof(int));
+    if (!first_out || !first_in || !in)
+        return no_memory(err);
+    for (int e = 0; e < graph->edge_count; e++) {
+        first_out[graph->edges[e].from + 1]++;
+        first_in[graph->edges[e].to + 2]++;
+    }
+    for (size_t v = 0; v < n; v++) {
+        first_out[v + 1] += first_out[v];
+        first_in[v + 2] += first_in[v + 1];
+    }
+    for (int e = 0; e < graph->edge_count; e++)
+        in[first_in[graph->edges[e].to + 1]++] = graph->edges[e].from;
+    p->readers = (struct dag){
+        .node_count = (int)n, .edge_count = (int)m, .first_out = first_out, .first_in = first_in, .in = in
+    };
+    return true;
+}
+
+static bool make_members(struct problem *p, struct error *err)
+{
+    size_t n = (size_t)p->graph->node_count, parts = (size_t)p->parts->node_count;
+    p->first_member = arena_alloc(p->arena, parts + 2, sizeof *p->first_member);
+    p->member = arena_alloc(p->arena, n, sizeof *p->member);
+    p->inside = arena_alloc(p->arena, n, sizeof *p->inside);
+    p->inside_readers = arena_alloc(p->arena, n, sizeof *p->inside_readers);
+    p->sent = arena_alloc(p->arena, parts + 1, sizeof *p->sent);
+    p->path = arena_alloc(p->arena, parts + 1, sizeof *p->path);
+    if (!p->path || !p->first_member || !p->member || !p->inside || !p->inside_readers || !p->sent)
+        return no_memory(err);
+    for (size_t v = 0; v < n; v++)
+        p->first_member[p->part_of[v] + 2]++;
+    for (size_t i = 0; i < parts; i++)
+        p->first_member[i + 2] += p->first_member[i + 1];
+    for (size_t v = 0; v < n; v++)
+        p->member[p->first_member[p->part_of[v] + 1]++] = (int)v;
+    return true;
+}
+
+/* The smallest limit at which the devices could take the work if it were sand. */
+static double lower_bound(struct problem *p)
+{
+    double accelerator = 0, unsupported_cpu = 0, bytes = 0, low = 0, high = 0;
+    p->slowdown = INFINITY;
+    for (int v = 0; v < p->graph->node_count; v++) {
+        const struct dnn_node *node = &p->graph->nodes[v];
+        bytes += node->bytes;
+        high += node->cpu_latency + node->accelerator_latency;
+        if (!node->supported)
+            unsupported_cpu += node->cpu_latency;
+        else if (node->accelerator_latency > 0)
+            p->slowdown = fmin(p->slowdown, node->cpu_latency / node->accelerator_latency);
+        accelerator += node->supported ? node->accelerator_latency : 0;
+    }
+    for (int step = 0; step < 60; step++) {
+        double middle = (low + high) / 2;
+        bool enough = enough_devices(p, accelerator, unsupported_cpu, 0, (int)p->graph->accelerator_count,
+                                     (int)p->graph->cpu_count, middle);
+        *(enough ? &high : &low) = middle;
+    }
+    return low * (1 - 1e-12);
+}
+
+/* ---- the answer ---- */
+
+static bool fill_stages(const struct problem *p, struct dnn_plan *plan, struct error *err)
+{
+    int words = dag_words(p->graph->node_count);
+    plan->stages = arena_alloc(p->arena, (size_t)plan->found.stage_count, sizeof *plan->stages);
+    if (!plan->stages)
+        return no_memory(err);
+    for (int s = 0; s < plan->found.stage_count; s++) {
+        const struct stage *found = &plan->found.stages[s];
+        struct dnn_stage *stage = &plan->stages[s];
+        stage->on_cpu = found->choice == ON_CPU;
+        stage->load = found->load;
+        stage->nodes = arena_alloc(p->arena, (size_t)words, sizeof *stage->nodes);
+        if (!stage->nodes)
+            return no_memory(err);
+        for (int v = 0; v < p->graph->node_count; v++)
+            if (has(found->nodes, p->part_of[v]))
+                stage->nodes[v / 64] |= UINT64_C(1) << (v % 64);
+    }
+    return true;
+}
+
+bool dnn_solve(const struct dnn_graph *graph, const struct stage_limits *limits, struct arena *arena,
+               struct dnn_plan *out, struct error *err)
+{
+    struct dag parts;
+    struct problem p = { .graph = graph, .arena = arena, .parts = &parts };
+    p.part_of = arena_alloc(arena, (size_t)graph->node_count, sizeof *p.part_of);
+    if (!p.part_of)
+        return no_memory(err);
+    if (!dnn_parts(graph, arena, p.part_of, &parts, err) || !make_rows(&p, err) || !make_members(&p, err))
+        return false;
+    struct stage_model model = { .name = "dnn-partitioning",
+                                 .self = &p,
+                                 .axis_limit = { (int)graph->accelerator_count, (int)graph->cpu_count },
+                                 .choice_count = KINDS,
+                                 .choices = choices,
+                                 .bound = lower_bound(&p),
+                                 .prepare = prepare,
+                                 .add = add,
+                                 .drop = drop,
+                                 .may_grow = may_grow,
+                                 .load = load,
+                                 .may_finish = may_finish };
+    out->part_count = parts.node_count;
+    return stages_bottleneck(&model, &parts, limits, arena, &out->found, err) && fill_stages(&p, out, err);
+}
+
+/* ---- the objective from the nodes ---- */
+
+double dnn_stage_load(const struct dnn_graph *graph, const uint64_t *nodes, bool on_cpu)
+{
+    double time = 0, bytes = 0;
+    bool supported = true;
+    for (int v = 0; v < graph->node_count; v++)
+        if (has(nodes, v)) {
+            time += on_cpu ? graph->nodes[v].cpu_latency : graph->nodes[v].accelerator_latency;
+            bytes += graph->nodes[v].bytes;
+            supported = supported && graph->nodes[v].supported;
+        }
+    if (on_cpu)
+        return time;
+    for (int v = 0; v < graph->node_count; v++) {
+        bool sent = false;
+        for (int e = 0; e < graph->edge_count && !sent; e++)
+            sent = graph->edges[e].from == v && has(nodes, v) != has(nodes, graph->edges[e].to);
+        time += sent ? graph->nodes[v].cost : 0;
+    }
+    return supported && bytes <= graph->accelerator_bytes ? time : INFINITY;
+}
+
+static int stage_of(const struct dnn_stage *stages, int count, int node)
+{
+    int found = -1;
+    for (int s = 0; s < count; s++)
+        if (has(stages[s].nodes, node)) {
+            if (found >= 0)
+                return -1;
+            found = s;
+        }
+    return found;
+}
+
+double dnn_evaluate(const struct dnn_graph *graph, const struct dnn_stage *stages, int stage_count)
+{
+    double worst = 0;
+    int64_t cpus = 0;
+    for (int s = 0; s < stage_count; s++) {
+        worst = fmax(worst, dnn_stage_load(graph, stages[s].nodes, stages[s].on_cpu));
+        cpus += stages[s].on_cpu;
+    }
+    for (int v = 0; v < graph->node_count; v++)
+        if (stage_of(stages, stage_count, v) < 0)
+            return NAN;
+    for (int e = 0; e < graph->edge_count; e++) {
+        const struct dag_edge *edge = &graph->edges[e];
+        bool forward = !graph->nodes[edge->from].backward && !graph->nodes[edge->to].backward;
+        if (forward && stage_of(stages, stage_count, edge->from) > stage_of(stages, stage_count, edge->to))
+            return NAN;
+    }
+    return cpus <= graph->cpu_count && stage_count - cpus <= graph->accelerator_count ? worst : INFINITY;
+}
