@@ -22,8 +22,7 @@ void inputs_free(struct inputs *in)
     arena_free(&in->arena);
 }
 
-/* Reads a whole file ("-": standard input) into the inputs' arena. */
-static bool read_whole(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err)
+bool inputs_text(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err)
 {
     char *data;
     if (!file_read(&data, length, path, err))
@@ -124,7 +123,7 @@ bool inputs_model(struct inputs *in, const char *name, struct error *err)
 {
     const char *path, *text;
     size_t length;
-    if (!model_path(in, name, &path, err) || !read_whole(in, path, &text, &length, err) ||
+    if (!model_path(in, name, &path, err) || !inputs_text(in, path, &text, &length, err) ||
         !model_read(&in->model, path, text, length, NULL, err))
         return false;
     in->context.model = (struct plan_origin){ .source = name, .name = in->model->name, .hash = in->model->hash };
@@ -145,7 +144,7 @@ bool inputs_cluster(struct inputs *in, const char *text, struct error *err)
     const char *json = text;
     size_t length = strlen(text);
     bool is_file = !strcmp(text, "-") || is_json_path(text);
-    if (!inputs_catalogue(in, err) || (is_file && !read_whole(in, text, &json, &length, err)) ||
+    if (!inputs_catalogue(in, err) || (is_file && !inputs_text(in, text, &json, &length, err)) ||
         !cluster_read(&in->cluster, text, json, length, in->catalogue->entries, in->catalogue->count, err))
         return false;
     in->facts.cluster = in->cluster;
@@ -186,7 +185,7 @@ static bool add_profile(struct inputs *in, const char *path, struct error *err)
     const char *text;
     size_t length;
     struct profile *more = NULL, *merged = NULL;
-    if (!read_whole(in, path, &text, &length, err) || !profile_read(&more, path, text, length, err))
+    if (!inputs_text(in, path, &text, &length, err) || !profile_read(&more, path, text, length, err))
         return false;
     struct facts facts = { in->cluster, more };
     bool ok = !in->cluster || facts_check(&facts, err) || error_within(err, "%s", path);
@@ -226,7 +225,7 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
 {
     const char *text;
     size_t length;
-    if (!read_whole(in, path, &text, &length, err) || !plan_json_read(&in->plan_file, path, text, length, err))
+    if (!inputs_text(in, path, &text, &length, err) || !plan_json_read(&in->plan_file, path, text, length, err))
         return false;
     const struct plan_context *context = &in->plan_file->context;
     const struct plan *plan = in->plan_file->plan;

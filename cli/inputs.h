@@ -26,6 +26,8 @@ struct inputs {
 };
 
 void inputs_free(struct inputs *in);
+/* A whole file ("-": standard input), kept in the inputs' arena. */
+bool inputs_text(struct inputs *in, const char *path, const char **text, size_t *length, struct error *err);
 /* A file ("-": standard input; else a '/', an ending in .json or a file of that name), or the name of a model of the
  * zoo. */
 bool inputs_model(struct inputs *in, const char *name, struct error *err);

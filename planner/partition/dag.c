@@ -169,9 +169,9 @@ bool dag_components(struct arena *arena, int node_count, const struct dag_edge *
         qsort(sorted, m, sizeof *sorted, by_ends);
     }
     fill_out_rows(sorted, edge_count, first, row, node_count);
-    struct component_walk w = { first,           row,         scratch,         scratch + n, scratch + 2 * n,
-                                scratch + 3 * n, scratch + 4 * n, component, 0,           0,
-                                0 };
+    struct component_walk w = {
+        first, row, scratch, scratch + n, scratch + 2 * n, scratch + 3 * n, scratch + 4 * n, component, 0, 0, 0
+    };
     for (int v = 0; v < node_count; v++)
         w.index[v] = component[v] = -1;
     for (int v = 0; v < node_count; v++)

@@ -10,10 +10,10 @@ struct dag_edge {
 };
 /* Neighbours in compressed rows; everything lies in the arena that built it. */
 struct dag {
-    int node_count, edge_count;    /* edges without duplicates */
-    const int *first_out, *out;    /* (node_count + 1), (edge_count) */
-    const int *first_in, *in;      /* (node_count + 1), (edge_count) */
-    const int *order, *place;      /* (node_count) topological, low indices first; the node's place in it */
+    int node_count, edge_count; /* edges without duplicates */
+    const int *first_out, *out; /* (node_count + 1), (edge_count) */
+    const int *first_in, *in;   /* (node_count + 1), (edge_count) */
+    const int *order, *place;   /* (node_count) topological, low indices first; the node's place in it */
 };
 
 /* Duplicate edges count once. Fails with the index of a node on a cycle (a self-loop is one) in *on_cycle, which may

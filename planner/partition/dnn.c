@@ -16,15 +16,15 @@ struct problem {
     struct arena *arena;
     const struct dag *parts;
     int *part_of;
-    int *first_member, *member;   /* (parts + 1), (nodes): nodes by part */
-    struct dag readers;           /* the whole graph, cycles or not: only its rows are used */
+    int *first_member, *member; /* (parts + 1), (nodes): nodes by part */
+    struct dag readers;         /* the whole graph, cycles or not: only its rows are used */
     const struct ideals *ideals;
     struct sums sums;
     double slowdown; /* no node is slowed down less by a CPU */
     /* the stage in hand */
-    bool *inside;           /* (nodes) */
-    int *inside_readers;    /* (nodes) edges to nodes inside */
-    double *sent, sending;  /* (parts + 1) what crosses, before each part that was counted */
+    bool *inside;              /* (nodes) */
+    int *inside_readers;       /* (nodes) edges to nodes inside */
+    double *sent, sending;     /* (parts + 1) what crosses, before each part that was counted */
     int *path, depth, counted; /* (parts) added parts, of which the first `counted` are in the above */
 };
 
@@ -47,7 +47,8 @@ struct color_place {
 static int by_color(const void *a, const void *b)
 {
     const struct color_place *x = a, *y = b;
-    return x->color != y->color ? (x->color > y->color) - (x->color < y->color) : (x->node > y->node) - (x->node < y->node);
+    return x->color != y->color ? (x->color > y->color) - (x->color < y->color)
+                                : (x->node > y->node) - (x->node < y->node);
 }
 
 /* Edges both ways along each colour; marks backward nodes whose colour no forward node has, or that have none. */
@@ -195,10 +196,11 @@ static bool may_grow(void *self, int below, int above, const int room[STAGE_AXES
 }
 
 /* What the accelerators cannot take in time the CPUs must, at their slowdown. */
-static bool enough_devices(const struct problem *p, double accelerator, double unsupported_cpu, double bytes, int accelerators,
-                           int cpus, double limit)
+static bool enough_devices(const struct problem *p, double accelerator, double unsupported_cpu, double bytes,
+                           int accelerators, int cpus, double limit)
 {
-    double over = fmax(0, accelerator - accelerators * limit), cpu = unsupported_cpu + (over > 0 ? over * p->slowdown : 0);
+    double over = fmax(0, accelerator - accelerators * limit),
+           cpu = unsupported_cpu + (over > 0 ? over * p->slowdown : 0);
     if (accelerators + cpus == 0)
         return false;
     return !(cpu * (1 - 1e-12) > cpus * limit) &&
@@ -222,7 +224,8 @@ static bool prepare(void *self, const struct ideals *ideals, struct error *err)
 {
     struct problem *p = self;
     size_t n = (size_t)ideals->count, parts = (size_t)p->parts->node_count;
-    double *value = arena_alloc(p->arena, 5 * parts, sizeof *value), *tables = arena_alloc(p->arena, 5 * n, sizeof *tables);
+    double *value = arena_alloc(p->arena, 5 * parts, sizeof *value),
+           *tables = arena_alloc(p->arena, 5 * n, sizeof *tables);
     if (!value || !tables)
         return no_memory(err);
     p->ideals = ideals;
@@ -289,6 +292,23 @@ static bool make_members(struct problem *p, struct error *err)
     return true;
 }
 
+/* The part that is slowest on the device that suits it. */
+static double slowest_part(const struct problem *p)
+{
+    double slowest = 0;
+    for (int part = 0; part < p->parts->node_count; part++) {
+        double cpu = p->graph->cpu_count > 0 ? 0 : INFINITY,
+               accelerator = p->graph->accelerator_count > 0 ? 0 : INFINITY;
+        for (int m = p->first_member[part]; m < p->first_member[part + 1]; m++) {
+            const struct dnn_node *node = &p->graph->nodes[p->member[m]];
+            cpu += node->cpu_latency;
+            accelerator += node->supported ? node->accelerator_latency : INFINITY;
+        }
+        slowest = fmax(slowest, fmin(cpu, accelerator));
+    }
+    return slowest;
+}
+
 /* The smallest limit at which the devices could take the work if it were sand. */
 static double lower_bound(struct problem *p)
 {
@@ -310,7 +330,7 @@ static double lower_bound(struct problem *p)
                                      (int)p->graph->cpu_count, middle);
         *(enough ? &high : &low) = middle;
     }
-    return low * (1 - 1e-12);
+    return fmin(fmax(low, slowest_part(p)), high) * (1 - 1e-12);
 }
 
 /* ---- the answer ---- */

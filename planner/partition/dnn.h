@@ -16,7 +16,7 @@ struct dnn_node {
     const char *name;
     bool supported, backward;
     double cpu_latency, accelerator_latency, bytes;
-    double cost; /* to send its output, whoever reads it */
+    double cost;   /* to send its output, whoever reads it */
     int64_t color; /* -1: none */
 };
 struct dnn_graph {

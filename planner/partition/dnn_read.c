@@ -10,7 +10,8 @@ struct top_fields {
 };
 static const struct json_field top_fields[] = {
     { "maxSizePerFPGA", FIELD_DOUBLE, offsetof(struct top_fields, accelerator_bytes), true, 0, 0, NULL, "bytes" },
-    { "maxFPGAs", FIELD_INT, offsetof(struct top_fields, accelerator_count), true, 0, DNN_DEVICES, NULL, "accelerators" },
+    { "maxFPGAs", FIELD_INT, offsetof(struct top_fields, accelerator_count), true, 0, DNN_DEVICES, NULL,
+      "accelerators" },
     { "maxCPUs", FIELD_INT, offsetof(struct top_fields, cpu_count), true, 0, DNN_DEVICES, NULL, "CPUs" },
     { "nodes", FIELD_NODE, offsetof(struct top_fields, nodes), true, 0, 0, NULL, "nodes" },
     { "edges", FIELD_NODE, offsetof(struct top_fields, edges), true, 0, 0, NULL, "edges" },
@@ -29,7 +30,8 @@ static const struct json_field node_fields[] = {
     { "fpgaLatency", FIELD_DOUBLE, offsetof(struct node_fields, accelerator_latency), true, 0, 0, NULL,
       "time on an accelerator" },
     { "isBackwardNode", FIELD_NODE, offsetof(struct node_fields, backward), true, 0, 0, NULL, "true, false, 1 or 0" },
-    { "colorClass", FIELD_NODE, offsetof(struct node_fields, color), false, 0, 0, NULL, "nodes of one colour stay together" },
+    { "colorClass", FIELD_NODE, offsetof(struct node_fields, color), false, 0, 0, NULL,
+      "nodes of one colour stay together" },
     { "size", FIELD_DOUBLE, offsetof(struct node_fields, bytes), false, 0, 0, NULL, "bytes of memory" },
 };
 struct edge_fields {

@@ -8,10 +8,10 @@
  * and count - 1 is everything. Owned: ideals_free. */
 struct ideals {
     int node_count, words, count;
-    uint64_t *bits;           /* (count, words) */
-    int64_t *first_up;        /* (count + 1) */
-    int *up_ideal, *up_node;  /* the ideals with one node more, and that node */
-    bool complete;            /* false: more than the limit; then nothing else is set */
+    uint64_t *bits;          /* (count, words) */
+    int64_t *first_up;       /* (count + 1) */
+    int *up_ideal, *up_node; /* the ideals with one node more, and that node */
+    bool complete;           /* false: more than the limit; then nothing else is set */
 };
 
 /* Enumerates at most `limit` ideals, level by level; sets are found again by hash. Fails for want of memory. */

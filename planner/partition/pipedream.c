@@ -252,8 +252,7 @@ static bool enter_block(void *self, int below, const int room[STAGE_AXES], doubl
     double inner_limit = limit * room[0];
     p->start = below;
     if (p->rows) {
-        if (!p->rows[below] &&
-            !(p->rows[below] = arena_alloc(p->arena, (size_t)p->ideals->count, sizeof **p->rows)))
+        if (!p->rows[below] && !(p->rows[below] = arena_alloc(p->arena, (size_t)p->ideals->count, sizeof **p->rows)))
             return no_memory(err);
         p->row = p->rows[below];
         if (p->row_limit[below] >= inner_limit)
@@ -276,8 +275,8 @@ static double block_load(void *self, int below, int above, int choice, const int
 }
 
 /* The stages inside a block that was chosen: walked once more, since only values are kept. */
-static bool detail_block(void *self, int below, int above, int choice, const int used[STAGE_AXES],
-                         struct arena *arena, void **out, double *load_s, struct error *err)
+static bool detail_block(void *self, int below, int above, int choice, const int used[STAGE_AXES], struct arena *arena,
+                         void **out, double *load_s, struct error *err)
 {
     struct problem *p = self;
     struct block *block = arena_alloc(arena, 1, sizeof *block);
@@ -503,8 +502,8 @@ static double evaluate_moving(const struct evaluation *e, int d, double bytes_pe
 }
 
 /* The block's value on the machines of one server. */
-static double evaluate_block(struct evaluation *e, const struct pipedream_options *o, const struct pipedream_stage *block,
-                             double *parameter_bytes)
+static double evaluate_block(struct evaluation *e, const struct pipedream_options *o,
+                             const struct pipedream_stage *block, double *parameter_bytes)
 {
     double worst_s = 0, one_s, parameters;
     int machines = 0;

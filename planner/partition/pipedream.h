@@ -7,8 +7,8 @@
 
 struct pipedream_node {
     const char *id, *description;
-    double forward_ms, backward_ms;               /* per minibatch */
-    double activation_bytes, parameter_bytes;     /* output per minibatch; weights */
+    double forward_ms, backward_ms;           /* per minibatch */
+    double activation_bytes, parameter_bytes; /* output per minibatch; weights */
 };
 struct pipedream_graph {
     int node_count, edge_count;
@@ -16,13 +16,13 @@ struct pipedream_graph {
     struct dag_edge *edges; /* by index */
 };
 /* Text of graph.txt; name appears in messages "name:line:column: ...". Everything in the arena. */
-bool pipedream_read(struct pipedream_graph *out, const char *name, const char *text, size_t length,
-                    struct arena *arena, struct error *err);
+bool pipedream_read(struct pipedream_graph *out, const char *name, const char *text, size_t length, struct arena *arena,
+                    struct error *err);
 
 enum { PIPEDREAM_LEVELS = 2, PIPEDREAM_MACHINES = 1024 };
 struct pipedream_options {
-    int level_count;                             /* 1 or 2 */
-    int machines[PIPEDREAM_LEVELS];              /* inside a server, servers */
+    int level_count;                /* 1 or 2 */
+    int machines[PIPEDREAM_LEVELS]; /* inside a server, servers */
     double bytes_per_s[PIPEDREAM_LEVELS];
     bool exact_transfers; /* what crosses a cut counts once, and only if it is read behind it; the peer looks at each
                              last node alone and can count more */
@@ -30,12 +30,12 @@ struct pipedream_options {
 struct pipedream_stage {
     uint64_t *nodes;
     int replicas;
-    int inner_count;      /* two levels: the stages inside the block; else 0 */
-    struct stage *inner;  /* choice + 1 is the number of replicas */
+    int inner_count;     /* two levels: the stages inside the block; else 0 */
+    struct stage *inner; /* choice + 1 is the number of replicas */
 };
 struct pipedream_plan {
-    struct pipedream_graph graph; /* as it was prepared: inputs and unread items removed */
-    struct stage_plan found;      /* choice + 1 is the number of replicas; value and bound in seconds */
+    struct pipedream_graph graph;   /* as it was prepared: inputs and unread items removed */
+    struct stage_plan found;        /* choice + 1 is the number of replicas; value and bound in seconds */
     struct pipedream_stage *stages; /* (found.stage_count) */
 };
 /* Fails on a cycle (named), on an empty graph, for want of memory. */

@@ -114,13 +114,14 @@ static bool read_metrics(struct reader *r, struct piece p, struct pipedream_node
         long cut = find(p, ",", false), equals = find(p, "=", false);
         struct piece item = trim(cut < 0 ? p : (struct piece){ p.at, (size_t)cut });
         int m = 0;
-        while (m < METRICS && (equals < 0 || !begins(item, metric_names[m]) ||
-                               item.at + strlen(metric_names[m]) != p.at + equals))
+        while (m < METRICS &&
+               (equals < 0 || !begins(item, metric_names[m]) || item.at + strlen(metric_names[m]) != p.at + equals))
             m++;
         if (m == METRICS || seen[m])
-            return fail_at(r, item.at, m == METRICS ? "forward_compute_time=, backward_compute_time=, activation_size= "
-                                                      "or parameter_size="
-                                                    : "each value once",
+            return fail_at(r, item.at,
+                           m == METRICS ? "forward_compute_time=, backward_compute_time=, activation_size= "
+                                          "or parameter_size="
+                                        : "each value once",
                            item);
         struct piece text = { p.at + equals + 1, (size_t)(item.at + item.length - (p.at + equals + 1)) };
         if (!(m == 2 ? read_sum : read_number)(r, text, &value[m]))
@@ -271,8 +272,8 @@ static bool read_lines(struct reader *r)
     return sort_ids(r) && link_edges(r);
 }
 
-bool pipedream_read(struct pipedream_graph *out, const char *name, const char *text, size_t length,
-                    struct arena *arena, struct error *err)
+bool pipedream_read(struct pipedream_graph *out, const char *name, const char *text, size_t length, struct arena *arena,
+                    struct error *err)
 {
     size_t lines = 1;
     for (size_t i = 0; i < length; i++)

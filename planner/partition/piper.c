@@ -7,7 +7,7 @@
 
 enum { SHORTEST_CACHE = 64 };
 
-struct choice { /* beside struct stage_choice */
+struct choice {              /* beside struct stage_choice */
     int data_degree, degree; /* degree: index in problem.degrees */
 };
 struct sums { /* of a set of nodes under one tensor degree, every node's fastest variant */
@@ -15,7 +15,7 @@ struct sums { /* of a set of nodes under one tensor degree, every node's fastest
     double message_bytes; /* of all edges at the nodes, but for both sides of those inside the set */
     double missing;       /* nodes without the degree */
 };
-struct fastest { /* of the stage in hand under a choice, memory aside */
+struct fastest {         /* of the stage in hand under a choice, memory aside */
     double load, moving; /* moving: the part that no variant changes */
 };
 struct shortest { /* time that fits with so many in flight: 0: not known */
@@ -42,11 +42,11 @@ struct problem {
     struct fastest *fastest;
     int choice_count;
     const struct ideals *ideals;
-    struct sums *sums;      /* (ideals, degree_count) */
-    double *device_time;    /* (ideals) sum of the cheapest degree's time x degree */
-    double *least_bytes;    /* (ideals) sum of the thriftiest memory with one micro-batch in flight */
+    struct sums *sums;         /* (ideals, degree_count) */
+    double *device_time;       /* (ideals) sum of the cheapest degree's time x degree */
+    double *least_bytes;       /* (ideals) sum of the thriftiest memory with one micro-batch in flight */
     double *least_a, *least_b; /* (ideals) likewise x degree, apart */
-    int *cut, cut_count;    /* edges into `below` */
+    int *cut, cut_count;       /* edges into `below` */
     struct pair pair;
     struct variants variants;
     bool open;   /* a choice of variants was given up: nothing is proven */
@@ -165,7 +165,8 @@ static bool prepare(void *self, const struct ideals *ideals, struct error *err)
     struct problem *p = self;
     size_t n = (size_t)ideals->count, nodes = (size_t)p->graph->node_count, degrees = (size_t)p->degree_count;
     struct sums *of_node = arena_alloc(p->arena, nodes * degrees, sizeof *of_node);
-    double *value = arena_alloc(p->arena, 4 * nodes, sizeof *value), *tables = arena_alloc(p->arena, 4 * n, sizeof *tables);
+    double *value = arena_alloc(p->arena, 4 * nodes, sizeof *value),
+           *tables = arena_alloc(p->arena, 4 * n, sizeof *tables);
     p->ideals = ideals;
     p->sums = arena_alloc(p->arena, n * degrees, sizeof *p->sums);
     if (!of_node || !value || !tables || !p->sums)
@@ -283,7 +284,8 @@ static void fill_fastest(struct problem *p)
         const struct choice *kind = &p->kinds[c];
         const struct sums *sums = sums_of_pair(p, kind->degree);
         double d = kind->data_degree, weights = 4 * (d - 1) * sums->parameter_bytes;
-        p->fastest[c].moving = (sums->message_bytes / d + weights / (d * (double)p->graph->micro_batch_count)) / p->graph->bytes_per_s;
+        p->fastest[c].moving =
+            (sums->message_bytes / d + weights / (d * (double)p->graph->micro_batch_count)) / p->graph->bytes_per_s;
         p->fastest[c].load = sums->missing > 0.5 ? INFINITY : sums->time * p->time_unit / d + p->fastest[c].moving;
     }
 }
@@ -501,7 +503,9 @@ bool piper_solve(const struct piper_graph *graph, const struct piper_options *op
 {
     struct dag dag;
     struct stage_model model;
-    struct problem p = { .graph = graph, .options = options, .time_unit = options->time_unit, .arena = arena, .err = err };
+    struct problem p = {
+        .graph = graph, .options = options, .time_unit = options->time_unit, .arena = arena, .err = err
+    };
     if (!build_reversed(graph, arena, &dag, err) || !make_model(&p, &model))
         return false;
     bool ok = stages_bottleneck(&model, &dag, limits, arena, &out->found, err);

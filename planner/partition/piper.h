@@ -18,7 +18,7 @@ struct piper_variant {
 };
 struct piper_degree { /* a node under a tensor degree; its weights and messages are those of every variant */
     int degree;
-    double parameter_bytes;          /* w */
+    double parameter_bytes;           /* w */
     const double *sync_in, *sync_out; /* bytes per edge into and out of the node, as in_edges and out_edges list them */
     int variant_count;
     const struct piper_variant *variants;
@@ -58,7 +58,8 @@ struct piper_stage {
     double load;
 };
 struct piper_plan {
-    struct stage_plan found; /* value and bound in seconds (or the file's unit) per sample; its stages count from the end */
+    struct stage_plan
+        found; /* value and bound in seconds (or the file's unit) per sample; its stages count from the end */
     struct piper_stage *stages; /* (found.stage_count) from the first */
 };
 /* Fails on a cycle, for want of memory, and on what the format allows but the problem does not. */

@@ -140,8 +140,9 @@ static bool read_variant(struct reader *r, const struct json *value, const struc
     } else if (!same_bytes(&f.parameter_bytes, &degree->parameter_bytes, 1) ||
                !same_bytes(sync_in, degree->sync_in, node->in_count) ||
                !same_bytes(sync_out, degree->sync_out, node->out_count)) {
-        return json_fail(value, r->err,
-                         "expected parameterSize, syncTimeFw and syncTimeBw of the degree's first variant, found others");
+        return json_fail(
+            value, r->err,
+            "expected parameterSize, syncTimeFw and syncTimeBw of the degree's first variant, found others");
     }
     *variant = (struct piper_variant){ f.name, f.time, f.memory_a, f.memory_b };
     return true;
@@ -153,7 +154,8 @@ static bool read_degree(struct reader *r, const struct json *list, const char *k
     char *end;
     long number = strtol(key, &end, 10);
     if (*end || end == key || number < 1 || number > PIPER_DEVICES)
-        return json_fail(list, r->err, "expected a tensor degree of 1 to %d as the key, found '%s'", PIPER_DEVICES, key);
+        return json_fail(list, r->err, "expected a tensor degree of 1 to %d as the key, found '%s'", PIPER_DEVICES,
+                         key);
     if (!expect(list, JSON_ARRAY, r->err))
         return false;
     int count = json_count(list);
@@ -257,8 +259,8 @@ static bool read_ids(struct reader *r, const struct json *list)
 static bool read_root(struct reader *r, const struct json *root)
 {
     struct top_fields f;
-    if (!json_read_fields(root, FIELDS(top_fields), &f, r->arena, r->err) ||
-        !expect(f.nodes, JSON_ARRAY, r->err) || !expect(f.edges, JSON_ARRAY, r->err))
+    if (!json_read_fields(root, FIELDS(top_fields), &f, r->arena, r->err) || !expect(f.nodes, JSON_ARRAY, r->err) ||
+        !expect(f.edges, JSON_ARRAY, r->err))
         return false;
     if (json_count(f.nodes) == 0)
         return json_fail(f.nodes, r->err, "expected at least one node, found none");

@@ -63,9 +63,9 @@ static bool make_potentials(struct stage_walk *walk)
     find_pinches(walk);
     for (int i = 0; i < walk->ideals->count; i++)
         for (int c = 0; c < model->choice_count; c++)
-            walk->potentials[(size_t)i * choices + (size_t)c] = (struct potentials){
-                model->key(model->self, i, c), model->entry(model->self, i, c), model->exit(model->self, i, c)
-            };
+            walk->potentials[(size_t)i * choices + (size_t)c] =
+                (struct potentials){ model->key(model->self, i, c), model->entry(model->self, i, c),
+                                     model->exit(model->self, i, c) };
     return true;
 }
 
@@ -133,8 +133,8 @@ int64_t stage_walk_work(const struct stage_walk *walk)
 /* ---- labels ---- */
 
 /* Whether label a is as good as (used, value), or the other way round. Where loads depend on what was placed before,
- * fewer labels are worth more than exact values: below the limit more devices left are then all that counts, except that
- * equal use keeps the smaller value. */
+ * fewer labels are worth more than exact values: below the limit more devices left are then all that counts, except
+ * that equal use keeps the smaller value. */
 static bool dominates(const struct stage_walk *walk, const struct stage_label *a, const struct stage_label *b)
 {
     bool equal = true;
@@ -344,15 +344,13 @@ static void list_own(struct stage_walk *walk, int ideal)
 {
     walk->own_count = 0;
     for (int l = walk->slot ? walk->head[ideal] : -1; l >= 0; l = walk->labels[l].next)
-        walk->own[walk->own_count++] =
-            (struct own_label){ walk->labels[l].value, l, walk->labels[l].used[0] };
+        walk->own[walk->own_count++] = (struct own_label){ walk->labels[l].value, l, walk->labels[l].used[0] };
 }
 
 static bool must_stop(struct stage_walk *walk)
 {
     walk->work++;
-    if (walk->work >= walk->work_limit ||
-        (walk->work % ASK_EVERY == 0 && walk->stops && walk->stops(walk->stops_self)))
+    if (walk->work >= walk->work_limit || (walk->work % ASK_EVERY == 0 && walk->stops && walk->stops(walk->stops_self)))
         walk->stopped = true;
     return walk->stopped;
 }
@@ -602,14 +600,15 @@ bool stage_walk_stages(const struct stage_walk *walk, int label, struct arena *a
         return no_memory(err);
     for (int s = stages - 1, l = label; s >= 0; s--, l = walk->labels[l].previous) {
         const struct stage_label *top = &walk->labels[l], *under = &walk->labels[top->previous];
-        list[s] = (struct stage){ .choice = top->choice, .load = top->load, .used = { under->used[0], under->used[1] } };
+        list[s] =
+            (struct stage){ .choice = top->choice, .load = top->load, .used = { under->used[0], under->used[1] } };
         list[s].nodes = arena_alloc(arena, (size_t)ideals->words, sizeof *list[s].nodes);
         if (!list[s].nodes)
             return no_memory(err);
         for (int w = 0; w < ideals->words; w++)
             list[s].nodes[w] = ideal_bits(ideals, top->ideal)[w] & ~ideal_bits(ideals, under->ideal)[w];
-        if (walk->model->detail && !walk->model->detail(walk->model->self, under->ideal, top->ideal, top->choice, list[s].used,
-                                                        arena, &list[s].detail, &list[s].load, err))
+        if (walk->model->detail && !walk->model->detail(walk->model->self, under->ideal, top->ideal, top->choice,
+                                                        list[s].used, arena, &list[s].detail, &list[s].load, err))
             return false;
     }
     *out = list;

@@ -4,7 +4,7 @@
 #include "planner/partition/stages.h"
 
 struct stage_label {
-    double value, load; /* of all stages so far, of the last one */
+    double value, load;        /* of all stages so far, of the last one */
     int ideal, previous, next; /* previous: label of the stages before, -1; next of the same ideal, -1 */
     int16_t used[STAGE_AXES];
     int choice;
@@ -13,7 +13,7 @@ struct stage_frame {
     int ideal, node;
     int64_t at;
 };
-struct far_label { /* what can be seen from far above */
+struct far_label {     /* what can be seen from far above */
     double key, value; /* value: of the label and of the way in */
     int label;
 };
@@ -40,16 +40,16 @@ struct stage_walk {
     bool stopped; /* by the work limit or stops() */
     struct stage_label *labels;
     int label_count, label_capacity;
-    int *head;              /* (count) first label of each ideal, -1 */
-    int *seen, stamp;       /* (count) the last walk that met the ideal */
-    struct stage_frame *path; /* (node_count + 2) */
-    double *loads;          /* (choice_count) */
+    int *head;                     /* (count) first label of each ideal, -1 */
+    int *seen, stamp;              /* (count) the last walk that met the ideal */
+    struct stage_frame *path;      /* (node_count + 2) */
+    double *loads;                 /* (choice_count) */
     struct potentials *potentials; /* (count, choice_count); NULL: the model has none, or they are too many */
-    int *pinch;               /* (count) first pinch after the ideal; count when none */
-    struct far_stair *stairs; /* (choice_count, axis_limit[0] + 1) */
-    int *slot;                /* (count, axis_limit[0] + 1) label of exactly that use, -1. NULL: labels are searched */
-    double *slot_value;       /* (count, axis_limit[0] + 1) its value; INFINITY; -INFINITY where the rest cannot fit */
-    struct own_label *own;    /* (axis_limit[0] + 1) */
+    int *pinch;                    /* (count) first pinch after the ideal; count when none */
+    struct far_stair *stairs;      /* (choice_count, axis_limit[0] + 1) */
+    int *slot;             /* (count, axis_limit[0] + 1) label of exactly that use, -1. NULL: labels are searched */
+    double *slot_value;    /* (count, axis_limit[0] + 1) its value; INFINITY; -INFINITY where the rest cannot fit */
+    struct own_label *own; /* (axis_limit[0] + 1) */
     int own_count;
     struct error *err;
 };

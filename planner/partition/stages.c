@@ -72,7 +72,7 @@ static double next_limit(const struct sweep *sweep, struct schedule_of_limits *s
     const struct stage_plan *plan = sweep->plan;
     double best = plan->feasible ? plan->value * strictly_less : INFINITY;
     bool wide = !plan->feasible || plan->value > sweep->lower * worth_growing;
-    if (sweep->lower > 0 && s->lowered == 0 && s->grown < GROWING_PASSES && wide) {
+    if (sweep->lower > 0 && s->grown < GROWING_PASSES && wide) {
         double limit = sweep->lower * (1 + s->step);
         s->step *= step_growth;
         s->grown++;
@@ -81,7 +81,8 @@ static double next_limit(const struct sweep *sweep, struct schedule_of_limits *s
     }
     if (!plan->feasible || sweep->lower <= 0)
         return best;
-    bool halve = plan->value > sweep->lower * close_enough || s->lowered++ % 2 != 0;
+    bool exact = stage_walk_is_exact(sweep->walk); /* then one pass below the best settles it */
+    bool halve = !exact && (plan->value > sweep->lower * close_enough || s->lowered++ % 2 != 0);
     return halve ? fmin(best, sqrt(sweep->lower * plan->value)) : best;
 }
 
@@ -165,8 +166,7 @@ static bool solve_on(struct sweep *sweep, const struct ideals *ideals, bool exac
     sweep->lower = model->bound;
     plan->ideals = ideals->count;
     plan->words = ideals->words;
-    bool ok = sweep->objective == VALUE_MAX ? sweep_bottleneck(sweep, &closed)
-                                            : sweep_latency(sweep, &bound, &closed);
+    bool ok = sweep->objective == VALUE_MAX ? sweep_bottleneck(sweep, &closed) : sweep_latency(sweep, &bound, &closed);
     if (sweep->objective == VALUE_MAX)
         bound = sweep->lower;
     plan->work += stage_walk_work(sweep->walk);
@@ -218,12 +218,12 @@ static bool solve(struct sweep *sweep, const struct dag *dag)
     struct ideals ideals = { 0 };
     int64_t work = limits->work ? limits->work : STAGE_WORK;
     bool ok = ideals_build(&ideals, dag, limits->ideals ? limits->ideals : STAGE_IDEALS, sweep->err);
-    bool exact = ideals.complete, costly = sweep->model->enter && ideals.count > 2 * (dag->node_count + 1);
-    bool large = !exact || costly || ideals.count > LARGE_IDEALS;
-    int most = costly && exact ? 0 : NARROW_IDEALS;
+    bool exact = ideals.complete, large = !exact || ideals.count > LARGE_IDEALS;
+    bool wide = large || ideals.count > 2 * (dag->node_count + 1);
+    int most = large ? NARROW_IDEALS : 0;
     sweep->plan->value = INFINITY;
     sweep->plan->bound = sweep->model->bound * (1 + sweep->more_weight);
-    if (ok && large)
+    if (ok && wide)
         ok = solve_narrow(sweep, dag, most, work / NARROW_SHARE);
     if (ok && exact)
         ok = solve_on(sweep, &ideals, true, large ? work - work / NARROW_SHARE : work);

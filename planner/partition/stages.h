@@ -61,8 +61,8 @@ struct stage_model {
 };
 
 struct stage_limits {
-    int64_t ideals;            /* more than this: a narrower graph, and no proof; 0: STAGE_IDEALS */
-    int64_t work;              /* stages looked at in all; 0: STAGE_WORK. Counts and not seconds: same answer everywhere */
+    int64_t ideals; /* more than this: a narrower graph, and no proof; 0: STAGE_IDEALS */
+    int64_t work;   /* stages looked at in all; 0: STAGE_WORK. Counts and not seconds: same answer everywhere */
     bool (*stops)(void *self); /* asked now and then; true ends the search with the best so far. May be NULL */
     void *self;
 };
@@ -101,7 +101,8 @@ bool stage_walk_make(struct stage_walk **out, const struct stage_model *model, c
                      enum stage_value objective, struct error *err);
 void stage_walk_free(struct stage_walk *walk);
 /* Places from ideal `start` on, loads below limit. value: (count) smallest largest load of all that lies between start
- * and each ideal on exactly the limits of the axes; INFINITY where there is none below limit. The axes must be exact. */
+ * and each ideal on exactly the limits of the axes; INFINITY where there is none below limit. The axes must be exact.
+ */
 bool stage_walk_from(struct stage_walk *walk, int start, double limit, double *value, struct error *err);
 int64_t stage_walk_work(const struct stage_walk *walk);
 /* Of the last walk: the best label of `above` that uses all of every axis, or -1; and its stages, in the arena. */

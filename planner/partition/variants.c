@@ -12,7 +12,7 @@ struct variant_step {
 /* An item that the best answer may treat otherwise than the relaxation does. */
 struct variant_item {
     int item;
-    double nearest;             /* smallest regret of another option */
+    double nearest;               /* smallest regret of another option */
     double rest_least, rest_most; /* bytes of this item and all later ones */
 };
 struct variant_label {
@@ -95,7 +95,8 @@ static int by_rate(const void *a, const void *b)
     double left = x->cost * y->bytes, right = y->cost * x->bytes;
     if (left < right || left > right)
         return left < right ? -1 : 1;
-    return x->item != y->item ? (x->item > y->item) - (x->item < y->item) : (x->option > y->option) - (x->option < y->option);
+    return x->item != y->item ? (x->item > y->item) - (x->item < y->item)
+                              : (x->option > y->option) - (x->option < y->option);
 }
 
 static int cheapest_option(const struct variants *v, int item)
@@ -160,9 +161,9 @@ void variants_bound(struct variants *v, double *bound, double *cost)
 
 /* ---- labels over the core ---- */
 
-/* With bytes priced at the rate each item has a best option, and the others a regret. The cost of any answer is at least
- * the bound plus its regrets, so that options with a regret of the whole gap are out, and items with no other option
- * left are settled. */
+/* With bytes priced at the rate each item has a best option, and the others a regret. The cost of any answer is at
+ * least the bound plus its regrets, so that options with a regret of the whole gap are out, and items with no other
+ * option left are settled. */
 static double priced(const struct variants *v, int option)
 {
     return v->options[option].cost + v->rate * v->options[option].bytes;

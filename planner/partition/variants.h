@@ -15,15 +15,15 @@ struct variants { /* start from zeroes; reused from problem to problem */
     int *first;  /* (item_count + 1) */
     int *chosen; /* (item_count) */
     struct variant_option *options;
-    struct variant_step *steps;     /* (option_count) scratch */
-    struct variant_item *core;      /* (item_count) scratch */
-    struct variant_label *labels;   /* scratch */
+    struct variant_step *steps;   /* (option_count) scratch */
+    struct variant_item *core;    /* (item_count) scratch */
+    struct variant_label *labels; /* scratch */
     int label_count, label_capacity;
     double rate; /* cost per byte at which the quick answer stopped */
 };
 void variants_free(struct variants *v);
 void variants_clear(struct variants *v, double cap_bytes);
-bool variants_add_item(struct variants *v, int option_count); /* false: out of memory */
+bool variants_add_item(struct variants *v, int option_count);                 /* false: out of memory */
 void variants_set(struct variants *v, int option, double cost, double bytes); /* of the last item */
 
 /* No choice costs less than *bound; one that fits costs *cost. Both INFINITY when nothing fits. */
