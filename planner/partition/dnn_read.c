@@ -3,13 +3,16 @@
 #include "base/json.h"
 #include <stdlib.h>
 
+/* Sums of a million of these are still told from infinity, and from each other. */
+#define LARGEST 1e18
+
 struct top_fields {
     double accelerator_bytes;
     int64_t accelerator_count, cpu_count;
     const struct json *nodes, *edges;
 };
 static const struct json_field top_fields[] = {
-    { "maxSizePerFPGA", FIELD_DOUBLE, offsetof(struct top_fields, accelerator_bytes), true, 0, 0, NULL, "bytes" },
+    { "maxSizePerFPGA", FIELD_DOUBLE, offsetof(struct top_fields, accelerator_bytes), true, 0, LARGEST, NULL, "bytes" },
     { "maxFPGAs", FIELD_INT, offsetof(struct top_fields, accelerator_count), true, 0, DNN_DEVICES, NULL,
       "accelerators" },
     { "maxCPUs", FIELD_INT, offsetof(struct top_fields, cpu_count), true, 0, DNN_DEVICES, NULL, "CPUs" },
@@ -26,13 +29,13 @@ static const struct json_field node_fields[] = {
     { "id", FIELD_INT, offsetof(struct node_fields, id), true, 0, 0, NULL, "number of the node" },
     { "name", FIELD_STRING, offsetof(struct node_fields, name), false, 0, 0, NULL, "name" },
     { "supportedOnFpga", FIELD_NODE, offsetof(struct node_fields, supported), true, 0, 0, NULL, "true, false, 1 or 0" },
-    { "cpuLatency", FIELD_DOUBLE, offsetof(struct node_fields, cpu_latency), true, 0, 0, NULL, "time on a CPU" },
-    { "fpgaLatency", FIELD_DOUBLE, offsetof(struct node_fields, accelerator_latency), true, 0, 0, NULL,
+    { "cpuLatency", FIELD_DOUBLE, offsetof(struct node_fields, cpu_latency), true, 0, LARGEST, NULL, "time on a CPU" },
+    { "fpgaLatency", FIELD_DOUBLE, offsetof(struct node_fields, accelerator_latency), true, 0, LARGEST, NULL,
       "time on an accelerator" },
     { "isBackwardNode", FIELD_NODE, offsetof(struct node_fields, backward), true, 0, 0, NULL, "true, false, 1 or 0" },
     { "colorClass", FIELD_NODE, offsetof(struct node_fields, color), false, 0, 0, NULL,
       "nodes of one colour stay together" },
-    { "size", FIELD_DOUBLE, offsetof(struct node_fields, bytes), false, 0, 0, NULL, "bytes of memory" },
+    { "size", FIELD_DOUBLE, offsetof(struct node_fields, bytes), false, 0, LARGEST, NULL, "bytes of memory" },
 };
 struct edge_fields {
     int64_t from, to;
@@ -41,8 +44,8 @@ struct edge_fields {
 static const struct json_field edge_fields[] = {
     { "sourceId", FIELD_INT, offsetof(struct edge_fields, from), true, 0, 0, NULL, "node" },
     { "destId", FIELD_INT, offsetof(struct edge_fields, to), true, 0, 0, NULL, "node" },
-    { "cost", FIELD_DOUBLE, offsetof(struct edge_fields, cost), true, 0, 0, NULL, "time to send" },
-    { "size", FIELD_DOUBLE, offsetof(struct edge_fields, bytes), false, 0, 0, NULL, "bytes" },
+    { "cost", FIELD_DOUBLE, offsetof(struct edge_fields, cost), true, 0, LARGEST, NULL, "time to send" },
+    { "size", FIELD_DOUBLE, offsetof(struct edge_fields, bytes), false, 0, LARGEST, NULL, "bytes" },
 };
 #define FIELDS(table) (table), sizeof(table) / sizeof *(table)
 

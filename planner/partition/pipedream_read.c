@@ -72,8 +72,8 @@ static bool read_number(struct reader *r, struct piece p, double *out)
 {
     double value;
     p = trim(p);
-    if (!text_read_double(p.at, p.length, &value) || value < 0)
-        return fail_at(r, p.at, "a number that is not negative", p);
+    if (!text_read_double(p.at, p.length, &value) || value < 0 || value > 1e18)
+        return fail_at(r, p.at, "a number of 0 to 1e18", p);
     *out = value;
     return true;
 }

@@ -5,15 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Sums of a million of these are still told from infinity, and from each other. */
+#define LARGEST 1e18
+
 struct top_fields {
     double memory_bytes, bytes_per_s;
     int64_t device_count, micro_batch_count;
     const struct json *nodes, *edges;
 };
 static const struct json_field top_fields[] = {
-    { "maxMemoryPerDevice", FIELD_DOUBLE, offsetof(struct top_fields, memory_bytes), true, 0, 0, NULL, "bytes" },
+    { "maxMemoryPerDevice", FIELD_DOUBLE, offsetof(struct top_fields, memory_bytes), true, 0, LARGEST, NULL, "bytes" },
     { "maxDevices", FIELD_INT, offsetof(struct top_fields, device_count), true, 1, PIPER_DEVICES, NULL, "devices" },
-    { "bandwidth", FIELD_DOUBLE, offsetof(struct top_fields, bytes_per_s), true, 0, 0, NULL, "bytes per second" },
+    { "bandwidth", FIELD_DOUBLE, offsetof(struct top_fields, bytes_per_s), true, 0, LARGEST, NULL, "bytes per second" },
     { "mbsInBatch", FIELD_INT, offsetof(struct top_fields, micro_batch_count), true, 1, 1e9, NULL,
       "micro-batches per batch" },
     { "nodes", FIELD_NODE, offsetof(struct top_fields, nodes), true, 0, 0, NULL, "nodes" },
@@ -36,10 +39,11 @@ struct variant_fields {
 };
 static const struct json_field variant_fields[] = {
     { "id", FIELD_STRING, offsetof(struct variant_fields, name), false, 0, 0, NULL, "name" },
-    { "timePerSample", FIELD_DOUBLE, offsetof(struct variant_fields, time), true, 0, 0, NULL, "time" },
-    { "parameterSize", FIELD_DOUBLE, offsetof(struct variant_fields, parameter_bytes), true, 0, 0, NULL, "bytes" },
-    { "memoryUsageA", FIELD_DOUBLE, offsetof(struct variant_fields, memory_a), true, 0, 0, NULL, "bytes" },
-    { "memoryUsageB", FIELD_DOUBLE, offsetof(struct variant_fields, memory_b), true, 0, 0, NULL, "bytes" },
+    { "timePerSample", FIELD_DOUBLE, offsetof(struct variant_fields, time), true, 0, LARGEST, NULL, "time" },
+    { "parameterSize", FIELD_DOUBLE, offsetof(struct variant_fields, parameter_bytes), true, 0, LARGEST, NULL,
+      "bytes" },
+    { "memoryUsageA", FIELD_DOUBLE, offsetof(struct variant_fields, memory_a), true, 0, LARGEST, NULL, "bytes" },
+    { "memoryUsageB", FIELD_DOUBLE, offsetof(struct variant_fields, memory_b), true, 0, LARGEST, NULL, "bytes" },
     { "syncTimeFw", FIELD_NODE, offsetof(struct variant_fields, sync_in), true, 0, 0, NULL, "bytes by node" },
     { "syncTimeBw", FIELD_NODE, offsetof(struct variant_fields, sync_out), true, 0, 0, NULL, "bytes by node" },
 };
@@ -50,7 +54,7 @@ struct edge_fields {
 static const struct json_field edge_fields[] = {
     { "sourceId", FIELD_INT, offsetof(struct edge_fields, from), true, 0, 0, NULL, "node" },
     { "destId", FIELD_INT, offsetof(struct edge_fields, to), true, 0, 0, NULL, "node" },
-    { "communicationCost", FIELD_DOUBLE, offsetof(struct edge_fields, bytes), true, 0, 0, NULL, "bytes" },
+    { "communicationCost", FIELD_DOUBLE, offsetof(struct edge_fields, bytes), true, 0, LARGEST, NULL, "bytes" },
 };
 #define FIELDS(table) (table), sizeof(table) / sizeof *(table)
 
@@ -106,7 +110,7 @@ static bool read_sync(struct reader *r, const struct json *value, const int *edg
         const struct json *item = json_member(value, key);
         if (!item)
             return json_fail(value, r->err, "expected the bytes for node %s, found none", key);
-        if (!json_double(item, 0, 1e300, &bytes[e], r->err))
+        if (!json_double(item, 0, LARGEST, &bytes[e], r->err))
             return false;
     }
     if (json_count(value) != count)
