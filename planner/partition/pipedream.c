@@ -34,6 +34,7 @@ struct problem {
     double **rows, *row_limit; /* (ideals) best value of the blocks from each ideal; below which limit it was sought */
     double *row;               /* of the ideal in hand */
     int start;
+    int64_t inner_work;
     struct error *err;
 };
 
@@ -244,6 +245,14 @@ static bool inner_may_grow(void *self, int below, int above, const int room[STAG
     return p->compute_s[above] - p->compute_s[below] < limit * room[0];
 }
 
+static bool walk_block(struct problem *p, int below, double limit, double *value, struct error *err)
+{
+    int64_t before = *stage_walk_work(p->walk);
+    bool ok = stage_walk_from(p->walk, below, limit, value, err);
+    p->inner_work += *stage_walk_work(p->walk) - before;
+    return ok;
+}
+
 /* The values of all blocks that begin here: a stage of r servers is below the limit only if its block is below r times
  * that. */
 static bool enter_block(void *self, int below, const int room[STAGE_AXES], double limit, struct error *err)
@@ -259,7 +268,7 @@ static bool enter_block(void *self, int below, const int room[STAGE_AXES], doubl
             return true;
         p->row_limit[below] = inner_limit;
     }
-    return stage_walk_from(p->walk, below, inner_limit, p->row, err);
+    return walk_block(p, below, inner_limit, p->row, err);
 }
 
 static double block_load(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit)
@@ -285,7 +294,7 @@ static bool detail_block(void *self, int below, int above, int choice, const int
     if (!block || !value)
         return no_memory(err);
     p->start = below;
-    if (!stage_walk_from(p->walk, below, INFINITY, value, err))
+    if (!walk_block(p, below, INFINITY, value, err))
         return false;
     *out = block;
     return stage_walk_stages(p->walk, stage_walk_best(p->walk, above), arena, &block->stages, &block->stage_count, err);
@@ -384,6 +393,7 @@ static bool make_model(struct problem *p, struct stage_model *model, struct erro
         model->enter = enter_block;
         model->load = block_load;
         model->detail = detail_block;
+        model->inner_work = &p->inner_work;
     } else {
         model->load = load;
         model->key = key;

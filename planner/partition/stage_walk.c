@@ -125,9 +125,9 @@ void stage_walk_free(struct stage_walk *walk)
     free(walk);
 }
 
-int64_t stage_walk_work(const struct stage_walk *walk)
+const int64_t *stage_walk_work(const struct stage_walk *walk)
 {
-    return walk->work;
+    return &walk->work;
 }
 
 /* ---- labels ---- */
@@ -339,18 +339,40 @@ static void room_of(const struct stage_walk *walk, int ideal, int room[STAGE_AXE
         }
 }
 
-/* The labels of the ideal side by side: they do not change while stages begin there. */
-static void list_own(struct stage_walk *walk, int ideal)
+/* Whether a stage behind the label that ends at or below `end` can leave a rest that fits. */
+static bool leaves_hope(struct stage_walk *walk, const struct stage_label *label, int end)
 {
+    const struct stage_model *model = walk->model;
+    for (int c = 0; c < model->choice_count; c++) {
+        int used[STAGE_AXES];
+        bool within = true;
+        for (int axis = 0; axis < STAGE_AXES; axis++) {
+            used[axis] = label->used[axis] + model->choices[c].use[axis];
+            within = within && used[axis] <= model->axis_limit[axis];
+        }
+        if (within && model->may_finish(model->self, end, used, walk->limit))
+            return true;
+    }
+    return false;
+}
+
+/* The labels of the ideal side by side: they do not change while stages begin there. end: an ideal that holds all that
+ * they can end at, or count. */
+static void list_own(struct stage_walk *walk, int ideal, int end)
+{
+    bool ask = walk->model->may_finish && end < walk->ideals->count - 1;
     walk->own_count = 0;
     for (int l = walk->slot ? walk->head[ideal] : -1; l >= 0; l = walk->labels[l].next)
-        walk->own[walk->own_count++] = (struct own_label){ walk->labels[l].value, l, walk->labels[l].used[0] };
+        if (!ask || leaves_hope(walk, &walk->labels[l], end))
+            walk->own[walk->own_count++] = (struct own_label){ walk->labels[l].value, l, walk->labels[l].used[0] };
 }
 
 static bool must_stop(struct stage_walk *walk)
 {
+    int64_t inner = walk->model->inner_work ? *walk->model->inner_work : 0;
     walk->work++;
-    if (walk->work >= walk->work_limit || (walk->work % ASK_EVERY == 0 && walk->stops && walk->stops(walk->stops_self)))
+    if (walk->work + inner >= walk->work_limit ||
+        (walk->work % ASK_EVERY == 0 && walk->stops && walk->stops(walk->stops_self)))
         walk->stopped = true;
     return walk->stopped;
 }
@@ -374,7 +396,9 @@ static bool climb(struct stage_walk *walk, int below, int end)
     const struct ideals *ideals = walk->ideals;
     int depth = 0, room[STAGE_AXES];
     room_of(walk, below, room);
-    list_own(walk, below);
+    list_own(walk, below, end);
+    if (walk->slot && walk->own_count == 0)
+        return true;
     walk->stamp++;
     walk->path[depth++] = (struct stage_frame){ below, -1, ideals->first_up[below] };
     while (depth > 0) {

@@ -156,11 +156,12 @@ static bool solve_on(struct sweep *sweep, const struct ideals *ideals, bool exac
     struct stage_plan *plan = sweep->plan;
     double bound = model->bound;
     bool closed = false;
+    int64_t inner_before = model->inner_work ? *model->inner_work : 0;
     if (model->prepare && !model->prepare(model->self, ideals, sweep->err))
         return false;
     if (!stage_walk_make(&sweep->walk, model, ideals, sweep->objective, sweep->err))
         return false;
-    sweep->walk->work_limit = work;
+    sweep->walk->work_limit = work + inner_before;
     sweep->walk->stops = sweep->limits->stops;
     sweep->walk->stops_self = sweep->limits->self;
     sweep->lower = model->bound;
@@ -169,7 +170,7 @@ static bool solve_on(struct sweep *sweep, const struct ideals *ideals, bool exac
     bool ok = sweep->objective == VALUE_MAX ? sweep_bottleneck(sweep, &closed) : sweep_latency(sweep, &bound, &closed);
     if (sweep->objective == VALUE_MAX)
         bound = sweep->lower;
-    plan->work += stage_walk_work(sweep->walk);
+    plan->work += *stage_walk_work(sweep->walk) + (model->inner_work ? *model->inner_work - inner_before : 0);
     stage_walk_free(sweep->walk);
     sweep->walk = NULL;
     if (exact) {
@@ -220,7 +221,7 @@ static bool solve(struct sweep *sweep, const struct dag *dag)
     bool ok = ideals_build(&ideals, dag, limits->ideals ? limits->ideals : STAGE_IDEALS, sweep->err);
     bool exact = ideals.complete, large = !exact || ideals.count > LARGE_IDEALS;
     bool wide = large || ideals.count > 2 * (dag->node_count + 1);
-    int most = large ? NARROW_IDEALS : 0;
+    int most = large && !sweep->model->inner_work ? NARROW_IDEALS : 0;
     sweep->plan->value = INFINITY;
     sweep->plan->bound = sweep->model->bound * (1 + sweep->more_weight);
     if (ok && wide)

@@ -27,6 +27,7 @@ struct stage_model {
     int choice_count;
     const struct stage_choice *choices;
     double bound; /* no placement has a smaller largest load; proven without looking at the ideals */
+    const int64_t *inner_work; /* stages looked at inside enter(), if stages hold stages */
 
     /* Once per set of ideals: tables by index. */
     bool (*prepare)(void *self, const struct ideals *ideals, struct error *err);
@@ -43,7 +44,8 @@ struct stage_model {
      * used: what the stages before it use, which matters only if context is true. */
     double (*load)(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit);
     bool context;
-    /* False only if what is not in `above` cannot be placed on what is left below limit. */
+    /* False only if what is not in `above` cannot be placed on what is left below limit; false for a set is false for
+     * its subsets. */
     bool (*may_finish)(void *self, int above, const int used[STAGE_AXES], double limit);
 
     /* What the plan says of a stage that it has chosen, in the arena; *out is kept in struct stage. *load may be
@@ -66,7 +68,7 @@ struct stage_limits {
     bool (*stops)(void *self); /* asked now and then; true ends the search with the best so far. May be NULL */
     void *self;
 };
-enum { STAGE_IDEALS = 1000000, STAGE_WORK = 1500000000 };
+enum { STAGE_IDEALS = 1000000, STAGE_WORK = 400000000 };
 
 struct stage {
     uint64_t *nodes; /* (words) bit set */
@@ -104,7 +106,8 @@ void stage_walk_free(struct stage_walk *walk);
  * and each ideal on exactly the limits of the axes; INFINITY where there is none below limit. The axes must be exact.
  */
 bool stage_walk_from(struct stage_walk *walk, int start, double limit, double *value, struct error *err);
-int64_t stage_walk_work(const struct stage_walk *walk);
+/* Stages looked at by all walks so far; goes on counting. */
+const int64_t *stage_walk_work(const struct stage_walk *walk);
 /* Of the last walk: the best label of `above` that uses all of every axis, or -1; and its stages, in the arena. */
 int stage_walk_best(const struct stage_walk *walk, int above);
 bool stage_walk_stages(const struct stage_walk *walk, int label, struct arena *arena, struct stage **out, int *count,
