@@ -97,6 +97,17 @@ static bool read_plan(struct explaining *g, const char *path, struct space *spac
     return space_apply(&g->in, space, o, err);
 }
 
+/* What does not parse is told before anything is computed. */
+static bool check_versus(const struct text_list *versus, const struct space *space, struct error *err)
+{
+    for (int i = 0; i < versus->count; i++) {
+        struct space copy = *space;
+        if (!space_restrict(&copy, "--versus", versus->item[i], err))
+            return false;
+    }
+    return true;
+}
+
 static bool explain_versus(struct explaining *g, struct error *err)
 {
     struct explanation *x = &g->x;
@@ -192,6 +203,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     (void)operand_count;
     if (!choose_parts(a, g.x.asked, err) || !(a->space.batch ? space_inputs(&g.in, &space, operands[0], &a->space, err)
                                                              : read_plan(&g, operands[0], &space, &plan, err)))
+        goto cleanup;
+    if (!check_versus(&a->versus, &space, err))
         goto cleanup;
     struct search_options o = space_search_options(&a->space, &space);
     explainer_open(&g.explainer, g.in.model, &g.in.facts, &o);

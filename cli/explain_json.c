@@ -110,6 +110,22 @@ static const struct json_field change_fields[] = {
     NODE("plan", "explanation.plan of a plan that fits then, or null."),
 };
 
+static const struct json_field diff_fields[] = {
+    TEXT("format", "\"cleave-diff\"."),
+    WHOLE("version", "1."),
+    { .key = "same", .type = FIELD_BOOL, .doc = "Whether all decisions are the same." },
+    NODE("decisions", "Those that differ: diff.decision."),
+    NODE("predicted", "Both plans (a, b: step_s, time_s, peak_bytes, memory_bytes, fits) and difference_s by item, "
+                      "which adds up to the difference of the steps; or null."),
+    TEXT("why_not", "Why nothing is predicted, or null."),
+};
+static const struct json_field decision_fields[] = {
+    TEXT("where", "plan, stage N, or layers FIRST-LAST."),
+    TEXT("what", "The plan file's key."),
+    TEXT("a", "Its value in the first plan; none: it has no such stage, layer or key."),
+    TEXT("b", "In the second."),
+};
+
 const char *report_format(int index, const struct json_field **fields, size_t *count)
 {
 #define PART(name, table)                                                                                              \
@@ -121,10 +137,16 @@ const char *report_format(int index, const struct json_field **fields, size_t *c
         const struct json_field *fields;
         size_t count;
     } parts[] = {
-        PART("explanation", explanation_fields),     PART("explanation.plan", plan_fields),
-        PART("explanation.stage", stage_fields),     PART("explanation.alternative", alternative_fields),
-        PART("explanation.what_if", what_if_fields), PART("explanation.robustness", robustness_fields),
-        PART("infeasible", conflict_fields),         PART("infeasible.change", change_fields),
+        PART("explanation", explanation_fields),
+        PART("explanation.plan", plan_fields),
+        PART("explanation.stage", stage_fields),
+        PART("explanation.alternative", alternative_fields),
+        PART("explanation.what_if", what_if_fields),
+        PART("explanation.robustness", robustness_fields),
+        PART("infeasible", conflict_fields),
+        PART("infeasible.change", change_fields),
+        PART("diff", diff_fields),
+        PART("diff.decision", decision_fields),
     };
 #undef PART
     if (index < 0 || (size_t)index >= sizeof parts / sizeof *parts)
@@ -229,12 +251,12 @@ static void write_alternative(struct json_writer *w, const struct alternative *a
     json_put_string(w, "result", solution_names[s->kind]);
     write_plan(w, s->explained);
     for (int k = 0; found && k < TIME_KIND_COUNT; k++)
-        difference[k] = s->account.time_ns[s->account.last_stage][k] - own->time_ns[own->last_stage][k];
+        difference[k] = s->time_ns[k] - own->time_ns[own->last_stage][k];
     if (found) {
-        json_put_double(w, "step_s", seconds(s->account.step_ns));
-        json_put_double(w, "change", (double)s->account.step_ns / (double)own->step_ns - 1);
+        json_put_double(w, "step_s", seconds(s->step_ns));
+        json_put_double(w, "change", (double)s->step_ns / (double)own->step_ns - 1);
         write_times(w, "difference_s", difference);
-        json_put_int(w, "peak_bytes", s->account.memory[s->account.full_stage].peak_bytes);
+        json_put_int(w, "peak_bytes", s->peak_bytes);
     } else {
         put_null(w, "step_s");
         put_null(w, "change");

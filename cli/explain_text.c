@@ -136,17 +136,17 @@ static void print_memory(const struct cli *cli, const struct account *a)
 
 /* ---- others ---- */
 
-static void print_difference(const struct cli *cli, const struct account *a, const struct account *own)
+static void print_difference(const struct cli *cli, const struct solution *s, const struct account *own)
 {
     char number[TEXT_NUMBER_BYTES];
     fprintf(cli->out, "     ");
     for (int k = 0; k < TIME_KIND_COUNT; k++) {
-        int64_t ns = a->time_ns[a->last_stage][k] - own->time_ns[own->last_stage][k];
+        int64_t ns = s->time_ns[k] - own->time_ns[own->last_stage][k];
         if (ns != 0)
             fprintf(cli->out, " %s %c%s", time_kind_names[k], ns < 0 ? '-' : '+',
                     text_duration_ns(number, ns < 0 ? -ns : ns));
     }
-    fprintf(cli->out, "; peak %s\n", text_bytes(number, a->memory[a->full_stage].peak_bytes));
+    fprintf(cli->out, "; peak %s\n", text_bytes(number, s->peak_bytes));
 }
 
 static void print_alternative(const struct cli *cli, const struct alternative *a, const struct explanation *x)
@@ -157,9 +157,9 @@ static void print_alternative(const struct cli *cli, const struct alternative *a
     switch (s->kind) {
     case SOLUTION_PLAN:
         print_plan_line(s->explained->plan, s->explained->graph, line);
-        fprintf(cli->out, "%s (%+.1f %%) with %s\n", text_duration_ns(number, s->account.step_ns),
-                percent((double)s->account.step_ns, (double)x->account.step_ns), line);
-        print_difference(cli, &s->account, &x->account);
+        fprintf(cli->out, "%s (%+.1f %%) with %s\n", text_duration_ns(number, s->step_ns),
+                percent((double)s->step_ns, (double)x->account.step_ns), line);
+        print_difference(cli, s, &x->account);
         return;
     case SOLUTION_NO_MEMORY:
         if (s->missing_bytes > 0)

@@ -1,10 +1,12 @@
+#include "cli/explanation.h"
 #include "cli/print.h"
 #include "cli/space_options.h"
+#include "planner/search/explain_several.h"
 #include <stdlib.h>
 
 struct plan_arguments {
     struct space_options space;
-    const char *output;
+    const char *output, *pareto;
     int64_t top;
     bool json;
 };
@@ -13,41 +15,136 @@ static const struct option options[] = {
     JOB_OPTIONS(struct plan_arguments, space),
     SEARCH_OPTIONS(struct plan_arguments, space),
     OUTPUT_OPTION(offsetof(struct plan_arguments, output), "the plan file"),
-    INT_OPTION("top", offsetof(struct plan_arguments, top), "K", 1, 64, "shows the K best plans (1)"),
+    INT_OPTION("top", offsetof(struct plan_arguments, top), "K", 1, 64,
+               "shows the K best plans that differ in more than trifles (1)"),
+    TEXT_OPTION("pareto", offsetof(struct plan_arguments, pareto), "RESOURCE",
+                "step against memory or devices: solves again with ever less of it"),
     FLAG_OPTION("json", offsetof(struct plan_arguments, json),
                 "the plan file on standard output, with its certificate"),
 };
 
-static bool write_json(const struct cli *cli, const struct search_result *result, const struct space *space,
-                       const struct plan_context *context, struct error *err)
+/* What a search came to, and what else was asked. */
+struct answer {
+    const struct plan_arguments *a;
+    struct inputs *in;
+    const struct space *space;
+    struct certificate certificate;
+    struct ranking ranking;
+    struct explainer explainer; /* owns the frontier's plans */
+    struct frontier frontier;
+};
+
+static void write_points(struct json_writer *w, const struct frontier *f)
 {
+    json_write_key(w, "frontier");
+    json_begin_array(w);
+    for (int i = 0; i < f->count; i++) {
+        const struct point *at = &f->points[i];
+        json_begin_object(w);
+        json_put_double(w, "step_s", (double)at->step_ns / 1e9);
+        json_put_int(w, "peak_bytes", at->peak_bytes);
+        json_put_int(w, "devices", at->devices);
+        json_write_key(w, "plan");
+        write_choice(w, at->solution.explained->plan, at->solution.explained->graph);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+static int64_t peak_of(const struct search_plan *plan)
+{
+    const struct prediction *p = &plan->estimate->prediction;
+    int64_t peak = 0;
+    for (int s = 0; s < p->stage_count; s++)
+        peak = p->peak_bytes[s] > peak ? p->peak_bytes[s] : peak;
+    return peak;
+}
+
+/* The plan's own vocabulary padding makes its graph. */
+static bool graph_of(const struct inputs *in, const struct plan *plan, struct graph **out, struct error *err)
+{
+    return graph_build(out, in->model, plan->batch, plan->sequence, plan->vocab_multiple, err);
+}
+
+static bool write_top(struct json_writer *w, const struct answer *answer, struct error *err)
+{
+    json_write_key(w, "top");
+    json_begin_array(w);
+    for (int i = 0; i < answer->ranking.count; i++) {
+        const struct search_plan *plan = &answer->ranking.plans[i];
+        struct graph *graph = NULL;
+        if (!graph_of(answer->in, plan->plan, &graph, err))
+            return false;
+        json_begin_object(w);
+        json_put_double(w, "step_s", (double)plan->estimate->prediction.step_ns / 1e9);
+        json_put_int(w, "peak_bytes", peak_of(plan));
+        json_write_key(w, "plan");
+        write_choice(w, plan->plan, graph);
+        json_end_object(w);
+        graph_free(graph);
+    }
+    json_end_array(w);
+    return true;
+}
+
+static bool write_json(const struct cli *cli, const struct answer *answer, struct error *err)
+{
+    const struct search_plan *best = &answer->ranking.plans[0];
+    const struct search_result result = { .certificate = answer->certificate };
     struct json_writer w = { 0 };
     size_t length = 0;
     json_begin_object(&w);
-    plan_json_members(&w, result->plans[0].plan, &result->plans[0].estimate->prediction, context);
-    certificate_json(&w, result, space);
+    plan_json_members(&w, best->plan, &best->estimate->prediction, &answer->in->context);
+    certificate_json(&w, &result, answer->space);
+    bool good = answer->a->top == 1 || write_top(&w, answer, err);
+    if (answer->a->pareto)
+        write_points(&w, &answer->frontier);
     json_end_object(&w);
     char *text = json_finish(&w, &length);
-    return inputs_hand_out(cli, NULL, text, length, err);
+    if (good)
+        return inputs_hand_out(cli, NULL, text, length, err);
+    free(text);
+    return false;
 }
 
-static bool write_file(const struct cli *cli, const char *path, const struct search_result *result,
+static bool write_file(const struct cli *cli, const char *path, const struct search_plan *best,
                        const struct plan_context *context, struct error *err)
 {
     size_t length = 0;
-    char *text = plan_json_write(result->plans[0].plan, &result->plans[0].estimate->prediction, context, &length);
+    char *text = plan_json_write(best->plan, &best->estimate->prediction, context, &length);
     return inputs_hand_out(cli, path, text, length, err);
 }
 
-static void print_others(const struct cli *cli, const struct search_result *result, const struct graph *graph)
+static bool print_others(const struct cli *cli, const struct answer *answer, struct error *err)
 {
-    char line[PRINT_LINE_BYTES], number[TEXT_NUMBER_BYTES];
-    int64_t best = result->plans[0].estimate->prediction.step_ns;
-    for (int i = 1; i < result->plan_count; i++) {
-        int64_t step = result->plans[i].estimate->prediction.step_ns;
-        print_plan_line(result->plans[i].plan, graph, line);
-        fprintf(cli->out, "%2d. %s (%+.1f %%): %s\n", i + 1, text_duration_ns(number, step),
-                100 * ((double)step / (double)best - 1), line);
+    char line[PRINT_LINE_BYTES], number[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
+    const struct ranking *r = &answer->ranking;
+    for (int i = 1; i < r->count; i++) {
+        struct graph *graph = NULL;
+        int64_t best = r->plans[0].estimate->prediction.step_ns, step = r->plans[i].estimate->prediction.step_ns;
+        if (!graph_of(answer->in, r->plans[i].plan, &graph, err))
+            return false;
+        print_plan_line(r->plans[i].plan, graph, line);
+        fprintf(cli->out, "%2d. %s (%+.1f %%), %s: %s\n", i + 1, text_duration_ns(number, step),
+                100 * ((double)step / (double)best - 1), text_bytes(peak, peak_of(&r->plans[i])), line);
+        graph_free(graph);
+    }
+    if (r->count < answer->a->top)
+        fprintf(cli->out, "%s %d plans that differ in more than trifles\n",
+                r->complete ? "there are no more than" : "ended early with", r->count);
+    return true;
+}
+
+static void print_points(const struct cli *cli, const struct frontier *f, bool complete)
+{
+    char line[PRINT_LINE_BYTES], number[TEXT_NUMBER_BYTES], peak[TEXT_NUMBER_BYTES];
+    fprintf(cli->out, "%8s %9s %8s  none of these is beaten in both%s\n", "step", "memory", "devices",
+            complete ? "" : " (ended early)");
+    for (int i = 0; i < f->count; i++) {
+        const struct point *at = &f->points[i];
+        print_plan_line(at->solution.explained->plan, at->solution.explained->graph, line);
+        fprintf(cli->out, "%8s %9s %8d  %s\n", text_duration_ns(number, at->step_ns), text_bytes(peak, at->peak_bytes),
+                at->devices, line);
     }
 }
 
@@ -68,27 +165,31 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
             (long long)c->pruned_bound, (long long)c->solved);
 }
 
-static bool answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in,
-                   const struct search_result *result, const struct space *space, struct error *err)
+static bool hand_out(const struct cli *cli, const struct answer *answer, struct error *err)
 {
-    const struct search_plan *best = &result->plans[0];
-    if (!graph_build(&in->graph, in->model, best->plan->batch, best->plan->sequence, best->plan->vocab_multiple, err))
+    const struct plan_arguments *a = answer->a;
+    const struct search_plan *best = &answer->ranking.plans[0];
+    struct inputs *in = answer->in;
+    if (!graph_of(in, best->plan, &in->graph, err))
         return false;
     bool verified;
     if (!inputs_verify(&verified, best->plan, in->graph, err))
         return false;
     in->context.cleave = CLEAVE_VERSION;
-    if (a->output && !write_file(cli, a->output, result, &in->context, err))
+    if (a->output && !write_file(cli, a->output, best, &in->context, err))
         return false;
     if (a->json)
-        return write_json(cli, result, space, &in->context, err);
+        return write_json(cli, answer, err);
     if (inputs_is_stdout(a->output))
         return true; /* the plan file is the answer */
     print_plan(cli, best->plan, in->graph);
     print_placement(cli, best->plan, in->cluster);
     print_prediction(cli, &best->estimate->prediction);
-    print_certificate(cli, &result->certificate);
-    print_others(cli, result, in->graph);
+    print_certificate(cli, &answer->certificate);
+    if (!print_others(cli, answer, err))
+        return false;
+    if (a->pareto)
+        print_points(cli, &answer->frontier, !answer->explainer.ended);
     if (!verified)
         inputs_say_unverified(cli, a->output);
     if (a->output)
@@ -96,14 +197,48 @@ static bool answer(const struct cli *cli, const struct plan_arguments *a, struct
     return true;
 }
 
+/* The certificate is of the whole space; its gap is of the plan chosen, which a wider look may have replaced. */
+static void certify(struct answer *answer)
+{
+    struct certificate *c = &answer->certificate;
+    const struct search_plan *best = &answer->ranking.plans[0];
+    c->formula_ns = best->formula_ns;
+    if (c->bound_ns > 0)
+        c->gap = (double)(best->estimate->prediction.step_ns - c->bound_ns) / (double)c->bound_ns;
+}
+
+enum { PARETO_MEMORY, PARETO_DEVICES };
+
+static bool find_frontier(struct answer *answer, int resource, struct error *err)
+{
+    return (resource == PARETO_MEMORY ? explain_memory_frontier : explain_device_frontier)(&answer->explainer,
+                                                                                           &answer->frontier, err);
+}
+
 static bool search_and_answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in,
                               const struct space *space, struct error *err)
 {
     struct search_options o = space_search_options(&a->space, space);
     struct search_result *result = NULL;
+    struct answer answer = { .a = a, .in = in, .space = space };
+    static const char *const resources[] = { [PARETO_MEMORY] = "memory", [PARETO_DEVICES] = "devices", NULL };
+    int resource = 0;
+    if (a->pareto && !inputs_word("--pareto", a->pareto, resources, &resource, err))
+        return false;
     o.top = (int)a->top;
+    explainer_open(&answer.explainer, in->model, &in->facts, &o);
     bool good = search_run(&result, in->model, &in->facts, &o, err) &&
-                (result->feasible ? answer(cli, a, in, result, space, err) : search_infeasible(result, space, err));
+                (result->feasible || search_infeasible(result, space, err));
+    if (good) {
+        answer.certificate = result->certificate;
+        good = ranking_build(&answer.ranking, result, in->model, &in->facts, &o, (int)a->top, err);
+    }
+    if (good) {
+        certify(&answer);
+        good = (!a->pareto || find_frontier(&answer, resource, err)) && hand_out(cli, &answer, err);
+    }
+    ranking_free(&answer.ranking);
+    explainer_close(&answer.explainer);
     search_result_free(result);
     return good;
 }

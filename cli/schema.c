@@ -65,7 +65,7 @@ static int collect(struct table tables[MAX_TABLES])
         const char *name = report_format(i, &fields, &n);
         if (!name)
             break;
-        add(tables, &count, name, "Part of what `cleave explain --json` writes.", fields, n);
+        add(tables, &count, name, "Part of what `cleave explain --json` or `cleave diff --json` writes.", fields, n);
     }
     return count;
 }

@@ -298,7 +298,7 @@ def explains(folder):
             (["explain", "tiny-gpt"], "no such plan file.*--cluster and --batch"),
             (["explain", plan, "--part", "all"], "--part: expected one of versus, alternatives, what-if, robustness; found 'all'"),
             (["explain", plan, "--seq", 8], "--seq and --dtype belong to a model"),
-            (["explain", plan, "--versus", "tpp=2"], "--versus: unknown key 'tpp'; did you mean tp"),
+            (["explain", plan, "--versus", "zeor=2", "--part", "what-if"], "--versus: unknown key 'zeor'; did you mean zero"),
             (["explain", plan, "--cluster", "1x4:cpu"], "made for cluster 1x2:cpu"),
             (["explain", plan, "--model", "tiny-llama"], "made for model")]:
         expect(f"cleave {' '.join(map(str, arguments))}", 2, pattern, *arguments)
@@ -351,6 +351,43 @@ def early(folder):
            "--micro-batch", 1)
 
 
+def several(folder):
+    small = ["plan", "tiny-gpt", "--cluster", "2x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
+    expect("plan --top", 0, r"\n 2\. .*\n 3\. ", *small, "--top", 3)
+    answer = run(*small, "--top", 4, "--json")
+    top = json.loads(answer.stdout)["top"]
+    check("plan --top: as many, by step", len(top) == 4 and [t["step_s"] for t in top] == sorted(t["step_s"] for t in top), answer)
+    check("plan --top: the plan is the first", top[0]["step_s"] == json.loads(answer.stdout)["predicted"]["step_s"], answer)
+    check("plan --top --json is a plan file", run("show", "-", stdin=answer.stdout).returncode == 0)
+    expect("plan --top of a space with few plans", 0, "there are no more than 1 plans", *small, "--top", 9, "--fix", "pp=1,tp=1,zero=0,recompute=none,micro-batch=2,prefetch=1")
+    for resource, key in [("memory", "peak_bytes"), ("devices", "devices")]:
+        expect(f"plan --pareto {resource}", 0, "none of these is beaten in both", *small, "--pareto", resource)
+        answer = run(*small, "--pareto", resource, "--json")
+        points = json.loads(answer.stdout)["frontier"]
+        check(f"plan --pareto {resource}: falls", len(points) > 1 and all(
+            a["step_s"] < b["step_s"] and a[key] > b[key] for a, b in zip(points, points[1:])), answer)
+    expect("plan --pareto of what", 2, "--pareto: expected one of memory, devices; found 'money'", *small, "--pareto", "money")
+
+
+def differs(folder):
+    small = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
+    a, b, other = folder / "a.json", folder / "b.json", folder / "c.json"
+    run(*small, "--fix", "tp=1,pp=1,zero=0", "-o", a)
+    run(*small, "--fix", "tp=1,pp=1,zero=3", "-o", b)
+    run("plan", "tiny-llama", *small[2:], "-o", other)
+    expect("diff: the same", 0, "the same decisions.*step", "diff", a, a)
+    expect("diff", 0, r"layers \d+-\d+: zero 0 -> 3.*predicted.*step.*memory.*sum", "diff", a, b)
+    answer = run("diff", a, b, "--json")
+    found = json.loads(answer.stdout)
+    predicted = found["predicted"]
+    check("diff --json as described", described("diff", found) and described("diff.decision", found["decisions"][0]), answer)
+    check("diff: items add up", abs(sum(predicted["difference_s"].values()) - (predicted["b"]["step_s"] - predicted["a"]["step_s"])) < 1e-8
+          and all(sum(predicted[side]["memory_bytes"].values()) == predicted[side]["peak_bytes"] for side in "ab"), answer)
+    check("diff: same", json.loads(run("diff", a, a, "--json").stdout)["same"] is True and found["same"] is False)
+    expect("diff of two models", 0, "no predictions: they are for different models", "diff", a, other)
+    expect("diff of what is no plan", 2, "No such file", "diff", a, folder / "none.json")
+
+
 def outputs(folder):
     args = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o"]
     result = expect("unwritable folder", 1, "cannot|No such|denied|Not a directory", *args, folder / "no" / "plan.json")
@@ -374,6 +411,8 @@ with tempfile.TemporaryDirectory() as name:
     explains(folder)
     processes(folder)
     early(folder)
+    several(folder)
+    differs(folder)
     outputs(folder)
 for failure in failures:
     print("FAILED", failure)

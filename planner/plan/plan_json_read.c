@@ -12,7 +12,7 @@ enum { MAX_FILE_LAYERS = 1 << 20, MAX_FILE_RANKS = 1 << 24, MAX_FILE_TURNS = 1 <
 struct file_fields {
     const char *format;
     int64_t version;
-    const struct json *decisions, *predicted, *context, *certificate;
+    const struct json *decisions, *predicted, *context, *certificate, *top, *frontier;
 };
 static const struct json_field file_fields[] = {
     { .key = "format",
@@ -38,6 +38,14 @@ static const struct json_field file_fields[] = {
       .type = FIELD_NODE,
       .offset = offsetof(struct file_fields, certificate),
       .doc = "How good it is proven to be." },
+    { .key = "top",
+      .type = FIELD_NODE,
+      .offset = offsetof(struct file_fields, top),
+      .doc = "The best plans that differ in more than trifles, this one first: [{step_s, peak_bytes, plan}]." },
+    { .key = "frontier",
+      .type = FIELD_NODE,
+      .offset = offsetof(struct file_fields, frontier),
+      .doc = "Step against memory or devices: [{step_s, peak_bytes, devices, plan}]." },
     { .key = "context",
       .type = FIELD_NODE,
       .offset = offsetof(struct file_fields, context),

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PROGRAMS = 4 }; /* lowered plans kept at once: the program of a long pipeline takes 100 MB and more */
+enum { WHOLE_LIMIT = 40000 }; /* layers x micro-batches: less than a second */
+enum { MAX_PROGRAMS = 4 };    /* lowered plans kept at once: the program of a long pipeline takes 100 MB and more */
 
 static bool out_of_memory(struct error *err)
 {
@@ -14,7 +15,7 @@ static bool out_of_memory(struct error *err)
 void explainer_open(struct explainer *out, const struct model *model, const struct facts *facts,
                     const struct search_options *options)
 {
-    *out = (struct explainer){ .model = model, .facts = facts, .options = *options };
+    *out = (struct explainer){ .model = model, .facts = facts, .options = *options, .whole_limit = WHOLE_LIMIT };
     out->options.top = 1;
     out->options.no_advice = true;
     if (options->calls.now_ns)
@@ -107,6 +108,11 @@ static bool lower_again(struct explainer *e, const struct explained *explained, 
     return fail_kind(err, ERROR_BUG, "explain: a plan that is not in the store");
 }
 
+static int64_t work_of(const struct plan *plan)
+{
+    return (int64_t)plan->layer_count * plan->micro_batch_count;
+}
+
 bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
                        struct account *out, struct error *err)
 {
@@ -124,6 +130,7 @@ bool explainer_account(struct explainer *e, const struct explained *explained, c
     if (!lower_again(e, explained, err) || !account_open(account, explained, facts, err))
         return false;
     e->accounts[e->account_count++] = account;
+    e->whole_limit = max_i64(e->whole_limit, 2 * work_of(explained->plan));
     *out = *account;
     return true;
 }
@@ -151,6 +158,14 @@ static bool nothing(struct explainer *e, const struct error *why, struct solutio
     return out->why || out_of_memory(err);
 }
 
+static void take_prediction(struct solution *out, const struct prediction *p)
+{
+    out->step_ns = p->step_ns;
+    memcpy(out->time_ns, p->breakdown_ns, sizeof out->time_ns);
+    for (int s = 0; s < p->stage_count; s++)
+        out->peak_bytes = max_i64(out->peak_bytes, p->peak_bytes[s]);
+}
+
 bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                     struct error *err)
 {
@@ -169,6 +184,7 @@ bool explainer_find(struct explainer *e, const struct space *space, const struct
     if (result->feasible) {
         out->kind = SOLUTION_PLAN;
         good = explainer_plan(e, result->plans[0].plan, &out->explained, err);
+        take_prediction(out, &result->plans[0].estimate->prediction);
     }
     search_result_free(result);
     return good;
@@ -177,6 +193,16 @@ bool explainer_find(struct explainer *e, const struct space *space, const struct
 bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                      struct error *err)
 {
-    return explainer_find(e, space, facts, out, err) &&
-           (out->kind != SOLUTION_PLAN || explainer_account(e, out->explained, facts, &out->account, err));
+    struct account account;
+    if (!explainer_find(e, space, facts, out, err))
+        return false;
+    if (out->kind != SOLUTION_PLAN || work_of(out->explained->plan) > e->whole_limit)
+        return true;
+    if (!explainer_account(e, out->explained, facts, &account, err))
+        return false;
+    out->whole = true;
+    out->step_ns = account.step_ns;
+    out->peak_bytes = explained_peak_bytes(out->explained);
+    memcpy(out->time_ns, account.time_ns[account.last_stage], sizeof out->time_ns);
+    return true;
 }

@@ -13,11 +13,13 @@ enum solution_kind {
     SOLUTION_NONE,      /* no configuration: `why` says what does not divide */
     SOLUTION_ENDED      /* time limit or cancellation */
 };
-/* What a search under some space and facts found, measured like every other. */
+/* What a search under some space and facts found. */
 struct solution {
     enum solution_kind kind;
     const struct explained *explained; /* SOLUTION_PLAN, else NULL; borrowed from the explainer */
-    struct account account;            /* SOLUTION_PLAN; its arena is the explainer's to free */
+    int64_t step_ns, peak_bytes;       /* SOLUTION_PLAN; of the fullest stage */
+    int64_t time_ns[TIME_KIND_COUNT];  /* adds up to step_ns: of the stage that ends last */
+    bool whole;                        /* all micro-batches were simulated; else as many as the search simulates */
     int64_t missing_bytes; /* SOLUTION_NO_MEMORY, where looked for: what the thriftiest uniform plan lacks */
     const char *why;       /* SOLUTION_NONE; in the explainer's arena */
 };
@@ -29,6 +31,7 @@ struct explainer {
     struct search_options options; /* space, clock, cancellation; the time limit is of everything together */
     int64_t start_ns;
     bool ended;
+    int64_t whole_limit; /* layers x micro-batches up to which found plans are simulated as a whole */
     int64_t uses;
     int known_count, known_capacity;
     struct explained **known; /* every plan met, once; the programs of a few */
@@ -46,10 +49,11 @@ bool explainer_plan(struct explainer *e, const struct plan *plan, const struct e
 /* Its account under other facts; freed with the explainer. */
 bool explainer_account(struct explainer *e, const struct explained *explained, const struct facts *facts,
                        struct account *out, struct error *err);
-/* Searches. That nothing is found is an answer. Fails for want of memory and our bugs. */
+/* Searches, and simulates the whole plan that it finds, unless that is much longer than the plans explained so far.
+ * That nothing is found is an answer. Fails for want of memory and our bugs. */
 bool explainer_solve(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                      struct error *err);
-/* The same without the account of what was found. */
+/* The same by the search's own prediction. */
 bool explainer_find(struct explainer *e, const struct space *space, const struct facts *facts, struct solution *out,
                     struct error *err);
 /* The space that the plan came from as far as it tells: its batch, sequence, dtype, buckets, clipping; all else free.
@@ -134,10 +138,6 @@ bool explain_regret(struct explainer *e, const struct explained *plan, double am
                     struct regret *out, struct error *err);
 
 /* ---- several plans ---- */
-/* Whether two plans of one model differ in more than trifles: degrees, micro-batch, schedule, cuts, or at least a tenth
- * of the layers decided otherwise. Where the cuts differ by no more than a tenth of the layers, that is a trifle. */
-bool plans_distinct(const struct plan *a, const struct plan *b);
-
 struct point {
     struct solution solution;
     int devices;
@@ -150,6 +150,7 @@ struct frontier {
 };
 /* Step against peak memory: re-solved with ever less memory, each time at least 1/32 below the last peak. */
 bool explain_memory_frontier(struct explainer *e, struct frontier *out, struct error *err);
-/* Step against devices: whole nodes, 2^k and 3 x 2^k of them (devices where there is one node), and all. */
+/* Step against devices: whole nodes, 2^k and 3 x 2^k of them (devices where there is one node), and all; downwards
+ * until nothing fits. */
 bool explain_device_frontier(struct explainer *e, struct frontier *out, struct error *err);
 #endif

@@ -50,25 +50,6 @@ struct choice choice_of(const struct plan *plan, const struct graph *graph)
     return c;
 }
 
-/* ---- plans that differ ---- */
-
-bool plans_distinct(const struct plan *a, const struct plan *b)
-{
-    int different = 0, moved = 0;
-    if (a->stage_count != b->stage_count || a->schedule != b->schedule || a->batch != b->batch ||
-        a->micro_batch_count != b->micro_batch_count || a->atom_count != b->atom_count ||
-        a->layer_count != b->layer_count)
-        return true;
-    for (int s = 0; s < a->stage_count; s++) {
-        moved += abs(a->stages[s].first_layer - b->stages[s].first_layer);
-        if (memcmp(a->stages[s].atom, b->stages[s].atom, (size_t)a->atom_count * sizeof *a->stages[s].atom) != 0)
-            return true;
-    }
-    for (int l = 0; l < a->layer_count; l++)
-        different += !plan_layer_equal(&a->layers[l], &b->layers[l]);
-    return 10 * different >= a->layer_count || 10 * moved >= a->layer_count;
-}
-
 /* ---- why not another ---- */
 
 /* Divisors of n up to `most` that the user allows, without `own`: the 24 nearest to it by ratio. */

@@ -65,7 +65,7 @@ static bool ask(struct asking *a, struct what_if what_if, const struct space *sp
     int64_t step_ns = INT64_MAX;
     bool good = explainer_solve(a->e, space, &varied.facts, &w->solution, a->err);
     if (good && w->solution.kind == SOLUTION_PLAN) {
-        step_ns = w->solution.account.step_ns;
+        step_ns = w->solution.step_ns;
         w->best = w->solution.explained;
     }
     if (good && same_job)
@@ -200,8 +200,8 @@ bool explain_what_ifs(struct explainer *e, const struct explained *plan, struct 
         !explainer_solve(e, &e->options.space, e->facts, &out->base, err))
         return false;
     out->base_ns = own.step_ns;
-    if (out->base.kind == SOLUTION_PLAN && (out->base.account.step_ns < out->base_ns || !own.fits))
-        out->base_ns = out->base.account.step_ns;
+    if (out->base.kind == SOLUTION_PLAN && (out->base.step_ns < out->base_ns || !own.fits))
+        out->base_ns = out->base.step_ns;
     return ask_rates(&asking) && ask_structure(&asking) && ask_micro(&asking, &choice) && ask_frontier(&asking);
 }
 
@@ -238,8 +238,8 @@ static bool regret_draw(struct explainer *e, const struct explained *plan, const
     if (!own.fits)
         return true;
     int64_t least_ns = own.step_ns;
-    if (best.kind == SOLUTION_PLAN && best.account.fits)
-        least_ns = min_i64(least_ns, best.account.step_ns);
+    if (best.kind == SOLUTION_PLAN)
+        least_ns = min_i64(least_ns, best.step_ns);
     double regret = (double)(own.step_ns - least_ns) / (double)max_i64(1, least_ns);
     *sum += regret;
     out->changed += regret > 0;
