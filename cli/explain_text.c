@@ -41,8 +41,8 @@ static void print_binding(const struct cli *cli, const struct explanation *x)
     fprintf(cli->out, "  batch    %lld = %d data ranks x %lld sequences x %d micro-batch%s\n",
             (long long)x->plan->plan->batch, c->data, (long long)c->micro, x->plan->plan->micro_batch_count,
             x->plan->plan->micro_batch_count == 1 ? "" : "es");
-    fprintf(cli->out, "  devices  %d = %d stages x %d data x %d tensor ranks; of at most %d stages (layers)\n",
-            x->plan->plan->rank_count, c->pipeline, c->data, c->tensor, c->layers);
+    fprintf(cli->out, "  devices  %d: %d stages (at most %d, the layers), of %d data x %d tensor ranks\n",
+            x->plan->plan->rank_count, c->pipeline, c->layers, c->data, c->tensor);
     fprintf(cli->out, "  bubble   %.1f %% of the step on stage %d, which ends last\n",
             100 * (double)a->time_ns[a->last_stage][TIME_BUBBLE] / (double)a->step_ns, a->last_stage);
 }
@@ -149,6 +149,16 @@ static void print_difference(const struct cli *cli, const struct solution *s, co
     fprintf(cli->out, "; peak %s\n", text_bytes(number, s->peak_bytes));
 }
 
+/* The kind under which the same plan was listed before; NULL: none. */
+static const char *listed_before(const struct alternatives *list, int index)
+{
+    for (int i = 0; i < index; i++)
+        if (list->list[index].solution.explained &&
+            list->list[i].solution.explained == list->list[index].solution.explained)
+            return list->list[i].kind;
+    return NULL;
+}
+
 static void print_alternative(const struct cli *cli, const struct alternative *a, const struct explanation *x)
 {
     char number[TEXT_NUMBER_BYTES], line[PRINT_LINE_BYTES];
@@ -222,8 +232,13 @@ void explanation_print(const struct cli *cli, const struct explanation *x)
         print_alternative(cli, &x->versus[i], x);
     if (x->alternatives.count > 0)
         fprintf(cli->out, "\nwhy not another: the best of each kind, and its difference by item\n");
-    for (int i = 0; i < x->alternatives.count; i++)
-        print_alternative(cli, &x->alternatives.list[i], x);
+    for (int i = 0; i < x->alternatives.count; i++) {
+        const char *before = listed_before(&x->alternatives, i);
+        if (before)
+            fprintf(cli->out, "  %s: the same as %s\n", x->alternatives.list[i].kind, before);
+        else
+            print_alternative(cli, &x->alternatives.list[i], x);
+    }
     if (x->asked[PART_WHAT_IF])
         print_what_ifs(cli, &x->what_ifs);
     if (x->asked[PART_ROBUSTNESS])

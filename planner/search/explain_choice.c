@@ -34,10 +34,9 @@ static void choose_degrees(struct choice *c, const struct plan *plan)
 
 struct choice choice_of(const struct plan *plan, const struct graph *graph)
 {
-    struct choice c = { .pipeline = plan->stage_count,
-                        .schedule = plan->schedule,
-                        .prefetch = plan->prefetch,
-                        .layers = plan->layer_count };
+    struct choice c = { .schedule = plan->schedule, .prefetch = plan->prefetch, .layers = plan->layer_count };
+    for (int s = 0; s < plan->stage_count; s++)
+        c.pipeline += plan->stages[s].turn == 0;
     choose_degrees(&c, plan);
     c.micro = max_i64(1, plan->batch / plan->micro_batch_count / c.data);
     for (int l = 0; l < plan->layer_count; l++) {
@@ -84,11 +83,12 @@ static bool restrict_to(struct allowed *allowed, struct allowed values)
     return values.count > 0;
 }
 
-static bool other_schedule(struct space *space, int own)
+/* Synchronous schedules that need no chunks, but the plan's own; the user's if any are named. */
+static bool other_schedules(struct space *space, int own)
 {
     struct allowed list = { 0 };
     for (int s = 0; schedules[s] && list.count < SPACE_VALUES; s++)
-        if (s != own && !schedules[s]->asynchronous && allows(&space->schedule, s))
+        if (s != own && !schedules[s]->asynchronous && !schedules[s]->interleaves && allows(&space->schedule, s))
             list.values[list.count++] = s;
     return restrict_to(&space->schedule, list);
 }
@@ -137,7 +137,7 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     case OTHER_MICRO:
         return restrict_to(&s->micro, others(&s->micro, s->batch, s->batch, c->micro));
     case OTHER_SCHEDULE:
-        return c->pipeline > 1 && fix(&s->pipeline, c->pipeline) && other_schedule(s, c->schedule);
+        return c->pipeline > 1 && fix(&s->pipeline, c->pipeline) && other_schedules(s, c->schedule);
     case NO_PIPELINE:
         return c->pipeline > 1 && fix(&s->pipeline, 1);
     case NO_TENSOR:
@@ -162,6 +162,29 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     return false;
 }
 
+static bool is_better(const struct solution *a, const struct solution *b)
+{
+    if (a->kind != SOLUTION_PLAN || b->kind != SOLUTION_PLAN)
+        return a->kind < b->kind;
+    return a->step_ns < b->step_ns;
+}
+
+/* The closed form takes all schedules for equal, so each is solved for itself. */
+static bool solve_each_schedule(struct explainer *e, const struct space *space, struct solution *out, struct error *err)
+{
+    *out = (struct solution){ .kind = SOLUTION_ENDED };
+    for (int i = 0; i < space->schedule.count; i++) {
+        struct space one = *space;
+        struct solution solution;
+        one.schedule = (struct allowed){ 1, { space->schedule.values[i] } };
+        if (!explainer_solve(e, &one, e->facts, &solution, err))
+            return false;
+        if (is_better(&solution, out))
+            *out = solution;
+    }
+    return true;
+}
+
 bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
                           struct error *err)
 {
@@ -173,7 +196,8 @@ bool explain_alternatives(struct explainer *e, const struct explained *plan, str
         if (!apply((enum kind)kind, &choice, e->facts->cluster, &space))
             continue;
         a->kind = kind_names[kind];
-        if (!explainer_solve(e, &space, e->facts, &a->solution, err))
+        if (kind == OTHER_SCHEDULE ? !solve_each_schedule(e, &space, &a->solution, err)
+                                   : !explainer_solve(e, &space, e->facts, &a->solution, err))
             return false;
         if (a->solution.kind == SOLUTION_NO_MEMORY &&
             !explain_missing(e, &space, e->facts, &a->solution.missing_bytes, err))

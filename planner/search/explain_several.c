@@ -49,11 +49,13 @@ static bool shapes_differ(const struct plan *a, const struct plan *b)
     int moved = 0;
     if (a->stage_count != b->stage_count || a->schedule != b->schedule || a->batch != b->batch ||
         a->micro_batch_count != b->micro_batch_count || a->atom_count != b->atom_count ||
-        a->layer_count != b->layer_count)
+        a->layer_count != b->layer_count || a->chunk_count != b->chunk_count)
         return true;
     for (int s = 0; s < a->stage_count; s++) {
-        moved += abs(a->stages[s].first_layer - b->stages[s].first_layer);
-        if (memcmp(a->stages[s].atom, b->stages[s].atom, (size_t)a->atom_count * sizeof *a->stages[s].atom) != 0)
+        for (int chunk = 0; chunk < a->chunk_count; chunk++)
+            moved += abs(stage_chunk(a, s, chunk).first - stage_chunk(b, s, chunk).first);
+        if (a->stages[s].turn != b->stages[s].turn || a->stages[s].first_rank != b->stages[s].first_rank ||
+            memcmp(a->stages[s].atom, b->stages[s].atom, (size_t)a->atom_count * sizeof *a->stages[s].atom) != 0)
             return true;
     }
     return 10 * moved >= a->layer_count;
