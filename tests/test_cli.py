@@ -228,6 +228,22 @@ def types(folder):
     decisions["decisions"]["stages"][0]["first_rank"] = 1
     plan.write_text(json.dumps(decisions))
     expect("ranks twice", 2, "stage 0: expected ranks of its own", "show", plan)
+    device = {**json.loads((ROOT / "planner/facts/devices/cpu.json").read_text()), "name": "other"}
+    both = folder / "both.json"
+    both.write_text(json.dumps({"groups": [{"device": d, "levels": [{"fanout": 2}]} for d in ("cpu", device)]}))
+    profiles = []
+    for name, ns in (("cpu", 5e6), ("other", 9e6)):
+        profiles += ["--profile", folder / f"on-{name}.json"]
+        linear = [{"work": "adamw", "loaded": 2, "fixed_ns": ns, "ns_per_unit": 0, "min_units": 0, "max_units": 10**9}]
+        profiles[-1].write_text(json.dumps({"format": "cleave-profile", "version": 1, "dtype": "fp32", "device": name, "linear": linear}))
+    expect("two profiles", 0, "partly measured", "estimate", *job, "--cluster", both, "--micro-batch", 2, "--pp", 2, *profiles, "-o", plan)
+    check("the plan names both profiles", json.loads(plan.read_text())["context"]["profile"]["source"] == f"{profiles[1]},{profiles[3]}", plan.read_text())
+    stages = json.loads(expect("and they are found again", 0, "step_s", "simulate", plan, "--json").stdout)["stages"]
+    updates = [s["breakdown_s"]["optimizer"] for s in stages]
+    check("each stage has its own device's times", updates[0] > 0 and abs(updates[1] / updates[0] - 9 / 5 * 1) < 0.8, updates)
+    expect("one of two profiles", 0, "partly measured", "estimate", *job, "--cluster", both, "--micro-batch", 2, "--pp", 2, *profiles[:2])
+    profiles[1].write_text(profiles[1].read_text().replace('"device": "cpu", ', ""))
+    expect("a profile of no device", 2, 'on-cpu.json.*expected "device"', "plan", *job, "--cluster", both, *profiles)
     profile = folder / "types-profile.json"
     profile.write_text(json.dumps({"format": "cleave-profile", "version": 1, "dtype": "fp32", "device": "h100-sxm"}))
     expect("profile of another device", 2, "measured on device h100-sxm, but cluster 1x2:cpu has cpu", "plan", *job, "--cluster", "1x2:cpu",
