@@ -30,7 +30,7 @@ static const struct option options[] = {
     INT_OPTION("ideals", offsetof(struct partition_options, ideals), "N", 1, 100e6,
                "most order ideals for an exact answer (1000000); beyond it bound and gap"),
     INT_OPTION("work", offsetof(struct partition_options, work), "N", 1, 1e15,
-               "most stages to look at (1500000000); beyond it bound and gap"),
+               "most stages to look at (200000000); beyond it bound and gap"),
     DOUBLE_OPTION("time-limit", offsetof(struct partition_options, time_limit_s), "S", 0, 1e9,
                   "seconds of CPU time; then the best so far with bound and gap"),
     FLAG_OPTION("json", offsetof(struct partition_options, json), "one JSON object"),

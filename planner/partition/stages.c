@@ -71,7 +71,8 @@ static double next_limit(const struct sweep *sweep, struct schedule_of_limits *s
 {
     const struct stage_plan *plan = sweep->plan;
     double best = plan->feasible ? plan->value * strictly_less : INFINITY;
-    bool wide = !plan->feasible || plan->value > sweep->lower * worth_growing;
+    bool large = sweep->walk->ideals->count > LARGE_IDEALS;
+    bool wide = !plan->feasible || large || plan->value > sweep->lower * worth_growing;
     if (sweep->lower > 0 && s->grown < GROWING_PASSES && wide) {
         double limit = sweep->lower * (1 + s->step);
         s->step *= step_growth;
@@ -82,7 +83,7 @@ static double next_limit(const struct sweep *sweep, struct schedule_of_limits *s
     if (!plan->feasible || sweep->lower <= 0)
         return best;
     bool exact = stage_walk_is_exact(sweep->walk); /* then one pass below the best settles it */
-    bool halve = !exact && (plan->value > sweep->lower * close_enough || s->lowered++ % 2 != 0);
+    bool halve = (!exact || large) && (plan->value > sweep->lower * close_enough || s->lowered++ % 2 != 0);
     return halve ? fmin(best, sqrt(sweep->lower * plan->value)) : best;
 }
 

@@ -68,7 +68,7 @@ struct stage_limits {
     bool (*stops)(void *self); /* asked now and then; true ends the search with the best so far. May be NULL */
     void *self;
 };
-enum { STAGE_IDEALS = 1000000, STAGE_WORK = 400000000 };
+enum { STAGE_IDEALS = 1000000, STAGE_WORK = 200000000 };
 
 struct stage {
     uint64_t *nodes; /* (words) bit set */
