@@ -396,12 +396,17 @@ double dnn_stage_load(const struct dnn_graph *graph, const uint64_t *nodes, bool
         }
     if (on_cpu)
         return time;
-    for (int v = 0; v < graph->node_count; v++) {
-        bool sent = false;
-        for (int e = 0; e < graph->edge_count && !sent; e++)
-            sent = graph->edges[e].from == v && has(nodes, v) != has(nodes, graph->edges[e].to);
-        time += sent ? graph->nodes[v].cost : 0;
+    bool *sent = calloc((size_t)graph->node_count, sizeof *sent);
+    if (!sent)
+        return NAN;
+    for (int e = 0; e < graph->edge_count; e++) {
+        struct dag_edge edge = graph->edges[e];
+        if (!sent[edge.from] && has(nodes, edge.from) != has(nodes, edge.to)) {
+            sent[edge.from] = true;
+            time += graph->nodes[edge.from].cost;
+        }
     }
+    free(sent);
     return supported && bytes <= graph->accelerator_bytes ? time : INFINITY;
 }
 

@@ -317,6 +317,13 @@ static double load(void *self, int below, int above, int choice, const int used[
     return shortest_time(p, kind->degree, in_flight, (limit - fastest->moving) / scale) * scale + fastest->moving;
 }
 
+static double least_load(void *self, int below, int above, int choice)
+{
+    struct problem *p = self;
+    look_at(p, below, above);
+    return p->fastest[choice].load;
+}
+
 static bool may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
 {
     const struct problem *p = self;
@@ -478,6 +485,7 @@ static bool make_model(struct problem *p, struct stage_model *model)
                                    .may_grow = may_grow,
                                    .load = load,
                                    .context = true,
+                                   .least_load = least_load,
                                    .may_finish = may_finish,
                                    .detail = detail };
     return true;

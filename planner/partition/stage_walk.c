@@ -303,6 +303,33 @@ static double load_of(struct stage_walk *walk, int below, int above, int choice,
     return walk->loads[choice];
 }
 
+/* Whether a label that uses less makes any load superfluous. */
+static bool is_beaten(const struct stage_walk *walk, int above, const int used[STAGE_AXES])
+{
+    struct stage_label fresh = { .value = INFINITY, .used = { (int16_t)used[0], (int16_t)used[1] } };
+    for (int l = walk->head[above]; l >= 0; l = walk->labels[l].next)
+        if ((walk->labels[l].used[0] != used[0] || walk->labels[l].used[1] != used[1]) &&
+            dominates(walk, &walk->labels[l], &fresh))
+            return true;
+    return false;
+}
+
+static bool relax_label(struct stage_walk *walk, int below, int above, int label)
+{
+    const struct stage_model *model = walk->model;
+    const int before[STAGE_AXES] = { walk->labels[label].used[0], walk->labels[label].used[1] };
+    for (int c = 0; c < model->choice_count; c++) {
+        int used[STAGE_AXES];
+        if (walk->loads[c] >= walk->limit || !may_use(walk, &walk->labels[label], above, c, used) ||
+            (model->context && walk->objective == VALUE_MAX && is_beaten(walk, above, used)))
+            continue;
+        double load = load_of(walk, below, above, c, before);
+        if (load < walk->limit && !add_stage(walk, label, above, c, used, load))
+            return false;
+    }
+    return true;
+}
+
 /* All ways to place above \ below behind the labels of `below`. Loads are asked for last: most stages are too small for
  * the rest to fit. */
 static bool relax(struct stage_walk *walk, int below, int above)
@@ -313,17 +340,10 @@ static bool relax(struct stage_walk *walk, int below, int above)
         return relax_slots(walk, above);
     }
     for (int c = 0; c < model->choice_count; c++)
-        walk->loads[c] = NAN;
+        walk->loads[c] = model->context && model->least_load ? model->least_load(model->self, below, above, c) : NAN;
     for (int l = walk->head[below]; l >= 0; l = walk->labels[l].next)
-        for (int c = 0; c < model->choice_count; c++) {
-            const int before[STAGE_AXES] = { walk->labels[l].used[0], walk->labels[l].used[1] };
-            int used[STAGE_AXES];
-            if (!may_use(walk, &walk->labels[l], above, c, used))
-                continue;
-            double load = load_of(walk, below, above, c, before);
-            if (load < walk->limit && !add_stage(walk, l, above, c, used, load))
-                return false;
-        }
+        if (!relax_label(walk, below, above, l))
+            return false;
     return true;
 }
 

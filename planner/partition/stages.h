@@ -44,6 +44,8 @@ struct stage_model {
      * used: what the stages before it use, which matters only if context is true. */
     double (*load)(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit);
     bool context;
+    /* With context: the load is not smaller, whatever is used. */
+    double (*least_load)(void *self, int below, int above, int choice);
     /* False only if what is not in `above` cannot be placed on what is left below limit; false for a set is false for
      * its subsets. */
     bool (*may_finish)(void *self, int above, const int used[STAGE_AXES], double limit);
