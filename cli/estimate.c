@@ -9,11 +9,12 @@
 struct estimate_arguments {
     struct space_options space;
     const char *output, *recompute;
-    int64_t micro, tp, pp, dp, zero, prefetch, interleave;
+    const char *cp_by, *order;
+    int64_t micro, tp, pp, dp, cp, zero, hsdp, slices, prefetch, interleave;
     bool json, sp, reversed;
 };
 static const struct estimate_arguments defaults = {
-    .tp = 1, .pp = 1, .prefetch = 1, .interleave = 1, .recompute = "none"
+    .tp = 1, .pp = 1, .cp = 1, .slices = 1, .prefetch = 1, .interleave = 1, .recompute = "none"
 };
 #define AT(field) offsetof(struct estimate_arguments, field)
 static const struct option options[] = {
@@ -23,6 +24,12 @@ static const struct option options[] = {
     INT_OPTION("dp", AT(dp), "N", 1, 1e6, "data degree (what the devices leave)"),
     INT_OPTION("interleave", AT(interleave), "V", 1, PLAN_MAX_CHUNKS, "chunks of the model on each stage (1)"),
     INT_OPTION("zero", AT(zero), "0..3", 0, 3, "ZeRO stage of all layers (0)"),
+    INT_OPTION("hsdp", AT(hsdp), "N", 0, 1e6, "data-parallel ranks over which ZeRO shards; the groups replicate (all)"),
+    INT_OPTION("slices", AT(slices), "N", 1, PLAN_MAX_SLICES, "rounds in which sliceable operators run (1)"),
+    INT_OPTION("cp", AT(cp), "N", 1, 1e6, "context-parallel degree: ranks that share a sequence by its tokens (1)"),
+    TEXT_OPTION("cp-by", AT(cp_by), "DIMENSION", "cp-gather, cp-ring or cp-ulysses (cp-gather)"),
+    TEXT_OPTION("order", AT(order), "ORDER",
+                "tensor-inside or data-inside: whose ranks are neighbours (tensor-inside)"),
     INT_OPTION("prefetch", AT(prefetch), "N", 0, 16, "layers that ZeRO-3 gathers run ahead (1)"),
     TEXT_OPTION("recompute", AT(recompute), "MODE", "none, selective or full, for all layers (none)"),
     TEXT_OPTION("schedule", AT(space.schedule), "NAME", "order of a pipeline's micro-batches (1f1b; cleave schedules)"),
@@ -45,6 +52,14 @@ static bool uniform_of(struct uniform *out, const struct estimate_arguments *a, 
     out->sequence_parallel = a->sp;
     out->reversed = a->reversed;
     out->chunks = (int)a->interleave;
+    out->context = (int)a->cp;
+    out->shard_group = (int)a->hsdp;
+    out->slices = (int)a->slices;
+    int order = ORDER_TENSOR_INSIDE;
+    if ((a->order && !inputs_word("--order", a->order, mesh_order_names, &order, err)) ||
+        (a->cp_by && !space_context_dimension("--cp-by", a->cp_by, &out->context_dimension, err)))
+        return false;
+    out->order = (enum mesh_order)order;
     const char *schedule = a->space.schedule   ? a->space.schedule
                            : a->interleave > 1 ? "interleaved"
                                                : schedules[0]->name;

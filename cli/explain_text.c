@@ -257,9 +257,7 @@ static void print_allowed(FILE *out, enum space_choice choice, struct space spac
     fprintf(out, "%s=", space_choice_names[choice]);
     for (int i = 0; i < allowed->count; i++) {
         long long value = allowed->values[i];
-        const char *name = choice == SPACE_RECOMPUTE  ? recompute_names[value]
-                           : choice == SPACE_SCHEDULE ? schedules[value]->name
-                                                      : NULL;
+        const char *name = space_value_name(choice, value);
         if (name)
             fprintf(out, "%s%s", i ? ":" : "", name);
         else

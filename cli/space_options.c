@@ -17,21 +17,46 @@ bool space_schedule(const char *what, const char *name, int *out, struct error *
     return inputs_word(what, name, names, out, err);
 }
 
-static bool value_of(const char *what, int key, const char *word, int64_t *out, struct error *err)
+static bool named_value(const char *what, enum space_choice choice, const char *word, int64_t most, int64_t *out,
+                        struct error *err)
+{
+    struct text list = { 0 };
+    for (int64_t value = 0; value < most; value++) {
+        const char *name = space_value_name(choice, value);
+        if (name && !strcmp(name, word)) {
+            *out = value;
+            text_free(&list);
+            return true;
+        }
+        if (name)
+            text_printf(&list, "%s%s", list.length ? ", " : "", name);
+    }
+    fail(err, "%s: %s: expected one of %s; found '%s'", what, space_choice_names[choice], list.data ? list.data : "",
+         word);
+    text_free(&list);
+    return false;
+}
+
+static bool value_of(const char *what, enum space_choice choice, const char *word, int64_t *out, struct error *err)
 {
     char *end;
-    int index = 0;
-    if (key == SPACE_RECOMPUTE || key == SPACE_SCHEDULE) {
-        if (key == SPACE_SCHEDULE ? !space_schedule(what, word, &index, err)
-                                  : !inputs_word(what, word, recompute_names, &index, err))
-            return false;
-        *out = index;
-        return true;
-    }
+    int64_t least, most;
+    if (!space_value_range(choice, &least, &most))
+        return named_value(what, choice, word, most, out, err);
     long long number = strtoll(word, &end, 10);
-    if (end == word || *end || number < 0 || number > 1000000000)
-        return fail(err, "%s: %s: expected a number, found '%s'", what, space_choice_names[key], word);
+    if (end == word || *end || number < least || number > most)
+        return fail(err, "%s: %s: expected a number from %lld to %lld, found '%s'", what, space_choice_names[choice],
+                    (long long)least, (long long)most, word);
     *out = number;
+    return true;
+}
+
+bool space_context_dimension(const char *what, const char *name, int *out, struct error *err)
+{
+    int64_t value = 0;
+    if (!value_of(what, SPACE_CP_DIMENSION, name, &value, err))
+        return false;
+    *out = (int)value;
     return true;
 }
 
@@ -40,7 +65,7 @@ static bool add_value(const char *what, struct allowed *allowed, int key, const 
     int64_t value = 0;
     if (allowed->count == SPACE_VALUES)
         return fail(err, "%s: more than %d values of %s", what, SPACE_VALUES, space_choice_names[key]);
-    if (!value_of(what, key, word, &value, err))
+    if (!value_of(what, (enum space_choice)key, word, &value, err))
         return false;
     allowed->values[allowed->count++] = value;
     return true;

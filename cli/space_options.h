@@ -25,8 +25,10 @@ struct space_options {
                     "memory of each device that plans must leave free")
 /* What restricts a search. */
 #define SEARCH_OPTIONS(holder, part)                                                                                   \
-    LIST_OPTION("fix", offsetof(holder, part.fix), "KEY=VALUE,...",                                                    \
-                "fixes choices: pp, tp, dp, micro-batch, zero, recompute, schedule, prefetch, sp"),                    \
+    LIST_OPTION(                                                                                                       \
+        "fix", offsetof(holder, part.fix), "KEY=VALUE,...",                                                            \
+        "fixes choices: pp, tp, dp, micro-batch, zero, recompute, schedule, prefetch, sp, cp, cp-by, hsdp, slices, "   \
+        "order"),                                                                                                      \
         LIST_OPTION("space", offsetof(holder, part.space), "KEY=A:B,...",                                              \
                     "allows only these values of a choice: tp=1:2:4,zero=0:3"),                                        \
         TEXT_OPTION("schedule", offsetof(holder, part.schedule), "NAME,...",                                           \
@@ -49,6 +51,8 @@ bool space_apply(struct inputs *in, struct space *out, const struct space_option
 bool space_restrict(struct space *space, const char *what, const char *text, struct error *err);
 /* Index of the schedule of that name, else a failure that lists them. what: the option, for messages. */
 bool space_schedule(const char *what, const char *name, int *out, struct error *err);
+/* The context-parallel dimension of that name, likewise. */
+bool space_context_dimension(const char *what, const char *name, int *out, struct error *err);
 /* A search of this space as the options say: its gap, its time limit, and callbacks for the clock, threads, and Ctrl-C,
  * which ends it with the best so far. options is borrowed as long as the answer is used. */
 struct search_options space_search_options(const struct space_options *options, const struct space *space);

@@ -123,6 +123,43 @@ START_TEST(context_parallel_counts)
 }
 END_TEST
 
+/* Zhang et al. 2022 (MiCS), section 3.3: shards are gathered and gradients scattered inside a group, every micro-batch;
+ * between groups travels each shard once a step. */
+START_TEST(groups_of_shards_talk_once_a_step)
+{
+    enum { MICROS = 2, OUTER = 1, INNER = 2 };
+    for (int zero = 1; zero <= 3; zero++) {
+        struct strategy s = { "hsdp", "tiny-llama", "1f1b", 1, { 3, 2 }, { "rp", "dp" }, MICROS, zero, 0, 1, 0, 0, 1 };
+        struct lowered l = lower_one(&s);
+        int gathers = 0, scatters = 0, sums = 0;
+        int64_t scattered = 0, summed = 0;
+        for (int i = 0; i < l.program->stages[0].instr_count; i++) {
+            const struct instr *instr = &l.program->stages[0].instrs[i];
+            const struct buffer *from =
+                instr->pair_count ? &l.program->buffers[l.program->pairs[instr->pair_first].source] : NULL;
+            if (instr->op == OP_ALL_GATHER) {
+                gathers++;
+                ck_assert_uint_eq(instr->atoms, INNER);
+            } else if (instr->op == OP_REDUCE_SCATTER) {
+                scatters++;
+                scattered += from->bytes;
+                ck_assert_uint_eq(instr->atoms, INNER);
+            } else if (instr->op == OP_ALL_REDUCE) {
+                sums++;
+                summed += from->bytes;
+                ck_assert_uint_eq(instr->atoms, OUTER);
+                ck_assert_int_eq(instr->phase, PHASE_STEP);
+            }
+        }
+        ck_assert_int_eq(sums, l.graph->weight_count);
+        ck_assert_int_eq(scatters, l.graph->weight_count * (zero == 1 ? 1 : MICROS));
+        ck_assert_int_ge(gathers, l.graph->weight_count);
+        ck_assert_int_eq(scattered, 2 * summed * (zero == 1 ? 1 : MICROS)); /* a shard is half of what was scattered */
+        lowered_free(&l);
+    }
+}
+END_TEST
+
 static int gathers_of(const struct program *program, int weight)
 {
     int count = 0;
@@ -555,6 +592,7 @@ static Suite *lower_suite(void)
     CHECK_ADD(suite, tensor_parallel_counts);
     CHECK_ADD(suite, sequence_parallel_moves_the_same_bytes);
     CHECK_ADD(suite, context_parallel_counts);
+    CHECK_ADD(suite, groups_of_shards_talk_once_a_step);
     CHECK_ADD(suite, zero_3_gathers);
     CHECK_ADD(suite, listed_strategies_hold);
     CHECK_ADD(suite, all_dimensions_hold);

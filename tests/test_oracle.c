@@ -453,6 +453,40 @@ START_TEST(slices_of_any_ratio_agree)
 }
 END_TEST
 
+/* ---- shards inside groups of data-parallel ranks (HSDP) ---- */
+/* Groups of ranks that hold all shards each: the outer atom replicates, in all layers, in every other, or the inner one
+ * does; with the order of the mesh turned, and tensor or context parallelism beside it. */
+START_TEST(groups_of_shards_agree)
+{
+    struct reference r = make_reference(tiny_models[_i], 1);
+    static const int8_t beside[] = { DIM_none, DIM_tp, DIM_tp_sp, DIM_cp_gather, DIM_cp_ring, DIM_cp_ulysses };
+    for (int n = 0; n < 48; n++) {
+        int third = n % 2 ? 1 : 2, pp = third == 2 || n % 3 ? 1 : 2, inner = n / 2 % 2 ? 2 : 0, outer = 2 - inner;
+        struct tiny_choice c = { .dp = 4, .tp = third, .pp = pp, .micro = 1 + n / 4 % 2, .clip = 1 };
+        struct plan *plan = tiny_plan(r.graph, &c);
+        plan->bucket_bytes = n % 5 < 3 ? 0 : 1 << 12;
+        plan->prefetch = n / 3 % 3;
+        plan->atom_count = 3;
+        for (int s = 0; s < pp; s++)
+            for (int a = 0; a < 3; a++)
+                plan->stages[s].atom[a] = a == 1 ? third : 2;
+        for (int l = 0; l < plan->layer_count; l++) {
+            struct plan_layer *layer = &plan->layers[l];
+            layer->dim[outer] =
+                n % 7 == 0 && l % 2 ? DIM_dp : DIM_rp; /* of some plans every other layer shards over all */
+            layer->dim[inner] = DIM_dp;
+            layer->dim[1] = beside[n % 6];
+            layer->zero = (int8_t)(n / 6 % 4 == 0 ? l % 4 : n / 6 % 4);
+            layer->recompute = (int8_t)(n / 2 % RECOMPUTE_COUNT);
+            layer->slices = (int16_t)(n % 4 == 3 ? 2 : 1);
+        }
+        check_plan(&r, plan, (uint64_t)(90000 + n));
+        plan_free(plan);
+    }
+    free_reference(&r);
+}
+END_TEST
+
 /* ---- each pair of per-layer choices ---- */
 START_TEST(pairs_of_layer_choices_agree)
 {
@@ -744,6 +778,7 @@ static Suite *oracle_suite(void)
     add_for_models(suite, "outer_configurations_agree", outer_configurations_agree);
     add_for_models(suite, "schedules_agree", schedules_agree);
     add_for_models(suite, "slices_of_any_ratio_agree", slices_of_any_ratio_agree);
+    add_for_models(suite, "groups_of_shards_agree", groups_of_shards_agree);
     add_for_models(suite, "pairs_of_layer_choices_agree", pairs_of_layer_choices_agree);
     add_for_models(suite, "random_shapes_agree", random_shapes_agree);
     add_for_models(suite, "random_plans_agree", random_plans_agree);

@@ -1,9 +1,12 @@
 /* Prices: that a resized program gives what lowering gives, over the zoo. */
 #include "models/model.h"
+#include "planner/search/assemble.h"
+#include "planner/search/estimate.h"
 #include "planner/search/workbench.h"
 #include "tests/check.h"
 #include "tests/fact_files.h"
 #include "tests/model_files.h"
+#include <stdio.h>
 #include <string.h>
 
 static const struct field {
@@ -80,16 +83,28 @@ static void world_close(struct world *w)
     model_free(w->model);
 }
 
+/* All that a strategy can be made of. */
+static void free_choices(struct space *space)
+{
+    space->context = (struct allowed){ 3, { 1, 2, 4 } };
+    space->shard_group = (struct allowed){ 3, { 0, 2, 4 } };
+    space->slices = (struct allowed){ 2, { 1, 4 } };
+    space->order.count = 0;
+}
+
 /* Every few configurations, priced by one book that grows, and by a book of their own. */
 static const struct instance {
     const char *model, *cluster;
     int64_t batch;
     int stride;
+    bool general;
 } instances[] = {
-    { "gpt2", "2x4:a100-sxm-80", 24, 7 },       { "gpt3-175b", "128x8:a100-sxm-80", 1536, 173 },
-    { "llama-3-8b", "3x4:h100-sxm", 36, 11 },   { "llama-2-70b", "8x8:a100-sxm-80", 192, 61 },
-    { "bert-large", "1x6:a100-sxm-80", 12, 3 }, { "tiny-gpt", "1x4:cpu", 12, 1 },
-    { "tiny-llama", "1x6:cpu", 24, 1 },         { "tiny-opaque", "2x2:a100-sxm-80", 12, 1 },
+    { "gpt2", "2x4:a100-sxm-80", 24, 7, false },       { "gpt3-175b", "128x8:a100-sxm-80", 1536, 173, false },
+    { "llama-3-8b", "3x4:h100-sxm", 36, 11, false },   { "llama-2-70b", "8x8:a100-sxm-80", 192, 61, false },
+    { "bert-large", "1x6:a100-sxm-80", 12, 3, false }, { "tiny-gpt", "1x4:cpu", 12, 1, false },
+    { "tiny-llama", "1x6:cpu", 24, 1, false },         { "tiny-opaque", "2x2:a100-sxm-80", 12, 1, false },
+    { "gpt2", "2x8:a100-sxm-80", 24, 97, true },       { "llama-3-8b", "4x4:h100-sxm", 16, 61, true },
+    { "tiny-llama", "2x4:a100-sxm-80", 8, 13, true },
 };
 enum { INSTANCES = sizeof instances / sizeof *instances };
 
@@ -99,6 +114,8 @@ START_TEST(resized_programs_price_like_lowered_ones)
     struct world w = world_open(in->model, in->cluster, in->batch);
     struct error err = { 0 };
     int compared = 0;
+    if (in->general)
+        free_choices(&w.space);
     world_start(&w);
     for (int i = 0; i < w.config_count; i += in->stride) {
         const struct price_table *kept = NULL, *fresh = NULL;
@@ -126,6 +143,8 @@ START_TEST(bounds_are_below_prices)
     const struct instance *in = &instances[_i];
     struct world w = world_open(in->model, in->cluster, in->batch);
     struct error err = { 0 };
+    if (in->general)
+        free_choices(&w.space);
     world_start(&w);
     for (int i = 0; i < w.config_count; i += in->stride) {
         const struct price_table *bound = NULL, *full = NULL;
@@ -149,6 +168,108 @@ START_TEST(bounds_are_below_prices)
 }
 END_TEST
 
+/* A plan whose atoms were joined is the same plan: same step, same bytes. */
+START_TEST(joined_atoms_make_the_same_plan)
+{
+    struct world w = world_open("tiny-llama", "2x4:a100-sxm-80", 16);
+    struct error err = { 0 };
+    int joined = 0;
+    free_choices(&w.space);
+    world_start(&w);
+    for (int i = 0; i < w.config_count; i += 17) {
+        struct plan *plan = plan_from_config(&w.space, &w.configs[i], w.bench.graph);
+        struct graph *graph = graph_of(w.model, plan->batch, plan->sequence, plan->vocab_multiple);
+        struct estimate *before = NULL, *after = NULL;
+        int atoms = plan->atom_count, count = space_strategies(&w.space, &w.configs[i].mesh, NULL);
+        struct strategy *strategies = calloc((size_t)count, sizeof *strategies);
+        space_strategies(&w.space, &w.configs[i].mesh, strategies);
+        for (int l = 0; l < plan->layer_count; l++)
+            plan->layers[l] = strategies[i / 17 * 7 % count].layer;
+        ck_assert_msg(estimate_plan(&before, graph, plan, &w.facts, &err), "%s", err.message);
+        plan_join_atoms(plan);
+        joined += plan->atom_count < atoms;
+        ck_assert_msg(plan_check(plan, graph, &err) && estimate_plan(&after, graph, plan, &w.facts, &err), "%s",
+                      err.message);
+        ck_assert_int_eq(before->prediction.step_ns, after->prediction.step_ns);
+        for (int k = 0; k < plan->stage_count; k++)
+            ck_assert_int_eq(before->prediction.peak_bytes[k], after->prediction.peak_bytes[k]);
+        estimate_free(before);
+        estimate_free(after);
+        free(strategies);
+        graph_free(graph);
+        plan_free(plan);
+    }
+    ck_assert_int_gt(joined, 3);
+    world_close(&w);
+}
+END_TEST
+
+/* ---- memory: what prices promise, against the layout of a plan in which every layer decides so ---- */
+
+/* Of one stage with one micro-batch in flight. */
+static int64_t promised_bytes(const struct workbench *bench, const struct price_table *table, int strategy)
+{
+    int64_t sum = table->base_bytes, transient = 0;
+    for (int l = 0; l < bench->chain.layer_count; l++) {
+        const struct layer_price *p = price_at(table, bench->chain.class_of[l], strategy);
+        sum += p->weight_bytes + p->saved_bytes;
+        transient = p->transient_bytes > transient ? p->transient_bytes : transient;
+    }
+    return sum + transient;
+}
+
+static int64_t arena_bytes(const struct world *w, const struct config *config, const struct strategy *strategy)
+{
+    struct error err = { 0 };
+    struct program *program = NULL;
+    struct plan *plan = plan_from_config(&w->space, config, w->bench.graph);
+    struct graph *graph = graph_of(w->model, plan->batch, plan->sequence, plan->vocab_multiple);
+    for (int l = 0; l < plan->layer_count; l++)
+        plan->layers[l] = strategy->layer;
+    ck_assert_msg(plan_check(plan, graph, &err) && program_lower(&program, graph, plan, &err) &&
+                      program_layout(program, &err),
+                  "%s", err.message);
+    int64_t bytes = program->stages[0].arena_bytes;
+    program_free(program);
+    plan_free(plan);
+    graph_free(graph);
+    return bytes;
+}
+
+/* A search that promised less than a plan needs would have its plans refused by the layout. Small models: what is
+ * rounded up to cache lines counts there, and the ends of the chain. */
+START_TEST(layouts_keep_what_prices_promise)
+{
+    static const char *const models[] = { "gpt2", "tiny-llama", "tiny-gpt" };
+    double least = 10, most = 0;
+    struct world w = world_open(models[_i], "2x4:a100-sxm-80", 32);
+    struct error err = { 0 };
+    free_choices(&w.space);
+    w.space.pipeline = (struct allowed){ 1, { 1 } };
+    w.space.micro = (struct allowed){ 1, { 2 } };
+    world_start(&w);
+    for (int i = 0; i < w.config_count; i += _i == 0 ? 7 : 3) {
+        const struct price_table *table = NULL;
+        ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &table, &err), "%s", err.message);
+        for (int s = i % 5; table && s < table->strategy_count; s += 5) {
+            int64_t promised = promised_bytes(&w.bench, table, s);
+            int64_t arena = arena_bytes(&w, &w.configs[i], &table->strategies[s]);
+            double share = (double)promised / (double)arena;
+            const struct plan_layer *layer = &table->strategies[s].layer;
+            least = share < least ? share : least;
+            most = share > most ? share : most;
+            ck_assert_msg(share >= 0.95 && share < 1.35,
+                          "%s, tp %d cp %d dp %d, zero %d recompute %d slices %d: promised %lld, arena %lld",
+                          models[_i], config_tensor(&w.configs[i]), mesh_context(&w.configs[i].mesh),
+                          config_data(&w.configs[i]), layer->zero, layer->recompute, layer->slices, (long long)promised,
+                          (long long)arena);
+        }
+    }
+    printf("%s: promised over arena %.3f to %.3f\n", models[_i], least, most);
+    world_close(&w);
+}
+END_TEST
+
 static Suite *price_suite(void)
 {
     Suite *suite = suite_create("price");
@@ -156,6 +277,8 @@ static Suite *price_suite(void)
     tcase_set_timeout(tcase, 0);
     tcase_add_loop_test(tcase, resized_programs_price_like_lowered_ones, 0, INSTANCES);
     tcase_add_loop_test(tcase, bounds_are_below_prices, 0, INSTANCES);
+    tcase_add_test(tcase, joined_atoms_make_the_same_plan);
+    tcase_add_loop_test(tcase, layouts_keep_what_prices_promise, 0, 3);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -26,6 +26,26 @@ int dimension_find(const char *name)
     return -1;
 }
 
+bool dimension_prefers(const struct dimension *dimension, enum axis_tag tag)
+{
+    for (int i = 0; i < MAX_PREFERENCES && dimension->prefer[i].tag != TAG_NONE; i++)
+        if (dimension->prefer[i].tag == tag)
+            return true;
+    return false;
+}
+
+int dimension_replica(int dimension)
+{
+    const struct dimension *of = dimensions[dimension];
+    for (int i = 0; of->shard && dimensions[i]; i++) {
+        const struct dimension *d = dimensions[i];
+        if (!d->shard && d->ring == of->ring && d->defer == of->defer && d->splits_batch == of->splits_batch &&
+            d->lane == of->lane && !memcmp(d->prefer, of->prefer, sizeof d->prefer))
+            return i;
+    }
+    return -1;
+}
+
 static bool carries(const struct operand *operand, int axis)
 {
     for (int i = 0; i < MAX_DIMS; i++) {

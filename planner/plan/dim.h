@@ -38,6 +38,10 @@ enum dimension_index {
     DIM_COUNT
 };
 int dimension_find(const char *name); /* index, or -1 */
+/* Whether the tag is among its preferences. */
+bool dimension_prefers(const struct dimension *dimension, enum axis_tag tag);
+/* The dimension that splits alike and over which ZeRO does not shard, or -1: the replicating twin of a sharding one. */
+int dimension_replica(int dimension);
 
 enum { AXIS_UNSPLIT = -1, AXIS_PASS = -2 };
 /* The axis of the segment that the dimension splits into `parts`, or AXIS_UNSPLIT. left[i]: what earlier atoms have

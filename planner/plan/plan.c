@@ -112,6 +112,40 @@ int atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom
     return local_rank / inner % size[atom];
 }
 
+/* Sequences are dealt out alike over two atoms or over their product. */
+static bool alike(const struct plan *plan, int atom)
+{
+    for (int l = 0; l < plan->layer_count; l++) {
+        const int8_t *dim = plan->layers[l].dim;
+        if (dim[atom] != dim[atom + 1] || !dimensions[dim[atom]]->splits_batch)
+            return false;
+    }
+    return true;
+}
+
+static void drop_atom(struct plan *plan, int atom)
+{
+    plan->atom_count--;
+    for (int i = atom; i < MAX_ATOMS; i++) {
+        bool last = i == MAX_ATOMS - 1;
+        for (int s = 0; s < plan->stage_count; s++)
+            plan->stages[s].atom[i] = last ? 1 : plan->stages[s].atom[i + 1];
+        for (int l = 0; l < plan->layer_count; l++)
+            plan->layers[l].dim[i] = last ? DIM_none : plan->layers[l].dim[i + 1];
+    }
+}
+
+void plan_join_atoms(struct plan *plan)
+{
+    for (int atom = plan->atom_count - 2; atom >= 0; atom--) {
+        if (!alike(plan, atom))
+            continue;
+        for (int s = 0; s < plan->stage_count; s++)
+            plan->stages[s].atom[atom + 1] *= plan->stages[s].atom[atom];
+        drop_atom(plan, atom);
+    }
+}
+
 bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b)
 {
     return memcmp(a->dim, b->dim, sizeof a->dim) == 0 && a->zero == b->zero && a->recompute == b->recompute &&

@@ -7,7 +7,13 @@
 #include "models/graph.h"
 #include "planner/plan/dim.h"
 
-enum { MAX_ATOMS = 4, PLAN_MAX_CHUNKS = 64, PLAN_MAX_MICRO_BATCHES = 1 << 20, PLAN_MAX_PREFETCH = 1 << 16 };
+enum {
+    MAX_ATOMS = 4,
+    PLAN_MAX_CHUNKS = 64,
+    PLAN_MAX_MICRO_BATCHES = 1 << 20,
+    PLAN_MAX_PREFETCH = 1 << 16,
+    PLAN_MAX_SLICES = 1 << 14
+};
 
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_COUNT };
 extern const char *const recompute_names[RECOMPUTE_COUNT + 1];
@@ -81,6 +87,8 @@ bool plan_set_chunks(struct plan *plan, int chunks);
 void plan_set_chunk(struct plan *plan, int stage, int chunk, struct layer_range range);
 struct plan *plan_copy(const struct plan *plan); /* NULL: out of memory */
 void plan_free(struct plan *plan);               /* accepts NULL */
+/* Joins neighbouring atoms that split the batch and that no layer tells apart: the same plan with a simpler mesh. */
+void plan_join_atoms(struct plan *plan);
 /* Whether two layers were decided alike. */
 bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b);
 /**

@@ -182,8 +182,9 @@ int find_version(const struct lowering *l, bool gradient, int value, int micro, 
 int first_version(const struct lowering *l, bool gradient, int value,
                   int micro); /* live or not; walk on by notes[].next */
 void set_live(struct lowering *l, int buffer, bool live);
-/* The lane of collectives over the atoms in a layer; reductions of weights prefer that of a sharding dimension. */
-enum lane atom_lane(const struct lowering *l, int layer, unsigned atoms, bool reduction);
+/* The lane of collectives over the atoms in a layer. Weights and their gradients travel on the data-parallel lane where
+ * a dimension shards, whatever it does to values: nothing that computes waits for them in order. */
+enum lane atom_lane(const struct lowering *l, int layer, unsigned atoms, bool weight);
 /* Steps on the way to a layout; returns the buffer that holds it, of the kind. consume: an all-reduce may happen in the
  * source. */
 int convert_buffer(struct lowering *l, int source, const struct layout *to, enum buffer_kind kind, bool consume,

@@ -68,7 +68,7 @@ struct instr *emit_pair(struct lowering *l, enum op op, enum lane lane, const st
     return instr;
 }
 
-enum lane atom_lane(const struct lowering *l, int layer, unsigned atoms, bool reduction)
+enum lane atom_lane(const struct lowering *l, int layer, unsigned atoms, bool weight)
 {
     const struct plan_layer *choice = &l->plan->layers[layer];
     enum lane lane = LANE_TP;
@@ -77,8 +77,8 @@ enum lane atom_lane(const struct lowering *l, int layer, unsigned atoms, bool re
             continue;
         if (choice->dim[i] != DIM_none)
             lane = dimensions[choice->dim[i]]->lane;
-        if (reduction && dimensions[choice->dim[i]]->shard)
-            return lane;
+        if (weight && dimensions[choice->dim[i]]->shard)
+            return LANE_DP;
     }
     return lane;
 }
@@ -229,7 +229,9 @@ int convert_buffer(struct lowering *l, int source, const struct layout *to, enum
             next = converted(l, now, &path[i].to, last ? kind : BUFFER_TEMPORARY);
         }
         bool sums = path[i].op == OP_ALL_REDUCE || path[i].op == OP_REDUCE_SCATTER || path[i].op == OP_REDISTRIBUTE;
-        enum lane lane = path[i].op == OP_SLICE ? LANE_COMPUTE : atom_lane(l, site->layer, path[i].atoms, false);
+        enum lane lane = path[i].op == OP_SLICE
+                             ? LANE_COMPUTE
+                             : atom_lane(l, site->layer, path[i].atoms, buffer_at(l, source)->is_weight);
         struct instr *instr = emit_pair(l, path[i].op, lane, site, now, next);
         instr->atoms = path[i].atoms;
         instr->fold = sums ? fold : FOLD_NONE;

@@ -163,7 +163,7 @@ static int gather(struct lowering *l, int stored, const struct layout *layout, b
     buffer.layout = *layout;
     buffer.persistent = false;
     int whole = add_buffer(l, buffer);
-    bucket_add(l, OP_ALL_GATHER, path[0].atoms, atom_lane(l, site->layer, path[0].atoms, false), false, site, stored,
+    bucket_add(l, OP_ALL_GATHER, path[0].atoms, atom_lane(l, site->layer, path[0].atoms, true), false, site, stored,
                whole);
     return whole;
 }

@@ -17,6 +17,8 @@ struct uniform uniform_unset(void)
                              .schedule = -1,
                              .prefetch = -1,
                              .chunks = -1,
+                             .context = 1,
+                             .context_dimension = -1,
                              .micro = -1 };
 }
 
@@ -49,7 +51,7 @@ bool uniform_named(struct uniform *out, const char *name, const struct graph *gr
 
 static bool fill_degrees(struct uniform *u, int devices, struct error *err)
 {
-    int64_t known = 1;
+    int64_t known = u->context = (int)max_i64(1, u->context);
     int *degrees[] = { &u->pipeline, &u->tensor, &u->data }, *missing = NULL;
     for (int i = 0; i < 3; i++) {
         if (*degrees[i] >= 1)
@@ -58,10 +60,10 @@ static bool fill_degrees(struct uniform *u, int devices, struct error *err)
             missing = degrees[i];
     }
     if (known > devices || devices % known != 0 || (!missing && known != devices))
-        return fail(
-            err,
-            "plan: the degrees multiply to %lld, which is not%s the cluster's %d devices; expected pp x tp x dp = %d",
-            (long long)known, missing ? " a divisor of" : "", devices, devices);
+        return fail(err,
+                    "plan: the degrees multiply to %lld, which is not%s the cluster's %d devices; expected pp x tp x "
+                    "cp x dp = %d",
+                    (long long)known, missing ? " a divisor of" : "", devices, devices);
     for (int i = 0; i < 3; i++)
         if (*degrees[i] < 1)
             *degrees[i] = degrees[i] == missing ? devices / (int)known : 1;
@@ -80,6 +82,37 @@ static bool wrong_batch(int64_t batch, int64_t unit, int data, int64_t micro, st
     return fail(err,
                 "plan: batch %lld: expected a multiple of %lld (data-parallel degree %d times micro-batch %lld); %s",
                 (long long)batch, (long long)unit, data, (long long)micro, nearest);
+}
+
+static int first_context_dimension(void)
+{
+    int dimension = 0;
+    while (dimensions[dimension]->lane != LANE_CP)
+        dimension++;
+    return dimension;
+}
+
+static bool make_mesh(struct mesh *out, const struct uniform *u, const struct graph *graph, struct error *err)
+{
+    int context = u->context_dimension < 0 ? first_context_dimension() : u->context_dimension;
+    struct degrees degrees = { .tensor = u->tensor,
+                               .context = u->context,
+                               .data = u->data,
+                               .tensor_dimension = u->sequence_parallel && u->tensor > 1 ? DIM_tp_sp : DIM_tp,
+                               .context_dimension = (enum dimension_index)context };
+    int group = u->shard_group < 1 ? u->data : u->shard_group;
+    if (u->data % group != 0)
+        return fail(err,
+                    "plan: groups of %d ranks that hold all shards (hsdp), but there are %d data-parallel ranks; "
+                    "expected a divisor of them",
+                    group, u->data);
+    *out = space_mesh(&degrees, u->order, group);
+    return u->context == 1 || context_legal(graph, out) ||
+           fail(
+               err,
+               "plan: %d context-parallel ranks by %s cannot share model %s: the sequence of %lld tokens, or the heads "
+               "that are left, must be multiples of the degree",
+               u->context, dimensions[context]->name, graph->model_name, (long long)graph->sequence);
 }
 
 static bool make_config(struct config *out, const struct uniform *u, const struct space *space,
@@ -102,10 +135,7 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
                             .prefetch = u->prefetch < 0 ? 1 : u->prefetch,
                             .reversed = u->reversed,
                             .micro_batch_count = (int)(space->batch / unit) };
-    out->mesh = mesh_none();
-    mesh_add(&out->mesh, u->data, DIM_dp);
-    mesh_add(&out->mesh, u->tensor, u->sequence_parallel && u->tensor > 1 ? DIM_tp_sp : DIM_tp);
-    return true;
+    return make_mesh(&out->mesh, u, graph, err);
 }
 
 /* Stages balanced by the compute path of their layers on each stage's own devices (without a table by their number);
@@ -135,24 +165,30 @@ static bool balance(struct plan *plan, const struct workbench *bench, const stru
     return good || fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
 }
 
-static bool build(struct plan **out, const struct uniform *u, const struct config *config, struct workbench *bench,
+/* Every layer takes the one strategy that is left of the space. */
+static bool build(struct plan **out, int chunks, const struct config *config, struct workbench *bench,
                   struct error *err)
 {
     const struct price_table *table = NULL;
     struct plan *plan = plan_from_config(bench->space, config, bench->graph);
-    bool good = plan && plan_set_chunks(plan, u->chunks) ? workbench_table(bench, config, false, &table, err)
-                                                         : fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
-    for (int l = 0; good && l < plan->layer_count; l++) {
-        plan->layers[l].zero = (int8_t)(u->zero < 0 ? 0 : u->zero);
-        plan->layers[l].recompute = (int8_t)(u->recompute < 0 ? RECOMPUTE_NONE : u->recompute);
-    }
-    if (good && (table || u->chunks > 1))
+    bool good = plan && plan_set_chunks(plan, chunks) ? workbench_table(bench, config, false, &table, err)
+                                                      : fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
+    struct strategy only;
+    space_strategies(bench->space, &config->mesh, &only);
+    for (int l = 0; good && l < plan->layer_count; l++)
+        plan->layers[l] = only.layer;
+    if (good && (table || chunks > 1))
         good = balance(plan, bench, table, err);
     if (good)
         *out = plan;
     else
         plan_free(plan);
     return good;
+}
+
+static struct allowed only(int64_t value)
+{
+    return (struct allowed){ 1, { value } };
 }
 
 bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct space *space,
@@ -163,11 +199,13 @@ bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct
     struct config config;
     struct workbench bench;
     struct space own = *space;
-    own.zero = (struct allowed){ 1, { u.zero < 0 ? 0 : u.zero } };
-    own.recompute = (struct allowed){ 1, { u.recompute < 0 ? RECOMPUTE_NONE : u.recompute } };
+    own.zero = only(u.zero < 0 ? 0 : u.zero);
+    own.recompute = only(u.recompute < 0 ? RECOMPUTE_NONE : u.recompute);
+    own.slices = only(max_i64(1, u.slices));
+    own.shard_group = only(max_i64(0, u.shard_group));
     if (!fill_degrees(&u, facts->cluster->device_count, err) || !workbench_open(&bench, model, facts, &own, err))
         return false;
-    bool good = make_config(&config, &u, &own, bench.graph, err) && build(out, &u, &config, &bench, err);
+    bool good = make_config(&config, &u, &own, bench.graph, err) && build(out, u.chunks, &config, &bench, err);
     workbench_close(&bench);
     return good;
 }

@@ -12,7 +12,11 @@ struct uniform {
     int pipeline, tensor, data, zero, recompute, schedule, prefetch;
     bool sequence_parallel, reversed; /* reversed: the pipeline begins on the cluster's last ranks */
     int chunks;                       /* of the model on each stage; below 1: 1 */
-    int64_t micro;                    /* sequences per micro-batch and data-parallel rank; below 1: 1 */
+    int context, slices;              /* below 1: 1 */
+    int context_dimension;            /* enum dimension_index; below 0: the first with a cp lane */
+    int shard_group;                  /* data-parallel ranks over which ZeRO shards; below 1: all */
+    enum mesh_order order;
+    int64_t micro; /* sequences per micro-batch and data-parallel rank; below 1: 1 */
 };
 struct uniform uniform_unset(void);
 /* The named ones for `devices` devices: "data" (data parallel), "zero3" (fully sharded), "tensor" (widest inside a

@@ -221,14 +221,6 @@ static int thriftiest(const struct allowed *allowed, int most)
     return 0;
 }
 
-static bool splits_sequence(const struct config *config)
-{
-    for (int a = 0; a < config->mesh.atom_count; a++)
-        if (config->mesh.dim[a] == DIM_tp_sp)
-            return true;
-    return false;
-}
-
 /* The configuration's thriftiest uniform plan with just enough micro-batches to fill the pipeline. */
 static bool uniform_peak(struct explainer *e, const struct space *space, const struct facts *facts,
                          const struct config *config, int64_t *bytes, struct error *err)
@@ -244,7 +236,7 @@ static bool uniform_peak(struct explainer *e, const struct space *space, const s
     u.micro = config->micro;
     u.schedule = config->schedule;
     u.prefetch = config->prefetch;
-    u.sequence_parallel = splits_sequence(config);
+    u.sequence_parallel = mesh_sequence_parallel(&config->mesh);
     u.zero = thriftiest(&space->zero, 3);
     u.recompute = thriftiest(&space->recompute, RECOMPUTE_FULL);
     shorter.batch =
@@ -266,7 +258,7 @@ static bool thriftier(const struct config *a, const struct config *b)
         return config_tensor(a) > config_tensor(b);
     if (a->micro != b->micro)
         return a->micro < b->micro;
-    return splits_sequence(a) && !splits_sequence(b);
+    return mesh_sequence_parallel(&a->mesh) && !mesh_sequence_parallel(&b->mesh);
 }
 
 static bool least_peak(struct explainer *e, const struct space *space, const struct facts *facts,

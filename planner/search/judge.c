@@ -39,6 +39,7 @@ static bool is_listed(const struct search_result *result, const struct plan *pla
 static void insert_plan(struct run *run, struct candidate *c, struct estimate *estimate)
 {
     struct search_result *result = run->result;
+    plan_join_atoms(c->plan); /* where no layer made use of groups of shards */
     int place = result->plan_count, top = (int)max_i64(run->options->top, 1);
     while (place > 0 && result->plans[place - 1].estimate->prediction.step_ns > estimate->prediction.step_ns)
         place--;

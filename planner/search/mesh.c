@@ -50,3 +50,20 @@ int mesh_context(const struct mesh *mesh)
         ranks *= dimensions[mesh->dim[i]]->lane == LANE_CP ? mesh->size[i] : 1;
     return ranks;
 }
+
+int mesh_shards(const struct mesh *mesh)
+{
+    int ranks = 1;
+    for (int i = 0; i < mesh->atom_count; i++)
+        ranks *= dimensions[mesh->dim[i]]->shard ? mesh->size[i] : 1;
+    return ranks;
+}
+
+bool mesh_sequence_parallel(const struct mesh *mesh)
+{
+    for (int i = 0; i < mesh->atom_count; i++)
+        if (mesh->size[i] > 1 && dimensions[mesh->dim[i]]->lane == LANE_TP &&
+            dimension_prefers(dimensions[mesh->dim[i]], TAG_SEQUENCE))
+            return true;
+    return false;
+}

@@ -95,6 +95,11 @@ static void write_space(struct json_writer *w, const struct space *space)
     write_allowed(w, "schedule", &space->schedule);
     write_allowed(w, "prefetch", &space->prefetch);
     write_allowed(w, "sp", &space->sequence_parallel);
+    write_allowed(w, "cp", &space->context);
+    write_allowed(w, "cp_by", &space->context_dimension);
+    write_allowed(w, "hsdp", &space->shard_group);
+    write_allowed(w, "slices", &space->slices);
+    write_allowed(w, "order", &space->order);
     json_end_object(w);
 }
 

@@ -1,8 +1,11 @@
 #include "planner/search/space.h"
 #include "base/num.h"
 #include "planner/program/schedule.h"
+#include <string.h>
 
 enum { VOCABULARY_GRAIN = 128 }; /* rows per tensor rank come in multiples of it, as in Megatron-LM */
+
+const char *const mesh_order_names[ORDER_COUNT + 1] = { "tensor-inside", "data-inside", NULL };
 
 bool allows(const struct allowed *allowed, int64_t value)
 {
@@ -21,6 +24,10 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .bucket_bytes = INT64_C(25) << 20,
         .recompute = { .count = 2, .values = { RECOMPUTE_NONE, RECOMPUTE_FULL } },
         .prefetch = { .count = 2, .values = { 1, 0 } },
+        .context = { .count = 1, .values = { 1 } },
+        .shard_group = { .count = 1, .values = { 0 } },
+        .slices = { .count = 1, .values = { 1 } },
+        .order = { .count = 1, .values = { ORDER_TENSOR_INSIDE } },
     };
 }
 
@@ -53,7 +60,8 @@ bool tensor_legal(const struct graph *graph, int tensor)
     }
     for (int s = 0; s < graph->segment_count; s++) {
         const struct segment *segment = &graph->segments[s];
-        int axis = segment->kernel == KERNEL_MATMUL || kernel_facts[segment->kernel].attends ? tensor_axis(segment) : -1;
+        int axis =
+            segment->kernel == KERNEL_MATMUL || kernel_facts[segment->kernel].attends ? tensor_axis(segment) : -1;
         if (axis < 0)
             continue;
         int64_t size = segment->axes[axis].size;
@@ -65,16 +73,108 @@ bool tensor_legal(const struct graph *graph, int tensor)
     return splits;
 }
 
-/* Sequence parallelism shares out what tensor parallelism replicates, where the sequence divides. */
-static int tensor_dimensions(const struct space *space, const struct graph *graph, int tensor, int out[2])
+bool context_legal(const struct graph *graph, const struct mesh *mesh)
 {
-    int count = 0;
-    if (tensor == 1 || allows(&space->sequence_parallel, 0))
-        out[count++] = DIM_tp;
-    if (tensor > 1 && allows(&space->sequence_parallel, 1) && graph->sequence % tensor == 0)
-        out[count++] = DIM_tp_sp;
-    return count;
+    for (int s = 0; s < graph->segment_count; s++) {
+        const struct segment *segment = &graph->segments[s];
+        int64_t left[MAX_AXES];
+        if (segment->kernel != KERNEL_MATMUL && segment->kernel != KERNEL_ATTENTION)
+            continue;
+        for (int i = 0; i < segment->axis_count; i++)
+            left[i] = segment->axes[i].size;
+        for (int atom = mesh->atom_count - 1; atom >= 0; atom--) {
+            const struct dimension *dimension = dimensions[mesh->dim[atom]];
+            int axis = mesh->size[atom] > 1 ? dimension_axis(dimension, segment, mesh->size[atom], left) : 0;
+            if (mesh->size[atom] > 1 && axis < 0 && dimension->lane == LANE_CP)
+                return false;
+            if (mesh->size[atom] > 1 && axis >= 0)
+                left[axis] /= mesh->size[atom];
+        }
+    }
+    return true;
 }
+
+/* ---- strategies ---- */
+
+struct strategies {
+    const struct space *space;
+    const struct mesh *mesh;
+    struct strategy *out; /* NULL: only count */
+    int count;
+    bool sharded; /* there are ranks over which ZeRO could shard */
+};
+
+/* Groups of data-parallel ranks that each hold all shards: the outermost `replicas` atoms that split the batch change
+ * to the replicating twin. False when the space does not want groups of that size, or none are left. */
+static bool group_shards(const struct strategies *list, int replicas, struct plan_layer *layer)
+{
+    const struct mesh *mesh = list->mesh;
+    int group = 1, passed = 0;
+    for (int atom = 0; atom < mesh->atom_count; atom++) {
+        const struct dimension *dimension = dimensions[mesh->dim[atom]];
+        if (!dimension->splits_batch || !dimension->shard || mesh->size[atom] == 1)
+            continue;
+        if (passed++ >= replicas)
+            group *= mesh->size[atom];
+        else if ((layer->dim[atom] = (int8_t)dimension_replica(mesh->dim[atom])) < 0)
+            return false;
+    }
+    const struct allowed *wanted = &list->space->shard_group;
+    return replicas == 0 ? allows(wanted, 0) || allows(wanted, group) : passed > replicas && allows(wanted, group);
+}
+
+static void add_strategy(struct strategies *list, const struct plan_layer *layer)
+{
+    if (list->out)
+        list->out[list->count] = (struct strategy){ *layer };
+    list->count++;
+}
+
+static void add_groups(struct strategies *list, const struct plan_layer *layer)
+{
+    if (layer->zero == 0 || !list->sharded) {
+        add_strategy(list, layer);
+        return;
+    }
+    for (int replicas = 0; replicas < MAX_ATOMS; replicas++) {
+        struct plan_layer grouped = *layer;
+        if (group_shards(list, replicas, &grouped))
+            add_strategy(list, &grouped);
+    }
+}
+
+/* Slices gather and reduce less at a time: of use where gradients at least are sharded. */
+static void add_slices(struct strategies *list, struct plan_layer layer)
+{
+    const struct allowed *slices = &list->space->slices;
+    bool useful = list->sharded && layer.zero >= 2;
+    for (int i = 0; i < slices->count; i++) {
+        if (slices->values[i] > 1 && !useful && allows(slices, 1))
+            continue;
+        layer.slices = (int16_t)slices->values[i];
+        add_groups(list, &layer);
+    }
+}
+
+int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out)
+{
+    struct strategies list = { .space = space, .mesh = mesh, .out = out, .sharded = mesh_shards(mesh) > 1 };
+    bool any = false;
+    for (int zero = 0; zero <= 3; zero++) {
+        if (!allows(&space->zero, zero) || (any && !list.sharded))
+            continue;
+        any = true;
+        for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++) {
+            struct plan_layer layer = { .zero = (int8_t)zero, .recompute = (int8_t)recompute, .slices = 1 };
+            memcpy(layer.dim, mesh->dim, sizeof layer.dim);
+            if (allows(&space->recompute, recompute))
+                add_slices(&list, layer);
+        }
+    }
+    return list.count;
+}
+
+/* ---- configurations ---- */
 
 struct listing {
     const struct space *space;
@@ -83,59 +183,143 @@ struct listing {
     struct config *out; /* NULL: only count */
     int count;
 };
-
-static void add_config(struct listing *l, struct config config)
+static void add_config(struct listing *l, const struct config *config)
 {
     if (l->out)
-        l->out[l->count] = config;
+        l->out[l->count] = *config;
     l->count++;
 }
 
 /* In both orders of the cluster's types. */
-static void add_orders(struct listing *l, struct config config)
+static void add_directions(struct listing *l, struct config config)
 {
-    add_config(l, config);
+    add_config(l, &config);
     config.reversed = true;
     if (config.stages > 1 && l->cluster->type_count > 1)
-        add_config(l, config);
+        add_config(l, &config);
 }
 
 /* Choices that make no difference are listed once: one stage has no schedule, one data-parallel rank gathers nothing.
  */
-static void add_variants(struct listing *l, struct config config, int tensor, int data)
+static void add_schedules(struct listing *l, struct config config)
 {
-    int dimensions_[2], dimension_count = tensor_dimensions(l->space, l->graph, tensor, dimensions_);
-    for (int d = 0; d < dimension_count; d++) {
-        config.mesh = mesh_none();
-        mesh_add(&config.mesh, data, DIM_dp);
-        mesh_add(&config.mesh, tensor, (enum dimension_index)dimensions_[d]);
-        bool any_schedule = false;
-        for (int s = 0; schedules[s]; s++) {
-            bool offered = l->space->schedule.count > 0 || schedules[s]->searched;
-            if (schedules[s]->asynchronous || !offered || !allows(&l->space->schedule, s) ||
-                (any_schedule && config.stages == 1))
-                continue;
-            any_schedule = true;
-            config.schedule = s;
-            int prefetches = l->space->prefetch.count > 0 ? l->space->prefetch.count : 1;
-            for (int p = 0; p < prefetches && (p == 0 || data > 1); p++) {
-                config.prefetch = l->space->prefetch.count > 0 ? (int)l->space->prefetch.values[p] : 1;
-                add_orders(l, config);
-            }
+    bool any_schedule = false;
+    for (int s = 0; schedules[s]; s++) {
+        bool offered = l->space->schedule.count > 0 || schedules[s]->searched;
+        if (schedules[s]->asynchronous || !offered || !allows(&l->space->schedule, s) ||
+            (any_schedule && config.stages == 1))
+            continue;
+        any_schedule = true;
+        config.schedule = s;
+        int prefetches = l->space->prefetch.count > 0 ? l->space->prefetch.count : 1;
+        for (int p = 0; p < prefetches && (p == 0 || mesh_shards(&config.mesh) > 1); p++) {
+            config.prefetch = l->space->prefetch.count > 0 ? (int)l->space->prefetch.values[p] : 1;
+            add_directions(l, config);
         }
     }
 }
 
-static void add_micro_batches(struct listing *l, int stages, int tensor, int data)
+struct mesh space_mesh(const struct degrees *d, enum mesh_order order, int group)
+{
+    struct mesh mesh = mesh_none();
+    if (order == ORDER_DATA_INSIDE)
+        mesh_add(&mesh, d->tensor, d->tensor_dimension);
+    else if (group < d->data)
+        mesh_add(&mesh, d->data / group, DIM_dp);
+    if (order == ORDER_TENSOR_INSIDE)
+        mesh_add(&mesh, group, DIM_dp);
+    if (d->context > 1)
+        mesh_add(&mesh, d->context, d->context_dimension);
+    if (order == ORDER_TENSOR_INSIDE) {
+        mesh_add(&mesh, d->tensor, d->tensor_dimension);
+        return mesh;
+    }
+    if (group < d->data)
+        mesh_add(&mesh, d->data / group, DIM_dp);
+    mesh_add(&mesh, group, DIM_dp);
+    return mesh;
+}
+
+static void add_mesh(struct listing *l, struct config config, const struct degrees *d, enum mesh_order order, int group)
+{
+    config.mesh = space_mesh(d, order, group);
+    if ((d->context == 1 || context_legal(l->graph, &config.mesh)) &&
+        space_strategies(l->space, &config.mesh, NULL) > 0)
+        add_schedules(l, config);
+}
+
+/* A mesh with groups of shards has the strategies without them as well. */
+static void add_orders(struct listing *l, const struct config *config, const struct degrees *d)
+{
+    const struct allowed *groups = &l->space->shard_group;
+    bool any_order = false;
+    for (int order = 0; order < ORDER_COUNT; order++) {
+        bool split = false;
+        if (!allows(&l->space->order, order) || (any_order && (d->tensor * d->context == 1 || d->data == 1)))
+            continue;
+        any_order = true;
+        for (int i = 0; i < groups->count; i++) {
+            int64_t group = groups->values[i];
+            if (group < 1 || group >= d->data || d->data % group != 0)
+                continue;
+            split = true;
+            add_mesh(l, *config, d, (enum mesh_order)order, (int)group);
+        }
+        if (!split)
+            add_mesh(l, *config, d, (enum mesh_order)order, d->data);
+    }
+}
+
+/* Tensor-parallel dimensions, of which those that share out the sequence as well are sequence parallelism. Deferred
+ * sums are left to plan files. */
+static bool tensor_dimension_legal(const struct listing *l, int dimension, const struct degrees *d)
+{
+    const struct dimension *of = dimensions[dimension];
+    if (dimension == DIM_none || of->lane != LANE_TP || of->defer)
+        return false;
+    if (!dimension_prefers(of, TAG_SEQUENCE))
+        return d->tensor == 1 || allows(&l->space->sequence_parallel, 0);
+    return d->tensor > 1 && allows(&l->space->sequence_parallel, 1) &&
+           l->graph->sequence % ((int64_t)d->tensor * d->context) == 0;
+}
+
+static void add_variants(struct listing *l, const struct config *config, struct degrees d)
+{
+    for (int tensor = 0; tensor < DIM_COUNT; tensor++) {
+        d.tensor_dimension = (enum dimension_index)tensor;
+        if (!tensor_dimension_legal(l, tensor, &d))
+            continue;
+        if (d.context == 1)
+            add_orders(l, config, &d);
+        for (int context = 0; context < DIM_COUNT && d.context > 1; context++) {
+            d.context_dimension = (enum dimension_index)context;
+            if (dimensions[context]->lane == LANE_CP && allows(&l->space->context_dimension, context))
+                add_orders(l, config, &d);
+        }
+    }
+}
+
+static void add_micro_batches(struct listing *l, int stages, const struct degrees *d)
 {
     struct config config = { .stages = stages };
-    int64_t share = l->space->batch / data;
+    int64_t share = l->space->batch / d->data;
     for (int64_t b = 1; b <= share; b++) {
         if (share % b != 0 || !allows(&l->space->micro, b) || share / b > PLAN_MAX_MICRO_BATCHES)
             continue;
         config.micro = b;
         config.micro_batch_count = (int)(share / b);
-        add_variants(l, config, tensor, data);
+        add_variants(l, &config, *d);
+    }
+}
+
+/* ranks: what tensor and context parallelism leave. */
+static void add_stages(struct listing *l, int ranks, struct degrees d)
+{
+    for (int stages = 1; stages <= l->graph->layer_count && stages <= ranks; stages++) {
+        d.data = ranks / stages;
+        if (ranks % stages == 0 && allows(&l->space->pipeline, stages) && allows(&l->space->data, d.data) &&
+            l->space->batch % d.data == 0)
+            add_micro_batches(l, stages, &d);
     }
 }
 
@@ -145,13 +329,9 @@ static void list_configs(struct listing *l)
     for (int tensor = 1; tensor <= node && tensor <= devices; tensor++) {
         if (devices % tensor != 0 || !allows(&l->space->tensor, tensor) || !tensor_legal(l->graph, tensor))
             continue;
-        for (int stages = 1; stages <= l->graph->layer_count && stages <= devices / tensor; stages++) {
-            int data = devices / tensor / stages;
-            if (devices / tensor % stages != 0 || !allows(&l->space->pipeline, stages) ||
-                !allows(&l->space->data, data) || l->space->batch % data != 0)
-                continue;
-            add_micro_batches(l, stages, tensor, data);
-        }
+        for (int context = 1; context <= devices / tensor; context++)
+            if (devices / tensor % context == 0 && allows(&l->space->context, context))
+                add_stages(l, devices / tensor / context, (struct degrees){ .tensor = tensor, .context = context });
     }
 }
 

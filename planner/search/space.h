@@ -3,9 +3,13 @@
 #ifndef CLEAVE_SEARCH_SPACE_H
 #define CLEAVE_SEARCH_SPACE_H
 #include "planner/facts/profile.h"
-#include "planner/search/mesh.h"
+#include "planner/search/price.h"
 
 enum { SPACE_VALUES = 24 };
+/* Which atoms of a mesh are neighbours: tensor-parallel ranks, or data-parallel ones. */
+enum mesh_order { ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE, ORDER_COUNT };
+extern const char *const mesh_order_names[ORDER_COUNT + 1];
+
 /* Allowed values of one choice; count 0: all legal ones. */
 struct allowed {
     int count;
@@ -22,9 +26,14 @@ struct space {
     struct allowed zero, recompute;               /* 0..3; enum recompute */
     struct allowed schedule, prefetch;            /* index into schedules; layers ahead */
     struct allowed sequence_parallel;             /* 0, 1 */
+    struct allowed context, context_dimension;    /* degrees; enum dimension_index of those with a cp lane */
+    struct allowed shard_group; /* data-parallel ranks over which ZeRO shards, the others replicate (HSDP); 0: all */
+    struct allowed slices;      /* rounds of sliceable operators */
+    struct allowed order;       /* enum mesh_order */
 };
 /* All of it: bucket_bytes 25 MiB (as common trainers), recompute none and full, prefetch 0 and 1, synchronous
- * schedules. */
+ * schedules, tensor-parallel ranks as neighbours; no context parallelism, no slices, ZeRO over all data-parallel ranks.
+ */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
 
 /* One outer configuration: stages x the ranks of the mesh = devices. */
@@ -50,6 +59,23 @@ int64_t vocab_multiple_of(const struct graph *graph, int tensor);
 /* True when `tensor` ranks can share the work of every heavy operator: heads, feed-forward columns and vocabulary rows
  * divide; key and value heads may be fewer and are then replicated. */
 bool tensor_legal(const struct graph *graph, int tensor);
+
+/* Degrees of a mesh, and the dimensions that stand for them. */
+struct degrees {
+    int tensor, context, data;
+    enum dimension_index tensor_dimension, context_dimension;
+};
+/* group: data-parallel ranks of one atom; the others make an atom outside of it. Context-parallel ranks lie between
+ * data- and tensor-parallel ones. */
+struct mesh space_mesh(const struct degrees *degrees, enum mesh_order order, int group);
+/* Whether context-parallel atoms find something to split in every heavy operator: else their ranks would all do the
+ * same. */
+bool context_legal(const struct graph *graph, const struct mesh *mesh);
+
+/* Every strategy that the space allows a layer on the mesh, to out (NULL: only counted); their number. What makes no
+ * difference is listed once: without sharding there are no groups of shards, slices serve to gather and reduce less at
+ * a time. Dimensions take the place of others that split alike (dimension_replica()). */
+int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out);
 
 /* All configurations that the space, the graph and the cluster allow, in a fixed order; in the arena. None is no
  * failure. */

@@ -1,4 +1,5 @@
 #include "planner/search/space_choice.h"
+#include "planner/program/schedule.h"
 #include <string.h>
 
 const char *const space_choice_names[SPACE_CHOICES + 1] = {
@@ -11,6 +12,11 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_SCHEDULE] = "schedule",
     [SPACE_PREFETCH] = "prefetch",
     [SPACE_SP] = "sp",
+    [SPACE_CP] = "cp",
+    [SPACE_CP_DIMENSION] = "cp-by",
+    [SPACE_HSDP] = "hsdp",
+    [SPACE_SLICES] = "slices",
+    [SPACE_ORDER] = "order",
 };
 
 struct allowed *space_allowed(struct space *space, enum space_choice choice)
@@ -25,8 +31,47 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_SCHEDULE] = &space->schedule,
         [SPACE_PREFETCH] = &space->prefetch,
         [SPACE_SP] = &space->sequence_parallel,
+        [SPACE_CP] = &space->context,
+        [SPACE_CP_DIMENSION] = &space->context_dimension,
+        [SPACE_HSDP] = &space->shard_group,
+        [SPACE_SLICES] = &space->slices,
+        [SPACE_ORDER] = &space->order,
     };
     return members[choice];
+}
+
+const char *space_value_name(enum space_choice choice, int64_t value)
+{
+    int index = (int)value, schedule_count = 0;
+    while (schedules[schedule_count])
+        schedule_count++;
+    if (value < 0 || value > INT16_MAX)
+        return NULL;
+    if (choice == SPACE_RECOMPUTE)
+        return index < RECOMPUTE_COUNT ? recompute_names[index] : NULL;
+    if (choice == SPACE_SCHEDULE)
+        return index < schedule_count ? schedules[index]->name : NULL;
+    if (choice == SPACE_ORDER)
+        return index < ORDER_COUNT ? mesh_order_names[index] : NULL;
+    if (choice == SPACE_CP_DIMENSION)
+        return index < DIM_COUNT && dimensions[index]->lane == LANE_CP ? dimensions[index]->name : NULL;
+    return NULL;
+}
+
+bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
+{
+    enum { MOST_NAMES = 64 };
+    bool named =
+        choice == SPACE_RECOMPUTE || choice == SPACE_SCHEDULE || choice == SPACE_ORDER || choice == SPACE_CP_DIMENSION;
+    *least =
+        named || choice == SPACE_ZERO || choice == SPACE_SP || choice == SPACE_HSDP || choice == SPACE_PREFETCH ? 0 : 1;
+    *most = named                      ? MOST_NAMES
+            : choice == SPACE_ZERO     ? 3
+            : choice == SPACE_SP       ? 1
+            : choice == SPACE_SLICES   ? PLAN_MAX_SLICES
+            : choice == SPACE_PREFETCH ? PLAN_MAX_PREFETCH
+                                       : 1000000000;
+    return !named;
 }
 
 static struct allowed free_choice(const struct space *space, enum space_choice choice)

@@ -13,10 +13,19 @@ enum space_choice {
     SPACE_SCHEDULE,
     SPACE_PREFETCH,
     SPACE_SP,
+    SPACE_CP,
+    SPACE_CP_DIMENSION,
+    SPACE_HSDP,
+    SPACE_SLICES,
+    SPACE_ORDER,
     SPACE_CHOICES
 };
 extern const char *const space_choice_names[SPACE_CHOICES + 1]; /* NULL-terminated */
 struct allowed *space_allowed(struct space *space, enum space_choice choice);
+/* How users name a value of the choice; NULL: there is no such value, or it is a number (space_value_range()). */
+const char *space_value_name(enum space_choice choice, int64_t value);
+/* Numbers that the choice may take; false: its values have names, from 0 to below `most`. */
+bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most);
 /* Whether the choice is free as in space_default(). */
 bool space_is_default(const struct space *space, enum space_choice choice);
 /* Makes it so. */

@@ -6,7 +6,7 @@
 #include "planner/search/types.h"
 #include <string.h>
 
-enum { MOST_STRATEGIES = 4 * RECOMPUTE_COUNT };
+enum { BOUND_STRATEGIES = 2 * SPACE_VALUES };
 
 static int64_t element_count(const struct weight *weight)
 {
@@ -53,32 +53,16 @@ static bool build_chain(struct workbench *bench, struct error *err)
     return true;
 }
 
-/* Whatever the space allows a layer on this mesh. Without data-parallel ranks nothing can be sharded: the first ZeRO
- * stage speaks for all. */
-static void list_strategies(const struct workbench *bench, const struct mesh *mesh, struct strategy *out, int *count)
+/* What shortens the compute path: sharding a little (accumulation in place or not), so a bound looks at both ends, and
+ * slices, whose transfers run beside each other's computations. */
+static int list_ends(const struct space *space, const struct mesh *mesh, struct strategy *out)
 {
-    int first_zero = 0;
-    *count = 0;
-    while (first_zero < 3 && !allows(&bench->space->zero, first_zero))
-        first_zero++;
-    for (int zero = first_zero; zero <= (mesh_data(mesh) > 1 ? 3 : first_zero); zero++)
-        for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++) {
-            struct strategy strategy = { { .zero = (int8_t)zero, .recompute = (int8_t)recompute, .slices = 1 } };
-            if (!allows(&bench->space->zero, zero) || !allows(&bench->space->recompute, recompute))
-                continue;
-            memcpy(strategy.layer.dim, mesh->dim, sizeof mesh->dim);
-            out[(*count)++] = strategy;
+    int zeros = mesh_shards(mesh) > 1 ? 2 : 1, count = 0;
+    for (int i = 0; i < zeros; i++)
+        for (int k = 0; k < space->slices.count; k++) {
+            out[count] = (struct strategy){ { .zero = (int8_t)(3 * i), .slices = (int16_t)space->slices.values[k] } };
+            memcpy(out[count++].layer.dim, mesh->dim, sizeof mesh->dim);
         }
-}
-
-/* Sharding changes the compute path a little (accumulation in place or not), so a bound looks at both ends. */
-static int list_ends(const struct mesh *mesh, struct strategy *out)
-{
-    int count = mesh_data(mesh) > 1 ? 2 : 1;
-    for (int i = 0; i < count; i++) {
-        out[i] = (struct strategy){ { .zero = (int8_t)(3 * i), .slices = 1 } };
-        memcpy(out[i].layer.dim, mesh->dim, sizeof mesh->dim);
-    }
     return count;
 }
 
@@ -136,8 +120,8 @@ static struct price_key key_of(const struct workbench *bench, const struct confi
 
 static bool same_key(const struct price_key *a, const struct price_key *b)
 {
-    return a->type == b->type && mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro && a->vocab_multiple == b->vocab_multiple &&
-           a->prefetch == b->prefetch && a->bound_only == b->bound_only;
+    return a->type == b->type && mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro &&
+           a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->bound_only == b->bound_only;
 }
 
 static struct priced *new_priced(struct workbench *bench)
@@ -169,14 +153,13 @@ static struct priced *find_priced(const struct workbench *bench, const struct pr
 static bool fill_priced(struct workbench *bench, struct priced *priced, struct error *err)
 {
     struct error why = { 0 };
-    int count = 0;
-    struct strategy *strategies = arena_alloc(&bench->arena, MOST_STRATEGIES, sizeof *strategies);
+    const struct mesh *mesh = &priced->key.mesh;
+    int count = priced->key.bound_only ? BOUND_STRATEGIES : space_strategies(bench->space, mesh, NULL);
+    struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
     if (!strategies)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    if (priced->key.bound_only)
-        count = list_ends(&priced->key.mesh, strategies);
-    else
-        list_strategies(bench, &priced->key.mesh, strategies, &count);
+    count = priced->key.bound_only ? list_ends(bench->space, mesh, strategies)
+                                   : space_strategies(bench->space, mesh, strategies);
     bench->book.facts = bench->type_facts ? &bench->type_facts[priced->key.type] : bench->facts;
     if (price_layers(&priced->table, &bench->arena, &bench->book, &priced->key, strategies, count, &why))
         return true;
