@@ -72,10 +72,15 @@ static void brute_force(const struct knapsack *p, int group, int option, int lef
                         int64_t peak, int64_t *best)
 {
     if (group == p->group_count) {
-        for (int r = 0; r < p->row_count; r++)
-            if (sum[r] + (r == 0 ? peak : 0) > p->cap[r])
+        int64_t excess = 0;
+        for (int r = 0; r < p->row_count; r++) {
+            int64_t over = sum[r] + (r == 0 ? peak : 0) - p->cap[r];
+            bool free = p->excess_cost > 0 && r >= p->excess_first;
+            if (over > 0 && !free)
                 return;
-        *best = min_i64(*best, cost);
+            excess = free ? max_i64(excess, over) : excess;
+        }
+        *best = min_i64(*best, cost + excess * p->excess_cost);
         return;
     }
     const struct knapsack_option *o = &p->groups[group].options[option];
@@ -103,7 +108,7 @@ static int64_t brute_optimum(const struct knapsack *p)
 /* The counts that came back must cost what was said and keep the caps. */
 static void check_counts(const struct knapsack *p, const struct knapsack_result *result)
 {
-    int64_t cost = 0, sum[KNAPSACK_ROWS] = { 0 }, peak = 0;
+    int64_t cost = 0, sum[KNAPSACK_ROWS] = { 0 }, peak = 0, excess = 0;
     for (int g = 0, at = 0; g < p->group_count; g++) {
         int taken = 0;
         for (int i = 0; i < p->groups[g].option_count; i++, at++) {
@@ -117,9 +122,13 @@ static void check_counts(const struct knapsack *p, const struct knapsack_result 
         }
         ck_assert_int_eq(taken, p->groups[g].count);
     }
-    ck_assert_int_eq(cost, result->cost);
-    for (int r = 0; r < p->row_count; r++)
-        ck_assert_int_le(sum[r] + (r == 0 ? peak : 0), p->cap[r]);
+    for (int r = 0; r < p->row_count; r++) {
+        if (p->excess_cost > 0 && r >= p->excess_first)
+            excess = max_i64(excess, sum[r] - p->cap[r]);
+        else
+            ck_assert_int_le(sum[r] + (r == 0 ? peak : 0), p->cap[r]);
+    }
+    ck_assert_int_eq(cost + excess * p->excess_cost, result->cost);
 }
 
 START_TEST(knapsack_equals_brute_force)
@@ -132,6 +141,10 @@ START_TEST(knapsack_equals_brute_force)
         struct error err = { 0 };
         int counts[MAX_GROUPS * MAX_OPTIONS];
         instance_draw(&in, &seed, ranges[n % 4], n % 3 == 0, n % 5 == 0);
+        if (n % 7 < 3 && in.problem.row_count > 1) {
+            in.problem.excess_first = 1 + (int)random_below(&seed, in.problem.row_count - 1);
+            in.problem.excess_cost = 1 + random_below(&seed, 3);
+        }
         struct knapsack_result result = { .counts = counts };
         int64_t want = brute_optimum(&in.problem);
         ck_assert_msg(knapsack_solve(&in.problem, &result, &err), "%s", err.message);

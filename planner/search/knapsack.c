@@ -74,7 +74,7 @@ static bool solver_start(struct knapsack_solver *s, const struct knapsack *probl
 /* A row that no choice can violate does not bind; false when one is violated by every choice. */
 static bool keep_binding_rows(struct knapsack_solver *s)
 {
-    int kept = 0;
+    int kept = 0, excess_first = 0;
     for (int r = 0; r < s->rows; r++) {
         int64_t least = 0, most = 0;
         for (int g = 0; g < s->problem->group_count; g++) {
@@ -86,16 +86,18 @@ static bool keep_binding_rows(struct knapsack_solver *s)
             least += count * low;
             most += count * high;
         }
-        if (least > s->cap[r])
+        if (least > s->cap[r] && r < s->excess_first)
             return false;
         if (most <= s->cap[r])
             continue;
+        excess_first += r < s->excess_first;
         for (int i = 0; i < s->option_total; i++)
             s->option[i].row[kept] = s->option[i].row[r];
         s->cap[kept] = s->cap[r];
         s->row_of[kept++] = s->row_of[r];
     }
     s->rows = kept;
+    s->excess_first = excess_first;
     return true;
 }
 
@@ -139,18 +141,24 @@ static void drop_undercut(struct knapsack_solver *s)
 static void set_scales(struct knapsack_solver *s)
 {
     double cost = 1, row[KNAPSACK_ROWS] = { 1, 1, 1, 1 };
+    int64_t most[KNAPSACK_ROWS] = { 0 };
     s->dearest = 0;
     for (int g = 0; g < s->problem->group_count; g++) {
         double count = s->problem->groups[g].count;
-        int64_t dearest = INT64_MIN;
+        int64_t dearest = INT64_MIN, high[KNAPSACK_ROWS] = { INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN };
         for (int i = s->first[g]; i < s->first[g + 1]; i++) {
             dearest = max_i64(dearest, s->option[i].cost);
             cost = fmax(cost, count * fabs((double)s->option[i].cost));
-            for (int r = 0; r < s->rows; r++)
+            for (int r = 0; r < s->rows; r++) {
                 row[r] = fmax(row[r], count * fabs((double)s->option[i].row[r]));
+                high[r] = max_i64(high[r], s->option[i].row[r]);
+            }
         }
         s->dearest += s->problem->groups[g].count * dearest;
+        for (int r = 0; r < s->rows; r++)
+            most[r] += s->problem->groups[g].count * high[r];
     }
+    s->dearest += knapsack_excess(s, most);
     s->cost_scale = 1 / cost;
     for (int r = 0; r < s->rows; r++)
         s->row_scale[r] = 1 / row[r];
@@ -161,6 +169,7 @@ static bool reduce(struct knapsack_solver *s, int64_t peak)
 {
     const struct knapsack *problem = s->problem;
     s->rows = problem->row_count;
+    s->excess_first = problem->excess_cost > 0 ? problem->excess_first : s->rows;
     s->peak = peak;
     for (int r = 0; r < s->rows; r++) {
         s->row_of[r] = r;

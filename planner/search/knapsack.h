@@ -19,12 +19,16 @@ struct knapsack_group { /* `count` identical items, each of which takes one opti
  * Minimise  sum x[g][s] cost[g][s]
  * subject to  sum over s of x[g][s] = count[g],  x whole and not negative,
  *             sum x row[r] (+ for r = 0 the largest peak in use) <= cap[r] for r < row_count.
+ * With excess_cost > 0 the rows from excess_first >= 1 on may exceed their caps, and excess_cost times the largest
+ * excess is added to what is minimised: min-max problems.
  * Magnitudes: every sum of costs below 2^60, of rows and caps below 2^50.
  */
 struct knapsack {
     int group_count, row_count;
     const struct knapsack_group *groups;
     int64_t cap[KNAPSACK_ROWS];
+    int64_t excess_cost;
+    int excess_first;
     int64_t node_limit;        /* 0: to the end */
     int tie_bits;              /* the low bits of costs only break ties: optimal means optimal in cost >> tie_bits */
     int64_t gap_ppm;           /* good enough: within so many millionths of the optimum; 0: exact */

@@ -44,7 +44,7 @@ struct core {
     struct trace *traces;
     int label_count, next_count, capacity, trace_count, trace_capacity, beam;
     bool truncated, out_of_memory, too_many;
-    int64_t least[KNAPSACK_ROWS], most[KNAPSACK_ROWS]; /* what the options to come can add to a label */
+    int64_t least[KNAPSACK_ROWS], most[KNAPSACK_ROWS], least_cost; /* what the options to come can add to a label */
 };
 
 /* ---- multipliers ---- */
@@ -163,6 +163,11 @@ static void count_to_come(struct core *c, int group, int from, int sign)
         c->least[r] += sign * least * c->spare[group];
         c->most[r] += sign * most * c->spare[group];
     }
+    int64_t least = 0, base = s->option[c->base[group]].cost;
+    for (int k = from; k < s->first[group + 1]; k++)
+        if (live(c, c->option_order[k], group))
+            least = min_i64(least, s->option[c->option_order[k]].cost - base);
+    c->least_cost += sign * least * c->spare[group];
 }
 
 /* ---- labels ---- */
@@ -178,18 +183,22 @@ static bool dead(const struct core *c, const struct label *l)
 
 static bool hopeless(const struct core *c, const struct label *l)
 {
-    for (int r = 0; r < c->s->rows; r++)
-        if (l->row[r] + c->least[r] > c->s->cap[r])
+    int64_t row[KNAPSACK_ROWS];
+    for (int r = 0; r < c->s->rows; r++) {
+        row[r] = l->row[r] + c->least[r];
+        if (r < c->s->excess_first && row[r] > c->s->cap[r])
             return true;
-    return false;
+    }
+    return c->s->excess_first < c->s->rows &&
+           knapsack_closed(c->s, l->cost + c->least_cost + knapsack_excess(c->s, row));
 }
 
 static void offer(struct core *c, const struct label *l)
 {
     struct knapsack_solver *s = c->s;
-    if (l->cost >= s->best_cost)
+    if (l->cost + knapsack_excess(s, l->row) >= s->best_cost)
         return;
-    for (int r = 0; r < s->rows; r++)
+    for (int r = 0; r < s->excess_first; r++)
         if (l->row[r] > s->cap[r])
             return;
     memcpy(s->point, c->lo, (size_t)s->option_total * sizeof *s->point);
@@ -393,6 +402,7 @@ static bool sweep(struct core *c, int beam)
     c->trace_count = 0;
     memset(c->least, 0, sizeof c->least);
     memset(c->most, 0, sizeof c->most);
+    c->least_cost = 0;
     c->label_count = 1;
     c->labels[0] = (struct label){ .trace = -1 };
     for (int g = 0; g < s->problem->group_count; g++) {

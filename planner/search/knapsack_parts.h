@@ -23,6 +23,7 @@ struct knapsack_solver {
     int *origin;                             /* (option_total) its number among the problem's options */
     int *first;                              /* (group_count + 1) into option */
     int row_of[KNAPSACK_ROWS];               /* the problem's number of each row that is left */
+    int excess_first;                        /* rows from here on may be exceeded; rows: none */
     int64_t cap[KNAPSACK_ROWS], peak;
     int *best;                         /* (the problem's options) */
     int *point, *root;                 /* (option_total); root: lo and hi, twice as long */
@@ -43,6 +44,8 @@ bool knapsack_closed(const struct knapsack_solver *s, int64_t bound);
 int64_t knapsack_target(const struct knapsack_solver *s);
 /* The bound where every point that was worth having has been looked at. */
 int64_t knapsack_exhausted(const struct knapsack_solver *s);
+/* What exceeding rows cost when they come to these sums. */
+int64_t knapsack_excess(const struct knapsack_solver *s, const int64_t *row);
 /* Takes a point as the best one when it is cheaper and fits. */
 void knapsack_offer(struct knapsack_solver *s, const int *x);
 /* The point nearest to the fractional one, offered: whole parts first, then the largest remainders. */

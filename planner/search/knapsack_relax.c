@@ -11,12 +11,23 @@ typedef knapsack_wide int128;
 enum { MAX_PIVOTS = 80 };
 static const double artificial_cost = 1e6, pivot_epsilon = 1e-11;
 
+int64_t knapsack_excess(const struct knapsack_solver *s, const int64_t *row)
+{
+    int64_t excess = 0;
+    for (int r = s->excess_first; r < s->rows; r++)
+        excess = max_i64(excess, row[r] - s->cap[r]);
+    return excess * s->problem->excess_cost;
+}
+
 static int64_t point_cost(const struct knapsack_solver *s, const int *x)
 {
-    int64_t cost = 0;
-    for (int i = 0; i < s->option_total; i++)
+    int64_t cost = 0, row[KNAPSACK_ROWS] = { 0 };
+    for (int i = 0; i < s->option_total; i++) {
         cost += x[i] * s->option[i].cost;
-    return cost;
+        for (int r = s->excess_first; r < s->rows; r++)
+            row[r] += x[i] * s->option[i].row[r];
+    }
+    return cost + knapsack_excess(s, row);
 }
 
 /* A point that fits is an answer whatever the threshold: it is charged for the peaks that it has. */
@@ -30,7 +41,7 @@ static bool point_fits(const struct knapsack_solver *s, const int *x)
             sum[r] += x[i] * s->option[i].row[r];
         peak = max_i64(peak, s->option[i].peak);
     }
-    for (int r = 0; r < s->rows; r++)
+    for (int r = 0; r < s->excess_first; r++)
         if (sum[r] > s->cap[r] + (s->row_of[r] == 0 ? s->peak - peak : 0))
             return false;
     return true;
@@ -99,6 +110,11 @@ void knapsack_whole_multipliers(const struct knapsack_solver *s, const double *s
         double lambda = r < s->rows ? scaled[r] * s->row_scale[r] / s->cost_scale : 0;
         double fixed = floor(ldexp(lambda, LAMBDA_BITS) + 0.5);
         out[r] = fixed <= 0 ? 0 : (int128)fmin(fixed, 0x1p70);
+    }
+    int128 spare = (int128)s->problem->excess_cost << LAMBDA_BITS; /* with more than its cost, excess would pay */
+    for (int r = s->excess_first; r < s->rows; r++) {
+        out[r] = out[r] < spare ? out[r] : spare;
+        spare -= out[r];
     }
 }
 
@@ -249,9 +265,30 @@ static bool pivot(struct knapsack_solver *s, double inverse[BASIS][BASIS], const
     return true;
 }
 
-/* Slack and artificial columns enter by their own reduced costs: lambda must lie in [0, artificial_cost]. */
+/* One unit of excess, in the scale of the finest row that may be exceeded; false where it need not enter. */
+static bool excess_column(const struct knapsack_solver *s, struct column *column)
+{
+    double finest = 0, price = 0;
+    *column = (struct column){ 0 };
+    for (int r = s->excess_first; r < s->rows; r++)
+        finest = fmax(finest, s->row_scale[r]);
+    if (finest == 0)
+        return false;
+    column->cost = (double)s->problem->excess_cost * s->cost_scale / finest;
+    for (int r = s->excess_first; r < s->rows; r++) {
+        column->row[r] = -s->row_scale[r] / finest;
+        price += s->lambda[r] * s->row_scale[r] / finest;
+    }
+    return price > column->cost * (1 + 1e-9) + 1e-12;
+}
+
+/* Slack, excess and artificial columns enter by their own reduced costs: lambda must lie in [0, artificial_cost], and
+ * those of rows that may be exceeded must not sum to more than that costs. */
 static bool pivot_slack(struct knapsack_solver *s, double inverse[BASIS][BASIS])
 {
+    struct column excess;
+    if (excess_column(s, &excess))
+        return pivot(s, inverse, &excess, NULL);
     for (int r = 0; r < s->rows; r++) {
         struct column column = { 0 };
         if (s->lambda[r] < -1e-12) {
@@ -267,14 +304,36 @@ static bool pivot_slack(struct knapsack_solver *s, double inverse[BASIS][BASIS])
     return false;
 }
 
+/* Roundings aside it is already: multipliers not negative, those of rows that may be exceeded within its cost. */
+static void keep_dual_feasible(struct knapsack_solver *s)
+{
+    double total = 0;
+    for (int r = 0; r < s->rows; r++) {
+        s->lambda[r] = fmax(s->lambda[r], 0);
+        total += r < s->excess_first ? 0 : s->lambda[r] * s->row_scale[r];
+    }
+    double most = (double)s->problem->excess_cost * s->cost_scale;
+    for (int r = s->excess_first; r < s->rows && total > most; r++)
+        s->lambda[r] *= most / total;
+}
+
 static void start_basis(struct knapsack_solver *s, const int *x)
 {
     struct column point = point_column(s, x);
+    double most = 0;
+    int worst = -1;
     for (int r = 0; r < s->rows; r++) {
-        bool fits = point.row[r] <= (double)s->cap[r] * s->row_scale[r];
+        double over = point.row[r] - (double)s->cap[r] * s->row_scale[r];
+        bool fits = over <= 0 || r >= s->excess_first;
         s->basis[r] = (struct column){ .cost = fits ? 0 : artificial_cost };
         s->basis[r].row[r] = fits ? 1 : -1;
+        if (r >= s->excess_first && over / s->row_scale[r] > most) {
+            most = over / s->row_scale[r];
+            worst = r;
+        }
     }
+    if (worst >= 0)
+        excess_column(s, &s->basis[worst]);
     s->basis[s->rows] = point;
     s->basis[s->rows].x = s->basis_x[s->rows];
     memcpy(s->basis_x[s->rows], x, (size_t)s->option_total * sizeof *x);
@@ -300,8 +359,7 @@ int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, 
     for (int i = 0; i < MAX_PIVOTS && solve_basis(s, inverse, &level); i++) {
         if (pivot_slack(s, inverse))
             continue;
-        for (int r = 0; r < s->rows; r++)
-            s->lambda[r] = fmax(s->lambda[r], 0);
+        keep_dual_feasible(s);
         double value = knapsack_price_out(s, lo, hi, price), gap = level;
         for (int r = 0; r < s->rows; r++)
             gap -= s->lambda[r] * (double)s->cap[r] * s->row_scale[r];

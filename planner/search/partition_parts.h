@@ -1,0 +1,102 @@
+/* Between the parts of the partition: partition.c falls from one cap to the next, partition_cut.c finds the best cut
+ * under a cap, partition_stage.c bounds and solves single stages. */
+#ifndef CLEAVE_SEARCH_PARTITION_PARTS_H
+#define CLEAVE_SEARCH_PARTITION_PARTS_H
+#include "planner/search/knapsack.h"
+#include "planner/search/partition.h"
+
+enum { TIE_BITS = 16 };
+enum { ROW_MEMORY = 0, ROW_PATH, ROW_LAST, ROW_LANE, ROW_COUNT };
+/* VECTORS: multipliers that bound every stage. BINS: ranges of the transient bytes. RECORDS: answers kept of a stage.
+ */
+enum { VECTORS = 6, BINS = 6, RECORDS = 8 };
+
+/* How closely a stage is solved: its relaxation, with a beam for a good answer, to the end. */
+enum effort { EFFORT_RELAX, EFFORT_BEAM, EFFORT_END };
+
+/* One answer about a stage's content: proven of every cap up to the one it was asked with. */
+struct record {
+    int64_t asked, lower; /* Y asked with; bound of C, INT64_MAX: nothing fits */
+    int64_t path, high;   /* C and Y of a solution; INT64_MAX: none */
+    int *count;           /* (class_count, strategy_count) of the solution */
+};
+/* One stage content with one number in flight. */
+struct cell {
+    int record_count;
+    struct record *records;   /* (RECORDS) oldest overwritten first */
+    int64_t empty_cap;        /* nothing fits, or nothing was found, up to this cap */
+    int64_t cap, lower;       /* what is proven at the present cap */
+    int solution;             /* the shortest that fits under it, index of a record; -1: none */
+    enum effort effort;       /* already spent at the present cap */
+    bool tried;               /* effort is set */
+    double slope;             /* of the bound when the cap falls, from the last relaxation */
+    int64_t whole;            /* proven of C + Y, whatever the cap */
+    enum effort whole_effort; /* already spent on that */
+    bool whole_tried;
+};
+/* Multipliers, with the sums of each layer's least price: they bound any stage in a few operations. */
+struct vector {
+    int64_t multiplier[ROW_COUNT]; /* times 2^-30, cost per unit of each row */
+    int64_t **sum;                 /* (level_count) of (BINS, layers + 1), made on demand */
+    int64_t *cap_part;             /* (level_count) what the caps take off, at the present cap */
+};
+struct solver {
+    const struct partition_problem *problem;
+    struct arena *arena;
+    int classes, strategies, layers, stages;
+    int level_count, *level;        /* (stages) index of the distinct in-flight count */
+    int64_t *period_ns, *in_flight; /* (level_count) p, n */
+    struct cell ***cells;           /* (level_count) of (interval_count), made on demand */
+    struct knapsack_option *
+        *options; /* (level_count, 2) of (class_count, strategy_count); the second: tied layers joined */
+    int64_t *least_path_ns, *least_step_ns; /* (layers + 1) sums of each layer's smallest C, O */
+    int64_t **least_bytes;                  /* (level_count) of (layers + 1) */
+    int *first_from, *first_to;             /* (stages + 1) where a stage can begin under the present cap */
+    int vector_count, next_vector;
+    struct vector vectors[VECTORS];
+    int64_t bin_peak[BINS + 1]; /* a bin's largest transient bytes are above [i], at most [i + 1] */
+    int64_t cap_ns;             /* Y */
+    int64_t nodes;              /* of knapsacks solved to the end */
+    bool stopped;
+    int64_t *best_ns, *best_high; /* (stages + 1, layers + 1) */
+    int *cut;                     /* (stages, layers + 1): end of the stage */
+    struct knapsack_group *groups;
+    int *group_class, *counts, *class_count;
+    struct partition_result *result;
+    struct error *err;
+};
+
+static inline int64_t path_ns(const struct layer_price *p)
+{
+    return p->forward_ns + p->backward_ns;
+}
+
+/* Levels, options, bins; false: out of memory. */
+bool stage_start(struct solver *s);
+/* What no choice of strategies can undercut: the stage does not fit under the cap. */
+bool stage_too_long(const struct solver *s, int level, int first, int end);
+/* To be called when s->cap_ns has changed. */
+void stage_cap_changed(struct solver *s);
+/* The cell with its bound and best solution at the present cap; NULL: out of memory. */
+struct cell *stage_cell(struct solver *s, int level, int first, int end);
+/* Whether more effort can change what is known of the cell. */
+bool stage_open(const struct solver *s, const struct cell *cell, enum effort effort);
+/* Solves the cell at the present cap. */
+bool stage_solve(struct solver *s, int level, int first, int end, enum effort effort);
+
+/* The same for C + Y of the stage alone, whatever the cap: cell->whole. *record: its solution, -1: none. */
+bool stage_solve_whole(struct solver *s, int level, int first, int end, enum effort effort, int *record);
+
+/* The least sum of C of all stages under the present cap, as far as is proven (INT64_MAX: nothing fits); its cut in
+ * s->cut. */
+bool cut_sweep(struct solver *s, int64_t *sum);
+/* Sweeps and solves the stages of the best cut until none of them is open. */
+bool cut_refine(struct solver *s, enum effort effort, int64_t *sum);
+/* The solutions on the best cut, but for one stage another record of its cell. */
+struct choice {
+    int stage, record; /* stage -1: the solutions of all */
+};
+/* Sums of the solutions and the slope of the cut's bound; false where a stage has none. */
+bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t *high, double *slope);
+bool cut_keep_plan(struct solver *s, struct choice choice, int64_t step_ns);
+#endif

@@ -1,0 +1,526 @@
+/* Single stages of the partition. A stage that is on no best cut is only bounded: for fixed multipliers the Lagrangian
+ * bound is a sum over its layers, so that prefix sums give it for every interval. Multipliers come from the stages that
+ * were solved. Transient bytes are binned: options up to a bin's upper end, charged for its lower end. */
+#include "base/num.h"
+#include "planner/search/partition_parts.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* HARD_KNAPSACKS: so many times node_limit nodes, then each knapsack gets a quarter of it. SUM_BITS: fraction of a
+ * nanosecond in prefix sums. */
+enum { HARD_KNAPSACKS = 4, HARD_SHARE = 4, MULTIPLIER_BITS = 30, SUM_BITS = 8, BEAM_NODES = 2 };
+__extension__ typedef __int128 int128;
+
+static int64_t lane_ns(const struct layer_price *p)
+{
+    return p->gather_forward_ns + p->gather_backward_ns + p->reduce_ns;
+}
+
+static int64_t layer_bytes(const struct layer_price *p, int64_t in_flight, bool joined)
+{
+    return p->weight_bytes + (joined ? 0 : p->tied_bytes) + in_flight * p->saved_bytes;
+}
+
+static int64_t exposed_period_ns(const struct partition_problem *problem, int stage)
+{
+    int64_t n = problem->in_flight[stage];
+    return n < 1 || n >= problem->micro_batch_count ? 0 : ceil_div(2 * problem->table->send_ns * (n - 1), n);
+}
+
+static bool holds_both(const struct chain *chain, int first, int end)
+{
+    return chain->tied_first >= first && chain->tied_first < end && chain->tied_second >= first &&
+           chain->tied_second < end;
+}
+
+/* C, Y and bytes of given counts. */
+struct stage_sums {
+    int64_t path_ns, high_ns, bytes;
+};
+static struct stage_sums sum_stage(const struct partition_problem *problem, int64_t in_flight, int64_t period_ns,
+                                   bool joined, const int *count)
+{
+    const struct price_table *table = problem->table;
+    int64_t c = 0, b = 0, d = 0, last = 0, step = 0, bytes = table->base_bytes, peak = 0,
+            m = problem->micro_batch_count;
+    for (int i = 0; i < table->class_count * table->strategy_count; i++) {
+        const struct layer_price *p = &table->prices[i];
+        if (count[i] == 0)
+            continue;
+        c += count[i] * path_ns(p);
+        b += count[i] * p->backward_ns;
+        d += count[i] * lane_ns(p);
+        last += count[i] * p->reduce_last_ns;
+        step += count[i] * p->step_ns;
+        bytes += count[i] * layer_bytes(p, in_flight, joined);
+        peak = max_i64(peak, p->transient_bytes);
+    }
+    int64_t path = (m - 1) * (c + period_ns) + step;
+    int64_t high = max_i64(path, max_i64(path - b + last, m * d - c + last + step));
+    return (struct stage_sums){ c, high, bytes + peak };
+}
+
+int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan)
+{
+    const struct chain *chain = problem->chain;
+    int64_t sum = 2 * problem->table->send_ns * (problem->stage_count - 1), high = INT64_MIN;
+    int block = problem->table->class_count * problem->table->strategy_count;
+    for (int k = 0; k < problem->stage_count; k++) {
+        int first = plan->first_layer[k],
+            end = k + 1 < problem->stage_count ? plan->first_layer[k + 1] : chain->layer_count;
+        struct stage_sums sums = sum_stage(problem, problem->in_flight[k], exposed_period_ns(problem, k),
+                                           holds_both(chain, first, end), &plan->count[k * block]);
+        if (sums.bytes > problem->capacity_bytes)
+            return INT64_MAX;
+        sum += sums.path_ns;
+        high = max_i64(high, sums.high_ns);
+    }
+    return sum + high;
+}
+
+/* ---- start ---- */
+
+/* Ties in C go to the strategy that asks less of the lane and of the end: a share of at most 2^TIE_BITS in all. */
+static int64_t tie_break(const struct solver *s, const struct layer_price *p, int64_t worst)
+{
+    int64_t asks = s->problem->micro_batch_count * lane_ns(p) + p->reduce_last_ns + p->step_ns,
+            share = ((INT64_C(1) << TIE_BITS) - 1) / s->layers;
+    return worst > 0 ? (int64_t)((double)asks / (double)worst * (double)share) : 0;
+}
+
+static struct knapsack_option make_option(const struct solver *s, const struct layer_price *p, int64_t in_flight,
+                                          bool joined, int64_t tie)
+{
+    int64_t m = s->problem->micro_batch_count, c = path_ns(p);
+    struct knapsack_option option = { .cost = c * (INT64_C(1) << TIE_BITS) + tie, .peak = p->transient_bytes };
+    option.row[ROW_MEMORY] = layer_bytes(p, in_flight, joined);
+    option.row[ROW_PATH] = (m - 1) * c + p->step_ns;
+    option.row[ROW_LAST] = (m - 1) * c - p->backward_ns + p->reduce_last_ns + p->step_ns;
+    option.row[ROW_LANE] = m * lane_ns(p) - c + p->reduce_last_ns + p->step_ns;
+    return option;
+}
+
+static bool set_options(struct solver *s)
+{
+    const struct price_table *table = s->problem->table;
+    int64_t worst = 0, m = s->problem->micro_batch_count;
+    int block = s->classes * s->strategies;
+    for (int i = 0; i < block; i++) {
+        const struct layer_price *p = &table->prices[i];
+        worst = max_i64(worst, m * lane_ns(p) + p->reduce_last_ns + p->step_ns);
+    }
+    for (int at = 0; at < 2 * s->level_count; at++) {
+        s->options[at] = arena_alloc(s->arena, (size_t)block, sizeof **s->options);
+        if (!s->options[at])
+            return false;
+        for (int i = 0; i < block; i++)
+            s->options[at][i] =
+                make_option(s, &table->prices[i], s->in_flight[at / 2], at % 2, tie_break(s, &table->prices[i], worst));
+    }
+    return true;
+}
+
+static bool set_levels(struct solver *s)
+{
+    for (int k = 0; k < s->stages; k++) {
+        int64_t n = s->problem->in_flight[k], period = exposed_period_ns(s->problem, k);
+        int level = 0;
+        while (level < s->level_count && (s->in_flight[level] != n || s->period_ns[level] != period))
+            level++;
+        if (level == s->level_count) {
+            s->in_flight[level] = n;
+            s->period_ns[level] = period;
+            s->least_bytes[level] = arena_alloc(s->arena, (size_t)s->layers + 1, sizeof(int64_t));
+            s->cells[level] = arena_alloc(s->arena, (size_t)s->problem->chain->interval_count, sizeof **s->cells);
+            if (!s->least_bytes[level] || !s->cells[s->level_count++])
+                return false;
+        }
+        s->level[k] = level;
+    }
+    return true;
+}
+
+static void set_least(struct solver *s)
+{
+    const struct chain *chain = s->problem->chain;
+    for (int l = 0; l < s->layers; l++) {
+        int64_t path = INT64_MAX, step = INT64_MAX;
+        for (int i = 0; i < s->strategies; i++) {
+            const struct layer_price *p = price_at(s->problem->table, chain->class_of[l], i);
+            path = min_i64(path, path_ns(p));
+            step = min_i64(step, p->step_ns);
+        }
+        s->least_path_ns[l + 1] = s->least_path_ns[l] + path;
+        s->least_step_ns[l + 1] = s->least_step_ns[l] + step;
+    }
+    for (int level = 0; level < s->level_count; level++)
+        for (int l = 0; l < s->layers; l++) {
+            int64_t bytes = INT64_MAX;
+            for (int i = 0; i < s->strategies; i++)
+                bytes = min_i64(
+                    bytes, layer_bytes(price_at(s->problem->table, chain->class_of[l], i), s->in_flight[level], true));
+            s->least_bytes[level][l + 1] = s->least_bytes[level][l] + bytes;
+        }
+}
+
+/* Bins of about equally many prices. */
+static bool set_bins(struct solver *s)
+{
+    int count = s->classes * s->strategies;
+    int64_t *peak = arena_alloc(s->arena, (size_t)count, sizeof *peak);
+    if (!peak)
+        return false;
+    for (int i = 0; i < count; i++) { /* insertion: few of them differ */
+        int64_t value = s->problem->table->prices[i].transient_bytes;
+        int at = i;
+        for (; at > 0 && peak[at - 1] > value; at--)
+            peak[at] = peak[at - 1];
+        peak[at] = value;
+    }
+    s->bin_peak[0] = -1;
+    for (int b = 1; b <= BINS; b++)
+        s->bin_peak[b] = peak[(int64_t)(count - 1) * b / BINS];
+    return true;
+}
+
+bool stage_start(struct solver *s)
+{
+    size_t layers = (size_t)s->layers + 1, stages = (size_t)s->stages, classes = (size_t)s->classes,
+           block = (size_t)(s->classes * s->strategies);
+    s->level = arena_alloc(s->arena, stages, sizeof *s->level);
+    s->period_ns = arena_alloc(s->arena, stages, sizeof *s->period_ns);
+    s->in_flight = arena_alloc(s->arena, stages, sizeof *s->in_flight);
+    s->cells = arena_alloc(s->arena, stages, sizeof *s->cells);
+    s->options = arena_alloc(s->arena, stages, 2 * sizeof *s->options);
+    s->least_bytes = arena_alloc(s->arena, stages, sizeof *s->least_bytes);
+    s->least_path_ns = arena_alloc(s->arena, layers, sizeof *s->least_path_ns);
+    s->least_step_ns = arena_alloc(s->arena, layers, sizeof *s->least_step_ns);
+    s->groups = arena_alloc(s->arena, classes, sizeof *s->groups);
+    s->group_class = arena_alloc(s->arena, classes, sizeof *s->group_class);
+    s->class_count = arena_alloc(s->arena, classes, sizeof *s->class_count);
+    s->counts = arena_alloc(s->arena, block, sizeof *s->counts);
+    bool good = s->level && s->period_ns && s->in_flight && s->cells && s->options && s->least_bytes &&
+                s->least_path_ns && s->least_step_ns && s->groups && s->group_class && s->class_count && s->counts;
+    if (!good || !set_levels(s) || !set_options(s) || !set_bins(s))
+        return false;
+    set_least(s);
+    return true;
+}
+
+/* ---- bounds ---- */
+
+bool stage_too_long(const struct solver *s, int level, int first, int end)
+{
+    int64_t m = s->problem->micro_batch_count, path = s->least_path_ns[end] - s->least_path_ns[first];
+    int64_t bytes = s->least_bytes[level][end] - s->least_bytes[level][first] + s->problem->table->base_bytes;
+    int64_t high = (m - 1) * (path + s->period_ns[level]) + s->least_step_ns[end] - s->least_step_ns[first];
+    return bytes > s->problem->capacity_bytes || high > s->cap_ns;
+}
+
+static void set_caps(const struct solver *s, int level, int64_t *cap)
+{
+    int64_t period = (s->problem->micro_batch_count - 1) * s->period_ns[level];
+    cap[ROW_MEMORY] = s->problem->capacity_bytes - s->problem->table->base_bytes;
+    cap[ROW_PATH] = s->cap_ns - period;
+    cap[ROW_LAST] = s->cap_ns - period;
+    cap[ROW_LANE] = s->cap_ns;
+}
+
+static void set_cap_part(const struct solver *s, struct vector *v, int level)
+{
+    int64_t cap[ROW_COUNT];
+    int128 total = 0;
+    set_caps(s, level, cap);
+    for (int r = 0; r < ROW_COUNT; r++)
+        total += (int128)v->multiplier[r] * cap[r];
+    total = (total >> (MULTIPLIER_BITS + TIE_BITS - SUM_BITS)) + 1;
+    int128 limit = (int128)1 << 61;
+    v->cap_part[level] = (int64_t)(total > limit ? limit : total < -limit ? -limit : total);
+}
+
+void stage_cap_changed(struct solver *s)
+{
+    for (int v = 0; v < s->vector_count; v++)
+        for (int level = 0; level < s->level_count; level++)
+            set_cap_part(s, &s->vectors[v], level);
+}
+
+/* Least price of a class in a bin, in 2^-SUM_BITS nanoseconds, rounded down. */
+static int64_t least_price(const struct solver *s, const struct vector *v, int level, int class_index, int64_t peak)
+{
+    const struct knapsack_option *options = &s->options[2 * level + 1][class_index * s->strategies];
+    int128 least = (int128)1 << 120;
+    for (int i = 0; i < s->strategies; i++) {
+        int128 price = (int128)options[i].cost * (INT64_C(1) << MULTIPLIER_BITS);
+        for (int r = 0; r < ROW_COUNT; r++)
+            price += (int128)v->multiplier[r] * options[i].row[r];
+        if (options[i].peak <= peak && price < least)
+            least = price;
+    }
+    least >>= MULTIPLIER_BITS + TIE_BITS - SUM_BITS;
+    int128 limit = INT64_C(1) << 48; /* lower is still a bound; a sum over layers stays well inside 64 bits */
+    return (int64_t)(least > limit ? limit : least);
+}
+
+static bool set_sums(struct solver *s, struct vector *v, int level)
+{
+    size_t width = (size_t)s->layers + 1;
+    int64_t *sum = v->sum[level], *class_price = arena_alloc(s->arena, (size_t)s->classes, sizeof *class_price);
+    if (!sum)
+        sum = arena_alloc(s->arena, BINS * width, sizeof *sum);
+    if (!sum || !class_price)
+        return false;
+    v->sum[level] = sum;
+    for (int b = 0; b < BINS; b++) {
+        for (int c = 0; c < s->classes; c++)
+            class_price[c] = least_price(s, v, level, c, s->bin_peak[b + 1]);
+        int64_t *row = &sum[(size_t)b * width];
+        row[0] = 0;
+        for (int l = 0; l < s->layers; l++)
+            row[l + 1] = row[l] + class_price[s->problem->chain->class_of[l]];
+    }
+    return true;
+}
+
+/* A bound of C from one vector; INT64_MIN where it has no sums of the level yet. */
+static int64_t vector_bound(const struct solver *s, const struct vector *v, int level, int first, int end)
+{
+    int64_t least = INT64_MAX;
+    const int64_t *sum = v->sum[level];
+    for (int b = 0; sum && b < BINS; b++) {
+        const int64_t *row = &sum[(size_t)b * ((size_t)s->layers + 1)];
+        int128 peak =
+            (int128)v->multiplier[ROW_MEMORY] * max_i64(s->bin_peak[b], 0) >> (MULTIPLIER_BITS + TIE_BITS - SUM_BITS);
+        int128 limit = INT64_C(1) << 60;
+        least = min_i64(least, row[end] - row[first] + (int64_t)(peak > limit ? limit : peak));
+    }
+    return sum ? (least - v->cap_part[level]) >> SUM_BITS : INT64_MIN;
+}
+
+static int64_t quick_bound(struct solver *s, int level, int first, int end)
+{
+    int64_t bound = s->least_path_ns[end] - s->least_path_ns[first];
+    for (int v = 0; v < s->vector_count; v++)
+        bound = max_i64(bound, vector_bound(s, &s->vectors[v], level, first, end));
+    return bound;
+}
+
+/* A vector that a relaxation ended with, made ready for all levels: it replaces the oldest one. */
+static bool add_vector(struct solver *s, const double *multipliers)
+{
+    struct vector *v = &s->vectors[s->next_vector];
+    size_t levels = (size_t)s->level_count;
+    if (!v->sum) {
+        v->sum = arena_alloc(s->arena, levels, sizeof *v->sum);
+        v->cap_part = arena_alloc(s->arena, levels, sizeof *v->cap_part);
+    }
+    if (!v->sum || !v->cap_part)
+        return false;
+    for (int r = 0; r < ROW_COUNT; r++)
+        v->multiplier[r] = (int64_t)fmin(fmax(ldexp(multipliers[r], MULTIPLIER_BITS), 0), 0x1p60);
+    for (int level = 0; level < s->level_count; level++) {
+        if (!set_sums(s, v, level))
+            return false;
+        set_cap_part(s, v, level);
+    }
+    s->next_vector = (s->next_vector + 1) % VECTORS;
+    s->vector_count = (int)max_i64(s->vector_count, s->next_vector == 0 ? VECTORS : s->next_vector);
+    return true;
+}
+
+/* ---- cells ---- */
+
+static int interval_index(const struct solver *s, int first, int end)
+{
+    return s->problem->chain->interval[first * (s->layers + 1) + end];
+}
+
+/* What the records say at the present cap. */
+static void look_up(struct solver *s, struct cell *cell, int level, int first, int end)
+{
+    cell->cap = s->cap_ns;
+    cell->tried = false;
+    cell->solution = -1;
+    cell->lower = s->cap_ns <= cell->empty_cap ? INT64_MAX : quick_bound(s, level, first, end);
+    for (int i = 0; i < cell->record_count; i++) {
+        const struct record *r = &cell->records[i];
+        if (r->asked >= s->cap_ns)
+            cell->lower = max_i64(cell->lower, r->lower);
+        if (r->path < INT64_MAX && r->high <= s->cap_ns &&
+            (cell->solution < 0 || r->path < cell->records[cell->solution].path))
+            cell->solution = i;
+    }
+    if (cell->solution >= 0) /* a bound of the relaxation may round above by nothing, but not above a solution */
+        cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
+}
+
+struct cell *stage_cell(struct solver *s, int level, int first, int end)
+{
+    int interval = interval_index(s, first, end);
+    struct cell *cell = s->cells[level][interval];
+    if (!cell) {
+        cell = arena_alloc(s->arena, 1, sizeof *cell);
+        if (!cell)
+            return NULL;
+        *cell = (struct cell){ .empty_cap = INT64_MIN, .cap = INT64_MIN, .solution = -1 };
+        s->cells[level][interval] = cell;
+    }
+    if (cell->cap != s->cap_ns)
+        look_up(s, cell, level, first, end);
+    return cell;
+}
+
+static int64_t tolerance(const struct solver *s, int64_t ns)
+{
+    return (int64_t)((double)ns * (double)s->problem->gap_ppm / 1e6);
+}
+
+bool stage_open(const struct solver *s, const struct cell *cell, enum effort effort)
+{
+    if (cell->lower == INT64_MAX || (cell->tried && cell->effort >= effort))
+        return false;
+    if (cell->solution < 0)
+        return true;
+    int64_t path = cell->records[cell->solution].path;
+    return cell->lower < path - tolerance(s, path);
+}
+
+/* ---- knapsacks ---- */
+
+static struct knapsack make_knapsack(struct solver *s, int level, int first, int end)
+{
+    const struct chain *chain = s->problem->chain;
+    int groups = 0;
+    const struct knapsack_option *options = s->options[2 * level + holds_both(chain, first, end)];
+    memset(s->class_count, 0, (size_t)s->classes * sizeof *s->class_count);
+    for (int l = first; l < end; l++)
+        s->class_count[chain->class_of[l]]++;
+    for (int c = 0; c < s->classes; c++) {
+        if (s->class_count[c] == 0)
+            continue;
+        s->group_class[groups] = c;
+        s->groups[groups++] = (struct knapsack_group){ .count = s->class_count[c],
+                                                       .option_count = s->strategies,
+                                                       .options = &options[c * s->strategies] };
+    }
+    struct knapsack knapsack = { .group_count = groups,
+                                 .row_count = ROW_COUNT,
+                                 .groups = s->groups,
+                                 .tie_bits = TIE_BITS,
+                                 .gap_ppm = s->problem->gap_ppm };
+    set_caps(s, level, knapsack.cap);
+    return knapsack;
+}
+
+static struct record *new_record(struct solver *s, struct cell *cell)
+{
+    if (!cell->records)
+        cell->records = arena_alloc(s->arena, RECORDS, sizeof *cell->records);
+    if (!cell->records)
+        return NULL;
+    int at = cell->record_count < RECORDS ? cell->record_count++ : 0;
+    if (cell->record_count == RECORDS && at == 0) { /* the oldest; the rest moves up */
+        struct record oldest = cell->records[0];
+        memmove(cell->records, cell->records + 1, (RECORDS - 1) * sizeof *cell->records);
+        at = RECORDS - 1;
+        cell->records[at] = oldest;
+    }
+    return &cell->records[at];
+}
+
+static bool keep_answer(struct solver *s, struct cell *cell, int level, bool joined, const struct knapsack *knapsack,
+                        const struct knapsack_result *answer)
+{
+    size_t size = (size_t)(s->classes * s->strategies);
+    struct record *record = new_record(s, cell);
+    if (!record)
+        return false;
+    int *count = record->count;
+    bool whole = knapsack->excess_cost > 0; /* proves nothing of C alone */
+    *record =
+        (struct record){ .asked = whole ? INT64_MIN : s->cap_ns, .path = INT64_MAX, .high = INT64_MAX, .count = count };
+    record->lower = answer->bound == INT64_MAX ? INT64_MAX : max_i64(answer->bound, 0) >> TIE_BITS;
+    if (answer->cost == INT64_MAX)
+        return true;
+    if (!record->count)
+        record->count = arena_alloc(s->arena, size, sizeof *record->count);
+    if (!record->count)
+        return false;
+    memset(record->count, 0, size * sizeof *record->count);
+    for (int g = 0; g < knapsack->group_count; g++)
+        memcpy(&record->count[s->group_class[g] * s->strategies], &answer->counts[g * s->strategies],
+               (size_t)s->strategies * sizeof(int));
+    struct stage_sums sums = sum_stage(s->problem, s->in_flight[level], s->period_ns[level], joined, record->count);
+    record->path = sums.path_ns;
+    record->high = sums.high_ns;
+    return true;
+}
+
+static int64_t node_limit(const struct solver *s, enum effort effort)
+{
+    int64_t limit = s->problem->node_limit;
+    if (effort != EFFORT_END)
+        return effort == EFFORT_RELAX ? 1 : BEAM_NODES;
+    return limit == 0 || s->nodes < HARD_KNAPSACKS * limit ? limit : ceil_div(limit, HARD_SHARE);
+}
+
+bool stage_solve(struct solver *s, int level, int first, int end, enum effort effort)
+{
+    struct cell *cell = stage_cell(s, level, first, end);
+    s->stopped = s->stopped || (s->problem->stops && s->problem->stops(s->problem->self));
+    if (s->stopped)
+        return true;
+    struct knapsack knapsack = make_knapsack(s, level, first, end);
+    struct knapsack_result answer = { .counts = s->counts };
+    knapsack.node_limit = node_limit(s, effort);
+    s->result->knapsacks++;
+    if (!knapsack_solve(&knapsack, &answer, s->err))
+        return false;
+    s->nodes += effort == EFFORT_END ? answer.nodes : 0;
+    int64_t before = cell->lower;
+    if (!keep_answer(s, cell, level, holds_both(s->problem->chain, first, end), &knapsack, &answer))
+        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+    if (answer.status == KNAPSACK_INFEASIBLE)
+        cell->empty_cap = max_i64(cell->empty_cap, s->cap_ns);
+    look_up(s, cell, level, first, end);
+    cell->effort = effort;
+    cell->tried = true;
+    cell->slope = answer.multipliers[ROW_PATH] + answer.multipliers[ROW_LAST] + answer.multipliers[ROW_LANE];
+    cell->slope = ldexp(cell->slope, -TIE_BITS);
+    bool tells = cell->lower < INT64_MAX && effort == EFFORT_RELAX && cell->lower - before > before / 10000;
+    return !tells || add_vector(s, answer.multipliers) || fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+}
+
+bool stage_solve_whole(struct solver *s, int level, int first, int end, enum effort effort, int *record)
+{
+    struct cell *cell = stage_cell(s, level, first, end);
+    s->stopped = s->stopped || (s->problem->stops && s->problem->stops(s->problem->self));
+    *record = -1;
+    if (s->stopped || (cell->whole_tried && cell->whole_effort >= effort))
+        return true;
+    struct knapsack knapsack = make_knapsack(s, level, first, end);
+    struct knapsack_result answer = { .counts = s->counts };
+    int64_t period = (s->problem->micro_batch_count - 1) * s->period_ns[level];
+    knapsack.excess_cost = INT64_C(1) << TIE_BITS;
+    knapsack.excess_first = ROW_PATH;
+    knapsack.cap[ROW_PATH] = knapsack.cap[ROW_LAST] = -period;
+    knapsack.cap[ROW_LANE] = 0;
+    knapsack.node_limit = node_limit(s, effort);
+    s->result->knapsacks++;
+    if (!knapsack_solve(&knapsack, &answer, s->err))
+        return false;
+    s->nodes += effort == EFFORT_END ? answer.nodes : 0;
+    cell->whole_tried = true;
+    cell->whole_effort = effort;
+    cell->whole = max_i64(cell->whole, answer.bound == INT64_MAX ? INT64_MAX / 4 : answer.bound >> TIE_BITS);
+    if (answer.cost == INT64_MAX)
+        return true;
+    if (!keep_answer(s, cell, level, holds_both(s->problem->chain, first, end), &knapsack, &answer))
+        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+    *record = cell->record_count - 1; /* new_record() fills the last place */
+    bool tried = cell->tried;
+    look_up(s, cell, level, first, end);
+    cell->tried = tried;
+    return true;
+}
