@@ -1,5 +1,6 @@
 /* Times the solvers of the search on synthetic families: the knapsack of a stage (identical layers, few classes, all
- * different; additive and with the caps of the two lanes; collinear, where time and memory are strongly correlated).
+ * different; additive and with the caps of the two lanes; collinear, where time and memory are strongly correlated),
+ * and the cut into stages. With LAYERS_AT_MOST 0 only the latter.
  *
  *   solver_speed [LAYERS_AT_MOST]
  *
@@ -8,6 +9,7 @@
 #define _GNU_SOURCE
 #include "base/num.h"
 #include "planner/search/knapsack.h"
+#include "planner/search/partition.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,8 +172,110 @@ static void time_knapsacks(int layers_at_most)
     free(in);
 }
 
+/* ---- the cut ---- */
+
+enum { STRATEGIES = 8 };
+
+/* ZeRO stage x recomputation of a sublayer: `scale` varies its width. 32 data-parallel ranks, 8 tensor-parallel. */
+static struct layer_price layer_price_of(int way, bool mlp, double scale, uint64_t *seed)
+{
+    static const double gathers[4] = { 0, 0, 0, 1 }, reductions[4] = { 0, 0, 1, 1 };
+    int zero = way / 2, recompute = way % 2;
+    double width = 12288 * scale, ranks = 32, weights = (mlp ? 8 : 4) * width * width / 8;
+    double forward_ns = 1e9 * (mlp ? 16 : 8) * 2048 * width * width / 8 / 150e12 * (1 + 0.01 * uniform(seed));
+    double lane_ns = 1e9 * 2 * weights / 12e9 / 2, states = zero == 0 ? 16 : zero == 1 ? 4 + 12 / ranks : 16 / ranks;
+    return (struct layer_price){
+        .forward_ns = (int64_t)forward_ns,
+        .backward_ns = (int64_t)(forward_ns * (recompute ? 3 : 2)),
+        .gather_forward_ns = (int64_t)(lane_ns * gathers[zero]),
+        .gather_backward_ns = (int64_t)(lane_ns * gathers[zero]),
+        .reduce_ns = (int64_t)(lane_ns * reductions[zero]),
+        .reduce_last_ns = (int64_t)(zero < 2 ? 2 * lane_ns : 0),
+        .step_ns = (int64_t)(weights * (zero ? 1 / ranks : 1) * 30 / 2e12 * 1e9 + (zero == 1 ? lane_ns : 0)),
+        .weight_bytes = (int64_t)(weights * states),
+        .saved_bytes = (int64_t)((mlp ? 19. : 15.) * 2048 * width / 8 * (recompute ? 0.1 : 1)),
+        .transient_bytes = (int64_t)(weights * (zero == 3 ? 4 : 1)),
+    };
+}
+
+struct cut_case {
+    const char *name;
+    int layers, classes, stages, micro_batches;
+    int64_t gap_ppm, memory_bytes;
+};
+
+static void make_prices(const struct cut_case *c, struct layer_price *prices, int *class_of)
+{
+    uint64_t seed = 5;
+    for (int l = 0; l < c->layers; l++)
+        class_of[l] = l % c->classes;
+    for (int k = 0; k < c->classes; k++) {
+        double scale = c->classes == 2 ? 1 : 0.85 + 0.3 * uniform(&seed);
+        for (int i = 0; i < STRATEGIES; i++)
+            prices[k * STRATEGIES + i] = layer_price_of(i, k % 2, scale, &seed);
+    }
+}
+
+static void time_cut(const struct cut_case *c)
+{
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    struct chain chain;
+    struct strategy strategies[STRATEGIES] = { { 0 } };
+    struct partition_result result = { 0 };
+    int *class_of = arena_alloc(&arena, (size_t)c->layers, sizeof *class_of),
+        *in_flight = arena_alloc(&arena, (size_t)c->stages, sizeof *in_flight);
+    struct layer_price *prices = arena_alloc(&arena, (size_t)c->classes, STRATEGIES * sizeof *prices);
+    make_prices(c, prices, class_of);
+    for (int k = 0; k < c->stages; k++)
+        in_flight[k] = c->stages - k < c->micro_batches ? c->stages - k : c->micro_batches;
+    struct price_table table = { c->classes, STRATEGIES, strategies, prices, 40000, INT64_C(1) << 30 };
+    double start = now_ms();
+    bool good = chain_build(&chain, &arena, c->layers, class_of, c->classes, -1, -1, &err);
+    double built = now_ms();
+    struct partition_problem problem = { .chain = &chain,
+                                         .table = &table,
+                                         .stage_count = c->stages,
+                                         .micro_batch_count = c->micro_batches,
+                                         .in_flight = in_flight,
+                                         .capacity_bytes = c->memory_bytes,
+                                         .below_ns = INT64_MAX,
+                                         .node_limit = NODE_LIMIT,
+                                         .gap_ppm = c->gap_ppm };
+    if (!good || !partition_solve(&problem, &arena, &result, &err)) {
+        fprintf(stderr, "solver_speed: %s\n", err.message);
+        exit(1);
+    }
+    double gap = result.feasible ? (double)(result.plans[0].step_ns - result.bound_ns) / (double)result.bound_ns : 0;
+    printf("| %s | %d | %d | %d | %d | %lld | %.1f | %.1f | %lld | %lld | %s %.2e |\n", c->name, c->layers, c->classes,
+           c->stages, c->micro_batches, (long long)c->gap_ppm, built - start, now_ms() - built,
+           (long long)result.passes, (long long)result.knapsacks, result.feasible ? "" : "nothing fits", gap);
+    fflush(stdout);
+    arena_free(&arena);
+}
+
+static void time_cuts(void)
+{
+    static const struct cut_case cases[] = {
+        { "identical", 192, 2, 1, 12, 0, 80000000000 },
+        { "identical", 192, 2, 8, 64, 0, 80000000000 },
+        { "identical", 192, 2, 8, 64, 1000, 80000000000 },
+        { "identical", 192, 2, 8, 64, 0, 22000000000 },
+        { "identical", 192, 2, 16, 128, 0, 12000000000 },
+        { "identical", 192, 2, 64, 512, 0, 6000000000 },
+        { "all different", 96, 96, 8, 64, 1000, 40000000000 },
+        { "all different", 200, 200, 16, 128, 1000, 12000000000 },
+        { "all different", 1000, 1000, 64, 512, 1000, 80000000000 },
+    };
+    printf("\n| chain | layers | classes | stages | micro-batches | gap allowed, ppm | chain ms | cut ms | passes | "
+           "knapsacks | gap left |\n|--|--|--|--|--|--|--|--|--|--|--|\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        time_cut(&cases[i]);
+}
+
 int main(int argc, char **argv)
 {
     time_knapsacks(argc > 1 ? atoi(argv[1]) : MOST_LAYERS);
+    time_cuts();
     return 0;
 }

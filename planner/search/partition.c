@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NEAR: caps that fall by less than one part in so many do not get far. */
-enum { PROBES = 14, NEAR = 64 };
+/* ROUGH: first plans need not be the best of their caps, but for one part in so many.
+ * NEAR: caps that fall by less than one part in so many do not get far. */
+enum { PROBES = 14, NEAR = 64, ROUGH = 200 };
 
 static int64_t send_total_ns(const struct partition_problem *problem)
 {
@@ -63,36 +64,51 @@ static bool take_plan(struct solver *s, struct choice choice, int64_t *upper, in
     return step_ns >= s->problem->below_ns || cut_keep_plan(s, choice, step_ns);
 }
 
-/* Bisects S(Y) + Y by its slope, with relaxations. */
+/* The best cut under a cap by relaxations, as a plan where each of its stages has a solution. */
+static bool try_cap(struct solver *s, int64_t cap_ns, bool polish, int64_t *upper, int64_t *sum, double *slope)
+{
+    int64_t high;
+    set_cap(s, cap_ns);
+    if (!cut_refine(s, EFFORT_RELAX, s->least_path_ns[s->layers] / ROUGH, sum))
+        return false;
+    if (*sum == INT64_MAX || s->stopped || !take_plan(s, solutions, upper, &high, slope))
+        return *sum == INT64_MAX || s->stopped;
+    return !polish || (cut_polish(s) && (s->stopped || take_plan(s, solutions, upper, &high, slope)));
+}
+
+/* Any plan, under the lowest of growing caps that has one. *low: no plan has a lower Y. */
+static bool first_plan(struct solver *s, int64_t *upper, int64_t *low)
+{
+    int64_t sum = 0, before = *upper, most = cap_below(s, *upper, s->least_path_ns[s->layers]);
+    double slope;
+    for (int64_t more = *low / 16 + 1; *upper == before && *low + more < most && !s->stopped; more *= 2) {
+        if (!try_cap(s, *low + more, true, upper, &sum, &slope))
+            return false;
+        if (sum == INT64_MAX)
+            *low = s->cap_ns;
+    }
+    return true;
+}
+
+/* Then bisects S(Y) + Y by its slope, with relaxations. */
 static bool probe(struct solver *s, int64_t *upper)
 {
-    int64_t least = s->least_path_ns[s->layers], low = mean_high(s, least), high = cap_below(s, *upper, least), sum = 0,
-            best = 0;
-    for (int i = 0; i < PROBES && low < high && !s->stopped; i++) {
-        double slope = 0;
-        int64_t reached = 0, before = *upper;
-        set_cap(s, high > 4 * low ? low + low / 8 + 1 : low + (high - low) / 2);
-        if (!cut_refine(s, EFFORT_RELAX, &sum))
-            return false;
-        if (sum == INT64_MAX || s->stopped) {
-            low = s->cap_ns;
-            continue;
-        }
-        if (!take_plan(s, solutions, upper, &reached, &slope))
+    int64_t least = s->least_path_ns[s->layers], low = mean_high(s, least), sum = 0, best = 0;
+    double slope = 0;
+    if (!first_plan(s, upper, &low))
+        return false;
+    int64_t high = cap_below(s, *upper, least);
+    for (int i = 0; i < PROBES && low < high - high / 100000 && !s->stopped; i++) {
+        int64_t before = *upper;
+        if (!try_cap(s, low + (high - low) / 2, false, upper, &sum, &slope))
             return false;
         best = *upper < before ? s->cap_ns : best;
-        if (slope > 1)
+        if (sum == INT64_MAX || slope > 1)
             low = s->cap_ns;
         else
             high = min_i64(s->cap_ns - 1, cap_below(s, *upper, least));
     }
-    if (best == 0 || s->stopped)
-        return true;
-    set_cap(s, best);
-    double slope;
-    int64_t reached;
-    return cut_refine(s, EFFORT_BEAM, &sum) &&
-           (sum == INT64_MAX || s->stopped || take_plan(s, solutions, upper, &reached, &slope));
+    return best == 0 || s->stopped || try_cap(s, best, true, upper, &sum, &slope);
 }
 
 /* Stages on the best cut whose knapsack was given up without any solution are left out from here on. */
@@ -153,7 +169,7 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
     int64_t sum = 0, high = s->cap_ns, sends = send_total_ns(s->problem);
     double slope;
     for (enum effort effort = EFFORT_RELAX; effort <= EFFORT_END; effort += EFFORT_END - EFFORT_RELAX) {
-        if (!cut_refine(s, effort, &sum))
+        if (!cut_refine(s, effort, tolerance(s, *upper) / 4, &sum))
             return false;
         *done = sum == INT64_MAX || s->stopped || sends + sum + mean_high(s, sum) >= *upper - tolerance(s, *upper);
         if (*done && sum < INT64_MAX && !s->stopped)

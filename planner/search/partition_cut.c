@@ -69,7 +69,7 @@ bool cut_sweep(struct solver *s, int64_t *sum)
 }
 
 /* Relaxes a stage that was not yet, or else spends the effort on it. */
-static bool refine_stage(struct solver *s, int stage, int first, int end, enum effort effort, bool *changed)
+static bool refine_stage(struct solver *s, int stage, int first, int end, enum effort effort, int64_t *raised)
 {
     int level = s->level[stage];
     struct cell *cell = stage_cell(s, level, first, end);
@@ -79,22 +79,37 @@ static bool refine_stage(struct solver *s, int stage, int first, int end, enum e
         return true;
     if (!stage_solve(s, level, first, end, relax ? EFFORT_RELAX : effort))
         return false;
-    *changed = *changed || cell->lower != before || (relax && stage_open(s, cell, effort));
+    if (cell->lower == INT64_MAX || (relax && stage_open(s, cell, effort)))
+        *raised = INT64_MAX;
+    else if (*raised < INT64_MAX)
+        *raised += cell->lower - before;
     return true;
 }
 
-bool cut_refine(struct solver *s, enum effort effort, int64_t *sum)
+bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t *sum)
 {
-    for (bool changed = true; changed && !s->stopped;) {
+    for (int64_t raised = INT64_MAX; raised > slack_ns && !s->stopped;) {
         if (!cut_sweep(s, sum))
             return false;
-        changed = false;
+        raised = 0;
         for (int stage = 0, first = 0; *sum < INT64_MAX && stage < s->stages; stage++) {
             int end = s->cut[stage * (s->layers + 1) + first];
-            if (!refine_stage(s, stage, first, end, effort, &changed))
+            if (!refine_stage(s, stage, first, end, effort, &raised))
                 return false;
             first = end;
         }
+    }
+    return true;
+}
+
+bool cut_polish(struct solver *s)
+{
+    for (int stage = 0, first = 0; stage < s->stages && !s->stopped; stage++) {
+        int end = s->cut[stage * (s->layers + 1) + first], level = s->level[stage];
+        const struct cell *cell = stage_cell(s, level, first, end);
+        if (stage_open(s, cell, EFFORT_BEAM) && !stage_solve(s, level, first, end, EFFORT_BEAM))
+            return false;
+        first = end;
     }
     return true;
 }

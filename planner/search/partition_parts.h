@@ -34,11 +34,16 @@ struct cell {
     enum effort whole_effort; /* already spent on that */
     bool whole_tried;
 };
-/* Multipliers, with the sums of each layer's least price: they bound any stage in a few operations. */
+/* Multipliers, with the sums of each layer's least price at one level: they bound any stage in a few operations. */
 struct vector {
     int64_t multiplier[ROW_COUNT]; /* times 2^-30, cost per unit of each row */
-    int64_t **sum;                 /* (level_count) of (BINS, layers + 1), made on demand */
-    int64_t *cap_part;             /* (level_count) what the caps take off, at the present cap */
+    int64_t peak_part[BINS];       /* what a bin's peak adds */
+    int64_t *sum;                  /* (layers + 1, BINS) */
+    int64_t cap_part;              /* what the caps take off, at the present cap */
+};
+struct vectors { /* of one level, the oldest replaced first */
+    int count, next;
+    struct vector at[VECTORS];
 };
 struct solver {
     const struct partition_problem *problem;
@@ -50,13 +55,14 @@ struct solver {
     struct knapsack_option *
         *options; /* (level_count, 2) of (class_count, strategy_count); the second: tied layers joined */
     int64_t *least_path_ns, *least_step_ns; /* (layers + 1) sums of each layer's smallest C, O */
+    int64_t *most_path_ns;                  /* of its largest C */
     int64_t **least_bytes;                  /* (level_count) of (layers + 1) */
     int *first_from, *first_to;             /* (stages + 1) where a stage can begin under the present cap */
-    int vector_count, next_vector;
-    struct vector vectors[VECTORS];
-    int64_t bin_peak[BINS + 1]; /* a bin's largest transient bytes are above [i], at most [i + 1] */
-    int64_t cap_ns;             /* Y */
-    int64_t nodes;              /* of knapsacks solved to the end */
+    struct vectors *vectors;                /* (level_count) */
+    int64_t *class_price;                   /* (class_count, BINS) */
+    int64_t bin_peak[BINS + 1];             /* a bin's largest transient bytes are above [i], at most [i + 1] */
+    int64_t cap_ns;                         /* Y */
+    int64_t nodes;                          /* of knapsacks solved to the end */
     bool stopped;
     int64_t *best_ns, *best_high; /* (stages + 1, layers + 1) */
     int *cut;                     /* (stages, layers + 1): end of the stage */
@@ -90,8 +96,11 @@ bool stage_solve_whole(struct solver *s, int level, int first, int end, enum eff
 /* The least sum of C of all stages under the present cap, as far as is proven (INT64_MAX: nothing fits); its cut in
  * s->cut. */
 bool cut_sweep(struct solver *s, int64_t *sum);
-/* Sweeps and solves the stages of the best cut until none of them is open. */
-bool cut_refine(struct solver *s, enum effort effort, int64_t *sum);
+/* Sweeps and solves the stages of the best cut until none of them is open, or all their bounds together rise by no more
+ * than slack_ns. *sum is proven in any case. */
+bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t *sum);
+/* Looks for better solutions of the stages on the best cut. */
+bool cut_polish(struct solver *s);
 /* The solutions on the best cut, but for one stage another record of its cell. */
 struct choice {
     int stage, record; /* stage -1: the solutions of all */

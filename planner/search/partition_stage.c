@@ -145,13 +145,15 @@ static void set_least(struct solver *s)
 {
     const struct chain *chain = s->problem->chain;
     for (int l = 0; l < s->layers; l++) {
-        int64_t path = INT64_MAX, step = INT64_MAX;
+        int64_t path = INT64_MAX, most = 0, step = INT64_MAX;
         for (int i = 0; i < s->strategies; i++) {
             const struct layer_price *p = price_at(s->problem->table, chain->class_of[l], i);
             path = min_i64(path, path_ns(p));
+            most = max_i64(most, path_ns(p));
             step = min_i64(step, p->step_ns);
         }
         s->least_path_ns[l + 1] = s->least_path_ns[l] + path;
+        s->most_path_ns[l + 1] = s->most_path_ns[l] + most;
         s->least_step_ns[l + 1] = s->least_step_ns[l] + step;
     }
     for (int level = 0; level < s->level_count; level++)
@@ -164,6 +166,12 @@ static void set_least(struct solver *s)
         }
 }
 
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
 /* Bins of about equally many prices. */
 static bool set_bins(struct solver *s)
 {
@@ -171,13 +179,9 @@ static bool set_bins(struct solver *s)
     int64_t *peak = arena_alloc(s->arena, (size_t)count, sizeof *peak);
     if (!peak)
         return false;
-    for (int i = 0; i < count; i++) { /* insertion: few of them differ */
-        int64_t value = s->problem->table->prices[i].transient_bytes;
-        int at = i;
-        for (; at > 0 && peak[at - 1] > value; at--)
-            peak[at] = peak[at - 1];
-        peak[at] = value;
-    }
+    for (int i = 0; i < count; i++)
+        peak[i] = s->problem->table->prices[i].transient_bytes;
+    qsort(peak, (size_t)count, sizeof *peak, ascending);
     s->bin_peak[0] = -1;
     for (int b = 1; b <= BINS; b++)
         s->bin_peak[b] = peak[(int64_t)(count - 1) * b / BINS];
@@ -195,13 +199,17 @@ bool stage_start(struct solver *s)
     s->options = arena_alloc(s->arena, stages, 2 * sizeof *s->options);
     s->least_bytes = arena_alloc(s->arena, stages, sizeof *s->least_bytes);
     s->least_path_ns = arena_alloc(s->arena, layers, sizeof *s->least_path_ns);
+    s->most_path_ns = arena_alloc(s->arena, layers, sizeof *s->most_path_ns);
     s->least_step_ns = arena_alloc(s->arena, layers, sizeof *s->least_step_ns);
+    s->vectors = arena_alloc(s->arena, stages, sizeof *s->vectors);
+    s->class_price = arena_alloc(s->arena, classes, BINS * sizeof *s->class_price);
     s->groups = arena_alloc(s->arena, classes, sizeof *s->groups);
     s->group_class = arena_alloc(s->arena, classes, sizeof *s->group_class);
     s->class_count = arena_alloc(s->arena, classes, sizeof *s->class_count);
     s->counts = arena_alloc(s->arena, block, sizeof *s->counts);
-    bool good = s->level && s->period_ns && s->in_flight && s->cells && s->options && s->least_bytes &&
-                s->least_path_ns && s->least_step_ns && s->groups && s->group_class && s->class_count && s->counts;
+    bool good = s->vectors && s->class_price && s->most_path_ns && s->level && s->period_ns && s->in_flight &&
+                s->cells && s->options && s->least_bytes && s->least_path_ns && s->least_step_ns && s->groups &&
+                s->group_class && s->class_count && s->counts;
     if (!good || !set_levels(s) || !set_options(s) || !set_bins(s))
         return false;
     set_least(s);
@@ -227,6 +235,13 @@ static void set_caps(const struct solver *s, int level, int64_t *cap)
     cap[ROW_LANE] = s->cap_ns;
 }
 
+static int64_t price_limited(int128 value)
+{
+    int128 limit = (int128)1 << 60;
+    value >>= MULTIPLIER_BITS + TIE_BITS - SUM_BITS;
+    return (int64_t)(value > limit ? limit : value < -limit ? -limit : value);
+}
+
 static void set_cap_part(const struct solver *s, struct vector *v, int level)
 {
     int64_t cap[ROW_COUNT];
@@ -234,98 +249,84 @@ static void set_cap_part(const struct solver *s, struct vector *v, int level)
     set_caps(s, level, cap);
     for (int r = 0; r < ROW_COUNT; r++)
         total += (int128)v->multiplier[r] * cap[r];
-    total = (total >> (MULTIPLIER_BITS + TIE_BITS - SUM_BITS)) + 1;
-    int128 limit = (int128)1 << 61;
-    v->cap_part[level] = (int64_t)(total > limit ? limit : total < -limit ? -limit : total);
+    v->cap_part = price_limited(total) + 1;
 }
 
 void stage_cap_changed(struct solver *s)
 {
-    for (int v = 0; v < s->vector_count; v++)
-        for (int level = 0; level < s->level_count; level++)
-            set_cap_part(s, &s->vectors[v], level);
+    for (int level = 0; level < s->level_count; level++)
+        for (int v = 0; v < s->vectors[level].count; v++)
+            set_cap_part(s, &s->vectors[level].at[v], level);
 }
 
-/* Least price of a class in a bin, in 2^-SUM_BITS nanoseconds, rounded down. */
-static int64_t least_price(const struct solver *s, const struct vector *v, int level, int class_index, int64_t peak)
+/* Least price of a class in every bin, in 2^-SUM_BITS nanoseconds, rounded down. */
+static void least_prices(const struct solver *s, const struct vector *v, int level, int class_index, int64_t *out)
 {
     const struct knapsack_option *options = &s->options[2 * level + 1][class_index * s->strategies];
-    int128 least = (int128)1 << 120;
+    const int64_t limit = INT64_C(1) << 48; /* lower is still a bound; a sum over layers stays well inside 64 bits */
+    for (int b = 0; b < BINS; b++)
+        out[b] = limit;
     for (int i = 0; i < s->strategies; i++) {
         int128 price = (int128)options[i].cost * (INT64_C(1) << MULTIPLIER_BITS);
         for (int r = 0; r < ROW_COUNT; r++)
             price += (int128)v->multiplier[r] * options[i].row[r];
-        if (options[i].peak <= peak && price < least)
-            least = price;
+        int64_t rounded = price_limited(price);
+        for (int b = 0; b < BINS; b++)
+            if (options[i].peak <= s->bin_peak[b + 1])
+                out[b] = min_i64(out[b], rounded);
     }
-    least >>= MULTIPLIER_BITS + TIE_BITS - SUM_BITS;
-    int128 limit = INT64_C(1) << 48; /* lower is still a bound; a sum over layers stays well inside 64 bits */
-    return (int64_t)(least > limit ? limit : least);
 }
 
 static bool set_sums(struct solver *s, struct vector *v, int level)
 {
-    size_t width = (size_t)s->layers + 1;
-    int64_t *sum = v->sum[level], *class_price = arena_alloc(s->arena, (size_t)s->classes, sizeof *class_price);
-    if (!sum)
-        sum = arena_alloc(s->arena, BINS * width, sizeof *sum);
-    if (!sum || !class_price)
+    if (!v->sum)
+        v->sum = arena_alloc(s->arena, BINS * ((size_t)s->layers + 1), sizeof *v->sum);
+    if (!v->sum)
         return false;
-    v->sum[level] = sum;
-    for (int b = 0; b < BINS; b++) {
-        for (int c = 0; c < s->classes; c++)
-            class_price[c] = least_price(s, v, level, c, s->bin_peak[b + 1]);
-        int64_t *row = &sum[(size_t)b * width];
-        row[0] = 0;
-        for (int l = 0; l < s->layers; l++)
-            row[l + 1] = row[l] + class_price[s->problem->chain->class_of[l]];
-    }
+    for (int b = 0; b < BINS; b++)
+        v->peak_part[b] = price_limited((int128)v->multiplier[ROW_MEMORY] * max_i64(s->bin_peak[b], 0));
+    for (int c = 0; c < s->classes; c++)
+        least_prices(s, v, level, c, &s->class_price[c * BINS]);
+    for (int l = 0; l < s->layers; l++)
+        for (int b = 0; b < BINS; b++)
+            v->sum[(l + 1) * BINS + b] =
+                v->sum[l * BINS + b] + s->class_price[s->problem->chain->class_of[l] * BINS + b];
     return true;
 }
 
-/* A bound of C from one vector; INT64_MIN where it has no sums of the level yet. */
-static int64_t vector_bound(const struct solver *s, const struct vector *v, int level, int first, int end)
+/* A bound of C from one vector. */
+static int64_t vector_bound(const struct vector *v, int first, int end)
 {
     int64_t least = INT64_MAX;
-    const int64_t *sum = v->sum[level];
-    for (int b = 0; sum && b < BINS; b++) {
-        const int64_t *row = &sum[(size_t)b * ((size_t)s->layers + 1)];
-        int128 peak =
-            (int128)v->multiplier[ROW_MEMORY] * max_i64(s->bin_peak[b], 0) >> (MULTIPLIER_BITS + TIE_BITS - SUM_BITS);
-        int128 limit = INT64_C(1) << 60;
-        least = min_i64(least, row[end] - row[first] + (int64_t)(peak > limit ? limit : peak));
-    }
-    return sum ? (least - v->cap_part[level]) >> SUM_BITS : INT64_MIN;
+    for (int b = 0; b < BINS; b++)
+        least = min_i64(least, v->sum[end * BINS + b] - v->sum[first * BINS + b] + v->peak_part[b]);
+    return (least - v->cap_part) >> SUM_BITS;
 }
 
-static int64_t quick_bound(struct solver *s, int level, int first, int end)
+static int64_t quick_bound(const struct solver *s, int level, int first, int end)
 {
     int64_t bound = s->least_path_ns[end] - s->least_path_ns[first];
-    for (int v = 0; v < s->vector_count; v++)
-        bound = max_i64(bound, vector_bound(s, &s->vectors[v], level, first, end));
-    return bound;
+    for (int v = 0; v < s->vectors[level].count; v++)
+        bound = max_i64(bound, vector_bound(&s->vectors[level].at[v], first, end));
+    return bound > s->most_path_ns[end] - s->most_path_ns[first] ? INT64_MAX : bound; /* no choice is so long */
 }
 
-/* A vector that a relaxation ended with, made ready for all levels: it replaces the oldest one. */
-static bool add_vector(struct solver *s, const double *multipliers)
+/* A vector that a relaxation ended with. Levels that have none yet take it as well. */
+static bool add_vector(struct solver *s, int level, const double *multipliers)
 {
-    struct vector *v = &s->vectors[s->next_vector];
-    size_t levels = (size_t)s->level_count;
-    if (!v->sum) {
-        v->sum = arena_alloc(s->arena, levels, sizeof *v->sum);
-        v->cap_part = arena_alloc(s->arena, levels, sizeof *v->cap_part);
-    }
-    if (!v->sum || !v->cap_part)
-        return false;
-    for (int r = 0; r < ROW_COUNT; r++)
-        v->multiplier[r] = (int64_t)fmin(fmax(ldexp(multipliers[r], MULTIPLIER_BITS), 0), 0x1p60);
-    for (int level = 0; level < s->level_count; level++) {
-        if (!set_sums(s, v, level))
+    for (int to = 0; to < s->level_count; to++) {
+        struct vectors *vectors = &s->vectors[to];
+        if (to != level && vectors->count > 0)
+            continue;
+        struct vector *v = &vectors->at[vectors->next];
+        for (int r = 0; r < ROW_COUNT; r++)
+            v->multiplier[r] = (int64_t)fmin(fmax(ldexp(multipliers[r], MULTIPLIER_BITS), 0), 0x1p60);
+        if (!set_sums(s, v, to))
             return false;
-        set_cap_part(s, v, level);
+        set_cap_part(s, v, to);
+        vectors->next = (vectors->next + 1) % VECTORS;
+        vectors->count = (int)max_i64(vectors->count, vectors->next == 0 ? VECTORS : vectors->next);
     }
-    s->next_vector = (s->next_vector + 1) % VECTORS;
-    s->vector_count = (int)max_i64(s->vector_count, s->next_vector == 0 ? VECTORS : s->next_vector);
     return true;
 }
 
@@ -488,8 +489,9 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
     cell->tried = true;
     cell->slope = answer.multipliers[ROW_PATH] + answer.multipliers[ROW_LAST] + answer.multipliers[ROW_LANE];
     cell->slope = ldexp(cell->slope, -TIE_BITS);
-    bool tells = cell->lower < INT64_MAX && effort == EFFORT_RELAX && cell->lower - before > before / 10000;
-    return !tells || add_vector(s, answer.multipliers) || fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+    bool tells = effort == EFFORT_RELAX && (cell->lower == INT64_MAX || cell->lower - before > before / 10000);
+    return !tells || add_vector(s, level, answer.multipliers) ||
+           fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
 }
 
 bool stage_solve_whole(struct solver *s, int level, int first, int end, enum effort effort, int *record)
