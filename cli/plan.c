@@ -87,15 +87,21 @@ static bool write_top(struct json_writer *w, const struct answer *answer, struct
     return true;
 }
 
-static bool write_json(const struct cli *cli, const struct answer *answer, struct error *err)
+/* The plan file with its certificate, but for the brace that ends it. */
+static void begin_plan_file(struct json_writer *w, const struct answer *answer)
 {
     const struct search_plan *best = &answer->ranking.plans[0];
     const struct search_result result = { .certificate = answer->certificate };
+    json_begin_object(w);
+    plan_json_members(w, best->plan, &best->estimate->prediction, &answer->in->context);
+    certificate_json(w, &result, answer->space);
+}
+
+static bool write_json(const struct cli *cli, const struct answer *answer, struct error *err)
+{
     struct json_writer w = { 0 };
     size_t length = 0;
-    json_begin_object(&w);
-    plan_json_members(&w, best->plan, &best->estimate->prediction, &answer->in->context);
-    certificate_json(&w, &result, answer->space);
+    begin_plan_file(&w, answer);
     bool good = answer->a->top == 1 || write_top(&w, answer, err);
     if (answer->a->pareto)
         write_points(&w, &answer->frontier);
@@ -107,12 +113,14 @@ static bool write_json(const struct cli *cli, const struct answer *answer, struc
     return false;
 }
 
-static bool write_file(const struct cli *cli, const char *path, const struct search_plan *best,
-                       const struct plan_context *context, struct error *err)
+static bool write_file(const struct cli *cli, const struct answer *answer, struct error *err)
 {
+    struct json_writer w = { 0 };
     size_t length = 0;
-    char *text = plan_json_write(best->plan, &best->estimate->prediction, context, &length);
-    return inputs_hand_out(cli, path, text, length, err);
+    begin_plan_file(&w, answer);
+    json_end_object(&w);
+    char *text = json_finish(&w, &length);
+    return inputs_hand_out(cli, answer->a->output, text, length, err);
 }
 
 static bool print_others(const struct cli *cli, const struct answer *answer, struct error *err)
@@ -176,7 +184,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     if (!inputs_verify(&verified, best->plan, in->graph, err))
         return false;
     in->context.cleave = CLEAVE_VERSION;
-    if (a->output && !write_file(cli, a->output, best, &in->context, err))
+    if (a->output && !write_file(cli, answer, err))
         return false;
     if (a->json)
         return write_json(cli, answer, err);
@@ -203,8 +211,10 @@ static void certify(struct answer *answer)
     struct certificate *c = &answer->certificate;
     const struct search_plan *best = &answer->ranking.plans[0];
     c->formula_ns = best->formula_ns;
-    if (c->bound_ns > 0)
-        c->gap = (double)(best->estimate->prediction.step_ns - c->bound_ns) / (double)c->bound_ns;
+    if (c->bound_ns <= 0)
+        return;
+    c->formula_gap = (double)(c->formula_ns - c->bound_ns) / (double)c->bound_ns;
+    c->gap = (double)(best->estimate->prediction.step_ns - c->bound_ns) / (double)c->bound_ns;
 }
 
 enum { PARETO_MEMORY, PARETO_DEVICES };

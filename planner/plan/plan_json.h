@@ -48,6 +48,7 @@ struct plan_file {
     int predicted_stages;
     int64_t *predicted_peak_bytes;
     struct json_doc *document;    /* what was read */
+    const struct json *certificate; /* in the document; NULL: none */
     const struct json *predicted; /* in it: all that was predicted, as the file says it; NULL: nothing */
 };
 /**

@@ -527,6 +527,7 @@ static bool read_file(const struct json *root, struct plan_file *file, struct er
         return json_fail(json_member(root, "version"), err,
                          "expected version %d, found %lld; this cleave cannot read it", PLAN_FORMAT_VERSION,
                          (long long)in.version);
+    file->certificate = in.certificate;
     return read_decisions(in.decisions, file, err) && read_predicted(in.predicted, file, err) &&
            read_context(in.context, file, err);
 }

@@ -210,6 +210,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return space_explain_empty(&run->options->space, run->bench.graph, facts->cluster, run->err);
     run->capacity_bytes = available_bytes(facts);
     run->result->certificate.configurations = run->config_count;
+    run->result->certificate.memory_bytes = run->capacity_bytes;
     run->open_bound_ns = INT64_MAX;
     run->result->plans =
         arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);

@@ -49,6 +49,7 @@ struct certificate {
     int64_t formula_ns; /* the chosen plan's own value */
     int64_t best_ns;    /* the formula's value of the best plan by it */
     const char *best;   /* that plan's configuration */
+    int64_t memory_bytes; /* of a device that plans may use */
     double proof_gap;   /* (best_ns - bound_ns) / bound_ns: 0 when all that could be better was solved to the end */
     double formula_gap; /* (formula_ns - bound_ns) / bound_ns: the chosen plan by the formula; more than proof_gap where
                            the simulation prefers it to the formula's best */

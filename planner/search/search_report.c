@@ -1,6 +1,7 @@
 /* What a search has to say beside its plans: the certificate, and why nothing fits. */
 #include "base/num.h"
 #include "planner/search/search.h"
+#include "planner/search/space_choice.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -72,34 +73,28 @@ static void write_number(struct json_writer *w, const char *key, double value)
     json_write_double(w, value);
 }
 
-static void write_allowed(struct json_writer *w, const char *key, const struct allowed *allowed)
+static void write_allowed(struct json_writer *w, enum space_choice choice, const struct allowed *allowed)
 {
-    json_write_key(w, key);
+    json_write_key(w, space_choice_names[choice]);
     json_begin_array(w);
-    for (int i = 0; i < allowed->count; i++)
-        json_write_int(w, allowed->values[i]);
+    for (int i = 0; i < allowed->count; i++) {
+        const char *name = space_value_name(choice, allowed->values[i]);
+        if (name)
+            json_write_string(w, name);
+        else
+            json_write_int(w, allowed->values[i]);
+    }
     json_end_array(w);
 }
 
 /* An empty list: everything legal. */
 static void write_space(struct json_writer *w, const struct space *space)
 {
+    struct space copy = *space;
     json_write_key(w, "space");
     json_begin_object(w);
-    write_allowed(w, "pp", &space->pipeline);
-    write_allowed(w, "tp", &space->tensor);
-    write_allowed(w, "dp", &space->data);
-    write_allowed(w, "micro_batch", &space->micro);
-    write_allowed(w, "zero", &space->zero);
-    write_allowed(w, "recompute", &space->recompute);
-    write_allowed(w, "schedule", &space->schedule);
-    write_allowed(w, "prefetch", &space->prefetch);
-    write_allowed(w, "sp", &space->sequence_parallel);
-    write_allowed(w, "cp", &space->context);
-    write_allowed(w, "cp_by", &space->context_dimension);
-    write_allowed(w, "hsdp", &space->shard_group);
-    write_allowed(w, "slices", &space->slices);
-    write_allowed(w, "order", &space->order);
+    for (int choice = 0; choice < SPACE_CHOICES; choice++)
+        write_allowed(w, (enum space_choice)choice, space_allowed(&copy, (enum space_choice)choice));
     json_end_object(w);
 }
 
@@ -138,6 +133,7 @@ void certificate_json(struct json_writer *w, const struct search_result *result,
     json_put_int(w, "formula_ns", c->formula_ns);
     json_put_int(w, "best_ns", c->best_ns);
     json_put_string(w, "best", c->best);
+    json_put_int(w, "memory_bytes", c->memory_bytes);
     json_write_key(w, "complete");
     json_write_bool(w, c->complete);
     write_int(w, "configurations", c->configurations);

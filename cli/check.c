@@ -1,0 +1,106 @@
+/* Whether a plan's certificate holds. */
+#include "planner/check/check.h"
+#include "cli/inputs.h"
+#include "cli/program_options.h"
+#include "planner/search/explain.h"
+
+struct check_arguments {
+    struct source_options source;
+    bool json;
+};
+static const struct option options[] = {
+    FLAG_OPTION("json", offsetof(struct check_arguments, json), "one JSON object"),
+    SOURCE_OPTIONS(struct check_arguments, source),
+};
+
+static void show_progress(void *self, int done, int total)
+{
+    const struct cli *cli = self;
+    if (cli->talk_is_tty && (done == total || done % 16 == 0))
+        fprintf(cli->talk, done == total ? "\r\033[K" : "\r\033[Kcleave check: %d of %d configurations ...", done,
+                total);
+    fflush(cli->talk);
+}
+
+static bool print_json(const struct cli *cli, const struct check_report *r, struct error *err)
+{
+    struct json_writer w = { 0 };
+    size_t length = 0;
+    json_begin_format(&w, "cleave-check", 1);
+    json_put_bool(&w, "holds", true);
+    json_put_double(&w, "bound_s", (double)r->bound_ns / 1e9);
+    json_put_double(&w, "formula_s", (double)r->formula_ns / 1e9);
+    json_put_double(&w, "step_s", (double)r->step_ns / 1e9);
+    json_put_int(&w, "configurations", r->configurations);
+    json_put_int(&w, "by_bound", r->by_bound);
+    json_put_int(&w, "by_memory", r->by_memory);
+    json_put_int(&w, "by_cut", r->by_cut);
+    json_put_int(&w, "undecided", r->undecided);
+    json_put_int(&w, "refused", r->refused);
+    json_put_int(&w, "left", r->left);
+    json_end_object(&w);
+    char *text = json_finish(&w, &length);
+    return inputs_hand_out(cli, NULL, text, length, err);
+}
+
+static void print_report(const struct cli *cli, const struct check_report *r)
+{
+    char bound[TEXT_NUMBER_BYTES], step[TEXT_NUMBER_BYTES];
+    fprintf(cli->out,
+            "the certificate holds: no plan of %lld configurations is shorter than %s by the formula\n"
+            "  %lld by their first bound, %lld by memory, %lld cut by cut, %lld without a program\n"
+            "  the plan's simulated step is %s, as it says\n",
+            (long long)r->configurations, text_duration_ns(bound, r->bound_ns), (long long)r->by_bound,
+            (long long)r->by_memory, (long long)r->by_cut, (long long)r->refused, text_duration_ns(step, r->step_ns));
+    if (r->left > 0)
+        fprintf(cli->out, "  %lld were not looked at when the search ended: nothing is proven\n", (long long)r->left);
+}
+
+static bool check_file(const struct cli *cli, const struct check_arguments *a, struct inputs *in, const char *path,
+                       struct claim *claim, struct error *err)
+{
+    struct check_report report;
+    const struct json *certificate = in->plan_file->certificate;
+    if (!certificate)
+        return fail(err, "%s: the plan has no certificate: cleave plan writes one with -o", path);
+    struct space space = explain_space(in->plan_file->plan);
+    if (!claim_read(claim, certificate, &space, err) ||
+        !certificate_check(&report, claim, in->model, &in->facts, in->plan_file->plan, show_progress,
+                           (void *)(uintptr_t)cli, err))
+        return false;
+    if (report.undecided > 0)
+        return fail_kind(err, ERROR_GATE,
+                         "%s: %lld configurations could be neither proven nor refuted: branch and bound met its limit",
+                         path, (long long)report.undecided);
+    if (a->json)
+        return print_json(cli, &report, err);
+    print_report(cli, &report);
+    return true;
+}
+
+static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
+               struct error *err)
+{
+    const struct check_arguments *a = given;
+    struct inputs in = { .cli = cli };
+    struct claim claim = { 0 };
+    (void)operand_count;
+    if (inputs_plan(&in, operands[0], a->source.model, a->source.cluster, &a->source.profiles, err))
+        check_file(cli, a, &in, operands[0], &claim, err);
+    claim_free(&claim);
+    inputs_free(&in);
+    return ERROR_NONE;
+}
+
+const struct verb verb_check = {
+    .name = "check",
+    .summary = "verifies a plan's certificate; exit 4 when it does not hold",
+    .usage = "PLAN [--json]",
+    .examples = "  cleave plan gpt2 --cluster 1x8:a100-sxm-80 --batch 64 -o plan.json\n"
+                "  cleave check plan.json\n",
+    .min_operands = 1,
+    .max_operands = 1,
+    OPTIONS_OF(options),
+    .options_bytes = sizeof(struct check_arguments),
+    .run = run,
+};

@@ -1,0 +1,369 @@
+#include "planner/check/check.h"
+#include "base/num.h"
+#include "planner/check/check_cut.h"
+#include "planner/program/schedule.h"
+#include "planner/search/config_name.h"
+#include "planner/search/estimate.h"
+#include "planner/search/workbench.h"
+#include <math.h>
+#include <string.h>
+
+struct checker {
+    const struct claim *claim;
+    const struct facts *facts;
+    const struct plan *plan;
+    struct workbench bench;
+    struct arena arena;
+    struct config *configs;
+    int config_count;
+    bool *met; /* (claim's configurations) */
+    struct check_report *report;
+    struct error *err;
+};
+
+/* ---- one configuration's problem ---- */
+
+/* So much of each micro-batch's round trip to the next stage is not hidden by n in flight. */
+static int64_t waiting_ns(const struct price_table *table, int64_t in_flight, int64_t micro_batches)
+{
+    return in_flight < 1 || in_flight >= micro_batches ? 0 : ceil_div(2 * table->send_ns * (in_flight - 1), in_flight);
+}
+
+static bool make_problem(struct checker *c, const struct config *config, const struct price_table *table,
+                         struct arena *arena, struct cut_problem *out)
+{
+    const struct chain *chain = &c->bench.chain;
+    struct stage_kind *stages = arena_alloc(arena, (size_t)config->stages, sizeof *stages);
+    int *in_flight = config_in_flight(arena, config);
+    if (!stages || !in_flight)
+        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    *out = (struct cut_problem){ .layer_count = chain->layer_count,
+                                 .stage_count = config->stages,
+                                 .class_count = chain->class_count,
+                                 .class_of = chain->class_of,
+                                 .tied_first = chain->tied_first,
+                                 .tied_second = chain->tied_second,
+                                 .stages = stages };
+    for (int k = 0; k < config->stages; k++) {
+        const struct price_table *own = price_of_stage(table, k);
+        stages[k] = (struct stage_kind){ .table = own,
+                                         .capacity_bytes = c->claim->memory_bytes,
+                                         .in_flight = in_flight[k],
+                                         .micro_batches = config->micro_batch_count,
+                                         .waiting_ns = waiting_ns(own, in_flight[k], config->micro_batch_count) };
+        if (k + 1 < config->stages)
+            out->sends_ns += 2 * price_send_ns(table, k);
+    }
+    return true;
+}
+
+/* ---- one configuration ---- */
+
+static const struct claimed_config *find_claimed(struct checker *c, const char *name)
+{
+    for (int i = 0; i < c->claim->config_count; i++)
+        if (!c->met[i] && strcmp(c->claim->configs[i].name, name) == 0) {
+            c->met[i] = true;
+            return &c->claim->configs[i];
+        }
+    return NULL;
+}
+
+static bool wrong_fate(struct checker *c, const struct claimed_config *claimed, const char *name, const char *found)
+{
+    return claimed
+               ? fail_kind(c->err, ERROR_GATE, "the certificate does not hold: it says that %s was %s, but %s", name,
+                           config_fate_names[claimed->fate], found)
+               : fail_kind(c->err, ERROR_GATE,
+                           "the certificate does not hold: it says that %s was ruled out by its first bound, but %s",
+                           name, found);
+}
+
+/* No plan of the configuration is shorter than bound_ns. */
+static bool check_bound(struct checker *c, const struct config *config, const char *name,
+                        const struct claimed_config *claimed, int64_t bound_ns)
+{
+    const struct price_table *table = NULL;
+    struct cut_problem problem;
+    struct arena arena = { 0 };
+    enum cut_verdict verdict = CUT_HOLDS;
+    int64_t witness_ns = 0;
+    if (!workbench_table(&c->bench, config, false, &table, c->err))
+        return false;
+    if (!table)
+        return wrong_fate(c, claimed, name, "it has no program");
+    bool good = make_problem(c, config, table, &arena, &problem);
+    bool lacks = good && cut_lacks_memory(&problem);
+    if (good && claimed && claimed->fate == FATE_MEMORY) {
+        c->report->by_memory++;
+        good = lacks || wrong_fate(c, claimed, name, "all its stages together have memory enough");
+    } else if (good) {
+        c->report->by_cut++;
+        good = lacks || cut_check(&problem, bound_ns, &verdict, &witness_ns, c->err);
+    }
+    arena_free(&arena);
+    if (good && verdict == CUT_REFUTED)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: no plan of %s should be shorter than %lld ns by the formula, "
+                         "but one takes %lld ns",
+                         name, (long long)bound_ns, (long long)witness_ns);
+    c->report->undecided += verdict == CUT_UNDECIDED;
+    return good;
+}
+
+static bool check_config(struct checker *c, const struct config *config)
+{
+    char name[CONFIG_NAME_BYTES];
+    struct arena arena = { 0 };
+    const struct price_table *table = NULL;
+    struct cut_problem problem;
+    const struct claimed_config *claimed = find_claimed(c, config_name(name, config));
+    if (claimed && claimed->fate == FATE_LEFT && claimed->bound_ns == 0) {
+        c->report->left++;
+        return c->claim->bound_ns == 0 || wrong_fate(c, claimed, name, "then nothing is proven of any plan");
+    }
+    if (!workbench_table(&c->bench, config, true, &table, c->err))
+        return false;
+    if (!table) {
+        c->report->refused++;
+        return (claimed && claimed->fate == FATE_REFUSED) || wrong_fate(c, claimed, name, "it has no program");
+    }
+    if (claimed && claimed->fate == FATE_REFUSED) {
+        c->report->refused++;
+        return (workbench_table(&c->bench, config, false, &table, c->err) && !table) ||
+               wrong_fate(c, claimed, name, "it has a program");
+    }
+    bool good = make_problem(c, config, table, &arena, &problem);
+    int64_t bound_ns = good ? cut_quick_bound(&problem) : 0,
+            wanted_ns = claimed && claimed->fate != FATE_MEMORY ? claimed->bound_ns : c->claim->bound_ns;
+    arena_free(&arena);
+    if (!good)
+        return false;
+    if (claimed && claimed->fate != FATE_MEMORY && claimed->bound_ns < c->claim->bound_ns)
+        return wrong_fate(c, claimed, name, "its own bound is below that of the whole");
+    if (bound_ns >= wanted_ns && !(claimed && claimed->fate == FATE_MEMORY)) {
+        c->report->by_bound++;
+        return true;
+    }
+    if (claimed && claimed->fate == FATE_LEFT)
+        return wrong_fate(c, claimed, name, "its first bound is lower");
+    if (!claimed)
+        return wrong_fate(c, NULL, name, "that bound is lower");
+    return check_bound(c, config, name, claimed, wanted_ns);
+}
+
+/* ---- the whole ---- */
+
+static bool check_counts(struct checker *c)
+{
+    const struct claim *claim = c->claim;
+    int64_t counts[FATE_COUNT] = { 0 };
+    for (int i = 0; i < claim->config_count; i++) {
+        counts[claim->configs[i].fate]++;
+        if (!c->met[i])
+            return fail_kind(c->err, ERROR_GATE,
+                             "the certificate does not hold: it speaks of %s (twice?), which is not in the space",
+                             claim->configs[i].name);
+    }
+    int64_t ruled_out = claim->configurations - claim->config_count;
+    if (claim->configurations != c->config_count)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: it counts %lld configurations, but there are %d",
+                         (long long)claim->configurations, c->config_count);
+    return (claim->solved == counts[FATE_SOLVED] && claim->refused == counts[FATE_REFUSED] &&
+            claim->pruned_bound == ruled_out) ||
+           fail_kind(
+               c->err, ERROR_GATE,
+               "the certificate does not hold: it says %lld solved, %lld refused and %lld ruled out by bound, but "
+               "lists %lld, %lld and %lld",
+               (long long)claim->solved, (long long)claim->refused, (long long)claim->pruned_bound,
+               (long long)counts[FATE_SOLVED], (long long)counts[FATE_REFUSED], (long long)ruled_out);
+}
+
+static const struct config *find_config(const struct checker *c, const char *wanted)
+{
+    char name[CONFIG_NAME_BYTES];
+    for (int i = 0; i < c->config_count; i++)
+        if (strcmp(config_name(name, &c->configs[i]), wanted) == 0)
+            return &c->configs[i];
+    return NULL;
+}
+
+/* The formula's best plan exists: there is one as short as best_ns. */
+static bool check_best(struct checker *c)
+{
+    const struct config *config = find_config(c, c->claim->best);
+    const struct price_table *table = NULL;
+    struct arena arena = { 0 };
+    struct cut_problem problem;
+    enum cut_verdict verdict = CUT_HOLDS;
+    int64_t witness_ns = 0;
+    if (!config)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: its best configuration, %s, is not in the space",
+                         c->claim->best);
+    if (!workbench_table(&c->bench, config, false, &table, c->err))
+        return false;
+    bool good = table && make_problem(c, config, table, &arena, &problem) &&
+                cut_check(&problem, c->claim->best_ns + 1, &verdict, &witness_ns, c->err);
+    arena_free(&arena);
+    if (good && verdict == CUT_HOLDS)
+        return fail_kind(
+            c->err, ERROR_GATE,
+            "the certificate does not hold: it says that a plan of %s takes %lld ns by the formula, but none does",
+            c->claim->best, (long long)c->claim->best_ns);
+    return good;
+}
+
+/* ---- the plan itself ---- */
+
+/* The plan's value by the formula with one configuration's prices; INT64_MAX when it is not of that configuration. */
+static bool plan_value(struct checker *c, const struct config *config, int64_t *value_ns)
+{
+    const struct plan *plan = c->plan;
+    const struct price_table *table = NULL;
+    struct arena arena = { 0 };
+    struct cut_problem problem;
+    int *first = arena_alloc(&arena, (size_t)plan->stage_count, sizeof *first),
+        *strategy = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *strategy);
+    bool good = first && strategy ? workbench_table(&c->bench, config, false, &table, c->err)
+                                  : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    *value_ns = INT64_MAX;
+    for (int k = 0; good && k < plan->stage_count; k++)
+        first[k] = plan->stages[k].first_layer;
+    bool fits = table != NULL;
+    for (int l = 0; good && fits && l < plan->layer_count; l++) {
+        strategy[l] = price_strategy(table, &plan->layers[l]);
+        fits = strategy[l] >= 0;
+    }
+    if (good && fits && (good = make_problem(c, config, table, &arena, &problem)))
+        *value_ns = cut_value(&problem, first, strategy);
+    arena_free(&arena);
+    return good;
+}
+
+static bool same_outside(const struct plan *plan, const struct config *config)
+{
+    bool same = plan->stage_count == config->stages && plan->micro_batch_count == config->micro_batch_count &&
+                plan->atom_count == config->mesh.atom_count &&
+                (plan->stage_count == 1 || plan->schedule == config->schedule);
+    for (int a = 0; same && a < plan->atom_count; a++)
+        same = plan->stages[0].atom[a] == config->mesh.size[a];
+    return same;
+}
+
+/* The plan's value by the formula is what the certificate says, with the prices of a configuration that it is of:
+ * without ZeRO-3 it is of every prefetch. */
+static bool check_formula(struct checker *c)
+{
+    int64_t found_ns = INT64_MAX;
+    for (int i = 0; i < c->config_count; i++) {
+        int64_t value_ns = INT64_MAX;
+        if (!same_outside(c->plan, &c->configs[i]))
+            continue;
+        if (!plan_value(c, &c->configs[i], &value_ns))
+            return false;
+        if (value_ns == c->claim->formula_ns)
+            return true;
+        found_ns = min_i64(found_ns, value_ns);
+    }
+    if (found_ns == INT64_MAX)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: the plan is of no configuration of its space, or does not fit "
+                         "by the formula");
+    return fail_kind(c->err, ERROR_GATE,
+                     "the certificate does not hold: by the formula the plan takes %lld ns, not %lld ns",
+                     (long long)found_ns, (long long)c->claim->formula_ns);
+}
+
+static bool simulate_plan(struct checker *c, const struct model *model, const struct price_table *table,
+                          int64_t *step_ns)
+{
+    struct graph *graph = NULL;
+    struct estimate *estimate = NULL;
+    const struct plan *plan = c->plan;
+    bool good = graph_build(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, c->err) &&
+                plan_check(plan, graph, c->err) &&
+                estimate_plan_steady(&estimate, model, graph, plan, &c->bench.chain, table, c->facts, c->err);
+    if (good) {
+        *step_ns = estimate->prediction.step_ns;
+        good = estimate->prediction.fits ||
+               fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: the plan does not fit into the devices' memory");
+    }
+    estimate_free(estimate);
+    graph_free(graph);
+    return good;
+}
+
+static bool check_plan(struct checker *c, const struct model *model, int64_t *step_ns)
+{
+    const struct price_table *table = NULL;
+    if (!check_formula(c))
+        return false;
+    for (int i = 0; i < c->config_count && !table; i++)
+        if (same_outside(c->plan, &c->configs[i]) && c->configs[i].prefetch == c->plan->prefetch &&
+            !workbench_table(&c->bench, &c->configs[i], false, &table, c->err))
+            return false;
+    return (table ||
+            fail_kind(c->err, ERROR_GATE, "the certificate does not hold: the plan's prefetch is not in its space")) &&
+           simulate_plan(c, model, table, step_ns);
+}
+
+static double gap_of(int64_t value_ns, int64_t bound_ns)
+{
+    return bound_ns > 0 ? (double)(value_ns - bound_ns) / (double)bound_ns : 0;
+}
+
+static bool same_gap(struct checker *c, const char *what, double claimed, double found)
+{
+    return fabs(claimed - found) <= 1e-12 * fmax(1, fabs(found)) ||
+           fail_kind(c->err, ERROR_GATE, "the certificate does not hold: %s is %.9g, found %.9g", what, claimed, found);
+}
+
+static bool check_gaps(struct checker *c, int64_t step_ns)
+{
+    const struct claim *claim = c->claim;
+    return same_gap(c, "proof_gap", claim->proof_gap, gap_of(claim->best_ns, claim->bound_ns)) &&
+           same_gap(c, "formula_gap", claim->formula_gap, gap_of(claim->formula_ns, claim->bound_ns)) &&
+           same_gap(c, "gap", claim->gap, gap_of(step_ns, claim->bound_ns)) &&
+           (claim->best_ns >= claim->bound_ns ||
+            fail_kind(c->err, ERROR_GATE,
+                      "the certificate does not hold: its best plan, %lld ns, is below its bound, %lld ns",
+                      (long long)claim->best_ns, (long long)claim->bound_ns));
+}
+
+static bool checker_open(struct checker *c, const struct model *model)
+{
+    int64_t usable = available_bytes(c->facts);
+    if (c->claim->memory_bytes > usable)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: it is for %lld usable bytes per device, but there are %lld",
+                         (long long)c->claim->memory_bytes, (long long)usable);
+    if (!workbench_open(&c->bench, model, c->facts, &c->claim->space, c->err) ||
+        !space_configs(&c->configs, &c->config_count, &c->arena, &c->claim->space, c->bench.graph, c->facts->cluster,
+                       c->err))
+        return false;
+    c->met = arena_alloc(&c->arena, (size_t)c->claim->config_count + 1, sizeof *c->met);
+    return c->met || fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+}
+
+bool certificate_check(struct check_report *out, const struct claim *claim, const struct model *model,
+                       const struct facts *facts, const struct plan *plan,
+                       void (*progress)(void *self, int done, int total), void *self, struct error *err)
+{
+    struct checker c = { .claim = claim, .facts = facts, .plan = plan, .report = out, .err = err };
+    *out = (struct check_report){ .bound_ns = claim->bound_ns, .formula_ns = claim->formula_ns };
+    bool good = checker_open(&c, model);
+    out->configurations = c.config_count;
+    for (int i = 0; good && i < c.config_count; i++) {
+        good = check_config(&c, &c.configs[i]);
+        if (progress)
+            progress(self, i + 1, c.config_count);
+    }
+    good = good && check_counts(&c) && check_best(&c) && check_plan(&c, model, &out->step_ns) &&
+           check_gaps(&c, out->step_ns);
+    workbench_close(&c.bench);
+    arena_free(&c.arena);
+    return good;
+}

@@ -1,0 +1,23 @@
+/* Holds a plan's certificate against the space, configuration by configuration. Shared with the search: prices
+ * (workbench.h), what the space is (space.h), the simulator. Not shared: how stages are solved and cut, how bounds are
+ * made, what is pruned. */
+#ifndef CLEAVE_CHECK_CHECK_H
+#define CLEAVE_CHECK_CHECK_H
+#include "planner/check/claim.h"
+
+struct model;
+
+struct check_report {
+    int64_t configurations, by_bound, by_memory, by_cut, refused, left; /* by_cut: no way to cut is shorter */
+    int64_t undecided;                                                  /* of by_cut's: branch and bound ended first */
+    int64_t bound_ns, formula_ns, step_ns;
+};
+/**
+ * Works everything out anew; ERROR_GATE with what differs when the certificate does not hold.
+ *
+ * progress(self, done, total) may be NULL. Also fails for want of memory.
+ */
+bool certificate_check(struct check_report *out, const struct claim *claim, const struct model *model,
+                       const struct facts *facts, const struct plan *plan,
+                       void (*progress)(void *self, int done, int total), void *self, struct error *err);
+#endif

@@ -1,0 +1,344 @@
+#include "planner/check/check_cut.h"
+#include "base/num.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODE_BUDGET = 20000 };
+enum refinement { PLAIN, RELAXED, SOLVED };
+
+/* What stages of one kind with one content need at least. */
+struct cell {
+    int64_t least, times; /* times: of the solution, when SOLVED and exact */
+    enum refinement refinement;
+    bool exact;
+};
+struct cutter {
+    const struct cut_problem *p;
+    struct arena arena;
+    struct error *err;
+    int width;                  /* layers + 1 */
+    int *sum;                   /* (layers + 1, classes) layers of a class before */
+    int *content;               /* (layers, layers + 1) index of the multiset of [first, end) */
+    int content_count, *sample; /* (contents, 2) */
+    int kind_count, *kind;      /* (stages) index of the first stage of the same kind */
+    struct cell **cells;        /* (stages) of (contents), by kind */
+    int64_t **least_use;        /* (stages, LIMIT_COUNT + 1) prefix sums of each layer's least use; last: path */
+    int64_t *best;              /* (stages + 1, layers + 1) */
+    int *end;                   /* (stages, layers + 1) */
+    int64_t cap_ns;
+    bool undecided;
+};
+
+static bool same_kind(const struct stage_kind *a, const struct stage_kind *b)
+{
+    return a->table == b->table && a->capacity_bytes == b->capacity_bytes && a->in_flight == b->in_flight &&
+           a->waiting_ns == b->waiting_ns;
+}
+
+static bool holds_both(const struct cut_problem *p, int first, int end)
+{
+    return p->tied_first >= first && p->tied_second < end && p->tied_first >= 0;
+}
+
+/* ---- equal contents ---- */
+
+static bool same_content(const struct cutter *c, int a_first, int a_end, int b_first, int b_end)
+{
+    int classes = c->p->class_count;
+    for (int i = 0; i < classes; i++)
+        if (c->sum[a_end * classes + i] - c->sum[a_first * classes + i] !=
+            c->sum[b_end * classes + i] - c->sum[b_first * classes + i])
+            return false;
+    return holds_both(c->p, a_first, a_end) == holds_both(c->p, b_first, b_end);
+}
+
+static uint64_t content_hash(const struct cutter *c, int first, int end)
+{
+    int classes = c->p->class_count;
+    uint64_t hash = holds_both(c->p, first, end);
+    for (int i = 0; i < classes; i++)
+        hash = mix64(hash ^ (uint64_t)(c->sum[end * classes + i] - c->sum[first * classes + i])) + (uint64_t)i;
+    return hash;
+}
+
+/* Numbers the contents of all intervals. */
+static bool number_contents(struct cutter *c)
+{
+    int layers = c->p->layer_count;
+    size_t pairs = (size_t)layers * (size_t)(layers + 1) / 2, size = 16;
+    while (size < 2 * pairs)
+        size *= 2;
+    int *slot = calloc(size, sizeof *slot);
+    c->content = arena_alloc(&c->arena, (size_t)layers * (size_t)c->width, sizeof *c->content);
+    c->sample = arena_alloc(&c->arena, pairs, 2 * sizeof *c->sample);
+    bool good = slot && c->content && c->sample;
+    for (int first = 0; good && first < layers; first++)
+        for (int end = first + 1; end <= layers; end++) {
+            size_t at = content_hash(c, first, end) & (size - 1);
+            while (slot[at] &&
+                   !same_content(c, c->sample[2 * (slot[at] - 1)], c->sample[2 * (slot[at] - 1) + 1], first, end))
+                at = (at + 1) & (size - 1);
+            if (!slot[at]) {
+                c->sample[2 * c->content_count] = first;
+                c->sample[2 * c->content_count + 1] = end;
+                slot[at] = ++c->content_count;
+            }
+            c->content[first * c->width + end] = slot[at] - 1;
+        }
+    free(slot);
+    return good;
+}
+
+/* ---- what each layer needs at least ---- */
+
+static int64_t layer_least(const struct stage_kind *kind, int class_index, int what)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < kind->table->strategy_count; i++) {
+        int64_t use[LIMIT_COUNT];
+        const struct layer_price *price = price_at(kind->table, class_index, i);
+        stage_layer_use(kind, price, true, use);
+        least = min_i64(least, what == LIMIT_COUNT ? stage_layer_path_ns(price) : use[what]);
+    }
+    return least;
+}
+
+static bool sum_least(struct cutter *c)
+{
+    const struct cut_problem *p = c->p;
+    for (int k = 0; k < p->stage_count; k++)
+        for (int what = 0; what <= LIMIT_COUNT; what++) {
+            int64_t **sums = &c->least_use[k * (LIMIT_COUNT + 1) + what];
+            if (c->kind[k] != k) {
+                *sums = c->least_use[c->kind[k] * (LIMIT_COUNT + 1) + what];
+                continue;
+            }
+            *sums = arena_alloc(&c->arena, (size_t)c->width, sizeof **sums);
+            if (!*sums)
+                return false;
+            for (int l = 0; l < p->layer_count; l++)
+                (*sums)[l + 1] = (*sums)[l] + layer_least(&p->stages[k], p->class_of[l], what);
+        }
+    return true;
+}
+
+static int64_t least_of(const struct cutter *c, int stage, int what, int first, int end)
+{
+    const int64_t *sums = c->least_use[stage * (LIMIT_COUNT + 1) + what];
+    return sums[end] - sums[first];
+}
+
+static bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *err)
+{
+    size_t stages = (size_t)p->stage_count, classes = (size_t)p->class_count;
+    *c = (struct cutter){ .p = p, .err = err, .width = p->layer_count + 1 };
+    c->sum = arena_alloc(&c->arena, (size_t)c->width * classes, sizeof *c->sum);
+    c->kind = arena_alloc(&c->arena, stages, sizeof *c->kind);
+    c->cells = arena_alloc(&c->arena, stages, sizeof *c->cells);
+    c->least_use = arena_alloc(&c->arena, stages * (LIMIT_COUNT + 1), sizeof *c->least_use);
+    c->best = arena_alloc(&c->arena, (stages + 1) * (size_t)c->width, sizeof *c->best);
+    c->end = arena_alloc(&c->arena, stages * (size_t)c->width, sizeof *c->end);
+    if (!c->sum || !c->kind || !c->cells || !c->least_use || !c->best || !c->end)
+        return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    for (int l = 0; l < p->layer_count; l++) {
+        memcpy(&c->sum[(size_t)(l + 1) * classes], &c->sum[(size_t)l * classes], classes * sizeof *c->sum);
+        c->sum[(size_t)(l + 1) * classes + (size_t)p->class_of[l]]++;
+    }
+    for (int k = 0; k < p->stage_count; k++)
+        while (!same_kind(&p->stages[c->kind[k]], &p->stages[k]))
+            c->kind[k]++;
+    return (number_contents(c) && sum_least(c)) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+}
+
+/* ---- cells ---- */
+
+static struct cell *cell_at(struct cutter *c, int stage, int first, int end)
+{
+    struct cell **row = &c->cells[c->kind[stage]];
+    if (!*row)
+        *row = arena_alloc(&c->arena, (size_t)c->content_count, sizeof **row);
+    if (!*row)
+        return NULL;
+    struct cell *cell = &(*row)[c->content[first * c->width + end]];
+    cell->least = max_i64(cell->least, least_of(c, stage, LIMIT_COUNT, first, end));
+    return cell;
+}
+
+/* A closer bound of the cell under the present cap. */
+static bool refine(struct cutter *c, struct cell *cell, int stage, int first, int end)
+{
+    int count[64], classes = c->p->class_count;
+    int *counts = classes <= 64 ? count : arena_alloc(&c->arena, (size_t)classes, sizeof *counts);
+    if (!counts)
+        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    for (int i = 0; i < classes; i++)
+        counts[i] = c->sum[end * classes + i] - c->sum[first * classes + i];
+    int64_t least = 0;
+    bool solve = cell->refinement != PLAIN;
+    if (!stage_least_path(&c->p->stages[stage], counts, holds_both(c->p, first, end), c->cap_ns,
+                          solve ? NODE_BUDGET : 0, &least, &cell->exact, &cell->times, c->err))
+        return false;
+    cell->least = max_i64(cell->least, least);
+    cell->refinement = solve ? SOLVED : RELAXED;
+    return true;
+}
+
+/* The cell's solution is one under the present cap too. */
+static bool settled(const struct cutter *c, const struct cell *cell)
+{
+    return cell->least == INT64_MAX || (cell->refinement == SOLVED && (!cell->exact || cell->times <= c->cap_ns));
+}
+
+/* ---- cuts ---- */
+
+static bool too_long(const struct cutter *c, int stage, int first, int end)
+{
+    const struct stage_kind *kind = &c->p->stages[stage];
+    int64_t waiting_ns = (kind->micro_batches - 1) * kind->waiting_ns;
+    return least_of(c, stage, LIMIT_BYTES, first, end) + kind->table->base_bytes > kind->capacity_bytes ||
+           least_of(c, stage, LIMIT_PATH, first, end) + waiting_ns > c->cap_ns;
+}
+
+static bool best_from(struct cutter *c, int stage, int first)
+{
+    bool last = stage == c->p->stage_count - 1;
+    int64_t best = INT64_MAX;
+    int most = c->p->layer_count - (c->p->stage_count - 1 - stage);
+    for (int end = first + 1; end <= most && !too_long(c, stage, first, end); end++) {
+        int64_t rest = last ? (end == c->p->layer_count ? 0 : INT64_MAX) : c->best[(stage + 1) * c->width + end];
+        if (rest == INT64_MAX)
+            continue;
+        const struct cell *cell = cell_at(c, stage, first, end);
+        if (!cell)
+            return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+        if (cell->least < INT64_MAX && cell->least + rest < best) {
+            best = cell->least + rest;
+            c->end[stage * c->width + first] = end;
+        }
+    }
+    c->best[stage * c->width + first] = best;
+    return true;
+}
+
+/* The least sum of paths by what the cells say now. */
+static bool sweep(struct cutter *c, int64_t *sum)
+{
+    for (int stage = c->p->stage_count - 1; stage >= 0; stage--)
+        for (int first = stage; first <= (stage == 0 ? 0 : c->p->layer_count - (c->p->stage_count - stage)); first++)
+            if (!best_from(c, stage, first))
+                return false;
+    *sum = c->best[0];
+    return true;
+}
+
+/* Refines the best cut's cells; *moved false: all of them are settled. *times: the longest of their stages. */
+static bool refine_cut(struct cutter *c, bool *moved, int64_t *times)
+{
+    *moved = false;
+    *times = INT64_MIN;
+    for (int stage = 0, first = 0; stage < c->p->stage_count; stage++) {
+        int end = c->end[stage * c->width + first];
+        struct cell *cell = cell_at(c, stage, first, end);
+        if (!cell)
+            return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+        if (!settled(c, cell)) {
+            *moved = true;
+            if (!refine(c, cell, stage, first, end))
+                return false;
+        }
+        c->undecided |= cell->refinement == SOLVED && !cell->exact;
+        *times = max_i64(*times, cell->times);
+        first = end;
+    }
+    return true;
+}
+
+/* Down from cap to cap. */
+static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns)
+{
+    int64_t sum = 0, times = 0;
+    *verdict = CUT_HOLDS;
+    c->cap_ns = bound_ns - 1 - c->p->sends_ns;
+    for (bool moved = true;;) {
+        if (!sweep(c, &sum))
+            return false;
+        if (sum == INT64_MAX)
+            return true;
+        int64_t cap_ns = bound_ns - 1 - c->p->sends_ns - sum;
+        if (cap_ns < c->cap_ns) {
+            c->cap_ns = cap_ns;
+            continue;
+        }
+        if (!refine_cut(c, &moved, &times))
+            return false;
+        if (moved)
+            continue;
+        *verdict = c->undecided ? CUT_UNDECIDED : CUT_REFUTED;
+        *witness_ns = c->p->sends_ns + sum + (c->undecided ? 0 : times);
+        return true;
+    }
+}
+
+bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
+               struct error *err)
+{
+    struct cutter c;
+    *verdict = CUT_HOLDS;
+    if (problem->stage_count > problem->layer_count)
+        return true;
+    bool good = cutter_open(&c, problem, err) && descend(&c, bound_ns, verdict, witness_ns);
+    arena_free(&c.arena);
+    return good;
+}
+
+/* ---- without search ---- */
+
+int64_t cut_value(const struct cut_problem *p, const int *first_layer, const int *strategy)
+{
+    int64_t sum = p->sends_ns, longest = INT64_MIN;
+    for (int k = 0; k < p->stage_count; k++) {
+        const struct stage_kind *kind = &p->stages[k];
+        int end = k + 1 < p->stage_count ? first_layer[k + 1] : p->layer_count;
+        int64_t total[LIMIT_COUNT] = { kind->table->base_bytes }, peak = 0;
+        for (int l = first_layer[k]; l < end; l++) {
+            const struct layer_price *price = price_at(kind->table, p->class_of[l], strategy[l]);
+            int64_t use[LIMIT_COUNT];
+            stage_layer_use(kind, price, holds_both(p, first_layer[k], end), use);
+            for (int r = 0; r < LIMIT_COUNT; r++)
+                total[r] += use[r];
+            peak = max_i64(peak, price->transient_bytes);
+            sum += stage_layer_path_ns(price);
+        }
+        if (total[LIMIT_BYTES] + peak > kind->capacity_bytes)
+            return INT64_MAX;
+        int64_t waiting_ns = (kind->micro_batches - 1) * kind->waiting_ns;
+        longest =
+            max_i64(longest, max_i64(max_i64(total[LIMIT_PATH], total[LIMIT_TAIL]) + waiting_ns, total[LIMIT_LANE]));
+    }
+    return sum + longest;
+}
+
+int64_t cut_quick_bound(const struct cut_problem *p)
+{
+    int64_t sum = 0;
+    for (int l = 0; l < p->layer_count; l++) {
+        int64_t least = INT64_MAX;
+        for (int k = 0; k < p->stage_count; k++)
+            least = min_i64(least, layer_least(&p->stages[k], p->class_of[l], LIMIT_COUNT));
+        sum += least;
+    }
+    return sum + p->sends_ns + (p->stages[0].micro_batches - 1) * ceil_div(sum, p->stage_count);
+}
+
+bool cut_lacks_memory(const struct cut_problem *p)
+{
+    int64_t least = INT64_MAX, room = 0;
+    for (int k = 0; k < p->stage_count; k++) {
+        int64_t sum = 0;
+        for (int l = 0; l < p->layer_count; l++)
+            sum += layer_least(&p->stages[k], p->class_of[l], LIMIT_BYTES);
+        least = min_i64(least, sum);
+        room += max_i64(0, p->stages[k].capacity_bytes - p->stages[k].table->base_bytes);
+    }
+    return least > room;
+}

@@ -1,0 +1,34 @@
+/* Whether any plan of one configuration is shorter, by the formula, than a claimed bound: all ways to cut the chain
+ * into stages, without solving them all. */
+#ifndef CLEAVE_CHECK_CUT_H
+#define CLEAVE_CHECK_CUT_H
+#include "planner/check/check_stage.h"
+
+struct cut_problem {
+    int layer_count, stage_count, class_count;
+    const int *class_of;             /* (layers) */
+    int tied_first, tied_second;     /* layers that share a weight; -1: none */
+    const struct stage_kind *stages; /* (stages) */
+    int64_t sends_ns;                /* of the whole pipeline, once */
+};
+enum cut_verdict {
+    CUT_HOLDS,    /* proven: no plan is shorter than the bound */
+    CUT_REFUTED,  /* *witness_ns is the formula's value of a plan that is */
+    CUT_UNDECIDED /* the budget of branch and bound ended; *witness_ns: up to here it is proven */
+};
+/**
+ *   T = sum_k C_k + sends + max_k Y_k        Y_k: the longest of a stage's three times (check_stage.h)
+ *
+ * A plan with T < bound has max Y below bound - sends - (least sum of C). Under that cap the least sum is larger, which
+ * lowers the cap again, until no plan is left or one is found. Fails only for want of memory.
+ */
+bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
+               struct error *err);
+/* The formula's value of given stages (first_layer, (stages)) with the strategy index of each layer; INT64_MAX when one
+ * does not fit. */
+int64_t cut_value(const struct cut_problem *problem, const int *first_layer, const int *strategy);
+/* No plan is shorter, whatever fits: sends, and the least compute paths spread over the stages. */
+int64_t cut_quick_bound(const struct cut_problem *problem);
+/* All stages taken together lack memory even for the thriftiest strategies. */
+bool cut_lacks_memory(const struct cut_problem *problem);
+#endif

@@ -1,0 +1,359 @@
+/* Branch and bound over counts. A node's bound is the Lagrangian one at the multipliers of GLPK's linear relaxation,
+ * rounded to 2^-30 and evaluated in integers: whatever GLPK says, the bound holds. The largest transient need in use is
+ * a threshold: for each, the options above it are forbidden and the room is smaller by it. */
+#include "planner/check/check_stage.h"
+#include "base/num.h"
+#include <glpk.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIXED_BITS = 30, MOST_DEPTH = 256 };
+__extension__ typedef __int128 wide;
+
+struct option {
+    int class_index;
+    int64_t cost, use[LIMIT_COUNT], peak;
+};
+struct stage_solver {
+    const struct stage_kind *kind;
+    const int *count;
+    struct arena arena;
+    int class_count, option_count, *first; /* (classes + 1) into option */
+    struct option *option;
+    int64_t limit[LIMIT_COUNT], peak; /* the threshold; limit[LIMIT_BYTES] is smaller by it */
+    int *low, *high;                  /* (options) the node's box */
+    double *value;                    /* (options) of the relaxation */
+    int64_t multiplier[LIMIT_COUNT];  /* times 2^-FIXED_BITS */
+    double scale[LIMIT_COUNT], cost_scale;
+    glp_prob *program;
+    int64_t best, best_times, nodes, budget;
+    bool limited;
+};
+
+void stage_layer_use(const struct stage_kind *kind, const struct layer_price *p, bool holds_both,
+                     int64_t use[LIMIT_COUNT])
+{
+    int64_t m = kind->micro_batches, path = stage_layer_path_ns(p);
+    int64_t lane = p->gather_forward_ns + p->gather_backward_ns + p->reduce_ns, end = p->reduce_last_ns + p->step_ns;
+    use[LIMIT_BYTES] = p->weight_bytes + (holds_both ? 0 : p->tied_bytes) + kind->in_flight * p->saved_bytes;
+    use[LIMIT_PATH] = (m - 1) * path + p->step_ns;
+    use[LIMIT_TAIL] = (m - 1) * path - p->backward_ns + end;
+    use[LIMIT_LANE] = m * lane - path + end;
+}
+
+/* ---- the relaxation ---- */
+
+static bool allowed(const struct stage_solver *s, int i)
+{
+    return s->option[i].peak <= s->peak && s->high[i] > 0;
+}
+
+static void set_box(struct stage_solver *s)
+{
+    for (int i = 0; i < s->option_count; i++) {
+        int low = s->low[i], high = allowed(s, i) ? s->high[i] : 0;
+        glp_set_col_bnds(s->program, i + 1, low == high ? GLP_FX : GLP_DB, low, high);
+    }
+    for (int r = 0; r < LIMIT_COUNT; r++)
+        glp_set_row_bnds(s->program, r + 1, GLP_UP, 0, (double)s->limit[r] / s->scale[r]);
+}
+
+/* Multipliers and values of the relaxation; false when GLPK finds none: then the last multipliers are as good as any.
+ */
+static bool relax(struct stage_solver *s)
+{
+    glp_smcp control;
+    glp_init_smcp(&control);
+    control.msg_lev = GLP_MSG_OFF;
+    set_box(s);
+    if (glp_simplex(s->program, &control) != 0 || glp_get_status(s->program) != GLP_OPT)
+        return false;
+    for (int r = 0; r < LIMIT_COUNT; r++) {
+        double dual = -glp_get_row_dual(s->program, r + 1) * s->cost_scale / s->scale[r];
+        s->multiplier[r] = dual > 0 && dual < 1e6 ? (int64_t)(dual * (double)(1 << FIXED_BITS)) : 0;
+    }
+    for (int i = 0; i < s->option_count; i++)
+        s->value[i] = glp_get_col_prim(s->program, i + 1);
+    return true;
+}
+
+static wide priced(const struct stage_solver *s, const struct option *o)
+{
+    wide price = (wide)o->cost << FIXED_BITS;
+    for (int r = 0; r < LIMIT_COUNT; r++)
+        price += (wide)s->multiplier[r] * o->use[r];
+    return price;
+}
+
+/* The box's items at their least price: what every option must have, then the cheapest. False: the box is empty. */
+static bool add_class(const struct stage_solver *s, int c, wide *sum)
+{
+    int left = s->count[c];
+    for (int i = s->first[c]; i < s->first[c + 1]; i++) {
+        *sum += priced(s, &s->option[i]) * s->low[i];
+        left -= s->low[i];
+        if (s->low[i] > 0 && !allowed(s, i))
+            return false;
+    }
+    if (left < 0)
+        return false;
+    for (wide floor = -((wide)1 << 120); left > 0;) {
+        wide next = (wide)1 << 120;
+        int room = 0;
+        for (int i = s->first[c]; i < s->first[c + 1]; i++) {
+            wide price = priced(s, &s->option[i]);
+            if (!allowed(s, i) || s->high[i] == s->low[i] || price <= floor || price > next)
+                continue;
+            room = price < next ? s->high[i] - s->low[i] : room + s->high[i] - s->low[i];
+            next = price;
+        }
+        if (room == 0)
+            return false;
+        int taken = left < room ? left : room;
+        *sum += next * taken;
+        left -= taken;
+        floor = next;
+    }
+    return true;
+}
+
+/* INT64_MAX: nothing lies in the box. */
+static int64_t box_bound(const struct stage_solver *s)
+{
+    wide sum = 0;
+    for (int c = 0; c < s->class_count; c++)
+        if (!add_class(s, c, &sum))
+            return INT64_MAX;
+    for (int r = 0; r < LIMIT_COUNT; r++)
+        sum -= (wide)s->multiplier[r] * s->limit[r];
+    wide unit = (wide)1 << FIXED_BITS, whole = sum >= 0 ? (sum + unit - 1) / unit : -((-sum) / unit);
+    return whole >= INT64_MAX ? INT64_MAX : whole < 0 ? 0 : (int64_t)whole;
+}
+
+/* No choice at all satisfies one limit. */
+static bool lacks_room(const struct stage_solver *s)
+{
+    for (int r = 0; r < LIMIT_COUNT; r++) {
+        wide sum = 0;
+        for (int c = 0; c < s->class_count; c++) {
+            int64_t least = INT64_MAX;
+            for (int i = s->first[c]; i < s->first[c + 1]; i++)
+                if (s->option[i].peak <= s->peak)
+                    least = min_i64(least, s->option[i].use[r]);
+            if (s->count[c] > 0 && least == INT64_MAX)
+                return true;
+            sum += s->count[c] > 0 ? (wide)least * s->count[c] : 0;
+        }
+        if (sum > s->limit[r])
+            return true;
+    }
+    return false;
+}
+
+/* ---- branching ---- */
+
+/* Takes the whole counts as the best choice when they fit. */
+static void offer(struct stage_solver *s, const int *counts)
+{
+    int64_t cost = 0, use[LIMIT_COUNT] = { 0 };
+    for (int c = 0; c < s->class_count; c++) {
+        int total = 0;
+        for (int i = s->first[c]; i < s->first[c + 1]; i++) {
+            total += counts[i];
+            cost += counts[i] * s->option[i].cost;
+            for (int r = 0; r < LIMIT_COUNT; r++)
+                use[r] += counts[i] * s->option[i].use[r];
+        }
+        if (total != s->count[c])
+            return;
+    }
+    for (int r = 0; r < LIMIT_COUNT; r++)
+        if (use[r] > s->limit[r])
+            return;
+    if (cost < s->best) {
+        int64_t waiting_ns = (s->kind->micro_batches - 1) * s->kind->waiting_ns;
+        s->best = cost;
+        s->best_times = max_i64(max_i64(use[LIMIT_PATH], use[LIMIT_TAIL]) + waiting_ns, use[LIMIT_LANE]);
+    }
+}
+
+/* The option to branch on, and where; -1: the box is one point. */
+static int branch_option(const struct stage_solver *s, bool relaxed, int *cut)
+{
+    int pick = -1;
+    double best = 1e-6;
+    for (int i = 0; relaxed && i < s->option_count; i++) {
+        double part = s->value[i] - floor(s->value[i]), distance = fmin(part, 1 - part);
+        if (s->low[i] < s->high[i] && allowed(s, i) && distance > best) {
+            best = distance;
+            pick = i;
+        }
+    }
+    for (int i = 0; i < s->option_count && pick < 0; i++)
+        if (s->low[i] < s->high[i] && allowed(s, i))
+            pick = i;
+    if (pick >= 0)
+        *cut = (int)max_i64(s->low[pick], min_i64(s->high[pick] - 1, relaxed ? (int64_t)floor(s->value[pick]) : 0));
+    return pick;
+}
+
+/* A proven bound of the box: nothing in it is cheaper, unless it is not cheaper than best. */
+static int64_t explore(struct stage_solver *s, int depth)
+{
+    if (box_bound(s) >= s->best) /* at the parent's multipliers */
+        return s->best;
+    bool relaxed = relax(s);
+    int64_t bound = box_bound(s);
+    if (bound >= s->best)
+        return s->best;
+    int counts[64] = { 0 };
+    bool small = s->option_count <= 64;
+    for (int i = 0; small && relaxed && i < s->option_count; i++)
+        counts[i] = (int)floor(s->value[i] + 0.5);
+    if (small && relaxed)
+        offer(s, counts);
+    if (bound >= s->best)
+        return s->best;
+    int cut = 0, pick = branch_option(s, relaxed, &cut);
+    if (pick < 0) {
+        offer(s, s->low);
+        return s->best;
+    }
+    if (++s->nodes > s->budget || depth == MOST_DEPTH) {
+        s->limited = true;
+        return bound;
+    }
+    int low = s->low[pick], high = s->high[pick];
+    s->high[pick] = cut;
+    int64_t left = explore(s, depth + 1);
+    s->high[pick] = high;
+    s->low[pick] = cut + 1;
+    int64_t right = explore(s, depth + 1);
+    s->low[pick] = low;
+    return max_i64(bound, min_i64(left, right));
+}
+
+/* ---- one stage ---- */
+
+static bool list_options(struct stage_solver *s, bool holds_both, struct error *err)
+{
+    const struct price_table *table = s->kind->table;
+    size_t most = (size_t)(table->class_count * table->strategy_count);
+    s->class_count = table->class_count;
+    s->first = arena_alloc(&s->arena, (size_t)table->class_count + 1, sizeof *s->first);
+    s->option = arena_alloc(&s->arena, most, sizeof *s->option);
+    s->low = arena_alloc(&s->arena, most, sizeof *s->low);
+    s->high = arena_alloc(&s->arena, most, sizeof *s->high);
+    s->value = arena_alloc(&s->arena, most, sizeof *s->value);
+    if (!s->first || !s->option || !s->low || !s->high || !s->value)
+        return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    for (int c = 0; c < table->class_count; c++) {
+        for (int i = 0; s->count[c] > 0 && i < table->strategy_count; i++) {
+            const struct layer_price *price = price_at(table, c, i);
+            struct option *o = &s->option[s->option_count];
+            *o =
+                (struct option){ .class_index = c, .cost = stage_layer_path_ns(price), .peak = price->transient_bytes };
+            stage_layer_use(s->kind, price, holds_both, o->use);
+            s->high[s->option_count++] = s->count[c];
+        }
+        s->first[c + 1] = s->option_count;
+    }
+    return true;
+}
+
+static void set_scales(struct stage_solver *s)
+{
+    s->cost_scale = 1;
+    for (int r = 0; r < LIMIT_COUNT; r++)
+        s->scale[r] = 1;
+    for (int i = 0; i < s->option_count; i++) {
+        s->cost_scale = fmax(s->cost_scale, (double)s->option[i].cost);
+        for (int r = 0; r < LIMIT_COUNT; r++)
+            s->scale[r] = fmax(s->scale[r], fabs((double)s->option[i].use[r]));
+    }
+}
+
+/* Rows: the limits, then one of each class. */
+static void make_program(struct stage_solver *s)
+{
+    int index[LIMIT_COUNT + 2];
+    double value[LIMIT_COUNT + 2];
+    glp_term_out(GLP_OFF);
+    s->program = glp_create_prob();
+    glp_add_rows(s->program, LIMIT_COUNT + s->class_count);
+    glp_add_cols(s->program, s->option_count);
+    for (int c = 0; c < s->class_count; c++)
+        glp_set_row_bnds(s->program, LIMIT_COUNT + c + 1, GLP_FX, s->count[c], s->count[c]);
+    for (int i = 0; i < s->option_count; i++) {
+        const struct option *o = &s->option[i];
+        for (int r = 0; r < LIMIT_COUNT; r++) {
+            index[r + 1] = r + 1;
+            value[r + 1] = (double)o->use[r] / s->scale[r];
+        }
+        index[LIMIT_COUNT + 1] = LIMIT_COUNT + o->class_index + 1;
+        value[LIMIT_COUNT + 1] = 1;
+        glp_set_obj_coef(s->program, i + 1, (double)o->cost / s->cost_scale);
+        glp_set_mat_col(s->program, i + 1, LIMIT_COUNT + 1, index, value);
+    }
+}
+
+static int compare_bytes(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void set_limits(struct stage_solver *s, int64_t cap_ns, int64_t peak)
+{
+    int64_t m = s->kind->micro_batches;
+    s->peak = peak;
+    s->limit[LIMIT_BYTES] = s->kind->capacity_bytes - s->kind->table->base_bytes - peak;
+    s->limit[LIMIT_PATH] = s->limit[LIMIT_TAIL] = cap_ns - (m - 1) * s->kind->waiting_ns;
+    s->limit[LIMIT_LANE] = cap_ns;
+}
+
+/* The least over all thresholds; each pass prunes by the best of those before it. */
+static int64_t over_thresholds(struct stage_solver *s, int64_t cap_ns, int64_t *peaks)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < s->option_count; i++)
+        peaks[i] = s->option[i].peak;
+    qsort(peaks, (size_t)s->option_count, sizeof *peaks, compare_bytes);
+    for (int t = 0; t < s->option_count; t++) {
+        if (t > 0 && peaks[t] == peaks[t - 1])
+            continue;
+        set_limits(s, cap_ns, peaks[t]);
+        if (lacks_room(s))
+            continue;
+        memset(s->multiplier, 0, sizeof s->multiplier);
+        if (s->budget > 0) {
+            least = min_i64(least, explore(s, 0));
+        } else {
+            relax(s);
+            least = min_i64(least, box_bound(s));
+            s->limited = true;
+        }
+    }
+    return least;
+}
+
+bool stage_least_path(const struct stage_kind *kind, const int *count, bool holds_both, int64_t cap_ns, int64_t budget,
+                      int64_t *least, bool *exact, int64_t *times, struct error *err)
+{
+    struct stage_solver s = { .kind = kind, .count = count, .best = INT64_MAX, .budget = budget };
+    bool good = list_options(&s, holds_both, err);
+    int64_t *peaks = good ? arena_alloc(&s.arena, (size_t)s.option_count + 1, sizeof *peaks) : NULL;
+    if (good && !peaks)
+        good = fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    if (good) {
+        set_scales(&s);
+        make_program(&s);
+        *least = over_thresholds(&s, cap_ns, peaks);
+        *exact = !s.limited || *least == INT64_MAX;
+        *times = s.best_times;
+        glp_delete_prob(s.program);
+    }
+    arena_free(&s.arena);
+    return good;
+}

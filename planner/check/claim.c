@@ -1,0 +1,156 @@
+#include "planner/check/claim.h"
+#include "planner/search/space_choice.h"
+#include <stddef.h>
+#include <string.h>
+
+struct claim_fields {
+    double bound_s, formula_s, gap, formula_gap, proof_gap;
+    int64_t bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_memory, pruned_bound, solved, refused,
+        candidates, ranked, judged, rejected;
+    const char *best;
+    bool complete;
+    const struct json *space, *fates[FATE_COUNT];
+};
+#define CLAIM(name, type_, ...)                                                                                        \
+    {                                                                                                                  \
+        .key = #name, .type = type_, .offset = offsetof(struct claim_fields, name), .required = true, __VA_ARGS__      \
+    }
+#define FATE(name, fate, doc_)                                                                                         \
+    {                                                                                                                  \
+        .key = name, .type = FIELD_NODE, .offset = offsetof(struct claim_fields, fates) + sizeof(void *) * (fate),     \
+        .required = true, .doc = doc_                                                                                  \
+    }
+static const struct json_field claim_fields[] = {
+    CLAIM(bound_s, FIELD_DOUBLE, .doc = "Seconds: no plan of the space is shorter by the formula."),
+    CLAIM(formula_s, FIELD_DOUBLE, .doc = "Seconds of this plan by the formula."),
+    CLAIM(gap, FIELD_DOUBLE, .min = -1, .max = 1e18, .doc = "(simulated step - bound) / bound."),
+    CLAIM(formula_gap, FIELD_DOUBLE, .doc = "(formula's value of this plan - bound) / bound."),
+    CLAIM(proof_gap, FIELD_DOUBLE, .doc = "(formula's value of its best plan - bound) / bound."),
+    CLAIM(bound_ns, FIELD_INT, .min = 0, .max = 9e15, .doc = "The bound in nanoseconds."),
+    CLAIM(formula_ns, FIELD_INT, .min = 0, .max = 9e15, .doc = "The formula's value of this plan in nanoseconds."),
+    CLAIM(best_ns, FIELD_INT, .min = 0, .max = 9e15, .doc = "The formula's value of its best plan in nanoseconds."),
+    CLAIM(best, FIELD_STRING, .doc = "Configuration of the formula's best plan."),
+    CLAIM(memory_bytes, FIELD_INT, .min = 1, .max = 9e15, .doc = "Bytes of a device that plans may use."),
+    CLAIM(complete, FIELD_BOOL, .doc = "Neither a time limit nor an interruption ended the search."),
+    CLAIM(configurations, FIELD_INT, .doc = "Configurations of the space."),
+    CLAIM(pruned_memory, FIELD_INT, .doc = "Of them, without a plan that fits."),
+    CLAIM(pruned_bound, FIELD_INT, .doc = "Of them, ruled out by their first bound."),
+    CLAIM(solved, FIELD_INT, .doc = "Of them, solved."),
+    CLAIM(refused, FIELD_INT, .doc = "Of them, without a program."),
+    CLAIM(candidates, FIELD_INT, .doc = "Plans that the formula proposed."),
+    CLAIM(ranked, FIELD_INT, .doc = "Plans that the pipeline ranked."),
+    CLAIM(judged, FIELD_INT, .doc = "Plans that were simulated."),
+    CLAIM(rejected, FIELD_INT, .doc = "Plans that did not fit after layout."),
+    CLAIM(space, FIELD_NODE, .doc = "Allowed values of each choice; an empty list: all that are legal."),
+    FATE("configurations_solved", FATE_SOLVED, "[name, proven bound in nanoseconds] of each that was solved."),
+    FATE("configurations_memory", FATE_MEMORY, "The same of those whose stages together lack memory."),
+    FATE("configurations_refused", FATE_REFUSED, "The same of those without a program."),
+    FATE("configurations_left", FATE_LEFT, "The same of those that were not looked at when time was over."),
+};
+enum { CLAIM_FIELDS = sizeof claim_fields / sizeof *claim_fields };
+
+const struct json_field *claim_format(size_t *count)
+{
+    *count = CLAIM_FIELDS;
+    return claim_fields;
+}
+
+/* ---- the space ---- */
+
+static bool read_value(const struct json *at, enum space_choice choice, int64_t *out, struct error *err)
+{
+    int64_t least = 0, most = 0;
+    const char *word = NULL;
+    if (space_value_range(choice, &least, &most))
+        return json_int(at, least, most, out, err);
+    if (!json_string(at, &word, err))
+        return false;
+    for (*out = 0; *out < most; ++*out) {
+        const char *name = space_value_name(choice, *out);
+        if (name && strcmp(name, word) == 0)
+            return true;
+    }
+    return json_fail(at, err, "expected a value of %s, found \"%s\"", space_choice_names[choice], word);
+}
+
+static bool read_choice(const struct json *at, enum space_choice choice, struct allowed *out, struct error *err)
+{
+    if (json_type(at) != JSON_ARRAY || json_count(at) > SPACE_VALUES)
+        return json_fail(at, err, "expected a list of at most %d values", SPACE_VALUES);
+    out->count = json_count(at);
+    for (int i = 0; i < out->count; i++)
+        if (!read_value(json_at(at, i), choice, &out->values[i], err))
+            return false;
+    return true;
+}
+
+static bool read_space(const struct json *at, struct space *out, struct error *err)
+{
+    for (int choice = 0; choice < SPACE_CHOICES; choice++) {
+        const struct json *values;
+        if (!json_require(at, space_choice_names[choice], &values, err) ||
+            !read_choice(values, (enum space_choice)choice, space_allowed(out, (enum space_choice)choice), err))
+            return false;
+    }
+    return json_count(at) == SPACE_CHOICES ||
+           json_fail(at, err, "expected %d choices, found %d", SPACE_CHOICES, json_count(at));
+}
+
+/* ---- configurations ---- */
+
+static bool read_config(const struct json *at, enum config_fate fate, struct claimed_config *out, struct error *err)
+{
+    *out = (struct claimed_config){ .fate = fate, .at = at };
+    if (json_type(at) != JSON_ARRAY || json_count(at) != 2)
+        return json_fail(at, err, "expected a configuration's name and its bound");
+    return json_string(json_at(at, 0), &out->name, err) &&
+           json_int(json_at(at, 1), 0, (int64_t)9e15, &out->bound_ns, err);
+}
+
+static bool read_configs(struct claim *claim, const struct claim_fields *f, struct error *err)
+{
+    int count = 0;
+    for (int fate = 0; fate < FATE_COUNT; fate++) {
+        if (json_type(f->fates[fate]) != JSON_ARRAY)
+            return json_fail(f->fates[fate], err, "expected a list of configurations");
+        count += json_count(f->fates[fate]);
+    }
+    claim->configs = arena_alloc(&claim->arena, (size_t)count + 1, sizeof *claim->configs);
+    if (!claim->configs)
+        return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    for (int fate = 0; fate < FATE_COUNT; fate++)
+        for (int i = 0; i < json_count(f->fates[fate]); i++)
+            if (!read_config(json_at(f->fates[fate], i), (enum config_fate)fate, &claim->configs[claim->config_count++],
+                             err))
+                return false;
+    return true;
+}
+
+bool claim_read(struct claim *out, const struct json *certificate, const struct space *space, struct error *err)
+{
+    struct claim_fields f = { 0 };
+    *out = (struct claim){ .space = *space, .at = certificate };
+    if (!json_read_fields(certificate, claim_fields, CLAIM_FIELDS, &f, &out->arena, err) ||
+        !read_space(f.space, &out->space, err))
+        return false;
+    out->bound_ns = f.bound_ns;
+    out->formula_ns = f.formula_ns;
+    out->best_ns = f.best_ns;
+    out->best = f.best;
+    out->memory_bytes = f.memory_bytes;
+    out->complete = f.complete;
+    out->configurations = f.configurations;
+    out->pruned_memory = f.pruned_memory;
+    out->pruned_bound = f.pruned_bound;
+    out->solved = f.solved;
+    out->refused = f.refused;
+    out->gap = f.gap;
+    out->formula_gap = f.formula_gap;
+    out->proof_gap = f.proof_gap;
+    return read_configs(out, &f, err);
+}
+
+void claim_free(struct claim *claim)
+{
+    arena_free(&claim->arena);
+}

@@ -1,0 +1,30 @@
+/* What a plan file's certificate says, read strictly. */
+#ifndef CLEAVE_CHECK_CLAIM_H
+#define CLEAVE_CHECK_CLAIM_H
+#include "base/json.h"
+#include "planner/search/search.h"
+
+struct claimed_config {
+    const char *name; /* config_name() */
+    enum config_fate fate;
+    int64_t bound_ns;
+    const struct json *at; /* where the file says so */
+};
+struct claim {
+    struct arena arena;
+    struct space space; /* restrictions; batch, sequence, type from the plan */
+    int64_t bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_bound, solved, refused, pruned_memory;
+    double gap, formula_gap, proof_gap;
+    bool complete;
+    const char *best;
+    int config_count;
+    struct claimed_config *configs;
+    const struct json *at;
+};
+/* space: what the plan fixes; its restrictions are replaced by the certificate's. Borrows from the document. Frees
+ * nothing on failure: claim_free() does. */
+bool claim_read(struct claim *out, const struct json *certificate, const struct space *space, struct error *err);
+void claim_free(struct claim *claim);
+/* The field table of the certificate, for `cleave schema`. */
+const struct json_field *claim_format(size_t *count);
+#endif
