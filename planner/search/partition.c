@@ -12,11 +12,6 @@
  * NEAR: caps that fall by less than one part in so many do not get far. */
 enum { PROBES = 14, NEAR = 64, ROUGH = 200 };
 
-static int64_t send_total_ns(const struct partition_problem *problem)
-{
-    return 2 * problem->table->send_ns * (problem->stage_count - 1);
-}
-
 /* Whatever the cap, the longest stage is no shorter than the mean. */
 static int64_t mean_high(const struct solver *s, int64_t sum)
 {
@@ -47,9 +42,11 @@ static void set_cap(struct solver *s, int64_t cap_ns)
 }
 
 /* The largest Y of a plan that is shorter than `upper` when all C come to at least `sum`. */
-static int64_t cap_below(const struct solver *s, int64_t upper, int64_t sum)
+static int64_t cap_below(const struct solver *s, int64_t upper, int64_t sum, int64_t tolerance_ns)
 {
-    return upper == INT64_MAX ? INT64_MAX / 4 : upper - tolerance(s, upper) - send_total_ns(s->problem) - sum - 1;
+    if (upper == INT64_MAX)
+        return s->most_high_ns;
+    return min_i64(s->most_high_ns, upper - tolerance_ns - stage_send_total_ns(s->problem) - sum - 1);
 }
 
 /* The plan of the best cut's solutions, where each stage has one. *high: its Y. */
@@ -59,7 +56,7 @@ static bool take_plan(struct solver *s, struct choice choice, int64_t *upper, in
     int64_t path = 0;
     if (!cut_solution(s, choice, &path, high, slope))
         return true;
-    int64_t step_ns = send_total_ns(s->problem) + path + *high;
+    int64_t step_ns = stage_send_total_ns(s->problem) + path + *high;
     *upper = min_i64(*upper, step_ns);
     return step_ns >= s->problem->below_ns || cut_keep_plan(s, choice, step_ns);
 }
@@ -79,7 +76,7 @@ static bool try_cap(struct solver *s, int64_t cap_ns, bool polish, int64_t *uppe
 /* Any plan, under the lowest of growing caps that has one. *low: no plan has a lower Y. */
 static bool first_plan(struct solver *s, int64_t *upper, int64_t *low)
 {
-    int64_t sum = 0, before = *upper, most = cap_below(s, *upper, s->least_path_ns[s->layers]);
+    int64_t sum = 0, before = *upper, most = cap_below(s, *upper, s->least_path_ns[s->layers], 0);
     double slope;
     for (int64_t more = *low / 16 + 1; *upper == before && *low + more < most && !s->stopped; more *= 2) {
         if (!try_cap(s, *low + more, true, upper, &sum, &slope))
@@ -97,7 +94,7 @@ static bool probe(struct solver *s, int64_t *upper)
     double slope = 0;
     if (!first_plan(s, upper, &low))
         return false;
-    int64_t high = cap_below(s, *upper, least);
+    int64_t high = cap_below(s, *upper, least, 0);
     for (int i = 0; i < PROBES && low < high - high / 100000 && !s->stopped; i++) {
         int64_t before = *upper;
         if (!try_cap(s, low + (high - low) / 2, false, upper, &sum, &slope))
@@ -106,7 +103,7 @@ static bool probe(struct solver *s, int64_t *upper)
         if (sum == INT64_MAX || slope > 1)
             low = s->cap_ns;
         else
-            high = min_i64(s->cap_ns - 1, cap_below(s, *upper, least));
+            high = min_i64(s->cap_ns - 1, cap_below(s, *upper, least, 0));
     }
     return best == 0 || s->stopped || try_cap(s, best, true, upper, &sum, &slope);
 }
@@ -133,7 +130,7 @@ static bool block_unsolved(struct solver *s)
  * decides: there C and Y may be traded one for one, and no cap rules anything out. */
 static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bound, bool *left_out)
 {
-    int64_t sends = send_total_ns(s->problem), high;
+    int64_t sends = stage_send_total_ns(s->problem), high;
     double slope;
     *left_out = false;
     for (int stage = 0, first = 0; stage < s->stages && !s->stopped; stage++) {
@@ -166,7 +163,7 @@ static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bo
 /* One cap: the plan of its best cut, and the next cap. *bound: no plan between the two is shorter. */
 static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *done)
 {
-    int64_t sum = 0, high = s->cap_ns, sends = send_total_ns(s->problem);
+    int64_t sum = 0, high = s->cap_ns, sends = stage_send_total_ns(s->problem);
     double slope;
     for (enum effort effort = EFFORT_RELAX; effort <= EFFORT_END; effort += EFFORT_END - EFFORT_RELAX) {
         if (!cut_refine(s, effort, tolerance(s, *upper) / 4, &sum))
@@ -178,7 +175,7 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
             return true;
         if (effort == EFFORT_RELAX && !take_plan(s, solutions, upper, &high, &slope))
             return false;
-        int64_t next = cap_below(s, *upper, sum);
+        int64_t next = cap_below(s, *upper, sum, 0);
         bool left_out = false, far = next < s->cap_ns - s->cap_ns / NEAR;
         if (effort == EFFORT_RELAX && !far && !leave_out(s, sum, upper, bound, &left_out))
             return false;
@@ -187,7 +184,8 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
             *bound = min_i64(*bound, sends + stage_cell(s, s->level[0], 0, s->layers)->whole);
         if (left_out || *done || s->stopped)
             return true;
-        next = cap_below(s, *upper, sum);
+        if (!far) /* the tolerance is for what is hard to prove */
+            next = cap_below(s, *upper, sum, tolerance(s, *upper));
         if (next < s->cap_ns) { /* the bounds alone rule out the upper part */
             *bound = min_i64(*bound, sends + sum + next + 1);
             set_cap(s, next);
@@ -202,7 +200,7 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
     }
     if (!take_plan(s, solutions, upper, &high, &slope))
         return false;
-    int64_t next = min_i64(high - 1, cap_below(s, *upper, sum));
+    int64_t next = min_i64(high - 1, cap_below(s, *upper, sum, tolerance(s, *upper)));
     *bound = min_i64(*bound, sends + sum + next + 1);
     set_cap(s, next);
     return true;
@@ -214,13 +212,11 @@ static bool descend(struct solver *s)
     bool done = false;
     if (!probe(s, &upper))
         return false;
-    set_cap(s, cap_below(s, upper, s->least_path_ns[s->layers]));
+    set_cap(s, cap_below(s, upper, s->least_path_ns[s->layers], 0));
     while (!done && !s->stopped)
         if (!step_down(s, &upper, &bound, &done))
             return false;
     s->result->bound_ns = min_i64(bound, upper);
-    if (upper < INT64_MAX) /* what the tolerance left out above the first cap */
-        s->result->bound_ns = min_i64(s->result->bound_ns, upper - tolerance(s, upper));
     if (s->stopped)
         s->result->bound_ns = min_i64(s->result->bound_ns, partition_quick_bound(s->problem));
     return true;
@@ -275,5 +271,5 @@ int64_t partition_quick_bound(const struct partition_problem *problem)
             least = min_i64(least, path_ns(price_at(problem->table, problem->chain->class_of[l], i)));
         sum += least;
     }
-    return sum + send_total_ns(problem) + (m - 1) * ceil_div(sum, problem->stage_count);
+    return sum + stage_send_total_ns(problem) + (m - 1) * ceil_div(sum, problem->stage_count);
 }

@@ -49,13 +49,15 @@ struct solver {
     const struct partition_problem *problem;
     struct arena *arena;
     int classes, strategies, layers, stages;
-    int level_count, *level;        /* (stages) index of the distinct in-flight count */
-    int64_t *period_ns, *in_flight; /* (level_count) p, n */
-    struct cell ***cells;           /* (level_count) of (interval_count), made on demand */
+    int level_count, *level;           /* (stages) index of the distinct in-flight count and price table */
+    const struct price_table **tables; /* (level_count) */
+    int64_t *period_ns, *in_flight;    /* (level_count) p, n */
+    struct cell ***cells;              /* (level_count) of (interval_count), made on demand */
     struct knapsack_option *
         *options; /* (level_count, 2) of (class_count, strategy_count); the second: tied layers joined */
     int64_t *least_path_ns, *least_step_ns; /* (layers + 1) sums of each layer's smallest C, O */
-    int64_t *most_path_ns;                  /* of its largest C */
+    int64_t *most_path_ns;                  /* of its largest C of any table */
+    int64_t most_high_ns;                   /* no plan's Y is larger */
     int64_t **least_bytes;                  /* (level_count) of (layers + 1) */
     int *first_from, *first_to;             /* (stages + 1) where a stage can begin under the present cap */
     struct vectors *vectors;                /* (level_count) */
@@ -77,6 +79,8 @@ static inline int64_t path_ns(const struct layer_price *p)
     return p->forward_ns + p->backward_ns;
 }
 
+/* All sends of a micro-batch, there and back. */
+int64_t stage_send_total_ns(const struct partition_problem *problem);
 /* Levels, options, bins; false: out of memory. */
 bool stage_start(struct solver *s);
 /* What no choice of strategies can undercut: the stage does not fit under the cap. */

@@ -25,7 +25,16 @@ static int64_t layer_bytes(const struct layer_price *p, int64_t in_flight, bool 
 static int64_t exposed_period_ns(const struct partition_problem *problem, int stage)
 {
     int64_t n = problem->in_flight[stage];
-    return n < 1 || n >= problem->micro_batch_count ? 0 : ceil_div(2 * problem->table->send_ns * (n - 1), n);
+    int64_t send_ns = price_of_stage(problem->table, stage)->send_ns;
+    return n < 1 || n >= problem->micro_batch_count ? 0 : ceil_div(2 * send_ns * (n - 1), n);
+}
+
+int64_t stage_send_total_ns(const struct partition_problem *problem)
+{
+    int64_t sum = 0;
+    for (int k = 0; k + 1 < problem->stage_count; k++)
+        sum += 2 * price_send_ns(problem->table, k);
+    return sum;
 }
 
 static bool holds_both(const struct chain *chain, int first, int end)
@@ -38,12 +47,10 @@ static bool holds_both(const struct chain *chain, int first, int end)
 struct stage_sums {
     int64_t path_ns, high_ns, bytes;
 };
-static struct stage_sums sum_stage(const struct partition_problem *problem, int64_t in_flight, int64_t period_ns,
+static struct stage_sums sum_stage(const struct price_table *table, int64_t m, int64_t in_flight, int64_t period_ns,
                                    bool joined, const int *count)
 {
-    const struct price_table *table = problem->table;
-    int64_t c = 0, b = 0, d = 0, last = 0, step = 0, bytes = table->base_bytes, peak = 0,
-            m = problem->micro_batch_count;
+    int64_t c = 0, b = 0, d = 0, last = 0, step = 0, bytes = table->base_bytes, peak = 0;
     for (int i = 0; i < table->class_count * table->strategy_count; i++) {
         const struct layer_price *p = &table->prices[i];
         if (count[i] == 0)
@@ -64,13 +71,14 @@ static struct stage_sums sum_stage(const struct partition_problem *problem, int6
 int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan)
 {
     const struct chain *chain = problem->chain;
-    int64_t sum = 2 * problem->table->send_ns * (problem->stage_count - 1), high = INT64_MIN;
+    int64_t sum = stage_send_total_ns(problem), high = INT64_MIN;
     int block = problem->table->class_count * problem->table->strategy_count;
     for (int k = 0; k < problem->stage_count; k++) {
         int first = plan->first_layer[k],
             end = k + 1 < problem->stage_count ? plan->first_layer[k + 1] : chain->layer_count;
-        struct stage_sums sums = sum_stage(problem, problem->in_flight[k], exposed_period_ns(problem, k),
-                                           holds_both(chain, first, end), &plan->count[k * block]);
+        struct stage_sums sums =
+            sum_stage(price_of_stage(problem->table, k), problem->micro_batch_count, problem->in_flight[k],
+                      exposed_period_ns(problem, k), holds_both(chain, first, end), &plan->count[k * block]);
         if (sums.bytes > problem->capacity_bytes)
             return INT64_MAX;
         sum += sums.path_ns;
@@ -103,14 +111,15 @@ static struct knapsack_option make_option(const struct solver *s, const struct l
 
 static bool set_options(struct solver *s)
 {
-    const struct price_table *table = s->problem->table;
-    int64_t worst = 0, m = s->problem->micro_batch_count;
+    int64_t m = s->problem->micro_batch_count;
     int block = s->classes * s->strategies;
-    for (int i = 0; i < block; i++) {
-        const struct layer_price *p = &table->prices[i];
-        worst = max_i64(worst, m * lane_ns(p) + p->reduce_last_ns + p->step_ns);
-    }
     for (int at = 0; at < 2 * s->level_count; at++) {
+        const struct price_table *table = s->tables[at / 2];
+        int64_t worst = 0;
+        for (int i = 0; i < block; i++) {
+            const struct layer_price *p = &table->prices[i];
+            worst = max_i64(worst, m * lane_ns(p) + p->reduce_last_ns + p->step_ns);
+        }
         s->options[at] = arena_alloc(s->arena, (size_t)block, sizeof **s->options);
         if (!s->options[at])
             return false;
@@ -125,10 +134,13 @@ static bool set_levels(struct solver *s)
 {
     for (int k = 0; k < s->stages; k++) {
         int64_t n = s->problem->in_flight[k], period = exposed_period_ns(s->problem, k);
+        const struct price_table *table = price_of_stage(s->problem->table, k);
         int level = 0;
-        while (level < s->level_count && (s->in_flight[level] != n || s->period_ns[level] != period))
+        while (level < s->level_count &&
+               (s->in_flight[level] != n || s->period_ns[level] != period || s->tables[level] != table))
             level++;
         if (level == s->level_count) {
+            s->tables[level] = table;
             s->in_flight[level] = n;
             s->period_ns[level] = period;
             s->least_bytes[level] = arena_alloc(s->arena, (size_t)s->layers + 1, sizeof(int64_t));
@@ -145,15 +157,13 @@ static void set_least(struct solver *s)
 {
     const struct chain *chain = s->problem->chain;
     for (int l = 0; l < s->layers; l++) {
-        int64_t path = INT64_MAX, most = 0, step = INT64_MAX;
+        int64_t path = INT64_MAX, step = INT64_MAX;
         for (int i = 0; i < s->strategies; i++) {
             const struct layer_price *p = price_at(s->problem->table, chain->class_of[l], i);
             path = min_i64(path, path_ns(p));
-            most = max_i64(most, path_ns(p));
             step = min_i64(step, p->step_ns);
         }
         s->least_path_ns[l + 1] = s->least_path_ns[l] + path;
-        s->most_path_ns[l + 1] = s->most_path_ns[l] + most;
         s->least_step_ns[l + 1] = s->least_step_ns[l] + step;
     }
     for (int level = 0; level < s->level_count; level++)
@@ -161,8 +171,31 @@ static void set_least(struct solver *s)
             int64_t bytes = INT64_MAX;
             for (int i = 0; i < s->strategies; i++)
                 bytes = min_i64(
-                    bytes, layer_bytes(price_at(s->problem->table, chain->class_of[l], i), s->in_flight[level], true));
+                    bytes, layer_bytes(price_at(s->tables[level], chain->class_of[l], i), s->in_flight[level], true));
             s->least_bytes[level][l + 1] = s->least_bytes[level][l] + bytes;
+        }
+}
+
+static void set_most(struct solver *s)
+{
+    for (int l = 0; l < s->layers; l++) {
+        int64_t path = 0, high = 0;
+        for (int at = 0; at < s->level_count; at++)
+            for (int i = 0; i < s->strategies; i++) {
+                const struct layer_price *p = price_at(s->tables[at], s->problem->chain->class_of[l], i);
+                const struct knapsack_option *o =
+                    &s->options[2 * at][s->problem->chain->class_of[l] * s->strategies + i];
+                path = max_i64(path, path_ns(p));
+                high = max_i64(high, max_i64(o->row[ROW_PATH], max_i64(o->row[ROW_LAST], o->row[ROW_LANE])));
+            }
+        s->most_path_ns[l + 1] = s->most_path_ns[l] + path;
+        s->most_high_ns += high;
+    }
+    for (int level = 0, most = 0; level < s->level_count; level++)
+        if (level == 0 || s->period_ns[level] > s->period_ns[most]) {
+            s->most_high_ns +=
+                (s->problem->micro_batch_count - 1) * (s->period_ns[level] - (level ? s->period_ns[most] : 0));
+            most = level;
         }
 }
 
@@ -175,12 +208,12 @@ static int ascending(const void *a, const void *b)
 /* Bins of about equally many prices. */
 static bool set_bins(struct solver *s)
 {
-    int count = s->classes * s->strategies;
+    int block = s->classes * s->strategies, count = s->level_count * block;
     int64_t *peak = arena_alloc(s->arena, (size_t)count, sizeof *peak);
     if (!peak)
         return false;
     for (int i = 0; i < count; i++)
-        peak[i] = s->problem->table->prices[i].transient_bytes;
+        peak[i] = s->options[2 * (i / block)][i % block].peak;
     qsort(peak, (size_t)count, sizeof *peak, ascending);
     s->bin_peak[0] = -1;
     for (int b = 1; b <= BINS; b++)
@@ -193,6 +226,7 @@ bool stage_start(struct solver *s)
     size_t layers = (size_t)s->layers + 1, stages = (size_t)s->stages, classes = (size_t)s->classes,
            block = (size_t)(s->classes * s->strategies);
     s->level = arena_alloc(s->arena, stages, sizeof *s->level);
+    s->tables = arena_alloc(s->arena, stages, sizeof *s->tables);
     s->period_ns = arena_alloc(s->arena, stages, sizeof *s->period_ns);
     s->in_flight = arena_alloc(s->arena, stages, sizeof *s->in_flight);
     s->cells = arena_alloc(s->arena, stages, sizeof *s->cells);
@@ -207,12 +241,13 @@ bool stage_start(struct solver *s)
     s->group_class = arena_alloc(s->arena, classes, sizeof *s->group_class);
     s->class_count = arena_alloc(s->arena, classes, sizeof *s->class_count);
     s->counts = arena_alloc(s->arena, block, sizeof *s->counts);
-    bool good = s->vectors && s->class_price && s->most_path_ns && s->level && s->period_ns && s->in_flight &&
-                s->cells && s->options && s->least_bytes && s->least_path_ns && s->least_step_ns && s->groups &&
-                s->group_class && s->class_count && s->counts;
+    bool good = s->vectors && s->class_price && s->tables && s->most_path_ns && s->level && s->period_ns &&
+                s->in_flight && s->cells && s->options && s->least_bytes && s->least_path_ns && s->least_step_ns &&
+                s->groups && s->group_class && s->class_count && s->counts;
     if (!good || !set_levels(s) || !set_options(s) || !set_bins(s))
         return false;
     set_least(s);
+    set_most(s);
     return true;
 }
 
@@ -221,7 +256,7 @@ bool stage_start(struct solver *s)
 bool stage_too_long(const struct solver *s, int level, int first, int end)
 {
     int64_t m = s->problem->micro_batch_count, path = s->least_path_ns[end] - s->least_path_ns[first];
-    int64_t bytes = s->least_bytes[level][end] - s->least_bytes[level][first] + s->problem->table->base_bytes;
+    int64_t bytes = s->least_bytes[level][end] - s->least_bytes[level][first] + s->tables[level]->base_bytes;
     int64_t high = (m - 1) * (path + s->period_ns[level]) + s->least_step_ns[end] - s->least_step_ns[first];
     return bytes > s->problem->capacity_bytes || high > s->cap_ns;
 }
@@ -229,7 +264,7 @@ bool stage_too_long(const struct solver *s, int level, int first, int end)
 static void set_caps(const struct solver *s, int level, int64_t *cap)
 {
     int64_t period = (s->problem->micro_batch_count - 1) * s->period_ns[level];
-    cap[ROW_MEMORY] = s->problem->capacity_bytes - s->problem->table->base_bytes;
+    cap[ROW_MEMORY] = s->problem->capacity_bytes - s->tables[level]->base_bytes;
     cap[ROW_PATH] = s->cap_ns - period;
     cap[ROW_LAST] = s->cap_ns - period;
     cap[ROW_LANE] = s->cap_ns;
@@ -452,7 +487,8 @@ static bool keep_answer(struct solver *s, struct cell *cell, int level, bool joi
     for (int g = 0; g < knapsack->group_count; g++)
         memcpy(&record->count[s->group_class[g] * s->strategies], &answer->counts[g * s->strategies],
                (size_t)s->strategies * sizeof(int));
-    struct stage_sums sums = sum_stage(s->problem, s->in_flight[level], s->period_ns[level], joined, record->count);
+    struct stage_sums sums = sum_stage(s->tables[level], s->problem->micro_batch_count, s->in_flight[level],
+                                       s->period_ns[level], joined, record->count);
     record->path = sums.path_ns;
     record->high = sums.high_ns;
     return true;
