@@ -154,7 +154,12 @@ static bool set_reserve(struct inputs *in, const char *text, struct error *err)
 
 bool space_apply(struct inputs *in, struct space *out, const struct space_options *o, struct error *err)
 {
-    if (o->reserve && !set_reserve(in, o->reserve, err))
+    const char *names[64] = { NULL };
+    int method = 0;
+    for (int i = 0; i < 63 && solvers[i]; i++)
+        names[i] = solvers[i]->name;
+    if ((o->solver && !inputs_word("--solver", o->solver, names, &method, err)) ||
+        (o->reserve && !set_reserve(in, o->reserve, err)))
         return false;
     for (int i = 0; i < o->space.count; i++)
         if (!space_restrict(out, "--space", o->space.item[i], err))
@@ -201,10 +206,20 @@ static int64_t now(void *self)
     return clock_now_ns();
 }
 
+/* space_apply() has checked the name. */
+static const struct solver_method *method_of(const struct space_options *options)
+{
+    int i = 0;
+    while (options->solver && solvers[i + 1] && strcmp(solvers[i]->name, options->solver))
+        i++;
+    return solvers[i];
+}
+
 static void on_threads(void *self, int count, void (*body)(void *context, int index), void *context)
 {
     const struct space_options *options = self;
-    parallel_for(options->jobs > 0 ? (int)options->jobs : host_core_count(), count, body, context);
+    int jobs = options->jobs > 0 ? (int)options->jobs : host_core_count();
+    parallel_for(method_of(options)->thread_safe() ? jobs : 1, count, body, context);
 }
 
 struct search_options space_search_options(const struct space_options *options, const struct space *space)
@@ -214,6 +229,7 @@ struct search_options space_search_options(const struct space_options *options, 
     return (struct search_options){
         .space = *space,
         .top = 1,
+        .solver = method_of(options),
         .gap_ppm = (int64_t)(options->gap * 1e6),
         .time_limit_ns = (int64_t)(options->time_limit_s * 1e9),
         .calls = { .self = (void *)(uintptr_t)options,

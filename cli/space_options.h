@@ -9,7 +9,7 @@ struct space_options {
     struct text_list profiles, fix, space;
     int64_t batch, sequence, jobs; /* jobs 0: one per core */
     double time_limit_s, gap;
-    const char *reserve;
+    const char *reserve, *solver;
 };
 /* What every verb needs that prices a model on a cluster. */
 #define JOB_OPTIONS(holder, part)                                                                                      \
@@ -37,6 +37,8 @@ struct space_options {
                    "threads of the search (0: one per core); the answer is the same for any number"),                  \
         DOUBLE_OPTION("gap", offsetof(holder, part.gap), "SHARE", 0, 1,                                                \
                       "proves the optimum of the formula to within this share of it (0.001; 0: to the end)"),          \
+        TEXT_OPTION("solver", offsetof(holder, part.solver), "NAME",                                                   \
+                    "of the stages' integer programs: exact (the default) or ilp (GLPK)"),                             \
         DOUBLE_OPTION("time-limit", offsetof(holder, part.time_limit_s), "SECONDS", 0, 1e9,                            \
                       "then the best plan so far, with its gap (0: none)")
 

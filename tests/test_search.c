@@ -163,11 +163,16 @@ END_TEST
 START_TEST(knapsack_equals_glpk)
 {
     uint64_t seed = 77;
+    int compared = 0;
     for (int n = 0; n < 1000; n++) {
         struct instance in;
         struct error err = { 0 };
         int ours[MAX_GROUPS * MAX_OPTIONS], theirs[MAX_GROUPS * MAX_OPTIONS];
-        instance_draw(&in, &seed, n % 2 ? 100 : 100000, false, n % 5 == 0);
+        instance_draw(&in, &seed, n % 2 ? 100 : 100000, n % 3 == 0, n % 5 == 0);
+        if (n % 7 < 3 && in.problem.row_count > 1) {
+            in.problem.excess_first = 1 + (int)random_below(&seed, in.problem.row_count - 1);
+            in.problem.excess_cost = 1 + random_below(&seed, 3);
+        }
         in.groups[0].count *= 1 + n % 20;
         for (int r = 0; r < KNAPSACK_ROWS; r++)
             in.problem.cap[r] *= 1 + n % 20;
@@ -176,9 +181,13 @@ START_TEST(knapsack_equals_glpk)
         ck_assert_msg(ilp_knapsack(&in.problem, 10000, &b, &err), "%s", err.message);
         if (b.status == KNAPSACK_LIMIT)
             continue;
+        compared++;
+        if (b.status == KNAPSACK_OPTIMAL)
+            check_counts(&in.problem, &b);
         ck_assert_msg(a.status == b.status && a.cost == b.cost, "instance %d: got %lld, GLPK %lld", n,
                       (long long)a.cost, (long long)b.cost);
     }
+    ck_assert_int_gt(compared, 950);
 }
 END_TEST
 
@@ -362,6 +371,30 @@ START_TEST(partition_equals_brute_force)
 }
 END_TEST
 
+/* The same cuts by every method that can solve a stage. */
+START_TEST(solvers_agree)
+{
+    uint64_t seed = 41;
+    for (int n = 0; n < 200; n++) {
+        struct toy toy;
+        struct error err = { 0 };
+        int64_t want = 0;
+        toy_draw(&toy, &seed);
+        for (int i = 0; solvers[i]; i++) {
+            struct partition_result result;
+            toy.problem.solver = solvers[i];
+            ck_assert_msg(partition_solve(&toy.problem, &toy.arena, &result, &err), "%s: %s", solvers[i]->name,
+                          err.message);
+            if (i == 0)
+                want = result.bound_ns;
+            ck_assert_msg(result.bound_ns == want, "instance %d: %s got %lld, %s %lld", n, solvers[i]->name,
+                          (long long)result.bound_ns, solvers[0]->name, (long long)want);
+        }
+        arena_free(&toy.arena);
+    }
+}
+END_TEST
+
 static int64_t toy_optimum(struct toy *toy)
 {
     struct partition_result result;
@@ -410,6 +443,7 @@ static Suite *partition_suite(void)
     Suite *suite = suite_create("partition");
     CHECK_ADD(suite, partition_equals_brute_force);
     CHECK_ADD(suite, partition_is_monotone);
+    CHECK_ADD(suite, solvers_agree);
     return suite;
 }
 

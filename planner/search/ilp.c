@@ -1,146 +1,251 @@
 #include "planner/search/ilp.h"
+#include "base/num.h"
 #include <glpk.h>
 #include <math.h>
+#include <setjmp.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { TIGHTENINGS = 8 };
 
 struct matrix {
     int *row, *column;
     double *value;
     int count;
 };
+/* Columns: options, then a switch for each that has a peak, then p, then z; 0: none. Rows: caps, groups, then two for
+ * each switch. */
+struct layout {
+    int options, switches, peak_column, excess_column;
+};
+struct ilp {
+    const struct knapsack *problem;
+    struct layout layout;
+    struct matrix matrix;
+    glp_prob *lp;
+    int *counts; /* (options) */
+    int64_t cap[KNAPSACK_ROWS];
+};
 
-static void put(struct matrix *m, int row, int column, int64_t value)
+static void put(struct matrix *m, int row, int column, double value)
 {
     if (value == 0)
         return;
     m->count++;
     m->row[m->count] = row;
     m->column[m->count] = column;
-    m->value[m->count] = (double)value;
+    m->value[m->count] = value;
 }
 
-static bool matrix_start(struct matrix *m, int columns, int rows)
+static bool ilp_start(struct ilp *ilp, const struct knapsack *problem)
 {
-    size_t size = (size_t)columns * ((size_t)rows + 1) + 1;
-    *m = (struct matrix){ .row = calloc(size, sizeof(int)),
-                          .column = calloc(size, sizeof(int)),
-                          .value = calloc(size, sizeof(double)) };
-    return m->row && m->column && m->value;
+    *ilp = (struct ilp){ .problem = problem };
+    struct layout *layout = &ilp->layout;
+    memcpy(ilp->cap, problem->cap, sizeof ilp->cap);
+    for (int g = 0; g < problem->group_count; g++) {
+        layout->options += problem->groups[g].option_count;
+        for (int i = 0; problem->row_count > 0 && i < problem->groups[g].option_count; i++)
+            layout->switches += problem->groups[g].options[i].peak > 0;
+    }
+    layout->peak_column = layout->switches > 0 ? layout->options + layout->switches + 1 : 0;
+    layout->excess_column =
+        problem->excess_cost > 0 ? layout->options + layout->switches + (layout->switches > 0) + 1 : 0;
+    size_t size =
+        (size_t)layout->options * ((size_t)problem->row_count + 1) + 4 * (size_t)layout->switches + KNAPSACK_ROWS + 2;
+    ilp->matrix = (struct matrix){ .row = calloc(size, sizeof(int)),
+                                   .column = calloc(size, sizeof(int)),
+                                   .value = calloc(size, sizeof(double)) };
+    ilp->counts = calloc((size_t)layout->options + 1, sizeof *ilp->counts);
+    return ilp->matrix.row && ilp->matrix.column && ilp->matrix.value && ilp->counts;
 }
 
-static void matrix_free(struct matrix *m)
+static void ilp_free(struct ilp *ilp)
 {
-    free(m->row);
-    free(m->column);
-    free(m->value);
+    free(ilp->matrix.row);
+    free(ilp->matrix.column);
+    free(ilp->matrix.value);
+    free(ilp->counts);
 }
 
-static int option_total(const struct knapsack *problem)
-{
-    int total = 0;
-    for (int g = 0; g < problem->group_count; g++)
-        total += problem->groups[g].option_count;
-    return total;
-}
+/* ---- stating ---- */
 
-/* Rows 1..row_count are the caps, the next group_count the counts of the groups. */
-static void state(glp_prob *lp, struct matrix *m, const struct knapsack *problem)
+static void state_option(struct ilp *ilp, int column, int group, const struct knapsack_option *option)
 {
-    glp_set_obj_dir(lp, GLP_MIN);
-    glp_add_rows(lp, problem->row_count + problem->group_count);
-    glp_add_cols(lp, option_total(problem));
+    const struct knapsack *problem = ilp->problem;
+    int count = problem->groups[group].count;
+    glp_set_col_kind(ilp->lp, column, GLP_IV);
+    glp_set_col_bnds(ilp->lp, column, count > 0 ? GLP_DB : GLP_FX, 0, count);
+    glp_set_obj_coef(ilp->lp, column, (double)(option->cost >> problem->tie_bits));
     for (int r = 0; r < problem->row_count; r++)
-        glp_set_row_bnds(lp, r + 1, GLP_UP, 0, (double)problem->cap[r]);
-    for (int g = 0, column = 0; g < problem->group_count; g++) {
+        put(&ilp->matrix, r + 1, column, (double)option->row[r]);
+    put(&ilp->matrix, problem->row_count + group + 1, column, 1);
+}
+
+/* p >= peak b, x <= count b. */
+static void state_switch(struct ilp *ilp, int index, int column, int count, int64_t peak)
+{
+    int of = ilp->layout.options + index + 1, row = ilp->problem->row_count + ilp->problem->group_count + 2 * index + 1;
+    glp_set_col_kind(ilp->lp, of, GLP_BV);
+    glp_set_row_bnds(ilp->lp, row, GLP_LO, 0, 0);
+    put(&ilp->matrix, row, ilp->layout.peak_column, 1);
+    put(&ilp->matrix, row, of, -(double)peak);
+    glp_set_row_bnds(ilp->lp, row + 1, GLP_UP, 0, 0);
+    put(&ilp->matrix, row + 1, column, 1);
+    put(&ilp->matrix, row + 1, of, -(double)(count > 0 ? count : 1));
+}
+
+static void state_extra(struct ilp *ilp)
+{
+    const struct knapsack *problem = ilp->problem;
+    if (ilp->layout.peak_column) {
+        glp_set_col_bnds(ilp->lp, ilp->layout.peak_column, GLP_LO, 0, 0);
+        put(&ilp->matrix, 1, ilp->layout.peak_column, 1);
+    }
+    if (!ilp->layout.excess_column)
+        return;
+    glp_set_col_bnds(ilp->lp, ilp->layout.excess_column, GLP_LO, 0, 0);
+    glp_set_obj_coef(ilp->lp, ilp->layout.excess_column, (double)(problem->excess_cost >> problem->tie_bits));
+    for (int r = problem->excess_first; r < problem->row_count; r++)
+        put(&ilp->matrix, r + 1, ilp->layout.excess_column, -1);
+}
+
+static void state(struct ilp *ilp)
+{
+    const struct knapsack *problem = ilp->problem;
+    const struct layout *layout = &ilp->layout;
+    glp_set_obj_dir(ilp->lp, GLP_MIN);
+    glp_add_rows(ilp->lp, problem->row_count + problem->group_count + 2 * layout->switches);
+    glp_add_cols(ilp->lp, layout->options + layout->switches + (layout->peak_column > 0) + (layout->excess_column > 0));
+    ilp->matrix.count = 0;
+    for (int g = 0, column = 0, index = 0; g < problem->group_count; g++) {
         const struct knapsack_group *group = &problem->groups[g];
-        glp_set_row_bnds(lp, problem->row_count + g + 1, GLP_FX, group->count, group->count);
+        glp_set_row_bnds(ilp->lp, problem->row_count + g + 1, GLP_FX, group->count, group->count);
         for (int i = 0; i < group->option_count; i++) {
-            column++;
-            glp_set_col_kind(lp, column, GLP_IV);
-            glp_set_col_bnds(lp, column, group->count > 0 ? GLP_DB : GLP_FX, 0, group->count);
-            glp_set_obj_coef(lp, column, (double)group->options[i].cost);
-            for (int r = 0; r < problem->row_count; r++)
-                put(m, r + 1, column, group->options[i].row[r]);
-            put(m, problem->row_count + g + 1, column, 1);
+            state_option(ilp, ++column, g, &group->options[i]);
+            if (layout->switches > 0 && group->options[i].peak > 0)
+                state_switch(ilp, index++, column, group->count, group->options[i].peak);
         }
     }
-    glp_load_matrix(lp, m->count, m->row, m->column, m->value);
+    state_extra(ilp);
+    glp_load_matrix(ilp->lp, ilp->matrix.count, ilp->matrix.row, ilp->matrix.column, ilp->matrix.value);
 }
 
-/* Whole counts of the answer, their cost and whether they keep the caps, in integers. */
-static bool evaluate(glp_prob *lp, const struct knapsack *problem, struct knapsack_result *result)
+/* ---- solving ---- */
+
+/* Whole counts of the answer and their cost in integers; -1: they fit, else the row that they break, or -2 where they
+ * do not sum up to a group's count. */
+static int evaluate(struct ilp *ilp, int64_t *cost)
 {
-    int64_t sum[KNAPSACK_ROWS] = { 0 };
-    result->cost = 0;
+    const struct knapsack *problem = ilp->problem;
+    int64_t sum[KNAPSACK_ROWS] = { 0 }, peak = 0, excess = 0;
+    *cost = 0;
     for (int g = 0, column = 0; g < problem->group_count; g++) {
         int64_t taken = 0;
         for (int i = 0; i < problem->groups[g].option_count; i++) {
             const struct knapsack_option *option = &problem->groups[g].options[i];
-            int64_t count = (int64_t)llround(glp_mip_col_val(lp, ++column));
-            if (result->counts)
-                result->counts[column - 1] = (int)count;
+            int64_t count = (int64_t)llround(glp_mip_col_val(ilp->lp, ++column));
+            ilp->counts[column - 1] = (int)count;
             taken += count;
-            result->cost += count * option->cost;
+            *cost += count * option->cost;
+            peak = count > 0 ? max_i64(peak, option->peak) : peak;
             for (int r = 0; r < problem->row_count; r++)
                 sum[r] += count * option->row[r];
         }
         if (taken != problem->groups[g].count)
-            return false;
+            return -2;
     }
-    for (int r = 0; r < problem->row_count; r++)
-        if (sum[r] > problem->cap[r])
-            return false;
-    result->bound = result->cost;
-    return true;
+    for (int r = 0; r < problem->row_count; r++) {
+        int64_t over = sum[r] + (r == 0 ? peak : 0) - problem->cap[r];
+        if (problem->excess_cost > 0 && r >= problem->excess_first)
+            excess = max_i64(excess, over);
+        else if (over > 0) {
+            ilp->cap[r] -= over;
+            return r;
+        }
+    }
+    *cost += excess * problem->excess_cost;
+    return -1;
 }
 
-static bool solve(glp_prob *lp, const struct knapsack *problem, int time_limit_ms, struct knapsack_result *result,
-                  struct error *err)
+static int optimise(struct ilp *ilp, int time_limit_ms)
 {
     glp_iocp options;
     glp_init_iocp(&options);
     options.presolve = GLP_ON;
     options.msg_lev = GLP_MSG_OFF;
     options.tol_obj = 1e-9;
+    options.mip_gap = 0;
     options.tm_lim = time_limit_ms;
-    int code = glp_intopt(lp, &options);
-    int status = glp_mip_status(lp);
+    for (int r = 0; r < ilp->problem->row_count; r++)
+        glp_set_row_bnds(ilp->lp, r + 1, GLP_UP, 0, (double)ilp->cap[r]);
+    return glp_intopt(ilp->lp, &options);
+}
+
+static bool solve(struct ilp *ilp, int time_limit_ms, struct knapsack_result *result, struct error *err)
+{
+    int broken = 0;
     result->cost = INT64_MAX;
     result->bound = INT64_MIN;
-    result->nodes = 0;
-    if (code == GLP_ENOPFS || code == GLP_ENODFS || (code == 0 && status == GLP_NOFEAS)) {
-        result->status = KNAPSACK_INFEASIBLE;
-        result->bound = INT64_MAX;
-        return true;
+    result->status = KNAPSACK_LIMIT;
+    for (int i = 0; i < TIGHTENINGS && broken >= 0; i++) {
+        int64_t cost = 0;
+        int code = optimise(ilp, time_limit_ms), status = glp_mip_status(ilp->lp);
+        if (code == GLP_ENOPFS || code == GLP_ENODFS || (code == 0 && status == GLP_NOFEAS)) {
+            result->status = i == 0 ? KNAPSACK_INFEASIBLE : KNAPSACK_LIMIT;
+            result->bound = i == 0 ? INT64_MAX : INT64_MIN;
+            return true;
+        }
+        if (code == GLP_ETMLIM || code == GLP_EMIPGAP)
+            return true;
+        if (code != 0 || status != GLP_OPT)
+            return fail_kind(err, ERROR_BUG, "GLPK ended with code %d and status %d", code, status);
+        broken = evaluate(ilp, &cost);
+        if (broken == -2)
+            return fail_kind(err, ERROR_BUG, "GLPK's answer does not take each item once");
+        if (broken >= 0)
+            continue;
+        result->cost = cost;
+        result->status = i == 0 ? KNAPSACK_OPTIMAL : KNAPSACK_LIMIT;
+        result->bound = i == 0 ? cost : INT64_MIN;
+        if (result->counts)
+            memcpy(result->counts, ilp->counts, (size_t)ilp->layout.options * sizeof *ilp->counts);
     }
-    if (code == GLP_ETMLIM || code == GLP_EMIPGAP) {
-        result->status = KNAPSACK_LIMIT;
-        return true;
-    }
-    if (code != 0 || status != GLP_OPT)
-        return fail_kind(err, ERROR_BUG, "GLPK ended with code %d and status %d", code, status);
-    result->status = KNAPSACK_OPTIMAL;
-    if (!evaluate(lp, problem, result))
-        return fail_kind(err, ERROR_BUG, "GLPK's answer does not keep the constraints in integers");
     return true;
+}
+
+static void on_error(void *where)
+{
+    longjmp(*(jmp_buf *)where, 1);
 }
 
 bool ilp_knapsack(const struct knapsack *problem, int time_limit_ms, struct knapsack_result *result, struct error *err)
 {
-    struct matrix m;
-    for (int g = 0; g < problem->group_count; g++)
-        for (int i = 0; i < problem->groups[g].option_count; i++)
-            if (problem->groups[g].options[i].peak != 0)
-                return fail_kind(err, ERROR_BUG, "ilp: peaks are not linear");
-    if (!matrix_start(&m, option_total(problem), problem->row_count)) {
-        matrix_free(&m);
+    struct ilp ilp;
+    jmp_buf where;
+    volatile bool good = false;
+    memset(result->multipliers, 0, sizeof result->multipliers);
+    result->nodes = 0;
+    if (!ilp_start(&ilp, problem)) {
+        ilp_free(&ilp);
         return fail_kind(err, ERROR_ENVIRONMENT, "ilp: out of memory");
     }
     glp_term_out(GLP_OFF); /* per thread: GLPK's environment is */
-    glp_prob *lp = glp_create_prob();
-    state(lp, &m, problem);
-    bool good = solve(lp, problem, time_limit_ms, result, err);
-    glp_delete_prob(lp);
-    matrix_free(&m);
+    if (setjmp(where) == 0) {
+        glp_error_hook(on_error, &where);
+        ilp.lp = glp_create_prob();
+        state(&ilp);
+        good = solve(&ilp, time_limit_ms, result, err);
+        glp_delete_prob(ilp.lp);
+        glp_error_hook(NULL, NULL);
+    } else {
+        glp_free_env(); /* what it had allocated is dead */
+        good = fail_kind(err, ERROR_BUG, "GLPK met an error of its own");
+    }
+    ilp_free(&ilp);
     return good;
+}
+
+bool ilp_thread_safe(void)
+{
+    return glp_config("TLS") != NULL;
 }

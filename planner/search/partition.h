@@ -14,6 +14,7 @@
 #define CLEAVE_SEARCH_PARTITION_H
 #include "base/arena.h"
 #include "planner/search/price.h"
+#include "planner/search/solver.h"
 
 /* The layers, and the intervals of the chain that hold equal multisets of classes. */
 struct chain {
@@ -34,9 +35,10 @@ struct partition_problem {
     int stage_count, micro_batch_count;
     const int *in_flight; /* (stage_count) */
     int64_t capacity_bytes;
-    int64_t below_ns;          /* only plans strictly shorter than this are wanted; INT64_MAX: any */
-    int64_t node_limit;        /* of each knapsack, a quarter of it after a few hard ones; 0: to the end */
-    int64_t gap_ppm;           /* good enough: within so many millionths; 0: exact */
+    const struct solver_method *solver; /* of the knapsacks that are solved to the end; NULL: the first of solvers[] */
+    int64_t below_ns;                   /* only plans strictly shorter than this are wanted; INT64_MAX: any */
+    int64_t node_limit;                 /* of each knapsack, a quarter of it after a few hard ones; 0: to the end */
+    int64_t gap_ppm;                    /* good enough: within so many millionths; 0: exact */
     bool (*stops)(void *self); /* may be NULL; true ends the solution: the plans so far, with a bound that holds */
     void *self;
 };

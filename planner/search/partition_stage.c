@@ -494,6 +494,14 @@ static bool keep_answer(struct solver *s, struct cell *cell, int level, bool joi
     return true;
 }
 
+static bool solve_knapsack(struct solver *s, const struct knapsack *knapsack, enum effort effort,
+                           struct knapsack_result *answer)
+{
+    const struct solver_method *method = s->problem->solver ? s->problem->solver : solvers[0];
+    s->result->knapsacks++;
+    return effort == EFFORT_END ? method->solve(knapsack, answer, s->err) : knapsack_solve(knapsack, answer, s->err);
+}
+
 static int64_t node_limit(const struct solver *s, enum effort effort)
 {
     int64_t limit = s->problem->node_limit;
@@ -511,8 +519,7 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
     struct knapsack knapsack = make_knapsack(s, level, first, end);
     struct knapsack_result answer = { .counts = s->counts };
     knapsack.node_limit = node_limit(s, effort);
-    s->result->knapsacks++;
-    if (!knapsack_solve(&knapsack, &answer, s->err))
+    if (!solve_knapsack(s, &knapsack, effort, &answer))
         return false;
     s->nodes += effort == EFFORT_END ? answer.nodes : 0;
     int64_t before = cell->lower;
@@ -545,8 +552,7 @@ bool stage_solve_whole(struct solver *s, int level, int first, int end, enum eff
     knapsack.cap[ROW_PATH] = knapsack.cap[ROW_LAST] = -period;
     knapsack.cap[ROW_LANE] = 0;
     knapsack.node_limit = node_limit(s, effort);
-    s->result->knapsacks++;
-    if (!knapsack_solve(&knapsack, &answer, s->err))
+    if (!solve_knapsack(s, &knapsack, effort, &answer))
         return false;
     s->nodes += effort == EFFORT_END ? answer.nodes : 0;
     cell->whole_tried = true;

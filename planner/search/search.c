@@ -84,6 +84,7 @@ bool search_problem(struct run *run, int config, const struct price_table *table
     out->capacity_bytes = capacity_bytes;
     out->node_limit = NODE_LIMIT;
     out->gap_ppm = run->options->gap_ppm;
+    out->solver = run->options->solver;
     out->stops = stops;
     out->self = run;
     return true;

@@ -4,6 +4,7 @@
 #ifndef CLEAVE_SEARCH_SEARCH_H
 #define CLEAVE_SEARCH_SEARCH_H
 #include "planner/search/estimate.h"
+#include "planner/search/solver.h"
 #include "planner/search/space.h"
 
 struct model;
@@ -21,6 +22,7 @@ struct search_options {
     struct space space;
     int top;               /* plans wanted, at least 1 */
     int rank_count;        /* plans ranked by the pipeline; 0: 64 */
+    const struct solver_method *solver; /* of solvers[]; NULL: the first */
     int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
     int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends */
     bool no_advice;        /* when nothing fits, do not look for what would */

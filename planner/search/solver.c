@@ -1,0 +1,38 @@
+#include "planner/search/solver.h"
+#include "planner/search/ilp.h"
+#include <stddef.h>
+
+enum { ILP_TIME_LIMIT_MS = 10000 };
+
+static bool always_safe(void)
+{
+    return true;
+}
+
+static bool solve_exact(const struct knapsack *problem, struct knapsack_result *result, struct error *err)
+{
+    return knapsack_solve(problem, result, err);
+}
+
+/* What GLPK does not prove within its time has at least the relaxation's bound, and the better of both answers. */
+static bool solve_ilp(const struct knapsack *problem, struct knapsack_result *result, struct error *err)
+{
+    if (!ilp_knapsack(problem, ILP_TIME_LIMIT_MS, result, err))
+        return false;
+    if (result->status != KNAPSACK_LIMIT)
+        return true;
+    struct knapsack rest = *problem;
+    rest.node_limit = 1;
+    return knapsack_solve(&rest, result, err);
+}
+
+#define SOLVER(name, solve, safe) static const struct solver_method solver_##name = { #name, solve, safe };
+#include "planner/search/solvers.def"
+#undef SOLVER
+
+const struct solver_method *const solvers[] = {
+#define SOLVER(name, solve, safe) &solver_##name,
+#include "planner/search/solvers.def"
+#undef SOLVER
+    NULL,
+};

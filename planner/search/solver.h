@@ -1,0 +1,14 @@
+/* The methods that can solve a stage's knapsack to the end, by name. Bounds and first answers come from knapsack.h
+ * whatever the method. */
+#ifndef CLEAVE_SEARCH_SOLVER_H
+#define CLEAVE_SEARCH_SOLVER_H
+#include "planner/search/knapsack.h"
+
+struct solver_method {
+    const char *name;
+    /* As knapsack_solve(). */
+    bool (*solve)(const struct knapsack *problem, struct knapsack_result *result, struct error *err);
+    bool (*thread_safe)(void); /* found out at run time */
+};
+extern const struct solver_method *const solvers[]; /* from solvers.def, NULL-terminated */
+#endif
