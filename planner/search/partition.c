@@ -263,7 +263,7 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
 int64_t partition_quick_bound(const struct partition_problem *problem)
 {
     if (problem->table->by_stage)
-        return partition_mixed_bound(problem) + send_total_ns(problem);
+        return partition_mixed_bound(problem) + stage_send_total_ns(problem);
     int64_t sum = 0, m = problem->micro_batch_count;
     for (int l = 0; l < problem->chain->layer_count; l++) {
         int64_t least = INT64_MAX;
