@@ -11,6 +11,7 @@
 #include "planner/search/search.h"
 #include "planner/search/workbench.h"
 #include "tests/check.h"
+#include "tests/hard_knapsacks.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -215,12 +216,47 @@ START_TEST(knapsack_limit_keeps_a_bound)
 }
 END_TEST
 
+/* Stages that were hard once are solved well within the search's node limit, and GLPK finds nothing cheaper. */
+START_TEST(hard_stages_are_solved)
+{
+    for (size_t n = 0; n < sizeof hard_knapsacks / sizeof *hard_knapsacks; n++) {
+        const struct hard_knapsack *hard = &hard_knapsacks[n];
+        struct knapsack_group groups[HARD_GROUPS];
+        int ours[HARD_GROUPS * HARD_OPTIONS], theirs[HARD_GROUPS * HARD_OPTIONS];
+        struct knapsack_result a = { .counts = ours }, b = { .counts = theirs };
+        struct error err = { 0 };
+        struct knapsack problem = { .group_count = hard->group_count,
+                                    .row_count = KNAPSACK_ROWS,
+                                    .groups = groups,
+                                    .excess_cost = hard->excess_cost,
+                                    .excess_first = 1,
+                                    .node_limit = 3000,
+                                    .tie_bits = 16 };
+        memcpy(problem.cap, hard->cap, sizeof problem.cap);
+        for (int g = 0; g < hard->group_count; g++)
+            groups[g] = (struct knapsack_group){ hard->count[g], HARD_OPTIONS, hard->options[g] };
+        ck_assert_msg(knapsack_solve(&problem, &a, &err), "%s", err.message);
+        ck_assert_msg(a.status != KNAPSACK_LIMIT, "%s: %lld nodes", hard->name, (long long)a.nodes);
+        if (a.status == KNAPSACK_OPTIMAL)
+            check_counts(&problem, &a);
+        ck_assert_msg(ilp_knapsack(&problem, 2000, &b, &err), "%s", err.message);
+        if (b.cost < INT64_MAX)
+            ck_assert_msg(a.cost >> problem.tie_bits <= b.cost >> problem.tie_bits, "%s: %lld, GLPK %lld", hard->name,
+                          (long long)a.cost, (long long)b.cost);
+        if (b.status == KNAPSACK_OPTIMAL) /* to GLPK's nine digits */
+            ck_assert_msg((double)a.cost >= (double)b.cost * (1 - 1e-8), "%s: %lld, GLPK %lld", hard->name,
+                          (long long)a.cost, (long long)b.cost);
+    }
+}
+END_TEST
+
 static Suite *knapsack_suite(void)
 {
     Suite *suite = suite_create("knapsack");
     CHECK_ADD(suite, knapsack_equals_brute_force);
     CHECK_ADD(suite, knapsack_equals_glpk);
     CHECK_ADD(suite, knapsack_limit_keeps_a_bound);
+    CHECK_ADD(suite, hard_stages_are_solved);
     return suite;
 }
 
