@@ -205,7 +205,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     return true;
 }
 
-/* The certificate is of the whole space; its gap is of the plan chosen, which a wider look may have replaced. */
+/* The certificate is of the whole space; its gaps are of the plan chosen, which a wider look may have replaced. */
 static void certify(struct answer *answer)
 {
     struct certificate *c = &answer->certificate;
