@@ -40,6 +40,7 @@ static const struct json_field explanation_fields[] = {
 static const struct json_field plan_fields[] = {
     WHOLE("pp", "Stages."),
     WHOLE("tp", "Tensor degree."),
+    WHOLE("cp", "Context degree."),
     WHOLE("dp", "Data degree."),
     { .key = "sp", .type = FIELD_BOOL, .doc = "Sequence parallelism beside the tensor degree." },
     WHOLE("micro_batch", "Sequences of one micro-batch on one data-parallel rank."),
@@ -183,6 +184,7 @@ void write_choice(struct json_writer *w, const struct plan *plan, const struct g
     json_begin_object(w);
     json_put_int(w, "pp", c.pipeline);
     json_put_int(w, "tp", c.tensor);
+    json_put_int(w, "cp", c.context);
     json_put_int(w, "dp", c.data);
     json_put_bool(w, "sp", c.sequence_parallel);
     json_put_int(w, "micro_batch", c.micro);

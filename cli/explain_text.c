@@ -41,8 +41,8 @@ static void print_binding(const struct cli *cli, const struct explanation *x)
     fprintf(cli->out, "  batch    %lld = %d data ranks x %lld sequences x %d micro-batch%s\n",
             (long long)x->plan->plan->batch, c->data, (long long)c->micro, x->plan->plan->micro_batch_count,
             x->plan->plan->micro_batch_count == 1 ? "" : "es");
-    fprintf(cli->out, "  devices  %d: %d stages (at most %d, the layers), of %d data x %d tensor ranks\n",
-            x->plan->plan->rank_count, c->pipeline, c->layers, c->data, c->tensor);
+    fprintf(cli->out, "  devices  %d: %d stages (at most %d, the layers), of %d data x %d context x %d tensor ranks\n",
+            x->plan->plan->rank_count, c->pipeline, c->layers, c->data, c->context, c->tensor);
     fprintf(cli->out, "  bubble   %.1f %% of the step on stage %d, which ends last\n",
             100 * (double)a->time_ns[a->last_stage][TIME_BUBBLE] / (double)a->step_ns, a->last_stage);
 }

@@ -62,8 +62,8 @@ struct space explain_space(const struct plan *plan);
 
 /* ---- what the plan chose, as the search's keys name it ---- */
 struct choice {
-    int pipeline, tensor, data, schedule, prefetch; /* pipeline: replicas that take turns count once */
-    int64_t micro;                                  /* sequences of one micro-batch on one data-parallel rank */
+    int pipeline, tensor, context, data, schedule, prefetch; /* pipeline: replicas that take turns count once */
+    int64_t micro; /* sequences of one micro-batch on one data-parallel rank */
     bool sequence_parallel;
     int layers, weighted;                    /* graph layers; those with weights */
     int zero[4], recompute[RECOMPUTE_COUNT]; /* layers with weights by ZeRO stage; all layers by recomputation */

@@ -19,15 +19,17 @@ static bool has_weights(const struct graph *graph, int layer)
 static void choose_degrees(struct choice *c, const struct plan *plan)
 {
     const struct plan_stage *stage = &plan->stages[0];
-    c->tensor = c->data = 1;
+    c->tensor = c->context = c->data = 1;
     for (int l = stage->first_layer; l < stage->first_layer + stage->layer_count; l++) {
-        int tensor = 1, data = 1;
+        int tensor = 1, context = 1, data = 1;
         for (int a = 0; a < plan->atom_count; a++) {
-            int dim = plan->layers[l].dim[a];
-            *(dimensions[dim]->splits_batch ? &data : &tensor) *= dim == DIM_none ? 1 : stage->atom[a];
-            c->sequence_parallel |= dim == DIM_tp_sp && stage->atom[a] > 1;
+            const struct dimension *dimension = dimensions[plan->layers[l].dim[a]];
+            int *degree = dimension->splits_batch ? &data : dimension->lane == LANE_CP ? &context : &tensor;
+            *degree *= plan->layers[l].dim[a] == DIM_none ? 1 : stage->atom[a];
+            c->sequence_parallel |= plan->layers[l].dim[a] == DIM_tp_sp && stage->atom[a] > 1;
         }
         c->tensor = tensor > c->tensor ? tensor : c->tensor;
+        c->context = context > c->context ? context : c->context;
         c->data = data > c->data ? data : c->data;
     }
 }
