@@ -1,5 +1,6 @@
 /* The device catalogue, the short form, the JSON form, the hierarchy. */
 #include "planner/facts/cluster.h"
+#include "base/text.h"
 #include "host/catalogue.h"
 #include "tests/check.h"
 #include <stdio.h>
@@ -265,6 +266,12 @@ START_TEST(scaled_groups)
     ck_assert_uint_eq(cluster_unit_of(scaled, 59, 0), 8);
     ck_assert(cluster_set_reserve(scaled, 0, 50));
     ck_assert_int_eq(scaled->types[1].memory_bytes, scaled->types[1].device.memory_bytes / 2);
+    struct text name = { 0 };
+    ck_assert(cluster_scaled_name(&name, "2x8:cpu@inter=5e+9,latency=1e-6+1x4:h100-sxm+03x2:cpu", 4));
+    ck_assert_str_eq(name.data, "8x8:cpu@inter=5e+9,latency=1e-6+4x4:h100-sxm+12x2:cpu");
+    text_free(&name);
+    ck_assert(!cluster_scaled_name(&name, "cluster.json", 4));
+    ck_assert(!cluster_scaled_name(&name, "2x4.json", 4));
     cluster_free(scaled);
     cluster_free(want);
     cluster_free(c);

@@ -92,6 +92,10 @@ bool cluster_scaled(struct cluster **out, const struct cluster *cluster, int tim
 /* Fills in what follows from the types' inner levels and the groups' types and device counts, after these were changed:
  * ranks, units, the counts of types and of the whole. Not the hash. */
 void cluster_number(struct cluster *cluster);
+/* The short form of cluster_scaled(), of a cluster's short form: every group's nodes times so many. False: the name is
+ * not a short form. */
+struct text;
+bool cluster_scaled_name(struct text *out, const char *name, int times);
 /* As many devices, or a few more that fill up a unit, all of one of the cluster's types: what a stage costs that lives
  * on it alone. Strings and levels below the outermost are borrowed from the original. */
 bool cluster_of_type(struct cluster **out, const struct cluster *cluster, int type, struct error *err);

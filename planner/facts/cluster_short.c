@@ -50,15 +50,34 @@ static bool scan_character(struct scan *scan, char want, const char *expected, s
     return true;
 }
 
+/* Digits at the place, when an 'x' follows them; else 0. */
+static size_t count_digits(const char *text, size_t length, size_t at)
+{
+    size_t i = at;
+    while (i < length && text[i] >= '0' && text[i] <= '9')
+        i++;
+    return i < length && text[i] == 'x' ? i - at : 0;
+}
+
 /* Whether a '+' joins another group here and is not the sign of an exponent: digits and an 'x' follow. */
 static bool begins_group(const struct scan *scan, size_t at)
 {
-    size_t i = at + 1;
-    if (at >= scan->length || scan->text[at] != '+')
+    return at < scan->length && scan->text[at] == '+' && count_digits(scan->text, scan->length, at + 1) > 0;
+}
+
+bool cluster_scaled_name(struct text *out, const char *name, int times)
+{
+    size_t length = strlen(name), at = 0;
+    if (count_digits(name, length, 0) == 0 || !strchr(name, ':')) /* a file may be called 2x4.json */
         return false;
-    while (i < scan->length && scan->text[i] >= '0' && scan->text[i] <= '9')
-        i++;
-    return i > at + 1 && i < scan->length && scan->text[i] == 'x';
+    while (at < length) {
+        text_printf(out, "%lld", strtoll(name + at, NULL, 10) * times);
+        at += count_digits(name, length, at);
+        do
+            text_add_bytes(out, &name[at++], 1);
+        while (at < length && !(name[at - 1] == '+' && count_digits(name, length, at) > 0));
+    }
+    return true;
 }
 
 /* A word up to one of the stop characters, the next group or the end. */

@@ -10,12 +10,12 @@ enum { ADVICE_BYTES = 400 };
 /* The cluster's short form with `times` as many nodes, or in words where it came from a file. */
 static void write_cluster(char *out, size_t size, const char *cluster, int times)
 {
-    char *rest = NULL;
-    long nodes = strtol(cluster, &rest, 10);
-    if (rest > cluster && *rest == 'x')
-        snprintf(out, size, "--cluster %ld%.120s", nodes * times, rest);
+    struct text name = { 0 };
+    if (cluster_scaled_name(&name, cluster, times) && !name.failed)
+        snprintf(out, size, "--cluster %.150s", name.data);
     else
         snprintf(out, size, "%d times the nodes of %.120s", times, cluster);
+    text_free(&name);
 }
 
 static void write_advice(char *out, size_t size, const struct search_result *result)
