@@ -190,13 +190,20 @@ static bool is_open(const struct flow *f)
     return f->peer >= 0 && f->done < head_bytes + f->bytes;
 }
 
-/* True: something moved or nothing had to. *gone: the other side is not there any more. */
-static bool push(struct flow *f, bool *gone)
+/* What is left of head and data, for one call of the system. */
+static struct msghdr rest_of(struct flow *f, struct iovec parts[2])
 {
     size_t head_left = f->done < head_bytes ? head_bytes - f->done : 0, at = head_left ? 0 : f->done - head_bytes;
-    struct iovec parts[2] = { { (char *)&f->head + (head_bytes - head_left), head_left },
-                              { f->data ? f->data + at : NULL, f->bytes - at } };
-    struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+    parts[0] = (struct iovec){ (char *)&f->head + (head_bytes - head_left), head_left };
+    parts[1] = (struct iovec){ f->data ? f->data + at : NULL, f->bytes - at };
+    return (struct msghdr){ .msg_iov = parts, .msg_iovlen = 2 };
+}
+
+/* True: something moved. *gone: the other side is not there any more. */
+static bool push(struct flow *f, bool *gone)
+{
+    struct iovec parts[2];
+    struct msghdr message = rest_of(f, parts);
     ssize_t put = sendmsg(f->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (put < 0) {
         *gone = errno != EAGAIN && errno != EINTR;
@@ -206,12 +213,12 @@ static bool push(struct flow *f, bool *gone)
     return true;
 }
 
+/* Of a message of another size than expected bytes of the next one may come along: then the run ends anyway. */
 static bool pull(struct flow *f, bool *gone)
 {
-    bool in_head = f->done < head_bytes;
-    char *to = in_head ? (char *)&f->head + f->done : f->data + (f->done - head_bytes);
-    size_t want = in_head ? head_bytes - f->done : f->bytes - (f->done - head_bytes);
-    ssize_t got = recv(f->fd, to, want, MSG_DONTWAIT);
+    struct iovec parts[2];
+    struct msghdr message = rest_of(f, parts);
+    ssize_t got = recvmsg(f->fd, &message, MSG_DONTWAIT);
     if (got <= 0) {
         *gone = got == 0 || (errno != EAGAIN && errno != EINTR);
         return false;
@@ -246,7 +253,7 @@ static bool move(struct end *e, int lane, struct flow *out, struct flow *in, str
         moved |= is_open(in) && pull(in, &in_gone);
         if (out_gone || in_gone)
             return neighbour_gone(e, in_gone ? in->peer : out->peer, lane, err);
-        if (in->peer >= 0 && in->done == head_bytes && in->head != in->bytes) {
+        if (in->peer >= 0 && in->done >= head_bytes && in->head != in->bytes) {
             break_channel(e, in->peer, lane);
             return fail_kind(err, ERROR_BUG, "transport tcp: expected %zu bytes from rank %d, found %llu", in->bytes,
                              in->peer, (unsigned long long)in->head);
