@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 static const int64_t patience_ns = 5000000000;
-enum { SLICE_MS = 500 };
+enum { SLICE_MS = 500, REST_NS = 1000000 };
 
 struct visitor {
     int fd; /* -1: the place is free */
@@ -79,8 +79,10 @@ static void let_in(struct door *door)
     while (visitor < door->visitors + DOOR_PLACES && visitor->fd >= 0)
         visitor++;
     int fd = visitor < door->visitors + DOOR_PLACES ? socket_accept(door->listener) : -1;
-    if (fd < 0)
+    if (fd < 0) { /* gone again; or no descriptors are left, which lasts */
+        clock_sleep_until_ns(clock_now_ns() + REST_NS);
         return;
+    }
     *visitor = (struct visitor){ .fd = fd, .since_ns = clock_now_ns() };
     /* so few bytes always find room in a new socket */
     if (!greeting_make(visitor->greeting) ||

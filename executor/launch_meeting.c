@@ -136,8 +136,12 @@ bool launch_meeting(struct meeting *out, const struct launch *launch, double tim
     if (token || !file ? !copy(m.token, sizeof m.token, "CLEAVE_JOB_TOKEN", token ? token : job, err)
                        : !read_token(&m, file, err))
         return false;
-    if (listener && launch->rank == 0)
+    if (listener && launch->rank == 0) {
         m.listener = atoi(listener);
+        if (!socket_is_listening(m.listener))
+            return fail_kind(err, ERROR_INPUT, "CLEAVE_LISTENER: expected a socket that listens, found descriptor '%s'",
+                             listener);
+    }
     gethostname(m.host_name, sizeof m.host_name);
     m.host_name[sizeof m.host_name - 1] = '\0';
     *out = m;

@@ -2,6 +2,7 @@
 #include "executor/socket.h"
 #include "host/clock.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -147,6 +148,14 @@ int socket_listen(const char *host, int port, struct error *err)
     if (found && fd < 0)
         fail_kind(err, ERROR_ENVIRONMENT, "cannot listen on %s port %d: %s", host, port, strerror(cause));
     return fd;
+}
+
+bool socket_is_listening(int fd)
+{
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens &&
+           fcntl(fd, F_SETFL, O_NONBLOCK) == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
 static int attempt(const struct addrinfo *address, int64_t deadline_ns, int wake, int *cause)

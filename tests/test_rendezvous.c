@@ -500,6 +500,12 @@ START_TEST(what_is_missing_is_named)
     ck_assert(!find_meeting(bad_port, &m, &error) && strstr(error.message, "from 1 to 65535, found '0x10'"));
     static const char *const no_token[] = { RANK_OF_TORCHRUN, "MASTER_ADDR", "head", "MASTER_PORT", "9", NULL };
     ck_assert(!find_meeting(no_token, &m, &error) && strstr(error.message, "set CLEAVE_JOB_TOKEN"));
+    static const char *const no_socket[] = {
+        RANK_OF_TORCHRUN, "CLEAVE_LISTENER", "0", "MASTER_ADDR", "h", "MASTER_PORT", "9", "CLEAVE_JOB_TOKEN", "t", NULL
+    };
+    struct launch first = { .rank = 0, .rank_count = 4 };
+    variables = no_socket, error = (struct error){ 0 };
+    ck_assert(!launch_meeting(&m, &first, 5, look_up, &error) && strstr(error.message, "a socket that listens"));
     static const char *const empty[] = {
         RANK_OF_TORCHRUN, "MASTER_ADDR", "head", "MASTER_PORT", "9", "CLEAVE_JOB_TOKEN", "", NULL
     };
