@@ -130,89 +130,7 @@ const int64_t *stage_walk_work(const struct stage_walk *walk)
     return &walk->work;
 }
 
-/* ---- labels ---- */
-
-/* Whether label a is as good as (used, value), or the other way round. Where loads depend on what was placed before,
- * fewer labels are worth more than exact values: below the limit more devices left are then all that counts, except
- * that equal use keeps the smaller value. */
-static bool dominates(const struct stage_walk *walk, const struct stage_label *a, const struct stage_label *b)
-{
-    bool equal = true;
-    for (int axis = 0; axis < STAGE_AXES; axis++) {
-        if (walk->model->axis_exact[axis] ? a->used[axis] != b->used[axis] : a->used[axis] > b->used[axis])
-            return false;
-        equal = equal && a->used[axis] == b->used[axis];
-    }
-    bool any_value = walk->objective == VALUE_MAX && walk->model->context;
-    return (any_value && !equal) || a->value <= b->value;
-}
-
-static bool new_label(struct stage_walk *walk, const struct stage_label *label)
-{
-    if (walk->label_count == walk->label_capacity) {
-        int capacity = walk->label_capacity ? walk->label_capacity * 2 : 1024;
-        struct stage_label *grown =
-            capacity > walk->label_capacity ? reallocarray(walk->labels, (size_t)capacity, sizeof *grown) : NULL;
-        if (!grown)
-            return no_memory(walk->err);
-        walk->labels = grown;
-        walk->label_capacity = capacity;
-    }
-    walk->labels[walk->label_count] = *label;
-    walk->head[label->ideal] = walk->label_count++;
-    return true;
-}
-
-static size_t slot_of(const struct stage_walk *walk, int ideal, int used)
-{
-    return (size_t)ideal * (size_t)(walk->model->axis_limit[0] + 1) + (size_t)used;
-}
-
-/* Uses do not dominate each other: each has its slot. */
-static bool insert_in_slot(struct stage_walk *walk, const struct stage_label *label)
-{
-    size_t at = slot_of(walk, label->ideal, label->used[0]);
-    if (walk->slot[at] >= 0) {
-        struct stage_label *old = &walk->labels[walk->slot[at]];
-        if (!(label->value < old->value))
-            return true;
-        int next = old->next;
-        *old = *label;
-        old->next = next;
-    } else {
-        walk->slot[at] = walk->label_count;
-        if (!new_label(walk, label))
-            return false;
-    }
-    walk->slot_value[at] = label->value;
-    return true;
-}
-
-/* Keeps the label unless another one is as good; what it makes superfluous goes. */
-static bool insert(struct stage_walk *walk, struct stage_label label)
-{
-    int *link = &walk->head[label.ideal], reuse = -1;
-    label.next = *link;
-    if (walk->slot)
-        return insert_in_slot(walk, &label);
-    while (*link >= 0) {
-        struct stage_label *other = &walk->labels[*link];
-        if (dominates(walk, other, &label))
-            return true;
-        if (dominates(walk, &label, other)) {
-            reuse = *link;
-            *link = other->next;
-        } else {
-            link = &other->next;
-        }
-    }
-    label.next = walk->head[label.ideal];
-    if (reuse < 0)
-        return new_label(walk, &label);
-    walk->labels[reuse] = label;
-    walk->head[label.ideal] = reuse;
-    return true;
-}
+/* ---- one stage ---- */
 
 /* What is used behind label and choice; false if that is too much, too little at the end, or if what is left cannot
  * hold the rest. */
@@ -230,7 +148,7 @@ static bool may_use(struct stage_walk *walk, const struct stage_label *label, in
     if (last || !model->may_finish || model->may_finish(model->self, above, used, walk->limit))
         return true;
     if (walk->slot)
-        walk->slot_value[slot_of(walk, above, used[0])] = -INFINITY;
+        walk->slot_value[stage_labels_slot(walk, above, used[0])] = -INFINITY;
     return false;
 }
 
@@ -245,7 +163,7 @@ static bool add_stage(struct stage_walk *walk, int label_index, int above, int c
                                  .previous = label_index,
                                  .used = { (int16_t)used[0], (int16_t)used[1] },
                                  .choice = choice };
-    return insert(walk, fresh);
+    return stage_labels_insert(walk, fresh);
 }
 
 static bool extend(struct stage_walk *walk, int label_index, int above, int choice, double load)
@@ -277,7 +195,7 @@ static void fill_loads(struct stage_walk *walk, int below, int above)
 static bool relax_slots(struct stage_walk *walk, int above)
 {
     const struct stage_model *model = walk->model;
-    const double *held = &walk->slot_value[slot_of(walk, above, 0)];
+    const double *held = &walk->slot_value[stage_labels_slot(walk, above, 0)];
     for (int c = 0; c < model->choice_count; c++) {
         double load = walk->loads[c];
         int use = model->choices[c].use[0], most = model->axis_limit[0] - use;
@@ -309,7 +227,7 @@ static bool is_beaten(const struct stage_walk *walk, int above, const int used[S
     struct stage_label fresh = { .value = INFINITY, .used = { (int16_t)used[0], (int16_t)used[1] } };
     for (int l = walk->head[above]; l >= 0; l = walk->labels[l].next)
         if ((walk->labels[l].used[0] != used[0] || walk->labels[l].used[1] != used[1]) &&
-            dominates(walk, &walk->labels[l], &fresh))
+            stage_labels_dominate(walk, &walk->labels[l], &fresh))
             return true;
     return false;
 }
@@ -588,11 +506,11 @@ bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best
     walk->label_count = 0;
     memset(walk->head, -1, (size_t)walk->ideals->count * sizeof *walk->head);
     *best = -1;
-    for (size_t i = 0; walk->slot && i < slot_of(walk, walk->ideals->count, 0); i++) {
+    for (size_t i = 0; walk->slot && i < stage_labels_slot(walk, walk->ideals->count, 0); i++) {
         walk->slot[i] = -1;
         walk->slot_value[i] = INFINITY;
     }
-    if (!insert(walk, (struct stage_label){ .ideal = start, .previous = -1, .choice = -1 }))
+    if (!stage_labels_insert(walk, (struct stage_label){ .ideal = start, .previous = -1, .choice = -1 }))
         return false;
     bool far = walk->potentials && walk->objective == VALUE_MAX;
     if (far ? !pass_far(walk) : !pass_near(walk))

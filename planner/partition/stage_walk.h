@@ -58,4 +58,13 @@ bool stage_walk_is_exact(const struct stage_walk *walk);
 /* One pass below `limit`; *best: the label of everything, -1 when there is none. False: out of memory or a plug-in's
  * failure. */
 bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best, struct error *err);
+
+/* ---- stage_labels.c ---- */
+
+/* Place of a use of the ideal in slot and slot_value. */
+size_t stage_labels_slot(const struct stage_walk *walk, int ideal, int used);
+/* Whether label a makes b superfluous. */
+bool stage_labels_dominate(const struct stage_walk *walk, const struct stage_label *a, const struct stage_label *b);
+/* Keeps the label unless another one is as good; what it makes superfluous goes. Fails for want of memory. */
+bool stage_labels_insert(struct stage_walk *walk, struct stage_label label);
 #endif

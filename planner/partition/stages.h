@@ -26,7 +26,7 @@ struct stage_model {
     bool axis_exact[STAGE_AXES]; /* all of it must be used */
     int choice_count;
     const struct stage_choice *choices;
-    double bound; /* no placement has a smaller largest load; proven without looking at the ideals */
+    double bound;              /* no placement has a smaller largest load; proven without looking at the ideals */
     const int64_t *inner_work; /* stages looked at inside enter(), if stages hold stages */
 
     /* Once per set of ideals: tables by index. */

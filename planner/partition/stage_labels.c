@@ -1,0 +1,90 @@
+/* The labels of a pass: in lists by ideal, or, where one exact axis keeps them apart, in slots by use. */
+#include "planner/partition/stage_walk.h"
+#include <stdlib.h>
+
+static bool no_memory(struct error *err)
+{
+    return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory for the labels of stages");
+}
+
+/* Whether label a is as good as (used, value), or the other way round. Where loads depend on what was placed before,
+ * fewer labels are worth more than exact values: below the limit more devices left are then all that counts, except
+ * that equal use keeps the smaller value. */
+bool stage_labels_dominate(const struct stage_walk *walk, const struct stage_label *a, const struct stage_label *b)
+{
+    bool equal = true;
+    for (int axis = 0; axis < STAGE_AXES; axis++) {
+        if (walk->model->axis_exact[axis] ? a->used[axis] != b->used[axis] : a->used[axis] > b->used[axis])
+            return false;
+        equal = equal && a->used[axis] == b->used[axis];
+    }
+    bool any_value = walk->objective == VALUE_MAX && walk->model->context;
+    return (any_value && !equal) || a->value <= b->value;
+}
+
+static bool new_label(struct stage_walk *walk, const struct stage_label *label)
+{
+    if (walk->label_count == walk->label_capacity) {
+        int capacity = walk->label_capacity ? walk->label_capacity * 2 : 1024;
+        struct stage_label *grown =
+            capacity > walk->label_capacity ? reallocarray(walk->labels, (size_t)capacity, sizeof *grown) : NULL;
+        if (!grown)
+            return no_memory(walk->err);
+        walk->labels = grown;
+        walk->label_capacity = capacity;
+    }
+    walk->labels[walk->label_count] = *label;
+    walk->head[label->ideal] = walk->label_count++;
+    return true;
+}
+
+size_t stage_labels_slot(const struct stage_walk *walk, int ideal, int used)
+{
+    return (size_t)ideal * (size_t)(walk->model->axis_limit[0] + 1) + (size_t)used;
+}
+
+/* Uses do not dominate each other: each has its slot. */
+static bool insert_in_slot(struct stage_walk *walk, const struct stage_label *label)
+{
+    size_t at = stage_labels_slot(walk, label->ideal, label->used[0]);
+    if (walk->slot[at] >= 0) {
+        struct stage_label *old = &walk->labels[walk->slot[at]];
+        if (!(label->value < old->value))
+            return true;
+        int next = old->next;
+        *old = *label;
+        old->next = next;
+    } else {
+        walk->slot[at] = walk->label_count;
+        if (!new_label(walk, label))
+            return false;
+    }
+    walk->slot_value[at] = label->value;
+    return true;
+}
+
+/* Keeps the label unless another one is as good; what it makes superfluous goes. */
+bool stage_labels_insert(struct stage_walk *walk, struct stage_label label)
+{
+    int *link = &walk->head[label.ideal], reuse = -1;
+    label.next = *link;
+    if (walk->slot)
+        return insert_in_slot(walk, &label);
+    while (*link >= 0) {
+        struct stage_label *other = &walk->labels[*link];
+        if (stage_labels_dominate(walk, other, &label))
+            return true;
+        if (stage_labels_dominate(walk, &label, other)) {
+            reuse = *link;
+            *link = other->next;
+        } else {
+            link = &other->next;
+        }
+    }
+    label.next = walk->head[label.ideal];
+    if (reuse < 0)
+        return new_label(walk, &label);
+    walk->labels[reuse] = label;
+    walk->head[label.ideal] = reuse;
+    return true;
+}
