@@ -415,6 +415,36 @@ def outputs(folder):
     check("no partial file after a failure", sorted(os.listdir(folder)) == before)
 
 
+def partitions(folder):
+    """Other planners' formats: answers, exit codes, and what mistyped options say."""
+    peers = ROOT / "benchmarks" / "cases" / "peers"
+    graph, piper = peers / "pipedream" / "alexnet.txt", peers / "piper" / "bert32a100.json"
+    two = ["--machines", "4,4", "--bandwidth", "10e9,1.25e9"]
+    result = expect("partition", 0, "0.0150994944 s in 2 stages, proven optimal", "partition", graph, "--format", "pipedream", *two)
+    result = run("partition", graph, "--format", "pipedream", "--json", *two)
+    answer = json.loads(result.stdout)
+    nodes = [n for stage in answer["stages"] for inner in stage["stages"] for n in inner["nodes"]]
+    check("partition --json", answer["format"] == "cleave-partition" and answer["optimal"] is True and answer["gap"] == 0 and
+          answer["cpu_s"] >= 0 and abs(answer["objective"] - .0150994944) < 1e-12 and len(nodes) == len(set(nodes)) == 22, result)
+    result = run("partition", piper, "--format", "piper", "--memory", 2**30, "--devices", 8, "--json")
+    answer = json.loads(result.stdout)
+    check("partition, nothing fits", result.returncode == 3 and answer["objective"] is None and answer["infeasible"]["proven"] is True and
+          "no split fits the memory" in result.stderr, result)
+    result = run("partition", graph, "--format", "pipedream", "--machines", 4, "--bandwidth", 1e9, "--ideals", 5, "--json")
+    answer = json.loads(result.stdout)
+    check("partition, too many ideals", answer["optimal"] is False and 0 < answer["bound"] <= .03421714133333333 <= answer["objective"] * (1 + 1e-9), result)
+    expect("partition without format", 2, "--format is needed", "partition", graph)
+    expect("partition, format", 2, "expected one of pipedream, piper", "partition", graph, "--format", "pipe")
+    expect("partition without machines", 2, "--machines is needed", "partition", graph, "--format", "pipedream")
+    expect("partition, levels", 2, "as many numbers as --machines", "partition", graph, "--format", "pipedream", "--machines", "4,4", "--bandwidth", "1e9")
+    expect("partition, wrong file", 2, r"alexnet.txt:1:1: ", "partition", graph, "--format", "piper")
+    cycle = folder / "cycle.txt"
+    line = "%s -- x -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1\n"
+    cycle.write_text(line % "a" + line % "b" + "\ta -- b\n\tb -- a\n")
+    expect("partition, cycle", 2, "cycle.txt: expected a graph without cycles, found [ab] on one", "partition", cycle, "--format", "pipedream",
+           "--machines", 2, "--bandwidth", 1e9)
+
+
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     usage()
@@ -430,6 +460,7 @@ with tempfile.TemporaryDirectory() as name:
     several(folder)
     differs(folder)
     outputs(folder)
+    partitions(folder)
 for failure in failures:
     print("FAILED", failure)
 print(f"{checks - len(failures)} passed, {len(failures)} failed")
