@@ -438,6 +438,8 @@ static void draw_pipedream(struct pipedream_case *c, int i)
                                                (double)draw_below(&d, 20),
                                                (double)draw_below(&d, 20000000),
                                                (double)draw_below(&d, 20000000) };
+    for (int v = 1; i % 4 == 1 && v < c->graph.node_count; v++) /* alike nodes: branches that may change places */
+        c->nodes[v] = c->nodes[draw_below(&d, v)];
     c->options = (struct pipedream_options){ .level_count = 1 + two, .exact_transfers = i % 2 == 0 };
     c->options.machines[0] = 1 + (int)draw_below(&d, two ? 2 : 4);
     c->options.machines[1] = 1 + (int)draw_below(&d, 3);

@@ -444,11 +444,36 @@ static bool check_options(const struct pipedream_options *o, struct error *err)
     return true;
 }
 
+static bool same_node(const struct pipedream_node *a, const struct pipedream_node *b)
+{
+    const double left[] = { a->forward_ms, a->backward_ms, a->activation_bytes, a->parameter_bytes };
+    const double right[] = { b->forward_ms, b->backward_ms, b->activation_bytes, b->parameter_bytes };
+    return memcmp(left, right, sizeof left) == 0;
+}
+
+/* The graph with alike branches in order: the objective cannot tell them apart. */
+static bool order_alike(const struct pipedream_graph *graph, const struct dag *dag, struct arena *arena,
+                        struct dag *out, struct error *err)
+{
+    int n = graph->node_count, m = graph->edge_count;
+    int *kind = arena_alloc(arena, (size_t)n, sizeof *kind);
+    struct dag_edge *edges = arena_alloc(arena, (size_t)m + (size_t)n, sizeof *edges);
+    if (!kind || !edges)
+        return no_memory(err);
+    for (int v = 0; v < n; v++)
+        while (!same_node(&graph->nodes[kind[v]], &graph->nodes[v])) /* the first alike node, v itself at the latest */
+            kind[v]++;
+    if (m > 0)
+        memcpy(edges, graph->edges, (size_t)m * sizeof *edges);
+    int more = dag_order_alike(dag, kind, edges + m);
+    return dag_build(out, arena, n, edges, m + more, NULL, err);
+}
+
 bool pipedream_solve(const struct pipedream_graph *graph, const struct pipedream_options *options,
                      const struct stage_limits *limits, struct arena *arena, struct pipedream_plan *out,
                      struct error *err)
 {
-    struct dag dag;
+    struct dag dag, ordered;
     struct stage_model model;
     struct problem p = { .options = options, .arena = arena, .graph = &out->graph };
     int on_cycle = -1;
@@ -464,7 +489,8 @@ bool pipedream_solve(const struct pipedream_graph *graph, const struct pipedream
     }
     p.transfers = (struct transfers){ .graph = &out->graph, .dag = &dag, .exact = options->exact_transfers };
     bool ok = transfers_make(&p.transfers, arena, err) && make_model(&p, &model, err) &&
-              stages_bottleneck(&model, &dag, limits, arena, &out->found, err);
+              order_alike(&out->graph, &dag, arena, &ordered, err) &&
+              stages_bottleneck(&model, &ordered, limits, arena, &out->found, err);
     stage_walk_free(p.walk);
     return ok && fill_stages(&out->found, arena, &out->stages, err);
 }
