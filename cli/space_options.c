@@ -6,6 +6,7 @@
 #include "planner/program/schedule.h"
 #include "planner/search/space_choice.h"
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,6 +98,35 @@ static bool set_values(struct space *space, const char *what, int key, char *lis
     return allowed->count > 0 || fail(err, "%s: %s needs a value", what, space_choice_names[key]);
 }
 
+/* One "layer[0-11].zero=2:3", whose value begins behind equals; the text is cut in place. */
+static bool restrict_layers(struct space *space, const char *what, char *item, char *values, struct error *err)
+{
+    static const enum space_choice same[LAYER_CHOICES] = { SPACE_ZERO, SPACE_RECOMPUTE, SPACE_SLICES };
+    struct layer_rule rule = { 0 };
+    int read = 0, choice = 0;
+    if (sscanf(item, "layer[%d-%d].%n", &rule.first, &rule.last, &read) == 2 && read > 0) {
+    } else if (sscanf(item, "layer[%d].%n", &rule.first, &read) == 1 && read > 0) {
+        rule.last = rule.first;
+    }
+    if (read == 0 || rule.first < 0 || rule.last < rule.first)
+        return fail(err, "%s: expected layer[FIRST-LAST].KEY=VALUE or layer[NUMBER].KEY=VALUE, found '%s'", what, item);
+    while (layer_choice_names[choice] && strcmp(layer_choice_names[choice], item + read))
+        choice++;
+    if (!layer_choice_names[choice])
+        return fail(err, "%s: layers have no key '%s'; known: zero, recompute, slices", what, item + read);
+    if (space->rule_count == SPACE_RULES)
+        return fail(err, "%s: more than %d rules for layers", what, SPACE_RULES);
+    rule.choice = (enum layer_choice)choice;
+    char *rest = NULL;
+    for (char *word = strtok_r(values, ":", &rest); word; word = strtok_r(NULL, ":", &rest))
+        if (!add_value(what, &rule.allowed, same[choice], word, err))
+            return false;
+    if (rule.allowed.count == 0)
+        return fail(err, "%s: %s needs a value", what, item);
+    space->rules[space->rule_count++] = rule;
+    return true;
+}
+
 /* One "tp=1:2:4"; the text is cut in place. */
 static bool restrict_one(struct space *space, const char *what, char *item, struct error *err)
 {
@@ -105,6 +135,8 @@ static bool restrict_one(struct space *space, const char *what, char *item, stru
     if (!equals)
         return fail(err, "%s: expected KEY=VALUE, found '%s'", what, item);
     *equals = 0;
+    if (!strncmp(item, "layer", 5))
+        return restrict_layers(space, what, item, equals + 1, err);
     while (key < SPACE_CHOICES && strcmp(space_choice_names[key], item))
         key++;
     return key < SPACE_CHOICES ? set_values(space, what, key, equals + 1, ":", err) : unknown_key(what, item, err);

@@ -201,6 +201,7 @@ bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct
     struct space own = *space;
     own.zero = only(u.zero < 0 ? 0 : u.zero);
     own.recompute = only(u.recompute < 0 ? RECOMPUTE_NONE : u.recompute);
+    own.rule_count = 0;
     own.slices = only(max_i64(1, u.slices));
     own.shard_group = only(max_i64(0, u.shard_group));
     if (!fill_degrees(&u, facts->cluster->device_count, err) || !workbench_open(&bench, model, facts, &own, err))

@@ -87,6 +87,21 @@ static void write_allowed(struct json_writer *w, enum space_choice choice, const
     json_end_array(w);
 }
 
+static void write_rules(struct json_writer *w, const struct space *space)
+{
+    json_write_key(w, "layers");
+    json_begin_array(w);
+    for (int i = 0; i < space->rule_count; i++) {
+        const struct layer_rule *rule = &space->rules[i];
+        json_begin_object(w);
+        write_int(w, "first", rule->first);
+        write_int(w, "last", rule->last);
+        write_allowed(w, layer_choice_names[rule->choice], &rule->allowed);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
 /* An empty list: everything legal. */
 static void write_space(struct json_writer *w, const struct space *space)
 {
@@ -95,6 +110,7 @@ static void write_space(struct json_writer *w, const struct space *space)
     json_begin_object(w);
     for (int choice = 0; choice < SPACE_CHOICES; choice++)
         write_allowed(w, (enum space_choice)choice, space_allowed(&copy, (enum space_choice)choice));
+    write_rules(w, space);
     json_end_object(w);
 }
 

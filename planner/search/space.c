@@ -94,6 +94,58 @@ bool context_legal(const struct graph *graph, const struct mesh *mesh)
     return true;
 }
 
+/* ---- rules for some layers ---- */
+
+const char *const layer_choice_names[LAYER_CHOICES + 1] = { "zero", "recompute", "slices", NULL };
+
+static const struct allowed *for_all(const struct space *space, enum layer_choice choice)
+{
+    return choice == LAYER_ZERO ? &space->zero : choice == LAYER_RECOMPUTE ? &space->recompute : &space->slices;
+}
+
+/* The rule that counts, or -1. */
+static int rule_of(const struct space *space, int layer, enum layer_choice choice)
+{
+    int rule = space->rule_count - 1;
+    while (rule >= 0 &&
+           (space->rules[rule].choice != choice || layer < space->rules[rule].first || layer > space->rules[rule].last))
+        rule--;
+    return rule;
+}
+
+const struct allowed *space_layer_allowed(const struct space *space, int layer, enum layer_choice choice)
+{
+    int rule = rule_of(space, layer, choice);
+    return rule >= 0 ? &space->rules[rule].allowed : for_all(space, choice);
+}
+
+unsigned space_rules_of(const struct space *space, int layer)
+{
+    unsigned rules = 0;
+    for (int choice = 0; choice < LAYER_CHOICES; choice++) {
+        int rule = rule_of(space, layer, (enum layer_choice)choice);
+        rules |= rule >= 0 ? 1u << rule : 0;
+    }
+    return rules;
+}
+
+bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice)
+{
+    return (mesh_shards(mesh) == 1 || allows(space_layer_allowed(space, layer, LAYER_ZERO), choice->zero)) &&
+           allows(space_layer_allowed(space, layer, LAYER_RECOMPUTE), choice->recompute) &&
+           allows(space_layer_allowed(space, layer, LAYER_SLICES), choice->slices);
+}
+
+struct allowed space_any_layer(const struct space *space, enum layer_choice choice)
+{
+    struct allowed any = *for_all(space, choice);
+    for (int r = 0; r < space->rule_count && any.count > 0; r++)
+        for (int i = 0; space->rules[r].choice == choice && i < space->rules[r].allowed.count; i++)
+            if (!allows(&any, space->rules[r].allowed.values[i]) && any.count < SPACE_VALUES)
+                any.values[any.count++] = space->rules[r].allowed.values[i];
+    return any;
+}
+
 /* ---- strategies ---- */
 
 struct strategies {
@@ -146,12 +198,12 @@ static void add_groups(struct strategies *list, const struct plan_layer *layer)
 /* Slices gather and reduce less at a time: of use where gradients at least are sharded. */
 static void add_slices(struct strategies *list, struct plan_layer layer)
 {
-    const struct allowed *slices = &list->space->slices;
-    bool useful = list->sharded && layer.zero >= 2;
-    for (int i = 0; i < slices->count; i++) {
-        if (slices->values[i] > 1 && !useful && allows(slices, 1))
+    struct allowed slices = space_any_layer(list->space, LAYER_SLICES);
+    bool useful = (list->sharded && layer.zero >= 2) || list->space->rule_count > 0;
+    for (int i = 0; i < slices.count; i++) {
+        if (slices.values[i] > 1 && !useful && allows(&slices, 1))
             continue;
-        layer.slices = (int16_t)slices->values[i];
+        layer.slices = (int16_t)slices.values[i];
         add_groups(list, &layer);
     }
 }
@@ -159,15 +211,16 @@ static void add_slices(struct strategies *list, struct plan_layer layer)
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out)
 {
     struct strategies list = { .space = space, .mesh = mesh, .out = out, .sharded = mesh_shards(mesh) > 1 };
+    struct allowed zeros = space_any_layer(space, LAYER_ZERO), recomputes = space_any_layer(space, LAYER_RECOMPUTE);
     bool any = false;
     for (int zero = 0; zero <= 3; zero++) {
-        if (!allows(&space->zero, zero) || (any && !list.sharded))
+        if (!allows(&zeros, zero) || (any && !list.sharded))
             continue;
         any = true;
         for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++) {
             struct plan_layer layer = { .zero = (int8_t)zero, .recompute = (int8_t)recompute, .slices = 1 };
             memcpy(layer.dim, mesh->dim, sizeof layer.dim);
-            if (allows(&space->recompute, recompute))
+            if (allows(&recomputes, recompute))
                 add_slices(&list, layer);
         }
     }

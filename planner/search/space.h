@@ -17,6 +17,16 @@ struct allowed {
 };
 bool allows(const struct allowed *allowed, int64_t value);
 
+/* What some layers may choose from, instead of what all others may. */
+enum layer_choice { LAYER_ZERO, LAYER_RECOMPUTE, LAYER_SLICES, LAYER_CHOICES };
+extern const char *const layer_choice_names[LAYER_CHOICES + 1];
+struct layer_rule {
+    int first, last; /* layers of the graph, both included */
+    enum layer_choice choice;
+    struct allowed allowed; /* at least one value */
+};
+enum { SPACE_RULES = 16 };
+
 struct space {
     int64_t batch, sequence; /* sequences per step; tokens, 0: the model's own */
     enum dtype dtype;
@@ -30,6 +40,8 @@ struct space {
     struct allowed shard_group; /* data-parallel ranks over which ZeRO shards, the others replicate (HSDP); 0: all */
     struct allowed slices;      /* rounds of sliceable operators */
     struct allowed order;       /* enum mesh_order */
+    int rule_count;
+    struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
 /* All of it: bucket_bytes 25 MiB (as common trainers), recompute none and full, prefetch 0 and 1, synchronous
  * schedules, tensor-parallel ranks as neighbours; no context parallelism, no slices, ZeRO over all data-parallel ranks.
@@ -72,7 +84,16 @@ struct mesh space_mesh(const struct degrees *degrees, enum mesh_order order, int
  * same. */
 bool context_legal(const struct graph *graph, const struct mesh *mesh);
 
-/* Every strategy that the space allows a layer on the mesh, to out (NULL: only counted); their number. What makes no
+/* What the layer may choose from: its rule's values, or everybody's. */
+const struct allowed *space_layer_allowed(const struct space *space, int layer, enum layer_choice choice);
+/* Whether the layer may decide so on the mesh; where nothing can be sharded, any ZeRO stage will do. */
+bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice);
+/* Which layers have equal rules: the rules that count for the layer, as bits. */
+unsigned space_rules_of(const struct space *space, int layer);
+/* What any layer may choose from; everything where count is 0. */
+struct allowed space_any_layer(const struct space *space, enum layer_choice choice);
+
+/* Every strategy that the space allows some layer on the mesh, to out (NULL: only counted); their number. What makes no
  * difference is listed once: without sharding there are no groups of shards, slices serve to gather and reduce less at
  * a time. Dimensions take the place of others that split alike (dimension_replica()). */
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out);

@@ -36,6 +36,33 @@ static void find_tied(const struct graph *graph, int *weight_first, int *tied_fi
         }
 }
 
+/* Layers are of one class when they are alike and the same rules count for them. */
+static bool build_classes(struct workbench *bench, int *class_of)
+{
+    const struct graph *graph = bench->graph;
+    bench->class_layer = arena_alloc(&bench->arena, (size_t)graph->layer_count, sizeof *bench->class_layer);
+    if (!bench->class_layer)
+        return false;
+    if (bench->space->rule_count == 0)
+        bench->class_count = graph->class_count;
+    for (int l = 0; l < graph->layer_count; l++) {
+        class_of[l] = graph->layers[l].class_index;
+        if (bench->space->rule_count == 0)
+            continue;
+        class_of[l] = 0;
+        while (class_of[l] < bench->class_count) {
+            int like = bench->class_layer[class_of[l]];
+            if (graph->layers[like].class_index == graph->layers[l].class_index &&
+                space_rules_of(bench->space, like) == space_rules_of(bench->space, l))
+                break;
+            class_of[l]++;
+        }
+        if (class_of[l] == bench->class_count)
+            bench->class_layer[bench->class_count++] = l;
+    }
+    return true;
+}
+
 static bool build_chain(struct workbench *bench, struct error *err)
 {
     const struct graph *graph = bench->graph;
@@ -43,10 +70,10 @@ static bool build_chain(struct workbench *bench, struct error *err)
     int *weight_first = arena_alloc(&bench->arena, (size_t)graph->weight_count, sizeof *weight_first);
     if (!class_of || !weight_first)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    for (int l = 0; l < graph->layer_count; l++)
-        class_of[l] = graph->layers[l].class_index;
+    if (!build_classes(bench, class_of))
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     find_tied(graph, weight_first, &first, &second);
-    if (!chain_build(&bench->chain, &bench->arena, graph->layer_count, class_of, graph->class_count, first, second,
+    if (!chain_build(&bench->chain, &bench->arena, graph->layer_count, class_of, bench->class_count, first, second,
                      err))
         return false;
     bench->chain.graph = graph;
@@ -58,9 +85,10 @@ static bool build_chain(struct workbench *bench, struct error *err)
 static int list_ends(const struct space *space, const struct mesh *mesh, struct strategy *out)
 {
     int zeros = mesh_shards(mesh) > 1 ? 2 : 1, count = 0;
+    struct allowed slices = space_any_layer(space, LAYER_SLICES);
     for (int i = 0; i < zeros; i++)
-        for (int k = 0; k < space->slices.count; k++) {
-            out[count] = (struct strategy){ { .zero = (int8_t)(3 * i), .slices = (int16_t)space->slices.values[k] } };
+        for (int k = 0; k < slices.count; k++) {
+            out[count] = (struct strategy){ { .zero = (int8_t)(3 * i), .slices = (int16_t)slices.values[k] } };
             memcpy(out[count++].layer.dim, mesh->dim, sizeof mesh->dim);
         }
     return count;
@@ -77,14 +105,24 @@ static bool check_choices(const struct space *space, struct error *err)
                                             "to 3, recompute none, selective or full");
 }
 
+static bool check_rules(const struct space *space, const struct graph *graph, struct error *err)
+{
+    for (int i = 0; i < space->rule_count; i++)
+        if (space->rules[i].last >= graph->layer_count)
+            return fail(err, "plan: layer[%d-%d].%s: model %s has layers 0 to %d", space->rules[i].first,
+                        space->rules[i].last, layer_choice_names[space->rules[i].choice], graph->model_name,
+                        graph->layer_count - 1);
+    return true;
+}
+
 bool workbench_open(struct workbench *bench, const struct model *model, const struct facts *facts,
                     const struct space *space, struct error *err)
 {
     *bench = (struct workbench){ .model = model, .facts = facts, .space = space };
     int64_t multiple = model->opaque ? 1 : 128;
     if (check_choices(space, err) && graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) &&
-        build_chain(bench, err) &&
-        price_book_open(&bench->book, model, facts, bench->chain.class_count, bench->graph->sequence, space->dtype,
+        check_rules(space, bench->graph, err) && build_chain(bench, err) &&
+        price_book_open(&bench->book, model, facts, bench->graph->class_count, bench->graph->sequence, space->dtype,
                         space->bucket_bytes, err) &&
         types_open(bench, err))
         return true;
@@ -150,6 +188,49 @@ static struct priced *find_priced(const struct workbench *bench, const struct pr
     return NULL;
 }
 
+/* More bytes than any device has, and than any other strategy of the layer. */
+static struct layer_price forbidden(const struct workbench *bench, const struct price_table *table, int class_index)
+{
+    struct layer_price price = *price_at(table, class_index, 0);
+    for (int i = 1; i < table->strategy_count; i++) {
+        const struct layer_price *p = price_at(table, class_index, i);
+        price.weight_bytes = max_i64(price.weight_bytes, p->weight_bytes);
+        price.saved_bytes = max_i64(price.saved_bytes, p->saved_bytes);
+        price.transient_bytes = max_i64(price.transient_bytes, p->transient_bytes);
+        price.forward_ns = max_i64(price.forward_ns, p->forward_ns);
+        price.backward_ns = max_i64(price.backward_ns, p->backward_ns);
+    }
+    price.weight_bytes += available_bytes(bench->facts) + 1;
+    return price;
+}
+
+/* From the graph's classes to those of the chain, where rules tell layers apart: what a layer may not choose does not
+ * fit. Refused when a layer has nothing to choose from on this mesh. */
+static bool apply_rules(struct workbench *bench, struct priced *priced, struct error *err)
+{
+    struct price_table *table = &priced->table, plain = priced->table;
+    size_t count = (size_t)bench->class_count * (size_t)table->strategy_count;
+    if (bench->space->rule_count == 0)
+        return true;
+    table->class_count = bench->class_count;
+    table->prices = arena_alloc(&bench->arena, count, sizeof *table->prices);
+    if (!table->prices)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    for (int c = 0; c < bench->class_count; c++) {
+        int layer = bench->class_layer[c], like = bench->graph->layers[layer].class_index;
+        bool any = false;
+        for (int i = 0; i < table->strategy_count; i++) {
+            bool legal = priced->key.bound_only ||
+                         space_layer_allows(bench->space, layer, &priced->key.mesh, &table->strategies[i].layer);
+            any = any || legal;
+            table->prices[c * table->strategy_count + i] =
+                legal ? *price_at(&plain, like, i) : forbidden(bench, &plain, like);
+        }
+        priced->refused = priced->refused || !any;
+    }
+    return true;
+}
+
 static bool fill_priced(struct workbench *bench, struct priced *priced, struct error *err)
 {
     struct error why = { 0 };
@@ -162,7 +243,7 @@ static bool fill_priced(struct workbench *bench, struct priced *priced, struct e
                                    : space_strategies(bench->space, mesh, strategies);
     bench->book.facts = bench->type_facts ? &bench->type_facts[priced->key.type] : bench->facts;
     if (price_layers(&priced->table, &bench->arena, &bench->book, &priced->key, strategies, count, &why))
-        return true;
+        return apply_rules(bench, priced, err);
     if (why.kind != ERROR_INPUT)
         return fail_kind(err, why.kind, "%s", why.message);
     priced->refused = true;

@@ -18,6 +18,8 @@ struct workbench {
     const struct space *space;
     struct graph *graph; /* of the whole batch */
     struct chain chain;
+    int class_count;  /* of the chain: the graph's, told apart where the space has rules for layers */
+    int *class_layer; /* (class_count) where it has: a layer of each */
     struct price_book book;
     struct facts *type_facts; /* (types) as if the cluster had only the one; NULL where it has */
     struct mixed *mixed;      /* types.c: tables of configurations over several types */
