@@ -11,24 +11,26 @@ struct space_options {
     double time_limit_s, gap;
     const char *reserve, *solver;
 };
-/* What every verb needs that prices a model on a cluster. */
-#define JOB_OPTIONS(holder, part)                                                                                      \
+/* What every verb needs that prices a model on a cluster: the facts, and the batch. */
+#define FACT_OPTIONS(holder, part)                                                                                     \
     TEXT_OPTION("cluster", offsetof(holder, part.cluster), "CLUSTER",                                                  \
                 "a file, or NODESxDEVICES:TYPE such as 128x8:a100-sxm-80 or 1x2:cpu (cleave devices)"),                \
         LIST_OPTION("profile", offsetof(holder, part.profiles), "FILE",                                                \
                     "measurements; may be repeated, later ones win; without any: analytic numbers"),                   \
-        INT_OPTION("batch", offsetof(holder, part.batch), "SEQUENCES", 1, 1e9, "sequences per step over all devices"), \
         INT_OPTION("seq", offsetof(holder, part.sequence), "TOKENS", 1, 1e9, "tokens per sequence (the model's own)"), \
         TEXT_OPTION("dtype", offsetof(holder, part.dtype), "NAME",                                                     \
                     "fp32, fp64, bf16, fp16 or fp8 (bf16 where the device has it, else fp32)"),                        \
         TEXT_OPTION("reserve", offsetof(holder, part.reserve), "BYTES|PERCENT",                                        \
                     "memory of each device that plans must leave free")
+#define JOB_OPTIONS(holder, part)                                                                                      \
+    INT_OPTION("batch", offsetof(holder, part.batch), "SEQUENCES", 1, 1e9, "sequences per step over all devices"),     \
+        FACT_OPTIONS(holder, part)
 /* What restricts a search. */
 #define SEARCH_OPTIONS(holder, part)                                                                                   \
     LIST_OPTION(                                                                                                       \
         "fix", offsetof(holder, part.fix), "KEY=VALUE,...",                                                            \
         "fixes choices: pp, tp, dp, micro-batch, zero, recompute, schedule, prefetch, sp, cp, cp-by, hsdp, slices, "   \
-        "order"),                                                                                                      \
+        "order, and layer[FIRST-LAST].zero, .recompute, .slices"),                                                     \
         LIST_OPTION("space", offsetof(holder, part.space), "KEY=A:B,...",                                              \
                     "allows only these values of a choice: tp=1:2:4,zero=0:3"),                                        \
         TEXT_OPTION("schedule", offsetof(holder, part.schedule), "NAME,...",                                           \

@@ -5,6 +5,7 @@
 #include "planner/program/schedule.h"
 #include "planner/search/assemble.h"
 #include "planner/search/baseline.h"
+#include "planner/search/batch.h"
 #include "planner/search/knapsack.h"
 #include "planner/search/partition.h"
 #include "planner/search/pipeline.h"
@@ -677,6 +678,33 @@ START_TEST(restrictions_are_kept)
 }
 END_TEST
 
+/* The chosen batch has the most sequences per second of all that were tried, each as a search of its own gives it. */
+START_TEST(batch_is_the_best_of_those_tried)
+{
+    struct world world = world_open("2x2:toy", 80000000000, 2);
+    struct search_options options = { .space = space_default(0, 0, DTYPE_BF16), .top = 1 };
+    struct search_result *result = NULL;
+    struct batch_choice choice;
+    struct error err = { 0 };
+    ck_assert_msg(search_batch(&result, &choice, world.model, &world.facts, &options, 64, &err), "%s", err.message);
+    ck_assert_int_ge(choice.try_count, 5);
+    double best = 0;
+    for (int i = 0; i < choice.try_count; i++) {
+        options.space.batch = choice.tries[i].batch;
+        struct search_result *alone = run_search(&world, &options);
+        ck_assert_int_eq(choice.tries[i].step_ns, alone->feasible ? alone->plans[0].estimate->prediction.step_ns : 0);
+        best = batch_rate(&choice.tries[i]) > best ? batch_rate(&choice.tries[i]) : best;
+        search_result_free(alone);
+    }
+    ck_assert(batch_rate(&choice.tries[choice.best]) * 1.0011 >= best);
+    ck_assert_int_eq(result->plans[0].plan->batch, choice.tries[choice.best].batch);
+    search_result_free(result);
+    ck_assert(!search_batch(&result, &choice, world.model, &world.facts, &options, 0, &err));
+    ck_assert_int_eq(err.kind, ERROR_INFEASIBLE);
+    world_close(&world);
+}
+END_TEST
+
 /* Layers with rules of their own keep them, the others theirs; a rule that all layers have is a restriction of all. */
 START_TEST(rules_for_layers_are_kept)
 {
@@ -1013,6 +1041,7 @@ static Suite *search_suite(void)
     CHECK_ADD(suite, search_is_deterministic_and_legal);
     CHECK_ADD(suite, restrictions_are_kept);
     CHECK_ADD(suite, rules_for_layers_are_kept);
+    CHECK_ADD(suite, batch_is_the_best_of_those_tried);
     CHECK_ADD(suite, nothing_fits);
     CHECK_ADD(suite, restrictions_do_not_help);
     CHECK_ADD(suite, time_ends_anywhere);
