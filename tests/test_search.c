@@ -992,7 +992,7 @@ START_TEST(baselines_have_their_shape)
     bad.micro = 3;
     err = (struct error){ 0 };
     ck_assert(!uniform_plan(&plan, &bad, &space, world.model, &world.facts, &err));
-    ck_assert_msg(strstr(err.message, "nearest valid sizes") != NULL, "%s", err.message);
+    ck_assert_msg(strstr(err.message, "smallest valid size is 24") != NULL, "%s", err.message);
     graph_free(graph);
     world_close(&world);
 }
