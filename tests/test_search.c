@@ -748,6 +748,39 @@ START_TEST(rules_for_layers_are_kept)
 }
 END_TEST
 
+/* Schedules beside the searched ones come when they are named, chunks when they are asked for, and then nothing is
+ * proven. */
+START_TEST(named_schedules_and_chunks)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 4);
+    struct search_options options = { .space = space_default(8, 0, DTYPE_BF16), .top = 3 };
+    options.space.pipeline = (struct allowed){ 1, { 2 } };
+    for (int s = -1; schedules[s < 0 ? 0 : s]; s++) {
+        options.space.schedule = (struct allowed){ s >= 0, { s } };
+        for (int chunks = 0; chunks <= 3; chunks++) {
+            options.space.interleave = (struct allowed){ chunks > 0, { chunks } };
+            bool interleaves = s >= 0 ? schedules[s]->interleaves : chunks > 1;
+            if (s >= 0 && chunks > 0 && (chunks > 1) != interleaves)
+                continue;
+            struct search_result *result = run_search(&world, &options);
+            ck_assert(result->feasible);
+            for (int i = 0; i < result->plan_count; i++) {
+                const struct plan *plan = result->plans[i].plan;
+                const struct schedule *schedule = schedules[plan->schedule];
+                ck_assert(s >= 0 ? plan->schedule == s : schedule->searched || interleaves);
+                ck_assert_int_eq(plan->chunk_count, chunks > 0 ? chunks : interleaves ? 2 : 1);
+                if (!schedule->searched)
+                    ck_assert_int_eq(result->certificate.bound_ns, 0);
+                else if (s < 0)
+                    ck_assert_int_gt(result->certificate.bound_ns, 0);
+            }
+            search_result_free(result);
+        }
+    }
+    world_close(&world);
+}
+END_TEST
+
 START_TEST(nothing_fits)
 {
     struct world world = world_open("1x2:toy", 150000, 2);
@@ -1042,6 +1075,7 @@ static Suite *search_suite(void)
     CHECK_ADD(suite, restrictions_are_kept);
     CHECK_ADD(suite, rules_for_layers_are_kept);
     CHECK_ADD(suite, batch_is_the_best_of_those_tried);
+    CHECK_ADD(suite, named_schedules_and_chunks);
     CHECK_ADD(suite, nothing_fits);
     CHECK_ADD(suite, restrictions_do_not_help);
     CHECK_ADD(suite, time_ends_anywhere);

@@ -226,6 +226,13 @@ static bool check_turns(const struct plan *plan, struct error *err)
         return fail(err, "plan: schedule %s runs %s per stage, found interleave %d%s", schedule->name,
                     schedule->interleaves ? "several chunks" : "one chunk", plan->chunk_count,
                     schedule->interleaves ? "; give 2 or more" : "; schedule interleaved runs several");
+    int micros = plan->micro_batch_count, unit = schedule_unit(schedule, plan->stage_count),
+        below = micros / unit * unit;
+    if (below != micros)
+        return fail(err,
+                    "plan: schedule %s: expected the micro-batches to be a multiple of the %d stages, found %d; the "
+                    "nearest valid numbers are %d and %d",
+                    schedule->name, plan->stage_count, micros, below > 0 ? below : unit, below + unit);
     return true;
 }
 

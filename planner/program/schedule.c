@@ -22,6 +22,11 @@ int schedule_find(const char *name)
     return -1;
 }
 
+int schedule_unit(const struct schedule *schedule, int stages)
+{
+    return schedule->by_stages ? stages : 1;
+}
+
 struct schedule_place schedule_place_even(int stages, int stage, int micro_count, int extra_in_flight)
 {
     return (struct schedule_place){ .stages = stages,

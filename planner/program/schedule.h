@@ -26,7 +26,8 @@ struct schedule {
     bool splits;               /* the weights' gradients are computed apart from the inputs' */
     const char *in_flight_doc; /* largest number of micro-batches in flight at stage k of P: m of the step, v chunks */
     const char *staleness_doc; /* how many steps old the weights are; NULL: not at all */
-    bool (*legal)(const struct plan *plan, struct error *err); /* may be NULL: always */
+    bool by_stages;            /* micro-batches must be a multiple of the stages */
+    bool (*legal)(const struct plan *plan, struct error *err); /* beyond all that; may be NULL: always */
     /* Writes the order of one stage, returns the number of actions. With out NULL it only counts. */
     int (*order)(const struct schedule_place *place, struct action *out);
     /* The largest number of (micro-batch, chunk) in flight in closed form; a test of the order. May be NULL: none is
@@ -35,6 +36,8 @@ struct schedule {
 };
 extern const struct schedule *const schedules[]; /* from schedules.def, NULL-terminated */
 int schedule_find(const char *name);             /* index, or -1 */
+/* Micro-batches must be a multiple of it. */
+int schedule_unit(const struct schedule *schedule, int stages);
 
 /* A pipeline of `stages` stages with one chunk and no replicas. */
 struct schedule_place schedule_place_even(int stages, int stage, int micro_count, int extra_in_flight);

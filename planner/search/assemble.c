@@ -2,19 +2,21 @@
 #include "base/num.h"
 #include <string.h>
 
-static void set_stage(struct plan *plan, int stage, int first, int end, const struct config *config)
+static void set_piece(struct plan *plan, int piece, int first, int end, const struct config *config)
 {
-    plan->stages[stage] = (struct plan_stage){ .first_layer = first,
-                                               .layer_count = end - first,
-                                               .first_rank = config_first_rank(config, stage) };
+    int stage = piece % config->stages;
+    plan_set_chunk(plan, stage, piece / config->stages, (struct layer_range){ first, end - first });
+    plan->stages[stage].first_rank = config_first_rank(config, stage);
     memcpy(plan->stages[stage].atom, config->mesh.size, sizeof config->mesh.size);
 }
 
 struct plan *plan_from_config(const struct space *space, const struct config *config, const struct graph *graph)
 {
     struct plan *plan = plan_new(config->stages, graph->layer_count);
-    if (!plan)
+    if (!plan || !plan_set_chunks(plan, config_chunks(config))) {
+        plan_free(plan);
         return NULL;
+    }
     plan->batch = space->batch;
     plan->sequence = graph->sequence;
     plan->vocab_multiple = vocab_multiple_of(graph, config_tensor(config));
@@ -28,9 +30,10 @@ struct plan *plan_from_config(const struct space *space, const struct config *co
     plan->rank_count = config->stages * mesh_ranks(&config->mesh);
     for (int l = 0; l < graph->layer_count; l++)
         memcpy(plan->layers[l].dim, config->mesh.dim, sizeof config->mesh.dim);
-    for (int k = 0; k < config->stages; k++)
-        set_stage(plan, k, (int)((int64_t)graph->layer_count * k / config->stages),
-                  (int)((int64_t)graph->layer_count * (k + 1) / config->stages), config);
+    int pieces = config_pieces(config);
+    for (int k = 0; k < pieces; k++)
+        set_piece(plan, k, (int)((int64_t)graph->layer_count * k / pieces),
+                  (int)((int64_t)graph->layer_count * (k + 1) / pieces), config);
     return plan;
 }
 
@@ -49,14 +52,13 @@ static int next_strategy(const int *count, const int *taken, int strategies)
     return pick;
 }
 
-static void assign_stage(struct plan *plan, int stage, const struct chain *chain, const struct price_table *table,
-                         const int *count, int *taken)
+static void assign_layers(struct plan *plan, int first, int end, const struct chain *chain,
+                          const struct price_table *table, const int *count, int *taken)
 {
-    const struct plan_stage *at = &plan->stages[stage];
     int strategies = table->strategy_count;
     for (int i = 0; i < table->class_count * strategies; i++)
         taken[i] = 0;
-    for (int l = at->first_layer; l < at->first_layer + at->layer_count; l++) {
+    for (int l = first; l < end; l++) {
         int base = chain->class_of[l] * strategies, pick = next_strategy(&count[base], &taken[base], strategies);
         if (pick < 0)
             continue; /* the counts of a class sum up to its layers */
@@ -73,10 +75,11 @@ struct plan *plan_from_partition(const struct space *space, const struct config 
     int block = table->class_count * table->strategy_count,
         *taken = arena_alloc(&scratch, (size_t)block, sizeof *taken);
     struct plan *plan = taken ? plan_from_config(space, config, graph) : NULL;
-    for (int k = 0; plan && k < config->stages; k++) {
-        int end = k + 1 < config->stages ? solution->first_layer[k + 1] : graph->layer_count;
-        set_stage(plan, k, solution->first_layer[k], end, config);
-        assign_stage(plan, k, chain, table, &solution->count[k * block], taken);
+    int pieces = config_pieces(config);
+    for (int k = 0; plan && k < pieces; k++) {
+        int first = solution->first_layer[k], end = k + 1 < pieces ? solution->first_layer[k + 1] : graph->layer_count;
+        set_piece(plan, k, first, end, config);
+        assign_layers(plan, first, end, chain, table, &solution->count[k * block], taken);
     }
     arena_free(&scratch);
     return plan;
@@ -138,9 +141,10 @@ static void fill_thrifty(struct partition_plan *solution, const struct config *c
 {
     for (int l = 0; l < chain->layer_count; l++)
         thriftiest(table, chain->class_of[l], in_flight[0], &weight[l]);
-    balance_stages(weight, 0, chain->layer_count, config->stages, solution->first_layer);
-    for (int k = 0; k < config->stages; k++) {
-        int end = k + 1 < config->stages ? solution->first_layer[k + 1] : chain->layer_count;
+    int pieces = config_pieces(config);
+    balance_stages(weight, 0, chain->layer_count, pieces, solution->first_layer);
+    for (int k = 0; k < pieces; k++) {
+        int end = k + 1 < pieces ? solution->first_layer[k + 1] : chain->layer_count;
         for (int l = solution->first_layer[k]; l < end; l++) {
             int class_index = chain->class_of[l], pick = thriftiest(table, class_index, in_flight[k], &weight[l]);
             solution->count[(k * table->class_count + class_index) * table->strategy_count + pick]++;
@@ -153,7 +157,7 @@ struct plan *plan_thriftiest(const struct space *space, const struct config *con
 {
     struct arena scratch = { 0 };
     struct plan *plan = NULL;
-    size_t stages = (size_t)config->stages, block = (size_t)(table->class_count * table->strategy_count);
+    size_t stages = (size_t)config_pieces(config), block = (size_t)(table->class_count * table->strategy_count);
     int64_t *weight = arena_alloc(&scratch, (size_t)chain->layer_count, sizeof *weight);
     struct partition_plan solution = { .first_layer = arena_alloc(&scratch, stages, sizeof(int)),
                                        .count = arena_alloc(&scratch, stages * block, sizeof(int)) };

@@ -130,6 +130,7 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
     if (space->batch % unit != 0)
         return wrong_batch(space->batch, unit, u->data, micro, err);
     *out = (struct config){ .stages = u->pipeline,
+                            .chunks = u->chunks,
                             .micro = micro,
                             .schedule = u->schedule < 0 ? 0 : u->schedule,
                             .prefetch = u->prefetch < 0 ? 1 : u->prefetch,

@@ -213,12 +213,14 @@ static bool judge_shortened(struct estimate **out, const struct model *model, co
  */
 static int settled_micro_batches(const struct plan *plan)
 {
-    int in_flight = 0;
+    int in_flight = 0, turns = 1;
     for (int s = 0; s < plan->stage_count; s++) {
         struct schedule_place place = schedule_place_of(plan, s);
         in_flight = (int)max_i64(in_flight, schedule_held(schedules[plan->schedule], &place));
     }
-    return in_flight + 2;
+    for (int s = 0; s < plan->stage_count; s++)
+        turns = (int)max_i64(turns, stage_turns(plan, s));
+    return (int)round_up((in_flight + 2) * turns, schedule_unit(schedules[plan->schedule], plan->stage_count));
 }
 
 /* The step grows by `more`: its parts in proportion, but not the optimizer, which runs once, nor filling and draining.

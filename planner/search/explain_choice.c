@@ -237,12 +237,15 @@ static bool uniform_peak(struct explainer *e, const struct space *space, const s
     u.data = config_data(config);
     u.micro = config->micro;
     u.schedule = config->schedule;
+    u.chunks = config_chunks(config);
     u.prefetch = config->prefetch;
     u.sequence_parallel = mesh_sequence_parallel(&config->mesh);
     u.zero = thriftiest(&space->zero, 3);
     u.recompute = thriftiest(&space->recompute, RECOMPUTE_FULL);
     shorter.batch =
-        config_data(config) * config->micro * min_i64(config->micro_batch_count, config->stages + FEW_MICRO_BATCHES);
+        config_data(config) * config->micro *
+        min_i64(config->micro_batch_count, round_up(config->stages + FEW_MICRO_BATCHES,
+                                                    schedule_unit(schedules[config->schedule], config->stages)));
     bool good = uniform_plan(&plan, &u, &shorter, e->model, facts, &why) &&
                 explained_open(&explained, e->model, plan, &why) && explained_lower(explained, &why);
     if (good)

@@ -12,16 +12,21 @@ struct stage_clock {
     int64_t use_end[MAX_AHEAD + 1];                                  /* ring: ends of the latest uses */
     int64_t pending_ready[MAX_AHEAD + 1], pending_ns[MAX_AHEAD + 1]; /* ring: reductions not yet issued, by use */
     int64_t uses;
-    int64_t *arrived_forward, *arrived_backward; /* (micro-batches) the latest of what came */
-    int *missing_forward, *missing_backward;     /* (micro-batches) stages from which something is still to come */
+};
+/* A chunk of a stage; they are numbered in the order of layers. */
+struct piece {
+    struct layer_range layers;
+    int64_t *arrived[2]; /* [backward] (micro-batches) the latest of what came */
+    int *missing[2];     /* [backward] (micro-batches) pieces from which something is still to come */
     int backwards_left;
 };
 struct pipeline {
     const struct plan *plan;
     const struct layer_price **price; /* (layers) */
     const struct price_table *table;
-    int *values; /* (stages, stages): values that the first makes and the second reads */
-    int ahead, micro_batches;
+    int *values; /* (pieces, pieces): values that the first makes and the second reads */
+    int ahead, micro_batches, piece_count;
+    struct piece *pieces;
     struct stage_clock *stages;
 };
 
@@ -66,48 +71,49 @@ static int64_t send(int64_t *lane_ns, int64_t ready_ns, int64_t ns)
 
 static int values_between(const struct pipeline *p, int maker, int reader)
 {
-    return p->values[maker * p->plan->stage_count + reader];
+    return p->values[maker * p->piece_count + reader];
 }
 
-static void run_forward(struct pipeline *p, int stage, int micro)
+/* What one piece has made for another, by a message unless both are on one stage. */
+static void hand_on(struct pipeline *p, int from, int to, int micro, bool backward)
 {
-    struct stage_clock *s = &p->stages[stage];
-    const struct plan_stage *at = &p->plan->stages[stage];
-    s->compute_ns = max_i64(s->compute_ns, s->arrived_forward[micro]);
-    for (int l = at->first_layer; l < at->first_layer + at->layer_count; l++)
+    int stages = p->plan->stage_count, maker = backward ? to : from,
+        count = values_between(p, maker, from + to - maker);
+    struct stage_clock *s = &p->stages[from % stages];
+    struct piece *piece = &p->pieces[to];
+    int64_t at = s->compute_ns;
+    if (count == 0)
+        return;
+    if (from % stages != to % stages)
+        at = send(backward ? &s->send_backward_ns : &s->send_forward_ns, at, count * price_send_ns(p->table, maker));
+    piece->arrived[backward][micro] = max_i64(piece->arrived[backward][micro], at);
+    piece->missing[backward][micro]--;
+}
+
+static void run_forward(struct pipeline *p, int number, int micro)
+{
+    struct stage_clock *s = &p->stages[number % p->plan->stage_count];
+    const struct piece *piece = &p->pieces[number];
+    s->compute_ns = max_i64(s->compute_ns, piece->arrived[0][micro]);
+    for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++)
         run_use(p, s, p->price[l]->forward_ns, p->price[l]->gather_forward_ns, 0);
-    for (int reader = stage + 1; reader < p->plan->stage_count; reader++) {
-        struct stage_clock *to = &p->stages[reader];
-        int count = values_between(p, stage, reader);
-        if (count == 0)
-            continue;
-        to->arrived_forward[micro] = max_i64(to->arrived_forward[micro], send(&s->send_forward_ns, s->compute_ns,
-                                                                              count * price_send_ns(p->table, stage)));
-        to->missing_forward[micro]--;
-    }
+    for (int reader = number + 1; reader < p->piece_count; reader++)
+        hand_on(p, number, reader, micro, false);
 }
 
-static void run_backward(struct pipeline *p, int stage, int micro)
+static void run_backward(struct pipeline *p, int number, int micro)
 {
-    struct stage_clock *s = &p->stages[stage];
-    const struct plan_stage *at = &p->plan->stages[stage];
-    bool last = --s->backwards_left == 0;
-    s->compute_ns = max_i64(s->compute_ns, s->arrived_backward[micro]);
-    for (int l = at->first_layer + at->layer_count - 1; l >= at->first_layer; l--) {
+    struct stage_clock *s = &p->stages[number % p->plan->stage_count];
+    struct piece *piece = &p->pieces[number];
+    bool last = --piece->backwards_left == 0;
+    s->compute_ns = max_i64(s->compute_ns, piece->arrived[1][micro]);
+    for (int l = piece->layers.first + piece->layers.count - 1; l >= piece->layers.first; l--) {
         const struct layer_price *price = p->price[l];
         run_use(p, s, price->backward_ns, price->gather_backward_ns,
                 price->reduce_ns + (last ? price->reduce_last_ns : 0));
     }
-    for (int maker = stage - 1; maker >= 0; maker--) {
-        struct stage_clock *to = &p->stages[maker];
-        int count = values_between(p, maker, stage);
-        if (count == 0)
-            continue;
-        to->arrived_backward[micro] =
-            max_i64(to->arrived_backward[micro],
-                    send(&s->send_backward_ns, s->compute_ns, count * price_send_ns(p->table, maker)));
-        to->missing_backward[micro]--;
-    }
+    for (int maker = number - 1; maker >= 0; maker--)
+        hand_on(p, number, maker, micro, true);
 }
 
 /* Runs a stage's actions as far as what they need has arrived; false when nothing moved. */
@@ -117,15 +123,16 @@ static bool run_stage(struct pipeline *p, int stage)
     bool moved = false;
     for (; s->next < s->action_count; s->next++, moved = true) {
         const struct action *action = &s->actions[s->next];
-        if (action->kind == ACTION_FORWARD) {
-            if (s->missing_forward[action->micro] > 0)
-                break;
-            run_forward(p, stage, action->micro);
-        } else if (action->kind != ACTION_BACKWARD_WEIGHT) {
-            if (s->missing_backward[action->micro] > 0)
-                break;
-            run_backward(p, stage, action->micro);
-        }
+        int number = action->chunk * p->plan->stage_count + stage;
+        bool backward = action->kind != ACTION_FORWARD;
+        if (action->kind == ACTION_BACKWARD_WEIGHT) /* its time is part of the other half's */
+            continue;
+        if (p->pieces[number].missing[backward][action->micro] > 0)
+            break;
+        if (backward)
+            run_backward(p, number, action->micro);
+        else
+            run_forward(p, number, action->micro);
     }
     return moved;
 }
@@ -133,32 +140,33 @@ static bool run_stage(struct pipeline *p, int stage)
 static int64_t stage_end(struct pipeline *p, int stage)
 {
     struct stage_clock *s = &p->stages[stage];
-    const struct plan_stage *at = &p->plan->stages[stage];
     int64_t step = 0;
     for (int64_t use = max_i64(0, s->uses - p->ahead - 1); use < s->uses; use++)
         issue_reduction(s, use);
-    for (int l = at->first_layer; l < at->first_layer + at->layer_count; l++)
-        step += p->price[l]->step_ns;
+    for (int k = stage; k < p->piece_count; k += p->plan->stage_count)
+        for (int l = p->pieces[k].layers.first; l < p->pieces[k].layers.first + p->pieces[k].layers.count; l++)
+            step += p->price[l]->step_ns;
     return max_i64(s->compute_ns, s->lane_ns) + step;
 }
 
-/* Each value once per stage that reads it. */
+/* Each value once per piece that reads it. */
 static bool count_values(struct pipeline *p, const struct chain *chain, struct arena *arena)
 {
     const struct graph *graph = chain->graph;
-    const struct plan *plan = p->plan;
-    int stages = plan->stage_count, *last_reader = arena_alloc(arena, (size_t)chain->layer_count, sizeof(int));
-    p->values = arena_alloc(arena, (size_t)stages * (size_t)stages, sizeof *p->values);
-    if (!p->values || !last_reader)
+    int pieces = p->piece_count, *last_reader = arena_alloc(arena, (size_t)chain->layer_count, sizeof(int)),
+        *piece_of = arena_alloc(arena, (size_t)chain->layer_count, sizeof(int));
+    p->values = arena_alloc(arena, (size_t)pieces * (size_t)pieces, sizeof *p->values);
+    if (!p->values || !last_reader || !piece_of)
         return false;
-    for (int k = 0; !graph && k + 1 < stages; k++)
-        p->values[k * stages + k + 1] = 1;
+    for (int k = 0; !graph && k + 1 < pieces; k++)
+        p->values[k * pieces + k + 1] = 1;
     for (int layer = 0, reader = 0; graph && layer < graph->layer_count; layer++) { /* readers ascend */
-        reader += layer == plan->stages[reader].first_layer + plan->stages[reader].layer_count;
+        reader += layer == p->pieces[reader].layers.first + p->pieces[reader].layers.count;
+        piece_of[layer] = reader;
         for (int i = 0; i < graph->layers[layer].input_count; i++) {
-            int from = graph->layers[layer].input_layers[i], maker = stage_of_layer(plan, from);
+            int from = graph->layers[layer].input_layers[i], maker = piece_of[from];
             if (maker != reader && last_reader[from] <= reader) {
-                p->values[maker * stages + reader]++;
+                p->values[maker * pieces + reader]++;
                 last_reader[from] = reader + 1;
             }
         }
@@ -166,37 +174,54 @@ static bool count_values(struct pipeline *p, const struct chain *chain, struct a
     return true;
 }
 
-static int makers_and_readers(const struct pipeline *p, int stage, bool readers)
+static int makers_and_readers(const struct pipeline *p, int piece, bool readers)
 {
     int count = 0;
-    for (int other = 0; other < p->plan->stage_count; other++)
-        count += (readers ? values_between(p, stage, other) : values_between(p, other, stage)) > 0;
+    for (int other = 0; other < p->piece_count; other++)
+        count += (readers ? values_between(p, piece, other) : values_between(p, other, piece)) > 0;
     return count;
+}
+
+static bool list_pieces(struct pipeline *p, struct arena *arena)
+{
+    p->piece_count = p->plan->stage_count * p->plan->chunk_count;
+    p->pieces = arena_alloc(arena, (size_t)p->piece_count, sizeof *p->pieces);
+    for (int k = 0; p->pieces && k < p->piece_count; k++)
+        p->pieces[k].layers = stage_chunk(p->plan, k % p->plan->stage_count, k / p->plan->stage_count);
+    return p->pieces != NULL;
+}
+
+static bool start_pieces(struct pipeline *p, struct arena *arena)
+{
+    for (int k = 0; k < p->piece_count; k++) {
+        struct piece *piece = &p->pieces[k];
+        piece->backwards_left = p->micro_batches;
+        for (int backward = 0; backward < 2; backward++) {
+            piece->arrived[backward] = arena_alloc(arena, (size_t)p->micro_batches, sizeof **piece->arrived);
+            piece->missing[backward] = arena_alloc(arena, (size_t)p->micro_batches, sizeof **piece->missing);
+            if (!piece->arrived[backward] || !piece->missing[backward])
+                return false;
+            for (int i = 0; i < p->micro_batches; i++)
+                piece->missing[backward][i] = makers_and_readers(p, k, backward);
+        }
+    }
+    return true;
 }
 
 static bool start_stages(struct pipeline *p, struct arena *arena)
 {
     const struct schedule *schedule = schedules[p->plan->schedule];
-    size_t micro = (size_t)p->micro_batches;
     p->stages = arena_alloc(arena, (size_t)p->plan->stage_count, sizeof *p->stages);
     for (int k = 0; p->stages && k < p->plan->stage_count; k++) {
         struct stage_clock *s = &p->stages[k];
         struct schedule_place place =
             schedule_place_even(p->plan->stage_count, k, p->micro_batches, p->plan->extra_in_flight);
+        place.chunks = p->plan->chunk_count;
         s->action_count = schedule->order(&place, NULL);
         s->actions = arena_alloc(arena, (size_t)s->action_count, sizeof *s->actions);
-        s->arrived_forward = arena_alloc(arena, micro, sizeof *s->arrived_forward);
-        s->arrived_backward = arena_alloc(arena, micro, sizeof *s->arrived_backward);
-        s->missing_forward = arena_alloc(arena, micro, sizeof *s->missing_forward);
-        s->missing_backward = arena_alloc(arena, micro, sizeof *s->missing_backward);
-        if (!s->actions || !s->arrived_forward || !s->arrived_backward || !s->missing_forward || !s->missing_backward)
+        if (!s->actions)
             return false;
         schedule->order(&place, s->actions);
-        s->backwards_left = p->micro_batches;
-        for (int i = 0; i < p->micro_batches; i++) {
-            s->missing_forward[i] = makers_and_readers(p, k, false);
-            s->missing_backward[i] = makers_and_readers(p, k, true);
-        }
     }
     return p->stages != NULL;
 }
@@ -231,7 +256,8 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
         .plan = plan, .table = table, .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD), .micro_batches = micro_batches
     };
     bool good = find_prices(&p, chain, table, &arena, err);
-    if (good && !(count_values(&p, chain, &arena) && start_stages(&p, &arena)))
+    if (good && !(list_pieces(&p, &arena) && count_values(&p, chain, &arena) && start_pieces(&p, &arena) &&
+                  start_stages(&p, &arena)))
         good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (bool moved = true; good && moved;) {
         moved = false;

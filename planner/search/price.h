@@ -31,7 +31,7 @@ struct price_table {
     struct layer_price *prices;        /* (class_count, strategy_count) */
     int64_t send_ns;                   /* one boundary value to the next stage */
     int64_t base_bytes; /* of every stage: workspace, and what its devices have less than the largest of the cluster */
-    /* (stages) Where stages live on different types of devices: the table of each. All have the same strategies, and
+    /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
      * every number here is the least of theirs. NULL: this table is every stage's. */
     const struct price_table *const *by_stage;
 };

@@ -115,7 +115,9 @@ static bool try_neighbour(struct run *run, const struct candidate *from, int cut
 static bool add_neighbours(struct run *run, int *kept, int least)
 {
     for (int i = 0; i < *kept && *kept < least; i++)
-        for (int cut = 1; cut < run->configs[run->candidates[i].config].stages && *kept < least; cut++)
+        for (int cut = 1;
+             cut < run->candidates[i].plan->stage_count && *kept < least && run->candidates[i].plan->chunk_count == 1;
+             cut++)
             for (int by = -1; by <= 1; by += 2) {
                 struct candidate from = run->candidates[i];
                 if (!try_neighbour(run, &from, cut, by, kept))

@@ -81,7 +81,7 @@ bool search_problem(struct run *run, int config, const struct price_table *table
     if (!in_flight)
         return search_out_of_memory(run->err);
     *out = workbench_problem(&run->bench, &run->configs[config], table, in_flight);
-    out->capacity_bytes = capacity_bytes;
+    out->capacity_bytes = capacity_bytes / config_chunks(&run->configs[config]);
     out->node_limit = NODE_LIMIT;
     out->gap_ppm = run->options->gap_ppm;
     out->solver = run->options->solver;

@@ -252,22 +252,56 @@ static void add_directions(struct listing *l, struct config config)
         add_config(l, &config);
 }
 
+/* A schedule that is not searched by itself must be named, or asked for by its chunks. */
+static bool offers(const struct space *space, int schedule)
+{
+    const struct schedule *s = schedules[schedule];
+    bool named = space->schedule.count > 0 || (s->interleaves && space->interleave.count > 0);
+    return !s->asynchronous && (s->searched || named) && allows(&space->schedule, schedule);
+}
+
+/* The chunks that schedule, micro-batches and layers allow of those that the space does; the number of them. */
+static int chunk_choices(const struct listing *l, const struct config *config, int out[SPACE_VALUES])
+{
+    const struct schedule *schedule = schedules[config->schedule];
+    const struct allowed *asked = &l->space->interleave;
+    int count = 0, values = asked->count > 0 ? asked->count : 1;
+    for (int i = 0; i < values; i++) {
+        int64_t chunks = asked->count > 0 ? asked->values[i] : schedule->interleaves ? 2 : 1;
+        bool fits = chunks >= 1 && chunks <= PLAN_MAX_CHUNKS && config->stages * chunks <= l->graph->layer_count;
+        bool legal = (chunks > 1) == schedule->interleaves && (chunks == 1 || config->stages > 1) &&
+                     config->micro_batch_count % schedule_unit(schedule, config->stages) == 0 &&
+                     config->micro_batch_count <= PLAN_MAX_MICRO_BATCHES / chunks;
+        if (fits && legal)
+            out[count++] = (int)chunks;
+    }
+    return count;
+}
+
+static void add_prefetches(struct listing *l, struct config config)
+{
+    int prefetches = l->space->prefetch.count > 0 ? l->space->prefetch.count : 1;
+    for (int p = 0; p < prefetches && (p == 0 || mesh_shards(&config.mesh) > 1); p++) {
+        config.prefetch = l->space->prefetch.count > 0 ? (int)l->space->prefetch.values[p] : 1;
+        add_directions(l, config);
+    }
+}
+
 /* Choices that make no difference are listed once: one stage has no schedule, one data-parallel rank gathers nothing.
  */
 static void add_schedules(struct listing *l, struct config config)
 {
     bool any_schedule = false;
     for (int s = 0; schedules[s]; s++) {
-        bool offered = l->space->schedule.count > 0 || schedules[s]->searched;
-        if (schedules[s]->asynchronous || !offered || !allows(&l->space->schedule, s) ||
-            (any_schedule && config.stages == 1))
+        int chunks[SPACE_VALUES];
+        if (!offers(l->space, s) || (any_schedule && config.stages == 1))
             continue;
-        any_schedule = true;
         config.schedule = s;
-        int prefetches = l->space->prefetch.count > 0 ? l->space->prefetch.count : 1;
-        for (int p = 0; p < prefetches && (p == 0 || mesh_shards(&config.mesh) > 1); p++) {
-            config.prefetch = l->space->prefetch.count > 0 ? (int)l->space->prefetch.values[p] : 1;
-            add_directions(l, config);
+        int count = chunk_choices(l, &config, chunks);
+        any_schedule |= count > 0;
+        for (int c = 0; c < count; c++) {
+            config.chunks = chunks[c];
+            add_prefetches(l, config);
         }
     }
 }
@@ -413,8 +447,11 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
         return fail(err,
                     "plan: no configuration of %d devices and a batch of %lld sequences has the fixed degrees (tensor "
                     "x pipeline x data "
-                    "must be %d, data must divide the batch); leave some of them out of --fix and --space",
-                    cluster->device_count, (long long)space->batch, cluster->device_count);
+                    "must be %d, data must divide the batch%s); leave some of them out of --fix and --space",
+                    cluster->device_count, (long long)space->batch, cluster->device_count,
+                    space->interleave.count > 0 ? "; interleave wants 2 stages or more, a layer for each chunk, and "
+                                                  "micro-batches that are a multiple of the stages"
+                                                : "");
     int64_t unit = cluster->device_count;
     return fail(err,
                 "plan: a batch of %lld sequences cannot be shared out over %d devices: no product of tensor degree (a "

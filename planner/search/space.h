@@ -40,6 +40,7 @@ struct space {
     struct allowed shard_group; /* data-parallel ranks over which ZeRO shards, the others replicate (HSDP); 0: all */
     struct allowed slices;      /* rounds of sliceable operators */
     struct allowed order;       /* enum mesh_order */
+    struct allowed interleave;  /* chunks per stage; none: 1, or 2 where the schedule wants some */
     int rule_count;
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
@@ -52,9 +53,19 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
 struct config {
     struct mesh mesh;
     int stages, schedule, prefetch, micro_batch_count;
+    int chunks; /* of the model on each stage; below 1: one */
     int64_t micro;
     bool reversed; /* the first stage takes the cluster's last ranks: the other order of its types of devices */
 };
+static inline int config_chunks(const struct config *config)
+{
+    return config->chunks > 1 ? config->chunks : 1;
+}
+/* Pieces into which the layers are cut: chunk c of stage k is number c * stages + k. */
+static inline int config_pieces(const struct config *config)
+{
+    return config->stages * config_chunks(config);
+}
 static inline int config_tensor(const struct config *config)
 {
     return mesh_tensor(&config->mesh);

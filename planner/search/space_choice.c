@@ -17,6 +17,7 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_HSDP] = "hsdp",
     [SPACE_SLICES] = "slices",
     [SPACE_ORDER] = "order",
+    [SPACE_INTERLEAVE] = "interleave",
 };
 
 struct allowed *space_allowed(struct space *space, enum space_choice choice)
@@ -36,6 +37,7 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_HSDP] = &space->shard_group,
         [SPACE_SLICES] = &space->slices,
         [SPACE_ORDER] = &space->order,
+        [SPACE_INTERLEAVE] = &space->interleave,
     };
     return members[choice];
 }

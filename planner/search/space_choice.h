@@ -18,6 +18,7 @@ enum space_choice {
     SPACE_HSDP,
     SPACE_SLICES,
     SPACE_ORDER,
+    SPACE_INTERLEAVE,
     SPACE_CHOICES
 };
 extern const char *const space_choice_names[SPACE_CHOICES + 1]; /* NULL-terminated */

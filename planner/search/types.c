@@ -147,7 +147,8 @@ static bool stage_table(struct workbench *bench, const struct config *config, un
 static bool mix(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
                 struct error *err)
 {
-    const struct price_table **stages = arena_alloc(&bench->arena, (size_t)config->stages, sizeof *stages);
+    int pieces = config_pieces(config);
+    const struct price_table **stages = arena_alloc(&bench->arena, (size_t)pieces, sizeof *stages);
     struct price_table *least = NULL;
     if (!stages)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
@@ -163,6 +164,8 @@ static bool mix(struct workbench *bench, const struct config *config, bool bound
         if (k > 0 && stages[k] != stages[k - 1])
             merge_table(least, stages[k], false);
     }
+    for (int k = config->stages; k < pieces; k++)
+        stages[k] = stages[k % config->stages];
     least->by_stage = stages;
     *out = least;
     return true;
@@ -173,6 +176,7 @@ bool types_table(struct workbench *bench, const struct config *config, bool boun
 {
     bool known;
     uint64_t key = hash_i64(hash_i64(hash_config(config, bound_only), config->stages), 1 + config->reversed);
+    key = hash_i64(key, config_chunks(config));
     struct mixture *mixture = find(bench, key, &known);
     if (!mixture)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");

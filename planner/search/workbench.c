@@ -276,24 +276,31 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
                              : workbench_type_table(bench, config, 0, bound_only, out, err);
 }
 
+/* A stage's chunks share what it holds, which is as many times a chunk as it holds of the stage's own when they are
+ * full. */
 int *config_in_flight(struct arena *arena, const struct config *config)
 {
-    int *in_flight = arena_alloc(arena, (size_t)config->stages, sizeof *in_flight);
-    for (int k = 0; in_flight && k < config->stages; k++) {
-        struct schedule_place place = schedule_place_even(config->stages, k, config->micro_batch_count, 0);
-        in_flight[k] = schedule_held(schedules[config->schedule], &place);
+    int pieces = config_pieces(config), chunks = config_chunks(config);
+    int *in_flight = arena_alloc(arena, (size_t)pieces, sizeof *in_flight);
+    for (int k = 0; in_flight && k < pieces; k++) {
+        struct schedule_place place =
+            schedule_place_even(config->stages, k % config->stages, config->micro_batch_count, 0);
+        place.chunks = chunks;
+        in_flight[k] = (schedule_held(schedules[config->schedule], &place) + chunks - 1) / chunks;
     }
     return in_flight;
 }
 
+/* Chunks are like stages of their own that share a device: each has its part of the memory, and each micro-batch keeps
+ * the device once for each. */
 struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config,
                                            const struct price_table *table, const int *in_flight)
 {
     return (struct partition_problem){ .chain = &bench->chain,
                                        .table = table,
-                                       .stage_count = config->stages,
-                                       .micro_batch_count = config->micro_batch_count,
+                                       .stage_count = config_pieces(config),
+                                       .micro_batch_count = config->micro_batch_count * config_chunks(config),
                                        .in_flight = in_flight,
-                                       .capacity_bytes = available_bytes(bench->facts),
+                                       .capacity_bytes = available_bytes(bench->facts) / config_chunks(config),
                                        .below_ns = INT64_MAX };
 }

@@ -44,20 +44,13 @@ static int order(const struct schedule_place *place, struct action *out)
 
 static bool legal(const struct plan *plan, struct error *err)
 {
-    int stages = plan->stage_count, micros = plan->micro_batch_count, below = micros / stages * stages;
-    if (stages < 2)
-        return fail(err, "plan: schedule interleaved needs at least 2 stages, found %d", stages);
-    if ((int64_t)micros * plan->chunk_count > PLAN_MAX_MICRO_BATCHES)
+    if (plan->stage_count < 2)
+        return fail(err, "plan: schedule interleaved needs at least 2 stages, found %d", plan->stage_count);
+    if ((int64_t)plan->micro_batch_count * plan->chunk_count > PLAN_MAX_MICRO_BATCHES)
         return fail(err,
                     "plan: schedule interleaved: expected at most %d micro-batches times chunks, found %d times %d",
-                    PLAN_MAX_MICRO_BATCHES, micros, plan->chunk_count);
-    if (micros % stages == 0)
-        return true;
-    return fail(
-        err,
-        "plan: schedule interleaved: expected the micro-batches to be a multiple of the %d stages, found %d; the "
-        "nearest valid numbers are %d and %d",
-        stages, micros, below > 0 ? below : stages, below + stages);
+                    PLAN_MAX_MICRO_BATCHES, plan->micro_batch_count, plan->chunk_count);
+    return true;
 }
 
 /* Narayanan et al. 2021 (Megatron-LM), section 2.2. */
@@ -67,6 +60,7 @@ const struct schedule schedule_interleaved = {
     .doc = "1f1b with several chunks of the model on each stage: less idle time, more messages and activations",
     .in_flight_doc = "min(m v, 2 (P - k - 1) + (v - 1) P + 1) / v",
     .interleaves = true,
+    .by_stages = true,
     .legal = legal,
     .order = order,
     .in_flight = in_flight,
