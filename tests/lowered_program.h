@@ -40,6 +40,7 @@ static const struct strategy strategies[] = {
     { "zero bubble", "tiny-gpt", "zb-h1", 3, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
     { "zero bubble, full recompute", "tiny-llama", "zb-h2", 2, { 2, 1 }, { "dp", "none" }, 4, 2, 2, 1, 0, 0, 0 },
     { "turns", "tiny-gpt", "1f1b", 3, { 1, 1 }, { "dp", "none" }, 5, 0, 0, 1, 0, 0, 1 },
+    { "down and up", "tiny-llama", "zb-v", 3, { 1, 1 }, { "dp", "none" }, 4, 0, 1, 1, 0, 0, 1 },
     { "uneven meshes", "tiny-gpt", "1f1b", 2, { 1, 1 }, { "dp", "none" }, 2, 1, 0, 1, 0, 0, 1 },
 };
 /* Shapes beside the plain one, by the strategy's name: chunks, replicas in turn, sizes of atom 0 by stage. */
@@ -47,16 +48,14 @@ static const struct {
     const char *name;
     int chunks, turns[3], outer[3];
 } shapes[] = {
-    { "interleaved", 2, { 0 }, { 0 } },
-    { "interleaved, zero 3", 3, { 0 }, { 0 } },
-    { "turns", 1, { 2, 1, 3 }, { 0 } },
-    { "uneven meshes", 1, { 0 }, { 3, 2 } },
+    { "interleaved", 2, { 0 }, { 0 } }, { "interleaved, zero 3", 3, { 0 }, { 0 } }, { "down and up", 2, { 0 }, { 0 } },
+    { "turns", 1, { 2, 1, 3 }, { 0 } }, { "uneven meshes", 1, { 0 }, { 3, 2 } },
 };
 
 /* Those before "interleaved" have equal meshes of 1, 2 or 4 ranks on all stages, and one chunk. */
 enum {
     STRATEGY_COUNT = sizeof strategies / sizeof *strategies,
-    SHAPED_COUNT = 6,
+    SHAPED_COUNT = 7,
     PLAIN_COUNT = STRATEGY_COUNT - SHAPED_COUNT
 };
 
@@ -87,7 +86,9 @@ static inline char *lowered_read(const char *path, size_t *length)
 
 static inline struct shape lowered_shape(const struct strategy *s)
 {
-    struct shape shape = { .stages = s->stages, .atom = { s->atom[0], s->atom[1] } };
+    struct shape shape = { .stages = s->stages,
+                           .atom = { s->atom[0], s->atom[1] },
+                           .folded = schedules[schedule_find(s->schedule)]->folded };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (!strcmp(shapes[i].name, s->name)) {
             shape.chunks = shapes[i].chunks;

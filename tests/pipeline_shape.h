@@ -7,6 +7,7 @@
 enum { SHAPE_STAGES = 8 };
 struct shape {
     int stages;              /* replicas count once */
+    bool folded;             /* the second chunk from the last stage back to the first */
     int chunks;              /* per stage; 0: one */
     int turns[SHAPE_STAGES]; /* replicas of each stage; 0: one */
     int atom[2];             /* of all stages; 0: one */
@@ -37,7 +38,8 @@ static inline struct plan *shape_plan(const struct shape *shape, int layers)
             stage->atom[1] = shape->atom[1] ? shape->atom[1] : 1;
             rank += stage->atom[0] * stage->atom[1];
             for (int c = 0; c < chunks; c++) {
-                int piece = c * shape->stages + s, first = layers * piece / pieces;
+                int piece = c * shape->stages + (shape->folded && c % 2 ? shape->stages - 1 - s : s),
+                    first = layers * piece / pieces;
                 plan_set_chunk(plan, at, c, (struct layer_range){ first, layers * (piece + 1) / pieces - first });
             }
         }

@@ -23,8 +23,8 @@ static void for_places(const struct schedule *schedule,
                     for (int extra = 0; extra <= 2; extra++) {
                         struct schedule_place place = schedule_place_even(stages, stage, micros, extra);
                         place.chunks = chunks;
-                        if ((chunks > 1) == schedule->interleaves &&
-                            (!schedule->interleaves || (stages > 1 && micros % stages == 0)))
+                        if ((chunks > 1) == schedule->interleaves && (chunks == 2 || !schedule->folded) &&
+                            (chunks == 1 || stages > 1) && micros % schedule_unit(schedule, stages) == 0)
                             check(schedule, &place);
                     }
 }
@@ -81,6 +81,7 @@ END_TEST
 START_TEST(in_flight_of_the_literature)
 {
     const struct schedule *h1 = schedules[schedule_find("zb-h1")], *h2 = schedules[schedule_find("zb-h2")];
+    const struct schedule *fold = schedules[schedule_find("zb-v")];
     const struct schedule *loops = schedules[schedule_find("interleaved")], *plain = schedules[schedule_find("1f1b")];
     for (int stages = 1; stages <= 8; stages++)
         for (int stage = 0; stage < stages; stage++)
@@ -93,6 +94,9 @@ START_TEST(in_flight_of_the_literature)
                 ck_assert_int_eq(schedule_in_flight(h2, &place), min_i64(micros, 2 * left - 1));
                 ck_assert_int_le(schedule_held(h1, &place), stages);
                 ck_assert_int_le(schedule_held(h2, &place), 2 * stages - 1);
+                place.chunks = 2;
+                if (stages > 1) /* P of both chunks, as 1F1B's first stage (Qi et al. 2024) */
+                    ck_assert_int_le(schedule_held(fold, &place), 2 * stages);
                 for (place.chunks = 2; place.chunks <= 4 && stages > 1 && micros % stages == 0; place.chunks++)
                     ck_assert_int_eq(schedule_in_flight(loops, &place),
                                      min_i64(micros * place.chunks, 2 * (left - 1) + (place.chunks - 1) * stages + 1));
@@ -146,7 +150,7 @@ static int ideal_step(const struct schedule *schedule, int stages, int micros, i
         for (int s = 0; s < stages; s++)
             for (; next[s] < count[s]; next[s]++, moved = true) {
                 const struct action *a = &actions[s][next[s]];
-                int piece = a->chunk * stages + s, ready = clock[s];
+                int piece = schedule_piece(schedule, stages, s, a->chunk), ready = clock[s];
                 const int *before = a->kind == ACTION_FORWARD ? (piece ? &forward[piece - 1][a->micro] : NULL)
                                     : a->kind == ACTION_BACKWARD_WEIGHT || piece == pieces - 1
                                         ? NULL
@@ -183,6 +187,8 @@ START_TEST(steps_of_the_literature)
                              work + (stages - 1) * (F + I - W));
             ck_assert_int_eq(ideal_step(schedules[schedule_find("zb-h2")], stages, micros, 1, whole),
                              work + (stages - 1) * F);
+            ck_assert_int_eq(ideal_step(schedules[schedule_find("zb-v")], stages, micros, 2, whole),
+                             2 * work + (stages - 1) * F);
             for (int chunks = 2; chunks <= 4; chunks++) /* a chunk takes as long as a stage did */
                 ck_assert_int_eq(ideal_step(schedules[schedule_find("interleaved")], stages, micros, chunks, whole),
                                  chunks * work + (stages - 1) * (F + I + W));
@@ -239,7 +245,7 @@ START_TEST(programs_do_not_stall)
         for (int micros = 1; micros <= 8; micros++)
             for (int chunks = 1; chunks <= 3 && chunks * stages <= 10; chunks++)
                 for (int extra = 0; extra <= 1; extra++) {
-                    struct shape shape = { .stages = stages, .chunks = chunks };
+                    struct shape shape = { .stages = stages, .chunks = chunks, .folded = schedules[_i]->folded };
                     if ((chunks > 1) == schedules[_i]->interleaves)
                         verify_shape(_i, &shape, micros, extra);
                 }

@@ -351,6 +351,35 @@ static void refused(struct program *p, const char *part)
 }
 
 /* Stage 0 sends micro-batch 1 only after the gradient of 0 came back; stage 1 computes that after it received 1. */
+/* Replicas that take turns each have a gradient: one that is put in place of another's instead of added to it. */
+START_TEST(copies_of_weights_are_summed)
+{
+    int tried = 0;
+    for (int k = 0; k < STRATEGY_COUNT; k++) {
+        struct lowered l;
+        struct error err = { 0 };
+        if (strcmp(strategies[k].name, "turns") != 0)
+            continue;
+        l = lowered_program(&strategies[k]);
+        ck_assert_msg(program_layout(l.program, &err) && program_verify(l.program, &err), "%s", err.message);
+        for (int s = 0; s < l.program->stage_count; s++)
+            for (int i = 0; i < l.program->stages[s].instr_count; i++) {
+                struct instr *instr = &l.program->stages[s].instrs[i];
+                if (instr->op != OP_ADD || instr->phase != PHASE_STEP)
+                    continue;
+                instr->accumulate = false;
+                err = (struct error){ 0 };
+                ck_assert_msg(!program_verify(l.program, &err), "stage %d instr %d", s, i);
+                instr->accumulate = true;
+                tried++;
+            }
+        ck_assert(program_verify(l.program, &err));
+        lowered_free(&l);
+    }
+    ck_assert_int_gt(tried, 10);
+}
+END_TEST
+
 START_TEST(a_stall_names_its_cycle)
 {
     struct hand *h = hand_pipeline("gpipe", 2, 2);
@@ -459,6 +488,7 @@ static Suite *verify_suite(void)
     CHECK_ADD(suite, persistent_bytes_are_not_reused);
     CHECK_ADD(suite, channels_keep_their_order);
     CHECK_ADD(suite, nobody_passes_a_norm_reduce);
+    CHECK_ADD(suite, copies_of_weights_are_summed);
     CHECK_ADD(suite, a_stall_names_its_cycle);
     TCase *mutants = tcase_create("mutants");
     tcase_set_timeout(mutants, 0);

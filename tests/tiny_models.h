@@ -114,13 +114,16 @@ struct tiny_choice {
 /* Stages of about equal layer counts; atom 0 is dp, atom 1 is tp. */
 static inline struct plan *tiny_plan(const struct graph *graph, const struct tiny_choice *c)
 {
-    struct shape shape = { .stages = c->pp, .chunks = c->chunks, .atom = { c->dp, c->tp } };
+    int schedule = c->named ? schedule_find(c->named) : c->schedule;
+    struct shape shape = {
+        .stages = c->pp, .chunks = c->chunks, .atom = { c->dp, c->tp }, .folded = schedules[schedule]->folded
+    };
     memcpy(shape.turns, c->turns, sizeof c->turns);
     memcpy(shape.outer, c->outer, sizeof c->outer);
     struct plan *plan = shape_plan(&shape, graph->layer_count);
     plan->batch = graph->batch, plan->sequence = TINY_SEQUENCE, plan->vocab_multiple = TINY_VOCAB_MULTIPLE;
     plan->dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
-    plan->schedule = c->named ? schedule_find(c->named) : c->schedule, plan->micro_batch_count = c->micro;
+    plan->schedule = schedule, plan->micro_batch_count = c->micro;
     plan->bucket_bytes = c->bucket, plan->prefetch = c->prefetch, plan->clip_norm = c->clip;
     for (int l = 0; l < graph->layer_count; l++)
         plan->layers[l] = (struct plan_layer){ .dim = { DIM_dp, (int8_t)c->tp_dim },

@@ -23,12 +23,13 @@ static bool check_turn(const struct plan *plan, int s, struct error *err)
     return true;
 }
 
-/* Chunks lie on the stages round by round, in the order of the model. */
+/* Pieces lie on the stages as the schedule says, in the order of the model. */
 static bool check_layers(const struct plan *plan, struct error *err)
 {
     int layer = 0;
     for (int c = 0; c < plan->chunk_count; c++)
-        for (int s = 0; s < plan->stage_count; s++) {
+        for (int i = 0; i < plan->stage_count; i++) {
+            int s = schedule_stage(schedules[plan->schedule], plan->stage_count, c * plan->stage_count + i);
             struct layer_range range = stage_chunk(plan, s, c);
             if (plan->stages[s].turn != 0) {
                 if (!check_turn(plan, s, err))

@@ -295,9 +295,12 @@ static bool read_stages(const struct json *stages, struct plan_file *file, struc
     for (int c = 0; c < plan->chunk_count; c++)
         for (int i = 0, s = 0; i < json_count(stages); i++) {
             struct run_fields run = { .turns = 1, .first_rank = -1 };
-            const struct json *at = json_at(stages, i);
+            int count = json_count(stages);
+            int entry = schedule_stage(schedules[plan->schedule], count, c * count + i);
+            const struct json *at = json_at(stages, entry);
             if (!READ_FIELDS(at, stage_fields, &run, &file->arena, err) ||
-                !read_chunk(at, &run, plan, s, c, &layer, err) || (c == 0 && !read_mesh(&run, plan, s, &rank, err)))
+                !read_chunk(at, &run, plan, plan->chunk_count > 1 ? entry : s, c, &layer, err) ||
+                (c == 0 && !read_mesh(&run, plan, s, &rank, err)))
                 return false;
             s += (int)run.turns;
         }
@@ -409,6 +412,9 @@ static bool read_decisions(const struct json *decisions, struct plan_file *file,
         return fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory for %d layers", layers);
     copy_decisions(file->plan, &in);
     file->plan->schedule = schedule;
+    if (in.interleave > 1 && stages > json_count(in.stages))
+        return json_fail(in.stages, err, "expected no turns beside interleave, found %d replicas of %d stages", stages,
+                         json_count(in.stages));
     return read_stages(in.stages, file, err) && read_layers(in.layers, file, err);
 }
 

@@ -22,9 +22,14 @@ static int *entry(const struct clock *clock, const struct plan *plan, int piece,
                       : clock->forward_end)[(size_t)piece * (size_t)plan->micro_batch_count + (size_t)micro];
 }
 
+static int piece_of(const struct clock *clock, const struct plan *plan, int stage, int chunk)
+{
+    return schedule_piece(schedules[plan->schedule], clock->positions, clock->position[stage], chunk);
+}
+
 int clock_end(const struct clock *clock, const struct plan *plan, int stage, int chunk, int micro, bool backward)
 {
-    return *entry(clock, plan, chunk * clock->positions + clock->position[stage], micro, backward);
+    return *entry(clock, plan, piece_of(clock, plan, stage, chunk), micro, backward);
 }
 
 static int duration(enum action_kind kind)
@@ -50,7 +55,7 @@ static bool advance(const struct clock *clock, const struct plan *plan, int stag
     int start = *next;
     for (; *next < s->count; ++*next) {
         const struct action *action = &s->actions[*next];
-        int piece = action->chunk * clock->positions + clock->position[stage];
+        int piece = piece_of(clock, plan, stage, action->chunk);
         int from = ready(clock, plan, piece, action), before = *next > 0 ? s->end[*next - 1] : 0;
         if (from < 0)
             break;

@@ -10,7 +10,7 @@ struct stage_clock {
 };
 struct clock {
     struct stage_clock *stages;
-    int *forward_end, *backward_end; /* [(chunk * positions + position) * micro_batch_count + micro] */
+    int *forward_end, *backward_end; /* [piece * micro_batch_count + micro] */
     int positions;                   /* stages, replicas that take turns counted once */
     int *position;                   /* (stage_count) */
 };

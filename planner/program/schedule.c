@@ -22,6 +22,17 @@ int schedule_find(const char *name)
     return -1;
 }
 
+int schedule_stage(const struct schedule *schedule, int stages, int piece)
+{
+    int stage = piece % stages;
+    return schedule->folded && piece / stages % 2 ? stages - 1 - stage : stage;
+}
+
+int schedule_piece(const struct schedule *schedule, int stages, int stage, int chunk)
+{
+    return chunk * stages + schedule_stage(schedule, stages, chunk * stages + stage);
+}
+
 int schedule_unit(const struct schedule *schedule, int stages)
 {
     return schedule->by_stages ? stages : 1;

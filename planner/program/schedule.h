@@ -26,6 +26,7 @@ struct schedule {
     bool splits;               /* the weights' gradients are computed apart from the inputs' */
     const char *in_flight_doc; /* largest number of micro-batches in flight at stage k of P: m of the step, v chunks */
     const char *staleness_doc; /* how many steps old the weights are; NULL: not at all */
+    bool folded;               /* two chunks, the second from the last stage back to the first */
     bool by_stages;            /* micro-batches must be a multiple of the stages */
     bool (*legal)(const struct plan *plan, struct error *err); /* beyond all that; may be NULL: always */
     /* Writes the order of one stage, returns the number of actions. With out NULL it only counts. */
@@ -36,6 +37,9 @@ struct schedule {
 };
 extern const struct schedule *const schedules[]; /* from schedules.def, NULL-terminated */
 int schedule_find(const char *name);             /* index, or -1 */
+/* Which piece of the model, counted in the order of layers, a stage's chunk is; and back. Chunks lie round by round. */
+int schedule_piece(const struct schedule *schedule, int stages, int stage, int chunk);
+int schedule_stage(const struct schedule *schedule, int stages, int piece);
 /* Micro-batches must be a multiple of it. */
 int schedule_unit(const struct schedule *schedule, int stages);
 

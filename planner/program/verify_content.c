@@ -1,7 +1,8 @@
 /* Over which atoms the content of each buffer is still a partial sum. Kernels write partial sums where their assignment
  * splits an axis that the output lacks; reductions complete them; whoever reads must find what it asks for. So a
- * reduction left out, done twice or too early is seen although all buffers and waits are in order. Program order is one
- * of the orders that waits allow. */
+ * reduction left out, done twice or too early is seen although all buffers and waits are in order. Likewise the copies
+ * of a weight on several stages: a gradient that is used must be the sum of theirs. Program order is one of the orders
+ * that waits allow. */
 #include "planner/program/access.h"
 #include "planner/program/recipe.h"
 #include "planner/program/verify_parts.h"
@@ -16,9 +17,11 @@ struct content {
     const struct program *program;
     struct error *err;
     int stage, index;
-    int *partial;    /* (buffers) mask of atoms, or CONTENT_ZERO */
-    unsigned *stale; /* (buffers) of weights: atoms over which each rank has updated a piece only */
-    unsigned real;   /* atoms of the stage that have more than one rank */
+    int *partial;     /* (buffers) mask of atoms, or CONTENT_ZERO */
+    unsigned *stale;  /* (buffers) of weights: atoms over which each rank has updated a piece only */
+    unsigned real;    /* atoms of the stage that have more than one rank */
+    uint64_t *copies; /* (buffers) of weights' gradients: the stages whose copies are in it, modulo 64 */
+    uint64_t *held;   /* (weights) the stages that hold it, modulo 64 */
 };
 
 static unsigned declared(const struct content *c, int buffer)
@@ -42,6 +45,41 @@ static bool put(struct content *c, int buffer, unsigned mask, bool adds)
     if (adds && !expect(c, buffer, mask))
         return false;
     c->partial[buffer] = (int)mask;
+    return true;
+}
+
+/* ---- copies of a weight ---- */
+static uint64_t copy_of(int stage)
+{
+    return UINT64_C(1) << stage % 64;
+}
+
+static bool is_gradient(const struct buffer *buffer)
+{
+    return buffer->kind == BUFFER_WEIGHT_GRADIENT || buffer->kind == BUFFER_GRADIENT ||
+           buffer->kind == BUFFER_TEMPORARY;
+}
+
+static bool expect_copies(struct content *c, int buffer, uint64_t wanted)
+{
+    return c->copies[buffer] == wanted ||
+           verify_fail(c->program, c->stage, c->index, c->err,
+                       "expects buffer %d to be the sum of the copies on the stages %#llx (modulo 64), found %#llx",
+                       buffer, (unsigned long long)wanted, (unsigned long long)c->copies[buffer]);
+}
+
+/* What a transfer or a local step does to the set; a use wants all, a message one's own. */
+static bool check_copies(struct content *c, const struct instr *instr, const struct pair *pair)
+{
+    const struct buffer *source = pair->source >= 0 ? &c->program->buffers[pair->source] : NULL;
+    if (!source || !source->is_weight || !is_gradient(source))
+        return true;
+    if (instr->op == OP_SEND)
+        return expect_copies(c, pair->source, copy_of(c->stage));
+    if (instr->op == OP_UPDATE || instr->op == OP_NORM)
+        return expect_copies(c, pair->source, c->held[source->id]);
+    uint64_t moved = instr->op == OP_RECEIVE ? copy_of(source->stage) : c->copies[pair->source];
+    c->copies[pair->destination] = moved | (instr->accumulate ? c->copies[pair->destination] : 0);
     return true;
 }
 
@@ -85,6 +123,8 @@ static bool check_compute(struct content *c, const struct instr *instr)
         unsigned mask = operand_mask(c, &recipe, role, place, access.buffer);
         if (access.writes && role == ROLE_OUT)
             mask = layout_atoms(&recipe.out[place].forward, LAYOUT_PARTIAL) & c->real;
+        if (access.writes && role == ROLE_GRADIENT_WEIGHT)
+            c->copies[access.buffer] = copy_of(c->stage);
         bool later = access.starts && !access_renews(p, instr, &access); /* a part beside those of earlier rounds */
         if (access.writes ? !put(c, access.buffer, mask, access.reads || later) : !expect(c, access.buffer, mask))
             return false;
@@ -180,9 +220,11 @@ static bool check_stage(struct content *c, int stage)
         const struct instr *instr = &p->stages[stage].instrs[c->index];
         if (instr->op == OP_COMPUTE && !check_compute(c, instr))
             return false;
-        for (int k = 0; instr->op != OP_COMPUTE && k < instr->pair_count; k++)
-            if (!check_pair(c, instr, &p->pairs[instr->pair_first + k]))
+        for (int k = 0; instr->op != OP_COMPUTE && k < instr->pair_count; k++) {
+            const struct pair *pair = &p->pairs[instr->pair_first + k];
+            if (!check_pair(c, instr, pair) || !check_copies(c, instr, pair))
                 return false;
+        }
     }
     for (int b = 0; b < p->buffer_count; b++)
         if (p->buffers[b].stage == stage && c->stale[b])
@@ -198,7 +240,12 @@ bool verify_content(const struct program *program, struct error *err)
     struct content c = { .program = program, .err = err };
     c.partial = arena_alloc(&c.arena, (size_t)program->buffer_count, sizeof *c.partial);
     c.stale = arena_alloc(&c.arena, (size_t)program->buffer_count, sizeof *c.stale);
-    bool ok = c.partial && c.stale;
+    c.copies = arena_alloc(&c.arena, (size_t)program->buffer_count, sizeof *c.copies);
+    c.held = arena_alloc(&c.arena, (size_t)program->graph->weight_count, sizeof *c.held);
+    bool ok = c.partial && c.stale && c.copies && c.held;
+    for (int b = 0; ok && b < program->buffer_count; b++)
+        if (program->buffers[b].kind == BUFFER_WEIGHT)
+            c.held[program->buffers[b].id] |= copy_of(program->buffers[b].stage);
     if (!ok)
         fail_kind(err, ERROR_ENVIRONMENT, "verify: out of memory");
     for (int s = 0; ok && s < program->stage_count; s++)

@@ -152,7 +152,7 @@ static bool balance(struct plan *plan, const struct workbench *bench, const stru
     for (int k = 0; good && k < pieces; k++)
         for (int l = 0; l < layers; l++) {
             const struct layer_price *p =
-                table ? price_at(price_of_stage(table, k % plan->stage_count), bench->chain.class_of[l], 0) : NULL;
+                table ? price_at(price_of_stage(table, k), bench->chain.class_of[l], 0) : NULL;
             weight[k * layers + l] = p ? p->forward_ns + p->backward_ns : 1;
         }
     if (good)
@@ -160,25 +160,24 @@ static bool balance(struct plan *plan, const struct workbench *bench, const stru
     if (good)
         first[pieces] = layers;
     for (int k = 0; good && k < pieces; k++)
-        plan_set_chunk(plan, k % plan->stage_count, k / plan->stage_count,
+        plan_set_chunk(plan, schedule_stage(schedules[plan->schedule], plan->stage_count, k), k / plan->stage_count,
                        (struct layer_range){ first[k], first[k + 1] - first[k] });
     arena_free(&scratch);
     return good || fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
 }
 
 /* Every layer takes the one strategy that is left of the space. */
-static bool build(struct plan **out, int chunks, const struct config *config, struct workbench *bench,
-                  struct error *err)
+static bool build(struct plan **out, const struct config *config, struct workbench *bench, struct error *err)
 {
     const struct price_table *table = NULL;
     struct plan *plan = plan_from_config(bench->space, config, bench->graph);
-    bool good = plan && plan_set_chunks(plan, chunks) ? workbench_table(bench, config, false, &table, err)
-                                                      : fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
+    bool good = plan ? workbench_table(bench, config, false, &table, err)
+                     : fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
     struct strategy only;
     space_strategies(bench->space, &config->mesh, &only);
     for (int l = 0; good && l < plan->layer_count; l++)
         plan->layers[l] = only.layer;
-    if (good && (table || chunks > 1))
+    if (good && (table || config_chunks(config) > 1))
         good = balance(plan, bench, table, err);
     if (good)
         *out = plan;
@@ -207,7 +206,7 @@ bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct
     own.shard_group = only(max_i64(0, u.shard_group));
     if (!fill_degrees(&u, facts->cluster->device_count, err) || !workbench_open(&bench, model, facts, &own, err))
         return false;
-    bool good = make_config(&config, &u, &own, bench.graph, err) && build(out, u.chunks, &config, &bench, err);
+    bool good = make_config(&config, &u, &own, bench.graph, err) && build(out, &config, &bench, err);
     workbench_close(&bench);
     return good;
 }

@@ -74,6 +74,11 @@ static int values_between(const struct pipeline *p, int maker, int reader)
     return p->values[maker * p->piece_count + reader];
 }
 
+static int stage_of(const struct pipeline *p, int piece)
+{
+    return schedule_stage(schedules[p->plan->schedule], p->plan->stage_count, piece);
+}
+
 /* What one piece has made for another, by a message unless both are on one stage. */
 static void hand_on(struct pipeline *p, int from, int to, int micro, bool backward)
 {
@@ -84,7 +89,7 @@ static void hand_on(struct pipeline *p, int from, int to, int micro, bool backwa
     int64_t at = s->compute_ns;
     if (count == 0)
         return;
-    if (from % stages != to % stages)
+    if (stage_of(p, from) != stage_of(p, to))
         at = send(backward ? &s->send_backward_ns : &s->send_forward_ns, at, count * price_send_ns(p->table, maker));
     piece->arrived[backward][micro] = max_i64(piece->arrived[backward][micro], at);
     piece->missing[backward][micro]--;
@@ -92,7 +97,7 @@ static void hand_on(struct pipeline *p, int from, int to, int micro, bool backwa
 
 static void run_forward(struct pipeline *p, int number, int micro)
 {
-    struct stage_clock *s = &p->stages[number % p->plan->stage_count];
+    struct stage_clock *s = &p->stages[stage_of(p, number)];
     const struct piece *piece = &p->pieces[number];
     s->compute_ns = max_i64(s->compute_ns, piece->arrived[0][micro]);
     for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++)
@@ -103,7 +108,7 @@ static void run_forward(struct pipeline *p, int number, int micro)
 
 static void run_backward(struct pipeline *p, int number, int micro)
 {
-    struct stage_clock *s = &p->stages[number % p->plan->stage_count];
+    struct stage_clock *s = &p->stages[stage_of(p, number)];
     struct piece *piece = &p->pieces[number];
     bool last = --piece->backwards_left == 0;
     s->compute_ns = max_i64(s->compute_ns, piece->arrived[1][micro]);
@@ -123,7 +128,7 @@ static bool run_stage(struct pipeline *p, int stage)
     bool moved = false;
     for (; s->next < s->action_count; s->next++, moved = true) {
         const struct action *action = &s->actions[s->next];
-        int number = action->chunk * p->plan->stage_count + stage;
+        int number = schedule_piece(schedules[p->plan->schedule], p->plan->stage_count, stage, action->chunk);
         bool backward = action->kind != ACTION_FORWARD;
         if (action->kind == ACTION_BACKWARD_WEIGHT) /* its time is part of the other half's */
             continue;
@@ -143,9 +148,8 @@ static int64_t stage_end(struct pipeline *p, int stage)
     int64_t step = 0;
     for (int64_t use = max_i64(0, s->uses - p->ahead - 1); use < s->uses; use++)
         issue_reduction(s, use);
-    for (int k = stage; k < p->piece_count; k += p->plan->stage_count)
-        for (int l = p->pieces[k].layers.first; l < p->pieces[k].layers.first + p->pieces[k].layers.count; l++)
-            step += p->price[l]->step_ns;
+    for (int l = 0; l < p->plan->layer_count; l++)
+        step += stage_holds(p->plan, stage, l) ? p->price[l]->step_ns : 0;
     return max_i64(s->compute_ns, s->lane_ns) + step;
 }
 
@@ -187,7 +191,7 @@ static bool list_pieces(struct pipeline *p, struct arena *arena)
     p->piece_count = p->plan->stage_count * p->plan->chunk_count;
     p->pieces = arena_alloc(arena, (size_t)p->piece_count, sizeof *p->pieces);
     for (int k = 0; p->pieces && k < p->piece_count; k++)
-        p->pieces[k].layers = stage_chunk(p->plan, k % p->plan->stage_count, k / p->plan->stage_count);
+        p->pieces[k].layers = stage_chunk(p->plan, stage_of(p, k), k / p->plan->stage_count);
     return p->pieces != NULL;
 }
 

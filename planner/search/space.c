@@ -269,7 +269,8 @@ static int chunk_choices(const struct listing *l, const struct config *config, i
     for (int i = 0; i < values; i++) {
         int64_t chunks = asked->count > 0 ? asked->values[i] : schedule->interleaves ? 2 : 1;
         bool fits = chunks >= 1 && chunks <= PLAN_MAX_CHUNKS && config->stages * chunks <= l->graph->layer_count;
-        bool legal = (chunks > 1) == schedule->interleaves && (chunks == 1 || config->stages > 1) &&
+        bool legal = (chunks > 1) == schedule->interleaves && (chunks == 2 || !schedule->folded) &&
+                     (chunks == 1 || config->stages > 1) &&
                      config->micro_batch_count % schedule_unit(schedule, config->stages) == 0 &&
                      config->micro_batch_count <= PLAN_MAX_MICRO_BATCHES / chunks;
         if (fits && legal)

@@ -3,6 +3,7 @@
 #ifndef CLEAVE_SEARCH_SPACE_H
 #define CLEAVE_SEARCH_SPACE_H
 #include "planner/facts/profile.h"
+#include "planner/program/schedule.h"
 #include "planner/search/price.h"
 
 enum { SPACE_VALUES = 24 };
@@ -61,10 +62,14 @@ static inline int config_chunks(const struct config *config)
 {
     return config->chunks > 1 ? config->chunks : 1;
 }
-/* Pieces into which the layers are cut: chunk c of stage k is number c * stages + k. */
+/* Pieces into which the layers are cut, and the stage that has one. */
 static inline int config_pieces(const struct config *config)
 {
     return config->stages * config_chunks(config);
+}
+static inline int config_stage(const struct config *config, int piece)
+{
+    return schedule_stage(schedules[config->schedule], config->stages, piece);
 }
 static inline int config_tensor(const struct config *config)
 {

@@ -165,7 +165,7 @@ static bool mix(struct workbench *bench, const struct config *config, bool bound
             merge_table(least, stages[k], false);
     }
     for (int k = config->stages; k < pieces; k++)
-        stages[k] = stages[k % config->stages];
+        stages[k] = stages[config_stage(config, k)];
     least->by_stage = stages;
     *out = least;
     return true;
@@ -176,7 +176,7 @@ bool types_table(struct workbench *bench, const struct config *config, bool boun
 {
     bool known;
     uint64_t key = hash_i64(hash_i64(hash_config(config, bound_only), config->stages), 1 + config->reversed);
-    key = hash_i64(key, config_chunks(config));
+    key = hash_i64(hash_i64(key, config_chunks(config)), schedules[config->schedule]->folded);
     struct mixture *mixture = find(bench, key, &known);
     if (!mixture)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
