@@ -222,6 +222,7 @@ static struct plan *shaped_plan(const struct shape *shape, const char *schedule)
 
 static const struct shape turning = { .stages = 2, .turns = { 3, 2 } };
 static const struct shape interleaving = { .stages = 2, .chunks = 3 };
+static const struct shape folded = { .stages = 2, .chunks = 2, .folded = true };
 
 START_TEST(shapes_answer_questions)
 {
@@ -297,17 +298,27 @@ END_TEST
 
 START_TEST(shapes_come_back_from_files)
 {
-    static const char *const shows[] = { "\"turns\": 3", "\"layers\": \"1,3,5-6\"" };
-    for (int i = 0; i < 2; i++) {
-        struct plan *plan = shaped_plan(i ? &interleaving : &turning, i ? "interleaved" : "1f1b");
+    static const struct {
+        const struct shape *shape;
+        const char *schedule, *shows;
+    } cases[] = {
+        { &turning, "1f1b", "\"turns\": 3" },
+        { &interleaving, "interleaved", "\"layers\": \"1,3,5-6\"" },
+        { &folded, "zb-v", "\"layers\": \"0,5-6\"" }, /* down and back up */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan *plan = shaped_plan(cases[i].shape, cases[i].schedule);
         struct plan_file *file = NULL;
         struct error err = { 0 };
         size_t length = 0;
         char *text = plan_json_write(plan, NULL, NULL, &length);
-        ck_assert_msg(strstr(text, shows[i]) != NULL, "the file lacks %s:\n%s", shows[i], text);
+        ck_assert_msg(strstr(text, cases[i].shows) != NULL, "the file lacks %s:\n%s", cases[i].shows, text);
         ck_assert_msg(plan_json_read(&file, "shape", text, length, &err), "%s\n%s", err.message, text);
         ck_assert(plan_hash(file->plan) == plan_hash(plan));
         ck_assert_int_eq(file->plan->rank_count, plan->rank_count);
+        struct graph *graph = small_graph(8, 4);
+        ck_assert_msg(plan_check(file->plan, graph, &err), "%s", err.message);
+        graph_free(graph);
         free(text);
         plan_file_free(file);
         plan_free(plan);
