@@ -84,16 +84,47 @@ static bool read_choice(const struct json *at, enum space_choice choice, struct 
     return true;
 }
 
+static bool read_rule(const struct json *at, struct layer_rule *out, struct error *err)
+{
+    int64_t first = 0, last = 0;
+    const struct json *part, *values = NULL;
+    if (!json_require(at, "first", &part, err) || !json_int(part, 0, INT32_MAX, &first, err) ||
+        !json_require(at, "last", &part, err) || !json_int(part, first, INT32_MAX, &last, err))
+        return false;
+    *out = (struct layer_rule){ .first = (int)first, .last = (int)last };
+    for (int choice = 0; choice < LAYER_CHOICES && !values; choice++) {
+        values = json_member(at, layer_choice_names[choice]);
+        out->choice = (enum layer_choice)choice;
+    }
+    if (!values || json_count(at) != 3)
+        return json_fail(at, err, "expected \"first\", \"last\" and one choice of those layers");
+    return read_choice(values, space_choice_of_layers(out->choice), &out->allowed, err) &&
+           (out->allowed.count > 0 || json_fail(values, err, "expected at least one value"));
+}
+
+static bool read_rules(const struct json *at, struct space *out, struct error *err)
+{
+    if (json_type(at) != JSON_ARRAY || json_count(at) > SPACE_RULES)
+        return json_fail(at, err, "expected a list of at most %d rules", SPACE_RULES);
+    out->rule_count = json_count(at);
+    for (int i = 0; i < out->rule_count; i++)
+        if (!read_rule(json_at(at, i), &out->rules[i], err))
+            return false;
+    return true;
+}
+
 static bool read_space(const struct json *at, struct space *out, struct error *err)
 {
+    const struct json *rules;
     for (int choice = 0; choice < SPACE_CHOICES; choice++) {
         const struct json *values;
         if (!json_require(at, space_choice_names[choice], &values, err) ||
             !read_choice(values, (enum space_choice)choice, space_allowed(out, (enum space_choice)choice), err))
             return false;
     }
-    return json_count(at) == SPACE_CHOICES ||
-           json_fail(at, err, "expected %d choices, found %d", SPACE_CHOICES, json_count(at));
+    if (json_count(at) != SPACE_CHOICES + 1)
+        return json_fail(at, err, "expected %d choices, found %d", SPACE_CHOICES + 1, json_count(at));
+    return json_require(at, "layers", &rules, err) && read_rules(rules, out, err);
 }
 
 /* ---- configurations ---- */

@@ -8,7 +8,10 @@ const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config
     for (int a = 0; a < config->mesh.atom_count; a++)
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " %s=%d",
                            dimensions[config->mesh.dim[a]]->name, config->mesh.size[a]);
-    snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " micro-batch=%lld schedule=%s prefetch=%d",
-             (long long)config->micro, schedules[config->schedule]->name, config->prefetch);
+    length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " micro-batch=%lld schedule=%s prefetch=%d",
+                       (long long)config->micro, schedules[config->schedule]->name, config->prefetch);
+    if (config->chunks > 1)
+        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " interleave=%d", config->chunks);
+    snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), "%s", config->reversed ? " reversed" : "");
     return out;
 }

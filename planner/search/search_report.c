@@ -96,7 +96,7 @@ static void write_rules(struct json_writer *w, const struct space *space)
         json_begin_object(w);
         write_int(w, "first", rule->first);
         write_int(w, "last", rule->last);
-        write_allowed(w, layer_choice_names[rule->choice], &rule->allowed);
+        write_allowed(w, space_choice_of_layers(rule->choice), &rule->allowed);
         json_end_object(w);
     }
     json_end_array(w);

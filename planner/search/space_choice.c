@@ -42,6 +42,14 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
     return members[choice];
 }
 
+enum space_choice space_choice_of_layers(enum layer_choice choice)
+{
+    static const enum space_choice choices[LAYER_CHOICES] = {
+        [LAYER_ZERO] = SPACE_ZERO, [LAYER_RECOMPUTE] = SPACE_RECOMPUTE, [LAYER_SLICES] = SPACE_SLICES
+    };
+    return choices[choice];
+}
+
 const char *space_value_name(enum space_choice choice, int64_t value)
 {
     int index = (int)value, schedule_count = 0;

@@ -23,6 +23,8 @@ enum space_choice {
 };
 extern const char *const space_choice_names[SPACE_CHOICES + 1]; /* NULL-terminated */
 struct allowed *space_allowed(struct space *space, enum space_choice choice);
+/* The choice of the whole space that a layer's own restricts further. */
+enum space_choice space_choice_of_layers(enum layer_choice choice);
 /* How users name a value of the choice; NULL: there is no such value, or it is a number (space_value_range()). */
 const char *space_value_name(enum space_choice choice, int64_t value);
 /* Numbers that the choice may take; false: its values have names, from 0 to below `most`. */
