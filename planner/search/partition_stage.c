@@ -130,6 +130,14 @@ static bool set_options(struct solver *s)
     return true;
 }
 
+/* Types of devices that differ in name alone share their cells. */
+static bool same_table(const struct price_table *a, const struct price_table *b)
+{
+    size_t count = (size_t)(a->class_count * a->strategy_count);
+    return a == b || (a->class_count == b->class_count && a->strategy_count == b->strategy_count &&
+                      a->base_bytes == b->base_bytes && !memcmp(a->prices, b->prices, count * sizeof *a->prices));
+}
+
 static bool set_levels(struct solver *s)
 {
     for (int k = 0; k < s->stages; k++) {
@@ -137,7 +145,7 @@ static bool set_levels(struct solver *s)
         const struct price_table *table = price_of_stage(s->problem->table, k);
         int level = 0;
         while (level < s->level_count &&
-               (s->in_flight[level] != n || s->period_ns[level] != period || s->tables[level] != table))
+               (s->in_flight[level] != n || s->period_ns[level] != period || !same_table(s->tables[level], table)))
             level++;
         if (level == s->level_count) {
             s->tables[level] = table;
