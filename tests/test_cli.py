@@ -39,7 +39,7 @@ def usage():
     expect("unknown verb", 2, "did you mean 'plan'", "plam")
     expect("unknown option", 2, "did you mean --cluster", "plan", "gpt2", "--clutser", "1x2:cpu")
     expect("no operand", 2, "usage: cleave plan", "plan")
-    expect("number", 2, "--batch: expected a whole number, found 'x'", "plan", "gpt2", "--cluster", "1x2:cpu", "--batch", "x")
+    expect("number", 2, "--batch: expected a number from 1 to 1000000000, or auto, found 'x'", "plan", "gpt2", "--cluster", "1x2:cpu", "--batch", "x")
     expect("negative", 2, "--batch: expected", "plan", "gpt2", "--cluster", "1x2:cpu", "--batch", "-4")
     listing = run("--help").stdout
     for verb in re.findall(r"^  (\w+) {2,}", listing, re.M):
@@ -69,8 +69,8 @@ def wrong_usages(folder):
         ([*plan, "-o"], "--output needs a value"),
         ([*plan, "-q"], "unknown option -q"),
         ([*plan, "--json=3"], "--json takes no value"),
-        ([*plan, "--batch", "inf"], "--batch: expected a whole number, found 'inf'"),
-        ([*plan, "--batch", "0"], "--batch: expected 1 to 1000000000, found 0"),
+        ([*plan, "--batch", "inf"], "--batch: expected a number from 1 to 1000000000, or auto, found 'inf'"),
+        ([*plan, "--batch", "0"], "--batch: expected a number from 1 to 1000000000, or auto, found '0'"),
         ([*plan, "--top", "8.5"], "--top: expected a whole number"),
         ([*plan, "--time-limit", "inf"], "--time-limit: expected a number"),
         ([*plan, "--time-limit", "1e300"], "--time-limit: expected 0 to 1000000000"),

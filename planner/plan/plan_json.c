@@ -210,6 +210,10 @@ char *plan_file_write(const struct plan_file *file, size_t *length)
     struct json_writer w = { 0 };
     json_begin_object(&w);
     write_members(&w, file->plan, NULL, file->predicted, &file->context);
+    if (file->certificate) {
+        json_write_key(&w, "certificate");
+        json_write_value(&w, file->certificate);
+    }
     json_end_object(&w);
     return json_finish(&w, length);
 }
