@@ -70,8 +70,9 @@ static bool check_file(const struct cli *cli, const struct check_arguments *a, s
         return false;
     if (report.undecided > 0)
         return fail_kind(err, ERROR_GATE,
-                         "%s: %lld configurations could be neither proven nor refuted: branch and bound met its limit",
-                         path, (long long)report.undecided);
+                         "%s: %lld of %lld configurations could be neither proven nor refuted; the others are as the "
+                         "certificate says",
+                         path, (long long)report.undecided, (long long)report.configurations);
     if (a->json)
         return print_json(cli, &report, err);
     print_report(cli, &report);

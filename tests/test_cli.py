@@ -404,6 +404,32 @@ def differs(folder):
     expect("diff of what is no plan", 2, "No such file", "diff", a, folder / "none.json")
 
 
+def certificates(folder):
+    """A certificate that holds, and such as do not."""
+    plan, forged = folder / "certified.json", folder / "forged.json"
+    run("plan", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "-o", plan)
+    expect("check", 0, "the certificate holds: no plan of .* configurations", "check", plan)
+    check("check --json", json.loads(run("check", plan, "--json").stdout)["holds"] is True)
+    whole = json.loads(plan.read_text())
+    c = whole["certificate"]
+    solved = c["configurations_solved"]
+    for name, change in {
+            "a count": {"configurations": c["configurations"] + 1},
+            "a configuration less": {"configurations_solved": [s for s in solved if s[0] != c["best"]], "solved": c["solved"] - 1, "pruned_bound": c["pruned_bound"] + 1},
+            "a configuration twice": {"configurations_solved": [*solved, solved[0]], "solved": c["solved"] + 1},
+            "a better bound": {"configurations_solved": [[n, b + b // 20] for n, b in solved], "bound_ns": c["bound_ns"] + c["bound_ns"] // 20},
+            "another formula": {"formula_ns": c["formula_ns"] + 1000},
+            "another gap": {"gap": c["gap"] / 2},
+            "a best plan that is not": {"best_ns": c["best_ns"] // 2},
+            "other memory": {"memory_bytes": 2 * c["memory_bytes"]}}.items():
+        forged.write_text(json.dumps({**whole, "certificate": {**c, **change}}))
+        expect(f"check: {name}", 4, "does not hold|neither proven", "check", forged)
+    forged.write_text(json.dumps({**whole, "certificate": {**c, "space": {}}}))
+    expect("check: no space", 2, "certificate.space", "check", forged)
+    forged.write_text(json.dumps({k: v for k, v in whole.items() if k != "certificate"}))
+    expect("check: no certificate", 2, "has no certificate", "check", forged)
+
+
 def outputs(folder):
     args = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o"]
     result = expect("unwritable folder", 1, "cannot|No such|denied|Not a directory", *args, folder / "no" / "plan.json")
@@ -459,6 +485,7 @@ with tempfile.TemporaryDirectory() as name:
     early(folder)
     several(folder)
     differs(folder)
+    certificates(folder)
     outputs(folder)
     partitions(folder)
 for failure in failures:

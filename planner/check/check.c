@@ -8,6 +8,9 @@
 #include <math.h>
 #include <string.h>
 
+/* A millionth of a bound is left to the tolerance of whole counts. */
+enum { TOLERANCE_PARTS = 1000000 };
+
 struct checker {
     const struct claim *claim;
     const struct facts *facts;
@@ -99,7 +102,7 @@ static bool check_bound(struct checker *c, const struct config *config, const ch
         good = lacks || wrong_fate(c, claimed, name, "all its stages together have memory enough");
     } else if (good) {
         c->report->by_cut++;
-        good = lacks || cut_check(&problem, bound_ns, &verdict, &witness_ns, c->err);
+        good = lacks || cut_check(&problem, bound_ns - bound_ns / TOLERANCE_PARTS, &verdict, &witness_ns, c->err);
     }
     arena_free(&arena);
     if (good && verdict == CUT_REFUTED)

@@ -3,14 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODE_BUDGET = 20000 };
 enum refinement { PLAIN, RELAXED, SOLVED };
+enum { MOST_PASSES = 300 }; /* then a configuration is undecided */
 
 /* What stages of one kind with one content need at least. */
 struct cell {
-    int64_t least, times; /* times: of the solution, when SOLVED and exact */
+    int64_t least, cost, times; /* cost, times: of the choice that was found, when SOLVED; cost INT64_MAX: none */
     enum refinement refinement;
-    bool exact;
 };
 struct cutter {
     const struct cut_problem *p;
@@ -26,7 +25,6 @@ struct cutter {
     int64_t *best;              /* (stages + 1, layers + 1) */
     int *end;                   /* (stages, layers + 1) */
     int64_t cap_ns;
-    bool undecided;
 };
 
 static bool same_kind(const struct stage_kind *a, const struct stage_kind *b)
@@ -175,8 +173,8 @@ static bool refine(struct cutter *c, struct cell *cell, int stage, int first, in
         counts[i] = c->sum[end * classes + i] - c->sum[first * classes + i];
     int64_t least = 0;
     bool solve = cell->refinement != PLAIN;
-    if (!stage_least_path(&c->p->stages[stage], counts, holds_both(c->p, first, end), c->cap_ns,
-                          solve ? NODE_BUDGET : 0, &least, &cell->exact, &cell->times, c->err))
+    if (!stage_least_path(&c->p->stages[stage], counts, holds_both(c->p, first, end), c->cap_ns, solve, &least,
+                          &cell->cost, &cell->times, c->err))
         return false;
     cell->least = max_i64(cell->least, least);
     cell->refinement = solve ? SOLVED : RELAXED;
@@ -186,7 +184,8 @@ static bool refine(struct cutter *c, struct cell *cell, int stage, int first, in
 /* The cell's solution is one under the present cap too. */
 static bool settled(const struct cutter *c, const struct cell *cell)
 {
-    return cell->least == INT64_MAX || (cell->refinement == SOLVED && (!cell->exact || cell->times <= c->cap_ns));
+    return cell->least == INT64_MAX ||
+           (cell->refinement == SOLVED && (cell->cost == INT64_MAX || cell->times <= c->cap_ns));
 }
 
 /* ---- cuts ---- */
@@ -231,11 +230,12 @@ static bool sweep(struct cutter *c, int64_t *sum)
     return true;
 }
 
-/* Refines the best cut's cells; *moved false: all of them are settled. *times: the longest of their stages. */
-static bool refine_cut(struct cutter *c, bool *moved, int64_t *times)
+/* Refines the best cut's cells; *moved false: all of them are settled, and *value is the formula's value of the plan
+ * that they make; INT64_MAX when for a cell none was found. */
+static bool refine_cut(struct cutter *c, bool *moved, int64_t *value)
 {
+    int64_t sum = c->p->sends_ns, longest = INT64_MIN;
     *moved = false;
-    *times = INT64_MIN;
     for (int stage = 0, first = 0; stage < c->p->stage_count; stage++) {
         int end = c->end[stage * c->width + first];
         struct cell *cell = cell_at(c, stage, first, end);
@@ -246,20 +246,26 @@ static bool refine_cut(struct cutter *c, bool *moved, int64_t *times)
             if (!refine(c, cell, stage, first, end))
                 return false;
         }
-        c->undecided |= cell->refinement == SOLVED && !cell->exact;
-        *times = max_i64(*times, cell->times);
+        sum = sum == INT64_MAX || cell->cost == INT64_MAX ? INT64_MAX : sum + cell->cost;
+        longest = max_i64(longest, cell->times);
         first = end;
     }
+    *value = sum == INT64_MAX ? INT64_MAX : sum + longest;
     return true;
 }
 
 /* Down from cap to cap. */
 static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns)
 {
-    int64_t sum = 0, times = 0;
+    int64_t sum = 0, value = 0;
     *verdict = CUT_HOLDS;
     c->cap_ns = bound_ns - 1 - c->p->sends_ns;
-    for (bool moved = true;;) {
+    for (int pass = 0;; pass++) {
+        bool moved = true;
+        if (pass == MOST_PASSES) {
+            *verdict = CUT_UNDECIDED;
+            return true;
+        }
         if (!sweep(c, &sum))
             return false;
         if (sum == INT64_MAX)
@@ -269,12 +275,13 @@ static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdic
             c->cap_ns = cap_ns;
             continue;
         }
-        if (!refine_cut(c, &moved, &times))
+        if (!refine_cut(c, &moved, &value))
             return false;
         if (moved)
             continue;
-        *verdict = c->undecided ? CUT_UNDECIDED : CUT_REFUTED;
-        *witness_ns = c->p->sends_ns + sum + (c->undecided ? 0 : times);
+        /* a plan that is not shorter after all: what is missing is within the tolerance of whole counts */
+        *verdict = value == INT64_MAX ? CUT_UNDECIDED : value < bound_ns ? CUT_REFUTED : CUT_HOLDS;
+        *witness_ns = value;
         return true;
     }
 }

@@ -14,7 +14,7 @@ struct cut_problem {
 enum cut_verdict {
     CUT_HOLDS,    /* proven: no plan is shorter than the bound */
     CUT_REFUTED,  /* *witness_ns is the formula's value of a plan that is */
-    CUT_UNDECIDED /* the budget of branch and bound ended; *witness_ns: up to here it is proven */
+    CUT_UNDECIDED /* branch and bound or the number of passes met its limit */
 };
 /**
  *   T = sum_k C_k + sends + max_k Y_k        Y_k: the longest of a stage's three times (check_stage.h)

@@ -1,6 +1,7 @@
-/* Branch and bound over counts. A node's bound is the Lagrangian one at the multipliers of GLPK's linear relaxation,
- * rounded to 2^-30 and evaluated in integers: whatever GLPK says, the bound holds. The largest transient need in use is
- * a threshold: for each, the options above it are forbidden and the room is smaller by it. */
+/* An integer program over counts, by GLPK. The relaxation's bound is the Lagrangian one at its multipliers, rounded to
+ * 2^-30 and evaluated in integers: whatever GLPK says, it holds. Of the integer optimum GLPK's tolerance is taken off.
+ * The largest transient need in use is a threshold: for each, the options above it are forbidden and the room is
+ * smaller by it. */
 #include "planner/check/check_stage.h"
 #include "base/num.h"
 #include <glpk.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIXED_BITS = 30, MOST_DEPTH = 256 };
+enum { FIXED_BITS = 30, TIME_LIMIT_MS = 2000 };
 __extension__ typedef __int128 wide;
 
 struct option {
@@ -27,8 +28,8 @@ struct stage_solver {
     int64_t multiplier[LIMIT_COUNT];  /* times 2^-FIXED_BITS */
     double scale[LIMIT_COUNT], cost_scale;
     glp_prob *program;
-    int64_t best, best_times, nodes, budget;
-    bool limited;
+    int64_t best, best_times;
+    int *whole; /* (options) */
 };
 
 void stage_layer_use(const struct stage_kind *kind, const struct layer_price *p, bool holds_both,
@@ -151,7 +152,7 @@ static bool lacks_room(const struct stage_solver *s)
     return false;
 }
 
-/* ---- branching ---- */
+/* ---- whole counts ---- */
 
 /* Takes the whole counts as the best choice when they fit. */
 static void offer(struct stage_solver *s, const int *counts)
@@ -178,60 +179,45 @@ static void offer(struct stage_solver *s, const int *counts)
     }
 }
 
-/* The option to branch on, and where; -1: the box is one point. */
-static int branch_option(const struct stage_solver *s, bool relaxed, int *cut)
+static void take_whole(struct stage_solver *s)
 {
-    int pick = -1;
-    double best = 1e-6;
-    for (int i = 0; relaxed && i < s->option_count; i++) {
-        double part = s->value[i] - floor(s->value[i]), distance = fmin(part, 1 - part);
-        if (s->low[i] < s->high[i] && allowed(s, i) && distance > best) {
-            best = distance;
-            pick = i;
-        }
-    }
-    for (int i = 0; i < s->option_count && pick < 0; i++)
-        if (s->low[i] < s->high[i] && allowed(s, i))
-            pick = i;
-    if (pick >= 0)
-        *cut = (int)max_i64(s->low[pick], min_i64(s->high[pick] - 1, relaxed ? (int64_t)floor(s->value[pick]) : 0));
-    return pick;
+    for (int i = 0; i < s->option_count; i++)
+        s->whole[i] = (int)floor(glp_mip_col_val(s->program, i + 1) + 0.5);
+    offer(s, s->whole);
 }
 
-/* A proven bound of the box: nothing in it is cheaper, unless it is not cheaper than best. */
-static int64_t explore(struct stage_solver *s, int depth)
+/* The optimum over whole counts, 1e-9 of it left for GLPK's tolerance; a bound of the relaxation where GLPK gives up.
+ */
+static int64_t solve_whole(struct stage_solver *s)
 {
-    if (box_bound(s) >= s->best) /* at the parent's multipliers */
-        return s->best;
+    glp_iocp control;
+    glp_init_iocp(&control);
+    control.msg_lev = GLP_MSG_OFF;
+    control.tol_obj = 1e-9;
+    control.tm_lim = TIME_LIMIT_MS;
+    glp_smcp simplex;
+    glp_init_smcp(&simplex);
+    simplex.msg_lev = GLP_MSG_OFF;
     bool relaxed = relax(s);
-    int64_t bound = box_bound(s);
-    if (bound >= s->best)
-        return s->best;
-    int counts[64] = { 0 };
-    bool small = s->option_count <= 64;
-    for (int i = 0; small && relaxed && i < s->option_count; i++)
-        counts[i] = (int)floor(s->value[i] + 0.5);
-    if (small && relaxed)
-        offer(s, counts);
-    if (bound >= s->best)
-        return s->best;
-    int cut = 0, pick = branch_option(s, relaxed, &cut);
-    if (pick < 0) {
-        offer(s, s->low);
-        return s->best;
-    }
-    if (++s->nodes > s->budget || depth == MOST_DEPTH) {
-        s->limited = true;
+    int64_t bound = box_bound(s), best = s->best;
+    if (!relaxed || glp_intopt(s->program, &control) != 0)
         return bound;
+    if (glp_mip_status(s->program) == GLP_NOFEAS)
+        return INT64_MAX;
+    if (glp_mip_status(s->program) != GLP_OPT)
+        return bound;
+    double optimum = glp_mip_obj_val(s->program) * s->cost_scale;
+    bound = max_i64(bound, (int64_t)(optimum - optimum * 1e-9) - 1);
+    take_whole(s);
+    /* a choice that breaks a limit within GLPK's tolerance: again, with a little less room */
+    for (double less = 1e-8; s->best == best && bound < best && less < 1e-3; less *= 10) {
+        for (int r = 0; r < LIMIT_COUNT; r++)
+            glp_set_row_bnds(s->program, r + 1, GLP_UP, 0, (double)s->limit[r] / s->scale[r] * (1 - less));
+        if (glp_simplex(s->program, &simplex) == 0 && glp_get_status(s->program) == GLP_OPT &&
+            glp_intopt(s->program, &control) == 0 && glp_mip_status(s->program) == GLP_OPT)
+            take_whole(s);
     }
-    int low = s->low[pick], high = s->high[pick];
-    s->high[pick] = cut;
-    int64_t left = explore(s, depth + 1);
-    s->high[pick] = high;
-    s->low[pick] = cut + 1;
-    int64_t right = explore(s, depth + 1);
-    s->low[pick] = low;
-    return max_i64(bound, min_i64(left, right));
+    return bound;
 }
 
 /* ---- one stage ---- */
@@ -246,7 +232,8 @@ static bool list_options(struct stage_solver *s, bool holds_both, struct error *
     s->low = arena_alloc(&s->arena, most, sizeof *s->low);
     s->high = arena_alloc(&s->arena, most, sizeof *s->high);
     s->value = arena_alloc(&s->arena, most, sizeof *s->value);
-    if (!s->first || !s->option || !s->low || !s->high || !s->value)
+    s->whole = arena_alloc(&s->arena, most, sizeof *s->whole);
+    if (!s->first || !s->option || !s->low || !s->high || !s->value || !s->whole)
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     for (int c = 0; c < table->class_count; c++) {
         for (int i = 0; s->count[c] > 0 && i < table->strategy_count; i++) {
@@ -295,6 +282,7 @@ static void make_program(struct stage_solver *s)
         value[LIMIT_COUNT + 1] = 1;
         glp_set_obj_coef(s->program, i + 1, (double)o->cost / s->cost_scale);
         glp_set_mat_col(s->program, i + 1, LIMIT_COUNT + 1, index, value);
+        glp_set_col_kind(s->program, i + 1, GLP_IV);
     }
 }
 
@@ -313,8 +301,8 @@ static void set_limits(struct stage_solver *s, int64_t cap_ns, int64_t peak)
     s->limit[LIMIT_LANE] = cap_ns;
 }
 
-/* The least over all thresholds; each pass prunes by the best of those before it. */
-static int64_t over_thresholds(struct stage_solver *s, int64_t cap_ns, int64_t *peaks)
+/* The least over all thresholds. */
+static int64_t over_thresholds(struct stage_solver *s, int64_t cap_ns, bool whole, int64_t *peaks)
 {
     int64_t least = INT64_MAX;
     for (int i = 0; i < s->option_count; i++)
@@ -327,21 +315,20 @@ static int64_t over_thresholds(struct stage_solver *s, int64_t cap_ns, int64_t *
         if (lacks_room(s))
             continue;
         memset(s->multiplier, 0, sizeof s->multiplier);
-        if (s->budget > 0) {
-            least = min_i64(least, explore(s, 0));
+        if (whole) {
+            least = min_i64(least, solve_whole(s));
         } else {
             relax(s);
             least = min_i64(least, box_bound(s));
-            s->limited = true;
         }
     }
     return least;
 }
 
-bool stage_least_path(const struct stage_kind *kind, const int *count, bool holds_both, int64_t cap_ns, int64_t budget,
-                      int64_t *least, bool *exact, int64_t *times, struct error *err)
+bool stage_least_path(const struct stage_kind *kind, const int *count, bool holds_both, int64_t cap_ns, bool whole,
+                      int64_t *least, int64_t *cost, int64_t *times, struct error *err)
 {
-    struct stage_solver s = { .kind = kind, .count = count, .best = INT64_MAX, .budget = budget };
+    struct stage_solver s = { .kind = kind, .count = count, .best = INT64_MAX };
     bool good = list_options(&s, holds_both, err);
     int64_t *peaks = good ? arena_alloc(&s.arena, (size_t)s.option_count + 1, sizeof *peaks) : NULL;
     if (good && !peaks)
@@ -349,8 +336,8 @@ bool stage_least_path(const struct stage_kind *kind, const int *count, bool hold
     if (good) {
         set_scales(&s);
         make_program(&s);
-        *least = over_thresholds(&s, cap_ns, peaks);
-        *exact = !s.limited || *least == INT64_MAX;
+        *least = over_thresholds(&s, cap_ns, whole, peaks);
+        *cost = s.best;
         *times = s.best_times;
         glp_delete_prob(s.program);
     }

@@ -27,12 +27,12 @@ static inline int64_t stage_layer_path_ns(const struct layer_price *price)
  * The least sum of compute paths of a stage that holds count[c] layers of each class and whose three times stay within
  * cap_ns.
  *
- * budget  nodes of branch and bound; 0: the linear relaxation only
- * *least  a proven bound; INT64_MAX: no choice of strategies fits
- * *exact  whether it is the optimum
- * *times  the longest of the three times of a choice with that path, when exact
+ * whole   over whole counts, by GLPK's branch and bound; else the linear relaxation, whose bound is proven in integers
+ * *least  a bound; of whole counts the optimum but for 1e-9 of it, GLPK's tolerance. INT64_MAX: no choice fits
+ * *cost   the path of the best choice that was found and checked in integers; INT64_MAX: none
+ * *times  the longest of its three times
  * Fails only for want of memory.
  */
-bool stage_least_path(const struct stage_kind *kind, const int *count, bool holds_both, int64_t cap_ns, int64_t budget,
-                      int64_t *least, bool *exact, int64_t *times, struct error *err);
+bool stage_least_path(const struct stage_kind *kind, const int *count, bool holds_both, int64_t cap_ns, bool whole,
+                      int64_t *least, int64_t *cost, int64_t *times, struct error *err);
 #endif
