@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { FIXED_BITS = 30, TIME_LIMIT_MS = 2000 };
+#define MARGIN 1e-6 /* of the largest use: more than GLPK's tolerance of rows */
 __extension__ typedef __int128 wide;
 
 struct option {
@@ -179,11 +180,25 @@ static void offer(struct stage_solver *s, const int *counts)
     }
 }
 
+/* Not even with a little more room than there is does the relaxation have a point. */
+static bool plainly_empty(struct stage_solver *s, const glp_smcp *control)
+{
+    for (int r = 0; r < LIMIT_COUNT; r++)
+        glp_set_row_bnds(s->program, r + 1, GLP_UP, 0, (double)s->limit[r] / s->scale[r] + MARGIN);
+    return glp_simplex(s->program, control) == 0 && glp_get_status(s->program) == GLP_NOFEAS;
+}
+
 static void take_whole(struct stage_solver *s)
 {
     for (int i = 0; i < s->option_count; i++)
         s->whole[i] = (int)floor(glp_mip_col_val(s->program, i + 1) + 0.5);
     offer(s, s->whole);
+}
+
+/* The least whole number that GLPK's tolerance leaves of the optimum. */
+static int64_t below_optimum(double optimum)
+{
+    return (int64_t)ceil(optimum - fmax(fabs(optimum) * 1e-9, 1e-6));
 }
 
 /* The optimum over whole counts, 1e-9 of it left for GLPK's tolerance; a bound of the relaxation where GLPK gives up.
@@ -200,19 +215,21 @@ static int64_t solve_whole(struct stage_solver *s)
     simplex.msg_lev = GLP_MSG_OFF;
     bool relaxed = relax(s);
     int64_t bound = box_bound(s), best = s->best;
-    if (!relaxed || glp_intopt(s->program, &control) != 0)
+    if (!relaxed)
+        return plainly_empty(s, &simplex) ? INT64_MAX : bound;
+    if (glp_intopt(s->program, &control) != 0)
         return bound;
     if (glp_mip_status(s->program) == GLP_NOFEAS)
         return INT64_MAX;
     if (glp_mip_status(s->program) != GLP_OPT)
         return bound;
     double optimum = glp_mip_obj_val(s->program) * s->cost_scale;
-    bound = max_i64(bound, (int64_t)(optimum - optimum * 1e-9) - 1);
+    bound = max_i64(bound, below_optimum(optimum));
     take_whole(s);
     /* a choice that breaks a limit within GLPK's tolerance: again, with a little less room */
-    for (double less = 1e-8; s->best == best && bound < best && less < 1e-3; less *= 10) {
+    for (double less = 1e-7; s->best == best && bound < best && less < 1; less *= 10) {
         for (int r = 0; r < LIMIT_COUNT; r++)
-            glp_set_row_bnds(s->program, r + 1, GLP_UP, 0, (double)s->limit[r] / s->scale[r] * (1 - less));
+            glp_set_row_bnds(s->program, r + 1, GLP_UP, 0, (double)s->limit[r] / s->scale[r] - less);
         if (glp_simplex(s->program, &simplex) == 0 && glp_get_status(s->program) == GLP_OPT &&
             glp_intopt(s->program, &control) == 0 && glp_mip_status(s->program) == GLP_OPT)
             take_whole(s);
@@ -339,6 +356,64 @@ bool stage_least_path(const struct stage_kind *kind, const int *count, bool hold
         *least = over_thresholds(&s, cap_ns, whole, peaks);
         *cost = s.best;
         *times = s.best_times;
+        glp_delete_prob(s.program);
+    }
+    arena_free(&s.arena);
+    return good;
+}
+
+/* ---- path and time together ---- */
+
+/* One more column, the longest time in units of the cost: each time less it is at most what waiting leaves. */
+static void add_longest(struct stage_solver *s)
+{
+    int column = glp_add_cols(s->program, 1);
+    int index[LIMIT_COUNT] = { 0, LIMIT_PATH + 1, LIMIT_TAIL + 1, LIMIT_LANE + 1 };
+    double value[LIMIT_COUNT] = { 0 };
+    for (int r = LIMIT_PATH; r < LIMIT_COUNT; r++)
+        value[r] = -s->cost_scale / s->scale[r];
+    glp_set_col_bnds(s->program, column, GLP_FR, 0, 0);
+    glp_set_obj_coef(s->program, column, 1);
+    glp_set_mat_col(s->program, column, LIMIT_COUNT - 1, index, value);
+}
+
+/* Of one threshold. */
+static int64_t solve_total(struct stage_solver *s)
+{
+    glp_smcp simplex;
+    glp_iocp control;
+    glp_init_smcp(&simplex);
+    glp_init_iocp(&control);
+    simplex.msg_lev = control.msg_lev = GLP_MSG_OFF;
+    control.tol_obj = 1e-9;
+    control.tm_lim = TIME_LIMIT_MS;
+    set_box(s);
+    if (glp_simplex(s->program, &simplex) != 0)
+        return 0;
+    if (glp_get_status(s->program) == GLP_NOFEAS)
+        return plainly_empty(s, &simplex) ? INT64_MAX : 0;
+    if (glp_intopt(s->program, &control) != 0)
+        return 0;
+    if (glp_mip_status(s->program) == GLP_NOFEAS)
+        return INT64_MAX;
+    double optimum = glp_mip_obj_val(s->program) * s->cost_scale;
+    return glp_mip_status(s->program) == GLP_OPT ? below_optimum(optimum) : 0;
+}
+
+bool stage_least_total(const struct stage_kind *kind, const int *count, bool holds_both, int64_t *least,
+                       struct error *err)
+{
+    struct stage_solver s = { .kind = kind, .count = count, .best = INT64_MAX };
+    bool good = list_options(&s, holds_both, err);
+    *least = INT64_MAX;
+    if (good) {
+        set_scales(&s);
+        make_program(&s);
+        add_longest(&s);
+        for (int i = 0; i < s.option_count; i++) {
+            set_limits(&s, 0, s.option[i].peak);
+            *least = min_i64(*least, solve_total(&s));
+        }
         glp_delete_prob(s.program);
     }
     arena_free(&s.arena);

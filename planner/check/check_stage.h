@@ -35,4 +35,9 @@ static inline int64_t stage_layer_path_ns(const struct layer_price *price)
  */
 bool stage_least_path(const struct stage_kind *kind, const int *count, bool holds_both, int64_t cap_ns, bool whole,
                       int64_t *least, int64_t *cost, int64_t *times, struct error *err);
+/* The least sum of compute paths and longest time of such a stage, but for 1e-9 of it; 0 where GLPK gives up,
+ * INT64_MAX: nothing fits. Where the data-parallel lane decides, one trades for the other, and no cap on the time says
+ * much. */
+bool stage_least_total(const struct stage_kind *kind, const int *count, bool holds_both, int64_t *least,
+                       struct error *err);
 #endif
