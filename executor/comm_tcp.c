@@ -52,6 +52,13 @@ static bool aborted(struct error *err)
     return fail_kind(err, ERROR_ENVIRONMENT, "transport tcp: the run was aborted while this rank waited for another");
 }
 
+/* A neighbour is gone: gives the watchdog time to say why. False: it has ended the run meanwhile. */
+static bool reason_first(struct end *e, struct error *err)
+{
+    struct pollfd wake = { .fd = e->wake, .events = POLLIN };
+    return poll(&wake, 1, (int)(reason_ns / 1000000)) <= 0 || aborted(err);
+}
+
 /* ---- the acceptor ---- */
 static struct channel *channel_at(struct end *e, int peer, int lane)
 {
@@ -155,6 +162,8 @@ static bool begin_channel(struct end *e, int peer, int lane, struct error *err)
     *c = (struct channel){ .state = fd >= 0 ? CHANNEL_OPEN : CHANNEL_BROKEN, .fd = fd };
     pthread_cond_broadcast(&e->opened);
     pthread_mutex_unlock(&e->mutex);
+    if (fd < 0)
+        reason_first(e, NULL);
     return fd >= 0;
 }
 
@@ -168,9 +177,9 @@ static int await_channel(struct end *e, int peer, int lane, struct error *err)
     int fd = c->state == CHANNEL_OPEN && !e->aborted ? c->fd : -1;
     bool broken = c->state == CHANNEL_BROKEN;
     pthread_mutex_unlock(&e->mutex);
-    if (broken)
+    if (broken && reason_first(e, err))
         fail_kind(err, ERROR_ENVIRONMENT, "transport tcp: the connection to rank %d had failed before", peer);
-    else if (fd < 0)
+    else if (fd < 0 && !broken)
         aborted(err);
     return fd;
 }
@@ -234,15 +243,12 @@ static void break_channel(struct end *e, int peer, int lane)
     pthread_mutex_unlock(&e->mutex);
 }
 
-/* Gives the watchdog time to say why the neighbour is gone. */
 static bool neighbour_gone(struct end *e, int peer, int lane, struct error *err)
 {
-    struct pollfd wake = { .fd = e->wake, .events = POLLIN };
     break_channel(e, peer, lane);
-    if (poll(&wake, 1, (int)(reason_ns / 1000000)) > 0)
-        return aborted(err);
-    return fail_kind(err, ERROR_ENVIRONMENT, "transport tcp: rank %d has closed its connection to rank %d", peer,
-                     e->rank);
+    return reason_first(e, err) && fail_kind(err, ERROR_ENVIRONMENT,
+                                             "transport tcp: rank %d has closed its connection to rank %d", peer,
+                                             e->rank);
 }
 
 static bool move(struct end *e, int lane, struct flow *out, struct flow *in, struct error *err)
