@@ -64,10 +64,11 @@ static bool check_file(const struct cli *cli, const struct check_arguments *a, s
     if (!certificate)
         return fail(err, "%s: the plan has no certificate: cleave plan writes one with -o", path);
     struct space space = explain_space(in->plan_file->plan);
-    if (!claim_read(claim, certificate, &space, err) ||
-        !certificate_check(&report, claim, in->model, &in->facts, in->plan_file->plan, show_progress,
-                           (void *)(uintptr_t)cli, err))
+    if (!claim_read(claim, certificate, &space, err))
         return false;
+    if (!certificate_check(&report, claim, in->model, &in->facts, in->plan_file->plan, show_progress,
+                           (void *)(uintptr_t)cli, err))
+        return error_within(err, "%s", path);
     if (report.undecided > 0)
         return fail_kind(err, ERROR_GATE,
                          "%s: %lld of %lld configurations could be neither proven nor refuted; the others are as the "

@@ -14,15 +14,6 @@ static int degree(const struct plan *plan, const struct plan_stage *stage, int l
     return product;
 }
 
-static bool has_weights(const struct graph *graph, int layer)
-{
-    const struct graph_layer *l = &graph->layers[layer];
-    for (int i = 0; i < l->segment_count; i++)
-        if (graph->segments[l->first_segment + i].weight_count > 0)
-            return true;
-    return false;
-}
-
 /* ZeRO stages of the layers that have weights; how many layers are recomputed. */
 static void zero_range(const struct plan *plan, const struct graph *graph, int *low, int *high, int *recomputed)
 {
@@ -30,7 +21,7 @@ static void zero_range(const struct plan *plan, const struct graph *graph, int *
     for (int i = 0; i < plan->layer_count; i++) {
         int zero = plan->layers[i].zero;
         *recomputed += plan->layers[i].recompute != RECOMPUTE_NONE;
-        if (!has_weights(graph, i))
+        if (!graph_layer_has_weights(graph, i))
             continue;
         *low = zero < *low ? zero : *low;
         *high = zero > *high ? zero : *high;

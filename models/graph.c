@@ -42,6 +42,15 @@ bool graph_needs_gradient(const struct graph *graph, int value)
     return graph->needs_gradient[value];
 }
 
+bool graph_layer_has_weights(const struct graph *graph, int layer)
+{
+    const struct graph_layer *l = &graph->layers[layer];
+    for (int i = 0; i < l->segment_count; i++)
+        if (graph->segments[l->first_segment + i].weight_count > 0)
+            return true;
+    return false;
+}
+
 struct graph_edge graph_edge_at(const struct graph *graph, int layer, int input)
 {
     struct graph_edge edge = { .from = graph->layers[layer].input_layers[input], .to = layer, .elements = 1 };

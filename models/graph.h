@@ -183,6 +183,9 @@ struct graph_edge {
     int value;        /* that leaves `from` */
     int64_t elements; /* of the value, whole step */
 };
+/* Whether it has parameters, shared ones included. */
+bool graph_layer_has_weights(const struct graph *graph, int layer);
+
 struct graph_edge graph_edge_at(const struct graph *graph, int layer, int input);
 /* The edges from layers before `layer` to it or behind it, each value once (its first reader behind the cut), in order
  * of values; out has room for `layer` of them. Returns their number. */

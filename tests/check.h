@@ -7,14 +7,15 @@
 
 #undef fail /* an old name of ck_abort_msg; here it is the function of base/error.h */
 
-#define CHECK_NEAR(got, want, tolerance)                                                           \
-    do {                                                                                           \
-        double got_ = (got), want_ = (want), tolerance_ = (tolerance);                             \
-        ck_assert_msg(fabs(got_ - want_) <= tolerance_, "%s: got %.17g, expected %.17g within %g", \
-                      #got, got_, want_, tolerance_);                                              \
+#define CHECK_NEAR(got, want, tolerance)                                                                               \
+    do {                                                                                                               \
+        double got_ = (got), want_ = (want), tolerance_ = (tolerance);                                                 \
+        ck_assert_msg(fabs(got_ - want_) <= tolerance_, "%s: got %.17g, expected %.17g within %g", #got, got_, want_,  \
+                      tolerance_);                                                                                     \
     } while (0)
 
-/* CHECK_ADD(suite, test): the test as a case of its own, without a time limit: a slow machine is not a wrong program. */
+/* CHECK_ADD(suite, test): the test as a case of its own, without a time limit: a slow machine is not a wrong program.
+ */
 #define CHECK_ADD(suite, test)                                                                                         \
     do {                                                                                                               \
         TCase *case_ = tcase_create(#test);                                                                            \
@@ -23,18 +24,27 @@
         suite_add_tcase(suite, case_);                                                                                 \
     } while (0)
 
+/* The same for each number from 0 to below count, which the test finds in _i. */
+#define CHECK_ADD_LOOP(suite, test, count)                                                                             \
+    do {                                                                                                               \
+        TCase *case_ = tcase_create(#test);                                                                            \
+        tcase_set_timeout(case_, 0);                                                                                   \
+        tcase_add_loop_test(case_, test, 0, count);                                                                    \
+        suite_add_tcase(suite, case_);                                                                                 \
+    } while (0)
+
 /* CHECK_MAIN(suite_a, suite_b): runs the suites that these functions make. CK_FORK=no is for
  * debuggers and sanitizers. */
-#define CHECK_MAIN(...)                                                                            \
-    int main(void)                                                                                 \
-    {                                                                                              \
-        Suite *(*const suites_[])(void) = {__VA_ARGS__};                                           \
-        SRunner *runner_ = srunner_create(suites_[0]());                                           \
-        for (size_t i_ = 1; i_ < sizeof suites_ / sizeof *suites_; i_++)                           \
-            srunner_add_suite(runner_, suites_[i_]());                                             \
-        srunner_run_all(runner_, CK_NORMAL);                                                       \
-        int failed_ = srunner_ntests_failed(runner_);                                              \
-        srunner_free(runner_);                                                                     \
-        return failed_ == 0 ? EXIT_SUCCESS : EXIT_FAILURE;                                         \
+#define CHECK_MAIN(...)                                                                                                \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        Suite *(*const suites_[])(void) = { __VA_ARGS__ };                                                             \
+        SRunner *runner_ = srunner_create(suites_[0]());                                                               \
+        for (size_t i_ = 1; i_ < sizeof suites_ / sizeof *suites_; i_++)                                               \
+            srunner_add_suite(runner_, suites_[i_]());                                                                 \
+        srunner_run_all(runner_, CK_NORMAL);                                                                           \
+        int failed_ = srunner_ntests_failed(runner_);                                                                  \
+        srunner_free(runner_);                                                                                         \
+        return failed_ == 0 ? EXIT_SUCCESS : EXIT_FAILURE;                                                             \
     }
 #endif

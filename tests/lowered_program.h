@@ -2,7 +2,7 @@
 #ifndef CLEAVE_TESTS_LOWERED_PROGRAM_H
 #define CLEAVE_TESTS_LOWERED_PROGRAM_H
 #include "models/model.h"
-#include "pipeline_shape.h"
+#include "tests/pipeline_shape.h"
 #include "planner/program/program.h"
 #include "planner/program/schedule.h"
 #include <stdio.h>

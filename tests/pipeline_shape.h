@@ -47,4 +47,15 @@ static inline struct plan *shape_plan(const struct shape *shape, int layers)
     plan->rank_count = rank;
     return plan;
 }
+
+/* The pipeline begins `by` stages later in the cluster, and goes on at its beginning. */
+static inline void turn_stages(struct plan *plan, int by)
+{
+    int rank = 0;
+    for (int i = 0; i < plan->stage_count; i++) {
+        int s = (i + plan->stage_count - by) % plan->stage_count;
+        plan->stages[s].first_rank = rank;
+        rank += stage_rank_count(plan, s);
+    }
+}
 #endif

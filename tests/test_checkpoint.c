@@ -1,6 +1,6 @@
 /* Checkpoints: resumed runs, resharding, damage; and the safetensors container. */
 #define _POSIX_C_SOURCE 200809L
-#include "check.h"
+#include "tests/check.h"
 #include "base/num.h"
 #include "executor/backends.h"
 #include "executor/comm_threads.h"
@@ -9,7 +9,7 @@
 #include "executor/safetensors.h"
 #include "host/file.h"
 #include "planner/program/geometry.h"
-#include "tiny_models.h"
+#include "tests/tiny_models.h"
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Data: what a sample sees depends on (seed, step, sample) alone. */
-#include "check.h"
+#include "tests/check.h"
 #include "base/num.h"
 #include "executor/data.h"
 #include <string.h>

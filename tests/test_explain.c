@@ -7,50 +7,7 @@
 #include "planner/search/explain_conflict.h"
 #include "planner/search/explain_diff.h"
 #include "planner/search/explain_several.h"
-#include "tests/check.h"
-#include <stdio.h>
-#include <string.h>
-
-struct world {
-    struct model *model;
-    struct cluster *cluster;
-    struct facts facts;
-};
-
-static const char toy_device[] = "{\"description\": \"toy\", \"source\": \"this test\", \"matmul_flops_per_s\": "
-                                 "{\"bf16\": 1e14, \"fp32\": 1e13}, \"matmul_efficiency\": 0.5,"
-                                 "\"attention_forward_efficiency\": 0.5, \"attention_backward_efficiency\": 0.5, "
-                                 "\"vector_flops_per_s\": 1e13, \"memory_bytes_per_s\": 1e12,"
-                                 "\"memory_bytes\": %lld, \"launch_ns\": 1000, \"link_bytes_per_s\": 1e11, "
-                                 "\"link_latency_ns\": 2000, \"nic_bytes_per_s\": 1e10, \"nic_latency_ns\": 5000}";
-
-static struct world world_open(const char *form, long long memory_bytes, int blocks)
-{
-    char device[1024], text[1024];
-    struct world world = { 0 };
-    struct error err = { 0 };
-    int length = snprintf(device, sizeof device, toy_device, memory_bytes);
-    struct catalogue_entry entry = { "toy", device, (size_t)length };
-    ck_assert_msg(cluster_read(&world.cluster, form, form, strlen(form), &entry, 1, &err), "%s", err.message);
-    length =
-        snprintf(text, sizeof text,
-                 "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"toy\", \"sequence\": 64, \"hidden\": 64, "
-                 "\"vocab_size\": 500, \"tied_embedding\": true, \"layers\": [{\"kind\": \"embedding\", "
-                 "\"learned_positions\": 64}, {\"repeat\": %d, \"layers\": ["
-                 "{\"kind\": \"attention\", \"heads\": 4, \"norm\": \"layer_norm\"}, {\"kind\": \"mlp\", \"inner\": "
-                 "256, \"activation\": \"gelu\", "
-                 "\"norm\": \"layer_norm\"}]}, {\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}",
-                 blocks);
-    ck_assert_msg(model_read(&world.model, "toy", text, (size_t)length, NULL, &err), "%s", err.message);
-    world.facts = (struct facts){ world.cluster, NULL };
-    return world;
-}
-
-static void world_close(struct world *world)
-{
-    model_free(world->model);
-    cluster_free(world->cluster);
-}
+#include "tests/toy_world.h"
 
 static struct search_options options_of(int64_t batch)
 {
@@ -767,14 +724,6 @@ START_TEST(trifles_are_trifles)
 }
 END_TEST
 
-static struct search_result *searched(const struct world *world, const struct search_options *options)
-{
-    struct search_result *result = NULL;
-    struct error err = { 0 };
-    ck_assert_msg(search_run(&result, world->model, &world->facts, options, &err), "%s", err.message);
-    return result;
-}
-
 /* As many as asked for, by step, each pair distinct; none worse than the search's own answer at the top. */
 START_TEST(rankings_are_distinct)
 {
@@ -786,7 +735,7 @@ START_TEST(rankings_are_distinct)
         struct search_options options = options_of(16);
         struct ranking ranking;
         options.top = wanted;
-        struct search_result *result = searched(&world, &options);
+        struct search_result *result = run_search(&world, &options);
         int64_t first_ns = result->plans[0].estimate->prediction.step_ns;
         ck_assert_msg(ranking_build(&ranking, result, world.model, &world.facts, &options, wanted, &err), "%s",
                       err.message);

@@ -1,12 +1,12 @@
 /* Ranks as processes: the same losses as threads to the last bit; a rank that dies or hangs ends all, by name. The
  * program starts itself under mpirun; where the module or mpirun is absent, it says so and tests the rest. */
 #define _POSIX_C_SOURCE 200809L
-#include "check.h"
+#include "tests/check.h"
 #include "executor/backends.h"
 #include "executor/kernel.h"
 #include "executor/launch.h"
 #include "executor/run.h"
-#include "tiny_models.h"
+#include "tests/tiny_models.h"
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* Lowering: what it derives without being told is counted against the literature, its bytes against closed forms, and
  * over a list of strategies the properties that every program must have. */
-#include "check.h"
-#include "lowered_program.h"
+#include "tests/check.h"
+#include "tests/lowered_program.h"
 #include "planner/program/access.h"
 #include "planner/program/geometry.h"
 #include "planner/program/recipe.h"

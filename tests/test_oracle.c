@@ -4,7 +4,7 @@
  * all schedules and shapes). CLEAVE_ORACLE_SAMPLE: every how many of all these plans one is run (1).
  * CLEAVE_ORACLE_SEED: only the random plan of this number, to replay a failure. CLEAVE_ORACLE_STRIDE: every how many
  * transfers one is silenced (7). */
-#include "check.h"
+#include "tests/check.h"
 #include "base/num.h"
 #include "executor/backends.h"
 #include "executor/comm_threads.h"
@@ -13,8 +13,8 @@
 #include "planner/plan/plan_json.h"
 #include "planner/program/geometry.h"
 #include "planner/program/schedule.h"
-#include "tcp_ends.h"
-#include "tiny_models.h"
+#include "tests/tcp_ends.h"
+#include "tests/tiny_models.h"
 #include <pthread.h>
 #include <stdio.h>
 

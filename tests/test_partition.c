@@ -674,28 +674,20 @@ START_TEST(dnn_equals_enumeration)
 }
 END_TEST
 
-#define ADD_LOOP(suite, test, count)                                                                                   \
-    do {                                                                                                               \
-        TCase *case_ = tcase_create(#test);                                                                            \
-        tcase_set_timeout(case_, 0);                                                                                   \
-        tcase_add_loop_test(case_, test, 0, count);                                                                    \
-        suite_add_tcase(suite, case_);                                                                                 \
-    } while (0)
-
 static Suite *partition(void)
 {
     Suite *s = suite_create("partition");
     CHECK_ADD(s, chains_side_by_side_multiply);
-    ADD_LOOP(s, ideals_are_all_closed_sets, 40);
+    CHECK_ADD_LOOP(s, ideals_are_all_closed_sets, 40);
     CHECK_ADD(s, cycles_are_named_and_merged);
-    ADD_LOOP(s, windows_grow_from_a_chain_to_all, 10);
+    CHECK_ADD_LOOP(s, windows_grow_from_a_chain_to_all, 10);
     CHECK_ADD(s, alike_branches_are_ordered);
-    ADD_LOOP(s, stages_equal_enumeration, 400);
-    ADD_LOOP(s, limits_are_honest, 60);
-    ADD_LOOP(s, variants_equal_enumeration, 300);
-    ADD_LOOP(s, pipedream_equals_enumeration, 200);
-    ADD_LOOP(s, piper_equals_enumeration, 150);
-    ADD_LOOP(s, dnn_equals_enumeration, 200);
+    CHECK_ADD_LOOP(s, stages_equal_enumeration, 400);
+    CHECK_ADD_LOOP(s, limits_are_honest, 60);
+    CHECK_ADD_LOOP(s, variants_equal_enumeration, 300);
+    CHECK_ADD_LOOP(s, pipedream_equals_enumeration, 200);
+    CHECK_ADD_LOOP(s, piper_equals_enumeration, 150);
+    CHECK_ADD_LOOP(s, dnn_equals_enumeration, 200);
     return s;
 }
 

@@ -219,22 +219,14 @@ START_TEST(dnn_is_matched)
 END_TEST
 
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
-#define ADD_LOOP(suite, test, count)                                                                                   \
-    do {                                                                                                               \
-        TCase *case_ = tcase_create(#test);                                                                            \
-        tcase_set_timeout(case_, 0);                                                                                   \
-        tcase_add_loop_test(case_, test, 0, count);                                                                    \
-        suite_add_tcase(suite, case_);                                                                                 \
-    } while (0)
-
 static Suite *peers(void)
 {
     Suite *s = suite_create("partition_peers");
-    ADD_LOOP(s, pipedream_is_matched, COUNT(profiles));
-    ADD_LOOP(s, exact_transfers_are_never_more, COUNT(profiles));
-    ADD_LOOP(s, piper_is_matched, COUNT(piper_rows));
+    CHECK_ADD_LOOP(s, pipedream_is_matched, COUNT(profiles));
+    CHECK_ADD_LOOP(s, exact_transfers_are_never_more, COUNT(profiles));
+    CHECK_ADD_LOOP(s, piper_is_matched, COUNT(piper_rows));
     CHECK_ADD(s, piper_in_milliseconds);
-    ADD_LOOP(s, dnn_is_matched, COUNT(dnn_rows));
+    CHECK_ADD_LOOP(s, dnn_is_matched, COUNT(dnn_rows));
     return s;
 }
 

@@ -2,7 +2,7 @@
 #include "base/num.h"
 #include "models/model.h"
 #include "planner/plan/plan_json.h"
-#include "pipeline_shape.h"
+#include "tests/pipeline_shape.h"
 #include "planner/program/schedule.h"
 #include "tests/check.h"
 #include <limits.h>
@@ -195,17 +195,6 @@ START_TEST(file_round_trip)
     plan_free(plan);
 }
 END_TEST
-
-/* The pipeline begins `by` stages later in the cluster, and goes on at its beginning. */
-static void turn_stages(struct plan *plan, int by)
-{
-    int rank = 0;
-    for (int i = 0; i < plan->stage_count; i++) {
-        int s = (i + plan->stage_count - by) % plan->stage_count;
-        plan->stages[s].first_rank = rank;
-        rank += stage_rank_count(plan, s);
-    }
-}
 
 static struct plan *shaped_plan(const struct shape *shape, const char *schedule)
 {

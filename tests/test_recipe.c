@@ -1,6 +1,6 @@
 /* What lowering stands on: groups and blocks in space, conversions between layouts, bytes. */
-#include "check.h"
-#include "lowered_program.h"
+#include "tests/check.h"
+#include "tests/lowered_program.h"
 #include "planner/program/geometry.h"
 #include "planner/program/lower.h"
 

@@ -2,11 +2,11 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/num.h"
 #include "base/sha256.h"
-#include "check.h"
+#include "tests/check.h"
 #include "executor/launch.h"
 #include "executor/rendezvous_wire.h"
 #include "host/clock.h"
-#include "tcp_ends.h"
+#include "tests/tcp_ends.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 /* Reports: every value is escaped, the order is by time, the page is whole. */
-#include "check.h"
-#include "lowered_program.h"
+#include "tests/check.h"
+#include "tests/lowered_program.h"
 #include "benchmarks/chart.h"
 #include "benchmarks/compare.h"
 

@@ -1,14 +1,14 @@
 /* The run loop in single precision: losses, repeatability, memory, timelines, and how a run ends when a rank does not.
  */
 #define _GNU_SOURCE
-#include "check.h"
+#include "tests/check.h"
 #include "base/num.h"
 #include "executor/backends.h"
 #include "executor/comm_threads.h"
 #include "executor/kernel.h"
 #include "executor/run.h"
 #include "host/catalogue.h"
-#include "tiny_models.h"
+#include "tests/tiny_models.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,10 +1,10 @@
 /* Every schedule of the list, so that a new one is tested the moment it exists: its order is complete and legal, what
  * it holds is what its closed form says, its program does not stall where a send ends only together with its receive,
  * and changes of the order are refused. */
-#include "check.h"
+#include "tests/check.h"
 #include "base/num.h"
 #include "models/model.h"
-#include "pipeline_shape.h"
+#include "tests/pipeline_shape.h"
 #include "planner/program/program.h"
 #include "planner/program/schedule.h"
 #include <string.h>

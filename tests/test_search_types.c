@@ -4,10 +4,8 @@
 #include "planner/search/baseline.h"
 #include "planner/search/search.h"
 #include "planner/search/workbench.h"
-#include "tests/check.h"
-#include <stdio.h>
+#include "tests/toy_world.h"
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- the cut, with prices by stage, against all cuts and strategies ---- */
 
@@ -188,12 +186,6 @@ END_TEST
 
 /* ---- whole searches ---- */
 
-struct world {
-    struct model *model;
-    struct cluster *cluster;
-    struct facts facts;
-};
-
 static void device_text(char out[1024], const char *name, double speed, long long memory_bytes)
 {
     snprintf(
@@ -207,39 +199,18 @@ static void device_text(char out[1024], const char *name, double speed, long lon
 }
 
 /* form: of the devices "a" and "b". */
-static struct world world_open(const char *form, const char *name_b, double speed_b, long long memory_b, int blocks)
+static struct world types_open(const char *form, const char *name_b, double speed_b, long long memory_b, int blocks)
 {
-    char device[2][1024], text[1024];
+    char device[2][1024];
     struct world world = { 0 };
     struct error err = { 0 };
     device_text(device[0], "a", 1, 80000000000);
     device_text(device[1], name_b, speed_b, memory_b);
     struct catalogue_entry entries[] = { { "a", device[0], strlen(device[0]) }, { "b", device[1], strlen(device[1]) } };
     ck_assert_msg(cluster_read(&world.cluster, form, form, strlen(form), entries, 2, &err), "%s", err.message);
-    snprintf(text, sizeof text,
-             "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"toy\", \"sequence\": 64, \"hidden\": 64, "
-             "\"vocab_size\": 500, \"tied_embedding\": true, \"layers\": [{\"kind\": \"embedding\", "
-             "\"learned_positions\": 64}, {\"repeat\": %d, \"layers\": [{\"kind\": \"attention\", \"heads\": 4, "
-             "\"norm\": \"layer_norm\"}, {\"kind\": \"mlp\", \"inner\": 256, \"activation\": \"gelu\", \"norm\": "
-             "\"layer_norm\"}]}, {\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}",
-             blocks);
-    ck_assert_msg(model_read(&world.model, "toy", text, strlen(text), NULL, &err), "%s", err.message);
+    world.model = toy_model(blocks);
     world.facts = (struct facts){ world.cluster, NULL };
     return world;
-}
-
-static void world_close(struct world *world)
-{
-    model_free(world->model);
-    cluster_free(world->cluster);
-}
-
-static struct search_result *run_search(const struct world *world, const struct search_options *options)
-{
-    struct search_result *result = NULL;
-    struct error err = { 0 };
-    ck_assert_msg(search_run(&result, world->model, &world->facts, options, &err), "%s", err.message);
-    return result;
 }
 
 static struct search_options options_of(int64_t batch)
@@ -269,8 +240,8 @@ START_TEST(twins_give_the_same_answer)
 {
     static const char *const forms[] = { "1x4:a+1x4:b", "2x2:a+2x2:b", "3x2:a+1x2:b" };
     for (int n = 0; n < 3; n++) {
-        struct world one = world_open(forms[n], "a", 1, 80000000000, 3),
-                     two = world_open(forms[n], "twin", 1, 80000000000, 3);
+        struct world one = types_open(forms[n], "a", 1, 80000000000, 3),
+                     two = types_open(forms[n], "twin", 1, 80000000000, 3);
         ck_assert(one.cluster->type_count == 1 && two.cluster->type_count == 2);
         for (int stages = 0; stages <= 4; stages += 2) {
             struct search_options options = options_of(16);
@@ -305,12 +276,12 @@ START_TEST(faster_devices_get_more_work)
 {
     struct search_options options = options_of(32);
     options.space.pipeline = (struct allowed){ 1, { 2 } };
-    struct world slow = world_open("1x2:a+1x2:b", "a", 1, 80000000000, 6);
+    struct world slow = types_open("1x2:a+1x2:b", "a", 1, 80000000000, 6);
     struct search_result *base = run_search(&slow, &options);
     static const char *const forms[] = { "1x2:a+1x2:b", "1x2:b+1x2:a" };
     int64_t step[2], bound[2];
     for (int n = 0; n < 2; n++) {
-        struct world world = world_open(forms[n], "b", 3, 80000000000, 6);
+        struct world world = types_open(forms[n], "b", 3, 80000000000, 6);
         struct search_result *result = run_search(&world, &options);
         const struct plan *plan = result->plans[0].plan;
         int fast = strcmp(world.cluster->types[0].device.name, "b") == 0 ? 0 : 1;
@@ -338,7 +309,7 @@ START_TEST(each_type_has_its_own_memory)
     options.space.pipeline = (struct allowed){ 1, { 2 } };
     bool refused = false;
     for (long long memory = 8000000; memory > 100000; memory /= 2) {
-        struct world world = world_open("1x2:a+1x2:b", "b", 1, memory, 6);
+        struct world world = types_open("1x2:a+1x2:b", "b", 1, memory, 6);
         options.no_advice = memory > 1000000;
         struct search_result *result = run_search(&world, &options);
         if (result->feasible) {
@@ -371,7 +342,7 @@ START_TEST(any_shape_has_an_answer)
     static const char *const forms[] = { "1x2:a+2x1:b", "1x3:a+1x1:b", "1x1:a+1x2:b+1x1:a", "1x4:b+2x2:a",
                                          "1x1:a+1x2:b" };
     for (size_t n = 0; n < sizeof forms / sizeof *forms; n++) {
-        struct world world = world_open(forms[n], "b", 2, 80000000000, 4);
+        struct world world = types_open(forms[n], "b", 2, 80000000000, 4);
         struct search_options options = options_of(24);
         struct search_result *result = run_search(&world, &options);
         check_legal(&world, result->plans[0].plan);

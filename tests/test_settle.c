@@ -1,7 +1,7 @@
 /* Waiting is taken out of transfers: spans of a measured timeline begin when the last partner came, and nothing else
  * changes. */
-#include "check.h"
-#include "lowered_program.h"
+#include "tests/check.h"
+#include "tests/lowered_program.h"
 #include "planner/program/geometry.h"
 #include "planner/sim/timeline.h"
 

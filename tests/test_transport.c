@@ -1,6 +1,6 @@
 /* Every transport passes one suite; collectives are held against what the layouts say each rank must have. */
 #define _POSIX_C_SOURCE 200809L
-#include "check.h"
+#include "tests/check.h"
 #include "base/num.h"
 #include "executor/collective.h"
 #include "executor/comm_shaped.h"
@@ -9,7 +9,7 @@
 #include "executor/lanes.h"
 #include "host/clock.h"
 #include "planner/program/geometry.h"
-#include "tcp_ends.h"
+#include "tests/tcp_ends.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "planner/sim/simulate.h"
 #include "tests/fact_files.h"
 #include "tests/lowered_program.h"
+#include "tests/pipeline_shape.h"
 
 /* A device of round numbers. scale: how many times faster it is than the slowest, in everything. */
 struct device_numbers {
@@ -83,17 +84,6 @@ START_TEST(twins_cost_what_one_type_costs)
     cluster_free(two);
 }
 END_TEST
-
-/* Any order of the stages over the ranks. */
-static void turn_stages(struct plan *plan, int by)
-{
-    int rank = 0;
-    for (int i = 0; i < plan->stage_count; i++) {
-        int s = (i + plan->stage_count - by) % plan->stage_count;
-        plan->stages[s].first_rank = rank;
-        rank += stage_rank_count(plan, s);
-    }
-}
 
 static int64_t step_on(const struct cluster *cluster, struct program *program)
 {

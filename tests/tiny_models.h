@@ -4,7 +4,7 @@
 #include "executor/kernel.h"
 #include "models/graph.h"
 #include "models/model.h"
-#include "pipeline_shape.h"
+#include "tests/pipeline_shape.h"
 #include "planner/program/program.h"
 #include "planner/program/schedule.h"
 #include <stdlib.h>

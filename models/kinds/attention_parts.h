@@ -5,6 +5,20 @@
 #include "models/kinds/layers.h"
 
 /* clang-format off */
+#define ATTENTION_HEAD_FIELDS \
+    {.key = "heads", .type = FIELD_INT, .offset = offsetof(struct attention_layer, heads), .required = true, .min = 1, .max = 1 << 20, \
+     .doc = "Query heads."}, \
+    {.key = "kv_heads", .type = FIELD_INT, .offset = offsetof(struct attention_layer, kv_heads), .min = 1, .max = 1 << 20, \
+     .doc = "Key and value heads, a divisor of heads (Ainslie et al. 2023); heads if absent."}, \
+    {.key = "head_dim", .type = FIELD_INT, .offset = offsetof(struct attention_layer, head_dim), .min = 1, .max = 1 << 20, \
+     .doc = "Width of a head; hidden / heads if absent."}
+
+#define ATTENTION_BIAS_FIELDS \
+    {.key = "qkv_bias", .type = FIELD_BOOL, .offset = offsetof(struct attention_layer, qkv_bias), \
+     .doc = "Biases after the query, key and value matrices; false if absent."}, \
+    {.key = "output_bias", .type = FIELD_BOOL, .offset = offsetof(struct attention_layer, output_bias), \
+     .doc = "Bias after the output matrix; false if absent."}
+
 #define ATTENTION_COMMON_FIELDS \
     {.key = "residual", .type = FIELD_BOOL, .offset = offsetof(struct attention_layer, residual), \
      .doc = "The input is added to the output; true if absent. Without it an add layer joins them later."}, \

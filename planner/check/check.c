@@ -114,6 +114,30 @@ static bool check_bound(struct checker *c, const struct config *config, const ch
     return good;
 }
 
+/* Of a configuration with a program whose first bound is known. */
+static bool check_priced(struct checker *c, const struct config *config, const char *name,
+                         const struct claimed_config *claimed, int64_t first_bound_ns)
+{
+    if (claimed && claimed->fate == FATE_MEMORY)
+        return check_bound(c, config, name, claimed, 0);
+    if (claimed && claimed->bound_ns < c->claim->bound_ns)
+        return wrong_fate(c, claimed, name, "its own bound is below that of the whole");
+    int64_t wanted_ns = claimed ? claimed->bound_ns : c->claim->bound_ns;
+    if (first_bound_ns >= wanted_ns) {
+        c->report->by_bound++;
+        return true;
+    }
+    if (!claimed || claimed->fate == FATE_LEFT)
+        return wrong_fate(c, claimed, name, "its first bound is lower");
+    return check_bound(c, config, name, claimed, wanted_ns);
+}
+
+static bool check_refused(struct checker *c, const struct claimed_config *claimed, const char *name)
+{
+    c->report->refused++;
+    return (claimed && claimed->fate == FATE_REFUSED) || wrong_fate(c, claimed, name, "it has no program");
+}
+
 static bool check_config(struct checker *c, const struct config *config)
 {
     char name[CONFIG_NAME_BYTES];
@@ -121,38 +145,21 @@ static bool check_config(struct checker *c, const struct config *config)
     const struct price_table *table = NULL;
     struct cut_problem problem;
     const struct claimed_config *claimed = find_claimed(c, config_name(name, config));
+    bool refused = claimed && claimed->fate == FATE_REFUSED;
     if (claimed && claimed->fate == FATE_LEFT && claimed->bound_ns == 0) {
         c->report->left++;
         return c->claim->bound_ns == 0 || wrong_fate(c, claimed, name, "then nothing is proven of any plan");
     }
-    if (!workbench_table(&c->bench, config, true, &table, c->err))
+    if (!workbench_table(&c->bench, config, !refused, &table, c->err))
         return false;
-    if (!table) {
-        c->report->refused++;
-        return (claimed && claimed->fate == FATE_REFUSED) || wrong_fate(c, claimed, name, "it has no program");
-    }
-    if (claimed && claimed->fate == FATE_REFUSED) {
-        c->report->refused++;
-        return (workbench_table(&c->bench, config, false, &table, c->err) && !table) ||
-               wrong_fate(c, claimed, name, "it has a program");
-    }
-    bool good = make_problem(c, config, table, &arena, &problem);
-    int64_t bound_ns = good ? cut_quick_bound(&problem) : 0,
-            wanted_ns = claimed && claimed->fate != FATE_MEMORY ? claimed->bound_ns : c->claim->bound_ns;
+    if (!table)
+        return check_refused(c, claimed, name);
+    if (refused)
+        return wrong_fate(c, claimed, name, "it has a program");
+    bool good = make_problem(c, config, table, &arena, &problem) &&
+                check_priced(c, config, name, claimed, cut_quick_bound(&problem));
     arena_free(&arena);
-    if (!good)
-        return false;
-    if (claimed && claimed->fate != FATE_MEMORY && claimed->bound_ns < c->claim->bound_ns)
-        return wrong_fate(c, claimed, name, "its own bound is below that of the whole");
-    if (bound_ns >= wanted_ns && !(claimed && claimed->fate == FATE_MEMORY)) {
-        c->report->by_bound++;
-        return true;
-    }
-    if (claimed && claimed->fate == FATE_LEFT)
-        return wrong_fate(c, claimed, name, "its first bound is lower");
-    if (!claimed)
-        return wrong_fate(c, NULL, name, "that bound is lower");
-    return check_bound(c, config, name, claimed, wanted_ns);
+    return good;
 }
 
 /* ---- the whole ---- */

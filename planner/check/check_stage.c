@@ -4,6 +4,7 @@
  * smaller by it. */
 #include "planner/check/check_stage.h"
 #include "base/num.h"
+#include "planner/search/glpk_guard.h"
 #include <glpk.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,17 +21,18 @@ struct option {
 struct stage_solver {
     const struct stage_kind *kind;
     const int *count;
+    int64_t cap_ns;
     struct arena arena;
     int class_count, option_count, *first; /* (classes + 1) into option */
     struct option *option;
+    int64_t *peaks; /* (options) the distinct ones, ascending */
+    int peak_count;
     int64_t limit[LIMIT_COUNT], peak; /* the threshold; limit[LIMIT_BYTES] is smaller by it */
-    int *low, *high;                  /* (options) the node's box */
-    double *value;                    /* (options) of the relaxation */
     int64_t multiplier[LIMIT_COUNT];  /* times 2^-FIXED_BITS */
     double scale[LIMIT_COUNT], cost_scale;
     glp_prob *program;
-    int64_t best, best_times;
-    int *whole; /* (options) */
+    int *whole;                      /* (options) counts as GLPK says */
+    int64_t least, best, best_times; /* least: the bound; best: path of the best choice found */
 };
 
 void stage_layer_use(const struct stage_kind *kind, const struct layer_price *p, bool holds_both,
@@ -48,36 +50,37 @@ void stage_layer_use(const struct stage_kind *kind, const struct layer_price *p,
 
 static bool allowed(const struct stage_solver *s, int i)
 {
-    return s->option[i].peak <= s->peak && s->high[i] > 0;
+    return s->option[i].peak <= s->peak;
 }
 
-static void set_box(struct stage_solver *s)
+/* Columns and rows for the present threshold; every limit with so much more room, in units of its scale. */
+static void set_bounds(struct stage_solver *s, double more)
 {
     for (int i = 0; i < s->option_count; i++) {
-        int low = s->low[i], high = allowed(s, i) ? s->high[i] : 0;
-        glp_set_col_bnds(s->program, i + 1, low == high ? GLP_FX : GLP_DB, low, high);
+        int most = allowed(s, i) ? s->count[s->option[i].class_index] : 0;
+        glp_set_col_bnds(s->program, i + 1, most > 0 ? GLP_DB : GLP_FX, 0, most);
     }
     for (int r = 0; r < LIMIT_COUNT; r++)
-        glp_set_row_bnds(s->program, r + 1, GLP_UP, 0, (double)s->limit[r] / s->scale[r]);
+        glp_set_row_bnds(s->program, r + 1, GLP_UP, 0, (double)s->limit[r] / s->scale[r] + more);
 }
 
-/* Multipliers and values of the relaxation; false when GLPK finds none: then the last multipliers are as good as any.
- */
-static bool relax(struct stage_solver *s)
+/* What the relaxation is: GLP_OPT, GLP_NOFEAS, or anything else when GLPK gives up. */
+static int relax(struct stage_solver *s, double more)
 {
     glp_smcp control;
     glp_init_smcp(&control);
     control.msg_lev = GLP_MSG_OFF;
-    set_box(s);
-    if (glp_simplex(s->program, &control) != 0 || glp_get_status(s->program) != GLP_OPT)
-        return false;
+    set_bounds(s, more);
+    return glp_simplex(s->program, &control) == 0 ? glp_get_status(s->program) : GLP_UNDEF;
+}
+
+/* The relaxation's multipliers, for relaxed_bound(). */
+static void take_multipliers(struct stage_solver *s)
+{
     for (int r = 0; r < LIMIT_COUNT; r++) {
         double dual = -glp_get_row_dual(s->program, r + 1) * s->cost_scale / s->scale[r];
         s->multiplier[r] = dual > 0 && dual < 1e6 ? (int64_t)(dual * (double)(1 << FIXED_BITS)) : 0;
     }
-    for (int i = 0; i < s->option_count; i++)
-        s->value[i] = glp_get_col_prim(s->program, i + 1);
-    return true;
 }
 
 static wide priced(const struct stage_solver *s, const struct option *o)
@@ -88,49 +91,21 @@ static wide priced(const struct stage_solver *s, const struct option *o)
     return price;
 }
 
-/* The box's items at their least price: what every option must have, then the cheapest. False: the box is empty. */
-static bool add_class(const struct stage_solver *s, int c, wide *sum)
+/* The Lagrangian bound at the multipliers, whatever they are; 0: they say nothing. */
+static int64_t relaxed_bound(const struct stage_solver *s)
 {
-    int left = s->count[c];
-    for (int i = s->first[c]; i < s->first[c + 1]; i++) {
-        *sum += priced(s, &s->option[i]) * s->low[i];
-        left -= s->low[i];
-        if (s->low[i] > 0 && !allowed(s, i))
-            return false;
-    }
-    if (left < 0)
-        return false;
-    for (wide floor = -((wide)1 << 120); left > 0;) {
-        wide next = (wide)1 << 120;
-        int room = 0;
-        for (int i = s->first[c]; i < s->first[c + 1]; i++) {
-            wide price = priced(s, &s->option[i]);
-            if (!allowed(s, i) || s->high[i] == s->low[i] || price <= floor || price > next)
-                continue;
-            room = price < next ? s->high[i] - s->low[i] : room + s->high[i] - s->low[i];
-            next = price;
-        }
-        if (room == 0)
-            return false;
-        int taken = left < room ? left : room;
-        *sum += next * taken;
-        left -= taken;
-        floor = next;
-    }
-    return true;
-}
-
-/* INT64_MAX: nothing lies in the box. */
-static int64_t box_bound(const struct stage_solver *s)
-{
+    const wide none = (wide)1 << 120, unit = (wide)1 << FIXED_BITS;
     wide sum = 0;
-    for (int c = 0; c < s->class_count; c++)
-        if (!add_class(s, c, &sum))
-            return INT64_MAX;
+    for (int c = 0; c < s->class_count; c++) {
+        wide least = none;
+        for (int i = s->first[c]; i < s->first[c + 1]; i++)
+            if (allowed(s, i) && priced(s, &s->option[i]) < least)
+                least = priced(s, &s->option[i]);
+        sum += least < none ? least * s->count[c] : 0;
+    }
     for (int r = 0; r < LIMIT_COUNT; r++)
         sum -= (wide)s->multiplier[r] * s->limit[r];
-    wide unit = (wide)1 << FIXED_BITS, whole = sum >= 0 ? (sum + unit - 1) / unit : -((-sum) / unit);
-    return whole >= INT64_MAX ? INT64_MAX : whole < 0 ? 0 : (int64_t)whole;
+    return sum <= 0 ? 0 : (int64_t)((sum + unit - 1) / unit);
 }
 
 /* No choice at all satisfies one limit. */
@@ -141,7 +116,7 @@ static bool lacks_room(const struct stage_solver *s)
         for (int c = 0; c < s->class_count; c++) {
             int64_t least = INT64_MAX;
             for (int i = s->first[c]; i < s->first[c + 1]; i++)
-                if (s->option[i].peak <= s->peak)
+                if (allowed(s, i))
                     least = min_i64(least, s->option[i].use[r]);
             if (s->count[c] > 0 && least == INT64_MAX)
                 return true;
@@ -180,14 +155,6 @@ static void offer(struct stage_solver *s, const int *counts)
     }
 }
 
-/* Not even with a little more room than there is does the relaxation have a point. */
-static bool plainly_empty(struct stage_solver *s, const glp_smcp *control)
-{
-    for (int r = 0; r < LIMIT_COUNT; r++)
-        glp_set_row_bnds(s->program, r + 1, GLP_UP, 0, (double)s->limit[r] / s->scale[r] + MARGIN);
-    return glp_simplex(s->program, control) == 0 && glp_get_status(s->program) == GLP_NOFEAS;
-}
-
 static void take_whole(struct stage_solver *s)
 {
     for (int i = 0; i < s->option_count; i++)
@@ -195,46 +162,55 @@ static void take_whole(struct stage_solver *s)
     offer(s, s->whole);
 }
 
-/* The least whole number that GLPK's tolerance leaves of the optimum. */
-static int64_t below_optimum(double optimum)
-{
-    return (int64_t)ceil(optimum - fmax(fabs(optimum) * 1e-9, 1e-6));
-}
-
-/* The optimum over whole counts, 1e-9 of it left for GLPK's tolerance; a bound of the relaxation where GLPK gives up.
- */
-static int64_t solve_whole(struct stage_solver *s)
+/* Branch and cut from the relaxation's optimum: GLP_OPT, GLP_NOFEAS, or anything else when GLPK gives up. */
+static int branch(struct stage_solver *s)
 {
     glp_iocp control;
     glp_init_iocp(&control);
     control.msg_lev = GLP_MSG_OFF;
     control.tol_obj = 1e-9;
     control.tm_lim = TIME_LIMIT_MS;
-    glp_smcp simplex;
-    glp_init_smcp(&simplex);
-    simplex.msg_lev = GLP_MSG_OFF;
-    bool relaxed = relax(s);
-    int64_t bound = box_bound(s), best = s->best;
-    if (!relaxed)
-        return plainly_empty(s, &simplex) ? INT64_MAX : bound;
-    if (glp_intopt(s->program, &control) != 0)
-        return bound;
-    if (glp_mip_status(s->program) == GLP_NOFEAS)
+    return glp_intopt(s->program, &control) == 0 ? glp_mip_status(s->program) : GLP_UNDEF;
+}
+
+/* The optimum over whole counts, less GLPK's tolerance; `otherwise` where GLPK gives up, INT64_MAX where nothing is. */
+static int64_t whole_bound(struct stage_solver *s, int relaxed, int64_t otherwise)
+{
+    if (relaxed == GLP_NOFEAS) /* nor with a little more room than there is? */
+        return relax(s, MARGIN) == GLP_NOFEAS ? INT64_MAX : otherwise;
+    int status = relaxed == GLP_OPT ? branch(s) : GLP_UNDEF;
+    if (status == GLP_NOFEAS)
         return INT64_MAX;
-    if (glp_mip_status(s->program) != GLP_OPT)
-        return bound;
+    if (status != GLP_OPT)
+        return otherwise;
     double optimum = glp_mip_obj_val(s->program) * s->cost_scale;
-    bound = max_i64(bound, below_optimum(optimum));
-    take_whole(s);
-    /* a choice that breaks a limit within GLPK's tolerance: again, with a little less room */
-    for (double less = 1e-7; s->best == best && bound < best && less < 1; less *= 10) {
-        for (int r = 0; r < LIMIT_COUNT; r++)
-            glp_set_row_bnds(s->program, r + 1, GLP_UP, 0, (double)s->limit[r] / s->scale[r] - less);
-        if (glp_simplex(s->program, &simplex) == 0 && glp_get_status(s->program) == GLP_OPT &&
-            glp_intopt(s->program, &control) == 0 && glp_mip_status(s->program) == GLP_OPT)
+    return max_i64(otherwise, (int64_t)ceil(optimum - fmax(fabs(optimum) * 1e-9, 1e-6)));
+}
+
+/* Of one threshold. A choice that breaks a limit within GLPK's tolerance is looked for again, with a little less room.
+ */
+static int64_t solve_whole(struct stage_solver *s)
+{
+    int relaxed = relax(s, 0);
+    int64_t best = s->best;
+    if (relaxed == GLP_OPT)
+        take_multipliers(s);
+    int64_t bound = whole_bound(s, relaxed, relaxed_bound(s));
+    if (relaxed != GLP_OPT || bound >= best)
+        return bound;
+    if (glp_mip_status(s->program) == GLP_OPT)
+        take_whole(s);
+    for (double less = 1e-7; s->best == best && less < 1; less *= 10)
+        if (relax(s, -less) == GLP_OPT && branch(s) == GLP_OPT)
             take_whole(s);
-    }
     return bound;
+}
+
+static int64_t solve_relaxed(struct stage_solver *s)
+{
+    if (relax(s, 0) == GLP_OPT)
+        take_multipliers(s);
+    return relaxed_bound(s);
 }
 
 /* ---- one stage ---- */
@@ -246,20 +222,17 @@ static bool list_options(struct stage_solver *s, bool holds_both, struct error *
     s->class_count = table->class_count;
     s->first = arena_alloc(&s->arena, (size_t)table->class_count + 1, sizeof *s->first);
     s->option = arena_alloc(&s->arena, most, sizeof *s->option);
-    s->low = arena_alloc(&s->arena, most, sizeof *s->low);
-    s->high = arena_alloc(&s->arena, most, sizeof *s->high);
-    s->value = arena_alloc(&s->arena, most, sizeof *s->value);
+    s->peaks = arena_alloc(&s->arena, most, sizeof *s->peaks);
     s->whole = arena_alloc(&s->arena, most, sizeof *s->whole);
-    if (!s->first || !s->option || !s->low || !s->high || !s->value || !s->whole)
+    if (!s->first || !s->option || !s->peaks || !s->whole)
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     for (int c = 0; c < table->class_count; c++) {
         for (int i = 0; s->count[c] > 0 && i < table->strategy_count; i++) {
             const struct layer_price *price = price_at(table, c, i);
-            struct option *o = &s->option[s->option_count];
+            struct option *o = &s->option[s->option_count++];
             *o =
                 (struct option){ .class_index = c, .cost = stage_layer_path_ns(price), .peak = price->transient_bytes };
             stage_layer_use(s->kind, price, holds_both, o->use);
-            s->high[s->option_count++] = s->count[c];
         }
         s->first[c + 1] = s->option_count;
     }
@@ -283,7 +256,6 @@ static void make_program(struct stage_solver *s)
 {
     int index[LIMIT_COUNT + 2];
     double value[LIMIT_COUNT + 2];
-    glp_term_out(GLP_OFF);
     s->program = glp_create_prob();
     glp_add_rows(s->program, LIMIT_COUNT + s->class_count);
     glp_add_cols(s->program, s->option_count);
@@ -309,55 +281,75 @@ static int compare_bytes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void set_limits(struct stage_solver *s, int64_t cap_ns, int64_t peak)
+static void list_peaks(struct stage_solver *s)
+{
+    for (int i = 0; i < s->option_count; i++)
+        s->peaks[i] = s->option[i].peak;
+    qsort(s->peaks, (size_t)s->option_count, sizeof *s->peaks, compare_bytes);
+    for (int i = 0; i < s->option_count; i++)
+        if (i == 0 || s->peaks[i] != s->peaks[s->peak_count - 1])
+            s->peaks[s->peak_count++] = s->peaks[i];
+}
+
+/* cap_ns of each of the stage's times, less what waiting takes of it. */
+static void set_limits(struct stage_solver *s, int64_t peak)
 {
     int64_t m = s->kind->micro_batches;
     s->peak = peak;
     s->limit[LIMIT_BYTES] = s->kind->capacity_bytes - s->kind->table->base_bytes - peak;
-    s->limit[LIMIT_PATH] = s->limit[LIMIT_TAIL] = cap_ns - (m - 1) * s->kind->waiting_ns;
-    s->limit[LIMIT_LANE] = cap_ns;
+    s->limit[LIMIT_PATH] = s->limit[LIMIT_TAIL] = s->cap_ns - (m - 1) * s->kind->waiting_ns;
+    s->limit[LIMIT_LANE] = s->cap_ns;
+    memset(s->multiplier, 0, sizeof s->multiplier);
 }
 
-/* The least over all thresholds. */
-static int64_t over_thresholds(struct stage_solver *s, int64_t cap_ns, bool whole, int64_t *peaks)
+/* The least over all thresholds that leave room. */
+static void over_thresholds(struct stage_solver *s, bool capped, int64_t (*solve)(struct stage_solver *))
 {
-    int64_t least = INT64_MAX;
-    for (int i = 0; i < s->option_count; i++)
-        peaks[i] = s->option[i].peak;
-    qsort(peaks, (size_t)s->option_count, sizeof *peaks, compare_bytes);
-    for (int t = 0; t < s->option_count; t++) {
-        if (t > 0 && peaks[t] == peaks[t - 1])
-            continue;
-        set_limits(s, cap_ns, peaks[t]);
-        if (lacks_room(s))
-            continue;
-        memset(s->multiplier, 0, sizeof s->multiplier);
-        if (whole) {
-            least = min_i64(least, solve_whole(s));
-        } else {
-            relax(s);
-            least = min_i64(least, box_bound(s));
-        }
+    s->least = s->best = INT64_MAX;
+    for (int t = 0; t < s->peak_count; t++) {
+        set_limits(s, s->peaks[t]);
+        if (!capped || !lacks_room(s))
+            s->least = min_i64(s->least, solve(s));
     }
-    return least;
+}
+
+static bool relax_stage(void *context, struct error *err)
+{
+    struct stage_solver *s = context;
+    (void)err;
+    make_program(s);
+    over_thresholds(s, true, solve_relaxed);
+    glp_delete_prob(s->program);
+    return true;
+}
+
+static bool solve_stage(void *context, struct error *err)
+{
+    struct stage_solver *s = context;
+    (void)err;
+    make_program(s);
+    over_thresholds(s, true, solve_whole);
+    glp_delete_prob(s->program);
+    return true;
+}
+
+static bool stage_open(struct stage_solver *s, bool holds_both, struct error *err)
+{
+    if (!list_options(s, holds_both, err))
+        return false;
+    set_scales(s);
+    list_peaks(s);
+    return true;
 }
 
 bool stage_least_path(const struct stage_kind *kind, const int *count, bool holds_both, int64_t cap_ns, bool whole,
                       int64_t *least, int64_t *cost, int64_t *times, struct error *err)
 {
-    struct stage_solver s = { .kind = kind, .count = count, .best = INT64_MAX };
-    bool good = list_options(&s, holds_both, err);
-    int64_t *peaks = good ? arena_alloc(&s.arena, (size_t)s.option_count + 1, sizeof *peaks) : NULL;
-    if (good && !peaks)
-        good = fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
-    if (good) {
-        set_scales(&s);
-        make_program(&s);
-        *least = over_thresholds(&s, cap_ns, whole, peaks);
-        *cost = s.best;
-        *times = s.best_times;
-        glp_delete_prob(s.program);
-    }
+    struct stage_solver s = { .kind = kind, .count = count, .cap_ns = cap_ns };
+    bool good = stage_open(&s, holds_both, err) && glpk_guard(whole ? solve_stage : relax_stage, &s, err);
+    *least = s.least;
+    *cost = s.best;
+    *times = s.best_times;
     arena_free(&s.arena);
     return good;
 }
@@ -377,45 +369,28 @@ static void add_longest(struct stage_solver *s)
     glp_set_mat_col(s->program, column, LIMIT_COUNT - 1, index, value);
 }
 
-/* Of one threshold. */
 static int64_t solve_total(struct stage_solver *s)
 {
-    glp_smcp simplex;
-    glp_iocp control;
-    glp_init_smcp(&simplex);
-    glp_init_iocp(&control);
-    simplex.msg_lev = control.msg_lev = GLP_MSG_OFF;
-    control.tol_obj = 1e-9;
-    control.tm_lim = TIME_LIMIT_MS;
-    set_box(s);
-    if (glp_simplex(s->program, &simplex) != 0)
-        return 0;
-    if (glp_get_status(s->program) == GLP_NOFEAS)
-        return plainly_empty(s, &simplex) ? INT64_MAX : 0;
-    if (glp_intopt(s->program, &control) != 0)
-        return 0;
-    if (glp_mip_status(s->program) == GLP_NOFEAS)
-        return INT64_MAX;
-    double optimum = glp_mip_obj_val(s->program) * s->cost_scale;
-    return glp_mip_status(s->program) == GLP_OPT ? below_optimum(optimum) : 0;
+    return whole_bound(s, relax(s, 0), 0);
+}
+
+static bool solve_stage_total(void *context, struct error *err)
+{
+    struct stage_solver *s = context;
+    (void)err;
+    make_program(s);
+    add_longest(s);
+    over_thresholds(s, false, solve_total);
+    glp_delete_prob(s->program);
+    return true;
 }
 
 bool stage_least_total(const struct stage_kind *kind, const int *count, bool holds_both, int64_t *least,
                        struct error *err)
 {
-    struct stage_solver s = { .kind = kind, .count = count, .best = INT64_MAX };
-    bool good = list_options(&s, holds_both, err);
-    *least = INT64_MAX;
-    if (good) {
-        set_scales(&s);
-        make_program(&s);
-        add_longest(&s);
-        for (int i = 0; i < s.option_count; i++) {
-            set_limits(&s, 0, s.option[i].peak);
-            *least = min_i64(*least, solve_total(&s));
-        }
-        glp_delete_prob(s.program);
-    }
+    struct stage_solver s = { .kind = kind, .count = count };
+    bool good = stage_open(&s, holds_both, err) && glpk_guard(solve_stage_total, &s, err);
+    *least = s.least;
     arena_free(&s.arena);
     return good;
 }

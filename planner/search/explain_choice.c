@@ -6,15 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_weights(const struct graph *graph, int layer)
-{
-    const struct graph_layer *l = &graph->layers[layer];
-    for (int i = 0; i < l->segment_count; i++)
-        if (graph->segments[l->first_segment + i].weight_count > 0)
-            return true;
-    return false;
-}
-
 /* Degrees of the widest layer of the first stage. */
 static void choose_degrees(struct choice *c, const struct plan *plan)
 {
@@ -43,7 +34,7 @@ struct choice choice_of(const struct plan *plan, const struct graph *graph)
     c.micro = max_i64(1, plan->batch / plan->micro_batch_count / c.data);
     for (int l = 0; l < plan->layer_count; l++) {
         c.recompute[plan->layers[l].recompute]++;
-        if (!has_weights(graph, l))
+        if (!graph_layer_has_weights(graph, l))
             continue;
         c.weighted++;
         c.zero[plan->layers[l].zero]++;

@@ -1,8 +1,8 @@
 #include "planner/search/ilp.h"
 #include "base/num.h"
+#include "planner/search/glpk_guard.h"
 #include <glpk.h>
 #include <math.h>
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +25,8 @@ struct ilp {
     glp_prob *lp;
     int *counts; /* (options) */
     int64_t cap[KNAPSACK_ROWS];
+    int time_limit_ms;
+    struct knapsack_result *result;
 };
 
 static void put(struct matrix *m, int row, int column, double value)
@@ -213,34 +215,25 @@ static bool solve(struct ilp *ilp, int time_limit_ms, struct knapsack_result *re
     return true;
 }
 
-static void on_error(void *where)
+static bool state_and_solve(void *context, struct error *err)
 {
-    longjmp(*(jmp_buf *)where, 1);
+    struct ilp *ilp = context;
+    ilp->lp = glp_create_prob();
+    state(ilp);
+    bool good = solve(ilp, ilp->time_limit_ms, ilp->result, err);
+    glp_delete_prob(ilp->lp);
+    return good;
 }
 
 bool ilp_knapsack(const struct knapsack *problem, int time_limit_ms, struct knapsack_result *result, struct error *err)
 {
     struct ilp ilp;
-    jmp_buf where;
-    volatile bool good = false;
     memset(result->multipliers, 0, sizeof result->multipliers);
     result->nodes = 0;
-    if (!ilp_start(&ilp, problem)) {
-        ilp_free(&ilp);
-        return fail_kind(err, ERROR_ENVIRONMENT, "ilp: out of memory");
-    }
-    glp_term_out(GLP_OFF); /* per thread: GLPK's environment is */
-    if (setjmp(where) == 0) {
-        glp_error_hook(on_error, &where);
-        ilp.lp = glp_create_prob();
-        state(&ilp);
-        good = solve(&ilp, time_limit_ms, result, err);
-        glp_delete_prob(ilp.lp);
-        glp_error_hook(NULL, NULL);
-    } else {
-        glp_free_env(); /* what it had allocated is dead */
-        good = fail_kind(err, ERROR_BUG, "GLPK met an error of its own");
-    }
+    bool good = ilp_start(&ilp, problem) || fail_kind(err, ERROR_ENVIRONMENT, "ilp: out of memory");
+    ilp.time_limit_ms = time_limit_ms;
+    ilp.result = result;
+    good = good && glpk_guard(state_and_solve, &ilp, err);
     ilp_free(&ilp);
     return good;
 }
