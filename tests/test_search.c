@@ -831,6 +831,50 @@ START_TEST(steady_estimate_promises_the_arena)
 }
 END_TEST
 
+/* Two shorter steps tell how long a long one takes, and what memory it needs, under every schedule. */
+START_TEST(periodic_estimate_agrees)
+{
+    struct world world = world_open("4x2:toy", 80000000000, 6);
+    const struct schedule *schedule = schedules[_i];
+    if (schedule->asynchronous)
+        return;
+    for (int stages = 2; stages <= 4; stages *= 2) {
+        struct space space = space_default(240, 0, DTYPE_BF16);
+        struct uniform u = uniform_unset();
+        struct plan *plan = NULL;
+        struct graph *graph = NULL;
+        struct estimate *some = NULL, *all = NULL;
+        struct error err = { 0 };
+        u.pipeline = stages;
+        u.tensor = stages == 2 ? 2 : 1;
+        u.schedule = _i;
+        u.data = 8 / stages / u.tensor;
+        u.chunks = schedule->interleaves || schedule->folded ? 2 : 1;
+        u.micro = 1;
+        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        ck_assert(graph_build(&graph, world.model, space.batch, 0, plan->vocab_multiple, &err));
+        ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(estimate_plan_periodic(&some, world.model, graph, plan, &world.facts, &err), "%s", err.message);
+        int64_t is = some->prediction.step_ns, should = all->prediction.step_ns;
+        ck_assert_msg(llabs(is - should) <= should / 400, "%s, %d stages: %lld, simulated whole %lld", schedule->name,
+                      stages, (long long)is, (long long)should);
+        for (int k = 0; k < plan->stage_count; k++) {
+            int64_t arena = all->prediction.peak_bytes[k], promised = some->prediction.peak_bytes[k];
+            ck_assert_int_ge(promised, arena);
+            ck_assert_int_le(promised, arena + arena / 50);
+        }
+        struct schedule_place place = schedule_place_of(plan, 0);
+        if (schedule_held(schedule, &place) + 2 < plan->micro_batch_count / 10)
+            ck_assert_int_lt(some->micro_batches_simulated, plan->micro_batch_count);
+        estimate_free(some);
+        estimate_free(all);
+        graph_free(graph);
+        plan_free(plan);
+    }
+    world_close(&world);
+}
+END_TEST
+
 START_TEST(baselines_have_their_shape)
 {
     struct world world = world_open("2x4:toy", 80000000000, 3);
@@ -904,6 +948,9 @@ END_TEST
 static Suite *search_suite(void)
 {
     Suite *suite = suite_create("search");
+    int schedule_count = 0;
+    while (schedules[schedule_count])
+        schedule_count++;
     CHECK_ADD(suite, pruning_keeps_the_optimum);
     CHECK_ADD(suite, search_equals_enumeration);
     CHECK_ADD(suite, search_is_deterministic_and_legal);
@@ -918,6 +965,7 @@ static Suite *search_suite(void)
     CHECK_ADD(suite, micro_batches_are_bounded);
     CHECK_ADD(suite, advice_holds);
     CHECK_ADD(suite, steady_estimate_promises_the_arena);
+    CHECK_ADD_LOOP(suite, periodic_estimate_agrees, schedule_count);
     CHECK_ADD(suite, baselines_have_their_shape);
     CHECK_ADD(suite, balance_equals_brute_force);
     return suite;

@@ -209,6 +209,15 @@ static bool judge_shortened(struct estimate **out, const struct model *model, co
     return good;
 }
 
+/* Numbers of micro-batches that leave no replica without work and that the schedule takes. */
+static int micro_batch_unit(const struct plan *plan)
+{
+    int turns = 1;
+    for (int s = 0; s < plan->stage_count; s++)
+        turns = (int)max_i64(turns, stage_turns(plan, s));
+    return turns * schedule_unit(schedules[plan->schedule], plan->stage_count);
+}
+
 /* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak.
  */
 static int settled_micro_batches(const struct plan *plan)
@@ -217,10 +226,9 @@ static int settled_micro_batches(const struct plan *plan)
     for (int s = 0; s < plan->stage_count; s++) {
         struct schedule_place place = schedule_place_of(plan, s);
         in_flight = (int)max_i64(in_flight, schedule_held(schedules[plan->schedule], &place));
-    }
-    for (int s = 0; s < plan->stage_count; s++)
         turns = (int)max_i64(turns, stage_turns(plan, s));
-    return (int)round_up((in_flight + 2) * turns, schedule_unit(schedules[plan->schedule], plan->stage_count));
+    }
+    return (int)round_up((in_flight + 2) * turns, micro_batch_unit(plan));
 }
 
 /* The step grows by `more`: its parts in proportion, but not the optimizer, which runs once, nor filling and draining.
@@ -239,14 +247,38 @@ static void lengthen(struct prediction *p, int64_t more)
     p->step_ns += more;
 }
 
-/* Another number of micro-batches may pack a little worse: the promise leaves 1/128 for it. */
-static void leave_room(struct prediction *p)
+/* Another number of micro-batches may pack a little worse: the promise leaves 1/share for it. */
+static void leave_room(struct prediction *p, int share)
 {
     p->fits = true;
     for (int s = 0; s < p->stage_count; s++) {
-        p->peak_bytes[s] += p->peak_bytes[s] / 128;
+        p->peak_bytes[s] += p->peak_bytes[s] / share;
         p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes[s];
     }
+}
+
+bool estimate_plan_periodic(struct estimate **out, const struct model *model, const struct graph *graph,
+                            const struct plan *plan, const struct facts *facts, struct error *err)
+{
+    enum { WORTH_IT = 2 };
+    int settled = settled_micro_batches(plan), few = 2 * settled, period = 3 * settled;
+    if (plan->micro_batch_count < WORTH_IT * (few + period))
+        return estimate_plan(out, graph, plan, facts, err);
+    struct estimate *shorter = NULL, *longer = NULL;
+    bool ok = judge_shortened(&shorter, model, plan, few, facts, err) &&
+              judge_shortened(&longer, model, plan, few + period, facts, err);
+    if (ok) {
+        int64_t per_period_ns = longer->prediction.step_ns - shorter->prediction.step_ns;
+        int periods = (plan->micro_batch_count - few) / period - 1, rest = (plan->micro_batch_count - few) % period;
+        lengthen(&longer->prediction, per_period_ns * periods + per_period_ns * rest / period);
+        leave_room(&longer->prediction, 64);
+        fill_rates(longer, graph, plan, facts);
+        *out = longer;
+        longer = NULL;
+    }
+    estimate_free(shorter);
+    estimate_free(longer);
+    return ok;
 }
 
 bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
@@ -263,7 +295,7 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
         !judge_shortened(&estimate, model, plan, few, facts, err))
         return false;
     lengthen(&estimate->prediction, max_i64(0, all_ns - few_ns));
-    leave_room(&estimate->prediction);
+    leave_room(&estimate->prediction, 128);
     fill_rates(estimate, graph, plan, facts);
     *out = estimate;
     return true;

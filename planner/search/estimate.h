@@ -27,6 +27,14 @@ struct chain;
 struct price_table;
 struct model;
 /**
+ * The same for a plan of very many micro-batches, without prices: simulates two shorter steps, of twice and five times
+ * as many micro-batches as settle (all in flight and two more), and goes on by their difference: within 0.25 % of the
+ * whole (tests/test_search.c, periodic_estimate_agrees). Simulates the whole plan where that saves little;
+ * estimate->micro_batches_simulated says which.
+ */
+bool estimate_plan_periodic(struct estimate **out, const struct model *model, const struct graph *graph,
+                            const struct plan *plan, const struct facts *facts, struct error *err);
+/**
  * The same at the price of few micro-batches: lowers, lays out and simulates as many as are in flight at once and two
  * more, which already need all the memory, and adds what the layer-by-layer pipeline (pipeline.h) takes for the others.
  * Simulates the whole plan where that saves nothing.
