@@ -100,6 +100,9 @@ void json_write_double(struct json_writer *w,
 void json_write_bool(struct json_writer *w, bool value);
 /* A value that was read, with all that it holds; numbers as the nearest double or, if whole, as they were. */
 void json_write_value(struct json_writer *w, const struct json *value);
+/* Writes those members of an object that was read which no table names ("x-...", "comment"): other people's, to be
+ * kept. object may be NULL. */
+void json_write_free_members(struct json_writer *w, const struct json *object);
 /* A member: key and value. */
 void json_put_string(struct json_writer *w, const char *key, const char *value);
 void json_put_int(struct json_writer *w, const char *key, int64_t value);

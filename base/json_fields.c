@@ -17,6 +17,17 @@ static bool key_is_free(const char *key)
     return strncmp(key, "x-", 2) == 0 || strcmp(key, "comment") == 0;
 }
 
+void json_write_free_members(struct json_writer *w, const struct json *object)
+{
+    for (int i = 0; object && i < json_count(object); i++) {
+        const char *key = json_key(object, i);
+        if (!key_is_free(key))
+            continue;
+        json_write_key(w, key);
+        json_write_value(w, json_member_at(object, i));
+    }
+}
+
 static bool key_is_known(const char *key, const struct json_field *fields, size_t count)
 {
     for (size_t i = 0; i < count; i++)

@@ -111,12 +111,14 @@ static void on_step(void *context, const struct run_step *step)
 {
     struct watch *w = context;
     struct compare_entry *e = w->entry;
-    if (w->first_round) {
-        double *losses = realloc(e->losses, (size_t)(e->loss_count + 1) * sizeof *losses);
+    int index = e->step_count;
+    e->step_count += w->first_round;
+    if (w->first_round && step->has_loss) {
+        double *losses = realloc(e->losses, (size_t)(index + 1) * sizeof *losses);
         w->failed |= !losses;
         if (losses) {
             e->losses = losses;
-            losses[e->loss_count++] = step->loss;
+            losses[index] = step->loss;
         }
     }
     if (step->step == w->first_step)
@@ -223,7 +225,7 @@ void comparison_report(const struct comparison *c, struct report_plan plans[REPO
             .rank_count = e->plan->rank_count,
             .predicted_peak_bytes = e->predicted_bytes,
             .measured_peak_bytes = e->sample_count ? e->peak_bytes : NULL,
-            .step_count = e->loss_count,
+            .step_count = e->step_count,
             .losses = e->losses,
             .tokens_per_step = (double)e->plan->batch * (double)e->plan->sequence,
         };

@@ -11,12 +11,12 @@ struct compare_entry {
     struct plan *plan;
     struct program *program; /* NULL when failure says why */
     struct timeline *predicted, *measured;
-    int64_t measured_key_ns; /* |step - median| of the kept timeline: a typical step is kept */
-    int sample_count, loss_count;
-    int64_t *samples_ns;      /* steps of all rounds, each round's first one left out */
-    double *losses;           /* of the first round */
-    int64_t *peak_bytes;      /* by rank, touched */
-    int64_t *predicted_bytes; /* by rank, laid out */
+    int64_t measured_key_ns;      /* |step - median| of the kept timeline: a typical step is kept */
+    int sample_count, step_count; /* step_count: of the first round */
+    int64_t *samples_ns;          /* steps of all rounds, each round's first one left out */
+    double *losses;               /* of the first round */
+    int64_t *peak_bytes;          /* by rank, touched */
+    int64_t *predicted_bytes;     /* by rank, laid out */
 };
 struct comparison {
     int count;

@@ -175,6 +175,14 @@ static void provenance(struct text *out, const struct report *report)
     }
 }
 
+static bool has_losses(const struct report *report)
+{
+    for (int i = 0; i < report->plan_count; i++)
+        if (report->plans[i].losses)
+            return true;
+    return false;
+}
+
 void report_html(const struct report *report, struct text *out)
 {
     int order[REPORT_MAX_PLANS];
@@ -205,8 +213,10 @@ void report_html(const struct report *report, struct text *out)
     if (!isnan(report_mean_error(report))) {
         text_add(out, "<h2>Predicted against measured</h2>\n");
         chart_scatter(out, report);
-        text_add(out, "<h2>Training loss</h2>\n");
-        chart_loss(out, report, order);
+        if (has_losses(report)) {
+            text_add(out, "<h2>Training loss</h2>\n");
+            chart_loss(out, report, order);
+        }
     }
     text_add(out, "<h2>Timelines</h2>\n<p class=\"soft\">All on one time axis. Rows are ranks and lanes; at most eight "
                   "ranks are drawn.</p>\n");

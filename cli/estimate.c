@@ -87,8 +87,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     size_t length = 0;
     bool verified;
     (void)operand_count;
-    if (!space_inputs(&in, &space, operands[0], &a->space, err) || !build(&plan, &in, a, &space, err) ||
-        !inputs_verify(&verified, plan, in.graph, err) ||
+    if (!inputs_can_write(a->output, err) || !space_inputs(&in, &space, operands[0], &a->space, err) ||
+        !build(&plan, &in, a, &space, err) || !inputs_verify(&verified, plan, in.graph, err) ||
         !estimate_plan_periodic(&estimate, in.model, in.graph, plan, &in.facts, err))
         goto cleanup;
     in.context.cleave = CLEAVE_VERSION;

@@ -310,8 +310,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct space space;
     bool chosen = false;
     (void)operand_count;
-    if (read_batch(a, &job, &chosen, err) && space_inputs(&in, &space, operands[0], &job, err) &&
-        (!chosen || choose_batch(cli, a, &in, &space, err)))
+    if (inputs_can_write(a->output, err) && read_batch(a, &job, &chosen, err) &&
+        space_inputs(&in, &space, operands[0], &job, err) && (!chosen || choose_batch(cli, a, &in, &space, err)))
         search_and_answer(cli, a, &in, &space, err);
     inputs_free(&in);
     return ERROR_NONE;

@@ -47,9 +47,16 @@ static const struct option options[] = {
     SOURCE_OPTIONS(struct run_arguments, source),
 };
 
+/* JSON has no word for what a run that went astray computes. */
 static const char *json_number(char number[TEXT_NUMBER_BYTES], double value)
 {
-    return isnan(value) ? "null" : text_double(number, value); /* a device that computes nothing has no loss */
+    return isfinite(value) ? text_double(number, value) : "null";
+}
+
+static const char *loss_text(char number[TEXT_NUMBER_BYTES], const struct run_step *step)
+{
+    snprintf(number, TEXT_NUMBER_BYTES, "%.4f", step->loss);
+    return step->has_loss ? number : "none";
 }
 
 struct report_step {
@@ -78,8 +85,8 @@ static void on_step(void *context, const struct run_step *step)
         fprintf(r->cli->out, "{\"step\": %lld, \"loss\": %s, \"step_s\": %.9g, \"tokens_per_s\": %.6g}\n",
                 (long long)step->step, json_number(loss, step->loss), (double)step->step_ns * 1e-9, step->tokens_per_s);
     else
-        fprintf(r->cli->out, "step %4lld  loss %8.4f  %10s  %8.0f tokens/s\n", (long long)step->step, step->loss,
-                text_duration_ns(number, step->step_ns), step->tokens_per_s);
+        fprintf(r->cli->out, "step %4lld  loss %8s  %10s  %8.0f tokens/s\n", (long long)step->step,
+                loss_text(loss, step), text_duration_ns(number, step->step_ns), step->tokens_per_s);
     fflush(r->cli->out);
     if (r->heap_first == 0) /* what printing allocates once is not the step's */
         r->heap_first = heap_bytes();

@@ -6,6 +6,7 @@
 #include "executor/checkpoint.h"
 #include "executor/lanes.h"
 #include "executor/rank.h"
+#include "executor/step_times.h"
 #include "host/clock.h"
 #include "planner/sim/machine.h"
 #include <math.h>
@@ -31,8 +32,8 @@ struct run {
     int local_count, mute_tag;  /* of the muted message; -1 */
     enum op muted_op;           /* OP_COUNT: none */
     struct rank_thread *threads;
-    struct run_summary *summary; /* written by rank 0 */
-    int64_t *step_ns;            /* by step of this run; rank 0 */
+    struct run_summary *summary;  /* written by rank 0 */
+    struct step_times step_times; /* of all steps but the first; rank 0 */
     pthread_mutex_t mutex;
     pthread_cond_t ended;
     bool failed, finished;
@@ -249,20 +250,25 @@ static bool report_step(struct rank_thread *thread, int64_t step, int64_t *befor
             return false;
         loss += part;
     }
-    if (!run->options.device->computes)
+    bool has_loss = run->options.device->computes;
+    if (!has_loss)
         loss = (double)NAN;
     int64_t now = clock_now_ns(), step_ns = now - *before_ns;
     *before_ns = now;
     struct run_summary *s = run->summary;
-    run->step_ns[step - s->first_step + 1] = step_ns;
     if (step + 1 == s->first_step)
-        s->first_loss = loss;
+        s->first_loss = loss, s->step_ns_median = step_ns;
+    else /* the first step touches fresh memory */
+        step_times_add(&run->step_times, step_ns);
+    s->has_loss = has_loss;
     s->last_loss = loss;
     s->last_step = step + 1;
     double tokens = (double)run->program->plan->batch * (double)run->program->plan->sequence;
-    struct run_step report = {
-        .step = step + 1, .loss = loss, .step_ns = step_ns, .tokens_per_s = tokens * 1e9 / (double)step_ns
-    };
+    struct run_step report = { .step = step + 1,
+                               .has_loss = has_loss,
+                               .loss = loss,
+                               .step_ns = step_ns,
+                               .tokens_per_s = tokens * 1e9 / (double)step_ns };
     if (run->options.on_step)
         run->options.on_step(run->options.context, &report);
     return true;
@@ -374,10 +380,6 @@ static bool all_steps(struct rank_thread *thread, struct error *err)
     if (thread->transport->rank == 0) {
         thread->run->summary->first_step = first + 1;
         thread->run->summary->last_step = first;
-        thread->run->step_ns =
-            calloc((size_t)(o->step_count > first ? o->step_count - first : 1), sizeof *thread->run->step_ns);
-        if (!thread->run->step_ns)
-            return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the times of %lld steps", (long long)o->step_count);
     }
     bool go_on = true;
     for (int64_t step = first; step < o->step_count && go_on; step++) {
@@ -436,23 +438,6 @@ static void *rank_main(void *argument)
 }
 
 /* ---- the run ---- */
-static int compare_ns(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static void summarise(struct run *run)
-{
-    struct run_summary *s = run->summary;
-    int64_t count = s->last_step - s->first_step + 1;
-    if (!run->step_ns || count <= 0)
-        return;
-    int64_t skip = count > 1 ? 1 : 0; /* the first step touches fresh memory */
-    qsort(run->step_ns + skip, (size_t)(count - skip), sizeof *run->step_ns, compare_ns);
-    s->step_ns_median = run->step_ns[skip + (count - skip) / 2];
-}
-
 static bool check_run(const struct program *program, const struct transport *transports, const struct run_options *o,
                       struct error *err)
 {
@@ -535,7 +520,8 @@ bool run_program(struct run_summary *out, const struct program *program, const s
     if (ok && run.failed)
         ok = fail_kind(err, run.error.kind, "%s", run.error.message);
     if (ok) {
-        summarise(&run);
+        if (run.step_times.count > 0)
+            summary.step_ns_median = step_times_median(&run.step_times);
         *out = summary;
         summary = (struct run_summary){ 0 };
     }
@@ -544,7 +530,6 @@ bool run_program(struct run_summary *out, const struct program *program, const s
         status_close(run.options.status);
     pthread_mutex_destroy(&run.mutex);
     pthread_cond_destroy(&run.ended);
-    free(run.step_ns);
     free(run.threads);
     return ok;
 }

@@ -10,8 +10,9 @@
 struct device;
 
 struct run_step {
-    int64_t step; /* from 1 */
-    double loss;  /* mean over the step's target tokens; NaN on a device that does not compute */
+    int64_t step;  /* from 1 */
+    bool has_loss; /* false on a device that does not compute: loss is NaN */
+    double loss;   /* mean over the step's target tokens */
     int64_t step_ns;
     double tokens_per_s;
 };
@@ -59,9 +60,10 @@ double run_learning_rate(const struct run_options *options, int64_t step);
 
 struct run_summary {
     int64_t first_step, last_step;
-    int64_t step_ns_median; /* without the first step where there are more */
-    double first_loss, last_loss;
-    double squared_norm; /* of the last step's gradient; 0 without clipping */
+    int64_t step_ns_median; /* without the first step where there are more; of long runs see step_times.h */
+    bool has_loss;
+    double first_loss, last_loss; /* NaN without has_loss */
+    double squared_norm;          /* of the last step's gradient; 0 without clipping */
     int rank_count;
     int64_t *peak_bytes;       /* (rank_count) on rank 0's process, else NULL */
     struct timeline *timeline; /* of the last step, all ranks; on rank 0's process, else NULL */

@@ -177,6 +177,14 @@ def plans(folder):
     check("trace", json.loads((folder / "trace.json").read_text())["traceEvents"])
     result = expect("run", 0, '"summary"', "run", plan, "--steps", 3, "--json")
     losses = [json.loads(line)["loss"] for line in result.stdout.splitlines()[:-1]]
+    opaque = folder / "opaque.json"
+    run("plan", "tiny-opaque", "--cluster", "1x2:cpu", "--batch", 4, "-o", opaque)
+    expect("no mathematics, no loss", 0, r"step    1  loss +none .*\n", "run", opaque, "--backend", "timed", "--steps", 1)
+    lines = run("run", opaque, "--backend", "timed", "--steps", 2, "--json").stdout.splitlines()
+    check("no loss in JSON", all(json.loads(line)["loss"] is None for line in lines[:2]) and json.loads(lines[2])["summary"]["last_loss"] is None)
+    compared = run("compare", opaque, "--run", "--backend", "timed", "--steps", 2, "--rounds", 1, "--json", "--report", folder / "opaque.html")
+    compared = json.loads(compared.stdout)["plans"][0]
+    check("no losses in a report", "losses" not in compared and compared["steps"] == 2 and "Training loss" not in (folder / "opaque.html").read_text())
     check("losses are finite numbers", len(losses) == 3 and all(isinstance(x, float) and 0 < x < 20 for x in losses), result)
     expect("wrong rank count", 2, "2 ranks", "run", plan, "-n", 3)
     expect("missing data", 2, "No such file", "run", plan, "--data", folder / "none.txt")
@@ -353,9 +361,13 @@ def early(folder):
     for name, words in {"timeline": ["run", plan, "--timeline"], "checkpoint": ["run", plan, "--checkpoint"],
                         "report": ["compare", plan, "--run", "--report"], "markdown": ["compare", plan, "--markdown"],
                         "trace": ["simulate", plan, "--trace"], "program": ["simulate", plan, "--program"],
-                        "profile": ["profile", "tiny-gpt", "-n", 1, "-o"]}.items():
+                        "profile": ["profile", "tiny-gpt", "-n", 1, "-o"],
+                        # before the search: these would find nothing
+                        "plan": ["plan", "gpt3-175b", "--cluster", "1x1:a100-sxm-80", "--batch", 1, "-o"],
+                        "estimate": ["estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 7, "--micro-batch", 2, "--dp", 2, "-o"]}.items():
         result = expect(f"{name}: no folder", 1, "does not exist", *words, folder / "no" / "file")
         check(f"{name}: nothing was done", result.stdout == "", result)
+    expect("timeline: not a folder", 1, "Not a directory", "run", plan, "--timeline", folder / "a-file" / "file")
     expect("timeline: a folder", 2, "found a directory", "run", plan, "--timeline", folder)
     expect("checkpoint: a file", 2, "expected a folder, found a file", "run", plan, "--checkpoint", folder / "a-file")
     check("nothing is left behind", sorted(os.listdir(folder)) == before)

@@ -196,6 +196,35 @@ START_TEST(file_round_trip)
 }
 END_TEST
 
+/* Where others may write, what they wrote stays. */
+START_TEST(file_keeps_what_others_added)
+{
+    struct plan *plan = small_plan(8);
+    struct plan_context context = full_context();
+    size_t length = 0, again_length = 0;
+    char *text = plan_json_write(plan, NULL, &context, &length), with[1 << 14];
+    const char *decisions = strstr(text, "\"decisions\": {") + strlen("\"decisions\": {"),
+               *origin = strstr(text, "\"context\": {") + strlen("\"context\": {");
+    snprintf(with, sizeof with, "{\"comment\": \"mine\", %.*s\"x-a\": {\"b\": [1, null]},%.*s\"x-c\": 2.5,%s",
+             (int)(decisions - text - 1), text + 1, (int)(origin - decisions), decisions, origin);
+    struct plan_file *file = NULL, *second = NULL;
+    struct error err = { 0 };
+    ck_assert_msg(plan_json_read(&file, "plan.json", with, strlen(with), &err), "%s\n%s", err.message, with);
+    char *again = plan_file_write(file, &again_length);
+    ck_assert_msg(plan_json_read(&second, "again.json", again, again_length, &err), "%s\n%s", err.message, again);
+    const struct json *root = json_root(second->document), *added = json_member(json_member(root, "decisions"), "x-a");
+    ck_assert_ptr_nonnull(json_member(root, "comment"));
+    ck_assert_int_eq(json_count(json_member(added, "b")), 2);
+    ck_assert_ptr_nonnull(json_member(json_member(root, "context"), "x-c"));
+    ck_assert(plan_hash(second->plan) == plan_hash(plan));
+    free(text);
+    free(again);
+    plan_file_free(file);
+    plan_file_free(second);
+    plan_free(plan);
+}
+END_TEST
+
 static struct plan *shaped_plan(const struct shape *shape, const char *schedule)
 {
     struct plan *plan = shape_plan(shape, 7);
@@ -474,6 +503,7 @@ static Suite *plan_file_suite(void)
 {
     Suite *suite = suite_create("plan_file");
     CHECK_ADD(suite, file_round_trip);
+    CHECK_ADD(suite, file_keeps_what_others_added);
     CHECK_ADD(suite, file_round_trip_random);
     CHECK_ADD(suite, file_refuses);
     CHECK_ADD(suite, file_refuses_shapes);

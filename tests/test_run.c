@@ -7,6 +7,7 @@
 #include "executor/comm_threads.h"
 #include "executor/kernel.h"
 #include "executor/run.h"
+#include "executor/step_times.h"
 #include "host/catalogue.h"
 #include "tests/tiny_models.h"
 #include <dlfcn.h>
@@ -390,7 +391,7 @@ START_TEST(timed_runs_last_as_long_as_their_work)
     /* 2 layers, batch of 8 sequences: 8 x 2 x 1.5 ms */
     ck_assert_int_ge(work_ns, 24000000);
     ck_assert_int_ge(summary.step_ns_median, work_ns);
-    ck_assert(isnan(summary.last_loss));
+    ck_assert(!summary.has_loss && isnan(summary.last_loss));
     run_summary_free(&summary);
     for (int r = 0; r < 4; r++)
         transports[r].close(transports[r].self);
@@ -402,6 +403,12 @@ START_TEST(timed_runs_last_as_long_as_their_work)
     catalogue_free(catalogue);
 }
 END_TEST
+
+static bool stop_after_two(void *context, int64_t step, const struct timeline *timeline)
+{
+    (void)context, (void)timeline;
+    return step < 2;
+}
 
 START_TEST(learning_rates_follow_their_curve)
 {
@@ -418,6 +425,49 @@ START_TEST(learning_rates_follow_their_curve)
 END_TEST
 
 /* ---- backends ---- */
+/* Up to the array's size the median is that of all; beyond, the kept ones are every stride-th, all of them. */
+START_TEST(step_times_keep_an_even_sample)
+{
+    static const int counts[] = { 1, 2, 7, STEP_TIMES_MOST - 1, STEP_TIMES_MOST, 3 * STEP_TIMES_MOST, 1000000 };
+    struct step_times *times = calloc(1, sizeof *times);
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        memset(times, 0, sizeof *times);
+        for (int i = 0; i < counts[c]; i++) /* rising, so that what was kept says when it was added */
+            step_times_add(times, i);
+        int64_t stride = times->count > 1 ? times->ns[1] : 1;
+        ck_assert_int_eq(times->added, counts[c]);
+        ck_assert_int_lt(times->count, STEP_TIMES_MOST);
+        ck_assert(counts[c] >= STEP_TIMES_MOST ? times->count >= STEP_TIMES_MOST / 2 : times->count == counts[c]);
+        for (int i = 0; i < times->count; i++)
+            ck_assert_int_eq(times->ns[i], i * stride);
+        ck_assert_int_ge((times->count + 1) * stride, counts[c]); /* to the end */
+        ck_assert_int_eq(step_times_median(times), times->count / 2 * stride);
+        ck_assert_int_le(llabs(times->ns[times->count / 2] - counts[c] / 2), stride);
+    }
+    memset(times, 0, sizeof *times);
+    for (int i = 0; i < 5; i++)
+        step_times_add(times, (int64_t[]){ 9, 2, 7, 4, 5 }[i]);
+    ck_assert_int_eq(step_times_median(times), 5);
+    free(times);
+}
+END_TEST
+
+/* Memory does not depend on the number of steps that is asked for. */
+START_TEST(steps_without_end_begin)
+{
+    struct job job;
+    job_open(&job, tiny_models[0], &choices[0]);
+    job.options.step_count = INT64_C(1) << 62;
+    job.options.on_timeline = stop_after_two;
+    ck_assert_msg(
+        run_program(&job.summary, job.program, job.transports, job.plan->rank_count, &job.options, &job.error), "%s",
+        job.error.message);
+    ck_assert_int_eq(job.summary.last_step, 2);
+    ck_assert_int_gt(job.summary.step_ns_median, 0);
+    job_close(&job);
+}
+END_TEST
+
 START_TEST(absent_backends_say_why)
 {
     struct error error = { 0 };
@@ -450,6 +500,8 @@ static Suite *run_suite(void)
     CHECK_ADD(suite, timed_runs_last_as_long_as_their_work);
     CHECK_ADD(suite, learning_rates_follow_their_curve);
     CHECK_ADD(suite, absent_backends_say_why);
+    CHECK_ADD(suite, step_times_keep_an_even_sample);
+    CHECK_ADD(suite, steps_without_end_begin);
     return suite;
 }
 CHECK_MAIN(run_suite)

@@ -79,7 +79,8 @@ static void write_layers(struct json_writer *w, const struct plan *plan)
     json_end_array(w);
 }
 
-static void write_decisions(struct json_writer *w, const struct plan *plan)
+/* read: the decisions that the plan was read from, or NULL. */
+static void write_decisions(struct json_writer *w, const struct plan *plan, const struct json *read)
 {
     json_write_key(w, "decisions");
     json_begin_object(w);
@@ -97,6 +98,7 @@ static void write_decisions(struct json_writer *w, const struct plan *plan)
     json_put_double(w, "clip_norm", plan->clip_norm);
     write_stages(w, plan);
     write_layers(w, plan);
+    json_write_free_members(w, read);
     json_end_object(w);
 }
 
@@ -169,7 +171,7 @@ static void write_origin(struct json_writer *w, const char *key, const struct pl
     json_end_object(w);
 }
 
-static void write_context(struct json_writer *w, const struct plan_context *context)
+static void write_context(struct json_writer *w, const struct plan_context *context, const struct json *read)
 {
     json_write_key(w, "context");
     json_begin_object(w);
@@ -179,24 +181,26 @@ static void write_context(struct json_writer *w, const struct plan_context *cont
     write_origin(w, "options", &context->options);
     if (context->cleave)
         json_put_string(w, "cleave", context->cleave);
+    json_write_free_members(w, read);
     json_end_object(w);
 }
 
-/* The prediction, or one that was read, or neither. */
+/* The prediction, or the one of the file that was read (file: its root, or NULL), or neither. */
 static void write_members(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
-                          const struct json *read, const struct plan_context *context)
+                          const struct json *file, const struct plan_context *context)
 {
+    const struct json *predicted = file ? json_member(file, "predicted") : NULL;
     json_put_string(w, "format", PLAN_FORMAT);
     json_put_int(w, "version", PLAN_FORMAT_VERSION);
-    write_decisions(w, plan);
+    write_decisions(w, plan, file ? json_member(file, "decisions") : NULL);
     if (prediction)
         write_predicted(w, prediction);
-    if (read) {
+    if (predicted) {
         json_write_key(w, "predicted");
-        json_write_value(w, read);
+        json_write_value(w, predicted);
     }
     if (context)
-        write_context(w, context);
+        write_context(w, context, file ? json_member(file, "context") : NULL);
 }
 
 void plan_json_members(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,
@@ -209,11 +213,12 @@ char *plan_file_write(const struct plan_file *file, size_t *length)
 {
     struct json_writer w = { 0 };
     json_begin_object(&w);
-    write_members(&w, file->plan, NULL, file->predicted, &file->context);
+    write_members(&w, file->plan, NULL, json_root(file->document), &file->context);
     if (file->certificate) {
         json_write_key(&w, "certificate");
         json_write_value(&w, file->certificate);
     }
+    json_write_free_members(&w, json_root(file->document));
     json_end_object(&w);
     return json_finish(&w, length);
 }

@@ -47,17 +47,16 @@ struct plan_file {
     int64_t predicted_step_ns;   /* 0: the file predicts nothing */
     int predicted_stages;
     int64_t *predicted_peak_bytes;
-    struct json_doc *document;    /* what was read */
+    struct json_doc *document;      /* what was read */
     const struct json *certificate; /* in the document; NULL: none */
-    const struct json *predicted; /* in it: all that was predicted, as the file says it; NULL: nothing */
 };
 /**
  * Reads a plan file. name appears in messages. The decisions are checked for form and range here; whether they fit a
  * model says plan_check(). Members that this version does not know are refused, unless they begin with "x-".
  */
 bool plan_json_read(struct plan_file **out, const char *name, const char *text, size_t length, struct error *err);
-/* The file again, in canonical form: decisions, what was predicted, context. Caller frees; NULL when memory is short.
- */
+/* The file again, in canonical form, with all that it holds: decisions, what was predicted, context, certificate, and
+ * others' members of these objects ("x-...", "comment"). Caller frees; NULL when memory is short. */
 char *plan_file_write(const struct plan_file *file, size_t *length);
 /* The index-th field table of the plan format and its name; NULL past the last. For `cleave schema`. */
 const char *plan_format(int index, const struct json_field **fields, size_t *count);

@@ -507,7 +507,6 @@ static bool read_predicted(const struct json *at, struct plan_file *file, struct
         return json_fail(at, err, "expected an object, found %s", json_type_name(json_type(at)));
     if (step && !json_double(step, 0, 9e9, &step_s, err))
         return false;
-    file->predicted = at;
     file->predicted_step_ns = (int64_t)(step_s * 1e9 + 0.5);
     if (!peak)
         return true;
