@@ -52,6 +52,7 @@ struct rival {
 static bool add_found(struct job *job, const char *name, bool chosen, const struct space *space, struct error *err)
 {
     struct search_options o = space_search_options(&job->a->space, space);
+    o.no_advice = !chosen;
     struct search_result *result = NULL;
     struct error cause = { 0 };
     char line[PRINT_LINE_BYTES] = "";

@@ -97,16 +97,22 @@ static const struct json_field conflict_fields[] = {
     WHOLE("version", "1."),
     NODE("constraints",
          "Names of those that exclude each other: memory, devices, batch, node, or a choice of --fix and "
-         "--space; without any one of them there is a plan."),
-    { .key = "irreducible", .type = FIELD_BOOL, .doc = "False: ended early, there may be too many." },
-    WHOLE("available_bytes", "Usable memory of one device."),
-    WHOLE("needed_bytes", "What the thriftiest uniform plan needs on its fullest device; or null."),
+         "--space; without any one of them there is a plan. Of cleave plan the one that binds: memory, or none."),
+    { .key = "irreducible",
+      .type = FIELD_BOOL,
+      .doc =
+          "False: there may be too many, since the filter ended early; or too few, since cleave plan does not look." },
+    WHOLE("available_bytes", "Usable memory of one device; or null."),
+    WHOLE("needed_bytes", "What the thriftiest plan needs on its fullest device; or null."),
+    WHOLE("stage", "That device's stage; or null."),
+    NODE("nearest", "explanation.plan of that plan, or null."),
     NODE("changes", "The smallest change of each kind: infeasible.change."),
 };
 static const struct json_field change_fields[] = {
-    TEXT("name", "memory per device, devices, batch, sequence, or the choice whose restriction is lifted."),
+    TEXT("name", "memory per device, devices, batch, sequence, or the choice whose restriction is lifted (cleave plan: "
+                 "micro-batch, to a smaller one)."),
     { .key = "found", .type = FIELD_BOOL, .doc = "Whether this change alone makes a plan fit." },
-    WHOLE("now", "Bytes, devices, sequences or tokens as they are; of a choice null."),
+    WHOLE("now", "Bytes, devices, sequences or tokens as they are; of a choice that is lifted null."),
     WHOLE("value", "As they would do; or null."),
     NODE("plan", "explanation.plan of a plan that fits then, or null."),
 };
@@ -243,6 +249,22 @@ static void write_plan(struct json_writer *w, const struct explained *explained)
         json_write_string(w, NULL);
 }
 
+/* A plan that nobody has explained yet; plan may be NULL. */
+static bool write_bare_plan(struct json_writer *w, const char *key, const struct plan *plan, const struct model *model,
+                            struct error *err)
+{
+    struct graph *graph = NULL;
+    if (plan && !graph_build(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, err))
+        return false;
+    json_write_key(w, key);
+    if (plan)
+        write_choice(w, plan, graph);
+    else
+        json_write_string(w, NULL);
+    graph_free(graph);
+    return true;
+}
+
 static void write_alternative(struct json_writer *w, const struct alternative *a, const struct account *own)
 {
     const struct solution *s = &a->solution;
@@ -361,38 +383,83 @@ static void put_size(struct json_writer *w, const char *key, int64_t value, bool
         put_null(w, key);
 }
 
-static void write_change(struct json_writer *w, const struct change *c)
+/* All of a change but its plan. */
+static void begin_change(struct json_writer *w, const char *name, bool has_size, bool found, int64_t now, int64_t value)
 {
-    bool has_size = c->constraint >= CONSTRAINT_NODE;
     json_begin_object(w);
-    json_put_string(w, "name", c->name);
-    json_put_bool(w, "found", c->found);
-    put_size(w, "now", c->now, has_size);
-    put_size(w, "value", c->value, has_size && c->found);
-    write_plan(w, c->plan);
+    json_put_string(w, "name", name);
+    json_put_bool(w, "found", found);
+    put_size(w, "now", now, has_size);
+    put_size(w, "value", value, has_size && found);
+}
+
+/* The report up to its changes, but for the nearest plan. set: bit i is enum constraint i. */
+static void begin_infeasible(struct json_writer *w, uint32_t set, bool irreducible, int64_t available_bytes,
+                             int64_t needed_bytes, int stage)
+{
+    json_begin_format(w, "cleave-infeasible", 1);
+    json_write_key(w, "constraints");
+    json_begin_array(w);
+    for (int i = 0; i < CONSTRAINT_COUNT; i++)
+        if (set >> i & 1)
+            json_write_string(w, constraint_name((enum constraint)i));
+    json_end_array(w);
+    json_put_bool(w, "irreducible", irreducible);
+    put_size(w, "available_bytes", available_bytes, available_bytes > 0);
+    put_size(w, "needed_bytes", needed_bytes, needed_bytes > 0);
+    put_size(w, "stage", stage, stage >= 0);
+}
+
+static void begin_changes(struct json_writer *w)
+{
+    json_write_key(w, "changes");
+    json_begin_array(w);
+}
+
+static bool end_infeasible(const struct cli *cli, struct json_writer *w, struct error *err)
+{
+    size_t length = 0;
+    json_end_array(w);
     json_end_object(w);
+    char *text = json_finish(w, &length);
+    return inputs_hand_out(cli, NULL, text, length, err);
 }
 
 bool conflict_write(const struct cli *cli, const struct conflict *conflict, struct error *err)
 {
     struct json_writer w = { 0 };
-    size_t length = 0;
-    json_begin_format(&w, "cleave-infeasible", 1);
-    json_write_key(&w, "constraints");
-    json_begin_array(&w);
-    for (int i = 0; i < CONSTRAINT_COUNT; i++)
-        if (conflict->set >> i & 1)
-            json_write_string(&w, constraint_name((enum constraint)i));
-    json_end_array(&w);
-    json_put_bool(&w, "irreducible", conflict->irreducible);
-    json_put_int(&w, "available_bytes", conflict->available_bytes);
-    put_size(&w, "needed_bytes", conflict->available_bytes + conflict->missing_bytes, conflict->missing_bytes > 0);
-    json_write_key(&w, "changes");
-    json_begin_array(&w);
-    for (int i = 0; i < conflict->change_count; i++)
-        write_change(&w, &conflict->changes[i]);
-    json_end_array(&w);
-    json_end_object(&w);
-    char *text = json_finish(&w, &length);
-    return inputs_hand_out(cli, NULL, text, length, err);
+    int64_t needed = conflict->missing_bytes > 0 ? conflict->available_bytes + conflict->missing_bytes : 0;
+    begin_infeasible(&w, conflict->set, conflict->irreducible, conflict->available_bytes, needed, -1);
+    put_null(&w, "nearest");
+    begin_changes(&w);
+    for (int i = 0; i < conflict->change_count; i++) {
+        const struct change *c = &conflict->changes[i];
+        begin_change(&w, c->name, c->constraint >= CONSTRAINT_NODE, c->found, c->now, c->value);
+        write_plan(&w, c->plan);
+        json_end_object(&w);
+    }
+    return end_infeasible(cli, &w, err);
+}
+
+bool infeasible_write(const struct cli *cli, const struct search_result *result, const struct model *model,
+                      struct error *err)
+{
+    struct json_writer w = { 0 };
+    const struct plan *nearest = result->nearest.plan;
+    begin_infeasible(&w, nearest ? UINT32_C(1) << CONSTRAINT_MEMORY : 0, false, result->nearest.available_bytes,
+                     result->nearest.needed_bytes, nearest ? result->nearest.stage : -1);
+    bool good = write_bare_plan(&w, "nearest", nearest, model, err);
+    begin_changes(&w);
+    for (int kind = 0; good && kind < ADVICE_COUNT; kind++) {
+        const struct advice *advice = &result->nearest.advice[kind];
+        if (advice->now == 0)
+            continue;
+        begin_change(&w, advice_names[kind], true, advice->plan != NULL, advice->now, advice->value);
+        good = write_bare_plan(&w, "plan", advice->plan, model, err);
+        json_end_object(&w);
+    }
+    if (good)
+        return end_infeasible(cli, &w, err);
+    text_free(&w.text);
+    return false;
 }

@@ -27,6 +27,9 @@ bool explanation_write(const struct cli *cli, const struct explanation *x, struc
 /* Why nothing fits: text and JSON. */
 void conflict_print(FILE *out, const struct explainer *e, const struct conflict *conflict);
 bool conflict_write(const struct cli *cli, const struct conflict *conflict, struct error *err);
+/* The same JSON of what a search that found nothing has to say, without looking for more. */
+bool infeasible_write(const struct cli *cli, const struct search_result *result, const struct model *model,
+                      struct error *err);
 /* The index-th field table of the reports of explain and diff, and its name; NULL past the last. For `cleave schema`.
  */
 const char *report_format(int index, const struct json_field **fields, size_t *count);

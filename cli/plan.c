@@ -26,7 +26,7 @@ static const struct option options[] = {
     TEXT_OPTION("pareto", offsetof(struct plan_arguments, pareto), "RESOURCE",
                 "step against memory or devices: solves again with ever less of it"),
     FLAG_OPTION("json", offsetof(struct plan_arguments, json),
-                "the plan file on standard output, with its certificate"),
+                "the plan file on standard output, with its certificate; where nothing fits, what would"),
 };
 
 /* What a search came to, and what else was asked. */
@@ -231,6 +231,13 @@ static bool find_frontier(struct answer *answer, int resource, struct error *err
                                                                                            &answer->frontier, err);
 }
 
+/* On both streams with --json: for programs and for people. Always false. */
+static bool say_infeasible(const struct cli *cli, const struct plan_arguments *a, const struct search_result *result,
+                           const struct space *space, const struct inputs *in, struct error *err)
+{
+    return (!a->json || infeasible_write(cli, result, in->model, err)) && search_infeasible(result, space, err);
+}
+
 static bool search_and_answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in,
                               const struct space *space, struct error *err)
 {
@@ -244,7 +251,7 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
     o.top = (int)a->top;
     explainer_open(&answer.explainer, in->model, &in->facts, &o);
     bool good = search_run(&result, in->model, &in->facts, &o, err) &&
-                (result->feasible || search_infeasible(result, space, err));
+                (result->feasible || say_infeasible(cli, a, result, space, in, err));
     if (good) {
         answer.certificate = result->certificate;
         good = ranking_build(&answer.ranking, result, in->model, &in->facts, &o, (int)a->top, err);

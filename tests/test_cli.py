@@ -197,6 +197,18 @@ def plans(folder):
     expect("does not divide", 2, "batch", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 7, "--micro-batch", 2, "--dp", 2, "--seq", 16, "--dtype", "fp32")
     nothing = expect("nothing fits", 3, "fit", "plan", "gpt3-175b", "--cluster", "1x1:a100-sxm-80", "--batch", 1)
     check("nothing fits: says how much is missing", re.search(r"\d.*[GT]iB", nothing.stderr), nothing)
+    tight = ["plan", "gpt2", "--cluster", "1x2:cpu", "--batch", 512, "--seq", 1024, "--fix", "zero=0,recompute=none,micro-batch=16"]
+    nothing = run(*tight, "--json")
+    report = json.loads(nothing.stdout)
+    sizes = {c["name"]: (c["now"], c["value"]) for c in report["changes"] if c["found"]}
+    check("nothing fits: what would", nothing.returncode == 3 and report["constraints"] == ["memory"] and not report["irreducible"] and
+          report["needed_bytes"] > report["available_bytes"] > 0 and report["nearest"] and report["stage"] == 0 and
+          sizes.keys() == {"micro-batch", "sequence", "devices", "memory per device"} and
+          all(size[1] < size[0] for name, size in sizes.items() if name in ("micro-batch", "sequence")), nothing)
+    check("nothing fits: as described", described("infeasible", report) and described("infeasible.change", report["changes"][0]), nothing)
+    check("nothing fits: what to type", re.search(fr"--seq {sizes['sequence'][1]}: .*\nnot enough: a smaller batch\n", nothing.stderr, re.S), nothing)
+    expect("nothing fits: what was typed does", 0, "stage 0", *tight[:7], sizes["sequence"][1], *tight[8:])
+    expect("nothing fits: half of it did not", 3, "nothing fits", *tight[:7], 2 * sizes["sequence"][1], *tight[8:])
     loops = folder / "loops.json"
     expect("estimate --interleave", 0, "pp 2 x 2 chunks.*interleaved", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 4, "--micro-batch", 1, "--pp", 2, "--interleave", 2, "--seq", 16, "--dtype", "fp32", "-o", loops)
     expect("run chunks", 0, "median step", "run", loops, "--steps", 2)

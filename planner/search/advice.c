@@ -1,9 +1,24 @@
 #include "planner/search/advice.h"
 #include "base/num.h"
+#include "models/model.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_TIMES = 64 };
+enum { MOST_TIMES = 64, MOST_STEPS = 64 };
+
+const char *const advice_names[ADVICE_COUNT] = { [ADVICE_BATCH] = "batch",
+                                                 [ADVICE_MICRO] = "micro-batch",
+                                                 [ADVICE_SEQUENCE] = "sequence",
+                                                 [ADVICE_DEVICES] = "devices",
+                                                 [ADVICE_MEMORY] = "memory per device" };
+
+struct adviser {
+    const struct model *model;
+    const struct facts *facts;
+    const struct search_options *options; /* the user's */
+    struct search_options narrowed;
+    int64_t start_ns;
+};
 
 static void narrow(struct allowed *allowed, int64_t value)
 {
@@ -11,22 +26,17 @@ static void narrow(struct allowed *allowed, int64_t value)
         *allowed = (struct allowed){ 1, { value } };
 }
 
-/* One of each: the thriftiest, unless the user forbids it. A fixed data-parallel degree, which cannot be kept with more
- * devices, is the only restriction that is lifted. */
+/* One of each: the thriftiest, unless the user forbids it. */
 static struct search_options narrow_options(const struct search_options *options)
 {
-    struct search_options narrowed = { .space = options->space,
-                                       .top = 1,
-                                       .rank_count = 1,
-                                       .no_advice = true,
-                                       .time_limit_ns = options->time_limit_ns,
-                                       .calls = options->calls };
+    struct search_options narrowed = {
+        .space = options->space, .top = 1, .rank_count = 1, .no_advice = true, .calls = options->calls
+    };
     narrowed.calls.progress = NULL;
     narrow(&narrowed.space.zero, 3);
     narrow(&narrowed.space.recompute, RECOMPUTE_FULL);
     narrow(&narrowed.space.micro, 1);
     narrow(&narrowed.space.prefetch, 1);
-    narrowed.space.data.count = 0;
     return narrowed;
 }
 
@@ -41,18 +51,29 @@ static int64_t time_left(const struct search_options *options, int64_t start_ns)
     return max_i64(0, options->time_limit_ns - (calls->now_ns(calls->self) - start_ns));
 }
 
-/* *plan NULL: nothing fits on so many nodes, or the batch cannot be shared out over them. */
-static bool plan_on(struct plan **plan, int times, const struct model *model, const struct facts *facts,
-                    const struct search_options *options, struct error *err)
+/* *plan NULL: nothing fits then, or the batch cannot be shared out. */
+static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t value, struct plan **plan,
+                      struct error *err)
 {
     struct error why = { 0 };
     struct cluster *cluster = NULL;
     struct search_result *result = NULL;
-    bool good = cluster_scaled(&cluster, facts->cluster, times, &why);
-    if (good) {
-        struct facts larger = { cluster, facts->profile };
-        good = search_run(&result, model, &larger, options, &why);
-    }
+    struct search_options options = a->narrowed;
+    struct facts facts = *a->facts;
+    int times = kind == ADVICE_DEVICES ? (int)(value / facts.cluster->device_count) : 1;
+    if (kind == ADVICE_BATCH)
+        options.space.batch = value;
+    if (kind == ADVICE_MICRO)
+        options.space.micro = (struct allowed){ 1, { value } };
+    if (kind == ADVICE_SEQUENCE)
+        options.space.sequence = value;
+    if (kind == ADVICE_DEVICES)
+        options.space.data.count = 0; /* a fixed data-parallel degree cannot be kept with more devices */
+    if (a->options->time_limit_ns > 0)
+        options.time_limit_ns = time_left(a->options, a->start_ns);
+    bool good = cluster_scaled(&cluster, facts.cluster, times, &why);
+    facts.cluster = cluster;
+    good = good && search_run(&result, a->model, &facts, &options, &why);
     *plan = NULL;
     if (good && result->feasible) {
         *plan = result->plans[0].plan;
@@ -63,28 +84,77 @@ static bool plan_on(struct plan **plan, int times, const struct model *model, co
     return good || why.kind == ERROR_INPUT || fail_kind(err, why.kind, "%s", why.message);
 }
 
-bool advise(struct search_result *result, const struct model *model, const struct facts *facts,
-            const struct search_options *options, int64_t start_ns, struct error *err)
+/* What is so now; 0: the user does not restrict it, and the search has tried all. */
+static int64_t now_of(const struct adviser *a, enum advice_kind kind)
 {
-    struct search_options narrowed = narrow_options(options);
-    int64_t kept_bytes = 0; /* of the device that keeps most for itself */
-    for (int type = 0; type < facts->cluster->type_count; type++)
-        kept_bytes =
-            max_i64(kept_bytes, facts->cluster->types[type].device.memory_bytes - facts_available_bytes(facts, type));
-    result->nearest.memory_bytes = round_up(result->nearest.needed_bytes + kept_bytes, INT64_C(1) << 20);
-    for (int times = 2; times <= MOST_TIMES && !result->nearest.times_plan; times *= 2) {
-        int64_t left_ns = time_left(options, start_ns);
+    const struct space *space = &a->options->space;
+    int64_t least = space->micro.count > 0 ? INT64_MAX : 0;
+    for (int i = 0; i < space->micro.count; i++)
+        least = min_i64(least, space->micro.values[i]);
+    return kind == ADVICE_BATCH      ? space->batch
+           : kind == ADVICE_MICRO    ? least
+           : kind == ADVICE_SEQUENCE ? (space->sequence > 0 ? space->sequence : a->model->sequence)
+                                     : a->facts->cluster->device_count;
+}
+
+/* The values to try, the smallest change first. */
+static int steps_of(const struct adviser *a, enum advice_kind kind, int64_t now, int64_t out[MOST_STEPS])
+{
+    int count = 0;
+    int64_t shared = round_up(max_i64(now, 1), a->facts->cluster->device_count);
+    for (int64_t times = 2; kind == ADVICE_DEVICES && times <= MOST_TIMES; times *= 2)
+        out[count++] = now * times;
+    for (int64_t less = now / 2; kind != ADVICE_DEVICES && less >= 1; less /= 2)
+        out[count++] = less;
+    if (kind == ADVICE_BATCH && shared != now)
+        out[count++] = shared;
+    return count;
+}
+
+static bool look_for(const struct adviser *a, enum advice_kind kind, struct advice *out, struct error *err)
+{
+    int64_t steps[MOST_STEPS];
+    out->now = now_of(a, kind);
+    int count = steps_of(a, kind, out->now, steps);
+    for (int i = 0; i < count && !out->plan; i++) {
         struct error why = { 0 };
-        narrowed.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
-        bool good = left_ns > 0 && plan_on(&result->nearest.times_plan, times, model, facts, &narrowed, &why);
-        result->nearest.ended = !good && time_left(options, start_ns) == 0;
-        if (result->nearest.ended)
+        bool good =
+            time_left(a->options, a->start_ns) > 0 && find_plan(a, kind, out->value = steps[i], &out->plan, &why);
+        out->ended = !good && time_left(a->options, a->start_ns) == 0;
+        if (out->ended)
             break;
         if (!good)
             return fail_kind(err, why.kind, "%s", why.message);
-        result->nearest.times = result->nearest.times_plan ? times : 0;
     }
+    out->value = out->plan ? out->value : 0;
+    return true;
+}
+
+/* The device that keeps most for itself needs most. */
+static bool advise_memory(const struct facts *facts, struct search_result *result, struct error *err)
+{
+    struct advice *advice = &result->nearest.advice[ADVICE_MEMORY];
+    int64_t kept_bytes = 0;
+    for (int type = 0; type < facts->cluster->type_count; type++)
+        kept_bytes =
+            max_i64(kept_bytes, facts->cluster->types[type].device.memory_bytes - facts_available_bytes(facts, type));
+    advice->now = result->nearest.available_bytes + kept_bytes;
+    advice->value = round_up(result->nearest.needed_bytes + kept_bytes, INT64_C(1) << 20);
+    advice->plan = plan_copy(result->nearest.plan);
+    return advice->plan || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+}
+
+bool advise(struct search_result *result, const struct model *model, const struct facts *facts,
+            const struct search_options *options, int64_t start_ns, struct error *err)
+{
+    struct adviser adviser = {
+        .model = model, .facts = facts, .options = options, .narrowed = narrow_options(options), .start_ns = start_ns
+    };
     const char *name = facts->cluster->name;
+    for (int kind = 0; kind < ADVICE_MEMORY; kind++)
+        if (!look_for(&adviser, (enum advice_kind)kind, &result->nearest.advice[kind], err))
+            return false;
     result->nearest.cluster = arena_strdup(&result->arena, name ? name : "");
-    return result->nearest.cluster || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    return (result->nearest.cluster || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory")) &&
+           advise_memory(facts, result, err);
 }

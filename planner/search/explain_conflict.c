@@ -189,7 +189,7 @@ static bool change_memory(struct explainer *e, struct change *c, struct error *e
     int64_t usable = available_bytes(e->facts), kept = INT64_MAX;
     for (int t = 0; t < e->facts->cluster->type_count; t++)
         kept = min_i64(kept, e->facts->cluster->types[t].device.memory_bytes - facts_available_bytes(e->facts, t));
-    c->name = "memory per device";
+    c->name = advice_names[ADVICE_MEMORY];
     c->constraint = CONSTRAINT_MEMORY;
     c->now = usable + kept;
     while (!c->plan && ladder.high < 1000 * (int64_t)ROOMY && !explainer_ends(e)) {
@@ -226,7 +226,7 @@ static bool change_devices(struct explainer *e, struct change *c, struct error *
     bool alone = cluster->level_count == 1;
     int64_t units = alone ? 1 : cluster_units(cluster);
     struct ladder ladder = { alone ? with_times : with_units, units, units, 1 };
-    c->name = "devices";
+    c->name = advice_names[ADVICE_DEVICES];
     c->constraint = CONSTRAINT_DEVICES;
     c->now = cluster->device_count;
     while (!c->plan && ladder.high < units * MOST_TIMES && !explainer_ends(e)) {
@@ -254,7 +254,7 @@ static bool with_batch(struct explainer *e, int64_t batch, const struct explaine
 static bool change_batch(struct explainer *e, struct change *c, struct error *err)
 {
     int64_t batch = e->options.space.batch, next = round_up(batch, e->facts->cluster->device_count);
-    c->name = "batch";
+    c->name = advice_names[ADVICE_BATCH];
     c->constraint = CONSTRAINT_BATCH;
     c->now = batch;
     for (int64_t b = batch / 2; b >= 1 && !c->plan && !explainer_ends(e); b /= 2) {
@@ -283,7 +283,7 @@ static bool change_sequence(struct explainer *e, struct change *c, struct error 
         return false;
     struct ladder ladder = { with_sequence, graph->sequence, graph->sequence, 0 };
     graph_free(graph);
-    c->name = "sequence";
+    c->name = advice_names[ADVICE_SEQUENCE];
     c->constraint = CONSTRAINT_COUNT;
     c->now = ladder.low;
     while (!c->plan && ladder.high > 1 && !explainer_ends(e)) {

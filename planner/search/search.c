@@ -259,7 +259,8 @@ void search_result_free(struct search_result *result)
         estimate_free(result->plans[i].estimate);
     }
     plan_free(result->nearest.plan);
-    plan_free(result->nearest.times_plan);
+    for (int kind = 0; kind < ADVICE_COUNT; kind++)
+        plan_free(result->nearest.advice[kind].plan);
     arena_free(&result->arena);
     free(result);
 }

@@ -20,8 +20,8 @@ struct search_calls {
 };
 struct search_options {
     struct space space;
-    int top;               /* plans wanted, at least 1 */
-    int rank_count;        /* plans ranked by the pipeline; 0: 64 */
+    int top;                            /* plans wanted, at least 1 */
+    int rank_count;                     /* plans ranked by the pipeline; 0: 64 */
     const struct solver_method *solver; /* of solvers[]; NULL: the first */
     int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
     int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends */
@@ -47,12 +47,12 @@ struct config_record {
 };
 
 struct certificate {
-    int64_t bound_ns;   /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
-    int64_t formula_ns; /* the chosen plan's own value */
-    int64_t best_ns;    /* the formula's value of the best plan by it */
-    const char *best;   /* that plan's configuration */
+    int64_t bound_ns;     /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
+    int64_t formula_ns;   /* the chosen plan's own value */
+    int64_t best_ns;      /* the formula's value of the best plan by it */
+    const char *best;     /* that plan's configuration */
     int64_t memory_bytes; /* of a device that plans may use */
-    double proof_gap;   /* (best_ns - bound_ns) / bound_ns: 0 when all that could be better was solved to the end */
+    double proof_gap;     /* (best_ns - bound_ns) / bound_ns: 0 when all that could be better was solved to the end */
     double formula_gap; /* (formula_ns - bound_ns) / bound_ns: the chosen plan by the formula; more than proof_gap where
                            the simulation prefers it to the formula's best */
     double gap;         /* (simulated step - bound_ns) / bound_ns: what the formula does not see */
@@ -68,6 +68,21 @@ struct search_plan {
     int64_t formula_ns, ranked_ns;
     struct estimate *estimate;
 };
+/* What could be otherwise so that something fits. In this order they are looked for: the costliest last. */
+enum advice_kind {
+    ADVICE_BATCH,    /* sequences */
+    ADVICE_MICRO,    /* sequences; where the user restricts it, else micro-batches of one were tried */
+    ADVICE_SEQUENCE, /* tokens */
+    ADVICE_DEVICES,  /* in all: whole multiples of the nodes */
+    ADVICE_MEMORY,   /* bytes of a device, those that it keeps for itself among them */
+    ADVICE_COUNT
+};
+extern const char *const advice_names[ADVICE_COUNT]; /* advice.c */
+struct advice {
+    int64_t now, value; /* value 0: none was found */
+    struct plan *plan;  /* that fits then, if nothing else changes; NULL: none was found. The result's */
+    bool ended;         /* by time limit or cancellation, before all were tried */
+};
 struct search_result {
     struct arena arena;
     bool feasible;
@@ -79,11 +94,8 @@ struct search_result {
         struct plan *plan; /* NULL when feasible */
         int stage;
         int64_t needed_bytes, available_bytes;
-        int times; /* so many times the nodes have a plan that fits, found by a search; 0: up to 64 none */
-        struct plan *times_plan; /* that plan */
-        bool ended;              /* time limit or cancellation ended the search for it */
-        const char *cluster;     /* the name of the one searched: its short form or its file's */
-        int64_t memory_bytes;    /* device memory, reserve and all, with which the nearest plan fits */
+        const char *cluster;                /* the name of the one searched: its short form or its file's */
+        struct advice advice[ADVICE_COUNT]; /* by enum advice_kind; zeroes with no_advice */
     } nearest;
 };
 /**

@@ -5,60 +5,99 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ADVICE_BYTES = 400 };
-
 /* The cluster's short form with `times` as many nodes, or in words where it came from a file. */
-static void write_cluster(char *out, size_t size, const char *cluster, int times)
+static void write_cluster(struct text *out, const char *cluster, int times)
 {
     struct text name = { 0 };
     if (cluster_scaled_name(&name, cluster, times) && !name.failed)
-        snprintf(out, size, "--cluster %.150s", name.data);
+        text_printf(out, "--cluster %s", name.data);
     else
-        snprintf(out, size, "%d times the nodes of %.120s", times, cluster);
+        text_printf(out, "%d times the nodes of %s", times, cluster);
     text_free(&name);
 }
 
-static void write_advice(char *out, size_t size, const struct search_result *result)
+static void write_degrees(struct text *out, const struct plan *plan)
 {
-    const struct plan *plan = result->nearest.times_plan;
-    char cluster[200], memory[TEXT_NUMBER_BYTES];
-    text_bytes(memory, result->nearest.memory_bytes);
-    if (!plan) {
-        snprintf(out, size,
-                 "%s; it fits on devices of %s (a device type with more "
-                 "memory: cleave devices)",
-                 result->nearest.ended ? "there was no time to look for more nodes"
-                                       : "no plan was found up to 64 times the nodes either",
-                 memory);
-        return;
-    }
-    write_cluster(cluster, sizeof cluster, result->nearest.cluster, result->nearest.times);
     const int *atom = plan->stages[0].atom;
-    snprintf(out, size,
-             "what fits: %s (pp %d, tp %d, dp %d, ZeRO %d, recompute %s), or devices of %s instead of more of them",
-             cluster, plan->stage_count, atom[1], atom[0], plan->layers[0].zero,
-             recompute_names[plan->layers[0].recompute], memory);
+    const struct plan_layer *middle = &plan->layers[plan->layer_count / 2]; /* the ends differ from the rest */
+    text_printf(out, "pp %d, tp %d, dp %d, micro-batch %lld, ZeRO %d, recompute %s", plan->stage_count, atom[1],
+                atom[0], (long long)(plan->batch / plan->micro_batch_count / atom[0]), middle->zero,
+                recompute_names[middle->recompute]);
+}
+
+/* What to type, or to have. */
+static void write_change(struct text *out, const struct search_result *result, enum advice_kind kind)
+{
+    const struct advice *advice = &result->nearest.advice[kind];
+    char memory[TEXT_NUMBER_BYTES];
+    switch (kind) {
+    case ADVICE_BATCH:
+        text_printf(out, "--batch %lld", (long long)advice->value);
+        return;
+    case ADVICE_MICRO:
+        text_printf(out, "--fix micro-batch=%lld", (long long)advice->value);
+        return;
+    case ADVICE_SEQUENCE:
+        text_printf(out, "--seq %lld", (long long)advice->value);
+        return;
+    case ADVICE_DEVICES:
+        write_cluster(out, result->nearest.cluster, (int)(advice->value / advice->now));
+        return;
+    case ADVICE_MEMORY:
+    case ADVICE_COUNT:
+        text_printf(out, "devices of %s (cleave devices lists what there is)", text_bytes(memory, advice->value));
+    }
+}
+
+/* A line for each change that does, and one that names those that do not. */
+static void write_advice(struct text *out, const struct search_result *result)
+{
+    static const char *const words[ADVICE_MEMORY] = { [ADVICE_BATCH] = "a smaller batch",
+                                                      [ADVICE_MICRO] = "a smaller micro-batch",
+                                                      [ADVICE_SEQUENCE] = "a shorter sequence",
+                                                      [ADVICE_DEVICES] = "up to 64 times the nodes" };
+    bool ended = false, none = false;
+    text_add(out, "\nwhat fits, each change alone:");
+    for (int kind = 0; kind < ADVICE_COUNT; kind++) {
+        const struct advice *advice = &result->nearest.advice[kind];
+        ended |= advice->ended;
+        if (!advice->plan)
+            continue;
+        text_add(out, "\n  ");
+        write_change(out, result, (enum advice_kind)kind);
+        text_add(out, ": ");
+        write_degrees(out, advice->plan);
+    }
+    for (int kind = 0; kind < ADVICE_MEMORY; kind++) {
+        const struct advice *advice = &result->nearest.advice[kind];
+        if (advice->plan || advice->now == 0)
+            continue;
+        text_printf(out, "%s%s", none ? ", " : ended ? "\nnot found in the time: " : "\nnot enough: ", words[kind]);
+        none = true;
+    }
 }
 
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err)
 {
     const struct plan *plan = result->nearest.plan;
-    char needed[TEXT_NUMBER_BYTES], available[TEXT_NUMBER_BYTES], missing[TEXT_NUMBER_BYTES], advice[ADVICE_BYTES];
+    char needed[TEXT_NUMBER_BYTES], available[TEXT_NUMBER_BYTES], missing[TEXT_NUMBER_BYTES];
+    struct text degrees = { 0 }, advice = { 0 };
     if (!plan)
         return fail_kind(err, ERROR_INFEASIBLE, "nothing fits: no configuration of the space can be lowered");
-    const int *atom = plan->stages[0].atom;
     text_bytes(needed, result->nearest.needed_bytes);
     text_bytes(available, result->nearest.available_bytes);
     text_bytes(missing, max_i64(0, result->nearest.needed_bytes - result->nearest.available_bytes));
-    write_advice(advice, sizeof advice, result);
-    return fail_kind(err, ERROR_INFEASIBLE,
-                     "nothing fits: memory per device. The thriftiest plan for a batch of %lld (pp %d, tp %d, dp %d, "
-                     "micro-batch %lld, ZeRO %d, recompute %s) needs %s on each device of stage %d, but %s are usable: "
-                     "%s are missing; %s",
-                     (long long)space->batch, plan->stage_count, atom[1], atom[0],
-                     (long long)(plan->batch / plan->micro_batch_count / atom[0]), plan->layers[0].zero,
-                     recompute_names[plan->layers[0].recompute], needed, result->nearest.stage, available, missing,
-                     advice);
+    write_degrees(&degrees, plan);
+    write_advice(&advice, result);
+    fail_kind(
+        err, ERROR_INFEASIBLE,
+        "nothing fits: memory per device. The thriftiest plan for a batch of %lld (%s) needs %s on each device of "
+        "stage %d, but %s are usable: %s are missing%s",
+        (long long)space->batch, degrees.data ? degrees.data : "", needed, result->nearest.stage, available, missing,
+        advice.data ? advice.data : "");
+    text_free(&degrees);
+    text_free(&advice);
+    return false;
 }
 
 static void write_int(struct json_writer *w, const char *key, int64_t value)
