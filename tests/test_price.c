@@ -20,6 +20,8 @@ static const struct field {
     { "reduce", offsetof(struct layer_price, reduce_ns) },
     { "reduce last", offsetof(struct layer_price, reduce_last_ns) },
     { "step", offsetof(struct layer_price, step_ns) },
+    { "first gradient", offsetof(struct layer_price, gradient_ns) },
+    { "longest reduction", offsetof(struct layer_price, reduce_tail_ns) },
     { "weights", offsetof(struct layer_price, weight_bytes) },
     { "tied", offsetof(struct layer_price, tied_bytes) },
     { "saved", offsetof(struct layer_price, saved_bytes) },

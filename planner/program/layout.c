@@ -3,6 +3,7 @@
  * on whatever lane, and what a data-parallel transfer reads a little longer (lives.h). */
 #include "base/num.h"
 #include "planner/program/access.h"
+#include "planner/program/by_stage.h"
 #include "planner/program/geometry.h"
 #include "planner/program/lives.h"
 #include "planner/program/order.h"
@@ -33,11 +34,20 @@ static int root_of(const int *joined, int buffer)
 }
 
 /* ---- offsets ---- */
-static bool stack_persistent(struct program *program, int stage, int64_t *top, struct error *err)
+struct lifetimes {
+    struct life *lives; /* (buffers) */
+    int *joined;        /* (buffers) the buffer whose bytes it takes over in place, -1 none */
+    struct place_item *items;
+    int *item_of; /* (buffers) the item that holds it */
+    struct by_stage by_stage;
+};
+
+static bool stack_persistent(struct program *program, int stage, const struct by_stage *by_stage, int64_t *top,
+                             struct error *err)
 {
-    for (int b = 0; b < program->buffer_count; b++) {
-        struct buffer *buffer = &program->buffers[b];
-        if (buffer->stage != stage || !buffer->persistent)
+    for (int k = by_stage->first[stage]; k < by_stage->first[stage + 1]; k++) {
+        struct buffer *buffer = &program->buffers[by_stage->buffer[k]];
+        if (!buffer->persistent)
             continue;
         buffer->offset = *top;
         if (!add_i64(top, *top, round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES)))
@@ -67,22 +77,16 @@ static bool scratch_of(const struct program *program, int stage, int64_t *bytes,
     return true;
 }
 
-struct lifetimes {
-    struct life *lives; /* (buffers) */
-    int *joined;        /* (buffers) the buffer whose bytes it takes over in place, -1 none */
-    struct place_item *items;
-    int *item_of; /* (buffers) the item that holds it */
-};
-
 /* The temporary buffers of a stage as items. What nobody touches gets a
  * place too, at the first moment: every offset lies in the arena. */
 static int collect_items(const struct program *program, int stage, const struct lifetimes *t)
 {
-    int count = 0;
-    for (int b = 0; b < program->buffer_count; b++) {
+    int count = 0, from = t->by_stage.first[stage], to = t->by_stage.first[stage + 1];
+    for (int k = from; k < to; k++) {
+        int b = t->by_stage.buffer[k];
         const struct buffer *buffer = &program->buffers[b];
         t->item_of[b] = -1;
-        if (buffer->stage == stage && !buffer->persistent && t->joined[b] < 0) {
+        if (!buffer->persistent && t->joined[b] < 0) {
             int64_t bytes = round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES);
             int first = t->lives[b].first, held = t->lives[b].held;
             t->items[count] = (struct place_item){ .bytes = bytes,
@@ -92,8 +96,9 @@ static int collect_items(const struct program *program, int stage, const struct 
             t->item_of[b] = count++;
         }
     }
-    for (int b = 0; b < program->buffer_count; b++) {
-        if (program->buffers[b].stage != stage || t->joined[b] < 0)
+    for (int k = from; k < to; k++) {
+        int b = t->by_stage.buffer[k];
+        if (t->joined[b] < 0)
             continue;
         struct place_item *item = &t->items[t->item_of[root_of(t->joined, b)]];
         item->last = item->last > t->lives[b].held ? item->last : t->lives[b].held;
@@ -105,7 +110,7 @@ static bool place_stage(struct program *program, int stage, const struct lifetim
 {
     struct stage_program *list = &program->stages[stage];
     int64_t top = 0, total = 0;
-    if (!stack_persistent(program, stage, &top, err))
+    if (!stack_persistent(program, stage, &t->by_stage, &top, err))
         return false;
     list->persistent_bytes = top;
     list->scratch_offset = top;
@@ -115,9 +120,10 @@ static bool place_stage(struct program *program, int stage, const struct lifetim
     if (!add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
         !place_items(t->items, count, &total, err) || !add_i64(&list->arena_bytes, top, total))
         return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);
-    for (int b = 0; b < program->buffer_count; b++) {
+    for (int k = t->by_stage.first[stage]; k < t->by_stage.first[stage + 1]; k++) {
+        int b = t->by_stage.buffer[k];
         struct buffer *buffer = &program->buffers[b];
-        if (buffer->stage != stage || buffer->persistent)
+        if (buffer->persistent)
             continue;
         buffer->offset = top + t->items[t->item_of[root_of(t->joined, b)]].offset;
     }
@@ -127,11 +133,12 @@ static bool place_stage(struct program *program, int stage, const struct lifetim
 static bool place_stages(struct program *program, struct error *err)
 {
     size_t count = (size_t)program->buffer_count + 1;
+    struct arena scratch = { 0 };
     struct lifetimes t = { .lives = malloc(count * sizeof *t.lives),
                            .joined = malloc(count * sizeof *t.joined),
                            .items = malloc(count * sizeof *t.items),
                            .item_of = malloc(count * sizeof *t.item_of) };
-    bool ok = (t.lives && t.joined && t.items && t.item_of) ||
+    bool ok = (t.lives && t.joined && t.items && t.item_of && by_stage_build(&t.by_stage, &scratch, program)) ||
               fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
     ok = ok && program_lives(program, t.lives, err);
     if (ok)
@@ -142,6 +149,7 @@ static bool place_stages(struct program *program, struct error *err)
     free(t.joined);
     free(t.items);
     free(t.item_of);
+    arena_free(&scratch);
     return ok;
 }
 

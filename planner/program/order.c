@@ -1,5 +1,6 @@
 #include "planner/program/order.h"
 #include "base/num.h"
+#include "planner/program/by_stage.h"
 #include "planner/program/byte_map.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ struct walk {
     enum order_answer (*hazard)(void *self, const struct hazard *hazard);
     void *self;
     int stage;
+    struct by_stage by_stage;
     struct lanes *reads, *writes; /* (buffers) accesses so far */
     bool *alive;                  /* (buffers) content is defined and intact */
     int *taker, *taken_at;        /* (buffers) who took the bytes; -1 nobody */
@@ -40,7 +42,8 @@ static bool walk_open(struct walk *w)
     w->taker = arena_alloc(&w->arena, buffers, sizeof *w->taker);
     w->taken_at = arena_alloc(&w->arena, buffers, sizeof *w->taken_at);
     w->clock = arena_alloc(&w->arena, most, sizeof *w->clock);
-    if (!w->reads || !w->writes || !w->alive || !w->taker || !w->taken_at || !w->clock)
+    if (!w->reads || !w->writes || !w->alive || !w->taker || !w->taken_at || !w->clock ||
+        !by_stage_build(&w->by_stage, &w->arena, w->program))
         return false;
     for (int b = 0; b < w->program->buffer_count; b++) {
         w->reads[b] = w->writes[b] = none;
@@ -62,15 +65,17 @@ enum { OWNER_SCRATCH = -2 };
 static bool open_stage(struct walk *w, int stage)
 {
     const struct stage_program *program = &w->program->stages[stage];
-    int64_t *edges = arena_alloc(&w->arena, (size_t)w->program->buffer_count * 2 + 2, sizeof *edges);
+    const int *first = &w->by_stage.buffer[w->by_stage.first[stage]],
+              *end = &w->by_stage.buffer[w->by_stage.first[stage + 1]];
+    int64_t *edges = arena_alloc(&w->arena, (size_t)(end - first) * 2 + 2, sizeof *edges);
     int count = 0;
     if (!edges)
         return false;
     w->stage = stage;
     w->tail = none;
-    for (int b = 0; b < w->program->buffer_count; b++) {
-        const struct buffer *buffer = &w->program->buffers[b];
-        if (buffer->stage != stage || buffer->offset < 0)
+    for (const int *b = first; b < end; b++) {
+        const struct buffer *buffer = &w->program->buffers[*b];
+        if (buffer->offset < 0)
             continue;
         edges[count++] = buffer->offset;
         edges[count++] = buffer->offset + buffer->bytes;
@@ -81,10 +86,10 @@ static bool open_stage(struct walk *w, int stage)
         return false;
     byte_map_take(&w->map, program->scratch_offset, program->scratch_offset + program->scratch_bytes, OWNER_SCRATCH,
                   ignore_owner, NULL);
-    for (int b = 0; b < w->program->buffer_count; b++) {
-        const struct buffer *buffer = &w->program->buffers[b];
-        if (buffer->stage == stage && buffer->offset >= 0 && buffer->persistent)
-            byte_map_take(&w->map, buffer->offset, buffer->offset + buffer->bytes, b, ignore_owner, NULL);
+    for (const int *b = first; b < end; b++) {
+        const struct buffer *buffer = &w->program->buffers[*b];
+        if (buffer->offset >= 0 && buffer->persistent)
+            byte_map_take(&w->map, buffer->offset, buffer->offset + buffer->bytes, *b, ignore_owner, NULL);
     }
     return true;
 }

@@ -142,19 +142,45 @@ static void fill_rates(struct estimate *estimate, const struct graph *graph, con
         p->mfu = estimate->model_flops / step_s / peak;
 }
 
-static void fill_memory(struct prediction *p, const struct program *program, const struct facts *facts)
+/* QUADRATIC: placing the buffers of a stage is quadratic in its length; of so many instructions it takes as long as all
+ * else does. */
+enum { ROOM_SHARE = 128, QUADRATIC = 500 };
+
+static int64_t effort_of(const struct program *program)
+{
+    int64_t effort = 0;
+    for (int s = 0; s < program->stage_count; s++) {
+        int64_t count = program->stages[s].instr_count;
+        effort = effort + count + count * count / QUADRATIC;
+    }
+    return effort;
+}
+
+int64_t estimate_promised_bytes(int64_t bytes)
+{
+    return bytes - ceil_div(bytes, ROOM_SHARE + 1);
+}
+
+/* rooms: of a program with few micro-batches. Another number may pack a little worse: the promise leaves so many times
+ * 1/128 for it. */
+static void fill_memory(struct prediction *p, const struct program *program, const struct facts *facts, int rooms)
 {
     p->fits = true;
     for (int s = 0; s < program->stage_count; s++) {
         p->available_bytes[s] = cost_stage_available_bytes(facts, program->plan, s);
         p->peak_bytes[s] = program->stages[s].arena_bytes;
+        p->peak_bytes[s] += p->peak_bytes[s] / ROOM_SHARE * rooms;
         p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes[s];
     }
 }
 
+/* ALWAYS: simulated whether or not it fits. FITTING: only if it does. SHORTENED: the same, with room. PERIODIC: always,
+ * with twice the room. */
+enum judging { JUDGE_ALWAYS, JUDGE_FITTING, JUDGE_SHORTENED, JUDGE_PERIODIC };
+
 /* Everything but the rates, which need the true batch. */
 static bool judge(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
-                  struct error *err)
+                  enum judging judging, struct error *err)
 {
     struct program *program = NULL;
     struct timeline *timeline = NULL;
@@ -164,13 +190,18 @@ static bool judge(struct estimate **out, const struct graph *graph, const struct
         fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
         goto cleanup;
     }
-    if (!program_lower(&program, graph, plan, err) || !program_layout(program, err) ||
-        !simulate(&timeline, facts, program, err))
+    if (!program_lower(&program, graph, plan, err) || !program_layout(program, err))
         goto cleanup;
-    fill_memory(&estimate->prediction, program, facts);
-    find_origins(&estimate->prediction, program, facts);
-    estimate->prediction.step_ns = timeline->step_ns;
-    timeline_breakdown(program, timeline, latest_rank(timeline), estimate->prediction.breakdown_ns);
+    int rooms = judging == JUDGE_SHORTENED ? 1 : judging == JUDGE_PERIODIC ? 2 : 0;
+    fill_memory(&estimate->prediction, program, facts, rooms);
+    if (judging == JUDGE_ALWAYS || judging == JUDGE_PERIODIC || estimate->prediction.fits) {
+        if (!simulate(&timeline, facts, program, err))
+            goto cleanup;
+        find_origins(&estimate->prediction, program, facts);
+        estimate->prediction.step_ns = timeline->step_ns;
+        timeline_breakdown(program, timeline, latest_rank(timeline), estimate->prediction.breakdown_ns);
+    }
+    estimate->effort = effort_of(program);
     estimate->micro_batches_simulated = plan->micro_batch_count;
     *out = estimate;
     estimate = NULL;
@@ -185,7 +216,7 @@ cleanup:
 bool estimate_plan(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
                    struct error *err)
 {
-    if (!judge(out, graph, plan, facts, err))
+    if (!judge(out, graph, plan, facts, JUDGE_ALWAYS, err))
         return false;
     fill_rates(*out, graph, plan, facts);
     return true;
@@ -193,7 +224,7 @@ bool estimate_plan(struct estimate **out, const struct graph *graph, const struc
 
 /* The same plan for `micro_batches` micro-batches of the same size. */
 static bool judge_shortened(struct estimate **out, const struct model *model, const struct plan *plan,
-                            int micro_batches, const struct facts *facts, struct error *err)
+                            int micro_batches, const struct facts *facts, enum judging judging, struct error *err)
 {
     struct graph *graph = NULL;
     struct plan *shorter = plan_copy(plan);
@@ -203,7 +234,7 @@ static bool judge_shortened(struct estimate **out, const struct model *model, co
     shorter->batch = plan->batch / plan->micro_batch_count * micro_batches;
     shorter->micro_batch_count = micro_batches;
     good = graph_build(&graph, model, shorter->batch, plan->sequence, plan->vocab_multiple, err) &&
-           plan_check(shorter, graph, err) && judge(out, graph, shorter, facts, err);
+           plan_check(shorter, graph, err) && judge(out, graph, shorter, facts, judging, err);
     graph_free(graph);
     plan_free(shorter);
     return good;
@@ -247,14 +278,9 @@ static void lengthen(struct prediction *p, int64_t more)
     p->step_ns += more;
 }
 
-/* Another number of micro-batches may pack a little worse: the promise leaves 1/share for it. */
-static void leave_room(struct prediction *p, int share)
+bool estimate_shortens(const struct plan *plan)
 {
-    p->fits = true;
-    for (int s = 0; s < p->stage_count; s++) {
-        p->peak_bytes[s] += p->peak_bytes[s] / share;
-        p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes[s];
-    }
+    return settled_micro_batches(plan) < plan->micro_batch_count;
 }
 
 bool estimate_plan_periodic(struct estimate **out, const struct model *model, const struct graph *graph,
@@ -265,13 +291,12 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
     if (plan->micro_batch_count < WORTH_IT * (few + period))
         return estimate_plan(out, graph, plan, facts, err);
     struct estimate *shorter = NULL, *longer = NULL;
-    bool ok = judge_shortened(&shorter, model, plan, few, facts, err) &&
-              judge_shortened(&longer, model, plan, few + period, facts, err);
+    bool ok = judge_shortened(&shorter, model, plan, few, facts, JUDGE_PERIODIC, err) &&
+              judge_shortened(&longer, model, plan, few + period, facts, JUDGE_PERIODIC, err);
     if (ok) {
         int64_t per_period_ns = longer->prediction.step_ns - shorter->prediction.step_ns;
         int periods = (plan->micro_batch_count - few) / period - 1, rest = (plan->micro_batch_count - few) % period;
         lengthen(&longer->prediction, per_period_ns * periods + per_period_ns * rest / period);
-        leave_room(&longer->prediction, 64);
         fill_rates(longer, graph, plan, facts);
         *out = longer;
         longer = NULL;
@@ -287,16 +312,19 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
 {
     int few = settled_micro_batches(plan);
     int64_t all_ns = 0, few_ns = 0;
-    struct estimate *estimate = NULL;
-    if (few >= plan->micro_batch_count)
-        return estimate_plan(out, graph, plan, facts, err);
-    if (!pipeline_step_ns(&all_ns, plan, chain, table, plan->micro_batch_count, err) ||
-        !pipeline_step_ns(&few_ns, plan, chain, table, few, err) ||
-        !judge_shortened(&estimate, model, plan, few, facts, err))
+    bool shortens = estimate_shortens(plan);
+    if (shortens ? !judge_shortened(out, model, plan, few, facts, JUDGE_SHORTENED, err)
+                 : !judge(out, graph, plan, facts, JUDGE_FITTING, err))
         return false;
-    lengthen(&estimate->prediction, max_i64(0, all_ns - few_ns));
-    leave_room(&estimate->prediction, 128);
-    fill_rates(estimate, graph, plan, facts);
-    *out = estimate;
+    if (shortens && (*out)->prediction.fits) {
+        if (!pipeline_step_ns(&all_ns, plan, chain, table, plan->micro_batch_count, err) ||
+            !pipeline_step_ns(&few_ns, plan, chain, table, few, err)) {
+            estimate_free(*out);
+            *out = NULL;
+            return false;
+        }
+        lengthen(&(*out)->prediction, max_i64(0, all_ns - few_ns));
+    }
+    fill_rates(*out, graph, plan, facts);
     return true;
 }

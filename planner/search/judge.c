@@ -1,19 +1,20 @@
-/* The simulation judges: first the best of each family while it may still win, then what the budget allows. Candidates
- * are simulated in waves, whose members do not depend on each other's outcome. */
+/* The simulation judges: first the best of each family while it may still win, then what the budget allows. One after
+ * the other, since each verdict may spare the next: a program is large, and few are worth lowering. */
 #include "base/num.h"
 #include "planner/search/search_parts.h"
 #include <string.h>
 
-/* JUDGED_FAMILIES: the best of so many (stages, tensor degree) is simulated while it may still win. judge_budget:
- * layers times micro-batches that are simulated instruction by instruction before the best plans are settled. */
+/* JUDGED_FAMILIES: the best of so many (stages, tensor degree) is simulated while it may still win. judge_budget: how
+ * much is spent on judging (struct estimate, effort) before the best plans are settled. ROOM_PERMILLE: a plan is made
+ * to leave room beforehand where that lengthens it by so little. */
 enum {
     JUDGED_FAMILIES = 4,
-    WAVE = 4,
     MAX_SHRINKS = 6,
     LATE_JUDGED = 2, /* when time is over and there is no plan, so many more are judged */
-    SHRUNK_GAP_PPM = 1000
+    SHRUNK_GAP_PPM = 1000,
+    ROOM_PERMILLE = 2
 };
-static const int64_t judge_budget = 2000;
+static const int64_t judge_budget = 100000;
 
 /* plan_check wants the graph with the plan's own vocabulary padding. */
 bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table,
@@ -60,20 +61,29 @@ static void insert_plan(struct run *run, struct candidate *c, struct estimate *e
     c->plan = NULL; /* handed over */
 }
 
-/* The formula may promise bytes that the layout does not keep: then less is promised, and the configuration solved
- * anew. The candidate is judged for good when that has no plan. */
-static bool shrink(struct run *run, struct candidate *c, const struct prediction *p)
+/* Other candidates of the same configuration that need more than is promised now: its new solution speaks for them. */
+static bool drop_larger(struct run *run, const struct candidate *c)
+{
+    for (int i = 0; i < run->result->certificate.ranked; i++) {
+        struct candidate *other = &run->candidates[i];
+        int64_t step_ns = 0;
+        if (other == c || other->judged || other->config != c->config || other->capacity_bytes <= c->capacity_bytes)
+            continue;
+        if (!search_evaluate(run, other, c->capacity_bytes, &step_ns))
+            return false;
+        other->judged = step_ns == INT64_MAX;
+    }
+    return true;
+}
+
+/* The candidate's configuration solved anew with less memory. *found: its best plan took the candidate's place. */
+static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity_bytes, bool *found)
 {
     struct partition_problem problem;
     struct partition_result result;
-    int64_t permille = 1005;
-    for (int k = 0; k < p->stage_count; k++)
-        permille = max_i64(permille, (int64_t)((double)p->peak_bytes[k] / (double)p->available_bytes[k] * 1000) + 1);
-    c->capacity_bytes = c->capacity_bytes / permille * 1000;
-    c->judged = true;
-    if (++c->shrinks > MAX_SHRINKS)
-        return true;
-    if (!search_problem(run, c->config, c->table, c->capacity_bytes, &problem))
+    *found = false;
+    c->capacity_bytes = capacity_bytes;
+    if (!search_problem(run, c->config, c->table, capacity_bytes, &problem))
         return false;
     problem.gap_ppm = max_i64(problem.gap_ppm, SHRUNK_GAP_PPM);
     if (run->result->plan_count == 0)
@@ -84,42 +94,63 @@ static bool shrink(struct run *run, struct candidate *c, const struct prediction
         return true;
     plan_free(c->plan);
     c->solution = result.plans[0];
-    c->judged = false;
+    *found = true;
     return search_make_plan(run, c);
+}
+
+/* The formula may promise bytes that the layout does not keep: then less is promised. The candidate is judged for good
+ * when nothing fits into that. */
+static bool shrink(struct run *run, struct candidate *c, int64_t capacity_bytes)
+{
+    bool found = false;
+    c->capacity_bytes = capacity_bytes;
+    c->judged = true;
+    if (!drop_larger(run, c))
+        return false;
+    if (++c->shrinks > MAX_SHRINKS)
+        return true;
+    if (!solve_smaller(run, c, capacity_bytes, &found))
+        return false;
+    c->judged = !found;
+    return true;
+}
+
+/* So much that the layout's surplus fits as well. */
+static int64_t less_bytes(const struct candidate *c, const struct prediction *p)
+{
+    int64_t permille = 1005;
+    for (int k = 0; k < p->stage_count; k++)
+        permille = max_i64(permille, (int64_t)((double)p->peak_bytes[k] / (double)p->available_bytes[k] * 1000) + 1);
+    return c->capacity_bytes / permille * 1000;
+}
+
+/* A plan that needs the room which a shortened program must leave will hardly fit: where one that leaves it is nearly
+ * as good, it is judged instead. */
+static bool make_room(struct run *run, struct candidate *c)
+{
+    int64_t step_ns = 0, promised = estimate_promised_bytes(run->capacity_bytes);
+    bool found = false;
+    if (c->capacity_bytes <= promised || c->roomy || !estimate_shortens(c->plan))
+        return true;
+    c->roomy = true;
+    if (!search_evaluate(run, c, promised, &step_ns) || step_ns < INT64_MAX)
+        return step_ns < INT64_MAX;
+    struct candidate smaller = *c;
+    smaller.plan = NULL;
+    if (!solve_smaller(run, &smaller, promised, &found))
+        return false;
+    if (!found || smaller.ranked_ns > c->ranked_ns + c->ranked_ns / 1000 * ROOM_PERMILLE) {
+        plan_free(smaller.plan);
+        return true;
+    }
+    plan_free(c->plan);
+    *c = smaller;
+    return drop_larger(run, c);
 }
 
 static int64_t best_step(const struct run *run)
 {
     return run->result->plan_count > 0 ? run->result->plans[0].estimate->prediction.step_ns : INT64_MAX;
-}
-
-/* ---- one wave ---- */
-
-struct hearing {
-    const struct run *run;
-    struct candidate *candidate;
-    struct estimate *estimate;
-    struct error err;
-    bool good;
-};
-struct wave {
-    int count;
-    struct hearing hearings[WAVE];
-};
-
-static void hear(void *context, int index)
-{
-    struct hearing *h = &((struct wave *)context)->hearings[index];
-    h->good = search_estimate(h->run, h->candidate->plan, h->candidate->table, &h->estimate, &h->err);
-}
-
-static bool in_wave(const struct run *run, const struct wave *wave, const struct candidate *c, bool family)
-{
-    for (int i = 0; i < wave->count; i++)
-        if (wave->hearings[i].candidate == c ||
-            (family && search_same_family(run, wave->hearings[i].candidate->config, c->config)))
-            return true;
-    return false;
 }
 
 static bool family_judged(const struct run *run, const struct candidate *c)
@@ -131,57 +162,32 @@ static bool family_judged(const struct run *run, const struct candidate *c)
 }
 
 /* The candidate of the best rank that nobody has judged, of a family of its own if asked; NULL: none. */
-static struct candidate *next_candidate(struct run *run, const struct wave *wave, bool fresh)
+static struct candidate *next_candidate(struct run *run, bool fresh)
 {
     struct candidate *next = NULL;
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         struct candidate *c = &run->candidates[i];
-        if (!c->judged && (!next || c->ranked_ns < next->ranked_ns) && !in_wave(run, wave, c, fresh) &&
-            !(fresh && family_judged(run, c)))
+        if (!c->judged && (!next || c->ranked_ns < next->ranked_ns) && !(fresh && family_judged(run, c)))
             next = c;
     }
     return next;
 }
 
-static void fill_wave(struct run *run, struct wave *wave, int most, bool fresh)
+static bool hear(struct run *run, struct candidate *c, int64_t *spent)
 {
-    struct candidate *c = NULL;
-    while (wave->count < most && (c = next_candidate(run, wave, fresh)) != NULL &&
-           !(fresh && c->ranked_ns >= best_step(run)))
-        wave->hearings[wave->count++] = (struct hearing){ .run = run, .candidate = c };
-}
-
-/* Takes the estimate over. */
-static bool settle(struct run *run, struct hearing *h, int64_t *spent)
-{
-    struct candidate *c = h->candidate;
-    struct estimate *estimate = h->estimate;
+    struct estimate *estimate = NULL;
+    if (!search_estimate(run, c->plan, c->table, &estimate, run->err))
+        return false;
     run->result->certificate.judged++;
-    *spent += (int64_t)c->plan->layer_count * estimate->micro_batches_simulated;
+    *spent += estimate->effort;
     if (estimate->prediction.fits) {
         c->judged = true;
         insert_plan(run, c, estimate);
         return true;
     }
     run->result->certificate.rejected++;
-    bool good = shrink(run, c, &estimate->prediction);
+    bool good = shrink(run, c, less_bytes(c, &estimate->prediction));
     estimate_free(estimate);
-    return good;
-}
-
-static bool judge_wave(struct run *run, struct wave *wave, int64_t *spent)
-{
-    bool good = true;
-    search_parallel(run, wave->count, hear, wave);
-    for (int i = 0; i < wave->count; i++) {
-        struct hearing *h = &wave->hearings[i];
-        if (good && !h->good)
-            good = fail_kind(run->err, h->err.kind, "%s", h->err.message);
-        if (good)
-            good = settle(run, h, spent);
-        else
-            estimate_free(h->estimate);
-    }
     return good;
 }
 
@@ -189,20 +195,17 @@ bool search_judge(struct run *run)
 {
     int64_t spent = 0, top = max_i64(run->options->top, 1);
     for (int families = 0, late = 0;;) {
-        struct wave wave = { 0 };
-        bool enough = run->result->plan_count >= top, stopped = search_stops(run);
-        if (stopped && (enough || run->result->plan_count > 0 || late++ == LATE_JUDGED))
+        bool enough = run->result->plan_count >= top;
+        if (search_stops(run) && (enough || run->result->plan_count > 0 || late++ == LATE_JUDGED))
             return true;
-        int most = stopped ? 1 : WAVE;
-        fill_wave(run, &wave, (int)min_i64(most, JUDGED_FAMILIES - families), true);
-        bool fresh = wave.count > 0;
-        if (!fresh && (!enough || spent < judge_budget))
-            fill_wave(run, &wave, most, false);
-        if (wave.count == 0)
+        struct candidate *c = families < JUDGED_FAMILIES ? next_candidate(run, true) : NULL;
+        bool fresh = c && c->ranked_ns < best_step(run);
+        if (!fresh)
+            c = !enough || spent < judge_budget ? next_candidate(run, false) : NULL;
+        if (!c)
             return true;
-        if (!judge_wave(run, &wave, &spent))
+        if (!make_room(run, c) || !hear(run, c, &spent))
             return false;
-        for (int i = 0; fresh && i < wave.count; i++)
-            families += wave.hearings[i].candidate->judged;
+        families += fresh && c->judged;
     }
 }

@@ -5,12 +5,16 @@
 
 enum { MAX_AHEAD = 8 };
 
+/* A layer's reductions: from when on there are gradients, and when the last one is there. */
+struct pending {
+    int64_t first_ns, last_ns, reduce_ns, tail_ns;
+};
 struct stage_clock {
     struct action *actions;
     int action_count, next;
-    int64_t compute_ns, lane_ns, send_forward_ns, send_backward_ns;  /* when each is free */
-    int64_t use_end[MAX_AHEAD + 1];                                  /* ring: ends of the latest uses */
-    int64_t pending_ready[MAX_AHEAD + 1], pending_ns[MAX_AHEAD + 1]; /* ring: reductions not yet issued, by use */
+    int64_t compute_ns, lane_ns, send_forward_ns, send_backward_ns; /* when each is free */
+    int64_t use_end[MAX_AHEAD + 1];                                 /* ring: ends of the latest uses */
+    struct pending pending[MAX_AHEAD + 1];                          /* ring: not yet issued, by use */
     int64_t uses;
 };
 /* A chunk of a stage; they are numbered in the order of layers. */
@@ -37,16 +41,16 @@ static int ring(int64_t use)
 
 static void issue_reduction(struct stage_clock *s, int64_t use)
 {
-    int at = ring(use);
-    if (s->pending_ns[at] == 0)
+    struct pending *p = &s->pending[ring(use)];
+    if (p->reduce_ns == 0)
         return;
-    s->lane_ns = max_i64(s->lane_ns, s->pending_ready[at]) + s->pending_ns[at];
-    s->pending_ns[at] = 0;
+    s->lane_ns = max_i64(max_i64(s->lane_ns, p->first_ns) + p->reduce_ns, p->last_ns + p->tail_ns);
+    p->reduce_ns = 0;
 }
 
 /* One layer in one direction: its gather was issued when the use `ahead` + 1 before it had ended, after that use's
- * reduction. */
-static void run_use(struct pipeline *p, struct stage_clock *s, int64_t compute_ns, int64_t gather_ns, int64_t reduce_ns)
+ * reduction. Returns when it begins. */
+static int64_t run_use(struct pipeline *p, struct stage_clock *s, int64_t compute_ns, int64_t gather_ns)
 {
     int64_t oldest = s->uses - p->ahead - 1;
     if (oldest >= 0)
@@ -56,11 +60,12 @@ static void run_use(struct pipeline *p, struct stage_clock *s, int64_t compute_n
         s->lane_ns = max_i64(s->lane_ns, room) + gather_ns;
         s->compute_ns = max_i64(s->compute_ns, s->lane_ns);
     }
+    int64_t begin = s->compute_ns;
     s->compute_ns += compute_ns;
     s->use_end[ring(s->uses)] = s->compute_ns;
-    s->pending_ready[ring(s->uses)] = s->compute_ns;
-    s->pending_ns[ring(s->uses)] = reduce_ns;
+    s->pending[ring(s->uses)] = (struct pending){ 0 };
     s->uses++;
+    return begin;
 }
 
 static int64_t send(int64_t *lane_ns, int64_t ready_ns, int64_t ns)
@@ -101,7 +106,7 @@ static void run_forward(struct pipeline *p, int number, int micro)
     const struct piece *piece = &p->pieces[number];
     s->compute_ns = max_i64(s->compute_ns, piece->arrived[0][micro]);
     for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++)
-        run_use(p, s, p->price[l]->forward_ns, p->price[l]->gather_forward_ns, 0);
+        run_use(p, s, p->price[l]->forward_ns, p->price[l]->gather_forward_ns);
     for (int reader = number + 1; reader < p->piece_count; reader++)
         hand_on(p, number, reader, micro, false);
 }
@@ -114,8 +119,10 @@ static void run_backward(struct pipeline *p, int number, int micro)
     s->compute_ns = max_i64(s->compute_ns, piece->arrived[1][micro]);
     for (int l = piece->layers.first + piece->layers.count - 1; l >= piece->layers.first; l--) {
         const struct layer_price *price = p->price[l];
-        run_use(p, s, price->backward_ns, price->gather_backward_ns,
-                price->reduce_ns + (last ? price->reduce_last_ns : 0));
+        int64_t begin = run_use(p, s, price->backward_ns, price->gather_backward_ns);
+        s->pending[ring(s->uses - 1)] =
+            (struct pending){ begin + min_i64(price->gradient_ns, price->backward_ns), s->compute_ns,
+                              price->reduce_ns + (last ? price->reduce_last_ns : 0), price->reduce_tail_ns };
     }
     for (int maker = number - 1; maker >= 0; maker--)
         hand_on(p, number, maker, micro, true);

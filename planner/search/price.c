@@ -113,6 +113,8 @@ static void merge_price(struct layer_price *into, const struct layer_price *p)
         .reduce_ns = max_i64(into->reduce_ns, p->reduce_ns),
         .reduce_last_ns = max_i64(into->reduce_last_ns, p->reduce_last_ns),
         .step_ns = max_i64(into->step_ns, p->step_ns),
+        .gradient_ns = max_i64(into->gradient_ns, p->gradient_ns),
+        .reduce_tail_ns = max_i64(into->reduce_tail_ns, p->reduce_tail_ns),
         .weight_bytes = max_i64(into->weight_bytes, p->weight_bytes),
         .tied_bytes = max_i64(into->tied_bytes, p->tied_bytes),
         .saved_bytes = max_i64(into->saved_bytes, p->saved_bytes),
@@ -125,6 +127,7 @@ static struct layer_price without_prefetch(struct layer_price p)
 {
     p.forward_ns += p.gather_forward_ns;
     p.backward_ns += p.gather_backward_ns;
+    p.gradient_ns += p.gather_backward_ns;
     p.gather_forward_ns = p.gather_backward_ns = 0;
     return p;
 }

@@ -19,6 +19,8 @@ struct layer_price {
     int64_t reduce_ns;                             /* dp lane, every micro-batch: ZeRO-2 and 3 reductions */
     int64_t reduce_last_ns;                        /* dp lane, once: after the last backward */
     int64_t step_ns;                               /* once: optimizer, and gathers after it */
+    int64_t gradient_ns;                           /* from the beginning of backward to the first weight's gradient */
+    int64_t reduce_tail_ns;                        /* dp lane: the longest single reduction, at worst the last */
     int64_t weight_bytes;                          /* persistent: weights, accumulators, states */
     int64_t tied_bytes;      /* persistent too, unless the stage holds the weight's first user as well */
     int64_t saved_bytes;     /* per micro-batch in flight */

@@ -56,31 +56,33 @@ static bool rank_plan(struct run *run, struct candidate *c)
     return pipeline_step_ns(&c->ranked_ns, c->plan, &run->bench.chain, c->table, c->plan->micro_batch_count, run->err);
 }
 
-/* The formula's value of a plan; INT64_MAX when by the formula it does not fit. */
-static bool evaluate_plan(struct run *run, const struct candidate *c, int64_t *step_ns)
+bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns)
+{
+    struct partition_problem problem;
+    if (!search_problem(run, c->config, c->table, capacity_bytes, &problem))
+        return false;
+    *step_ns = partition_evaluate(&problem, &c->solution);
+    return true;
+}
+
+/* What a plan's stages hold, and its value by the formula: INT64_MAX when by the formula it does not fit. */
+static bool count_plan(struct run *run, struct candidate *c)
 {
     const struct plan *plan = c->plan;
-    struct arena scratch = { 0 };
     int strategies = c->table->strategy_count, block = c->table->class_count * strategies;
-    int *in_flight = config_in_flight(&scratch, &run->configs[c->config]);
-    struct partition_plan solution = { .first_layer = arena_alloc(&scratch, (size_t)plan->stage_count, sizeof(int)),
-                                       .count = arena_alloc(&scratch, (size_t)plan->stage_count * (size_t)block,
+    struct partition_plan solution = { .first_layer = arena_alloc(&run->arena, (size_t)plan->stage_count, sizeof(int)),
+                                       .count = arena_alloc(&run->arena, (size_t)plan->stage_count * (size_t)block,
                                                             sizeof(int)) };
-    bool good = in_flight && solution.first_layer && solution.count;
-    for (int l = 0, k = 0; good && l < plan->layer_count; l++) {
+    if (!solution.first_layer || !solution.count)
+        return search_out_of_memory(run->err);
+    for (int l = 0, k = 0; l < plan->layer_count; l++) {
         k += k + 1 < plan->stage_count && plan->stages[k + 1].first_layer == l;
         solution.first_layer[k] = plan->stages[k].first_layer;
         int pick = price_strategy(c->table, &plan->layers[l]);
         solution.count[k * block + run->bench.chain.class_of[l] * strategies + pick]++;
     }
-    if (good) {
-        struct partition_problem problem =
-            workbench_problem(&run->bench, &run->configs[c->config], c->table, in_flight);
-        problem.capacity_bytes = c->capacity_bytes;
-        *step_ns = partition_evaluate(&problem, &solution);
-    }
-    arena_free(&scratch);
-    return good || search_out_of_memory(run->err);
+    c->solution = solution;
+    return search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns);
 }
 
 /* The plan with one cut moved by a layer, when that fits and is new. */
@@ -96,7 +98,7 @@ static bool try_neighbour(struct run *run, const struct candidate *from, int cut
     right->layer_count -= by;
     bool good = true, wanted = left->layer_count > 0 && right->layer_count > 0 && is_new(run, *kept, c.plan);
     if (wanted)
-        good = evaluate_plan(run, &c, &c.solution.step_ns) && rank_plan(run, &c);
+        good = count_plan(run, &c) && rank_plan(run, &c);
     if (!good || !wanted || c.solution.step_ns == INT64_MAX) {
         plan_free(c.plan);
         return good;

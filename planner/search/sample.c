@@ -296,8 +296,10 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
     }
     for (int i = 0; i < instr->pair_count; i++) {
         struct layer_price *price = &s->by_layer[pair_layer(s, instr, i, &bytes)];
-        *share_of(price, instr) +=
-            instr->pair_count == 1 ? ns : (int64_t)((double)ns * (double)bytes / (double)total + 0.5);
+        int64_t share = instr->pair_count == 1 ? ns : (int64_t)((double)ns * (double)bytes / (double)total + 0.5);
+        *share_of(price, instr) += share;
+        if (instr->op != OP_ALL_GATHER)
+            price->reduce_tail_ns = max_i64(price->reduce_tail_ns, share);
     }
 }
 
@@ -313,13 +315,21 @@ static void move_layer(struct sample *s, const struct instr *instr, int64_t move
         price->backward_ns += moved;
 }
 
+/* The first weight's gradient is there at `now`, and the layer's backward has begun at `began`. */
+static void note_gradient(struct sample *s, const struct instr *instr, int64_t began, int64_t now)
+{
+    struct layer_price *price = &s->by_layer[layer_of(s, instr)];
+    if (instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT && price->gradient_ns == 0)
+        price->gradient_ns = now - began;
+}
+
 /* Walks the list on a clock on which only the path takes time, and reductions too if asked. Forward and step are read
  * off without, backward with them. */
 static void walk(struct sample *s, bool reductions)
 {
     const struct stage_program *list = &s->program->stages[0];
-    int64_t lane[LANE_COUNT] = { 0 }, clock = 0, freed = 0;
-    for (int k = 0, next = 0; k < s->list_count; k++) {
+    int64_t lane[LANE_COUNT] = { 0 }, clock = 0, freed = 0, began = 0;
+    for (int k = 0, next = 0, layer = -1; k < s->list_count; k++) {
         int i = s->listed[k];
         const struct instr *instr = &list->instrs[i];
         int64_t start = lane[instr->lane];
@@ -333,8 +343,14 @@ static void walk(struct sample *s, bool reductions)
         }
         s->finish[i] = lane[instr->lane] = max_i64(start, freed) + s->duration[i];
         int64_t moved = max_i64(0, s->finish[i] - clock);
+        if (!is_forward(instr) && instr->layer != layer) {
+            layer = instr->layer;
+            began = clock;
+        }
         clock += moved;
         move_layer(s, instr, moved, reductions);
+        if (!reductions)
+            note_gradient(s, instr, began, clock);
     }
 }
 

@@ -18,6 +18,7 @@ struct candidate {
     int64_t ranked_ns, capacity_bytes;
     int place;          /* how many of its family (stages, tensor degree) are better by the formula */
     int shrinks;        /* how often less memory was promised because a layout did not fit */
+    bool roomy;         /* was asked for room */
     bool judged, rough; /* rough: solved for its family's sake, with a loose gap */
 };
 /* Memory of one piece of work, kept as long as the run. */
@@ -69,6 +70,8 @@ bool search_solve_leader(struct run *run);
 /* rank.c: turns candidates into plans and ranks them by the pipeline: the best of every family and the best of all. May
  * be called again when there are more. */
 bool search_rank(struct run *run);
+/* The formula's value of the candidate's solution; INT64_MAX when a stage does not fit into so much. */
+bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns);
 /* The candidate's plan and rank from its solution. */
 bool search_make_plan(struct run *run, struct candidate *c);
 

@@ -58,6 +58,8 @@ static void merge_price(struct layer_price *into, const struct layer_price *p, b
         .reduce_ns = pick(into->reduce_ns, p->reduce_ns, most),
         .reduce_last_ns = pick(into->reduce_last_ns, p->reduce_last_ns, most),
         .step_ns = pick(into->step_ns, p->step_ns, most),
+        .gradient_ns = pick(into->gradient_ns, p->gradient_ns, most),
+        .reduce_tail_ns = pick(into->reduce_tail_ns, p->reduce_tail_ns, most),
         .weight_bytes = pick(into->weight_bytes, p->weight_bytes, most),
         .tied_bytes = pick(into->tied_bytes, p->tied_bytes, most),
         .saved_bytes = pick(into->saved_bytes, p->saved_bytes, most),
