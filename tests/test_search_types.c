@@ -4,6 +4,7 @@
 #include "planner/search/baseline.h"
 #include "planner/search/search.h"
 #include "planner/search/workbench.h"
+#include "tests/enumerate_plans.h"
 #include "tests/toy_world.h"
 #include <stdlib.h>
 
@@ -82,61 +83,6 @@ static void make_toy(struct toy *toy, struct arena *arena, uint64_t seed)
                                                .below_ns = INT64_MAX };
 }
 
-/* The formula of partition.h for one assignment, spelled out; INT64_MAX: a stage does not fit. */
-static int64_t spelled_out(const struct toy *toy, const int *first, const int *strategy)
-{
-    int64_t sum = 0, worst = INT64_MIN, m = toy->problem.micro_batch_count;
-    for (int k = 0; k < toy->stage_count; k++) {
-        const struct price_table *table = toy->by_stage[k];
-        int64_t c = 0, b = 0, d = 0, r = 0, o = 0, bytes = table->base_bytes, peak = 0, n = toy->in_flight[k];
-        int64_t period = n < m ? ceil_div(2 * table->send_ns * (n - 1), n) : 0;
-        for (int l = first[k]; l < first[k + 1]; l++) {
-            const struct layer_price *p = &table->prices[toy->class_of[l] * STRATEGIES + strategy[l]];
-            c += p->forward_ns + p->backward_ns;
-            b += p->backward_ns;
-            d += p->gather_forward_ns + p->gather_backward_ns + p->reduce_ns;
-            r += p->reduce_last_ns;
-            o += p->step_ns;
-            bytes += p->weight_bytes + n * p->saved_bytes;
-            peak = max_i64(peak, p->transient_bytes);
-        }
-        if (bytes + peak > toy->problem.capacity_bytes)
-            return INT64_MAX;
-        sum += c;
-        if (k + 1 < toy->stage_count)
-            sum += 2 * max_i64(table->send_ns, toy->by_stage[k + 1]->send_ns);
-        int64_t path = (m - 1) * (c + period) + o;
-        worst = max_i64(worst, max_i64(path, max_i64(path - b + r, m * d - c + r + o)));
-    }
-    return sum + worst;
-}
-
-static int64_t all_assignments(const struct toy *toy, const int *first)
-{
-    int64_t best = INT64_MAX;
-    for (int bits = 0; bits < 1 << LAYERS; bits++) {
-        int strategy[LAYERS];
-        for (int l = 0; l < LAYERS; l++)
-            strategy[l] = bits >> l & 1;
-        best = min_i64(best, spelled_out(toy, first, strategy));
-    }
-    return best;
-}
-
-static int64_t all_cuts(const struct toy *toy)
-{
-    int64_t best = INT64_MAX;
-    if (toy->stage_count == 1)
-        return all_assignments(toy, (int[]){ 0, LAYERS });
-    for (int a = 1; a < LAYERS; a++) {
-        if (toy->stage_count == 2)
-            best = min_i64(best, all_assignments(toy, (int[]){ 0, a, LAYERS }));
-        for (int b = a + 1; toy->stage_count == 3 && b < LAYERS; b++)
-            best = min_i64(best, all_assignments(toy, (int[]){ 0, a, b, LAYERS }));
-    }
-    return best;
-}
-
 START_TEST(cuts_with_prices_by_stage_are_exact)
 {
     int feasible = 0, mixed = 0;
@@ -146,7 +92,7 @@ START_TEST(cuts_with_prices_by_stage_are_exact)
         struct toy toy;
         struct partition_result result;
         make_toy(&toy, &arena, seed);
-        int64_t want = all_cuts(&toy);
+        int64_t want = enumerate_plans(&toy.problem, NULL);
         ck_assert(partition_solve(&toy.problem, &arena, &result, &err));
         ck_assert_msg(result.feasible == (want < INT64_MAX), "seed %d: feasible %d", (int)seed, result.feasible);
         if (result.feasible) {

@@ -1,0 +1,181 @@
+/* Whole searches against enumeration: every configuration of the space, every cut into stages, every strategy of every
+ * layer, each priced by the search's own tables and the formula spelled out once more (enumerate_plans.h).
+ *
+ *   test_space [--instances N] [--seed S] [--full]
+ *
+ * With arguments it does so many random instances and prints what it found as JSON: `benchmarks/run_brute`. */
+#include "planner/search/workbench.h"
+#include "tests/enumerate_plans.h"
+#include "tests/random_worlds.h"
+
+struct tally {
+    int64_t instances, feasible, infeasible, empty, rejected, mixed, branched, unproven, configurations, plans,
+        most_plans;
+    int64_t by_schedule[32];
+};
+
+/* The shortest plan of all configurations, one by one. */
+static int64_t enumerate_space(const struct random_world *w, struct tally *tally, int64_t *plan_count)
+{
+    struct workbench bench;
+    struct config *configs = NULL;
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    int count = 0;
+    int64_t best = INT64_MAX;
+    ck_assert_msg(workbench_open(&bench, w->world.model, &w->world.facts, &w->space, &err), "%s", err.message);
+    ck_assert(space_configs(&configs, &count, &arena, &w->space, bench.graph, w->world.cluster, &err));
+    ck_assert_int_le(bench.chain.layer_count, WORLD_LAYERS);
+    for (int i = 0; i < count; i++) {
+        const struct price_table *table = NULL;
+        int64_t plans = 0;
+        ck_assert_msg(workbench_table(&bench, &configs[i], false, &table, &err), "%s", err.message);
+        if (!table)
+            continue;
+        ck_assert_int_le(table->strategy_count, WORLD_STRATEGIES);
+        int *in_flight = config_in_flight(&arena, &configs[i]);
+        struct partition_problem problem = workbench_problem(&bench, &configs[i], table, in_flight);
+        best = min_i64(best, enumerate_plans(&problem, &plans));
+        *plan_count += plans;
+        tally->by_schedule[configs[i].stages > 1 ? configs[i].schedule : 0] += plans;
+    }
+    for (int l = 0; l < bench.graph->layer_count; l++)
+        if (bench.graph->layers[l].input_count > 1) {
+            tally->branched++;
+            break;
+        }
+    tally->configurations += count;
+    workbench_close(&bench);
+    arena_free(&arena);
+    return best;
+}
+
+static void describe(const struct random_world *w, char out[1024])
+{
+    snprintf(out, 1024, "cluster %s, %lld and %lld bytes, batch %lld, zero %lld of %d, %d schedules, model %.600s",
+             w->cluster_form, (long long)w->memory_bytes[0], (long long)w->memory_bytes[1], (long long)w->space.batch,
+             (long long)w->space.zero.values[0], w->space.zero.count, w->space.schedule.count, w->model_text.data);
+}
+
+/* A bound is claimed only where all schedules of the space have one. */
+static bool claims_bound(const struct random_world *w, const struct certificate *certificate)
+{
+    return certificate->bound_ns > 0 || w->space.schedule.count == 0;
+}
+
+static void check_instance(uint64_t seed, bool full, struct tally *tally)
+{
+    struct random_world w = random_world(seed, full);
+    struct search_options options = { .space = w.space, .top = 1, .rank_count = 1, .no_advice = true };
+    struct search_result *result = NULL;
+    struct error err = { 0 };
+    char text[1024];
+    int64_t plans = 0;
+    describe(&w, text);
+    tally->instances++;
+    if (search_run(&result, w.world.model, &w.world.facts, &options, &err)) {
+        const struct certificate *certificate = &result->certificate;
+        int64_t best = enumerate_space(&w, tally, &plans);
+        if (result->feasible)
+            ck_assert_msg(certificate->best_ns == best, "seed %llu: search %lld, enumeration %lld; %s",
+                          (unsigned long long)seed, (long long)certificate->best_ns, (long long)best, text);
+        else /* nothing fits by the formula, or no plan's layout did */
+            ck_assert_msg(best == INT64_MAX || certificate->rejected > 0, "seed %llu: nothing found, but %lld; %s",
+                          (unsigned long long)seed, (long long)best, text);
+        if (claims_bound(&w, certificate))
+            ck_assert_msg(certificate->bound_ns == (best == INT64_MAX ? 0 : best), "seed %llu: bound %lld of %lld; %s",
+                          (unsigned long long)seed, (long long)certificate->bound_ns, (long long)best, text);
+        else
+            tally->unproven++;
+        ck_assert_int_eq(certificate->complete, true);
+        tally->feasible += result->feasible;
+        tally->infeasible += best == INT64_MAX;
+        tally->rejected += !result->feasible && best < INT64_MAX;
+        tally->mixed += w.world.cluster->type_count > 1;
+        tally->plans += plans;
+        tally->most_plans = max_i64(tally->most_plans, plans);
+    } else { /* no configuration has such degrees */
+        ck_assert_msg(err.kind == ERROR_INPUT && strstr(err.message, "plan: "), "seed %llu: %s; %s",
+                      (unsigned long long)seed, err.message, text);
+        tally->empty++;
+    }
+    search_result_free(result);
+    random_world_close(&w);
+}
+
+START_TEST(search_equals_enumeration)
+{
+    struct tally tally = { 0 };
+    for (uint64_t seed = 1; seed <= 1000; seed++)
+        check_instance(seed, false, &tally);
+    ck_assert_int_gt(tally.feasible, 300);
+    ck_assert_int_gt(tally.infeasible, 50);
+    ck_assert_int_gt(tally.mixed, 200);
+    ck_assert_int_gt(tally.branched, 200);
+    for (int s = 0; schedules[s]; s++)
+        ck_assert_msg(tally.by_schedule[s] > 100, "%s: %lld plans", schedules[s]->name,
+                      (long long)tally.by_schedule[s]);
+}
+END_TEST
+
+static Suite *space_suite(void)
+{
+    Suite *suite = suite_create("space");
+    CHECK_ADD(suite, search_equals_enumeration);
+    return suite;
+}
+
+/* ---- by hand ---- */
+
+static void print_tally(const struct tally *t)
+{
+    printf("{\"instances\": %lld, \"feasible\": %lld, \"infeasible\": %lld, \"empty\": %lld, \"rejected\": %lld, "
+           "\"mixed\": %lld, \"branched\": %lld, \"unproven\": %lld, \"configurations\": %lld, \"plans\": %lld, "
+           "\"most_plans\": %lld, \"plans_by_schedule\": {",
+           (long long)t->instances, (long long)t->feasible, (long long)t->infeasible, (long long)t->empty,
+           (long long)t->rejected, (long long)t->mixed, (long long)t->branched, (long long)t->unproven,
+           (long long)t->configurations, (long long)t->plans, (long long)t->most_plans);
+    for (int s = 0; schedules[s]; s++)
+        printf("%s\"%s\": %lld", s > 0 ? ", " : "", schedules[s]->name, (long long)t->by_schedule[s]);
+    printf("}}\n");
+}
+
+static struct {
+    uint64_t seed;
+    long instances;
+    bool full;
+} by_hand;
+
+START_TEST(as_many_as_asked_for)
+{
+    struct tally tally = { 0 };
+    for (long i = 0; i < by_hand.instances; i++)
+        check_instance(by_hand.seed + (uint64_t)i, by_hand.full, &tally);
+    print_tally(&tally);
+}
+END_TEST
+
+static Suite *by_hand_suite(void)
+{
+    Suite *suite = suite_create("by hand");
+    CHECK_ADD(suite, as_many_as_asked_for);
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    by_hand.seed = 1;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--full") == 0)
+            by_hand.full = true;
+        else if (strcmp(argv[i], "--instances") == 0 && i + 1 < argc)
+            by_hand.instances = strtol(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+            by_hand.seed = strtoull(argv[++i], NULL, 10);
+    }
+    SRunner *runner = srunner_create(by_hand.instances > 0 ? by_hand_suite() : space_suite());
+    srunner_run_all(runner, by_hand.instances > 0 ? CK_MINIMAL : CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
