@@ -1,0 +1,192 @@
+/* Random pipelines of layers of given times under any schedule, lowered and simulated, beside what the search's closed
+ * forms say of them. */
+#ifndef CLEAVE_TESTS_RANDOM_PIPELINES_H
+#define CLEAVE_TESTS_RANDOM_PIPELINES_H
+#include "base/num.h"
+#include "base/text.h"
+#include "models/model.h"
+#include "planner/program/program.h"
+#include "planner/search/workbench.h"
+#include "planner/sim/simulate.h"
+#include "tests/check.h"
+#include "tests/pipeline_shape.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { PIPELINE_LAYERS = 24, PIPELINE_VALUE_BYTES = 2000000 };
+struct pipeline_draw {
+    int schedule, stages, chunks, layers, micros;
+    double spread;     /* of the layers' times, 0.3: +-30 % */
+    double send_share; /* of a stage's time for one micro-batch */
+    bool whole; /* only the first layer has weights: backward is in one piece, so that gradients leave as late as can be
+                 */
+    int64_t forward_us;  /* of one layer, about */
+    double backward_for; /* times as long */
+};
+struct pipeline_case {
+    struct pipeline_draw draw;
+    struct model *model;
+    struct cluster *cluster;
+    struct facts facts;
+    struct space space;
+    struct workbench bench;
+    struct config config;
+    const struct price_table *table;
+    struct partition_problem problem;
+    struct arena arena;
+    struct plan *plan;
+};
+
+static inline int64_t pipeline_random(uint64_t *state, int64_t below)
+{
+    return (int64_t)(mix64((*state)++) % (uint64_t)below);
+}
+
+/* Micro-batches: at least as many as stages, and a number that the schedule takes. */
+static inline struct pipeline_draw pipeline_draw(uint64_t *state, int schedule, double spread, int most_send_permille)
+{
+    const struct schedule *of = schedules[schedule];
+    struct pipeline_draw d = { .schedule = schedule, .spread = spread, .chunks = 1 };
+    d.stages = 2 + (int)pipeline_random(state, 7);
+    if (of->interleaves)
+        d.chunks = of->folded ? 2 : 2 + (int)pipeline_random(state, 2);
+    d.layers = d.stages * d.chunks * (1 + (int)pipeline_random(state, 2));
+    if (d.layers > PIPELINE_LAYERS)
+        d.layers = d.stages * d.chunks;
+    int unit = schedule_unit(of, d.stages);
+    d.micros = (int)round_up(d.stages + pipeline_random(state, 4 * d.stages), unit);
+    d.send_share = (double)pipeline_random(state, most_send_permille + 1) / 1000;
+    d.whole = pipeline_random(state, 2);
+    d.forward_us = 200 + pipeline_random(state, 800);
+    d.backward_for = 1.5 + (double)pipeline_random(state, 100) / 100;
+    return d;
+}
+
+static inline void pipeline_model(struct pipeline_case *c, uint64_t *state)
+{
+    struct text text = { 0 };
+    struct error err = { 0 };
+    text_printf(&text, "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"random\", \"sequence\": 16, "
+                       "\"layers\": [");
+    for (int l = 0; l < c->draw.layers; l++) {
+        double times = 1 + c->draw.spread * (2 * (double)pipeline_random(state, 1001) / 1000 - 1);
+        double forward = (double)c->draw.forward_us * times;
+        text_printf(&text,
+                    "%s{\"kind\": \"opaque\", \"forward_us\": %.3f, \"backward_us\": %.3f, \"parameters\": %d, "
+                    "\"activation_elements\": %d}",
+                    l > 0 ? ", " : "", forward, forward * c->draw.backward_for, c->draw.whole && l > 0 ? 0 : 64,
+                    PIPELINE_VALUE_BYTES / 2);
+    }
+    text_printf(&text, "]}");
+    ck_assert_msg(model_read(&c->model, "random", text.data, text.length, NULL, &err), "%s", err.message);
+    text_free(&text);
+}
+
+/* Links so fast that a value takes the share of a stage's time; memory and its work are free. */
+static inline void pipeline_cluster(struct pipeline_case *c)
+{
+    char device[1024], form[32];
+    struct error err = { 0 };
+    const struct pipeline_draw *d = &c->draw;
+    double stage_s = 1e-6 * (double)d->forward_us * (1 + d->backward_for) * d->layers / d->stages;
+    double bytes_per_s = PIPELINE_VALUE_BYTES / (d->send_share > 0 ? d->send_share * stage_s : 1e-7);
+    int length = snprintf(device, sizeof device,
+                          "{\"description\": \"toy\", \"source\": \"this test\", \"matmul_flops_per_s\": {\"bf16\": "
+                          "1e15, \"fp32\": 1e15}, \"matmul_efficiency\": 1, \"attention_forward_efficiency\": 1, "
+                          "\"attention_backward_efficiency\": 1, \"vector_flops_per_s\": 1e15, "
+                          "\"memory_bytes_per_s\": 1e15, \"memory_bytes\": 1000000000000, \"launch_ns\": 0, "
+                          "\"link_bytes_per_s\": %.6g, \"link_latency_ns\": 0, \"nic_bytes_per_s\": %.6g, "
+                          "\"nic_latency_ns\": 0}",
+                          bytes_per_s, bytes_per_s);
+    struct catalogue_entry entry = { "toy", device, (size_t)length };
+    snprintf(form, sizeof form, "1x%d:toy", d->stages);
+    ck_assert_msg(cluster_read(&c->cluster, form, form, strlen(form), &entry, 1, &err), "%s", err.message);
+    c->facts = (struct facts){ c->cluster, NULL };
+}
+
+static inline void pipeline_plan(struct pipeline_case *c)
+{
+    const struct pipeline_draw *d = &c->draw;
+    struct shape shape = { .stages = d->stages, .chunks = d->chunks, .folded = schedules[d->schedule]->folded };
+    c->plan = shape_plan(&shape, d->layers);
+    c->plan->batch = d->micros, c->plan->sequence = 16, c->plan->vocab_multiple = 1, c->plan->dtype = DTYPE_BF16;
+    c->plan->schedule = d->schedule, c->plan->micro_batch_count = d->micros, c->plan->prefetch = 1;
+    for (int l = 0; l < d->layers; l++)
+        c->plan->layers[l] = c->table->strategies[0].layer;
+    for (int s = 0; s < d->stages; s++)
+        for (int atom = 0; atom < MAX_ATOMS; atom++)
+            c->plan->stages[s].atom[atom] = 1;
+    c->plan->atom_count = c->config.mesh.atom_count;
+}
+
+static inline struct pipeline_case *pipeline_open(const struct pipeline_draw *draw, uint64_t *state)
+{
+    struct pipeline_case *c = calloc(1, sizeof *c);
+    struct error err = { 0 };
+    c->draw = *draw;
+    pipeline_model(c, state);
+    pipeline_cluster(c);
+    c->space = space_default(draw->micros, 16, DTYPE_BF16);
+    c->space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
+    c->space.zero = (struct allowed){ 1, { 0 } };
+    c->config = (struct config){ .stages = draw->stages,
+                                 .schedule = draw->schedule,
+                                 .chunks = draw->chunks,
+                                 .prefetch = 1,
+                                 .micro_batch_count = draw->micros,
+                                 .micro = 1,
+                                 .mesh = mesh_none() };
+    mesh_add(&c->config.mesh, 1, DIM_dp);
+    ck_assert_msg(workbench_open(&c->bench, c->model, &c->facts, &c->space, &err), "%s", err.message);
+    ck_assert_msg(workbench_table(&c->bench, &c->config, false, &c->table, &err), "%s", err.message);
+    ck_assert_ptr_nonnull(c->table);
+    c->problem = workbench_problem(&c->bench, &c->config, c->table, config_in_flight(&c->arena, &c->config));
+    pipeline_plan(c);
+    return c;
+}
+
+static inline void pipeline_close(struct pipeline_case *c)
+{
+    plan_free(c->plan);
+    workbench_close(&c->bench);
+    cluster_free(c->cluster);
+    model_free(c->model);
+    arena_free(&c->arena);
+    free(c);
+}
+
+/* By the closed form. */
+static inline int64_t pipeline_formula_ns(struct pipeline_case *c)
+{
+    int pieces = c->problem.stage_count, classes = c->table->class_count, strategies = c->table->strategy_count;
+    struct partition_plan plan = { .first_layer = arena_alloc(&c->arena, (size_t)pieces, sizeof(int)),
+                                   .count =
+                                       arena_alloc(&c->arena, (size_t)(pieces * classes * strategies), sizeof(int)) };
+    for (int piece = 0; piece < pieces; piece++) {
+        int stage = schedule_stage(schedules[c->draw.schedule], c->draw.stages, piece);
+        struct layer_range layers = stage_chunk(c->plan, stage, piece / c->draw.stages);
+        plan.first_layer[piece] = layers.first;
+        for (int l = layers.first; l < layers.first + layers.count; l++)
+            plan.count[(piece * classes + c->bench.chain.class_of[l]) * strategies]++;
+    }
+    return partition_evaluate(&c->problem, &plan);
+}
+
+static inline int64_t pipeline_simulated_ns(struct pipeline_case *c)
+{
+    struct graph *graph = NULL;
+    struct program *program = NULL;
+    struct timeline *timeline = NULL;
+    struct error err = { 0 };
+    ck_assert_msg(graph_build(&graph, c->model, c->plan->batch, c->plan->sequence, 1, &err) &&
+                      plan_check(c->plan, graph, &err) && program_lower(&program, graph, c->plan, &err) &&
+                      simulate(&timeline, &c->facts, program, &err),
+                  "%s, %d stages, %d chunks, %d micro-batches: %s", schedules[c->draw.schedule]->name, c->draw.stages,
+                  c->draw.chunks, c->draw.micros, err.message);
+    int64_t ns = timeline->step_ns;
+    timeline_free(timeline);
+    program_free(program);
+    graph_free(graph);
+    return ns;
+}
+#endif
