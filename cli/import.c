@@ -27,8 +27,9 @@ const struct verb verb_import = {
     .name = "import",
     .summary = "turns a foreign model description into native JSON",
     .usage = "FILE [-o model.json]",
-    .examples = "  cleave import config.json -o model.json   a Hugging Face config.json (gpt2, llama, mistral, qwen2, "
-                "gpt_neox, t5)\n",
+    .examples =
+        "  cleave import config.json -o model.json   a Hugging Face config.json (gpt2, llama, mistral, mixtral, "
+        "deepseek, qwen2, gpt_neox, t5)\n",
     .min_operands = 1,
     .max_operands = 1,
     OPTIONS_OF(options),

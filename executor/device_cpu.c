@@ -42,6 +42,17 @@ static void note_loss(struct rank *rank, const struct instr *instr)
     }
 }
 
+/* The description promised that no token is left out. */
+static bool fail_overflow(const struct rank *rank, const struct segment *segment, int64_t overflow, struct error *err)
+{
+    const struct kernel_arguments *a = &segment->arguments;
+    return fail_kind(err, ERROR_INPUT,
+                     "step %lld, layer %s: %lld choices of tokens found no slot at their expert, which has %lld for a "
+                     "group of %lld tokens: raise the layer's capacity_factor, or set dropless to false",
+                     (long long)rank->step + 1, rank->program->graph->layers[segment->layer].name, (long long)overflow,
+                     (long long)a->slots, (long long)a->group);
+}
+
 static bool compute(struct rank *rank, const struct instr *instr, struct error *err)
 {
     const struct program *program = rank->program;
@@ -58,7 +69,11 @@ static bool compute(struct rank *rank, const struct instr *instr, struct error *
     const struct stage_program *stage = &program->stages[rank->stage];
     if (stage->scratch_bytes > 0)
         call.scratch = (real *)(void *)(rank->arena + stage->scratch_offset);
+    int64_t overflow = 0;
+    call.overflow = &overflow;
     kernel(&call);
+    if (overflow > 0 && segment->arguments.dropless)
+        return fail_overflow(rank, segment, overflow, err);
     if (instr->phase == PHASE_FORWARD && program->graph->loss_value >= 0)
         note_loss(rank, instr);
     return true;

@@ -23,7 +23,8 @@ struct kernel_call {
     bool first;                            /* folds start here: outputs begin anew */
     uint8_t define[ROLE_COUNT];            /* bit i: written operand i is overwritten, else accumulated */
     struct view operand[ROLE_COUNT][MAX_OPERANDS];
-    real *scratch; /* segment_scratch_elements() of them */
+    real *scratch;     /* segment_scratch_elements() of them */
+    int64_t *overflow; /* route adds the choices that found no slot; may be NULL */
 };
 typedef void kernel_function(const struct kernel_call *call);
 /* NULL where the kernel has no such phase or no math (OPAQUE). */

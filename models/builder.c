@@ -29,6 +29,14 @@ static enum axis_tag letter_tag(char letter)
         return TAG_FFN;
     case 'v':
         return TAG_VOCAB;
+    case 'e':
+        return TAG_EXPERT;
+    case 'u':
+        return TAG_ROUTE;
+    case 'q':
+        return TAG_SEQUENCE;
+    case 'c':
+        return TAG_CAPACITY;
     default:
         return TAG_NONE;
     }

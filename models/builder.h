@@ -2,6 +2,8 @@
  *
  *   b batch  t sequence  s key (the sequence again)  n heads  m key/value heads  d head dim  h hidden  f ffn
  *   g hidden as the columns of a square matrix, split as f is  v vocabulary (padded)  p learned positions
+ *   e experts  u experts as columns of the router  q groups of tokens (the sequence in units of a group)
+ *   c slots that a group has at an expert  k choices of a token
  *   r buckets of relative positions  1 one  o, y, w an opaque layer's output, saved and weight elements
  * marks after a letter of a segment's axes:  + outputs without it sum over it   ^ take the maximum
  *                                            ~ combine by log-sum-exp   ! the axis must not be split

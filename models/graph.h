@@ -92,6 +92,13 @@ struct kernel_arguments {
     int64_t relative_buckets, relative_distance; /* biased attention: relative_bucket() */
     int64_t valid;    /* loss kernels: vocabulary without padding; beyond it logits count as -inf, gradients are 0 */
     int64_t kv_heads; /* attention: global number of key and value heads; query head i uses i * kv_heads / heads */
+    /* Mixture of experts. Each group of `group` tokens gives each expert at most `slots` of its choices. */
+    int64_t group, slots, experts, choices; /* route, dispatch, combine; choices: experts per token */
+    bool gates_of_all;                      /* route: gates are a softmax over all experts, else over the chosen ones */
+    bool dropless;                          /* route: a choice that finds no slot is an error, else it is dropped */
+    double gate_scale;                      /* route: multiplies the gates */
+    double balance;                         /* route: weight of each group's auxiliary loss in the step's loss */
+    double expected_fill;                   /* matmul with counts: expected share of the slots that count; 0: all */
     /* opaque: given costs, per sequence of the batch; no math. Read them through segment_opaque_ns() */
     int64_t opaque_forward_ns, opaque_backward_ns, opaque_weight_ns; /* forward, input gradient, weight gradient */
 };

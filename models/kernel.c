@@ -11,9 +11,10 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
 #include "models/kernels.def"
 #undef KERNEL
     [KERNEL_MATMUL].has_backward_input = true,
+    [KERNEL_MATMUL].input_reads_in = IN1,
     [KERNEL_MATMUL].input_reads_weight = WEIGHT0,
     [KERNEL_MATMUL].has_backward_weight = true,
-    [KERNEL_MATMUL].weight_reads_in = IN0,
+    [KERNEL_MATMUL].weight_reads_in = IN0 | IN1,
     [KERNEL_MATMUL].linear = IN0,
 
     [KERNEL_EMBED].has_backward_weight = true,
@@ -72,6 +73,15 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_GEGLU].input_reads_in = IN0 | IN1,
     [KERNEL_SWIGLU].has_backward_input = true,
     [KERNEL_SWIGLU].input_reads_in = IN0 | IN1,
+
+    [KERNEL_ROUTE].has_backward_input = true,
+    [KERNEL_ROUTE].input_reads_in = IN0,
+    [KERNEL_ROUTE].input_reads_out = OUT1,
+    [KERNEL_DISPATCH].has_backward_input = true,
+    [KERNEL_DISPATCH].input_reads_in = IN1,
+    [KERNEL_COMBINE].has_backward_input = true,
+    [KERNEL_COMBINE].input_reads_in = IN0 | IN1 | IN2,
+    [KERNEL_COMBINE].linear = IN0,
 
     [KERNEL_SUM_EXP].has_backward_input = true,
     [KERNEL_SUM_EXP].input_reads_in = IN0 | IN1,
@@ -223,6 +233,15 @@ static int64_t operations(const struct segment *segment, enum phase phase)
         [KERNEL_SUM_EXP] = { 3, 4, 0 },     [KERNEL_PICK] = { 1, 1, 0 },     [KERNEL_NLL] = { 5, 4, 0 },
         [KERNEL_GELU_ERF] = { 5, 12, 0 },   [KERNEL_RELU] = { 1, 1, 0 },     [KERNEL_GEGLU] = { 10, 22, 0 },
     };
+    const int64_t choices = segment->arguments.choices;
+    const int64_t routing[3] = { choices + 3, 8, 0 }, dispatching[3] = { 0, choices, 0 },
+                  combining[3] = { 2 * choices, 3 * choices, 0 };
+    if (segment->kernel == KERNEL_ROUTE)
+        return routing[phase];
+    if (segment->kernel == KERNEL_DISPATCH)
+        return dispatching[phase];
+    if (segment->kernel == KERNEL_COMBINE)
+        return combining[phase];
     if (segment->kernel != KERNEL_RESIDUAL)
         return counts[segment->kernel][phase];
     switch (phase) {
@@ -237,6 +256,13 @@ static int64_t operations(const struct segment *segment, enum phase phase)
         break;
     }
     return 0;
+}
+
+/* Slots that do not count are skipped. */
+static int64_t filled_part(const struct segment *segment, int64_t operations)
+{
+    double fill = segment->arguments.expected_fill;
+    return fill > 0 && fill < 1 ? (int64_t)((double)operations * fill) : operations;
 }
 
 int64_t segment_flops(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES])
@@ -255,6 +281,10 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
     case KERNEL_OPAQUE:
         return 0; /* a given time instead: segment_opaque_ns() */
     case KERNEL_MATMUL:
+        return filled_part(segment, product(points(segment, extents), operations(segment, phase)));
+    case KERNEL_ROUTE:
+    case KERNEL_DISPATCH:
+    case KERNEL_COMBINE:
     case KERNEL_ADD_POSITION:
     case KERNEL_LAYER_NORM:
     case KERNEL_RMS_NORM:
@@ -279,6 +309,8 @@ int64_t segment_scratch_elements(const struct graph *graph, const struct segment
                                  const int64_t extents[MAX_AXES])
 {
     (void)graph;
+    if (segment->kernel == KERNEL_ROUTE && phase == PHASE_BACKWARD_INPUT) /* per expert: probability, its slope */
+        return product(2, tag_extent(segment, extents, TAG_ROUTE));
     bool biased = segment->kernel == KERNEL_BIASED_ATTENTION;
     if (!kernel_facts[segment->kernel].attends || phase > (biased ? PHASE_BACKWARD_WEIGHT : PHASE_BACKWARD_INPUT))
         return 0;
@@ -342,7 +374,12 @@ void segment_work_name(const struct segment *segment, enum phase phase, const in
     } else if (segment->kernel == KERNEL_RESIDUAL) {
         snprintf(out + used, room, " in%d%s", segment->in_count, segment->weight_count ? " bias" : "");
     } else if (segment->kernel == KERNEL_MATMUL) {
-        snprintf(out + used, room, "%s", segment->weight_count > 1 ? " bias" : "");
+        used += snprintf(out + used, room, "%s", segment->weight_count > 1 ? " bias" : "");
+        if (a->expected_fill > 0)
+            snprintf(out + used, (size_t)(WORK_NAME_BYTES - used), " fill%.3g", a->expected_fill);
+    } else if (a->choices > 0) {
+        snprintf(out + used, room, " top%lld experts%lldx%lld/%lld", (long long)a->choices, (long long)a->experts,
+                 (long long)a->slots, (long long)a->group);
     } else if (segment->kernel == KERNEL_OPAQUE) {
         snprintf(out + used, room, " %lldns", (long long)segment_opaque_ns(segment, phase, extents));
     }

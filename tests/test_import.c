@@ -215,13 +215,59 @@ START_TEST(stretched_rotation_is_read)
 }
 END_TEST
 
+#define MIXTRAL(more)                                                                                                  \
+    "{\"_name_or_path\":\"mixtral-8x7b\",\"model_type\":\"mixtral\",\"attention_dropout\":0.0,\"hidden_act\":"         \
+    "\"silu\","                                                                                                        \
+    "\"hidden_size\":4096,\"initializer_range\":0.02,\"intermediate_size\":14336,\"max_position_embeddings\":32768,"   \
+    "\"num_attention_heads\":32,\"num_experts_per_tok\":2,\"num_hidden_layers\":32,\"num_key_value_heads\":8,"         \
+    "\"num_local_experts\":8,\"rms_norm_eps\":1e-05,\"rope_theta\":1000000.0,\"router_aux_loss_coef\":0.02,"           \
+    "\"sliding_window\":null,\"tie_word_embeddings\":false,\"vocab_size\":32000" more "}"
+#define DEEPSEEK(more)                                                                                                 \
+    "{\"_name_or_path\":\"deepseek-moe-16b\",\"model_type\":\"deepseek\",\"attention_bias\":false,"                    \
+    "\"aux_loss_alpha\":0.001,\"first_k_dense_replace\":1,\"hidden_act\":\"silu\",\"hidden_size\":2048,"               \
+    "\"initializer_range\":0.02,\"intermediate_size\":10944,\"max_position_embeddings\":4096,"                         \
+    "\"moe_intermediate_size\":1408,\"moe_layer_freq\":1,\"n_routed_experts\":64,\"n_shared_experts\":2,"              \
+    "\"num_attention_heads\":16,\"num_experts_per_tok\":6,\"num_hidden_layers\":28,\"num_key_value_heads\":16,"        \
+    "\"rms_norm_eps\":1e-06,\"rope_theta\":10000,\"scoring_func\":\"softmax\",\"seq_aux\":true,\"vocab_size\":"        \
+    "102400" more "}"
+
+START_TEST(mixtures_are_the_native_ones)
+{
+    same_as_zoo(MIXTRAL(",\"output_router_logits\":true"), "mixtral-8x7b");
+    same_as_zoo(DEEPSEEK(",\"norm_topk_prob\":false"), "deepseek-moe-16b");
+}
+END_TEST
+
+/* Without output_router_logits transformers adds no auxiliary loss; missing keys mean what its classes say. */
+START_TEST(mixtures_differ_where_they_should)
+{
+    struct model *model = import(MIXTRAL());
+    const struct moe_layer *moe = model_unfolded_layer(model, 2)->fields;
+    ck_assert(moe->balance == 0 && moe->dropless && moe->gates == GATES_OF_CHOSEN && moe->shared_inner == 0);
+    model_free(model);
+    model = import("{\"model_type\":\"mixtral\",\"hidden_size\":64,\"intermediate_size\":128,"
+                   "\"max_position_embeddings\":32,\"num_attention_heads\":8,\"num_hidden_layers\":1,"
+                   "\"vocab_size\":256}");
+    const struct attention_layer *attention = model_unfolded_layer(model, 1)->fields;
+    moe = model_unfolded_layer(model, 2)->fields;
+    ck_assert(attention->rope_base == 1e6 && attention->norm_epsilon == 1e-5 && attention->kv_heads == 8);
+    ck_assert(moe->experts == 8 && moe->choices == 2 && moe->norm_epsilon == 1e-5);
+    model_free(model);
+    model = import(DEEPSEEK(",\"norm_topk_prob\":true"));
+    ck_assert_str_eq(model_unfolded_layer(model, 2)->kind->name, "mlp");
+    moe = model_unfolded_layer(model, 4)->fields;
+    ck_assert(moe->gates == GATES_OF_CHOSEN && moe->shared_inner == 2816);
+    model_free(model);
+}
+END_TEST
+
 #define GPT2(more) "{\"model_type\":\"gpt2\",\"n_embd\":64,\"n_layer\":2,\"n_positions\":32,\"vocab_size\":256" more "}"
 
 static const struct {
     const char *text, *message; /* '@' marks the place; the message's beginning */
 } refused[] = {
-    { "{\"model_type\":@\"bloom\"}",
-      "model_type: expected a model_type of gpt2, llama, mistral, qwen2, gpt_neox or t5, found \"bloom\"" },
+    { "{\"model_type\":@\"bloom\"}", "model_type: expected a model_type of gpt2, llama, mistral, mixtral, deepseek, "
+                                     "qwen2, gpt_neox or t5, found \"bloom\"" },
     { "@{\"model_type\":\"t5\"}", "expected the key \"d_model\"" },
     { "{\"model_type\":\"t5\",\"is_encoder_decoder\":@false}", "is_encoder_decoder: only true is supported" },
     { "{\"model_type\":\"t5\",\"d_model\":8,\"num_layers\":1,\"num_heads\":2,\"d_kv\":4,\"d_ff\":8,\"vocab_size\":9,"
@@ -243,6 +289,14 @@ static const struct {
       "scale_attn_by_inverse_layer_idx: only false is supported" },
     { GPT2(",\"n_head\":4,\"add_cross_attention\":@\"no\""), "add_cross_attention: " },
     { GPT2(",\"n_head\":4,\"tie_word_embeddings\":@1"), "tie_word_embeddings: " },
+    { MIXTRAL(",\"router_jitter_noise\":@0.1"), "router_jitter_noise: only 0 is supported" },
+    { "{\"model_type\":\"mixtral\",\"hidden_size\":64,\"intermediate_size\":128,\"max_position_embeddings\":32,"
+      "\"num_attention_heads\":8,\"num_hidden_layers\":1,\"vocab_size\":256,\"num_experts_per_tok\":@9}",
+      "num_experts_per_tok: expected at most 64 of the model's 8 experts, found 9" },
+    { "{\"model_type\":\"deepseek\",\"hidden_size\":64,\"intermediate_size\":128,\"max_position_embeddings\":32,"
+      "\"num_attention_heads\":8,\"num_hidden_layers\":1,\"vocab_size\":256,\"n_routed_experts\":4,"
+      "\"num_experts_per_tok\":2,\"moe_intermediate_size\":32,\"first_k_dense_replace\":@1}",
+      "first_k_dense_replace: expected fewer than num_hidden_layers (1), found 1" },
     { LLAMA(",\"hidden_act\":@\"gelu\""), "hidden_act: expected only \"silu\", found \"gelu\"" },
     { LLAMA(",\"num_key_value_heads\":@3"),
       "num_key_value_heads: expected a divisor of num_attention_heads (4), found 3" },
@@ -294,6 +348,8 @@ static Suite *suite(void)
     CHECK_ADD(s, t5_has_the_published_parameters);
     CHECK_ADD(s, t5_is_the_native_t5);
     CHECK_ADD(s, pythia_has_the_published_parameters);
+    CHECK_ADD(s, mixtures_are_the_native_ones);
+    CHECK_ADD(s, mixtures_differ_where_they_should);
     CHECK_ADD(s, branches_run_side_by_side);
     CHECK_ADD(s, stretched_rotation_is_read);
     CHECK_ADD(s, what_cannot_be_said_is_refused_where_it_stands);

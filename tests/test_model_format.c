@@ -3,11 +3,12 @@
 #include "models/model_make.h"
 #include "tests/model_files.h"
 
-static const char *const zoo[] = { "gpt2",         "gpt2-medium", "gpt2-large",  "gpt2-xl",     "gpt3-175b",
-                                   "llama-2-7b",   "llama-2-13b", "llama-2-70b", "llama-3-8b",  "llama-3-70b",
-                                   "llama-3-405b", "gpt-530b",    "gpt-1t",      "bert-large",  "tiny-gpt",
-                                   "tiny-llama",   "tiny-opaque", "tiny-encdec", "tiny-uvit",   "tiny-towers",
-                                   "t5-small",     "t5-base",     "t5-large",    "pythia-410m", "pythia-1.4b" };
+static const char *const zoo[] = { "gpt2",         "gpt2-medium",      "gpt2-large",  "gpt2-xl",     "gpt3-175b",
+                                   "llama-2-7b",   "llama-2-13b",      "llama-2-70b", "llama-3-8b",  "llama-3-70b",
+                                   "llama-3-405b", "gpt-530b",         "gpt-1t",      "bert-large",  "tiny-gpt",
+                                   "tiny-llama",   "tiny-opaque",      "tiny-encdec", "tiny-uvit",   "tiny-towers",
+                                   "t5-small",     "t5-base",          "t5-large",    "pythia-410m", "pythia-1.4b",
+                                   "mixtral-8x7b", "deepseek-moe-16b", "tiny-moe" };
 enum { ZOO = sizeof zoo / sizeof *zoo };
 
 START_TEST(writing_and_reading_change_no_byte)
@@ -71,7 +72,7 @@ static const struct {
     { HEAD "\"layers\":[@{}]}", "layers[0]: " },
     { HEAD "\"layers\":[{\"kind\":@\"atention\"}]}",
       "layers[0].kind: expected one of embedding, attention, cross_attention, "
-      "mlp, norm, add, concat, head, loss, opaque, found \"atention\"; did you mean \"attention\"?" },
+      "mlp, moe, norm, add, concat, head, loss, opaque, found \"atention\"; did you mean \"attention\"?" },
     { HEAD "\"layers\":[@{\"kind\":\"embedding\"}]}",
       "layers[0]: expected the model's hidden beside its layers: embedding needs it" },
     { HEAD "\"hidden\":16,\"layers\":[@{\"kind\":\"embedding\"}]}",

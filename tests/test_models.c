@@ -9,15 +9,34 @@ static const struct {
     int64_t parameters;
     bool tied;
 } zoo[] = {
-    { "gpt2", 124439808, true },           { "gpt2-medium", 354823168, true },      { "gpt2-large", 774030080, true },
-    { "gpt2-xl", 1557611200, true },       { "gpt3-175b", 174604259328, true },     { "llama-2-7b", 6738415616, false },
-    { "llama-2-13b", 13015864320, false }, { "llama-2-70b", 68976648192, false },   { "llama-3-8b", 8030261248, false },
-    { "llama-3-70b", 70553706496, false }, { "llama-3-405b", 405853388800, false }, { "gpt-530b", 529600819200, true },
-    { "gpt-1t", 1008038758400, true },     { "bert-large", 334090240, true },       { "tiny-gpt", 118528, true },
-    { "tiny-llama", 106816, false },       { "tiny-opaque", 4000000, false },       { "tiny-encdec", 213760, true },
-    { "tiny-uvit", 294016, false },        { "tiny-towers", 199488, false },        { "t5-small", 60506624, true },
-    { "t5-base", 222903552, true },        { "t5-large", 737668096, true },         { "pythia-410m", 405334016, false },
+    { "gpt2", 124439808, true },
+    { "gpt2-medium", 354823168, true },
+    { "gpt2-large", 774030080, true },
+    { "gpt2-xl", 1557611200, true },
+    { "gpt3-175b", 174604259328, true },
+    { "llama-2-7b", 6738415616, false },
+    { "llama-2-13b", 13015864320, false },
+    { "llama-2-70b", 68976648192, false },
+    { "llama-3-8b", 8030261248, false },
+    { "llama-3-70b", 70553706496, false },
+    { "llama-3-405b", 405853388800, false },
+    { "gpt-530b", 529600819200, true },
+    { "gpt-1t", 1008038758400, true },
+    { "bert-large", 334090240, true },
+    { "tiny-gpt", 118528, true },
+    { "tiny-llama", 106816, false },
+    { "tiny-opaque", 4000000, false },
+    { "tiny-encdec", 213760, true },
+    { "tiny-uvit", 294016, false },
+    { "tiny-towers", 199488, false },
+    { "t5-small", 60506624, true },
+    { "t5-base", 222903552, true },
+    { "t5-large", 737668096, true },
+    { "pythia-410m", 405334016, false },
     { "pythia-1.4b", 1414647808, false },
+    { "mixtral-8x7b", 46702792704, false },
+    { "deepseek-moe-16b", 16375728128, false },
+    { "tiny-moe", 279872, false },
 };
 enum { ZOO = sizeof zoo / sizeof *zoo };
 
@@ -76,6 +95,8 @@ static void check_dim(const struct segment *segment, enum axis_tag tag, int64_t 
     const struct axis *a = &segment->axes[axis];
     if (kernel_facts[segment->kernel].attends && a->tag == TAG_HEAD && size != a->size)
         ck_assert(size == segment->arguments.kv_heads && a->size % size == 0);
+    else if (segment->arguments.group && a->tag == TAG_SEQUENCE && size != a->size)
+        ck_assert(size * segment->arguments.group == a->size && a->grain == segment->arguments.group);
     else
         ck_assert_int_eq(size, a->size);
     if (tag != TAG_COUNT) /* weights carry no tags; the columns of a square matrix are split as those of an mlp */
@@ -128,7 +149,8 @@ static void check_masks(const struct segment *segment)
     const struct kernel_facts *facts = &kernel_facts[segment->kernel];
     if (segment->kernel == KERNEL_OPAQUE)
         return; /* may save nothing and hold no weight */
-    ck_assert_int_eq((facts->input_reads_in | facts->weight_reads_in) >> segment->in_count, 0);
+    int in_most = segment->kernel == KERNEL_MATMUL ? 2 : segment->in_count; /* counts may be absent */
+    ck_assert_int_eq((facts->input_reads_in | facts->weight_reads_in) >> in_most, 0);
     ck_assert_int_eq((facts->input_reads_out | facts->weight_reads_out) >> segment->out_count, 0);
     ck_assert_int_eq((facts->input_reads_weight | facts->weight_reads_weight) >> segment->weight_count, 0);
     ck_assert(segment->weight_count == 0 || facts->has_backward_weight);
@@ -484,6 +506,71 @@ END_TEST
 
 /* Halves of an axis do the work of the whole, whatever the kernel; a causal core excepted, whose halves are not told
  * apart. */
+/* Each token multiplies with the router and with its experts' matrices, those that all pass included, once: what empty
+ * slots would cost is not counted where they are skipped. */
+START_TEST(experts_cost_what_is_chosen)
+{
+    const int64_t b = 3, t = 4096, h = 2048, inner = 1408, experts = 64, choices = 6, shared = 2816;
+    struct model *model = model_of_zoo("deepseek-moe-16b");
+    struct graph *graph = graph_of(model, b, 0, 1);
+    int64_t sum[PHASE_COUNT] = { 0 }, extents[MAX_AXES];
+    const struct graph_layer *layer = &graph->layers[4];
+    ck_assert_str_eq(layer->kind, "moe");
+    for (int i = 0; i < layer->segment_count; i++) {
+        const struct segment *s = &graph->segments[layer->first_segment + i];
+        whole(s, extents);
+        for (int phase = 0; phase < PHASE_COUNT && s->kernel == KERNEL_MATMUL; phase++)
+            sum[phase] += segment_flops(s, (enum phase)phase, extents);
+    }
+    int64_t each = 2 * b * t * h * (experts + choices * 3 * inner + 3 * shared);
+    for (int phase = 0; phase < PHASE_STEP; phase++)
+        CHECK_NEAR((double)sum[phase] / (double)each, 1, 1e-9);
+    graph_free(graph);
+    model_free(model);
+}
+END_TEST
+
+/* Slots for the mean number of choices times the factor, never more than a group has tokens. */
+START_TEST(slots_follow_the_capacity_factor)
+{
+    static const struct {
+        int experts, choices, group;
+        double factor;
+        int64_t slots;
+    } cases[] = { { 8, 2, 32, 1, 8 }, { 8, 2, 32, 1.25, 10 }, { 8, 2, 16, 1.3, 6 }, { 8, 2, 32, 100, 32 },
+                  { 64, 1, 8, 1, 1 }, { 7, 3, 28, 1, 12 },    { 3, 3, 4, 0.25, 1 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        snprintf(
+            text, sizeof text,
+            "{\"format\":\"cleave-model\",\"version\":1,\"name\":\"m\",\"sequence\":%d,\"hidden\":8,\"vocab_size\":9,"
+            "\"layers\":[{\"kind\":\"embedding\"},{\"kind\":\"moe\",\"experts\":%d,\"choices\":%d,\"inner\":5,"
+            "\"group\":%d,\"capacity_factor\":%g,\"activation\":\"gelu\",\"norm\":\"none\"},{\"kind\":\"head\","
+            "\"norm\":\"none\"},{\"kind\":\"loss\"}]}",
+            2 * cases[i].group, cases[i].experts, cases[i].choices, cases[i].group, cases[i].factor);
+        struct model *model = model_of_text(text);
+        struct graph *graph = graph_of(model, 5, 0, 1);
+        for (int v = 0; v < graph->value_count; v++)
+            if (strcmp(graph->values[v].name, "1.moe.dispatch") == 0) {
+                const int64_t *size = graph->values[v].size;
+                ck_assert_int_eq(size[0], cases[i].experts);
+                ck_assert_int_eq(size[1], 5);
+                ck_assert_int_eq(size[2], 2);
+                ck_assert_int_eq(size[3], cases[i].slots);
+            }
+        graph_free(graph);
+        struct error err = {
+            0
+        }; /* three halves of the described sequence are whole groups, one half of a group is not */
+        ck_assert(graph_build(&graph, model, 5, 3 * cases[i].group, 1, &err));
+        graph_free(graph);
+        ck_assert(cases[i].group == 1 || !graph_build(&graph, model, 5, cases[i].group / 2, 1, &err));
+        ck_assert(err.kind == ERROR_INPUT && strstr(err.message, "expected a sequence of whole groups of"));
+        model_free(model);
+    }
+}
+END_TEST
+
 START_TEST(work_is_conserved_by_splits)
 {
     static const char *const names[] = { "tiny-gpt", "tiny-llama", "bert-large" };
@@ -725,6 +812,8 @@ static Suite *suite(void)
     CHECK_ADD(s, gradients_are_needed_above_the_first_trainable_weight);
     CHECK_ADD(s, frozen_weights_do_not_count);
     CHECK_ADD(s, gpt2_flops_have_a_closed_form);
+    CHECK_ADD(s, experts_cost_what_is_chosen);
+    CHECK_ADD(s, slots_follow_the_capacity_factor);
     CHECK_ADD(s, work_is_conserved_by_splits);
     CHECK_ADD(s, equal_work_names_cost_the_same);
     CHECK_ADD(s, work_names_are_canonical);

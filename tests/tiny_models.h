@@ -65,7 +65,24 @@
     "{\"kind\": \"concat\", \"inputs\": [\"left_mlp\", \"previous\"]}, "                                               \
     "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
 
-enum { TINY_BATCH = 8, TINY_SEQUENCE = 8, TINY_VOCAB = 60, TINY_VOCAB_MULTIPLE = 64, TINY_MODELS = 7, TINY_CHAINS = 4 };
+/* Four experts, two per token, in groups of half a sequence, with slots for the mean: choices are dropped. */
+#define TINY_MOE(balance)                                                                                              \
+    TINY_HEAD("moe", "false")                                                                                          \
+    "{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": ["                                                         \
+    "{\"kind\": \"attention\", \"heads\": 4, \"kv_heads\": 2, \"rope_base\": 10000, \"norm\": \"rms_norm\"}, "         \
+    "{\"kind\": \"moe\", \"experts\": 4, \"choices\": 2, \"inner\": 32, \"shared_inner\": 16, \"activation\": "        \
+    "\"swiglu\", \"group\": 4, \"capacity_factor\": 1, \"balance_loss\": " balance ", \"norm\": \"rms_norm\"}]}, "     \
+    "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
+
+enum {
+    TINY_BATCH = 8,
+    TINY_SEQUENCE = 8,
+    TINY_VOCAB = 60,
+    TINY_VOCAB_MULTIPLE = 64,
+    TINY_MODELS = 8,
+    TINY_CHAINS = 4,
+    TINY_MIXTURE = 7
+};
 static const char *const tiny_models[TINY_MODELS] = {
     TINY_GPT("tied-gpt", "true"),
     TINY_GPT("untied-gpt", "false"),
@@ -74,6 +91,7 @@ static const char *const tiny_models[TINY_MODELS] = {
     TINY_ENCODER_DECODER,
     TINY_SKIPS,
     TINY_TOWERS,
+    TINY_MOE("0.02"),
 };
 
 static inline struct graph *tiny_graph_of(const char *json, int batch)

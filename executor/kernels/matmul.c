@@ -111,6 +111,72 @@ static void product(const struct kernel_call *call, struct spot c, struct spot a
     }
 }
 
+/* Operand 0 of the roles. */
+static void whole_product(const struct kernel_call *call, enum role c, enum role a, enum role b, bool accumulate)
+{
+    product(call, spot_of(call, c, 0), spot_of(call, a, 0), spot_of(call, b, 0), accumulate);
+}
+
+static int slot_axis(const struct segment *segment)
+{
+    int axis = 0;
+    while (segment->axes[axis].tag != TAG_CAPACITY)
+        axis++;
+    return axis;
+}
+
+/* The next place of the axes that in[1] follows; false beyond the last. first: c begins there, unless it accumulates.
+ */
+static bool next_place(const struct kernel_call *whole, struct kernel_call *place, const struct spot *c, bool *first)
+{
+    const struct operand *filled = &whole->segment->in[1];
+    *first = true;
+    for (int dim = whole->operand[ROLE_IN][1].dim_count - 1; dim >= 0; dim--) {
+        int axis = filled->axis[dim];
+        place->low[axis]++;
+        if (place->low[axis] == whole->high[axis])
+            place->low[axis] = whole->low[axis];
+        place->high[axis] = place->low[axis] + 1;
+        if (place->low[axis] > whole->low[axis]) {
+            for (int i = 0; i < whole->segment->axis_count; i++)
+                *first &= c->stride[i] != 0 || i == slot_axis(whole->segment) || place->low[i] == whole->low[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Only the slots that count are computed: each place that in[1] speaks of is a product by itself, with its range of
+ * slots cut. Slots beyond become 0. */
+static void filled_product(const struct kernel_call *whole, enum role c, enum role a, enum role b, bool accumulate)
+{
+    struct kernel_call place = *whole;
+    const struct operand *filled = &whole->segment->in[1];
+    const struct spot result = spot_of(whole, c, 0);
+    const int slots = slot_axis(whole->segment);
+    for (int dim = 0; dim < whole->operand[ROLE_IN][1].dim_count; dim++) {
+        int axis = filled->axis[dim];
+        if (whole->low[axis] >= whole->high[axis])
+            return;
+        place.high[axis] = place.low[axis] + 1;
+    }
+    bool first = true;
+    do {
+        int64_t low = whole->low[slots], high = *(const int32_t *)(void *)spot_of_index(&place, ROLE_IN, 1).data;
+        high = high < low ? low : high < whole->high[slots] ? high : whole->high[slots];
+        place.low[slots] = low, place.high[slots] = high;
+        whole_product(&place, c, a, b, accumulate || !first);
+        place.low[slots] = high, place.high[slots] = whole->high[slots];
+        if (result.stride[slots] && !accumulate)
+            clear_operand(&place, c, 0);
+    } while (next_place(whole, &place, &result, &first));
+}
+
+static void product_of(const struct kernel_call *call, enum role c, enum role a, enum role b, bool accumulate)
+{
+    (call->segment->in_count > 1 ? filled_product : whole_product)(call, c, a, b, accumulate);
+}
+
 static void fill_row(const struct row *row, const void *context)
 {
     (void)context;
@@ -124,27 +190,24 @@ static void fill_row(const struct row *row, const void *context)
 void ISA(matmul_forward)(const struct kernel_call *call)
 {
     bool accumulate = !begins(call, ROLE_OUT, 0);
-    struct spot out = spot_of(call, ROLE_OUT, 0);
     if (call->segment->weight_count > 1 && !accumulate) {
-        struct spot spots[] = { out, spot_of(call, ROLE_WEIGHT, 1) };
+        struct spot spots[] = { spot_of(call, ROLE_OUT, 0), spot_of(call, ROLE_WEIGHT, 1) };
         walk(call, &call->segment->out[0], call->operand[ROLE_OUT][0].dim_count, true, spots, 2, fill_row, NULL);
         accumulate = true;
     }
-    product(call, out, spot_of(call, ROLE_IN, 0), spot_of(call, ROLE_WEIGHT, 0), accumulate);
+    product_of(call, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, accumulate);
 }
 
 void ISA(matmul_backward_input)(const struct kernel_call *call)
 {
     if (call->operand[ROLE_GRADIENT_IN][0].data)
-        product(call, spot_of(call, ROLE_GRADIENT_IN, 0), spot_of(call, ROLE_GRADIENT_OUT, 0),
-                spot_of(call, ROLE_WEIGHT, 0), !begins(call, ROLE_GRADIENT_IN, 0));
+        product_of(call, ROLE_GRADIENT_IN, ROLE_GRADIENT_OUT, ROLE_WEIGHT, !begins(call, ROLE_GRADIENT_IN, 0));
 }
 
 void ISA(matmul_backward_weight)(const struct kernel_call *call)
 {
     if (call->operand[ROLE_GRADIENT_WEIGHT][0].data)
-        product(call, spot_of(call, ROLE_GRADIENT_WEIGHT, 0), spot_of(call, ROLE_IN, 0),
-                spot_of(call, ROLE_GRADIENT_OUT, 0), !begins(call, ROLE_GRADIENT_WEIGHT, 0));
+        product_of(call, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT, !begins(call, ROLE_GRADIENT_WEIGHT, 0));
     if (call->segment->weight_count > 1)
         bias_gradient(call, 1);
 }

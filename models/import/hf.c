@@ -46,7 +46,7 @@ static bool check_window(const struct json *root, int64_t sequence, struct error
 }
 
 /* Touvron et al. 2023 and its relatives: RMS norms, rotary positions, SwiGLU, grouped-query attention. */
-static bool read_llama_like(const struct json *root, struct hf_parts *p, int64_t kv_default, struct error *err)
+bool hf_read_llama(const struct json *root, struct hf_parts *p, int64_t kv_default, struct error *err)
 {
     static const char *const activations[] = { "silu", NULL };
     double epsilon;
@@ -76,19 +76,19 @@ static bool read_llama(const struct json *root, struct hf_parts *p, struct error
         !hf_get_bool(root, "mlp_bias", false, &p->mlp.bias, err))
         return false;
     p->attention.qkv_bias = p->attention.output_bias = bias;
-    return read_llama_like(root, p, 0, err);
+    return hf_read_llama(root, p, 0, err);
 }
 
 static bool read_mistral(const struct json *root, struct hf_parts *p, struct error *err)
 {
-    return read_llama_like(root, p, 8, err);
+    return hf_read_llama(root, p, 8, err);
 }
 
 /* The query, key and value biases of Qwen 2 have no key: they are always there. */
 static bool read_qwen2(const struct json *root, struct hf_parts *p, struct error *err)
 {
     p->attention.qkv_bias = true;
-    return read_llama_like(root, p, 0, err);
+    return hf_read_llama(root, p, 0, err);
 }
 
 bool hf_add_decoder(struct model *model, const struct hf_parts *p, const struct json *root, struct error *err)
@@ -105,7 +105,8 @@ bool hf_add_decoder(struct model *model, const struct hf_parts *p, const struct 
 
 static const struct hf_family gpt2 = { "gpt2", read_gpt2, NULL }, llama = { "llama", read_llama, NULL },
                               mistral = { "mistral", read_mistral, NULL }, qwen2 = { "qwen2", read_qwen2, NULL };
-static const struct hf_family *const families[] = { &gpt2, &llama, &mistral, &qwen2, &hf_gpt_neox, &hf_t5 };
+static const struct hf_family *const families[] = { &gpt2,        &llama, &mistral,    &qwen2,
+                                                    &hf_gpt_neox, &hf_t5, &hf_mixtral, &hf_deepseek };
 enum { FAMILIES = sizeof families / sizeof *families };
 
 static bool read_parts(const struct json *root, struct hf_parts *p, const struct hf_family **family, struct error *err)
@@ -122,10 +123,11 @@ static bool read_parts(const struct json *root, struct hf_parts *p, const struct
                    hf_get_double(root, "initializer_range", 100, 0.02, &p->head.init_std, err) &&
                    families[i]->read(root, p, err);
         }
-    return json_fail(at, err,
-                     "expected a model_type of gpt2, llama, mistral, qwen2, gpt_neox or t5, found \"%.64s\"; describe "
-                     "the model in the native format instead",
-                     type);
+    return json_fail(
+        at, err,
+        "expected a model_type of gpt2, llama, mistral, mixtral, deepseek, qwen2, gpt_neox or t5, found \"%.64s\"; "
+        "describe the model in the native format instead",
+        type);
 }
 
 static bool hf_detect(const struct json *root)
@@ -155,7 +157,7 @@ static bool hf_read(struct model **out, const struct json *root, struct error *e
 extern const struct importer hf_importer;
 const struct importer hf_importer = {
     .name = "huggingface",
-    .doc = "Hugging Face config.json of model_type gpt2, llama, mistral, qwen2, gpt_neox or t5",
+    .doc = "Hugging Face config.json of model_type gpt2, llama, mistral, mixtral, deepseek, qwen2, gpt_neox or t5",
     .detect = hf_detect,
     .read = hf_read,
 };

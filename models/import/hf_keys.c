@@ -18,6 +18,13 @@ bool hf_get_size(const struct json *root, const char *key, int64_t fallback, int
     return fallback != HF_REQUIRED || (json_require(root, key, &value, err) && json_int(value, 1, most, out, err));
 }
 
+bool hf_get_count(const struct json *root, const char *key, int64_t fallback, int64_t *out, struct error *err)
+{
+    const struct json *value = hf_given(root, key);
+    *out = fallback;
+    return !value || json_int(value, 0, most, out, err);
+}
+
 bool hf_get_double(const struct json *root, const char *key, double max, double fallback, double *out,
                    struct error *err)
 {
@@ -90,6 +97,7 @@ void hf_set_defaults(struct hf_parts *p)
     memcpy(&p->embedding, layer_kind_find("embedding")->defaults, sizeof p->embedding);
     memcpy(&p->attention, layer_kind_find("attention")->defaults, sizeof p->attention);
     memcpy(&p->mlp, layer_kind_find("mlp")->defaults, sizeof p->mlp);
+    memcpy(&p->moe, layer_kind_find("moe")->defaults, sizeof p->moe);
     memcpy(&p->last, layer_kind_find("head")->defaults, sizeof p->last);
 }
 

@@ -10,6 +10,8 @@ enum { HF_REQUIRED = -1 };
 const struct json *hf_given(const struct json *root, const char *key);
 /* fallback HF_REQUIRED: the key must be there. */
 bool hf_get_size(const struct json *root, const char *key, int64_t fallback, int64_t *out, struct error *err);
+/* The same where 0 is allowed. */
+bool hf_get_count(const struct json *root, const char *key, int64_t fallback, int64_t *out, struct error *err);
 bool hf_get_double(const struct json *root, const char *key, double max, double fallback, double *out,
                    struct error *err);
 bool hf_get_bool(const struct json *root, const char *key, bool fallback, bool *out, struct error *err);
@@ -28,6 +30,8 @@ struct hf_parts {
     struct embedding_layer embedding;
     struct attention_layer attention;
     struct mlp_layer mlp;
+    struct moe_layer moe;
+    int64_t dense_blocks; /* the first blocks, which have no experts */
     struct head_layer last;
 };
 void hf_set_defaults(struct hf_parts *p);
@@ -46,6 +50,9 @@ struct hf_family {
     bool (*read)(const struct json *root, struct hf_parts *p, struct error *err);
     bool (*add)(struct model *model, const struct hf_parts *p, const struct json *root, struct error *err);
 };
-extern const struct hf_family hf_t5, hf_gpt_neox;
+/* Touvron et al. 2023 and its relatives: fills in all but biases. kv_default: key and value heads; 0: as many as heads.
+ */
+bool hf_read_llama(const struct json *root, struct hf_parts *p, int64_t kv_default, struct error *err);
+extern const struct hf_family hf_t5, hf_gpt_neox, hf_mixtral, hf_deepseek;
 bool hf_add_decoder(struct model *model, const struct hf_parts *p, const struct json *root, struct error *err);
 #endif

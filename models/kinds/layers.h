@@ -39,6 +39,20 @@ struct mlp_layer {
     double norm_epsilon;
 };
 
+enum { MOE_MAX_CHOICES = 64 };
+enum gates { GATES_OF_CHOSEN, GATES_OF_ALL };
+
+struct moe_layer {
+    struct layer_head head;
+    int64_t experts, choices, inner, shared_inner, group;
+    int activation; /* enum activation */
+    int gates;      /* enum gates */
+    double gate_scale, capacity_factor, balance;
+    bool dropless;
+    int norm; /* enum norm */
+    double norm_epsilon;
+};
+
 struct norm_layer {
     struct layer_head head;
     int norm; /* enum norm */

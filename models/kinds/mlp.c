@@ -1,13 +1,6 @@
-#include "models/builder.h"
-#include "models/kinds/layers.h"
+#include "models/kinds/feed_forward.h"
 #include "models/kinds/norm.h"
 #include "models/model.h"
-#include <stdio.h>
-
-static const char *const activation_names[] = { "gelu", "swiglu", "gelu_erf", "relu", "geglu", NULL };
-/* By enum activation. */
-static const enum kernel activation_kernels[] = { KERNEL_GELU, KERNEL_SWIGLU, KERNEL_GELU_ERF, KERNEL_RELU,
-                                                  KERNEL_GEGLU };
 
 static const struct mlp_layer mlp_defaults = { .residual = true, .norm_epsilon = 1e-5 };
 
@@ -26,8 +19,7 @@ static const struct json_field mlp_fields[] = {
       AT(activation),
       .required = true,
       .names = activation_names,
-      .doc = "gelu: two matrices, tanh form; gelu_erf: its exact form; relu; swiglu: three matrices, silu(gate) * up; "
-             "geglu: gelu(gate) * up." },
+      .doc = activation_doc },
     { .key = "bias", .type = FIELD_BOOL, AT(bias), .doc = "Biases after every matrix; false if absent." },
     { .key = "norm", .type = FIELD_ENUM, AT(norm), .required = true, .names = norm_names, .doc = "The layer's norm." },
     { .key = "post_norm",
@@ -53,44 +45,23 @@ static bool mlp_check(const struct model *model, const void *fields, const struc
     return true;
 }
 
-static int widen(struct graph_builder *builder, const char *name, bool bias, int x)
-{
-    char bias_name[24];
-    snprintf(bias_name, sizeof bias_name, "%s_bias", name);
-    int y = builder_value(builder, name, "btf", ELEMENT_ACTIVATION, true);
-    int matrix = builder_weight(builder, name, "hf", INIT_NORMAL, builder->init_std);
-    if (bias) {
-        int shift = builder_weight(builder, bias_name, "f", INIT_ZERO, 0);
-        builder_segment(builder, KERNEL_MATMUL, name, "bth+!f", OPERANDS({ x, "bth" }),
-                        OPERANDS({ matrix, "hf" }, { shift, "f" }), OPERANDS({ y, "btf" }));
-    } else {
-        builder_segment(builder, KERNEL_MATMUL, name, "bth+f", OPERANDS({ x, "bth" }), OPERANDS({ matrix, "hf" }),
-                        OPERANDS({ y, "btf" }));
-    }
-    return y;
-}
-
 static bool mlp_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
 {
     const struct mlp_layer *f = fields;
     (void)model, (void)err;
     builder_size(builder, 'f', f->inner);
     int x = builder->input, y = f->post_norm ? x : build_norm(builder, x, f->norm, f->norm_epsilon);
-    bool gated = f->activation == ACTIVATION_SWIGLU || f->activation == ACTIVATION_GEGLU;
-    enum kernel kernel = activation_kernels[f->activation];
-    int gate = gated ? widen(builder, "gate", f->bias, y) : -1;
-    int up = widen(builder, "up", f->bias, y);
-    int act = builder_value(builder, "act", "btf", ELEMENT_ACTIVATION, true);
-    if (gated)
-        builder_segment(builder, kernel, "act", "btf", OPERANDS({ gate, "btf" }, { up, "btf" }), NO_OPERANDS,
-                        OPERANDS({ act, "btf" }));
-    else
-        builder_segment(builder, kernel, "act", "btf", OPERANDS({ up, "btf" }), NO_OPERANDS, OPERANDS({ act, "btf" }));
-    int down = builder_value(builder, "down", "bth", ELEMENT_ACTIVATION, true);
-    int matrix =
-        builder_weight(builder, "down", "fh", INIT_NORMAL, f->post_norm ? builder->init_std : builder->residual_std);
-    builder_segment(builder, KERNEL_MATMUL, "down", "btf+h", OPERANDS({ act, "btf" }), OPERANDS({ matrix, "fh" }),
-                    OPERANDS({ down, "bth" }));
+    const struct feed_forward network = { .gate = "gate",
+                                          .up = "up",
+                                          .act = "act",
+                                          .down = "down",
+                                          .tokens = "bt",
+                                          .stack = "",
+                                          .filled = -1,
+                                          .activation = f->activation,
+                                          .bias = f->bias,
+                                          .down_std = f->post_norm ? builder->init_std : builder->residual_std };
+    int down = build_feed_forward(builder, &network, y);
     int sum = build_residual(builder, f->residual ? x : -1, down, f->bias);
     builder->output = f->post_norm ? build_norm(builder, sum, f->norm, f->norm_epsilon) : sum;
     return true;

@@ -1,0 +1,23 @@
+/* The network between two residual sums that mlp and moe share: one or two matrices, an activation, a matrix back. */
+#ifndef CLEAVE_MODELS_KINDS_FEED_FORWARD_H
+#define CLEAVE_MODELS_KINDS_FEED_FORWARD_H
+#include "models/builder.h"
+#include "models/kinds/layers.h"
+
+extern const char *const activation_names[]; /* by enum activation, NULL-terminated, for field tables */
+extern const char activation_doc[];
+
+struct feed_forward {
+    const char *gate, *up, *act, *down; /* names of segments, values and weights */
+    const char *tokens;                 /* axes of the input before h: "bt" */
+    const char *stack;                  /* axes of every matrix before its two: "" or "e" */
+    int filled;                         /* per stack and group: how many slots count (a value); -1: all do */
+    double expected_fill;               /* share of the slots that is expected to count; 0: all */
+    int activation;                     /* enum activation */
+    bool bias;                          /* after the first matrices */
+    double down_std;                    /* of the last matrix */
+};
+/* Adds the segments on x (tokens, h) between widths h and f, which builder_size() gave; returns the value after the
+ * last matrix, shaped as x. */
+int build_feed_forward(struct graph_builder *builder, const struct feed_forward *f, int x);
+#endif

@@ -1,0 +1,248 @@
+/* A mixture of experts over groups of tokens that the description fixes: what an expert can take of a group, which
+ * choices are dropped and the auxiliary loss do not depend on how a plan splits the batch or the sequence. */
+#include "base/num.h"
+#include "models/kinds/feed_forward.h"
+#include "models/kinds/norm.h"
+#include "models/model.h"
+#include <math.h>
+
+static const char *const gate_names[] = { "softmax_of_chosen", "softmax_of_all", NULL };
+
+static const struct moe_layer moe_defaults = { .gate_scale = 1, .capacity_factor = 1.25, .norm_epsilon = 1e-5 };
+
+#define AT(field) .offset = offsetof(struct moe_layer, field)
+static const struct json_field moe_fields[] = {
+    LAYER_HEAD_FIELDS,
+    { .key = "experts",
+      .type = FIELD_INT,
+      AT(experts),
+      .required = true,
+      .min = 1,
+      .max = 1 << 16,
+      .doc = "Feed-forward networks among which a token chooses." },
+    { .key = "choices",
+      .type = FIELD_INT,
+      AT(choices),
+      .required = true,
+      .min = 1,
+      .max = MOE_MAX_CHOICES,
+      .doc = "Experts per token (top-k), at most experts." },
+    { .key = "inner",
+      .type = FIELD_INT,
+      AT(inner),
+      .required = true,
+      .min = 1,
+      .max = 1 << 28,
+      .doc = "Width between an expert's matrices." },
+    { .key = "shared_inner",
+      .type = FIELD_INT,
+      AT(shared_inner),
+      .min = 0,
+      .max = 1 << 28,
+      .doc = "Width of a network that every token passes beside its experts (DeepSeek's shared experts together); 0 or "
+             "absent: none." },
+    { .key = "activation",
+      .type = FIELD_ENUM,
+      AT(activation),
+      .required = true,
+      .names = activation_names,
+      .doc = activation_doc },
+    { .key = "gates",
+      .type = FIELD_ENUM,
+      AT(gates),
+      .names = gate_names,
+      .doc = "softmax_of_chosen: what a token gives its experts is a softmax over the chosen logits (Mixtral); "
+             "softmax_of_all: over all logits, of which the chosen ones are kept (DeepSeek); softmax_of_chosen if "
+             "absent." },
+    { .key = "gate_scale",
+      .type = FIELD_DOUBLE,
+      AT(gate_scale),
+      .min = 0,
+      .max = 1e6,
+      .doc = "What gates are multiplied by; 1 if absent." },
+    { .key = "group",
+      .type = FIELD_INT,
+      AT(group),
+      .min = 0,
+      .max = 1 << 27,
+      .doc = "Tokens of a sequence that share out the experts' slots and over which the auxiliary loss is taken, a "
+             "divisor of the sequence; the whole sequence if absent or 0." },
+    { .key = "capacity_factor",
+      .type = FIELD_DOUBLE,
+      AT(capacity_factor),
+      .min = 1e-3,
+      .max = 1e6,
+      .doc = "Slots of an expert for one group, over the mean number of choices that it gets (Lepikhin et al. 2021); "
+             "1.25 if absent." },
+    { .key = "dropless",
+      .type = FIELD_BOOL,
+      AT(dropless),
+      .doc = "A choice that finds no slot stops the run; false if absent: it is dropped, and the token goes on without "
+             "it. What is computed then does not depend on capacity_factor, which states the imbalance that memory is "
+             "made for." },
+    { .key = "balance_loss",
+      .type = FIELD_DOUBLE,
+      AT(balance),
+      .min = 0,
+      .max = 1e6,
+      .doc = "Weight of the mean over groups of experts * sum over experts of (share of the group's choices * mean "
+             "probability); it acts through its gradient and is not part of the loss that is shown. 0 if absent." },
+    { .key = "norm", .type = FIELD_ENUM, AT(norm), .required = true, .names = norm_names, .doc = "The layer's norm." },
+    { .key = "norm_epsilon",
+      .type = FIELD_DOUBLE,
+      AT(norm_epsilon),
+      .min = 0,
+      .max = 1,
+      .doc = "Added to the variance inside the norm." },
+};
+#undef AT
+
+static bool moe_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
+{
+    const struct moe_layer *f = fields;
+    if (f->choices > f->experts)
+        return json_fail(json_at_key(at, "choices"), err, "expected at most the number of experts (%lld), found %lld",
+                         (long long)f->experts, (long long)f->choices);
+    if (f->group > 0 && model->sequence % f->group)
+        return json_fail(json_at_key(at, "group"), err, "expected a divisor of the sequence (%lld), found %lld",
+                         (long long)model->sequence, (long long)f->group);
+    return true;
+}
+
+/* A token chooses an expert once: more slots than tokens are of no use. */
+static int64_t slots_of(const struct moe_layer *f, int64_t group)
+{
+    double mean = (double)(f->choices * group) / (double)f->experts;
+    return max_i64(1, (int64_t)fmin((double)group, ceil(f->capacity_factor * mean - 1e-9)));
+}
+
+struct routing {
+    int gates, slots, filled;
+    int64_t group, slot_count;
+    double expected_fill;
+};
+
+/* The tokens' axis can be split between groups only. */
+static void set_groups(struct segment *segment, const struct moe_layer *f, const struct routing *r)
+{
+    segment->arguments.group = r->group;
+    segment->arguments.slots = r->slot_count;
+    segment->arguments.experts = f->experts;
+    segment->arguments.choices = f->choices;
+    for (int i = 0; i < segment->axis_count; i++)
+        if (segment->axes[i].tag == TAG_SEQUENCE)
+            segment->axes[i].grain = r->group;
+}
+
+static struct routing route(struct graph_builder *builder, const struct moe_layer *f, int64_t group, int x)
+{
+    struct routing r = { .group = group, .slot_count = slots_of(f, group) };
+    double mean = (double)(f->choices * group) / (double)f->experts;
+    r.expected_fill = fmin(1, mean / (double)r.slot_count);
+    int64_t groups = builder->graph->sequence / group;
+    builder_size(builder, 'e', f->experts);
+    builder_size(builder, 'u', f->experts);
+    builder_size(builder, 'k', f->choices);
+    builder_size(builder, 'q', groups);
+    builder_size(builder, 'c', r.slot_count);
+    int logits = builder_value(builder, "router", "btu", ELEMENT_ACTIVATION, true);
+    int matrix = builder_weight(builder, "router", "hu", INIT_NORMAL, builder->init_std);
+    builder_segment(builder, KERNEL_MATMUL, "router", "bth+u", OPERANDS({ x, "bth" }), OPERANDS({ matrix, "hu" }),
+                    OPERANDS({ logits, "btu" }));
+    r.gates = builder_value(builder, "gates", "btk", ELEMENT_STATISTIC, true);
+    r.slots = builder_value(builder, "slots", "btk", ELEMENT_INDEX, false);
+    r.filled = builder_value(builder, "filled", "ebq", ELEMENT_INDEX, false);
+    struct segment *segment =
+        builder_segment(builder, KERNEL_ROUTE, "route", "btu!", OPERANDS({ logits, "btu" }), NO_OPERANDS,
+                        OPERANDS({ r.gates, "bt." }, { r.slots, "bt." }, { r.filled, ".bt" }));
+    segment->arguments.gates_of_all = f->gates == GATES_OF_ALL;
+    segment->arguments.gate_scale = f->gate_scale;
+    segment->arguments.balance = f->balance / ((double)builder->graph->batch * (double)groups);
+    segment->arguments.dropless = f->dropless;
+    set_groups(segment, f, &r);
+    return r;
+}
+
+static int dispatch(struct graph_builder *builder, const struct moe_layer *f, const struct routing *r, int x)
+{
+    int to = builder_value(builder, "dispatch", "ebqch", ELEMENT_ACTIVATION, true);
+    set_groups(builder_segment(builder, KERNEL_DISPATCH, "dispatch", "bth", OPERANDS({ x, "bth" }, { r->slots, "bt." }),
+                               NO_OPERANDS, OPERANDS({ to, ".bt.h" })),
+               f, r);
+    return to;
+}
+
+static int combine(struct graph_builder *builder, const struct moe_layer *f, const struct routing *r, int x)
+{
+    int to = builder_value(builder, "combine", "bth", ELEMENT_ACTIVATION, true);
+    set_groups(builder_segment(builder, KERNEL_COMBINE, "combine", "bth",
+                               OPERANDS({ x, ".bt.h" }, { r->gates, "bt." }, { r->slots, "bt." }), NO_OPERANDS,
+                               OPERANDS({ to, "bth" })),
+               f, r);
+    return to;
+}
+
+static int experts(struct graph_builder *builder, const struct moe_layer *f, const struct routing *r, int x)
+{
+    const struct feed_forward network = { .gate = "expert_gate",
+                                          .up = "expert_up",
+                                          .act = "expert_act",
+                                          .down = "expert_down",
+                                          .tokens = "ebqc",
+                                          .stack = "e",
+                                          .filled = r->filled,
+                                          .expected_fill = r->expected_fill,
+                                          .activation = f->activation,
+                                          .down_std = builder->residual_std };
+    builder_size(builder, 'f', f->inner);
+    return combine(builder, f, r, build_feed_forward(builder, &network, dispatch(builder, f, r, x)));
+}
+
+static int shared_expert(struct graph_builder *builder, const struct moe_layer *f, int x)
+{
+    const struct feed_forward network = { .gate = "shared_gate",
+                                          .up = "shared_up",
+                                          .act = "shared_act",
+                                          .down = "shared_down",
+                                          .tokens = "bt",
+                                          .stack = "",
+                                          .filled = -1,
+                                          .activation = f->activation,
+                                          .down_std = builder->residual_std };
+    builder_size(builder, 'f', f->shared_inner);
+    return build_feed_forward(builder, &network, x);
+}
+
+static bool moe_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
+{
+    const struct moe_layer *f = fields;
+    (void)model;
+    int64_t sequence = builder->graph->sequence, group = f->group ? f->group : sequence;
+    if (sequence % group)
+        return fail_kind(err, ERROR_INPUT,
+                         "layer %s: expected a sequence of whole groups of %lld tokens, found %lld tokens",
+                         builder->prefix, (long long)group, (long long)sequence);
+    int y = build_norm(builder, builder->input, f->norm, f->norm_epsilon);
+    const struct routing r = route(builder, f, group, y);
+    int terms[MAX_LAYER_INPUTS] = { builder->input, experts(builder, f, &r, y) }, count = 2;
+    if (f->shared_inner)
+        terms[count++] = shared_expert(builder, f, y);
+    builder->output = build_join(builder, terms, count, false);
+    return true;
+}
+
+extern const struct layer_kind moe_kind;
+const struct layer_kind moe_kind = {
+    .name = "moe",
+    .place = CHAIN_BODY,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .doc = "Norm, a router that sends each token to a few of many feed-forward networks, residual sum (Shazeer et al. "
+           "2017; Lepikhin et al. 2021; Jiang et al. 2024; Dai et al. 2024).",
+    .fields = moe_fields,
+    .field_count = sizeof moe_fields / sizeof *moe_fields,
+    .fields_bytes = sizeof(struct moe_layer),
+    .defaults = &moe_defaults,
+    .check = moe_check,
+    .build = moe_build,
+};
