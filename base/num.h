@@ -20,6 +20,16 @@ static inline int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
+/* The greatest one; of 0 and b it is b. */
+static inline int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
 
 /* FNV-1a, 64 bits; start from HASH_START and chain. */
 #define HASH_START UINT64_C(14695981039346656037)

@@ -10,11 +10,11 @@ struct estimate_arguments {
     struct space_options space;
     const char *output, *recompute;
     const char *cp_by, *order;
-    int64_t micro, tp, pp, dp, cp, zero, hsdp, slices, prefetch, interleave;
+    int64_t micro, tp, pp, dp, cp, ep, zero, hsdp, slices, prefetch, interleave;
     bool json, sp, reversed;
 };
 static const struct estimate_arguments defaults = {
-    .tp = 1, .pp = 1, .cp = 1, .slices = 1, .prefetch = 1, .interleave = 1, .recompute = "none"
+    .tp = 1, .pp = 1, .cp = 1, .ep = 1, .slices = 1, .prefetch = 1, .interleave = 1, .recompute = "none"
 };
 #define AT(field) offsetof(struct estimate_arguments, field)
 static const struct option options[] = {
@@ -27,6 +27,8 @@ static const struct option options[] = {
     INT_OPTION("hsdp", AT(hsdp), "N", 0, 1e6, "data-parallel ranks over which ZeRO shards; the groups replicate (all)"),
     INT_OPTION("slices", AT(slices), "N", 1, PLAN_MAX_SLICES, "rounds in which sliceable operators run (1)"),
     INT_OPTION("cp", AT(cp), "N", 1, 1e6, "context-parallel degree: ranks that share a sequence by its tokens (1)"),
+    INT_OPTION("ep", AT(ep), "N", 1, 1e6,
+               "expert-parallel degree: of the data ranks those that share out the experts (1)"),
     TEXT_OPTION("cp-by", AT(cp_by), "DIMENSION", "cp-gather, cp-ring or cp-ulysses (cp-gather)"),
     TEXT_OPTION("order", AT(order), "ORDER",
                 "tensor-inside or data-inside: whose ranks are neighbours (tensor-inside)"),
@@ -53,6 +55,7 @@ static bool uniform_of(struct uniform *out, const struct estimate_arguments *a, 
     out->reversed = a->reversed;
     out->chunks = (int)a->interleave;
     out->context = (int)a->cp;
+    out->expert = (int)a->ep;
     out->shard_group = (int)a->hsdp;
     out->slices = (int)a->slices;
     int order = ORDER_TENSOR_INSIDE;

@@ -192,6 +192,7 @@ void write_choice(struct json_writer *w, const struct plan *plan, const struct g
     json_put_int(w, "tp", c.tensor);
     json_put_int(w, "cp", c.context);
     json_put_int(w, "dp", c.data);
+    json_put_int(w, "ep", c.expert);
     json_put_bool(w, "sp", c.sequence_parallel);
     json_put_int(w, "micro_batch", c.micro);
     json_put_int(w, "micro_batches", plan->micro_batch_count);

@@ -83,7 +83,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "tp="], "tp needs a value"),
         ([*plan, "--fix", "tp=x"], "tp: expected a number from 1 to 1000000000, found 'x'"),
         ([*plan, "--fix", "zeor=1"], "unknown key 'zeor'; did you mean zero\\?"),
-        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, schedule, prefetch, sp, cp, cp-by, hsdp, slices, order, interleave"),
+        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, schedule, prefetch, sp, cp, cp-by, ep, hsdp, slices, order, interleave"),
         ([*plan, "--space", "recompute=some"], "expected one of none, selective, full; found 'some'"),
         ([*plan, "--schedule", "gpipee"], "--schedule: schedule: expected one of 1f1b, gpipe"),
         ([*plan, "--schedule", ""], "--schedule: schedule needs a value"),

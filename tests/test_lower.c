@@ -123,6 +123,48 @@ START_TEST(context_parallel_counts)
 }
 END_TEST
 
+/* Lepikhin et al. 2021, section 3.2; Rajbhandari et al. 2022, section 5: tokens travel to the experts and back, forward
+ * and backward, and forward the counts of filled slots. Experts' gradients are summed over the other data-parallel
+ * ranks, all else over all. What leaves a rank is its tokens' choices times the capacity factor (2), but for its own
+ * experts' share. */
+START_TEST(expert_parallel_counts)
+{
+    enum { DP = 2, EP = 4, MICROS = 2, OUTER = 1, INNER = 2 };
+    struct strategy s = { "ep", "tiny-moe", "1f1b", 1, { DP, EP }, { "dp", "ep" }, MICROS, 0, 0, 1, 0, 0, 0 };
+    struct lowered l = lower_one(&s);
+    for (int layer = 0; layer < l.graph->layer_count; layer++) {
+        int here = layer_is(l.graph, layer, "moe");
+        ck_assert_int_eq(count_pairs(l.program, OP_ALL_TO_ALL, PHASE_FORWARD, layer), here * MICROS * 3);
+        ck_assert_int_eq(count_pairs(l.program, OP_ALL_TO_ALL, PHASE_BACKWARD_INPUT, layer), here * MICROS * 2);
+    }
+    ck_assert_int_eq(count_pairs(l.program, OP_REDISTRIBUTE, PHASE_COUNT, -1), 0);
+    ck_assert_int_eq(count_pairs(l.program, OP_ALL_GATHER, PHASE_COUNT, -1), 0);
+    int experts = 0, others = 0, payloads = 0;
+    const int64_t tokens = l.graph->batch * l.graph->sequence / (DP * EP * MICROS), hidden = 64;
+    for (int i = 0; i < l.program->stages[0].instr_count; i++) {
+        const struct instr *instr = &l.program->stages[0].instrs[i];
+        for (int p = 0; p < instr->pair_count; p++) {
+            const struct buffer *from = &l.program->buffers[l.program->pairs[instr->pair_first + p].source];
+            if (instr->op == OP_ALL_REDUCE && from->is_weight) {
+                bool expert = strstr(l.graph->weights[from->id].name, "expert_") != NULL;
+                ck_assert_uint_eq(instr->atoms, expert ? OUTER : OUTER | INNER);
+                *(expert ? &experts : &others) += 1;
+            }
+            if (instr->op != OP_ALL_TO_ALL || l.graph->values[from->id].element == ELEMENT_INDEX)
+                continue;
+            payloads++;
+            ck_assert_int_eq(instr->lane, LANE_EP);
+            ck_assert_int_eq(from->elements, 2 * 2 * tokens * hidden);
+            ck_assert_int_eq(instr_wire_bytes(l.program, 0, instr), from->bytes / EP * (EP - 1));
+        }
+    }
+    ck_assert_int_eq(payloads, 2 * MICROS * 4);
+    ck_assert_int_eq(experts, 2 * 3);
+    ck_assert_int_eq(experts + others, l.graph->weight_count);
+    lowered_free(&l);
+}
+END_TEST
+
 /* Zhang et al. 2022 (MiCS), section 3.3: shards are gathered and gradients scattered inside a group, every micro-batch;
  * between groups travels each shard once a step. */
 START_TEST(groups_of_shards_talk_once_a_step)
@@ -592,6 +634,7 @@ static Suite *lower_suite(void)
     CHECK_ADD(suite, tensor_parallel_counts);
     CHECK_ADD(suite, sequence_parallel_moves_the_same_bytes);
     CHECK_ADD(suite, context_parallel_counts);
+    CHECK_ADD(suite, expert_parallel_counts);
     CHECK_ADD(suite, groups_of_shards_talk_once_a_step);
     CHECK_ADD(suite, zero_3_gathers);
     CHECK_ADD(suite, listed_strategies_hold);

@@ -501,6 +501,51 @@ START_TEST(groups_of_shards_agree)
 }
 END_TEST
 
+/* ---- experts shared out over data-parallel ranks ---- */
+/* dp x ep x something beside it, in all layers or in those with experts, the others data parallel over all; with empty
+ * slots, dropped choices or neither. */
+static struct plan *mixture_plan(const struct graph *graph, int n)
+{
+    static const int8_t beside[] = { DIM_none, DIM_tp, DIM_tp_sp, DIM_tp_deferred, DIM_cp_gather, DIM_cp_ring };
+    int ep = n % 3 == 2 ? 4 : 2, third = n % 2 ? 2 : 1, pp = ep * third < 8 && n / 2 % 3 == 2 ? 2 : 1;
+    int dp = 8 / (ep * third * pp), micro = 1 + (n / 3 % 2 && ep * dp < 8);
+    struct tiny_choice c = { .dp = dp, .tp = ep, .pp = pp, .micro = micro, .clip = 1 };
+    struct plan *plan = tiny_plan(graph, &c);
+    plan->bucket_bytes = n % 5 < 3 ? 0 : 1 << 12;
+    plan->prefetch = n / 3 % 3;
+    plan->atom_count = 3;
+    plan->rank_count *= third;
+    for (int s = 0; s < pp; s++) {
+        plan->stages[s].atom[2] = third;
+        plan->stages[s].first_rank *= third;
+    }
+    for (int l = 0; l < plan->layer_count; l++) {
+        struct plan_layer *layer = &plan->layers[l];
+        bool experts = strcmp(graph->layers[l].kind, "moe") == 0;
+        layer->dim[1] = experts || n % 4 < 2 ? DIM_ep : DIM_dp;
+        layer->dim[2] = beside[n / 2 % 6];
+        layer->zero = (int8_t)(n / 4 % 4);
+        layer->recompute = (int8_t)(n / 5 % RECOMPUTE_COUNT);
+        layer->slices = (int16_t)(n % 7 == 3 ? 2 : 1);
+    }
+    return plan;
+}
+
+START_TEST(shared_out_experts_agree)
+{
+    static const char *const models[] = { TINY_MOE("0.02"), TINY_DROPLESS };
+    struct reference r = make_reference(models[_i], 1);
+    for (int n = 0; n < 48; n++) {
+        struct plan *plan = mixture_plan(r.graph, n);
+        struct error error = { 0 };
+        ck_assert_msg(plan_check(plan, r.graph, &error), "%s", error.message);
+        check_plan(&r, plan, (uint64_t)(91000 + n));
+        plan_free(plan);
+    }
+    free_reference(&r);
+}
+END_TEST
+
 /* ---- each pair of per-layer choices ---- */
 START_TEST(pairs_of_layer_choices_agree)
 {
@@ -779,6 +824,19 @@ START_TEST(silenced_transfers_are_noticed)
 }
 END_TEST
 
+/* All of them: tokens that are sent, their counts, what comes back, and what the other data-parallel ranks sum. */
+START_TEST(silenced_expert_transfers_are_noticed)
+{
+    struct reference r = make_reference(TINY_DROPLESS, 1);
+    int transfers = mutation_stride() - 1 - _i, silenced = 0;
+    struct plan *plan = mixture_plan(r.graph, 4 + _i);
+    ck_assert_int_eq(mutate(&r, plan, &transfers, &silenced), 0);
+    ck_assert_int_gt(silenced, 3);
+    plan_free(plan);
+    free_reference(&r);
+}
+END_TEST
+
 /* A case that runs once for each model. */
 static void add_for_models(Suite *suite, const char *name, const TTest *test)
 {
@@ -803,6 +861,12 @@ static Suite *oracle_suite(void)
     if (PRECISE) /* a slope of 1e-8 is nothing in single precision */
         add_for_models(suite, "gradients_are_slopes", gradients_are_slopes);
     add_for_models(suite, "silenced_transfers_are_noticed", silenced_transfers_are_noticed);
+    TCase *experts = tcase_create("experts");
+    tcase_set_timeout(experts, 0);
+    tcase_add_loop_test(experts, shared_out_experts_agree, 0, 2);
+    if (PRECISE)
+        tcase_add_loop_test(experts, silenced_expert_transfers_are_noticed, 0, 3);
+    suite_add_tcase(suite, experts);
     return suite;
 }
 

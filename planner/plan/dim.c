@@ -34,6 +34,11 @@ bool dimension_prefers(const struct dimension *dimension, enum axis_tag tag)
     return false;
 }
 
+bool dimension_deals_batch(const struct dimension *dimension)
+{
+    return dimension->splits_batch && dimension->prefer[0].tag == TAG_BATCH;
+}
+
 int dimension_replica(int dimension)
 {
     const struct dimension *of = dimensions[dimension];

@@ -40,6 +40,8 @@ enum dimension_index {
 int dimension_find(const char *name); /* index, or -1 */
 /* Whether the tag is among its preferences. */
 bool dimension_prefers(const struct dimension *dimension, enum axis_tag tag);
+/* Whether its ranks have sequences of their own and nothing else: a layer is alike for any number of them. */
+bool dimension_deals_batch(const struct dimension *dimension);
 /* The dimension that splits alike and over which ZeRO does not shard, or -1: the replicating twin of a sharding one. */
 int dimension_replica(int dimension);
 

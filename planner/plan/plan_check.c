@@ -154,16 +154,6 @@ static bool check_layer(const struct plan *plan, int index, struct error *err)
     return true;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Sequences of a micro-batch are dealt out over the batch-splitting atoms of every layer: *unit is the smallest batch
  * that divides. */
 static bool batch_unit(const struct plan *plan, int64_t *unit)

@@ -98,6 +98,7 @@ static bool make_mesh(struct mesh *out, const struct uniform *u, const struct gr
     struct degrees degrees = { .tensor = u->tensor,
                                .context = u->context,
                                .data = u->data,
+                               .expert = u->expert,
                                .tensor_dimension = u->sequence_parallel && u->tensor > 1 ? DIM_tp_sp : DIM_tp,
                                .context_dimension = (enum dimension_index)context };
     int group = u->shard_group < 1 ? u->data : u->shard_group;
@@ -106,6 +107,16 @@ static bool make_mesh(struct mesh *out, const struct uniform *u, const struct gr
                     "plan: groups of %d ranks that hold all shards (hsdp), but there are %d data-parallel ranks; "
                     "expected a divisor of them",
                     group, u->data);
+    if (u->expert > 1 && (u->data % u->expert || expert_most(graph) % u->expert))
+        return fail(err,
+                    "plan: %d expert-parallel ranks (ep), but there are %d data-parallel ranks and layers of model %s "
+                    "with %lld experts in common; expected a divisor of both",
+                    u->expert, u->data, graph->model_name, (long long)expert_most(graph));
+    if (!mesh_legal(&degrees, group))
+        return fail(err,
+                    "plan: groups of %d ranks that hold all shards (hsdp) and %d expert-parallel ranks (ep): expected "
+                    "groups that are a multiple of ep, and not both beside context parallelism",
+                    group, u->expert);
     *out = space_mesh(&degrees, u->order, group);
     return u->context == 1 || context_legal(graph, out) ||
            fail(

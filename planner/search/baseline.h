@@ -14,6 +14,7 @@ struct uniform {
     int chunks;                       /* of the model on each stage; below 1: 1 */
     int context, slices;              /* below 1: 1 */
     int context_dimension;            /* enum dimension_index; below 0: the first with a cp lane */
+    int expert;                       /* data-parallel ranks that share out the experts; below 1: 1 */
     int shard_group;                  /* data-parallel ranks over which ZeRO shards; below 1: all */
     enum mesh_order order;
     int64_t micro; /* sequences per micro-batch and data-parallel rank; below 1: 1 */

@@ -62,7 +62,7 @@ struct space explain_space(const struct plan *plan);
 
 /* ---- what the plan chose, as the search's keys name it ---- */
 struct choice {
-    int pipeline, tensor, context, data, schedule, prefetch; /* pipeline: replicas that take turns count once */
+    int pipeline, tensor, context, data, expert, schedule, prefetch; /* pipeline: replicas that take turns count once */
     int64_t micro; /* sequences of one micro-batch on one data-parallel rank */
     bool sequence_parallel;
     int layers, weighted;                    /* graph layers; those with weights */

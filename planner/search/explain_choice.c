@@ -10,17 +10,19 @@
 static void choose_degrees(struct choice *c, const struct plan *plan)
 {
     const struct plan_stage *stage = &plan->stages[0];
-    c->tensor = c->context = c->data = 1;
+    c->tensor = c->context = c->data = c->expert = 1;
     for (int l = stage->first_layer; l < stage->first_layer + stage->layer_count; l++) {
-        int tensor = 1, context = 1, data = 1;
+        int tensor = 1, context = 1, data = 1, expert = 1;
         for (int a = 0; a < plan->atom_count; a++) {
             const struct dimension *dimension = dimensions[plan->layers[l].dim[a]];
             int *degree = dimension->splits_batch ? &data : dimension->lane == LANE_CP ? &context : &tensor;
             *degree *= plan->layers[l].dim[a] == DIM_none ? 1 : stage->atom[a];
+            expert *= dimension->lane == LANE_EP ? stage->atom[a] : 1;
             c->sequence_parallel |= plan->layers[l].dim[a] == DIM_tp_sp && stage->atom[a] > 1;
         }
         c->tensor = tensor > c->tensor ? tensor : c->tensor;
         c->context = context > c->context ? context : c->context;
+        c->expert = expert > c->expert ? expert : c->expert;
         c->data = data > c->data ? data : c->data;
     }
 }

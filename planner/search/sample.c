@@ -256,7 +256,7 @@ bool sample_matches(const struct sample *s, const struct sample_shape *shape)
                 plan_layer_equal(&own->layer, &shape->layer);
     for (int i = 0; same && i < shape->mesh.atom_count; i++) {
         int size = shape->mesh.size[i], mine = own->mesh.size[i];
-        same = dimensions[shape->layer.dim[i]]->splits_batch ? (size > 1) == (mine > 1) : size == mine;
+        same = dimension_deals_batch(dimensions[shape->layer.dim[i]]) ? (size > 1) == (mine > 1) : size == mine;
     }
     return same;
 }

@@ -235,6 +235,7 @@ struct listing {
     const struct cluster *cluster;
     struct config *out; /* NULL: only count */
     int count;
+    int64_t expert_most;
 };
 static void add_config(struct listing *l, const struct config *config)
 {
@@ -307,29 +308,49 @@ static void add_schedules(struct listing *l, struct config config)
     }
 }
 
+static int expert_ranks(const struct degrees *d)
+{
+    return d->expert > 1 ? d->expert : 1;
+}
+
+static void add_data_atoms(struct mesh *mesh, const struct degrees *d, int group)
+{
+    int expert = expert_ranks(d);
+    if (group < d->data)
+        mesh_add(mesh, d->data / group, DIM_dp);
+    if (group > expert || expert == 1)
+        mesh_add(mesh, group / expert, DIM_dp);
+    if (expert > 1)
+        mesh_add(mesh, expert, DIM_ep);
+}
+
+bool mesh_legal(const struct degrees *d, int group)
+{
+    int expert = expert_ranks(d);
+    int atoms = (group < d->data) + (group > expert || expert == 1) + (expert > 1) + (d->context > 1) + 1;
+    return d->data % group == 0 && group % expert == 0 && atoms <= MAX_ATOMS;
+}
+
 struct mesh space_mesh(const struct degrees *d, enum mesh_order order, int group)
 {
     struct mesh mesh = mesh_none();
     if (order == ORDER_DATA_INSIDE)
         mesh_add(&mesh, d->tensor, d->tensor_dimension);
-    else if (group < d->data)
-        mesh_add(&mesh, d->data / group, DIM_dp);
-    if (order == ORDER_TENSOR_INSIDE)
-        mesh_add(&mesh, group, DIM_dp);
+    else
+        add_data_atoms(&mesh, d, group);
     if (d->context > 1)
         mesh_add(&mesh, d->context, d->context_dimension);
-    if (order == ORDER_TENSOR_INSIDE) {
+    if (order == ORDER_DATA_INSIDE)
+        add_data_atoms(&mesh, d, group);
+    else
         mesh_add(&mesh, d->tensor, d->tensor_dimension);
-        return mesh;
-    }
-    if (group < d->data)
-        mesh_add(&mesh, d->data / group, DIM_dp);
-    mesh_add(&mesh, group, DIM_dp);
     return mesh;
 }
 
 static void add_mesh(struct listing *l, struct config config, const struct degrees *d, enum mesh_order order, int group)
 {
+    if (!mesh_legal(d, group))
+        return;
     config.mesh = space_mesh(d, order, group);
     if ((d->context == 1 || context_legal(l->graph, &config.mesh)) &&
         space_strategies(l->space, &config.mesh, NULL) > 0)
@@ -371,6 +392,28 @@ static bool tensor_dimension_legal(const struct listing *l, int dimension, const
            l->graph->sequence % ((int64_t)d->tensor * d->context) == 0;
 }
 
+int64_t expert_most(const struct graph *graph)
+{
+    int64_t most = 0;
+    for (int s = 0; s < graph->segment_count; s++)
+        for (int i = 0; i < graph->segments[s].axis_count; i++) {
+            const struct axis *axis = &graph->segments[s].axes[i];
+            if (axis->tag == TAG_EXPERT)
+                most = common_divisor(most, axis->size);
+        }
+    return most ? most : 1;
+}
+
+/* Every number of ranks that shares out the experts of all layers evenly. */
+static void add_expert_degrees(struct listing *l, const struct config *config, struct degrees d)
+{
+    for (int64_t expert = 1; expert <= l->expert_most && expert <= d.data; expert++) {
+        d.expert = (int)expert;
+        if (l->expert_most % expert == 0 && d.data % expert == 0 && allows(&l->space->expert, expert))
+            add_orders(l, config, &d);
+    }
+}
+
 static void add_variants(struct listing *l, const struct config *config, struct degrees d)
 {
     for (int tensor = 0; tensor < DIM_COUNT; tensor++) {
@@ -378,11 +421,11 @@ static void add_variants(struct listing *l, const struct config *config, struct 
         if (!tensor_dimension_legal(l, tensor, &d))
             continue;
         if (d.context == 1)
-            add_orders(l, config, &d);
+            add_expert_degrees(l, config, d);
         for (int context = 0; context < DIM_COUNT && d.context > 1; context++) {
             d.context_dimension = (enum dimension_index)context;
             if (dimensions[context]->lane == LANE_CP && allows(&l->space->context_dimension, context))
-                add_orders(l, config, &d);
+                add_expert_degrees(l, config, d);
         }
     }
 }
@@ -426,7 +469,7 @@ static void list_configs(struct listing *l)
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err)
 {
-    struct listing l = { space, graph, cluster, NULL, 0 };
+    struct listing l = { space, graph, cluster, NULL, 0, expert_most(graph) };
     list_configs(&l);
     l.out = arena_alloc(arena, (size_t)l.count, sizeof *l.out);
     if (!l.out)
@@ -442,17 +485,18 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
                          struct error *err)
 {
     struct space free_space = space_default(space->batch, space->sequence, space->dtype);
-    struct listing l = { &free_space, graph, cluster, NULL, 0 };
+    struct listing l = { &free_space, graph, cluster, NULL, 0, expert_most(graph) };
     list_configs(&l);
     if (l.count > 0)
         return fail(err,
                     "plan: no configuration of %d devices and a batch of %lld sequences has the fixed degrees (tensor "
                     "x pipeline x data "
-                    "must be %d, data must divide the batch%s); leave some of them out of --fix and --space",
+                    "must be %d, data must divide the batch%s%s); leave some of them out of --fix and --space",
                     cluster->device_count, (long long)space->batch, cluster->device_count,
                     space->interleave.count > 0 ? "; interleave wants 2 stages or more, a layer for each chunk, and "
                                                   "micro-batches that are a multiple of the stages"
-                                                : "");
+                                                : "",
+                    space->expert.count > 0 ? "; ep must divide the data ranks and the experts of every layer" : "");
     int64_t unit = cluster->device_count;
     return fail(err,
                 "plan: a batch of %lld sequences cannot be shared out over %d devices: no product of tensor degree (a "

@@ -38,6 +38,7 @@ struct space {
     struct allowed schedule, prefetch;            /* index into schedules; layers ahead */
     struct allowed sequence_parallel;             /* 0, 1 */
     struct allowed context, context_dimension;    /* degrees; enum dimension_index of those with a cp lane */
+    struct allowed expert;                        /* of the data-parallel ranks those that share out the experts */
     struct allowed shard_group; /* data-parallel ranks over which ZeRO shards, the others replicate (HSDP); 0: all */
     struct allowed slices;      /* rounds of sliceable operators */
     struct allowed order;       /* enum mesh_order */
@@ -91,11 +92,17 @@ bool tensor_legal(const struct graph *graph, int tensor);
 /* Degrees of a mesh, and the dimensions that stand for them. */
 struct degrees {
     int tensor, context, data;
+    int expert; /* of the data-parallel ranks; below 2: experts are not shared out */
     enum dimension_index tensor_dimension, context_dimension;
 };
 /* group: data-parallel ranks of one atom; the others make an atom outside of it. Context-parallel ranks lie between
- * data- and tensor-parallel ones. */
+ * data- and tensor-parallel ones, expert-parallel ones are the innermost data-parallel ones. It must be mesh_legal().
+ */
 struct mesh space_mesh(const struct degrees *degrees, enum mesh_order order, int group);
+/* Whether degrees divide and the mesh has no more than MAX_ATOMS. */
+bool mesh_legal(const struct degrees *degrees, int group);
+/* The most ranks that can share out the experts of every layer: all degrees divide it. 1: there are none. */
+int64_t expert_most(const struct graph *graph);
 /* Whether context-parallel atoms find something to split in every heavy operator: else their ranks would all do the
  * same. */
 bool context_legal(const struct graph *graph, const struct mesh *mesh);

@@ -151,7 +151,7 @@ static struct price_key key_of(const struct workbench *bench, const struct confi
     key.prefetch = 1; /* the compute path does not depend on it, nor on the number of data-parallel ranks */
     key.bound_only = true;
     for (int i = 0; i < key.mesh.atom_count; i++)
-        if (dimensions[key.mesh.dim[i]]->splits_batch && key.mesh.size[i] > 2)
+        if (dimension_deals_batch(dimensions[key.mesh.dim[i]]) && key.mesh.size[i] > 2)
             key.mesh.size[i] = 2;
     return key;
 }
