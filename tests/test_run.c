@@ -154,6 +154,53 @@ START_TEST(losses_after_ten_steps_agree)
 }
 END_TEST
 
+/* A choice without a slot ends the run of a description that promised none, on every rank, and names layer and number.
+ */
+START_TEST(overflow_is_an_error_without_drops)
+{
+    static const struct tiny_choice both[] = { { .dp = 1, .tp = 1, .pp = 1, .micro = 1 },
+                                               { .dp = 2, .tp = 4, .pp = 1, .micro = 1, .tp_dim = DIM_ep } };
+    for (int c = 0; c < 2; c++) {
+        struct job job;
+        job_open(
+            &job,
+            TINY_EXPERTS("tight",
+                         "2, \"group\": 4, \"activation\": \"gelu\", \"capacity_factor\": 1, \"dropless\": true, "),
+            &both[c]);
+        ck_assert(!job_run(&job));
+        ck_assert_int_eq(job.error.kind, ERROR_INPUT);
+        ck_assert_msg(strstr(job.error.message, "layer 2.moe") &&
+                          strstr(job.error.message, "choices of tokens found no") &&
+                          strstr(job.error.message, "raise the layer's capacity_factor"),
+                      "%s", job.error.message);
+        job_close(&job);
+    }
+}
+END_TEST
+
+/* Room for any imbalance or for that which comes: the same bits. Where room is short choices are dropped. */
+START_TEST(spare_slots_change_nothing)
+{
+    static const struct tiny_choice choice = { .dp = 2, .tp = 2, .pp = 1, .micro = 2, .tp_dim = DIM_ep, .clip = 1 };
+    static const char *const models[] = {
+        TINY_EXPERTS("wide",
+                     "1, \"activation\": \"gelu\", \"capacity_factor\": 4, \"dropless\": true, "), /* 8 of 8 tokens */
+        TINY_EXPERTS("narrow", "1, \"activation\": \"gelu\", \"capacity_factor\": 3, \"dropless\": true, "),
+        TINY_EXPERTS("drops", "1, \"activation\": \"gelu\", \"capacity_factor\": 1, "),
+    };
+    struct record first = { { 0 }, { 0 } };
+    for (int m = 0; m < 3; m++) {
+        struct job job;
+        job_open(&job, models[m], &choice);
+        ck_assert_msg(job_run(&job), "%s", job.error.message);
+        if (m == 0)
+            first = job.record;
+        ck_assert_int_eq(memcmp(&first, &job.record, sizeof first) == 0, m < 2);
+        job_close(&job);
+    }
+}
+END_TEST
+
 START_TEST(runs_repeat_bit_by_bit)
 {
     for (int c = 0; c < CHOICES; c++) {
@@ -487,6 +534,8 @@ static Suite *run_suite(void)
 {
     Suite *suite = suite_create("run");
     CHECK_ADD(suite, losses_after_ten_steps_agree);
+    CHECK_ADD(suite, overflow_is_an_error_without_drops);
+    CHECK_ADD(suite, spare_slots_change_nothing);
     CHECK_ADD(suite, runs_repeat_bit_by_bit);
     CHECK_ADD(suite, replicas_stay_equal);
     CHECK_ADD(suite, arenas_are_used_and_not_exceeded);

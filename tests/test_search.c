@@ -442,6 +442,119 @@ START_TEST(restrictions_do_not_help)
 }
 END_TEST
 
+/* ---- experts ---- */
+
+static struct world world_of_experts(const char *form, long long memory_bytes)
+{
+    static const char text[] =
+        "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"experts\", \"sequence\": 64, \"hidden\": 64, "
+        "\"vocab_size\": 500, \"layers\": [{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": ["
+        "{\"kind\": \"attention\", \"heads\": 4, \"norm\": \"rms_norm\"}, {\"kind\": \"moe\", \"experts\": 12, "
+        "\"choices\": 2, \"inner\": 256, \"activation\": \"gelu\", \"norm\": \"rms_norm\"}]}, "
+        "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}";
+    struct world world = world_open(form, memory_bytes, 1);
+    struct error err = { 0 };
+    model_free(world.model);
+    ck_assert_msg(model_read(&world.model, "experts", text, strlen(text), NULL, &err), "%s", err.message);
+    return world;
+}
+
+/* Of 8 data-parallel ranks 1, 2 or 4 can share out 12 experts; each degree stands beside every other choice, and a
+ * rank's experts are so many fewer. */
+START_TEST(expert_degrees_are_listed)
+{
+    struct world world = world_of_experts("1x8:toy", 80000000000);
+    struct space space = space_default(16, 0, DTYPE_BF16);
+    struct workbench bench;
+    struct config *configs = NULL;
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    int count = 0, of_degree[9] = { 0 };
+    int64_t bytes[9] = { 0 };
+    space.pipeline = space.tensor = (struct allowed){ 1, { 1 } };
+    space.zero = (struct allowed){ 1, { 0 } };
+    ck_assert(workbench_open(&bench, world.model, &world.facts, &space, &err));
+    ck_assert(space_configs(&configs, &count, &arena, &space, bench.graph, world.cluster, &err));
+    for (int i = 0; i < count; i++) {
+        const struct price_table *table = NULL;
+        int degree = mesh_expert(&configs[i].mesh), moe = bench.chain.class_of[2];
+        ck_assert_int_eq(config_data(&configs[i]), 8);
+        ck_assert(workbench_table(&bench, &configs[i], false, &table, &err));
+        bytes[degree] = price_at(table, moe, 0)->weight_bytes;
+        of_degree[degree]++;
+    }
+    ck_assert_int_eq(of_degree[1] + of_degree[2] + of_degree[4], count);
+    ck_assert(of_degree[1] > 0 && of_degree[1] == of_degree[2] && of_degree[1] == of_degree[4]);
+    /* weight, accumulator and state: 2 + 4 + 12 bytes of the experts' two matrices */
+    ck_assert_int_eq(bytes[1] - bytes[2], 12 / 2 * 2 * 64 * 256 * 18);
+    ck_assert_int_eq(bytes[2] - bytes[4], 12 / 4 * 2 * 64 * 256 * 18);
+    workbench_close(&bench);
+    arena_free(&arena);
+    world_close(&world);
+}
+END_TEST
+
+/* What a fixed degree finds, the free search finds too, where experts hardly fit and where they do. */
+START_TEST(expert_degrees_are_searched)
+{
+    for (int n = 0; n < 2; n++) {
+        struct world world = world_of_experts("2x4:toy", n ? 9000000 : 80000000000);
+        struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 1, .no_advice = true };
+        struct search_result *whole = run_search(&world, &options);
+        ck_assert(whole->feasible);
+        int64_t found = whole->plans[0].estimate->prediction.step_ns;
+        for (int degree = 1; degree <= 4; degree *= 2) {
+            options.space.expert = (struct allowed){ 1, { degree } };
+            struct search_result *part = run_search(&world, &options);
+            int64_t step = part->feasible ? part->plans[0].estimate->prediction.step_ns : INT64_MAX;
+            ck_assert_msg(found <= step + step / 50, "ep %d: %lld, all: %lld", degree, (long long)step,
+                          (long long)found);
+            for (int i = 0; i < part->plan_count; i++) {
+                const struct plan *plan = part->plans[i].plan;
+                int ranks = 1;
+                for (int a = 0; a < plan->atom_count; a++)
+                    ranks *= plan->layers[2].dim[a] == DIM_ep ? plan->stages[0].atom[a] : 1;
+                ck_assert_int_eq(ranks, degree);
+            }
+            search_result_free(part);
+        }
+        search_result_free(whole);
+        world_close(&world);
+    }
+}
+END_TEST
+
+START_TEST(expert_degrees_that_cannot_be_are_refused)
+{
+    struct world world = world_of_experts("2x4:toy", 80000000000);
+    struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 1 };
+    struct search_result *result = NULL;
+    struct error err = { 0 };
+    options.space.expert = (struct allowed){ 1, { 8 } };
+    ck_assert(!search_run(&result, world.model, &world.facts, &options, &err));
+    ck_assert_int_eq(err.kind, ERROR_INPUT);
+    ck_assert_msg(strstr(err.message, "ep must divide the data ranks and the experts") != NULL, "%s", err.message);
+    struct uniform uniform = uniform_unset();
+    struct plan *plan = NULL;
+    struct space space = space_default(16, 0, DTYPE_BF16);
+    err = (struct error){ 0 };
+    uniform.expert = 8;
+    ck_assert(!uniform_plan(&plan, &uniform, &space, world.model, &world.facts, &err));
+    ck_assert_msg(strstr(err.message, "12 experts in common; expected a divisor of both") != NULL, "%s", err.message);
+    err = (struct error){ 0 };
+    uniform.expert = 4, uniform.shard_group = 2, uniform.zero = 3;
+    ck_assert(!uniform_plan(&plan, &uniform, &space, world.model, &world.facts, &err));
+    ck_assert_msg(strstr(err.message, "groups that are a multiple of ep") != NULL, "%s", err.message);
+    uniform.shard_group = 4;
+    err = (struct error){ 0 };
+    ck_assert_msg(uniform_plan(&plan, &uniform, &space, world.model, &world.facts, &err), "%s", err.message);
+    ck_assert(plan->stages[0].atom[0] == 2 && plan->stages[0].atom[1] == 4);
+    ck_assert(plan->layers[0].dim[0] == DIM_rp && plan->layers[0].dim[1] == DIM_ep);
+    plan_free(plan);
+    world_close(&world);
+}
+END_TEST
+
 START_TEST(restrictions_are_kept)
 {
     struct world world = world_open("1x4:toy", 80000000000, 2);
@@ -984,6 +1097,9 @@ static Suite *search_suite(void)
         schedule_count++;
     CHECK_ADD(suite, pruning_keeps_the_optimum);
     CHECK_ADD(suite, search_is_deterministic_and_legal);
+    CHECK_ADD(suite, expert_degrees_are_listed);
+    CHECK_ADD(suite, expert_degrees_are_searched);
+    CHECK_ADD(suite, expert_degrees_that_cannot_be_are_refused);
     CHECK_ADD(suite, restrictions_are_kept);
     CHECK_ADD(suite, rules_for_layers_are_kept);
     CHECK_ADD(suite, batch_is_the_best_of_those_tried);

@@ -65,19 +65,20 @@
     "{\"kind\": \"concat\", \"inputs\": [\"left_mlp\", \"previous\"]}, "                                               \
     "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
 
-/* Four experts, two per token, in groups of half a sequence. With slots for the mean choices are dropped. */
+/* Four experts; `more` begins with the choices per token. With slots for the mean of half a sequence choices are
+ * dropped. */
 #define TINY_EXPERTS(name, more)                                                                                       \
     TINY_HEAD(name, "false")                                                                                           \
     "{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": ["                                                         \
     "{\"kind\": \"attention\", \"heads\": 4, \"kv_heads\": 2, \"rope_base\": 10000, \"norm\": \"rms_norm\"}, "         \
-    "{\"kind\": \"moe\", \"experts\": 4, \"choices\": 2, \"inner\": 32, \"group\": 4, " more "\"norm\": "              \
+    "{\"kind\": \"moe\", \"experts\": 4, \"inner\": 32, \"choices\": " more "\"norm\": "                               \
     "\"rms_norm\"}]}, {\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
 #define TINY_MOE(balance)                                                                                              \
-    TINY_EXPERTS("moe", "\"shared_inner\": 16, \"activation\": \"swiglu\", \"capacity_factor\": 1, "                   \
+    TINY_EXPERTS("moe", "2, \"group\": 4, \"shared_inner\": 16, \"activation\": \"swiglu\", \"capacity_factor\": 1, "  \
                         "\"balance_loss\": " balance ", ")
 #define TINY_DROPLESS                                                                                                  \
-    TINY_EXPERTS("dropless", "\"activation\": \"gelu\", \"gates\": \"softmax_of_all\", \"capacity_factor\": 2, "       \
-                             "\"dropless\": true, ")
+    TINY_EXPERTS("dropless", "2, \"group\": 4, \"activation\": \"gelu\", \"gates\": \"softmax_of_all\", "              \
+                             "\"capacity_factor\": 2, \"dropless\": true, ")
 
 enum {
     TINY_BATCH = 8,

@@ -55,7 +55,8 @@ static bool stops(void *self)
 bool search_same_family(const struct run *run, int config, int other)
 {
     const struct config *a = &run->configs[config], *b = &run->configs[other];
-    return a->stages == b->stages && config_tensor(a) == config_tensor(b);
+    return a->stages == b->stages && config_tensor(a) == config_tensor(b) &&
+           mesh_expert(&a->mesh) == mesh_expert(&b->mesh);
 }
 
 bool search_add_candidate(struct run *run, const struct candidate *candidate)
