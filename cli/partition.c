@@ -7,11 +7,12 @@
 struct partition_options {
     const char *format, *machines, *bandwidth, *time_unit;
     double memory_bytes, time_limit_s;
-    int64_t devices, cpus, micro_batches, ideals, work;
+    int64_t devices, cpus, micro_batches, ideals, work, layers, hidden, batch, sequence;
     bool exact_transfers, json;
 };
 static const struct option options[] = {
-    TEXT_OPTION("format", offsetof(struct partition_options, format), "NAME", "pipedream, piper or dnn-partitioning"),
+    TEXT_OPTION("format", offsetof(struct partition_options, format), "NAME",
+                "pipedream, piper, dnn-partitioning or galvatron"),
     TEXT_OPTION("machines", offsetof(struct partition_options, machines), "N[,M]",
                 "pipedream: machines, or machines per server and servers"),
     TEXT_OPTION("bandwidth", offsetof(struct partition_options, bandwidth), "B[,B2]",
@@ -19,10 +20,16 @@ static const struct option options[] = {
     DOUBLE_OPTION("memory", offsetof(struct partition_options, memory_bytes), "BYTES", 1, 1e18,
                   "per device, instead of the file's"),
     INT_OPTION("devices", offsetof(struct partition_options, devices), "K", 0, 16384,
-               "piper: devices; dnn-partitioning: accelerators"),
+               "piper, galvatron: devices; dnn-partitioning: accelerators"),
     INT_OPTION("cpus", offsetof(struct partition_options, cpus), "K", 0, 1024, "dnn-partitioning: CPUs"),
     INT_OPTION("micro-batches", offsetof(struct partition_options, micro_batches), "N", 1, 1e9,
                "piper: micro-batches per batch"),
+    INT_OPTION("layers", offsetof(struct partition_options, layers), "N", 1, 1024, "galvatron: layers of the model"),
+    INT_OPTION("hidden", offsetof(struct partition_options, hidden), "WIDTH", 1, 1e6, "galvatron: width of the model"),
+    INT_OPTION("batch", offsetof(struct partition_options, batch), "SEQUENCES", 1, 1e6,
+               "galvatron: sequences per step"),
+    INT_OPTION("seq", offsetof(struct partition_options, sequence), "TOKENS", 1, 1e9,
+               "galvatron: which of the profile's sequence lengths, if it has several"),
     TEXT_OPTION("time-unit", offsetof(struct partition_options, time_unit), "s|ms",
                 "piper: unit of timePerSample; s is what the peer computes, whatever the file's profile was in"),
     FLAG_OPTION("exact-transfers", offsetof(struct partition_options, exact_transfers),
@@ -52,7 +59,7 @@ static const struct partition_format *find_format(const char *name, struct error
 {
     int index;
     if (!name) {
-        fail(err, "cleave partition: --format is needed: pipedream, piper or dnn-partitioning");
+        fail(err, "cleave partition: --format is needed: pipedream, piper, dnn-partitioning or galvatron");
         return NULL;
     }
     return inputs_word("cleave partition: --format", name, partition_format_names, &index, err)
@@ -60,12 +67,19 @@ static const struct partition_format *find_format(const char *name, struct error
                : NULL;
 }
 
-static bool make_request(struct inputs *in, const struct partition_options *o, const char *path, double *until_s,
-                         struct partition_request *out, struct error *err)
+static bool make_request(struct inputs *in, const struct partition_options *o, const struct partition_format *format,
+                         const char *const *operands, int operand_count, double *until_s, struct partition_request *out,
+                         struct error *err)
 {
     static const char *const units[] = { "s", "ms", NULL };
     int unit = 0;
-    *out = (struct partition_request){ .name = path,
+    *out = (struct partition_request){ .name = operands[0],
+                                       .folders = operands,
+                                       .folder_count = operand_count,
+                                       .layers = o->layers,
+                                       .hidden = o->hidden,
+                                       .batch = o->batch,
+                                       .sequence = o->sequence,
                                        .machines = o->machines,
                                        .bandwidth = o->bandwidth,
                                        .memory_bytes = o->memory_bytes,
@@ -82,7 +96,10 @@ static bool make_request(struct inputs *in, const struct partition_options *o, c
         out->limits.stops = is_late;
         out->limits.self = until_s;
     }
-    return inputs_text(in, path, &out->text, &out->length, err);
+    if (operand_count > 1 && !format->reads_folders)
+        return fail(err, "cleave partition: --format %s reads one file, found %d operands", format->name,
+                    operand_count);
+    return format->reads_folders || inputs_text(in, operands[0], &out->text, &out->length, err);
 }
 
 static double gap_of(const struct partition_answer *answer)
@@ -189,8 +206,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct partition_request request;
     struct partition_answer answer;
     double start_s = cpu_s(), until_s = 0;
-    (void)operand_count;
-    if (format && make_request(&in, o, operands[0], &until_s, &request, err) &&
+    if (format && make_request(&in, o, format, operands, operand_count, &until_s, &request, err) &&
         format->solve(&request, &in.arena, &answer, err) && check_answer(&answer, err))
         report(cli, o, format, &request, &answer, cpu_s() - start_s, err);
     inputs_free(&in);
@@ -200,12 +216,14 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 const struct verb verb_partition = {
     .name = "partition",
     .summary = "solves the problems of other planners, under their objectives",
-    .usage = "FILE --format NAME [--json]",
+    .usage = "FILE|FOLDER... --format NAME [--json]",
     .examples = "  cleave partition graph.txt --format pipedream --machines 4,4 --bandwidth 10e9,1.25e9\n"
                 "  cleave partition bert.json --format piper --memory 8589934592 --devices 32\n"
-                "  cleave partition graph.json --format dnn-partitioning\n",
+                "  cleave partition graph.json --format dnn-partitioning\n"
+                "  cleave partition configs --format galvatron --devices 8 --memory 38654705664 --layers 32 --hidden "
+                "4096 --batch 16\n",
     .min_operands = 1,
-    .max_operands = 1,
+    .max_operands = 4,
     OPTIONS_OF(options),
     .options_bytes = sizeof(struct partition_options),
     .defaults = &defaults,

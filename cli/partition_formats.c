@@ -243,10 +243,11 @@ static void print_dnn(struct text *out, const struct partition_answer *answer, i
                 plan->stages[s].on_cpu ? "a CPU" : "an accelerator", plan->stages[s].load);
 }
 
-static const struct partition_format pipedream = { "pipedream", solve_pipedream, write_pipedream, print_pipedream,
-                                                   "machines" };
-static const struct partition_format piper = { "piper", solve_piper, write_piper, print_piper, "memory per device" };
-static const struct partition_format dnn = { "dnn-partitioning", solve_dnn, write_dnn, print_dnn,
-                                             "memory per accelerator" };
-const struct partition_format *const partition_formats[] = { &pipedream, &piper, &dnn, NULL };
-const char *const partition_format_names[] = { "pipedream", "piper", "dnn-partitioning", NULL };
+static const struct partition_format pipedream = { "pipedream",     solve_pipedream, write_pipedream,
+                                                   print_pipedream, "machines",      false };
+static const struct partition_format piper = { "piper",     solve_piper,         write_piper,
+                                               print_piper, "memory per device", false };
+static const struct partition_format dnn = { "dnn-partitioning",       solve_dnn, write_dnn, print_dnn,
+                                             "memory per accelerator", false };
+const struct partition_format *const partition_formats[] = { &pipedream, &piper, &dnn, &partition_galvatron, NULL };
+const char *const partition_format_names[] = { "pipedream", "piper", "dnn-partitioning", "galvatron", NULL };

@@ -7,9 +7,12 @@
 struct partition_request {
     const char *name, *text; /* of the file */
     size_t length;
-    const char *machines, *bandwidth;     /* as given, or NULL */
-    double memory_bytes;                  /* 0: the file's own */
-    int64_t devices, cpus, micro_batches; /* -1: the file's own */
+    const char *machines, *bandwidth;        /* as given, or NULL */
+    double memory_bytes;                     /* 0: the file's own */
+    int64_t devices, cpus, micro_batches;    /* -1: the file's own */
+    int64_t layers, hidden, batch, sequence; /* galvatron; 0: not given */
+    const char *const *folders;              /* galvatron: its operands */
+    int folder_count;
     bool milliseconds, exact_transfers;
     struct stage_limits limits;
 };
@@ -26,8 +29,10 @@ struct partition_format {
                   struct error *err);
     void (*write_stage)(struct json_writer *w, const struct partition_answer *answer, int stage);
     void (*print_stage)(struct text *out, const struct partition_answer *answer, int stage);
-    const char *lack; /* what is short when nothing fits */
+    const char *lack;   /* what is short when nothing fits */
+    bool reads_folders; /* the operands are folders; else one file, whose text the request has */
 };
+extern const struct partition_format partition_galvatron;
 extern const struct partition_format *const partition_formats[]; /* NULL-terminated */
 extern const char *const partition_format_names[];               /* likewise */
 #endif

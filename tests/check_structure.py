@@ -15,6 +15,7 @@ PLANNER = {"partition": 1, "plan": 1, "facts": 2, "program": 3, "cost": 4, "sim"
 SIDEWAYS = {  # edges that the table above forbids, each with its reason
     ("plan", "planner/program/lanes.def"): "a dimension names its lane",
     ("program", "planner/sim/machine.h"): "the verifier runs the interpreter itself: what it proves is what runs",
+    ("partition", "planner/search/knapsack.h"): "the exact knapsack over counts, which needs nothing but base",
     ("plan", "planner/program/schedule.h"): "a plan names its schedule, whose own rules it checks",
 }
 # What the pure core may take from outside: memory, strings, numbers, formatting into memory, GLPK, cJSON, jumps for GLPK's errors.

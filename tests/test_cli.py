@@ -483,6 +483,17 @@ def partitions(folder):
     result = run("partition", graph, "--format", "pipedream", "--machines", 4, "--bandwidth", 1e9, "--ideals", 5, "--json")
     answer = json.loads(result.stdout)
     check("partition, too many ideals", answer["optimal"] is False and 0 < answer["bound"] <= .03421714133333333 <= answer["objective"] * (1 + 1e-9), result)
+    peer = ROOT / "benchmarks/cases/peers/galvatron"
+    model = ["--format", "galvatron", "--devices", 8, "--layers", 32, "--hidden", 4096, "--batch", 16]
+    result = run("partition", peer, *model, "--memory", 36 * 2**30, "--json")
+    answer = json.loads(result.stdout)
+    check("partition, galvatron", answer["optimal"] is True and answer["objective"] <= 1.08605 and
+          sum(part["count"] for part in answer["stages"][0]["layers"]) == 32, result)
+    expect("partition, galvatron in 8 GB", 3, "no split fits the memory", "partition", peer, *model, "--memory", 8 * 2**30)
+    expect("partition, galvatron without memory", 2, "--memory is needed", "partition", peer, *model)
+    expect("partition, galvatron's folder", 2, "expected a file computation_profiling_", "partition", peer.parent, *model, "--memory", 2**30)
+    expect("partition, galvatron twice", 2, "expected one file", "partition", peer, peer, *model, "--memory", 2**30)
+    expect("partition, two files", 2, "reads one file", "partition", graph, graph, "--format", "pipedream", *two)
     expect("partition without format", 2, "--format is needed", "partition", graph)
     expect("partition, format", 2, "expected one of pipedream, piper", "partition", graph, "--format", "pipe")
     expect("partition without machines", 2, "--machines is needed", "partition", graph, "--format", "pipedream")

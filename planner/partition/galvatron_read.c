@@ -1,0 +1,432 @@
+/* Galvatron's JSON: what it needs strictly, other keys not at all. */
+#include "base/json.h"
+#include "planner/partition/galvatron.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double largest = 1e9, smallest = 1e-9; /* of any number in the files: ms, MB, GB/s */
+
+static const char *const prefixes[GALVATRON_FILES + 1] = {
+    [GALVATRON_COMPUTATION] = "computation_profiling_", [GALVATRON_MEMORY] = "memory_profiling_",
+    [GALVATRON_ALLREDUCE] = "allreduce_bandwidth_",     [GALVATRON_P2P] = "p2p_bandwidth_",
+    [GALVATRON_OVERLAP] = "overlap_coefficient",        [GALVATRON_SP_TIME] = "sp_time_",
+};
+
+const char *galvatron_file_prefix(int file)
+{
+    return prefixes[file];
+}
+
+/* ---- keys with numbers in them: '#' in the pattern stands for one ---- */
+
+enum { KEY_NUMBERS = 2 };
+
+static bool match_key(const char *key, const char *pattern, int64_t numbers[KEY_NUMBERS])
+{
+    int found = 0;
+    for (; *pattern; pattern++) {
+        if (*pattern != '#') {
+            if (*key++ != *pattern)
+                return false;
+            continue;
+        }
+        int64_t value = 0;
+        const char *start = key;
+        for (; *key >= '0' && *key <= '9' && value < INT32_MAX; key++)
+            value = value * 10 + (*key - '0');
+        if (key == start || found == KEY_NUMBERS)
+            return false;
+        numbers[found++] = value;
+    }
+    return !*key;
+}
+
+/* log2 of a degree of 1 to 128; -1: not a power of two, or beyond. */
+static int degree_index(int64_t degree)
+{
+    for (int i = 0; i < GALVATRON_DEGREES; i++)
+        if (degree == (int64_t)1 << i)
+            return i;
+    return -1;
+}
+
+static bool expect_object(const struct json *value, struct error *err)
+{
+    return json_type(value) == JSON_OBJECT ||
+           json_fail(value, err, "expected an object, found %s", json_type_name(json_type(value)));
+}
+
+static bool require_object(const struct json *object, const char *key, const struct json **out, struct error *err)
+{
+    return json_require(object, key, out, err) && expect_object(*out, err);
+}
+
+static bool require_number(const struct json *object, const char *key, double *out, struct error *err)
+{
+    const struct json *value;
+    return json_require(object, key, &value, err) && json_double(value, smallest, largest, out, err);
+}
+
+/* ---- series ---- */
+
+static bool add_point(struct galvatron_series *s, const struct json *value, double size, double scale,
+                      struct error *err)
+{
+    double ms;
+    if (!json_double(value, smallest, largest, &ms, err))
+        return false;
+    if (!(size > 0))
+        return json_fail(value, err, "expected a key with a size above 0, found 0");
+    if (s->count == GALVATRON_POINTS)
+        return json_fail(value, err, "expected at most %d sizes, found more", GALVATRON_POINTS);
+    int at = s->count;
+    for (; at > 0 && s->size[at - 1] >= size; at--)
+        if (s->size[at - 1] <= size)
+            return json_fail(value, err, "expected each size once, found %g twice", size);
+    memmove(&s->size[at + 1], &s->size[at], (size_t)(s->count - at) * sizeof *s->size);
+    memmove(&s->ms[at + 1], &s->ms[at], (size_t)(s->count - at) * sizeof *s->ms);
+    s->size[at] = size;
+    s->ms[at] = ms * scale;
+    s->count++;
+    return true;
+}
+
+/* Least squares, as its search fits. */
+static void fit_line(struct galvatron_series *s)
+{
+    double x = 0, y = 0, xy = 0, xx = 0;
+    for (int i = 0; i < s->count; i++) {
+        x += s->size[i] / s->count;
+        y += s->ms[i] / s->count;
+    }
+    for (int i = 0; i < s->count; i++) {
+        xy += (s->size[i] - x) * (s->ms[i] - y);
+        xx += (s->size[i] - x) * (s->size[i] - x);
+    }
+    s->ms_per_unit = xy / xx;
+    s->fixed_ms = y - s->ms_per_unit * x;
+}
+
+static bool finish_series(struct galvatron_series *s, const struct json *root, const char *keys, struct error *err)
+{
+    if (s->count < 2)
+        return json_fail(root, err, "expected at least 2 keys %s, found %d", keys, s->count);
+    fit_line(s);
+    return s->ms_per_unit > 0 ||
+           json_fail(root, err, "expected times of %s that grow with the size, found a line that falls", keys);
+}
+
+/* ---- files ---- */
+
+/* The only sequence length among the keys, where none is asked for. */
+static bool find_sequence(const struct json *root, int64_t *sequence, struct error *err)
+{
+    int64_t numbers[KEY_NUMBERS];
+    for (int i = 0; i < json_count(root); i++) {
+        if (!match_key(json_key(root, i), "layertype_0_bsz#_seq#", numbers))
+            continue;
+        if (*sequence && *sequence != numbers[1])
+            return json_fail(json_member_at(root, i), err,
+                             "expected one sequence length, found %lld and %lld: say which with --seq",
+                             (long long)*sequence, (long long)numbers[1]);
+        *sequence = numbers[1];
+    }
+    return *sequence > 0 || json_fail(root, err, "expected keys layertype_0_bszB_seqS, found none");
+}
+
+static bool read_computation(struct galvatron_profile *p, const struct json *root, struct error *err)
+{
+    int64_t numbers[KEY_NUMBERS];
+    if (!p->sequence && !find_sequence(root, &p->sequence, err))
+        return false;
+    for (int i = 0; i < json_count(root); i++) {
+        const char *key = json_key(root, i);
+        const struct json *value = json_member_at(root, i);
+        struct galvatron_series *series = match_key(key, "layertype_0_bsz#_seq#", numbers)       ? &p->layer
+                                          : match_key(key, "layertype_other_bsz#_seq#", numbers) ? &p->other
+                                                                                                 : NULL;
+        if (strncmp(key, "layertype_1_", strlen("layertype_1_")) == 0)
+            return json_fail(value, err, "expected layers of one type, found a second");
+        if (series && numbers[1] == p->sequence && /* the file holds times per sample */
+            !add_point(series, value, (double)numbers[0], (double)numbers[0], err))
+            return false;
+    }
+    return finish_series(&p->layer, root, "layertype_0_bszB_seqS of the sequence length", err) &&
+           finish_series(&p->other, root, "layertype_other_bszB_seqS of the sequence length", err);
+}
+
+static bool read_degrees(const struct json *object, double out[GALVATRON_DEGREES], struct error *err)
+{
+    int64_t numbers[KEY_NUMBERS];
+    for (int i = 0; i < json_count(object); i++) {
+        int index = match_key(json_key(object, i), "#", numbers) ? degree_index(numbers[0]) : -1;
+        if (index >= 0 && !json_double(json_member_at(object, i), smallest, largest, &out[index], err))
+            return false;
+    }
+    return out[0] > 0 || json_fail(object, err, "expected the key \"1\": degree 1, found none");
+}
+
+static bool read_others(const struct json *root, const char *key, const char *sequence, struct galvatron_others *out,
+                        struct error *err)
+{
+    const struct json *all, *one, *states, *activations;
+    return require_object(root, key, &all, err) && require_object(all, sequence, &one, err) &&
+           require_object(one, "model_states", &states, err) && require_object(one, "activation", &activations, err) &&
+           read_degrees(states, out->states_mb, err) && read_degrees(activations, out->activation_mb, err);
+}
+
+static bool read_memory(struct galvatron_profile *p, const struct json *root, struct error *err)
+{
+    const struct json *all, *one, *activations;
+    struct text sequence = { 0 };
+    text_printf(&sequence, "%lld", (long long)p->sequence);
+    const char *key = sequence.failed ? "" : sequence.data;
+    bool ok = require_object(root, "layertype_0_sp", &all, err) && require_object(all, key, &one, err) &&
+              require_number(one, "parameter_size", &p->parameter_mb, err) &&
+              require_object(one, "tp_activation_per_bsz_dict", &activations, err) &&
+              read_degrees(activations, p->activation_mb, err) &&
+              require_number(activations, "checkpoint", &p->checkpoint_mb, err) &&
+              read_others(root, "other_memory_pp_off_sp", key, &p->whole, err) &&
+              read_others(root, "other_memory_pp_on_first_sp", key, &p->first, err) &&
+              read_others(root, "other_memory_pp_on_last_sp", key, &p->last, err);
+    text_free(&sequence);
+    return ok;
+}
+
+static bool read_allreduce(struct galvatron_profile *p, const struct json *root, struct error *err)
+{
+    int64_t numbers[KEY_NUMBERS];
+    int found = 0;
+    for (int i = 0; i < json_count(root); i++) {
+        int index = match_key(json_key(root, i), "allreduce_size_#_consec_#", numbers) ? degree_index(numbers[0]) : -1;
+        if (index < 1 || numbers[1] > 1)
+            continue;
+        if (!json_double(json_member_at(root, i), smallest, largest, &p->gb_per_s[numbers[1]][index], err))
+            return false;
+        found++;
+    }
+    for (int d = 0; d < GALVATRON_DEGREES; d++) /* all devices: there is no other way to lie */
+        if (p->gb_per_s[0][d] < 0)
+            p->gb_per_s[0][d] = p->gb_per_s[1][d];
+    return found || json_fail(root, err, "expected keys allreduce_size_N_consec_1 or _0, found none");
+}
+
+static bool read_p2p(struct galvatron_profile *p, const struct json *root, struct error *err)
+{
+    int64_t numbers[KEY_NUMBERS];
+    for (int i = 0; i < json_count(root); i++) {
+        int index = match_key(json_key(root, i), "pp_size_#", numbers) ? degree_index(numbers[0]) : -1;
+        if (index > 0 && !json_double(json_member_at(root, i), smallest, largest, &p->p2p_gb_per_s[index], err))
+            return false;
+    }
+    return true;
+}
+
+static bool read_overlap(struct galvatron_profile *p, const struct json *root, struct error *err)
+{
+    const struct json *value;
+    return json_require(root, "overlap_coe", &value, err) && json_double(value, 1, 100, &p->overlap, err);
+}
+
+static bool read_sp_time(struct galvatron_profile *p, const struct json *root, struct error *err)
+{
+    int64_t numbers[KEY_NUMBERS];
+    for (int i = 0; i < json_count(root); i++) {
+        const char *key = json_key(root, i);
+        struct galvatron_series *curves = match_key(key, "allreduce_size_#_#MB_time", numbers) ? p->allreduce
+                                          : match_key(key, "all2all_size_#_#MB_time", numbers) ? p->all_to_all
+                                                                                               : NULL;
+        int index = curves ? degree_index(numbers[0]) : -1;
+        if (index > 0 && !add_point(&curves[index], json_member_at(root, i), (double)numbers[1], 1, err))
+            return false;
+    }
+    for (int d = 1; d < GALVATRON_DEGREES; d++) {
+        if (p->allreduce[d].count && !finish_series(&p->allreduce[d], root, "allreduce_size_N_XMB_time per N", err))
+            return false;
+        if (p->all_to_all[d].count && !finish_series(&p->all_to_all[d], root, "all2all_size_N_XMB_time per N", err))
+            return false;
+    }
+    return true;
+}
+
+static bool read_file(struct galvatron_profile *p, int file, const struct json *root, struct error *err)
+{
+    static bool (*const readers[GALVATRON_FILES])(struct galvatron_profile *, const struct json *, struct error *) = {
+        [GALVATRON_COMPUTATION] = read_computation, [GALVATRON_MEMORY] = read_memory,
+        [GALVATRON_ALLREDUCE] = read_allreduce,     [GALVATRON_P2P] = read_p2p,
+        [GALVATRON_OVERLAP] = read_overlap,         [GALVATRON_SP_TIME] = read_sp_time,
+    };
+    return expect_object(root, err) && readers[file](p, root, err);
+}
+
+static void clear_degrees(double values[GALVATRON_DEGREES])
+{
+    for (int d = 0; d < GALVATRON_DEGREES; d++)
+        values[d] = -1;
+}
+
+bool galvatron_read_profile(struct galvatron_profile *out, const struct galvatron_text texts[GALVATRON_FILES],
+                            int64_t sequence, struct error *err)
+{
+    struct galvatron_profile p = { .sequence = sequence };
+    struct galvatron_others *others[] = { &p.whole, &p.first, &p.last };
+    clear_degrees(p.activation_mb);
+    clear_degrees(p.gb_per_s[0]);
+    clear_degrees(p.gb_per_s[1]);
+    clear_degrees(p.p2p_gb_per_s);
+    for (int i = 0; i < 3; i++) {
+        clear_degrees(others[i]->states_mb);
+        clear_degrees(others[i]->activation_mb);
+    }
+    for (int f = 0; f < GALVATRON_FILES; f++) {
+        struct json_doc *doc = NULL;
+        if (!json_parse(&doc, texts[f].name, texts[f].text, texts[f].length, err))
+            return false;
+        bool ok = read_file(&p, f, json_root(doc), err);
+        json_free(doc);
+        if (!ok)
+            return false;
+    }
+    *out = p;
+    return true;
+}
+
+/* ---- a configuration ---- */
+
+static bool require_int(const struct json *object, const char *key, int64_t min, int64_t max, int *out,
+                        struct error *err)
+{
+    const struct json *value;
+    int64_t number;
+    if (!json_require(object, key, &value, err) || !json_int(value, min, max, &number, err))
+        return false;
+    *out = (int)number;
+    return true;
+}
+
+static bool require_flag(const struct json *object, const char *key, bool *out, struct error *err)
+{
+    int value;
+    if (!require_int(object, key, 0, 1, &value, err))
+        return false;
+    *out = value == 1;
+    return true;
+}
+
+/* "1,2,2": numbers of min to max. *out: (*count) in the arena; a count that is not 0 is expected. */
+static bool require_list(const struct json *object, const char *key, int64_t min, int64_t max, int *count, int **out,
+                         struct arena *arena, struct error *err)
+{
+    const struct json *value;
+    const char *text;
+    int *list = arena_alloc(arena, GALVATRON_LAYERS, sizeof *list);
+    int found = 0;
+    if (!list)
+        return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
+    if (!json_require(object, key, &value, err) || !json_string(value, &text, err))
+        return false;
+    for (const char *at = text;; at++) {
+        char *end = NULL;
+        long number = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : -1;
+        if (number < min || number > max || (*end && *end != ','))
+            return json_fail(value, err, "expected whole numbers of %lld to %lld with commas between, found '%s'",
+                             (long long)min, (long long)max, at);
+        if (found == GALVATRON_LAYERS)
+            return json_fail(value, err, "expected at most %d numbers, found more", GALVATRON_LAYERS);
+        list[found++] = (int)number;
+        at = end;
+        if (!*at)
+            break;
+    }
+    if (*count && found != *count)
+        return json_fail(value, err, "expected %d number%s, found %d", *count, *count == 1 ? "" : "s", found);
+    *count = found;
+    *out = list;
+    return true;
+}
+
+static bool require_word(const struct json *object, const char *key, const char *const *words, int *out,
+                         struct error *err)
+{
+    const struct json *value;
+    const char *text;
+    if (!json_require(object, key, &value, err) || !json_string(value, &text, err))
+        return false;
+    for (*out = 0; words[*out]; ++*out)
+        if (strcmp(text, words[*out]) == 0)
+            return true;
+    return json_fail(value, err, "expected %s%s%s, found '%s'", words[0], words[1] ? " or " : "",
+                     words[1] ? words[1] : "", text);
+}
+
+static bool read_layers(struct galvatron_plan *plan, const struct json *root, struct arena *arena, struct error *err)
+{
+    int *tensor, *consecutive, *zero3, *ulysses, *checkpoint, count = 0;
+    if (!require_list(root, "tp_sizes_enc", 1, 1 << (GALVATRON_DEGREES - 1), &count, &tensor, arena, err) ||
+        !require_list(root, "tp_consecutive_flags", 0, 1, &count, &consecutive, arena, err) ||
+        !require_list(root, "dp_types_enc", 0, 1, &count, &zero3, arena, err) ||
+        !require_list(root, "checkpoint", 0, 1, &count, &checkpoint, arena, err))
+        return false;
+    if (json_member(root, "use_sp") && !require_list(root, "use_sp", 0, 0, &count, &ulysses, arena, err))
+        return false;
+    plan->layer_count = count;
+    plan->layers = arena_alloc(arena, (size_t)count, sizeof *plan->layers);
+    if (!plan->layers)
+        return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory");
+    for (int l = 0; l < count; l++) {
+        if (degree_index(tensor[l]) < 0)
+            return json_fail(json_member(root, "tp_sizes_enc"), err, "expected powers of two, found %d", tensor[l]);
+        plan->layers[l] = (struct galvatron_layer){ tensor[l], zero3[l] == 1, checkpoint[l] == 1, consecutive[l] == 1 };
+    }
+    return true;
+}
+
+static bool read_stages(struct galvatron_plan *plan, const struct json *root, struct arena *arena, struct error *err)
+{
+    int sum = 0;
+    if (!require_int(root, "pp_deg", 1, GALVATRON_STAGES, &plan->stage_count, err))
+        return false;
+    if (degree_index(plan->stage_count) < 0)
+        return json_fail(json_member(root, "pp_deg"), err, "expected a power of two, found %d", plan->stage_count);
+    if (!require_list(root, "pp_division", 1, GALVATRON_LAYERS, &plan->stage_count, &plan->stage_layers, arena, err))
+        return false;
+    for (int s = 0; s < plan->stage_count; s++)
+        sum += plan->stage_layers[s];
+    return sum == plan->layer_count ||
+           json_fail(json_member(root, "pp_division"), err, "expected numbers that add up to the %d layers, found %d",
+                     plan->layer_count, sum);
+}
+
+static bool read_config(struct galvatron_plan *plan, const struct json *root, struct arena *arena, struct error *err)
+{
+    static const char *const schedules[] = { "pipedream_flush", NULL }, *const types[] = { "zero2", "ddp", NULL };
+    int schedule, type;
+    const struct json *batch;
+    if (!expect_object(root, err) || !read_layers(plan, root, arena, err) || !read_stages(plan, root, arena, err) ||
+        !json_require(root, "global_bsz", &batch, err) || !json_int(batch, 1, 1000000, &plan->batch, err) ||
+        !require_int(root, "chunks", 1, 1000000, &plan->chunks, err) ||
+        !require_word(root, "pipeline_type", schedules, &schedule, err) ||
+        !require_word(root, "default_dp_type", types, &type, err) ||
+        !require_int(root, "vtp", 1, 1 << (GALVATRON_DEGREES - 1), &plan->vocabulary_tensor, err) ||
+        !require_flag(root, "vsp", &plan->vocabulary_sequence, err) ||
+        !require_flag(root, "embed_sdp", &plan->embedding_zero3, err))
+        return false;
+    plan->zero2 = type == 0;
+    return degree_index(plan->vocabulary_tensor) >= 0 ||
+           json_fail(json_member(root, "vtp"), err, "expected a power of two, found %d", plan->vocabulary_tensor);
+}
+
+bool galvatron_read_plan(struct galvatron_plan *out, const char *name, const char *text, size_t length,
+                         struct arena *arena, struct error *err)
+{
+    struct json_doc *doc = NULL;
+    struct galvatron_plan plan = { 0 };
+    if (!json_parse(&doc, name, text, length, err))
+        return false;
+    bool ok = read_config(&plan, json_root(doc), arena, err);
+    json_free(doc);
+    if (ok)
+        *out = plan;
+    return ok;
+}
