@@ -1,37 +1,95 @@
 #include "cli/inputs.h"
+#include "host/galvatron_folder.h"
+#include "profiler/from_galvatron.h"
 #include <stdlib.h>
 
 struct import_options {
-    const char *output;
+    const char *output, *from, *model, *cluster;
+    int64_t sequence;
 };
 static const struct option options[] = {
-    OUTPUT_OPTION(offsetof(struct import_options, output), "native model JSON; standard output when absent"),
+    TEXT_OPTION("from", offsetof(struct import_options, from), "NAME",
+                "galvatron: the operands are the folders of its profiling files, and a profile is made of them"),
+    TEXT_OPTION("model", offsetof(struct import_options, model), "MODEL", "with --from: what was measured"),
+    TEXT_OPTION("cluster", offsetof(struct import_options, cluster), "CLUSTER", "with --from: where it was measured"),
+    INT_OPTION("seq", offsetof(struct import_options, sequence), "TOKENS", 1, 1e9,
+               "with --from: which sequence length, if the files have several"),
+    OUTPUT_OPTION(offsetof(struct import_options, output),
+                  "native model JSON, or the profile; standard output when absent"),
 };
+
+static bool import_model(struct inputs *in, const struct import_options *o, const char *const *operands,
+                         int operand_count, struct error *err)
+{
+    size_t length = 0;
+    if (operand_count > 1 || o->model || o->cluster || o->sequence)
+        return fail(err,
+                    "cleave import: a model is one FILE; more files, --model, --cluster and --seq belong to --from");
+    if (!inputs_model(in, operands[0], err))
+        return false;
+    char *text = model_write(in->model, &length);
+    return inputs_hand_out(in->cli, o->output, text, length, err);
+}
+
+static void say_use(const struct inputs *in, const struct import_options *o, const struct profile *profile,
+                    int64_t sequence)
+{
+    fprintf(in->cli->talk,
+            "%d computations (fitted) and %d curves; to plan with it: cleave plan %s --cluster %s --seq %lld --dtype "
+            "bf16 --profile %s\n",
+            profile->compute_count, profile->curve_count, o->model, o->cluster, (long long)sequence,
+            inputs_is_stdout(o->output) || !o->output ? "FILE" : o->output);
+}
+
+static bool import_galvatron(struct inputs *in, const struct import_options *o, const char *const *operands,
+                             int operand_count, struct error *err)
+{
+    struct galvatron_text texts[GALVATRON_FILES];
+    struct galvatron_profile *peer = arena_alloc(&in->arena, 1, sizeof *peer);
+    struct profile *profile = NULL;
+    size_t length = 0;
+    if (!peer)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    if (!o->model || !o->cluster)
+        return fail(err, "cleave import: --from galvatron needs --model and --cluster: what was measured, and where "
+                         "(cleave devices)");
+    if (!galvatron_folder_read(texts, operands, operand_count, &in->arena, err) ||
+        !galvatron_read_profile(peer, texts, o->sequence, err) || !inputs_model(in, o->model, err) ||
+        !inputs_cluster(in, o->cluster, err) || !profile_from_galvatron(&profile, peer, in->model, in->cluster, err))
+        return false;
+    char *text = profile_write(profile, &length);
+    bool ok = inputs_hand_out(in->cli, o->output, text, length, err);
+    if (ok)
+        say_use(in, o, profile, peer->sequence);
+    profile_free(profile);
+    return ok;
+}
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
                struct error *err)
 {
     const struct import_options *o = given;
     struct inputs in = { .cli = cli };
-    size_t length = 0;
-    (void)operand_count;
-    if (inputs_model(&in, operands[0], err)) {
-        char *text = model_write(in.model, &length);
-        inputs_hand_out(cli, o->output, text, length, err);
-    }
+    static const char *const sources[] = { "galvatron", NULL };
+    int source = 0;
+    if (!o->from)
+        import_model(&in, o, operands, operand_count, err);
+    else if (inputs_word("cleave import: --from", o->from, sources, &source, err))
+        import_galvatron(&in, o, operands, operand_count, err);
     inputs_free(&in);
     return ERROR_NONE;
 }
 
 const struct verb verb_import = {
     .name = "import",
-    .summary = "turns a foreign model description into native JSON",
-    .usage = "FILE [-o model.json]",
-    .examples =
-        "  cleave import config.json -o model.json   a Hugging Face config.json (gpt2, llama, mistral, mixtral, "
-        "deepseek, qwen2, gpt_neox, t5)\n",
+    .summary = "turns a foreign model description into native JSON, or foreign measurements into a profile",
+    .usage = "FILE|FOLDER... [--from galvatron --model MODEL --cluster CLUSTER] [-o FILE]",
+    .examples = "  cleave import config.json -o model.json   a Hugging Face config.json (gpt2, llama, mistral, "
+                "mixtral, deepseek, qwen2, gpt_neox, t5)\n"
+                "  cleave import --from galvatron configs hardware_configs --model llama-2-7b --cluster "
+                "1x8:a100-sxm-80 -o profile.json\n",
     .min_operands = 1,
-    .max_operands = 1,
+    .max_operands = 4,
     OPTIONS_OF(options),
     .options_bytes = sizeof(struct import_options),
     .run = run,

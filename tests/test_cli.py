@@ -465,6 +465,42 @@ def outputs(folder):
     check("no partial file after a failure", sorted(os.listdir(folder)) == before)
 
 
+def foreign_profile(folder):
+    """Galvatron's measurements as a profile, and its plans beside ours under the simulator."""
+    peer, profile = ROOT / "benchmarks/cases/peers/galvatron", folder / "galvatron.json"
+    source = ["import", "--from", "galvatron", peer]
+    target = ["--model", "llama-2-7b", "--cluster", "1x8:a100-sxm-80"]
+    result = run(*source, *target, "-o", profile)
+    check("import --from", result.returncode == 0 and json.loads(profile.read_text())["dtype"] == "bf16" and
+          "--seq 2048 --dtype bf16" in result.stderr, result)
+    expect("import --from, no model", 2, "needs --model and --cluster", *source)
+    expect("import --from, which", 2, "expected galvatron, found 'alpa'|did you mean|expected one of galvatron", "import", "--from", "alpa", peer)
+    expect("import --from, folder", 2, "expected a file computation_profiling_", "import", "--from", "galvatron", peer.parent, *target)
+    expect("import --from, no folder", 2, "expected a folder with Galvatron's files", "import", "--from", "galvatron", folder / "none", *target)
+    expect("import --from, device", 2, "expected a device that computes in bf16", *source, "--model", "llama-2-7b", "--cluster", "1x8:v100-sxm2-16")
+    expect("import, model options", 2, "belong to --from", "import", ROOT / "models/zoo/gpt2.json", "--model", "gpt2")
+    cluster, plan = folder / "small.json", folder / "small-plan.json"
+    job = ["plan", "llama-2-7b", "--batch", 16, "--seq", 2048, "--dtype", "bf16", "--profile", profile, "-o", plan]
+
+    def predicted(where, *fixed):
+        result = run(*job, "--cluster", where, *fixed)
+        check(f"plan with a foreign profile {fixed}", result.returncode == 0, result)
+        return json.loads(plan.read_text())["predicted"]
+
+    ends = "layer[0-0].recompute=none,layer[65-66].recompute=none,pp=1"
+    for gib, fixed in [(36, "tp=1,dp=8,micro-batch=2,zero=3,layer[1-40].recompute=full,layer[41-64].recompute=none"),
+                       (24, "tp=1,dp=8,micro-batch=2,zero=3,layer[1-60].recompute=full,layer[61-64].recompute=none"),
+                       (16, "tp=8,dp=1,sp=1,micro-batch=8,layer[1-64].recompute=full")]:
+        theirs = predicted("1x8:a100-sxm-80", "--fix", f"{ends},{fixed}")
+        usable = max((gib - 1) * 2**30, *theirs["peak_bytes"])
+        cluster.write_text(json.dumps({"format": "cleave-cluster", "version": 1, "device": "a100-sxm-80", "memory_bytes": usable + 2**30,
+                                       "reserve_bytes": 2**30, "levels": [{"name": "node", "fanout": 8, "bytes_per_s": 300e9,
+                                                                           "efficiency": 0.765, "latency_ns": 3400}]}))
+        ours = predicted(cluster)
+        check(f"no slower than Galvatron's plan for {gib} GB: {ours['step_s']} s, its {theirs['step_s']} s",
+              ours["step_s"] <= theirs["step_s"] and max(ours["peak_bytes"]) <= usable)
+
+
 def partitions(folder):
     """Other planners' formats: answers, exit codes, and what mistyped options say."""
     peers = ROOT / "benchmarks" / "cases" / "peers"
@@ -523,6 +559,7 @@ with tempfile.TemporaryDirectory() as name:
     certificates(folder)
     outputs(folder)
     partitions(folder)
+    foreign_profile(folder)
 for failure in failures:
     print("FAILED", failure)
 print(f"{checks - len(failures)} passed, {len(failures)} failed")

@@ -2,44 +2,9 @@
  * that of enumeration where that is possible. */
 #include "planner/partition/galvatron.h"
 #include "base/num.h"
-#include "tests/check.h"
+#include "tests/galvatron_files.h"
 #include <stdio.h>
 #include <string.h>
-
-#define FOLDER SOURCE_ROOT "/benchmarks/cases/peers/galvatron/"
-static const char *const names[GALVATRON_FILES] = {
-    [GALVATRON_COMPUTATION] = "computation_profiling_bf16_llama2-7b_all.json",
-    [GALVATRON_MEMORY] = "memory_profiling_bf16_llama2-7b_all.json",
-    [GALVATRON_ALLREDUCE] = "allreduce_bandwidth_1nodes_8gpus_per_node.json",
-    [GALVATRON_P2P] = "p2p_bandwidth_1nodes_8gpus_per_node.json",
-    [GALVATRON_OVERLAP] = "overlap_coefficient.json",
-    [GALVATRON_SP_TIME] = "sp_time_1nodes_8gpus_per_node.json",
-};
-
-static struct galvatron_text read_text(const char *name, struct arena *arena)
-{
-    char path[512];
-    snprintf(path, sizeof path, FOLDER "%s", name);
-    FILE *file = fopen(path, "rb");
-    ck_assert_msg(file != NULL, "cannot open %s", path);
-    fseek(file, 0, SEEK_END);
-    size_t length = (size_t)ftell(file);
-    rewind(file);
-    char *text = arena_alloc(arena, length + 1, 1);
-    ck_assert_ptr_nonnull(text);
-    ck_assert_uint_eq(fread(text, 1, length, file), length);
-    fclose(file);
-    return (struct galvatron_text){ name, text, length };
-}
-
-static void read_profile(struct galvatron_profile *profile, struct arena *arena)
-{
-    struct galvatron_text texts[GALVATRON_FILES];
-    struct error err = { 0 };
-    for (int f = 0; f < GALVATRON_FILES; f++)
-        texts[f] = read_text(names[f], arena);
-    ck_assert_msg(galvatron_read_profile(profile, texts, 0, &err), "%s", err.message);
-}
 
 static struct galvatron_problem llama(const struct galvatron_profile *profile, double memory_gb)
 {
@@ -50,7 +15,7 @@ START_TEST(the_profile_is_read)
 {
     struct arena arena = { 0 };
     struct galvatron_profile p;
-    read_profile(&p, &arena);
+    galvatron_open_profile(&p, &arena);
     ck_assert_int_eq(p.sequence, 2048);
     ck_assert_int_eq(p.layer.count, 12);
     CHECK_NEAR(p.layer.ms[0], 4.396252679824831, 1e-12); /* sizes are put in order */
@@ -100,7 +65,7 @@ START_TEST(published_answers_are_the_prices_of_their_plans)
     struct galvatron_profile profile;
     struct galvatron_plan plan;
     struct galvatron_price price;
-    read_profile(&profile, &arena);
+    galvatron_open_profile(&profile, &arena);
     struct galvatron_problem problem = llama(&profile, published[_i].memory_gb);
     make_plan(_i, &plan, &arena);
     ck_assert_msg(galvatron_evaluate(&problem, &plan, &price, &err), "%s", err.message);
@@ -118,8 +83,8 @@ START_TEST(the_published_configuration_is_read)
     struct galvatron_profile profile;
     struct galvatron_plan plan, same;
     struct galvatron_price price, expected;
-    struct galvatron_text text = read_text("galvatron_config_llama2-7b_1nodes_8gpus_per_node_36GB_bf16.json", &arena);
-    read_profile(&profile, &arena);
+    struct galvatron_text text = galvatron_open(GALVATRON_CONFIGURATION, &arena);
+    galvatron_open_profile(&profile, &arena);
     struct galvatron_problem problem = llama(&profile, 36);
     ck_assert_msg(galvatron_read_plan(&plan, text.name, text.text, text.length, &arena, &err), "%s", err.message);
     make_plan(0, &same, &arena);
@@ -138,7 +103,7 @@ START_TEST(our_optimum_is_never_above)
     struct galvatron_profile profile;
     struct galvatron_answer answer;
     struct galvatron_price price;
-    read_profile(&profile, &arena);
+    galvatron_open_profile(&profile, &arena);
     struct galvatron_problem problem = llama(&profile, published[_i].memory_gb);
     ck_assert_msg(galvatron_solve(&problem, &arena, &answer, &err), "%s", err.message);
     ck_assert(answer.feasible && answer.optimal);
@@ -209,7 +174,7 @@ static void check_drawn(int seed, int devices, int layers, int64_t batch, int *p
     struct galvatron_profile p;
     struct galvatron_answer answer;
     uint64_t state = (uint64_t)seed;
-    read_profile(&p, &arena);
+    galvatron_open_profile(&p, &arena);
     for (int d = 0; d < GALVATRON_DEGREES; d++)
         for (int c = 0; c < 2; c++)
             p.gb_per_s[c][d] *= draw(&state, .01, 1);
@@ -253,10 +218,8 @@ static void check_refused(int file, const char *from, const char *to, const char
     struct galvatron_profile profile;
     struct galvatron_plan plan;
     for (int f = 0; f < GALVATRON_FILES; f++)
-        texts[f] = read_text(names[f], &arena);
-    struct galvatron_text text =
-        file < GALVATRON_FILES ? texts[file]
-                               : read_text("galvatron_config_llama2-7b_1nodes_8gpus_per_node_36GB_bf16.json", &arena);
+        texts[f] = galvatron_open(galvatron_names[f], &arena);
+    struct galvatron_text text = file < GALVATRON_FILES ? texts[file] : galvatron_open(GALVATRON_CONFIGURATION, &arena);
     const char *at = strstr(text.text, from);
     ck_assert_msg(at != NULL, "%s", from);
     char *changed = arena_alloc(&arena, text.length + strlen(to) + 1, 1);
@@ -310,7 +273,7 @@ START_TEST(what_was_not_measured_is_said)
     struct galvatron_profile profile;
     struct galvatron_plan plan;
     struct galvatron_price price;
-    read_profile(&profile, &arena);
+    galvatron_open_profile(&profile, &arena);
     struct galvatron_problem problem = llama(&profile, 36);
     make_plan(0, &plan, &arena);
     profile.gb_per_s[1][3] = -1;
