@@ -3,13 +3,8 @@
  * views. */
 #ifndef CLEAVE_EXECUTOR_KERNEL_H
 #define CLEAVE_EXECUTOR_KERNEL_H
+#include "executor/real.h"
 #include "planner/program/program.h"
-
-#ifdef CLEAVE_REAL_DOUBLE
-typedef double real;
-#else
-typedef float real;
-#endif
 
 struct view {   /* a dense row-major block; low: its place in the global tensor */
     void *data; /* real, or int32_t for ELEMENT_INDEX values; NULL: absent */

@@ -1,10 +1,5 @@
-#include "executor/kernels/exponential.h"
+#include "executor/kernels/elements.h"
 #include "executor/kernels/primitives.h"
-
-/* gelu(x) = x/2 (1 + tanh(u)) = x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3): no cancellation at either end.
- */
-static const real twice_root = (real)1.5957691216057307117597842397376; /* 2 sqrt(2/pi) */
-static const real cubic = (real)0.044715;
 
 /* One input, one output, elementwise. */
 static void forward(const struct kernel_call *call, row_function *row)
@@ -24,11 +19,6 @@ static void backward(const struct kernel_call *call, row_function *row)
     walk(call, &call->segment->out[0], call->operand[ROLE_GRADIENT_OUT][0].dim_count, true, spots, 3, row, &begin);
 }
 
-static inline real gelu(real x)
-{
-    return x / (1 + real_exp(-twice_root * x * (1 + cubic * x * x)));
-}
-
 static void gelu_row(const struct row *row, const void *context)
 {
     (void)context;
@@ -42,13 +32,6 @@ static void gelu_row(const struct row *row, const void *context)
 void ISA(gelu_forward)(const struct kernel_call *call)
 {
     forward(call, gelu_row);
-}
-
-static inline real gelu_slope(real x)
-{
-    real square = x * x;
-    real s = 1 / (1 + real_exp(-twice_root * x * (1 + cubic * square)));
-    return s + x * s * (1 - s) * twice_root * (1 + 3 * cubic * square);
 }
 
 static void gelu_gradient_row(const struct row *row, const void *context)
@@ -72,19 +55,13 @@ void ISA(gelu_backward_input)(const struct kernel_call *call)
     backward(call, gelu_gradient_row);
 }
 
-/* The normal distribution up to x, twice. libm's erf is not vectorised: the exact form costs more than the tanh one. */
-static inline real twice_normal(real x)
-{
-    return 1 + real_erf(x * (real)0.70710678118654752440);
-}
-
 static void gelu_erf_row(const struct row *row, const void *context)
 {
     (void)context;
     real *restrict y = row->data[0];
     const real *restrict x = row->data[1];
     for (int64_t i = 0; i < row->count; i++)
-        y[i] = x[i] / 2 * twice_normal(x[i]);
+        y[i] = gelu_erf(x[i]);
 }
 
 void ISA(gelu_erf_forward)(const struct kernel_call *call)
@@ -94,14 +71,11 @@ void ISA(gelu_erf_forward)(const struct kernel_call *call)
 
 static void gelu_erf_gradient_row(const struct row *row, const void *context)
 {
-    const real density = (real)0.39894228040143267794; /* 1 / sqrt(2 pi) */
     real *restrict dx = row->data[0];
     const real *restrict x = row->data[1], *restrict dy = row->data[2];
     const bool *begin = context;
-    for (int64_t i = 0; i < row->count; i++) {
-        real slope = twice_normal(x[i]) / 2 + x[i] * density * real_exp(-x[i] * x[i] / 2);
-        dx[i] = (*begin ? 0 : dx[i]) + dy[i] * slope;
-    }
+    for (int64_t i = 0; i < row->count; i++)
+        dx[i] = (*begin ? 0 : dx[i]) + dy[i] * gelu_erf_slope(x[i]);
 }
 
 void ISA(gelu_erf_backward_input)(const struct kernel_call *call)
@@ -152,7 +126,7 @@ static void swiglu_row(const struct row *row, const void *context)
     const real *restrict gate = row->data[1], *restrict up = row->data[2];
 #pragma omp simd
     for (int64_t i = 0; i < row->count; i++)
-        y[i] = gate[i] / (1 + real_exp(-gate[i])) * up[i];
+        y[i] = silu(gate[i]) * up[i];
 }
 
 /* A gate and what it lets through. */
@@ -200,9 +174,8 @@ static void gated_gradient_row(const struct row *row, const void *context)
         if (c->swiglu) {
 #pragma omp simd
             for (int64_t i = 0; i < count; i++) {
-                real x = gate[low + i], s = 1 / (1 + real_exp(-x));
-                gate_part[i] = dy[low + i] * up[low + i] * s * (1 + x * (1 - s));
-                up_part[i] = dy[low + i] * x * s;
+                gate_part[i] = dy[low + i] * up[low + i] * silu_slope(gate[low + i]);
+                up_part[i] = dy[low + i] * silu(gate[low + i]);
             }
         } else {
 #pragma omp simd

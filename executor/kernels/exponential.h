@@ -1,11 +1,17 @@
-/* exp() that compilers vectorise. Double builds are oracles and take libm's. */
+/* exp() that compilers vectorise. Double builds are oracles and take libm's; on a GPU its library's are as fast. */
 #ifndef CLEAVE_EXECUTOR_KERNELS_EXPONENTIAL_H
 #define CLEAVE_EXECUTOR_KERNELS_EXPONENTIAL_H
-#include "executor/kernel.h"
+#include "executor/real.h"
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
-#ifdef CLEAVE_REAL_DOUBLE
+#if defined(__CUDACC__)
+#define real_exp expf
+#define real_log logf
+#define real_sqrt sqrtf
+#define real_erf erff
+#elif defined(CLEAVE_REAL_DOUBLE)
 static inline real real_exp(real x)
 {
     return exp(x);

@@ -1,27 +1,16 @@
 #include "executor/kernels/exponential.h"
 #include "executor/kernels/primitives.h"
+#include "executor/kernels/rates.h"
 
 /* One pass over four streams: memory sets the pace. */
 void ISA(optimizer_adamw)(real *restrict weight, const real *restrict gradient, real *restrict state, int64_t count,
                           const struct adamw *options)
 {
     real *restrict first = state, *restrict second = state + count;
-    const double correction1 = 1 - pow(options->beta1, (double)options->step),
-                 correction2 = 1 - pow(options->beta2, (double)options->step);
-    const real beta1 = (real)options->beta1, beta2 = (real)options->beta2, rest1 = (real)(1 - options->beta1),
-               rest2 = (real)(1 - options->beta2);
-    const real rate = (real)(options->learning_rate / correction1), root = (real)(1 / sqrt(correction2));
-    const real keep = (real)(1 - options->learning_rate * options->weight_decay);
-    const real epsilon = (real)options->epsilon, scale = (real)options->gradient_scale;
+    const struct adamw_rates rates = adamw_rates_of(options);
 #pragma omp simd
-    for (int64_t i = 0; i < count; i++) {
-        real g = gradient[i] * scale;
-        real m = beta1 * first[i] + rest1 * g;
-        real v = beta2 * second[i] + rest2 * g * g;
-        first[i] = m;
-        second[i] = v;
-        weight[i] = keep * weight[i] - rate * m / (real_sqrt(v) * root + epsilon);
-    }
+    for (int64_t i = 0; i < count; i++)
+        adamw_element(&weight[i], gradient[i], &first[i], &second[i], &rates);
 }
 
 /* Four runs side by side, which memory likes better than one; each in lanes, all added in a fixed order: the same sum

@@ -3,7 +3,8 @@
  * along the segment's axes, so a shard, a slice and a ring block are one code path. */
 #ifndef CLEAVE_EXECUTOR_KERNELS_PRIMITIVES_H
 #define CLEAVE_EXECUTOR_KERNELS_PRIMITIVES_H
-#include "executor/kernel.h"
+#include "executor/kernels/loops.h"
+#include "executor/kernels/product.h"
 
 #ifndef CLEAVE_KERNEL_ISA
 #define CLEAVE_KERNEL_ISA baseline
@@ -37,25 +38,13 @@ void ISA(optimizer_maximum)(real *destination, const real *source, int64_t count
 void ISA(exponential)(real *destination, const real *source, int64_t count);
 
 /* ---- operands ---- */
-/* An operand over the call's range. */
-struct spot {
-    char *data; /* element at the low corner of the range; NULL: the operand is absent */
-    int64_t element_bytes;
-    int64_t stride[MAX_AXES]; /* in elements; 0: the operand lacks the axis */
-};
 #define spot_of ISA(spot_of)
 #define spot_of_index ISA(spot_of_index)
 struct spot spot_of(const struct kernel_call *call, enum role role, int index);
 /* The same for ELEMENT_INDEX operands. */
 struct spot spot_of_index(const struct kernel_call *call, enum role role, int index);
-/* Whether the operand begins anew: define says so, or (forward) the fold starts here. */
-static inline bool begins(const struct kernel_call *call, enum role role, int index)
-{
-    return (role == ROLE_OUT && call->first) || (call->define[role] >> index & 1);
-}
 
 /* ---- walking over elements ---- */
-enum { WALK_SPOTS = 8 };
 struct row {
     int64_t count;
     void *data[WALK_SPOTS];
@@ -80,18 +69,7 @@ void bias_gradient(const struct kernel_call *call, int index);
 #define pass_gradient ISA(pass_gradient)
 void pass_gradient(const struct kernel_call *call, int index);
 
-/* ---- matrix product: c(m,n) = alpha * sum over k of a(m,k) b(k,n), plus c where accumulate; any strides ---- */
-struct gemm {
-    int64_t m, n, k;
-    const real *a;
-    int64_t a_m, a_k;
-    const real *b;
-    int64_t b_k, b_n;
-    real *c;
-    int64_t c_m, c_n;
-    real alpha;
-    bool accumulate; /* false: c is not read */
-};
+/* ---- matrix product (product.h); any strides ---- */
 #define gemm_run ISA(gemm_run)
 void gemm_run(const struct gemm *gemm);
 #endif

@@ -1,5 +1,5 @@
 #include "executor/kernels/primitives.h"
-#include <math.h>
+#include "executor/kernels/frequency.h"
 
 /* Angles of PAIRS neighbouring pairs of the head dim at one position. */
 enum { PAIRS = 128, POSITION_BLOCK = 32 };
@@ -11,25 +11,13 @@ struct angles {
     real cos_real[PAIRS], sin_real[PAIRS];
 };
 
-/* Waves that turn less than low times in the original length are slowed by the factor, those that turn more than high
- * times are not; in between a mean of both, linear in the number of turns (Llama 3.1). */
-static double stretched(double frequency, const struct kernel_arguments *arguments)
-{
-    if (!(arguments->rope_factor > 0))
-        return frequency;
-    double turns = arguments->rope_original * frequency / (2 * 3.14159265358979323846);
-    double keep = (turns - arguments->rope_low) / (arguments->rope_high - arguments->rope_low);
-    keep = keep < 0 ? 0 : keep > 1 ? 1 : keep;
-    return (1 - keep) * frequency / arguments->rope_factor + keep * frequency;
-}
-
 static void angles_start(struct angles *a, const struct kernel_arguments *arguments, int64_t first_pair, int64_t pairs,
                          int64_t half)
 {
     a->count = pairs;
     a->position = -1;
     for (int64_t i = 0; i < pairs; i++) {
-        a->frequency[i] = stretched(pow(arguments->rope_base, -(double)(first_pair + i) / (double)half), arguments);
+        a->frequency[i] = rope_frequency(arguments, first_pair + i, half);
         a->step_cosine[i] = cos(a->frequency[i]);
         a->step_sine[i] = sin(a->frequency[i]);
     }

@@ -1,88 +1,21 @@
 #include "executor/kernels/primitives.h"
 #include <string.h>
 
-/* The segment's description of the operand of a role. */
-static const struct operand *operand_of(const struct segment *segment, enum role role, int index)
-{
-    switch (role) {
-    case ROLE_IN:
-    case ROLE_GRADIENT_IN:
-        return &segment->in[index];
-    case ROLE_OUT:
-    case ROLE_GRADIENT_OUT:
-        return &segment->out[index];
-    case ROLE_WEIGHT:
-    case ROLE_GRADIENT_WEIGHT:
-    case ROLE_COUNT:
-        break;
-    }
-    return &segment->weight[index];
-}
-
-static struct spot locate(const struct kernel_call *call, enum role role, int index, int64_t element_bytes)
-{
-    const struct view *view = &call->operand[role][index];
-    const struct operand *operand = operand_of(call->segment, role, index);
-    struct spot spot = { .element_bytes = element_bytes };
-    int64_t offset = 0, stride = 1;
-    for (int dim = view->dim_count - 1; dim >= 0; dim--) {
-        int axis = operand->axis[dim];
-        if (axis >= 0) {
-            spot.stride[axis] = stride;
-            offset += (call->low[axis] - view->low[dim]) * stride;
-        }
-        stride *= view->count[dim];
-    }
-    if (view->data)
-        spot.data = (char *)view->data + offset * element_bytes;
-    return spot;
-}
-
 struct spot spot_of(const struct kernel_call *call, enum role role, int index)
 {
-    return locate(call, role, index, (int64_t)sizeof(real));
+    return spot_locate(call, role, index, (int64_t)sizeof(real));
 }
 
 struct spot spot_of_index(const struct kernel_call *call, enum role role, int index)
 {
-    return locate(call, role, index, (int64_t)sizeof(int32_t));
-}
-
-struct loop {
-    int64_t extent;
-    int64_t stride[WALK_SPOTS];
-};
-
-/* The loops of the walk, outermost first, adjacent ones joined where every spot allows. */
-static int make_loops(const struct kernel_call *call, const struct operand *order, int dim_count, bool merge,
-                      const struct spot *spots, int spot_count, struct loop loops[MAX_DIMS])
-{
-    int count = 0;
-    for (int dim = 0; dim < dim_count; dim++) {
-        int axis = order->axis[dim];
-        if (axis < 0)
-            continue;
-        struct loop loop = { .extent = call->high[axis] - call->low[axis] };
-        for (int i = 0; i < spot_count; i++)
-            loop.stride[i] = spots[i].stride[axis];
-        bool joins = count > 0 && (merge || dim < dim_count - 1);
-        for (int i = 0; joins && i < spot_count; i++)
-            joins = loops[count - 1].stride[i] == loop.stride[i] * loop.extent;
-        if (joins) {
-            loop.extent *= loops[count - 1].extent;
-            loops[count - 1] = loop;
-        } else {
-            loops[count++] = loop;
-        }
-    }
-    return count;
+    return spot_locate(call, role, index, (int64_t)sizeof(int32_t));
 }
 
 void walk(const struct kernel_call *call, const struct operand *order, int dim_count, bool merge,
           const struct spot *spots, int spot_count, row_function *row_function_, const void *context)
 {
     struct loop loops[MAX_DIMS];
-    int count = make_loops(call, order, dim_count, merge, spots, spot_count, loops);
+    int count = loops_make(call, order, dim_count, merge, spots, spot_count, loops);
     if (count == 0)
         return;
     for (int i = 0; i < count; i++)
@@ -119,7 +52,7 @@ void clear_operand(const struct kernel_call *call, enum role role, int index)
 {
     struct spot spot = spot_of(call, role, index);
     const struct view *view = &call->operand[role][index];
-    walk(call, operand_of(call->segment, role, index), view->dim_count, true, &spot, 1, clear_row, NULL);
+    walk(call, operand_of_role(call->segment, role, index), view->dim_count, true, &spot, 1, clear_row, NULL);
 }
 
 static void add_row(const struct row *row, const void *context)

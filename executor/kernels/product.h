@@ -1,0 +1,23 @@
+/* One product of two operands into a third serves all phases of MATMUL, on any device. */
+#ifndef CLEAVE_EXECUTOR_KERNELS_PRODUCT_H
+#define CLEAVE_EXECUTOR_KERNELS_PRODUCT_H
+#include "executor/kernels/loops.h"
+
+/* c(m,n) = alpha * sum over k of a(m,k) b(k,n), plus c where accumulate; any strides. Elements
+ * are those of the spots. */
+struct gemm {
+    int64_t m, n, k;
+    const real *a;
+    int64_t a_m, a_k;
+    const real *b;
+    int64_t b_k, b_n;
+    real *c;
+    int64_t c_m, c_n;
+    real alpha;
+    bool accumulate; /* false: c is not read */
+};
+
+/* c (+)= a b as a sequence of GEMMs; a later pass over a looped contracted axis adds to what the first one left. */
+void product_each(const struct kernel_call *call, struct spot c, struct spot a, struct spot b, bool accumulate,
+                  void (*run)(void *context, const struct gemm *gemm), void *context);
+#endif
