@@ -1,6 +1,6 @@
 #include "executor/device.h"
+#include "executor/kernels/elements.h"
 #include "executor/rank.h"
-#include <math.h>
 #include <string.h>
 
 static bool check(const struct program *program, struct error *err)
@@ -120,7 +120,7 @@ static double gradient_scale(struct rank *rank)
     if (limit <= 0 || rank->scalar < 0)
         return 1;
     rank->squared_norm = (double)*(const real *)(const void *)rank_data(rank, rank->scalar);
-    return fmin(1, limit / (sqrt(rank->squared_norm) + 1e-6));
+    return clip_scale(rank->squared_norm, limit);
 }
 
 static bool update(struct rank *rank, const struct pair *pair, struct error *err)

@@ -2,6 +2,13 @@
  * larger blocks, overwrite and accumulate, one call and two rounds. A backward phase is held against differences of the
  * naive forward. Built for float and for double. */
 #include "tests/kernel_fixture.h"
+#ifdef CLEAVE_TEST_GPU
+#include "tests/gpu_primitives.h"
+#define primitives_at gpu_primitives_at
+enum { FORWARD_SEEDS = 18, BACKWARD_SEEDS = 12, LONG_SEEDS = 3 }; /* each call starts threads */
+#else
+enum { FORWARD_SEEDS = 60, BACKWARD_SEEDS = 40, LONG_SEEDS = 8 };
+#endif
 
 #ifdef CLEAVE_REAL_DOUBLE
 static const double forward_tolerance = 1e-11, backward_tolerance = 1e-6;
@@ -389,7 +396,7 @@ START_TEST(forward_matches_naive_loops)
 {
     const struct primitives *set;
     for (int isa = 0; (set = primitives_at(isa)); isa++)
-        for (uint64_t seed = 0; seed < 60; seed++) {
+        for (uint64_t seed = 0; seed < FORWARD_SEEDS; seed++) {
             test_forward(&cases[_i], seed, false, set);
             if (seed % 6 == 0)
                 test_forward(&cases[_i], 1000 + seed, true, set);
@@ -404,7 +411,7 @@ START_TEST(backward_matches_central_differences)
         for (int phase = PHASE_BACKWARD_INPUT; phase <= PHASE_BACKWARD_WEIGHT; phase++) {
             if (!set->kernel[cases[_i].kernel][phase])
                 continue;
-            for (uint64_t seed = 0; seed < 40; seed++)
+            for (uint64_t seed = 0; seed < BACKWARD_SEEDS; seed++)
                 test_backward(&cases[_i], seed, (enum phase)phase, set);
         }
 }
@@ -459,7 +466,7 @@ START_TEST(long_attention_gradients)
         c = cases[i].kernel == KERNEL_ATTENTION ? &cases[i] : c;
     const struct primitives *set;
     for (int isa = 0; (set = primitives_at(isa)); isa++)
-        for (uint64_t seed = 0; seed < 8; seed++) {
+        for (uint64_t seed = 0; seed < LONG_SEEDS; seed++) {
             struct fixture f;
             fixture_make(&f, c, seed, true, true);
             f.tolerance = forward_tolerance;

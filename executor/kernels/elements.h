@@ -72,4 +72,11 @@ ELEMENT void adamw_element(real *weight, real gradient, real *first, real *secon
     *second = v;
     *weight = r->keep * *weight - r->rate * m / (real_sqrt(v) * r->root + r->epsilon);
 }
+
+/* What a gradient is multiplied by so that its norm stays within the limit (0: none). */
+ELEMENT double clip_scale(double squared_norm, double limit)
+{
+    double scale = limit / (sqrt(squared_norm) + 1e-6);
+    return limit <= 0 || scale > 1 ? 1 : scale;
+}
 #endif

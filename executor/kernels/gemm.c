@@ -117,13 +117,10 @@ static void packed_product(const struct gemm *gemm)
 }
 
 #ifdef HAVE_OPENBLAS
-/* A matrix (lines, width) as BLAS wants it: one stride is 1 and the other at least the other extent. */
 static bool lead(int64_t lines, int64_t line_stride, int64_t width, int64_t width_stride, int *out)
 {
-    if (width > 1 && width_stride != 1)
-        return false;
-    int64_t stride = lines > 1 ? line_stride : max_i64(width, 1);
-    if (stride < width || stride > INT_MAX)
+    int64_t stride;
+    if (!matrix_lead(lines, line_stride, width, width_stride, &stride) || stride > INT_MAX)
         return false;
     *out = (int)stride;
     return true;

@@ -1,0 +1,8 @@
+/* The bodies of all rows of kernels.def. */
+#ifndef CLEAVE_EXECUTOR_GPU_BODIES_ALL_H
+#define CLEAVE_EXECUTOR_GPU_BODIES_ALL_H
+#include "executor/gpu/bodies/attention.h"
+#include "executor/gpu/bodies/columns.h"
+#include "executor/gpu/bodies/elementwise.h"
+#include "executor/gpu/bodies/rows.h"
+#endif

@@ -1,0 +1,155 @@
+/* Sums over the inner loops for each point of the outer ones, in an order that depends on nothing but the number of
+ * threads: gradients are the same bits every time. */
+#ifndef CLEAVE_EXECUTOR_GPU_BODIES_COLUMNS_H
+#define CLEAVE_EXECUTOR_GPU_BODIES_COLUMNS_H
+#include "executor/gpu/kinds.h"
+#include "executor/gpu/team.h"
+
+/* A team takes `width` neighbouring columns, each by threads / width threads that share its rows. */
+GPU_BODY inline int column_width(const struct team *team)
+{
+    if (team->threads >= 2 * GPU_COLUMN_WIDTH)
+        return GPU_COLUMN_WIDTH;
+    return team->threads > 1 ? team->threads / 2 : 1;
+}
+
+/* What the threads of each column have, summed; the first one of each column gets the sum. */
+GPU_BODY inline double column_sum(const struct team *team, int width, double value)
+{
+    team->reduce[team->thread] = value;
+    team_meet(team);
+    for (int half = team->threads / 2; half >= width; half /= 2) {
+        if (team->thread < half)
+            team->reduce[team->thread] += team->reduce[team->thread + half];
+        team_meet(team);
+    }
+    double sum = team->reduce[team->thread % width];
+    team_meet(team);
+    return sum;
+}
+
+/* The columns of a team, low .. low + width. */
+#define TEAM_COLUMNS(low, width, limit)                                                                                \
+    for (int64_t low = team->place * (width); low < (limit); low += team->count * (width))
+
+/* spot 0 (+)= sum of spot 1 */
+GPU_BODY void gpu_column_sum(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *out = &work->spot[0], *in = &work->spot[1];
+    const int width = column_width(team), rows = team->threads / width;
+    TEAM_COLUMNS(low, width, work->outer)
+    {
+        int64_t column = low + team->thread % width;
+        double sum = 0;
+        if (column < work->outer) {
+            int64_t from = spot_outer(work, in, column);
+            for (int64_t i = team->thread / width; i < work->inner; i += rows)
+                sum += (double)spot_get(in, from + spot_inner(work, in, i));
+        }
+        sum = column_sum(team, width, sum);
+        if (team->thread < width && column < work->outer)
+            spot_put(out, spot_outer(work, out, column), (real)sum);
+    }
+}
+
+/* spot 0 (+)= sum of dy (x - mean) rstd; spots 1 .. 4: dy, x, rstd, mean (absent: 0) */
+GPU_BODY void gpu_gain_gradient(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *out = &work->spot[0], *dy = &work->spot[1], *x = &work->spot[2], *rstd = &work->spot[3],
+                          *mean = &work->spot[4];
+    const int width = column_width(team), rows = team->threads / width;
+    TEAM_COLUMNS(low, width, work->outer)
+    {
+        int64_t column = low + team->thread % width;
+        double sum = 0;
+        if (column < work->outer) {
+            int64_t dy_at = spot_outer(work, dy, column), x_at = spot_outer(work, x, column);
+            for (int64_t i = team->thread / width; i < work->inner; i += rows) {
+                double shift = mean->data ? (double)spot_get(mean, spot_inner(work, mean, i)) : 0;
+                sum += (double)spot_get(dy, dy_at + spot_inner(work, dy, i)) *
+                       ((double)spot_get(x, x_at + spot_inner(work, x, i)) - shift) *
+                       (double)spot_get(rstd, spot_inner(work, rstd, i));
+            }
+        }
+        sum = column_sum(team, width, sum);
+        if (team->thread < width && column < work->outer)
+            spot_put(out, spot_outer(work, out, column), (real)sum);
+    }
+}
+
+/* spot 1[place] (doubles) = sum of squares of this team's share of the integer 0 elements of spot 0 */
+GPU_BODY void gpu_square_parts(const struct team *team, const struct gpu_work *work)
+{
+    double sum = 0;
+    TEAM_EACH(i, work->integer[0])
+    {
+        double x = (double)spot_get(&work->spot[0], i);
+        sum += x * x;
+    }
+    sum = team_sum(team, sum);
+    if (team->thread == 0)
+        ((double *)work->spot[1].data)[team->place] = sum;
+}
+
+/* One team: spot 0 += the integer 0 doubles of spot 1 */
+GPU_BODY void gpu_square_sum(const struct team *team, const struct gpu_work *work)
+{
+    double sum = 0;
+    if (team->place > 0)
+        return;
+    TEAM_LINE(i, work->integer[0]) sum += ((const double *)work->spot[1].data)[i];
+    sum = team_sum(team, sum);
+    if (team->thread == 0)
+        spot_set(&work->spot[0], 0, spot_get(&work->spot[0], 0) + (real)sum);
+}
+
+/* ---- the token table ---- */
+/* Outer: tokens, inner: hidden. spot 0 (+)= row spot 1 - integer 0 of spot 2, where that is among the first integer 1;
+ * integer 2: stride of the rows */
+GPU_BODY void gpu_embed(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *out = &work->spot[0], *token = &work->spot[1], *table = &work->spot[2];
+    TEAM_EACH(i, work->outer * work->inner)
+    {
+        int64_t place = i / work->inner, h = i % work->inner;
+        int64_t row = spot_index(token, spot_outer(work, token, place)) - work->integer[0];
+        bool here = row >= 0 && row < work->integer[1];
+        spot_put(out, spot_outer(work, out, place) + spot_inner(work, out, h),
+                 here ? spot_get(table, row * work->integer[2] + spot_inner(work, table, h)) : 0);
+    }
+}
+
+/* A team per row of the table. spot 0[row] (+)= sum of spot 1 over the tokens (spot 2) that name row integer 0 + row,
+ * in their order; integers 1, 2: rows and their stride. Where no token names it, the row is cleared if it begins.
+ * shared: as many reals as threads */
+GPU_BODY void gpu_embed_gradient(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *table = &work->spot[0], *dy = &work->spot[1], *token = &work->spot[2];
+    real *named = team->shared;
+    TEAM_ROWS(row, work->integer[1])
+    {
+        if (table->begin)
+            TEAM_LINE(h, work->inner)
+        spot_set(table, row * work->integer[2] + spot_inner(work, table, h), 0);
+        for (int64_t low = 0; low < work->outer; low += team->threads) {
+            int64_t place = low + team->thread;
+            bool mine =
+                place < work->outer && spot_index(token, spot_outer(work, token, place)) == work->integer[0] + row;
+            named[team->thread] = mine;
+            if (team_max(team, mine) == 0) /* which also makes `named` visible */
+                continue;
+            for (int j = 0; j < team->threads; j++) {
+                if (named[j] == 0)
+                    continue;
+                int64_t from = spot_outer(work, dy, low + j);
+                TEAM_LINE(h, work->inner)
+                {
+                    int64_t at = row * work->integer[2] + spot_inner(work, table, h);
+                    spot_set(table, at, spot_get(table, at) + spot_get(dy, from + spot_inner(work, dy, h)));
+                }
+            }
+            team_meet(team);
+        }
+    }
+}
+#endif

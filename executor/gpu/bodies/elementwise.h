@@ -1,0 +1,165 @@
+/* One thread per element: outer loops over all, no inner ones, unless a function says otherwise. */
+#ifndef CLEAVE_EXECUTOR_GPU_BODIES_ELEMENTWISE_H
+#define CLEAVE_EXECUTOR_GPU_BODIES_ELEMENTWISE_H
+#include "executor/gpu/kinds.h"
+#include "executor/gpu/team.h"
+
+/* spot 0 = number 0 */
+GPU_BODY void gpu_set(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *out = &work->spot[0];
+    TEAM_EACH(i, work->outer)
+    {
+        spot_set(out, spot_outer(work, out, i), (real)work->number[0]);
+    }
+}
+
+/* spot 0 (+)= sum of spots 1 .. integer 0 */
+GPU_BODY void gpu_sum_terms(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *out = &work->spot[0];
+    TEAM_EACH(i, work->outer)
+    {
+        real sum = spot_get(&work->spot[1], spot_outer(work, &work->spot[1], i));
+        for (int term = 2; term <= (int)work->integer[0]; term++)
+            sum += spot_get(&work->spot[term], spot_outer(work, &work->spot[term], i));
+        spot_put(out, spot_outer(work, out, i), sum);
+    }
+}
+
+/* spot 0 = the larger of it and spot 1 */
+GPU_BODY void gpu_maximum(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *out = &work->spot[0], *in = &work->spot[1];
+    TEAM_EACH(i, work->outer)
+    {
+        int64_t at = spot_outer(work, out, i);
+        real x = spot_get(in, spot_outer(work, in, i));
+        if (x > spot_get(out, at))
+            spot_set(out, at, x);
+    }
+}
+
+/* spot 0 = f(spot 1), f by integer 0 */
+GPU_BODY void gpu_unary(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *out = &work->spot[0], *in = &work->spot[1];
+    TEAM_EACH(i, work->outer)
+    {
+        real x = spot_get(in, spot_outer(work, in, i)), y = x > 0 ? x : 0;
+        if (work->integer[0] == GPU_UNARY_GELU)
+            y = gelu(x);
+        else if (work->integer[0] == GPU_UNARY_GELU_ERF)
+            y = gelu_erf(x);
+        spot_put(out, spot_outer(work, out, i), y);
+    }
+}
+
+/* spot 0 (+)= spot 2 times f'(spot 1) */
+GPU_BODY void gpu_unary_gradient(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *dx = &work->spot[0], *in = &work->spot[1], *dy = &work->spot[2];
+    TEAM_EACH(i, work->outer)
+    {
+        real x = spot_get(in, spot_outer(work, in, i)), slope = x > 0 ? 1 : 0;
+        if (work->integer[0] == GPU_UNARY_GELU)
+            slope = gelu_slope(x);
+        else if (work->integer[0] == GPU_UNARY_GELU_ERF)
+            slope = gelu_erf_slope(x);
+        spot_put(dx, spot_outer(work, dx, i), spot_get(dy, spot_outer(work, dy, i)) * slope);
+    }
+}
+
+/* spot 0 = gate(spot 1) * spot 2; integer 0: the gate is silu, else gelu */
+GPU_BODY void gpu_gated(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *out = &work->spot[0], *gate = &work->spot[1], *up = &work->spot[2];
+    TEAM_EACH(i, work->outer)
+    {
+        real x = spot_get(gate, spot_outer(work, gate, i));
+        real open = work->integer[0] ? silu(x) : gelu(x);
+        spot_put(out, spot_outer(work, out, i), open * spot_get(up, spot_outer(work, up, i)));
+    }
+}
+
+/* spot 0 (+)= gradient of the gate, spot 1 (+)= of what it lets through; either may be absent. spots 2, 3, 4: gate,
+ * other, output's gradient */
+GPU_BODY void gpu_gated_gradient(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *dgate = &work->spot[0], *dup = &work->spot[1], *gate = &work->spot[2], *up = &work->spot[3],
+                          *out = &work->spot[4];
+    TEAM_EACH(i, work->outer)
+    {
+        real x = spot_get(gate, spot_outer(work, gate, i)), dy = spot_get(out, spot_outer(work, out, i));
+        real slope = work->integer[0] ? silu_slope(x) : gelu_slope(x), open = work->integer[0] ? silu(x) : gelu(x);
+        real other = spot_get(up, spot_outer(work, up, i));
+        if (dgate->data)
+            spot_put(dgate, spot_outer(work, dgate, i), dy * other * slope);
+        if (dup->data)
+            spot_put(dup, spot_outer(work, dup, i), dy * open);
+    }
+}
+
+/* Outer: vectors, inner: their elements. spot 0 (+)= spot 1, its first 2 * integer 0 elements turned by the angles of
+ * spot 2 (cosine and sine of each pair), times number 0 for the sine */
+GPU_BODY void gpu_rotate(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *out = &work->spot[0], *in = &work->spot[1], *angle = &work->spot[2];
+    const int64_t half = work->integer[0];
+    TEAM_EACH(i, work->outer * work->inner)
+    {
+        int64_t vector = i / work->inner, d = i % work->inner, pair = d < half ? d : d - half;
+        int64_t from = spot_outer(work, in, vector), to = spot_outer(work, out, vector) + d;
+        real y;
+        if (d < 2 * half) {
+            int64_t turn = spot_outer(work, angle, vector) + 2 * pair;
+            real c = spot_get(angle, turn), s = (real)work->number[0] * spot_get(angle, turn + 1);
+            real low = spot_get(in, from + pair), high = spot_get(in, from + half + pair);
+            y = d < half ? low * c - high * s : high * c + low * s;
+        } else {
+            y = spot_get(in, from + d);
+        }
+        spot_put(out, to, y);
+    }
+}
+
+/* spot 0 (+)= number 0 * sum over integer 0 terms of spot 1 and spot 2, whose strides along the sum are integers 1 and
+ * 2: a matrix product of any strides, outer loops over rows and columns */
+GPU_BODY void gpu_product(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *out = &work->spot[0], *a = &work->spot[1], *b = &work->spot[2];
+    TEAM_EACH(i, work->outer)
+    {
+        int64_t a_at = spot_outer(work, a, i), b_at = spot_outer(work, b, i);
+        real sum = 0;
+        for (int64_t k = 0; k < work->integer[0]; k++)
+            sum += spot_get(a, a_at + k * work->integer[1]) * spot_get(b, b_at + k * work->integer[2]);
+        spot_put(out, spot_outer(work, out, i), (real)work->number[0] * sum);
+    }
+}
+
+/* spots 0 .. 3: weights, gradients, moments (first, then second, each integer 0 elements), or NULL, the squared norm of
+ * all gradients; spot 4: NULL, or the weights in full precision, of which spot 0 then is a copy. numbers: beta1, beta2,
+ * 1 - beta1, 1 - beta2, rate, root, keep, epsilon (struct adamw_rates), the limit of the norm */
+GPU_BODY void gpu_adamw(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *weight = &work->spot[0], *gradient = &work->spot[1], *moments = &work->spot[2],
+                          *norm = &work->spot[3], *master = &work->spot[4];
+    struct adamw_rates r;
+    r.beta1 = (real)work->number[0], r.beta2 = (real)work->number[1];
+    r.rest1 = (real)work->number[2], r.rest2 = (real)work->number[3];
+    r.rate = (real)work->number[4], r.root = (real)work->number[5];
+    r.keep = (real)work->number[6], r.epsilon = (real)work->number[7];
+    r.scale = norm->data ? (real)clip_scale((double)spot_get(norm, 0), work->number[8]) : 1;
+    real *first = (real *)moments->data, *second = first + work->integer[0];
+    TEAM_EACH(i, work->integer[0])
+    {
+        const struct gpu_spot *exact = master->data ? master : weight;
+        real w = spot_get(exact, i);
+        adamw_element(&w, spot_get(gradient, i), &first[i], &second[i], &r);
+        spot_set(exact, i, w);
+        if (master->data)
+            spot_set(weight, i, w);
+    }
+}
+#endif

@@ -1,0 +1,207 @@
+/* The module of `--backend cuda`: memory, streams and events of the CUDA runtime, kernels from cuda_kernels.cu, matrix
+ * products by cuBLASLt (cuda_matmul.c). Host code is C; CUDA's current device belongs to a thread, so every call sets
+ * it. */
+#include "executor/gpu/cuda.h"
+#include "executor/gpu/cuda_kernels.h"
+#include "executor/gpu/gpu.h"
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEAMS_PER_MULTIPROCESSOR = 8 }; /* of 256 threads: as many as live there at once */
+
+struct cuda {
+    int device;
+    struct cuda_matmuls *matmuls;
+};
+
+static bool check(cudaError_t result, const char *what, struct error *err)
+{
+    return result == cudaSuccess || fail_kind(err, ERROR_ENVIRONMENT, "CUDA: %s: %s (%s)", what,
+                                              cudaGetErrorString(result), cudaGetErrorName(result));
+}
+
+static bool enter(const struct cuda *cuda, struct error *err)
+{
+    return check(cudaSetDevice(cuda->device), "choosing the device", err);
+}
+
+/* ---- memory ---- */
+static void *allocate(void *self, size_t bytes, struct error *err)
+{
+    void *memory = NULL;
+    size_t available = 0, total = 0;
+    if (!enter(self, err))
+        return NULL;
+    cudaError_t result = cudaMalloc(&memory, bytes > 0 ? bytes : 1);
+    if (result == cudaSuccess)
+        return memory;
+    cudaGetLastError(); /* an allocation that failed leaves the device usable */
+    if (cudaMemGetInfo(&available, &total) == cudaSuccess)
+        fail_kind(err, ERROR_ENVIRONMENT, "CUDA: no %zu bytes of memory on device %d: %zu of %zu are free", bytes,
+                  ((struct cuda *)self)->device, available, total);
+    check(result, "allocating memory", err);
+    return NULL;
+}
+
+static void release(void *self, void *memory)
+{
+    if (memory && enter(self, NULL))
+        cudaFree(memory);
+}
+
+static void *allocate_host(void *self, size_t bytes, struct error *err)
+{
+    void *memory = NULL;
+    bool ok = enter(self, err) && check(cudaHostAlloc(&memory, bytes > 0 ? bytes : 1, cudaHostAllocDefault),
+                                        "allocating pinned memory", err);
+    return ok ? memory : NULL;
+}
+
+static void release_host(void *self, void *memory)
+{
+    if (memory && enter(self, NULL))
+        cudaFreeHost(memory);
+}
+
+/* ---- streams and events ---- */
+static void *open_stream(void *self, struct error *err)
+{
+    cudaStream_t stream = NULL;
+    bool ok =
+        enter(self, err) && check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream", err);
+    return ok ? stream : NULL;
+}
+
+static void close_stream(void *self, void *stream)
+{
+    if (stream && enter(self, NULL))
+        cudaStreamDestroy(stream);
+}
+
+static void *open_event(void *self, struct error *err)
+{
+    cudaEvent_t event = NULL;
+    bool ok = enter(self, err) && check(cudaEventCreateWithFlags(&event, cudaEventDefault), "creating an event", err);
+    return ok ? event : NULL;
+}
+
+static void close_event(void *self, void *event)
+{
+    if (event && enter(self, NULL))
+        cudaEventDestroy(event);
+}
+
+static bool copy(void *self, void *stream, void *to, const void *from, size_t bytes, struct error *err)
+{
+    return bytes == 0 ||
+           (enter(self, err) && check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "copying", err));
+}
+
+static bool fill(void *self, void *stream, void *to, int byte, size_t bytes, struct error *err)
+{
+    return bytes == 0 || (enter(self, err) && check(cudaMemsetAsync(to, byte, bytes, stream), "filling memory", err));
+}
+
+static bool launch(void *self, void *stream, enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work,
+                   struct error *err)
+{
+    static const char *const names[] = {
+#define GPU_KERNEL(id, function, threads) #id,
+#include "executor/gpu/kernels.def"
+    };
+    return enter(self, err) && check((cudaError_t)cuda_launch(kernel, teams, work, stream), names[kernel], err);
+}
+
+static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
+{
+    const struct cuda *cuda = self;
+    return enter(cuda, err) && cuda_matmul_run(cuda->matmuls, stream, m, err);
+}
+
+static bool record(void *self, void *stream, void *event, struct error *err)
+{
+    return enter(self, err) && check(cudaEventRecord(event, stream), "recording an event", err);
+}
+
+static bool await(void *self, void *stream, void *event, struct error *err)
+{
+    return enter(self, err) && check(cudaStreamWaitEvent(stream, event, 0), "waiting for an event", err);
+}
+
+static bool finish(void *self, void *stream, struct error *err)
+{
+    return enter(self, err) && check(cudaStreamSynchronize(stream), "running what was queued", err);
+}
+
+static bool elapsed(void *self, void *from, void *to, int64_t *ns, struct error *err)
+{
+    float ms = 0;
+    if (!enter(self, err) || !check(cudaEventElapsedTime(&ms, from, to), "reading the time between events", err))
+        return false;
+    *ns = (int64_t)((double)ms * 1e6);
+    return true;
+}
+
+/* ---- life ---- */
+static void close_gpu(void *self)
+{
+    struct cuda *cuda = self;
+    if (enter(cuda, NULL))
+        cuda_matmuls_free(cuda->matmuls);
+    free(cuda);
+}
+
+static bool describe(struct gpu *out, int device, struct error *err)
+{
+    struct cudaDeviceProp p;
+    if (!check(cudaGetDeviceProperties(&p, device), "asking for the device's properties", err))
+        return false;
+    snprintf(out->description, sizeof out->description, "%.80s, %.1f GiB, compute capability %d.%d", p.name,
+             (double)p.totalGlobalMem / (1024.0 * 1024 * 1024), p.major, p.minor);
+    out->memory_bytes = (int64_t)p.totalGlobalMem;
+    out->team_count = p.multiProcessorCount * TEAMS_PER_MULTIPROCESSOR;
+    return true;
+}
+
+static bool choose(int place, int *device, struct error *err)
+{
+    int count = 0;
+    cudaError_t result = cudaGetDeviceCount(&count);
+    if (result != cudaSuccess || count < 1)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no usable NVIDIA GPU on this machine: %s",
+                         result != cudaSuccess ? cudaGetErrorString(result) : "none was found");
+    *device = place % count;
+    return true;
+}
+
+__attribute__((visibility("default"))) gpu_module_open cleave_gpu_open;
+
+bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct error *err)
+{
+    struct cuda cuda = { 0 };
+    struct gpu gpu = { .name = "cuda" };
+    if (strcmp(version, GPU_MODULE_VERSION) != 0)
+        return fail_kind(err, ERROR_ENVIRONMENT,
+                         "the CUDA module is of another build (%s, the program is %s): install both together",
+                         GPU_MODULE_VERSION, version);
+    if (!choose(place, &cuda.device, err) || !enter(&cuda, err) || !describe(&gpu, cuda.device, err) ||
+        !cuda_matmuls_new(&cuda.matmuls, err))
+        return false;
+    gpu.self = malloc(sizeof cuda);
+    if (!gpu.self) {
+        cuda_matmuls_free(cuda.matmuls);
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the CUDA device");
+    }
+    memcpy(gpu.self, &cuda, sizeof cuda);
+    gpu.allocate = allocate, gpu.release = release;
+    gpu.allocate_host = allocate_host, gpu.release_host = release_host;
+    gpu.open_stream = open_stream, gpu.close_stream = close_stream;
+    gpu.open_event = open_event, gpu.close_event = close_event;
+    gpu.copy = copy, gpu.fill = fill, gpu.launch = launch, gpu.matmul = matmul;
+    gpu.record = record, gpu.wait = await, gpu.finish = finish, gpu.elapsed = elapsed;
+    gpu.close = close_gpu;
+    *out = gpu;
+    return true;
+}

@@ -1,0 +1,62 @@
+/* The bodies of kernels.def as CUDA kernels: a team is a block. */
+#include "executor/gpu/bodies/all.h"
+#include "executor/gpu/cuda_kernels.h"
+#include <cuda_runtime.h>
+
+enum { MOST_THREADS = 256, PLAIN_SHARED_BYTES = 48 * 1024 - MOST_THREADS * 8 };
+
+static __device__ inline struct team team_of_block(double *reduce, real *shared)
+{
+    struct team team;
+    team.thread = (int)threadIdx.x;
+    team.threads = (int)blockDim.x;
+    team.place = blockIdx.x;
+    team.count = gridDim.x;
+    team.reduce = reduce;
+    team.shared = shared;
+    team.barrier = 0;
+    return team;
+}
+
+#define GPU_KERNEL(id, function, threads)                                                                              \
+    static __global__ void __launch_bounds__(threads) function##_grid(const __grid_constant__ struct gpu_work work)    \
+    {                                                                                                                  \
+        __shared__ double reduce[threads];                                                                             \
+        extern __shared__ real shared[];                                                                               \
+        struct team team = team_of_block(reduce, shared);                                                              \
+        function(&team, &work);                                                                                        \
+    }
+#include "executor/gpu/kernels.def"
+
+typedef void grid_function(const struct gpu_work work);
+
+static grid_function *grid_of(enum gpu_kernel kernel, int *threads)
+{
+    switch (kernel) {
+#define GPU_KERNEL(id, function, thread_count)                                                                         \
+    case GPU_##id:                                                                                                     \
+        *threads = thread_count;                                                                                       \
+        return function##_grid;
+#include "executor/gpu/kernels.def"
+    case GPU_KERNEL_COUNT:
+        break;
+    }
+    return 0;
+}
+
+extern "C" int cuda_launch(enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work, void *stream)
+{
+    int threads = 0;
+    grid_function *grid = grid_of(kernel, &threads);
+    size_t bytes = (size_t)work->shared_reals * sizeof(real);
+    if (!grid)
+        return cudaErrorInvalidValue;
+    if (bytes > PLAIN_SHARED_BYTES) { /* more than any device gives without being asked */
+        cudaError_t error =
+            cudaFuncSetAttribute((const void *)grid, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+        if (error != cudaSuccess)
+            return error;
+    }
+    grid<<<(unsigned)teams, (unsigned)threads, bytes, (cudaStream_t)stream>>>(*work);
+    return cudaGetLastError();
+}

@@ -1,0 +1,14 @@
+/* Between the C of the CUDA module and what nvcc compiled. */
+#ifndef CLEAVE_EXECUTOR_GPU_CUDA_KERNELS_H
+#define CLEAVE_EXECUTOR_GPU_CUDA_KERNELS_H
+#include "executor/gpu/work.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* Queues one launch on a cudaStream_t. Returns a cudaError_t. */
+int cuda_launch(enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work, void *stream);
+#ifdef __cplusplus
+}
+#endif
+#endif

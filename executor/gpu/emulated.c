@@ -1,0 +1,379 @@
+#define _POSIX_C_SOURCE 200809L
+#include "executor/gpu/emulated.h"
+#include "executor/gpu/bodies/all.h"
+#include "executor/kernels/product.h"
+#include "host/clock.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_THREADS = 64 };
+
+struct emulated {
+    int threads;
+};
+
+/* ---- events ---- */
+struct event {
+    pthread_mutex_t mutex;
+    pthread_cond_t done_changed;
+    int64_t recorded, done; /* records queued, and reached */
+    int64_t time_ns;        /* of the last one reached */
+};
+
+static void *open_event(void *self, struct error *err)
+{
+    struct event *event = calloc(1, sizeof *event);
+    (void)self;
+    if (!event) {
+        fail_kind(err, ERROR_ENVIRONMENT, "no memory for an event");
+        return NULL;
+    }
+    pthread_mutex_init(&event->mutex, NULL);
+    pthread_cond_init(&event->done_changed, NULL);
+    return event;
+}
+
+static void close_event(void *self, void *which)
+{
+    struct event *event = which;
+    (void)self;
+    if (!event)
+        return;
+    pthread_mutex_destroy(&event->mutex);
+    pthread_cond_destroy(&event->done_changed);
+    free(event);
+}
+
+static void event_reach(struct event *event, int64_t number)
+{
+    pthread_mutex_lock(&event->mutex);
+    event->done = number;
+    event->time_ns = clock_now_ns();
+    pthread_cond_broadcast(&event->done_changed);
+    pthread_mutex_unlock(&event->mutex);
+}
+
+static void event_await(struct event *event, int64_t number)
+{
+    pthread_mutex_lock(&event->mutex);
+    while (event->done < number)
+        pthread_cond_wait(&event->done_changed, &event->mutex);
+    pthread_mutex_unlock(&event->mutex);
+}
+
+/* ---- teams ---- */
+typedef void body_function(const struct team *team, const struct gpu_work *work);
+
+static body_function *const bodies[GPU_KERNEL_COUNT] = {
+#define GPU_KERNEL(id, function, threads) [GPU_##id] = function,
+#include "executor/gpu/kernels.def"
+};
+static const int body_threads[GPU_KERNEL_COUNT] = {
+#define GPU_KERNEL(id, function, threads) [GPU_##id] = threads,
+#include "executor/gpu/kernels.def"
+};
+
+void team_meet(const struct team *team)
+{
+    if (team->barrier)
+        pthread_barrier_wait(team->barrier);
+}
+
+struct member {
+    struct team team;
+    const struct gpu_work *work;
+    body_function *body;
+};
+
+static void *member_main(void *argument)
+{
+    struct member *member = argument;
+    for (int64_t place = 0; place < member->team.count; place++) {
+        member->team.place = place;
+        member->body(&member->team, member->work);
+        team_meet(&member->team); /* the next team has the same fast memory */
+    }
+    return NULL;
+}
+
+static void run_teams(body_function *body, int threads, int64_t teams, const struct gpu_work *work)
+{
+    struct member members[MOST_THREADS];
+    pthread_t handles[MOST_THREADS];
+    pthread_barrier_t barrier;
+    double reduce[MOST_THREADS];
+    real *shared = malloc((size_t)(work->shared_reals + 1) * sizeof *shared);
+    if (!shared)
+        abort();
+    memset(shared, 0xff, (size_t)work->shared_reals * sizeof *shared);
+    pthread_barrier_init(&barrier, NULL, (unsigned)threads);
+    for (int i = 0; i < threads; i++) {
+        members[i] = (struct member){ { .thread = i,
+                                        .threads = threads,
+                                        .count = teams,
+                                        .reduce = reduce,
+                                        .shared = shared,
+                                        .barrier = threads > 1 ? &barrier : NULL },
+                                      work,
+                                      body };
+        if (i > 0 && pthread_create(&handles[i], NULL, member_main, &members[i]) != 0)
+            abort(); /* the others would wait for it for ever */
+    }
+    member_main(&members[0]);
+    for (int i = 1; i < threads; i++)
+        pthread_join(handles[i], NULL);
+    pthread_barrier_destroy(&barrier);
+    free(shared);
+}
+
+/* ---- streams ---- */
+enum task_kind { TASK_COPY, TASK_FILL, TASK_LAUNCH, TASK_RECORD, TASK_WAIT };
+struct task {
+    enum task_kind kind;
+    struct task *next;
+    void *to;
+    const void *from;
+    size_t bytes;
+    int byte;
+    enum gpu_kernel kernel;
+    int64_t teams;
+    struct gpu_work work;
+    struct event *event;
+    int64_t number; /* which record of it */
+};
+struct stream {
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct task *first, **end;
+    bool busy, closing;
+    int threads; /* of a team */
+};
+
+static void run_task(const struct stream *stream, const struct task *task)
+{
+    switch (task->kind) {
+    case TASK_COPY:
+        memcpy(task->to, task->from, task->bytes);
+        break;
+    case TASK_FILL:
+        memset(task->to, task->byte, task->bytes);
+        break;
+    case TASK_LAUNCH:
+        run_teams(bodies[task->kernel],
+                  stream->threads < body_threads[task->kernel] ? stream->threads : body_threads[task->kernel],
+                  task->teams, &task->work);
+        break;
+    case TASK_RECORD:
+        event_reach(task->event, task->number);
+        break;
+    case TASK_WAIT:
+        event_await(task->event, task->number);
+        break;
+    }
+}
+
+static void *stream_main(void *argument)
+{
+    struct stream *stream = argument;
+    pthread_mutex_lock(&stream->mutex);
+    for (;;) {
+        while (!stream->first && !stream->closing)
+            pthread_cond_wait(&stream->changed, &stream->mutex);
+        struct task *task = stream->first;
+        if (!task)
+            break;
+        stream->first = task->next;
+        if (!stream->first)
+            stream->end = &stream->first;
+        stream->busy = true;
+        pthread_mutex_unlock(&stream->mutex);
+        run_task(stream, task);
+        free(task);
+        pthread_mutex_lock(&stream->mutex);
+        stream->busy = false;
+        pthread_cond_broadcast(&stream->changed);
+    }
+    pthread_mutex_unlock(&stream->mutex);
+    return NULL;
+}
+
+static void *open_stream(void *self, struct error *err)
+{
+    struct stream *stream = calloc(1, sizeof *stream);
+    if (stream) {
+        stream->end = &stream->first;
+        stream->threads = ((const struct emulated *)self)->threads;
+        pthread_mutex_init(&stream->mutex, NULL);
+        pthread_cond_init(&stream->changed, NULL);
+    }
+    if (!stream || pthread_create(&stream->thread, NULL, stream_main, stream) != 0) {
+        free(stream);
+        fail_kind(err, ERROR_ENVIRONMENT, "cannot start the thread of a stream");
+        return NULL;
+    }
+    return stream;
+}
+
+static void close_stream(void *self, void *which)
+{
+    struct stream *stream = which;
+    (void)self;
+    if (!stream)
+        return;
+    pthread_mutex_lock(&stream->mutex);
+    stream->closing = true;
+    pthread_cond_broadcast(&stream->changed);
+    pthread_mutex_unlock(&stream->mutex);
+    pthread_join(stream->thread, NULL);
+    pthread_mutex_destroy(&stream->mutex);
+    pthread_cond_destroy(&stream->changed);
+    free(stream);
+}
+
+static bool queue(void *which, const struct task *task, struct error *err)
+{
+    struct stream *stream = which;
+    struct task *own = malloc(sizeof *own);
+    if (!own)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for a task");
+    *own = *task;
+    own->next = NULL;
+    pthread_mutex_lock(&stream->mutex);
+    *stream->end = own;
+    stream->end = &own->next;
+    pthread_cond_broadcast(&stream->changed);
+    pthread_mutex_unlock(&stream->mutex);
+    return true;
+}
+
+static bool copy(void *self, void *stream, void *to, const void *from, size_t bytes, struct error *err)
+{
+    (void)self;
+    return queue(stream, &(struct task){ .kind = TASK_COPY, .to = to, .from = from, .bytes = bytes }, err);
+}
+
+static bool fill(void *self, void *stream, void *to, int byte, size_t bytes, struct error *err)
+{
+    (void)self;
+    return queue(stream, &(struct task){ .kind = TASK_FILL, .to = to, .byte = byte, .bytes = bytes }, err);
+}
+
+static bool launch(void *self, void *stream, enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work,
+                   struct error *err)
+{
+    (void)self;
+    return queue(stream, &(struct task){ .kind = TASK_LAUNCH, .kernel = kernel, .teams = teams, .work = *work }, err);
+}
+
+static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
+{
+    if (m->m <= 0 || m->n <= 0 || m->k <= 0 || !matrix_leads(m->m, m->a_m, m->k, m->a_k) ||
+        !matrix_leads(m->k, m->b_k, m->n, m->b_n) || !matrix_leads(m->m, m->c_m, m->n, m->c_n))
+        return fail_kind(err, ERROR_BUG, "a matrix product that no library takes");
+    struct gpu_work work = {
+        .outer_loops = 2,
+        .outer = m->m * m->n,
+        .inner = 1,
+        .extent = { m->m, m->n },
+        .integer = { m->k, m->a_k, m->b_k },
+        .number = { m->alpha },
+        .spot = { { .data = m->c, .type = m->c_type, .begin = !m->accumulate, .stride = { m->c_m, m->c_n } },
+                  { .data = (void *)(uintptr_t)m->a, .type = m->a_type, .stride = { m->a_m, 0 } },
+                  { .data = (void *)(uintptr_t)m->b, .type = m->b_type, .stride = { 0, m->b_n } } },
+    };
+    return launch(self, stream, GPU_PRODUCT, 1, &work, err);
+}
+
+static bool record(void *self, void *stream, void *which, struct error *err)
+{
+    struct event *event = which;
+    (void)self;
+    pthread_mutex_lock(&event->mutex);
+    int64_t number = ++event->recorded;
+    pthread_mutex_unlock(&event->mutex);
+    return queue(stream, &(struct task){ .kind = TASK_RECORD, .event = event, .number = number }, err);
+}
+
+static bool await(void *self, void *stream, void *which, struct error *err)
+{
+    struct event *event = which;
+    (void)self;
+    pthread_mutex_lock(&event->mutex);
+    int64_t number = event->recorded;
+    pthread_mutex_unlock(&event->mutex);
+    return queue(stream, &(struct task){ .kind = TASK_WAIT, .event = event, .number = number }, err);
+}
+
+static bool finish(void *self, void *which, struct error *err)
+{
+    struct stream *stream = which;
+    (void)self, (void)err;
+    pthread_mutex_lock(&stream->mutex);
+    while (stream->first || stream->busy)
+        pthread_cond_wait(&stream->changed, &stream->mutex);
+    pthread_mutex_unlock(&stream->mutex);
+    return true;
+}
+
+static bool elapsed(void *self, void *from, void *to, int64_t *ns, struct error *err)
+{
+    (void)self, (void)err;
+    *ns = ((struct event *)to)->time_ns - ((struct event *)from)->time_ns;
+    return true;
+}
+
+/* ---- memory and life ---- */
+static void *allocate(void *self, size_t bytes, struct error *err)
+{
+    void *memory = malloc(bytes + 1);
+    (void)self;
+    if (!memory) {
+        fail_kind(err, ERROR_ENVIRONMENT, "no memory for %zu bytes", bytes);
+        return NULL;
+    }
+    return memset(memory, 0xff, bytes + 1);
+}
+
+static void release(void *self, void *memory)
+{
+    (void)self;
+    free(memory);
+}
+
+static void close_gpu(void *self)
+{
+    free(self);
+}
+
+bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_library, struct error *err)
+{
+    struct emulated *self = calloc(1, sizeof *self);
+    if (!self)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for an emulated GPU");
+    self->threads = threads;
+    *out = (struct gpu){ .name = "emulated",
+                         .description = "threads of this process",
+                         .self = self,
+                         .memory_bytes = INT64_MAX,
+                         .team_count = teams,
+                         .allocate = allocate,
+                         .release = release,
+                         .allocate_host = allocate,
+                         .release_host = release,
+                         .open_stream = open_stream,
+                         .close_stream = close_stream,
+                         .open_event = open_event,
+                         .close_event = close_event,
+                         .copy = copy,
+                         .fill = fill,
+                         .launch = launch,
+                         .matmul = with_library ? matmul : NULL,
+                         .record = record,
+                         .wait = await,
+                         .finish = finish,
+                         .elapsed = elapsed,
+                         .close = close_gpu };
+    return true;
+}

@@ -1,0 +1,12 @@
+/* A GPU made of system threads, for tests: streams run on threads of their own and in no order but that of events;
+ * teams run as threads with real barriers. What a missing wait or barrier breaks, it breaks here, and the thread
+ * sanitizer says where. */
+#ifndef CLEAVE_EXECUTOR_GPU_EMULATED_H
+#define CLEAVE_EXECUTOR_GPU_EMULATED_H
+#include "executor/gpu/gpu.h"
+
+/* threads: of a team, a power of two up to 64, fewer where a kernel has fewer; teams: launched at most. Memory begins
+ * as NaN. with_library: matrix products come from `matmul`, which refuses strides that a library would not take; else
+ * the device has none. Ends by gpu->close(). */
+bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_library, struct error *err);
+#endif

@@ -1,0 +1,62 @@
+/* A GPU as the executor needs it: memory, streams, events, launches of the kernels in kernels.def, matrix products. One
+ * implementation is CUDA's, in a module (cuda.c); another runs the same kernels on the processor, for tests
+ * (emulated.c). All calls are safe from any thread, several at once on different streams. */
+#ifndef CLEAVE_EXECUTOR_GPU_GPU_H
+#define CLEAVE_EXECUTOR_GPU_GPU_H
+#include "base/error.h"
+#include "executor/gpu/work.h"
+#include <stddef.h>
+
+/* c(m,n) = alpha * sum over k of a(m,k) b(k,n), plus c where accumulate. Of each matrix's two strides one is 1 and the
+ * other at least the extent that it jumps over, if the extent is larger than 1. */
+struct gpu_matmul {
+    int64_t m, n, k;
+    const void *a, *b;
+    void *c;
+    int64_t a_m, a_k, b_k, b_n, c_m, c_n;
+    int a_type, b_type, c_type; /* enum gpu_type */
+    double alpha;
+    bool accumulate;
+};
+
+struct gpu {
+    const char *name;      /* "cuda" */
+    char description[128]; /* "NVIDIA H200, 139.8 GiB, compute capability 9.0" */
+    void *self;
+    int64_t memory_bytes;
+    int team_count; /* teams that are worth launching at most */
+
+    /* Device memory, and memory of the host that copies read and write without waiting. NULL: err says why. */
+    void *(*allocate)(void *self, size_t bytes, struct error *err);
+    void (*release)(void *self, void *memory);
+    void *(*allocate_host)(void *self, size_t bytes, struct error *err);
+    void (*release_host)(void *self, void *memory);
+
+    void *(*open_stream)(void *self, struct error *err);
+    void (*close_stream)(void *self, void *stream); /* accepts NULL */
+    void *(*open_event)(void *self, struct error *err);
+    void (*close_event)(void *self, void *event); /* accepts NULL */
+
+    /* All of these are queued on the stream and return; it takes them in order. */
+    bool (*copy)(void *self, void *stream, void *to, const void *from, size_t bytes, struct error *err);
+    bool (*fill)(void *self, void *stream, void *to, int byte, size_t bytes, struct error *err);
+    bool (*launch)(void *self, void *stream, enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work,
+                   struct error *err);
+    /* NULL: the device has none; the kernel PRODUCT serves. */
+    bool (*matmul)(void *self, void *stream, const struct gpu_matmul *matmul, struct error *err);
+    bool (*record)(void *self, void *stream, void *event, struct error *err);
+    bool (*wait)(void *self, void *stream, void *event, struct error *err); /* for its last record */
+
+    /* Waits until all that was queued has ended; a failure of any of it is reported here at the latest. */
+    bool (*finish)(void *self, void *stream, struct error *err);
+    /* Time from one recorded event to another, both done. */
+    bool (*elapsed)(void *self, void *from, void *to, int64_t *ns, struct error *err);
+    void (*close)(void *self);
+};
+
+/* What a module exports under GPU_MODULE_SYMBOL. version: GPU_MODULE_VERSION of the caller, which must be the module's.
+ * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
+#define GPU_MODULE_SYMBOL "cleave_gpu_open"
+#define GPU_MODULE_VERSION CLEAVE_VERSION " 1"
+typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
+#endif

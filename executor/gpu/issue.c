@@ -1,0 +1,468 @@
+/* Each function here does what the function of the same name in executor/kernels does, by launches. */
+#include "executor/gpu/issue.h"
+#include "base/num.h"
+#include "executor/gpu/kinds.h"
+#include <string.h>
+
+/* ---- the parts ---- */
+int64_t gpu_type_bytes(int type)
+{
+    return type == GPU_BF16 ? 2 : type == GPU_INDEX ? (int64_t)sizeof(int32_t) : (int64_t)sizeof(real);
+}
+
+struct spot gpu_spot_of(const struct gpu_call *g, enum role role, int index)
+{
+    return spot_locate(g->call, role, index, gpu_type_bytes(g->type[role][index]));
+}
+
+struct gpu_spot gpu_operand(const struct gpu_call *g, enum role role, int index)
+{
+    struct spot spot = gpu_spot_of(g, role, index);
+    return (struct gpu_spot){ .data = spot.data, .type = g->type[role][index], .begin = begins(g->call, role, index) };
+}
+
+bool gpu_wanted(const struct gpu_call *g, enum role role, int index)
+{
+    return g->call->operand[role][index].data != NULL;
+}
+
+static void set_loops(struct gpu_work *work, const struct loop *loops, int count, int first, int spot_count)
+{
+    for (int l = 0; l < count; l++) {
+        work->extent[first + l] = loops[l].extent;
+        for (int i = 0; i < spot_count; i++)
+            work->spot[i].stride[first + l] = loops[l].stride[i];
+    }
+}
+
+static int64_t product_of(const struct loop *loops, int count)
+{
+    int64_t product = 1;
+    for (int l = 0; l < count; l++)
+        product *= max_i64(loops[l].extent, 0);
+    return product;
+}
+
+void gpu_loops(const struct gpu_call *g, struct gpu_work *work, const struct operand *order, int dim_count, bool rows,
+               const struct spot *spots, int count)
+{
+    struct loop loops[MAX_DIMS];
+    int all = loops_make(g->call, order, dim_count, !rows, spots, count, loops);
+    work->inner_loops = rows && all > 0 ? 1 : 0;
+    work->outer_loops = all - work->inner_loops;
+    set_loops(work, loops, all, 0, count);
+    work->outer = product_of(loops, work->outer_loops);
+    work->inner = product_of(loops + work->outer_loops, work->inner_loops);
+}
+
+int gpu_kernel_threads(enum gpu_kernel kernel)
+{
+    static const int threads[] = {
+#define GPU_KERNEL(id, function, thread_count) thread_count,
+#include "executor/gpu/kernels.def"
+    };
+    return threads[kernel];
+}
+
+bool gpu_start(const struct gpu *gpu, void *stream, enum gpu_kernel kernel, const struct gpu_work *work, int64_t teams,
+               struct error *err)
+{
+    if (teams <= 0)
+        return true;
+    return gpu->launch(gpu->self, stream, kernel, min_i64(teams, gpu->team_count), work, err);
+}
+
+bool gpu_start_elements(const struct gpu *gpu, void *stream, enum gpu_kernel kernel, const struct gpu_work *work,
+                        int64_t elements, struct error *err)
+{
+    return gpu_start(gpu, stream, kernel, work, ceil_div(elements, gpu_kernel_threads(kernel)), err);
+}
+
+/* ---- a launch from a list of operands ---- */
+struct name {
+    enum role role;
+    int index;
+};
+struct plan_of_launch {
+    struct gpu_work work;
+    struct spot spots[WALK_SPOTS];
+    int count;
+};
+
+static void add_operand(const struct gpu_call *g, struct plan_of_launch *p, enum role role, int index)
+{
+    p->spots[p->count] = gpu_spot_of(g, role, index);
+    p->work.spot[p->count++] = gpu_operand(g, role, index);
+}
+
+static struct plan_of_launch operands(const struct gpu_call *g, const struct name *names, int count)
+{
+    struct plan_of_launch p = { 0 };
+    for (int i = 0; i < count; i++)
+        if (names[i].index < 0)
+            p.count++; /* absent */
+        else
+            add_operand(g, &p, names[i].role, names[i].index);
+    return p;
+}
+#define OPERANDS(g, ...)                                                                                               \
+    operands(g, (const struct name[]){ __VA_ARGS__ },                                                                  \
+             (int)(sizeof((const struct name[]){ __VA_ARGS__ }) / sizeof(struct name)))
+
+/* A thread per element of the operand (role, index). */
+static bool each(const struct gpu_call *g, struct plan_of_launch *p, enum gpu_kernel kernel, enum role role,
+                 struct error *err)
+{
+    gpu_loops(g, &p->work, operand_of_role(g->call->segment, role, 0), g->call->operand[role][0].dim_count, false,
+              p->spots, p->count);
+    return gpu_start_elements(g->gpu, g->stream, kernel, &p->work, p->work.outer, err);
+}
+
+/* A team per row of the operand (role, 0); or, by elements, a thread per element of all rows. */
+static bool rows(const struct gpu_call *g, struct plan_of_launch *p, enum gpu_kernel kernel, enum role role,
+                 bool by_elements, struct error *err)
+{
+    gpu_loops(g, &p->work, operand_of_role(g->call->segment, role, 0), g->call->operand[role][0].dim_count, true,
+              p->spots, p->count);
+    if (p->work.inner <= 0)
+        return true;
+    return by_elements ? gpu_start_elements(g->gpu, g->stream, kernel, &p->work, p->work.outer * p->work.inner, err)
+                       : gpu_start(g->gpu, g->stream, kernel, &p->work, p->work.outer, err);
+}
+
+/* A sum for each element that spot 0 has of the operand (role, 0), over all axes that it lacks. */
+static bool columns(const struct gpu_call *g, struct plan_of_launch *p, enum gpu_kernel kernel, enum role role,
+                    struct error *err)
+{
+    const struct operand *operand = operand_of_role(g->call->segment, role, 0);
+    struct operand kept = { 0 }, summed = { 0 };
+    int kept_count = 0, summed_count = 0;
+    for (int dim = 0; dim < g->call->operand[role][0].dim_count; dim++) {
+        int axis = operand->axis[dim];
+        if (axis >= 0 && p->spots[0].stride[axis])
+            kept.axis[kept_count++] = (int8_t)axis;
+        else if (axis >= 0)
+            summed.axis[summed_count++] = (int8_t)axis;
+    }
+    struct loop loops[MAX_DIMS];
+    struct gpu_work *work = &p->work;
+    work->outer_loops = loops_make(g->call, &kept, kept_count, true, p->spots, p->count, loops);
+    set_loops(work, loops, work->outer_loops, 0, p->count);
+    work->outer = product_of(loops, work->outer_loops);
+    work->inner_loops = loops_make(g->call, &summed, summed_count, true, p->spots, p->count, loops);
+    set_loops(work, loops, work->inner_loops, work->outer_loops, p->count);
+    work->inner = product_of(loops, work->inner_loops);
+    return gpu_start(g->gpu, g->stream, kernel, work, ceil_div(work->outer, GPU_COLUMN_WIDTH), err);
+}
+
+/* All rows of the block of a table (rows, columns) become 0, in the range of the columns' axis. */
+static bool clear_rows(const struct gpu_call *g, enum role role, int index, struct error *err)
+{
+    const struct view *view = &g->call->operand[role][index];
+    int axis = operand_of_role(g->call->segment, role, index)->axis[1];
+    struct gpu_work work = { .outer_loops = 2,
+                             .extent = { view->count[0], g->call->high[axis] - g->call->low[axis] },
+                             .spot[0] = gpu_operand(g, role, index) };
+    work.spot[0].stride[0] = view->count[1], work.spot[0].stride[1] = 1;
+    work.outer = work.extent[0] * work.extent[1], work.inner = 1;
+    return gpu_start_elements(g->gpu, g->stream, GPU_SET, &work, work.outer, err);
+}
+
+bool gpu_bias_gradient(const struct gpu_call *g, int index, struct error *err)
+{
+    if (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, index))
+        return true;
+    struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_WEIGHT, index }, { ROLE_GRADIENT_OUT, 0 });
+    return columns(g, &p, GPU_COLUMN_SUM, ROLE_GRADIENT_OUT, err);
+}
+
+/* Hands the gradient of out[0] on to input `index` unchanged. */
+static bool pass_gradient(const struct gpu_call *g, int index, struct error *err)
+{
+    if (!gpu_wanted(g, ROLE_GRADIENT_IN, index))
+        return true;
+    struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_IN, index }, { ROLE_GRADIENT_OUT, 0 });
+    p.work.integer[0] = 1;
+    return each(g, &p, GPU_SUM_TERMS, ROLE_GRADIENT_OUT, err);
+}
+
+/* ---- elementwise kernels ---- */
+static bool residual(const struct gpu_call *g, enum phase phase, struct error *err)
+{
+    const struct segment *segment = g->call->segment;
+    if (phase == PHASE_BACKWARD_WEIGHT)
+        return segment->weight_count == 0 || gpu_bias_gradient(g, 0, err);
+    if (phase == PHASE_BACKWARD_INPUT) {
+        for (int i = 0; i < segment->in_count; i++)
+            if (!pass_gradient(g, i, err))
+                return false;
+        return true;
+    }
+    struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 });
+    for (int i = 0; i < segment->in_count; i++)
+        add_operand(g, &p, ROLE_IN, i);
+    if (segment->weight_count > 0)
+        add_operand(g, &p, ROLE_WEIGHT, 0);
+    p.work.spot[0].begin = true;
+    p.work.integer[0] = p.count - 1;
+    return each(g, &p, GPU_SUM_TERMS, ROLE_OUT, err);
+}
+
+static bool unary(const struct gpu_call *g, enum phase phase, enum gpu_unary function, struct error *err)
+{
+    if (phase == PHASE_FORWARD) {
+        struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 });
+        p.work.spot[0].begin = true;
+        p.work.integer[0] = function;
+        return each(g, &p, GPU_UNARY, ROLE_OUT, err);
+    }
+    if (!gpu_wanted(g, ROLE_GRADIENT_IN, 0))
+        return true;
+    struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_IN, 0 }, { ROLE_IN, 0 }, { ROLE_GRADIENT_OUT, 0 });
+    p.work.integer[0] = function;
+    return each(g, &p, GPU_UNARY_GRADIENT, ROLE_GRADIENT_OUT, err);
+}
+
+static bool gated(const struct gpu_call *g, enum phase phase, bool swiglu, struct error *err)
+{
+    if (phase == PHASE_FORWARD) {
+        struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_IN, 1 });
+        p.work.spot[0].begin = true;
+        p.work.integer[0] = swiglu;
+        return each(g, &p, GPU_GATED, ROLE_OUT, err);
+    }
+    struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_IN, 0 }, { ROLE_GRADIENT_IN, 1 }, { ROLE_IN, 0 },
+                                       { ROLE_IN, 1 }, { ROLE_GRADIENT_OUT, 0 });
+    p.work.integer[0] = swiglu;
+    return each(g, &p, GPU_GATED_GRADIENT, ROLE_GRADIENT_OUT, err);
+}
+
+static bool rope(const struct gpu_call *g, enum phase phase, struct error *err)
+{
+    const struct kernel_call *call = g->call;
+    const struct operand *operand = &call->segment->out[0];
+    bool forward = phase == PHASE_FORWARD;
+    if (!forward && !gpu_wanted(g, ROLE_GRADIENT_IN, 0))
+        return true;
+    struct plan_of_launch p = forward ? OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 })
+                                      : OPERANDS(g, { ROLE_GRADIENT_IN, 0 }, { ROLE_GRADIENT_OUT, 0 });
+    int t_axis = operand->axis[1], d_axis = operand->axis[3];
+    int64_t width = call->high[d_axis] - call->low[d_axis], turning = call->segment->arguments.rope_dim;
+    int64_t half = (turning ? turning : width) / 2;
+    struct spot *angles = &p.spots[p.count];
+    angles->stride[t_axis] = 2 * half;
+    p.work.spot[p.count++] =
+        (struct gpu_spot){ .data = (real *)(uintptr_t)g->table + call->low[t_axis] * 2 * half, .type = GPU_REAL };
+    p.work.integer[0] = half;
+    p.work.number[0] = forward ? 1 : -1; /* the inverse of a rotation is its transpose */
+    if (forward)
+        p.work.spot[0].begin = true;
+    return rows(g, &p, GPU_ROTATE, forward ? ROLE_OUT : ROLE_GRADIENT_OUT, true, err);
+}
+
+/* ---- embeddings ---- */
+static void set_table(const struct gpu_call *g, struct gpu_work *work, const struct spot *table, int first)
+{
+    int axis = g->call->segment->weight[0].axis[0];
+    work->integer[first] = g->call->low[axis];
+    work->integer[first + 1] = max_i64(g->call->high[axis] - g->call->low[axis], 0);
+    work->integer[first + 2] = table->stride[axis];
+}
+
+static bool embed(const struct gpu_call *g, enum phase phase, struct error *err)
+{
+    if (phase == PHASE_FORWARD) {
+        struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_WEIGHT, 0 });
+        set_table(g, &p.work, &p.spots[2], 0);
+        return rows(g, &p, GPU_EMBED, ROLE_OUT, true, err);
+    }
+    if (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0))
+        return true;
+    struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_WEIGHT, 0 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_IN, 0 });
+    set_table(g, &p.work, &p.spots[0], 0);
+    p.work.shared_reals = gpu_kernel_threads(GPU_EMBED_GRADIENT);
+    gpu_loops(g, &p.work, &g->call->segment->out[0], g->call->operand[ROLE_GRADIENT_OUT][0].dim_count, true, p.spots,
+              p.count);
+    return gpu_start(g->gpu, g->stream, GPU_EMBED_GRADIENT, &p.work, p.work.integer[1], err);
+}
+
+/* The table of learned positions as if its rows followed the sequence axis. */
+static void follow_sequence(const struct gpu_call *g, struct plan_of_launch *p, int place, enum role role)
+{
+    const struct view *view = &g->call->operand[role][0];
+    int sequence = g->call->segment->in[0].axis[1];
+    struct spot *spot = &p->spots[place];
+    spot->stride[sequence] = view->count[1];
+    p->work.spot[place].data =
+        spot->data + (g->call->low[sequence] - view->low[0]) * view->count[1] * spot->element_bytes;
+}
+
+/* Where the gradient begins, all rows of the table's block do: those of later positions are 0. */
+static bool add_position(const struct gpu_call *g, enum phase phase, struct error *err)
+{
+    if (phase == PHASE_BACKWARD_INPUT)
+        return pass_gradient(g, 0, err);
+    if (phase == PHASE_FORWARD) {
+        struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_WEIGHT, 0 });
+        follow_sequence(g, &p, 2, ROLE_WEIGHT);
+        p.work.spot[0].begin = true;
+        p.work.integer[0] = 2;
+        return each(g, &p, GPU_SUM_TERMS, ROLE_OUT, err);
+    }
+    if (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0))
+        return true;
+    struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_WEIGHT, 0 }, { ROLE_GRADIENT_OUT, 0 });
+    if (p.work.spot[0].begin && !clear_rows(g, ROLE_GRADIENT_WEIGHT, 0, err))
+        return false;
+    p.work.spot[0].begin = false;
+    follow_sequence(g, &p, 0, ROLE_GRADIENT_WEIGHT);
+    return columns(g, &p, GPU_COLUMN_SUM, ROLE_GRADIENT_OUT, err);
+}
+
+/* ---- norms ---- */
+static bool norm(const struct gpu_call *g, enum phase phase, bool layer, struct error *err)
+{
+    const int mean = layer ? 1 : -1, rstd = layer ? 2 : 1, bias = layer ? 1 : -1;
+    if (phase == PHASE_FORWARD) {
+        struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_WEIGHT, 0 },
+                                           { ROLE_WEIGHT, bias }, { ROLE_OUT, mean }, { ROLE_OUT, rstd });
+        p.work.spot[0].begin = true;
+        p.work.integer[0] = layer;
+        p.work.number[0] = g->call->segment->arguments.epsilon;
+        return rows(g, &p, GPU_NORM, ROLE_IN, false, err);
+    }
+    if (phase == PHASE_BACKWARD_INPUT) {
+        if (!gpu_wanted(g, ROLE_GRADIENT_IN, 0))
+            return true;
+        struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_IN, 0 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_IN, 0 },
+                                           { ROLE_WEIGHT, 0 }, { ROLE_OUT, rstd }, { ROLE_OUT, mean });
+        return rows(g, &p, GPU_NORM_GRADIENT, ROLE_IN, false, err);
+    }
+    if (gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0)) {
+        struct plan_of_launch p = OPERANDS(g, { ROLE_GRADIENT_WEIGHT, 0 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_IN, 0 },
+                                           { ROLE_OUT, rstd }, { ROLE_OUT, mean });
+        if (!columns(g, &p, GPU_GAIN_GRADIENT, ROLE_IN, err))
+            return false;
+    }
+    return !layer || gpu_bias_gradient(g, 1, err);
+}
+
+/* ---- cross-entropy ---- */
+enum { VOCABULARY_DIM = 2 }; /* logits are (b,t,v) */
+
+/* Columns of the range that are vocabulary. */
+static int64_t valid_columns(const struct kernel_call *call)
+{
+    int axis = call->segment->in[0].axis[VOCABULARY_DIM];
+    int64_t high = call->high[axis], valid = call->segment->arguments.valid;
+    high = valid > 0 ? min_i64(high, valid) : high;
+    return max_i64(high - call->low[axis], 0);
+}
+
+static bool logit_max(const struct gpu_call *g, struct error *err)
+{
+    struct plan_of_launch p = OPERANDS(g, { ROLE_IN, 0 }, { ROLE_OUT, 0 });
+    p.work.integer[0] = valid_columns(g->call);
+    return rows(g, &p, GPU_LOGIT_MAX, ROLE_IN, false, err);
+}
+
+static bool sum_exp(const struct gpu_call *g, enum phase phase, struct error *err)
+{
+    if (phase == PHASE_FORWARD) {
+        struct plan_of_launch p = OPERANDS(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_OUT, 0 });
+        p.work.integer[0] = valid_columns(g->call);
+        return rows(g, &p, GPU_SUM_EXP, ROLE_IN, false, err);
+    }
+    if (!gpu_wanted(g, ROLE_GRADIENT_IN, 0))
+        return true;
+    struct plan_of_launch p =
+        OPERANDS(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_GRADIENT_IN, 0 });
+    p.work.integer[0] = valid_columns(g->call);
+    return rows(g, &p, GPU_SUM_EXP_GRADIENT, ROLE_IN, false, err);
+}
+
+static bool pick(const struct gpu_call *g, enum phase phase, struct error *err)
+{
+    int axis = g->call->segment->in[0].axis[VOCABULARY_DIM];
+    if (phase == PHASE_BACKWARD_INPUT && !gpu_wanted(g, ROLE_GRADIENT_IN, 0))
+        return true;
+    struct plan_of_launch p = phase == PHASE_FORWARD
+                                  ? OPERANDS(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_OUT, 0 })
+                                  : OPERANDS(g, { ROLE_IN, 1 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_GRADIENT_IN, 0 });
+    p.work.integer[0] = valid_columns(g->call);
+    p.work.integer[1] = g->call->low[axis];
+    p.work.integer[2] = p.spots[0].stride[axis];
+    if (phase == PHASE_BACKWARD_INPUT)
+        return rows(g, &p, GPU_PICK_GRADIENT, ROLE_GRADIENT_IN, false, err);
+    gpu_loops(g, &p.work, &g->call->segment->in[0], g->call->operand[ROLE_IN][0].dim_count, true, p.spots, p.count);
+    return p.work.inner <= 0 || gpu_start_elements(g->gpu, g->stream, GPU_PICK, &p.work, p.work.outer, err);
+}
+
+/* The gradients are those of sum and pick; the one of the maximum cancels against sum's and is never asked for. */
+static bool nll(const struct gpu_call *g, enum phase phase, struct error *err)
+{
+    if (phase == PHASE_BACKWARD_INPUT) {
+        struct plan_of_launch p = OPERANDS(g, { ROLE_IN, 0 }, { ROLE_IN, 3 }, { ROLE_GRADIENT_IN, 0 },
+                                           { ROLE_GRADIENT_IN, 2 }, { ROLE_IN, 4 }, { ROLE_GRADIENT_OUT, 0 });
+        return each(g, &p, GPU_NLL_GRADIENT, ROLE_IN, err);
+    }
+    struct plan_of_launch p =
+        OPERANDS(g, { ROLE_IN, 0 }, { ROLE_IN, 1 }, { ROLE_IN, 2 }, { ROLE_IN, 3 }, { ROLE_IN, 4 }, { ROLE_OUT, 0 });
+    gpu_loops(g, &p.work, &g->call->segment->in[0], g->call->operand[ROLE_IN][0].dim_count, false, p.spots, p.count);
+    struct gpu_work *work = &p.work; /* all loops become inner ones: one team */
+    work->inner = work->outer, work->inner_loops = work->outer_loops;
+    work->outer = 1, work->outer_loops = 0;
+    return gpu_start(g->gpu, g->stream, GPU_NLL, work, 1, err);
+}
+
+/* ---- the table ---- */
+bool gpu_computes(enum kernel kernel, enum phase phase)
+{
+    return kernel_find(kernel, phase) != NULL;
+}
+
+bool gpu_issue(const struct gpu_call *g, struct error *err)
+{
+    enum phase phase = g->call->phase;
+    switch (g->call->segment->kernel) {
+    case KERNEL_MATMUL:
+        return gpu_issue_matmul(g, phase, err);
+    case KERNEL_EMBED:
+        return embed(g, phase, err);
+    case KERNEL_ADD_POSITION:
+        return add_position(g, phase, err);
+    case KERNEL_LAYER_NORM:
+        return norm(g, phase, true, err);
+    case KERNEL_RMS_NORM:
+        return norm(g, phase, false, err);
+    case KERNEL_ROPE:
+        return rope(g, phase, err);
+    case KERNEL_ATTENTION:
+    case KERNEL_BIASED_ATTENTION:
+        return gpu_issue_attention(g, phase, err);
+    case KERNEL_RESIDUAL:
+        return residual(g, phase, err);
+    case KERNEL_GELU:
+        return unary(g, phase, GPU_UNARY_GELU, err);
+    case KERNEL_GELU_ERF:
+        return unary(g, phase, GPU_UNARY_GELU_ERF, err);
+    case KERNEL_RELU:
+        return unary(g, phase, GPU_UNARY_RELU, err);
+    case KERNEL_GEGLU:
+        return gated(g, phase, false, err);
+    case KERNEL_SWIGLU:
+        return gated(g, phase, true, err);
+    case KERNEL_LOGIT_MAX:
+        return logit_max(g, err);
+    case KERNEL_SUM_EXP:
+        return sum_exp(g, phase, err);
+    case KERNEL_PICK:
+        return pick(g, phase, err);
+    case KERNEL_NLL:
+        return nll(g, phase, err);
+    case KERNEL_OPAQUE:
+    case KERNEL_COUNT:
+        break;
+    }
+    return fail_kind(err, ERROR_BUG, "segment %s has no mathematics", g->call->segment->name);
+}

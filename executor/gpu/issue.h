@@ -1,0 +1,46 @@
+/* From a kernel call to launches: what the table executor/kernels/primitives.def is to the processor. */
+#ifndef CLEAVE_EXECUTOR_GPU_ISSUE_H
+#define CLEAVE_EXECUTOR_GPU_ISSUE_H
+#include "executor/gpu/gpu.h"
+#include "executor/kernels/loops.h"
+
+/* A call whose views lie in device memory; scratch is not used. */
+struct gpu_call {
+    const struct gpu *gpu;
+    void *stream;
+    const struct kernel_call *call;
+    uint8_t type[ROLE_COUNT][MAX_OPERANDS]; /* enum gpu_type of each operand */
+    const void *table;                      /* the segment's gpu_table_fill() in device memory */
+};
+/* Queues the call. Fails where the device does. */
+bool gpu_issue(const struct gpu_call *call, struct error *err);
+/* Whether the phase of the kernel has math: as kernel_find(). */
+bool gpu_computes(enum kernel kernel, enum phase phase);
+
+/* Numbers that depend on the segment alone: rotary angles (cosine and sine by position and pair), buckets of relative
+ * positions. 0 bytes: it needs none. The same for equal arguments and sizes. */
+int64_t gpu_table_bytes(const struct segment *segment);
+void gpu_table_fill(const struct segment *segment, void *out);
+
+/* ---- the parts ---- */
+bool gpu_issue_matmul(const struct gpu_call *g, enum phase phase, struct error *err);
+bool gpu_issue_attention(const struct gpu_call *g, enum phase phase, struct error *err);
+
+int64_t gpu_type_bytes(int type);
+struct spot gpu_spot_of(const struct gpu_call *g, enum role role, int index);
+/* The operand, as a launch sees it; its strides are set by the loops. */
+struct gpu_spot gpu_operand(const struct gpu_call *g, enum role role, int index);
+bool gpu_wanted(const struct gpu_call *g, enum role role, int index);
+/* Loops over the axes of `order`: all outer, or the last axis inner. spots: work->spot[0 .. count) */
+void gpu_loops(const struct gpu_call *g, struct gpu_work *work, const struct operand *order, int dim_count, bool rows,
+               const struct spot *spots, int count);
+/* As many teams as there is work for and the device has use for. */
+bool gpu_start(const struct gpu *gpu, void *stream, enum gpu_kernel kernel, const struct gpu_work *work, int64_t teams,
+               struct error *err);
+/* A thread per point of the loops. */
+bool gpu_start_elements(const struct gpu *gpu, void *stream, enum gpu_kernel kernel, const struct gpu_work *work,
+                        int64_t elements, struct error *err);
+int gpu_kernel_threads(enum gpu_kernel kernel);
+/* Adds the gradient of out[0] over all axes that the weight lacks. */
+bool gpu_bias_gradient(const struct gpu_call *g, int index, struct error *err);
+#endif

@@ -1,0 +1,36 @@
+/* Numbers that launches and the bodies of kernels agree on. */
+#ifndef CLEAVE_EXECUTOR_GPU_KINDS_H
+#define CLEAVE_EXECUTOR_GPU_KINDS_H
+
+enum { GPU_COLUMN_WIDTH = 32 }; /* columns of a team in sums over rows */
+enum gpu_unary { GPU_UNARY_GELU, GPU_UNARY_GELU_ERF, GPU_UNARY_RELU };
+
+/* ---- attention: places of operands and numbers ---- */
+enum gpu_attention_spot {
+    ATTENTION_Q,
+    ATTENTION_K,
+    ATTENTION_V,
+    ATTENTION_OUT,
+    ATTENTION_LSE,
+    ATTENTION_OUT_GRADIENT,
+    ATTENTION_Q_GRADIENT,
+    ATTENTION_K_GRADIENT,
+    ATTENTION_V_GRADIENT,
+    ATTENTION_TABLE,  /* of biases or its gradient, (bucket, n) with strides 0 and 1; absent: none */
+    ATTENTION_BUCKETS /* of key - query, where there are biases */
+};
+enum gpu_attention_integer {
+    ATTENTION_BATCHES,
+    ATTENTION_ROWS, /* queries */
+    ATTENTION_KEYS,
+    ATTENTION_HEADS,
+    ATTENTION_KV_LOW, /* first key head */
+    ATTENTION_WIDTH,
+    ATTENTION_AHEAD, /* position of the first query less that of the first key */
+    ATTENTION_CAUSAL,
+    ATTENTION_N_LOW,
+    ATTENTION_N_ALL,  /* query heads of the model */
+    ATTENTION_KV_ALL, /* key heads of the model */
+    ATTENTION_ORIGIN  /* BUCKETS[s - t + origin] is the bucket of the pair (t, s) */
+};
+#endif

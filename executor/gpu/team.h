@@ -1,0 +1,135 @@
+/* How the bodies of GPU kernels see their threads. nvcc makes a team a block of a CUDA grid; elsewhere a team is a set
+ * of system threads (executor/gpu/emulated.c), so that the same text runs, barriers included, where there is no GPU. */
+#ifndef CLEAVE_EXECUTOR_GPU_TEAM_H
+#define CLEAVE_EXECUTOR_GPU_TEAM_H
+#include "executor/gpu/work.h"
+#include "executor/kernels/elements.h"
+
+struct team {
+    int thread, threads;  /* threads: a power of two */
+    int64_t place, count; /* which team of how many */
+    double *reduce;       /* (threads) of the team */
+    real *shared;         /* (work->shared_reals) of the team */
+    void *barrier;        /* of the emulation */
+};
+
+#ifdef __CUDACC__
+#define GPU_BODY static __device__
+static __device__ inline void team_meet(const struct team *team)
+{
+    (void)team;
+    __syncthreads();
+}
+#else
+#define GPU_BODY static
+/* Returns when all threads of the team have called it; what they wrote before is then seen by all. */
+void team_meet(const struct team *team);
+#endif
+
+/* Both give every thread the same result, by a tree whose shape depends on the number of threads alone. All threads of
+ * the team call them. */
+GPU_BODY inline double team_sum(const struct team *team, double value)
+{
+    team->reduce[team->thread] = value;
+    team_meet(team);
+    for (int half = team->threads / 2; half > 0; half /= 2) {
+        if (team->thread < half)
+            team->reduce[team->thread] += team->reduce[team->thread + half];
+        team_meet(team);
+    }
+    double sum = team->reduce[0];
+    team_meet(team); /* before the next reduction overwrites it */
+    return sum;
+}
+
+GPU_BODY inline double team_max(const struct team *team, double value)
+{
+    team->reduce[team->thread] = value;
+    team_meet(team);
+    for (int half = team->threads / 2; half > 0; half /= 2) {
+        if (team->thread < half && team->reduce[team->thread + half] > team->reduce[team->thread])
+            team->reduce[team->thread] = team->reduce[team->thread + half];
+        team_meet(team);
+    }
+    double max = team->reduce[0];
+    team_meet(team);
+    return max;
+}
+
+/* Elements one by one over all threads of all teams. */
+#define TEAM_EACH(index, limit)                                                                                        \
+    for (int64_t index = team->place * team->threads + team->thread; index < (limit);                                  \
+         index += team->count * team->threads)
+/* A row per team. */
+#define TEAM_ROWS(index, limit) for (int64_t index = team->place; index < (limit); index += team->count)
+/* The elements of a team's row. */
+#define TEAM_LINE(index, limit) for (int64_t index = team->thread; index < (limit); index += team->threads)
+
+/* ---- elements ---- */
+union real_bits {
+    float value;
+    uint32_t bits;
+};
+
+ELEMENT real real_of_bf16(uint16_t half)
+{
+    union real_bits u;
+    u.bits = (uint32_t)half << 16;
+    return (real)u.value;
+}
+
+/* To the nearest, ties to even; a NaN stays one. */
+ELEMENT uint16_t bf16_of_real(real value)
+{
+    union real_bits u;
+    u.value = (float)value;
+    if ((u.bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(u.bits >> 16 | 0x40);
+    return (uint16_t)((u.bits + 0x7fffu + (u.bits >> 16 & 1)) >> 16);
+}
+
+ELEMENT real spot_get(const struct gpu_spot *spot, int64_t at)
+{
+    return spot->type == GPU_BF16 ? real_of_bf16(((const uint16_t *)spot->data)[at]) : ((const real *)spot->data)[at];
+}
+
+ELEMENT int32_t spot_index(const struct gpu_spot *spot, int64_t at)
+{
+    return ((const int32_t *)spot->data)[at];
+}
+
+ELEMENT void spot_set(const struct gpu_spot *spot, int64_t at, real value)
+{
+    if (spot->type == GPU_BF16)
+        ((uint16_t *)spot->data)[at] = bf16_of_real(value);
+    else
+        ((real *)spot->data)[at] = value;
+}
+
+/* As the spot says: overwrites, or adds. */
+ELEMENT void spot_put(const struct gpu_spot *spot, int64_t at, real value)
+{
+    spot_set(spot, at, spot->begin ? value : spot_get(spot, at) + value);
+}
+
+/* Where the index-th point of the loops [first, first + count) lies. */
+ELEMENT int64_t spot_at(const struct gpu_work *work, const struct gpu_spot *spot, int first, int count, int64_t index)
+{
+    int64_t at = 0;
+    for (int loop = first + count - 1; loop > first; loop--) {
+        at += index % work->extent[loop] * spot->stride[loop];
+        index /= work->extent[loop];
+    }
+    return count > 0 ? at + index * spot->stride[first] : 0;
+}
+
+ELEMENT int64_t spot_outer(const struct gpu_work *work, const struct gpu_spot *spot, int64_t index)
+{
+    return spot_at(work, spot, 0, work->outer_loops, index);
+}
+
+ELEMENT int64_t spot_inner(const struct gpu_work *work, const struct gpu_spot *spot, int64_t index)
+{
+    return spot_at(work, spot, work->outer_loops, work->inner_loops, index);
+}
+#endif

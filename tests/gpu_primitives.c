@@ -1,0 +1,139 @@
+#define _POSIX_C_SOURCE 200809L
+#include "tests/gpu_primitives.h"
+#include "executor/gpu/emulated.h"
+#include "executor/gpu/issue.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SKIPPED = 77 };
+
+static void require(bool ok, const struct error *error)
+{
+    if (ok)
+        return;
+    fprintf(stderr, "%s\n", error->message);
+    abort();
+}
+
+static bool is_index(const struct kernel_call *call, enum role role, int index)
+{
+    return role == ROLE_IN && ((call->segment->kernel == KERNEL_EMBED && index == 0) ||
+                               (call->segment->kernel == KERNEL_PICK && index == 1) ||
+                               (call->segment->kernel == KERNEL_NLL && index == 3));
+}
+
+static size_t view_bytes(const struct view *view, int type)
+{
+    int64_t elements = 1;
+    for (int dim = 0; dim < view->dim_count; dim++)
+        elements *= view->count[dim];
+    return (size_t)(elements * gpu_type_bytes(type));
+}
+
+static void *upload(const struct gpu *gpu, void *stream, const void *from, size_t bytes)
+{
+    struct error error = { 0 };
+    void *memory = gpu->allocate(gpu->self, bytes, &error);
+    require(memory && gpu->copy(gpu->self, stream, memory, from, bytes, &error), &error);
+    return memory;
+}
+
+static void run_on(const struct gpu *gpu, const struct kernel_call *call)
+{
+    struct error error = { 0 };
+    struct kernel_call device = *call;
+    struct gpu_call g = { .gpu = gpu, .stream = gpu->open_stream(gpu->self, &error), .call = &device };
+    require(g.stream != NULL, &error);
+    size_t table_bytes = (size_t)gpu_table_bytes(call->segment);
+    void *table = malloc(table_bytes + 1);
+    gpu_table_fill(call->segment, table);
+    void *device_table = upload(gpu, g.stream, table, table_bytes);
+    g.table = device_table;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (int i = 0; i < MAX_OPERANDS; i++) {
+            struct view *view = &device.operand[role][i];
+            g.type[role][i] = is_index(call, (enum role)role, i) ? GPU_INDEX : GPU_REAL;
+            if (view->data)
+                view->data = upload(gpu, g.stream, view->data, view_bytes(view, g.type[role][i]));
+        }
+    require(gpu_issue(&g, &error), &error);
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (int i = 0; i < MAX_OPERANDS; i++)
+            if (role_written(call->phase, (enum role)role) && call->operand[role][i].data)
+                require(gpu->copy(gpu->self, g.stream, call->operand[role][i].data, device.operand[role][i].data,
+                                  view_bytes(&device.operand[role][i], g.type[role][i]), &error),
+                        &error);
+    require(gpu->finish(gpu->self, g.stream, &error), &error);
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (int i = 0; i < MAX_OPERANDS; i++)
+            gpu->release(gpu->self, device.operand[role][i].data);
+    gpu->release(gpu->self, device_table);
+    gpu->close_stream(gpu->self, g.stream);
+    free(table);
+}
+
+/* ---- the GPUs ---- */
+static void run_emulated(const struct kernel_call *call, int threads, int teams, bool with_library)
+{
+    struct gpu gpu;
+    struct error error = { 0 };
+    require(gpu_emulated_open(&gpu, threads, teams, with_library, &error), &error);
+    run_on(&gpu, call);
+    gpu.close(gpu.self);
+}
+
+static void run_alone(const struct kernel_call *call)
+{
+    run_emulated(call, 1, 1, true);
+}
+
+static void run_teams(const struct kernel_call *call)
+{
+    run_emulated(call, 8, 3, false);
+}
+
+static bool open_module(struct gpu *out, const char *path, struct error *err)
+{
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL), *symbol = module ? dlsym(module, GPU_MODULE_SYMBOL) : NULL;
+    gpu_module_open *open;
+    if (!symbol)
+        return fail_kind(err, ERROR_ENVIRONMENT, "%s", dlerror());
+    memcpy(&open, &symbol, sizeof open);
+    return open(out, GPU_MODULE_VERSION, 0, err);
+}
+
+static struct gpu module_gpu; /* opened once; only in processes that test a module */
+
+static void run_module(const struct kernel_call *call)
+{
+    run_on(&module_gpu, call);
+}
+
+static const struct primitives *fill_set(struct primitives *set, const char *name, kernel_function *run)
+{
+    *set = (struct primitives){ .isa = name };
+    for (int kernel = 0; kernel < KERNEL_COUNT; kernel++)
+        for (int phase = 0; phase < PHASE_COUNT; phase++)
+            if (gpu_computes((enum kernel)kernel, (enum phase)phase))
+                set->kernel[kernel][phase] = run;
+    return set;
+}
+
+const struct primitives *gpu_primitives_at(int index)
+{
+    static struct primitives set;
+    const char *module = getenv("CLEAVE_GPU_MODULE");
+    struct error error = { 0 };
+    if (module) {
+        if (!module_gpu.self && !open_module(&module_gpu, module, &error)) {
+            printf("skipped: %s\n", error.message);
+            exit(SKIPPED);
+        }
+        return index == 0 ? fill_set(&set, module_gpu.description, run_module) : NULL;
+    }
+    if (index == 0)
+        return fill_set(&set, "one thread, with a library", run_alone);
+    return index == 1 ? fill_set(&set, "teams of threads", run_teams) : NULL;
+}
