@@ -418,7 +418,8 @@ static bool nll(const struct gpu_call *g, enum phase phase, struct error *err)
 /* ---- the table ---- */
 bool gpu_computes(enum kernel kernel, enum phase phase)
 {
-    return kernel_find(kernel, phase) != NULL;
+    bool of_experts = kernel == KERNEL_ROUTE || kernel == KERNEL_DISPATCH || kernel == KERNEL_COMBINE;
+    return !of_experts && kernel_find(kernel, phase) != NULL;
 }
 
 bool gpu_issue(const struct gpu_call *g, struct error *err)
@@ -460,9 +461,12 @@ bool gpu_issue(const struct gpu_call *g, struct error *err)
         return pick(g, phase, err);
     case KERNEL_NLL:
         return nll(g, phase, err);
+    case KERNEL_ROUTE:
+    case KERNEL_DISPATCH:
+    case KERNEL_COMBINE:
     case KERNEL_OPAQUE:
     case KERNEL_COUNT:
         break;
     }
-    return fail_kind(err, ERROR_BUG, "segment %s has no mathematics", g->call->segment->name);
+    return fail_kind(err, ERROR_BUG, "segment %s has no mathematics here", g->call->segment->name);
 }
