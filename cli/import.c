@@ -22,9 +22,10 @@ static bool import_model(struct inputs *in, const struct import_options *o, cons
                          int operand_count, struct error *err)
 {
     size_t length = 0;
-    if (operand_count > 1 || o->model || o->cluster || o->sequence)
-        return fail(err,
-                    "cleave import: a model is one FILE; more files, --model, --cluster and --seq belong to --from");
+    if (operand_count > 1)
+        return fail(err, "cleave import: expected 1 operand, found %d: a model is one FILE", operand_count);
+    if (o->model || o->cluster || o->sequence)
+        return fail(err, "cleave import: --model, --cluster and --seq belong to --from");
     if (!inputs_model(in, operands[0], err))
         return false;
     char *text = model_write(in->model, &length);
