@@ -42,7 +42,7 @@ static const struct json_field plan_fields[] = {
     WHOLE("tp", "Tensor degree."),
     WHOLE("cp", "Context degree."),
     WHOLE("dp", "Data degree."),
-    WHOLE("ep", "Expert degree."),
+    WHOLE("ep", "Of the data ranks those that share out the experts."),
     { .key = "sp", .type = FIELD_BOOL, .doc = "Sequence parallelism beside the tensor degree." },
     WHOLE("micro_batch", "Sequences of one micro-batch on one data-parallel rank."),
     WHOLE("micro_batches", "Micro-batches of one step."),

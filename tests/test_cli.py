@@ -275,21 +275,23 @@ def losses_of(result):
     return [json.loads(line)["loss"] for line in result.stdout.splitlines()[:-1]]
 
 
-def branches(folder):
-    """Models that are no chains: values skip stages. Four stages learn what one rank learns, over threads and over MPI."""
-    for model in ("tiny-encdec", "tiny-uvit", "tiny-towers"):
+def four_ranks(folder):
+    """Models that are no chains, whose values skip stages, and experts shared out over ranks: four ranks learn what one learns, over threads
+    and over MPI."""
+    for model, fixed, shown in (("tiny-encdec", "pp=4", "stage 3"), ("tiny-uvit", "pp=4", "stage 3"), ("tiny-towers", "pp=4", "stage 3"),
+                                ("tiny-moe", "ep=4", "ep 4"), ("tiny-moe", "pp=2,ep=2", "ep 2")):
         job = [model, "--batch", 8, "--dtype", "fp32"]
         one, four = folder / "one.json", folder / "four.json"
         expect(f"{model} on one rank", 0, "stage 0", "plan", *job, "--cluster", "1x1:cpu", "-o", one)
-        expect(f"{model} on four stages", 0, "stage 3", "plan", *job, "--cluster", "1x4:cpu", "--fix", "pp=4", "-o", four)
-        expect(f"{model}: simulate", 0, "stage 3", "simulate", four)
+        expect(f"{model} with {fixed}", 0, shown, "plan", *job, "--cluster", "1x4:cpu", "--fix", fixed, "-o", four)
+        expect(f"{model} with {fixed}: simulate", 0, "stage 0", "simulate", four)
         wanted = losses_of(run("run", one, "--steps", 3, "--json"))
         for transport in ("threads", "mpi"):
             result = run("run", four, "--steps", 3, "--json", "--transport", transport, "-n", 4)
             if transport == "mpi" and result.returncode == 1 and "mpi" in result.stderr.lower():
                 continue  # not built, or no launcher here
             close = result.returncode == 0 and all(abs(a - b) < 1e-4 for a, b in zip(losses_of(result), wanted, strict=True))
-            check(f"{model}: {transport} on four stages as on one rank", close, result)
+            check(f"{model} with {fixed}: {transport} as on one rank", close, result)
 
 
 def described(schema, value):
@@ -550,7 +552,7 @@ with tempfile.TemporaryDirectory() as name:
     bad_clusters()
     plans(folder)
     types(folder)
-    branches(folder)
+    four_ranks(folder)
     explains(folder)
     processes(folder)
     early(folder)
