@@ -23,7 +23,8 @@ static bool import_model(struct inputs *in, const struct import_options *o, cons
 {
     size_t length = 0;
     if (operand_count > 1)
-        return fail(err, "cleave import: expected 1 operand, found %d: a model is one FILE", operand_count);
+        return fail(err, "cleave import: expected 1 operand, found %d; several folders belong to --from",
+                    operand_count);
     if (o->model || o->cluster || o->sequence)
         return fail(err, "cleave import: --model, --cluster and --seq belong to --from");
     if (!inputs_model(in, operands[0], err))
