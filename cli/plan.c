@@ -162,12 +162,22 @@ static void print_points(const struct cli *cli, const struct frontier *f, bool c
     }
 }
 
+static void print_simulated_bound(const struct cli *cli, const struct certificate *c)
+{
+    char bound[TEXT_NUMBER_BYTES];
+    if (c->simulated_bound_ns > 0)
+        fprintf(cli->out,
+                "       none is simulated shorter than %s, by its kernels alone: this one is at most %.1f %% longer\n",
+                text_duration_ns(bound, c->simulated_bound_ns), 100 * c->simulated_gap);
+}
+
 static void print_certificate(const struct cli *cli, const struct certificate *c)
 {
     char number[TEXT_NUMBER_BYTES], bound[TEXT_NUMBER_BYTES];
     if (c->bound_ns <= 0) {
         fprintf(cli->out, "no proof: the formula does not bound this space; %s configurations, %lld solved\n",
                 text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations), (long long)c->solved);
+        print_simulated_bound(cli, c);
         return;
     }
     fprintf(cli->out,
@@ -177,6 +187,7 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
             c->complete ? "" : "; the search was cut short",
             text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations), (long long)c->pruned_memory,
             (long long)c->pruned_bound, (long long)c->solved);
+    print_simulated_bound(cli, c);
 }
 
 static bool hand_out(const struct cli *cli, const struct answer *answer, struct error *err)
@@ -214,13 +225,8 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
 /* The certificate is of the whole space; its gaps are of the plan chosen, which a wider look may have replaced. */
 static void certify(struct answer *answer)
 {
-    struct certificate *c = &answer->certificate;
     const struct search_plan *best = &answer->ranking.plans[0];
-    c->formula_ns = best->formula_ns;
-    if (c->bound_ns <= 0)
-        return;
-    c->formula_gap = (double)(c->formula_ns - c->bound_ns) / (double)c->bound_ns;
-    c->gap = (double)(best->estimate->prediction.step_ns - c->bound_ns) / (double)c->bound_ns;
+    certificate_measure(&answer->certificate, best->formula_ns, best->estimate->prediction.step_ns);
 }
 
 enum { PARETO_MEMORY, PARETO_DEVICES };

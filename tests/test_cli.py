@@ -446,6 +446,7 @@ def certificates(folder):
             "a better bound": {"configurations_solved": [[n, b + b // 20] for n, b in solved], "bound_ns": c["bound_ns"] + c["bound_ns"] // 20},
             "another formula": {"formula_ns": c["formula_ns"] + 1000},
             "another gap": {"gap": c["gap"] / 2},
+            "more of the simulation": {"simulated_bound_ns": 2 * c["simulated_bound_ns"]},
             "a best plan that is not": {"best_ns": c["best_ns"] // 2},
             "other memory": {"memory_bytes": 2 * c["memory_bytes"]}}.items():
         forged.write_text(json.dumps({**whole, "certificate": {**c, **change}}))

@@ -1,9 +1,14 @@
 /* Whole searches against enumeration: every configuration of the space, every cut into stages, every strategy of every
- * layer, each priced by the search's own tables and the formula spelled out once more (enumerate_plans.h).
+ * layer, each priced by the search's own tables and the formula spelled out once more (enumerate_plans.h). And one
+ * random plan of each, simulated, against the bound of the simulated step.
  *
  *   test_space [--instances N] [--seed S] [--full]
  *
  * With arguments it does so many random instances and prints what it found as JSON: `benchmarks/run_brute`. */
+#include "planner/program/program.h"
+#include "planner/search/assemble.h"
+#include "planner/search/busy_bound.h"
+#include "planner/search/config_name.h"
 #include "planner/search/workbench.h"
 #include "tests/enumerate_plans.h"
 #include "tests/random_worlds.h"
@@ -11,21 +16,79 @@
 struct tally {
     int64_t instances, feasible, infeasible, empty, rejected, mixed, branched, unproven, configurations, plans,
         most_plans;
-    int64_t by_schedule[32];
+    int64_t by_schedule[32], simulated[32];
 };
 
+/* Any cut of the configuration and any strategy for each layer, whether it fits or not. */
+static struct plan *draw_plan(struct random_world *w, const struct workbench *bench, const struct config *config,
+                              const struct price_table *table, struct arena *arena)
+{
+    int pieces = config_pieces(config), layers = bench->chain.layer_count, classes = table->class_count;
+    struct partition_plan solution = { .first_layer = arena_alloc(arena, (size_t)pieces, sizeof(int)),
+                                       .count = arena_alloc(arena, (size_t)(pieces * classes * table->strategy_count),
+                                                            sizeof(int)) };
+    for (int k = 1; k < pieces; k++) {
+        int from = solution.first_layer[k - 1] + 1, most = layers - (pieces - k);
+        solution.first_layer[k] = from + (int)world_draw(w, most - from + 1);
+    }
+    for (int k = 0; k < pieces; k++)
+        for (int l = solution.first_layer[k]; l < (k + 1 < pieces ? solution.first_layer[k + 1] : layers); l++)
+            solution.count[(k * classes + bench->chain.class_of[l]) * table->strategy_count +
+                           world_draw(w, table->strategy_count)]++;
+    struct plan *plan = plan_from_partition(&w->space, config, bench->graph, &bench->chain, table, &solution);
+    ck_assert_ptr_nonnull(plan);
+    return plan;
+}
+
+static int64_t simulated_ns(const struct random_world *w, const struct plan *plan)
+{
+    struct graph *graph = NULL;
+    struct program *program = NULL;
+    struct timeline *timeline = NULL;
+    struct error err = { 0 };
+    ck_assert_msg(graph_build(&graph, w->world.model, plan->batch, plan->sequence, plan->vocab_multiple, &err) &&
+                      plan_check(plan, graph, &err) && program_lower(&program, graph, plan, &err) &&
+                      simulate(&timeline, &w->world.facts, program, &err),
+                  "%s", err.message);
+    int64_t ns = timeline->step_ns;
+    timeline_free(timeline);
+    program_free(program);
+    graph_free(graph);
+    return ns;
+}
+
+/* No plan is simulated shorter than its configuration's bound, from the prices that the search makes for bounds. */
+static void check_busy_bound(struct random_world *w, struct workbench *bench, const struct config *config,
+                             const struct price_table *table, struct arena *arena, struct tally *tally)
+{
+    const struct price_table *for_bounds = NULL;
+    struct error err = { 0 };
+    char name[CONFIG_NAME_BYTES];
+    int64_t bound_ns = 0;
+    ck_assert(workbench_table(bench, config, true, &for_bounds, &err) && for_bounds);
+    struct busy_problem problem = busy_problem_of(&bench->chain, config, for_bounds);
+    ck_assert(busy_bound(&bound_ns, &problem, INT64_MAX, &err));
+    struct plan *plan = draw_plan(w, bench, config, table, arena);
+    int64_t step_ns = simulated_ns(w, plan);
+    ck_assert_msg(bound_ns <= step_ns, "%s on %s: bound %lld, simulated %lld; model %s", config_name(name, config),
+                  w->cluster_form, (long long)bound_ns, (long long)step_ns, w->model_text.data);
+    tally->simulated[config->stages > 1 ? config->schedule : 0]++;
+    plan_free(plan);
+}
+
 /* The shortest plan of all configurations, one by one. */
-static int64_t enumerate_space(const struct random_world *w, struct tally *tally, int64_t *plan_count)
+static int64_t enumerate_space(struct random_world *w, struct tally *tally, int64_t *plan_count)
 {
     struct workbench bench;
     struct config *configs = NULL;
     struct arena arena = { 0 };
     struct error err = { 0 };
-    int count = 0;
+    int count = 0, drawn = 0;
     int64_t best = INT64_MAX;
     ck_assert_msg(workbench_open(&bench, w->world.model, &w->world.facts, &w->space, &err), "%s", err.message);
     ck_assert(space_configs(&configs, &count, &arena, &w->space, bench.graph, w->world.cluster, &err));
     ck_assert_int_le(bench.chain.layer_count, WORLD_LAYERS);
+    drawn = (int)world_draw(w, count);
     for (int i = 0; i < count; i++) {
         const struct price_table *table = NULL;
         int64_t plans = 0;
@@ -38,6 +101,8 @@ static int64_t enumerate_space(const struct random_world *w, struct tally *tally
         best = min_i64(best, enumerate_plans(&problem, &plans));
         *plan_count += plans;
         tally->by_schedule[configs[i].stages > 1 ? configs[i].schedule : 0] += plans;
+        if (i == drawn)
+            check_busy_bound(w, &bench, &configs[i], table, &arena, tally);
     }
     for (int l = 0; l < bench.graph->layer_count; l++)
         if (bench.graph->layers[l].input_count > 1) {
@@ -88,6 +153,9 @@ static void check_instance(uint64_t seed, bool full, struct tally *tally)
         else
             tally->unproven++;
         ck_assert_int_eq(certificate->complete, true);
+        ck_assert_int_gt(certificate->simulated_bound_ns, 0);
+        if (result->feasible)
+            ck_assert_int_le(certificate->simulated_bound_ns, result->plans[0].estimate->prediction.step_ns);
         tally->feasible += result->feasible;
         tally->infeasible += best == INT64_MAX;
         tally->rejected += !result->feasible && best < INT64_MAX;
@@ -113,8 +181,8 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_gt(tally.mixed, 200);
     ck_assert_int_gt(tally.branched, 200);
     for (int s = 0; schedules[s]; s++)
-        ck_assert_msg(tally.by_schedule[s] > 100, "%s: %lld plans", schedules[s]->name,
-                      (long long)tally.by_schedule[s]);
+        ck_assert_msg(tally.by_schedule[s] > 100 && tally.simulated[s] > 2, "%s: %lld plans, %lld simulated",
+                      schedules[s]->name, (long long)tally.by_schedule[s], (long long)tally.simulated[s]);
 }
 END_TEST
 

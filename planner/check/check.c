@@ -1,5 +1,6 @@
 #include "planner/check/check.h"
 #include "base/num.h"
+#include "planner/check/check_busy.h"
 #include "planner/check/check_cut.h"
 #include "planner/program/schedule.h"
 #include "planner/search/config_name.h"
@@ -36,25 +37,26 @@ static bool make_problem(struct checker *c, const struct config *config, const s
                          struct arena *arena, struct cut_problem *out)
 {
     const struct chain *chain = &c->bench.chain;
-    struct stage_kind *stages = arena_alloc(arena, (size_t)config->stages, sizeof *stages);
-    int *in_flight = config_in_flight(arena, config);
+    int *in_flight = config_in_flight(arena, config), pieces = config_pieces(config);
+    struct stage_kind *stages = arena_alloc(arena, (size_t)pieces, sizeof *stages);
     if (!stages || !in_flight)
         return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    int64_t micro_batches = workbench_problem(&c->bench, config, table, in_flight).micro_batch_count;
     *out = (struct cut_problem){ .layer_count = chain->layer_count,
-                                 .stage_count = config->stages,
+                                 .stage_count = pieces,
                                  .class_count = chain->class_count,
                                  .class_of = chain->class_of,
                                  .tied_first = chain->tied_first,
                                  .tied_second = chain->tied_second,
                                  .stages = stages };
-    for (int k = 0; k < config->stages; k++) {
+    for (int k = 0; k < pieces; k++) {
         const struct price_table *own = price_of_stage(table, k);
         stages[k] = (struct stage_kind){ .table = own,
-                                         .capacity_bytes = c->claim->memory_bytes,
+                                         .capacity_bytes = c->claim->memory_bytes / config_chunks(config),
                                          .in_flight = in_flight[k],
-                                         .micro_batches = config->micro_batch_count,
-                                         .waiting_ns = waiting_ns(own, in_flight[k], config->micro_batch_count) };
-        if (k + 1 < config->stages)
+                                         .micro_batches = micro_batches,
+                                         .waiting_ns = waiting_ns(own, in_flight[k], micro_batches) };
+        if (k + 1 < pieces)
             out->sends_ns += 2 * price_send_ns(table, k);
     }
     return true;
@@ -127,7 +129,8 @@ static bool check_priced(struct checker *c, const struct config *config, const c
         c->report->by_bound++;
         return true;
     }
-    if (!claimed || claimed->fate == FATE_LEFT)
+    bool by_types = !claimed && c->facts->cluster->type_count > 1; /* the search's first bound weighs their speeds */
+    if ((!claimed && !by_types) || (claimed && claimed->fate == FATE_LEFT))
         return wrong_fate(c, claimed, name, "its first bound is lower");
     return check_bound(c, config, name, claimed, wanted_ns);
 }
@@ -136,6 +139,19 @@ static bool check_refused(struct checker *c, const struct claimed_config *claime
 {
     c->report->refused++;
     return (claimed && claimed->fate == FATE_REFUSED) || wrong_fate(c, claimed, name, "it has no program");
+}
+
+/* No plan of the configuration is simulated shorter than the certificate says. */
+static bool check_simulated(struct checker *c, const struct config *config, const char *name,
+                            const struct price_table *table)
+{
+    bool holds = false;
+    if (!busy_holds(&holds, &c->bench.chain, config, table, c->claim->simulated_bound_ns, c->err))
+        return false;
+    return holds || fail_kind(c->err, ERROR_GATE,
+                              "the certificate does not hold: kernels alone do not keep every plan of %s from being "
+                              "simulated shorter than %lld ns",
+                              name, (long long)c->claim->simulated_bound_ns);
 }
 
 static bool check_config(struct checker *c, const struct config *config)
@@ -148,7 +164,8 @@ static bool check_config(struct checker *c, const struct config *config)
     bool refused = claimed && claimed->fate == FATE_REFUSED;
     if (claimed && claimed->fate == FATE_LEFT && claimed->bound_ns == 0) {
         c->report->left++;
-        return c->claim->bound_ns == 0 || wrong_fate(c, claimed, name, "then nothing is proven of any plan");
+        return (c->claim->bound_ns == 0 && c->claim->simulated_bound_ns == 0) ||
+               wrong_fate(c, claimed, name, "then nothing is proven of any plan");
     }
     if (!workbench_table(&c->bench, config, !refused, &table, c->err))
         return false;
@@ -156,7 +173,7 @@ static bool check_config(struct checker *c, const struct config *config)
         return check_refused(c, claimed, name);
     if (refused)
         return wrong_fate(c, claimed, name, "it has a program");
-    bool good = make_problem(c, config, table, &arena, &problem) &&
+    bool good = check_simulated(c, config, name, table) && make_problem(c, config, table, &arena, &problem) &&
                 check_priced(c, config, name, claimed, cut_quick_bound(&problem));
     arena_free(&arena);
     return good;
@@ -234,13 +251,13 @@ static bool plan_value(struct checker *c, const struct config *config, int64_t *
     const struct price_table *table = NULL;
     struct arena arena = { 0 };
     struct cut_problem problem;
-    int *first = arena_alloc(&arena, (size_t)plan->stage_count, sizeof *first),
+    int *first = arena_alloc(&arena, (size_t)config_pieces(config), sizeof *first),
         *strategy = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *strategy);
     bool good = first && strategy ? workbench_table(&c->bench, config, false, &table, c->err)
                                   : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
     *value_ns = INT64_MAX;
-    for (int k = 0; good && k < plan->stage_count; k++)
-        first[k] = plan->stages[k].first_layer;
+    for (int k = 0; good && k < config_pieces(config); k++)
+        first[k] = stage_chunk(plan, config_stage(config, k), k / config->stages).first;
     bool fits = table != NULL;
     for (int l = 0; good && fits && l < plan->layer_count; l++) {
         strategy[l] = price_strategy(table, &plan->layers[l]);
@@ -254,8 +271,8 @@ static bool plan_value(struct checker *c, const struct config *config, int64_t *
 
 static bool same_outside(const struct plan *plan, const struct config *config)
 {
-    bool same = plan->stage_count == config->stages && plan->micro_batch_count == config->micro_batch_count &&
-                plan->atom_count == config->mesh.atom_count &&
+    bool same = plan->stage_count == config->stages && plan->chunk_count == config_chunks(config) &&
+                plan->micro_batch_count == config->micro_batch_count && plan->atom_count == config->mesh.atom_count &&
                 (plan->stage_count == 1 || plan->schedule == config->schedule);
     for (int a = 0; same && a < plan->atom_count; a++)
         same = plan->stages[0].atom[a] == config->mesh.size[a];
@@ -337,6 +354,7 @@ static bool check_gaps(struct checker *c, int64_t step_ns)
     return same_gap(c, "proof_gap", claim->proof_gap, gap_of(claim->best_ns, claim->bound_ns)) &&
            same_gap(c, "formula_gap", claim->formula_gap, gap_of(claim->formula_ns, claim->bound_ns)) &&
            same_gap(c, "gap", claim->gap, gap_of(step_ns, claim->bound_ns)) &&
+           same_gap(c, "simulated_gap", claim->simulated_gap, gap_of(step_ns, claim->simulated_bound_ns)) &&
            (claim->best_ns >= claim->bound_ns ||
             fail_kind(c->err, ERROR_GATE,
                       "the certificate does not hold: its best plan, %lld ns, is below its bound, %lld ns",
@@ -363,7 +381,9 @@ bool certificate_check(struct check_report *out, const struct claim *claim, cons
                        void (*progress)(void *self, int done, int total), void *self, struct error *err)
 {
     struct checker c = { .claim = claim, .facts = facts, .plan = plan, .report = out, .err = err };
-    *out = (struct check_report){ .bound_ns = claim->bound_ns, .formula_ns = claim->formula_ns };
+    *out = (struct check_report){ .bound_ns = claim->bound_ns,
+                                  .simulated_bound_ns = claim->simulated_bound_ns,
+                                  .formula_ns = claim->formula_ns };
     bool good = checker_open(&c, model);
     out->configurations = c.config_count;
     for (int i = 0; good && i < c.config_count; i++) {

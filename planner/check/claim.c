@@ -4,9 +4,9 @@
 #include <string.h>
 
 struct claim_fields {
-    double bound_s, formula_s, gap, formula_gap, proof_gap;
-    int64_t bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_memory, pruned_bound, solved, refused,
-        candidates, ranked, judged, rejected;
+    double bound_s, formula_s, gap, formula_gap, proof_gap, simulated_bound_s, simulated_gap;
+    int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_memory,
+        pruned_bound, solved, refused, candidates, ranked, judged, rejected;
     const char *best;
     bool complete;
     const struct json *space, *fates[FATE_COUNT];
@@ -26,7 +26,12 @@ static const struct json_field claim_fields[] = {
     CLAIM(gap, FIELD_DOUBLE, .min = -1, .max = 1e18, .doc = "(simulated step - bound) / bound."),
     CLAIM(formula_gap, FIELD_DOUBLE, .doc = "(formula's value of this plan - bound) / bound."),
     CLAIM(proof_gap, FIELD_DOUBLE, .doc = "(formula's value of its best plan - bound) / bound."),
+    CLAIM(simulated_bound_s, FIELD_DOUBLE, .doc = "Seconds: no plan of the space is simulated shorter."),
+    CLAIM(simulated_gap, FIELD_DOUBLE, .min = -1, .max = 1e18,
+          .doc = "(simulated step - simulated_bound) / simulated_bound."),
     CLAIM(bound_ns, FIELD_INT, .min = 0, .max = 9e15, .doc = "The bound in nanoseconds."),
+    CLAIM(simulated_bound_ns, FIELD_INT, .min = 0, .max = 9e15,
+          .doc = "The bound of the simulated step in nanoseconds; 0: none."),
     CLAIM(formula_ns, FIELD_INT, .min = 0, .max = 9e15, .doc = "The formula's value of this plan in nanoseconds."),
     CLAIM(best_ns, FIELD_INT, .min = 0, .max = 9e15, .doc = "The formula's value of its best plan in nanoseconds."),
     CLAIM(best, FIELD_STRING, .doc = "Configuration of the formula's best plan."),
@@ -165,6 +170,7 @@ bool claim_read(struct claim *out, const struct json *certificate, const struct 
         !read_space(f.space, &out->space, err))
         return false;
     out->bound_ns = f.bound_ns;
+    out->simulated_bound_ns = f.simulated_bound_ns;
     out->formula_ns = f.formula_ns;
     out->best_ns = f.best_ns;
     out->best = f.best;
@@ -178,6 +184,7 @@ bool claim_read(struct claim *out, const struct json *certificate, const struct 
     out->gap = f.gap;
     out->formula_gap = f.formula_gap;
     out->proof_gap = f.proof_gap;
+    out->simulated_gap = f.simulated_gap;
     return read_configs(out, &f, err);
 }
 

@@ -13,8 +13,9 @@ struct claimed_config {
 struct claim {
     struct arena arena;
     struct space space; /* restrictions; batch, sequence, type from the plan */
-    int64_t bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_bound, solved, refused, pruned_memory;
-    double gap, formula_gap, proof_gap;
+    int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_bound, solved,
+        refused, pruned_memory;
+    double gap, formula_gap, proof_gap, simulated_gap;
     bool complete;
     const char *best;
     int config_count;

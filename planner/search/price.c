@@ -102,7 +102,8 @@ static bool want_sample(struct sample **out, struct price_book *book, const stru
 
 /* ---- the table ---- */
 
-/* Layers of one class differ only at the ends of the chain: the dearer one speaks for all. */
+/* Layers of one class differ only at the ends of the chain: the dearer one speaks for all, but of the kernels the
+ * cheaper one. */
 static void merge_price(struct layer_price *into, const struct layer_price *p)
 {
     *into = (struct layer_price){
@@ -119,6 +120,9 @@ static void merge_price(struct layer_price *into, const struct layer_price *p)
         .tied_bytes = max_i64(into->tied_bytes, p->tied_bytes),
         .saved_bytes = max_i64(into->saved_bytes, p->saved_bytes),
         .transient_bytes = max_i64(into->transient_bytes, p->transient_bytes),
+        .kernel_forward_ns = min_i64(into->kernel_forward_ns, p->kernel_forward_ns),
+        .kernel_input_ns = min_i64(into->kernel_input_ns, p->kernel_input_ns),
+        .kernel_weight_ns = min_i64(into->kernel_weight_ns, p->kernel_weight_ns),
     };
 }
 
@@ -174,6 +178,9 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
     table.prices = arena_alloc(arena, (size_t)(book->class_count * strategy_count), sizeof *table.prices);
     if (!table.prices)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
+    for (int i = 0; i < book->class_count * strategy_count; i++)
+        table.prices[i].kernel_forward_ns = table.prices[i].kernel_input_ns = table.prices[i].kernel_weight_ns =
+            INT64_MAX;
     for (int i = 0; i < strategy_count; i++)
         if (!price_one(&table, i, book, key, err))
             return false;

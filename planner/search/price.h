@@ -25,6 +25,9 @@ struct layer_price {
     int64_t tied_bytes;      /* persistent too, unless the stage holds the weight's first user as well */
     int64_t saved_bytes;     /* per micro-batch in flight */
     int64_t transient_bytes; /* largest extra need while the layer runs */
+    /* Kernels alone, without recomputation, of the cheapest member of the class: what any schedule has to run. Backward
+     * by input and by weight. */
+    int64_t kernel_forward_ns, kernel_input_ns, kernel_weight_ns;
 };
 
 struct price_table {

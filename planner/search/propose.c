@@ -2,6 +2,7 @@
  * first, in waves. What a wave prunes by is what the waves before it found, so the answer does not depend on how many
  * of its members are solved at once. */
 #include "base/num.h"
+#include "planner/search/busy_bound.h"
 #include "planner/search/config_name.h"
 #include "planner/search/search_parts.h"
 #include <stdlib.h>
@@ -46,6 +47,17 @@ static int compare_ordered(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
+/* No plan of any configuration is simulated shorter. */
+static bool bound_simulation(struct run *run, const struct config *config, const struct price_table *table)
+{
+    int64_t *least_ns = &run->result->certificate.simulated_bound_ns, bound_ns = 0;
+    struct busy_problem problem = busy_problem_of(&run->bench.chain, config, table);
+    if (!busy_bound(&bound_ns, &problem, *least_ns, run->err))
+        return false;
+    *least_ns = min_i64(*least_ns, bound_ns);
+    return true;
+}
+
 bool search_order(struct run *run)
 {
     struct certificate *certificate = &run->result->certificate;
@@ -53,6 +65,7 @@ bool search_order(struct run *run)
     certificate->records = arena_alloc(&run->result->arena, (size_t)run->config_count, sizeof *certificate->records);
     if (!run->order || !certificate->records)
         return search_out_of_memory(run->err);
+    certificate->simulated_bound_ns = INT64_MAX;
     for (int i = 0; i < run->config_count; i++) {
         const struct config *config = &run->configs[i];
         const struct price_table *table = NULL;
@@ -61,7 +74,7 @@ bool search_order(struct run *run)
                 if (!record(run, left, FATE_LEFT, 0))
                     return false;
             run->config_count = i;
-            run->open_bound_ns = 0;
+            run->open_bound_ns = certificate->simulated_bound_ns = 0;
             break;
         }
         if (!workbench_table(&run->bench, config, true, &table, run->err))
@@ -69,7 +82,7 @@ bool search_order(struct run *run)
         struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
         run->order[i] = (struct ordered){ table ? partition_quick_bound(&problem) : INT64_MAX, i };
         certificate->refused += table == NULL;
-        if (!table && !record(run, i, FATE_REFUSED, 0))
+        if (table ? !bound_simulation(run, config, table) : !record(run, i, FATE_REFUSED, 0))
             return false;
     }
     qsort(run->order, (size_t)run->config_count, sizeof *run->order, compare_ordered);

@@ -354,6 +354,20 @@ static void walk(struct sample *s, bool reductions)
     }
 }
 
+/* Of the first micro-batch, which adds to no gradient that another has left: no other takes less. */
+static void add_kernel(struct sample *s, const struct instr *instr, int64_t ns)
+{
+    struct layer_price *price = &s->by_layer[layer_of(s, instr)];
+    if (instr->op != OP_COMPUTE || instr->again)
+        return;
+    if (instr->phase == PHASE_FORWARD)
+        price->kernel_forward_ns += ns;
+    else if (instr->phase == PHASE_BACKWARD_INPUT)
+        price->kernel_input_ns += ns;
+    else if (instr->phase == PHASE_BACKWARD_WEIGHT)
+        price->kernel_weight_ns += ns;
+}
+
 static void price_times(struct sample *s, const struct facts *facts, bool path_only)
 {
     const struct stage_program *list = &s->program->stages[0];
@@ -364,6 +378,7 @@ static void price_times(struct sample *s, const struct facts *facts, bool path_o
         s->duration[i] = wanted ? cost_instr_ns(facts, s->program, 0, instr) : 0;
         if (!path_only && !on_path(instr))
             share_out(s, instr, s->duration[i]);
+        add_kernel(s, instr, s->duration[i]);
     }
     walk(s, false);
     walk(s, true);

@@ -122,22 +122,20 @@ static bool fill_certificate(struct run *run)
     c->bound_ns = min_i64(run->best_ns, run->open_bound_ns);
     if (c->bound_ns == INT64_MAX)
         c->bound_ns = 0; /* nothing fits: there is nothing to bound */
+    if (c->simulated_bound_ns == INT64_MAX)
+        c->simulated_bound_ns = 0;
     for (int i = 0; i < run->config_count; i++)
         if (run->configs[i].stages > 1 && !schedules[run->configs[i].schedule]->searched)
             c->bound_ns = 0; /* it idles less than the formula's schedules */
-    if (run->result->plan_count > 0)
-        c->formula_ns = run->result->plans[0].formula_ns;
     if (run->result->plan_count == 0)
         return true;
     c->best_ns = run->best_ns;
     c->best = arena_strdup(&run->result->arena, config_name(name, &run->configs[run->best_config]));
     if (!c->best)
         return search_out_of_memory(run->err);
-    if (c->bound_ns <= 0)
-        return true;
-    c->proof_gap = (double)(c->best_ns - c->bound_ns) / (double)c->bound_ns;
-    c->formula_gap = (double)(c->formula_ns - c->bound_ns) / (double)c->bound_ns;
-    c->gap = (double)(run->result->plans[0].estimate->prediction.step_ns - c->bound_ns) / (double)c->bound_ns;
+    if (c->bound_ns > 0)
+        c->proof_gap = (double)(c->best_ns - c->bound_ns) / (double)c->bound_ns;
+    certificate_measure(c, run->result->plans[0].formula_ns, run->result->plans[0].estimate->prediction.step_ns);
     return true;
 }
 

@@ -56,7 +56,10 @@ struct certificate {
     double formula_gap; /* (formula_ns - bound_ns) / bound_ns: the chosen plan by the formula; more than proof_gap where
                            the simulation prefers it to the formula's best */
     double gap;         /* (simulated step - bound_ns) / bound_ns: what the formula does not see */
-    bool complete;      /* neither time limit nor cancellation ended it */
+    int64_t simulated_bound_ns; /* no plan of the space is simulated shorter, whatever its schedule (busy_bound.h); 0:
+                                   the search ended before all configurations were looked at */
+    double simulated_gap;       /* (simulated step - simulated_bound_ns) / simulated_bound_ns */
+    bool complete;              /* neither time limit nor cancellation ended it */
     int64_t configurations, pruned_memory, pruned_bound, solved, refused; /* refused: lowering had no program for it */
     int record_count; /* all configurations but those that their bound ruled out */
     struct config_record *records;
@@ -109,6 +112,8 @@ bool search_run(struct search_result **out, const struct model *model, const str
 void search_result_free(struct search_result *result); /* accepts NULL */
 /* ERROR_INFEASIBLE: which stage, how many bytes are missing, and what to type so that a plan fits. Always false. */
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err);
+/* The gaps of a plan with this value of the formula and this simulated step. */
+void certificate_measure(struct certificate *certificate, int64_t formula_ns, int64_t step_ns);
 /* The "certificate" member of reports, with its key. */
 void certificate_json(struct json_writer *w, const struct search_result *result, const struct space *space);
 #endif

@@ -100,6 +100,17 @@ bool search_infeasible(const struct search_result *result, const struct space *s
     return false;
 }
 
+void certificate_measure(struct certificate *c, int64_t formula_ns, int64_t step_ns)
+{
+    c->formula_ns = formula_ns;
+    if (c->bound_ns > 0) {
+        c->formula_gap = (double)(formula_ns - c->bound_ns) / (double)c->bound_ns;
+        c->gap = (double)(step_ns - c->bound_ns) / (double)c->bound_ns;
+    }
+    if (c->simulated_bound_ns > 0)
+        c->simulated_gap = (double)(step_ns - c->simulated_bound_ns) / (double)c->simulated_bound_ns;
+}
+
 static void write_int(struct json_writer *w, const char *key, int64_t value)
 {
     json_write_key(w, key);
@@ -184,7 +195,10 @@ void certificate_json(struct json_writer *w, const struct search_result *result,
     write_number(w, "gap", c->gap);
     write_number(w, "formula_gap", c->formula_gap);
     write_number(w, "proof_gap", c->proof_gap);
+    json_put_double(w, "simulated_bound_s", (double)c->simulated_bound_ns / 1e9);
+    json_put_double(w, "simulated_gap", c->simulated_gap);
     json_put_int(w, "bound_ns", c->bound_ns);
+    json_put_int(w, "simulated_bound_ns", c->simulated_bound_ns);
     json_put_int(w, "formula_ns", c->formula_ns);
     json_put_int(w, "best_ns", c->best_ns);
     json_put_string(w, "best", c->best);

@@ -1,0 +1,177 @@
+#include "planner/check/check_busy.h"
+#include "base/num.h"
+
+/* Of each layer, the least of all strategies. */
+struct kernels {
+    int64_t forward_ns, input_ns, weight_ns;
+};
+struct busy_check {
+    const struct chain *chain;
+    const struct config *config;
+    const struct price_table *table;
+    int layers;
+    int64_t micro_batches, bound_ns, weight_ns; /* the largest weight's gradient of any layer */
+    bool in_turn; /* a chain in which each layer's weights' gradients follow its inputs': nothing is put off */
+    struct kernels *kernels; /* (layers) by the table of all stages */
+    int64_t *before, *after; /* (layers + 1) of a stage that begins here or later: what runs first, what must follow */
+    int64_t *ahead;          /* (layers + 1) all kernels of the layers before, there and back */
+    int64_t *sum;            /* (layers + 1) forward and input, of the present stage's table */
+    int64_t *weights;        /* (layers + 1) weights' gradients */
+    bool *reached, *next;    /* (layers + 1) where a stage can begin */
+};
+
+static struct kernels kernels_of(const struct price_table *table, int class_index)
+{
+    struct kernels k = { INT64_MAX, INT64_MAX, INT64_MAX };
+    for (int i = 0; i < table->strategy_count; i++) {
+        const struct layer_price *price = price_at(table, class_index, i);
+        k.forward_ns = min_i64(k.forward_ns, price->kernel_forward_ns);
+        k.input_ns = min_i64(k.input_ns, price->kernel_input_ns);
+        k.weight_ns = min_i64(k.weight_ns, price->kernel_weight_ns);
+    }
+    return k;
+}
+
+static void sum_up(struct busy_check *b, const struct price_table *table)
+{
+    for (int l = 0; l < b->layers; l++) {
+        struct kernels k = kernels_of(table, b->chain->class_of[l]);
+        b->sum[l + 1] = b->sum[l] + k.forward_ns + k.input_ns;
+        b->weights[l + 1] = b->weights[l] + k.weight_ns;
+    }
+}
+
+/* ---- before and after ---- */
+
+/* Earliest begin of a layer and least time from its last gradient on, over the layers that it reads. */
+static void reach_layer(struct busy_check *b, int l, int64_t *end)
+{
+    const struct graph_layer *layer = b->chain->graph ? &b->chain->graph->layers[l] : NULL;
+    int64_t first = INT64_MAX, last = 0, follows = INT64_MAX;
+    for (int i = 0; i < (layer ? layer->input_count : l > 0); i++) {
+        int from = layer ? layer->input_layers[i] : l - 1;
+        b->in_turn = b->in_turn && from == l - 1 && (!layer || layer->input_count == 1);
+        first = min_i64(first, end[from]);
+        last = max_i64(last, end[from]);
+        follows = min_i64(follows, b->after[from] + b->kernels[from].input_ns);
+    }
+    b->in_turn = b->in_turn && (l == 0 || first < INT64_MAX);
+    b->before[l] = first == INT64_MAX ? 0 : first;
+    b->after[l] = follows == INT64_MAX ? 0 : follows;
+    end[l] = max_i64(b->before[l] + b->kernels[l].forward_ns, last);
+}
+
+static bool find_ends(struct busy_check *b, struct arena *arena)
+{
+    int64_t *end = arena_alloc(arena, (size_t)b->layers + 1, sizeof *end);
+    b->in_turn = !schedules[b->config->schedule]->splits && config_chunks(b->config) == 1;
+    for (int l = 0; end && l < b->layers; l++)
+        reach_layer(b, l, end);
+    for (int l = b->layers - 2; end && l >= 0; l--) { /* its first kernel may be of any layer from here on */
+        int64_t both = min_i64(b->before[l] + b->after[l], b->before[l + 1] + b->after[l + 1]);
+        b->before[l] = min_i64(b->before[l], b->before[l + 1]);
+        b->after[l] = both - b->before[l];
+    }
+    return end != NULL;
+}
+
+/* ---- cuts ---- */
+
+/* Whether the stage can hold the layers [first, end) and yet all be done before the bound. */
+static bool fits(const struct busy_check *b, int stage, int first, int end)
+{
+    int64_t turn = b->micro_batches * (b->sum[end] - b->sum[first]),
+            all = turn + b->micro_batches * (b->weights[end] - b->weights[first]);
+    return b->before[first] + all < b->bound_ns && b->before[first] + turn + b->after[first] < b->bound_ns &&
+           (!b->in_turn || b->ahead[first] + all - stage * b->weight_ns < b->bound_ns);
+}
+
+/* All ends of stages that begin where one can begin: a stage that holds less takes no longer. */
+static void extend(struct busy_check *b, int stage)
+{
+    for (int l = 0; l <= b->layers; l++)
+        b->next[l] = b->reached[l];
+    for (int first = 0; first < b->layers; first++) {
+        int low = first, high = b->layers; /* fits up to low; not beyond high */
+        if (!b->reached[first])
+            continue;
+        while (low < high) {
+            int end = low + (high - low + 1) / 2;
+            if (fits(b, stage, first, end))
+                low = end;
+            else
+                high = end - 1;
+        }
+        for (int end = first; end <= low; end++)
+            b->next[end] = true;
+    }
+    bool *swap = b->reached;
+    b->reached = b->next;
+    b->next = swap;
+}
+
+static bool any_cut(struct busy_check *b)
+{
+    const struct price_table *table = b->table;
+    b->reached[0] = true;
+    for (int k = 0; k < b->config->stages; k++) {
+        if (price_of_stage(b->table, k) != table)
+            sum_up(b, table = price_of_stage(b->table, k));
+        extend(b, k);
+    }
+    return b->reached[b->layers];
+}
+
+/* All stages together: each begins at its own number of layers or later, as each has one of every stage before. */
+static bool too_much_together(const struct busy_check *b)
+{
+    int64_t all = b->micro_batches * (b->sum[b->layers] + b->weights[b->layers]),
+            turn = b->micro_batches * b->sum[b->layers], in_turn = all;
+    for (int k = 0; k < b->config->stages && k < b->layers; k++) {
+        all += b->before[k];
+        turn += b->before[k] + b->after[k];
+        in_turn += b->ahead[k] - k * b->weight_ns;
+    }
+    return max_i64(max_i64(all, turn), b->in_turn ? in_turn : 0) > (b->bound_ns - 1) * b->config->stages;
+}
+
+static bool busy_open(struct busy_check *b, struct arena *arena)
+{
+    size_t count = (size_t)b->layers + 1;
+    b->kernels = arena_alloc(arena, count, sizeof *b->kernels);
+    b->before = arena_alloc(arena, count, sizeof *b->before);
+    b->after = arena_alloc(arena, count, sizeof *b->after);
+    b->ahead = arena_alloc(arena, count, sizeof *b->ahead);
+    b->sum = arena_alloc(arena, count, sizeof *b->sum);
+    b->weights = arena_alloc(arena, count, sizeof *b->weights);
+    b->reached = arena_alloc(arena, count, sizeof *b->reached);
+    b->next = arena_alloc(arena, count, sizeof *b->next);
+    if (!b->kernels || !b->before || !b->after || !b->ahead || !b->sum || !b->weights || !b->reached || !b->next)
+        return false;
+    for (int l = 0; l < b->layers; l++)
+        b->kernels[l] = kernels_of(b->table, b->chain->class_of[l]);
+    for (int k = 0; k < b->config->stages; k++)
+        for (int i = 0; i < b->table->class_count * b->table->strategy_count; i++)
+            b->weight_ns = max_i64(b->weight_ns, price_of_stage(b->table, k)->prices[i].kernel_weight_ns);
+    sum_up(b, b->table);
+    for (int l = 0; l <= b->layers; l++)
+        b->ahead[l] = b->sum[l] + b->weights[l];
+    return find_ends(b, arena);
+}
+
+bool busy_holds(bool *holds, const struct chain *chain, const struct config *config, const struct price_table *table,
+                int64_t bound_ns, struct error *err)
+{
+    struct arena arena = { 0 };
+    struct busy_check b = { .chain = chain,
+                            .config = config,
+                            .table = table,
+                            .layers = chain->layer_count,
+                            .micro_batches = config->micro_batch_count,
+                            .bound_ns = bound_ns };
+    bool good = busy_open(&b, &arena) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    if (good)
+        *holds = bound_ns <= 0 || too_much_together(&b) || (config_chunks(config) == 1 && !any_cut(&b));
+    arena_free(&arena);
+    return good;
+}

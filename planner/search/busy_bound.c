@@ -1,0 +1,288 @@
+#include "planner/search/busy_bound.h"
+#include "base/num.h"
+#include <string.h>
+
+enum { MOST_LINES = 3 };
+
+/* One of the inequalities: head[first layer] + m (sum of the stage's work) - stage * off. */
+struct line {
+    bool weights;  /* work counts the weights' gradients */
+    int64_t *head; /* (layers + 1) never falls, nor rises by more than the layer's own work */
+    int64_t off_ns;
+};
+/* Least kernel times of each class. */
+struct least {
+    int64_t forward_ns, input_ns, weight_ns;
+};
+/* Sums over the layers before, on devices of one table. */
+struct work {
+    const struct price_table *table;
+    int64_t *sum[2]; /* [with weights' gradients] (layers + 1) */
+};
+struct busy {
+    const struct busy_problem *p;
+    struct arena arena;
+    int layers;
+    struct least *least; /* (classes) by the table of all stages */
+    int64_t most_weight_ns;
+    struct work lowest;       /* by that table */
+    int work_count, *work_of; /* (stages) */
+    struct work *works;
+    int line_count;
+    struct line line[MOST_LINES];
+};
+
+struct busy_problem busy_problem_of(const struct chain *chain, const struct config *config,
+                                    const struct price_table *table)
+{
+    return (struct busy_problem){ .chain = chain,
+                                  .table = table,
+                                  .stages = config->stages,
+                                  .chunks = config_chunks(config),
+                                  .micro_batches = config->micro_batch_count,
+                                  .splits = schedules[config->schedule]->splits };
+}
+
+/* ---- work ---- */
+
+static struct least least_of(const struct price_table *table, int class_index)
+{
+    struct least least = { INT64_MAX, INT64_MAX, INT64_MAX };
+    for (int i = 0; i < table->strategy_count; i++) {
+        const struct layer_price *price = price_at(table, class_index, i);
+        least.forward_ns = min_i64(least.forward_ns, price->kernel_forward_ns);
+        least.input_ns = min_i64(least.input_ns, price->kernel_input_ns);
+        least.weight_ns = min_i64(least.weight_ns, price->kernel_weight_ns);
+    }
+    return least;
+}
+
+static bool add_up(struct busy *b, const struct price_table *table, struct work *out)
+{
+    const struct chain *chain = b->p->chain;
+    struct least *least = arena_alloc(&b->arena, (size_t)chain->class_count, sizeof *least);
+    *out = (struct work){ .table = table };
+    for (int weights = 0; weights < 2; weights++)
+        out->sum[weights] = arena_alloc(&b->arena, (size_t)b->layers + 1, sizeof **out->sum);
+    if (!least || !out->sum[0] || !out->sum[1])
+        return false;
+    for (int c = 0; c < chain->class_count; c++)
+        least[c] = least_of(table, c);
+    for (int l = 0; l < b->layers; l++) {
+        const struct least *of = &least[chain->class_of[l]];
+        out->sum[0][l + 1] = out->sum[0][l] + of->forward_ns + of->input_ns;
+        out->sum[1][l + 1] = out->sum[1][l] + of->forward_ns + of->input_ns + of->weight_ns;
+    }
+    if (table == b->p->table)
+        b->least = least;
+    return true;
+}
+
+static bool list_works(struct busy *b)
+{
+    b->works = arena_alloc(&b->arena, (size_t)b->p->stages, sizeof *b->works);
+    b->work_of = arena_alloc(&b->arena, (size_t)b->p->stages, sizeof *b->work_of);
+    if (!b->works || !b->work_of || !add_up(b, b->p->table, &b->lowest))
+        return false;
+    for (int k = 0; k < b->p->stages; k++) {
+        const struct price_table *table = price_of_stage(b->p->table, k);
+        int *at = &b->work_of[k];
+        while (*at < b->work_count && b->works[*at].table != table)
+            ++*at;
+        if (*at < b->work_count)
+            continue;
+        if (table == b->p->table)
+            b->works[b->work_count] = b->lowest;
+        else if (!add_up(b, table, &b->works[b->work_count]))
+            return false;
+        b->work_count++;
+    }
+    return true;
+}
+
+/* ---- heads ---- */
+
+static bool is_chain(const struct chain *chain)
+{
+    const struct graph *graph = chain->graph;
+    for (int l = 1; graph && l < chain->layer_count; l++)
+        if (graph->layers[l].input_count != 1 || graph->layers[l].input_layers[0] != l - 1)
+            return false;
+    return true;
+}
+
+static int input_count(const struct chain *chain, int layer)
+{
+    return chain->graph ? chain->graph->layers[layer].input_count : layer > 0;
+}
+
+static int input_layer(const struct chain *chain, int layer, int i)
+{
+    return chain->graph ? chain->graph->layers[layer].input_layers[i] : layer - 1;
+}
+
+/* When the first kernel of each layer can begin: none of its kernels runs before one of its inputs is there, and its
+ * output is there only after all of them. */
+static void find_begins(const struct busy *b, int64_t *begin, int64_t *end)
+{
+    for (int l = 0; l < b->layers; l++) {
+        int64_t first = INT64_MAX, last = 0;
+        for (int i = 0; i < input_count(b->p->chain, l); i++) {
+            first = min_i64(first, end[input_layer(b->p->chain, l, i)]);
+            last = max_i64(last, end[input_layer(b->p->chain, l, i)]);
+        }
+        begin[l] = first == INT64_MAX ? 0 : first;
+        end[l] = max_i64(begin[l] + b->least[b->p->chain->class_of[l]].forward_ns, last);
+    }
+}
+
+/* What must follow a layer's last kernel by input: that made the gradient of one of its inputs. */
+static void find_drains(const struct busy *b, int64_t *drain)
+{
+    for (int l = 0; l < b->layers; l++) {
+        int64_t least = INT64_MAX;
+        for (int i = 0; i < input_count(b->p->chain, l); i++) {
+            int from = input_layer(b->p->chain, l, i);
+            least = min_i64(least, drain[from] + b->least[b->p->chain->class_of[from]].input_ns);
+        }
+        drain[l] = least == INT64_MAX ? 0 : least;
+    }
+}
+
+/* The stage's first layer may be any from here on, and heads grow no faster than work. */
+static void settle_head(const struct busy *b, struct line *line, const int64_t *value)
+{
+    const int64_t *work = b->lowest.sum[line->weights];
+    for (int l = b->layers - 1; l >= 0; l--)
+        line->head[l] = l == b->layers - 1 ? value[l] : min_i64(value[l], line->head[l + 1]);
+    line->head[b->layers] = line->head[b->layers - 1];
+    for (int l = 0; l < b->layers; l++)
+        line->head[l + 1] = min_i64(line->head[l + 1], line->head[l] + work[l + 1] - work[l]);
+}
+
+static int64_t most_weight_ns(const struct price_table *table)
+{
+    int64_t most = 0;
+    for (int i = 0; i < table->class_count * table->strategy_count; i++)
+        most = max_i64(most, table->prices[i].kernel_weight_ns);
+    return most;
+}
+
+static bool make_lines(struct busy *b)
+{
+    size_t count = (size_t)b->layers + 1;
+    int64_t *begin = arena_alloc(&b->arena, count, sizeof *begin), *end = arena_alloc(&b->arena, count, sizeof *end),
+            *drain = arena_alloc(&b->arena, count, sizeof *drain);
+    for (int i = 0; i < MOST_LINES; i++)
+        b->line[i].head = arena_alloc(&b->arena, count, sizeof *b->line[i].head);
+    if (!begin || !end || !drain || !b->line[0].head || !b->line[1].head || !b->line[2].head)
+        return false;
+    find_begins(b, begin, end);
+    find_drains(b, drain);
+    b->line_count = 2;
+    b->line[0].weights = true;
+    settle_head(b, &b->line[0], begin);
+    for (int l = 0; l < b->layers; l++)
+        drain[l] += begin[l];
+    settle_head(b, &b->line[1], drain);
+    if (!is_chain(b->p->chain) || b->p->splits || b->p->chunks > 1)
+        return true;
+    b->line_count = 3;
+    b->line[2].weights = true;
+    memcpy(b->line[2].head, b->lowest.sum[1], count * sizeof *b->line[2].head);
+    for (int k = 0; k < b->p->stages; k++)
+        b->line[2].off_ns = max_i64(b->line[2].off_ns, most_weight_ns(price_of_stage(b->p->table, k)));
+    return true;
+}
+
+/* ---- cuts ---- */
+
+/* The mean over stages: each begins at its own number of layers, or later. */
+static int64_t mean_bound(const struct busy *b, const struct line *line)
+{
+    int64_t sum = b->p->micro_batches * b->lowest.sum[line->weights][b->layers];
+    for (int k = 0; k < b->p->stages; k++)
+        sum += line->head[min_i64(k, b->layers)] - k * line->off_ns;
+    return ceil_div(sum, b->p->stages);
+}
+
+/* The latest end of a stage that begins at `first` and, by all lines, ends by step_ns. */
+static int latest_end(const struct busy *b, int stage, int first, int64_t step_ns)
+{
+    const struct work *work = &b->works[b->work_of[stage]];
+    int end = b->layers;
+    for (int i = 0; i < b->line_count; i++) {
+        const struct line *line = &b->line[i];
+        const int64_t *sum = work->sum[line->weights];
+        int64_t room = step_ns + stage * line->off_ns - line->head[first];
+        int at = first;
+        while (at < end && b->p->micro_batches * (sum[at + 1] - sum[first]) <= room)
+            at++;
+        end = at;
+    }
+    return end;
+}
+
+/* Stages that take all they can leave least to those behind them, since heads grow no faster than work. */
+static bool can_end_by(const struct busy *b, int64_t step_ns)
+{
+    int first = 0;
+    for (int k = 0; k < b->p->stages && first < b->layers; k++)
+        first = latest_end(b, k, first, step_ns);
+    return first == b->layers;
+}
+
+static int64_t least_step(const struct busy *b, int64_t low)
+{
+    int64_t high = max_i64(low, 1);
+    if (b->p->chunks > 1 || can_end_by(b, low))
+        return low;
+    while (!can_end_by(b, high))
+        high *= 2;
+    while (low + 1 < high) { /* low cannot be, high can */
+        int64_t middle = low + (high - low) / 2;
+        if (can_end_by(b, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+static bool busy_open(struct busy *b, const struct busy_problem *problem, struct error *err)
+{
+    *b = (struct busy){ .p = problem, .layers = problem->chain->layer_count };
+    return (list_works(b) && make_lines(b)) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+}
+
+bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct error *err)
+{
+    struct busy b;
+    bool good = busy_open(&b, problem, err);
+    if (good) {
+        *out = 0;
+        for (int i = 0; i < b.line_count; i++)
+            *out = max_i64(*out, mean_bound(&b, &b.line[i]));
+        if (*out < below_ns)
+            *out = least_step(&b, *out);
+    }
+    arena_free(&b.arena);
+    return good;
+}
+
+bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const int *first_layer, struct error *err)
+{
+    struct busy b;
+    bool good = busy_open(&b, problem, err);
+    *out = 0;
+    for (int k = 0; good && k < problem->stages; k++) {
+        int first = first_layer[k], end = k + 1 < problem->stages ? first_layer[k + 1] : b.layers;
+        for (int i = 0; i < b.line_count && end > first; i++) {
+            const int64_t *sum = b.works[b.work_of[k]].sum[b.line[i].weights];
+            *out = max_i64(*out, b.line[i].head[first] - k * b.line[i].off_ns +
+                                     problem->micro_batches * (sum[end] - sum[first]));
+        }
+    }
+    arena_free(&b.arena);
+    return good;
+}

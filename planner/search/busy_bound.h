@@ -1,0 +1,35 @@
+/* A bound of the simulated step that holds for every schedule, cut and strategy of one configuration: kernels alone,
+ * since their lane runs one after the other whatever else happens.
+ *
+ * Stage k cannot begin before the first micro-batch has come to its first layer, then runs the kernels of all m; after
+ * its last kernel by input the gradient still has to go down to the first layer:
+ *
+ *   T >= head_k + m (F_k + I_k + W_k)
+ *   T >= head_k + m (F_k + I_k) + drain_k       also where weights' gradients (W) come later
+ *   T >= head_k + m (F_k + I_k + W_k) + drain_k - (the W of one layer for each stage up to k, without the first)
+ *                                               where each layer's W follows its I: chains, schedules that do not split
+ *
+ * Communication, memory, recomputation and the optimizer are left out. With chunks only head and drain of the first
+ * chunk count, and the mean over stages. */
+#ifndef CLEAVE_SEARCH_BUSY_BOUND_H
+#define CLEAVE_SEARCH_BUSY_BOUND_H
+#include "planner/search/partition.h"
+#include "planner/search/space.h"
+
+struct busy_problem {
+    const struct chain *chain;
+    const struct price_table *table; /* one for bounds is enough */
+    int stages, chunks;
+    int64_t micro_batches;
+    bool splits; /* of the schedule */
+};
+struct busy_problem busy_problem_of(const struct chain *chain, const struct config *config,
+                                    const struct price_table *table);
+/**
+ * *out: no plan of the configuration is simulated shorter; at least below_ns where that is known of it (INT64_MAX: as
+ * much as can be said). Fails only for want of memory.
+ */
+bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct error *err);
+/* The same of one cut, first_layer (stages); stages may be empty. One chunk. */
+bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const int *first_layer, struct error *err);
+#endif
