@@ -244,10 +244,37 @@ static bool check_best(struct checker *c)
 
 /* ---- the plan itself ---- */
 
-/* The plan's value by the formula with one configuration's prices; INT64_MAX when it is not of that configuration. */
-static bool plan_value(struct checker *c, const struct config *config, int64_t *value_ns)
+static bool same_outside(const struct plan *plan, const struct config *config)
 {
-    const struct plan *plan = c->plan;
+    bool same = plan->stage_count == config->stages && plan->chunk_count == config_chunks(config) &&
+                plan->micro_batch_count == config->micro_batch_count &&
+                (plan->stage_count == 1 || plan->schedule == config->schedule);
+    for (int k = 0; same && k < plan->stage_count; k++)
+        same = plan->stages[k].first_rank == config_first_rank(config, k);
+    return same;
+}
+
+/* The plan in the configuration's atoms, which the search joins where no layer tells them apart; NULL: it is of another
+ * one. */
+static bool plan_in(struct checker *c, const struct config *config, struct plan **out)
+{
+    *out = NULL;
+    if (!same_outside(c->plan, config))
+        return true;
+    struct plan *plan = plan_copy(c->plan);
+    if (!plan)
+        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    if (plan_split_atoms(plan, config->mesh.atom_count, config->mesh.size))
+        *out = plan;
+    else
+        plan_free(plan);
+    return true;
+}
+
+/* The plan's value by the formula with one configuration's prices; INT64_MAX when it has none for a layer, or the plan
+ * does not fit. */
+static bool plan_value(struct checker *c, const struct config *config, const struct plan *plan, int64_t *value_ns)
+{
     const struct price_table *table = NULL;
     struct arena arena = { 0 };
     struct cut_problem problem;
@@ -269,47 +296,14 @@ static bool plan_value(struct checker *c, const struct config *config, int64_t *
     return good;
 }
 
-static bool same_outside(const struct plan *plan, const struct config *config)
-{
-    bool same = plan->stage_count == config->stages && plan->chunk_count == config_chunks(config) &&
-                plan->micro_batch_count == config->micro_batch_count && plan->atom_count == config->mesh.atom_count &&
-                (plan->stage_count == 1 || plan->schedule == config->schedule);
-    for (int a = 0; same && a < plan->atom_count; a++)
-        same = plan->stages[0].atom[a] == config->mesh.size[a];
-    return same;
-}
-
-/* The plan's value by the formula is what the certificate says, with the prices of a configuration that it is of:
- * without ZeRO-3 it is of every prefetch. */
-static bool check_formula(struct checker *c)
-{
-    int64_t found_ns = INT64_MAX;
-    for (int i = 0; i < c->config_count; i++) {
-        int64_t value_ns = INT64_MAX;
-        if (!same_outside(c->plan, &c->configs[i]))
-            continue;
-        if (!plan_value(c, &c->configs[i], &value_ns))
-            return false;
-        if (value_ns == c->claim->formula_ns)
-            return true;
-        found_ns = min_i64(found_ns, value_ns);
-    }
-    if (found_ns == INT64_MAX)
-        return fail_kind(c->err, ERROR_GATE,
-                         "the certificate does not hold: the plan is of no configuration of its space, or does not fit "
-                         "by the formula");
-    return fail_kind(c->err, ERROR_GATE,
-                     "the certificate does not hold: by the formula the plan takes %lld ns, not %lld ns",
-                     (long long)found_ns, (long long)c->claim->formula_ns);
-}
-
-static bool simulate_plan(struct checker *c, const struct model *model, const struct price_table *table,
-                          int64_t *step_ns)
+static bool simulate_plan(struct checker *c, const struct model *model, const struct config *config,
+                          const struct plan *plan, int64_t *step_ns)
 {
     struct graph *graph = NULL;
     struct estimate *estimate = NULL;
-    const struct plan *plan = c->plan;
-    bool good = graph_build(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, c->err) &&
+    const struct price_table *table = NULL;
+    bool good = workbench_table(&c->bench, config, false, &table, c->err) &&
+                graph_build(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, c->err) &&
                 plan_check(plan, graph, c->err) &&
                 estimate_plan_steady(&estimate, model, graph, plan, &c->bench.chain, table, c->facts, c->err);
     if (good) {
@@ -323,18 +317,48 @@ static bool simulate_plan(struct checker *c, const struct model *model, const st
     return good;
 }
 
+/* What is known of the plan after some configurations. */
+struct plan_search {
+    int64_t found_ns; /* its least value by the formula; INT64_MAX: it is of none of them */
+    bool as_claimed, simulated;
+};
+
+static bool try_config(struct checker *c, const struct model *model, const struct config *config, struct plan_search *s,
+                       int64_t *step_ns)
+{
+    struct plan *plan = NULL;
+    int64_t value_ns = INT64_MAX;
+    bool good = plan_in(c, config, &plan) && (!plan || plan_value(c, config, plan, &value_ns));
+    if (good && value_ns < INT64_MAX) {
+        s->found_ns = min_i64(s->found_ns, value_ns);
+        s->as_claimed = s->as_claimed || value_ns == c->claim->formula_ns;
+        if (!s->simulated && config->prefetch == plan->prefetch) {
+            s->simulated = true;
+            good = simulate_plan(c, model, config, plan, step_ns);
+        }
+    }
+    plan_free(plan);
+    return good;
+}
+
+/* The plan's value by the formula is what the certificate says, with the prices of a configuration that it is of:
+ * without ZeRO-3 it is of every prefetch. */
 static bool check_plan(struct checker *c, const struct model *model, int64_t *step_ns)
 {
-    const struct price_table *table = NULL;
-    if (!check_formula(c))
-        return false;
-    for (int i = 0; i < c->config_count && !table; i++)
-        if (same_outside(c->plan, &c->configs[i]) && c->configs[i].prefetch == c->plan->prefetch &&
-            !workbench_table(&c->bench, &c->configs[i], false, &table, c->err))
+    struct plan_search s = { .found_ns = INT64_MAX };
+    for (int i = 0; i < c->config_count; i++)
+        if (!try_config(c, model, &c->configs[i], &s, step_ns))
             return false;
-    return (table ||
-            fail_kind(c->err, ERROR_GATE, "the certificate does not hold: the plan's prefetch is not in its space")) &&
-           simulate_plan(c, model, table, step_ns);
+    if (s.found_ns == INT64_MAX)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: the plan is of no configuration of its space, or does not fit "
+                         "by the formula");
+    if (!s.as_claimed)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: by the formula the plan takes %lld ns, not %lld ns",
+                         (long long)s.found_ns, (long long)c->claim->formula_ns);
+    return s.simulated ||
+           fail_kind(c->err, ERROR_GATE, "the certificate does not hold: the plan's prefetch is not in its space");
 }
 
 static double gap_of(int64_t value_ns, int64_t bound_ns)

@@ -146,6 +146,34 @@ void plan_join_atoms(struct plan *plan)
     }
 }
 
+bool plan_split_atoms(struct plan *plan, int atom_count, const int *size)
+{
+    int from[MAX_ATOMS] = { 0 }, made = 0;
+    for (int atom = 0; atom < plan->atom_count; atom++) {
+        int64_t product = 1;
+        do {
+            if (made == atom_count)
+                return false;
+            product *= size[made];
+            from[made++] = atom;
+        } while (product < plan->stages[0].atom[atom]);
+        for (int s = 0; s < plan->stage_count; s++)
+            if (plan->stages[s].atom[atom] != product)
+                return false;
+    }
+    if (made != atom_count)
+        return false;
+    plan->atom_count = atom_count;
+    for (int s = 0; s < plan->stage_count; s++)
+        memcpy(plan->stages[s].atom, size, sizeof *size * (size_t)atom_count);
+    for (int l = 0; l < plan->layer_count; l++) {
+        struct plan_layer joined = plan->layers[l];
+        for (int atom = 0; atom < atom_count; atom++)
+            plan->layers[l].dim[atom] = joined.dim[from[atom]];
+    }
+    return true;
+}
+
 bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b)
 {
     return memcmp(a->dim, b->dim, sizeof a->dim) == 0 && a->zero == b->zero && a->recompute == b->recompute &&

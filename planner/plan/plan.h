@@ -89,6 +89,9 @@ struct plan *plan_copy(const struct plan *plan); /* NULL: out of memory */
 void plan_free(struct plan *plan);               /* accepts NULL */
 /* Joins neighbouring atoms that split the batch and that no layer tells apart: the same plan with a simpler mesh. */
 void plan_join_atoms(struct plan *plan);
+/* The way back: to atoms of these sizes (atom_count), of which one or more that follow each other make up each of the
+ * plan's. False, the plan unchanged: they do not. */
+bool plan_split_atoms(struct plan *plan, int atom_count, const int *size);
 /* Whether two layers were decided alike. */
 bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b);
 /**
