@@ -31,3 +31,12 @@ bool ranks_meeting(struct transport_options *options, struct meeting *meeting, c
     options->meeting = meeting;
     return launch_meeting(meeting, launch, timeout_s, cli->environment, err);
 }
+
+bool ranks_watch(struct transport_options *options, struct meeting *meeting, const struct cli *cli,
+                 const struct launch *launch, double timeout_s, struct error *err)
+{
+    if (!launch->launcher || cli->environment(LAUNCH_STATUS_VARIABLE))
+        return true;
+    options->watch = meeting;
+    return launch_watch(meeting, launch, timeout_s, cli->environment, err);
+}

@@ -10,4 +10,7 @@ bool ranks_launch(const struct cli *cli, const char *transport, int rank_count, 
 /* Sets options->meeting, in *meeting, where the transport needs one and a launcher is around this process. */
 bool ranks_meeting(struct transport_options *options, struct meeting *meeting, const struct cli *cli,
                    const char *transport, const struct launch *launch, double timeout_s, struct error *err);
+/* The same for options->watch. Where a local launch shares a status page nothing else is needed. */
+bool ranks_watch(struct transport_options *options, struct meeting *meeting, const struct cli *cli,
+                 const struct launch *launch, double timeout_s, struct error *err);
 #endif

@@ -263,16 +263,19 @@ static bool run_here(const struct cli *cli, const struct run_arguments *a, const
 {
     struct transport_set set = { 0 };
     struct status *page = NULL;
-    struct meeting meeting;
+    struct meeting meeting, watch;
     struct transport_options transport = { .module_dir = cli->module_dir, .shape = a->shape ? in->cluster : NULL };
     bool ok = shared_page(&page, cli, program->plan->rank_count, err) &&
               ranks_meeting(&transport, &meeting, cli, a->transport, launch, a->timeout_s, err) &&
+              ranks_watch(&transport, &watch, cli, launch, a->timeout_s, err) &&
               transports_open(&set, a->transport, program->plan->rank_count, &transport, err);
     struct rendezvous *rendezvous = ok ? set.transports[0].rendezvous : NULL;
     if (ok && rendezvous && !imitates(a) && !launch_check_hosts(rendezvous, in->cluster, err)) {
         transports_close(&set);
         ok = false;
     }
+    if (ok && set.unwatched.kind != ERROR_NONE && set.transports[0].rank == 0)
+        fprintf(cli->talk, "note: ranks of other hosts are not watched: %s\n", set.unwatched.message);
     if (ok) {
         ok = execute(cli, a, in, device, program, &set, page, err);
         transports_close(&set);

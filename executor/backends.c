@@ -4,6 +4,7 @@
 #include "executor/comm_shaped.h"
 #include "executor/comm_tcp.h"
 #include "executor/comm_threads.h"
+#include "executor/comm_watched.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,6 +143,8 @@ bool transports_open(struct transport_set *out, const char *name, int rank_count
     struct transport_set set = { 0 };
     int index = find(transport_names, "transport", name, err);
     bool ok = index >= 0 && open_ends(&set, index, rank_count, options, err) &&
+              (!options->watch || transport_starts[index] != START_LIBRARY || rank_count == 1 ||
+               comm_watched_wrap(set.transports, options->watch, &set.unwatched, err)) &&
               (!options->shape || comm_shaped_wrap(set.transports, set.count, options->shape, err));
     if (!ok) {
         transports_close(&set);

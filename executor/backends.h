@@ -12,11 +12,14 @@ struct transport_options {
                                       as fast as they go */
     const struct meeting *meeting; /* for transports whose processes find each other by a rendezvous; NULL: nobody said
                                       where */
+    const struct meeting *watch;   /* for transports that a library brings together: comm_watched_wrap(); NULL: not
+                                      watched from other hosts */
 };
 struct transport_set {
     int count;                    /* ranks that live in this process */
     struct transport *transports; /* (count) */
     void *module;                 /* of dlopen, or NULL */
+    struct error unwatched;       /* on rank 0: why options->watch came to nothing; kind NONE: it did not */
 };
 
 /* NULL when the name is unknown: err then names the nearest. */

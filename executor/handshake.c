@@ -2,6 +2,7 @@
 #include "executor/handshake.h"
 #include "base/sha256.h"
 #include "executor/socket.h"
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -29,6 +30,16 @@ static void sign(unsigned char out[SHA256_BYTES], const char *token, const char 
 static bool nonce(unsigned char *out)
 {
     return getrandom(out, NONCE_BYTES, 0) == NONCE_BYTES;
+}
+
+bool token_make(char out[TOKEN_BYTES], struct error *err)
+{
+    unsigned char secret[NONCE_BYTES];
+    if (!nonce(secret))
+        return fail_kind(err, ERROR_ENVIRONMENT, "the system gives no random bytes for the job's token");
+    for (int i = 0; i < NONCE_BYTES; i++)
+        snprintf(out + 2 * i, 3, "%02x", secret[i]);
+    return true;
 }
 
 bool greeting_make(unsigned char out[GREETING_BYTES])

@@ -15,6 +15,8 @@ struct hello {
 };
 enum verdict { VERDICT_WELCOME, VERDICT_PROTOCOL, VERDICT_TOKEN, VERDICT_COUNT, VERDICT_RANK };
 
+/* A token that nobody guesses, in printable characters. */
+bool token_make(char out[TOKEN_BYTES], struct error *err);
 /* Fails when the system has no random bytes. */
 bool greeting_make(unsigned char out[GREETING_BYTES]);
 bool hello_make(unsigned char out[HELLO_BYTES], const unsigned char greeting[GREETING_BYTES], const struct hello *hello,

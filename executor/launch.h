@@ -32,6 +32,10 @@ bool launch_check(const struct launch *launch, int plan_ranks, struct error *err
  */
 bool launch_meeting(struct meeting *out, const struct launch *launch, double timeout_s, launch_environment *environment,
                     struct error *err);
+/* What comm_watched_wrap() takes of a meeting; for launchers whose library brings the ranks together. The host:
+ * MASTER_ADDR, or this one if the launcher says that all are here, or empty. */
+bool launch_watch(struct meeting *out, const struct launch *launch, double timeout_s, launch_environment *environment,
+                  struct error *err);
 /* The first host of a list as Slurm writes it: "gpu[07-09,12],login" gives "gpu07". False: it is malformed. */
 bool launch_first_host(char out[SOCKET_HOST_BYTES], const char *list);
 /* All ranks tell each other their hosts; on every rank: whether ranks share a host as devices share a node of the

@@ -13,11 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOOK_NS = 50000000, GRACE_LOOKS = 60, LAUNCH_SLACK_S = 2, NUMBER_BYTES = 16, SECRET_BYTES = 16 };
+enum { LOOK_NS = 50000000, GRACE_LOOKS = 60, LAUNCH_SLACK_S = 2, NUMBER_BYTES = 16 };
 #define MEETING_HOST "127.0.0.1"
 
 /* All that is started and how it went. */
@@ -31,7 +30,7 @@ struct team {
     int result; /* of waitpid(), of the first child that did not end well; else 0 */
     /* of a meeting */
     int listener, port;
-    char token[2 * SECRET_BYTES + 1];
+    char token[TOKEN_BYTES];
 };
 
 /* ---- in a child ---- */
@@ -107,12 +106,9 @@ static const char **child_arguments(const struct launch_local *launch, char coun
 
 static bool prepare_meeting(struct team *team, struct error *err)
 {
-    unsigned char secret[SECRET_BYTES];
     char host[SOCKET_HOST_BYTES];
-    if (getrandom(secret, sizeof secret, 0) != sizeof secret)
-        return fail_kind(err, ERROR_ENVIRONMENT, "the system gives no random bytes for the job's token");
-    for (int i = 0; i < SECRET_BYTES; i++)
-        snprintf(team->token + 2 * i, 3, "%02x", secret[i]);
+    if (!token_make(team->token, err))
+        return false;
     team->listener = socket_listen(MEETING_HOST, 0, err);
     return team->listener >= 0 &&
            (socket_own_address(team->listener, host, &team->port) ||

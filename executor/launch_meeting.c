@@ -10,6 +10,14 @@
 /* Ports that follow from a job's number: below those that systems give to clients (32768 on). */
 enum { FIRST_PORT = 20000, PORT_COUNT = 12000, TOKEN_FILE_BYTES = 4096 };
 
+static const char this_host[] = "127.0.0.1";
+
+static void name_host(struct meeting *m)
+{
+    gethostname(m->host_name, sizeof m->host_name);
+    m->host_name[sizeof m->host_name - 1] = '\0';
+}
+
 /* ---- where ---- */
 /* One part of a host list, up to its end: text, or the first of the numbers in brackets. */
 static const char *take_part(char *out, size_t *length, const char *at)
@@ -60,7 +68,7 @@ static bool find_host(struct meeting *m, const struct launch *launch, launch_env
         return launch_first_host(m->host, list) ||
                fail_kind(err, ERROR_INPUT, "Slurm's list of nodes '%s' has no first host: set MASTER_ADDR", list);
     if (launch->local_count == launch->rank_count)
-        return copy(m->host, sizeof m->host, "host", "127.0.0.1", err);
+        return copy(m->host, sizeof m->host, "host", this_host, err);
     return fail_kind(
         err, ERROR_INPUT,
         "%s started rank %d of several hosts, and nobody says where the ranks meet: set MASTER_ADDR to the "
@@ -142,9 +150,21 @@ bool launch_meeting(struct meeting *out, const struct launch *launch, double tim
             return fail_kind(err, ERROR_INPUT, "CLEAVE_LISTENER: expected a socket that listens, found descriptor '%s'",
                              listener);
     }
-    gethostname(m.host_name, sizeof m.host_name);
-    m.host_name[sizeof m.host_name - 1] = '\0';
+    name_host(&m);
     *out = m;
+    return true;
+}
+
+bool launch_watch(struct meeting *out, const struct launch *launch, double timeout_s, launch_environment *environment,
+                  struct error *err)
+{
+    const char *named = environment("MASTER_ADDR");
+    *out = (struct meeting){ .listener = -1, .timeout_s = timeout_s };
+    name_host(out);
+    if (named)
+        return copy(out->host, sizeof out->host, "MASTER_ADDR", named, err);
+    if (launch->local_count == launch->rank_count)
+        memcpy(out->host, this_host, sizeof this_host);
     return true;
 }
 

@@ -154,10 +154,8 @@ def mend_cable():
     ip("-n", SPACE["host-b"], "link", "set", re.search(r"(cl\d+b)", links).group(1), "up")
 
 
-def by_mpirun(plan, wanted, folder):
-    if not shutil.which("mpirun"):
-        print("skipped: mpirun is not installed")
-        return
+def mpirun_setup(folder):
+    """What stands before the program, and the environment, of Open MPI over both hosts: its agent enters the namespaces."""
     agent = folder / "agent"
     cases = "".join(f'{address}) space={SPACE[host]} name={host} ;;\n' for host, address in HOSTS.items())
     agent.write_text(f'#!/bin/sh\ncase "$1" in\n{cases}esac\nshift\n'
@@ -166,17 +164,61 @@ def by_mpirun(plan, wanted, folder):
     env = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
            "OMPI_MCA_plm_rsh_agent": str(agent), "OMPI_MCA_rmaps_base_oversubscribe": "1",
            "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_btl_tcp_if_include": "10.77.0.0/24",
-           "OMPI_MCA_oob_tcp_if_include": "10.77.0.0/24", "MASTER_ADDR": HOSTS["host-a"], "MASTER_PORT": "29601"}
+           "OMPI_MCA_oob_tcp_if_include": "10.77.0.0/24"}
     hosts = ",".join(f"{address}:2" for address in HOSTS.values())
-    for transport in ["mpi", "tcp"]:
-        command = [*inside("host-a"), "mpirun", "-n", "4", "--host", hosts, "-x", "MASTER_ADDR", "-x", "MASTER_PORT",
-                   CLEAVE, "run", plan, "--transport", transport, "--steps", "3", "--json"]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env)
+    return [*inside("host-a"), "mpirun", "-n", "4", "--host", hosts], env
+
+
+def by_mpirun(plan, wanted, folder):
+    if not shutil.which("mpirun"):
+        print("skipped: mpirun is not installed")
+        return
+    mpirun, env = mpirun_setup(folder)
+    meet = {"MASTER_ADDR": HOSTS["host-a"], "MASTER_PORT": "29601"}
+    for transport, given in [("mpi", {}), ("mpi", meet), ("tcp", meet)]:
+        command = [*mpirun, *[word for name in given for word in ("-x", name)], CLEAVE, "run", plan, "--transport", transport,
+                   "--steps", "3", "--json"]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**env, **given})
         if transport == "mpi" and "transport mpi is absent" in result.stderr:
             print("skipped: the MPI module is not built")
+            return
+        name = f"mpirun on two hosts, transport {transport}, {'MASTER_ADDR' if given else 'nothing said'}"
+        check(f"{name}: ends well", result.returncode == 0 and "not watched" not in result.stderr, result)
+        check(f"{name}: the losses of threads", losses(result.stdout) == wanted, result)
+    mpi_trouble(plan, "stopped", signal.SIGSTOP, mpirun, env, 1,
+                r"rank 3 on host host-b was not heard of for too long \(--timeout\); last seen: .*rank 3 \(stage 1, host host-b\): step \d+, instruction \d+")
+    # mpirun ends all at once when a process dies, so that its own word may be the only one
+    mpi_trouble(plan, "killed", signal.SIGKILL, mpirun, env, None,
+                r"rank 3 on host host-b died; last seen|process rank 3 .* exited on signal 9")
+    # told to spare the others, mpirun waits for what does not come any more
+    mpi_trouble(plan, "killed, and the others spared", signal.SIGKILL, [*mpirun, "--enable-recovery"], env, None,
+                r"rank 3 on host host-b died; last seen: .*rank 3 \(stage 1, host host-b\): step \d+, instruction \d+", patience=12)
+
+
+def process_of_rank(rank, plan):
+    """The process that Open MPI made rank `rank` of this test's plan."""
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words, variables = (folder / "cmdline").read_bytes().split(b"\0"), (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
             continue
-        check(f"mpirun on two hosts, transport {transport}: ends well", result.returncode == 0, result)
-        check(f"mpirun on two hosts, transport {transport}: the losses of threads", losses(result.stdout) == wanted, result)
+        if words[0] == CLEAVE.encode() and plan.encode() in words and f"OMPI_COMM_WORLD_RANK={rank}".encode() in variables:
+            return int(folder.name)
+    return None
+
+
+def mpi_trouble(plan, name, sent, mpirun, env, code, pattern, patience=60):
+    """A rank of the other host is killed or stopped while all run under mpirun, which itself is ended after so many seconds."""
+    job = subprocess.Popen([*mpirun, CLEAVE, "run", plan, "--transport", "mpi", "--steps", "200000", "--timeout", "4"],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    wait_for_steps(job)
+    time.sleep(1)  # ranks tell of themselves four times a second
+    os.kill(process_of_rank(3, plan), sent)
+    results, took = finish([job], patience)
+    found = results[0][0]
+    check(f"mpirun on two hosts, a rank is {name}: ends badly", found == code if code else found != 0, results)
+    check(f"mpirun on two hosts, a rank is {name}: within 30 s", took < 30, f"{took} s")
+    check(f"mpirun on two hosts, a rank is {name}: says who and where", re.search(pattern, results[0][2], re.S), results[0][2])
 
 
 def all_checks(folder):
