@@ -110,9 +110,11 @@ static void print_summary(const struct cli *cli, const struct profile *p, const 
     for (int i = 0; i < p->linear_count; i++)
         print_linear(cli, &p->linear[i]);
     print_widest(cli, p);
-    fprintf(
-        cli->talk, "  side by side: compute takes %.2f times as long, communication %.2f times (%d and %d samples)\n",
-        p->compute_under_communication, p->communication_under_compute, r->compute_samples, r->communication_samples);
+    fprintf(cli->talk,
+            "  side by side: compute takes %.2f times as long, spread %.1f %%, %d samples; communication %.2f times, "
+            "spread %.1f %%, %d samples\n",
+            p->compute_under_communication, 100 * p->compute_under_communication_spread, r->compute_samples,
+            p->communication_under_compute, 100 * p->communication_under_compute_spread, r->communication_samples);
     fprintf(cli->talk, "  memory outside the arena: %s per rank\n", text_bytes(number, p->memory_outside_arena_bytes));
     if (r->dropped_case_count)
         fprintf(cli->talk,

@@ -11,14 +11,15 @@
 
 enum {
     PRODUCT_EDGE = 512,
-    PRODUCTS = 6,
+    PRODUCTS = 16, /* about 64 ms: twenty slices of a scheduler that gives 3 ms each */
     TRANSFER_BYTES = 4 << 20,
     TRANSFERS_ALONE = 6,
     TRANSFERS_MOST = 200,
     WARM_UP_STEPS = 1,
     MIN_STEPS = 3,
-    MAX_STEPS = 20
+    MAX_STEPS = 40
 };
+static const double KNOWN = 0.02; /* of the factors: then there are enough steps */
 static const double FIRST_BYTES_PER_S =
     4e8; /* a low guess at an all-reduce: rather too few transfers than none beside products */
 
@@ -55,9 +56,9 @@ static void add_product(struct rig *rig, const int buffers[3])
 struct beside {
     struct rig *rig;
     int together_from;      /* the first instruction of the part with both */
-    struct samples samples; /* "product", "transfer", and with " beside" */
+    struct samples samples; /* paces alone: "product", "transfer"; slow-downs: "product beside", "transfer beside" */
     int64_t end_ns;
-    int steps;
+    int steps, min_steps;
     struct error error;
 };
 
@@ -104,24 +105,45 @@ static void busy_range(const struct beside *b, const struct rank_timeline *row, 
     }
 }
 
+/* Time per instruction of the op, of those between the two instructions and within [low, high]; 0: none is. */
+static double pace(const struct beside *b, const struct rank_timeline *row, enum op op, int from, int to, int64_t low,
+                   int64_t high)
+{
+    int64_t begin = INT64_MAX, end = INT64_MIN;
+    int count = 0;
+    for (int i = from; i < to; i++) {
+        const struct span *span = &row->spans[i];
+        if (b->rig->program->stages[0].instrs[i].op != op || span->start_ns < low || span->finish_ns > high)
+            continue;
+        begin = min_i64(begin, span->start_ns);
+        end = max_i64(end, span->finish_ns);
+        count++;
+    }
+    return count > 0 ? (double)(end - begin) / count : 0;
+}
+
+/* The pace alone, and how many times that is the pace beside the other op. */
+static bool take_op(struct beside *b, const struct rank_timeline *row, enum op op, enum op other, const char *alone,
+                    const char *beside)
+{
+    int64_t low, high;
+    busy_range(b, row, other, &low, &high);
+    double apart_ns = pace(b, row, op, 0, b->together_from, INT64_MIN, INT64_MAX);
+    double beside_ns = pace(b, row, op, b->together_from, row->span_count, low, high);
+    return (apart_ns <= 0 || samples_add(&b->samples, alone, apart_ns, &b->error)) &&
+           (apart_ns <= 0 || beside_ns <= 0 || samples_add(&b->samples, beside, beside_ns / apart_ns, &b->error));
+}
+
 static bool take_rank(struct beside *b, const struct rank_timeline *row)
 {
-    for (int i = 0; i < row->span_count; i++) {
-        enum op op = b->rig->program->stages[0].instrs[i].op;
-        bool product = op == OP_COMPUTE, together = i >= b->together_from;
-        if (!product && op != OP_ALL_REDUCE)
-            continue;
-        int64_t low, high;
-        busy_range(b, row, product ? OP_ALL_REDUCE : OP_COMPUTE, &low, &high);
-        if (together && (row->spans[i].start_ns < low || row->spans[i].finish_ns > high))
-            continue;
-        const char *name = product    ? (together ? "product beside" : "product")
-                           : together ? "transfer beside"
-                                      : "transfer";
-        if (!samples_add(&b->samples, name, (double)(row->spans[i].finish_ns - row->spans[i].start_ns), &b->error))
-            return false;
-    }
-    return true;
+    return take_op(b, row, OP_COMPUTE, OP_ALL_REDUCE, "product", "product beside") &&
+           take_op(b, row, OP_ALL_REDUCE, OP_COMPUTE, "transfer", "transfer beside");
+}
+
+static bool is_known(struct samples *samples, const char *name)
+{
+    struct series *series = samples_find(samples, name);
+    return series && series_error(series) <= KNOWN;
 }
 
 static bool on_beside(void *context, int64_t step, const struct timeline *timeline)
@@ -131,20 +153,24 @@ static bool on_beside(void *context, int64_t step, const struct timeline *timeli
         if (!take_rank(b, &timeline->ranks[r]))
             return false;
     b->steps += step > WARM_UP_STEPS;
-    return b->steps < MIN_STEPS || (clock_now_ns() < b->end_ns && !samples_settled(&b->samples, NULL, 1, 0.03));
+    return b->steps < b->min_steps || (clock_now_ns() < b->end_ns && !(is_known(&b->samples, "product beside") &&
+                                                                       is_known(&b->samples, "transfer beside")));
 }
 
-static double ratio(struct samples *samples, const char *beside, const char *alone, int *count)
+static void set_factor(struct samples *samples, const char *name, double *factor, double *spread, int *count)
 {
-    struct series *a = samples_find(samples, alone), *b = samples_find(samples, beside);
-    *count = b ? b->count : 0;
-    return a && b && a->count && b->count ? fmax(1, series_median(b) / fmax(1, series_median(a))) : 1;
+    struct series *series = samples_find(samples, name);
+    *count = series ? series->count : 0;
+    *factor = *count > 0 ? fmax(1, series_median(series)) : 1;
+    *spread = *count > 0 ? series_spread(series) : 0;
 }
 
-static bool run_beside(struct beside *b, const struct crew *crew, int transfers, double budget_s, struct error *err)
+static bool run_beside(struct beside *b, const struct crew *crew, int transfers, int min_steps, double budget_s,
+                       struct error *err)
 {
     samples_free(&b->samples);
     b->steps = 0;
+    b->min_steps = min_steps;
     b->end_ns = clock_now_ns() + (int64_t)(budget_s * 1e9);
     bool ok = open_beside(b, crew->rank_count, transfers, err) &&
               crew_run(crew, b->rig->program, NULL, MAX_STEPS, on_beside, b, err);
@@ -165,7 +191,7 @@ static int64_t wanted_transfers(struct samples *samples)
 
 bool contention_measure(struct contention *out, const struct crew *crew, double budget_s, struct error *err)
 {
-    *out = (struct contention){ 1, 1, 0, 0 };
+    *out = (struct contention){ .compute_under_communication = 1, .communication_under_compute = 1 };
     if (crew->rank_count < 2)
         return true;
     struct beside b = { 0 };
@@ -174,15 +200,16 @@ bool contention_measure(struct contention *out, const struct crew *crew, double 
         return false;
     int64_t transfers = (int64_t)fmin(
         TRANSFERS_MOST, fmax(2, PRODUCTS * (double)product.ns / (TRANSFER_BYTES / FIRST_BYTES_PER_S * 1e9)));
-    bool ok = crew_agree(crew, &transfers, sizeof transfers, err) && run_beside(&b, crew, (int)transfers, 0, err);
+    bool ok = crew_agree(crew, &transfers, sizeof transfers, err) && run_beside(&b, crew, (int)transfers, 1, 0, err);
     if (ok && crew_leads(crew))
         transfers = wanted_transfers(&b.samples);
     ok = ok && crew_agree(crew, &transfers, sizeof transfers, err) &&
-         run_beside(&b, crew, (int)transfers, budget_s, err);
+         run_beside(&b, crew, (int)transfers, MIN_STEPS, budget_s, err);
     if (ok && crew_leads(crew)) {
-        out->compute_under_communication = ratio(&b.samples, "product beside", "product", &out->compute_samples);
-        out->communication_under_compute =
-            ratio(&b.samples, "transfer beside", "transfer", &out->communication_samples);
+        set_factor(&b.samples, "product beside", &out->compute_under_communication,
+                   &out->compute_under_communication_spread, &out->compute_samples);
+        set_factor(&b.samples, "transfer beside", &out->communication_under_compute,
+                   &out->communication_under_compute_spread, &out->communication_samples);
     }
     samples_free(&b.samples);
     return ok;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Shares of the time limit. */
-static const double COMPUTE_SHARE = 0.68, SWEEP_SHARE = 0.2, CONTENTION_SHARE = 0.04;
+static const double COMPUTE_SHARE = 0.68, SWEEP_SHARE = 0.2, CONTENTION_SHARE = 0.06;
 static const double STEADY = 0.05, MEMORY_SHARE = 0.8;
 enum { REFERENCE_REPEATS = 5 };
 
@@ -128,6 +128,8 @@ static struct profile *assemble(struct parts *parts, const char *machine, const 
     }
     p->compute_under_communication = parts->contention.compute_under_communication;
     p->communication_under_compute = parts->contention.communication_under_compute;
+    p->compute_under_communication_spread = parts->contention.compute_under_communication_spread;
+    p->communication_under_compute_spread = parts->contention.communication_under_compute_spread;
     p->memory_outside_arena_bytes = max_i64(0, parts->compute.memory_outside_bytes);
     return p;
 }
@@ -165,15 +167,17 @@ static bool largest_weight_bytes(int64_t *out, const struct profiler_options *o,
     return true;
 }
 
-/* Where the threads that compute and those that transfer outnumber the cores, they share them: in a whole step each then
- * progresses at that share, which the bursts of a small transfer beside a small product do not show. */
+/* Where nothing was seen side by side: threads that compute and threads that transfer share the cores that they
+ * outnumber, as if both were always busy. */
 static void share_cores(struct contention *out, const struct crew *crew)
 {
     struct host_machine host;
     host_machine_read(&host);
     double share = crew->rank_count < 2 ? 1 : fmin(2, fmax(1, 2.0 * crew->rank_count / host.cores));
-    out->compute_under_communication = fmax(out->compute_under_communication, share);
-    out->communication_under_compute = fmax(out->communication_under_compute, share);
+    if (out->compute_samples == 0)
+        out->compute_under_communication = share;
+    if (out->communication_samples == 0)
+        out->communication_under_compute = share;
 }
 
 /* Factors of exactly 1 are those of a profile without them. */
@@ -186,7 +190,10 @@ static bool measure_contention(struct contention *out, const struct crew *crew, 
         share_cores(out, crew);
         return true;
     }
-    *out = (struct contention){ existing->compute_under_communication, existing->communication_under_compute, 0, 0 };
+    *out = (struct contention){ .compute_under_communication = existing->compute_under_communication,
+                                .communication_under_compute = existing->communication_under_compute,
+                                .compute_under_communication_spread = existing->compute_under_communication_spread,
+                                .communication_under_compute_spread = existing->communication_under_compute_spread };
     return true;
 }
 

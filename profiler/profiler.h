@@ -24,7 +24,7 @@ struct profiler_report {
     int curve_count, known_curve_count;
     int64_t reference_before_ns, reference_after_ns; /* of one product of two matrices of REFERENCE_EDGE */
     double processor_share; /* of a core that one busy thread got, before or after: below 1 other programs disturbed */
-    int compute_samples, communication_samples; /* behind the two factors */
+    int compute_samples, communication_samples; /* behind the two factors; 0: not measured, so kept or assumed */
     const char *existing_refused;               /* why `existing` was of no use; NULL: it was, or there was none */
 };
 enum { REFERENCE_EDGE = 1024 };

@@ -163,6 +163,7 @@ START_TEST(newer_entries_win)
 {
     static const char *const more = "{\"format\": \"cleave-profile\", \"version\": 1, \"machine\": \"\", \"backend\": "
                                     "\"cpu\", \"dtype\": \"fp32\", \"communication_under_compute\": 2,"
+                                    "\"communication_under_compute_spread\": 0.25,"
                                     "\"compute\": [{\"work\": \"gelu.forward b2 t64 f3072\", \"loaded\": 1, \"ns\": "
                                     "41}, {\"work\": \"new\", \"loaded\": 1, \"ns\": 1}],"
                                     "\"linear\": [{\"work\": \"adamw\", \"loaded\": 1, \"fixed_ns\": 1, "
@@ -182,6 +183,8 @@ START_TEST(newer_entries_win)
     ck_assert_str_eq(m->backend, "cpu");
     CHECK_NEAR(m->compute_under_communication, 1.25, 0);
     CHECK_NEAR(m->communication_under_compute, 2, 0);
+    CHECK_NEAR(m->compute_under_communication_spread, 0, 0);
+    CHECK_NEAR(m->communication_under_compute_spread, 0.25, 0);
     uint64_t hash = a->hash;
     profile_free(b);
     ck_assert_msg(profile_merge(&same, NULL, a, &err), "%s", err.message);
@@ -225,6 +228,7 @@ static const struct {
            "[{\"bytes\": 2, \"ns\": 1}, {\"bytes\": 2, \"ns\": 1}]}]}",
       "points[1].bytes: expected more than the point before (2), found 2" },
     { HEAD ", \"compute_under_communication\": 0.5}", "compute_under_communication" },
+    { HEAD ", \"communication_under_compute_spread\": -0.5}", "communication_under_compute_spread" },
 };
 
 START_TEST(wrong_profiles_say_where)

@@ -1,15 +1,18 @@
 /* The profiler: its arithmetic on made-up numbers, its programs against the whole model's, and a real measurement of a
  * tiny model. */
+#define _GNU_SOURCE
 #include "executor/comm_threads.h"
 #include "planner/cost/cost.h"
 #include "planner/program/geometry.h"
 #include "planner/search/space.h"
 #include "profiler/compute.h"
+#include "profiler/contention.h"
 #include "profiler/fit.h"
 #include "profiler/profiler.h"
 #include "profiler/sweep.h"
 #include "tests/model_files.h"
 #include <dirent.h>
+#include <sched.h>
 
 /* ---- samples ---- */
 START_TEST(medians_and_spreads_are_exact)
@@ -461,6 +464,32 @@ START_TEST(transfers_of_four_ranks_are_measured)
 }
 END_TEST
 
+/* Two ranks and one core: what communicates takes time from what computes, and the reverse. */
+START_TEST(ranks_that_share_a_core_slow_each_other_down)
+{
+    struct error err = { 0 };
+    struct transport transports[2];
+    struct contention c;
+    cpu_set_t all, one;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (int core = 0; CPU_COUNT(&one) == 0; core++)
+        if (CPU_ISSET(core, &all))
+            CPU_SET(core, &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    ck_assert(comm_threads_open(transports, 2, &err));
+    struct crew crew = { .transports = transports, .local_count = 2, .rank_count = 2 };
+    ck_assert_msg(contention_measure(&c, &crew, 0.5, &err), "%s", err.message);
+    ck_assert_int_ge(c.compute_samples, 3);
+    ck_assert_int_ge(c.communication_samples, 3);
+    ck_assert_msg(c.compute_under_communication > 1.05 && c.communication_under_compute > 1.05, "%g +- %g, %g +- %g",
+                  c.compute_under_communication, c.compute_under_communication_spread, c.communication_under_compute,
+                  c.communication_under_compute_spread);
+    for (int i = 0; i < 2; i++)
+        transports[i].close(transports[i].self);
+}
+END_TEST
+
 START_TEST(one_rank_and_opaque_models)
 {
     struct profiler_report report;
@@ -500,6 +529,7 @@ static Suite *profiler_suite(void)
     CHECK_ADD(suite, short_models_do_the_same_work);
     CHECK_ADD(suite, a_profile_covers_the_plans);
     CHECK_ADD(suite, transfers_of_four_ranks_are_measured);
+    CHECK_ADD(suite, ranks_that_share_a_core_slow_each_other_down);
     CHECK_ADD(suite, one_rank_and_opaque_models);
     return suite;
 }

@@ -275,6 +275,9 @@ bool profile_finish(struct profile *p, struct error *err)
     if (!good(p->compute_under_communication, 1) || !good(p->communication_under_compute, 1))
         return fail_kind(err, ERROR_INPUT, "profile: expected interference factors of at least 1, found %g and %g",
                          p->compute_under_communication, p->communication_under_compute);
+    if (!good(p->compute_under_communication_spread, 0) || !good(p->communication_under_compute_spread, 0))
+        return fail_kind(err, ERROR_INPUT, "profile: expected spreads of at least 0, found %g and %g",
+                         p->compute_under_communication_spread, p->communication_under_compute_spread);
     if (p->memory_outside_arena_bytes < 0)
         return fail_kind(err, ERROR_INPUT, "profile: expected memory_outside_arena_bytes at least 0, found %lld",
                          (long long)p->memory_outside_arena_bytes);

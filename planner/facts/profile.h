@@ -54,6 +54,7 @@ struct profile {
     struct collective_curve *curves;
     /* Slow-down of compute while a collective runs beside it, and the reverse: factors >= 1. 1 when not measured. */
     double compute_under_communication, communication_under_compute;
+    double compute_under_communication_spread, communication_under_compute_spread; /* interquartile range / median */
     int64_t memory_outside_arena_bytes; /* context, libraries, transport buffers: measured */
     uint64_t hash;
     struct profile_index *index; /* hash tables, private */

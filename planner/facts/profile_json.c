@@ -11,7 +11,7 @@ struct profile_text {
     int64_t version, memory;
     const char *machine, *backend, *transport, *software, *created, *device;
     int dtype;
-    double compute_factor, communication_factor;
+    double compute_factor, communication_factor, compute_factor_spread, communication_factor_spread;
     const struct json *compute, *linear, *curves;
 };
 struct entry_text {
@@ -61,6 +61,10 @@ static const struct json_field profile_table[] = {
       .doc = "slow-down of compute while a collective runs beside it" },
     { "communication_under_compute", FIELD_DOUBLE, offsetof(struct profile_text, communication_factor), .min = 1,
       .max = 1e6, .doc = "slow-down of a collective while compute runs beside it" },
+    { "compute_under_communication_spread", FIELD_DOUBLE, offsetof(struct profile_text, compute_factor_spread),
+      .max = 1e6, .doc = "interquartile range of the first factor's samples over their median" },
+    { "communication_under_compute_spread", FIELD_DOUBLE, offsetof(struct profile_text, communication_factor_spread),
+      .max = 1e6, .doc = "the same of the second" },
     { "memory_outside_arena_bytes", FIELD_INT, offsetof(struct profile_text, memory), .min = 0, .max = 1e15,
       .doc = "context, libraries and transport buffers of one rank" },
     { "compute", FIELD_NODE, offsetof(struct profile_text, compute), .doc = "array: computations" },
@@ -232,6 +236,8 @@ static bool read_root(struct profile *p, const struct json *root, struct error *
     p->dtype = (enum dtype)t.dtype;
     p->compute_under_communication = t.compute_factor;
     p->communication_under_compute = t.communication_factor;
+    p->compute_under_communication_spread = t.compute_factor_spread;
+    p->communication_under_compute_spread = t.communication_factor_spread;
     p->memory_outside_arena_bytes = t.memory;
     return read_compute(p, t.compute, err) && read_linear(p, t.linear, err) && read_curves(p, t.curves, err);
 }
@@ -319,6 +325,13 @@ static void put_note(struct json_writer *w, const char *key, const char *value)
     json_put_string(w, key, value ? value : "");
 }
 
+/* Profiles from before spreads were kept stay the same bytes, and so the same hash. */
+static void put_spread(struct json_writer *w, const char *key, double spread)
+{
+    if (spread > 0)
+        json_put_double(w, key, spread);
+}
+
 static void put_header(struct json_writer *w, const struct profile *p)
 {
     json_begin_format(w, PROFILE_FORMAT, PROFILE_VERSION);
@@ -332,6 +345,8 @@ static void put_header(struct json_writer *w, const struct profile *p)
     json_put_string(w, "dtype", dtype_names[p->dtype]);
     json_put_double(w, "compute_under_communication", p->compute_under_communication);
     json_put_double(w, "communication_under_compute", p->communication_under_compute);
+    put_spread(w, "compute_under_communication_spread", p->compute_under_communication_spread);
+    put_spread(w, "communication_under_compute_spread", p->communication_under_compute_spread);
     json_put_int(w, "memory_outside_arena_bytes", p->memory_outside_arena_bytes);
 }
 

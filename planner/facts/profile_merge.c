@@ -90,10 +90,12 @@ static bool merge_header(struct profile *to, const struct profile *base, const s
     to->created = copy_text(&to->arena, newer(base->created, more->created), &ok);
     to->device = copy_text(&to->arena, newer(base->device, more->device), &ok);
     to->dtype = more->dtype;
-    to->compute_under_communication =
-        more->compute_under_communication > 1 ? more->compute_under_communication : base->compute_under_communication;
-    to->communication_under_compute =
-        more->communication_under_compute > 1 ? more->communication_under_compute : base->communication_under_compute;
+    const struct profile *compute = more->compute_under_communication > 1 ? more : base;
+    const struct profile *communication = more->communication_under_compute > 1 ? more : base;
+    to->compute_under_communication = compute->compute_under_communication;
+    to->compute_under_communication_spread = compute->compute_under_communication_spread;
+    to->communication_under_compute = communication->communication_under_compute;
+    to->communication_under_compute_spread = communication->communication_under_compute_spread;
     to->memory_outside_arena_bytes =
         more->memory_outside_arena_bytes > 0 ? more->memory_outside_arena_bytes : base->memory_outside_arena_bytes;
     return ok;
