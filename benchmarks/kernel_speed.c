@@ -151,7 +151,7 @@ static void update(struct trainer *t, int64_t number, struct step *step)
     double middle_s = now_s();
     options.gradient_scale = square > 1 ? 1 / square : 1;
     for (int w = 0; w < graph->weight_count; w++)
-        kernel_adamw(t->weight[w], t->weight_gradient[w], t->state[w],
+        kernel_adamw(t->weight[w], t->weight[w], t->weight_gradient[w], t->state[w],
                      product(graph->weights[w].size, graph->weights[w].dim_count), &options);
     step->work[KERNEL_COUNT][PHASE_FORWARD].time_s = middle_s - start_s;
     step->work[KERNEL_COUNT][PHASE_STEP].time_s = now_s() - middle_s;

@@ -104,8 +104,7 @@ static bool collect_tensors(struct rank_file *file, const struct rank *rank, str
         return fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
     for (int b = 0; b < program->buffer_count; b++) {
         const struct buffer *buffer = &program->buffers[b];
-        if (buffer->stage != rank->stage || !(buffer->kind == BUFFER_WEIGHT || buffer->kind == BUFFER_STATE) ||
-            !rank_counts(program, buffer, rank->local_rank))
+        if (!rank_holds(rank, b) || !rank_counts(program, buffer, rank->local_rank))
             continue;
         enum quantity first, end;
         checkpoint_quantities(rank, b, &first, &end);

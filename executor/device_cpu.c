@@ -1,6 +1,7 @@
 #include "executor/device.h"
 #include "executor/kernels/elements.h"
 #include "executor/rank.h"
+#include "planner/program/access.h"
 #include <string.h>
 
 static bool check(const struct program *program, struct error *err)
@@ -79,24 +80,25 @@ static bool compute(struct rank *rank, const struct instr *instr, struct error *
     return true;
 }
 
-static void load_rows(const struct rank *rank, const struct block *block, enum data_kind kind, int32_t *out)
+static void load_rows(const struct rank *rank, int64_t step, const struct block *block, enum data_kind kind,
+                      int32_t *out)
 {
     for (int64_t b = 0; b < block->count[0]; b++)
-        data_fill(rank->options->data, kind, rank->step, block->low[0] + b, block->low[1], block->count[1],
+        data_fill(rank->options->data, kind, step, block->low[0] + b, block->low[1], block->count[1],
                   out + b * block->count[1]);
 }
 
-static bool load(struct rank *rank, int b, struct error *err)
+static bool load(struct rank *rank, int b, int64_t step, struct error *err)
 {
     const struct graph *graph = rank->program->graph;
     const struct buffer *buffer = &rank->program->buffers[b];
     struct block block = buffer_block(rank->program, buffer, rank->local_rank);
     if (buffer->id == graph->tokens_value)
-        load_rows(rank, &block, DATA_TOKENS, (int32_t *)(void *)rank_data(rank, b));
+        load_rows(rank, step, &block, DATA_TOKENS, (int32_t *)(void *)rank_data(rank, b));
     else if (buffer->id == graph->source_value)
-        load_rows(rank, &block, DATA_SOURCE, (int32_t *)(void *)rank_data(rank, b));
+        load_rows(rank, step, &block, DATA_SOURCE, (int32_t *)(void *)rank_data(rank, b));
     else if (buffer->id == graph->labels_value)
-        load_rows(rank, &block, DATA_LABELS, (int32_t *)(void *)rank_data(rank, b));
+        load_rows(rank, step, &block, DATA_LABELS, (int32_t *)(void *)rank_data(rank, b));
     else if (buffer->id == graph->count_value)
         *(real *)(void *)rank_data(rank, b) = (real)data_target_count(rank->options->data, graph->batch);
     else
@@ -123,8 +125,15 @@ static double gradient_scale(struct rank *rank)
     return clip_scale(rank->squared_norm, limit);
 }
 
-static bool update(struct rank *rank, const struct pair *pair, struct error *err)
+/* Of the run, from 1: what the optimizer counts. */
+static int64_t update_number(const struct rank *rank, const struct instr *instr)
 {
+    return rank->step * schedule_updates(rank->program->plan) + (instr->micro > 0 ? instr->micro : 0) + 1;
+}
+
+static bool update(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    const struct pair *pair = &rank->program->pairs[instr->pair_first];
     const struct run_options *o = rank->options;
     const struct weight *weight = &rank->program->graph->weights[rank->program->buffers[pair->destination].id];
     if (o->on_gradient)
@@ -135,16 +144,19 @@ static bool update(struct rank *rank, const struct pair *pair, struct error *err
     int64_t first, count, weight_first, weight_count;
     rank_flat_range(rank, pair->source, &first, &count);
     rank_flat_range(rank, pair->destination, &weight_first, &weight_count);
+    int source = update_source(rank->program, instr);
     real *data = (real *)(void *)rank_data(rank, pair->destination);
+    const real *present = source < 0 ? data : (const real *)(const void *)rank_data(rank, source);
     struct adamw adamw = { .learning_rate = run_learning_rate(o, rank->step + 1),
                            .beta1 = o->beta1,
                            .beta2 = o->beta2,
                            .epsilon = o->epsilon,
                            .weight_decay = weight->decay ? o->weight_decay : 0,
-                           .step = rank->step + 1,
+                           .step = update_number(rank, instr),
                            .gradient_scale = gradient_scale(rank) };
-    kernel_adamw(data + (first - weight_first), (const real *)(const void *)rank_data(rank, pair->source),
-                 (real *)(void *)rank_data(rank, state), count, &adamw);
+    kernel_adamw(data + (first - weight_first), present + (first - weight_first),
+                 (const real *)(const void *)rank_data(rank, pair->source), (real *)(void *)rank_data(rank, state),
+                 count, &adamw);
     return true;
 }
 
@@ -168,11 +180,11 @@ static bool execute(struct rank *rank, const struct instr *instr, struct span *s
         const struct pair *pair = &rank->program->pairs[instr->pair_first + p];
         switch (instr->op) {
         case OP_LOAD:
-            if (!load(rank, pair->destination, err))
+            if (!load(rank, pair->destination, rank->step + (instr->part == STEP_AHEAD), err))
                 return false;
             break;
         case OP_SEED:
-            fill(rank, pair->destination, 1);
+            fill(rank, pair->destination, (real)schedule_updates(rank->program->plan));
             break;
         case OP_ZERO:
             memset(rank_data(rank, pair->destination), 0, (size_t)rank->program->buffers[pair->destination].bytes);
@@ -181,8 +193,7 @@ static bool execute(struct rank *rank, const struct instr *instr, struct span *s
             norm(rank, pair);
             break;
         case OP_UPDATE:
-            if (pair->destination >= 0 &&
-                !update(rank, pair, err)) /* the pair without destination only orders the norm before */
+            if (p == 0 && !update(rank, instr, err)) /* further pairs are what it reads beside the gradient */
                 return false;
             break;
         case OP_COMPUTE:

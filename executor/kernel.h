@@ -31,9 +31,10 @@ struct adamw {
     int64_t step;          /* from 1 */
     double gradient_scale; /* clipping */
 };
-/* weight, gradient: count elements; state: 2 * count (first moments, then second). Loshchilov & Hutter 2019,
- * algorithm 2. */
-void kernel_adamw(real *weight, const real *gradient, real *state, int64_t count, const struct adamw *options);
+/* The new weight from the present one, which may be the same array. weight, present, gradient: count elements; state: 2
+ * * count (first moments, then second). Loshchilov & Hutter 2019, algorithm 2. */
+void kernel_adamw(real *weight, const real *present, const real *gradient, real *state, int64_t count,
+                  const struct adamw *options);
 double kernel_square_sum(const real *data, int64_t count);
 void kernel_add(real *destination, const real *source, int64_t count);
 void kernel_maximum(real *destination, const real *source, int64_t count);

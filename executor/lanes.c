@@ -153,13 +153,26 @@ static void *lane_main(void *argument)
 }
 
 /* ---- the issuing side ---- */
-void lanes_begin_step(struct lanes *lanes)
+/* Of the lane's instructions, how many are among the first `done` of all. */
+static int done_on_lane(const struct lane_thread *lane, int done)
+{
+    int count = 0;
+    while (count < lane->count && lane->instrs[count] < done)
+        count++;
+    return count;
+}
+
+void lanes_begin_step(struct lanes *lanes, int done)
 {
     lanes->step++;
     lanes->begin_ns = clock_now_ns();
+    for (int i = 0; i < done; i++) {
+        atomic_store(&lanes->flag[i], lanes->step);
+        lanes->spans[i].start_ns = lanes->spans[i].finish_ns = lanes->begin_ns;
+    }
     for (int l = 0; l < LANE_COUNT; l++) {
         pthread_mutex_lock(&lanes->lane[l].mutex);
-        lanes->lane[l].issued = lanes->lane[l].done = 0;
+        lanes->lane[l].issued = lanes->lane[l].done = done_on_lane(&lanes->lane[l], done);
         pthread_mutex_unlock(&lanes->lane[l].mutex);
     }
 }

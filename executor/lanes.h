@@ -18,8 +18,8 @@ bool lanes_new(struct lanes **out, const struct stage_program *stage, lane_run_f
                void (*on_failure)(void *context, const struct error *error), void *context, struct error *err);
 void lanes_free(struct lanes *lanes); /* ends the threads; accepts NULL */
 
-/* Forgets what was done in the last step; nothing may be under way. */
-void lanes_begin_step(struct lanes *lanes);
+/* Forgets what was done in the last step; nothing may be under way. The first `done` instructions stand done. */
+void lanes_begin_step(struct lanes *lanes, int done);
 /* The next instruction of its lane. Each lane gets its instructions in program order. */
 void lanes_issue(struct lanes *lanes, int index);
 /* Sleeps until all that was issued is done. False: an instruction failed; the rest was dropped. */

@@ -9,7 +9,10 @@ enum { ARENA_ALIGNMENT = 64, POISON_BYTE = 0xff }; /* all ones are a NaN in floa
 
 unsigned char *rank_data(const struct rank *rank, int buffer)
 {
-    return rank->arena + rank->program->buffers[buffer].offset;
+    const struct buffer *b = &rank->program->buffers[buffer];
+    if (b->version_count > 1)
+        b += (b->version + rank->updates) % b->version_count - b->version;
+    return rank->arena + b->offset;
 }
 
 void rank_flat_range(const struct rank *rank, int buffer, int64_t *first, int64_t *count)
@@ -30,6 +33,12 @@ static bool is_loss(const struct program *program, const struct buffer *buffer)
 {
     return buffer->kind == BUFFER_VALUE && !buffer->is_weight && program->graph->loss_value >= 0 &&
            buffer->id == program->graph->loss_value;
+}
+
+bool rank_holds(const struct rank *rank, int buffer)
+{
+    const struct buffer *b = &rank->program->buffers[buffer];
+    return b->stage == rank->stage && b->version == 0 && (b->kind == BUFFER_WEIGHT || b->kind == BUFFER_STATE);
 }
 
 void rank_begin_step(struct rank *rank, int64_t step)
@@ -86,7 +95,7 @@ static bool allocate(struct rank *rank, struct error *err)
 {
     rank->arena_bytes = rank->program->stages[rank->stage].arena_bytes;
     if (rank->arena_bytes > 0 && !(rank->arena = allocate_arena((size_t)rank->arena_bytes, rank->options->poison,
-                                                                    rank->options->device->computes)))
+                                                                rank->options->device->computes)))
         return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its arena of %lld bytes", rank->rank,
                          (long long)rank->arena_bytes);
     size_t buffers = (size_t)rank->program->buffer_count;

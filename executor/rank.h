@@ -19,6 +19,7 @@ struct rank {
     int scalar;                                 /* the squared norm's buffer, -1 */
     int64_t checkpoint_step;                    /* steps done at the last checkpoint that this run wrote; 0: none */
     double squared_norm; /* of the step's gradient, 0 without clipping; written by the compute lane */
+    int64_t updates;     /* of each weight that this run's steps before this one have made */
     double *loss_part;   /* (buffer_count): this step's share of the loss by loss buffer */
 };
 
@@ -33,7 +34,10 @@ double rank_loss(const struct rank *rank);
 /* Bytes that were written since the arena was poisoned; all of it without poison. */
 int64_t rank_touched_bytes(const struct rank *rank);
 
+/* Where the buffer lies now: the versions of a weight have changed places with every update. */
 unsigned char *rank_data(const struct rank *rank, int buffer);
+/* True for the weights and states that outlive a step; of a weight's versions, between steps, for the newest. */
+bool rank_holds(const struct rank *rank, int buffer);
 /* What the rank holds of a buffer, as a range of the flattened local block: [first, first + count). */
 void rank_flat_range(const struct rank *rank, int buffer, int64_t *first, int64_t *count);
 #endif

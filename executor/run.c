@@ -25,6 +25,8 @@ struct rank_thread {
     struct rank *rank;
     struct lanes *lanes; /* set and cleared under run->mutex */
     int64_t step_start_ns;
+    bool owes_loss; /* of the step before; other ranks than 0, where steps run into each other */
+    double owed_loss;
 };
 struct run {
     const struct program *program;
@@ -37,6 +39,7 @@ struct run {
     pthread_mutex_t mutex;
     pthread_cond_t ended;
     bool failed, finished;
+    bool steady; /* steps run into each other */
     struct error error;
 };
 
@@ -211,21 +214,6 @@ static enum issue issue(void *self, int rank, int index, const struct instr *ins
 
 static const struct machine_device queue = { .name = "lanes", .issue = issue };
 
-static bool one_step(struct rank_thread *thread, int64_t step, struct error *err)
-{
-    rank_begin_step(thread->rank, step);
-    lanes_begin_step(thread->lanes);
-    thread->step_start_ns = clock_now_ns();
-    struct machine machine;
-    machine_init(&machine, thread->run->program, thread->transport->rank, &queue, thread);
-    enum step result;
-    while ((result = machine_step(&machine)) == STEP_RAN)
-        continue;
-    bool done = lanes_finish(thread->lanes, err);
-    return done &&
-           (result == STEP_DONE || fail_kind(err, ERROR_BUG, "the machine stopped before the end of the program"));
-}
-
 /* ---- what rank 0 collects; the compute lane never talks, so its channel is free ---- */
 static bool send_to_first(const struct transport *t, const void *data, size_t bytes, struct error *err)
 {
@@ -237,13 +225,46 @@ static bool receive_from(const struct transport *t, int rank, void *data, size_t
     return t->exchange(t->self, LANE_COMPUTE, -1, NULL, 0, rank, data, bytes, err);
 }
 
+/* Where steps run into each other, a rank tells its loss while its lanes already work on the next step: rank 0 ends a
+ * step last, and the others would wait for it. */
+static bool pay_loss(struct rank_thread *thread, struct error *err)
+{
+    if (!thread->owes_loss)
+        return true;
+    thread->owes_loss = false;
+    return send_to_first(thread->transport, &thread->owed_loss, sizeof thread->owed_loss, err);
+}
+
+static bool one_step(struct rank_thread *thread, int64_t step, bool first, struct error *err)
+{
+    const struct program *program = thread->run->program;
+    int opening = stage_opening_count(&program->stages[thread->rank->stage]);
+    rank_begin_step(thread->rank, step);
+    lanes_begin_step(thread->lanes, first ? 0 : opening);
+    thread->step_start_ns = clock_now_ns();
+    struct machine machine;
+    machine_init(&machine, program, thread->transport->rank, &queue, thread);
+    if (!first)
+        machine_skip_opening(&machine);
+    enum step result;
+    while ((result = machine_step(&machine)) == STEP_RAN)
+        continue;
+    bool paid = pay_loss(thread, err), done = lanes_finish(thread->lanes, paid ? err : &(struct error){ 0 });
+    thread->rank->updates += schedule_updates(program->plan);
+    return paid && done &&
+           (result == STEP_DONE || fail_kind(err, ERROR_BUG, "the machine stopped before the end of the program"));
+}
+
 static bool report_step(struct rank_thread *thread, int64_t step, int64_t *before_ns, struct error *err)
 {
     struct run *run = thread->run;
     const struct transport *t = thread->transport;
     double loss = rank_loss(thread->rank);
-    if (t->rank > 0)
-        return send_to_first(t, &loss, sizeof loss, err);
+    if (t->rank > 0) {
+        thread->owes_loss = true;
+        thread->owed_loss = loss;
+        return run->steady || pay_loss(thread, err);
+    }
     for (int r = 1; r < t->rank_count; r++) {
         double part;
         if (!receive_from(t, r, &part, sizeof part, err))
@@ -383,10 +404,13 @@ static bool all_steps(struct rank_thread *thread, struct error *err)
     }
     bool go_on = true;
     for (int64_t step = first; step < o->step_count && go_on; step++) {
-        if (!one_step(thread, step, err) || !report_step(thread, step, &before_ns, err) ||
-            (o->on_timeline && !show_timeline(thread, step, &go_on, err)))
+        if (!one_step(thread, step, step == first, err) || !report_step(thread, step, &before_ns, err))
             return false;
         bool due = step + 1 == o->step_count || (o->checkpoint_every > 0 && (step + 1) % o->checkpoint_every == 0);
+        if ((due || o->on_timeline) && !pay_loss(thread, err))
+            return false;
+        if ((o->on_timeline && !show_timeline(thread, step, &go_on, err)))
+            return false;
         if (o->checkpoint_dir && due && !checkpoint_write(thread->rank, o->checkpoint_dir, err))
             return false;
         if (o->checkpoint_dir && due)
@@ -398,7 +422,7 @@ static bool all_steps(struct rank_thread *thread, struct error *err)
 static void show_weights(const struct rank *rank)
 {
     for (int b = 0; b < rank->program->buffer_count; b++)
-        if (rank->program->buffers[b].stage == rank->stage && rank->program->buffers[b].kind == BUFFER_WEIGHT)
+        if (rank_holds(rank, b) && rank->program->buffers[b].kind == BUFFER_WEIGHT)
             rank->options->on_weight(rank->options->context, rank->rank, b, rank_data(rank, b));
 }
 
@@ -504,6 +528,7 @@ bool run_program(struct run_summary *out, const struct program *program, const s
     struct run_summary summary = { 0 };
     struct run run = { .program = program, .options = *options, .local_count = local_count, .summary = &summary };
     find_muted(&run);
+    run.steady = schedules[program->plan->schedule]->asynchronous;
     if (!options->status && !status_open(&run.options.status, NULL, program->plan->rank_count, err))
         return false;
     pthread_mutex_init(&run.mutex, NULL);

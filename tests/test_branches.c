@@ -99,8 +99,8 @@ START_TEST(a_stage_for_each_layer_does_not_stall)
     struct model *model = model_of_zoo(names[_i]);
     for (int micro = 1; micro <= 8; micro *= 2)
         for (int schedule = 0; schedules[schedule]; schedule++) {
-            if (schedules[schedule]->interleaves)
-                continue; /* chunks, which the oracle draws */
+            if (schedules[schedule]->interleaves || schedules[schedule]->asynchronous)
+                continue; /* chunks, which the oracle draws; asynchronous ones refuse values that skip stages */
             struct graph *graph = graph_of(model, micro, 8, 1);
             struct plan *plan = plan_new(graph->layer_count, graph->layer_count);
             struct program *program = NULL;

@@ -140,7 +140,7 @@ START_TEST(adamw_follows_the_paper)
                         (m[i] / (1 - pow(o.beta1, step)) / (sqrt(v[i] / (1 - pow(o.beta2, step))) + o.epsilon) +
                          o.weight_decay * w[i]);
             }
-            set->adamw(weight, gradient, state, COUNT, &o);
+            set->adamw(weight, weight, gradient, state, COUNT, &o);
         }
         for (int i = 0; i < COUNT; i++) {
             ck_assert_double_eq_tol((double)weight[i], w[i], close_enough);

@@ -23,10 +23,39 @@ static void for_places(const struct schedule *schedule,
                     for (int extra = 0; extra <= 2; extra++) {
                         struct schedule_place place = schedule_place_even(stages, stage, micros, extra);
                         place.chunks = chunks;
-                        if ((chunks > 1) == schedule->interleaves && (chunks == 2 || !schedule->folded) &&
-                            (chunks == 1 || stages > 1) && micros % schedule_unit(schedule, stages) == 0)
+                        bool steady = schedule->asynchronous;
+                        if ((!steady || (micros >= stages && extra == 0)) && (chunks > 1) == schedule->interleaves &&
+                            (chunks == 2 || !schedule->folded) && (chunks == 1 || stages > 1) &&
+                            micros % schedule_unit(schedule, stages) == 0)
                             check(schedule, &place);
                     }
+}
+
+/* What belongs to the step. The opening comes first and is done again, in its order, for the next step, each pass after
+ * the step's own backward pass of that micro-batch. Returns how many actions are left. */
+static int own_actions(const struct schedule *schedule, const struct schedule_place *place, struct action *actions,
+                       int count)
+{
+    int opening = 0, ahead = 0, own = 0;
+    bool back[64] = { false };
+    while (opening < count && actions[opening].part == STEP_OPENING)
+        opening++;
+    for (int i = 0; i < count; i++) {
+        const struct action *a = &actions[i];
+        ck_assert_int_eq(i < opening, a->part == STEP_OPENING);
+        ck_assert(a->part == STEP_OWN || (schedule->asynchronous && a->kind == ACTION_FORWARD));
+        back[a->micro] |= a->kind == ACTION_BACKWARD;
+        if (a->part == STEP_AHEAD) {
+            ck_assert_int_eq(a->micro, ahead++);
+            ck_assert(back[a->micro]);
+        } else {
+            ck_assert(i >= opening || a->micro == i);
+            actions[own++] = *a;
+        }
+    }
+    ck_assert_int_eq(opening, ahead);
+    ck_assert_int_eq(opening, schedule->asynchronous ? place->stages - place->stage - 1 : 0);
+    return own;
 }
 
 /* Each pass of each micro-batch and chunk once, backward after forward, for weights after that for inputs. */
@@ -36,6 +65,7 @@ static void check_complete(const struct schedule *schedule, const struct schedul
     int seen[4][64] = { 0 }, count = schedule->order(place, actions), units = place->micro_count * place->chunks;
     ck_assert_int_le(count, MAX_ACTIONS);
     ck_assert_int_eq(count, schedule->order(place, NULL));
+    count = own_actions(schedule, place, actions, count);
     ck_assert_int_eq(count, units * (schedule->splits ? 3 : 2));
     for (int i = 0; i < count; i++) {
         int unit = actions[i].chunk * place->micro_count + actions[i].micro;
@@ -66,7 +96,7 @@ static void check_closed_form(const struct schedule *schedule, const struct sche
     if (schedule->in_flight)
         ck_assert_int_eq(schedule_in_flight(schedule, place), schedule->in_flight(place));
     ck_assert_int_ge(schedule_held(schedule, place), schedule_in_flight(schedule, place));
-    if (!schedule->splits)
+    if (!schedule->splits && !schedule->asynchronous)
         ck_assert_int_eq(schedule_held(schedule, place), schedule_in_flight(schedule, place));
 }
 
@@ -100,6 +130,28 @@ START_TEST(in_flight_of_the_literature)
                 for (place.chunks = 2; place.chunks <= 4 && stages > 1 && micros % stages == 0; place.chunks++)
                     ck_assert_int_eq(schedule_in_flight(loops, &place),
                                      min_i64(micros * place.chunks, 2 * (left - 1) + (place.chunks - 1) * stages + 1));
+            }
+}
+END_TEST
+
+/* PipeDream keeps P - k versions of the weights on stage k from 0, with vertical sync P, 2BW two; each holds P - k
+ * micro-batches, and has a place for one more at most per whole round of them that the step's number leaves over. */
+START_TEST(versions_of_the_literature)
+{
+    const struct schedule *stash = schedules[schedule_find("pipedream")],
+                          *vertical = schedules[schedule_find("pipedream-vertical")],
+                          *twice = schedules[schedule_find("pipedream-2bw")];
+    for (int stages = 1; stages <= 8; stages++)
+        for (int stage = 0; stage < stages; stage++)
+            for (int micros = stages; micros <= 24; micros++) {
+                struct schedule_place place = schedule_place_even(stages, stage, micros, 0);
+                ck_assert_int_eq(stash->versions(&place), stages - stage);
+                ck_assert_int_eq(vertical->versions(&place), stages);
+                ck_assert_int_eq(twice->versions(&place), 2);
+                ck_assert_int_eq(schedule_in_flight(twice, &place), stages - stage);
+                int rounds = micros / (stages - stage), places = schedule_held(stash, &place);
+                ck_assert_int_ge(places * rounds, micros); /* a place serves at most so many in a step */
+                ck_assert_int_lt((places - 1) * rounds, micros);
             }
 }
 END_TEST
@@ -221,7 +273,8 @@ static void verify_shape(int schedule, const struct shape *shape, int micros, in
     struct program *program = NULL;
     struct error error = { 0 };
     plan->batch = graph->batch, plan->sequence = graph->sequence, plan->vocab_multiple = 1;
-    plan->schedule = schedule, plan->micro_batch_count = micros, plan->extra_in_flight = extra, plan->clip_norm = 1;
+    plan->schedule = schedule, plan->micro_batch_count = micros, plan->extra_in_flight = extra;
+    plan->clip_norm = schedules[schedule]->updates_each ? 0 : 1;
     for (int l = 0; l < plan->layer_count; l++)
         plan->layers[l].dim[0] = DIM_dp, plan->layers[l].recompute = (int8_t)(l % 2 ? RECOMPUTE_FULL : RECOMPUTE_NONE);
     if (plan_check(plan, graph, &error)) {
@@ -277,6 +330,7 @@ static Suite *schedules_suite(void)
     tcase_add_loop_test(each, turns_do_not_stall, 0, count);
     suite_add_tcase(suite, each);
     CHECK_ADD(suite, in_flight_of_the_literature);
+    CHECK_ADD(suite, versions_of_the_literature);
     CHECK_ADD(suite, turns_count_in_their_own_micro_batches);
     CHECK_ADD(suite, steps_of_the_literature);
     return suite;

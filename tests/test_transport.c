@@ -645,7 +645,7 @@ START_TEST(lanes_keep_order_and_waits)
     ck_assert(lanes_new(&lanes, &list, record, NULL, &r, &error));
     for (int step = 0; step < 20; step++) {
         atomic_store(&r.order, 0);
-        lanes_begin_step(lanes);
+        lanes_begin_step(lanes, 0);
         for (int i = 0; i < LANE_INSTRS; i++)
             lanes_issue(lanes, i);
         ck_assert(lanes_finish(lanes, &error));
@@ -673,7 +673,7 @@ START_TEST(a_failing_lane_ends_the_step)
     make_list(&list, instrs, waits);
     struct recorder r = { .fail_at = LANE_INSTRS / 2 };
     ck_assert(lanes_new(&lanes, &list, record, NULL, &r, &error));
-    lanes_begin_step(lanes);
+    lanes_begin_step(lanes, 0);
     for (int i = 0; i < LANE_INSTRS; i++)
         lanes_issue(lanes, i);
     ck_assert(!lanes_finish(lanes, &error));

@@ -37,9 +37,10 @@ kernel_function *kernel_find(enum kernel kernel, enum phase phase)
     return primitives_at(0)->kernel[kernel][phase];
 }
 
-void kernel_adamw(real *weight, const real *gradient, real *state, int64_t count, const struct adamw *options)
+void kernel_adamw(real *weight, const real *present, const real *gradient, real *state, int64_t count,
+                  const struct adamw *options)
 {
-    primitives_at(0)->adamw(weight, gradient, state, count, options);
+    primitives_at(0)->adamw(weight, present, gradient, state, count, options);
 }
 
 double kernel_square_sum(const real *data, int64_t count)

@@ -63,14 +63,14 @@ struct adamw_rates {
     real epsilon, scale;
 };
 
-ELEMENT void adamw_element(real *weight, real gradient, real *first, real *second, const struct adamw_rates *r)
+ELEMENT real adamw_element(real weight, real gradient, real *first, real *second, const struct adamw_rates *r)
 {
     real g = gradient * r->scale;
     real m = r->beta1 * *first + r->rest1 * g;
     real v = r->beta2 * *second + r->rest2 * g * g;
     *first = m;
     *second = v;
-    *weight = r->keep * *weight - r->rate * m / (real_sqrt(v) * r->root + r->epsilon);
+    return r->keep * weight - r->rate * m / (real_sqrt(v) * r->root + r->epsilon);
 }
 
 /* What a gradient is multiplied by so that its norm stays within the limit (0: none). */

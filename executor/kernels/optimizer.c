@@ -2,15 +2,15 @@
 #include "executor/kernels/primitives.h"
 #include "executor/kernels/rates.h"
 
-/* One pass over four streams: memory sets the pace. */
-void ISA(optimizer_adamw)(real *restrict weight, const real *restrict gradient, real *restrict state, int64_t count,
-                          const struct adamw *options)
+/* One pass over four streams, or five where the new weight lies elsewhere: memory sets the pace. */
+void ISA(optimizer_adamw)(real *weight, const real *present, const real *restrict gradient, real *restrict state,
+                          int64_t count, const struct adamw *options)
 {
     real *restrict first = state, *restrict second = state + count;
     const struct adamw_rates rates = adamw_rates_of(options);
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
-        adamw_element(&weight[i], gradient[i], &first[i], &second[i], &rates);
+        weight[i] = adamw_element(present[i], gradient[i], &first[i], &second[i], &rates);
 }
 
 /* Four runs side by side, which memory likes better than one; each in lanes, all added in a fixed order: the same sum

@@ -17,7 +17,8 @@
 struct primitives {
     const char *isa; /* "avx512", "avx2", "baseline" */
     kernel_function *kernel[KERNEL_COUNT][PHASE_COUNT];
-    void (*adamw)(real *weight, const real *gradient, real *state, int64_t count, const struct adamw *options);
+    void (*adamw)(real *weight, const real *present, const real *gradient, real *state, int64_t count,
+                  const struct adamw *options);
     double (*square_sum)(const real *data, int64_t count);
     void (*add)(real *destination, const real *source, int64_t count);
     void (*maximum)(real *destination, const real *source, int64_t count);
@@ -31,7 +32,8 @@ extern const struct primitives ISA(primitives);
 #define PRIMITIVE(kernel, phase, name) void ISA(name)(const struct kernel_call *call);
 #include "executor/kernels/primitives.def"
 #undef PRIMITIVE
-void ISA(optimizer_adamw)(real *weight, const real *gradient, real *state, int64_t count, const struct adamw *options);
+void ISA(optimizer_adamw)(real *weight, const real *present, const real *gradient, real *state, int64_t count,
+                          const struct adamw *options);
 double ISA(optimizer_square_sum)(const real *data, int64_t count);
 void ISA(optimizer_add)(real *destination, const real *source, int64_t count);
 void ISA(optimizer_maximum)(real *destination, const real *source, int64_t count);

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <stdlib.h>
 
 /* A replica that takes turns is its predecessor once more. */
 static bool check_turn(const struct plan *plan, int s, struct error *err)
@@ -244,6 +245,38 @@ static bool check_graph(const struct plan *plan, const struct graph *graph, stru
     return true;
 }
 
+/* Copies of a weight on several stages are summed at each update, and a value that skips a stage arrives there at
+ * another time than what the stages between make of it: both would make stages wait for each other at every update. */
+static bool check_asynchronous(const struct plan *plan, const struct graph *graph, struct error *err)
+{
+    const char *name = schedules[plan->schedule]->name;
+    int *holder = calloc((size_t)graph->weight_count + 1, sizeof *holder); /* 1 + the stage of the first use */
+    bool ok = holder || fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory for %d weights", graph->weight_count);
+    for (int i = 0; ok && i < graph->segment_count; i++) {
+        const struct segment *segment = &graph->segments[i];
+        int stage = stage_of_layer(plan, segment->layer);
+        for (int k = 0; ok && k < segment->in_count; k++) {
+            int producer = graph->values[segment->in[k].id].producer,
+                from = producer < 0 ? stage : stage_of_layer(plan, graph->segments[producer].layer);
+            ok = stage - from <= 1 || fail(err,
+                                           "plan: layer %s on stage %d reads a value of stage %d: schedule %s knows "
+                                           "values between neighbouring stages only; put fewer stages between them",
+                                           graph->layers[segment->layer].name, stage, from, name);
+        }
+        for (int k = 0; ok && k < segment->weight_count; k++) {
+            int *first = &holder[segment->weight[k].id];
+            *first = *first ? *first : 1 + stage;
+            ok = *first == 1 + stage ||
+                 fail(err,
+                      "plan: weight %s is used on stages %d and %d: schedule %s updates each stage on its own; use the "
+                      "weight on one stage or untie it",
+                      graph->weights[segment->weight[k].id].name, *first - 1, stage, name);
+        }
+    }
+    free(holder);
+    return ok;
+}
+
 bool plan_check(const struct plan *plan, const struct graph *graph, struct error *err)
 {
     if (!check_graph(plan, graph, err) || !check_numbers(plan, err) || !check_stages(plan, err))
@@ -254,5 +287,7 @@ bool plan_check(const struct plan *plan, const struct graph *graph, struct error
     if (!check_batch(plan, err) || !check_turns(plan, err))
         return false;
     const struct schedule *schedule = schedules[plan->schedule];
-    return !schedule->legal || schedule->legal(plan, err);
+    if (schedule->legal && !schedule->legal(plan, err))
+        return false;
+    return !schedule->asynchronous || check_asynchronous(plan, graph, err);
 }

@@ -12,6 +12,16 @@ static bool operand_at(const struct instr *instr, int slot, struct access *out)
     return true;
 }
 
+int update_source(const struct program *program, const struct instr *instr)
+{
+    for (int k = 1; k < instr->pair_count; k++) {
+        int source = program->pairs[instr->pair_first + k].source;
+        if (program->buffers[source].kind == BUFFER_WEIGHT)
+            return source;
+    }
+    return -1;
+}
+
 bool access_describe(const struct program *program, const struct instr *instr, int slot, struct access *out)
 {
     if (instr->op == OP_COMPUTE)
@@ -25,7 +35,8 @@ bool access_describe(const struct program *program, const struct instr *instr, i
     }
     if (!op_info[instr->op].writes_destination || pair->destination < 0)
         return false;
-    bool adds = instr->accumulate || instr->op == OP_NORM || instr->op == OP_UPDATE;
+    bool adds =
+        instr->accumulate || instr->op == OP_NORM || (instr->op == OP_UPDATE && update_source(program, instr) < 0);
     bool same = op_info[instr->op].reads_source && pair->source == pair->destination;
     *out =
         (struct access){ .buffer = pair->destination, .reads = adds || same, .writes = true, .starts = !adds && !same };

@@ -18,8 +18,8 @@ static inline int access_slots(const struct instr *instr)
 /* access_at() of a slot of which it is not known that it is empty. */
 bool access_describe(const struct program *program, const struct instr *instr, int slot, struct access *out);
 /* The access in a slot; false when the slot is empty. The peer's buffer of a SEND or RECEIVE is not touched here. A
- * NORM adds to its destination and an UPDATE changes its own, so both read it; the optimizer's state, which only UPDATE
- * touches, is not listed. */
+ * NORM adds to its destination and an UPDATE in place changes its own, so both read it; the optimizer's state, which
+ * only UPDATE touches, is not listed. */
 static inline bool access_at(const struct program *program, const struct instr *instr, int slot, struct access *out)
 {
     if (instr->op == OP_COMPUTE && instr->operand[slot / MAX_OPERANDS][slot % MAX_OPERANDS] < 0)
@@ -31,6 +31,8 @@ static inline bool access_at(const struct program *program, const struct instr *
 bool access_renews(const struct program *program, const struct instr *instr, const struct access *access);
 /* True for an instruction that may write over the very bytes it reads (equal offsets). */
 bool access_in_place(const struct instr *instr);
+/* Of an UPDATE: the version of the weight that the next one is made from, -1: it is updated in place. */
+int update_source(const struct program *program, const struct instr *instr);
 /* True when the content is there before the step begins. */
 bool buffer_outlives_step(const struct buffer *buffer);
 #endif

@@ -309,6 +309,10 @@ void form_buffer(struct form *f, int index, struct buffer *buffer)
     number(f, NULL, &buffer->part_count);
     number(f, NULL, &buffer->part_dim);
     number(f, "version", &buffer->version);
+    if (optional(f, "of", buffer->version_count > 1))
+        number(f, NULL, &buffer->version_count);
+    if (optional(f, "wraps", buffer->wraps > 0))
+        number(f, NULL, &buffer->wraps);
     number(f, "serial", &buffer->serial);
     literal(f, "layout");
     for (int atom = 0; atom < MAX_ATOMS; atom++)
@@ -453,6 +457,9 @@ void form_instr(struct form *f, int index, struct instr *instr, const struct pai
     word(f, NULL, op_words, &op);
     word(f, NULL, phase_names, &phase);
     word(f, "on", lane_names, &lane);
+    bool opening = optional(f, "opening", instr->part == STEP_OPENING),
+         ahead = !opening && optional(f, "ahead", instr->part == STEP_AHEAD);
+    instr->part = opening ? STEP_OPENING : ahead ? STEP_AHEAD : STEP_OWN;
     flag(f, "again", &instr->again);
     flag(f, "first", &instr->first);
     flag(f, "accumulate", &instr->accumulate);

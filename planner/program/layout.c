@@ -106,6 +106,31 @@ static int collect_items(const struct program *program, int stage, const struct 
     return count;
 }
 
+/* What the next step reads has the bytes under which it reads it, until the list ends. True where it does read it: the
+ * life of the opening's buffer goes on behind the opening. */
+static bool wraps(const struct program *program, int buffer, int opening, const struct life *lives)
+{
+    int as = program->buffers[buffer].wraps - 1;
+    return as >= 0 && lives[as].first >= 0 && lives[as].first < opening && lives[as].last >= opening;
+}
+
+static void join_wrapped(const struct program *program, int stage, const struct lifetimes *t)
+{
+    const struct stage_program *list = &program->stages[stage];
+    int opening = stage_opening_count(list);
+    for (int b = 0; opening && b < program->buffer_count; b++) {
+        if (program->buffers[b].stage != stage || !wraps(program, b, opening, t->lives))
+            continue;
+        int root = root_of(t->joined, b), as = root_of(t->joined, program->buffers[b].wraps - 1);
+        struct place_item *item = &t->items[t->item_of[root]], *into = &t->items[t->item_of[as]];
+        into->again_first = item->first;
+        into->again_last = list->instr_count - 1;
+        item->bytes = 0; /* nobody's: it lies where the other does */
+        item->first = item->last = 0;
+        t->item_of[root] = t->item_of[as];
+    }
+}
+
 static bool place_stage(struct program *program, int stage, const struct lifetimes *t, struct error *err)
 {
     struct stage_program *list = &program->stages[stage];
@@ -117,6 +142,7 @@ static bool place_stage(struct program *program, int stage, const struct lifetim
     if (!scratch_of(program, stage, &list->scratch_bytes, err))
         return false;
     int count = collect_items(program, stage, t);
+    join_wrapped(program, stage, t);
     if (!add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
         !place_items(t->items, count, &total, err) || !add_i64(&list->arena_bytes, top, total))
         return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);

@@ -9,6 +9,7 @@ struct split {
     int old_count;
     int *now;     /* (old buffers) the buffer that stands for it at this place of the list */
     bool *read;   /* (old buffers) read since its last renewal */
+    bool *ahead;  /* (old buffers) renewed for the next step */
     int *copy_of; /* (copies) growing */
     int copy_count, copy_capacity;
 };
@@ -80,11 +81,13 @@ static bool split_instr(struct split *split, struct instr *instr)
         if (!access_at(program, instr, slot, &access) || !access_renews(program, instr, &access))
             continue;
         int b = access.buffer;
-        bool again = split->read[b] && !program->buffers[b].persistent && !reads_buffer(program, instr, b);
+        bool anew = split->read[b] || instr->part == STEP_AHEAD; /* the opening's, whether or not it was read */
+        bool again = anew && !program->buffers[b].persistent && !reads_buffer(program, instr, b);
         if (again && !add_copy(split, b))
             return false;
         if (again)
             split->read[b] = false;
+        split->ahead[b] |= again && instr->part == STEP_AHEAD;
     }
     for (int slot = 0; slot < access_slots(instr); slot++) {
         if (!access_at(program, instr, slot, &access))
@@ -106,8 +109,11 @@ static bool append_copies(struct split *split)
     if (!buffers)
         return false;
     memcpy(buffers, program->buffers, (size_t)split->old_count * sizeof *buffers);
-    for (int i = 0; i < split->copy_count; i++)
+    for (int i = 0; i < split->copy_count; i++) {
         buffers[split->old_count + i] = program->buffers[split->copy_of[i]];
+        if (split->ahead[split->copy_of[i]] && split->now[split->copy_of[i]] == split->old_count + i)
+            buffers[split->old_count + i].wraps = 1 + split->copy_of[i];
+    }
     program->buffers = buffers;
     program->buffer_count = (int)count;
     return true;
@@ -149,9 +155,10 @@ bool program_split_lives(struct program *program, struct error *err)
     struct split split = { .program = program, .old_count = program->buffer_count };
     split.now = calloc((size_t)program->buffer_count + 1, sizeof *split.now);
     split.read = calloc((size_t)program->buffer_count + 1, sizeof *split.read);
+    split.ahead = calloc((size_t)program->buffer_count + 1, sizeof *split.ahead);
     for (int b = 0; split.now && b < program->buffer_count; b++)
         split.now[b] = b;
-    bool ok = split.now && split.read && own_pairs(program) && split_stages(&split);
+    bool ok = split.now && split.read && split.ahead && own_pairs(program) && split_stages(&split);
     if (ok)
         rename_peers(program, &pairing);
     else
@@ -159,6 +166,7 @@ bool program_split_lives(struct program *program, struct error *err)
                   program->buffer_count);
     free(split.now);
     free(split.read);
+    free(split.ahead);
     free(split.copy_of);
     pairing_free(&pairing);
     return ok;

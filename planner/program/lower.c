@@ -162,9 +162,18 @@ static void visit_layer(struct lowering *l, const struct visit *visit)
 
 static void run_visits(struct lowering *l)
 {
+    bool steady = !l->alone && schedules[l->plan->schedule]->asynchronous,
+         each = steady && schedules[l->plan->schedule]->updates_each, opening = steady;
     for (l->visit = l->gathered = 0; l->visit < l->visit_count && !l->failed; l->visit++) {
         const struct visit *visit = &l->visits[l->visit];
         bool forward = visit->action.kind == ACTION_FORWARD, input = visit->action.kind != ACTION_BACKWARD_WEIGHT;
+        if (opening && visit->action.part != STEP_OPENING) {
+            steady_receive(l, STEP_OPENING);
+            emit_sends(l);
+            opening = false;
+        }
+        if (visit->opens)
+            steady_begin(l, &visit->action);
         gather_ahead(l);
         if (visit->opens)
             post_arrivals(l, visit->number);
@@ -184,8 +193,17 @@ static void run_visits(struct lowering *l)
             close_forward(l, &visit->action);
         else if (visit->closes && input)
             close_backward(l, &visit->action);
+        if (each && visit->closes && !forward) {
+            lower_step(l, visit->action.micro);
+            renew_gradients(l);
+        }
     }
+    if (steady)
+        steady_receive(l, STEP_AHEAD);
     emit_sends(l);
+    l->part = STEP_OWN;
+    if (!each)
+        lower_step(l, -1);
 }
 
 /* ---- stages ---- */
@@ -251,6 +269,8 @@ static bool lower_stage(struct lowering *l, int stage, const struct layer_range 
 {
     size_t versions = (size_t)l->graph->value_count * (size_t)l->micro_count;
     l->stage = stage;
+    l->part = STEP_OWN;
+    l->opened_count = l->reopened = 0;
     l->position = stage - l->plan->stages[stage].turn;
     l->own_micro_count = l->alone ? l->micro_count : stage_micro_batches(l->plan, stage);
     int segments = set_chunks(l, layers, chunk_count);
@@ -267,7 +287,6 @@ static bool lower_stage(struct lowering *l, int stage, const struct layer_range 
     if (l->failed || !list_arrivals(l) || !list_visits(l, layers))
         return false;
     run_visits(l);
-    lower_step(l);
     return !l->failed;
 }
 

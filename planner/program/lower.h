@@ -45,8 +45,9 @@ struct stage_weight {
 };
 struct weight_part {
     int weight;
-    int stored, gradient; /* buffers; gradient -1: frozen */
-    int full;             /* the unreduced gradient where it is not the gradient itself; -1: none now */
+    int stored, gradient; /* buffers; gradient -1: frozen; of several versions the first */
+    int version_count;
+    int full; /* the unreduced gradient where it is not the gradient itself; -1: none now */
     bool full_defined, gradient_defined;
     int left; /* contributions until the last reduction */
 };
@@ -77,6 +78,7 @@ struct message {
 struct pending {
     enum message_kind kind;
     int id, number, peer, buffer;
+    enum step_part part;
     struct site site;
 }; /* a SEND not yet emitted */
 struct crossing {
@@ -143,6 +145,12 @@ struct lowering {
     struct arrival *arrivals; /* in the order in which they are posted */
     int arrival_count, posted_count;
     int *received; /* buffers of arrivals, [(entering, then leaving) * micro_count + micro] */
+    /* Asynchronous schedules. */
+    enum step_part part;                         /* of the action at hand */
+    int version;                                 /* of the weights that the action uses, counted as in struct buffer */
+    int *opened;                                 /* buffers that the opening made, in order */
+    int opened_count, opened_capacity, reopened; /* reopened: how many of them the part ahead has made anew */
+    int *ahead_of;                               /* by entering: received for the first micro-batch after the opening */
     struct visit *visits;
     int visit_count, visit, gathered; /* visit at hand; visits whose weights have been asked for */
     struct pending *pending;
@@ -247,6 +255,10 @@ void backward_segment(struct lowering *l, int segment, int micro, bool input, bo
 
 /* ---- lower_weights.c ---- */
 void collect_weights(struct lowering *l);
+/* After an update that another one follows: gradients begin anew. */
+void renew_gradients(struct lowering *l);
+/* The buffer of a part's version, counted from the newest at the beginning of the step. */
+int part_version(const struct weight_part *part, int version);
 /* The layout in which the optimizer reads the gradient of a weight whose storage follows this use. */
 struct layout reduced_layout(const struct lowering *l, int segment, int index);
 /* The buffer that a segment's weight operand reads in a round. */
@@ -259,12 +271,28 @@ int weight_gradient(struct lowering *l, int segment, int index, int round, const
 /* After BWD_WEIGHT's last round on that buffer: reductions that are due now. */
 void weight_contributed(struct lowering *l, int segment, int index, int round, const struct site *site);
 
+/* ---- lower_steady.c: asynchronous schedules ---- */
+/* Turns to the action: its part of the step, its version of the weights. The part ahead makes its values anew, in the
+ * buffers that the opening made. */
+void steady_begin(struct lowering *l, const struct action *action);
+/* Behind the opening, and behind the whole list: receives what the next forward pass reads, so that no message crosses
+ * the border of a step. */
+void steady_receive(struct lowering *l, enum step_part part);
+/* The buffer that was so received; -1: it is to be received now. */
+int steady_received(const struct lowering *l, int index, int micro);
+/* The opening's buffer instead of a new one, its description renewed; -1: none. Notes those that the opening makes. */
+int steady_reuse(struct lowering *l, const struct buffer *buffer);
+void steady_note(struct lowering *l, int buffer);
+/* Micro-batches of the next step have numbers of their own in messages. */
+int steady_number(const struct lowering *l, int micro);
+
 /* ---- lower_step.c ---- */
 /* Queues a transfer that may be fused with others of its kind; at 0 bucket_bytes it is emitted at once. */
 void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, bool accumulate,
                 const struct site *site, int source, int destination);
 void bucket_flush(struct lowering *l, bool step); /* all that wait; without step those of this layer's passes alone */
-void lower_step(struct lowering *l);
+/* The update of all weights; micro: of the micro-batch, -1 of the step. */
+void lower_step(struct lowering *l, int micro);
 
 /* ---- waits.c ---- */
 bool program_waits(struct program *program, struct error *err);

@@ -49,6 +49,9 @@ static int post(struct lowering *l, bool gradient, int index, int micro)
 
 int arrived(struct lowering *l, bool gradient, int index, int micro)
 {
+    int early = gradient ? -1 : steady_received(l, index, micro);
+    if (early >= 0)
+        return early;
     return l->clock.stages ? *received(l, gradient, index, micro) : post(l, gradient, index, micro);
 }
 

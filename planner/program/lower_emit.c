@@ -42,6 +42,7 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
     instr->op = op;
     instr->lane = lane;
     instr->phase = site->phase;
+    instr->part = l->part;
     instr->again = site->again;
     instr->layer = site->layer;
     instr->micro = site->micro;
@@ -112,6 +113,7 @@ static int64_t element_size(const struct lowering *l, const struct buffer *buffe
 int add_buffer(struct lowering *l, struct buffer buffer)
 {
     struct program *program = l->program;
+    int reused = steady_reuse(l, &buffer);
     if (!lower_grow(l, &program->arena, (void **)&program->buffers, program->buffer_count, &l->buffer_capacity,
                     sizeof *program->buffers))
         return 0;
@@ -119,15 +121,17 @@ int add_buffer(struct lowering *l, struct buffer buffer)
         return 0;
     int64_t each = buffer.kind == BUFFER_TEMPORARY ? buffer.bytes / buffer.elements : element_size(l, &buffer);
     buffer.stage = l->stage;
-    buffer.serial = program->buffer_count;
+    buffer.serial = reused >= 0 ? reused : program->buffer_count;
     buffer.offset = -1;
     if (buffer.is_weight)
         buffer.padded = (uint8_t)l->weights[buffer.id].shard;
     buffer.elements = buffer_elements(program, &buffer);
     buffer.bytes = buffer.elements * each;
-    program->buffers[program->buffer_count] = buffer;
-    l->notes[program->buffer_count] = (struct version_note){ .next = -1 };
-    return program->buffer_count++;
+    program->buffers[buffer.serial] = buffer;
+    l->notes[buffer.serial] = (struct version_note){ .next = -1 };
+    program->buffer_count += reused < 0;
+    steady_note(l, buffer.serial);
+    return buffer.serial;
 }
 
 /* ---- versions ---- */
@@ -150,13 +154,12 @@ static void link_version(struct lowering *l, bool gradient, int buffer)
 
 int add_version(struct lowering *l, bool gradient, int value, int micro, const struct layout *layout)
 {
-    int count = l->program->buffer_count;
     int buffer = add_buffer(l, (struct buffer){ .kind = gradient ? BUFFER_VALUE_GRADIENT : BUFFER_VALUE,
                                                 .id = value,
                                                 .micro = micro,
                                                 .part_count = 1,
                                                 .layout = *layout });
-    if (buffer == count && !l->failed)
+    if (!l->failed)
         link_version(l, gradient, buffer);
     return buffer;
 }
@@ -291,7 +294,8 @@ void queue_send(struct lowering *l, enum message_kind kind, int id, int number, 
                 const struct site *site)
 {
     if (lower_grow(l, &l->scratch, (void **)&l->pending, l->pending_count, &l->pending_capacity, sizeof *l->pending))
-        l->pending[l->pending_count++] = (struct pending){ kind, id, number, peer, buffer, *site };
+        l->pending[l->pending_count++] =
+            (struct pending){ kind, id, steady_number(l, number), peer, buffer, l->part, *site };
 }
 
 static void emit_send(struct lowering *l, const struct pending *p)
@@ -300,6 +304,7 @@ static void emit_send(struct lowering *l, const struct pending *p)
     struct instr *instr = emit_pair(l, OP_SEND, LANE_SEND, &p->site, p->buffer, -1);
     instr->peer_stage = p->peer;
     instr->tag = tag;
+    instr->part = p->part;
     if (l->failed)
         return;
     l->messages[tag].send_pair = instr->pair_first;
@@ -341,7 +346,7 @@ void emit_sends_before(struct lowering *l, int place)
 void emit_receive(struct lowering *l, enum message_kind kind, int id, int number, int peer, int buffer,
                   const struct site *site)
 {
-    int tag = message_of(l, message_key(kind, peer, l->stage, id, number));
+    int tag = message_of(l, message_key(kind, peer, l->stage, id, steady_number(l, number)));
     struct instr *instr = emit_pair(l, OP_RECEIVE, LANE_RECEIVE, site, -1, buffer);
     instr->peer_stage = peer;
     instr->tag = tag;

@@ -218,15 +218,20 @@ static int emit_norm(struct lowering *l)
 }
 
 /* ---- the update ---- */
-static void update(struct lowering *l, int number, int scalar)
+static void update(struct lowering *l, int number, int scalar, int micro)
 {
     const struct weight_part part = l->parts[number];
     const struct stage_weight *w = &l->weights[part.weight];
-    struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1 };
-    struct instr *instr = emit_pair(l, OP_UPDATE, LANE_COMPUTE, &site, part.gradient, part.stored);
+    struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = micro };
+    int newest = micro > 0 ? micro : 0; /* as many updates as micro-batches before it */
+    struct instr *instr = emit_pair(l, OP_UPDATE, LANE_COMPUTE, &site, part.gradient, part_version(&part, newest + 1));
+    if (part.version_count > 1) {
+        add_pair(l, part_version(&part, newest), -1);
+        instr->pair_count++;
+    }
     if (scalar >= 0) {
         add_pair(l, scalar, -1);
-        instr->pair_count = 2;
+        instr->pair_count++;
     }
     if (w->shard && w->zero < 3)
         bucket_add(l, OP_ALL_GATHER, w->shard, atom_lane(l, site.layer, w->shard, true), false, &site, part.stored,
@@ -258,7 +263,7 @@ static void add_foreign(struct lowering *l)
     }
 }
 
-void lower_step(struct lowering *l)
+void lower_step(struct lowering *l, int micro)
 {
     int scalar = -1;
     bucket_flush(l, true);
@@ -277,6 +282,6 @@ void lower_step(struct lowering *l)
     if (l->plan->clip_norm > 0)
         scalar = emit_norm(l);
     for (int i = 0; i < l->reduced_count && !l->failed; i++)
-        update(l, l->reduced[i], scalar);
+        update(l, l->reduced[i], scalar, micro);
     bucket_flush(l, true);
 }

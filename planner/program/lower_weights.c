@@ -71,6 +71,13 @@ static void describe_weight(struct lowering *l, int weight, int segment, int ind
     }
 }
 
+/* Backward passes whose gradients one update takes. */
+static int contributions_due(const struct lowering *l, const struct stage_weight *w)
+{
+    bool each = !l->alone && schedules[l->plan->schedule]->updates_each;
+    return w->contributions * (each ? 1 : l->own_micro_count);
+}
+
 static void store_part(struct lowering *l, int weight, int number)
 {
     const struct stage_weight *w = &l->weights[weight];
@@ -86,12 +93,19 @@ static void store_part(struct lowering *l, int weight, int number)
     if (!lower_grow(l, &l->scratch, (void **)&l->parts, l->part_count, &l->part_capacity, sizeof *l->parts))
         return;
     struct weight_part *part = &l->parts[l->part_count++];
-    *part = (struct weight_part){
-        .weight = weight, .gradient = -1, .full = -1, .left = w->contributions * l->own_micro_count
-    };
+    bool frozen = l->graph->weights[weight].frozen;
+    *part = (struct weight_part){ .weight = weight,
+                                  .gradient = -1,
+                                  .full = -1,
+                                  .version_count = frozen || l->alone ? 1 : schedule_versions(l->plan, l->stage),
+                                  .left = contributions_due(l, w) };
     buffer.layout = w->zero >= 3 ? with_kind(use->forward, w->shard, LAYOUT_FLAT) : use->forward;
+    buffer.version_count = part->version_count;
     part->stored = add_buffer(l, buffer);
-    if (l->graph->weights[weight].frozen)
+    for (buffer.version = 1; buffer.version < part->version_count; buffer.version++)
+        add_buffer(l, buffer);
+    buffer.version = buffer.version_count = 0;
+    if (frozen)
         return;
     buffer.layout = reduced_layout(l, w->segment, w->index);
     buffer.kind = BUFFER_GRADIENT;
@@ -140,6 +154,12 @@ void collect_weights(struct lowering *l)
     }
 }
 
+int part_version(const struct weight_part *part, int version)
+{
+    int count = part->version_count;
+    return part->stored + (version % count + count) % count;
+}
+
 /* ---- use ---- */
 static int find_use(const struct lowering *l, int weight, int part, const struct layout *layout)
 {
@@ -176,7 +196,7 @@ static int obtain(struct lowering *l, int segment, int index, int round, int vis
     int part = w->part_count > 1 ? round : 0;
     if (l->failed)
         return -1;
-    int stored = l->parts[w->first_part + part].stored;
+    int stored = part_version(&l->parts[w->first_part + part], l->version);
     if (layout_equal(layout, &buffer_at(l, stored)->layout))
         return stored;
     int buffer = find_use(l, weight, part, layout);
@@ -359,4 +379,17 @@ void weight_contributed(struct lowering *l, int segment, int index, int round, c
     }
     if (--part->left == 0)
         reduce_last(l, number, site);
+}
+
+void renew_gradients(struct lowering *l)
+{
+    for (int i = 0; i < l->part_count; i++) {
+        struct weight_part *part = &l->parts[i];
+        part->left = contributions_due(l, &l->weights[part->weight]);
+        part->gradient_defined = false;
+        part->full = -1;
+    }
+    for (int i = 0; i < l->foreign_count; i++)
+        l->foreign[i].defined = false;
+    l->reduced_count = 0;
 }

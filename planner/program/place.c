@@ -57,7 +57,7 @@ struct work {
     int64_t top; /* of the sweep: the end of the highest living item */
     int *ends;   /* (count) items by last use */
     int end;     /* after the last item's last use */
-    bool any_held;
+    bool any_held, any_again;
     /* Interval tree: leaves are items by first use, each node knows the latest end of the placed items below it, -1
      * none. */
     struct ranked *starts; /* (count) */
@@ -100,8 +100,10 @@ static bool work_open(struct work *w, const struct place_item *items, int count)
     w->order = arena_alloc(&w->arena, n, sizeof *w->order);
     w->offset = arena_alloc(&w->arena, n, sizeof *w->offset);
     w->best = arena_alloc(&w->arena, n, sizeof *w->best);
+    for (int i = 0; i < count; i++)
+        w->any_again = w->any_again || items[i].again_last > 0;
     for (int span = 0; span < SPAN_COUNT; span++) {
-        w->placed[span].list = arena_alloc(&w->arena, n, sizeof *w->placed[span].list);
+        w->placed[span].list = arena_alloc(&w->arena, w->any_again ? 2 * n : n, sizeof *w->placed[span].list);
         if (!w->placed[span].list)
             return false;
     }
@@ -118,6 +120,7 @@ static bool work_open(struct work *w, const struct place_item *items, int count)
         return false;
     for (int i = 0; i < count; i++) {
         w->end = items[i].last >= w->end ? items[i].last + 1 : w->end;
+        w->end = items[i].again_last >= w->end ? items[i].again_last + 1 : w->end;
         w->any_held = w->any_held || items[i].held;
     }
     return sort_moments(w);
@@ -133,13 +136,13 @@ static int span_at(const struct work *w, int level, int moment)
 /* The shortest span that holds the item's whole life. */
 static const struct spots *spots_around(const struct work *w, int item)
 {
-    int level = SPAN_LEVELS - 1;
+    int level = w->items[item].again_last > 0 ? 0 : SPAN_LEVELS - 1;
     while (span_at(w, level, w->items[item].first) != span_at(w, level, w->items[item].last))
         level--;
     return &w->placed[span_at(w, level, w->items[item].first)];
 }
 
-static void insert_at(struct work *w, struct spots *spots, int item)
+static void insert_at(struct work *w, struct spots *spots, int item, int first, int last)
 {
     const struct place_item *it = &w->items[item];
     int low = 0, high = spots->count;
@@ -151,15 +154,23 @@ static void insert_at(struct work *w, struct spots *spots, int item)
             high = middle;
     }
     memmove(&spots->list[low + 1], &spots->list[low], (size_t)(spots->count - low) * sizeof *spots->list);
-    spots->list[low] = (struct spot){ w->offset[item], w->offset[item] + it->bytes, it->first, it->last };
+    spots->list[low] = (struct spot){ w->offset[item], w->offset[item] + it->bytes, first, last };
     spots->count++;
+}
+
+static void insert_life(struct work *w, int item, int first, int last)
+{
+    for (int level = 0; level < SPAN_LEVELS; level++)
+        for (int span = span_at(w, level, first); span <= span_at(w, level, last); span++)
+            insert_at(w, &w->placed[span], item, first, last);
 }
 
 static void insert_everywhere(struct work *w, int item)
 {
-    for (int level = 0; level < SPAN_LEVELS; level++)
-        for (int span = span_at(w, level, w->items[item].first); span <= span_at(w, level, w->items[item].last); span++)
-            insert_at(w, &w->placed[span], item);
+    const struct place_item *it = &w->items[item];
+    insert_life(w, item, it->first, it->last);
+    if (it->again_last > 0)
+        insert_life(w, item, it->again_first, it->again_last);
 }
 
 /* The tightest gap between the placed items that live beside the item; else on top of them. */
@@ -169,6 +180,24 @@ static int64_t find_gap(const struct work *w, const struct spots *spots, int ite
     int64_t top = 0, best = -1, best_size = INT64_MAX;
     for (const struct spot *at = spots->list, *end = at + spots->count; at < end; at++) {
         bool beside = (at->first <= want.last) & (at->last >= want.first); /* no branch: nothing foretells it */
+        int64_t gap = beside ? at->low - top : -1;
+        if (gap >= want.bytes && gap < best_size) {
+            best = top;
+            best_size = gap;
+        }
+        top = max_i64(top, beside ? at->high : 0);
+    }
+    return best >= 0 ? best : top;
+}
+
+/* The same for an item with two lives. */
+static int64_t find_gap_twice(const struct work *w, const struct spots *spots, int item)
+{
+    const struct place_item want = w->items[item];
+    int64_t top = 0, best = -1, best_size = INT64_MAX;
+    for (const struct spot *at = spots->list, *end = at + spots->count; at < end; at++) {
+        bool beside = (at->first <= want.last && at->last >= want.first) ||
+                      (at->first <= want.again_last && at->last >= want.again_first);
         int64_t gap = beside ? at->low - top : -1;
         if (gap >= want.bytes && gap < best_size) {
             best = top;
@@ -223,7 +252,8 @@ static int64_t place_in_order(struct work *w, bool dense)
     for (int i = 0; i < w->count; i++) {
         int item = w->order[i].item;
         if (dense) { /* most items live together: passing over all of them is cheaper than finding and sorting */
-            w->offset[item] = find_gap(w, spots_around(w, item), item);
+            w->offset[item] = w->items[item].again_last > 0 ? find_gap_twice(w, spots_around(w, item), item)
+                                                            : find_gap(w, spots_around(w, item), item);
             insert_everywhere(w, item);
         } else {
             w->beside_count = 0;
@@ -424,12 +454,14 @@ static void repair(struct work *w, bool dense, int64_t looks, int64_t good, int6
 static int64_t search_orders(struct work *w, int64_t bound)
 {
     int64_t pairs = count_pairs(w), looks, spent = 0, best = INT64_MAX, good = bound + bound / GOOD_ENOUGH;
-    bool dense = pairs * DENSE > (int64_t)w->count * w->count;
+    bool dense = w->any_again || pairs * DENSE > (int64_t)w->count * w->count;
     looks = dense ? (int64_t)w->count * w->count / 4 : pairs;
     int kinds = w->any_held ? ORDER_KIND_COUNT : ORDER_HELD; /* without held items the last is the one by area */
     for (int kind = 0; kind < kinds && best > good; kind++) {
         bool in_time = kind == ORDER_TIME_TIGHT || kind == ORDER_TIME_LOW;
-        if (!in_time && (spent += looks) > LOOK_LIMIT)
+        if (in_time && w->any_again) /* an allocator gives bytes back once */
+            continue;
+        if (!in_time && (spent += looks) > LOOK_LIMIT && best < INT64_MAX)
             break;
         sort_items(w, (enum order_kind)kind);
         keep_best(w, in_time ? place_in_time(w, kind == ORDER_TIME_LOW) : place_in_order(w, dense), &best);
@@ -442,13 +474,19 @@ static int64_t search_orders(struct work *w, int64_t bound)
 bool place_bound(const struct place_item *items, int count, int64_t *bound, struct error *err)
 {
     int end = 0;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         end = items[i].last >= end ? items[i].last + 1 : end;
+        end = items[i].again_last >= end ? items[i].again_last + 1 : end;
+    }
     int64_t *come = calloc(2 * ((size_t)end + 1), sizeof *come), *go = come ? come + end + 1 : NULL; /* by moment */
     if (!come)
         return fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d lifetimes", count);
     int64_t live = 0, most = 0;
     bool fits = true;
+    for (int i = 0; i < count && fits; i++)
+        fits = items[i].again_last == 0 ||
+               (add_i64(&come[items[i].again_first], come[items[i].again_first], items[i].bytes) &&
+                add_i64(&go[items[i].again_last + 1], go[items[i].again_last + 1], items[i].bytes));
     for (int i = 0; i < count && fits; i++) /* what goes at one moment has lived together, and so has what comes */
         fits = add_i64(&come[items[i].first], come[items[i].first], items[i].bytes) &&
                add_i64(&go[items[i].last + 1], go[items[i].last + 1], items[i].bytes);

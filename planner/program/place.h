@@ -6,10 +6,11 @@
 #include <stdint.h>
 
 struct place_item {
-    int64_t bytes;   /* a multiple of the alignment */
-    int first, last; /* lifetime, both included */
-    int64_t offset;  /* out */
-    bool held;       /* kept beyond its use, as transfers ask: one of the orders puts these first */
+    int64_t bytes;               /* a multiple of the alignment */
+    int first, last;             /* lifetime, both included */
+    int again_first, again_last; /* a second one, after the first; again_last 0: none */
+    int64_t offset;              /* out */
+    bool held;                   /* kept beyond its use, as transfers ask: one of the orders puts these first */
 };
 /**
  * Assigns offsets from 0 on; *total is the top. The general problem is NP-hard (dynamic storage allocation, Garey and

@@ -10,6 +10,14 @@ void program_free(struct program *program)
     free(program);
 }
 
+int stage_opening_count(const struct stage_program *stage)
+{
+    int count = 0;
+    while (count < stage->instr_count && stage->instrs[count].part == STEP_OPENING)
+        count++;
+    return count;
+}
+
 bool program_index(struct program *program, struct error *err)
 {
     int micro_count = program->plan->micro_batch_count;

@@ -3,7 +3,7 @@
  * pointers. */
 #ifndef CLEAVE_PROGRAM_PROGRAM_H
 #define CLEAVE_PROGRAM_PROGRAM_H
-#include "planner/plan/plan.h"
+#include "planner/program/schedule.h"
 
 /* ---- layouts ---- */
 enum layout_kind { LAYOUT_REPLICATED, LAYOUT_SHARDED, LAYOUT_PARTIAL, LAYOUT_FLAT };
@@ -34,8 +34,12 @@ struct buffer {
     int ring_round, ring_atom; /* block of the neighbour ring_round steps back along ring_atom; 0: own block */
     /* Time split: the part-th of part_count pieces along part_dim; part_count 1: whole. */
     int part, part_count, part_dim;
-    int version; /* weight version; 0 for synchronous schedules */
-    int serial;  /* tells apart temporaries */
+    /* Asynchronous schedules: which of a weight's versions it holds, and of how many; 0 of 1 otherwise. Versions are
+     * counted from the newest at the beginning of a step, modulo their number; after a step the executor renumbers the
+     * buffers by as many places as there were updates. The buffers of a weight's versions are neighbours. */
+    int version, version_count;
+    int wraps;  /* 1 + the buffer as which the next step reads its content, whose bytes it gets; 0: none does */
+    int serial; /* tells apart temporaries */
     struct layout layout;
     uint8_t
         padded; /* weights, while lowering: atoms over which ZeRO shards; whole copies are padded to their product */
@@ -63,11 +67,12 @@ extern const char *const role_names[ROLE_COUNT + 1];
  * reads. */
 bool role_written(enum phase phase, enum role role);
 
-/* UPDATE: (gradient, stored weight). Where the gradient is a flat shard of a whole stored weight (ZeRO 1 and 2), the
- * update works on its piece of the weight in place, and an ALL_GATHER with equal source and destination completes it:
- * the member at place p holds elements [p * n, p * n + n) of the flattened block, n the elements of the shard; stored
- * weights are padded for it. With clipping a second pair (scalar, -1) reads the norm. WEIGHT_GRADIENT sources of
- * REDUCE_SCATTER are padded alike; padding is never read. */
+/* UPDATE: (gradient, stored weight). With several versions of the weight the destination is the next version, and a
+ * further pair (present version, -1) is what it is made from; else the weight is updated in place. Where the gradient
+ * is a flat shard of a whole stored weight (ZeRO 1 and 2), the update works on its piece of the weight in place, and an
+ * ALL_GATHER with equal source and destination completes it: the member at place p holds elements [p * n, p * n + n) of
+ * the flattened block, n the elements of the shard; stored weights are padded for it. With clipping a second pair
+ * (scalar, -1) reads the norm. WEIGHT_GRADIENT sources of REDUCE_SCATTER are padded alike; padding is never read. */
 struct pair {
     int source, destination; /* buffers; -1: none. SEND: destination is the peer's buffer; RECEIVE: source is */
 };
@@ -76,6 +81,7 @@ struct instr {
     enum op op;
     enum phase phase;
     enum lane lane;
+    enum step_part part;                   /* other than STEP_OWN: asynchronous schedules only */
     bool again;                            /* recomputation */
     bool first;                            /* COMPUTE: the first round of a fold: outputs start anew */
     uint8_t define[ROLE_COUNT];            /* COMPUTE: bit i: operand i of the role is overwritten, not accumulated */
@@ -103,6 +109,10 @@ struct stage_program {
     int64_t persistent_bytes;              /* of which weights, accumulators, state */
     int64_t scratch_offset, scratch_bytes; /* workspace of COMPUTE, inside the arena */
 };
+
+/* Instructions that only the first step of a run executes: they stand first. What they leave is what every later step
+ * finds from the step before, whose instructions of STEP_AHEAD did the same work. */
+int stage_opening_count(const struct stage_program *stage);
 
 struct program {
     struct arena arena;

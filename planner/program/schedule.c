@@ -33,6 +33,18 @@ int schedule_piece(const struct schedule *schedule, int stages, int stage, int c
     return chunk * stages + schedule_stage(schedule, stages, chunk * stages + stage);
 }
 
+int schedule_versions(const struct plan *plan, int stage)
+{
+    const struct schedule *schedule = schedules[plan->schedule];
+    struct schedule_place place = schedule_place_of(plan, stage);
+    return schedule->versions ? schedule->versions(&place) : 1;
+}
+
+int schedule_updates(const struct plan *plan)
+{
+    return schedules[plan->schedule]->updates_each ? plan->micro_batch_count : 1;
+}
+
 int schedule_unit(const struct schedule *schedule, int stages)
 {
     return schedule->by_stages ? stages : 1;
@@ -96,5 +108,8 @@ int schedule_in_flight(const struct schedule *schedule, const struct schedule_pl
 
 int schedule_held(const struct schedule *schedule, const struct schedule_place *place)
 {
-    return largest_prefix(schedule, place, ACTION_BACKWARD_WEIGHT);
+    int held = largest_prefix(schedule, place, ACTION_BACKWARD_WEIGHT);
+    if (!schedule->asynchronous || held >= place->micro_count)
+        return held;
+    return shared_out(place->micro_count, place->micro_count / held);
 }

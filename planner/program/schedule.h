@@ -4,9 +4,13 @@
 #include "planner/plan/plan.h"
 
 enum action_kind { ACTION_FORWARD, ACTION_BACKWARD, ACTION_BACKWARD_INPUT, ACTION_BACKWARD_WEIGHT };
+/* Where steps run into each other: a stage begins micro-batches of the next step before it ends those of its own. The
+ * opening begins those of the very first step. */
+enum step_part { STEP_OWN, STEP_OPENING, STEP_AHEAD };
 struct action {
     enum action_kind kind;
     int micro, chunk;
+    enum step_part part;
 };
 
 /* What a stage knows of the pipeline. Replicas that take turns each see a pipeline of their own share: micro-batches
@@ -21,15 +25,20 @@ struct schedule_place {
 struct schedule {
     const char *name, *doc;
     bool searched;             /* the search's space has it unless others are named */
-    bool asynchronous;         /* other mathematics: stale weights */
+    bool asynchronous;         /* other mathematics: stale weights, and steps that run into each other */
     bool interleaves;          /* runs several chunks per stage, and nothing else */
     bool splits;               /* the weights' gradients are computed apart from the inputs' */
     const char *in_flight_doc; /* largest number of micro-batches in flight at stage k of P: m of the step, v chunks */
-    const char *staleness_doc; /* how many steps old the weights are; NULL: not at all */
-    bool folded;               /* two chunks, the second from the last stage back to the first */
-    bool by_stages;            /* micro-batches must be a multiple of the stages */
+    const char *staleness_doc; /* how many updates old the weights are; NULL: not at all */
+    bool updates_each;         /* one update per micro-batch; else one per step */
+    /* Versions of its weights that a stage keeps: it computes with the oldest. NULL: one. Asynchronous schedules only.
+     */
+    int (*versions)(const struct schedule_place *place);
+    bool folded;    /* two chunks, the second from the last stage back to the first */
+    bool by_stages; /* micro-batches must be a multiple of the stages */
     bool (*legal)(const struct plan *plan, struct error *err); /* beyond all that; may be NULL: always */
-    /* Writes the order of one stage, returns the number of actions. With out NULL it only counts. */
+    /* Writes the order of one stage, returns the number of actions. With out NULL it only counts. The opening comes
+     * first; without it the order repeats step by step. */
     int (*order)(const struct schedule_place *place, struct action *out);
     /* The largest number of (micro-batch, chunk) in flight in closed form; a test of the order. May be NULL: none is
      * known. */
@@ -43,12 +52,19 @@ int schedule_stage(const struct schedule *schedule, int stages, int piece);
 /* Micro-batches must be a multiple of it. */
 int schedule_unit(const struct schedule *schedule, int stages);
 
+/* Versions of its weights that a stage of the plan keeps. */
+int schedule_versions(const struct plan *plan, int stage);
+/* Updates of each weight in a step. */
+int schedule_updates(const struct plan *plan);
+
 /* A pipeline of `stages` stages with one chunk and no replicas. */
 struct schedule_place schedule_place_even(int stages, int stage, int micro_count, int extra_in_flight);
 struct schedule_place schedule_place_of(const struct plan *plan, int stage);
 /* Largest prefix of FORWARD minus BACKWARD(_INPUT) of the stage's order: micro-batches (times chunks) whose activations
  * are alive at once. */
 int schedule_in_flight(const struct schedule *schedule, const struct schedule_place *place);
-/* The same for FORWARD minus BACKWARD(_WEIGHT): whatever is kept of them, if only for the weights' gradients. */
+/* The same for FORWARD minus BACKWARD(_WEIGHT): whatever is kept of them, if only for the weights' gradients. Where
+ * steps run into each other, places for activations that repeat with every step: each micro-batch has the same place in
+ * every step, so that m micro-batches of which n are held take ceil(m / floor(m / n)) of them. */
 int schedule_held(const struct schedule *schedule, const struct schedule_place *place);
 #endif

@@ -1,4 +1,5 @@
 #include "base/num.h"
+#include "planner/program/lives.h"
 #include "planner/program/order.h"
 #include "planner/program/verify_parts.h"
 #include "planner/sim/machine.h"
@@ -121,6 +122,72 @@ bool verify_order(const struct program *program, struct error *err)
     return order_walk(program, refuse, &check, err);
 }
 
+/* ---- the border between steps ---- */
+/* The buffer whose bytes the next step reads as `as`; -1: none. */
+static int made_ahead(const struct program *program, int as)
+{
+    for (int b = 0; b < program->buffer_count; b++)
+        if (program->buffers[b].wraps == as + 1)
+            return b;
+    return -1;
+}
+
+/* Nothing else may begin in the bytes once they hold what the next step reads. */
+static bool check_kept(const struct program *program, const struct life *lives, int b, struct error *err)
+{
+    const struct buffer *kept = &program->buffers[b];
+    for (int other = 0; other < program->buffer_count; other++) {
+        const struct buffer *o = &program->buffers[other];
+        bool apart = o->offset >= kept->offset + kept->bytes || kept->offset >= o->offset + o->bytes;
+        if (other != b && o->stage == kept->stage && !o->persistent && !apart && lives[other].first > lives[b].first)
+            return verify_fail(program, kept->stage, lives[other].first, err,
+                               "buffer %d takes bytes of buffer %d, which the next step reads", other, b);
+    }
+    return true;
+}
+
+/* What the first step reads of the opening, a later one reads of the step before, in the same bytes. */
+static bool check_border(const struct program *program, const struct life *lives, struct error *err)
+{
+    for (int b = 0; b < program->buffer_count; b++) {
+        const struct buffer *buffer = &program->buffers[b];
+        int opening = stage_opening_count(&program->stages[buffer->stage]);
+        if (buffer->persistent || lives[b].first < 0 || lives[b].first >= opening || lives[b].last < opening)
+            continue;
+        int ahead = made_ahead(program, b);
+        if (ahead < 0 || lives[ahead].first < opening || program->buffers[ahead].offset != buffer->offset)
+            return fail_kind(
+                err, ERROR_BUG,
+                "stage %d: buffer %d crosses the border of a step, but no buffer at its offset is made for "
+                "the next step",
+                buffer->stage, b);
+        if (!check_kept(program, lives, ahead, err))
+            return false;
+    }
+    return true;
+}
+
+/* Openings exist only after lifetimes were split, which the layout does. */
+static bool verify_border(const struct program *program, struct error *err)
+{
+    bool any = false;
+    for (int s = 0; s < program->stage_count; s++) {
+        const struct stage_program *list = &program->stages[s];
+        int opening = stage_opening_count(list);
+        any |= opening > 0;
+        for (int i = opening; i < list->instr_count; i++)
+            if (list->instrs[i].part == STEP_OPENING)
+                return verify_fail(program, s, i, err, "belongs to the opening, but stands behind it");
+    }
+    if (!any || !has_offsets(program))
+        return true;
+    struct life *lives = malloc(((size_t)program->buffer_count + 1) * sizeof *lives);
+    bool ok = lives || fail_kind(err, ERROR_ENVIRONMENT, "verify: out of memory");
+    ok = ok && program_lives(program, lives, err) && check_border(program, lives, err);
+    free(lives);
+    return ok;
+}
+
 /* ---- progress ---- */
 /* Groups over several stages are issued in one order: two stages see the transfers of a channel in the same order, and
  * no transfer passes a norm-reduce, which all ranks enter. */
@@ -219,12 +286,21 @@ static bool has_met(const void *self, int stage, int index)
     return ((const struct rendezvous *)self)->state[stage][index] == MET_DONE;
 }
 
-static bool run_rendezvous(struct rendezvous *r, struct machine *machines, struct error *err)
+/* The first step of a run, or a later one, which finds the opening done. */
+static bool run_rendezvous(struct rendezvous *r, struct machine *machines, bool later, struct error *err)
 {
     static const struct machine_device device = { .name = "rendezvous", .issue = meet_issue };
     const struct program *program = r->program;
-    for (int s = 0; s < program->stage_count; s++)
+    for (int s = 0; s < program->stage_count; s++) {
         machine_init(&machines[s], program, program->plan->stages[s].first_rank, &device, r);
+        memset(r->state[s], MET_NEW, (size_t)program->stages[s].instr_count);
+        if (!later)
+            continue;
+        machine_skip_opening(&machines[s]);
+        memset(r->state[s], MET_DONE, (size_t)stage_opening_count(&program->stages[s]));
+    }
+    for (int k = 0; k < r->pairing->norm_count; k++)
+        r->arrived[k] = 0;
     for (bool ran = true; ran;) {
         ran = false;
         for (int s = 0; s < program->stage_count; s++)
@@ -255,7 +331,11 @@ bool verify_progress(const struct program *program, const struct pairing *pairin
     if (!ok)
         fail_kind(err, ERROR_ENVIRONMENT, "verify: out of memory");
     ok = ok && check_channels(program, pairing, last, err) && check_norms(program, pairing, err) &&
-         run_rendezvous(&r, machines, err);
+         run_rendezvous(&r, machines, false, err);
+    bool steady = false;
+    for (int s = 0; s < program->stage_count; s++)
+        steady |= stage_opening_count(&program->stages[s]) > 0;
+    ok = ok && (!steady || run_rendezvous(&r, machines, true, err));
     arena_free(&arena);
     return ok;
 }
@@ -265,8 +345,8 @@ bool program_verify(const struct program *program, struct error *err)
     struct pairing pairing;
     if (!verify_structure(program, err) || !verify_arena(program, err) || !pairing_build(&pairing, program, err))
         return false;
-    bool ok = verify_order(program, err) && verify_flow(program, err) && verify_content(program, err) &&
-              verify_progress(program, &pairing, err);
+    bool ok = verify_order(program, err) && verify_border(program, err) && verify_flow(program, err) &&
+              verify_content(program, err) && verify_progress(program, &pairing, err);
     pairing_free(&pairing);
     return ok;
 }

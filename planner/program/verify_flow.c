@@ -8,6 +8,8 @@
 enum {
     WORK_PHASES = 3,
     WORK_AGAIN = 3,
+    WORK_AHEAD,  /* for the next step */
+    WORK_OPENED, /* of the forward passes those before the first step */
     WORK_SLOTS
 }; /* forward and the two backward phases; recomputation beside them */
 
@@ -45,7 +47,9 @@ static bool count_work(struct flow *f, int stage, int index, const struct instr 
 {
     if (instr->op != OP_COMPUTE || instr->phase >= (enum phase)WORK_PHASES)
         return true;
-    int *done = rounds_of(f, instr->segment, instr->again ? WORK_AGAIN : (int)instr->phase, instr->micro);
+    int slot = instr->part == STEP_AHEAD ? WORK_AHEAD : instr->again ? WORK_AGAIN : (int)instr->phase;
+    int *done = rounds_of(f, instr->segment, slot, instr->micro);
+    *rounds_of(f, instr->segment, WORK_OPENED, instr->micro) += instr->part == STEP_OPENING;
     int wanted = wanted_rounds(f->program, instr->segment, instr->phase), next = instr->again ? *done % wanted : *done;
     if (instr->round != next || next == wanted)
         return verify_fail(f->program, stage, index, f->err, "round %d of %d comes after %d rounds of the same work",
@@ -89,6 +93,12 @@ static bool check_segment(const struct flow *f, int stage, int segment, enum pha
                              "stage %d: the recomputation of segment %d (%s) of micro-batch %d stops at round %d of %d",
                              stage, segment, p->graph->segments[segment].name, micro,
                              *rounds_of(f, segment, WORK_AGAIN, micro) % wanted, wanted);
+        int opened = *rounds_of(f, segment, WORK_OPENED, micro), ahead = *rounds_of(f, segment, WORK_AHEAD, micro);
+        if (phase == PHASE_FORWARD && opened != ahead)
+            return fail_kind(f->err, ERROR_BUG,
+                             "stage %d: the opening has %d rounds of segment %d (%s) of micro-batch %d, a step begins "
+                             "%d of the next",
+                             stage, opened, segment, p->graph->segments[segment].name, micro, ahead);
         if (done != wanted)
             return fail_kind(f->err, ERROR_BUG,
                              "stage %d: the %s phase of segment %d (%s) of micro-batch %d has %d of %d rounds", stage,
@@ -132,7 +142,7 @@ static bool check_sums(struct flow *f, int stage, int index, const struct instr 
 /* Results that only an instruction later in the list can want. Kernels write all their outputs, wanted or not. */
 static bool must_be_read(const struct program *program, const struct instr *instr, const struct buffer *buffer)
 {
-    if (buffer_outlives_step(buffer) || buffer->kind == BUFFER_SCALAR)
+    if (buffer_outlives_step(buffer) || buffer->kind == BUFFER_SCALAR || instr->part == STEP_AHEAD)
         return false;
     if (!buffer->is_weight && buffer->id == program->graph->loss_value)
         return false;
@@ -212,24 +222,45 @@ static bool check_stage(struct flow *f, int stage)
 }
 
 /* ---- the optimizer's step ---- */
-/* Every trainable stored weight is updated, once per step: the step before left it so. */
+/* Every trainable stored weight is updated, as often per step as the schedule says: the step before left it so. Its
+ * versions take turns, each update makes the next of the newest. */
+static bool check_version(const struct flow *f, int stage, int index, const struct instr *instr, int made)
+{
+    const struct program *p = f->program;
+    int destination = p->pairs[instr->pair_first].destination, source = update_source(p, instr);
+    const struct buffer *weight = &p->buffers[destination];
+    int count = weight->version_count > 1 ? weight->version_count : 1,
+        newest = source < 0 ? 0 : p->buffers[source].version;
+    if ((source >= 0) == (count > 1) && newest == made % count && weight->version == (made + 1) % count)
+        return true;
+    return verify_fail(p, stage, index, f->err, "makes version %d of %d of weight %s of version %d, expected %d of %d",
+                       weight->version, count, p->graph->weights[weight->id].name, newest, (made + 1) % count,
+                       made % count);
+}
+
 static bool check_updates(struct flow *f, int stage, int *updates)
 {
     const struct program *p = f->program;
+    int wanted = schedule_updates(p->plan);
     for (int b = 0; b < p->buffer_count; b++)
         updates[b] = 0;
     for (int i = 0; i < p->stages[stage].instr_count; i++) {
         const struct instr *instr = &p->stages[stage].instrs[i];
         for (int k = 0; instr->op == OP_UPDATE && k < instr->pair_count; k++) {
             int weight = p->pairs[instr->pair_first + k].destination;
-            if (weight >= 0 && ++updates[weight] > 1)
+            if (weight < 0)
+                continue;
+            weight -= p->buffers[weight].version; /* counted at the first version */
+            if (!check_version(f, stage, i, instr, updates[weight]))
+                return false;
+            if (++updates[weight] > wanted)
                 return verify_fail(p, stage, i, f->err, "updates buffer %d a second time", weight);
         }
     }
     for (int b = 0; b < p->buffer_count; b++) {
         const struct buffer *buffer = &p->buffers[b];
         if (buffer->stage == stage && buffer->kind == BUFFER_WEIGHT && !p->graph->weights[buffer->id].frozen &&
-            !updates[b])
+            !buffer->version && updates[b] < wanted)
             return fail_kind(f->err, ERROR_BUG, "stage %d: nothing updates weight %s (buffer %d)", stage,
                              p->graph->weights[buffer->id].name, b);
     }
@@ -246,7 +277,7 @@ static bool check_norms(const struct flow *f, int *norms, int *updates)
             const struct instr *instr = &p->stages[s].instrs[i];
             for (int k = 0; k < instr->pair_count && (instr->op == OP_NORM || instr->op == OP_UPDATE); k++) {
                 const struct buffer *gradient = &p->buffers[p->pairs[instr->pair_first + k].source];
-                if (gradient->id >= 0)
+                if (gradient->id >= 0 && gradient->kind != BUFFER_WEIGHT)
                     ++(instr->op == OP_NORM ? norms : updates)[gradient->id * p->stage_count + s];
             }
         }

@@ -14,6 +14,25 @@ bool verify_fail(const struct program *program, int stage, int index, struct err
                      first + stage_rank_count(program->plan, stage) - 1, message);
 }
 
+/* The versions of a weight are neighbours, in order. */
+static bool versions_fit(const struct program *program, int b)
+{
+    const struct buffer *buffer = &program->buffers[b];
+    int first = b - buffer->version, count = buffer->version_count;
+    if (buffer->version == 0 && count <= 1)
+        return true;
+    if (buffer->kind != BUFFER_WEIGHT || buffer->version < 0 || buffer->version >= count || first < 0 ||
+        first > program->buffer_count - count)
+        return false;
+    for (int v = 0; v < count; v++) {
+        const struct buffer *other = &program->buffers[first + v];
+        if (other->kind != BUFFER_WEIGHT || other->id != buffer->id || other->stage != buffer->stage ||
+            other->version != v || other->version_count != count || other->bytes != buffer->bytes)
+            return false;
+    }
+    return true;
+}
+
 static bool check_buffer(const struct program *program, int b, struct error *err)
 {
     const struct buffer *buffer = &program->buffers[b];
@@ -33,6 +52,11 @@ static bool check_buffer(const struct program *program, int b, struct error *err
         buffer->ring_atom >= MAX_ATOMS || buffer->ring_round < 0)
         return fail_kind(err, ERROR_BUG, "buffer %d: part of dim %d, round %d of the ring over atom %d", b,
                          buffer->part_dim, buffer->ring_round, buffer->ring_atom);
+    if (!versions_fit(program, b) || buffer->wraps < 0 || buffer->wraps > program->buffer_count ||
+        (buffer->wraps && (program->buffers[buffer->wraps - 1].stage != buffer->stage ||
+                           program->buffers[buffer->wraps - 1].bytes != buffer->bytes)))
+        return fail_kind(err, ERROR_BUG, "buffer %d: version %d of %d, wraps %d", b, buffer->version,
+                         buffer->version_count, buffer->wraps - 1);
     if (buffer->elements < 0 || buffer->bytes < 0)
         return fail_kind(err, ERROR_BUG, "buffer %d: %lld elements in %lld bytes", b, (long long)buffer->elements,
                          (long long)buffer->bytes);
@@ -214,6 +238,17 @@ static bool same_content(const struct instr *instr, const struct buffer *source,
     return from != FAMILY_NONE && to != FAMILY_NONE && (from == to || from == FAMILY_ANY || to == FAMILY_ANY);
 }
 
+/* The norm, or another version of the weight that is updated. */
+static bool suits_update(const struct program *program, const struct instr *instr, int buffer)
+{
+    const struct buffer *b = &program->buffers[buffer];
+    int weight = program->pairs[instr->pair_first].destination;
+    if (b->kind == BUFFER_SCALAR)
+        return true;
+    return b->kind == BUFFER_WEIGHT && weight >= 0 && weight < program->buffer_count && weight != buffer &&
+           b->id == program->buffers[weight].id && b->version_count == program->buffers[weight].version_count;
+}
+
 static bool check_pairs(const struct program *program, int stage, int index, struct error *err)
 {
     const struct instr *instr = &program->stages[stage].instrs[index];
@@ -226,8 +261,8 @@ static bool check_pairs(const struct program *program, int stage, int index, str
                            instr->pair_first, instr->pair_count, program->pair_count);
     for (int k = 0; k < instr->pair_count; k++) {
         const struct pair *pair = &program->pairs[instr->pair_first + k];
-        bool norm = instr->op == OP_UPDATE && pair->destination == -1; /* the norm that the update only reads */
-        if (norm && in_stage(program, pair->source, stage) && program->buffers[pair->source].kind == BUFFER_SCALAR)
+        bool beside = instr->op == OP_UPDATE && k > 0 && pair->destination == -1; /* what the update only reads */
+        if (beside && in_stage(program, pair->source, stage) && suits_update(program, instr, pair->source))
             continue;
         if ((source && !in_stage(program, pair->source, from)) || (!source && pair->source != -1))
             return verify_fail(program, stage, index, err, "source buffer %d is not there or not of stage %d",

@@ -24,6 +24,15 @@ void machine_init(struct machine *machine, const struct program *program, int ra
         machine->head[lane] = next_on_lane(list, lane, 0);
 }
 
+void machine_skip_opening(struct machine *machine)
+{
+    const struct stage_program *list = &machine->program->stages[machine->stage];
+    int opening = stage_opening_count(list);
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        machine->head[lane] = next_on_lane(list, lane, opening);
+    machine->left = list->instr_count - opening;
+}
+
 /* The lane whose head comes first in the list, of those that still take; LANE_COUNT when none is left. */
 static int first_head(const struct machine *machine, const bool closed[LANE_COUNT])
 {

@@ -26,4 +26,6 @@ void machine_init(struct machine *machine, const struct program *program, int ra
 /* One pass over the lanes: issues at each lane's head what the device takes. Progress outranks completion: RAN if
  * anything was issued, else DONE or BLOCKED. */
 enum step machine_step(struct machine *machine);
+/* Before the first step of the machine: it is not the first step of the run, whose opening stands done. */
+void machine_skip_opening(struct machine *machine);
 #endif

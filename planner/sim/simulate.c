@@ -12,6 +12,7 @@
 #include "planner/sim/machine.h"
 #include "planner/program/stall.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum state { STATE_NEW, STATE_WAITING, STATE_RUNNING, STATE_DONE };
 enum { NOTHING = -1 };
@@ -31,7 +32,8 @@ struct sim_rank {
     int busy[LANE_COUNT];     /* the instruction on the lane, or NOTHING */
     int64_t left[LANE_COUNT]; /* work units of what runs there */
     int64_t settled_ns;       /* `left` is as of this moment */
-    int64_t next_ns;          /* next completion; INT64_MAX none */
+    int64_t next_ns;          /* next completion, or the beginning; INT64_MAX none */
+    int64_t begin_ns;         /* before that it takes nothing */
     bool dirty;
 };
 struct sim {
@@ -133,7 +135,7 @@ static void settle(struct sim_rank *rank)
 static void find_next(struct sim_rank *rank, int index)
 {
     bool communication = any_communication(rank), compute = runs(rank, LANE_COMPUTE);
-    rank->next_ns = INT64_MAX;
+    rank->next_ns = rank->sim->now_ns < rank->begin_ns ? rank->begin_ns : INT64_MAX;
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (runs(rank, lane)) {
             int64_t wait = ceil_div(rank->left[lane], lane_rate(rank, lane, communication, compute));
@@ -239,7 +241,7 @@ static enum issue issue(void *self, int global_rank, int index, const struct ins
     const int *waits = sim->program->stages[stage].waits + instr->wait_first;
     bool taken = true;
     (void)global_rank;
-    if (rank->busy[instr->lane] != NOTHING)
+    if (rank->busy[instr->lane] != NOTHING || sim->now_ns < rank->begin_ns)
         return ISSUE_BLOCKED;
     for (int i = 0; i < instr->wait_count; i++)
         if (rank->state[waits[i]] != STATE_DONE)
@@ -276,7 +278,21 @@ static void set_rates(struct sim_rank *rank, int stage)
     rank->communication = rate_of(communication);
 }
 
-static bool sim_open(struct sim *sim, struct timeline *timeline)
+/* What only the first step does stands done. */
+static void skip_opening(struct sim_rank *rank)
+{
+    const struct machine *machine = &rank->machine;
+    int opening = stage_opening_count(&machine->program->stages[machine->stage]);
+    if (opening == 0)
+        return;
+    machine_skip_opening(&rank->machine);
+    memset(rank->state, STATE_DONE, (size_t)opening);
+    for (int i = 0; i < opening; i++)
+        rank->spans[i].start_ns = rank->spans[i].finish_ns = rank->begin_ns;
+}
+
+/* begin_ns: (stages) */
+static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *timeline)
 {
     const struct program *program = sim->program;
     size_t stages = (size_t)program->stage_count, norms = (size_t)sim->pairing.norm_count;
@@ -294,7 +310,7 @@ static bool sim_open(struct sim *sim, struct timeline *timeline)
     for (int s = 0; s < program->stage_count; s++) {
         struct sim_rank *rank = &sim->ranks[s];
         int count = program->stages[s].instr_count, first = program->plan->stages[s].first_rank;
-        *rank = (struct sim_rank){ .sim = sim, .next_ns = INT64_MAX };
+        *rank = (struct sim_rank){ .sim = sim, .next_ns = INT64_MAX, .begin_ns = begin_ns[s] };
         set_rates(rank, s);
         machine_init(&rank->machine, program, first, &virtual_device, rank);
         for (int lane = 0; lane < LANE_COUNT; lane++)
@@ -303,6 +319,7 @@ static bool sim_open(struct sim *sim, struct timeline *timeline)
         rank->spans = new_spans(&timeline->arena, count);
         if (!rank->state || !rank->spans)
             return false;
+        skip_opening(rank);
         timeline->ranks[s] = (struct rank_timeline){ first, s, count, rank->spans, program->stages[s].arena_bytes };
         heap_put(sim, sim->heap_count++, s);
         mark(sim, s);
@@ -337,6 +354,8 @@ static bool advance(struct sim *sim)
         int stage = sim->heap[0];
         struct sim_rank *rank = &sim->ranks[stage];
         settle(rank);
+        if (rank->begin_ns == next)
+            mark(sim, stage);
         for (int lane = 0; lane < LANE_COUNT; lane++)
             if (runs(rank, lane) && rank->left[lane] <= 0)
                 finish(sim, stage, rank->busy[lane]);
@@ -360,14 +379,15 @@ static bool all_done(const struct sim *sim)
     return true;
 }
 
-bool simulate_with(struct timeline **out, const struct durations *durations, const struct program *program,
-                   struct error *err)
+/* One step, each stage from its own moment on. */
+static bool simulate_step(struct timeline **out, const struct durations *durations, const struct program *program,
+                          const int64_t *begin_ns, struct error *err)
 {
     struct sim sim = { .program = program, .durations = durations, .err = err };
     if (!pairing_build(&sim.pairing, program, err))
         return false;
     struct timeline *timeline = calloc(1, sizeof *timeline);
-    bool ok = timeline && sim_open(&sim, timeline);
+    bool ok = timeline && sim_open(&sim, begin_ns, timeline);
     if (!ok)
         fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
     while (ok) {
@@ -385,6 +405,70 @@ bool simulate_with(struct timeline **out, const struct durations *durations, con
     timeline_free(timeline);
     pairing_free(&sim.pairing);
     arena_free(&sim.arena);
+    return ok;
+}
+
+/* ---- steps that run into each other ---- */
+/* When each stage ends the step. */
+static void find_ends(const struct timeline *timeline, int64_t *end_ns)
+{
+    for (int s = 0; s < timeline->rank_count; s++) {
+        end_ns[s] = 0;
+        for (int i = 0; i < timeline->ranks[s].span_count; i++)
+            end_ns[s] = max_i64(end_ns[s], timeline->ranks[s].spans[i].finish_ns);
+    }
+}
+
+/* The next step begins on each stage where this one ended, the first of them at 0. True: nothing has changed against
+ * this step, so that all further ones are like it. */
+static bool begin_next(const int64_t *end_ns, int64_t *begin_ns, int stages)
+{
+    int64_t first = end_ns[0];
+    bool same = true;
+    for (int s = 1; s < stages; s++)
+        first = min_i64(first, end_ns[s]);
+    for (int s = 0; s < stages; s++) {
+        same &= begin_ns[s] == end_ns[s] - first;
+        begin_ns[s] = end_ns[s] - first;
+    }
+    return same;
+}
+
+/* Step after step until they repeat; where they take turns in lasting a little longer and shorter, some steps more. */
+static bool simulate_steady(struct timeline **out, const struct durations *durations, const struct program *program,
+                            int64_t *begin_ns, int64_t *end_ns, struct error *err)
+{
+    int stages = program->stage_count, most = 2 * stages + 4;
+    struct timeline *timeline = NULL;
+    bool same = false;
+    for (int i = 0; i < most && !same; i++) {
+        int64_t longest = 0;
+        timeline_free(timeline);
+        timeline = NULL;
+        if (!simulate_step(&timeline, durations, program, begin_ns, err))
+            return false;
+        find_ends(timeline, end_ns);
+        for (int s = 0; s < stages; s++)
+            longest = max_i64(longest, end_ns[s] - begin_ns[s]);
+        timeline->step_ns = longest;
+        same = begin_next(end_ns, begin_ns, stages);
+    }
+    *out = timeline;
+    return true;
+}
+
+bool simulate_with(struct timeline **out, const struct durations *durations, const struct program *program,
+                   struct error *err)
+{
+    bool steady = false;
+    for (int s = 0; s < program->stage_count; s++)
+        steady |= stage_opening_count(&program->stages[s]) > 0;
+    int64_t *moments = calloc(2 * (size_t)program->stage_count + 1, sizeof *moments);
+    bool ok = moments || fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
+    if (ok)
+        ok = steady ? simulate_steady(out, durations, program, moments, moments + program->stage_count, err)
+                    : simulate_step(out, durations, program, moments, err);
+    free(moments);
     return ok;
 }
 

@@ -156,7 +156,7 @@ GPU_BODY void gpu_adamw(const struct team *team, const struct gpu_work *work)
     {
         const struct gpu_spot *exact = master->data ? master : weight;
         real w = spot_get(exact, i);
-        adamw_element(&w, spot_get(gradient, i), &first[i], &second[i], &r);
+        w = adamw_element(w, spot_get(gradient, i), &first[i], &second[i], &r);
         spot_set(exact, i, w);
         if (master->data)
             spot_set(weight, i, w);

@@ -1,0 +1,23 @@
+#include "planner/program/schedules/pipedream.h"
+
+/* Weight stashing: a version for each micro-batch that the stage holds. */
+static int versions(const struct schedule_place *place)
+{
+    return place->ahead;
+}
+
+/* Narayanan et al. 2019 (PipeDream), sections 3.2 and 3.3: 1F1B with weight stashing. */
+extern const struct schedule schedule_pipedream;
+const struct schedule schedule_pipedream = {
+    .name = "pipedream",
+    .doc = "1f1b without draining, one update per micro-batch: no idle time, a version of the weights for each "
+           "micro-batch held",
+    .asynchronous = true,
+    .in_flight_doc = "P - k, and as many versions of the weights",
+    .staleness_doc = "P - k - 1 updates on stage k",
+    .updates_each = true,
+    .versions = versions,
+    .legal = pipedream_legal,
+    .order = steady_order,
+    .in_flight = steady_in_flight,
+};
