@@ -320,26 +320,40 @@ static bool add_rank(struct rank_thread *thread, struct timeline *timeline, int 
     return true;
 }
 
-/* All times from the moment at which the first rank began the step. Ranks of one host share a clock; those of others
- * are moved so that their steps begin together. */
-static void align(struct timeline *timeline, const struct rank_report *reports, int rank_count)
+/* All times from the moment at which the first rank began the step, those of the reports too. Ranks of one host share a
+ * clock; those of others are moved so that their steps begin together. */
+static void align(struct timeline *timeline, struct rank_report *reports, int rank_count)
 {
     enum { SAME_CLOCK_NS = 1000000000 };
-    int64_t base = reports[0].step_start_ns, end = 0;
+    const int64_t first_ns = reports[0].step_start_ns;
+    int64_t base = first_ns, end = 0;
     for (int r = 1; r < rank_count; r++)
-        if (llabs(reports[r].step_start_ns - reports[0].step_start_ns) < SAME_CLOCK_NS &&
-            reports[r].step_start_ns < base)
+        if (llabs(reports[r].step_start_ns - first_ns) < SAME_CLOCK_NS && reports[r].step_start_ns < base)
             base = reports[r].step_start_ns;
     for (int r = 0; r < rank_count; r++) {
-        bool same = llabs(reports[r].step_start_ns - reports[0].step_start_ns) < SAME_CLOCK_NS;
+        bool same = llabs(reports[r].step_start_ns - first_ns) < SAME_CLOCK_NS;
         int64_t from = same ? base : reports[r].step_start_ns;
         for (int i = 0; i < timeline->ranks[r].span_count; i++) {
             struct span *span = &timeline->ranks[r].spans[i];
             span->start_ns -= from, span->finish_ns -= from;
             end = span->finish_ns > end ? span->finish_ns : end;
         }
+        reports[r].step_start_ns -= from;
     }
     timeline->step_ns = end;
+}
+
+/* Where steps run into each other, each rank's moments from its own beginning of the step on. */
+static void from_own_begin(struct timeline *timeline, const struct rank_report *reports)
+{
+    timeline->step_ns = 0;
+    for (int r = 0; r < timeline->rank_count; r++)
+        for (int i = 0; i < timeline->ranks[r].span_count; i++) {
+            struct span *span = &timeline->ranks[r].spans[i];
+            int64_t first_ns = reports[r].step_start_ns;
+            span->start_ns -= first_ns, span->finish_ns -= first_ns;
+            timeline->step_ns = span->finish_ns > timeline->step_ns ? span->finish_ns : timeline->step_ns;
+        }
 }
 
 static bool collect(struct rank_thread *thread, struct error *err)
@@ -370,6 +384,8 @@ static bool collect(struct rank_thread *thread, struct error *err)
     if (ok)
         align(timeline, reports, t->rank_count);
     ok = ok && timeline_settle(thread->run->program, timeline, err);
+    if (ok && thread->run->steady)
+        from_own_begin(timeline, reports);
     s->squared_norm = 0;
     for (int r = 0; ok && r < t->rank_count; r++)
         s->squared_norm = reports[r].squared_norm > 0 ? reports[r].squared_norm : s->squared_norm;

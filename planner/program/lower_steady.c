@@ -8,13 +8,6 @@
 #include "planner/program/lower.h"
 #include <string.h>
 
-/* Updates that the stage has made when the micro-batch's own comes, counted in the step. */
-static int update_of(const struct lowering *l, int micro, enum step_part part)
-{
-    int updates = schedule_updates(l->plan), ahead = part == STEP_AHEAD ? updates : 0;
-    return ahead + (updates > 1 ? micro : 0);
-}
-
 static void forget_micro(struct lowering *l, int micro)
 {
     for (int value = 0; value < l->graph->value_count; value++)
@@ -26,7 +19,7 @@ void steady_begin(struct lowering *l, const struct action *action)
     if (l->alone || !schedules[l->plan->schedule]->asynchronous)
         return;
     l->part = action->part;
-    l->version = update_of(l, action->micro, action->part) - (schedule_versions(l->plan, l->stage) - 1);
+    l->version = schedule_version(l->plan, l->stage, action->micro, action->part);
     if (action->part == STEP_AHEAD)
         forget_micro(l, action->micro);
 }

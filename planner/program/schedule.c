@@ -45,6 +45,12 @@ int schedule_updates(const struct plan *plan)
     return schedules[plan->schedule]->updates_each ? plan->micro_batch_count : 1;
 }
 
+int schedule_version(const struct plan *plan, int stage, int micro, enum step_part part)
+{
+    int updates = schedule_updates(plan), own = (part == STEP_AHEAD ? updates : 0) + (updates > 1 ? micro : 0);
+    return own + 1 - schedule_versions(plan, stage);
+}
+
 int schedule_unit(const struct schedule *schedule, int stages)
 {
     return schedule->by_stages ? stages : 1;

@@ -56,6 +56,9 @@ int schedule_unit(const struct schedule *schedule, int stages);
 int schedule_versions(const struct plan *plan, int stage);
 /* Updates of each weight in a step. */
 int schedule_updates(const struct plan *plan);
+/* The version with which the stage computes a micro-batch, 0 being the newest at the beginning of the step; the
+ * opening's are older than all updates. Its own update makes the version schedule_versions() later. */
+int schedule_version(const struct plan *plan, int stage, int micro, enum step_part part);
 
 /* A pipeline of `stages` stages with one chunk and no replicas. */
 struct schedule_place schedule_place_even(int stages, int stage, int micro_count, int extra_in_flight);

@@ -419,6 +419,16 @@ static void find_ends(const struct timeline *timeline, int64_t *end_ns)
     }
 }
 
+/* Each stage's moments from its own beginning on: then all stages' steps are as long as a step lasts. */
+static void from_own_begin(struct timeline *timeline, const int64_t *begin_ns)
+{
+    for (int s = 0; s < timeline->rank_count; s++)
+        for (int i = 0; i < timeline->ranks[s].span_count; i++) {
+            timeline->ranks[s].spans[i].start_ns -= begin_ns[s];
+            timeline->ranks[s].spans[i].finish_ns -= begin_ns[s];
+        }
+}
+
 /* The next step begins on each stage where this one ended, the first of them at 0. True: nothing has changed against
  * this step, so that all further ones are like it. */
 static bool begin_next(const int64_t *end_ns, int64_t *begin_ns, int stages)
@@ -451,6 +461,7 @@ static bool simulate_steady(struct timeline **out, const struct durations *durat
         for (int s = 0; s < stages; s++)
             longest = max_i64(longest, end_ns[s] - begin_ns[s]);
         timeline->step_ns = longest;
+        from_own_begin(timeline, begin_ns);
         same = begin_next(end_ns, begin_ns, stages);
     }
     *out = timeline;

@@ -5,7 +5,9 @@
 #include "planner/sim/timeline.h"
 
 /* Simulates one representative rank per stage (every rank of a stage has equal instructions and, by symmetry of the
- * plan, equal durations). The caller frees *out. Fails, naming the cycle, when the program stalls. */
+ * plan, equal durations). Of an asynchronous schedule it is a step in the middle of a run: step after step is simulated
+ * until they repeat, and each stage's moments count from its own beginning of the step. The caller frees *out. Fails,
+ * naming the cycle, when the program stalls. */
 bool simulate(struct timeline **out, const struct facts *facts, const struct program *program, struct error *err);
 
 /* Where durations come from. While compute and communication run beside each other on a rank, each takes its factor
