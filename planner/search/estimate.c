@@ -249,6 +249,26 @@ static int micro_batch_unit(const struct plan *plan)
     return turns * schedule_unit(schedules[plan->schedule], plan->stage_count);
 }
 
+/* Of the stage's activations so many have places when a step has so many micro-batches. */
+static int places(const struct plan *plan, int stage, int micro_batches)
+{
+    struct schedule_place place = schedule_place_even(plan->stage_count, stage, micro_batches, 0);
+    return schedule_held(schedules[plan->schedule], &place);
+}
+
+/* Where steps run into each other, fewer micro-batches may need more places: the fewest that need as many. */
+static int alike_micro_batches(const struct plan *plan, int few)
+{
+    for (; few < plan->micro_batch_count; few++) {
+        bool alike = true;
+        for (int s = 0; s < plan->stage_count && alike; s++)
+            alike = places(plan, s, few) == places(plan, s, plan->micro_batch_count);
+        if (alike)
+            break;
+    }
+    return few;
+}
+
 /* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak.
  */
 static int settled_micro_batches(const struct plan *plan)
@@ -259,7 +279,8 @@ static int settled_micro_batches(const struct plan *plan)
         in_flight = (int)max_i64(in_flight, schedule_held(schedules[plan->schedule], &place));
         turns = (int)max_i64(turns, stage_turns(plan, s));
     }
-    return (int)round_up((in_flight + 2) * turns, micro_batch_unit(plan));
+    int few = (int)round_up((in_flight + 2) * turns, micro_batch_unit(plan));
+    return schedules[plan->schedule]->asynchronous ? alike_micro_batches(plan, few) : few;
 }
 
 /* The step grows by `more`: its parts in proportion, but not the optimizer, which runs once, nor filling and draining.
@@ -288,7 +309,7 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
 {
     enum { WORTH_IT = 2 };
     int settled = settled_micro_batches(plan), few = 2 * settled, period = 3 * settled;
-    if (plan->micro_batch_count < WORTH_IT * (few + period))
+    if (plan->micro_batch_count < WORTH_IT * (few + period) || schedules[plan->schedule]->asynchronous)
         return estimate_plan(out, graph, plan, facts, err);
     struct estimate *shorter = NULL, *longer = NULL;
     bool ok = judge_shortened(&shorter, model, plan, few, facts, JUDGE_PERIODIC, err) &&

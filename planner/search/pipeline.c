@@ -237,6 +237,24 @@ static bool start_stages(struct pipeline *p, struct arena *arena)
     return p->stages != NULL;
 }
 
+/* Steps that run into each other neither fill nor drain: the stage with the most to do sets the pace, be it work or
+ * messages of one kind. */
+static int64_t steady_step_ns(const struct pipeline *p)
+{
+    int64_t longest = 0;
+    for (int k = 0; k < p->piece_count; k++) {
+        int64_t each = 0, once = 0, sends = 0;
+        for (int l = p->pieces[k].layers.first; l < p->pieces[k].layers.first + p->pieces[k].layers.count; l++) {
+            each += p->price[l]->forward_ns + p->price[l]->backward_ns;
+            once += p->price[l]->reduce_last_ns + p->price[l]->step_ns;
+        }
+        if (k + 1 < p->piece_count)
+            sends = values_between(p, k, k + 1) * price_send_ns(p->table, k);
+        longest = max_i64(longest, p->micro_batches * max_i64(each, sends) + once);
+    }
+    return longest;
+}
+
 static const struct layer_price *find_price(const struct price_table *table, int class_index,
                                             const struct plan_layer *layer)
 {
@@ -270,6 +288,11 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
     if (good && !(list_pieces(&p, &arena) && count_values(&p, chain, &arena) && start_pieces(&p, &arena) &&
                   start_stages(&p, &arena)))
         good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    if (good && schedules[plan->schedule]->asynchronous) {
+        *out = steady_step_ns(&p);
+        arena_free(&arena);
+        return true;
+    }
     for (bool moved = true; good && moved;) {
         moved = false;
         for (int k = 0; k < plan->stage_count; k++)

@@ -117,6 +117,7 @@ static void merge_price(struct layer_price *into, const struct layer_price *p)
         .gradient_ns = max_i64(into->gradient_ns, p->gradient_ns),
         .reduce_tail_ns = max_i64(into->reduce_tail_ns, p->reduce_tail_ns),
         .weight_bytes = max_i64(into->weight_bytes, p->weight_bytes),
+        .version_bytes = max_i64(into->version_bytes, p->version_bytes),
         .tied_bytes = max_i64(into->tied_bytes, p->tied_bytes),
         .saved_bytes = max_i64(into->saved_bytes, p->saved_bytes),
         .transient_bytes = max_i64(into->transient_bytes, p->transient_bytes),

@@ -390,8 +390,12 @@ static void price_persistent(struct sample *s)
 {
     for (int k = 0; k < s->sized_count; k++) {
         const struct buffer *buffer = &s->program->buffers[s->sized[k]];
-        if (buffer->persistent && buffer->is_weight)
-            s->by_layer[s->weight_layer[buffer->id]].weight_bytes += buffer->bytes;
+        if (!buffer->persistent || !buffer->is_weight)
+            continue;
+        struct layer_price *price = &s->by_layer[s->weight_layer[buffer->id]];
+        price->weight_bytes += buffer->bytes;
+        if (buffer->kind == BUFFER_WEIGHT && !s->program->graph->weights[buffer->id].frozen)
+            price->version_bytes += buffer->bytes;
     }
     for (int k = 0; k < s->tie_count; k++)
         s->by_layer[s->ties[k].layer].tied_bytes += s->program->buffers[s->ties[k].buffer].bytes;

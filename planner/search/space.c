@@ -253,12 +253,13 @@ static void add_directions(struct listing *l, struct config config)
         add_config(l, &config);
 }
 
-/* A schedule that is not searched by itself must be named, or asked for by its chunks. */
+/* A schedule that is not searched by itself must be named, or asked for by its chunks. So asynchronous ones, which are
+ * other mathematics, never win unless somebody wants them. */
 static bool offers(const struct space *space, int schedule)
 {
     const struct schedule *s = schedules[schedule];
     bool named = space->schedule.count > 0 || (s->interleaves && space->interleave.count > 0);
-    return !s->asynchronous && (s->searched || named) && allows(&space->schedule, schedule);
+    return (s->searched || named) && allows(&space->schedule, schedule);
 }
 
 /* The chunks that schedule, micro-batches and layers allow of those that the space does; the number of them. */
@@ -272,6 +273,7 @@ static int chunk_choices(const struct listing *l, const struct config *config, i
         bool fits = chunks >= 1 && chunks <= PLAN_MAX_CHUNKS && config->stages * chunks <= l->graph->layer_count;
         bool legal = (chunks > 1) == schedule->interleaves && (chunks == 2 || !schedule->folded) &&
                      (chunks == 1 || config->stages > 1) &&
+                     (!schedule->asynchronous || config->micro_batch_count >= config->stages) &&
                      config->micro_batch_count % schedule_unit(schedule, config->stages) == 0 &&
                      config->micro_batch_count <= PLAN_MAX_MICRO_BATCHES / chunks;
         if (fits && legal)

@@ -61,6 +61,7 @@ static void merge_price(struct layer_price *into, const struct layer_price *p, b
         .gradient_ns = pick(into->gradient_ns, p->gradient_ns, most),
         .reduce_tail_ns = pick(into->reduce_tail_ns, p->reduce_tail_ns, most),
         .weight_bytes = pick(into->weight_bytes, p->weight_bytes, most),
+        .version_bytes = pick(into->version_bytes, p->version_bytes, most),
         .tied_bytes = pick(into->tied_bytes, p->tied_bytes, most),
         .saved_bytes = pick(into->saved_bytes, p->saved_bytes, most),
         .transient_bytes = pick(into->transient_bytes, p->transient_bytes, most),

@@ -272,8 +272,11 @@ bool workbench_type_table(struct workbench *bench, const struct config *config, 
 bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
                      const struct price_table **out, struct error *err)
 {
-    return bench->type_facts ? types_table(bench, config, bound_only, out, err)
-                             : workbench_type_table(bench, config, 0, bound_only, out, err);
+    bool good = bench->type_facts ? types_table(bench, config, bound_only, out, err)
+                                  : workbench_type_table(bench, config, 0, bound_only, out, err);
+    if (!good || bound_only || !*out || !schedules[config->schedule]->asynchronous)
+        return good;
+    return workbench_versions(bench, config, out, err);
 }
 
 /* A stage's chunks share what it holds, which is as many times a chunk as it holds of the stage's own when they are

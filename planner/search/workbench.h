@@ -21,8 +21,9 @@ struct workbench {
     int class_count;  /* of the chain: the graph's, told apart where the space has rules for layers */
     int *class_layer; /* (class_count) where it has: a layer of each */
     struct price_book book;
-    struct facts *type_facts; /* (types) as if the cluster had only the one; NULL where it has */
-    struct mixed *mixed;      /* types.c: tables of configurations over several types */
+    struct facts *type_facts;    /* (types) as if the cluster had only the one; NULL where it has */
+    struct mixed *mixed;         /* types.c: tables of configurations over several types */
+    struct versioned *versioned; /* versions.c: tables of asynchronous schedules */
     int priced_count, priced_capacity;
     struct priced **priced;
 };
@@ -36,6 +37,11 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
 /* The same for stages that live on one type of the cluster's; the tables of several have equal strategies. */
 bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
                           const struct price_table **out, struct error *err);
+/* The table as an asynchronous schedule sees it, one for each stage: further versions of the weights, updates after
+ * each micro-batch; what such a schedule refuses (ZeRO, copies of a weight on several stages) does not fit. Made once.
+ */
+bool workbench_versions(struct workbench *bench, const struct config *config, const struct price_table **table,
+                        struct error *err);
 /* In-flight micro-batches per stage, in the arena; NULL: out of memory. */
 int *config_in_flight(struct arena *arena, const struct config *config);
 struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config,

@@ -10,7 +10,7 @@ static inline bool pipedream_legal(const struct plan *plan, struct error *err)
     if (plan->clip_norm > 0)
         return fail(err,
                     "plan: clip_norm %g: schedule %s updates after each micro-batch, before the other stages know "
-                    "their part of the norm; expected 0 (--clip-norm 0), or schedule pipedream-2bw",
+                    "their part of the norm; expected 0, or schedule pipedream-2bw",
                     plan->clip_norm, schedules[plan->schedule]->name);
     return steady_legal(plan, err);
 }
