@@ -58,8 +58,10 @@ void print_plan_line(const struct plan *plan, const struct graph *graph, char ou
     else
         append(out, ", ZeRO %d-%d", low, high);
     append(out, ", %d micro-batch%s", plan->micro_batch_count, plan->micro_batch_count == 1 ? "" : "es");
-    if (plan->stage_count > 1)
-        append(out, ", %s", schedules[plan->schedule]->name);
+    bool asynchronous = schedules[plan->schedule]->asynchronous;
+    if (plan->stage_count > 1 || asynchronous)
+        append(out, ", %s%s", schedules[plan->schedule]->name,
+               asynchronous ? " (asynchronous: other mathematics)" : "");
     if (recomputed)
         append(out, ", %d of %d layers recomputed", recomputed, plan->layer_count);
 }

@@ -975,6 +975,62 @@ START_TEST(steady_estimate_promises_the_arena)
 }
 END_TEST
 
+/* The same where steps run into each other: packing varies more. */
+START_TEST(steady_estimate_of_asynchronous_schedules)
+{
+    static const char *const names[] = { "pipedream", "pipedream-2bw" };
+    struct world world = world_of("1x4:toy", 80000000000, 2, false);
+    for (int n = 0; n < 8; n++) {
+        int micros = 132 + 20 * n;
+        struct space space = space_default(micros, 0, DTYPE_BF16);
+        struct uniform u = uniform_unset();
+        struct plan *plan = NULL;
+        struct error err = { 0 };
+        u.pipeline = 1 << (1 + n % 2);
+        u.micro = 1;
+        u.tensor = 1;
+        u.schedule = schedule_find(names[n / 2 % 2]);
+        u.zero = 0;
+        u.recompute = RECOMPUTE_NONE;
+        space.zero = (struct allowed){ 1, { 0 } };
+        space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
+        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        struct workbench bench;
+        ck_assert(workbench_open(&bench, world.model, &world.facts, &space, &err));
+        struct config config = { .stages = plan->stage_count,
+                                 .schedule = u.schedule,
+                                 .prefetch = 1,
+                                 .micro_batch_count = plan->micro_batch_count,
+                                 .micro = u.micro,
+                                 .mesh = mesh_none() };
+        mesh_add(&config.mesh, plan->stages[0].atom[0], DIM_dp);
+        mesh_add(&config.mesh, 1, DIM_tp);
+        const struct price_table *table = NULL;
+        struct graph *graph = NULL;
+        struct estimate *few = NULL, *all = NULL;
+        ck_assert(workbench_table(&bench, &config, false, &table, &err) && table);
+        ck_assert(graph_build(&graph, world.model, micros, 0, plan->vocab_multiple, &err));
+        ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(estimate_plan_steady(&few, world.model, graph, plan, &bench.chain, table, &world.facts, &err),
+                      "%s", err.message);
+        for (int k = 0; k < plan->stage_count; k++) {
+            int64_t arena = all->prediction.peak_bytes[k], promised = few->prediction.peak_bytes[k];
+            ck_assert_msg(promised >= arena && promised <= arena + arena / 25,
+                          "stage %d of %d: promised %lld, arena %lld (%d micro-batches, %s)", k, plan->stage_count,
+                          (long long)promised, (long long)arena, micros, schedules[u.schedule]->name);
+        }
+        CHECK_NEAR((double)few->prediction.step_ns, (double)all->prediction.step_ns,
+                   0.03 * (double)all->prediction.step_ns);
+        estimate_free(few);
+        estimate_free(all);
+        graph_free(graph);
+        plan_free(plan);
+        workbench_close(&bench);
+    }
+    world_close(&world);
+}
+END_TEST
+
 /* Two shorter steps tell how long a long one takes, and what memory it needs, under every schedule. */
 START_TEST(periodic_estimate_agrees)
 {
@@ -1112,6 +1168,7 @@ static Suite *search_suite(void)
     CHECK_ADD(suite, advice_holds);
     CHECK_ADD(suite, smaller_jobs_are_advised);
     CHECK_ADD(suite, steady_estimate_promises_the_arena);
+    CHECK_ADD(suite, steady_estimate_of_asynchronous_schedules);
     CHECK_ADD_LOOP(suite, periodic_estimate_agrees, schedule_count);
     CHECK_ADD(suite, baselines_have_their_shape);
     CHECK_ADD(suite, balance_equals_brute_force);

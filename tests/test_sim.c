@@ -282,6 +282,42 @@ START_TEST(a_stall_names_its_cycle)
 }
 END_TEST
 
+/* ---- steps that run into each other ---- */
+/* Neither filling nor draining: a step lasts as long as the work of the stage that has most, whatever the others have,
+ * where transfers are free (Narayanan et al. 2019, section 3.1). 2BW updates once: its stages differ in when. */
+START_TEST(asynchronous_steps_last_as_long_as_the_busiest_stage)
+{
+    static const char *const names[] = { "pipedream", "pipedream-vertical", "pipedream-2bw" };
+    for (int k = 0; k < 3; k++)
+        for (int stages = 2; stages <= 4; stages++)
+            for (int micros = stages; micros <= 9; micros += 2) {
+                struct strategy s = { "steady",   "tiny-opaque",      names[k], stages,
+                                      { 1, 1 },   { "none", "none" }, micros,   .recompute = micros % 3,
+                                      .slices = 1 };
+                struct lowered l = lowered_program(&s);
+                struct times times = { .forward = 7, .input = 11, .weight = 5, .step = k < 2 ? 3 : 0 };
+                struct durations durations = { .ns = hand_ns, .self = &times };
+                struct timeline *t = NULL;
+                struct error err = { 0 };
+                int64_t busiest = 0;
+                for (int i = 0; i < stages; i++) {
+                    const struct stage_program *list = &l.program->stages[i];
+                    int64_t sum = 0;
+                    for (int at = stage_opening_count(list); at < list->instr_count; at++)
+                        sum += list->instrs[at].lane == LANE_COMPUTE ? hand_ns(&times, l.program, i, &list->instrs[at])
+                                                                     : 0;
+                    busiest = max_i64(busiest, sum);
+                }
+                ck_assert(program_layout(l.program, &err));
+                ck_assert_msg(simulate_with(&t, &durations, l.program, &err), "%s", err.message);
+                ck_assert_msg(t->step_ns == busiest, "%s, %d stages, %d micro-batches: %lld, busiest stage %lld",
+                              names[k], stages, micros, (long long)t->step_ns, (long long)busiest);
+                timeline_free(t);
+                lowered_free(&l);
+            }
+}
+END_TEST
+
 /* ---- lowered programs with analytic costs ---- */
 static const char device[] =
     "{\"description\": \"d\", \"source\": \"s\", \"matmul_flops_per_s\": {\"fp32\": 1e12}, \"matmul_efficiency\": 0.5,"
@@ -381,6 +417,7 @@ static Suite *sim_suite(void)
     Suite *suite = suite_create("sim");
     CHECK_ADD(suite, pipelines_match_the_closed_form);
     CHECK_ADD(suite, one_micro_batch_is_a_chain);
+    CHECK_ADD(suite, asynchronous_steps_last_as_long_as_the_busiest_stage);
     CHECK_ADD(suite, agrees_with_relaxation);
     CHECK_ADD(suite, the_order_of_ranks_does_not_matter);
     CHECK_ADD(suite, contention_is_piecewise);

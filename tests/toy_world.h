@@ -13,7 +13,7 @@ struct world {
     struct facts facts;
 };
 
-static inline struct model *toy_model(int blocks)
+static inline struct model *toy_model(int blocks, bool tied)
 {
     char text[1024];
     struct model *model = NULL;
@@ -21,18 +21,18 @@ static inline struct model *toy_model(int blocks)
     int length =
         snprintf(text, sizeof text,
                  "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"toy\", \"sequence\": 64, \"hidden\": 64, "
-                 "\"vocab_size\": 500, \"tied_embedding\": true, \"layers\": [{\"kind\": \"embedding\", "
+                 "\"vocab_size\": 500, \"tied_embedding\": %s, \"layers\": [{\"kind\": \"embedding\", "
                  "\"learned_positions\": 64}, {\"repeat\": %d, \"layers\": ["
                  "{\"kind\": \"attention\", \"heads\": 4, \"norm\": \"layer_norm\"}, {\"kind\": \"mlp\", \"inner\": "
                  "256, \"activation\": \"gelu\", "
                  "\"norm\": \"layer_norm\"}]}, {\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}",
-                 blocks);
+                 tied ? "true" : "false", blocks);
     ck_assert_msg(model_read(&model, "toy", text, (size_t)length, NULL, &err), "%s", err.message);
     return model;
 }
 
 /* form: a cluster of `toy` devices, such as 2x4:toy, of so much memory each. */
-static inline struct world world_open(const char *form, long long memory_bytes, int blocks)
+static inline struct world world_of(const char *form, long long memory_bytes, int blocks, bool tied)
 {
     char device[1024];
     struct world world = { 0 };
@@ -47,9 +47,14 @@ static inline struct world world_open(const char *form, long long memory_bytes, 
                           memory_bytes);
     struct catalogue_entry entry = { "toy", device, (size_t)length };
     ck_assert_msg(cluster_read(&world.cluster, form, form, strlen(form), &entry, 1, &err), "%s", err.message);
-    world.model = toy_model(blocks);
+    world.model = toy_model(blocks, tied);
     world.facts = (struct facts){ world.cluster, NULL };
     return world;
+}
+
+static inline struct world world_open(const char *form, long long memory_bytes, int blocks)
+{
+    return world_of(form, memory_bytes, blocks, true);
 }
 
 static inline void world_close(struct world *world)

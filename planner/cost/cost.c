@@ -129,6 +129,10 @@ const char *cost_local_work(const struct program *program, const struct instr *i
         *bytes = from_bytes;
         return "norm";
     case OP_UPDATE:
+        if (!to && from && from->is_weight) { /* the version that the first pair's weight is made from */
+            *elements = 0;
+            return "adamw";
+        }
         *elements = from ? from->elements : 0;
         *bytes = from_bytes + *elements * 2 *
                                   (weight_bytes_per_element(program->plan->dtype) +
@@ -184,6 +188,8 @@ static struct cost local_cost_on(const struct facts *facts, const struct program
     for (int i = 0; i < instr->pair_count; i++) {
         int64_t elements, bytes;
         const char *work = cost_local_work(program, instr, &program->pairs[instr->pair_first + i], &elements, &bytes);
+        if (instr->op == OP_UPDATE && elements == 0 && bytes == 0)
+            continue;
         sum = add_costs(sum, stream_cost(facts, type, program->plan->dtype, work, elements, bytes));
     }
     return sum;

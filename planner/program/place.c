@@ -384,10 +384,23 @@ static void sort_in_time(struct work *w)
     }
 }
 
+/* Those with two lives first, in the order of time too. */
+static void sort_again_first(struct work *w)
+{
+    int at = 0;
+    for (int again = 1; again >= 0; again--)
+        for (int i = 0; i < w->count; i++)
+            if ((w->items[w->order[i].item].again_last > 0) == again)
+                w->beside[at++] = w->order[i];
+    memcpy(w->order, w->beside, (size_t)w->count * sizeof *w->order);
+}
+
 static void sort_items(struct work *w, enum order_kind kind)
 {
     if (kind == ORDER_TIME_TIGHT || kind == ORDER_TIME_LOW) {
         sort_in_time(w);
+        if (w->any_again && kind == ORDER_TIME_LOW)
+            sort_again_first(w);
         return;
     }
     for (int i = 0; i < w->count; i++) {
@@ -459,8 +472,7 @@ static int64_t search_orders(struct work *w, int64_t bound)
     int kinds = w->any_held ? ORDER_KIND_COUNT : ORDER_HELD; /* without held items the last is the one by area */
     for (int kind = 0; kind < kinds && best > good; kind++) {
         bool in_time = kind == ORDER_TIME_TIGHT || kind == ORDER_TIME_LOW;
-        if (in_time && w->any_again) /* an allocator gives bytes back once */
-            continue;
+        in_time = in_time && !w->any_again; /* an allocator gives bytes back once */
         if (!in_time && (spent += looks) > LOOK_LIMIT && best < INT64_MAX)
             break;
         sort_items(w, (enum order_kind)kind);

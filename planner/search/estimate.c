@@ -192,7 +192,10 @@ static bool judge(struct estimate **out, const struct graph *graph, const struct
     }
     if (!program_lower(&program, graph, plan, err) || !program_layout(program, err))
         goto cleanup;
-    int rooms = judging == JUDGE_SHORTENED ? 1 : judging == JUDGE_PERIODIC ? 2 : 0;
+    /* where places repeat with every step, what a round of them leaves over moves the rest about */
+    int usual = schedules[plan->schedule]->asynchronous ? 3 : 1, rooms = judging == JUDGE_SHORTENED  ? usual
+                                                                         : judging == JUDGE_PERIODIC ? 2
+                                                                                                     : 0;
     fill_memory(&estimate->prediction, program, facts, rooms);
     if (judging == JUDGE_ALWAYS || judging == JUDGE_PERIODIC || estimate->prediction.fits) {
         if (!simulate(&timeline, facts, program, err))
@@ -256,7 +259,9 @@ static int places(const struct plan *plan, int stage, int micro_batches)
     return schedule_held(schedules[plan->schedule], &place);
 }
 
-/* Where steps run into each other, fewer micro-batches may need more places: the fewest that need as many. */
+/* Where steps run into each other, fewer micro-batches may need more places: the fewest that need as many. Of more
+ * places than are held at once the layout makes some use for other things, so short steps are estimated whole. */
+enum { STEADY_WHOLE = 64 };
 static int alike_micro_batches(const struct plan *plan, int few)
 {
     for (; few < plan->micro_batch_count; few++) {
@@ -280,7 +285,7 @@ static int settled_micro_batches(const struct plan *plan)
         turns = (int)max_i64(turns, stage_turns(plan, s));
     }
     int few = (int)round_up((in_flight + 2) * turns, micro_batch_unit(plan));
-    return schedules[plan->schedule]->asynchronous ? alike_micro_batches(plan, few) : few;
+    return schedules[plan->schedule]->asynchronous ? alike_micro_batches(plan, (int)max_i64(few, STEADY_WHOLE)) : few;
 }
 
 /* The step grows by `more`: its parts in proportion, but not the optimizer, which runs once, nor filling and draining.
