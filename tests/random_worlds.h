@@ -156,18 +156,20 @@ static inline struct allowed draw_allowed(struct random_world *w, int count, int
 
 static inline void draw_schedules(struct random_world *w)
 {
+    int64_t list[32];
     int count = 0;
-    while (schedules[count])
-        count++;
+    for (int s = 0; schedules[s]; s++)
+        if (!schedules[s]->asynchronous) /* other mathematics, which takes whole weights only */
+            list[count++] = s;
     if (!w->full && world_draw(w, 2))
         return; /* those that are searched unless others are named */
     w->space.schedule = (struct allowed){ 0 };
     w->space.interleave = (struct allowed){ 3, { 1, 2, 3 } };
     for (int s = 0; s < count; s++)
         if (w->full || world_draw(w, 3) == 0)
-            w->space.schedule.values[w->space.schedule.count++] = s;
+            w->space.schedule.values[w->space.schedule.count++] = list[s];
     if (w->space.schedule.count == 0)
-        w->space.schedule = (struct allowed){ 1, { world_draw(w, count) } };
+        w->space.schedule = (struct allowed){ 1, { list[world_draw(w, count)] } };
 }
 
 static inline void draw_space(struct random_world *w)

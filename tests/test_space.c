@@ -181,8 +181,9 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_gt(tally.mixed, 200);
     ck_assert_int_gt(tally.branched, 200);
     for (int s = 0; schedules[s]; s++)
-        ck_assert_msg(tally.by_schedule[s] > 100 && tally.simulated[s] > 2, "%s: %lld plans, %lld simulated",
-                      schedules[s]->name, (long long)tally.by_schedule[s], (long long)tally.simulated[s]);
+        ck_assert_msg(schedules[s]->asynchronous || (tally.by_schedule[s] > 100 && tally.simulated[s] > 2),
+                      "%s: %lld plans, %lld simulated", schedules[s]->name, (long long)tally.by_schedule[s],
+                      (long long)tally.simulated[s]);
 }
 END_TEST
 

@@ -40,7 +40,8 @@ struct busy_problem busy_problem_of(const struct chain *chain, const struct conf
                                   .stages = config->stages,
                                   .chunks = config_chunks(config),
                                   .micro_batches = config->micro_batch_count,
-                                  .splits = schedules[config->schedule]->splits };
+                                  .splits = schedules[config->schedule]->splits,
+                                  .asynchronous = schedules[config->schedule]->asynchronous };
 }
 
 /* ---- work ---- */
@@ -179,8 +180,12 @@ static bool make_lines(struct busy *b)
         return false;
     find_begins(b, begin, end);
     find_drains(b, drain);
-    b->line_count = 2;
     b->line[0].weights = true;
+    if (b->p->asynchronous) {
+        b->line_count = 1; /* whose head stays 0 */
+        return true;
+    }
+    b->line_count = 2;
     settle_head(b, &b->line[0], begin);
     for (int l = 0; l < b->layers; l++)
         drain[l] += begin[l];

@@ -9,6 +9,7 @@
  *   T >= head_k + m (F_k + I_k + W_k) + drain_k - (the W of one layer for each stage up to k, without the first)
  *                                               where each layer's W follows its I: chains, schedules that do not split
  *
+ * Where steps run into each other (asynchronous schedules) nobody pays for filling and draining: T >= m (F_k + I_k + W_k).
  * Communication, memory, recomputation and the optimizer are left out. With chunks only head and drain of the first
  * chunk count, and the mean over stages. */
 #ifndef CLEAVE_SEARCH_BUSY_BOUND_H
@@ -21,7 +22,7 @@ struct busy_problem {
     const struct price_table *table; /* one for bounds is enough */
     int stages, chunks;
     int64_t micro_batches;
-    bool splits; /* of the schedule */
+    bool splits, asynchronous; /* of the schedule */
 };
 struct busy_problem busy_problem_of(const struct chain *chain, const struct config *config,
                                     const struct price_table *table);
