@@ -1,26 +1,35 @@
-/* One mailbox per (receiver, lane). A sender hangs a post, which lies on its own stack, into the receiver's mailbox and
- * sleeps until the receiver has copied the bytes; nothing is buffered and nothing is allocated after opening. */
+/* One mailbox per (receiver, lane). Whoever comes first hangs its half of a message, which lies on its own stack, into
+ * the mailbox and sleeps; whoever comes second copies the bytes and wakes it. So of two ranks one sleeps, once, and a
+ * message wakes nobody else. Nothing is buffered and nothing is allocated after opening. */
 #define _POSIX_C_SOURCE 200809L
 #include "executor/comm_threads.h"
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum post_state { POST_WAITING, POST_COPYING, POST_TAKEN };
-struct post {
+/* One exchange. It holds one share while its caller looks, and one for each half that hangs. Who gives the last share
+ * back wakes the caller, unless that is the caller. */
+struct call {
+    atomic_int shares;
+    sem_t ended;
+};
+enum outcome { OUTCOME_ABORTED, OUTCOME_MOVED, OUTCOME_REFUSED }; /* refused: the sizes differ */
+/* What one rank sends to, or wants from, another. Out of its mailbox it belongs to whoever took it out. */
+struct half {
     int from;
-    const void *data;
-    size_t bytes;
-    enum post_state state;
-    bool refused;         /* the receiver expected another size */
-    pthread_cond_t moved; /* waits on the mailbox's mutex */
-    struct post *next;
+    const void *send; /* of the half that sends */
+    void *receive;    /* of the other */
+    size_t bytes, other_bytes;
+    enum outcome outcome;
+    struct call *call;
+    struct half *next;
 };
 struct mailbox {
     pthread_mutex_t mutex;
-    pthread_cond_t arrived;
-    struct post *posts; /* in order of arrival */
+    struct half *posts; /* at most one of each sender */
+    struct half *want;  /* the receiver's, or NULL */
 };
 struct hub {
     int rank_count;
@@ -38,102 +47,109 @@ static struct mailbox *mailbox_of(struct hub *hub, int rank, enum lane lane)
     return &hub->mailboxes[rank * LANE_COUNT + (int)lane];
 }
 
-static bool aborted(struct error *err)
+/* ---- a call and its halves ---- */
+/* The half dies as soon as its share is back. */
+static void give_back(struct call *call)
 {
-    return fail_kind(err, ERROR_ENVIRONMENT,
-                     "transport threads: the run was aborted while this rank waited for another");
+    if (atomic_fetch_sub(&call->shares, 1) == 1)
+        sem_post(&call->ended);
 }
 
-static void unlink_post(struct mailbox *box, const struct post *post)
+static void await(struct call *call)
 {
-    for (struct post **at = &box->posts; *at; at = &(*at)->next)
-        if (*at == post) {
-            *at = post->next;
-            return;
-        }
+    if (atomic_fetch_sub(&call->shares, 1) != 1)
+        while (sem_wait(&call->ended) != 0) /* a signal came */
+            continue;
 }
 
-static void hang_post(struct mailbox *box, struct post *post)
+static void move(struct half *receive, struct half *send)
 {
-    pthread_mutex_lock(&box->mutex);
-    struct post **at = &box->posts;
-    while (*at)
+    bool fits = send->bytes == receive->bytes;
+    if (fits && send->bytes > 0)
+        memcpy(receive->receive, send->send, send->bytes);
+    send->outcome = receive->outcome = fits ? OUTCOME_MOVED : OUTCOME_REFUSED;
+    send->other_bytes = receive->bytes, receive->other_bytes = send->bytes;
+}
+
+/* ---- the mailbox, under its mutex ---- */
+static struct half *take_post(struct mailbox *box, int from)
+{
+    struct half **at = &box->posts;
+    while (*at && (*at)->from != from)
         at = &(*at)->next;
-    *at = post;
-    pthread_cond_broadcast(&box->arrived);
-    pthread_mutex_unlock(&box->mutex);
-}
-
-/* Sleeps until the post was copied. A post that is being copied is never given up: the receiver still reads its bytes.
- */
-static bool wait_taken(struct hub *hub, struct mailbox *box, struct post *post, struct error *err)
-{
-    pthread_mutex_lock(&box->mutex);
-    while (post->state == POST_COPYING || (post->state == POST_WAITING && !atomic_load(&hub->aborted)))
-        pthread_cond_wait(&post->moved, &box->mutex);
-    bool taken = post->state == POST_TAKEN;
-    if (!taken)
-        unlink_post(box, post);
-    pthread_mutex_unlock(&box->mutex);
-    pthread_cond_destroy(&post->moved);
-    if (!taken)
-        return aborted(err);
-    if (post->refused)
-        return fail_kind(err, ERROR_BUG,
-                         "transport threads: the receiver expected another size than the %zu bytes sent", post->bytes);
-    return true;
-}
-
-static struct post *find_post(struct mailbox *box, int from)
-{
-    struct post *post = box->posts;
-    while (post && post->from != from)
-        post = post->next;
+    struct half *post = *at;
+    if (post)
+        *at = post->next;
     return post;
 }
 
-static bool take(struct hub *hub, struct mailbox *box, int from, void *receive, size_t bytes, struct error *err)
+static struct half *take_want(struct mailbox *box, int from)
+{
+    struct half *want = box->want;
+    if (!want || want->from != from)
+        return NULL;
+    box->want = NULL;
+    return want;
+}
+
+static void hang(struct half **place, struct half *half)
+{
+    half->next = *place;
+    *place = half;
+    atomic_fetch_add(&half->call->shares, 1);
+}
+
+/* Moves the bytes if the other half hangs there, else hangs this one; of an aborted run neither. */
+static void put(struct hub *hub, struct mailbox *box, struct half *half, bool sends)
 {
     pthread_mutex_lock(&box->mutex);
-    struct post *post;
-    while (!(post = find_post(box, from)) && !atomic_load(&hub->aborted))
-        pthread_cond_wait(&box->arrived, &box->mutex);
-    if (!post) {
-        pthread_mutex_unlock(&box->mutex);
-        return aborted(err);
+    struct half *other = sends ? take_want(box, half->from) : take_post(box, half->from);
+    if (!other && !atomic_load(&hub->aborted))
+        hang(sends ? &box->posts : &box->want, half);
+    pthread_mutex_unlock(&box->mutex);
+    if (!other)
+        return;
+    move(sends ? other : half, sends ? half : other);
+    give_back(other->call);
+}
+
+static bool arrived(const struct half *half, bool sends, struct error *err)
+{
+    switch (half->outcome) {
+    case OUTCOME_MOVED:
+        return true;
+    case OUTCOME_ABORTED:
+        return fail_kind(err, ERROR_ENVIRONMENT,
+                         "transport threads: the run was aborted while this rank waited for another");
+    case OUTCOME_REFUSED:
+        return sends ? fail_kind(err, ERROR_BUG, "transport threads: the receiver expected %zu bytes, not the %zu sent",
+                                 half->other_bytes, half->bytes)
+                     : fail_kind(err, ERROR_BUG, "transport threads: expected %zu bytes from rank %d, found %zu",
+                                 half->bytes, half->from, half->other_bytes);
     }
-    unlink_post(box, post);
-    post->state = POST_COPYING;
-    pthread_mutex_unlock(&box->mutex);
-
-    size_t sent = post->bytes;
-    if (sent == bytes && bytes > 0)
-        memcpy(receive, post->data, bytes);
-
-    pthread_mutex_lock(&box->mutex);
-    post->refused = sent != bytes;
-    post->state = POST_TAKEN;
-    pthread_cond_signal(&post->moved); /* under the mutex: the post dies as soon as its sender gets it */
-    pthread_mutex_unlock(&box->mutex);
-    return sent == bytes || fail_kind(err, ERROR_BUG, "transport threads: expected %zu bytes from rank %d, found %zu",
-                                      bytes, from, sent);
+    return false;
 }
 
 static bool exchange(void *self, enum lane lane, int to, const void *send, size_t send_bytes, int from, void *receive,
                      size_t receive_bytes, struct error *err)
 {
     struct end *end = self;
-    struct hub *hub = end->hub;
-    struct post post = { .from = end->rank, .data = send, .bytes = send_bytes, .moved = PTHREAD_COND_INITIALIZER };
-    struct mailbox *theirs = to >= 0 ? mailbox_of(hub, to, lane) : NULL;
-    if (theirs)
-        hang_post(theirs, &post);
-    bool ok = from < 0 || take(hub, mailbox_of(hub, end->rank, lane), from, receive, receive_bytes, err);
-    if (theirs && !wait_taken(hub, theirs, &post, err))
-        ok = false;
-    return ok;
+    struct call call = { .shares = 1 };
+    struct half out = { .from = end->rank, .send = send, .bytes = send_bytes, .call = &call };
+    struct half in = { .from = from, .receive = receive, .bytes = receive_bytes, .call = &call };
+    sem_init(&call.ended, 0, 0);
+    if (to >= 0)
+        put(end->hub, mailbox_of(end->hub, to, lane), &out, true);
+    if (from >= 0)
+        put(end->hub, mailbox_of(end->hub, end->rank, lane), &in, false);
+    await(&call);
+    sem_destroy(&call.ended);
+    bool received = from < 0 || arrived(&in, false, err);
+    return (to < 0 || arrived(&out, true, err)) && received;
 }
 
+/* ---- aborting ---- */
+/* Whoever hangs something later sees the flag. What is being copied ends as if nothing had happened. */
 static void abort_hub(void *self)
 {
     struct hub *hub = ((struct end *)self)->hub;
@@ -141,19 +157,22 @@ static void abort_hub(void *self)
     for (int i = 0; i < hub->rank_count * LANE_COUNT; i++) {
         struct mailbox *box = &hub->mailboxes[i];
         pthread_mutex_lock(&box->mutex);
-        pthread_cond_broadcast(&box->arrived);
-        for (struct post *post = box->posts; post; post = post->next)
-            pthread_cond_broadcast(&post->moved);
+        struct half *posts = box->posts, *want = box->want;
+        box->posts = box->want = NULL;
         pthread_mutex_unlock(&box->mutex);
+        for (struct half *next; posts; posts = next) {
+            next = posts->next;
+            give_back(posts->call);
+        }
+        if (want)
+            give_back(want->call);
     }
 }
 
 static void hub_free(struct hub *hub)
 {
-    for (int i = 0; i < hub->rank_count * LANE_COUNT; i++) {
-        pthread_cond_destroy(&hub->mailboxes[i].arrived);
+    for (int i = 0; i < hub->rank_count * LANE_COUNT; i++)
         pthread_mutex_destroy(&hub->mailboxes[i].mutex);
-    }
     free(hub->mailboxes);
     free(hub);
 }
@@ -177,10 +196,8 @@ static struct hub *hub_new(int rank_count)
         return NULL;
     }
     hub->rank_count = rank_count;
-    for (int i = 0; i < rank_count * LANE_COUNT; i++) {
+    for (int i = 0; i < rank_count * LANE_COUNT; i++)
         pthread_mutex_init(&hub->mailboxes[i].mutex, NULL);
-        pthread_cond_init(&hub->mailboxes[i].arrived, NULL);
-    }
     return hub;
 }
 

@@ -1,24 +1,28 @@
-/* An instruction is done when its flag holds the number of the step, so nothing is reset between steps. Flags are
- * atomics: a wait that is fulfilled costs one load, and a completion that nobody sleeps on one store and one load. */
+/* An instruction is done when its flag holds the number of the step, so nothing is reset between steps. A lane that has
+ * to sleep says for what and looks once more; who makes that come true looks who sleeps for it and wakes that lane
+ * alone. Flags and counts are atomics, so that what need not sleep takes no lock. */
 #define _POSIX_C_SOURCE 200809L
 #include "executor/lanes.h"
 #include "host/clock.h"
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
 
+enum { NOTHING = -1, MORE = -2 }; /* what a lane sleeps for, if no instruction: that more is issued */
 struct lane_thread {
     struct lanes *lanes;
     pthread_t thread;
     bool started;
-    int count;        /* instructions of this lane */
-    int *instrs;      /* (count) in program order */
-    int issued, done; /* of this step; guarded by mutex */
-    pthread_mutex_t mutex;
-    pthread_cond_t woken;
+    int count;                /* instructions of this lane */
+    int *queue;               /* (count) a ring; a step issues no more than that */
+    atomic_ullong issued;     /* in all steps */
+    unsigned long long taken; /* of these; the lane's own */
+    atomic_int awaited;       /* an instruction, MORE or NOTHING */
+    sem_t woken;              /* posted by whoever turned awaited into NOTHING, but the lane itself */
 };
 struct lanes {
     const struct stage_program *stage;
@@ -26,41 +30,76 @@ struct lanes {
     void (*on_failure)(void *context, const struct error *error);
     void *context;
     struct lane_thread lane[LANE_COUNT];
-    int left; /* issued and not done; guarded by mutex */
+    atomic_int left; /* issued and not done, and one while the step is issued */
+    sem_t drained;   /* posted by whoever takes the last of these, but lanes_finish */
     unsigned step;
     int64_t begin_ns;  /* of the step */
     atomic_uint *flag; /* (instr_count) */
     struct span *spans;
-    atomic_int sleepers;
     atomic_bool failed, stopping;
     pthread_mutex_t mutex;
-    pthread_cond_t completed, drained;
     struct error error; /* the first; guarded by mutex */
 };
 
-/* ---- completion ---- */
-static void wake_sleepers(struct lanes *lanes)
+/* ---- sleeping ---- */
+static void sleep_on(sem_t *semaphore)
 {
-    if (atomic_load(&lanes->sleepers) == 0)
-        return;
-    pthread_mutex_lock(&lanes->mutex);
-    pthread_cond_broadcast(&lanes->completed);
-    pthread_mutex_unlock(&lanes->mutex);
+    while (sem_wait(semaphore) != 0) /* a signal came */
+        continue;
 }
 
-/* The sleeper counts itself before it looks again, the completer stores before it counts: one of the two sees the
- * other. */
-static bool wait_done(struct lanes *lanes, int index)
+static bool is_done(const struct lanes *lanes, int index)
 {
-    if (atomic_load(&lanes->flag[index]) == lanes->step)
-        return true;
-    pthread_mutex_lock(&lanes->mutex);
-    atomic_fetch_add(&lanes->sleepers, 1);
-    while (atomic_load(&lanes->flag[index]) != lanes->step && !atomic_load(&lanes->failed))
-        pthread_cond_wait(&lanes->completed, &lanes->mutex);
-    atomic_fetch_sub(&lanes->sleepers, 1);
-    pthread_mutex_unlock(&lanes->mutex);
     return atomic_load(&lanes->flag[index]) == lanes->step;
+}
+
+static bool has_come(const struct lane_thread *lane, int what)
+{
+    return what == MORE ? atomic_load(&lane->issued) != lane->taken || atomic_load(&lane->lanes->stopping)
+                        : is_done(lane->lanes, what) || atomic_load(&lane->lanes->failed);
+}
+
+/* True for one caller alone, the lane or who wakes it. */
+static bool take_back(struct lane_thread *lane, int what)
+{
+    return atomic_compare_exchange_strong(&lane->awaited, &what, NOTHING);
+}
+
+static void wake_if(struct lane_thread *lane, int what)
+{
+    if (atomic_load(&lane->awaited) == what && take_back(lane, what))
+        sem_post(&lane->woken);
+}
+
+static void wake_all(struct lanes *lanes)
+{
+    for (int l = 0; l < LANE_COUNT; l++)
+        if (atomic_exchange(&lanes->lane[l].awaited, NOTHING) != NOTHING)
+            sem_post(&lanes->lane[l].woken);
+}
+
+/* Woken for nothing, as by a step that failed, it looks again. */
+static void await(struct lane_thread *lane, int what)
+{
+    while (!has_come(lane, what)) {
+        atomic_store(&lane->awaited, what);
+        if (!has_come(lane, what) || !take_back(lane, what))
+            sleep_on(&lane->woken);
+    }
+}
+
+/* ---- completion ---- */
+static void complete(struct lanes *lanes, int index)
+{
+    atomic_store(&lanes->flag[index], lanes->step);
+    for (int l = 0; l < LANE_COUNT; l++)
+        wake_if(&lanes->lane[l], index);
+}
+
+static bool wait_done(struct lane_thread *lane, int index)
+{
+    await(lane, index);
+    return is_done(lane->lanes, index);
 }
 
 static void set_failed(struct lanes *lanes, const struct error *error)
@@ -69,8 +108,8 @@ static void set_failed(struct lanes *lanes, const struct error *error)
     bool first = !atomic_exchange(&lanes->failed, true);
     if (first && error)
         lanes->error = *error;
-    pthread_cond_broadcast(&lanes->completed);
     pthread_mutex_unlock(&lanes->mutex);
+    wake_all(lanes);
     if (first && error && lanes->on_failure)
         lanes->on_failure(lanes->context, error);
 }
@@ -82,13 +121,14 @@ void lanes_abort(struct lanes *lanes)
 
 /* ---- a lane's thread ---- */
 /* *free_ns: when the lane's last instruction finished. */
-static bool run_one(struct lanes *lanes, int index, int64_t *free_ns, struct error *err)
+static bool run_one(struct lane_thread *lane, int index, int64_t *free_ns, struct error *err)
 {
+    struct lanes *lanes = lane->lanes;
     const struct instr *instr = &lanes->stage->instrs[index];
     struct span span = { .instr = index, .start_ns = *free_ns > lanes->begin_ns ? *free_ns : lanes->begin_ns };
     for (int w = 0; w < instr->wait_count; w++) {
         int before = lanes->stage->waits[instr->wait_first + w];
-        if (!wait_done(lanes, before))
+        if (!wait_done(lane, before))
             return false;
         if (lanes->spans[before].finish_ns > span.start_ns)
             span.start_ns = lanes->spans[before].finish_ns;
@@ -104,29 +144,23 @@ static bool run_one(struct lanes *lanes, int index, int64_t *free_ns, struct err
     }
     lanes->spans[index] = span;
     *free_ns = span.finish_ns;
-    atomic_store(&lanes->flag[index], lanes->step);
-    wake_sleepers(lanes);
+    complete(lanes, index);
     return true;
 }
 
+/* NOTHING: the lane ends. */
 static int next_instr(struct lane_thread *lane)
 {
-    int index = -1;
-    pthread_mutex_lock(&lane->mutex);
-    while (lane->done == lane->issued && !atomic_load(&lane->lanes->stopping))
-        pthread_cond_wait(&lane->woken, &lane->mutex);
-    if (lane->done < lane->issued)
-        index = lane->instrs[lane->done++];
-    pthread_mutex_unlock(&lane->mutex);
-    return index;
+    await(lane, MORE);
+    if (atomic_load(&lane->issued) == lane->taken)
+        return NOTHING;
+    return lane->queue[lane->taken++ % (unsigned long long)lane->count];
 }
 
 static void count_done(struct lanes *lanes)
 {
-    pthread_mutex_lock(&lanes->mutex);
-    if (--lanes->left == 0)
-        pthread_cond_broadcast(&lanes->drained);
-    pthread_mutex_unlock(&lanes->mutex);
+    if (atomic_fetch_sub(&lanes->left, 1) == 1)
+        sem_post(&lanes->drained);
 }
 
 /* Sleeps of this thread end when they should: the usual slack of 50 us is as long as many messages. */
@@ -143,9 +177,9 @@ static void *lane_main(void *argument)
     struct lanes *lanes = lane->lanes;
     int64_t free_ns = 0;
     sleep_precisely();
-    for (int index; (index = next_instr(lane)) >= 0;) {
+    for (int index; (index = next_instr(lane)) != NOTHING;) {
         struct error error = { 0 };
-        if (!atomic_load(&lanes->failed) && !run_one(lanes, index, &free_ns, &error))
+        if (!atomic_load(&lanes->failed) && !run_one(lane, index, &free_ns, &error))
             set_failed(lanes, error.kind != ERROR_NONE ? &error : NULL);
         count_done(lanes); /* of a failed step the rest is only counted */
     }
@@ -170,30 +204,23 @@ void lanes_begin_step(struct lanes *lanes, int done)
         atomic_store(&lanes->flag[i], lanes->step);
         lanes->spans[i].start_ns = lanes->spans[i].finish_ns = lanes->begin_ns;
     }
-    for (int l = 0; l < LANE_COUNT; l++) {
-        pthread_mutex_lock(&lanes->lane[l].mutex);
-        lanes->lane[l].issued = lanes->lane[l].done = done_on_lane(&lanes->lane[l], done);
-        pthread_mutex_unlock(&lanes->lane[l].mutex);
-    }
 }
 
 void lanes_issue(struct lanes *lanes, int index)
 {
-    pthread_mutex_lock(&lanes->mutex);
-    lanes->left++;
-    pthread_mutex_unlock(&lanes->mutex);
     struct lane_thread *lane = &lanes->lane[lanes->stage->instrs[index].lane];
-    pthread_mutex_lock(&lane->mutex);
-    lane->issued++;
-    pthread_cond_signal(&lane->woken);
-    pthread_mutex_unlock(&lane->mutex);
+    atomic_fetch_add(&lanes->left, 1);
+    lane->queue[atomic_load(&lane->issued) % (unsigned long long)lane->count] = index;
+    atomic_fetch_add(&lane->issued, 1);
+    wake_if(lane, MORE);
 }
 
 bool lanes_finish(struct lanes *lanes, struct error *err)
 {
+    if (atomic_fetch_sub(&lanes->left, 1) != 1)
+        sleep_on(&lanes->drained);
+    atomic_store(&lanes->left, 1); /* of the next step */
     pthread_mutex_lock(&lanes->mutex);
-    while (lanes->left > 0)
-        pthread_cond_wait(&lanes->drained, &lanes->mutex);
     bool failed = atomic_load(&lanes->failed);
     if (failed && lanes->error.kind != ERROR_NONE)
         fail_kind(err, lanes->error.kind, "%s", lanes->error.message);
@@ -211,14 +238,10 @@ const struct span *lanes_spans(const struct lanes *lanes)
 /* ---- life ---- */
 static bool start_lane(struct lane_thread *lane, struct error *err)
 {
-    const struct stage_program *stage = lane->lanes->stage;
     enum lane which = (enum lane)(lane - lane->lanes->lane);
-    lane->instrs = malloc((size_t)lane->count * sizeof *lane->instrs);
-    if (!lane->instrs)
+    lane->queue = malloc((size_t)lane->count * sizeof *lane->queue);
+    if (!lane->queue)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for lane %s", lane_names[which]);
-    for (int i = 0, n = 0; i < stage->instr_count; i++)
-        if (stage->instrs[i].lane == which)
-            lane->instrs[n++] = i;
     if (pthread_create(&lane->thread, NULL, lane_main, lane) != 0)
         return fail_kind(err, ERROR_ENVIRONMENT, "cannot start a thread for lane %s", lane_names[which]);
     lane->started = true;
@@ -233,15 +256,15 @@ bool lanes_new(struct lanes **out, const struct stage_program *stage, lane_run_f
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the lanes of a rank");
     lanes->stage = stage, lanes->run = run, lanes->on_failure = on_failure, lanes->context = context;
     pthread_mutex_init(&lanes->mutex, NULL);
-    pthread_cond_init(&lanes->completed, NULL);
-    pthread_cond_init(&lanes->drained, NULL);
+    sem_init(&lanes->drained, 0, 0);
+    atomic_init(&lanes->left, 1);
     size_t count = stage->instr_count > 0 ? (size_t)stage->instr_count : 1;
     lanes->flag = calloc(count, sizeof *lanes->flag);
     lanes->spans = calloc(count, sizeof *lanes->spans);
     for (int l = 0; l < LANE_COUNT; l++) {
         lanes->lane[l].lanes = lanes;
-        pthread_mutex_init(&lanes->lane[l].mutex, NULL);
-        pthread_cond_init(&lanes->lane[l].woken, NULL);
+        atomic_init(&lanes->lane[l].awaited, NOTHING);
+        sem_init(&lanes->lane[l].woken, 0, 0);
     }
     for (int i = 0; i < stage->instr_count; i++)
         lanes->lane[stage->instrs[i].lane].count++;
@@ -262,20 +285,16 @@ void lanes_free(struct lanes *lanes)
     if (!lanes)
         return;
     atomic_store(&lanes->stopping, true);
+    wake_all(lanes);
     for (int l = 0; l < LANE_COUNT; l++) {
         struct lane_thread *lane = &lanes->lane[l];
-        pthread_mutex_lock(&lane->mutex);
-        pthread_cond_broadcast(&lane->woken);
-        pthread_mutex_unlock(&lane->mutex);
         if (lane->started)
             pthread_join(lane->thread, NULL);
-        pthread_mutex_destroy(&lane->mutex);
-        pthread_cond_destroy(&lane->woken);
-        free(lane->instrs);
+        sem_destroy(&lane->woken);
+        free(lane->queue);
     }
+    sem_destroy(&lanes->drained);
     pthread_mutex_destroy(&lanes->mutex);
-    pthread_cond_destroy(&lanes->completed);
-    pthread_cond_destroy(&lanes->drained);
     free(lanes->flag);
     free(lanes->spans);
     free(lanes);

@@ -355,20 +355,38 @@ static void next_in(const struct block *block, int64_t at[MAX_DIMS])
     }
 }
 
-/* Sum (or maximum) over the ranks whose addends end here. */
-static real expected(const struct world *w, int64_t index, int rank)
+/* The ranks whose addends end on one rank, by the names of their addends. */
+struct terms {
+    int count;
+    unsigned name[MAX_RANKS];
+};
+
+static struct terms terms_of(const struct world *w, int rank)
 {
     const struct layout *from = &w->buffers[0].layout, *to = &w->buffers[1].layout;
-    bool maximum = w->instr.fold == FOLD_MAX;
-    real result = maximum ? -(real)INFINITY : 0;
+    struct terms terms = { 0 };
     for (int other = 0; other < w->plan.rank_count; other++) {
         bool counts = true;
         for (int a = 0; a < w->plan.atom_count; a++)
             counts &= (from->kind[a] == LAYOUT_PARTIAL && to->kind[a] != LAYOUT_PARTIAL && !w->muted) ||
                       atom_coordinate(&w->plan, 0, other, a) == atom_coordinate(&w->plan, 0, rank, a);
-        real part = addend(index, partial_of(w, from, other));
         if (counts)
-            result = maximum ? (part > result ? part : result) : result + part;
+            terms.name[terms.count++] = partial_of(w, from, other);
+    }
+    return terms;
+}
+
+/* Their sum (or maximum) of one element. */
+static real expected(const struct world *w, const struct terms *terms, int64_t index)
+{
+    bool maximum = w->instr.fold == FOLD_MAX;
+    real result = maximum ? -(real)INFINITY : 0;
+    for (int t = 0; t < terms->count; t++) {
+        real part = addend(index, terms->name[t]);
+        if (maximum)
+            result = part > result ? part : result;
+        else
+            result += part;
     }
     return result;
 }
@@ -391,18 +409,19 @@ static void piece_range(const struct world *w, int buffer, int rank, int64_t *fi
 static void fill_source(const struct world *w, int rank)
 {
     struct block block = buffer_block(&w->program, &w->buffers[0], rank);
+    unsigned name = partial_of(w, &w->buffers[0].layout, rank);
     int64_t at[MAX_DIMS], first, count;
     piece_range(w, 0, rank, &first, &count);
     memcpy(at, block.low, sizeof at);
     for (int64_t i = 0; i < block_elements(&block); i++, next_in(&block, at))
         if (i >= first && i < first + count)
-            data_of(w, rank, 0)[i - first] =
-                addend(flat_index(&w->value, at), partial_of(w, &w->buffers[0].layout, rank));
+            data_of(w, rank, 0)[i - first] = addend(flat_index(&w->value, at), name);
 }
 
 static int wrong_elements(const struct world *w, int rank, real before)
 {
     struct block block = buffer_block(&w->program, &w->buffers[1], rank);
+    struct terms terms = terms_of(w, rank);
     int64_t at[MAX_DIMS], first, count;
     int wrong = 0;
     piece_range(w, 1, rank, &first, &count);
@@ -410,7 +429,7 @@ static int wrong_elements(const struct world *w, int rank, real before)
     for (int64_t i = 0; i < block_elements(&block); i++, next_in(&block, at))
         if (i >= first && i < first + count)
             wrong += data_of(w, rank, 1)[i - first] !=
-                     expected(w, flat_index(&w->value, at), rank) + (w->instr.accumulate ? before : 0);
+                     expected(w, &terms, flat_index(&w->value, at)) + (w->instr.accumulate ? before : 0);
     return wrong;
 }
 
