@@ -11,12 +11,13 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 
 CLEAVE = os.path.abspath(sys.argv[1])
 HOSTS = {"host-a": "10.77.0.1", "host-b": "10.77.0.2"}
 SPACE = {host: f"cleave-{os.getpid()}-{host}" for host in HOSTS}
 RANK_HOSTS = ["host-a", "host-a", "host-b", "host-b"]
+HANGS_S, NEVER_S = 120, 600
+SOON_S = 5  # longer than a rank of a loaded machine is silent
 failures = []
 
 
@@ -73,18 +74,18 @@ def start(variables, arguments, hosts=RANK_HOSTS):
                              env={**os.environ, **variables(rank, hosts)}) for rank, host in enumerate(hosts)]
 
 
-def finish(processes, timeout=60):
-    """Exit codes, standard outputs and errors by rank; the time that the slowest took."""
-    begin, results = time.monotonic(), []
+def finish(processes):
+    """Exit codes, standard outputs and errors by rank. No claim about speed: who takes HANGS_S is taken to hang."""
+    results = []
     for process in processes:
         try:
-            out, err = process.communicate(timeout=timeout)
+            out, err = process.communicate(timeout=HANGS_S)
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
             err += "\n(killed by the test: it did not end)"
         results.append((process.returncode, out, err))
-    return results, time.monotonic() - begin
+    return results
 
 
 def losses(text):
@@ -94,14 +95,14 @@ def losses(text):
 def equal_bits(plan, wanted):
     run = ["run", plan, "--transport", "tcp", "--steps", "3", "--json"]
     for name, variables in [("plain shells", torchrun_like), ("Slurm's variables", slurm_like)]:
-        results, _ = finish(start(variables, run))
+        results = finish(start(variables, run))
         check(f"{name}: all ranks end well", all(r[0] == 0 for r in results), results)
         check(f"{name}: the losses of threads, to the last bit", losses(results[0][1]) == wanted, results[0])
 
 
 def wrong_places(plan):
     hosts = ["host-a", "host-b", "host-a", "host-b"]
-    results, _ = finish(start(torchrun_like, ["run", plan, "--transport", "tcp", "--steps", "3"], hosts))
+    results = finish(start(torchrun_like, ["run", plan, "--transport", "tcp", "--steps", "3"], hosts))
     told = "rank 0 runs on host host-a and rank 1 on host host-b, but the plan's cluster 2x2:cpu has both in one node"
     check("ranks on wrong hosts are refused", all(r[0] == 2 and told in r[2] for r in results), results)
 
@@ -111,14 +112,14 @@ def wait_for_steps(process):
         process.stdout.readline()
 
 
-def trouble(plan, name, deed, patterns, seconds, timeout_s):
-    """deed(processes) happens while all run; then every rank that still can ends with exit 1, and one says what happened."""
+def trouble(plan, name, deed, patterns, timeout_s):
+    """deed(processes) happens while all run; then every rank that still can ends with exit 1, and one says what happened.
+    With a timeout beyond HANGS_S they end because they are told, not because time is up."""
     ranks = start(torchrun_like, ["run", plan, "--transport", "tcp", "--steps", "200000", "--timeout", str(timeout_s)])
     wait_for_steps(ranks[0])
     spared = deed(ranks)
-    results, took = finish([ranks[r] for r in spared])
+    results = finish([ranks[r] for r in spared])
     check(f"{name}: the others end with exit 1", all(r[0] == 1 for r in results), results)
-    check(f"{name}: within {seconds} s", took < seconds, f"{took} s")
     for rank, result in zip(spared, results):
         check(f"{name}: rank {rank} says who and where", any(re.search(p, result[2], re.S) for p in patterns), result[2])
     for process in ranks:
@@ -232,12 +233,12 @@ def all_checks(folder):
     equal_bits(plan, wanted)
     wrong_places(plan)
     line = r"rank 3 \(stage 1, host host-b\): step \d+, instruction \d+"
-    trouble(plan, "a rank dies on the other host", kill_one, [rf"rank 3 on host host-b died; last seen: .*{line}"], 15, 20)
-    trouble(plan, "rank 0 dies", kill_first, [r"rank 0 (on host host-a )?died; last seen: .*rank 0 \(stage 0, host host-a\): step"], 15, 20)
+    trouble(plan, "a rank dies on the other host", kill_one, [rf"rank 3 on host host-b died; last seen: .*{line}"], NEVER_S)
+    trouble(plan, "rank 0 dies", kill_first, [r"rank 0 (on host host-a )?died; last seen: .*rank 0 \(stage 0, host host-a\): step"], NEVER_S)
     trouble(plan, "a rank hangs on the other host", stop_one,
-            [r"rank 2 on host host-b was not heard of for too long \(--timeout\); last seen: .*rank 2 \(stage 1, host host-b\): step", r"no rank made progress for 3 s .*rank 2 \(stage 1"],
-            20, 3)
-    trouble(plan, "the cable is cut", cut_cable, [r"rank \d( on host host-\w)? was not heard of", r"no rank made progress for 3 s"], 25, 3)
+            [r"rank 2 on host host-b was not heard of for too long \(--timeout\); last seen: .*rank 2 \(stage 1, host host-b\): step", r"no rank made progress for 5 s .*rank 2 \(stage 1"],
+            SOON_S)
+    trouble(plan, "the cable is cut", cut_cable, [r"rank \d( on host host-\w)? was not heard of", r"no rank made progress for 5 s"], SOON_S)
     mend_cable()
     by_mpirun(plan, wanted, folder)
 
