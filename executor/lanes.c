@@ -187,15 +187,6 @@ static void *lane_main(void *argument)
 }
 
 /* ---- the issuing side ---- */
-/* Of the lane's instructions, how many are among the first `done` of all. */
-static int done_on_lane(const struct lane_thread *lane, int done)
-{
-    int count = 0;
-    while (count < lane->count && lane->instrs[count] < done)
-        count++;
-    return count;
-}
-
 void lanes_begin_step(struct lanes *lanes, int done)
 {
     lanes->step++;
