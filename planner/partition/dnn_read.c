@@ -1,7 +1,7 @@
 /* The JSON of dnn-partitioning. */
 #include "planner/partition/dnn.h"
 #include "base/json.h"
-#include <stdlib.h>
+#include "planner/partition/node_ids.h"
 
 /* Sums of a million of these are still told from infinity, and from each other. */
 #define LARGEST 1e18
@@ -49,30 +49,13 @@ static const struct json_field edge_fields[] = {
 };
 #define FIELDS(table) (table), sizeof(table) / sizeof *(table)
 
-struct id_place {
-    int64_t id;
-    int index;
-};
 struct reader {
     struct dnn_graph *graph;
     struct arena *arena;
-    struct id_place *ids; /* (node_count) sorted */
-    bool *has_cost;       /* (node_count) */
+    struct node_ids ids;
+    bool *has_cost; /* (node_count) */
     struct error *err;
 };
-
-static int by_id(const void *a, const void *b)
-{
-    const struct id_place *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
-static int find_node(const struct reader *r, int64_t id)
-{
-    struct id_place key = { id, 0 };
-    const struct id_place *found = bsearch(&key, r->ids, (size_t)r->graph->node_count, sizeof key, by_id);
-    return found ? found->index : -1;
-}
 
 static bool read_flag(const struct json *value, bool *out, struct error *err)
 {
@@ -107,31 +90,25 @@ static bool read_nodes(struct reader *r, const struct json *list)
     size_t n = (size_t)json_count(list);
     graph->node_count = (int)n;
     graph->nodes = arena_alloc(r->arena, n, sizeof *graph->nodes);
-    r->ids = arena_alloc(r->arena, n, sizeof *r->ids);
+    r->ids = (struct node_ids){ (int)n, arena_alloc(r->arena, n, sizeof *r->ids.sorted) };
     r->has_cost = arena_alloc(r->arena, n, sizeof *r->has_cost);
-    if (!graph->nodes || !r->ids || !r->has_cost)
+    if (!graph->nodes || !r->ids.sorted || !r->has_cost)
         return fail_kind(r->err, ERROR_ENVIRONMENT, "partition: out of memory");
     for (int v = 0; v < graph->node_count; v++) {
         if (!read_node(r, json_at(list, v), &graph->nodes[v]))
             return false;
-        r->ids[v] = (struct id_place){ graph->nodes[v].id, v };
+        r->ids.sorted[v] = (struct node_id){ graph->nodes[v].id, v };
     }
-    qsort(r->ids, n, sizeof *r->ids, by_id);
-    for (int v = 1; v < graph->node_count; v++)
-        if (r->ids[v].id == r->ids[v - 1].id)
-            return json_fail(json_at(list, r->ids[v].index), r->err, "expected an id of its own, found %lld twice",
-                             (long long)r->ids[v].id);
-    return true;
+    return node_ids_sort(&r->ids, list, r->err);
 }
 
 static bool read_edge(struct reader *r, const struct json *value, struct dag_edge *edge)
 {
     struct edge_fields f;
-    if (!json_read_fields(value, FIELDS(edge_fields), &f, r->arena, r->err))
+    int from, to;
+    if (!json_read_fields(value, FIELDS(edge_fields), &f, r->arena, r->err) ||
+        !node_ids_edge(&r->ids, value, f.from, f.to, &from, &to, r->err))
         return false;
-    int from = find_node(r, f.from), to = find_node(r, f.to);
-    if (from < 0 || to < 0)
-        return json_fail(value, r->err, "expected the id of a node, found %lld", (long long)(from < 0 ? f.from : f.to));
     double *cost = &r->graph->nodes[from].cost;
     if (r->has_cost[from] && (*cost < f.cost || *cost > f.cost))
         return json_fail(json_member(value, "cost"), r->err,

@@ -1,6 +1,7 @@
 /* Piper's JSON. */
 #include "planner/partition/piper.h"
 #include "base/json.h"
+#include "planner/partition/node_ids.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,19 +62,9 @@ static const struct json_field edge_fields[] = {
 struct reader {
     struct piper_graph *graph;
     struct arena *arena;
-    struct id_place *ids; /* (node_count) sorted */
+    struct node_ids ids;
     struct error *err;
 };
-struct id_place {
-    int64_t id;
-    int index;
-};
-
-static int by_id(const void *a, const void *b)
-{
-    const struct id_place *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
 
 static void *take(struct reader *r, size_t count, size_t size)
 {
@@ -81,13 +72,6 @@ static void *take(struct reader *r, size_t count, size_t size)
     if (!memory)
         fail_kind(r->err, ERROR_ENVIRONMENT, "partition: out of memory");
     return memory;
-}
-
-static int find_node(const struct reader *r, int64_t id)
-{
-    struct id_place key = { id, 0 };
-    const struct id_place *found = bsearch(&key, r->ids, (size_t)r->graph->node_count, sizeof key, by_id);
-    return found ? found->index : -1;
 }
 
 static bool expect(const struct json *value, enum json_type type, struct error *err)
@@ -204,12 +188,10 @@ static bool read_edges(struct reader *r, const struct json *list)
     for (int e = 0; e < json_count(list); e++) {
         struct edge_fields f;
         const struct json *value = json_at(list, e);
-        if (!json_read_fields(value, FIELDS(edge_fields), &f, r->arena, r->err))
+        int from, to;
+        if (!json_read_fields(value, FIELDS(edge_fields), &f, r->arena, r->err) ||
+            !node_ids_edge(&r->ids, value, f.from, f.to, &from, &to, r->err))
             return false;
-        int from = find_node(r, f.from), to = find_node(r, f.to);
-        if (from < 0 || to < 0)
-            return json_fail(value, r->err, "expected the id of a node, found %lld",
-                             (long long)(from < 0 ? f.from : f.to));
         graph->edges[graph->edge_count++] = (struct piper_edge){ from, to, f.bytes };
         graph->nodes[from].out_count++;
         graph->nodes[to].in_count++;
@@ -241,8 +223,8 @@ static bool read_ids(struct reader *r, const struct json *list)
     struct piper_graph *graph = r->graph;
     graph->node_count = json_count(list);
     graph->nodes = take(r, (size_t)graph->node_count, sizeof *graph->nodes);
-    r->ids = take(r, (size_t)graph->node_count, sizeof *r->ids);
-    if (!graph->nodes || !r->ids)
+    r->ids = (struct node_ids){ graph->node_count, take(r, (size_t)graph->node_count, sizeof *r->ids.sorted) };
+    if (!graph->nodes || !r->ids.sorted)
         return false;
     for (int v = 0; v < graph->node_count; v++) {
         struct node_fields f = { .name = "" };
@@ -250,14 +232,9 @@ static bool read_ids(struct reader *r, const struct json *list)
             return false;
         graph->nodes[v].id = f.id;
         graph->nodes[v].name = f.name;
-        r->ids[v] = (struct id_place){ f.id, v };
+        r->ids.sorted[v] = (struct node_id){ f.id, v };
     }
-    qsort(r->ids, (size_t)graph->node_count, sizeof *r->ids, by_id);
-    for (int v = 1; v < graph->node_count; v++)
-        if (r->ids[v].id == r->ids[v - 1].id)
-            return json_fail(json_at(list, r->ids[v].index), r->err, "expected an id of its own, found %lld twice",
-                             (long long)r->ids[v].id);
-    return true;
+    return node_ids_sort(&r->ids, list, r->err);
 }
 
 static bool read_root(struct reader *r, const struct json *root)
