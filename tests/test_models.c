@@ -148,7 +148,7 @@ static void check_masks(const struct segment *segment)
 {
     const struct kernel_facts *facts = &kernel_facts[segment->kernel];
     if (segment->kernel == KERNEL_OPAQUE)
-        return; /* may save nothing and hold no weight */
+        return;                                                             /* may save nothing and hold no weight */
     int in_most = segment->kernel == KERNEL_MATMUL ? 2 : segment->in_count; /* counts may be absent */
     ck_assert_int_eq((facts->input_reads_in | facts->weight_reads_in) >> in_most, 0);
     ck_assert_int_eq((facts->input_reads_out | facts->weight_reads_out) >> segment->out_count, 0);
@@ -571,6 +571,19 @@ START_TEST(slots_follow_the_capacity_factor)
 }
 END_TEST
 
+START_TEST(too_many_slots_are_refused)
+{
+    struct model *model = model_of_zoo("deepseek-moe-16b");
+    struct graph *graph = NULL;
+    struct error err = { 0 };
+    ck_assert(!graph_build(&graph, model, 1, INT64_C(1) << 28, 1, &err));
+    ck_assert_int_eq(err.kind, ERROR_INPUT);
+    ck_assert_msg(strstr(err.message, "layer 4.moe: expected at most 2147483647 slots for a group") != NULL, "%s",
+                  err.message);
+    model_free(model);
+}
+END_TEST
+
 START_TEST(work_is_conserved_by_splits)
 {
     static const char *const names[] = { "tiny-gpt", "tiny-llama", "bert-large" };
@@ -814,6 +827,7 @@ static Suite *suite(void)
     CHECK_ADD(s, gpt2_flops_have_a_closed_form);
     CHECK_ADD(s, experts_cost_what_is_chosen);
     CHECK_ADD(s, slots_follow_the_capacity_factor);
+    CHECK_ADD(s, too_many_slots_are_refused);
     CHECK_ADD(s, work_is_conserved_by_splits);
     CHECK_ADD(s, equal_work_names_cost_the_same);
     CHECK_ADD(s, work_names_are_canonical);

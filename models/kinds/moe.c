@@ -222,6 +222,12 @@ static bool moe_build(struct graph_builder *builder, const struct model *model, 
         return fail_kind(err, ERROR_INPUT,
                          "layer %s: expected a sequence of whole groups of %lld tokens, found %lld tokens",
                          builder->prefix, (long long)group, (long long)sequence);
+    if (slots_of(f, group) > INT32_MAX / f->experts) /* a slot's number is an index value */
+        return fail_kind(
+            err, ERROR_INPUT,
+            "layer %s: expected at most %d slots for a group, found %lld experts with %lld each; lower group "
+            "or capacity_factor",
+            builder->prefix, INT32_MAX, (long long)f->experts, (long long)slots_of(f, group));
     int y = build_norm(builder, builder->input, f->norm, f->norm_epsilon);
     const struct routing r = route(builder, f, group, y);
     int terms[MAX_LAYER_INPUTS] = { builder->input, experts(builder, f, &r, y) }, count = 2;
