@@ -4,7 +4,8 @@
 #include "planner/search/search_parts.h"
 #include <string.h>
 
-/* JUDGED_FAMILIES: the best of so many (stages, tensor degree) is simulated while it may still win. judge_budget: how
+/* DOUBT_PERCENT: so far may the rank be off, much alike for plans of one configuration and choice of strategies.
+ * JUDGED_FAMILIES: the best of so many (stages, tensor degree) is simulated while it may still win. judge_budget: how
  * much is spent on judging (struct estimate, effort) before the best plans are settled. ROOM_PERMILLE: a plan is made
  * to leave room beforehand where that lengthens it by so little. */
 enum {
@@ -12,9 +13,11 @@ enum {
     MAX_SHRINKS = 6,
     LATE_JUDGED = 2, /* when time is over and there is no plan, so many more are judged */
     SHRUNK_GAP_PPM = 1000,
-    ROOM_PERMILLE = 2
+    ROOM_PERMILLE = 2,
+    DOUBT_PERCENT = 10,
+    DOUBTLESS = 4 /* a part of the budget, one in so many, is for whatever the rank */
 };
-static const int64_t judge_budget = 100000;
+static const int64_t judge_budget = 200000;
 
 /* plan_check wants the graph with the plan's own vocabulary padding. */
 bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table,
@@ -161,14 +164,42 @@ static bool family_judged(const struct run *run, const struct candidate *c)
     return false;
 }
 
-/* The candidate of the best rank that nobody has judged, of a family of its own if asked; NULL: none. */
-static struct candidate *next_candidate(struct run *run, bool fresh)
+static bool kind_judged(const struct run *run, const struct candidate *c)
+{
+    for (int i = 0; i < run->result->certificate.ranked; i++)
+        if (run->candidates[i].judged && run->candidates[i].config == c->config && run->candidates[i].part == c->part)
+            return true;
+    return false;
+}
+
+/* The candidate of the best rank of a family that nobody has judged; NULL: none. */
+static struct candidate *next_fresh(struct run *run)
 {
     struct candidate *next = NULL;
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         struct candidate *c = &run->candidates[i];
-        if (!c->judged && (!next || c->ranked_ns < next->ranked_ns) && !(fresh && family_judged(run, c)))
+        if (!c->judged && (!next || c->ranked_ns < next->ranked_ns) && !family_judged(run, c))
             next = c;
+    }
+    return next;
+}
+
+/* The candidate of the best rank that nobody has judged. Where nobody has judged any of its kind it counts as a little
+ * shorter: what is alike fares alike. hopeful: only what may win. */
+static struct candidate *next_kind(struct run *run, bool hopeful)
+{
+    struct candidate *next = NULL;
+    int64_t least_ns = 0;
+    for (int i = 0; i < run->result->certificate.ranked; i++) {
+        struct candidate *c = &run->candidates[i];
+        int64_t doubt = c->ranked_ns / 100 * DOUBT_PERCENT;
+        if (c->judged || (hopeful && c->ranked_ns - doubt >= best_step(run)))
+            continue;
+        int64_t ns = c->ranked_ns - (kind_judged(run, c) ? 0 : doubt);
+        if (!next || ns < least_ns) {
+            next = c;
+            least_ns = ns;
+        }
     }
     return next;
 }
@@ -193,18 +224,20 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
 
 bool search_judge(struct run *run)
 {
-    int64_t spent = 0, top = max_i64(run->options->top, 1);
+    int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1);
     for (int families = 0, late = 0;;) {
         bool enough = run->result->plan_count >= top;
         if (search_stops(run) && (enough || run->result->plan_count > 0 || late++ == LATE_JUDGED))
             return true;
-        struct candidate *c = families < JUDGED_FAMILIES ? next_candidate(run, true) : NULL;
+        struct candidate *c = families < JUDGED_FAMILIES ? next_fresh(run) : NULL;
         bool fresh = c && c->ranked_ns < best_step(run);
         if (!fresh)
-            c = !enough || spent < judge_budget ? next_candidate(run, false) : NULL;
+            c = !enough || spent < judge_budget ? next_kind(run, enough) : NULL;
+        if (!c && spent < judge_budget / DOUBTLESS)
+            c = next_kind(run, false);
         if (!c)
             return true;
-        if (!make_room(run, c) || !hear(run, c, &spent))
+        if (!make_room(run, c) || !hear(run, c, fresh ? &on_families : &spent))
             return false;
         families += fresh && c->judged;
     }

@@ -56,7 +56,7 @@ struct partition_result {
                          node limit it is the optimum, or below_ns when there is none */
     int plan_count;
     struct partition_plan plans[PARTITION_PLANS]; /* best first, met on the way; arrays in the arena */
-    int64_t passes, knapsacks;
+    int64_t passes, knapsacks, nodes;             /* nodes: of the knapsacks that were solved to the end */
 };
 /* Fails only for want of memory. Deterministic. */
 bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,

@@ -64,7 +64,6 @@ struct solver {
     int64_t *class_price;                   /* (class_count, BINS) */
     int64_t bin_peak[BINS + 1];             /* a bin's largest transient bytes are above [i], at most [i + 1] */
     int64_t cap_ns;                         /* Y */
-    int64_t nodes;                          /* of knapsacks solved to the end */
     bool stopped;
     int64_t *best_ns, *best_high; /* (stages + 1, layers + 1) */
     int *cut;                     /* (stages, layers + 1): end of the stage */

@@ -515,7 +515,7 @@ static int64_t node_limit(const struct solver *s, enum effort effort)
     int64_t limit = s->problem->node_limit;
     if (effort != EFFORT_END)
         return effort == EFFORT_RELAX ? 1 : BEAM_NODES;
-    return limit == 0 || s->nodes < HARD_KNAPSACKS * limit ? limit : ceil_div(limit, HARD_SHARE);
+    return limit == 0 || s->result->nodes < HARD_KNAPSACKS * limit ? limit : ceil_div(limit, HARD_SHARE);
 }
 
 bool stage_solve(struct solver *s, int level, int first, int end, enum effort effort)
@@ -529,7 +529,7 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
     knapsack.node_limit = node_limit(s, effort);
     if (!solve_knapsack(s, &knapsack, effort, &answer))
         return false;
-    s->nodes += effort == EFFORT_END ? answer.nodes : 0;
+    s->result->nodes += effort == EFFORT_END ? answer.nodes : 0;
     int64_t before = cell->lower;
     if (!keep_answer(s, cell, level, holds_both(s->problem->chain, first, end), &knapsack, &answer))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
@@ -562,7 +562,7 @@ bool stage_solve_whole(struct solver *s, int level, int first, int end, enum eff
     knapsack.node_limit = node_limit(s, effort);
     if (!solve_knapsack(s, &knapsack, effort, &answer))
         return false;
-    s->nodes += effort == EFFORT_END ? answer.nodes : 0;
+    s->result->nodes += effort == EFFORT_END ? answer.nodes : 0;
     cell->whole_tried = true;
     cell->whole_effort = effort;
     cell->whole = max_i64(cell->whole, answer.bound == INT64_MAX ? INT64_MAX / 4 : answer.bound >> TIE_BITS);

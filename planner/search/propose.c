@@ -172,6 +172,7 @@ static bool count_piece(struct run *run, const struct piece *piece)
         return record(run, piece->config, FATE_REFUSED, 0);
     }
     certificate->knapsacks += result->knapsacks;
+    certificate->nodes += result->nodes;
     certificate->passes += result->passes;
     certificate->pruned_memory +=
         result->no_memory || (!result->feasible && !run->stopped && piece->problem.below_ns == INT64_MAX);

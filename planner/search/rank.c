@@ -181,6 +181,26 @@ bool search_rank(struct run *run)
     return true;
 }
 
+bool search_rank_more(struct run *run, int first)
+{
+    int kept = (int)run->result->certificate.ranked;
+    for (int i = first; i < run->candidate_count; i++) {
+        struct candidate c = run->candidates[i];
+        if (!search_make_plan(run, &c) || !is_new(run, kept, c.plan)) {
+            plan_free(c.plan);
+            if (run->err->kind != ERROR_NONE)
+                return false;
+            continue;
+        }
+        run->candidates[i] = run->candidates[kept];
+        run->candidates[kept++] = c;
+    }
+    qsort(run->candidates, (size_t)kept, sizeof *run->candidates, compare_ranked);
+    run->result->certificate.candidates = run->candidate_count;
+    run->result->certificate.ranked = kept;
+    return true;
+}
+
 bool search_make_plan(struct run *run, struct candidate *c)
 {
     return make_plan(run, c) && rank_plan(run, c);

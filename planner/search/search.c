@@ -104,7 +104,8 @@ static bool propose_and_judge(struct run *run)
     run->best_ns = INT64_MAX;
     if (!search_solve(run) || !search_solve_families(run))
         return false;
-    if (run->candidate_count > 0 && (!search_rank(run) || !search_solve_leader(run) || !search_judge(run)))
+    if (run->candidate_count > 0 &&
+        (!search_rank(run) || !search_solve_leader(run) || !search_vary(run) || !search_judge(run)))
         return false;
     if (run->result->plan_count == 0 && run->stopped)
         return fail_kind(run->err, ERROR_ENVIRONMENT,

@@ -63,7 +63,8 @@ struct certificate {
     int64_t configurations, pruned_memory, pruned_bound, solved, refused; /* refused: lowering had no program for it */
     int record_count; /* all configurations but those that their bound ruled out */
     struct config_record *records;
-    int64_t knapsacks, passes, candidates, ranked, judged, rejected; /* rejected: did not fit after layout */
+    int64_t knapsacks, nodes, passes;             /* nodes: of knapsacks solved to the end */
+    int64_t candidates, ranked, judged, rejected; /* rejected: did not fit after layout */
 };
 struct search_plan {
     struct plan *plan;

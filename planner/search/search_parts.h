@@ -18,6 +18,7 @@ struct candidate {
     int64_t ranked_ns, capacity_bytes;
     int place;          /* how many of its family (stages, tensor degree) are better by the formula */
     int shrinks;        /* how often less memory was promised because a layout did not fit */
+    int part;           /* which strategies it chose from: 0 all, else of variants.c */
     bool roomy;         /* was asked for room */
     bool judged, rough; /* rough: solved for its family's sake, with a loose gap */
 };
@@ -70,10 +71,15 @@ bool search_solve_leader(struct run *run);
 /* rank.c: turns candidates into plans and ranks them by the pipeline: the best of every family and the best of all. May
  * be called again when there are more. */
 bool search_rank(struct run *run);
+/* The same for candidates from `first` on, beside those that are ranked. */
+bool search_rank_more(struct run *run, int first);
 /* The formula's value of the candidate's solution; INT64_MAX when a stage does not fit into so much. */
 bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns);
 /* The candidate's plan and rank from its solution. */
 bool search_make_plan(struct run *run, struct candidate *c);
+
+/* variants.c: more candidates of the configurations that lead by rank, with part of their strategies. */
+bool search_vary(struct run *run);
 
 /* judge.c: simulates into run->result: first the best of each family, then what the budget allows. */
 bool search_judge(struct run *run);

@@ -1,0 +1,109 @@
+/* What the formula mixes may be worse than what it leaves alone: it lets gathers hide behind any computation of the
+ * stage, the walk and the judge do not. So the configurations that lead by rank are solved again with part of their
+ * strategies, one stage of ZeRO or one kind of recomputation for all layers, as a user's restriction would. */
+#include "base/num.h"
+#include "planner/search/search_parts.h"
+#include <string.h>
+
+/* LEADERS: so many configurations, within LEADER_PERMILLE of the best rank. REACH_PERMILLE: their formula may be so
+ * much above the best rank. */
+enum { LEADERS = 3, LEADER_PERMILLE = 20, REACH_PERMILLE = 10, VARIANT_GAP_PPM = 1000 };
+
+/* Strategies that have the value; -1 any. */
+struct filter {
+    int zero, recompute;
+};
+enum { ZEROS = 4, FILTERS = (ZEROS + 1) * (RECOMPUTE_COUNT + 1) - 1 };
+
+static struct filter filter_at(int index)
+{
+    return (struct filter){ .zero = index % (ZEROS + 1) - 1, .recompute = index / (ZEROS + 1) - 1 };
+}
+
+static bool passes(const struct filter *filter, const struct plan_layer *layer)
+{
+    return (filter->zero < 0 || layer->zero == filter->zero) &&
+           (filter->recompute < 0 || layer->recompute == filter->recompute);
+}
+
+/* The table of the strategies that pass. *out NULL: all of them do, or none. */
+static bool part_of(struct run *run, const struct price_table *table, const struct filter *filter,
+                    const struct price_table **out)
+{
+    int count = 0;
+    *out = NULL;
+    for (int i = 0; i < table->strategy_count; i++)
+        count += passes(filter, &table->strategies[i].layer);
+    if (count == 0 || count == table->strategy_count)
+        return true;
+    struct price_table *part = arena_alloc(&run->arena, 1, sizeof *part);
+    struct strategy *strategies = arena_alloc(&run->arena, (size_t)count, sizeof *strategies);
+    struct layer_price *prices = arena_alloc(&run->arena, (size_t)(count * table->class_count), sizeof *prices);
+    if (!part || !strategies || !prices)
+        return search_out_of_memory(run->err);
+    for (int i = 0, at = 0; i < table->strategy_count; i++) {
+        if (!passes(filter, &table->strategies[i].layer))
+            continue;
+        strategies[at] = table->strategies[i];
+        for (int c = 0; c < table->class_count; c++)
+            prices[c * count + at] = *price_at(table, c, i);
+        at++;
+    }
+    *part = *table;
+    part->strategy_count = count;
+    part->strategies = strategies;
+    part->prices = prices;
+    *out = part;
+    return true;
+}
+
+static bool add_variants(struct run *run, const struct candidate *leader, int64_t below_ns)
+{
+    for (int f = 1; f <= FILTERS && !search_stops(run); f++) {
+        struct candidate variant = { .config = leader->config, .capacity_bytes = run->capacity_bytes, .part = f };
+        struct filter filter = filter_at(f);
+        struct partition_problem problem;
+        struct partition_result result;
+        if (!part_of(run, leader->table, &filter, &variant.table))
+            return false;
+        if (!variant.table)
+            continue;
+        if (!search_problem(run, leader->config, variant.table, run->capacity_bytes, &problem))
+            return false;
+        problem.below_ns = below_ns;
+        problem.gap_ppm = max_i64(problem.gap_ppm, VARIANT_GAP_PPM);
+        if (!partition_solve(&problem, &run->arena, &result, run->err))
+            return false;
+        if (result.plan_count == 0)
+            continue;
+        variant.solution = result.plans[0];
+        if (!search_add_candidate(run, &variant))
+            return false;
+    }
+    return true;
+}
+
+static bool led_before(const struct run *run, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (run->candidates[i].config == run->candidates[count].config)
+            return true;
+    return false;
+}
+
+bool search_vary(struct run *run)
+{
+    int ranked = (int)run->result->certificate.ranked, before = run->candidate_count;
+    int64_t best_ns = run->candidates[0].ranked_ns, below_ns = best_ns + best_ns / 1000 * REACH_PERMILLE;
+    for (int i = 0, leaders = 0; i < ranked && leaders < LEADERS; i++) {
+        const struct candidate leader = run->candidates[i];
+        if (leader.ranked_ns > best_ns + best_ns / 1000 * LEADER_PERMILLE)
+            break;
+        if (leader.table->by_stage || led_before(run, i))
+            continue;
+        leaders++;
+        if (!add_variants(run, &leader, below_ns))
+            return false;
+    }
+    return search_rank_more(run, before);
+}

@@ -1,0 +1,131 @@
+/* Searches of real models: what they cost in work that does not depend on the machine, and that no restriction finds a
+ * shorter step than the free search. */
+#include "models/model.h"
+#include "planner/search/search.h"
+#include "tests/check.h"
+#include "tests/fact_files.h"
+#include "tests/model_files.h"
+
+/* NULL: no configuration has the restricted degrees. */
+static struct search_result *search(const char *model_name, const char *cluster_text, const struct space *space)
+{
+    struct error err = { 0 };
+    struct model *model = model_of_zoo(model_name);
+    struct cluster *cluster = cluster_open(cluster_text);
+    struct facts facts = { .cluster = cluster };
+    struct search_options options = { .space = *space, .top = 1, .gap_ppm = 1000, .no_advice = true };
+    struct search_result *result = NULL;
+    bool found = search_run(&result, model, &facts, &options, &err);
+    ck_assert_msg(found || err.kind == ERROR_INPUT, "%s on %s: %s", model_name, cluster_text, err.message);
+    cluster_free(cluster);
+    model_free(model);
+    return result;
+}
+
+/* ---- work ---- */
+
+/* Memory from plenty to too little. The limits are about three times what it takes today. */
+static const struct work_case {
+    const char *model, *cluster;
+    int64_t batch;
+    bool fits;
+    int64_t knapsacks, nodes, judged;
+} work_cases[] = {
+    { "gpt2-xl", "1x8:l40s", 64, true, 500, 50, 30 },
+    { "llama-2-7b", "1x8:l40s", 64, true, 800, 50, 20 },
+    { "llama-2-13b", "1x8:l40s", 64, true, 3500, 50, 15 },
+    { "llama-2-70b", "1x8:l40s", 64, false, 0, 0, 0 },
+    { "llama-2-70b", "4x8:l40s", 512, true, 30000, 800, 8 },
+    { "llama-2-70b", "4x8:a100-sxm-80", 512, true, 13000, 300, 8 },
+    { "gpt3-175b", "4x8:h100-sxm", 512, false, 0, 0, 0 },
+    { "gpt3-175b", "16x8:h100-sxm", 512, true, 10000, 50, 10 },
+    { "llama-3-405b", "16x8:l40s", 512, false, 0, 0, 0 },
+    { "t5-large", "4x8:a100-sxm-80", 512, true, 300, 50, 40 },
+};
+enum { WORK_CASES = sizeof work_cases / sizeof *work_cases };
+
+START_TEST(work_is_bounded)
+{
+    const struct work_case *c = &work_cases[_i];
+    struct space space = space_default(c->batch, 0, DTYPE_BF16);
+    struct search_result *result = search(c->model, c->cluster, &space);
+    ck_assert_ptr_nonnull(result);
+    const struct certificate *got = &result->certificate;
+    ck_assert_int_eq(result->feasible, c->fits);
+    if (c->fits) {
+        ck_assert_msg(got->proof_gap <= 0.0010011, "%s on %s: gap %g", c->model, c->cluster, got->proof_gap);
+        ck_assert_int_gt(got->bound_ns, 0);
+    }
+    ck_assert_msg(got->knapsacks <= c->knapsacks && got->nodes <= c->nodes && got->judged <= c->judged,
+                  "%s on %s: %lld knapsacks, %lld nodes, %lld judged", c->model, c->cluster, (long long)got->knapsacks,
+                  (long long)got->nodes, (long long)got->judged);
+    search_result_free(result);
+}
+END_TEST
+
+/* ---- restrictions ---- */
+
+static const struct restricted_case {
+    const char *model, *cluster;
+    int64_t batch;
+} restricted_cases[] = {
+    { "bert-large", "1x8:l40s", 256 }, { "gpt2-xl", "2x8:l40s", 128 },       { "llama-2-7b", "4x8:a100-sxm-80", 128 },
+    { "llama-2-13b", "1x8:l40s", 64 }, { "gpt2-large", "1x4:h100-sxm", 32 },
+};
+enum { RESTRICTED_CASES = sizeof restricted_cases / sizeof *restricted_cases };
+
+static void compare(const struct restricted_case *c, const struct space *space, const char *choice, int64_t value,
+                    int64_t free_ns)
+{
+    struct search_result *part = search(c->model, c->cluster, space);
+    if (!part)
+        return;
+    int64_t step_ns = part->feasible ? part->plans[0].estimate->prediction.step_ns : INT64_MAX / 2;
+    ck_assert_msg(free_ns <= step_ns + step_ns / 100, "%s on %s: %lld ns, with %s=%lld %lld ns", c->model, c->cluster,
+                  (long long)free_ns, choice, (long long)value, (long long)step_ns);
+    search_result_free(part);
+}
+
+/* By the simulated step, of which the formula knows only a part: one percent is what the judge may leave. */
+START_TEST(no_restriction_is_shorter)
+{
+    const struct restricted_case *c = &restricted_cases[_i];
+    const struct space whole = space_default(c->batch, 0, DTYPE_BF16);
+    struct search_result *result = search(c->model, c->cluster, &whole);
+    ck_assert(result && result->feasible);
+    int64_t free_ns = result->plans[0].estimate->prediction.step_ns;
+    struct space space;
+    for (int zero = 0; zero <= 3; zero++) {
+        space = whole;
+        space.zero = (struct allowed){ 1, { zero } };
+        compare(c, &space, "zero", zero, free_ns);
+    }
+    for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_FULL; recompute += RECOMPUTE_FULL - RECOMPUTE_NONE) {
+        space = whole;
+        space.recompute = (struct allowed){ 1, { recompute } };
+        compare(c, &space, "recompute", recompute, free_ns);
+    }
+    for (int degree = 1; degree <= 4; degree *= 2) {
+        space = whole;
+        space.pipeline = (struct allowed){ 1, { degree } };
+        compare(c, &space, "pp", degree, free_ns);
+        space = whole;
+        space.tensor = (struct allowed){ 1, { degree } };
+        compare(c, &space, "tp", degree, free_ns);
+    }
+    search_result_free(result);
+}
+END_TEST
+
+static Suite *search_zoo_suite(void)
+{
+    Suite *suite = suite_create("search_zoo");
+    TCase *tcase = tcase_create("zoo");
+    tcase_set_timeout(tcase, 0);
+    tcase_add_loop_test(tcase, work_is_bounded, 0, WORK_CASES);
+    tcase_add_loop_test(tcase, no_restriction_is_shorter, 0, RESTRICTED_CASES);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+CHECK_MAIN(search_zoo_suite)
