@@ -3,6 +3,7 @@
 #include "planner/check/check_busy.h"
 #include "planner/check/check_cut.h"
 #include "planner/program/schedule.h"
+#include "planner/search/certificate_hash.h"
 #include "planner/search/config_name.h"
 #include "planner/search/estimate.h"
 #include "planner/search/workbench.h"
@@ -21,6 +22,7 @@ struct checker {
     struct config *configs;
     int config_count;
     bool *met; /* (claim's configurations) */
+    struct certificate_hash hash;
     struct check_report *report;
     struct error *err;
 };
@@ -167,7 +169,10 @@ static bool check_config(struct checker *c, const struct config *config)
         return (c->claim->bound_ns == 0 && c->claim->simulated_bound_ns == 0) ||
                wrong_fate(c, claimed, name, "then nothing is proven of any plan");
     }
-    if (!workbench_table(&c->bench, config, !refused, &table, c->err))
+    if (!workbench_table(&c->bench, config, true, &table, c->err))
+        return false;
+    certificate_hash_add(&c->hash, config, table);
+    if (refused && table && !workbench_table(&c->bench, config, false, &table, c->err))
         return false;
     if (!table)
         return check_refused(c, claimed, name);
@@ -192,7 +197,17 @@ static bool check_counts(struct checker *c)
                              "the certificate does not hold: it speaks of %s (twice?), which is not in the space",
                              claim->configs[i].name);
     }
-    int64_t ruled_out = claim->configurations - claim->config_count;
+    int64_t ruled_out = claim->configurations - claim->config_count,
+            most_without = counts[FATE_MEMORY] + counts[FATE_SOLVED]; /* a plan that fits */
+    if (claim->complete && counts[FATE_LEFT] > 0)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: it calls the search complete, which left %lld configurations",
+                         (long long)counts[FATE_LEFT]);
+    if (claim->pruned_memory < counts[FATE_MEMORY] || claim->pruned_memory > most_without)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: it says that %lld configurations have no plan that fits, but "
+                         "lists between %lld and %lld",
+                         (long long)claim->pruned_memory, (long long)counts[FATE_MEMORY], (long long)most_without);
     if (claim->configurations != c->config_count)
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: it counts %lld configurations, but there are %d",
@@ -216,7 +231,7 @@ static const struct config *find_config(const struct checker *c, const char *wan
     return NULL;
 }
 
-/* The formula's best plan exists: there is one as short as best_ns. */
+/* The formula's best plan exists: there is one as short as best_ns, but for the tolerance. */
 static bool check_best(struct checker *c)
 {
     const struct config *config = find_config(c, c->claim->best);
@@ -231,8 +246,9 @@ static bool check_best(struct checker *c)
                          c->claim->best);
     if (!workbench_table(&c->bench, config, false, &table, c->err))
         return false;
-    bool good = table && make_problem(c, config, table, &arena, &problem) &&
-                cut_check(&problem, c->claim->best_ns + 1, &verdict, &witness_ns, c->err);
+    bool good =
+        table && make_problem(c, config, table, &arena, &problem) &&
+        cut_check(&problem, c->claim->best_ns + c->claim->best_ns / TOLERANCE_PARTS + 1, &verdict, &witness_ns, c->err);
     arena_free(&arena);
     if (good && verdict == CUT_HOLDS)
         return fail_kind(
@@ -372,6 +388,38 @@ static bool same_gap(struct checker *c, const char *what, double claimed, double
            fail_kind(c->err, ERROR_GATE, "the certificate does not hold: %s is %.9g, found %.9g", what, claimed, found);
 }
 
+static bool check_seconds(struct checker *c)
+{
+    const struct claim *claim = c->claim;
+    return same_gap(c, "bound_s", claim->bound_s, (double)claim->bound_ns / 1e9) &&
+           same_gap(c, "simulated_bound_s", claim->simulated_bound_s, (double)claim->simulated_bound_ns / 1e9) &&
+           same_gap(c, "formula_s", claim->formula_s, (double)claim->formula_ns / 1e9);
+}
+
+static bool same_text(struct checker *c, const char *claimed, const char *found, const char *what)
+{
+    return strcmp(claimed, found) == 0 || fail_kind(c->err, ERROR_GATE, "the certificate does not hold: %s", what);
+}
+
+/* What it is about. */
+static bool check_hashes(struct checker *c)
+{
+    char space[CERTIFICATE_DIGEST_BYTES], prices[CERTIFICATE_DIGEST_BYTES];
+    certificate_hash_text(space, c->hash.space);
+    certificate_hash_text(prices, c->hash.prices);
+    return same_text(c, c->claim->space_hash, space, "space_hash is of other configurations than its space has here") &&
+           same_text(c, c->claim->prices_hash, prices,
+                     "prices_hash is of other prices: of another model, cluster, profile or version of cleave");
+}
+
+static bool check_digest(struct checker *c)
+{
+    char digest[CERTIFICATE_DIGEST_BYTES];
+    if (!certificate_digest(digest, c->claim->at))
+        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    return same_text(c, c->claim->digest, digest, "its digest says that it was changed after it was written");
+}
+
 static bool check_gaps(struct checker *c, int64_t step_ns)
 {
     const struct claim *claim = c->claim;
@@ -388,7 +436,7 @@ static bool check_gaps(struct checker *c, int64_t step_ns)
 static bool checker_open(struct checker *c, const struct model *model)
 {
     int64_t usable = available_bytes(c->facts);
-    if (c->claim->memory_bytes > usable)
+    if (c->claim->memory_bytes != usable)
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: it is for %lld usable bytes per device, but there are %lld",
                          (long long)c->claim->memory_bytes, (long long)usable);
@@ -408,14 +456,15 @@ bool certificate_check(struct check_report *out, const struct claim *claim, cons
     *out = (struct check_report){ .bound_ns = claim->bound_ns,
                                   .simulated_bound_ns = claim->simulated_bound_ns,
                                   .formula_ns = claim->formula_ns };
-    bool good = checker_open(&c, model);
+    c.hash = certificate_hash_start(&claim->space);
+    bool good = check_digest(&c) && check_seconds(&c) && checker_open(&c, model);
     out->configurations = c.config_count;
     for (int i = 0; good && i < c.config_count; i++) {
         good = check_config(&c, &c.configs[i]);
         if (progress)
             progress(self, i + 1, c.config_count);
     }
-    good = good && check_counts(&c) && check_best(&c) && check_plan(&c, model, &out->step_ns) &&
+    good = good && check_hashes(&c) && check_counts(&c) && check_best(&c) && check_plan(&c, model, &out->step_ns) &&
            check_gaps(&c, out->step_ns);
     workbench_close(&c.bench);
     arena_free(&c.arena);

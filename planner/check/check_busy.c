@@ -134,7 +134,7 @@ static bool too_much_together(const struct busy_check *b)
         turn += b->before[k] + b->after[k];
         in_turn += b->ahead[k] - k * b->weight_ns;
     }
-    return max_i64(max_i64(all, turn), b->in_turn ? in_turn : 0) > (b->bound_ns - 1) * b->config->stages;
+    return ceil_div(max_i64(max_i64(all, turn), b->in_turn ? in_turn : 0), b->config->stages) >= b->bound_ns;
 }
 
 static bool busy_open(struct busy_check *b, struct arena *arena)

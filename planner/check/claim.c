@@ -7,7 +7,7 @@ struct claim_fields {
     double bound_s, formula_s, gap, formula_gap, proof_gap, simulated_bound_s, simulated_gap;
     int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_memory,
         pruned_bound, solved, refused, candidates, ranked, judged, rejected;
-    const char *best;
+    const char *best, *space_hash, *prices_hash, *digest;
     bool complete;
     const struct json *space, *fates[FATE_COUNT];
 };
@@ -46,6 +46,9 @@ static const struct json_field claim_fields[] = {
     CLAIM(ranked, FIELD_INT, .doc = "Plans that the pipeline ranked."),
     CLAIM(judged, FIELD_INT, .doc = "Plans that were simulated."),
     CLAIM(rejected, FIELD_INT, .doc = "Plans that did not fit after layout."),
+    CLAIM(space_hash, FIELD_STRING, .doc = "Of the names of all configurations."),
+    CLAIM(prices_hash, FIELD_STRING, .doc = "Of the prices of their layers by which bounds are made."),
+    CLAIM(digest, FIELD_STRING, .doc = "Of all other members: against damage."),
     CLAIM(space, FIELD_NODE, .doc = "Allowed values of each choice; an empty list: all that are legal."),
     FATE("configurations_solved", FATE_SOLVED, "[name, proven bound in nanoseconds] of each that was solved."),
     FATE("configurations_memory", FATE_MEMORY, "The same of those whose stages together lack memory."),
@@ -140,7 +143,7 @@ static bool read_config(const struct json *at, enum config_fate fate, struct cla
     if (json_type(at) != JSON_ARRAY || json_count(at) != 2)
         return json_fail(at, err, "expected a configuration's name and its bound");
     return json_string(json_at(at, 0), &out->name, err) &&
-           json_int(json_at(at, 1), 0, (int64_t)9e15, &out->bound_ns, err);
+           json_int(json_at(at, 1), 0, CERTIFICATE_NO_PLAN_NS, &out->bound_ns, err);
 }
 
 static bool read_configs(struct claim *claim, const struct claim_fields *f, struct error *err)
@@ -174,6 +177,12 @@ bool claim_read(struct claim *out, const struct json *certificate, const struct 
     out->formula_ns = f.formula_ns;
     out->best_ns = f.best_ns;
     out->best = f.best;
+    out->space_hash = f.space_hash;
+    out->prices_hash = f.prices_hash;
+    out->digest = f.digest;
+    out->bound_s = f.bound_s;
+    out->simulated_bound_s = f.simulated_bound_s;
+    out->formula_s = f.formula_s;
     out->memory_bytes = f.memory_bytes;
     out->complete = f.complete;
     out->configurations = f.configurations;

@@ -32,6 +32,7 @@ static bool record(struct run *run, int config, enum config_fate fate, int64_t b
     struct certificate *certificate = &run->result->certificate;
     char name[CONFIG_NAME_BYTES];
     struct config_record *record = &certificate->records[certificate->record_count++];
+    bound_ns = min_i64(bound_ns, CERTIFICATE_NO_PLAN_NS);
     *record = (struct config_record){ arena_strdup(&run->result->arena, config_name(name, &run->configs[config])), fate,
                                       bound_ns };
     return record->name != NULL || search_out_of_memory(run->err);
@@ -66,6 +67,7 @@ bool search_order(struct run *run)
     if (!run->order || !certificate->records)
         return search_out_of_memory(run->err);
     certificate->simulated_bound_ns = INT64_MAX;
+    certificate->hash = certificate_hash_start(&run->options->space);
     for (int i = 0; i < run->config_count; i++) {
         const struct config *config = &run->configs[i];
         const struct price_table *table = NULL;
@@ -82,6 +84,7 @@ bool search_order(struct run *run)
         struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
         run->order[i] = (struct ordered){ table ? partition_quick_bound(&problem) : INT64_MAX, i };
         certificate->refused += table == NULL;
+        certificate_hash_add(&certificate->hash, config, table);
         if (table ? !bound_simulation(run, config, table) : !record(run, i, FATE_REFUSED, 0))
             return false;
     }

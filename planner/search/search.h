@@ -3,6 +3,7 @@
  * and deterministic: what the caller gives as callbacks decides only when to stop early. */
 #ifndef CLEAVE_SEARCH_SEARCH_H
 #define CLEAVE_SEARCH_SEARCH_H
+#include "planner/search/certificate_hash.h"
 #include "planner/search/estimate.h"
 #include "planner/search/solver.h"
 #include "planner/search/space.h"
@@ -43,8 +44,9 @@ extern const char *const config_fate_names[FATE_COUNT + 1]; /* "solved", "memory
 struct config_record {
     const char *name; /* config_name() */
     enum config_fate fate;
-    int64_t bound_ns; /* proven of it when SOLVED or LEFT */
+    int64_t bound_ns; /* proven of it when SOLVED or LEFT; at most CERTIFICATE_NO_PLAN_NS: then none fits */
 };
+#define CERTIFICATE_NO_PLAN_NS INT64_C(9000000000000000)
 
 struct certificate {
     int64_t bound_ns;     /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
@@ -61,7 +63,8 @@ struct certificate {
     double simulated_gap;       /* (simulated step - simulated_bound_ns) / simulated_bound_ns */
     bool complete;              /* neither time limit nor cancellation ended it */
     int64_t configurations, pruned_memory, pruned_bound, solved, refused; /* refused: lowering had no program for it */
-    int record_count; /* all configurations but those that their bound ruled out */
+    struct certificate_hash hash; /* of the configurations that were looked at */
+    int record_count;             /* all configurations but those that their bound ruled out */
     struct config_record *records;
     int64_t knapsacks, nodes, passes;             /* nodes: of knapsacks solved to the end */
     int64_t candidates, ranked, judged, rejected; /* rejected: did not fit after layout */

@@ -185,11 +185,15 @@ static void write_records(struct json_writer *w, const struct certificate *c)
     }
 }
 
-void certificate_json(struct json_writer *w, const struct search_result *result, const struct space *space)
+static void write_hash(struct json_writer *w, const char *key, uint64_t hash)
 {
-    const struct certificate *c = &result->certificate;
-    json_write_key(w, "certificate");
-    json_begin_object(w);
+    char text[CERTIFICATE_DIGEST_BYTES];
+    certificate_hash_text(text, hash);
+    json_put_string(w, key, text);
+}
+
+static void write_members(struct json_writer *w, const struct certificate *c, const struct space *space)
+{
     write_number(w, "bound_s", (double)c->bound_ns / 1e9);
     write_number(w, "formula_s", (double)c->formula_ns / 1e9);
     write_number(w, "gap", c->gap);
@@ -214,7 +218,35 @@ void certificate_json(struct json_writer *w, const struct search_result *result,
     write_int(w, "ranked", c->ranked);
     write_int(w, "judged", c->judged);
     write_int(w, "rejected", c->rejected);
+    write_hash(w, "space_hash", c->hash.space);
+    write_hash(w, "prices_hash", c->hash.prices);
     write_space(w, space);
     write_records(w, c);
+}
+
+/* As a reader works it out. */
+static void write_digest(struct json_writer *w, const struct certificate *c, const struct space *space)
+{
+    struct json_writer copy = { 0 };
+    struct json_doc *doc = NULL;
+    struct error err = { 0 };
+    char digest[CERTIFICATE_DIGEST_BYTES] = "";
+    size_t length = 0;
+    json_begin_object(&copy);
+    write_members(&copy, c, space);
+    json_end_object(&copy);
+    char *text = json_finish(&copy, &length);
+    if (text && json_parse(&doc, "certificate", text, length, &err) && certificate_digest(digest, json_root(doc)))
+        json_put_string(w, "digest", digest); /* out of memory: there is none, which a reader says */
+    json_free(doc);
+    free(text);
+}
+
+void certificate_json(struct json_writer *w, const struct search_result *result, const struct space *space)
+{
+    json_write_key(w, "certificate");
+    json_begin_object(w);
+    write_members(w, &result->certificate, space);
+    write_digest(w, &result->certificate, space);
     json_end_object(w);
 }

@@ -1,0 +1,69 @@
+#include "planner/search/certificate_hash.h"
+#include "base/num.h"
+#include "planner/search/config_name.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t hash_allowed(uint64_t hash, const struct allowed *allowed)
+{
+    hash = hash_i64(hash, allowed->count);
+    for (int i = 0; i < allowed->count; i++)
+        hash = hash_i64(hash, allowed->values[i]);
+    return hash;
+}
+
+struct certificate_hash certificate_hash_start(const struct space *space)
+{
+    uint64_t hash = hash_allowed(hash_allowed(HASH_START, &space->shard_group), &space->slices);
+    for (int zero = 0; zero <= 3; zero++)
+        hash = hash_i64(hash, allows(&space->zero, zero));
+    for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++)
+        hash = hash_i64(hash, allows(&space->recompute, recompute));
+    for (int i = 0; i < space->rule_count; i++) {
+        const struct layer_rule *rule = &space->rules[i];
+        hash = hash_i64(hash_i64(hash_i64(hash, rule->first), rule->last), rule->choice);
+        hash = hash_allowed(hash, &rule->allowed);
+    }
+    return (struct certificate_hash){ hash, HASH_START };
+}
+
+static uint64_t hash_table(uint64_t hash, const struct price_table *table)
+{
+    size_t count = (size_t)table->class_count * (size_t)table->strategy_count;
+    hash = hash_i64(hash_i64(hash, table->class_count), table->strategy_count);
+    return hash_bytes(hash, table->prices, count * sizeof *table->prices); /* nothing but int64_t: no padding */
+}
+
+void certificate_hash_add(struct certificate_hash *hash, const struct config *config, const struct price_table *table)
+{
+    char name[CONFIG_NAME_BYTES];
+    hash->space = hash_string(hash->space, config_name(name, config));
+    hash->prices = hash_i64(hash->prices, table != NULL);
+    for (int k = 0; table && k < (table->by_stage ? config_pieces(config) : 1); k++)
+        hash->prices = hash_table(hash->prices, price_of_stage(table, k));
+}
+
+void certificate_hash_text(char out[CERTIFICATE_DIGEST_BYTES], uint64_t hash)
+{
+    snprintf(out, CERTIFICATE_DIGEST_BYTES, "%016" PRIx64, hash);
+}
+
+bool certificate_digest(char out[CERTIFICATE_DIGEST_BYTES], const struct json *certificate)
+{
+    struct json_writer w = { 0 };
+    size_t length = 0;
+    json_begin_object(&w);
+    for (int i = 0; i < json_count(certificate); i++)
+        if (strcmp(json_key(certificate, i), "digest") != 0) {
+            json_write_key(&w, json_key(certificate, i));
+            json_write_value(&w, json_member_at(certificate, i));
+        }
+    json_end_object(&w);
+    char *text = json_finish(&w, &length);
+    if (text)
+        certificate_hash_text(out, hash_bytes(HASH_START, text, length));
+    free(text);
+    return text != NULL;
+}

@@ -1,0 +1,265 @@
+/* Certificates of random searches: the checker accepts all of them, and refuses them when any member is changed. */
+#include "planner/check/check.h"
+#include "planner/search/certificate_hash.h"
+#include "tests/random_worlds.h"
+
+struct written {
+    struct random_world w;
+    struct search_result *result;
+    char *text; /* the certificate, an object */
+};
+
+/* False: nothing fits. */
+static bool written_open(struct written *out, uint64_t seed)
+{
+    struct search_options options = { .top = 1, .rank_count = 1, .no_advice = true };
+    struct json_writer w = { 0 };
+    struct error err = { 0 };
+    size_t length = 0;
+    *out = (struct written){ .w = random_world(seed, false) };
+    options.space = out->w.space;
+    if (!search_run(&out->result, out->w.world.model, &out->w.world.facts, &options, &err) || !out->result->feasible)
+        return false;
+    json_begin_object(&w);
+    certificate_json(&w, out->result, &out->w.space);
+    json_end_object(&w);
+    out->text = json_finish(&w, &length);
+    ck_assert_ptr_nonnull(out->text);
+    return true;
+}
+
+static void written_close(struct written *written)
+{
+    search_result_free(written->result);
+    random_world_close(&written->w);
+    free(written->text);
+}
+
+/* Reads and checks; *undecided: configurations of which nothing was found out. */
+static bool holds(const struct written *written, const struct json *certificate, int64_t *undecided, struct error *err)
+{
+    struct claim claim;
+    struct check_report report = { 0 };
+    const struct plan *plan = written->result->plans[0].plan;
+    bool good =
+        claim_read(&claim, certificate, &written->w.space, err) &&
+        certificate_check(&report, &claim, written->w.world.model, &written->w.world.facts, plan, NULL, NULL, err);
+    *undecided = report.undecided;
+    claim_free(&claim);
+    return good;
+}
+
+START_TEST(certificates_hold)
+{
+    int checked = 0, undecided_ones = 0, chunked = 0, mixed = 0;
+    for (uint64_t seed = 1; seed <= 250; seed++) {
+        struct written written;
+        struct json_doc *doc = NULL;
+        struct error err = { 0 };
+        int64_t undecided = 0;
+        if (written_open(&written, seed)) {
+            ck_assert(json_parse(&doc, "certificate", written.text, strlen(written.text), &err));
+            ck_assert_msg(holds(&written, json_member(json_root(doc), "certificate"), &undecided, &err),
+                          "seed %llu: %s", (unsigned long long)seed, err.message);
+            checked++;
+            undecided_ones += undecided > 0;
+            chunked += written.result->plans[0].plan->chunk_count > 1;
+            mixed += written.w.world.cluster->type_count > 1;
+        }
+        json_free(doc);
+        written_close(&written);
+    }
+    ck_assert_int_gt(checked, 100);
+    ck_assert_int_gt(chunked, 0);
+    ck_assert_int_gt(mixed, 20);
+    ck_assert_msg(undecided_ones <= checked / 20, "%d of %d undecided", undecided_ones, checked);
+}
+END_TEST
+
+/* ---- changes ---- */
+
+/* One value of the certificate, numbered as they are met. */
+struct change {
+    int wanted, met, in_space;
+    bool down;     /* numbers go down instead of up; lists lose a value instead of having one twice */
+    bool of_space; /* it is of the space's restrictions */
+    enum json_type type;
+    char where[96];
+};
+
+static void change_number(struct json_writer *w, const struct change *change, const struct json *value)
+{
+    struct error err = { 0 };
+    int64_t whole;
+    double number;
+    if (json_int(value, INT64_MIN, INT64_MAX, &whole, &err)) {
+        json_write_int(w, change->down ? whole - 1 - whole / 50 : whole + 1 + whole / 50);
+        return;
+    }
+    ck_assert(json_double(value, -INFINITY, INFINITY, &number, &(struct error){ 0 }));
+    json_write_double(w, change->down ? number - 0.001 - number / 50 : number + 0.001 + number / 50);
+}
+
+static void change_leaf(struct json_writer *w, const struct change *change, const struct json *value)
+{
+    struct error err = { 0 };
+    const char *word = NULL;
+    bool flag = false;
+    if (json_type(value) == JSON_STRING && json_string(value, &word, &err)) {
+        char changed[256];
+        snprintf(changed, sizeof changed, "%s", word);
+        changed[strlen(changed) / 2]++;
+        json_write_string(w, changed);
+    } else if (json_bool(value, &flag, &err)) {
+        json_write_bool(w, !flag);
+    } else {
+        change_number(w, change, value);
+    }
+}
+
+/* Copies the value; the one wanted differently. */
+static void copy_value(struct json_writer *w, struct change *change, const struct json *value, const char *name)
+{
+    bool wanted = ++change->met == change->wanted;
+    bool space = strcmp(name, "space") == 0;
+    change->in_space += space;
+    if (wanted) {
+        snprintf(change->where, sizeof change->where, "%s", name);
+        change->type = json_type(value);
+        change->of_space = change->in_space > 0;
+    }
+    if (json_type(value) == JSON_OBJECT) {
+        json_begin_object(w);
+        for (int i = 0; i < json_count(value); i++) {
+            json_write_key(w, json_key(value, i));
+            copy_value(w, change, json_member_at(value, i), json_key(value, i));
+        }
+        if (wanted)
+            json_put_int(w, "unheard-of", 1);
+        json_end_object(w);
+    } else if (json_type(value) == JSON_ARRAY) {
+        json_begin_array(w);
+        for (int i = wanted && change->down; i < json_count(value); i++)
+            copy_value(w, change, json_at(value, i), name);
+        if (wanted && !change->down && json_count(value) > 0)
+            json_write_value(w, json_at(value, 0));
+        else if (wanted && json_count(value) == 0)
+            json_write_int(w, 1);
+        json_end_array(w);
+    } else if (wanted) {
+        change_leaf(w, change, value);
+    } else {
+        json_write_value(w, value);
+    }
+    change->in_space -= space;
+}
+
+/* The certificate with one change; NULL: it has no such value. */
+static struct json_doc *changed_certificate(const struct json *certificate, struct change *change)
+{
+    struct json_writer w = { 0 };
+    struct json_doc *doc = NULL;
+    struct error err = { 0 };
+    size_t length = 0;
+    copy_value(&w, change, certificate, "certificate");
+    char *text = json_finish(&w, &length);
+    if (change->met >= change->wanted)
+        ck_assert_msg(json_parse(&doc, "changed", text, length, &err), "%s", err.message);
+    free(text);
+    return doc;
+}
+
+/* The same with the digest that it then has. */
+static struct json_doc *signed_again(const struct json *certificate)
+{
+    struct json_writer w = { 0 };
+    struct json_doc *doc = NULL;
+    struct error err = { 0 };
+    char digest[CERTIFICATE_DIGEST_BYTES];
+    size_t length = 0;
+    ck_assert(certificate_digest(digest, certificate));
+    json_begin_object(&w);
+    for (int i = 0; i < json_count(certificate); i++) {
+        json_write_key(&w, json_key(certificate, i));
+        if (strcmp(json_key(certificate, i), "digest") == 0)
+            json_write_string(&w, digest);
+        else
+            json_write_value(&w, json_member_at(certificate, i));
+    }
+    json_end_object(&w);
+    char *text = json_finish(&w, &length);
+    ck_assert(json_parse(&doc, "signed", text, length, &err));
+    free(text);
+    return doc;
+}
+
+/* What only the digest guards: how the search went about it, and bounds of single configurations, which may be lower,
+ * or higher than the search went on to prove. */
+static bool only_the_digest(const struct change *change)
+{
+    static const char *const free_members[] = { "candidates", "ranked",        "judged", "rejected",
+                                                "complete",   "pruned_memory", "digest" };
+    for (size_t i = 0; i < sizeof free_members / sizeof *free_members; i++)
+        if (strcmp(change->where, free_members[i]) == 0)
+            return true;
+    return change->type == JSON_NUMBER && strncmp(change->where, "configurations_", 15) == 0;
+}
+
+static bool refused(const struct written *written, const struct json *certificate)
+{
+    struct error err = { 0 };
+    int64_t undecided = 0;
+    if (holds(written, certificate, &undecided, &err))
+        return undecided > 0;
+    ck_assert_msg(err.kind == ERROR_GATE || err.kind == ERROR_INPUT, "%s", err.message);
+    return true;
+}
+
+START_TEST(changes_are_refused)
+{
+    int changes = 0, forged_count = 0;
+    for (uint64_t seed = 1, certificates = 0; certificates < 6; seed++) {
+        struct written written;
+        struct json_doc *doc = NULL, *changed;
+        struct error err = { 0 };
+        if (!written_open(&written, seed) || written.result->certificate.bound_ns == 0 ||
+            written.result->certificate.record_count > 12) {
+            written_close(&written);
+            continue;
+        }
+        certificates++;
+        ck_assert(json_parse(&doc, "certificate", written.text, strlen(written.text), &err));
+        const struct json *certificate = json_member(json_root(doc), "certificate");
+        for (int wanted = 1, down = 0;; wanted += down, down = !down) {
+            struct change change = { .wanted = wanted, .down = down };
+            if (!(changed = changed_certificate(certificate, &change)))
+                break;
+            ck_assert_msg(refused(&written, json_root(changed)), "seed %d: %s changed %s is accepted", (int)seed,
+                          change.where, down ? "down" : "up");
+            changes++;
+            struct json_doc *forged = only_the_digest(&change) ? NULL : signed_again(json_root(changed));
+            /* Restrictions may say the same in other words: then space_hash, too, was found to be the same. */
+            if (forged && !change.of_space)
+                ck_assert_msg(refused(&written, json_root(forged)), "seed %d: forged %s changed %s is accepted",
+                              (int)seed, change.where, down ? "down" : "up");
+            forged_count += forged != NULL;
+            json_free(forged);
+            json_free(changed);
+        }
+        json_free(doc);
+        written_close(&written);
+    }
+    ck_assert_int_gt(changes, 300);
+    ck_assert_int_gt(forged_count, 200);
+}
+END_TEST
+
+static Suite *certificate_suite(void)
+{
+    Suite *suite = suite_create("certificate");
+    CHECK_ADD(suite, certificates_hold);
+    CHECK_ADD(suite, changes_are_refused);
+    return suite;
+}
+
+CHECK_MAIN(certificate_suite)
