@@ -5,9 +5,17 @@
 #include "planner/search/search_parts.h"
 #include <string.h>
 
-/* LEADERS: so many configurations, within LEADER_PERMILLE of the best rank. REACH_PERMILLE: their formula may be so
- * much above the best rank. */
-enum { LEADERS = 3, LEADER_PERMILLE = 20, REACH_PERMILLE = 10, VARIANT_GAP_PPM = 1000 };
+/* LEADERS: so many configurations, within LEADER_PERMILLE of the best rank; MANY where at most FEW_LAYERS make that
+ * cheap. REACH_PERMILLE: their formula may be so much above the best rank. */
+enum {
+    LEADERS = 3,
+    LEADER_PERMILLE = 20,
+    MANY_LEADERS = 12,
+    MANY_PERMILLE = 200,
+    FEW_LAYERS = 64,
+    REACH_PERMILLE = 10,
+    VARIANT_GAP_PPM = 1000
+};
 
 /* Strategies that have the value; -1 any. */
 struct filter {
@@ -94,15 +102,18 @@ static bool led_before(const struct run *run, int count)
 bool search_vary(struct run *run)
 {
     int ranked = (int)run->result->certificate.ranked, before = run->candidate_count;
-    int64_t best_ns = run->candidates[0].ranked_ns, below_ns = best_ns + best_ns / 1000 * REACH_PERMILLE;
-    for (int i = 0, leaders = 0; i < ranked && leaders < LEADERS; i++) {
+    int64_t best_ns = run->candidates[0].ranked_ns;
+    bool few = run->bench.chain.layer_count <= FEW_LAYERS;
+    int most = few ? MANY_LEADERS : LEADERS;
+    int64_t last_ns = best_ns + best_ns / 1000 * (few ? MANY_PERMILLE : LEADER_PERMILLE);
+    for (int i = 0, leaders = 0; i < ranked && leaders < most; i++) {
         const struct candidate leader = run->candidates[i];
-        if (leader.ranked_ns > best_ns + best_ns / 1000 * LEADER_PERMILLE)
+        if (leader.ranked_ns > last_ns)
             break;
         if (leader.table->by_stage || led_before(run, i))
             continue;
         leaders++;
-        if (!add_variants(run, &leader, below_ns))
+        if (!add_variants(run, &leader, leader.ranked_ns + leader.ranked_ns / 1000 * REACH_PERMILLE))
             return false;
     }
     return search_rank_more(run, before);
