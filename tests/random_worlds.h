@@ -7,6 +7,8 @@
 #include "tests/toy_world.h"
 
 enum { WORLD_LAYERS = 6, WORLD_STRATEGIES = 4 };
+/* Of what there is more than was drawn, twice as much each. */
+enum world_more { MORE_OF_NOTHING, MORE_MEMORY, MORE_BANDWIDTH, MORE_SPEED, MORE_CHOICES, WORLD_MORE };
 struct random_world {
     struct world world;
     struct space space;
@@ -14,12 +16,18 @@ struct random_world {
     const char *cluster_form;
     int64_t memory_bytes[2];
     uint64_t state;
+    enum world_more more;
     bool full; /* as large as they get: six layers, eight devices, all schedules that the layers have room for */
 };
 
 static inline int64_t world_draw(struct random_world *w, int64_t below)
 {
     return (int64_t)(mix64(w->state++) % (uint64_t)below);
+}
+
+static inline long long world_times(const struct random_world *w, enum world_more what, int64_t value)
+{
+    return (long long)(w->more == what ? 2 * value : value);
 }
 
 /* From least upwards, each factor of two as likely as the other. */
@@ -108,17 +116,18 @@ static inline void draw_model(struct random_world *w)
 static inline struct catalogue_entry draw_device(struct random_world *w, const char *name, int64_t memory_bytes,
                                                  char text[1024])
 {
-    int length =
-        snprintf(text, 1024,
-                 "{\"name\": \"%s\", \"description\": \"random\", \"source\": \"this test\", \"matmul_flops_per_s\": "
-                 "{\"bf16\": %lld, \"fp32\": 1e12}, \"matmul_efficiency\": 0.5, \"attention_forward_efficiency\": "
-                 "0.5, \"attention_backward_efficiency\": 0.4, \"vector_flops_per_s\": %lld, \"memory_bytes_per_s\": "
-                 "%lld, \"memory_bytes\": %lld, \"launch_ns\": %d, \"link_bytes_per_s\": %lld, \"link_latency_ns\": "
-                 "%d, \"nic_bytes_per_s\": %lld, \"nic_latency_ns\": 5000}",
-                 name, (long long)world_draw_scale(w, 1000000000, 10), (long long)world_draw_scale(w, 1000000000, 6),
-                 (long long)world_draw_scale(w, 1000000000, 8), (long long)memory_bytes, 100 << world_draw(w, 5),
-                 (long long)world_draw_scale(w, 50000000, 10), 100 << world_draw(w, 6),
-                 (long long)world_draw_scale(w, 10000000, 10));
+    int length = snprintf(
+        text, 1024,
+        "{\"name\": \"%s\", \"description\": \"random\", \"source\": \"this test\", \"matmul_flops_per_s\": "
+        "{\"bf16\": %lld, \"fp32\": 1e12}, \"matmul_efficiency\": 0.5, \"attention_forward_efficiency\": "
+        "0.5, \"attention_backward_efficiency\": 0.4, \"vector_flops_per_s\": %lld, \"memory_bytes_per_s\": "
+        "%lld, \"memory_bytes\": %lld, \"launch_ns\": %d, \"link_bytes_per_s\": %lld, \"link_latency_ns\": "
+        "%d, \"nic_bytes_per_s\": %lld, \"nic_latency_ns\": 5000}",
+        name, world_times(w, MORE_SPEED, world_draw_scale(w, 1000000000, 10)),
+        world_times(w, MORE_SPEED, world_draw_scale(w, 1000000000, 6)),
+        world_times(w, MORE_SPEED, world_draw_scale(w, 1000000000, 8)), world_times(w, MORE_MEMORY, memory_bytes),
+        100 << world_draw(w, 5), world_times(w, MORE_BANDWIDTH, world_draw_scale(w, 50000000, 10)),
+        100 << world_draw(w, 6), world_times(w, MORE_BANDWIDTH, world_draw_scale(w, 10000000, 10)));
     return (struct catalogue_entry){ name, text, (size_t)length };
 }
 
@@ -186,13 +195,23 @@ static inline void draw_space(struct random_world *w)
     draw_schedules(w);
 }
 
-static inline struct random_world random_world(uint64_t seed, bool full)
+/* The same for equal seeds, but for what there is more of. */
+static inline struct random_world random_world_with(uint64_t seed, bool full, enum world_more more)
 {
-    struct random_world w = { .state = mix64(seed) << 8, .full = full };
+    struct random_world w = { .state = mix64(seed) << 8, .full = full, .more = more };
     draw_model(&w);
     draw_cluster(&w);
     draw_space(&w);
+    if (more == MORE_CHOICES) {
+        w.space.zero = w.space.recompute = w.space.sequence_parallel = (struct allowed){ 0 };
+        w.space.prefetch = (struct allowed){ 2, { 1, 0 } };
+    }
     return w;
+}
+
+static inline struct random_world random_world(uint64_t seed, bool full)
+{
+    return random_world_with(seed, full, MORE_OF_NOTHING);
 }
 
 static inline void random_world_close(struct random_world *w)

@@ -12,6 +12,7 @@
 #include "planner/search/workbench.h"
 #include "tests/enumerate_plans.h"
 #include "tests/random_worlds.h"
+#include "tests/toy_chain.h"
 
 struct tally {
     int64_t instances, feasible, infeasible, empty, rejected, mixed, branched, unproven, configurations, plans,
@@ -187,10 +188,120 @@ START_TEST(search_equals_enumeration)
 }
 END_TEST
 
+/* ---- more is never worse ---- */
+
+/* The formula's optimum as far as the search proves it; INT64_MAX: nothing fits, 0: nothing is asked. */
+static int64_t optimum_ns(uint64_t seed, enum world_more more)
+{
+    struct random_world w = random_world_with(seed, false, more);
+    struct search_options options = { .space = w.space, .top = 1, .rank_count = 1, .no_advice = true };
+    struct search_result *result = NULL;
+    struct error err = { 0 };
+    int64_t ns = 0;
+    if (search_run(&result, w.world.model, &w.world.facts, &options, &err)) {
+        ns = result->feasible ? result->certificate.best_ns : INT64_MAX;
+        if (!result->feasible && result->certificate.rejected > 0)
+            ns = 0; /* what fits by the formula does not by its layout */
+    }
+    search_result_free(result);
+    random_world_close(&w);
+    return ns;
+}
+
+START_TEST(more_is_never_worse)
+{
+    int shorter[WORLD_MORE] = { 0 }, compared = 0;
+    for (uint64_t seed = 20001; seed <= 20250; seed++) {
+        int64_t before = optimum_ns(seed, MORE_OF_NOTHING);
+        for (int more = MORE_OF_NOTHING + 1; before > 0 && more < WORLD_MORE; more++) {
+            int64_t after = optimum_ns(seed, (enum world_more)more);
+            ck_assert_msg(after <= before, "seed %llu, more of %d: %lld before, %lld after", (unsigned long long)seed,
+                          more, (long long)before, (long long)after);
+            shorter[more] += after > 0 && after < before;
+            compared++;
+        }
+    }
+    ck_assert_int_gt(compared, 400);
+    for (int more = MORE_OF_NOTHING + 1; more < WORLD_MORE; more++)
+        ck_assert_msg(shorter[more] > 10, "more of %d was shorter %d times", more, shorter[more]);
+}
+END_TEST
+
+static int64_t toy_optimum(struct toy *toy)
+{
+    struct partition_result result;
+    struct error err = { 0 };
+    ck_assert_msg(partition_solve(&toy->problem, &toy->arena, &result, &err), "%s", err.message);
+    ck_assert_int_eq(result.bound_ns, result.feasible ? result.plans[0].step_ns : INT64_MAX);
+    return result.bound_ns;
+}
+
+/* Sends so long that what waiting takes of them is whole. */
+static void draw_even(struct toy *toy, uint64_t seed)
+{
+    enum { WHOLE = 12 }; /* of 1 to CHAIN_STAGES in flight */
+    toy_draw(toy, &seed);
+    toy->table.send_ns *= WHOLE;
+}
+
+static void scale_times(struct toy *toy, int64_t times)
+{
+    toy->table.send_ns *= times;
+    for (int i = 0; i < CHAIN_CLASSES * toy->table.strategy_count; i++) {
+        struct layer_price *price = &toy->prices[i];
+        price->forward_ns *= times;
+        price->backward_ns *= times;
+        price->gather_forward_ns *= times;
+        price->gather_backward_ns *= times;
+        price->reduce_ns *= times;
+        price->reduce_last_ns *= times;
+        price->step_ns *= times;
+    }
+}
+
+/* Classes and strategies under other numbers. */
+static void renumber(struct toy *toy)
+{
+    int strategies = toy->table.strategy_count;
+    struct layer_price before[CHAIN_CLASSES * CHAIN_STRATEGIES];
+    memcpy(before, toy->prices, sizeof before);
+    for (int l = 0; l < toy->chain.layer_count; l++)
+        toy->class_of[l] = (toy->class_of[l] + 1) % CHAIN_CLASSES;
+    for (int c = 0; c < CHAIN_CLASSES; c++)
+        for (int i = 0; i < strategies; i++)
+            toy->prices[(c + 1) % CHAIN_CLASSES * strategies + strategies - 1 - i] = before[c * strategies + i];
+}
+
+/* In a slower world everything takes as many times as long, and names decide nothing. */
+START_TEST(scale_and_numbers_change_nothing)
+{
+    int feasible = 0;
+    for (uint64_t seed = 1; seed <= 500; seed++) {
+        struct toy toy;
+        struct error err = { 0 };
+        draw_even(&toy, 1000 * seed);
+        int64_t before = toy_optimum(&toy);
+        scale_times(&toy, 7);
+        ck_assert_int_eq(toy_optimum(&toy), before == INT64_MAX ? INT64_MAX : 7 * before);
+        arena_free(&toy.arena);
+        draw_even(&toy, 1000 * seed);
+        renumber(&toy);
+        ck_assert(chain_build(&toy.chain, &toy.arena, toy.chain.layer_count, toy.class_of, CHAIN_CLASSES,
+                              toy.chain.tied_first, toy.chain.tied_second, &err));
+        ck_assert_int_eq(toy_optimum(&toy), before);
+        arena_free(&toy.arena);
+        feasible += before < INT64_MAX;
+    }
+    ck_assert_int_gt(feasible, 150);
+}
+END_TEST
+
 static Suite *space_suite(void)
 {
     Suite *suite = suite_create("space");
     CHECK_ADD(suite, search_equals_enumeration);
+    CHECK_ADD(suite, more_is_never_worse);
+    CHECK_ADD(suite, scale_and_numbers_change_nothing);
     return suite;
 }
 
