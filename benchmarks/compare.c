@@ -151,6 +151,7 @@ static bool run_once(struct compare_entry *e, const struct compare_options *o, i
     struct transport_set set = { 0 };
     struct run_summary summary = { 0 };
     struct run_options run = *o->run;
+    run.module_dir = o->module_dir;
     struct watch watch = { .entry = e, .first_step = 1, .first_round = round == 0 };
     run.context = &watch;
     run.on_step = on_step;

@@ -28,7 +28,7 @@ static const struct option options[] = {
     INT_OPTION("steps", AT(steps), "N", 2, REPORT_MAX_STEPS, "steps of one run; the first is not timed (6)"),
     INT_OPTION("rounds", AT(rounds), "N", 1, 60, "runs of every plan, interleaved (2)"),
     INT_OPTION("seed", AT(seed), "N", 0, NO_LIMIT, "of weights and data (1)"),
-    TEXT_OPTION("backend", AT(backend), "NAME", "cpu (default) or timed"),
+    TEXT_OPTION("backend", AT(backend), "NAME", "cpu (default), cuda or timed"),
     TEXT_OPTION("transport", AT(transport), "NAME", "threads"),
     FLAG_OPTION("shape", AT(shape), "delays transfers to the cluster's latency and bandwidth"),
     FLAG_OPTION("json", AT(json), "one JSON object"),

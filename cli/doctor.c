@@ -1,6 +1,7 @@
 /* What this machine offers cleave, and what is absent and why. */
 #include "cli/inputs.h"
 #include "cli/setup.h"
+#include "executor/backends.h"
 #include "host/machine.h"
 #include <dlfcn.h>
 #include <string.h>
@@ -29,6 +30,8 @@ struct findings {
     const char *catalogue;
     int device_types;
     struct module modules[2];
+    bool gpu_found;
+    struct text gpu; /* what it is, or why there is none */
 };
 
 static void look_for_module(const struct cli *cli, struct module *m)
@@ -42,6 +45,14 @@ static void look_for_module(const struct cli *cli, struct module *m)
     }
     const char *reason = dlerror();
     text_add(&m->reason, reason ? reason : "not built");
+}
+
+static void look_for_gpu(const struct cli *cli, struct findings *f)
+{
+    struct error error = { 0 };
+    f->gpu_found = device_cuda_describe(cli->module_dir, &f->gpu, &error);
+    if (!f->gpu_found)
+        text_add(&f->gpu, error.message);
 }
 
 static bool examine(struct findings *f, const struct cli *cli, struct error *err)
@@ -61,6 +72,7 @@ static bool examine(struct findings *f, const struct cli *cli, struct error *err
     for (size_t i = 0; i < sizeof f->modules / sizeof *f->modules; i++)
         look_for_module(cli, &f->modules[i]);
     inputs_free(&in);
+    look_for_gpu(cli, f);
     return ok;
 }
 
@@ -78,6 +90,7 @@ static void print_findings(const struct cli *cli, const struct findings *f)
         fprintf(cli->out, "%-10s %s: %s\n", m->what, m->found ? "found" : "absent",
                 m->found ? m->path.data : m->reason.data);
     }
+    fprintf(cli->out, "%-10s %s%s\n", "GPU", f->gpu_found ? "" : "absent: ", f->gpu.data ? f->gpu.data : "");
 }
 
 static void write_json(const struct cli *cli, const struct findings *f, struct error *err)
@@ -108,6 +121,11 @@ static void write_json(const struct cli *cli, const struct findings *f, struct e
         json_end_object(&w);
     }
     json_end_array(&w);
+    json_write_key(&w, "gpu");
+    json_begin_object(&w);
+    json_put_bool(&w, "found", f->gpu_found);
+    json_put_string(&w, f->gpu_found ? "description" : "reason", f->gpu.data);
+    json_end_object(&w);
     json_end_object(&w);
     char *text = json_finish(&w, &length);
     inputs_hand_out(cli, NULL, text, length, err);
@@ -130,6 +148,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         text_free(&findings.modules[i].path);
         text_free(&findings.modules[i].reason);
     }
+    text_free(&findings.gpu);
     return ERROR_NONE;
 }
 

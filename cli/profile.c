@@ -193,6 +193,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         return ERROR_INPUT;
     if (!device->computes)
         fail(err, "--backend %s: it computes nothing, so there is nothing to measure; expected cpu", a->backend);
+    else if (device != &device_cpu)
+        fail(err, "--backend %s: its steps cannot be measured yet; expected cpu", a->backend);
     else if (!a->output && !a->json)
         fail(err, "where to? give -o profile.json or --json");
     else if (inputs_model(&in, operands[0], err) && inputs_profiles(&in, &a->existing, err)) {

@@ -27,7 +27,7 @@ static const struct run_arguments defaults = {
 #define AT(field) offsetof(struct run_arguments, field)
 static const struct option options[] = {
     TEXT_OPTION("backend", AT(backend), "NAME",
-                "cpu (default) or timed: waits for the predicted times, communicates for real"),
+                "cpu (default), cuda, or timed: waits for the predicted times, communicates for real"),
     TEXT_OPTION("transport", AT(transport), "NAME", "threads (default), tcp or mpi"),
     RANKS_OPTION(AT(ranks), 1 << 20, "must equal the plan's; starts the processes of --transport tcp and mpi"),
     TEXT_OPTION("data", AT(data), "FILE", "training text, byte-level tokens; without it: a synthetic chain"),
@@ -173,12 +173,13 @@ static void summary_poison(const struct cli *cli, const struct program *program,
 }
 
 static struct run_options settings(const struct run_arguments *a, const struct inputs *in, const struct device *device,
-                                   const struct data *data, struct report_step *report)
+                                   const struct data *data, const char *module_dir, struct report_step *report)
 {
     struct run_options o = run_options_default();
     o.step_count = a->steps;
     o.seed = (uint64_t)a->seed;
     o.device = device;
+    o.module_dir = module_dir;
     o.data = data->bytes ? data : NULL;
     o.facts = &in->facts;
     o.learning_rate = a->learning_rate;
@@ -215,7 +216,7 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
     struct report_step report = { .cli = cli, .json = a->json };
     bool ok = read_data(&data, a, in, device, err) && simulate(&predicted, &in->facts, program, err);
     if (ok) {
-        struct run_options o = settings(a, in, device, &data, &report);
+        struct run_options o = settings(a, in, device, &data, cli->module_dir, &report);
         o.status = page;
         ok = run_program(&summary, program, set->transports, set->count, &o, err);
         if (ok && set->transports[0].rank == 0 && summary.last_step < summary.first_step)

@@ -59,24 +59,42 @@ const struct device *device_find(const char *name, struct error *err)
     return index >= 0 ? devices[index] : NULL;
 }
 
-static void *open_module(const char *transport, const char *file, const char *module_dir, transport_module_open **open,
-                         struct error *err)
+static void *open_file(const char *module_dir, const char *file, struct error *err)
 {
     char path[MODULE_PATH_BYTES];
     if (snprintf(path, sizeof path, "%s/%s", module_dir ? module_dir : ".", file) >= (int)sizeof path) {
-        fail_kind(err, ERROR_ENVIRONMENT, "transport %s: the module directory's name is too long", transport);
+        fail_kind(err, ERROR_ENVIRONMENT, "the module directory's name is too long");
         return NULL;
     }
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!module) {
-        fail_kind(err, ERROR_ENVIRONMENT, "transport %s is absent: %s", transport, dlerror());
-        return NULL;
-    }
-    void *symbol = dlsym(module, TRANSPORT_MODULE_SYMBOL);
+    if (!module)
+        fail_kind(err, ERROR_ENVIRONMENT, "%s", dlerror());
+    return module;
+}
+
+static void *find_symbol(void *module, const char *file, const char *name, struct error *err)
+{
+    void *symbol = dlsym(module, name);
+    if (!symbol)
+        fail_kind(err, ERROR_ENVIRONMENT, "%s is no module of this program: %s", file, dlerror());
+    return symbol;
+}
+
+void *module_symbol(const char *module_dir, const char *file, const char *symbol, struct error *err)
+{
+    void *module = open_file(module_dir, file, err);
+    return module ? find_symbol(module, file, symbol, err) : NULL;
+}
+
+static void *open_module(const char *transport, const char *file, const char *module_dir, transport_module_open **open,
+                         struct error *err)
+{
+    void *module = open_file(module_dir, file, err);
+    void *symbol = module ? find_symbol(module, file, TRANSPORT_MODULE_SYMBOL, err) : NULL;
     if (!symbol) {
-        fail_kind(err, ERROR_ENVIRONMENT, "transport %s: %s is no module of this program: %s", transport, path,
-                  dlerror());
-        dlclose(module);
+        error_within(err, "transport %s is absent", transport);
+        if (module)
+            dlclose(module);
         return NULL;
     }
     memcpy(open, &symbol, sizeof *open); /* ISO C has no conversion from object to function pointers */

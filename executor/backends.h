@@ -33,6 +33,9 @@ bool transports_open(struct transport_set *out, const char *name, int rank_count
 void transports_close(struct transport_set *set);
 /* Whether the transport could be opened here; err says why not. Starts nothing. */
 bool transport_available(const char *name, const char *module_dir, struct error *err);
+struct text;
+/* What GPU `--backend cuda` would use for the first rank; false: none, err says why. */
+bool device_cuda_describe(const char *module_dir, struct text *out, struct error *err);
 /* NULL-terminated. */
 extern const char *const device_names[], *const transport_names[];
 /* How its ranks come to be. */
@@ -43,6 +46,10 @@ enum transport_start {
 };
 /* False: unknown; err names the nearest. */
 bool transport_start(const char *name, enum transport_start *out, struct error *err);
+
+/* A symbol of a file of the module directory (NULL: the working folder). The module stays open: the libraries behind
+ * some do not bear being unloaded. NULL: absent, err says why. */
+void *module_symbol(const char *module_dir, const char *file, const char *symbol, struct error *err);
 
 /* What a module exports under TRANSPORT_MODULE_SYMBOL. */
 #define TRANSPORT_MODULE_SYMBOL "cleave_transport_open"

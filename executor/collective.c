@@ -20,30 +20,25 @@ static void clear(const struct collective *c, const struct buffer *buffer, enum 
     combine_start(piece_data(c, buffer), (size_t)buffer->bytes, piece_element_bytes(buffer), combine);
 }
 
-/* Destinations begin with this rank's own contribution. `sums`: others' will be added, so that what it does not cover
- * starts anew. */
-static void begin(const struct collective *c, const struct instr *instr, bool sums, bool own, enum combine fold)
+static void clear_here(void *context, void *data, size_t bytes, size_t element_bytes, enum combine combine)
 {
-    for (int p = 0; p < instr->pair_count; p++) {
-        const struct pair *pair = &c->program->pairs[instr->pair_first + p];
-        const struct buffer *destination = &c->program->buffers[pair->destination];
-        if (piece_in_place(instr, pair))
-            continue;
-        struct cursor to, from;
-        bool has = own && piece_between(c, instr, pair, c->local_rank, c->local_rank, true, &from);
-        bool covers = has && from.left == (size_t)destination->bytes;
-        if (!instr->accumulate && !covers && (sums || piece_is_flat(destination, c->program->plan->atom_count)))
-            clear(c, destination, fold);
-        if (!has || !piece_between(c, instr, pair, c->local_rank, c->local_rank, false, &to))
-            continue;
-        bool define = !instr->accumulate && (covers || !sums);
-        combine_cursors(&to, &from, piece_element_bytes(destination), define ? COMBINE_COPY : fold);
-    }
+    (void)context;
+    combine_start(data, bytes, element_bytes, combine);
 }
+
+static void combine_here(void *context, const struct piece *to, const struct piece *from, enum combine combine)
+{
+    struct cursor destination = cursor_over(to->data, to->element_bytes, &to->held, &to->part);
+    struct cursor source = cursor_over(from->data, from->element_bytes, &from->held, &from->part);
+    (void)context;
+    combine_cursors(&destination, &source, to->element_bytes, combine);
+}
+
+static const struct piece_worker worker_here = { .clear = clear_here, .combine = combine_here };
 
 void collective_local(struct collective *c, const struct instr *instr)
 {
-    begin(c, instr, false, true, instr->fold == FOLD_MAX ? COMBINE_MAXIMUM : COMBINE_ADD);
+    piece_begin(c, instr, false, true, piece_fold(instr), &worker_here);
 }
 
 /* ---- groups ---- */
@@ -115,7 +110,7 @@ static bool spread_pieces(struct collective *c, const struct instr *instr, int c
 static bool convert(struct collective *c, const struct instr *instr, int count, int place, struct error *err)
 {
     bool sums = false, copies = false;
-    enum combine fold = instr->fold == FOLD_MAX ? COMBINE_MAXIMUM : COMBINE_ADD;
+    enum combine fold = piece_fold(instr);
     for (int p = 0; p < instr->pair_count; p++) {
         const struct pair *pair = &c->program->pairs[instr->pair_first + p];
         sums |= sums_up(c->program, pair, instr->atoms);
@@ -124,7 +119,7 @@ static bool convert(struct collective *c, const struct instr *instr, int count, 
                 (instr->atoms >> a & 1) && c->program->buffers[pair->destination].layout.kind[a] == LAYOUT_REPLICATED;
     }
     bool one_order = sums && copies && count > 1;
-    begin(c, instr, sums || count == 1, !one_order, fold);
+    piece_begin(c, instr, sums || count == 1, !one_order, fold, &worker_here);
     enum combine combine = sums || instr->accumulate ? fold : COMBINE_COPY;
     if (count > 2 && instr->op == OP_ALL_GATHER && !instr->accumulate && ring_fits(c, instr, true))
         return ring_all_gather(c, instr, count, place, err);
@@ -136,7 +131,7 @@ static bool convert(struct collective *c, const struct instr *instr, int count, 
 
 static bool all_reduce(struct collective *c, const struct instr *instr, int count, int place, struct error *err)
 {
-    enum combine fold = instr->fold == FOLD_MAX ? COMBINE_MAXIMUM : COMBINE_ADD;
+    enum combine fold = piece_fold(instr);
     bool in_place = true;
     for (int p = 0; p < instr->pair_count; p++) {
         const struct pair *pair = &c->program->pairs[instr->pair_first + p];

@@ -71,8 +71,13 @@ static bool renewed_piece(const struct collective *c, const struct instr *instr,
     return block_intersect(whole, &range, part);
 }
 
-bool piece_between(const struct collective *c, const struct instr *instr, const struct pair *pair, int sender,
-                   int receiver, bool sending, struct cursor *out)
+size_t piece_bytes(const struct piece *piece)
+{
+    return (size_t)block_elements(&piece->part) * piece->element_bytes;
+}
+
+bool piece_find(const struct collective *c, const struct instr *instr, const struct pair *pair, int sender,
+                int receiver, bool sending, struct piece *out)
 {
     const struct program *program = c->program;
     const struct buffer *source = &program->buffers[pair->source];
@@ -103,6 +108,42 @@ bool piece_between(const struct collective *c, const struct instr *instr, const 
             !block_intersect(&held, &theirs, &part))
             return false;
     }
-    *out = cursor_over(piece_data(c, mine), piece_element_bytes(mine), &held, &part);
-    return out->left > 0;
+    *out = (struct piece){ piece_data(c, mine), piece_element_bytes(mine), held, part };
+    return piece_bytes(out) > 0;
+}
+
+bool piece_between(const struct collective *c, const struct instr *instr, const struct pair *pair, int sender,
+                   int receiver, bool sending, struct cursor *out)
+{
+    struct piece piece;
+    if (!piece_find(c, instr, pair, sender, receiver, sending, &piece))
+        return false;
+    *out = cursor_over(piece.data, piece.element_bytes, &piece.held, &piece.part);
+    return true;
+}
+
+enum combine piece_fold(const struct instr *instr)
+{
+    return instr->fold == FOLD_MAX ? COMBINE_MAXIMUM : COMBINE_ADD;
+}
+
+void piece_begin(const struct collective *c, const struct instr *instr, bool sums, bool own, enum combine fold,
+                 const struct piece_worker *worker)
+{
+    for (int p = 0; p < instr->pair_count; p++) {
+        const struct pair *pair = &c->program->pairs[instr->pair_first + p];
+        const struct buffer *destination = &c->program->buffers[pair->destination];
+        if (piece_in_place(instr, pair))
+            continue;
+        struct piece to, from;
+        bool has = own && piece_find(c, instr, pair, c->local_rank, c->local_rank, true, &from);
+        bool covers = has && piece_bytes(&from) == (size_t)destination->bytes;
+        if (!instr->accumulate && !covers && (sums || piece_is_flat(destination, c->program->plan->atom_count)))
+            worker->clear(worker->context, piece_data(c, destination), (size_t)destination->bytes,
+                          piece_element_bytes(destination), fold);
+        if (!has || !piece_find(c, instr, pair, c->local_rank, c->local_rank, false, &to))
+            continue;
+        bool define = !instr->accumulate && (covers || !sums);
+        worker->combine(worker->context, &to, &from, define ? COMBINE_COPY : fold);
+    }
 }

@@ -19,26 +19,12 @@ static bool check(const struct program *program, struct error *err)
     return true;
 }
 
-static struct view view_of(const struct rank *rank, int buffer)
-{
-    struct view view = { 0 };
-    if (buffer < 0)
-        return view;
-    struct block block = buffer_block(rank->program, &rank->program->buffers[buffer], rank->local_rank);
-    view.data = rank_data(rank, buffer);
-    view.dim_count = block.dim_count;
-    memcpy(view.low, block.low, sizeof view.low);
-    memcpy(view.count, block.count, sizeof view.count);
-    return view;
-}
-
 /* The loss buffer is read at once: later its bytes may serve another buffer. */
 static void note_loss(struct rank *rank, const struct instr *instr)
 {
     for (int i = 0; i < MAX_OPERANDS; i++) {
         int b = instr->operand[ROLE_OUT][i];
-        const struct buffer *buffer = b >= 0 ? &rank->program->buffers[b] : NULL;
-        if (buffer && !buffer->is_weight && buffer->id == rank->program->graph->loss_value && !instr->again)
+        if (rank_is_loss(rank, instr, b))
             rank->loss_part[b] = (double)*(const real *)(const void *)rank_data(rank, b);
     }
 }
@@ -61,12 +47,7 @@ static bool compute(struct rank *rank, const struct instr *instr, struct error *
     kernel_function *kernel = kernel_find(segment->kernel, instr->phase);
     if (!kernel)
         return fail_kind(err, ERROR_BUG, "segment %s has no kernel for %s", segment->name, phase_names[instr->phase]);
-    struct kernel_call call = { .segment = segment, .phase = instr->phase, .first = instr->first };
-    instr_range(program, rank->stage, instr, rank->local_rank, call.low, call.high);
-    memcpy(call.define, instr->define, sizeof call.define);
-    for (int role = 0; role < ROLE_COUNT; role++)
-        for (int i = 0; i < MAX_OPERANDS; i++)
-            call.operand[role][i] = view_of(rank, instr->operand[role][i]);
+    struct kernel_call call = rank_call(rank, instr, rank->arena);
     const struct stage_program *stage = &program->stages[rank->stage];
     if (stage->scratch_bytes > 0)
         call.scratch = (real *)(void *)(rank->arena + stage->scratch_offset);
@@ -77,32 +58,6 @@ static bool compute(struct rank *rank, const struct instr *instr, struct error *
         return fail_overflow(rank, segment, overflow, err);
     if (instr->phase == PHASE_FORWARD && program->graph->loss_value >= 0)
         note_loss(rank, instr);
-    return true;
-}
-
-static void load_rows(const struct rank *rank, int64_t step, const struct block *block, enum data_kind kind,
-                      int32_t *out)
-{
-    for (int64_t b = 0; b < block->count[0]; b++)
-        data_fill(rank->options->data, kind, step, block->low[0] + b, block->low[1], block->count[1],
-                  out + b * block->count[1]);
-}
-
-static bool load(struct rank *rank, int b, int64_t step, struct error *err)
-{
-    const struct graph *graph = rank->program->graph;
-    const struct buffer *buffer = &rank->program->buffers[b];
-    struct block block = buffer_block(rank->program, buffer, rank->local_rank);
-    if (buffer->id == graph->tokens_value)
-        load_rows(rank, step, &block, DATA_TOKENS, (int32_t *)(void *)rank_data(rank, b));
-    else if (buffer->id == graph->source_value)
-        load_rows(rank, step, &block, DATA_SOURCE, (int32_t *)(void *)rank_data(rank, b));
-    else if (buffer->id == graph->labels_value)
-        load_rows(rank, step, &block, DATA_LABELS, (int32_t *)(void *)rank_data(rank, b));
-    else if (buffer->id == graph->count_value)
-        *(real *)(void *)rank_data(rank, b) = (real)data_target_count(rank->options->data, graph->batch);
-    else
-        return fail_kind(err, ERROR_BUG, "no data for input %s", graph->values[buffer->id].name);
     return true;
 }
 
@@ -118,17 +73,10 @@ static void norm(struct rank *rank, const struct pair *pair)
 
 static double gradient_scale(struct rank *rank)
 {
-    double limit = rank->program->plan->clip_norm;
-    if (limit <= 0 || rank->scalar < 0)
+    if (!rank_clips(rank))
         return 1;
     rank->squared_norm = (double)*(const real *)(const void *)rank_data(rank, rank->scalar);
-    return clip_scale(rank->squared_norm, limit);
-}
-
-/* Of the run, from 1: what the optimizer counts. */
-static int64_t update_number(const struct rank *rank, const struct instr *instr)
-{
-    return rank->step * schedule_updates(rank->program->plan) + (instr->micro > 0 ? instr->micro : 0) + 1;
+    return clip_scale(rank->squared_norm, rank->program->plan->clip_norm);
 }
 
 static bool update(struct rank *rank, const struct instr *instr, struct error *err)
@@ -147,13 +95,8 @@ static bool update(struct rank *rank, const struct instr *instr, struct error *e
     int source = update_source(rank->program, instr);
     real *data = (real *)(void *)rank_data(rank, pair->destination);
     const real *present = source < 0 ? data : (const real *)(const void *)rank_data(rank, source);
-    struct adamw adamw = { .learning_rate = run_learning_rate(o, rank->step + 1),
-                           .beta1 = o->beta1,
-                           .beta2 = o->beta2,
-                           .epsilon = o->epsilon,
-                           .weight_decay = weight->decay ? o->weight_decay : 0,
-                           .step = update_number(rank, instr),
-                           .gradient_scale = gradient_scale(rank) };
+    struct adamw adamw = rank_adamw(rank, weight, instr);
+    adamw.gradient_scale = gradient_scale(rank);
     kernel_adamw(data + (first - weight_first), present + (first - weight_first),
                  (const real *)(const void *)rank_data(rank, pair->source), (real *)(void *)rank_data(rank, state),
                  count, &adamw);
@@ -180,7 +123,7 @@ static bool execute(struct rank *rank, const struct instr *instr, struct span *s
         const struct pair *pair = &rank->program->pairs[instr->pair_first + p];
         switch (instr->op) {
         case OP_LOAD:
-            if (!load(rank, pair->destination, rank->step + (instr->part == STEP_AHEAD), err))
+            if (!rank_load(rank, instr, pair->destination, rank_data(rank, pair->destination), err))
                 return false;
             break;
         case OP_SEED:

@@ -221,7 +221,7 @@ bool lanes_finish(struct lanes *lanes, struct error *err)
     return !failed;
 }
 
-const struct span *lanes_spans(const struct lanes *lanes)
+struct span *lanes_spans(struct lanes *lanes)
 {
     return lanes->spans;
 }

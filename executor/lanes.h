@@ -26,6 +26,6 @@ void lanes_issue(struct lanes *lanes, int index);
 bool lanes_finish(struct lanes *lanes, struct error *err);
 /* Makes every lane stop at its next wait; safe from any thread. */
 void lanes_abort(struct lanes *lanes);
-/* (instr_count) of the last step, by instruction. */
-const struct span *lanes_spans(const struct lanes *lanes);
+/* (instr_count) of the last step, by instruction. A device that queues may put its own times there once all is done. */
+struct span *lanes_spans(struct lanes *lanes);
 #endif

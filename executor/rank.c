@@ -71,6 +71,90 @@ int64_t rank_touched_bytes(const struct rank *rank)
     return touched;
 }
 
+/* ---- what devices need to run an instruction ---- */
+static struct view view_of(const struct rank *rank, int buffer, unsigned char *arena)
+{
+    struct view view = { 0 };
+    if (buffer < 0)
+        return view;
+    struct block block = buffer_block(rank->program, &rank->program->buffers[buffer], rank->local_rank);
+    view.data = arena + (rank_data(rank, buffer) - rank->arena);
+    view.dim_count = block.dim_count;
+    memcpy(view.low, block.low, sizeof view.low);
+    memcpy(view.count, block.count, sizeof view.count);
+    return view;
+}
+
+struct kernel_call rank_call(const struct rank *rank, const struct instr *instr, unsigned char *arena)
+{
+    struct kernel_call call = { .segment = &rank->program->graph->segments[instr->segment],
+                                .phase = instr->phase,
+                                .first = instr->first };
+    instr_range(rank->program, rank->stage, instr, rank->local_rank, call.low, call.high);
+    memcpy(call.define, instr->define, sizeof call.define);
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (int i = 0; i < MAX_OPERANDS; i++)
+            call.operand[role][i] = view_of(rank, instr->operand[role][i], arena);
+    return call;
+}
+
+bool rank_is_loss(const struct rank *rank, const struct instr *instr, int b)
+{
+    const struct buffer *buffer = b >= 0 ? &rank->program->buffers[b] : NULL;
+    return buffer && rank->program->graph->loss_value >= 0 && !buffer->is_weight &&
+           buffer->id == rank->program->graph->loss_value && !instr->again;
+}
+
+static void load_rows(const struct rank *rank, int64_t step, const struct block *block, enum data_kind kind,
+                      int32_t *out)
+{
+    for (int64_t b = 0; b < block->count[0]; b++)
+        data_fill(rank->options->data, kind, step, block->low[0] + b, block->low[1], block->count[1],
+                  out + b * block->count[1]);
+}
+
+bool rank_load(const struct rank *rank, const struct instr *instr, int b, void *out, struct error *err)
+{
+    const int64_t step = rank->step + (instr->part == STEP_AHEAD);
+    const struct graph *graph = rank->program->graph;
+    const struct buffer *buffer = &rank->program->buffers[b];
+    struct block block = buffer_block(rank->program, buffer, rank->local_rank);
+    if (buffer->id == graph->tokens_value)
+        load_rows(rank, step, &block, DATA_TOKENS, out);
+    else if (buffer->id == graph->source_value)
+        load_rows(rank, step, &block, DATA_SOURCE, out);
+    else if (buffer->id == graph->labels_value)
+        load_rows(rank, step, &block, DATA_LABELS, out);
+    else if (buffer->id == graph->count_value)
+        *(real *)out = (real)data_target_count(rank->options->data, graph->batch);
+    else
+        return fail_kind(err, ERROR_BUG, "no data for input %s", graph->values[buffer->id].name);
+    return true;
+}
+
+bool rank_clips(const struct rank *rank)
+{
+    return rank->program->plan->clip_norm > 0 && rank->scalar >= 0;
+}
+
+/* Of the run, from 1: what the optimizer counts. */
+static int64_t update_number(const struct rank *rank, const struct instr *instr)
+{
+    return rank->step * schedule_updates(rank->program->plan) + (instr->micro > 0 ? instr->micro : 0) + 1;
+}
+
+struct adamw rank_adamw(const struct rank *rank, const struct weight *weight, const struct instr *instr)
+{
+    const struct run_options *o = rank->options;
+    return (struct adamw){ .learning_rate = run_learning_rate(o, rank->step + 1),
+                           .beta1 = o->beta1,
+                           .beta2 = o->beta2,
+                           .epsilon = o->epsilon,
+                           .weight_decay = weight->decay ? o->weight_decay : 0,
+                           .step = update_number(rank, instr),
+                           .gradient_scale = 1 };
+}
+
 /* ---- creation ---- */
 /* Zero pages that the system provides when they are touched: a device that only imitates computation never touches
  * most. One that computes reads all of it every step, so large pages save page walks. The poisoned arena of a debug run
@@ -162,6 +246,10 @@ bool rank_new(struct rank **out, const struct program *program, const struct tra
     }
     rank->scalar = find_scalar(program, stage);
     initialise(rank);
+    if (options->device->open && (!options->device->open(rank, err) || !options->device->upload(rank, err))) {
+        rank_free(rank);
+        return false;
+    }
     *out = rank;
     return true;
 }
@@ -170,6 +258,8 @@ void rank_free(struct rank *rank)
 {
     if (!rank)
         return;
+    if (rank->options->device->close)
+        rank->options->device->close(rank);
     for (int lane = 0; lane < LANE_COUNT; lane++)
         collective_free(rank->collectives[lane]);
     if (rank->arena && !rank->options->poison)

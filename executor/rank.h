@@ -12,7 +12,7 @@ struct rank {
     const struct run_options *options;
     const struct transport *transport;
     int rank, stage, local_rank;
-    unsigned char *arena; /* arena_bytes, aligned to 64 */
+    unsigned char *arena; /* arena_bytes, aligned to 64; the host's copy where the device has memory of its own */
     int64_t arena_bytes;
     int64_t step;                               /* from 0 */
     struct collective *collectives[LANE_COUNT]; /* NULL where the lane is not in use */
@@ -21,6 +21,7 @@ struct rank {
     double squared_norm; /* of the step's gradient, 0 without clipping; written by the compute lane */
     int64_t updates;     /* of each weight that this run's steps before this one have made */
     double *loss_part;   /* (buffer_count): this step's share of the loss by loss buffer */
+    void *device_state;  /* of a device with memory of its own, else NULL */
 };
 
 /* Allocates all that the steps need and sets weights and state to their initial values. */
@@ -40,4 +41,15 @@ unsigned char *rank_data(const struct rank *rank, int buffer);
 bool rank_holds(const struct rank *rank, int buffer);
 /* What the rank holds of a buffer, as a range of the flattened local block: [first, first + count). */
 void rank_flat_range(const struct rank *rank, int buffer, int64_t *first, int64_t *count);
+
+/* ---- what devices need to run an instruction ---- */
+/* Operands as they lie in an arena (the rank's, or a device's); without scratch. */
+struct kernel_call rank_call(const struct rank *rank, const struct instr *instr, unsigned char *arena);
+/* Whether the buffer (-1: none) is the loss that this COMPUTE writes for the first time. */
+bool rank_is_loss(const struct rank *rank, const struct instr *instr, int buffer);
+/* Writes what a LOAD gives the buffer. */
+bool rank_load(const struct rank *rank, const struct instr *load, int buffer, void *out, struct error *err);
+bool rank_clips(const struct rank *rank);
+/* Of an UPDATE of a weight in this step; gradient_scale 1. */
+struct adamw rank_adamw(const struct rank *rank, const struct weight *weight, const struct instr *update);
 #endif

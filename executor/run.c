@@ -198,9 +198,11 @@ static bool run_instr(void *context, int index, const struct instr *instr, struc
     bool moves = op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
     if (moves)
         start_transfer(&thread->run->options, rank->rank, span);
-    bool ok = moves ? collective_run(rank->collectives[instr->lane], instr,
-                                     is_muted(thread->run, rank->stage, index, instr), err)
-                    : thread->run->options.device->execute(rank, instr, span, err);
+    const struct device *device = thread->run->options.device;
+    bool muted = moves && is_muted(thread->run, rank->stage, index, instr);
+    bool ok = !moves             ? device->execute(rank, instr, span, err)
+              : device->transfer ? device->transfer(rank, instr, muted, span, err)
+                                 : collective_run(rank->collectives[instr->lane], instr, muted, err);
     return ok ||
            error_within(err, "step %lld, instruction %d %s", (long long)rank->step + 1, index, op_info[instr->op].name);
 }
@@ -238,10 +240,13 @@ static bool pay_loss(struct rank_thread *thread, struct error *err)
 static bool one_step(struct rank_thread *thread, int64_t step, bool first, struct error *err)
 {
     const struct program *program = thread->run->program;
+    const struct device *device = thread->run->options.device;
     int opening = stage_opening_count(&program->stages[thread->rank->stage]);
     rank_begin_step(thread->rank, step);
     lanes_begin_step(thread->lanes, first ? 0 : opening);
     thread->step_start_ns = clock_now_ns();
+    if (device->begin_step && !device->begin_step(thread->rank, err))
+        return false;
     struct machine machine;
     machine_init(&machine, program, thread->transport->rank, &queue, thread);
     if (!first)
@@ -250,6 +255,7 @@ static bool one_step(struct rank_thread *thread, int64_t step, bool first, struc
     while ((result = machine_step(&machine)) == STEP_RAN)
         continue;
     bool paid = pay_loss(thread, err), done = lanes_finish(thread->lanes, paid ? err : &(struct error){ 0 });
+    done = done && (!device->finish_step || device->finish_step(thread->rank, lanes_spans(thread->lanes), err));
     thread->rank->updates += schedule_updates(program->plan);
     return paid && done &&
            (result == STEP_DONE || fail_kind(err, ERROR_BUG, "the machine stopped before the end of the program"));
@@ -410,6 +416,18 @@ static bool show_timeline(struct rank_thread *thread, int64_t step, bool *go_on,
 }
 
 /* ---- a rank ---- */
+/* Makes the host's copy of what stays over the steps a true one. */
+static bool fetch(struct rank *rank, struct error *err)
+{
+    return !rank->options->device->download || rank->options->device->download(rank, err);
+}
+
+static bool resume(struct rank *rank, const char *dir, struct error *err)
+{
+    return checkpoint_read(rank, dir, err) &&
+           (!rank->options->device->upload || rank->options->device->upload(rank, err));
+}
+
 static bool all_steps(struct rank_thread *thread, struct error *err)
 {
     const struct run_options *o = &thread->run->options;
@@ -427,7 +445,8 @@ static bool all_steps(struct rank_thread *thread, struct error *err)
             return false;
         if ((o->on_timeline && !show_timeline(thread, step, &go_on, err)))
             return false;
-        if (o->checkpoint_dir && due && !checkpoint_write(thread->rank, o->checkpoint_dir, err))
+        if (o->checkpoint_dir && due &&
+            (!fetch(thread->rank, err) || !checkpoint_write(thread->rank, o->checkpoint_dir, err)))
             return false;
         if (o->checkpoint_dir && due)
             before_ns = clock_now_ns();
@@ -461,10 +480,11 @@ static void *rank_main(void *argument)
     struct lanes *lanes = NULL;
     status_join(o->status, me);
     bool ok = rank_new(&thread->rank, run->program, thread->transport, o, &error) &&
-              (!o->resume_dir || checkpoint_read(thread->rank, o->resume_dir, &error)) &&
+              (!o->resume_dir || resume(thread->rank, o->resume_dir, &error)) &&
               lanes_new(&lanes, &run->program->stages[stage], run_instr, lane_failed, thread, &error);
     set_lanes(thread, lanes);
-    ok = ok && all_steps(thread, &error) && (o->on_timeline || collect(thread, &error));
+    ok = ok && all_steps(thread, &error) && (!(o->poison || o->on_weight) || fetch(thread->rank, &error)) &&
+         (o->on_timeline || collect(thread, &error));
     if (!ok)
         run_fail(run, me, &error);
     else if (o->on_weight)

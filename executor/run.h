@@ -21,6 +21,7 @@ struct run_options {
     int64_t step_count; /* the last step to reach, from 1; a resumed run does the rest */
     uint64_t seed;
     const struct device *device;
+    const char *module_dir;    /* of devices that are modules; NULL: the working folder */
     const struct data *data;   /* may be NULL on a device that does not compute */
     const struct facts *facts; /* the timed device's durations; else may be NULL */
 

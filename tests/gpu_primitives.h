@@ -4,7 +4,7 @@
 #define CLEAVE_TESTS_GPU_PRIMITIVES_H
 #include "executor/kernels/primitives.h"
 
-/* What tests ask instead of the processor's sets. With CLEAVE_GPU_MODULE set to the path of a module, the GPU behind it;
- * else emulated ones of several shapes. The process ends with status 77 where there is no GPU. */
+/* What tests ask instead of the processor's sets. With CLEAVE_GPU_MODULE set to the path of a module, the GPU behind
+ * it; else emulated ones of several shapes. The process ends with status 77 where there is no GPU. */
 const struct primitives *gpu_primitives_at(int index);
 #endif

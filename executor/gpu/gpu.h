@@ -56,6 +56,7 @@ struct gpu {
 
 /* What a module exports under GPU_MODULE_SYMBOL. version: GPU_MODULE_VERSION of the caller, which must be the module's.
  * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
+#define GPU_MODULE_FILE "cleave-cuda.so"
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
 #define GPU_MODULE_VERSION CLEAVE_VERSION " 1"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);

@@ -1,0 +1,290 @@
+#include "executor/gpu/device.h"
+#include "executor/collective_piece.h"
+#include "executor/kernels/rates.h"
+#include "host/clock.h"
+#include "planner/sim/timeline.h"
+#include <stdlib.h>
+#include <string.h>
+
+bool gpu_device_check(const struct program *program, struct error *err)
+{
+    enum dtype wanted = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
+    if (program->plan->dtype != wanted)
+        return fail_kind(err, ERROR_INPUT,
+                         "the GPU computes in %s, found a plan in %s: plan with --dtype %s, or use --backend timed",
+                         dtype_names[wanted], dtype_names[program->plan->dtype], dtype_names[wanted]);
+    for (int s = 0; s < program->graph->segment_count; s++)
+        if (!gpu_computes(program->graph->segments[s].kernel, PHASE_FORWARD))
+            return fail_kind(err, ERROR_INPUT, "layer %s has given times and no mathematics: use --backend timed",
+                             program->graph->layers[program->graph->segments[s].layer].name);
+    return true;
+}
+
+int gpu_buffer_type(const struct program *program, int b)
+{
+    const struct buffer *buffer = &program->buffers[b];
+    if (!buffer->is_weight && buffer->id >= 0 && program->graph->values[buffer->id].element == ELEMENT_INDEX &&
+        buffer->kind == BUFFER_VALUE)
+        return GPU_INDEX;
+    return buffer->elements > 0 && buffer->bytes / buffer->elements == 2 ? GPU_BF16 : GPU_REAL;
+}
+
+/* ---- order ---- */
+static int index_of(const struct rank *rank, const struct instr *instr)
+{
+    return (int)(instr - rank->program->stages[rank->stage].instrs);
+}
+
+bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    void *stream = g->stream[instr->lane];
+    for (int w = 0; w < instr->wait_count; w++) {
+        int before = rank->program->stages[rank->stage].waits[instr->wait_first + w];
+        if (!g->gpu.wait(g->gpu.self, stream, g->done[before], err))
+            return false;
+    }
+    return g->gpu.record(g->gpu.self, stream, g->began[index_of(rank, instr)], err);
+}
+
+bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    return g->gpu.record(g->gpu.self, g->stream[instr->lane], g->done[index_of(rank, instr)], err);
+}
+
+/* ---- instructions ---- */
+static void *place(const struct rank *rank, int buffer)
+{
+    const struct gpu_rank *g = rank->device_state;
+    return g->arena + rank->program->buffers[buffer].offset;
+}
+
+/* The bytes of a loss may soon serve another buffer, so it is copied at once; the host reads it when the step is over.
+ */
+static bool note_loss(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    for (int i = 0; i < MAX_OPERANDS; i++) {
+        int b = instr->operand[ROLE_OUT][i];
+        if (rank_is_loss(rank, instr, b) &&
+            !g->gpu.copy(g->gpu.self, g->stream[instr->lane], g->host + g->loss_slot + b * (int64_t)sizeof(real),
+                         place(rank, b), sizeof(real), err))
+            return false;
+    }
+    return true;
+}
+
+static bool compute(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct kernel_call call = rank_call(rank, instr, g->arena);
+    struct gpu_call queued = {
+        .gpu = &g->gpu, .stream = g->stream[instr->lane], .call = &call, .table = g->table[instr->segment]
+    };
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (int i = 0; i < MAX_OPERANDS; i++)
+            if (instr->operand[role][i] >= 0)
+                queued.type[role][i] = (uint8_t)gpu_buffer_type(rank->program, instr->operand[role][i]);
+    return gpu_issue(&queued, err) && (instr->phase != PHASE_FORWARD || note_loss(rank, instr, err));
+}
+
+/* The slot is this LOAD's alone: the next step fills it when all of this one has ended. */
+static bool load(struct rank *rank, const struct instr *instr, int p, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    int b = rank->program->pairs[p].destination;
+    unsigned char *slot = g->host + g->load_slot[p];
+    return rank_load(rank, instr, b, slot, err) && g->gpu.copy(g->gpu.self, g->stream[instr->lane], place(rank, b),
+                                                               slot, (size_t)rank->program->buffers[b].bytes, err);
+}
+
+static bool set(struct rank *rank, const struct instr *instr, int b, double value, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    struct gpu_work work = {
+        .outer_loops = 1,
+        .outer = rank->program->buffers[b].elements,
+        .inner = 1,
+        .extent = { rank->program->buffers[b].elements },
+        .spot[0] = { .data = place(rank, b), .type = gpu_buffer_type(rank->program, b), .stride = { 1 } },
+        .number = { value }
+    };
+    return gpu_start_elements(&g->gpu, g->stream[instr->lane], GPU_SET, &work, work.outer, err);
+}
+
+/* Two launches, so that many teams share the work and the order of the sum is fixed. */
+static bool norm(struct rank *rank, const struct instr *instr, const struct pair *pair, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    void *stream = g->stream[instr->lane];
+    int64_t first, count;
+    if (!norm_counts(rank->program, rank->stage, pair, rank->local_rank))
+        return true;
+    rank_flat_range(rank, pair->source, &first, &count);
+    struct gpu_work parts = { .integer = { count },
+                              .spot = { { .data = place(rank, pair->source),
+                                          .type = gpu_buffer_type(rank->program, pair->source) },
+                                        { .data = g->parts[instr->lane] } } };
+    struct gpu_work sum = { .integer = { g->gpu.team_count },
+                            .spot = { { .data = place(rank, pair->destination),
+                                        .type = gpu_buffer_type(rank->program, pair->destination) },
+                                      { .data = g->parts[instr->lane] } } };
+    return gpu_start(&g->gpu, stream, GPU_SQUARE_PARTS, &parts, g->gpu.team_count, err) &&
+           gpu_start(&g->gpu, stream, GPU_SQUARE_SUM, &sum, 1, err);
+}
+
+/* For tests and curious callers: waits for the gradient and shows it. */
+static bool show_gradient(struct rank *rank, const struct instr *instr, int b, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct run_options *o = rank->options;
+    size_t bytes = (size_t)rank->program->buffers[b].bytes;
+    if (!o->on_gradient)
+        return true;
+    if (!g->gpu.copy(g->gpu.self, g->stream[instr->lane], rank_data(rank, b), place(rank, b), bytes, err) ||
+        !g->gpu.finish(g->gpu.self, g->stream[instr->lane], err))
+        return false;
+    o->on_gradient(o->context, rank->step, rank->rank, b, rank_data(rank, b));
+    return true;
+}
+
+static void set_rates(struct gpu_work *work, const struct adamw *adamw, double limit)
+{
+    const struct adamw_rates r = adamw_rates_of(adamw);
+    const double numbers[] = { (double)r.beta1, (double)r.beta2,   (double)r.rest1,
+                               (double)r.rest2, (double)r.rate,    (double)r.root,
+                               (double)r.keep,  (double)r.epsilon, limit };
+    memcpy(work->number, numbers, sizeof numbers);
+}
+
+static bool update(struct rank *rank, const struct instr *instr, const struct pair *pair, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct program *program = rank->program;
+    const struct weight *weight = &program->graph->weights[program->buffers[pair->destination].id];
+    int state = state_buffer(program, pair->source);
+    if (state < 0)
+        return fail_kind(err, ERROR_BUG, "weight %s is updated without optimizer state", weight->name);
+    int64_t first, count, weight_first, weight_count;
+    rank_flat_range(rank, pair->source, &first, &count);
+    rank_flat_range(rank, pair->destination, &weight_first, &weight_count);
+    int type = gpu_buffer_type(program, pair->destination);
+    struct gpu_work work = { .integer = { count } };
+    work.spot[0].data = (unsigned char *)place(rank, pair->destination) + (first - weight_first) * gpu_type_bytes(type);
+    work.spot[0].type = type;
+    work.spot[1].data = place(rank, pair->source);
+    work.spot[1].type = gpu_buffer_type(program, pair->source);
+    work.spot[2].data = place(rank, state);
+    if (rank_clips(rank)) {
+        work.spot[3].data = place(rank, rank->scalar);
+        work.spot[3].type = gpu_buffer_type(program, rank->scalar);
+    }
+    const struct adamw adamw = rank_adamw(rank, weight, instr);
+    set_rates(&work, &adamw, program->plan->clip_norm);
+    return show_gradient(rank, instr, pair->source, err) &&
+           gpu_start_elements(&g->gpu, g->stream[instr->lane], GPU_ADAMW, &work, count, err);
+}
+
+/* Several updates may share a step; each copies the same number. */
+static bool note_norm(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    return !rank_clips(rank) ||
+           g->gpu.copy(g->gpu.self, g->stream[instr->lane],
+                       g->host + g->loss_slot + rank->program->buffer_count * (int64_t)sizeof(real),
+                       place(rank, rank->scalar), sizeof(real), err);
+}
+
+static bool run_pair(struct rank *rank, const struct instr *instr, int p, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct pair *pair = &rank->program->pairs[p];
+    switch (instr->op) {
+    case OP_LOAD:
+        return load(rank, instr, p, err);
+    case OP_SEED:
+        return set(rank, instr, pair->destination, 1, err);
+    case OP_ZERO:
+        return g->gpu.fill(g->gpu.self, g->stream[instr->lane], place(rank, pair->destination), 0,
+                           (size_t)rank->program->buffers[pair->destination].bytes, err);
+    case OP_NORM:
+        return norm(rank, instr, pair, err);
+    case OP_UPDATE: /* further pairs are what it reads beside the gradient */
+        return p > instr->pair_first || (update(rank, instr, pair, err) && note_norm(rank, instr, err));
+    case OP_COMPUTE:
+    case OP_SLICE:
+    case OP_ADD:
+    case OP_ALL_REDUCE:
+    case OP_ALL_GATHER:
+    case OP_REDUCE_SCATTER:
+    case OP_ALL_TO_ALL:
+    case OP_REDISTRIBUTE:
+    case OP_SHIFT:
+    case OP_SEND:
+    case OP_RECEIVE:
+    case OP_NORM_REDUCE:
+    case OP_COUNT:
+        break;
+    }
+    return fail_kind(err, ERROR_BUG, "a GPU cannot run %s", op_info[instr->op].name);
+}
+
+static bool run(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    if (instr->op == OP_COMPUTE)
+        return compute(rank, instr, err);
+    if (instr->op == OP_SLICE || instr->op == OP_ADD)
+        return gpu_queue_local(rank, instr, err);
+    for (int p = instr->pair_first; p < instr->pair_first + instr->pair_count; p++)
+        if (!run_pair(rank, instr, p, err))
+            return false;
+    return true;
+}
+
+bool gpu_device_execute(struct rank *rank, const struct instr *instr, struct span *span, struct error *err)
+{
+    (void)span; /* finish_step() tells */
+    return gpu_queue_begin(rank, instr, err) && run(rank, instr, err) && gpu_queue_end(rank, instr, err);
+}
+
+/* ---- a step ---- */
+/* The one wait besides that at the end: it costs microseconds, ties the device's clock to the host's, and puts the
+ * origin before all that other lanes do. */
+bool gpu_device_begin_step(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    void *stream = g->stream[LANE_COMPUTE];
+    if (!g->gpu.record(g->gpu.self, stream, g->origin, err) || !g->gpu.finish(g->gpu.self, stream, err))
+        return false;
+    g->origin_ns = clock_now_ns();
+    return true;
+}
+
+static void read_numbers(struct rank *rank)
+{
+    const struct gpu_rank *g = rank->device_state;
+    const real *loss = (const real *)(const void *)(g->host + g->loss_slot);
+    for (int b = 0; b < rank->program->buffer_count; b++)
+        rank->loss_part[b] = (double)loss[b];
+    if (rank_clips(rank))
+        rank->squared_norm = (double)loss[rank->program->buffer_count];
+}
+
+bool gpu_device_finish_step(struct rank *rank, struct span *spans, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        if (g->stream[lane] && !g->gpu.finish(g->gpu.self, g->stream[lane], err))
+            return false;
+    read_numbers(rank);
+    for (int i = 0; i < g->instr_count; i++) {
+        int64_t start_ns, finish_ns;
+        if (!g->gpu.elapsed(g->gpu.self, g->origin, g->began[i], &start_ns, err) ||
+            !g->gpu.elapsed(g->gpu.self, g->origin, g->done[i], &finish_ns, err))
+            return false;
+        spans[i].start_ns = g->origin_ns + start_ns;
+        spans[i].finish_ns = g->origin_ns + finish_ns;
+    }
+    return true;
+}

@@ -1,0 +1,54 @@
+/* A rank on a GPU: instructions are queued on one stream per lane, waits are events, and the host waits for none of it
+ * before the end of the step. Which GPU it is, a struct gpu says. */
+#ifndef CLEAVE_EXECUTOR_GPU_DEVICE_H
+#define CLEAVE_EXECUTOR_GPU_DEVICE_H
+#include "executor/device.h"
+#include "executor/gpu/gpu.h"
+#include "executor/gpu/issue.h"
+#include "executor/rank.h"
+
+struct gpu_rank {
+    struct gpu gpu;
+    unsigned char *arena;        /* of the device; offsets are the program's */
+    void *stream[LANE_COUNT];    /* NULL where the lane is not in use */
+    void **began, **done;        /* (instr_count) events of this step */
+    void *origin;                /* event at the begin of the step */
+    int64_t origin_ns;           /* when the host knew of it */
+    void **table;                /* (segment_count) device memory, shared by equal segments; NULL: none */
+    double *parts[LANE_COUNT];   /* (team_count) device memory, for sums of squares */
+    struct collective *geometry; /* which pieces go where, in the device's arena; moves nothing */
+    unsigned char *host;         /* pinned: what steps read and write, slot by slot */
+    int64_t host_bytes;
+    int64_t *load_slot;                    /* (pair_count) of LOADs: offset in host, -1 */
+    int64_t loss_slot;                     /* (buffer_count) reals from here on, then the squared norm */
+    unsigned char *mirror[LANE_COUNT];     /* arena_bytes of host memory for transfers, touched where they go */
+    struct collective *staged[LANE_COUNT]; /* the host's collectives over the mirror */
+    int segment_count, instr_count;
+};
+
+/* Functions of struct device for any GPU; a device of its own adds name, check and open. open: takes over the gpu, also
+ * when it fails (close ends it). */
+bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err);
+void gpu_device_close(struct rank *rank);
+bool gpu_device_check(const struct program *program, struct error *err);
+bool gpu_device_upload(struct rank *rank, struct error *err);
+bool gpu_device_download(struct rank *rank, struct error *err);
+bool gpu_device_execute(struct rank *rank, const struct instr *instr, struct span *span, struct error *err);
+bool gpu_device_transfer(struct rank *rank, const struct instr *instr, bool muted, struct span *span,
+                         struct error *err);
+bool gpu_device_begin_step(struct rank *rank, struct error *err);
+bool gpu_device_finish_step(struct rank *rank, struct span *spans, struct error *err);
+#define GPU_DEVICE_FUNCTIONS                                                                                           \
+    .check = gpu_device_check, .execute = gpu_device_execute, .computes = true, .close = gpu_device_close,             \
+    .upload = gpu_device_upload, .download = gpu_device_download, .transfer = gpu_device_transfer,                     \
+    .begin_step = gpu_device_begin_step, .finish_step = gpu_device_finish_step
+
+/* ---- the parts ---- */
+/* enum gpu_type of a buffer's elements. */
+int gpu_buffer_type(const struct program *program, int buffer);
+/* Makes the instruction's lane wait for what it waits for, and notes where it begins; and where it ends. */
+bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error *err);
+bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *err);
+/* SLICE and ADD. */
+bool gpu_queue_local(struct rank *rank, const struct instr *instr, struct error *err);
+#endif

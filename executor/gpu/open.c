@@ -1,0 +1,245 @@
+/* The life of a rank's GPU: everything that steps need is made before the first one. */
+#define _GNU_SOURCE
+#include "executor/gpu/device.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { SLOT_ALIGNMENT = 64, POISON_BYTE = 0xff };
+
+static int64_t aligned(int64_t bytes)
+{
+    return (bytes + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+}
+
+static bool open_events(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct stage_program *stage = &rank->program->stages[rank->stage];
+    size_t count = (size_t)stage->instr_count + 1;
+    g->began = calloc(count, sizeof *g->began);
+    g->done = calloc(count, sizeof *g->done);
+    if (!g->began || !g->done)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the events of %zu instructions", count);
+    g->instr_count = stage->instr_count;
+    for (int i = 0; i < stage->instr_count; i++)
+        if (!(g->began[i] = g->gpu.open_event(g->gpu.self, err)) || !(g->done[i] = g->gpu.open_event(g->gpu.self, err)))
+            return false;
+    g->origin = g->gpu.open_event(g->gpu.self, err);
+    return g->origin != NULL;
+}
+
+static bool open_lane(struct rank *rank, enum lane lane, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    if (g->stream[lane])
+        return true;
+    size_t parts = (size_t)g->gpu.team_count * sizeof **g->parts;
+    return (g->stream[lane] = g->gpu.open_stream(g->gpu.self, err)) &&
+           (g->parts[lane] = g->gpu.allocate(g->gpu.self, parts, err));
+}
+
+/* A copy of the arena's addresses for what a lane sends and receives: pages come when they are touched. */
+static bool open_mirror(struct rank *rank, enum lane lane, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    if (g->mirror[lane])
+        return true;
+    void *mirror = mmap(NULL, (size_t)rank->arena_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mirror == MAP_FAILED)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the transfers of lane %s", lane_names[lane]);
+    g->mirror[lane] = mirror;
+    return collective_new(&g->staged[lane], rank->program, rank->rank, mirror, rank->transport, err);
+}
+
+static bool open_lanes(struct rank *rank, struct error *err)
+{
+    const struct stage_program *stage = &rank->program->stages[rank->stage];
+    for (int i = 0; i < stage->instr_count; i++) {
+        const struct instr *instr = &stage->instrs[i];
+        bool moves = op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
+        if (!open_lane(rank, instr->lane, err) || (moves && !open_mirror(rank, instr->lane, err)))
+            return false;
+    }
+    return true;
+}
+
+/* Every LOAD has a slot of pinned memory, every buffer the place of a loss, and the norm one. */
+static bool open_slots(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct program *program = rank->program;
+    const struct stage_program *stage = &program->stages[rank->stage];
+    g->load_slot = calloc((size_t)program->pair_count + 1, sizeof *g->load_slot);
+    if (!g->load_slot)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the slots of %d transfers", program->pair_count);
+    for (int i = 0; i < stage->instr_count; i++) {
+        const struct instr *instr = &stage->instrs[i];
+        for (int p = instr->pair_first; instr->op == OP_LOAD && p < instr->pair_first + instr->pair_count; p++) {
+            g->load_slot[p] = g->host_bytes;
+            g->host_bytes += aligned(program->buffers[program->pairs[p].destination].bytes);
+        }
+    }
+    g->loss_slot = g->host_bytes;
+    g->host_bytes += aligned(((int64_t)program->buffer_count + 1) * (int64_t)sizeof(real));
+    g->host = g->gpu.allocate_host(g->gpu.self, (size_t)g->host_bytes, err);
+    if (g->host)
+        memset(g->host, 0, (size_t)g->host_bytes);
+    return g->host != NULL;
+}
+
+/* Axes and arguments are all that a table depends on. */
+static bool same_table(const struct segment *a, const struct segment *b)
+{
+    bool same = a->kernel == b->kernel && memcmp(&a->arguments, &b->arguments, sizeof a->arguments) == 0 &&
+                memcmp(a->axes, b->axes, sizeof a->axes) == 0 &&
+                memcmp(a->out[0].axis, b->out[0].axis, sizeof a->out[0].axis) == 0;
+    for (int i = 0; i < 2; i++)
+        same = same && memcmp(a->in[i].axis, b->in[i].axis, sizeof a->in[i].axis) == 0;
+    return same;
+}
+
+static bool fill_table(struct rank *rank, int s, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct segment *segment = &rank->program->graph->segments[s];
+    size_t bytes = (size_t)gpu_table_bytes(segment);
+    for (int before = 0; before < s; before++)
+        if (g->table[before] && same_table(segment, &rank->program->graph->segments[before])) {
+            g->table[s] = g->table[before];
+            return true;
+        }
+    void *host = malloc(bytes);
+    bool ok = host || fail_kind(err, ERROR_ENVIRONMENT, "no memory for a table of %zu bytes", bytes);
+    if (ok)
+        gpu_table_fill(segment, host);
+    ok = ok && (g->table[s] = g->gpu.allocate(g->gpu.self, bytes, err)) &&
+         g->gpu.copy(g->gpu.self, g->stream[LANE_COMPUTE], g->table[s], host, bytes, err) &&
+         g->gpu.finish(g->gpu.self, g->stream[LANE_COMPUTE], err);
+    free(host);
+    return ok;
+}
+
+static bool open_tables(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct stage_program *stage = &rank->program->stages[rank->stage];
+    g->segment_count = rank->program->graph->segment_count;
+    g->table = calloc((size_t)g->segment_count + 1, sizeof *g->table);
+    if (!g->table)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the tables of %d segments", g->segment_count);
+    for (int i = 0; i < stage->instr_count; i++) {
+        int s = stage->instrs[i].segment;
+        if (stage->instrs[i].op == OP_COMPUTE && !g->table[s] &&
+            gpu_table_bytes(&rank->program->graph->segments[s]) > 0 && !fill_table(rank, s, err))
+            return false;
+    }
+    return true;
+}
+
+static bool open_arena(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    if (!(g->arena = g->gpu.allocate(g->gpu.self, (size_t)rank->arena_bytes, err)))
+        return error_within(err, "rank %d: its arena of %lld bytes on %s", rank->rank, (long long)rank->arena_bytes,
+                            g->gpu.description);
+    return collective_new(&g->geometry, rank->program, rank->rank, g->arena, NULL, err);
+}
+
+static bool fill_arena(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    return !rank->options->poison ||
+           g->gpu.fill(g->gpu.self, g->stream[LANE_COMPUTE], g->arena, POISON_BYTE, (size_t)rank->arena_bytes, err);
+}
+
+bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err)
+{
+    struct gpu_rank *g = calloc(1, sizeof *g);
+    if (!g) {
+        gpu->close(gpu->self);
+        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its GPU", rank->rank);
+    }
+    g->gpu = *gpu;
+    rank->device_state = g;
+    return open_lane(rank, LANE_COMPUTE, err) && open_lanes(rank, err) && open_arena(rank, err) &&
+           fill_arena(rank, err) && open_events(rank, err) && open_slots(rank, err) && open_tables(rank, err);
+}
+
+/* ---- to the device and back ---- */
+static bool copy_lasting(struct rank *rank, bool down, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    void *stream = g->stream[LANE_COMPUTE];
+    if (down && rank->options->poison)
+        return g->gpu.copy(g->gpu.self, stream, rank->arena, g->arena, (size_t)rank->arena_bytes, err) &&
+               g->gpu.finish(g->gpu.self, stream, err);
+    for (int b = 0; b < rank->program->buffer_count; b++) {
+        const struct buffer *buffer = &rank->program->buffers[b];
+        unsigned char *here = rank->arena + buffer->offset, *there = g->arena + buffer->offset;
+        if (buffer->stage == rank->stage && (buffer->kind == BUFFER_WEIGHT || buffer->kind == BUFFER_STATE) &&
+            !g->gpu.copy(g->gpu.self, stream, down ? here : there, down ? there : here, (size_t)buffer->bytes, err))
+            return false;
+    }
+    return g->gpu.finish(g->gpu.self, stream, err);
+}
+
+bool gpu_device_upload(struct rank *rank, struct error *err)
+{
+    return copy_lasting(rank, false, err);
+}
+
+bool gpu_device_download(struct rank *rank, struct error *err)
+{
+    return copy_lasting(rank, true, err);
+}
+
+/* ---- the end ---- */
+static void close_tables(struct gpu_rank *g)
+{
+    for (int s = 0; g->table && s < g->segment_count; s++) {
+        for (int after = s + 1; after < g->segment_count; after++)
+            if (g->table[after] == g->table[s])
+                g->table[after] = NULL;
+        g->gpu.release(g->gpu.self, g->table[s]);
+    }
+    free(g->table);
+}
+
+static void close_events(struct gpu_rank *g)
+{
+    for (int i = 0; i < g->instr_count; i++) {
+        g->gpu.close_event(g->gpu.self, g->began[i]);
+        g->gpu.close_event(g->gpu.self, g->done[i]);
+    }
+    g->gpu.close_event(g->gpu.self, g->origin);
+    free(g->began);
+    free(g->done);
+}
+
+void gpu_device_close(struct rank *rank)
+{
+    struct gpu_rank *g = rank->device_state;
+    if (!g)
+        return;
+    for (int lane = 0; lane < LANE_COUNT; lane++) /* a failed run may have left work under way */
+        if (g->stream[lane])
+            g->gpu.finish(g->gpu.self, g->stream[lane], NULL);
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        g->gpu.close_stream(g->gpu.self, g->stream[lane]);
+        g->gpu.release(g->gpu.self, g->parts[lane]);
+        collective_free(g->staged[lane]);
+        if (g->mirror[lane])
+            munmap(g->mirror[lane], (size_t)rank->arena_bytes);
+    }
+    close_events(g);
+    close_tables(g);
+    collective_free(g->geometry);
+    free(g->load_slot);
+    g->gpu.release_host(g->gpu.self, g->host);
+    g->gpu.release(g->gpu.self, g->arena);
+    g->gpu.close(g->gpu.self);
+    free(g);
+    rank->device_state = NULL;
+}

@@ -1,0 +1,171 @@
+/* Programs on emulated GPUs compute what they compute on the processor: streams, events, copies and the conversions
+ * between layouts included. Streams run in no order but that of the events, so a wait that is missing shows. */
+#include "check.h"
+#include "base/num.h"
+#include "executor/backends.h"
+#include "executor/comm_threads.h"
+#include "executor/gpu/device.h"
+#include "executor/gpu/emulated.h"
+#include "executor/run.h"
+#include "tiny_models.h"
+#include <stdio.h>
+#include <unistd.h>
+
+enum { MAX_RANKS = 8, STEPS = 3 };
+
+#ifdef CLEAVE_REAL_DOUBLE
+static const double tolerance = 1e-10;
+#else
+static const double tolerance = 1e-4;
+#endif
+
+static bool open_single(struct rank *rank, struct error *err)
+{
+    struct gpu gpu;
+    return gpu_emulated_open(&gpu, 1, 2, true, err) && gpu_device_open(rank, &gpu, err);
+}
+
+static bool open_teams(struct rank *rank, struct error *err)
+{
+    struct gpu gpu;
+    return gpu_emulated_open(&gpu, 2, 1, false, err) && gpu_device_open(rank, &gpu, err);
+}
+
+static const struct device device_single = { .name = "emulated", .open = open_single, GPU_DEVICE_FUNCTIONS };
+static const struct device device_teams = { .name = "emulated", .open = open_teams, GPU_DEVICE_FUNCTIONS };
+
+struct outcome {
+    double loss[STEPS], weight_sum, squared_norm;
+    int64_t spans_in_order;
+};
+
+static void on_step(void *context, const struct run_step *step)
+{
+    ((struct outcome *)context)->loss[step->step - 1] = step->loss;
+}
+
+/* Every span lies inside the step, and begins after those that it waits for have ended. */
+static int64_t spans_in_order(const struct program *program, const struct timeline *timeline)
+{
+    int64_t count = 0;
+    for (int r = 0; r < timeline->rank_count; r++) {
+        const struct rank_timeline *row = &timeline->ranks[r];
+        const struct stage_program *stage = &program->stages[row->stage];
+        for (int i = 0; i < stage->instr_count; i++) {
+            const struct instr *instr = &stage->instrs[i];
+            ck_assert_msg(row->spans[i].start_ns >= 0 && row->spans[i].start_ns <= row->spans[i].finish_ns,
+                          "rank %d instruction %d %s: from %lld to %lld ns", r, i, op_info[instr->op].name,
+                          (long long)row->spans[i].start_ns, (long long)row->spans[i].finish_ns);
+            for (int w = 0; w < instr->wait_count; w++, count++)
+                ck_assert(row->spans[stage->waits[instr->wait_first + w]].finish_ns <= row->spans[i].start_ns);
+        }
+    }
+    return count;
+}
+
+static struct outcome run(const char *model, const struct tiny_choice *choice, const struct device *device,
+                          const char *write, const char *resume)
+{
+    struct outcome outcome = { .weight_sum = 0 };
+    struct error error = { 0 };
+    struct transport transports[MAX_RANKS];
+    struct run_summary summary;
+    struct data data;
+    struct graph *graph = tiny_graph(model);
+    struct plan *plan = tiny_plan(graph, choice);
+    struct program *program = tiny_lower(graph, plan, &error);
+    ck_assert_msg(program != NULL, "%s", error.message);
+    ck_assert(comm_threads_open(transports, plan->rank_count, &error));
+    ck_assert_msg(data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, &error), "%s", error.message);
+    struct run_options options = run_options_default();
+    options.step_count = write ? 1 : STEPS, options.seed = 3, options.learning_rate = 1e-2;
+    options.data = &data, options.device = device, options.poison = true;
+    options.context = &outcome, options.on_step = on_step;
+    options.checkpoint_dir = write, options.resume_dir = resume;
+    ck_assert_msg(run_program(&summary, program, transports, plan->rank_count, &options, &error), "%s", error.message);
+    outcome.squared_norm = summary.squared_norm;
+    if (device != &device_cpu)
+        outcome.spans_in_order = spans_in_order(program, summary.timeline);
+    for (int r = 0; r < plan->rank_count; r++)
+        transports[r].close(transports[r].self);
+    run_summary_free(&summary);
+    data_free(&data);
+    program_free(program);
+    plan_free(plan);
+    graph_free(graph);
+    return outcome;
+}
+
+static const struct tiny_choice single = { .dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1 };
+static const struct tiny_choice choices[] = {
+    { .dp = 1, .tp = 1, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .recompute = RECOMPUTE_FULL },
+    { .dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 1 },
+    { .dp = 2, .tp = 2, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 3, .prefetch = 1, .bucket = 1 << 14 },
+    { .dp = 1, .tp = 2, .pp = 2, .micro = 4, .tp_dim = DIM_tp_sp, .clip = 1, .named = "zb-h1", .zero = 2 },
+    { .dp = 1, .tp = 2, .pp = 1, .micro = 1, .tp_dim = DIM_cp_ring, .clip = 1, .recompute = RECOMPUTE_SELECTIVE },
+};
+enum { CHOICES = sizeof choices / sizeof *choices };
+
+static void expect_same(const struct outcome *got, const struct outcome *want)
+{
+    for (int s = 0; s < STEPS; s++)
+        CHECK_NEAR(got->loss[s], want->loss[s], tolerance * fabs(want->loss[s]));
+    CHECK_NEAR(got->squared_norm, want->squared_norm, 10 * tolerance * want->squared_norm);
+}
+
+START_TEST(plans_compute_what_the_processor_computes)
+{
+    const char *model = tiny_models[_i];
+    struct outcome want = run(model, &single, &device_cpu, NULL, NULL);
+    struct outcome alone = run(model, &single, &device_teams, NULL, NULL);
+    expect_same(&alone, &want);
+    ck_assert_double_lt(want.loss[STEPS - 1], want.loss[0]); /* it learns, so that updates matter */
+    for (int c = 0; c < CHOICES; c++) {
+        struct outcome got = run(model, &choices[c], &device_single, NULL, NULL);
+        expect_same(&got, &want);
+        ck_assert_int_gt(got.spans_in_order, c == 0 ? -1 : 0);
+    }
+}
+END_TEST
+
+START_TEST(checkpoints_pass_between_devices)
+{
+    char dir[] = "/tmp/cleave-gpu-XXXXXX", command[64];
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    struct outcome want = run(tiny_models[0], &single, &device_cpu, NULL, NULL);
+    run(tiny_models[0], &choices[1], &device_single, dir, NULL);
+    struct outcome later = run(tiny_models[0], &choices[2], &device_single, NULL, dir);
+    later.loss[0] = want.loss[0]; /* of the first run */
+    expect_same(&later, &want);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+START_TEST(absent_devices_say_so)
+{
+    struct error error = { 0 };
+    const struct device *cuda = device_find("cuda", &error);
+    ck_assert_ptr_eq(cuda, &device_cuda);
+    struct run_options options = run_options_default();
+    options.module_dir = "/nonexistent";
+    struct rank rank = { .options = &options };
+    ck_assert(!cuda->open(&rank, &error));
+    ck_assert_msg(strstr(error.message, "backend cuda is absent") && strstr(error.message, "/nonexistent"), "%s",
+                  error.message);
+}
+END_TEST
+
+static Suite *gpu_run_suite(void)
+{
+    Suite *suite = suite_create("gpu_run");
+    TCase *models = tcase_create("models");
+    tcase_set_timeout(models, 0);
+    tcase_add_loop_test(models, plans_compute_what_the_processor_computes, 0, TINY_MODELS);
+    suite_add_tcase(suite, models);
+    CHECK_ADD(suite, checkpoints_pass_between_devices);
+    CHECK_ADD(suite, absent_devices_say_so);
+    return suite;
+}
+
+CHECK_MAIN(gpu_run_suite)
