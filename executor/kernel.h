@@ -37,6 +37,8 @@ void kernel_adamw(real *weight, const real *present, const real *gradient, real 
                   const struct adamw *options);
 double kernel_square_sum(const real *data, int64_t count);
 void kernel_add(real *destination, const real *source, int64_t count);
+/* Sums are rounded to the nearest, ties to even. */
+void kernel_add_bf16(uint16_t *destination, const uint16_t *source, int64_t count);
 void kernel_maximum(real *destination, const real *source, int64_t count);
 /* Initial values of a weight's block (or of piece `index` of `count` equal padded pieces of the flattened block), keyed
  * by (seed, weight name, global element): independent of the plan. Rows from valid_rows on are 0. */

@@ -60,7 +60,10 @@ void combine_bytes(unsigned char *destination, const unsigned char *source, size
                    enum combine combine)
 {
     int64_t count = (int64_t)(bytes / sizeof(real));
-    if (combine == COMBINE_COPY || element_bytes != sizeof(real))
+    if (combine == COMBINE_ADD && element_bytes == sizeof(uint16_t))
+        kernel_add_bf16((uint16_t *)(void *)destination, (const uint16_t *)(const void *)source,
+                        (int64_t)(bytes / sizeof(uint16_t)));
+    else if (combine == COMBINE_COPY || element_bytes != sizeof(real))
         memcpy(destination, source, bytes);
     else if (combine == COMBINE_ADD)
         kernel_add((real *)(void *)destination, (const real *)(const void *)source, count);

@@ -23,7 +23,8 @@ size_t cursor_take(struct cursor *cursor, size_t max, unsigned char **out);
 
 /* How arriving elements combine with those that are there. */
 enum combine { COMBINE_COPY, COMBINE_ADD, COMBINE_MAXIMUM };
-/* Elements are `real`; of another size (devices that only imitate another dtype) they are copied. */
+/* Elements are `real`, or bf16 where they have two bytes; of another size (devices that only imitate another dtype)
+ * they are copied. */
 void combine_bytes(unsigned char *destination, const unsigned char *source, size_t bytes, size_t element_bytes,
                    enum combine combine);
 /* Both cursors hold equally many bytes. */

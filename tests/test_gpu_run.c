@@ -6,8 +6,10 @@
 #include "executor/comm_threads.h"
 #include "executor/gpu/device.h"
 #include "executor/gpu/emulated.h"
+#include "executor/kernels/bf16.h"
 #include "executor/run.h"
 #include "tiny_models.h"
+#include <float.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -63,8 +65,8 @@ static int64_t spans_in_order(const struct program *program, const struct timeli
     return count;
 }
 
-static struct outcome run(const char *model, const struct tiny_choice *choice, const struct device *device,
-                          const char *write, const char *resume)
+static struct outcome run_as(enum dtype dtype, const char *model, const struct tiny_choice *choice,
+                             const struct device *device, const char *write, const char *resume)
 {
     struct outcome outcome = { .weight_sum = 0 };
     struct error error = { 0 };
@@ -73,6 +75,7 @@ static struct outcome run(const char *model, const struct tiny_choice *choice, c
     struct data data;
     struct graph *graph = tiny_graph(model);
     struct plan *plan = tiny_plan(graph, choice);
+    plan->dtype = dtype;
     struct program *program = tiny_lower(graph, plan, &error);
     ck_assert_msg(program != NULL, "%s", error.message);
     ck_assert(comm_threads_open(transports, plan->rank_count, &error));
@@ -94,6 +97,13 @@ static struct outcome run(const char *model, const struct tiny_choice *choice, c
     plan_free(plan);
     graph_free(graph);
     return outcome;
+}
+
+static struct outcome run(const char *model, const struct tiny_choice *choice, const struct device *device,
+                          const char *write, const char *resume)
+{
+    enum dtype dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
+    return run_as(dtype, model, choice, device, write, resume);
 }
 
 static const struct tiny_choice single = { .dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1 };
@@ -127,6 +137,63 @@ START_TEST(plans_compute_what_the_processor_computes)
     }
 }
 END_TEST
+
+#ifndef CLEAVE_REAL_DOUBLE
+/* Losses in bf16 are those in fp32 up to its rounding, whatever the plan. */
+START_TEST(half_precision_is_near)
+{
+    const char *model = tiny_models[_i];
+    struct outcome want = run(model, &single, &device_cpu, NULL, NULL);
+    for (int c = -1; c < CHOICES; c++) {
+        struct outcome got = run_as(DTYPE_BF16, model, c < 0 ? &single : &choices[c], &device_single, NULL, NULL);
+        for (int s = 0; s < STEPS; s++)
+            CHECK_NEAR(got.loss[s], want.loss[s], 0.01 * want.loss[s]);
+        CHECK_NEAR(got.squared_norm, want.squared_norm, 0.1 * want.squared_norm);
+        ck_assert_double_lt(got.loss[STEPS - 1], got.loss[0]);
+    }
+}
+END_TEST
+
+/* Steps far below the spacing of bf16 are not lost: the weights in full precision move as the processor's do. */
+START_TEST(small_steps_add_up)
+{
+    enum { COUNT = 100, MANY = 200 };
+    struct gpu gpu;
+    struct error error = { 0 };
+    float exact[COUNT], gradient[COUNT], state[2 * COUNT] = { 0 }, moments[2 * COUNT] = { 0 }, master[COUNT];
+    uint16_t weight[COUNT];
+    struct adamw adamw = {
+        .learning_rate = 1e-5, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1, .gradient_scale = 1
+    };
+    ck_assert(gpu_emulated_open(&gpu, 4, 2, true, &error));
+    void *stream = gpu.open_stream(gpu.self, &error);
+    for (int i = 0; i < COUNT; i++) {
+        exact[i] = master[i] = (float)(i + 1) / 50, gradient[i] = i % 3 ? 0.5f : -0.25f;
+        weight[i] = bf16_of_real(master[i]);
+    }
+    for (adamw.step = 1; adamw.step <= MANY; adamw.step++) {
+        struct gpu_work work = { .integer = { COUNT },
+                                 .spot = { { .data = weight, .type = GPU_BF16 },
+                                           { .data = gradient },
+                                           { .data = moments },
+                                           { .data = NULL },
+                                           { .data = master } } };
+        gpu_adamw_numbers(&work, &adamw, 0);
+        ck_assert(gpu_start_elements(&gpu, stream, GPU_ADAMW, &work, COUNT, &error));
+        ck_assert(gpu.finish(gpu.self, stream, &error));
+        kernel_adamw(exact, gradient, state, COUNT, &adamw);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        CHECK_NEAR((double)master[i], (double)exact[i],
+                   MANY * (double)FLT_EPSILON * (double)exact[i]); /* of rounding */
+        ck_assert_uint_eq(weight[i], bf16_of_real(master[i]));
+        ck_assert(fabsf(exact[i] - (float)(i + 1) / 50) > 1e-3f);
+    }
+    gpu.close_stream(gpu.self, stream);
+    gpu.close(gpu.self);
+}
+END_TEST
+#endif
 
 START_TEST(checkpoints_pass_between_devices)
 {
@@ -163,6 +230,13 @@ static Suite *gpu_run_suite(void)
     tcase_set_timeout(models, 0);
     tcase_add_loop_test(models, plans_compute_what_the_processor_computes, 0, TINY_MODELS);
     suite_add_tcase(suite, models);
+#ifndef CLEAVE_REAL_DOUBLE
+    TCase *half = tcase_create("bf16");
+    tcase_set_timeout(half, 0);
+    tcase_add_loop_test(half, half_precision_is_near, 0, TINY_MODELS);
+    suite_add_tcase(suite, half);
+    CHECK_ADD(suite, small_steps_add_up);
+#endif
     CHECK_ADD(suite, checkpoints_pass_between_devices);
     CHECK_ADD(suite, absent_devices_say_so);
     return suite;

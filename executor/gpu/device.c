@@ -8,11 +8,12 @@
 
 bool gpu_device_check(const struct program *program, struct error *err)
 {
-    enum dtype wanted = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
-    if (program->plan->dtype != wanted)
+    enum dtype full = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32, dtype = program->plan->dtype;
+    if (dtype != full && !(dtype == DTYPE_BF16 && full == DTYPE_FP32))
         return fail_kind(err, ERROR_INPUT,
-                         "the GPU computes in %s, found a plan in %s: plan with --dtype %s, or use --backend timed",
-                         dtype_names[wanted], dtype_names[program->plan->dtype], dtype_names[wanted]);
+                         "the GPU computes in fp32 and bf16, found a plan in %s: plan with --dtype %s, or use "
+                         "--backend timed",
+                         dtype_names[dtype], dtype_names[DTYPE_BF16]);
     for (int s = 0; s < program->graph->segment_count; s++)
         if (!gpu_computes(program->graph->segments[s].kernel, PHASE_FORWARD))
             return fail_kind(err, ERROR_INPUT, "layer %s has given times and no mathematics: use --backend timed",
@@ -149,7 +150,7 @@ static bool show_gradient(struct rank *rank, const struct instr *instr, int b, s
     return true;
 }
 
-static void set_rates(struct gpu_work *work, const struct adamw *adamw, double limit)
+void gpu_adamw_numbers(struct gpu_work *work, const struct adamw *adamw, double limit)
 {
     const struct adamw_rates r = adamw_rates_of(adamw);
     const double numbers[] = { (double)r.beta1, (double)r.beta2,   (double)r.rest1,
@@ -176,12 +177,14 @@ static bool update(struct rank *rank, const struct instr *instr, const struct pa
     work.spot[1].data = place(rank, pair->source);
     work.spot[1].type = gpu_buffer_type(program, pair->source);
     work.spot[2].data = place(rank, state);
+    if (type == GPU_BF16) /* the weights in full precision lie behind the moments */
+        work.spot[4].data = (real *)place(rank, state) + 2 * count;
     if (rank_clips(rank)) {
         work.spot[3].data = place(rank, rank->scalar);
         work.spot[3].type = gpu_buffer_type(program, rank->scalar);
     }
     const struct adamw adamw = rank_adamw(rank, weight, instr);
-    set_rates(&work, &adamw, program->plan->clip_norm);
+    gpu_adamw_numbers(&work, &adamw, program->plan->clip_norm);
     return show_gradient(rank, instr, pair->source, err) &&
            gpu_start_elements(&g->gpu, g->stream[instr->lane], GPU_ADAMW, &work, count, err);
 }

@@ -49,6 +49,8 @@ int gpu_buffer_type(const struct program *program, int buffer);
 /* Makes the instruction's lane wait for what it waits for, and notes where it begins; and where it ends. */
 bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error *err);
 bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *err);
+/* The numbers of kernel ADAMW; limit: of the gradient's norm. */
+void gpu_adamw_numbers(struct gpu_work *work, const struct adamw *adamw, double limit);
 /* SLICE and ADD. */
 bool gpu_queue_local(struct rank *rank, const struct instr *instr, struct error *err);
 #endif

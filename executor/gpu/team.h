@@ -3,6 +3,7 @@
 #ifndef CLEAVE_EXECUTOR_GPU_TEAM_H
 #define CLEAVE_EXECUTOR_GPU_TEAM_H
 #include "executor/gpu/work.h"
+#include "executor/kernels/bf16.h"
 #include "executor/kernels/elements.h"
 
 struct team {
@@ -66,28 +67,6 @@ GPU_BODY inline double team_max(const struct team *team, double value)
 #define TEAM_LINE(index, limit) for (int64_t index = team->thread; index < (limit); index += team->threads)
 
 /* ---- elements ---- */
-union real_bits {
-    float value;
-    uint32_t bits;
-};
-
-ELEMENT real real_of_bf16(uint16_t half)
-{
-    union real_bits u;
-    u.bits = (uint32_t)half << 16;
-    return (real)u.value;
-}
-
-/* To the nearest, ties to even; a NaN stays one. */
-ELEMENT uint16_t bf16_of_real(real value)
-{
-    union real_bits u;
-    u.value = (float)value;
-    if ((u.bits & 0x7fffffffu) > 0x7f800000u)
-        return (uint16_t)(u.bits >> 16 | 0x40);
-    return (uint16_t)((u.bits + 0x7fffu + (u.bits >> 16 & 1)) >> 16);
-}
-
 ELEMENT real spot_get(const struct gpu_spot *spot, int64_t at)
 {
     return spot->type == GPU_BF16 ? real_of_bf16(((const uint16_t *)spot->data)[at]) : ((const real *)spot->data)[at];

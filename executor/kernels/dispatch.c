@@ -53,6 +53,11 @@ void kernel_add(real *destination, const real *source, int64_t count)
     primitives_at(0)->add(destination, source, count);
 }
 
+void kernel_add_bf16(uint16_t *destination, const uint16_t *source, int64_t count)
+{
+    primitives_at(0)->add_bf16(destination, source, count);
+}
+
 void kernel_maximum(real *destination, const real *source, int64_t count)
 {
     primitives_at(0)->maximum(destination, source, count);

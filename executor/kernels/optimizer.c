@@ -1,5 +1,6 @@
 #include "executor/kernels/exponential.h"
 #include "executor/kernels/primitives.h"
+#include "executor/kernels/bf16.h"
 #include "executor/kernels/rates.h"
 
 /* One pass over four streams, or five where the new weight lies elsewhere: memory sets the pace. */
@@ -37,6 +38,12 @@ void ISA(optimizer_add)(real *restrict destination, const real *restrict source,
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
         destination[i] += source[i];
+}
+
+void ISA(optimizer_add_bf16)(uint16_t *restrict destination, const uint16_t *restrict source, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        destination[i] = bf16_of_real(real_of_bf16(destination[i]) + real_of_bf16(source[i]));
 }
 
 void ISA(optimizer_maximum)(real *restrict destination, const real *restrict source, int64_t count)

@@ -21,6 +21,7 @@ struct primitives {
                   const struct adamw *options);
     double (*square_sum)(const real *data, int64_t count);
     void (*add)(real *destination, const real *source, int64_t count);
+    void (*add_bf16)(uint16_t *destination, const uint16_t *source, int64_t count);
     void (*maximum)(real *destination, const real *source, int64_t count);
     void (*exponential)(real *destination, const real *source,
                         int64_t count); /* elementwise; what the kernels use inside */
@@ -36,6 +37,7 @@ void ISA(optimizer_adamw)(real *weight, const real *present, const real *gradien
                           const struct adamw *options);
 double ISA(optimizer_square_sum)(const real *data, int64_t count);
 void ISA(optimizer_add)(real *destination, const real *source, int64_t count);
+void ISA(optimizer_add_bf16)(uint16_t *destination, const uint16_t *source, int64_t count);
 void ISA(optimizer_maximum)(real *destination, const real *source, int64_t count);
 void ISA(exponential)(real *destination, const real *source, int64_t count);
 

@@ -13,6 +13,7 @@ const struct primitives ISA(primitives) = {
     .adamw = ISA(optimizer_adamw),
     .square_sum = ISA(optimizer_square_sum),
     .add = ISA(optimizer_add),
+    .add_bf16 = ISA(optimizer_add_bf16),
     .maximum = ISA(optimizer_maximum),
     .exponential = ISA(exponential),
 };
