@@ -2,12 +2,10 @@
 #include "tests/gpu_primitives.h"
 #include "executor/gpu/emulated.h"
 #include "executor/gpu/issue.h"
-#include <dlfcn.h>
+#include "tests/gpu_module.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { SKIPPED = 77 };
 
 static void require(bool ok, const struct error *error)
 {
@@ -94,16 +92,6 @@ static void run_teams(const struct kernel_call *call)
     run_emulated(call, 8, 3, false);
 }
 
-static bool open_module(struct gpu *out, const char *path, struct error *err)
-{
-    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL), *symbol = module ? dlsym(module, GPU_MODULE_SYMBOL) : NULL;
-    gpu_module_open *open;
-    if (!symbol)
-        return fail_kind(err, ERROR_ENVIRONMENT, "%s", dlerror());
-    memcpy(&open, &symbol, sizeof open);
-    return open(out, GPU_MODULE_VERSION, 0, err);
-}
-
 static struct gpu module_gpu; /* opened once; only in processes that test a module */
 
 static void run_module(const struct kernel_call *call)
@@ -124,13 +112,9 @@ static const struct primitives *fill_set(struct primitives *set, const char *nam
 const struct primitives *gpu_primitives_at(int index)
 {
     static struct primitives set;
-    const char *module = getenv("CLEAVE_GPU_MODULE");
-    struct error error = { 0 };
-    if (module) {
-        if (!module_gpu.self && !open_module(&module_gpu, module, &error)) {
-            printf("skipped: %s\n", error.message);
-            exit(SKIPPED);
-        }
+    if (gpu_module_path()) {
+        if (!module_gpu.self)
+            gpu_module_open_or_skip(&module_gpu, 0);
         return index == 0 ? fill_set(&set, module_gpu.description, run_module) : NULL;
     }
     if (index == 0)

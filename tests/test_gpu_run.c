@@ -8,6 +8,7 @@
 #include "executor/gpu/emulated.h"
 #include "executor/kernels/bf16.h"
 #include "executor/run.h"
+#include "tests/gpu_module.h"
 #include "tiny_models.h"
 #include <float.h>
 #include <stdio.h>
@@ -21,16 +22,24 @@ static const double tolerance = 1e-10;
 static const double tolerance = 1e-4;
 #endif
 
-static bool open_single(struct rank *rank, struct error *err)
+static bool open_one(struct rank *rank, int threads, int teams, bool with_library, struct error *err)
 {
     struct gpu gpu;
-    return gpu_emulated_open(&gpu, 1, 2, true, err) && gpu_device_open(rank, &gpu, err);
+    if (gpu_module_path())
+        gpu_module_open_or_skip(&gpu, rank->rank);
+    else if (!gpu_emulated_open(&gpu, threads, teams, with_library, err))
+        return false;
+    return gpu_device_open(rank, &gpu, err);
+}
+
+static bool open_single(struct rank *rank, struct error *err)
+{
+    return open_one(rank, 1, 2, true, err);
 }
 
 static bool open_teams(struct rank *rank, struct error *err)
 {
-    struct gpu gpu;
-    return gpu_emulated_open(&gpu, 2, 1, false, err) && gpu_device_open(rank, &gpu, err);
+    return open_one(rank, 2, 1, false, err);
 }
 
 static const struct device device_single = { .name = "emulated", .open = open_single, GPU_DEVICE_FUNCTIONS };
