@@ -218,6 +218,21 @@ START_TEST(checkpoints_pass_between_devices)
 }
 END_TEST
 
+START_TEST(mixtures_of_experts_are_refused)
+{
+    struct error error = { 0 };
+    struct graph *graph = tiny_graph(tiny_models[TINY_MIXTURE]);
+    struct plan *plan = tiny_plan(graph, &single);
+    struct program *program = tiny_lower(graph, plan, &error);
+    ck_assert_msg(program != NULL, "%s", error.message);
+    ck_assert(!gpu_device_check(program, &error));
+    ck_assert_msg(strstr(error.message, "route") && strstr(error.message, "--backend cpu"), "%s", error.message);
+    program_free(program);
+    plan_free(plan);
+    graph_free(graph);
+}
+END_TEST
+
 START_TEST(absent_devices_say_so)
 {
     struct error error = { 0 };
@@ -237,16 +252,17 @@ static Suite *gpu_run_suite(void)
     Suite *suite = suite_create("gpu_run");
     TCase *models = tcase_create("models");
     tcase_set_timeout(models, 0);
-    tcase_add_loop_test(models, plans_compute_what_the_processor_computes, 0, TINY_MODELS);
+    tcase_add_loop_test(models, plans_compute_what_the_processor_computes, 0, TINY_MIXTURE);
     suite_add_tcase(suite, models);
 #ifndef CLEAVE_REAL_DOUBLE
     TCase *half = tcase_create("bf16");
     tcase_set_timeout(half, 0);
-    tcase_add_loop_test(half, half_precision_is_near, 0, TINY_MODELS);
+    tcase_add_loop_test(half, half_precision_is_near, 0, TINY_MIXTURE);
     suite_add_tcase(suite, half);
     CHECK_ADD(suite, small_steps_add_up);
 #endif
     CHECK_ADD(suite, checkpoints_pass_between_devices);
+    CHECK_ADD(suite, mixtures_of_experts_are_refused);
     CHECK_ADD(suite, absent_devices_say_so);
     return suite;
 }

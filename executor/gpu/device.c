@@ -14,10 +14,16 @@ bool gpu_device_check(const struct program *program, struct error *err)
                          "the GPU computes in fp32 and bf16, found a plan in %s: plan with --dtype %s, or use "
                          "--backend timed",
                          dtype_names[dtype], dtype_names[DTYPE_BF16]);
-    for (int s = 0; s < program->graph->segment_count; s++)
-        if (!gpu_computes(program->graph->segments[s].kernel, PHASE_FORWARD))
+    for (int s = 0; s < program->graph->segment_count; s++) {
+        const struct segment *segment = &program->graph->segments[s];
+        const char *layer = program->graph->layers[segment->layer].name;
+        if (!kernel_find(segment->kernel, PHASE_FORWARD))
             return fail_kind(err, ERROR_INPUT, "layer %s has given times and no mathematics: use --backend timed",
-                             program->graph->layers[program->graph->segments[s].layer].name);
+                             layer);
+        if (!gpu_computes(segment->kernel, PHASE_FORWARD))
+            return fail_kind(err, ERROR_INPUT, "layer %s: GPUs have no kernel %s yet: use --backend cpu", layer,
+                             kernel_facts[segment->kernel].name);
+    }
     return true;
 }
 
