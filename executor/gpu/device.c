@@ -2,6 +2,7 @@
 #include "executor/collective_piece.h"
 #include "executor/kernels/rates.h"
 #include "host/clock.h"
+#include "planner/program/schedule.h"
 #include "planner/sim/timeline.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,9 @@ bool gpu_device_check(const struct program *program, struct error *err)
                          "the GPU computes in fp32 and bf16, found a plan in %s: plan with --dtype %s, or use "
                          "--backend timed",
                          dtype_names[dtype], dtype_names[DTYPE_BF16]);
+    if (schedules[program->plan->schedule]->asynchronous)
+        return fail_kind(err, ERROR_INPUT, "schedule %s: GPUs keep no stale weights yet: use --backend cpu",
+                         schedules[program->plan->schedule]->name);
     for (int s = 0; s < program->graph->segment_count; s++) {
         const struct segment *segment = &program->graph->segments[s];
         const char *layer = program->graph->layers[segment->layer].name;
