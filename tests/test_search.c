@@ -1015,7 +1015,7 @@ START_TEST(steady_estimate_of_asynchronous_schedules)
                       "%s", err.message);
         for (int k = 0; k < plan->stage_count; k++) {
             int64_t arena = all->prediction.peak_bytes[k], promised = few->prediction.peak_bytes[k];
-            ck_assert_msg(promised >= arena && promised <= arena + arena / 25,
+            ck_assert_msg(promised >= arena && promised <= arena + arena / 16,
                           "stage %d of %d: promised %lld, arena %lld (%d micro-batches, %s)", k, plan->stage_count,
                           (long long)promised, (long long)arena, micros, schedules[u.schedule]->name);
         }
