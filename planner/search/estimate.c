@@ -193,9 +193,8 @@ static bool judge(struct estimate **out, const struct graph *graph, const struct
     if (!program_lower(&program, graph, plan, err) || !program_layout(program, err))
         goto cleanup;
     /* where places repeat with every step, what a round of them leaves over moves the rest about */
-    int usual = schedules[plan->schedule]->asynchronous ? 6 : 1, rooms = judging == JUDGE_SHORTENED  ? usual
-                                                                         : judging == JUDGE_PERIODIC ? 2
-                                                                                                     : 0;
+    int usual = schedules[plan->schedule]->asynchronous ? 6 : 1;
+    int rooms = judging == JUDGE_SHORTENED ? usual : judging == JUDGE_PERIODIC ? 2 : 0;
     fill_memory(&estimate->prediction, program, facts, rooms);
     if (judging == JUDGE_ALWAYS || judging == JUDGE_PERIODIC || estimate->prediction.fits) {
         if (!simulate(&timeline, facts, program, err))
