@@ -222,8 +222,10 @@ static void check_refused(int file, const char *from, const char *to, const char
     struct galvatron_text text = file < GALVATRON_FILES ? texts[file] : galvatron_open(GALVATRON_CONFIGURATION, &arena);
     const char *at = strstr(text.text, from);
     ck_assert_msg(at != NULL, "%s", from);
-    char *changed = arena_alloc(&arena, text.length + strlen(to) + 1, 1);
-    sprintf(changed, "%.*s%s%s", (int)(at - text.text), text.text, to, at + strlen(from));
+    size_t room = text.length + strlen(to) + 1;
+    char *changed = arena_alloc(&arena, room, 1);
+    ck_assert(changed != NULL);
+    snprintf(changed, room, "%.*s%s%s", (int)(at - text.text), text.text, to, at + strlen(from));
     text = (struct galvatron_text){ "f", changed, strlen(changed) };
     if (file < GALVATRON_FILES)
         texts[file] = text;
