@@ -1,6 +1,11 @@
-/* What a plan costs, held against closed forms. */
+/* What a plan costs, held against closed forms; and its estimate from a few micro-batches against that from all. */
+#include "planner/program/schedule.h"
+#include "planner/search/baseline.h"
 #include "planner/search/estimate.h"
+#include "planner/search/workbench.h"
 #include "tests/model_files.h"
+#include "tests/random_numbers.h"
+#include "tests/toy_world.h"
 
 /* Narayanan et al. 2021, section 5.1, without recomputation: F = 72 B s l h^2 (1 + s / (6 h) + V / (12 l h)); of the
  * scores, the term in s / (6 h), a causal model needs (s + 1) / (2 s). */
@@ -32,10 +37,181 @@ START_TEST(model_flops_are_the_published_ones)
 }
 END_TEST
 
+/* Few micro-batches already need all the memory: the promise is the full program's arena. Time agrees within the
+ * pipeline's means. */
+START_TEST(steady_estimate_promises_the_arena)
+{
+    struct world world = world_open("2x4:toy", 80000000000, 3);
+    uint64_t seed = 99;
+    int compared = 0;
+    for (int n = 0; n < 60; n++) {
+        struct space space = space_default(32, 0, DTYPE_BF16);
+        struct uniform u = uniform_unset();
+        struct plan *plan = NULL;
+        struct error err = { 0 };
+        u.pipeline = 1 << random_below(&seed, 3);
+        u.tensor = 1 << random_below(&seed, 2);
+        u.zero = (int)random_below(&seed, 4);
+        u.recompute = random_below(&seed, 2) ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+        u.schedule = (int)random_below(&seed, 2);
+        u.micro = 1 << random_below(&seed, 2);
+        space.clip_norm = n % 2;
+        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        struct workbench bench;
+        space.zero = (struct allowed){ 1, { u.zero } };
+        space.recompute = (struct allowed){ 1, { u.recompute } };
+        ck_assert(workbench_open(&bench, world.model, &world.facts, &space, &err));
+        struct config config = { .stages = plan->stage_count,
+                                 .schedule = u.schedule,
+                                 .prefetch = 1,
+                                 .micro_batch_count = plan->micro_batch_count,
+                                 .micro = u.micro,
+                                 .mesh = mesh_none() };
+        mesh_add(&config.mesh, plan->stages[0].atom[0], DIM_dp);
+        mesh_add(&config.mesh, u.tensor, DIM_tp);
+        const struct price_table *table = NULL;
+        struct graph *graph = NULL;
+        struct estimate *few = NULL, *all = NULL;
+        ck_assert(workbench_table(&bench, &config, false, &table, &err) && table);
+        ck_assert(graph_build(&graph, world.model, 32, 0, plan->vocab_multiple, &err));
+        for (int l = 0; l < plan->layer_count && config_data(&config) == 1; l++)
+            plan->layers[l].zero = table->strategies[0].layer.zero;
+        ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(estimate_plan_steady(&few, world.model, graph, plan, &bench.chain, table, &world.facts, &err),
+                      "%s", err.message);
+        for (int k = 0; k < plan->stage_count; k++) {
+            int64_t arena = all->prediction.peak_bytes[k], promised = few->prediction.peak_bytes[k];
+            ck_assert_msg(promised >= arena && promised <= arena + arena / 50,
+                          "stage %d: promised %lld, arena %lld (pp %d tp %d zero %d recompute %d %s)", k,
+                          (long long)promised, (long long)arena, u.pipeline, u.tensor, u.zero, u.recompute,
+                          schedules[u.schedule]->name);
+        }
+        int64_t sum = 0;
+        for (int i = 0; i < TIME_KIND_COUNT; i++)
+            sum += few->prediction.breakdown_ns[i];
+        ck_assert_int_eq(sum, few->prediction.step_ns);
+        compared += few->micro_batches_simulated < all->micro_batches_simulated;
+        estimate_free(few);
+        estimate_free(all);
+        graph_free(graph);
+        workbench_close(&bench);
+        plan_free(plan);
+    }
+    ck_assert_int_gt(compared, 10);
+    world_close(&world);
+}
+END_TEST
+
+/* The same where steps run into each other: packing varies more. */
+START_TEST(steady_estimate_of_asynchronous_schedules)
+{
+    static const char *const names[] = { "pipedream", "pipedream-2bw" };
+    struct world world = world_of("1x4:toy", 80000000000, 2, false);
+    for (int n = 0; n < 8; n++) {
+        int micros = 132 + 20 * n;
+        struct space space = space_default(micros, 0, DTYPE_BF16);
+        struct uniform u = uniform_unset();
+        struct plan *plan = NULL;
+        struct error err = { 0 };
+        u.pipeline = 1 << (1 + n % 2);
+        u.micro = 1;
+        u.tensor = 1;
+        u.schedule = schedule_find(names[n / 2 % 2]);
+        u.zero = 0;
+        u.recompute = RECOMPUTE_NONE;
+        space.zero = (struct allowed){ 1, { 0 } };
+        space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
+        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        struct workbench bench;
+        ck_assert(workbench_open(&bench, world.model, &world.facts, &space, &err));
+        struct config config = { .stages = plan->stage_count,
+                                 .schedule = u.schedule,
+                                 .prefetch = 1,
+                                 .micro_batch_count = plan->micro_batch_count,
+                                 .micro = u.micro,
+                                 .mesh = mesh_none() };
+        mesh_add(&config.mesh, plan->stages[0].atom[0], DIM_dp);
+        mesh_add(&config.mesh, 1, DIM_tp);
+        const struct price_table *table = NULL;
+        struct graph *graph = NULL;
+        struct estimate *few = NULL, *all = NULL;
+        ck_assert(workbench_table(&bench, &config, false, &table, &err) && table);
+        ck_assert(graph_build(&graph, world.model, micros, 0, plan->vocab_multiple, &err));
+        ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(estimate_plan_steady(&few, world.model, graph, plan, &bench.chain, table, &world.facts, &err),
+                      "%s", err.message);
+        for (int k = 0; k < plan->stage_count; k++) {
+            int64_t arena = all->prediction.peak_bytes[k], promised = few->prediction.peak_bytes[k];
+            ck_assert_msg(promised >= arena && promised <= arena + arena / 16,
+                          "stage %d of %d: promised %lld, arena %lld (%d micro-batches, %s)", k, plan->stage_count,
+                          (long long)promised, (long long)arena, micros, schedules[u.schedule]->name);
+        }
+        CHECK_NEAR((double)few->prediction.step_ns, (double)all->prediction.step_ns,
+                   0.03 * (double)all->prediction.step_ns);
+        estimate_free(few);
+        estimate_free(all);
+        graph_free(graph);
+        plan_free(plan);
+        workbench_close(&bench);
+    }
+    world_close(&world);
+}
+END_TEST
+
+/* Two shorter steps tell how long a long one takes, and what memory it needs, under every schedule. */
+START_TEST(periodic_estimate_agrees)
+{
+    const struct schedule *schedule = schedules[_i];
+    if (schedule->asynchronous)
+        return;
+    struct world world = world_open("4x2:toy", 80000000000, 6);
+    for (int stages = 2; stages <= 4; stages *= 2) {
+        struct space space = space_default(240, 0, DTYPE_BF16);
+        struct uniform u = uniform_unset();
+        struct plan *plan = NULL;
+        struct graph *graph = NULL;
+        struct estimate *some = NULL, *all = NULL;
+        struct error err = { 0 };
+        u.pipeline = stages;
+        u.tensor = stages == 2 ? 2 : 1;
+        u.schedule = _i;
+        u.data = 8 / stages / u.tensor;
+        u.chunks = schedule->interleaves || schedule->folded ? 2 : 1;
+        u.micro = 1;
+        ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
+        ck_assert(graph_build(&graph, world.model, space.batch, 0, plan->vocab_multiple, &err));
+        ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
+        ck_assert_msg(estimate_plan_periodic(&some, world.model, graph, plan, &world.facts, &err), "%s", err.message);
+        int64_t is = some->prediction.step_ns, should = all->prediction.step_ns;
+        ck_assert_msg(llabs(is - should) <= should / 400, "%s, %d stages: %lld, simulated whole %lld", schedule->name,
+                      stages, (long long)is, (long long)should);
+        for (int k = 0; k < plan->stage_count; k++) {
+            int64_t arena = all->prediction.peak_bytes[k], promised = some->prediction.peak_bytes[k];
+            ck_assert_int_ge(promised, arena);
+            ck_assert_int_le(promised, arena + arena / 50);
+        }
+        struct schedule_place place = schedule_place_of(plan, 0);
+        if (schedule_held(schedule, &place) + 2 < plan->micro_batch_count / 10)
+            ck_assert_int_lt(some->micro_batches_simulated, plan->micro_batch_count);
+        estimate_free(some);
+        estimate_free(all);
+        graph_free(graph);
+        plan_free(plan);
+    }
+    world_close(&world);
+}
+END_TEST
+
 static Suite *estimate_suite(void)
 {
     Suite *suite = suite_create("estimate");
+    int schedule_count = 0;
+    while (schedules[schedule_count])
+        schedule_count++;
     CHECK_ADD(suite, model_flops_are_the_published_ones);
+    CHECK_ADD(suite, steady_estimate_promises_the_arena);
+    CHECK_ADD(suite, steady_estimate_of_asynchronous_schedules);
+    CHECK_ADD_LOOP(suite, periodic_estimate_agrees, schedule_count);
     return suite;
 }
 

@@ -5,17 +5,8 @@
 #include "planner/search/partition.h"
 #include "tests/check.h"
 #include "tests/enumerate_plans.h"
+#include "tests/random_numbers.h"
 #include <string.h>
-
-static uint64_t random_next(uint64_t *state)
-{
-    return mix64((*state)++);
-}
-
-static int64_t random_below(uint64_t *state, int64_t bound)
-{
-    return (int64_t)(random_next(state) % (uint64_t)bound);
-}
 
 enum { CHAIN_LAYERS = 6, CHAIN_CLASSES = 3, CHAIN_STRATEGIES = 4, CHAIN_STAGES = 4 };
 struct toy {

@@ -1,0 +1,360 @@
+/* The solvers of the search against brute force: the knapsack of a stage, the cut into stages. */
+#include "base/num.h"
+#include "planner/search/ilp.h"
+#include "planner/search/knapsack.h"
+#include "planner/search/partition.h"
+#include "tests/check.h"
+#include "tests/hard_knapsacks.h"
+#include "tests/random_numbers.h"
+#include "tests/toy_chain.h"
+#include <string.h>
+
+/* ---- the knapsack ---- */
+
+enum { MAX_GROUPS = 3, MAX_OPTIONS = 6 };
+struct instance {
+    struct knapsack problem;
+    struct knapsack_group groups[MAX_GROUPS];
+    struct knapsack_option options[MAX_GROUPS][MAX_OPTIONS];
+};
+
+static void instance_draw(struct instance *in, uint64_t *seed, int64_t range, bool peaks, bool correlated)
+{
+    *in = (struct instance){ .problem = { .group_count = 1 + (int)random_below(seed, MAX_GROUPS),
+                                          .row_count = 1 + (int)random_below(seed, KNAPSACK_ROWS),
+                                          .groups = in->groups } };
+    int64_t least[KNAPSACK_ROWS] = { 0 }, most[KNAPSACK_ROWS] = { 0 };
+    for (int g = 0; g < in->problem.group_count; g++) {
+        int options = 1 + (int)random_below(seed, MAX_OPTIONS), count = 1 + (int)random_below(seed, g == 0 ? 7 : 3);
+        in->groups[g] = (struct knapsack_group){ .count = count, .option_count = options, .options = in->options[g] };
+        int64_t low[KNAPSACK_ROWS], high[KNAPSACK_ROWS];
+        for (int r = 0; r < KNAPSACK_ROWS; r++) {
+            low[r] = INT64_MAX;
+            high[r] = INT64_MIN;
+        }
+        for (int i = 0; i < options; i++) {
+            struct knapsack_option *o = &in->options[g][i];
+            o->cost = random_below(seed, range);
+            o->peak = peaks ? random_below(seed, 4) * range / 8 : 0;
+            for (int r = 0; r < KNAPSACK_ROWS; r++) {
+                o->row[r] = correlated ? range - o->cost + random_below(seed, 1 + range / 50)
+                                       : random_below(seed, range) - (r == 2 ? range / 3 : 0);
+                low[r] = min_i64(low[r], o->row[r]);
+                high[r] = max_i64(high[r], o->row[r]);
+            }
+        }
+        for (int r = 0; r < KNAPSACK_ROWS; r++) {
+            least[r] += count * low[r];
+            most[r] += count * high[r];
+        }
+    }
+    for (int r = 0; r < KNAPSACK_ROWS; r++)
+        in->problem.cap[r] = least[r] - range / 4 + random_below(seed, most[r] - least[r] + range / 2 + 1);
+}
+
+/* All counts of all groups, one option at a time. */
+static void brute_force(const struct knapsack *p, int group, int option, int left, int64_t cost, const int64_t *sum,
+                        int64_t peak, int64_t *best)
+{
+    if (group == p->group_count) {
+        int64_t excess = 0;
+        for (int r = 0; r < p->row_count; r++) {
+            int64_t over = sum[r] + (r == 0 ? peak : 0) - p->cap[r];
+            bool free = p->excess_cost > 0 && r >= p->excess_first;
+            if (over > 0 && !free)
+                return;
+            excess = free ? max_i64(excess, over) : excess;
+        }
+        *best = min_i64(*best, cost + excess * p->excess_cost);
+        return;
+    }
+    const struct knapsack_option *o = &p->groups[group].options[option];
+    bool last = option + 1 == p->groups[group].option_count;
+    for (int take = last ? left : 0; take <= left; take++) {
+        int64_t next[KNAPSACK_ROWS];
+        for (int r = 0; r < KNAPSACK_ROWS; r++)
+            next[r] = sum[r] + take * o->row[r];
+        int64_t above = take > 0 ? max_i64(peak, o->peak) : peak;
+        int following = group + 1 < p->group_count ? p->groups[group + 1].count : 0;
+        if (last)
+            brute_force(p, group + 1, 0, following, cost + take * o->cost, next, above, best);
+        else
+            brute_force(p, group, option + 1, left - take, cost + take * o->cost, next, above, best);
+    }
+}
+
+static int64_t brute_optimum(const struct knapsack *p)
+{
+    int64_t best = INT64_MAX, zero[KNAPSACK_ROWS] = { 0 };
+    brute_force(p, 0, 0, p->groups[0].count, 0, zero, 0, &best);
+    return best;
+}
+
+/* The counts that came back must cost what was said and keep the caps. */
+static void check_counts(const struct knapsack *p, const struct knapsack_result *result)
+{
+    int64_t cost = 0, sum[KNAPSACK_ROWS] = { 0 }, peak = 0, excess = 0;
+    for (int g = 0, at = 0; g < p->group_count; g++) {
+        int taken = 0;
+        for (int i = 0; i < p->groups[g].option_count; i++, at++) {
+            const struct knapsack_option *o = &p->groups[g].options[i];
+            ck_assert_int_ge(result->counts[at], 0);
+            taken += result->counts[at];
+            cost += result->counts[at] * o->cost;
+            peak = result->counts[at] > 0 ? max_i64(peak, o->peak) : peak;
+            for (int r = 0; r < p->row_count; r++)
+                sum[r] += result->counts[at] * o->row[r];
+        }
+        ck_assert_int_eq(taken, p->groups[g].count);
+    }
+    for (int r = 0; r < p->row_count; r++) {
+        if (p->excess_cost > 0 && r >= p->excess_first)
+            excess = max_i64(excess, sum[r] - p->cap[r]);
+        else
+            ck_assert_int_le(sum[r] + (r == 0 ? peak : 0), p->cap[r]);
+    }
+    ck_assert_int_eq(cost + excess * p->excess_cost, result->cost);
+}
+
+START_TEST(knapsack_equals_brute_force)
+{
+    uint64_t seed = 1;
+    int infeasible = 0;
+    static const int64_t ranges[] = { 10, 1000, 1000000, INT64_C(1000000000000) };
+    for (int n = 0; n < 4000; n++) {
+        struct instance in;
+        struct error err = { 0 };
+        int counts[MAX_GROUPS * MAX_OPTIONS];
+        instance_draw(&in, &seed, ranges[n % 4], n % 3 == 0, n % 5 == 0);
+        if (n % 7 < 3 && in.problem.row_count > 1) {
+            in.problem.excess_first = 1 + (int)random_below(&seed, in.problem.row_count - 1);
+            in.problem.excess_cost = 1 + random_below(&seed, 3);
+        }
+        struct knapsack_result result = { .counts = counts };
+        int64_t want = brute_optimum(&in.problem);
+        ck_assert_msg(knapsack_solve(&in.problem, &result, &err), "%s", err.message);
+        ck_assert_msg(result.cost == want, "instance %d: got %lld, brute force %lld", n, (long long)result.cost,
+                      (long long)want);
+        ck_assert_int_eq(result.status, want == INT64_MAX ? KNAPSACK_INFEASIBLE : KNAPSACK_OPTIMAL);
+        if (want == INT64_MAX)
+            infeasible++;
+        else
+            check_counts(&in.problem, &result);
+    }
+    ck_assert_int_gt(infeasible, 100);
+}
+END_TEST
+
+START_TEST(knapsack_equals_glpk)
+{
+    uint64_t seed = 77;
+    int compared = 0;
+    for (int n = 0; n < 1000; n++) {
+        struct instance in;
+        struct error err = { 0 };
+        int ours[MAX_GROUPS * MAX_OPTIONS], theirs[MAX_GROUPS * MAX_OPTIONS];
+        instance_draw(&in, &seed, n % 2 ? 100 : 100000, n % 3 == 0, n % 5 == 0);
+        if (n % 7 < 3 && in.problem.row_count > 1) {
+            in.problem.excess_first = 1 + (int)random_below(&seed, in.problem.row_count - 1);
+            in.problem.excess_cost = 1 + random_below(&seed, 3);
+        }
+        in.groups[0].count *= 1 + n % 20;
+        for (int r = 0; r < KNAPSACK_ROWS; r++)
+            in.problem.cap[r] *= 1 + n % 20;
+        struct knapsack_result a = { .counts = ours }, b = { .counts = theirs };
+        ck_assert_msg(knapsack_solve(&in.problem, &a, &err), "%s", err.message);
+        ck_assert_msg(ilp_knapsack(&in.problem, 10000, &b, &err), "%s", err.message);
+        if (b.status == KNAPSACK_LIMIT)
+            continue;
+        compared++;
+        if (b.status == KNAPSACK_OPTIMAL)
+            check_counts(&in.problem, &b);
+        ck_assert_msg(a.status == b.status && a.cost == b.cost, "instance %d: got %lld, GLPK %lld", n,
+                      (long long)a.cost, (long long)b.cost);
+    }
+    ck_assert_int_gt(compared, 950);
+}
+END_TEST
+
+/* An end before the proof: what is found fits, and the bound does not lie above the optimum. */
+START_TEST(knapsack_limit_keeps_a_bound)
+{
+    uint64_t seed = 5;
+    int limited = 0;
+    for (int n = 0; n < 1500; n++) {
+        struct instance in;
+        struct error err = { 0 };
+        int counts[MAX_GROUPS * MAX_OPTIONS];
+        instance_draw(&in, &seed, 1000000, n % 2 == 0, true);
+        in.problem.node_limit = 1 + n % 3;
+        struct knapsack_result result = { .counts = counts };
+        ck_assert(knapsack_solve(&in.problem, &result, &err));
+        int64_t want = brute_optimum(&in.problem);
+        ck_assert_int_le(result.bound, want);
+        ck_assert_int_ge(result.cost, want);
+        if (result.cost < INT64_MAX)
+            check_counts(&in.problem, &result);
+        limited += result.status == KNAPSACK_LIMIT;
+    }
+    ck_assert_int_gt(limited, 50);
+}
+END_TEST
+
+/* Stages that were hard once are solved well within the search's node limit, and GLPK finds nothing cheaper. */
+START_TEST(hard_stages_are_solved)
+{
+    for (size_t n = 0; n < sizeof hard_knapsacks / sizeof *hard_knapsacks; n++) {
+        const struct hard_knapsack *hard = &hard_knapsacks[n];
+        struct knapsack_group groups[HARD_GROUPS];
+        int ours[HARD_GROUPS * HARD_OPTIONS], theirs[HARD_GROUPS * HARD_OPTIONS];
+        struct knapsack_result a = { .counts = ours }, b = { .counts = theirs };
+        struct error err = { 0 };
+        struct knapsack problem = { .group_count = hard->group_count,
+                                    .row_count = KNAPSACK_ROWS,
+                                    .groups = groups,
+                                    .excess_cost = hard->excess_cost,
+                                    .excess_first = 1,
+                                    .node_limit = 3000,
+                                    .tie_bits = 16 };
+        memcpy(problem.cap, hard->cap, sizeof problem.cap);
+        for (int g = 0; g < hard->group_count; g++)
+            groups[g] = (struct knapsack_group){ hard->count[g], HARD_OPTIONS, hard->options[g] };
+        ck_assert_msg(knapsack_solve(&problem, &a, &err), "%s", err.message);
+        ck_assert_msg(a.status != KNAPSACK_LIMIT, "%s: %lld nodes", hard->name, (long long)a.nodes);
+        if (a.status == KNAPSACK_OPTIMAL)
+            check_counts(&problem, &a);
+        ck_assert_msg(ilp_knapsack(&problem, 2000, &b, &err), "%s", err.message);
+        if (b.cost < INT64_MAX)
+            ck_assert_msg(a.cost >> problem.tie_bits <= b.cost >> problem.tie_bits, "%s: %lld, GLPK %lld", hard->name,
+                          (long long)a.cost, (long long)b.cost);
+        if (b.status == KNAPSACK_OPTIMAL) /* to GLPK's nine digits */
+            ck_assert_msg((double)a.cost >= (double)b.cost * (1 - 1e-8), "%s: %lld, GLPK %lld", hard->name,
+                          (long long)a.cost, (long long)b.cost);
+    }
+}
+END_TEST
+
+static Suite *knapsack_suite(void)
+{
+    Suite *suite = suite_create("knapsack");
+    CHECK_ADD(suite, knapsack_equals_brute_force);
+    CHECK_ADD(suite, knapsack_equals_glpk);
+    CHECK_ADD(suite, knapsack_limit_keeps_a_bound);
+    CHECK_ADD(suite, hard_stages_are_solved);
+    return suite;
+}
+
+/* ---- the cut into stages ---- */
+
+START_TEST(partition_equals_brute_force)
+{
+    uint64_t seed = 11;
+    int feasible = 0, infeasible = 0;
+    for (int n = 0; n < 1200; n++) {
+        struct toy toy;
+        struct error err = { 0 };
+        struct partition_result result;
+        toy_draw(&toy, &seed);
+        ck_assert_msg(partition_solve(&toy.problem, &toy.arena, &result, &err), "%s", err.message);
+        int64_t want = enumerate_plans(&toy.problem, NULL);
+        ck_assert_int_eq(result.feasible, want < INT64_MAX);
+        ck_assert_msg(result.bound_ns == want, "instance %d: got %lld, brute force %lld", n, (long long)result.bound_ns,
+                      (long long)want);
+        ck_assert(want == INT64_MAX || partition_quick_bound(&toy.problem) <= want);
+        for (int i = 0; i < result.plan_count; i++) {
+            ck_assert_int_eq(partition_evaluate(&toy.problem, &result.plans[i]), result.plans[i].step_ns);
+            ck_assert(i == 0 || result.plans[i].step_ns >= result.plans[i - 1].step_ns);
+        }
+        if (want < INT64_MAX) {
+            ck_assert_int_eq(result.plans[0].step_ns, want);
+            feasible++;
+            toy.problem.below_ns = want; /* nothing is strictly shorter */
+            ck_assert(partition_solve(&toy.problem, &toy.arena, &result, &err));
+            ck_assert(!result.feasible && result.bound_ns == want);
+        } else {
+            infeasible++;
+        }
+        arena_free(&toy.arena);
+    }
+    ck_assert_int_gt(feasible, 300);
+    ck_assert_int_gt(infeasible, 100);
+}
+END_TEST
+
+/* The same cuts by every method that can solve a stage. */
+START_TEST(solvers_agree)
+{
+    uint64_t seed = 41;
+    for (int n = 0; n < 200; n++) {
+        struct toy toy;
+        struct error err = { 0 };
+        int64_t want = 0;
+        toy_draw(&toy, &seed);
+        for (int i = 0; solvers[i]; i++) {
+            struct partition_result result;
+            toy.problem.solver = solvers[i];
+            ck_assert_msg(partition_solve(&toy.problem, &toy.arena, &result, &err), "%s: %s", solvers[i]->name,
+                          err.message);
+            if (i == 0)
+                want = result.bound_ns;
+            ck_assert_msg(result.bound_ns == want, "instance %d: %s got %lld, %s %lld", n, solvers[i]->name,
+                          (long long)result.bound_ns, solvers[0]->name, (long long)want);
+        }
+        arena_free(&toy.arena);
+    }
+}
+END_TEST
+
+static int64_t toy_optimum(struct toy *toy)
+{
+    struct partition_result result;
+    struct error err = { 0 };
+    toy->problem.below_ns = INT64_MAX;
+    ck_assert(partition_solve(&toy->problem, &toy->arena, &result, &err));
+    return result.feasible ? result.plans[0].step_ns : INT64_MAX;
+}
+
+/* What can only help never makes the optimum worse; what is scaled scales it. */
+START_TEST(partition_is_monotone)
+{
+    uint64_t seed = 23;
+    for (int n = 0; n < 300; n++) {
+        struct toy toy;
+        toy_draw(&toy, &seed);
+        int64_t before = toy_optimum(&toy);
+        toy.problem.capacity_bytes += toy.problem.capacity_bytes / 3 + 1;
+        int64_t roomier = toy_optimum(&toy);
+        ck_assert_int_le(roomier, before);
+        int strategies = toy.table.strategy_count;
+        for (int i = 0; i < CHAIN_CLASSES * strategies; i++) { /* twice the bandwidth between data-parallel ranks */
+            toy.prices[i].gather_forward_ns /= 2;
+            toy.prices[i].reduce_ns /= 2;
+            toy.prices[i].reduce_last_ns /= 2;
+        }
+        int64_t faster = toy_optimum(&toy);
+        ck_assert_int_le(faster, roomier);
+        struct layer_price fewer[CHAIN_CLASSES * CHAIN_STRATEGIES];
+        for (int c = 0; c < CHAIN_CLASSES; c++)
+            memcpy(&fewer[c * (strategies - 1)], &toy.prices[c * strategies], (size_t)(strategies - 1) * sizeof *fewer);
+        if (strategies > 1) {
+            toy.table.prices = fewer;
+            toy.table.strategy_count = strategies - 1;
+            ck_assert_int_ge(toy_optimum(&toy), faster);
+            toy.table.prices = toy.prices;
+            toy.table.strategy_count = strategies;
+        }
+        arena_free(&toy.arena);
+    }
+}
+END_TEST
+
+static Suite *partition_suite(void)
+{
+    Suite *suite = suite_create("partition");
+    CHECK_ADD(suite, partition_equals_brute_force);
+    CHECK_ADD(suite, partition_is_monotone);
+    CHECK_ADD(suite, solvers_agree);
+    return suite;
+}
+
+CHECK_MAIN(knapsack_suite, partition_suite)
