@@ -63,6 +63,12 @@ static inline void world_close(struct world *world)
     cluster_free(world->cluster);
 }
 
+/* A search over the whole space, for one plan. */
+static inline struct search_options options_of(int64_t batch)
+{
+    return (struct search_options){ .space = space_default(batch, 0, DTYPE_BF16), .top = 1 };
+}
+
 static inline struct search_result *run_search(const struct world *world, const struct search_options *options)
 {
     struct search_result *result = NULL;

@@ -1,0 +1,187 @@
+/* Why nothing fits: constraints that cannot be met together, and what would do. */
+#include "base/num.h"
+#include "planner/search/explain_conflict.h"
+#include "tests/toy_world.h"
+
+/* Families of sets that cannot be met: a set has a solution when it contains none of them. */
+struct family {
+    uint32_t conflicts[6];
+    int count;
+};
+
+static bool contains_none(void *self, uint32_t set, bool *out, struct error *err)
+{
+    const struct family *family = self;
+    (void)err;
+    *out = true;
+    for (int i = 0; i < family->count; i++)
+        *out = *out && (family->conflicts[i] & set) != family->conflicts[i];
+    return true;
+}
+
+/* The filter's set is among all irreducible ones, found by trying every set of the power set. */
+START_TEST(filter_equals_brute_force)
+{
+    uint64_t seed = 5;
+    for (int n = 0; n < 400; n++) {
+        struct family family = { .count = 1 + (int)(mix64(seed++) % 6) };
+        enum { COUNT = 8 };
+        uint32_t all = (1u << COUNT) - 1, found = 0;
+        bool listed = false;
+        struct error err = { 0 };
+        for (int i = 0; i < family.count; i++)
+            family.conflicts[i] = 1 + (uint32_t)(mix64(seed++) % all);
+        ck_assert(irreducible_set(all, contains_none, &family, &found, &err));
+        for (uint32_t set = 1; set <= all; set++) {
+            bool solved = false, minimal = true;
+            contains_none(&family, set, &solved, &err);
+            for (int i = 0; i < COUNT && !solved; i++) {
+                bool without = true;
+                if (set >> i & 1)
+                    contains_none(&family, set & ~(1u << i), &without, &err);
+                minimal = minimal && without;
+            }
+            listed |= !solved && minimal && set == found;
+        }
+        ck_assert_msg(listed, "set %x is not irreducible", found);
+    }
+}
+END_TEST
+
+static bool fits_with(const struct world *world, const struct space *space)
+{
+    struct search_options options = { .space = *space, .top = 1 };
+    struct explainer e;
+    struct solution solution;
+    struct error err = { 0 };
+    explainer_open(&e, world->model, &world->facts, &options);
+    ck_assert_msg(explainer_find(&e, space, &world->facts, &solution, &err), "%s", err.message);
+    explainer_close(&e);
+    return solution.kind == SOLUTION_PLAN;
+}
+
+static const struct change *change_of(const struct conflict *conflict, const char *name)
+{
+    for (int i = 0; i < conflict->change_count; i++)
+        if (!strcmp(conflict->changes[i].name, name))
+            return &conflict->changes[i];
+    ck_abort_msg("no change of %s", name);
+    return NULL;
+}
+
+/* Memory: what the answer asks for is enough, and not much more than enough; so is the number of devices. */
+START_TEST(memory_conflict)
+{
+    struct world world = world_open("2x2:toy", 200000, 3);
+    struct search_options options = options_of(16);
+    struct explainer e;
+    struct conflict conflict;
+    struct error err = { 0 };
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+    ck_assert(conflict.exists && conflict.irreducible);
+    ck_assert(conflict.set >> CONSTRAINT_MEMORY & 1);
+    ck_assert_int_gt(conflict.missing_bytes, 0);
+    const struct change *memory = change_of(&conflict, "memory per device");
+    ck_assert(memory->found);
+    ck_assert_int_eq(memory->now, 200000);
+    struct world enough = world_open("2x2:toy", (long long)memory->value, 3);
+    ck_assert(fits_with(&enough, &options.space));
+    world_close(&enough);
+    struct world less = world_open("2x2:toy", (long long)memory->value / 2, 3);
+    ck_assert(!fits_with(&less, &options.space));
+    world_close(&less);
+    const struct change *devices = change_of(&conflict, "devices");
+    if (devices->found) {
+        char form[32];
+        snprintf(form, sizeof form, "%lldx2:toy", (long long)devices->value / 2);
+        struct world more = world_open(form, 200000, 3);
+        ck_assert(fits_with(&more, &options.space));
+        world_close(&more);
+    }
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
+/* A restriction that is to blame is named, one that is not is not; lifting it helps as promised. */
+START_TEST(restriction_conflict)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 2);
+    struct search_options options = options_of(6);
+    struct explainer e;
+    struct conflict conflict;
+    struct error err = { 0 };
+    options.space.data = (struct allowed){ 1, { 4 } };
+    options.space.zero = (struct allowed){ 1, { 1 } };
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+    ck_assert(conflict.exists && conflict.irreducible);
+    ck_assert_int_eq(conflict.set, 1u << (CONSTRAINT_CHOICE + SPACE_DP) | 1u << CONSTRAINT_BATCH);
+    ck_assert(change_of(&conflict, "dp")->found);
+    ck_assert(!change_of(&conflict, "zero")->found);
+    ck_assert(!change_of(&conflict, "memory per device")->found);
+    const struct change *batch = change_of(&conflict, "batch");
+    ck_assert(batch->found);
+    ck_assert_int_eq(batch->value % 4, 0);
+    ck_assert_int_eq(batch->plan->plan->batch, batch->value);
+    options.space.batch = batch->value;
+    ck_assert(fits_with(&world, &options.space));
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
+/* Where a plan fits there is no conflict. */
+START_TEST(no_conflict)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 2);
+    struct search_options options = options_of(8);
+    struct explainer e;
+    struct conflict conflict;
+    struct error err = { 0 };
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert(explain_conflict(&e, &conflict, &err));
+    ck_assert(!conflict.exists);
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
+/* The memory that would do does not grow when the user allows more. */
+START_TEST(freedom_needs_no_more_memory)
+{
+    struct world world = world_open("2x2:toy", 200000, 3);
+    int64_t needed[3];
+    for (int n = 0; n < 3; n++) {
+        struct search_options options = options_of(16);
+        struct explainer e;
+        struct conflict conflict;
+        struct error err = { 0 };
+        if (n < 2)
+            options.space.zero = (struct allowed){ 1, { 0 } };
+        if (n < 1)
+            options.space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
+        explainer_open(&e, world.model, &world.facts, &options);
+        ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+        needed[n] = change_of(&conflict, "memory per device")->value;
+        explainer_close(&e);
+    }
+    ck_assert_int_le(needed[1], needed[0] + needed[0] / 50);
+    ck_assert_int_le(needed[2], needed[1] + needed[1] / 50);
+    world_close(&world);
+}
+END_TEST
+
+static Suite *explain_conflict_suite(void)
+{
+    Suite *suite = suite_create("nothing fits");
+    CHECK_ADD(suite, filter_equals_brute_force);
+    CHECK_ADD(suite, memory_conflict);
+    CHECK_ADD(suite, restriction_conflict);
+    CHECK_ADD(suite, no_conflict);
+    CHECK_ADD(suite, freedom_needs_no_more_memory);
+    return suite;
+}
+
+CHECK_MAIN(explain_conflict_suite)

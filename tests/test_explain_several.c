@@ -1,0 +1,209 @@
+/* Several plans beside each other: what makes two distinct, frontiers of memory and devices, listed differences. */
+#include "base/num.h"
+#include "planner/search/baseline.h"
+#include "planner/search/explain.h"
+#include "planner/search/explain_diff.h"
+#include "planner/search/explain_several.h"
+#include "tests/toy_world.h"
+
+/* ---- several plans ---- */
+
+/* Layers of a class may swap decisions; a tenth of the layers, another cut or another schedule make a difference. */
+START_TEST(trifles_are_trifles)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 10); /* 23 layers */
+    struct space space = space_default(8, 0, DTYPE_BF16);
+    struct uniform u = uniform_unset();
+    struct plan *a = NULL, *b = NULL;
+    struct graph *graph = NULL;
+    struct error err = { 0 };
+    bool distinct = true;
+    u.pipeline = 2, u.tensor = 1, u.data = 2, u.micro = 1;
+    ck_assert(uniform_plan(&a, &u, &space, world.model, &world.facts, &err));
+    ck_assert(graph_build(&graph, world.model, 8, 0, 1, &err));
+    ck_assert_int_eq(a->layer_count, 23);
+    b = plan_copy(a);
+    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && !distinct);
+    b->layers[1].zero = b->layers[2].zero = 1; /* two of 23 */
+    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && !distinct);
+    b->layers[3].zero = 1; /* three of 23 */
+    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && distinct);
+    a->layers[5].zero = a->layers[6].zero = a->layers[7].zero = 1; /* the same, elsewhere in the same classes */
+    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && !distinct);
+    b->schedule = 1;
+    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && distinct);
+    b->schedule = 0;
+    b->stages[0].layer_count += 1, b->stages[1].first_layer += 1, b->stages[1].layer_count -= 1;
+    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && !distinct);
+    b->stages[0].layer_count += 2, b->stages[1].first_layer += 2, b->stages[1].layer_count -= 2;
+    ck_assert(plans_distinct(graph, a, b, &distinct, &err) && distinct);
+    graph_free(graph);
+    plan_free(a);
+    plan_free(b);
+    world_close(&world);
+}
+END_TEST
+
+/* As many as asked for, by step, each pair distinct; none worse than the search's own answer at the top. */
+START_TEST(rankings_are_distinct)
+{
+    struct world world = world_open("2x2:toy", 3000000, 4);
+    struct graph *graph = NULL;
+    struct error err = { 0 };
+    ck_assert(graph_build(&graph, world.model, 16, 0, 1, &err));
+    for (int wanted = 1; wanted <= 9; wanted += 4) {
+        struct search_options options = options_of(16);
+        struct ranking ranking;
+        options.top = wanted;
+        struct search_result *result = run_search(&world, &options);
+        int64_t first_ns = result->plans[0].estimate->prediction.step_ns;
+        ck_assert_msg(ranking_build(&ranking, result, world.model, &world.facts, &options, wanted, &err), "%s",
+                      err.message);
+        ck_assert_int_eq(ranking.count, wanted);
+        ck_assert(ranking.complete);
+        ck_assert_int_le(ranking.plans[0].estimate->prediction.step_ns, first_ns);
+        for (int i = 1; i < ranking.count; i++) {
+            ck_assert_int_ge(ranking.plans[i].estimate->prediction.step_ns,
+                             ranking.plans[i - 1].estimate->prediction.step_ns);
+            ck_assert(ranking.plans[i].estimate->prediction.fits);
+            for (int k = 0; k < i; k++) {
+                bool distinct = false;
+                ck_assert(plans_distinct(graph, ranking.plans[k].plan, ranking.plans[i].plan, &distinct, &err));
+                ck_assert_msg(distinct, "%d and %d", k, i);
+            }
+        }
+        ranking_free(&ranking);
+        search_result_free(result);
+    }
+    graph_free(graph);
+    world_close(&world);
+}
+END_TEST
+
+/* Less memory costs time along the frontier, and no point beats another in both; the first is the free plan's. */
+START_TEST(memory_frontier_falls)
+{
+    struct world world = world_open("2x2:toy", 4000000, 3);
+    struct search_options options = options_of(16);
+    struct explainer e;
+    struct frontier f;
+    struct solution free_one;
+    struct error err = { 0 };
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert_msg(explain_memory_frontier(&e, &f, &err), "%s", err.message);
+    ck_assert(explainer_solve(&e, &options.space, &world.facts, &free_one, &err));
+    ck_assert_int_ge(f.count, 4);
+    ck_assert_int_le(f.points[0].step_ns, free_one.step_ns);
+    for (int i = 1; i < f.count; i++) {
+        ck_assert_int_gt(f.points[i].step_ns, f.points[i - 1].step_ns);
+        ck_assert_int_lt(f.points[i].peak_bytes, f.points[i - 1].peak_bytes);
+    }
+    /* with less than the last point's memory by a third, nothing fits */
+    struct variation v = variation_none();
+    struct varied varied;
+    v.memory = (double)f.points[f.count - 1].peak_bytes * 0.66 / (double)available_bytes(&world.facts);
+    ck_assert(varied_open(&varied, &world.facts, &v, &err));
+    ck_assert(explainer_find(&e, &options.space, &varied.facts, &free_one, &err));
+    ck_assert_int_eq(free_one.kind, SOLUTION_NO_MEMORY);
+    varied_free(&varied);
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
+START_TEST(device_frontier_falls)
+{
+    static const char *const forms[] = { "1x8:toy", "8x2:toy" };
+    for (int i = 0; i < 2; i++) {
+        struct world world = world_open(forms[i], 80000000000, 3);
+        struct search_options options = options_of(48);
+        struct explainer e;
+        struct frontier f;
+        struct error err = { 0 };
+        explainer_open(&e, world.model, &world.facts, &options);
+        ck_assert_msg(explain_device_frontier(&e, &f, &err), "%s", err.message);
+        ck_assert_int_ge(f.count, 2);
+        for (int k = 0; k < f.count; k++) {
+            ck_assert_int_eq(f.points[k].solution.explained->plan->rank_count, f.points[k].devices);
+            ck_assert(k == 0 || f.points[k].devices < f.points[k - 1].devices);
+            ck_assert(k == 0 || f.points[k].step_ns > f.points[k - 1].step_ns);
+        }
+        ck_assert_int_eq(f.points[f.count - 1].devices, i == 0 ? 1 : 2);
+        explainer_close(&e);
+        world_close(&world);
+    }
+}
+END_TEST
+
+/* ---- differences ---- */
+
+static bool covers(const struct difference *d, int layer)
+{
+    int first = -1, last = -1;
+    if (sscanf(d->where, "layers %d-%d", &first, &last) == 2)
+        return layer >= first && layer <= last;
+    return sscanf(d->where, "layer %d", &first) == 1 && layer == first;
+}
+
+static int mentions(const struct differences *d, int layer, const char *what)
+{
+    int count = 0;
+    for (int i = 0; i < d->count; i++)
+        count += covers(&d->list[i], layer) && !strcmp(d->list[i].what, what);
+    return count;
+}
+
+/* A layer's decision is listed once exactly where it differs; what is the same is not listed. */
+START_TEST(differences_are_where_they_are)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 6);
+    struct space space = space_default(8, 0, DTYPE_BF16);
+    struct uniform u = uniform_unset();
+    struct plan *a = NULL;
+    struct error err = { 0 };
+    uint64_t seed = 3;
+    u.pipeline = 2, u.tensor = 1, u.data = 2, u.micro = 1;
+    ck_assert(uniform_plan(&a, &u, &space, world.model, &world.facts, &err));
+    for (int n = 0; n < 200; n++) {
+        struct plan *b = plan_copy(a);
+        struct differences d;
+        int changes = (int)(mix64(seed++) % 6), differing = 0, listed = 0;
+        for (int i = 0; i < changes; i++) {
+            struct plan_layer *layer = &b->layers[mix64(seed++) % (uint64_t)b->layer_count];
+            layer->zero = (int8_t)(mix64(seed++) % 4);
+            layer->recompute = (int8_t)(mix64(seed++) % RECOMPUTE_COUNT);
+            layer->slices = (int16_t)(1 + mix64(seed++) % 2);
+        }
+        b->prefetch = n % 2 ? a->prefetch : a->prefetch + 1;
+        ck_assert_msg(plan_differences(&d, a, b, &err), "%s", err.message);
+        for (int l = 0; l < a->layer_count; l++) {
+            ck_assert_int_eq(mentions(&d, l, "zero"), a->layers[l].zero != b->layers[l].zero);
+            ck_assert_int_eq(mentions(&d, l, "recompute"), a->layers[l].recompute != b->layers[l].recompute);
+            ck_assert_int_eq(mentions(&d, l, "slices"), a->layers[l].slices != b->layers[l].slices);
+            ck_assert_int_eq(mentions(&d, l, "dims"), 0);
+            differing += !plan_layer_equal(&a->layers[l], &b->layers[l]);
+        }
+        for (int i = 0; i < d.count; i++)
+            listed += !strcmp(d.list[i].where, "plan");
+        ck_assert_int_eq(listed, n % 2 == 0);
+        ck_assert_int_eq(d.count == 0, differing == 0 && n % 2);
+        differences_free(&d);
+        plan_free(b);
+    }
+    plan_free(a);
+    world_close(&world);
+}
+END_TEST
+
+static Suite *explain_several_suite(void)
+{
+    Suite *suite = suite_create("several plans");
+    CHECK_ADD(suite, trifles_are_trifles);
+    CHECK_ADD(suite, rankings_are_distinct);
+    CHECK_ADD(suite, memory_frontier_falls);
+    CHECK_ADD(suite, device_frontier_falls);
+    CHECK_ADD(suite, differences_are_where_they_are);
+    return suite;
+}
+
+CHECK_MAIN(explain_several_suite)
