@@ -150,4 +150,25 @@ static inline struct lowered lowered_program(const struct strategy *s)
     ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "%s: %s", s->name, err.message);
     return l;
 }
+
+static inline struct lowered lower_one(const struct strategy *s)
+{
+    struct lowered l = lowered_program(s);
+    return l;
+}
+
+/* Pairs of an op in a phase; PHASE_COUNT: any phase; layer -1: any layer. */
+static inline int count_pairs(const struct program *program, enum op op, enum phase phase, int layer)
+{
+    int count = 0;
+    for (int s = 0; s < program->stage_count; s++) {
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            const struct instr *instr = &program->stages[s].instrs[i];
+            bool matches = instr->op == op && (phase == PHASE_COUNT || instr->phase == phase) &&
+                           (layer < 0 || instr->layer == layer);
+            count += matches ? instr->pair_count : 0;
+        }
+    }
+    return count;
+}
 #endif
