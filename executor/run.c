@@ -4,44 +4,14 @@
 #include "executor/run.h"
 #include "base/text.h"
 #include "executor/checkpoint.h"
-#include "executor/lanes.h"
-#include "executor/rank.h"
-#include "executor/step_times.h"
+#include "executor/run_parts.h"
 #include "host/clock.h"
 #include "planner/sim/machine.h"
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { WATCH_NS = 100000000 };
 static const double PI = 3.14159265358979323846;
-
-struct run;
-struct rank_thread {
-    struct run *run;
-    const struct transport *transport;
-    pthread_t thread;
-    struct rank *rank;
-    struct lanes *lanes; /* set and cleared under run->mutex */
-    int64_t step_start_ns;
-    bool owes_loss; /* of the step before; other ranks than 0, where steps run into each other */
-    double owed_loss;
-};
-struct run {
-    const struct program *program;
-    struct run_options options; /* with a status page */
-    int local_count, mute_tag;  /* of the muted message; -1 */
-    enum op muted_op;           /* OP_COUNT: none */
-    struct rank_thread *threads;
-    struct run_summary *summary;  /* written by rank 0 */
-    struct step_times step_times; /* of all steps but the first; rank 0 */
-    pthread_mutex_t mutex;
-    pthread_cond_t ended;
-    bool failed, finished;
-    bool steady; /* steps run into each other */
-    struct error error;
-};
 
 struct run_options run_options_default(void)
 {
@@ -216,27 +186,6 @@ static enum issue issue(void *self, int rank, int index, const struct instr *ins
 
 static const struct machine_device queue = { .name = "lanes", .issue = issue };
 
-/* ---- what rank 0 collects; the compute lane never talks, so its channel is free ---- */
-static bool send_to_first(const struct transport *t, const void *data, size_t bytes, struct error *err)
-{
-    return t->exchange(t->self, LANE_COMPUTE, 0, data, bytes, -1, NULL, 0, err);
-}
-
-static bool receive_from(const struct transport *t, int rank, void *data, size_t bytes, struct error *err)
-{
-    return t->exchange(t->self, LANE_COMPUTE, -1, NULL, 0, rank, data, bytes, err);
-}
-
-/* Where steps run into each other, a rank tells its loss while its lanes already work on the next step: rank 0 ends a
- * step last, and the others would wait for it. */
-static bool pay_loss(struct rank_thread *thread, struct error *err)
-{
-    if (!thread->owes_loss)
-        return true;
-    thread->owes_loss = false;
-    return send_to_first(thread->transport, &thread->owed_loss, sizeof thread->owed_loss, err);
-}
-
 static bool one_step(struct rank_thread *thread, int64_t step, bool first, struct error *err)
 {
     const struct program *program = thread->run->program;
@@ -254,165 +203,11 @@ static bool one_step(struct rank_thread *thread, int64_t step, bool first, struc
     enum step result;
     while ((result = machine_step(&machine)) == STEP_RAN)
         continue;
-    bool paid = pay_loss(thread, err), done = lanes_finish(thread->lanes, paid ? err : &(struct error){ 0 });
+    bool paid = run_pay_loss(thread, err), done = lanes_finish(thread->lanes, paid ? err : &(struct error){ 0 });
     done = done && (!device->finish_step || device->finish_step(thread->rank, lanes_spans(thread->lanes), err));
     thread->rank->updates += schedule_updates(program->plan);
     return paid && done &&
            (result == STEP_DONE || fail_kind(err, ERROR_BUG, "the machine stopped before the end of the program"));
-}
-
-static bool report_step(struct rank_thread *thread, int64_t step, int64_t *before_ns, struct error *err)
-{
-    struct run *run = thread->run;
-    const struct transport *t = thread->transport;
-    double loss = rank_loss(thread->rank);
-    if (t->rank > 0) {
-        thread->owes_loss = true;
-        thread->owed_loss = loss;
-        return run->steady || pay_loss(thread, err);
-    }
-    for (int r = 1; r < t->rank_count; r++) {
-        double part;
-        if (!receive_from(t, r, &part, sizeof part, err))
-            return false;
-        loss += part;
-    }
-    bool has_loss = run->options.device->computes;
-    if (!has_loss)
-        loss = (double)NAN;
-    int64_t now = clock_now_ns(), step_ns = now - *before_ns;
-    *before_ns = now;
-    struct run_summary *s = run->summary;
-    if (step + 1 == s->first_step)
-        s->first_loss = loss, s->step_ns_median = step_ns;
-    else /* the first step touches fresh memory */
-        step_times_add(&run->step_times, step_ns);
-    s->has_loss = has_loss;
-    s->last_loss = loss;
-    s->last_step = step + 1;
-    double tokens = (double)run->program->plan->batch * (double)run->program->plan->sequence;
-    struct run_step report = { .step = step + 1,
-                               .has_loss = has_loss,
-                               .loss = loss,
-                               .step_ns = step_ns,
-                               .tokens_per_s = tokens * 1e9 / (double)step_ns };
-    if (run->options.on_step)
-        run->options.on_step(run->options.context, &report);
-    return true;
-}
-
-struct rank_report {
-    int64_t peak_bytes, step_start_ns;
-    double squared_norm; /* the same on all ranks but those that update nothing: there 0 */
-};
-
-static bool add_rank(struct rank_thread *thread, struct timeline *timeline, int rank, struct rank_report *report,
-                     struct error *err)
-{
-    const struct program *program = thread->run->program;
-    const struct transport *t = thread->transport;
-    int stage = stage_of_rank(program->plan, rank), count = program->stages[stage].instr_count;
-    struct rank_timeline *row = &timeline->ranks[rank];
-    *row = (struct rank_timeline){ .rank = rank, .stage = stage, .span_count = count };
-    row->spans = arena_alloc(&timeline->arena, (size_t)count, sizeof *row->spans);
-    if (!row->spans)
-        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the timeline of rank %d", rank);
-    if (rank > 0 && (!receive_from(t, rank, report, sizeof *report, err) ||
-                     !receive_from(t, rank, row->spans, (size_t)count * sizeof *row->spans, err)))
-        return false;
-    if (rank == 0)
-        memcpy(row->spans, lanes_spans(thread->lanes), (size_t)count * sizeof *row->spans);
-    row->peak_bytes = thread->run->summary->peak_bytes[rank] = report->peak_bytes;
-    return true;
-}
-
-/* All times from the moment at which the first rank began the step, those of the reports too. Ranks of one host share a
- * clock; those of others are moved so that their steps begin together. */
-static void align(struct timeline *timeline, struct rank_report *reports, int rank_count)
-{
-    enum { SAME_CLOCK_NS = 1000000000 };
-    const int64_t first_ns = reports[0].step_start_ns;
-    int64_t base = first_ns, end = 0;
-    for (int r = 1; r < rank_count; r++)
-        if (llabs(reports[r].step_start_ns - first_ns) < SAME_CLOCK_NS && reports[r].step_start_ns < base)
-            base = reports[r].step_start_ns;
-    for (int r = 0; r < rank_count; r++) {
-        bool same = llabs(reports[r].step_start_ns - first_ns) < SAME_CLOCK_NS;
-        int64_t from = same ? base : reports[r].step_start_ns;
-        for (int i = 0; i < timeline->ranks[r].span_count; i++) {
-            struct span *span = &timeline->ranks[r].spans[i];
-            span->start_ns -= from, span->finish_ns -= from;
-            end = span->finish_ns > end ? span->finish_ns : end;
-        }
-        reports[r].step_start_ns -= from;
-    }
-    timeline->step_ns = end;
-}
-
-/* Where steps run into each other, each rank's moments from its own beginning of the step on. */
-static void from_own_begin(struct timeline *timeline, const struct rank_report *reports)
-{
-    timeline->step_ns = 0;
-    for (int r = 0; r < timeline->rank_count; r++)
-        for (int i = 0; i < timeline->ranks[r].span_count; i++) {
-            struct span *span = &timeline->ranks[r].spans[i];
-            int64_t first_ns = reports[r].step_start_ns;
-            span->start_ns -= first_ns, span->finish_ns -= first_ns;
-            timeline->step_ns = span->finish_ns > timeline->step_ns ? span->finish_ns : timeline->step_ns;
-        }
-}
-
-static bool collect(struct rank_thread *thread, struct error *err)
-{
-    const struct transport *t = thread->transport;
-    struct rank_report own = { rank_touched_bytes(thread->rank), thread->step_start_ns, thread->rank->squared_norm };
-    size_t count = (size_t)thread->run->program->stages[thread->rank->stage].instr_count;
-    if (t->rank > 0)
-        return send_to_first(t, &own, sizeof own, err) &&
-               send_to_first(t, lanes_spans(thread->lanes), count * sizeof(struct span), err);
-    struct run_summary *s = thread->run->summary;
-    timeline_free(s->timeline); /* of the step before, where each is shown */
-    free(s->peak_bytes);
-    struct timeline *timeline = s->timeline = calloc(1, sizeof *timeline);
-    s->peak_bytes = calloc((size_t)t->rank_count, sizeof *s->peak_bytes);
-    struct rank_report *reports = calloc((size_t)t->rank_count, sizeof *reports);
-    bool ok = timeline && s->peak_bytes && reports;
-    if (ok) {
-        timeline->origin = TIMELINE_MEASURED;
-        timeline->rank_count = s->rank_count = t->rank_count;
-        timeline->ranks = arena_alloc(&timeline->arena, (size_t)t->rank_count, sizeof *timeline->ranks);
-        reports[0] = own;
-    }
-    if (!ok || !timeline->ranks)
-        ok = fail_kind(err, ERROR_ENVIRONMENT, "no memory for the measured timeline");
-    for (int r = 0; ok && r < t->rank_count; r++)
-        ok = add_rank(thread, timeline, r, &reports[r], err);
-    if (ok)
-        align(timeline, reports, t->rank_count);
-    ok = ok && timeline_settle(thread->run->program, timeline, err);
-    if (ok && thread->run->steady)
-        from_own_begin(timeline, reports);
-    s->squared_norm = 0;
-    for (int r = 0; ok && r < t->rank_count; r++)
-        s->squared_norm = reports[r].squared_norm > 0 ? reports[r].squared_norm : s->squared_norm;
-    free(reports);
-    return ok;
-}
-
-/* Rank 0 shows the step's timeline and tells the others whether there is another step. */
-static bool show_timeline(struct rank_thread *thread, int64_t step, bool *go_on, struct error *err)
-{
-    const struct run_options *o = &thread->run->options;
-    const struct transport *t = thread->transport;
-    if (!collect(thread, err))
-        return false;
-    if (t->rank > 0)
-        return receive_from(t, 0, go_on, sizeof *go_on, err);
-    *go_on = o->on_timeline(o->context, step + 1, thread->run->summary->timeline);
-    for (int r = 1; r < t->rank_count; r++)
-        if (!t->exchange(t->self, LANE_COMPUTE, r, go_on, sizeof *go_on, -1, NULL, 0, err))
-            return false;
-    return true;
 }
 
 /* ---- a rank ---- */
@@ -438,12 +233,12 @@ static bool all_steps(struct rank_thread *thread, struct error *err)
     }
     bool go_on = true;
     for (int64_t step = first; step < o->step_count && go_on; step++) {
-        if (!one_step(thread, step, step == first, err) || !report_step(thread, step, &before_ns, err))
+        if (!one_step(thread, step, step == first, err) || !run_report_step(thread, step, &before_ns, err))
             return false;
         bool due = step + 1 == o->step_count || (o->checkpoint_every > 0 && (step + 1) % o->checkpoint_every == 0);
-        if ((due || o->on_timeline) && !pay_loss(thread, err))
+        if ((due || o->on_timeline) && !run_pay_loss(thread, err))
             return false;
-        if ((o->on_timeline && !show_timeline(thread, step, &go_on, err)))
+        if ((o->on_timeline && !run_show_timeline(thread, step, &go_on, err)))
             return false;
         if (o->checkpoint_dir && due &&
             (!fetch(thread->rank, err) || !checkpoint_write(thread->rank, o->checkpoint_dir, err)))
@@ -484,7 +279,7 @@ static void *rank_main(void *argument)
               lanes_new(&lanes, &run->program->stages[stage], run_instr, lane_failed, thread, &error);
     set_lanes(thread, lanes);
     ok = ok && all_steps(thread, &error) && (!(o->poison || o->on_weight) || fetch(thread->rank, &error)) &&
-         (o->on_timeline || collect(thread, &error));
+         (o->on_timeline || run_collect(thread, &error));
     if (!ok)
         run_fail(run, me, &error);
     else if (o->on_weight)

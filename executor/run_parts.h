@@ -1,0 +1,45 @@
+/* What running and collecting share: a run and its ranks' threads. */
+#ifndef CLEAVE_EXECUTOR_RUN_PARTS_H
+#define CLEAVE_EXECUTOR_RUN_PARTS_H
+#include "executor/lanes.h"
+#include "executor/rank.h"
+#include "executor/run.h"
+#include "executor/step_times.h"
+#include <pthread.h>
+
+struct run;
+struct rank_thread {
+    struct run *run;
+    const struct transport *transport;
+    pthread_t thread;
+    struct rank *rank;
+    struct lanes *lanes; /* set and cleared under run->mutex */
+    int64_t step_start_ns;
+    bool owes_loss; /* of the step before; other ranks than 0, where steps run into each other */
+    double owed_loss;
+};
+struct run {
+    const struct program *program;
+    struct run_options options; /* with a status page */
+    int local_count, mute_tag;  /* of the muted message; -1 */
+    enum op muted_op;           /* OP_COUNT: none */
+    struct rank_thread *threads;
+    struct run_summary *summary;  /* written by rank 0 */
+    struct step_times step_times; /* of all steps but the first; rank 0 */
+    pthread_mutex_t mutex;
+    pthread_cond_t ended;
+    bool failed, finished;
+    bool steady; /* steps run into each other */
+    struct error error;
+};
+
+/* On every rank after its step: rank 0 has the loss of all and says so. */
+bool run_report_step(struct rank_thread *thread, int64_t step, int64_t *before_ns, struct error *err);
+/* Where steps run into each other, a rank tells its loss while its lanes already work on the next step: rank 0 ends a
+ * step last, and the others would wait for it. */
+bool run_pay_loss(struct rank_thread *thread, struct error *err);
+/* The last step's timeline and arenas of all ranks, into the summary. */
+bool run_collect(struct rank_thread *thread, struct error *err);
+/* Rank 0 shows the step's timeline and tells the others whether there is another step. */
+bool run_show_timeline(struct rank_thread *thread, int64_t step, bool *go_on, struct error *err);
+#endif
