@@ -156,4 +156,33 @@ static inline struct plan *tiny_plan(const struct graph *graph, const struct tin
                                                .slices = (int16_t)(c->slices > 0 ? c->slices : 1) };
     return plan;
 }
+
+/* dp x ep x something beside it, in all layers or in those with experts, the others data parallel over all; with empty
+ * slots, dropped choices or neither. */
+static inline struct plan *mixture_plan(const struct graph *graph, int n)
+{
+    static const int8_t beside[] = { DIM_none, DIM_tp, DIM_tp_sp, DIM_tp_deferred, DIM_cp_gather, DIM_cp_ring };
+    int ep = n % 3 == 2 ? 4 : 2, third = n % 2 ? 2 : 1, pp = ep * third < 8 && n / 2 % 3 == 2 ? 2 : 1;
+    int dp = 8 / (ep * third * pp), micro = 1 + (n / 3 % 2 && ep * dp < 8);
+    struct tiny_choice c = { .dp = dp, .tp = ep, .pp = pp, .micro = micro, .clip = 1 };
+    struct plan *plan = tiny_plan(graph, &c);
+    plan->bucket_bytes = n % 5 < 3 ? 0 : 1 << 12;
+    plan->prefetch = n / 3 % 3;
+    plan->atom_count = 3;
+    plan->rank_count *= third;
+    for (int s = 0; s < pp; s++) {
+        plan->stages[s].atom[2] = third;
+        plan->stages[s].first_rank *= third;
+    }
+    for (int l = 0; l < plan->layer_count; l++) {
+        struct plan_layer *layer = &plan->layers[l];
+        bool experts = strcmp(graph->layers[l].kind, "moe") == 0;
+        layer->dim[1] = experts || n % 4 < 2 ? DIM_ep : DIM_dp;
+        layer->dim[2] = beside[n / 2 % 6];
+        layer->zero = (int8_t)(n / 4 % 4);
+        layer->recompute = (int8_t)(n / 5 % RECOMPUTE_COUNT);
+        layer->slices = (int16_t)(n % 7 == 3 ? 2 : 1);
+    }
+    return plan;
+}
 #endif

@@ -1,0 +1,52 @@
+/* What one rank computes, as the reference that every other plan is held against. */
+#ifndef CLEAVE_TESTS_ORACLE_REFERENCE_H
+#define CLEAVE_TESTS_ORACLE_REFERENCE_H
+#include "tests/check.h"
+#include "executor/kernel.h"
+#include "executor/run.h"
+#include "tests/tiny_models.h"
+#include <pthread.h>
+
+enum { PRECISE = sizeof(real) == sizeof(double), STEPS = 2, MAX_RANKS = 8 };
+extern const double TOLERANCE[STEPS]; /* of the 2-norms, by step */
+
+struct reference {
+    struct graph *graph;
+    double **gradient[STEPS]; /* (step, weight) in global order */
+    double *norm[STEPS], all[STEPS];
+    double loss[STEPS], squared_norm;
+};
+
+/* What a run is held against, or what the single-rank run fills in. */
+struct watch {
+    const struct reference *reference;
+    const struct program *program;
+    bool record, over_tcp; /* else over threads */
+    uint64_t weights;      /* of the bytes of all ranks' weights after the last step */
+    pthread_mutex_t mutex;
+    double error;  /* the largest, in tolerances */
+    int worst;     /* its weight */
+    int64_t *seen; /* (step, weight): elements compared, of the ranks that count */
+    double loss[STEPS];
+};
+
+/* The caller frees it. Other batches than TINY_BATCH by make_reference_of(). */
+struct reference make_reference(const char *json, double clip);
+struct reference make_reference_of(const char *json, double clip, int batch);
+void free_reference(struct reference *reference);
+
+/* Runs w->program; mute_instr -1: no instruction is silenced. */
+bool run_watched(struct watch *w, int mute_stage, int mute_instr, struct run_summary *summary, struct error *err);
+/* True when nothing differs from the reference; else why says what. */
+bool run_and_compare(const struct reference *reference, const struct program *program, int mute_stage, int mute_instr,
+                     char *why, size_t room);
+/* These abort the test where the plan computes anything else; the message holds the plan. Of exhaustive lists a sample
+ * runs (CLEAVE_ORACLE_SAMPLE). */
+void check_plan(const struct reference *reference, const struct plan *plan, uint64_t seed);
+void check_choice(const struct reference *reference, const struct tiny_choice *choice);
+
+/* A case that runs once for each model. */
+void add_for_models(Suite *suite, const char *name, const TTest *test);
+/* Runs the suite; the program's exit status. */
+int oracle_main(Suite *suite);
+#endif
