@@ -3,7 +3,21 @@
 #define CLEAVE_TESTS_CHECK_H
 #include <check.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+
+/* CLEAVE_TEST_SHARE=8: of the long lists of cases one in 8 runs, for sanitizers, once all have run without them. */
+static inline int share_stride(void)
+{
+    const char *stride = getenv("CLEAVE_TEST_SHARE");
+    return stride && atoi(stride) > 1 ? atoi(stride) : 1;
+}
+
+static inline bool in_share(uint64_t number)
+{
+    return number % (uint64_t)share_stride() == 0;
+}
 
 #undef fail /* an old name of ck_abort_msg; here it is the function of base/error.h */
 

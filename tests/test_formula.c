@@ -14,7 +14,7 @@ START_TEST(formula_is_hardly_below_the_simulator)
     const char *name = schedules[_i]->name;
     for (int uneven = 0; uneven < 2; uneven++) {
         double least = INFINITY, most = 0;
-        for (uint64_t n = 0; n < DRAWS; n++) {
+        for (uint64_t n = 0; n < DRAWS; n += (uint64_t)share_stride()) {
             uint64_t state = n * 4096;
             struct pipeline_draw draw = pipeline_draw(&state, _i, uneven ? 0.3 : 0, MOST_SEND_PERMILLE);
             struct pipeline_case *c = pipeline_open(&draw, &state);
@@ -45,7 +45,7 @@ START_TEST(kernels_bound_the_simulator)
 {
     const char *name = schedules[_i]->name;
     double most = 0;
-    for (uint64_t n = 0; n < DRAWS; n++) {
+    for (uint64_t n = 0; n < DRAWS; n += (uint64_t)share_stride()) {
         uint64_t state = n * 4096 + 7;
         struct pipeline_draw draw = pipeline_draw(&state, _i, (double)(n % 4) / 4, n % 2 ? 1000 : 0);
         struct pipeline_case *c = pipeline_open(&draw, &state);

@@ -159,9 +159,11 @@ static struct world types_open(const char *form, const char *name_b, double spee
     return world;
 }
 
-static struct search_options options_of(int64_t batch)
+static struct search_options quiet_options_of(int64_t batch)
 {
-    return (struct search_options){ .space = space_default(batch, 0, DTYPE_BF16), .top = 1, .no_advice = true };
+    struct search_options options = options_of(batch);
+    options.no_advice = true;
+    return options;
 }
 
 static int64_t step_of(const struct search_result *result)
@@ -190,7 +192,7 @@ START_TEST(twins_give_the_same_answer)
                      two = types_open(forms[n], "twin", 1, 80000000000, 3);
         ck_assert(one.cluster->type_count == 1 && two.cluster->type_count == 2);
         for (int stages = 0; stages <= 4; stages += 2) {
-            struct search_options options = options_of(16);
+            struct search_options options = quiet_options_of(16);
             if (stages > 0)
                 options.space.pipeline = (struct allowed){ 1, { stages } };
             struct search_result *a = run_search(&one, &options), *b = run_search(&two, &options);
@@ -220,7 +222,7 @@ static int layers_on(const struct cluster *cluster, const struct plan *plan, int
  * devices alone. Both orders have the same plans, of which the judge looks at some. */
 START_TEST(faster_devices_get_more_work)
 {
-    struct search_options options = options_of(32);
+    struct search_options options = quiet_options_of(32);
     options.space.pipeline = (struct allowed){ 1, { 2 } };
     struct world slow = types_open("1x2:a+1x2:b", "a", 1, 80000000000, 6);
     struct search_result *base = run_search(&slow, &options);
@@ -251,7 +253,7 @@ END_TEST
 /* Devices with little memory get what fits into them; with hardly any, the message names their stage. */
 START_TEST(each_type_has_its_own_memory)
 {
-    struct search_options options = options_of(16);
+    struct search_options options = quiet_options_of(16);
     options.space.pipeline = (struct allowed){ 1, { 2 } };
     bool refused = false;
     for (long long memory = 8000000; memory > 100000; memory /= 2) {
@@ -289,7 +291,7 @@ START_TEST(any_shape_has_an_answer)
                                          "1x1:a+1x2:b" };
     for (size_t n = 0; n < sizeof forms / sizeof *forms; n++) {
         struct world world = types_open(forms[n], "b", 2, 80000000000, 4);
-        struct search_options options = options_of(24);
+        struct search_options options = quiet_options_of(24);
         struct search_result *result = run_search(&world, &options);
         check_legal(&world, result->plans[0].plan);
         ck_assert_int_eq(result->plans[0].plan->rank_count, world.cluster->device_count);
