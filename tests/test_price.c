@@ -114,6 +114,8 @@ enum { INSTANCES = sizeof instances / sizeof *instances };
 START_TEST(resized_programs_price_like_lowered_ones)
 {
     const struct instance *in = &instances[_i];
+    if (!in_share((uint64_t)_i))
+        return;
     struct world w = world_open(in->model, in->cluster, in->batch);
     struct error err = { 0 };
     int compared = 0;
@@ -144,6 +146,8 @@ END_TEST
 START_TEST(bounds_are_below_prices)
 {
     const struct instance *in = &instances[_i];
+    if (!in_share((uint64_t)_i))
+        return;
     struct world w = world_open(in->model, in->cluster, in->batch);
     struct error err = { 0 };
     if (in->general)
@@ -251,7 +255,7 @@ START_TEST(layouts_keep_what_prices_promise)
     w.space.pipeline = (struct allowed){ 1, { 1 } };
     w.space.micro = (struct allowed){ 1, { 2 } };
     world_start(&w);
-    for (int i = 0; i < w.config_count; i += _i == 0 ? 7 : 3) {
+    for (int i = 0; i < w.config_count; i += (_i == 0 ? 7 : 3) * share_stride()) {
         const struct price_table *table = NULL;
         ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &table, &err), "%s", err.message);
         for (int s = i % 5; table && s < table->strategy_count; s += 5) {

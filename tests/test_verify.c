@@ -184,7 +184,7 @@ static int stride_of(const struct program *p)
     int count = 0;
     for (int s = 0; s < p->stage_count; s++)
         count += p->stages[s].instr_count;
-    return 1 + count / 400;
+    return (1 + count / 400) * share_stride();
 }
 
 static void mutate_lists(struct patient *p, const char *name)
