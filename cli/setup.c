@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "cli/setup.h"
+#include "host/blas_core.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,30 +89,25 @@ void setup_print_version(FILE *out)
 }
 
 #ifdef HAVE_OPENBLAS
-static bool needs_core_type(const struct cli *cli)
+/* NULL: what OpenBLAS or the user chose stands. */
+static const char *wanted_core_type(const struct cli *cli)
 {
-#if defined(__x86_64__)
-    if (cli->environment("OPENBLAS_CORETYPE") || strcmp(openblas_get_corename(), "Haswell"))
-        return false;
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-#else
-    (void)cli;
-    return false;
-#endif
+    bool avx2, avx512;
+    blas_core_extensions(&avx2, &avx512);
+    return cli->environment("OPENBLAS_CORETYPE") ? NULL : blas_core_instead(openblas_get_corename(), avx2, avx512);
 }
 #endif
 
 void setup_blas(const struct cli *cli)
 {
 #ifdef HAVE_OPENBLAS
-    bool core_type = needs_core_type(cli), threads = !cli->environment("OPENBLAS_NUM_THREADS");
+    const char *core_type = wanted_core_type(cli);
+    bool threads = !cli->environment("OPENBLAS_NUM_THREADS");
     if ((!core_type && !threads) || cli->environment("CLEAVE_BLAS_READY"))
         return;
     fflush(NULL);
     if (core_type)
-        setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
+        setenv("OPENBLAS_CORETYPE", core_type, 1);
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
     setenv("OMP_NUM_THREADS", "1", 0);
     setenv("CLEAVE_BLAS_READY", "1", 1); /* once only, whatever happens */

@@ -13,9 +13,8 @@ void setup_free(struct setup *setup);
 void setup_print_version(FILE *out);
 /**
  * Makes the BLAS single-threaded and right for this CPU, for verbs that compute. OpenBLAS reads its settings when it is
- * loaded, so when they are missing the program replaces itself once by itself with them set. OPENBLAS_CORETYPE=SkylakeX
- * is set only where the CPU has AVX-512 F, BW, DQ and VL and OpenBLAS has fallen back to its Haswell kernels (it does
- * not know newer CPUs); a value that the user has set stands.
+ * loaded, so when they are missing the program replaces itself once by itself with them set. OPENBLAS_CORETYPE is set
+ * only where OpenBLAS fell back to an older processor's kernels (host/blas_core.h); a value that the user has set stands.
  */
 void setup_blas(const struct cli *cli);
 #endif

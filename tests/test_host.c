@@ -1,5 +1,6 @@
 /* Files whole or not at all, the clock, the machine, the catalogue's folder. */
 #define _GNU_SOURCE
+#include "host/blas_core.h"
 #include "host/catalogue.h"
 #include "host/clock.h"
 #include "host/file.h"
@@ -343,6 +344,26 @@ START_TEST(parallel_work_is_done_once_each)
 }
 END_TEST
 
+/* A processor that the library does not know gets the best kernels that it has; one that it knows keeps its own. */
+START_TEST(unknown_processors_get_their_kernels)
+{
+    static const struct {
+        const char *found, *avx2, *avx512;
+    } cases[] = { { "Prescott", "Haswell", "SkylakeX" },
+                  { "Nehalem", "Haswell", "SkylakeX" },
+                  { "Haswell", NULL, "SkylakeX" },
+                  { "Zen", NULL, NULL },
+                  { "SkylakeX", NULL, NULL },
+                  { "Cooperlake", NULL, NULL },
+                  { "Sapphirerapids", NULL, NULL } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_pstr_eq(blas_core_instead(cases[i].found, false, false), NULL);
+        ck_assert_pstr_eq(blas_core_instead(cases[i].found, true, false), cases[i].avx2);
+        ck_assert_pstr_eq(blas_core_instead(cases[i].found, true, true), cases[i].avx512);
+    }
+}
+END_TEST
+
 static Suite *host_suite(void)
 {
     Suite *suite = suite_create("host");
@@ -360,6 +381,7 @@ static Suite *host_suite(void)
     tcase_add_test(tcase, the_machine_is_described);
     tcase_add_test(tcase, broken_catalogues_are_named);
     tcase_add_test(tcase, parallel_work_is_done_once_each);
+    tcase_add_test(tcase, unknown_processors_get_their_kernels);
     suite_add_tcase(suite, tcase);
     return suite;
 }
