@@ -10,20 +10,19 @@
 #include <string.h>
 
 enum {
-    PRODUCT_EDGE = 512,
-    PRODUCTS = 16, /* about 64 ms: twenty slices of a scheduler that gives 3 ms each */
+    PRODUCT_EDGE = 768,
+    PRODUCTS = 12, /* of about 10 ms: each several slices of a scheduler that gives 3 ms */
     TRANSFER_BYTES = 4 << 20,
-    TRANSFERS_ALONE = 6,
-    TRANSFERS_MOST = 200,
+    TRANSFERS_ALONE = 12,
     WARM_UP_STEPS = 1,
     MIN_STEPS = 3,
     MAX_STEPS = 40
 };
-static const double KNOWN = 0.02; /* of the factors: then there are enough steps */
-static const double FIRST_BYTES_PER_S =
-    4e8; /* a low guess at an all-reduce: rather too few transfers than none beside products */
+static const double KNOWN = 0.02;     /* of the factors: then there are enough steps */
+static const double MOST_LOST = 0.95; /* of the compute path's progress beside communication */
 
-/* ---- the program: products alone; transfers alone; both ---- */
+/* ---- the program: products alone; transfers alone; products, each of which lets a transfer go that runs beside the
+ * next ---- */
 static void add_product_segment(struct rig *rig, struct error *err)
 {
     struct graph *graph = rig->graph;
@@ -55,16 +54,16 @@ static void add_product(struct rig *rig, const int buffers[3])
 
 struct beside {
     struct rig *rig;
-    int together_from;      /* the first instruction of the part with both */
+    int together_from;      /* the first product of the part with both; after each but the last comes its transfer */
     struct samples samples; /* paces alone: "product", "transfer"; slow-downs: "product beside", "transfer beside" */
     int64_t end_ns;
-    int steps, min_steps;
+    int steps;
     struct error error;
 };
 
-static bool open_beside(struct beside *b, int rank_count, int transfers, struct error *err)
+static bool open_beside(struct beside *b, int rank_count, struct error *err)
 {
-    int capacity = 2 * PRODUCTS + TRANSFERS_ALONE + transfers + 4;
+    int capacity = 3 * PRODUCTS + TRANSFERS_ALONE + 4;
     if (!rig_new(&b->rig, rank_count, 1, 1, rank_count, 4, capacity, err))
         return false;
     struct rig *rig = b->rig;
@@ -83,61 +82,65 @@ static bool open_beside(struct beside *b, int rank_count, int transfers, struct 
         rig_instr(rig, 0, OP_ALL_REDUCE, LANE_DP, i == 0 ? LANE_COMPUTE : -1, sum, sum);
     rig_instr(rig, 0, OP_ZERO, LANE_COMPUTE, LANE_DP, -1, -1);
     b->together_from = rig->program->stages[0].instr_count;
-    for (int i = 0; i < transfers; i++)
-        rig_instr(rig, 0, OP_ALL_REDUCE, LANE_DP, i == 0 ? LANE_COMPUTE : -1, sum, sum);
-    for (int i = 0; i < PRODUCTS; i++)
+    for (int i = 0; i < PRODUCTS; i++) {
         add_product(rig, product);
+        if (i + 1 < PRODUCTS)
+            rig_instr(rig, 0, OP_ALL_REDUCE, LANE_DP, LANE_COMPUTE, sum, sum);
+    }
     rig_instr(rig, 0, OP_ZERO, LANE_COMPUTE, LANE_DP, -1, -1);
     rig_finish(rig);
     return true;
 }
 
 /* ---- the times ---- */
-/* From the first start to the last end of the op's spans in the part with both: there it runs all the time. */
-static void busy_range(const struct beside *b, const struct rank_timeline *row, enum op op, int64_t *low, int64_t *high)
-{
-    *low = INT64_MAX, *high = INT64_MIN;
-    for (int i = b->together_from; i < row->span_count; i++) {
-        if (b->rig->program->stages[0].instrs[i].op != op)
-            continue;
-        *low = min_i64(*low, row->spans[i].start_ns);
-        *high = max_i64(*high, row->spans[i].finish_ns);
-    }
-}
-
-/* Time per instruction of the op, of those between the two instructions and within [low, high]; 0: none is. */
-static double pace(const struct beside *b, const struct rank_timeline *row, enum op op, int from, int to, int64_t low,
-                   int64_t high)
+/* From the op's first start to its last end before the part with both, over their number. */
+static double pace_alone(const struct beside *b, const struct rank_timeline *row, enum op op)
 {
     int64_t begin = INT64_MAX, end = INT64_MIN;
     int count = 0;
-    for (int i = from; i < to; i++) {
-        const struct span *span = &row->spans[i];
-        if (b->rig->program->stages[0].instrs[i].op != op || span->start_ns < low || span->finish_ns > high)
+    for (int i = 0; i < b->together_from; i++) {
+        if (b->rig->program->stages[0].instrs[i].op != op)
             continue;
-        begin = min_i64(begin, span->start_ns);
-        end = max_i64(end, span->finish_ns);
+        begin = min_i64(begin, row->spans[i].start_ns);
+        end = max_i64(end, row->spans[i].finish_ns);
         count++;
     }
-    return count > 0 ? (double)(end - begin) / count : 0;
+    return (double)(end - begin) / count;
 }
 
-/* The pace alone, and how many times that is the pace beside the other op. */
-static bool take_op(struct beside *b, const struct rank_timeline *row, enum op op, enum op other, const char *alone,
-                    const char *beside)
+/* The transfers that had a product beside them to their end: from when each could go, so that waiting for a core
+ * counts. */
+static void take_transfers(const struct beside *b, const struct rank_timeline *row, double *together_ns, int *count)
 {
-    int64_t low, high;
-    busy_range(b, row, other, &low, &high);
-    double apart_ns = pace(b, row, op, 0, b->together_from, INT64_MIN, INT64_MAX);
-    double beside_ns = pace(b, row, op, b->together_from, row->span_count, low, high);
-    return (apart_ns <= 0 || samples_add(&b->samples, alone, apart_ns, &b->error)) &&
-           (apart_ns <= 0 || beside_ns <= 0 || samples_add(&b->samples, beside, beside_ns / apart_ns, &b->error));
+    const struct span *both = row->spans + b->together_from;
+    int64_t last_ns = both[2 * (PRODUCTS - 1)].finish_ns, free_ns = 0;
+    *together_ns = 0;
+    *count = 0;
+    for (int i = 0; i + 1 < PRODUCTS; i++) {
+        int64_t ready_ns = max_i64(both[2 * i].finish_ns, free_ns);
+        free_ns = both[2 * i + 1].finish_ns;
+        if (free_ns > last_ns)
+            break;
+        *together_ns += (double)(free_ns - ready_ns);
+        ++*count;
+    }
 }
 
+/* What the products lost is lost while transfers ran: their progress in that time is the rest. */
 static bool take_rank(struct beside *b, const struct rank_timeline *row)
 {
-    return take_op(b, row, OP_COMPUTE, OP_ALL_REDUCE, "product", "product beside") &&
-           take_op(b, row, OP_ALL_REDUCE, OP_COMPUTE, "transfer", "transfer beside");
+    const struct span *both = row->spans + b->together_from;
+    double product_ns = pace_alone(b, row, OP_COMPUTE), transfer_ns = pace_alone(b, row, OP_ALL_REDUCE), together_ns;
+    int count;
+    take_transfers(b, row, &together_ns, &count);
+    if (count == 0 || product_ns <= 0 || transfer_ns <= 0)
+        return true;
+    double lost_ns = (double)(both[2 * (PRODUCTS - 1)].finish_ns - both[0].start_ns) - PRODUCTS * product_ns;
+    double lost = fmin(MOST_LOST, fmax(0, lost_ns / together_ns));
+    return samples_add(&b->samples, "product", product_ns, &b->error) &&
+           samples_add(&b->samples, "transfer", transfer_ns, &b->error) &&
+           samples_add(&b->samples, "product beside", 1 / (1 - lost), &b->error) &&
+           samples_add(&b->samples, "transfer beside", together_ns / count / transfer_ns, &b->error);
 }
 
 static bool is_known(struct samples *samples, const char *name)
@@ -153,8 +156,8 @@ static bool on_beside(void *context, int64_t step, const struct timeline *timeli
         if (!take_rank(b, &timeline->ranks[r]))
             return false;
     b->steps += step > WARM_UP_STEPS;
-    return b->steps < b->min_steps || (clock_now_ns() < b->end_ns && !(is_known(&b->samples, "product beside") &&
-                                                                       is_known(&b->samples, "transfer beside")));
+    return b->steps < MIN_STEPS || (clock_now_ns() < b->end_ns && !(is_known(&b->samples, "product beside") &&
+                                                                    is_known(&b->samples, "transfer beside")));
 }
 
 static void set_factor(struct samples *samples, const char *name, double *factor, double *spread, int *count)
@@ -165,46 +168,16 @@ static void set_factor(struct samples *samples, const char *name, double *factor
     *spread = *count > 0 ? series_spread(series) : 0;
 }
 
-static bool run_beside(struct beside *b, const struct crew *crew, int transfers, int min_steps, double budget_s,
-                       struct error *err)
-{
-    samples_free(&b->samples);
-    b->steps = 0;
-    b->min_steps = min_steps;
-    b->end_ns = clock_now_ns() + (int64_t)(budget_s * 1e9);
-    bool ok = open_beside(b, crew->rank_count, transfers, err) &&
-              crew_run(crew, b->rig->program, NULL, MAX_STEPS, on_beside, b, err);
-    rig_free(b->rig);
-    b->rig = NULL;
-    return ok && (!b->error.kind || fail_kind(err, b->error.kind, "%s", b->error.message));
-}
-
-/* As many transfers as take about as long as the products, both slowed down: where one ends early, the other is alone
- * and not counted. */
-static int64_t wanted_transfers(struct samples *samples)
-{
-    double products = PRODUCTS * series_median(samples_find(samples, "product"));
-    double transfer = series_median(samples_find(samples, "transfer"));
-    double wanted = ceil(products / fmax(1, transfer));
-    return (int64_t)fmin(TRANSFERS_MOST, fmax(2, wanted));
-}
-
 bool contention_measure(struct contention *out, const struct crew *crew, double budget_s, struct error *err)
 {
     *out = (struct contention){ .compute_under_communication = 1, .communication_under_compute = 1 };
     if (crew->rank_count < 2)
         return true;
-    struct beside b = { 0 };
-    struct reference product;
-    if (!reference_measure(&product, PRODUCT_EDGE, 2, err))
-        return false;
-    int64_t transfers = (int64_t)fmin(
-        TRANSFERS_MOST, fmax(2, PRODUCTS * (double)product.ns / (TRANSFER_BYTES / FIRST_BYTES_PER_S * 1e9)));
-    bool ok = crew_agree(crew, &transfers, sizeof transfers, err) && run_beside(&b, crew, (int)transfers, 1, 0, err);
-    if (ok && crew_leads(crew))
-        transfers = wanted_transfers(&b.samples);
-    ok = ok && crew_agree(crew, &transfers, sizeof transfers, err) &&
-         run_beside(&b, crew, (int)transfers, MIN_STEPS, budget_s, err);
+    struct beside b = { .end_ns = clock_now_ns() + (int64_t)(budget_s * 1e9) };
+    bool ok = open_beside(&b, crew->rank_count, err) &&
+              crew_run(crew, b.rig->program, NULL, MAX_STEPS, on_beside, &b, err) &&
+              (!b.error.kind || fail_kind(err, b.error.kind, "%s", b.error.message));
+    rig_free(b.rig);
     if (ok && crew_leads(crew)) {
         set_factor(&b.samples, "product beside", &out->compute_under_communication,
                    &out->compute_under_communication_spread, &out->compute_samples);

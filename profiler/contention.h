@@ -9,11 +9,10 @@ struct contention {
     int compute_samples, communication_samples; /* steps and ranks behind them; 0: nothing ran side by side */
 };
 /**
- * Products and all-reduces on all ranks, each alone and both at once, for many of the scheduler's time slices. A sample
- * is the pace (time from the first begin to the last end, over their number) of those that ran beside the other kind
- * all the time, over the pace alone in the same step: the share of progress that is left in a long step, with all that
- * a thread waits for a core, which durations of single instructions hide. The factor is the samples' median. One rank:
- * factors of 1. Only the process of rank 0 gets the result.
+ * Products and all-reduces on all ranks, each alone and both at once as programs have them: each product lets one
+ * transfer go, beside the next product. A transfer takes from when it may go to its end, so that the time counts in
+ * which its threads wait for a core that computes; what the products lose meanwhile is their slow-down. The factor is
+ * the median over steps and ranks. One rank: factors of 1. Only the process of rank 0 gets the result.
  */
 bool contention_measure(struct contention *out, const struct crew *crew, double budget_s, struct error *err);
 #endif

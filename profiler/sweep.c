@@ -168,17 +168,22 @@ struct curve_run {
     struct error error;
 };
 
+/* Large pieces of weights and gradients lie apart from each other, so that each is touched once per step and comes from
+ * memory, as in training, and not from a cache that the size before has filled. */
 static void add_size(struct curve_run *run, int size)
 {
     const struct sweep_case *c = run->c;
     struct layouts l = layouts_of(c->op);
     bool send = c->op == OP_SEND;
     int tensor = tensor_of(run->rig, c, run->bytes[size] / (int64_t)sizeof(real));
-    int source = rig_buffer(run->rig, 0, tensor, l.from, l.from_dim, RIG_SOURCE);
-    int destination = rig_buffer(run->rig, send ? 1 : 0, tensor, l.to, l.to_dim, RIG_DESTINATION);
+    bool apart = reduces_weights(c->op) && repeats_of(run->bytes[size]) == 1;
+    int source = rig_buffer(run->rig, 0, tensor, l.from, l.from_dim, apart ? RIG_APART : RIG_SOURCE);
+    int destination = c->op == OP_ALL_REDUCE ? source
+                                             : rig_buffer(run->rig, send ? 1 : 0, tensor, l.to, l.to_dim,
+                                                          apart ? RIG_APART : RIG_DESTINATION);
     for (int i = repeats_of(run->bytes[size]); i > 0; i--) {
         run->size_of[run->transfer_count] = size;
-        add_transfer(run->rig, c, source, c->op == OP_ALL_REDUCE ? source : destination, run->transfer_count++);
+        add_transfer(run->rig, c, source, destination, run->transfer_count++);
     }
 }
 
