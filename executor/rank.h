@@ -4,7 +4,7 @@
 #include "executor/collective.h"
 #include "executor/device.h"
 #include "executor/kernel.h"
-#include "executor/run.h"
+#include "executor/run_options.h"
 #include "planner/program/geometry.h"
 
 struct rank {

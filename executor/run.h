@@ -1,63 +1,8 @@
 /* Runs a program: initial weights, steps, losses, a measured timeline. */
 #ifndef CLEAVE_EXECUTOR_RUN_H
 #define CLEAVE_EXECUTOR_RUN_H
-#include "executor/data.h"
-#include "executor/status.h"
+#include "executor/run_options.h"
 #include "executor/transport.h"
-#include "planner/cost/cost.h"
-#include "planner/sim/timeline.h"
-
-struct device;
-
-struct run_step {
-    int64_t step;  /* from 1 */
-    bool has_loss; /* false on a device that does not compute: loss is NaN */
-    double loss;   /* mean over the step's target tokens */
-    int64_t step_ns;
-    double tokens_per_s;
-};
-
-struct run_options {
-    int64_t step_count; /* the last step to reach, from 1; a resumed run does the rest */
-    uint64_t seed;
-    const struct device *device;
-    const char *module_dir;    /* of devices that are modules; NULL: the working folder */
-    const struct data *data;   /* may be NULL on a device that does not compute */
-    const struct facts *facts; /* the timed device's durations; else may be NULL */
-
-    /* Adam with decoupled weight decay; the rate warms up linearly and falls as a cosine to the floor at step
-     * decay_steps. */
-    double learning_rate, floor_rate;
-    int64_t warmup_steps, decay_steps; /* decay_steps 0: constant after the warm-up */
-    double beta1, beta2, epsilon, weight_decay;
-
-    const char *checkpoint_dir; /* NULL: none */
-    int64_t checkpoint_every;   /* steps; the last step is always written */
-    const char *resume_dir;     /* NULL: from the seed */
-
-    struct status *status; /* the watchdog's page; NULL: the run makes its own */
-    double timeout_s;      /* without progress of any rank the run ends; 0: never */
-
-    bool poison;                /* fills arenas with NaN first and counts the bytes that were touched */
-    int mute_stage, mute_instr; /* oracle: this instruction moves nothing; mute_instr -1: none */
-
-    void *context;                                               /* of the callbacks, each of which may be NULL */
-    void (*on_step)(void *context, const struct run_step *step); /* on the process that has rank 0 */
-    /* The measured timeline of all ranks after each step, borrowed, on the process that has rank 0; false ends the run
-     * after this step. Costs a message per rank and step. Set on all processes or on none. */
-    bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline);
-    /* The run has failed, and after another timeout_s a rank of this process has still not come back (it computes for
-     * ever): the caller's last chance to print the message and end the process. Called by the watchdog. */
-    void (*on_stuck)(void *context, const struct error *error);
-    /* The reduced gradient of a weight as UPDATE is about to read it. Called on the rank's compute thread. */
-    void (*on_gradient)(void *context, int64_t step, int rank, int buffer, const void *data);
-    /* Every stored weight after the last step. */
-    void (*on_weight)(void *context, int rank, int buffer, const void *data);
-};
-/* Values that train small models: rate 3e-4 to a tenth of it, betas 0.9 and 0.95, weight decay 0.1 (Brown et al. 2020,
- * appendix B), the CPU device, a timeout of 60 s. */
-struct run_options run_options_default(void);
-double run_learning_rate(const struct run_options *options, int64_t step);
 
 struct run_summary {
     int64_t first_step, last_step;

@@ -8,6 +8,7 @@
 #include "executor/comm_threads.h"
 #include "executor/device.h"
 #include "executor/rank.h"
+#include "executor/run.h"
 #include "planner/program/geometry.h"
 #include "tcp_ends.h"
 #include "tiny_models.h"
