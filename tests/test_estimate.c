@@ -37,6 +37,38 @@ START_TEST(model_flops_are_the_published_ones)
 }
 END_TEST
 
+/* The plan's estimate from the steps that are in flight and two more, and from all of them; every layer takes what
+ * `uniform` says, as far as one data-parallel rank has a choice. */
+static void steady_and_whole(struct estimate **few, struct estimate **all, const struct world *world, struct plan *plan,
+                             const struct space *space, const struct uniform *uniform)
+{
+    struct space only = *space;
+    struct workbench bench;
+    struct error err = { 0 };
+    const struct price_table *table = NULL;
+    struct graph *graph = NULL;
+    only.zero = (struct allowed){ 1, { uniform->zero } };
+    only.recompute = (struct allowed){ 1, { uniform->recompute } };
+    ck_assert(workbench_open(&bench, world->model, &world->facts, &only, &err));
+    struct config config = { .stages = plan->stage_count,
+                             .schedule = uniform->schedule,
+                             .prefetch = 1,
+                             .micro_batch_count = plan->micro_batch_count,
+                             .micro = uniform->micro,
+                             .mesh = mesh_none() };
+    mesh_add(&config.mesh, plan->stages[0].atom[0], DIM_dp);
+    mesh_add(&config.mesh, uniform->tensor, DIM_tp);
+    ck_assert(workbench_table(&bench, &config, false, &table, &err) && table);
+    ck_assert(graph_build(&graph, world->model, space->batch, 0, plan->vocab_multiple, &err));
+    for (int l = 0; l < plan->layer_count && config_data(&config) == 1; l++)
+        plan->layers[l].zero = table->strategies[0].layer.zero;
+    ck_assert_msg(estimate_plan(all, graph, plan, &world->facts, &err), "%s", err.message);
+    ck_assert_msg(estimate_plan_steady(few, world->model, graph, plan, &bench.chain, table, &world->facts, &err), "%s",
+                  err.message);
+    graph_free(graph);
+    workbench_close(&bench);
+}
+
 /* Few micro-batches already need all the memory: the promise is the full program's arena. Time agrees within the
  * pipeline's means. */
 START_TEST(steady_estimate_promises_the_arena)
@@ -57,28 +89,8 @@ START_TEST(steady_estimate_promises_the_arena)
         u.micro = 1 << random_below(&seed, 2);
         space.clip_norm = n % 2;
         ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
-        struct workbench bench;
-        space.zero = (struct allowed){ 1, { u.zero } };
-        space.recompute = (struct allowed){ 1, { u.recompute } };
-        ck_assert(workbench_open(&bench, world.model, &world.facts, &space, &err));
-        struct config config = { .stages = plan->stage_count,
-                                 .schedule = u.schedule,
-                                 .prefetch = 1,
-                                 .micro_batch_count = plan->micro_batch_count,
-                                 .micro = u.micro,
-                                 .mesh = mesh_none() };
-        mesh_add(&config.mesh, plan->stages[0].atom[0], DIM_dp);
-        mesh_add(&config.mesh, u.tensor, DIM_tp);
-        const struct price_table *table = NULL;
-        struct graph *graph = NULL;
         struct estimate *few = NULL, *all = NULL;
-        ck_assert(workbench_table(&bench, &config, false, &table, &err) && table);
-        ck_assert(graph_build(&graph, world.model, 32, 0, plan->vocab_multiple, &err));
-        for (int l = 0; l < plan->layer_count && config_data(&config) == 1; l++)
-            plan->layers[l].zero = table->strategies[0].layer.zero;
-        ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
-        ck_assert_msg(estimate_plan_steady(&few, world.model, graph, plan, &bench.chain, table, &world.facts, &err),
-                      "%s", err.message);
+        steady_and_whole(&few, &all, &world, plan, &space, &u);
         for (int k = 0; k < plan->stage_count; k++) {
             int64_t arena = all->prediction.peak_bytes[k], promised = few->prediction.peak_bytes[k];
             ck_assert_msg(promised >= arena && promised <= arena + arena / 50,
@@ -93,8 +105,6 @@ START_TEST(steady_estimate_promises_the_arena)
         compared += few->micro_batches_simulated < all->micro_batches_simulated;
         estimate_free(few);
         estimate_free(all);
-        graph_free(graph);
-        workbench_close(&bench);
         plan_free(plan);
     }
     ck_assert_int_gt(compared, 10 / share_stride());
@@ -119,27 +129,9 @@ START_TEST(steady_estimate_of_asynchronous_schedules)
         u.schedule = schedule_find(names[n / 2 % 2]);
         u.zero = 0;
         u.recompute = RECOMPUTE_NONE;
-        space.zero = (struct allowed){ 1, { 0 } };
-        space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
         ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
-        struct workbench bench;
-        ck_assert(workbench_open(&bench, world.model, &world.facts, &space, &err));
-        struct config config = { .stages = plan->stage_count,
-                                 .schedule = u.schedule,
-                                 .prefetch = 1,
-                                 .micro_batch_count = plan->micro_batch_count,
-                                 .micro = u.micro,
-                                 .mesh = mesh_none() };
-        mesh_add(&config.mesh, plan->stages[0].atom[0], DIM_dp);
-        mesh_add(&config.mesh, 1, DIM_tp);
-        const struct price_table *table = NULL;
-        struct graph *graph = NULL;
         struct estimate *few = NULL, *all = NULL;
-        ck_assert(workbench_table(&bench, &config, false, &table, &err) && table);
-        ck_assert(graph_build(&graph, world.model, micros, 0, plan->vocab_multiple, &err));
-        ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
-        ck_assert_msg(estimate_plan_steady(&few, world.model, graph, plan, &bench.chain, table, &world.facts, &err),
-                      "%s", err.message);
+        steady_and_whole(&few, &all, &world, plan, &space, &u);
         for (int k = 0; k < plan->stage_count; k++) {
             int64_t arena = all->prediction.peak_bytes[k], promised = few->prediction.peak_bytes[k];
             ck_assert_msg(promised >= arena && promised <= arena + arena / 16,
@@ -150,9 +142,7 @@ START_TEST(steady_estimate_of_asynchronous_schedules)
                    0.03 * (double)all->prediction.step_ns);
         estimate_free(few);
         estimate_free(all);
-        graph_free(graph);
         plan_free(plan);
-        workbench_close(&bench);
     }
     world_close(&world);
 }

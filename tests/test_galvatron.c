@@ -297,22 +297,15 @@ START_TEST(what_was_not_measured_is_said)
 }
 END_TEST
 
-#define ADD_LOOP(suite, test, count)                                                                                   \
-    do {                                                                                                               \
-        TCase *case_ = tcase_create(#test);                                                                            \
-        tcase_set_timeout(case_, 0);                                                                                   \
-        tcase_add_loop_test(case_, test, 0, count);                                                                    \
-        suite_add_tcase(suite, case_);                                                                                 \
-    } while (0)
 enum { ANSWERS = (int)(sizeof published / sizeof *published) };
 
 static Suite *galvatron(void)
 {
     Suite *s = suite_create("galvatron");
     CHECK_ADD(s, the_profile_is_read);
-    ADD_LOOP(s, published_answers_are_the_prices_of_their_plans, ANSWERS);
+    CHECK_ADD_LOOP(s, published_answers_are_the_prices_of_their_plans, ANSWERS);
     CHECK_ADD(s, the_published_configuration_is_read);
-    ADD_LOOP(s, our_optimum_is_never_above, ANSWERS);
+    CHECK_ADD_LOOP(s, our_optimum_is_never_above, ANSWERS);
     CHECK_ADD(s, the_optimum_is_that_of_enumeration);
     CHECK_ADD(s, files_are_refused_with_their_place);
     CHECK_ADD(s, configurations_are_refused_with_their_place);

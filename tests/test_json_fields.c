@@ -1,21 +1,9 @@
 /* json: typed access to values, and field tables. */
 #include "base/json.h"
 #include "base/num.h"
-#include "tests/check.h"
+#include "tests/json_texts.h"
 #include <stdio.h>
 #include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-static struct json_doc *parse(const char *text)
-{
-    struct json_doc *doc = NULL;
-    struct error err = { 0 };
-    bool accepted = json_parse(&doc, "FILE", text, strlen(text), &err);
-    ck_assert_msg(accepted, "%s: %s", text, err.message);
-    ck_assert_int_eq(err.kind, ERROR_NONE);
-    return doc;
-}
 
 /* ---- typed access ---- */
 

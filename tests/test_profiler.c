@@ -464,8 +464,8 @@ START_TEST(transfers_of_four_ranks_are_measured)
 }
 END_TEST
 
-/* Two ranks and one core: what computes and what communicates cannot both go on as if alone. Other programs on that core
- * disturb a measurement; several in a row they do not turn upside down. */
+/* Two ranks and one core: what computes and what communicates cannot both go on as if alone. Other programs on that
+ * core disturb a measurement; several in a row they do not turn upside down. */
 START_TEST(ranks_that_share_a_core_slow_each_other_down)
 {
     enum { ATTEMPTS = 8 };
@@ -481,14 +481,17 @@ START_TEST(ranks_that_share_a_core_slow_each_other_down)
     ck_assert(comm_threads_open(transports, 2, &err));
     struct crew crew = { .transports = transports, .local_count = 2, .rank_count = 2 };
     double progress = 2;
-    for (int i = 0; i < ATTEMPTS && progress > 1.8; i++) {
+    bool both = false; /* in one measurement, each is slowed down */
+    for (int i = 0; i < ATTEMPTS && !(both && progress <= 1.8); i++) {
         struct contention c;
         ck_assert_msg(contention_measure(&c, &crew, 0.5, &err), "%s", err.message);
         ck_assert_int_ge(c.compute_samples, 3);
         ck_assert_int_ge(c.communication_samples, 3);
+        both = c.compute_under_communication > 1.05 && c.communication_under_compute > 1.05;
         progress = 1 / c.compute_under_communication + 1 / c.communication_under_compute;
     }
-    ck_assert_msg(progress <= 1.8, "beside each other both keep together %g of the pace that each has alone", progress);
+    ck_assert_msg(both && progress <= 1.8, "beside each other both keep together %g of the pace that each has alone",
+                  progress);
     for (int i = 0; i < 2; i++)
         transports[i].close(transports[i].self);
 }
