@@ -125,20 +125,24 @@ static int latest_rank(const struct timeline *timeline)
     return latest;
 }
 
-/* Rates from the step's time: tokens of the batch, model FLOPs over the dense peak of all devices. */
+/* Rates from the step's time: tokens of the batch, model FLOPs over the dense peak of all devices. Processor cores have
+ * none: the catalogue's is an assumption that real ones exceed. */
 static void fill_rates(struct estimate *estimate, const struct graph *graph, const struct plan *plan,
                        const struct facts *facts)
 {
     struct prediction *p = &estimate->prediction;
     double step_s = (double)p->step_ns / 1e9, peak = 0; /* of all devices */
-    for (int type = 0; type < facts->cluster->type_count; type++)
+    bool has_peak = true;
+    for (int type = 0; type < facts->cluster->type_count; type++) {
+        has_peak = has_peak && !facts->cluster->types[type].device.shared_host;
         peak += facts->cluster->types[type].device.matmul_flops_per_s[plan->dtype] *
                 cluster_ranks_of(facts->cluster, type, 0, plan->rank_count);
+    }
     estimate->model_flops = graph_model_flops(graph);
     if (p->step_ns <= 0)
         return;
     p->tokens_per_s_per_device = (double)graph->batch * (double)graph->sequence / step_s / plan->rank_count;
-    if (peak > 0)
+    if (has_peak && peak > 0)
         p->mfu = estimate->model_flops / step_s / peak;
 }
 
