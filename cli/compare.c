@@ -1,6 +1,5 @@
 /* Runs and ranks plans: cleave's choice and its rivals, predicted beside measured, as a table, HTML and Markdown. */
 #include "cli/print.h"
-#include "cli/setup.h"
 #include "cli/space_options.h"
 #include "benchmarks/compare.h"
 #include "executor/backends.h"
@@ -306,8 +305,6 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         return ERROR_ENVIRONMENT;
     }
     *job = (struct job){ .cli = cli, .a = given, .in = { .cli = cli } };
-    if (job->a->run)
-        setup_blas(cli);
     bool ok = inputs_can_write(job->a->report, err) && inputs_can_write(job->a->markdown, err);
     if (!ok)
         goto cleanup;

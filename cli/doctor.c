@@ -1,6 +1,5 @@
 /* What this machine offers cleave, and what is absent and why. */
 #include "cli/inputs.h"
-#include "cli/setup.h"
 #include "executor/backends.h"
 #include "host/machine.h"
 #include <dlfcn.h>
@@ -137,7 +136,6 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     const struct doctor_options *o = given;
     struct findings findings;
     (void)operands, (void)operand_count;
-    setup_blas(cli);
     if (examine(&findings, cli, err)) {
         if (o->json)
             write_json(cli, &findings, err);

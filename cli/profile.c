@@ -1,7 +1,6 @@
 /* Measures what plans need on this machine. */
 #include "cli/inputs.h"
 #include "cli/ranks.h"
-#include "cli/setup.h"
 #include "base/text.h"
 #include "profiler/profiler.h"
 #include <stdlib.h>
@@ -185,7 +184,6 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct launch launch;
     enum transport_start start;
     (void)operand_count;
-    setup_blas(cli);
     const struct device *device = device_find(a->backend, err);
     if (!device || !transport_start(a->transport, &start, err) || !launch_detect(&launch, cli->environment, err))
         return ERROR_INPUT;

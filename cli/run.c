@@ -2,7 +2,6 @@
 #include "cli/inputs.h"
 #include "cli/program_options.h"
 #include "cli/ranks.h"
-#include "cli/setup.h"
 #include "base/num.h"
 #include "executor/backends.h"
 #include "executor/run.h"
@@ -316,7 +315,6 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct program *program = NULL;
     struct launch launch;
     (void)operand_count;
-    setup_blas(cli);
     enum transport_start start;
     const struct device *device = device_find(a->backend, err);
     if (!device || !transport_start(a->transport, &start, err) || !launch_detect(&launch, cli->environment, err) ||

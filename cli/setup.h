@@ -12,7 +12,8 @@ void setup_find(struct setup *setup, struct cli *cli);
 void setup_free(struct setup *setup);
 void setup_print_version(FILE *out);
 /**
- * Makes the BLAS single-threaded and right for this CPU, for verbs that compute. OpenBLAS reads its settings when it is
+ * Makes the BLAS single-threaded and right for this CPU: ranks are the parallelism, and idle BLAS threads spin for a
+ * while even when a verb multiplies nothing. OpenBLAS reads its settings when it is
  * loaded, so when they are missing the program replaces itself once by itself with them set. OPENBLAS_CORETYPE is set
  * only where OpenBLAS fell back to an older processor's kernels (host/blas_core.h); a value that the user has set stands.
  */

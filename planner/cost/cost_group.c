@@ -90,8 +90,8 @@ static void add_member(struct group *group, const struct cluster *cluster, int r
 }
 
 /* Different units of the given size among the members of local rank 0's group, first_rank counted from where units
- * begin. Where inner atoms stay in one unit and outer ones always leave it, that is the product of the outer; else
- * members are looked at one by one. */
+ * begin. Where inner atoms stay in one unit and outer ones always leave it, that is the product of the outer (an atom
+ * may do both: `inside` of its members share a unit); else members are looked at one by one. */
 static int units_visited(const struct plan_stage *stage, unsigned atoms, int ranks, int first_rank, int unit)
 {
     int outside = 1, span = 0, stride = 1, count = 0, before = -1;
@@ -99,11 +99,11 @@ static int units_visited(const struct plan_stage *stage, unsigned atoms, int ran
     for (int atom = MAX_ATOMS - 1; atom >= 0; stride *= stage->atom[atom--]) {
         if (!(atoms >> atom & 1) || stage->atom[atom] == 1)
             continue;
-        regular = regular && (stride < unit || stride % unit == 0);
-        if (stride < unit)
-            span += (stage->atom[atom] - 1) * stride;
-        else
-            outside *= stage->atom[atom];
+        int inside = stride < unit ? (int)min_i64(stage->atom[atom], ceil_div(unit, stride)) : 1;
+        regular = regular && (inside == stage->atom[atom] || (unit % stride == 0 && stage->atom[atom] % inside == 0) ||
+                              stride % unit == 0);
+        span += (inside - 1) * stride;
+        outside *= stage->atom[atom] / inside;
     }
     if (regular && first_rank % unit + span < unit)
         return outside;

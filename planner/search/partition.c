@@ -206,11 +206,27 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
     return true;
 }
 
+/* Before a plan is looked for: most problems with a limit have none below it, and the relaxation under the widest cap
+ * shows it. *bound: no plan is shorter. */
+static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done)
+{
+    int64_t sum = 0, sends = stage_send_total_ns(s->problem);
+    if (upper == INT64_MAX)
+        return true;
+    set_cap(s, cap_below(s, upper, s->least_path_ns[s->layers], 0));
+    if (!cut_refine(s, EFFORT_RELAX, tolerance(s, upper) / 4, &sum))
+        return false;
+    *done = sum == INT64_MAX || sends + sum + mean_high(s, sum) >= upper - tolerance(s, upper);
+    if (*done && sum < INT64_MAX && !s->stopped)
+        *bound = min_i64(*bound, sends + sum + mean_high(s, sum));
+    return true;
+}
+
 static bool descend(struct solver *s)
 {
     int64_t upper = s->problem->below_ns, bound = INT64_MAX;
     bool done = false;
-    if (!probe(s, &upper))
+    if (!rule_out(s, upper, &bound, &done) || (!done && !probe(s, &upper)))
         return false;
     set_cap(s, cap_below(s, upper, s->least_path_ns[s->layers], 0));
     while (!done && !s->stopped)

@@ -483,16 +483,35 @@ bool simulate_with(struct timeline **out, const struct durations *durations, con
     return ok;
 }
 
+/* A program and what its instructions cost. */
+struct priced {
+    const struct facts *facts;
+    struct arena arena;
+    int64_t **ns; /* by stage and instruction */
+};
+
+static bool price_all(struct priced *priced, const struct program *program, struct error *err)
+{
+    bool good = (priced->ns = arena_alloc(&priced->arena, (size_t)program->stage_count, sizeof *priced->ns)) != NULL;
+    for (int s = 0; good && s < program->stage_count; s++) {
+        size_t count = (size_t)program->stages[s].instr_count + 1;
+        priced->ns[s] = arena_alloc(&priced->arena, count, sizeof **priced->ns);
+        good = priced->ns[s] && cost_stage_ns(priced->ns[s], priced->facts, program, s);
+    }
+    return good || fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
+}
+
 static int64_t cost_duration(const void *self, const struct program *program, int stage, const struct instr *instr)
 {
-    return cost_instr_ns(self, program, stage, instr);
+    const struct priced *priced = self;
+    return priced->ns[stage][instr - program->stages[stage].instrs];
 }
 
 /* Of the types that the stage lives on, the slowest decides. */
 static void cost_slow_down(const void *self, const struct program *program, int stage, double *compute,
                            double *communication)
 {
-    const struct facts *facts = self;
+    const struct facts *facts = ((const struct priced *)self)->facts;
     unsigned types = cost_stage_types(facts, program->plan, stage);
     *compute = *communication = 1;
     for (int type = 0; types >> type; type++) {
@@ -506,6 +525,9 @@ static void cost_slow_down(const void *self, const struct program *program, int 
 
 bool simulate(struct timeline **out, const struct facts *facts, const struct program *program, struct error *err)
 {
-    struct durations durations = { .ns = cost_duration, .self = facts, .slow_down = cost_slow_down };
-    return simulate_with(out, &durations, program, err);
+    struct priced priced = { .facts = facts };
+    struct durations durations = { .ns = cost_duration, .self = &priced, .slow_down = cost_slow_down };
+    bool good = price_all(&priced, program, err) && simulate_with(out, &durations, program, err);
+    arena_free(&priced.arena);
+    return good;
 }

@@ -1,0 +1,74 @@
+/* The durations of a whole stage. Instructions of different micro-batches do the same work again and again: each kind
+ * of work is priced once. */
+#include "base/num.h"
+#include "planner/cost/cost.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool same_buffer(const struct program *program, int left, int right)
+{
+    if (left < 0 || right < 0 || left == right)
+        return left == right;
+    const struct buffer *a = &program->buffers[left], *b = &program->buffers[right];
+    return a->kind == b->kind && a->is_weight == b->is_weight && a->stage == b->stage && a->id == b->id &&
+           a->ring_round == b->ring_round && a->ring_atom == b->ring_atom && a->part == b->part &&
+           a->part_count == b->part_count && a->part_dim == b->part_dim && a->padded == b->padded &&
+           a->elements == b->elements && a->bytes == b->bytes && !memcmp(&a->layout, &b->layout, sizeof a->layout);
+}
+
+static bool same_pairs(const struct program *program, const struct instr *a, const struct instr *b)
+{
+    bool same = a->pair_count == b->pair_count;
+    for (int i = 0; same && i < a->pair_count; i++) {
+        const struct pair *x = &program->pairs[a->pair_first + i], *y = &program->pairs[b->pair_first + i];
+        same = same_buffer(program, x->source, y->source) && same_buffer(program, x->destination, y->destination);
+    }
+    return same;
+}
+
+static bool same_operands(const struct program *program, const struct instr *a, const struct instr *b)
+{
+    bool same = true;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (int i = 0; same && i < MAX_OPERANDS; i++)
+            same = same_buffer(program, a->operand[role][i], b->operand[role][i]);
+    return same;
+}
+
+/* All but the micro-batch and the moment. */
+static bool same_work(const struct program *program, const struct instr *a, const struct instr *b)
+{
+    return a->op == b->op && a->phase == b->phase && a->lane == b->lane && a->part == b->part && a->again == b->again &&
+           a->first == b->first && !memcmp(a->define, b->define, sizeof a->define) && a->accumulate == b->accumulate &&
+           a->fold == b->fold && a->segment == b->segment && a->round == b->round && a->atoms == b->atoms &&
+           a->peer_stage == b->peer_stage && same_pairs(program, a, b) && same_operands(program, a, b);
+}
+
+static uint64_t hash_work(const struct program *program, const struct instr *instr)
+{
+    const struct pair *pair = instr->pair_count > 0 ? &program->pairs[instr->pair_first] : NULL;
+    int buffer = !pair ? instr->operand[ROLE_OUT][0] : pair->source >= 0 ? pair->source : pair->destination;
+    const int64_t parts[] = { instr->op,    (int64_t)instr->phase, instr->segment,
+                              instr->round, instr->layer,          buffer < 0 ? -1 : program->buffers[buffer].id };
+    return mix64(hash_bytes(0, parts, sizeof parts));
+}
+
+bool cost_stage_ns(int64_t *ns, const struct facts *facts, const struct program *program, int stage)
+{
+    const struct stage_program *list = &program->stages[stage];
+    size_t slots = 16;
+    while (slots < 2 * (size_t)list->instr_count)
+        slots *= 2;
+    int *slot = calloc(slots, sizeof *slot); /* 1 + the first instruction that does this work */
+    for (int i = 0; slot && i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        size_t at = hash_work(program, instr) & (slots - 1);
+        while (slot[at] && !same_work(program, instr, &list->instrs[slot[at] - 1]))
+            at = (at + 1) & (slots - 1);
+        ns[i] = slot[at] ? ns[slot[at] - 1] : cost_instr_ns(facts, program, stage, instr);
+        slot[at] = slot[at] ? slot[at] : i + 1;
+    }
+    bool good = slot != NULL;
+    free(slot);
+    return good;
+}
