@@ -1,6 +1,7 @@
 #include "cli/explanation.h"
 #include "cli/print.h"
 #include "cli/space_options.h"
+#include "host/clock.h"
 #include "planner/search/batch.h"
 #include "planner/search/explain_several.h"
 #include <stdlib.h>
@@ -12,7 +13,7 @@ struct plan_arguments {
     struct space_options space;
     const char *output, *pareto, *batch;
     int64_t top;
-    bool json;
+    bool json, timings;
 };
 static const struct plan_arguments defaults = { .space.gap = DEFAULT_GAP, .top = 1 };
 static const struct option options[] = {
@@ -27,6 +28,8 @@ static const struct option options[] = {
                 "step against memory or devices: solves again with ever less of it"),
     FLAG_OPTION("json", offsetof(struct plan_arguments, json),
                 "the plan file on standard output, with its certificate; where nothing fits, what would"),
+    FLAG_OPTION("timings", offsetof(struct plan_arguments, timings),
+                "says on standard error what processor time each part of the search took"),
 };
 
 /* What a search came to, and what else was asked. */
@@ -244,6 +247,15 @@ static bool say_infeasible(const struct cli *cli, const struct plan_arguments *a
     return (!a->json || infeasible_write(cli, result, in->model, err)) && search_infeasible(result, space, err);
 }
 
+/* Not in the plan file: the same search gives the same bytes. */
+static void print_timings(const struct cli *cli, const struct search_result *result, int64_t before_ns)
+{
+    fprintf(cli->talk, "processor time in ms: reading %.1f", (double)before_ns / 1e6);
+    for (int i = 0; i < SEARCH_PHASE_COUNT; i++)
+        fprintf(cli->talk, ", %s %.1f", search_phase_names[i], (double)result->phase_ns[i] / 1e6);
+    fprintf(cli->talk, "\n");
+}
+
 static bool search_and_answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in,
                               const struct space *space, struct error *err)
 {
@@ -256,8 +268,11 @@ static bool search_and_answer(const struct cli *cli, const struct plan_arguments
         return false;
     o.top = (int)a->top;
     explainer_open(&answer.explainer, in->model, &in->facts, &o);
-    bool good = search_run(&result, in->model, &in->facts, &o, err) &&
-                (result->feasible || say_infeasible(cli, a, result, space, in, err));
+    int64_t before_ns = clock_processor_ns();
+    bool good = search_run(&result, in->model, &in->facts, &o, err);
+    if (good && a->timings)
+        print_timings(cli, result, before_ns);
+    good = good && (result->feasible || say_infeasible(cli, a, result, space, in, err));
     if (good) {
         answer.certificate = result->certificate;
         good = ranking_build(&answer.ranking, result, in->model, &in->facts, &o, (int)a->top, err);

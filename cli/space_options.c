@@ -238,6 +238,12 @@ static int64_t now(void *self)
     return clock_now_ns();
 }
 
+static int64_t spent(void *self)
+{
+    (void)self;
+    return clock_processor_ns();
+}
+
 /* space_apply() has checked the name. */
 static const struct solver_method *method_of(const struct space_options *options)
 {
@@ -266,6 +272,7 @@ struct search_options space_search_options(const struct space_options *options, 
         .time_limit_ns = (int64_t)(options->time_limit_s * 1e9),
         .calls = { .self = (void *)(uintptr_t)options,
                    .now_ns = now,
+                   .spent_ns = spent,
                    .cancelled = cancelled,
                    .parallel_for = on_threads },
     };

@@ -12,6 +12,13 @@ int64_t clock_now_ns(void)
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
+int64_t clock_processor_ns(void)
+{
+    struct timespec spent;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+    return (int64_t)spent.tv_sec * NS_PER_S + spent.tv_nsec;
+}
+
 void clock_sleep_until_ns(int64_t deadline_ns)
 {
     if (deadline_ns <= 0)

@@ -63,8 +63,9 @@ static void steady_and_whole(struct estimate **few, struct estimate **all, const
     for (int l = 0; l < plan->layer_count && config_data(&config) == 1; l++)
         plan->layers[l].zero = table->strategies[0].layer.zero;
     ck_assert_msg(estimate_plan(all, graph, plan, &world->facts, &err), "%s", err.message);
-    ck_assert_msg(estimate_plan_steady(few, world->model, graph, plan, &bench.chain, table, &world->facts, &err), "%s",
-                  err.message);
+    ck_assert_msg(
+        estimate_plan_steady(few, world->model, graph, plan, &bench.chain, table, &world->facts, INT64_MAX, &err), "%s",
+        err.message);
     graph_free(graph);
     workbench_close(&bench);
 }

@@ -318,10 +318,11 @@ static bool simulate_plan(struct checker *c, const struct model *model, const st
     struct graph *graph = NULL;
     struct estimate *estimate = NULL;
     const struct price_table *table = NULL;
-    bool good = workbench_table(&c->bench, config, false, &table, c->err) &&
-                graph_build(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, c->err) &&
-                plan_check(plan, graph, c->err) &&
-                estimate_plan_steady(&estimate, model, graph, plan, &c->bench.chain, table, c->facts, c->err);
+    bool good =
+        workbench_table(&c->bench, config, false, &table, c->err) &&
+        graph_build(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, c->err) &&
+        plan_check(plan, graph, c->err) &&
+        estimate_plan_steady(&estimate, model, graph, plan, &c->bench.chain, table, c->facts, INT64_MAX, c->err);
     if (good) {
         *step_ns = estimate->prediction.step_ns;
         good = estimate->prediction.fits ||

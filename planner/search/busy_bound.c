@@ -257,15 +257,20 @@ static int64_t least_step(const struct busy *b, int64_t low)
 static bool busy_open(struct busy *b, const struct busy_problem *problem, struct error *err)
 {
     *b = (struct busy){ .p = problem, .layers = problem->chain->layer_count };
-    return (list_works(b) && make_lines(b)) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    return list_works(b) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+}
+
+static bool busy_lines(struct busy *b, struct error *err)
+{
+    return make_lines(b) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
 }
 
 bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct error *err)
 {
     struct busy b;
     bool good = busy_open(&b, problem, err);
-    if (good) {
-        *out = 0;
+    *out = good ? ceil_div(problem->micro_batches * b.lowest.sum[1][b.layers], problem->stages) : 0;
+    if (good && *out < below_ns && (good = busy_lines(&b, err))) {
         for (int i = 0; i < b.line_count; i++)
             *out = max_i64(*out, mean_bound(&b, &b.line[i]));
         if (*out < below_ns)
@@ -278,7 +283,7 @@ bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_
 bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const int *first_layer, struct error *err)
 {
     struct busy b;
-    bool good = busy_open(&b, problem, err);
+    bool good = busy_open(&b, problem, err) && busy_lines(&b, err);
     *out = 0;
     for (int k = 0; good && k < problem->stages; k++) {
         int first = first_layer[k], end = k + 1 < problem->stages ? first_layer[k + 1] : b.layers;

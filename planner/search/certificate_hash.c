@@ -26,14 +26,19 @@ struct certificate_hash certificate_hash_start(const struct space *space)
         hash = hash_i64(hash_i64(hash_i64(hash, rule->first), rule->last), rule->choice);
         hash = hash_allowed(hash, &rule->allowed);
     }
-    return (struct certificate_hash){ hash, HASH_START };
+    return (struct certificate_hash){ .space = hash, .prices = HASH_START };
 }
 
-static uint64_t hash_table(uint64_t hash, const struct price_table *table)
+static uint64_t hash_table(struct certificate_hash *hash, const struct price_table *table)
 {
     size_t count = (size_t)table->class_count * (size_t)table->strategy_count;
-    hash = hash_i64(hash_i64(hash, table->class_count), table->strategy_count);
-    return hash_bytes(hash, table->prices, count * sizeof *table->prices); /* nothing but int64_t: no padding */
+    if (hash->last == table)
+        return hash->last_prices;
+    hash->last = table;
+    hash->last_prices = hash_i64(hash_i64(HASH_START, table->class_count), table->strategy_count);
+    /* nothing but int64_t: no padding */
+    hash->last_prices = hash_bytes(hash->last_prices, table->prices, count * sizeof *table->prices);
+    return hash->last_prices;
 }
 
 void certificate_hash_add(struct certificate_hash *hash, const struct config *config, const struct price_table *table)
@@ -42,7 +47,7 @@ void certificate_hash_add(struct certificate_hash *hash, const struct config *co
     hash->space = hash_string(hash->space, config_name(name, config));
     hash->prices = hash_i64(hash->prices, table != NULL);
     for (int k = 0; table && k < (table->by_stage ? config_pieces(config) : 1); k++)
-        hash->prices = hash_table(hash->prices, price_of_stage(table, k));
+        hash->prices = hash_i64(hash->prices, (int64_t)hash_table(hash, price_of_stage(table, k)));
 }
 
 void certificate_hash_text(char out[CERTIFICATE_DIGEST_BYTES], uint64_t hash)

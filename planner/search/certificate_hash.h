@@ -6,6 +6,9 @@
 
 struct certificate_hash {
     uint64_t space, prices;
+    /* Neighbours in the space often share their prices. */
+    const struct price_table *last; /* NULL: none yet */
+    uint64_t last_prices;
 };
 /* What layers may choose is in it from the start. */
 struct certificate_hash certificate_hash_start(const struct space *space);

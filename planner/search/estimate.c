@@ -182,47 +182,71 @@ static void fill_memory(struct prediction *p, const struct program *program, con
  * with twice the room. */
 enum judging { JUDGE_ALWAYS, JUDGE_FITTING, JUDGE_SHORTENED, JUDGE_PERIODIC };
 
-/* Everything but the rates, which need the true batch. */
+/* Whether the program takes at least so long already before layout has made its bytes wait for each other. Simulating
+ * is cheaper than layout. */
+static bool is_beaten(bool *beaten, const struct program *program, const struct facts *facts, int64_t worth_ns,
+                      struct error *err)
+{
+    struct timeline *timeline = NULL;
+    *beaten = false;
+    if (worth_ns == INT64_MAX)
+        return true;
+    if (!simulate(&timeline, facts, program, err))
+        return false;
+    *beaten = timeline->step_ns >= worth_ns;
+    timeline_free(timeline);
+    return true;
+}
+
+/* Lays the program out and simulates it. */
+static bool measure(struct estimate *estimate, struct program *program, const struct facts *facts, enum judging judging,
+                    struct error *err)
+{
+    struct timeline *timeline = NULL;
+    /* where places repeat with every step, what a round of them leaves over moves the rest about */
+    int usual = schedules[program->plan->schedule]->asynchronous ? 6 : 1;
+    int rooms = judging == JUDGE_SHORTENED ? usual : judging == JUDGE_PERIODIC ? 2 : 0;
+    if (!program_layout(program, err))
+        return false;
+    fill_memory(&estimate->prediction, program, facts, rooms);
+    if (judging != JUDGE_ALWAYS && judging != JUDGE_PERIODIC && !estimate->prediction.fits)
+        return true;
+    if (!simulate(&timeline, facts, program, err))
+        return false;
+    find_origins(&estimate->prediction, program, facts);
+    estimate->prediction.step_ns = timeline->step_ns;
+    timeline_breakdown(program, timeline, latest_rank(timeline), estimate->prediction.breakdown_ns);
+    timeline_free(timeline);
+    return true;
+}
+
+/* Everything but the rates, which need the true batch. worth_ns: INT64_MAX, or what a step must stay below. */
 static bool judge(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
-                  enum judging judging, struct error *err)
+                  enum judging judging, int64_t worth_ns, struct error *err)
 {
     struct program *program = NULL;
-    struct timeline *timeline = NULL;
     struct estimate *estimate = estimate_new(plan->stage_count);
-    bool good = false;
-    if (!estimate) {
-        fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
-        goto cleanup;
+    if (!estimate)
+        return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
+    bool good =
+        program_lower(&program, graph, plan, err) && is_beaten(&estimate->beaten, program, facts, worth_ns, err);
+    if (good) {
+        estimate->effort = effort_of(program);
+        estimate->micro_batches_simulated = plan->micro_batch_count;
+        good = estimate->beaten || measure(estimate, program, facts, judging, err);
     }
-    if (!program_lower(&program, graph, plan, err) || !program_layout(program, err))
-        goto cleanup;
-    /* where places repeat with every step, what a round of them leaves over moves the rest about */
-    int usual = schedules[plan->schedule]->asynchronous ? 6 : 1;
-    int rooms = judging == JUDGE_SHORTENED ? usual : judging == JUDGE_PERIODIC ? 2 : 0;
-    fill_memory(&estimate->prediction, program, facts, rooms);
-    if (judging == JUDGE_ALWAYS || judging == JUDGE_PERIODIC || estimate->prediction.fits) {
-        if (!simulate(&timeline, facts, program, err))
-            goto cleanup;
-        find_origins(&estimate->prediction, program, facts);
-        estimate->prediction.step_ns = timeline->step_ns;
-        timeline_breakdown(program, timeline, latest_rank(timeline), estimate->prediction.breakdown_ns);
-    }
-    estimate->effort = effort_of(program);
-    estimate->micro_batches_simulated = plan->micro_batch_count;
-    *out = estimate;
-    estimate = NULL;
-    good = true;
-cleanup:
-    timeline_free(timeline);
     program_free(program);
-    estimate_free(estimate);
+    if (good)
+        *out = estimate;
+    else
+        estimate_free(estimate);
     return good;
 }
 
 bool estimate_plan(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
                    struct error *err)
 {
-    if (!judge(out, graph, plan, facts, JUDGE_ALWAYS, err))
+    if (!judge(out, graph, plan, facts, JUDGE_ALWAYS, INT64_MAX, err))
         return false;
     fill_rates(*out, graph, plan, facts);
     return true;
@@ -230,7 +254,8 @@ bool estimate_plan(struct estimate **out, const struct graph *graph, const struc
 
 /* The same plan for `micro_batches` micro-batches of the same size. */
 static bool judge_shortened(struct estimate **out, const struct model *model, const struct plan *plan,
-                            int micro_batches, const struct facts *facts, enum judging judging, struct error *err)
+                            int micro_batches, const struct facts *facts, enum judging judging, int64_t worth_ns,
+                            struct error *err)
 {
     struct graph *graph = NULL;
     struct plan *shorter = plan_copy(plan);
@@ -240,7 +265,7 @@ static bool judge_shortened(struct estimate **out, const struct model *model, co
     shorter->batch = plan->batch / plan->micro_batch_count * micro_batches;
     shorter->micro_batch_count = micro_batches;
     good = graph_build(&graph, model, shorter->batch, plan->sequence, plan->vocab_multiple, err) &&
-           plan_check(shorter, graph, err) && judge(out, graph, shorter, facts, judging, err);
+           plan_check(shorter, graph, err) && judge(out, graph, shorter, facts, judging, worth_ns, err);
     graph_free(graph);
     plan_free(shorter);
     return good;
@@ -320,8 +345,8 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
     if (plan->micro_batch_count < WORTH_IT * (few + period) || schedules[plan->schedule]->asynchronous)
         return estimate_plan(out, graph, plan, facts, err);
     struct estimate *shorter = NULL, *longer = NULL;
-    bool ok = judge_shortened(&shorter, model, plan, few, facts, JUDGE_PERIODIC, err) &&
-              judge_shortened(&longer, model, plan, few + period, facts, JUDGE_PERIODIC, err);
+    bool ok = judge_shortened(&shorter, model, plan, few, facts, JUDGE_PERIODIC, INT64_MAX, err) &&
+              judge_shortened(&longer, model, plan, few + period, facts, JUDGE_PERIODIC, INT64_MAX, err);
     if (ok) {
         int64_t per_period_ns = longer->prediction.step_ns - shorter->prediction.step_ns;
         int periods = (plan->micro_batch_count - few) / period - 1, rest = (plan->micro_batch_count - few) % period;
@@ -337,23 +362,23 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
 
 bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
-                          const struct facts *facts, struct error *err)
+                          const struct facts *facts, int64_t worth_ns, struct error *err)
 {
     int few = settled_micro_batches(plan);
-    int64_t all_ns = 0, few_ns = 0;
+    int64_t all_ns = 0, few_ns = 0, more_ns = 0;
     bool shortens = estimate_shortens(plan);
-    if (shortens ? !judge_shortened(out, model, plan, few, facts, JUDGE_SHORTENED, err)
-                 : !judge(out, graph, plan, facts, JUDGE_FITTING, err))
-        return false;
-    if (shortens && (*out)->prediction.fits) {
+    if (shortens) {
         if (!pipeline_step_ns(&all_ns, plan, chain, table, plan->micro_batch_count, err) ||
-            !pipeline_step_ns(&few_ns, plan, chain, table, few, err)) {
-            estimate_free(*out);
-            *out = NULL;
+            !pipeline_step_ns(&few_ns, plan, chain, table, few, err))
             return false;
-        }
-        lengthen(&(*out)->prediction, max_i64(0, all_ns - few_ns));
+        more_ns = max_i64(0, all_ns - few_ns);
     }
+    int64_t worth = worth_ns == INT64_MAX ? INT64_MAX : worth_ns - more_ns;
+    if (shortens ? !judge_shortened(out, model, plan, few, facts, JUDGE_SHORTENED, worth, err)
+                 : !judge(out, graph, plan, facts, JUDGE_FITTING, worth, err))
+        return false;
+    if (shortens && !(*out)->beaten && (*out)->prediction.fits)
+        lengthen(&(*out)->prediction, more_ns);
     fill_rates(*out, graph, plan, facts);
     return true;
 }

@@ -12,6 +12,7 @@ struct estimate {
     double model_flops; /* floating-point operations of one step that the model needs: no recomputation, no vocabulary
                             padding */
     int micro_batches_simulated; /* below the plan's own: the rest repeats the steady state */
+    bool beaten;                 /* not worth it: neither memory nor time were looked at further */
     int64_t effort;              /* about how long lowering, layout and simulation took, in instructions */
 };
 
@@ -39,12 +40,13 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
  * The same at the price of few micro-batches: lowers, lays out and simulates as many as are in flight at once and two
  * more, which already need all the memory, and adds what the layer-by-layer pipeline (pipeline.h) takes for the others.
  * Simulates the whole plan where that saves nothing. Of a plan that does not fit only the memory is told, and no time.
+ * Of one that takes worth_ns and more (INT64_MAX: any is welcome) only that: it is beaten.
  *
  * model is what graph was built from; chain and table price the plan's layers.
  */
 bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
-                          const struct facts *facts, struct error *err);
+                          const struct facts *facts, int64_t worth_ns, struct error *err);
 /* Whether that is another program than the plan's: then a stage fits only if it leaves some room. */
 bool estimate_shortens(const struct plan *plan);
 /* What of so many bytes estimate_plan_steady() lets such a program have. */

@@ -20,14 +20,14 @@ enum {
 static const int64_t judge_budget = 200000;
 
 /* plan_check wants the graph with the plan's own vocabulary padding. */
-bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table,
+bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
                      struct estimate **out, struct error *err)
 {
     struct graph *graph = NULL;
-    bool good =
-        graph_build(&graph, run->bench.model, plan->batch, plan->sequence, plan->vocab_multiple, err) &&
-        plan_check(plan, graph, err) &&
-        estimate_plan_steady(out, run->bench.model, graph, plan, &run->bench.chain, table, run->bench.facts, err);
+    bool good = graph_build(&graph, run->bench.model, plan->batch, plan->sequence, plan->vocab_multiple, err) &&
+                plan_check(plan, graph, err) &&
+                estimate_plan_steady(out, run->bench.model, graph, plan, &run->bench.chain, table, run->bench.facts,
+                                     worth_ns, err);
     graph_free(graph);
     return good;
 }
@@ -204,13 +204,26 @@ static struct candidate *next_kind(struct run *run, bool hopeful)
     return next;
 }
 
+/* A plan that takes so long would not be among the best. */
+static int64_t worth(const struct run *run)
+{
+    int top = (int)max_i64(run->options->top, 1);
+    const struct search_plan *last = &run->result->plans[top - 1];
+    return run->result->plan_count < top ? INT64_MAX : last->estimate->prediction.step_ns;
+}
+
 static bool hear(struct run *run, struct candidate *c, int64_t *spent)
 {
     struct estimate *estimate = NULL;
-    if (!search_estimate(run, c->plan, c->table, &estimate, run->err))
+    if (!search_estimate(run, c->plan, c->table, worth(run), &estimate, run->err))
         return false;
     run->result->certificate.judged++;
     *spent += estimate->effort;
+    if (estimate->beaten) {
+        c->judged = true;
+        estimate_free(estimate);
+        return true;
+    }
     if (estimate->prediction.fits) {
         c->judged = true;
         insert_plan(run, c, estimate);

@@ -123,6 +123,10 @@ static bool prepare_piece(struct run *run, struct piece *piece, int64_t below_ns
         return piece->arena || search_out_of_memory(run->err);
     piece->problem.below_ns = below_ns;
     piece->problem.gap_ppm = max_i64(piece->problem.gap_ppm, gap_ppm);
+    if (run->stopped) { /* for a first plan, since without it there would be no answer at all */
+        piece->problem.gap_ppm = max_i64(piece->problem.gap_ppm, FAMILY_GAP_PPM);
+        piece->problem.stops = NULL;
+    }
     return true;
 }
 
@@ -216,13 +220,13 @@ static bool comfortable(struct run *run, const struct ordered *at, bool *out)
     return true;
 }
 
-/* The first comfortable ones, each on its own. */
+/* The first comfortable ones, each on its own. When time is over, until there is a plan. */
 static bool scout(struct run *run, bool *visited)
 {
     for (int i = 0, found = 0; i < run->config_count && found < SCOUTS; i++) {
         bool good = false;
         struct piece piece = { .config = run->order[i].index, .bound_ns = run->order[i].bound_ns };
-        if (run->order[i].bound_ns == INT64_MAX || search_stops(run))
+        if (run->order[i].bound_ns == INT64_MAX || (search_stops(run) && run->best_ns < INT64_MAX))
             break;
         if (!comfortable(run, &run->order[i], &good))
             return false;

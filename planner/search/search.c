@@ -98,14 +98,35 @@ static void drop_candidates(struct run *run)
     run->candidate_count = 0;
 }
 
+const char *const search_phase_names[SEARCH_PHASE_COUNT + 1] = {
+    [PHASE_BOUNDS] = "bounds", [PHASE_PROOF] = "proof",       [PHASE_FAMILIES] = "other families",
+    [PHASE_RANKS] = "ranking", [PHASE_JUDGE] = "simulations", NULL
+};
+
+static bool rank_all(struct run *run)
+{
+    return search_rank(run) && search_solve_leader(run) && search_vary(run);
+}
+
+/* Notes what the phase took. */
+static bool pass_phase(struct run *run, enum search_phase phase, bool (*body)(struct run *run))
+{
+    const struct search_calls *calls = &run->options->calls;
+    int64_t begin_ns = calls->spent_ns ? calls->spent_ns(calls->self) : 0;
+    bool good = body(run);
+    run->result->phase_ns[phase] = calls->spent_ns ? calls->spent_ns(calls->self) - begin_ns : 0;
+    return good;
+}
+
 /* Solve, rank, judge. */
 static bool propose_and_judge(struct run *run)
 {
     run->best_ns = INT64_MAX;
-    if (!search_solve(run) || !search_solve_families(run))
+    if (!pass_phase(run, PHASE_BOUNDS, search_order) || !pass_phase(run, PHASE_PROOF, search_solve) ||
+        !pass_phase(run, PHASE_FAMILIES, search_solve_families))
         return false;
     if (run->candidate_count > 0 &&
-        (!search_rank(run) || !search_solve_leader(run) || !search_vary(run) || !search_judge(run)))
+        (!pass_phase(run, PHASE_RANKS, rank_all) || !pass_phase(run, PHASE_JUDGE, search_judge)))
         return false;
     if (run->result->plan_count == 0 && run->stopped)
         return fail_kind(run->err, ERROR_ENVIRONMENT,
@@ -179,7 +200,8 @@ static bool find_nearest(struct run *run)
         if (!table)
             continue;
         c.table = table;
-        if (!thrifty_plan(run, config, table, &c.plan) || !search_estimate(run, c.plan, table, &estimate, run->err)) {
+        if (!thrifty_plan(run, config, table, &c.plan) ||
+            !search_estimate(run, c.plan, table, INT64_MAX, &estimate, run->err)) {
             plan_free(c.plan);
             return false;
         }
@@ -217,7 +239,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);
     if (!run->result->plans)
         return search_out_of_memory(run->err);
-    if (!search_order(run) || !propose_and_judge(run))
+    if (!propose_and_judge(run))
         return false;
     run->result->feasible = run->result->plan_count > 0;
     if (!fill_certificate(run))

@@ -10,9 +10,20 @@
 
 struct model;
 
+/* What a search does, one after the other. */
+enum search_phase {
+    PHASE_BOUNDS,   /* every configuration gets a bound */
+    PHASE_PROOF,    /* those that could be best are solved: at its end the formula's optimum is proven to the gap */
+    PHASE_FAMILIES, /* so are the best of other families, for the judge */
+    PHASE_RANKS,    /* candidates become plans and are ranked */
+    PHASE_JUDGE,    /* the best are lowered, laid out and simulated */
+    SEARCH_PHASE_COUNT
+};
+extern const char *const search_phase_names[SEARCH_PHASE_COUNT + 1];
 struct search_calls {
     void *self;
     int64_t (*now_ns)(void *self);                                        /* monotonic; may be NULL: no time limit */
+    int64_t (*spent_ns)(void *self);                                      /* processor time so far; may be NULL */
     bool (*cancelled)(void *self);                                        /* may be NULL */
     void (*progress)(void *self, int solved, int total, int64_t best_ns); /* may be NULL */
     /* body(context, i) for i in 0..count-1, on any threads, all done at return; may be NULL: one after the other. The
@@ -96,6 +107,7 @@ struct search_result {
     int plan_count; /* best first by simulated step; at most options.top */
     struct search_plan *plans;
     struct certificate certificate;
+    int64_t phase_ns[SEARCH_PHASE_COUNT]; /* processor time; zeroes without calls.spent_ns */
     /* When nothing fits: the plan that needs least, and where. */
     struct {
         struct plan *plan; /* NULL when feasible */

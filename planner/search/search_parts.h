@@ -84,6 +84,6 @@ bool search_vary(struct run *run);
 /* judge.c: simulates into run->result: first the best of each family, then what the budget allows. */
 bool search_judge(struct run *run);
 /* One plan simulated, at the price of few micro-batches. */
-bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table,
+bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
                      struct estimate **out, struct error *err);
 #endif
