@@ -23,7 +23,7 @@ static void instance_draw(struct instance *in, uint64_t *seed, int64_t range, bo
     *in = (struct instance){ .problem = { .group_count = 1 + (int)random_below(seed, MAX_GROUPS),
                                           .row_count = 1 + (int)random_below(seed, KNAPSACK_ROWS),
                                           .groups = in->groups } };
-    int64_t least[KNAPSACK_ROWS] = { 0 }, most[KNAPSACK_ROWS] = { 0 };
+    int64_t least[KNAPSACK_ROWS] = { 0 }, most[KNAPSACK_ROWS] = { 0 }, heights = random_below(seed, 2) ? 4 : 25;
     for (int g = 0; g < in->problem.group_count; g++) {
         int options = 1 + (int)random_below(seed, MAX_OPTIONS), count = 1 + (int)random_below(seed, g == 0 ? 7 : 3);
         in->groups[g] = (struct knapsack_group){ .count = count, .option_count = options, .options = in->options[g] };
@@ -35,7 +35,7 @@ static void instance_draw(struct instance *in, uint64_t *seed, int64_t range, bo
         for (int i = 0; i < options; i++) {
             struct knapsack_option *o = &in->options[g][i];
             o->cost = random_below(seed, range);
-            o->peak = peaks ? random_below(seed, 4) * range / 8 : 0;
+            o->peak = peaks ? random_below(seed, heights) * range / (2 * heights) : 0;
             for (int r = 0; r < KNAPSACK_ROWS; r++) {
                 o->row[r] = correlated ? range - o->cost + random_below(seed, 1 + range / 50)
                                        : random_below(seed, range) - (r == 2 ? range / 3 : 0);

@@ -6,7 +6,8 @@
  * from column generation in doubles: the master program has one row per constraint and one of convexity, a column is a
  * priced-out choice of counts, and every column that fits is an incumbent. What the bound leaves of the counts is
  * enumerated with dominance (knapsack_core.c), or branched on (knapsack_tree.c). Transient memory (the largest peak in
- * use) is a threshold: for each distinct peak the options above it are forbidden and the cap is lowered by it. */
+ * use) is a threshold: for each distinct peak the options above it are forbidden and the cap is lowered by it. Many
+ * thresholds are halved: options up to the highest, charged for the lowest, bound all of them. */
 #include "base/num.h"
 #include "planner/search/knapsack_parts.h"
 #include <math.h>
@@ -71,8 +72,9 @@ static bool solver_start(struct knapsack_solver *s, const struct knapsack *probl
 
 /* ---- one threshold ---- */
 
-/* A row that no choice can violate does not bind; false when one is violated by every choice. */
-static bool keep_binding_rows(struct knapsack_solver *s)
+/* A row that no choice can violate does not bind; false when one is violated by every choice. spare: so much less than
+ * its cap the first row may really have. */
+static bool keep_binding_rows(struct knapsack_solver *s, int64_t spare)
 {
     int kept = 0, excess_first = 0;
     for (int r = 0; r < s->rows; r++) {
@@ -88,7 +90,7 @@ static bool keep_binding_rows(struct knapsack_solver *s)
         }
         if (least > s->cap[r] && r < s->excess_first)
             return false;
-        if (most <= s->cap[r])
+        if (most <= s->cap[r] - (s->row_of[r] == 0 ? spare : 0))
             continue;
         excess_first += r < s->excess_first;
         for (int i = 0; i < s->option_total; i++)
@@ -164,16 +166,16 @@ static void set_scales(struct knapsack_solver *s)
         s->row_scale[r] = 1 / row[r];
 }
 
-/* Leaves the problem of one threshold in s; false when it has no point. */
-static bool reduce(struct knapsack_solver *s, int64_t peak)
+/* Leaves the problem of the thresholds from `charged` to `peak` in s; false when it has no point. */
+static bool reduce(struct knapsack_solver *s, int64_t peak, int64_t charged)
 {
     const struct knapsack *problem = s->problem;
     s->rows = problem->row_count;
     s->excess_first = problem->excess_cost > 0 ? problem->excess_first : s->rows;
-    s->peak = peak;
+    s->peak = charged;
     for (int r = 0; r < s->rows; r++) {
         s->row_of[r] = r;
-        s->cap[r] = problem->cap[r] - (r == 0 ? peak : 0);
+        s->cap[r] = problem->cap[r] - (r == 0 ? charged : 0);
     }
     int at = 0;
     for (int g = 0, from = 0; g < problem->group_count; g++) {
@@ -191,7 +193,7 @@ static bool reduce(struct knapsack_solver *s, int64_t peak)
     }
     s->first[problem->group_count] = s->option_total = at;
     drop_undercut(s);
-    if (!keep_binding_rows(s))
+    if (!keep_binding_rows(s, peak - charged))
         return false;
     drop_undercut(s);
     set_scales(s);
@@ -213,11 +215,17 @@ static void give_multipliers(const struct knapsack_solver *s, double *out)
         out[s->row_of[r]] = s->lambda[r] * s->row_scale[r] / s->cost_scale;
 }
 
-/* A proven bound of the points below the threshold that are worth having. */
-static int64_t solve_threshold(struct knapsack_solver *s, int64_t open_bound, double *multipliers)
+/* Nothing below the bound is worth a look: open_bound is what others have already. */
+static bool is_settled(const struct knapsack_solver *s, int64_t bound, int64_t open_bound)
+{
+    return knapsack_closed(s, bound) || (s->problem->node_limit == 1 && bound >= open_bound);
+}
+
+/* A proven bound of the points of s, from the multipliers of a like problem, and where that settles nothing from its
+ * own. */
+static int64_t bound_all(struct knapsack_solver *s, int64_t open_bound, double *multipliers)
 {
     int *lo = s->root, *hi = s->root + s->option_total;
-    bool done = false, single = false;
     for (int g = 0; g < s->problem->group_count; g++)
         for (int i = s->first[g]; i < s->first[g + 1]; i++) {
             lo[i] = 0;
@@ -225,15 +233,23 @@ static int64_t solve_threshold(struct knapsack_solver *s, int64_t open_bound, do
         }
     take_multipliers(s, multipliers);
     int64_t bound = knapsack_bound(s, lo, hi);
-    bool to_the_end = s->problem->node_limit != 1;
-    if (knapsack_closed(s, bound) || (!to_the_end && bound >= open_bound))
+    if (is_settled(s, bound, open_bound))
         return bound;
-    s->nodes++;
     bound = max_i64(bound, knapsack_relax(s, lo, hi, s->mean));
     give_multipliers(s, multipliers);
     if (!knapsack_closed(s, bound))
         knapsack_offer_rounded(s, lo, hi, s->mean);
-    if (knapsack_closed(s, bound) || !to_the_end)
+    s->nodes++;
+    return bound;
+}
+
+/* A proven bound of the points below the threshold that are worth having. */
+static int64_t solve_threshold(struct knapsack_solver *s, int64_t open_bound, double *multipliers)
+{
+    int *lo = s->root, *hi = s->root + s->option_total;
+    bool done = false, single = false;
+    int64_t bound = bound_all(s, open_bound, multipliers);
+    if (is_settled(s, bound, open_bound) || s->problem->node_limit == 1)
         return bound;
     knapsack_fix(s, lo, hi);
     if (!knapsack_tighten(s, lo, hi, &single))
@@ -272,24 +288,44 @@ static int64_t *thresholds(struct knapsack_solver *s, int *count)
     return peaks;
 }
 
+/* The thresholds peaks[0] > ... > peaks[count - 1]. Returns their least proven bound, or one that is not below
+ * open_bound. *binds: memory binds at the highest; where it does not, what lower ones leave out could only have helped.
+ */
+static int64_t solve_thresholds(struct knapsack_solver *s, const int64_t *peaks, int count, int64_t open_bound,
+                                double *multipliers, bool *binds)
+{
+    *binds = true;
+    if (count == 0 || s->out_of_memory || !reduce(s, peaks[0], peaks[count - 1]))
+        return INT64_MAX;
+    if (count == 1) {
+        int64_t bound = solve_threshold(s, open_bound, multipliers);
+        *binds = s->rows > 0 && s->row_of[0] == 0;
+        return bound;
+    }
+    int64_t bound = bound_all(s, open_bound, multipliers);
+    if (is_settled(s, bound, open_bound))
+        return bound;
+    int half = count / 2;
+    int64_t high = solve_thresholds(s, peaks, half, open_bound, multipliers, binds);
+    if (!*binds)
+        return high;
+    return min_i64(high,
+                   solve_thresholds(s, peaks + half, count - half, min_i64(open_bound, high), multipliers, binds));
+}
+
 /* Every threshold. Returns the least proven bound. */
 static int64_t run(struct knapsack_solver *s, double *multipliers)
 {
     int count = 0;
-    int64_t bound = INT64_MAX;
+    bool binds;
     int64_t *peaks = thresholds(s, &count);
     if (!peaks) {
         s->out_of_memory = true;
         return INT64_MIN;
     }
-    for (int t = 0; t < count && !s->out_of_memory; t++) {
-        if (!reduce(s, peaks[t]))
-            continue;
-        bound = min_i64(bound, solve_threshold(s, bound, multipliers));
-        bool peak_matters = s->rows > 0 && s->row_of[0] == 0;
-        if (!peak_matters) /* memory binds no more: what a lower threshold leaves out could only have helped */
-            break;
-    }
+    int64_t bound = solve_thresholds(s, peaks, 1, INT64_MAX, multipliers, &binds);
+    if (binds)
+        bound = min_i64(bound, solve_thresholds(s, peaks + 1, count - 1, bound, multipliers, &binds));
     return min_i64(bound, s->best_cost);
 }
 

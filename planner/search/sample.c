@@ -163,22 +163,30 @@ static void list_buffers(struct sample *s)
     }
 }
 
-/* Later users of weights, or only their number. */
-static int list_ties(const struct sample *s, struct tie *ties)
+/* The buffers that hold a weight which a later layer uses too, or only their number. */
+static int list_ties_of(const struct sample *s, int weight, int layer, struct tie *ties)
 {
     int count = 0;
     for (int b = 0; b < s->program->buffer_count; b++) {
         const struct buffer *buffer = &s->program->buffers[b];
-        for (int i = 0; buffer->persistent && buffer->is_weight && i < s->graph->segment_count; i++) {
-            const struct segment *user = &s->graph->segments[i];
-            for (int k = 0; k < user->weight_count; k++) {
-                if (user->weight[k].id != buffer->id || user->layer == s->weight_layer[buffer->id])
-                    continue;
-                if (ties)
-                    ties[count] = (struct tie){ b, user->layer };
-                count++;
-            }
-        }
+        if (!buffer->persistent || !buffer->is_weight || buffer->id != weight)
+            continue;
+        if (ties)
+            ties[count] = (struct tie){ b, layer };
+        count++;
+    }
+    return count;
+}
+
+/* Later users of weights, or only their number. Few weights have any. */
+static int list_ties(const struct sample *s, struct tie *ties)
+{
+    int count = 0;
+    for (int i = 0; i < s->graph->segment_count; i++) {
+        const struct segment *user = &s->graph->segments[i];
+        for (int k = 0; k < user->weight_count; k++)
+            if (user->layer != s->weight_layer[user->weight[k].id])
+                count += list_ties_of(s, user->weight[k].id, user->layer, ties ? &ties[count] : NULL);
     }
     return count;
 }
