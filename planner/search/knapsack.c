@@ -21,7 +21,7 @@ int64_t knapsack_target(const struct knapsack_solver *s)
     if (s->best_cost == INT64_MAX)
         return s->dearest + 1;
     int64_t best = s->best_cost >> s->problem->tie_bits,
-            enough = best - (int64_t)((double)best * (double)s->problem->gap_ppm / 1e6);
+            enough = best - (int64_t)((double)best * (double)s->problem->gap_ppm / (1e6 + (double)s->problem->gap_ppm));
     return min_i64(s->best_cost, enough * (INT64_C(1) << s->problem->tie_bits));
 }
 

@@ -32,7 +32,8 @@ static bool lacks_memory(const struct solver *s)
 
 static int64_t tolerance(const struct solver *s, int64_t step_ns)
 {
-    return step_ns == INT64_MAX ? 0 : (int64_t)((double)step_ns * (double)s->problem->gap_ppm / 1e6);
+    double share = (double)s->problem->gap_ppm / (1e6 + (double)s->problem->gap_ppm); /* the gap is one of the bound */
+    return step_ns == INT64_MAX ? 0 : (int64_t)((double)step_ns * share);
 }
 
 static void set_cap(struct solver *s, int64_t cap_ns)
@@ -238,42 +239,42 @@ static bool descend(struct solver *s)
     return true;
 }
 
+static bool make_arrays(struct solver *s)
+{
+    size_t layers = (size_t)s->layers + 1, stages = (size_t)s->stages + 1;
+    s->best_ns = arena_alloc(s->arena, stages * layers, sizeof *s->best_ns);
+    s->best_high = arena_alloc(s->arena, stages * layers, sizeof *s->best_high);
+    s->cut = arena_alloc(s->arena, stages * layers, sizeof *s->cut);
+    s->first_from = arena_alloc(s->arena, stages, sizeof *s->first_from);
+    s->first_to = arena_alloc(s->arena, stages, sizeof *s->first_to);
+    return (s->best_ns && s->best_high && s->cut && s->first_from && s->first_to && stage_start(s)) ||
+           fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers", s->stages,
+                     s->layers);
+}
+
 bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
                      struct error *err)
 {
-    struct partition_result result = { 0 };
+    struct partition_result result = { .bound_ns = problem->below_ns };
+    struct arena scratch = { 0 };
     struct solver s = { .problem = problem,
-                        .arena = arena,
+                        .arena = &scratch,
+                        .kept = arena,
                         .classes = problem->table->class_count,
                         .strategies = problem->table->strategy_count,
                         .layers = problem->chain->layer_count,
                         .stages = problem->stage_count,
                         .result = &result,
                         .err = err };
-    size_t layers = (size_t)s.layers + 1, stages = (size_t)s.stages + 1;
-    if (s.stages > s.layers) {
-        result.bound_ns = problem->below_ns;
-        *out = result;
-        return true;
+    bool good = true;
+    if (s.stages <= s.layers) {
+        good = make_arrays(&s);
+        result.no_memory = good && lacks_memory(&s);
+        good = good && (result.no_memory || descend(&s));
     }
-    s.best_ns = arena_alloc(arena, stages * layers, sizeof *s.best_ns);
-    s.best_high = arena_alloc(arena, stages * layers, sizeof *s.best_high);
-    s.cut = arena_alloc(arena, stages * layers, sizeof *s.cut);
-    s.first_from = arena_alloc(arena, stages, sizeof *s.first_from);
-    s.first_to = arena_alloc(arena, stages, sizeof *s.first_to);
-    if (!s.best_ns || !s.best_high || !s.cut || !s.first_from || !s.first_to || !stage_start(&s))
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers", s.stages,
-                         s.layers);
-    if (lacks_memory(&s)) {
-        result.no_memory = true;
-        result.bound_ns = problem->below_ns;
-        *out = result;
-        return true;
-    }
-    if (!descend(&s))
-        return false;
+    arena_free(&scratch);
     *out = result;
-    return true;
+    return good;
 }
 
 int64_t partition_quick_bound(const struct partition_problem *problem)

@@ -151,8 +151,8 @@ bool cut_keep_plan(struct solver *s, struct choice choice, int64_t step_ns)
     if (place == PARTITION_PLANS)
         return true;
     struct partition_plan plan = { .step_ns = step_ns };
-    plan.first_layer = arena_alloc(s->arena, (size_t)s->stages, sizeof *plan.first_layer);
-    plan.count = arena_alloc(s->arena, (size_t)s->stages * block, sizeof *plan.count);
+    plan.first_layer = arena_alloc(s->kept, (size_t)s->stages, sizeof *plan.first_layer);
+    plan.count = arena_alloc(s->kept, (size_t)s->stages * block, sizeof *plan.count);
     if (!plan.first_layer || !plan.count)
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     for (int stage = 0, first = 0; stage < s->stages; stage++) {

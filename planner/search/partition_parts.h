@@ -47,7 +47,8 @@ struct vectors { /* of one level, the oldest replaced first */
 };
 struct solver {
     const struct partition_problem *problem;
-    struct arena *arena;
+    struct arena *arena; /* as long as the solver works */
+    struct arena *kept;  /* the caller's: plans */
     int classes, strategies, layers, stages;
     int level_count, *level;           /* (stages) index of the distinct in-flight count and price table */
     const struct price_table **tables; /* (level_count) */

@@ -417,7 +417,7 @@ struct cell *stage_cell(struct solver *s, int level, int first, int end)
 
 static int64_t tolerance(const struct solver *s, int64_t ns)
 {
-    return (int64_t)((double)ns * (double)s->problem->gap_ppm / 1e6);
+    return (int64_t)((double)ns * (double)s->problem->gap_ppm / (1e6 + (double)s->problem->gap_ppm));
 }
 
 bool stage_open(const struct solver *s, const struct cell *cell, enum effort effort)
