@@ -359,13 +359,14 @@ static int64_t place_in_time(struct work *w, bool lowest)
     return total;
 }
 
+/* As they are tried: what is cheap first, then what mostly suffices. */
 enum order_kind {
     ORDER_TIME_TIGHT,
     ORDER_TIME_LOW,
+    ORDER_HELD, /* without held items the one by area */
     ORDER_SIZE,
-    ORDER_LENGTH,
     ORDER_AREA,
-    ORDER_HELD,
+    ORDER_LENGTH,
     ORDER_KIND_COUNT
 };
 
@@ -469,8 +470,9 @@ static int64_t search_orders(struct work *w, int64_t bound)
     int64_t pairs = count_pairs(w), looks, spent = 0, best = INT64_MAX, good = bound + bound / GOOD_ENOUGH;
     bool dense = w->any_again || pairs * DENSE > (int64_t)w->count * w->count;
     looks = dense ? (int64_t)w->count * w->count / 4 : pairs;
-    int kinds = w->any_held ? ORDER_KIND_COUNT : ORDER_HELD; /* without held items the last is the one by area */
-    for (int kind = 0; kind < kinds && best > good; kind++) {
+    for (int kind = 0; kind < ORDER_KIND_COUNT && best > good; kind++) {
+        if (kind == ORDER_HELD && !w->any_held)
+            continue;
         bool in_time = kind == ORDER_TIME_TIGHT || kind == ORDER_TIME_LOW;
         in_time = in_time && !w->any_again; /* an allocator gives bytes back once */
         if (!in_time && (spent += looks) > LOOK_LIMIT && best < INT64_MAX)
