@@ -446,6 +446,8 @@ static void repair(struct work *w, bool dense, int64_t looks, int64_t good, int6
 {
     int widest = w->count < WIDEST ? w->count : WIDEST;
     uint64_t draw = (uint64_t)w->count;
+    if (2 * looks > REPAIR_LIMIT)
+        return;
     sort_items(w, w->any_held ? ORDER_HELD : ORDER_AREA);
     int64_t present = place_in_order(w, dense);
     for (int64_t spent = 2 * looks; *best > good && spent <= REPAIR_LIMIT; spent += looks) {
