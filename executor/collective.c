@@ -268,6 +268,11 @@ bool collective_new(struct collective **out, const struct program *program, int 
     return true;
 }
 
+void collective_begin_step(struct collective *c, int64_t updates)
+{
+    c->updates = updates;
+}
+
 void collective_free(struct collective *c)
 {
     if (!c)

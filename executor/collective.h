@@ -14,6 +14,8 @@ struct collective;
 bool collective_new(struct collective **out, const struct program *program, int rank, unsigned char *arena,
                     const struct transport *transport, struct error *err);
 void collective_free(struct collective *collective); /* accepts NULL */
+/* Before a step: so many updates of each weight were made, by which the versions of weights have changed places. */
+void collective_begin_step(struct collective *collective, int64_t updates);
 
 /**
  * Runs an instruction that moves data between ranks: the collectives, SEND, RECEIVE, NORM_REDUCE. All members of its

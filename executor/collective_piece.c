@@ -35,7 +35,7 @@ size_t piece_element_bytes(const struct buffer *buffer)
 
 unsigned char *piece_data(const struct collective *c, const struct buffer *buffer)
 {
-    return c->arena + buffer->offset;
+    return c->arena + buffer_version_at(buffer, c->updates)->offset;
 }
 
 /* Whether the sender's copy counts for the receiver, atom by atom: other shards are fetched, partial sums that end here

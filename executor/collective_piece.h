@@ -9,6 +9,7 @@ struct collective {
     const struct program *program;
     const struct transport *transport;
     unsigned char *arena;
+    int64_t updates; /* of each weight before this step */
     int stage, rank, local_rank, first_rank;
     int *members; /* global ranks of the group; room for all */
     unsigned char *send_staging, *receive_staging;

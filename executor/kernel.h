@@ -20,6 +20,7 @@ struct kernel_call {
     struct view operand[ROLE_COUNT][MAX_OPERANDS];
     real *scratch;     /* segment_scratch_elements() of them */
     int64_t *overflow; /* route adds the choices that found no slot; may be NULL */
+    double loss_scale; /* slope from which backward of the loss begins: auxiliary losses begin from it, too */
 };
 typedef void kernel_function(const struct kernel_call *call);
 /* NULL where the kernel has no such phase or no math (OPAQUE). */

@@ -10,10 +10,7 @@ enum { ARENA_ALIGNMENT = 64, POISON_BYTE = 0xff }; /* all ones are a NaN in floa
 
 unsigned char *rank_data(const struct rank *rank, int buffer)
 {
-    const struct buffer *b = &rank->program->buffers[buffer];
-    if (b->version_count > 1)
-        b += (b->version + rank->updates) % b->version_count - b->version;
-    return rank->arena + b->offset;
+    return rank->arena + buffer_version_at(&rank->program->buffers[buffer], rank->updates)->offset;
 }
 
 void rank_flat_range(const struct rank *rank, int buffer, int64_t *first, int64_t *count)
@@ -45,6 +42,9 @@ bool rank_holds(const struct rank *rank, int buffer)
 void rank_begin_step(struct rank *rank, int64_t step)
 {
     rank->step = step;
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        if (rank->collectives[lane])
+            collective_begin_step(rank->collectives[lane], rank->updates);
     for (int b = 0; b < rank->program->buffer_count; b++)
         rank->loss_part[b] = 0;
 }
@@ -90,7 +90,8 @@ struct kernel_call rank_call(const struct rank *rank, const struct instr *instr,
 {
     struct kernel_call call = { .segment = &rank->program->graph->segments[instr->segment],
                                 .phase = instr->phase,
-                                .first = instr->first };
+                                .first = instr->first,
+                                .loss_scale = schedule_updates(rank->program->plan) };
     instr_range(rank->program, rank->stage, instr, rank->local_rank, call.low, call.high);
     memcpy(call.define, instr->define, sizeof call.define);
     for (int role = 0; role < ROLE_COUNT; role++)

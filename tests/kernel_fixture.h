@@ -308,7 +308,9 @@ static bool has_axis(const struct tensor *t, int axis)
 
 static struct kernel_call make_call(const struct fixture *f, enum phase phase)
 {
-    struct kernel_call call = { .segment = &f->segment, .phase = phase, .first = true, .scratch = f->scratch };
+    struct kernel_call call = {
+        .segment = &f->segment, .phase = phase, .first = true, .scratch = f->scratch, .loss_scale = 1
+    };
     memcpy(call.low, f->low, sizeof call.low);
     memcpy(call.high, f->high, sizeof call.high);
     for (int role = 0; role < ROLE_COUNT; role++)

@@ -135,7 +135,9 @@ static void set_view(struct view *view, const struct run *run, const struct segm
 static void run_segment(struct run *run, const struct segment *s, enum phase phase, bool halves)
 {
     kernel_function *kernel = kernel_find(s->kernel, phase);
-    struct kernel_call call = { .segment = s, .phase = phase, .first = true, .overflow = &run->overflow };
+    struct kernel_call call = {
+        .segment = s, .phase = phase, .first = true, .overflow = &run->overflow, .loss_scale = 1
+    };
     int64_t extents[MAX_AXES] = { 0 };
     for (int a = 0; a < s->axis_count; a++)
         extents[a] = s->axes[a].size;

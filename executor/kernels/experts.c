@@ -141,7 +141,7 @@ static void balance_slopes(const struct kernel_call *call, int64_t b, int64_t fi
         for (int64_t k = 0; k < a->choices; k++)
             slopes[expert_of(a, *index_at(call, ROLE_OUT, 1, AT(b, t, k)))] += 1;
     for (int64_t e = 0; e < a->experts; e++)
-        slopes[e] *= (real)(a->balance * (double)a->experts / choices / (double)a->group);
+        slopes[e] *= (real)(call->loss_scale * a->balance * (double)a->experts / choices / (double)a->group);
 }
 
 /* Of one token: what reaches its logits through the gates. */

@@ -308,3 +308,10 @@ int state_buffer(const struct program *program, int gradient_buffer)
     int next = gradient_buffer + 1;
     return next < program->buffer_count && program->buffers[next].kind == BUFFER_STATE ? next : -1;
 }
+
+const struct buffer *buffer_version_at(const struct buffer *buffer, int64_t updates)
+{
+    if (buffer->version_count <= 1)
+        return buffer;
+    return buffer + (buffer->version + updates) % buffer->version_count - buffer->version;
+}

@@ -51,4 +51,7 @@ bool rank_counts(const struct program *program, const struct buffer *buffer, int
 bool norm_counts(const struct program *program, int stage, const struct pair *pair, int local_rank);
 /* The optimizer state beside a BUFFER_GRADIENT: always the next buffer; -1 when the argument is no such buffer. */
 int state_buffer(const struct program *program, int gradient_buffer);
+/* The buffer that has the place of this version of a weight after so many updates: versions, which are neighbouring
+ * buffers, change places with each. Any other buffer has its own. */
+const struct buffer *buffer_version_at(const struct buffer *buffer, int64_t updates);
 #endif
