@@ -201,6 +201,7 @@ static int converted(struct lowering *l, int source, const struct layout *layout
     next.kind = kind;
     next.layout = *layout;
     next.persistent = false;
+    next.version = next.version_count = 0;
     int buffer = add_buffer(l, next);
     if (!l->failed && (kind == BUFFER_VALUE || kind == BUFFER_VALUE_GRADIENT))
         link_version(l, kind == BUFFER_VALUE_GRADIENT, buffer);

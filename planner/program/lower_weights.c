@@ -71,11 +71,15 @@ static void describe_weight(struct lowering *l, int weight, int segment, int ind
     }
 }
 
+static bool updates_each(const struct lowering *l)
+{
+    return !l->alone && schedules[l->plan->schedule]->updates_each;
+}
+
 /* Backward passes whose gradients one update takes. */
 static int contributions_due(const struct lowering *l, const struct stage_weight *w)
 {
-    bool each = !l->alone && schedules[l->plan->schedule]->updates_each;
-    return w->contributions * (each ? 1 : l->own_micro_count);
+    return w->contributions * (updates_each(l) ? 1 : l->own_micro_count);
 }
 
 static void store_part(struct lowering *l, int weight, int number)
@@ -182,6 +186,7 @@ static int gather(struct lowering *l, int stored, const struct layout *layout, b
     buffer.kind = BUFFER_WEIGHT_USE;
     buffer.layout = *layout;
     buffer.persistent = false;
+    buffer.version = buffer.version_count = 0;
     int whole = add_buffer(l, buffer);
     bucket_add(l, OP_ALL_GATHER, path[0].atoms, atom_lane(l, site->layer, path[0].atoms, true), false, site, stored,
                whole);
@@ -291,6 +296,7 @@ static struct foreign *foreign_gradient(struct lowering *l, int part, const stru
     struct buffer buffer = *buffer_at(l, l->parts[part].gradient);
     buffer.kind = BUFFER_WEIGHT_GRADIENT;
     buffer.layout = *layout;
+    buffer.persistent = !updates_each(l);
     l->foreign[l->foreign_count] = (struct foreign){ .part = part, .layer = layer, .buffer = add_buffer(l, buffer) };
     return &l->foreign[l->foreign_count++];
 }
@@ -389,7 +395,5 @@ void renew_gradients(struct lowering *l)
         part->gradient_defined = false;
         part->full = -1;
     }
-    for (int i = 0; i < l->foreign_count; i++)
-        l->foreign[i].defined = false;
-    l->reduced_count = 0;
+    l->foreign_count = l->reduced_count = 0;
 }
