@@ -13,7 +13,10 @@ static bool check_turn(const struct plan *plan, int s, struct error *err)
 {
     const struct plan_stage *stage = &plan->stages[s], *before = stage - 1;
     if (plan->chunk_count > 1)
-        return fail(err, "plan: stage %d: replicas that take turns and several chunks per stage exclude each other", s);
+        return fail(err,
+                    "plan: stage %d: schedule %s runs several chunks per stage, found replicas that take turns; split "
+                    "the batch (dp) instead",
+                    s, schedules[plan->schedule]->name);
     if (s == 0 || stage->turn != before->turn + 1 || stage->first_layer != before->first_layer ||
         stage->layer_count != before->layer_count || memcmp(stage->atom, before->atom, sizeof stage->atom) != 0 ||
         stage->first_rank != stage_next_rank(plan, s))
