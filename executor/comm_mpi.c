@@ -212,7 +212,7 @@ static bool exchange(void *self, enum lane lane, int to, const void *send, size_
     if (r.error != MPI_SUCCESS)
         return mpi_fail(err, "a transfer failed", r.error);
     return !r.wrong_size ||
-           fail_kind(err, ERROR_BUG, "transport mpi: expected %zu bytes from rank %d, found another size",
+           fail_kind(err, ERROR_ENVIRONMENT, "transport mpi: expected %zu bytes from rank %d, found another size",
                      receive_bytes, from);
 }
 

@@ -246,9 +246,9 @@ static void break_channel(struct end *e, int peer, int lane)
 static bool neighbour_gone(struct end *e, int peer, int lane, struct error *err)
 {
     break_channel(e, peer, lane);
-    return reason_first(e, err) && fail_kind(err, ERROR_ENVIRONMENT,
-                                             "transport tcp: rank %d has closed its connection to rank %d", peer,
-                                             e->rank);
+    return reason_first(e, err) &&
+           fail_kind(err, ERROR_ENVIRONMENT, "transport tcp: rank %d has closed its connection to rank %d", peer,
+                     e->rank);
 }
 
 static bool move(struct end *e, int lane, struct flow *out, struct flow *in, struct error *err)
@@ -261,8 +261,8 @@ static bool move(struct end *e, int lane, struct flow *out, struct flow *in, str
             return neighbour_gone(e, in_gone ? in->peer : out->peer, lane, err);
         if (in->peer >= 0 && in->done >= head_bytes && in->head != in->bytes) {
             break_channel(e, in->peer, lane);
-            return fail_kind(err, ERROR_BUG, "transport tcp: expected %zu bytes from rank %d, found %llu", in->bytes,
-                             in->peer, (unsigned long long)in->head);
+            return fail_kind(err, ERROR_ENVIRONMENT, "transport tcp: expected %zu bytes from rank %d, found %llu",
+                             in->bytes, in->peer, (unsigned long long)in->head);
         }
         if (moved)
             continue;

@@ -122,10 +122,12 @@ static bool arrived(const struct half *half, bool sends, struct error *err)
         return fail_kind(err, ERROR_ENVIRONMENT,
                          "transport threads: the run was aborted while this rank waited for another");
     case OUTCOME_REFUSED:
-        return sends ? fail_kind(err, ERROR_BUG, "transport threads: the receiver expected %zu bytes, not the %zu sent",
-                                 half->other_bytes, half->bytes)
-                     : fail_kind(err, ERROR_BUG, "transport threads: expected %zu bytes from rank %d, found %zu",
-                                 half->bytes, half->from, half->other_bytes);
+        return sends
+                   ? fail_kind(err, ERROR_ENVIRONMENT,
+                               "transport threads: the receiver expected %zu bytes, not the %zu sent",
+                               half->other_bytes, half->bytes)
+                   : fail_kind(err, ERROR_ENVIRONMENT, "transport threads: expected %zu bytes from rank %d, found %zu",
+                               half->bytes, half->from, half->other_bytes);
     }
     return false;
 }
