@@ -1,6 +1,7 @@
 #include "planner/search/space.h"
 #include "base/num.h"
 #include "planner/program/schedule.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { VOCABULARY_GRAIN = 128 }; /* rows per tensor rank come in multiples of it, as in Megatron-LM */
@@ -483,12 +484,44 @@ bool space_configs(struct config **out, int *count, struct arena *arena, const s
     return true;
 }
 
+static const char *wants_of(const struct schedule *schedule)
+{
+    if (schedule->interleaves)
+        return schedule->by_stages ? "several chunks on each of at least 2 stages, a layer for each chunk, and "
+                                     "micro-batches that are a multiple of the stages"
+                                   : "several chunks on each of at least 2 stages, and a layer for each chunk";
+    return schedule->asynchronous ? "one chunk per stage, and at least as many micro-batches as stages"
+                                  : "one chunk per stage";
+}
+
+/* True: it is not the named schedules' fault; any other would not do either. */
+static bool explain_schedules(const struct space *space, const struct graph *graph, const struct cluster *cluster,
+                              struct error *err)
+{
+    struct space others = *space;
+    others.schedule.count = 0;
+    struct listing l = { &others, graph, cluster, NULL, 0, expert_most(graph) };
+    list_configs(&l);
+    if (space->schedule.count == 0 || l.count == 0)
+        return true;
+    const struct schedule *schedule = schedules[space->schedule.values[0]];
+    char stages[48] = "";
+    if (space->pipeline.count == 1)
+        snprintf(stages, sizeof stages, ", found pp %lld", (long long)space->pipeline.values[0]);
+    return fail(err,
+                "plan: schedule %s goes with no configuration of the other fixed choices: it wants %s%s; leave some of "
+                "them out of --fix and --space",
+                schedule->name, wants_of(schedule), stages);
+}
+
 bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                          struct error *err)
 {
     struct space free_space = space_default(space->batch, space->sequence, space->dtype);
     struct listing l = { &free_space, graph, cluster, NULL, 0, expert_most(graph) };
     list_configs(&l);
+    if (l.count > 0 && !explain_schedules(space, graph, cluster, err))
+        return false;
     if (l.count > 0)
         return fail(err,
                     "plan: no configuration of %d devices and a batch of %lld sequences has the fixed degrees (tensor "
