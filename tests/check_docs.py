@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Holds what documents say of files and verbs against the tree and the program.
 
-usage: check_docs.py CLEAVE SOURCE_ROOT
+usage: check_docs.py CLEAVE SOURCE_ROOT COMBINATION_TABLE
 
-Fails when docs/formats.md is not what the program prints, when README.md, CONTRIBUTING.md or docs/*.md name a file in backticks or
+Fails when docs/formats.md or docs/combinations.md is not what the programs print, when README.md, CONTRIBUTING.md or docs/*.md name a file in backticks or
 link to one that does not exist, or when they show a verb or an option of a verb that the program does not know.
 """
 import difflib
@@ -69,14 +69,13 @@ def check_verbs(path, text, help_of, errors):
                 errors.append(f"{path.name}: cleave {verb} {option}: no such option")
 
 
-def check_formats(cleave, root, errors):
-    wanted, path = run(cleave, "schema", "--markdown"), root / "docs" / "formats.md"
+def check_generated(root, name, command, typed, errors):
+    wanted, path = run(*command), root / "docs" / name
     found = path.read_text(encoding="utf-8") if path.exists() else ""
     if found == wanted:
         return
-    lines = list(difflib.unified_diff(found.splitlines(), wanted.splitlines(), "docs/formats.md", "the program", lineterm="", n=0))
-    errors.append("docs/formats.md is not what the program says; type: build/cli/cleave schema --markdown > docs/formats.md\n  " +
-                  "\n  ".join(lines[:12]))
+    lines = list(difflib.unified_diff(found.splitlines(), wanted.splitlines(), f"docs/{name}", "the program", lineterm="", n=0))
+    errors.append(f"docs/{name} is not what the program says; type: {typed} > docs/{name}\n  " + "\n  ".join(lines[:12]))
 
 
 def main():
@@ -91,7 +90,8 @@ def main():
         if path.name != "formats.md":
             check_files(root, path, text, errors)
         check_verbs(path, text, help_of, errors)
-    check_formats(cleave, root, errors)
+    check_generated(root, "formats.md", [cleave, "schema", "--markdown"], "build/cli/cleave schema --markdown", errors)
+    check_generated(root, "combinations.md", [sys.argv[3]], "build/tests/combination_table", errors)
     for error in errors:
         print(error)
     print(f"{len(documents)} documents, {len(verbs)} verbs, {len(errors)} errors")
