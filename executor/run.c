@@ -137,14 +137,19 @@ static bool run_instr(void *context, int index, const struct instr *instr, struc
     struct rank_thread *thread = context;
     struct rank *rank = thread->rank;
     status_note(thread->run->options.status, rank->rank, rank->step, index);
+    const struct run_options *o = &thread->run->options;
+    enum instr_fate fate = o->on_instr ? o->on_instr(o->context, rank->step, rank->rank, index, err) : INSTR_RUNS;
     bool moves = op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
+    if (fate == INSTR_LOST)
+        return true;
     if (moves)
-        start_transfer(&thread->run->options, rank->rank, span);
-    const struct device *device = thread->run->options.device;
+        start_transfer(o, rank->rank, span);
+    const struct device *device = o->device;
     bool muted = moves && is_muted(thread->run, rank->stage, index, instr);
-    bool ok = !moves             ? device->execute(rank, instr, span, err)
-              : device->transfer ? device->transfer(rank, instr, muted, span, err)
-                                 : collective_run(rank->collectives[instr->lane], instr, muted, err);
+    bool ok = fate == INSTR_FAILS ? false
+              : !moves            ? device->execute(rank, instr, span, err)
+              : device->transfer  ? device->transfer(rank, instr, muted, span, err)
+                                  : collective_run(rank->collectives[instr->lane], instr, muted, err);
     return ok ||
            error_within(err, "step %lld, instruction %d %s", (long long)rank->step + 1, index, op_info[instr->op].name);
 }

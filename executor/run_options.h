@@ -16,6 +16,9 @@ struct run_step {
     double tokens_per_s;
 };
 
+/* What becomes of an instruction: it is done, or left out as a message that gets lost, or the rank fails. */
+enum instr_fate { INSTR_RUNS, INSTR_LOST, INSTR_FAILS };
+
 struct run_options {
     int64_t step_count; /* the last step to reach, from 1; a resumed run does the rest */
     uint64_t seed;
@@ -48,6 +51,9 @@ struct run_options {
     /* The run has failed, and after another timeout_s a rank of this process has still not come back (it computes for
      * ever): the caller's last chance to print the message and end the process. Called by the watchdog. */
     void (*on_stuck)(void *context, const struct error *error);
+    /* For tests of faults: a rank is about to do an instruction; called on the thread of its lane. Sets err where it
+     * fails. */
+    enum instr_fate (*on_instr)(void *context, int64_t step, int rank, int instr, struct error *err);
     /* The reduced gradient of a weight as UPDATE is about to read it. Called on the rank's compute thread. */
     void (*on_gradient)(void *context, int64_t step, int rank, int buffer, const void *data);
     /* Every stored weight after the last step. */
