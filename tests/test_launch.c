@@ -1,12 +1,11 @@
 /* Ranks as processes: the same losses as threads to the last bit; a rank that dies or hangs ends all, by name. The
  * program starts itself under mpirun; where the module or mpirun is absent, it says so and tests the rest. */
 #define _POSIX_C_SOURCE 200809L
-#include "tests/check.h"
+#include "tests/combinations.h"
 #include "executor/backends.h"
 #include "executor/kernel.h"
 #include "executor/launch.h"
 #include "executor/run.h"
-#include "tests/tiny_models.h"
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -18,7 +17,8 @@ static const struct tiny_choice choices[] = {
     { .dp = 1, .tp = 1, .pp = 3, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .named = "zb-h2" },
     { .dp = 1, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .turns = { 3, 1 } },
 };
-enum { CHOICES = sizeof choices / sizeof *choices };
+/* Beyond these choices, of the covering array so many combinations. */
+enum { CHOICES = sizeof choices / sizeof *choices, SAMPLED = 4 };
 
 struct trial {
     const char *deed; /* what rank 2 does in its third step: "nothing", "die", "hang" */
@@ -51,16 +51,32 @@ struct world {
     struct program *program;
 };
 
+/* From all parts of the array. */
+static void open_sampled(struct world *w, int number)
+{
+    struct combination_graphs graphs;
+    struct combination_pairs pairs;
+    int count;
+    combination_graphs_open(&graphs);
+    combination_pairs_open(&pairs, &graphs);
+    struct combination *array = covering_array(&graphs, &pairs, &count), *c = &array[count * number / SAMPLED];
+    while (c->row[COLUMN_MODEL] == COMBINATION_OPAQUE)
+        c++;
+    w->graph = tiny_graph(combination_model(c->row[COLUMN_MODEL]));
+    w->plan = combination_plan(&graphs, c);
+    free(array);
+    combination_pairs_close(&pairs);
+    combination_graphs_close(&graphs);
+}
+
 static bool world_open(struct world *w, int choice, struct error *err)
 {
-    struct model *model;
-    if (!model_read(&model, "tiny", tiny_models[0], strlen(tiny_models[0]), NULL, err))
-        return false;
-    bool ok = graph_build(&w->graph, model, TINY_BATCH, TINY_SEQUENCE, TINY_VOCAB_MULTIPLE, err);
-    model_free(model);
-    if (!ok)
-        return false;
-    w->plan = tiny_plan(w->graph, &choices[choice]);
+    if (choice < CHOICES) {
+        w->graph = tiny_graph(tiny_models[0]);
+        w->plan = tiny_plan(w->graph, &choices[choice]);
+    } else {
+        open_sampled(w, choice - CHOICES);
+    }
     w->program = tiny_lower(w->graph, w->plan, err);
     return w->program != NULL;
 }
@@ -151,6 +167,8 @@ static bool launch(const struct world *w, int choice, const char *out, const cha
 /* The transports whose ranks are processes and that can be used here. */
 static const char *const transports[] = { "tcp", "mpi" };
 static int transport_count = 1;
+/* Slow processes of very many ranks might wait for each other too long. */
+static int case_count = CHOICES + SAMPLED;
 
 static void read_lines(FILE *file, double losses[STEPS], int *count)
 {
@@ -166,11 +184,11 @@ START_TEST(processes_equal_threads)
     struct error error = { 0 };
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "/tmp/cleave-ranks-%ld", (long)getpid());
-    int choice = _i % CHOICES;
+    int choice = _i % case_count;
     ck_assert_msg(world_open(&w, choice, &error), "%s", error.message);
     struct trial trial = { .deed = "nothing", .out = tmpfile() };
     ck_assert_msg(run_world(&w, "threads", NULL, NULL, NULL, &trial, &error), "%s", error.message);
-    ck_assert_msg(launch(&w, choice, path, "nothing", transports[_i / CHOICES], &error), "%s", error.message);
+    ck_assert_msg(launch(&w, choice, path, "nothing", transports[_i / case_count], &error), "%s", error.message);
     double by_threads[STEPS], by_processes[STEPS];
     int threads, processes;
     FILE *file = fopen(path, "r");
@@ -254,12 +272,14 @@ static Suite *launch_suite(void)
 {
     struct error error = { 0 };
     Suite *suite = suite_create("launch");
+    if (share_stride() > 1)
+        case_count = CHOICES;
     CHECK_ADD(suite, launchers_are_recognised);
     if (transport_available("mpi", module_dir, &error) && system("command -v mpirun >/dev/null") == 0)
         transport_count = 2;
     else
         fprintf(stderr, "skipped: %s\n", error.kind != ERROR_NONE ? error.message : "mpirun is not installed");
-    add_for_each_transport(suite, processes_equal_threads, CHOICES);
+    add_for_each_transport(suite, processes_equal_threads, case_count);
     add_for_each_transport(suite, dead_and_hanging_ranks_end_all, 1);
     return suite;
 }
