@@ -134,6 +134,8 @@ const char *combination_name(const struct combination_graphs *graphs, const stru
 static bool names_row(const struct combination_graphs *graphs, const char *message, enum column column, int row)
 {
     char name[ROW_NAME_BYTES], said[2 * ROW_NAME_BYTES];
+    if (column == COLUMN_REPLICAS && row == REPLICAS_UNEVEN)
+        return strstr(message, "atoms") != NULL;
     const char *mark = strstr(columns[column].says, "%s");
     row_name(graphs, column, row, name);
     snprintf(said, sizeof said, "%.*s%s", mark ? (int)(mark - columns[column].says) : ROW_NAME_BYTES,

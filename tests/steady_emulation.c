@@ -95,13 +95,16 @@ static void add_gradient(struct emulation *e, int step, int micro, const int *us
     rank_begin_step(e->rank, step);
     for (int w = 0; w < e->graph->weight_count; w++) {
         memcpy(rank_data(e->rank, e->stored[w]), e->version[used[w]][w], (size_t)elements(e, w) * sizeof(real));
-        memset(rank_data(e->rank, e->summed[w]), 0, (size_t)elements(e, w) * sizeof(real));
+        if (!e->graph->weights[w].frozen)
+            memset(rank_data(e->rank, e->summed[w]), 0, (size_t)elements(e, w) * sizeof(real));
     }
     for (int i = 0; i < list->instr_count; i++)
         if (list->instrs[i].micro == micro)
             ck_assert(device_cpu.execute(e->rank, &list->instrs[i], NULL, &error));
     e->loss[step] += rank_loss(e->rank);
     for (int w = 0; w < e->graph->weight_count; w++) {
+        if (e->graph->weights[w].frozen)
+            continue;
         const real *sum = (const real *)(void *)rank_data(e->rank, e->summed[w]);
         for (int64_t i = 0; i < elements(e, w); i++)
             e->gradient[w][i] += sum[i];
@@ -120,6 +123,10 @@ static void update(struct emulation *e, int newest, double rate, double scale, d
     if (clip > 0)
         scale *= fmin(1, clip / (sqrt(squares) + 1e-6));
     for (int w = 0; w < e->graph->weight_count; w++) {
+        if (e->graph->weights[w].frozen) {
+            memcpy(e->version[newest + 1][w], e->version[newest][w], (size_t)elements(e, w) * sizeof(real));
+            continue;
+        }
         double decay = e->graph->weights[w].decay ? o->weight_decay : 0;
         for (int64_t i = 0; i < elements(e, w); i++) {
             double g = scale * e->gradient[w][i], *m = &e->first[w][i], *v = &e->second[w][i];

@@ -22,7 +22,7 @@ struct emulation {
     struct run_options options;
     struct data data;
     int micros;
-    int *stored, *summed;            /* (weights) buffers of the weight and its gradient */
+    int *stored, *summed;            /* (weights) buffers of the weight and of its gradient, if it is not frozen */
     real **version[MAX_UPDATES + 1]; /* [updates so far][weight] */
     real **first, **second, **gradient;
     double loss[STEADY_STEPS], norm; /* norm: of all initial weights */
