@@ -334,12 +334,12 @@ struct covering {
     uint64_t state;
 };
 
-/* Of the columns in `fixed`, how many open pairs the row closes with them. */
+/* How many open pairs the row closes with the columns in `fixed` (NULL: with all). */
 static int closed_by_row(const struct covering *g, const struct combination *c, const bool *fixed, int column, int row)
 {
     int closed = 0;
     for (int other = 0; other < COLUMN_COUNT; other++) {
-        if (!fixed[other] || other == column)
+        if ((fixed && !fixed[other]) || other == column)
             continue;
         int a = other < column ? other : column, b = other < column ? column : other,
             row_a = other < column ? c->row[other] : row, row_b = other < column ? row : c->row[other];
@@ -350,11 +350,9 @@ static int closed_by_row(const struct covering *g, const struct combination *c, 
 
 static int closed_by(const struct covering *g, const struct combination *c)
 {
-    static const bool all[COLUMN_COUNT] = { true, true, true, true, true, true, true,
-                                            true, true, true, true, true, true, true };
     int closed = 0;
     for (int column = 0; column < COLUMN_COUNT; column++)
-        closed += closed_by_row(g, c, all, column, c->row[column]);
+        closed += closed_by_row(g, c, NULL, column, c->row[column]);
     return closed / 2; /* each pair from both sides */
 }
 
