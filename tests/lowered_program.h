@@ -90,7 +90,8 @@ static inline struct shape lowered_shape(const struct strategy *s)
 {
     struct shape shape = { .stages = s->stages,
                            .atom = { s->atom[0], s->atom[1] },
-                           .folded = schedules[schedule_find(s->schedule)]->folded };
+                           .folded = schedules[schedule_find(s->schedule)]->folded,
+                           .copies = schedules[schedule_find(s->schedule)]->copies };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (!strcmp(shapes[i].name, s->name)) {
             shape.chunks = shapes[i].chunks;

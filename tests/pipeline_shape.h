@@ -8,6 +8,7 @@ enum { SHAPE_STAGES = 8 };
 struct shape {
     int stages;              /* replicas count once */
     bool folded;             /* the second chunk from the last stage back to the first */
+    bool copies;             /* each chunk is a stage of a copy of the model */
     int chunks;              /* per stage; 0: one */
     int turns[SHAPE_STAGES]; /* replicas of each stage; 0: one */
     int atom[2];             /* of all stages; 0: one */
@@ -22,7 +23,8 @@ static inline int shape_turns(const struct shape *shape, int stage)
 /* Layers shared out over the chunks as evenly as they go; batch and layers' choices are the caller's. */
 static inline struct plan *shape_plan(const struct shape *shape, int layers)
 {
-    int count = 0, chunks = shape->chunks ? shape->chunks : 1, pieces = shape->stages * chunks, rank = 0;
+    int count = 0, chunks = shape->chunks ? shape->chunks : 1, rank = 0,
+        pieces = shape->copies ? shape->stages : shape->stages * chunks;
     for (int s = 0; s < shape->stages; s++)
         count += shape_turns(shape, s);
     struct plan *plan = plan_new(count, layers);
@@ -38,7 +40,8 @@ static inline struct plan *shape_plan(const struct shape *shape, int layers)
             stage->atom[1] = shape->atom[1] ? shape->atom[1] : 1;
             rank += stage->atom[0] * stage->atom[1];
             for (int c = 0; c < chunks; c++) {
-                int piece = c * shape->stages + (shape->folded && c % 2 ? shape->stages - 1 - s : s),
+                int round = shape->copies ? 0 : c,
+                    piece = round * shape->stages + (shape->folded && c % 2 ? shape->stages - 1 - s : s),
                     first = layers * piece / pieces;
                 plan_set_chunk(plan, at, c, (struct layer_range){ first, layers * (piece + 1) / pieces - first });
             }

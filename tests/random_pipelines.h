@@ -48,11 +48,13 @@ static inline struct pipeline_draw pipeline_draw(uint64_t *state, int schedule, 
     const struct schedule *of = schedules[schedule];
     struct pipeline_draw d = { .schedule = schedule, .spread = spread, .chunks = 1 };
     d.stages = 2 + (int)pipeline_random(state, 7);
+    d.stages += of->copies && d.stages % 2;
     if (of->interleaves)
         d.chunks = of->folded ? 2 : 2 + (int)pipeline_random(state, 2);
-    d.layers = d.stages * d.chunks * (1 + (int)pipeline_random(state, 2));
+    int pieces = schedule_pieces(of, d.stages, d.chunks);
+    d.layers = pieces * (1 + (int)pipeline_random(state, 2));
     if (d.layers > PIPELINE_LAYERS)
-        d.layers = d.stages * d.chunks;
+        d.layers = pieces;
     int unit = schedule_unit(of, d.stages);
     d.micros = (int)round_up(d.stages + pipeline_random(state, 4 * d.stages), unit);
     d.send_share = (double)pipeline_random(state, most_send_permille + 1) / 1000;
@@ -107,7 +109,10 @@ static inline void pipeline_cluster(struct pipeline_case *c)
 static inline void pipeline_plan(struct pipeline_case *c)
 {
     const struct pipeline_draw *d = &c->draw;
-    struct shape shape = { .stages = d->stages, .chunks = d->chunks, .folded = schedules[d->schedule]->folded };
+    struct shape shape = { .stages = d->stages,
+                           .chunks = d->chunks,
+                           .folded = schedules[d->schedule]->folded,
+                           .copies = schedules[d->schedule]->copies };
     c->plan = shape_plan(&shape, d->layers);
     c->plan->batch = d->micros, c->plan->sequence = 16, c->plan->vocab_multiple = 1, c->plan->dtype = DTYPE_BF16;
     c->plan->schedule = d->schedule, c->plan->micro_batch_count = d->micros, c->plan->prefetch = 1;

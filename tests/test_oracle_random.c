@@ -82,7 +82,7 @@ static struct shape draw_shape(const struct schedule *schedule, uint64_t *state)
     struct shape shape = { .stages = 2 + (int)draw(state, 3), .atom = { 1, 1 << draw(state, 2) } };
     if (schedule->interleaves)
         shape.chunks = schedule->folded ? 2 : 2 + (int)draw(state, 2);
-    shape.folded = schedule->folded;
+    shape.folded = schedule->folded, shape.copies = schedule->copies;
     for (int s = 0; s < shape.stages; s++) {
         shape.turns[s] = schedule->interleaves ? 1 : 1 + (int)draw(state, 3);
         shape.outer[s] = 1 << draw(state, 2);

@@ -23,10 +23,7 @@ static void for_places(const struct schedule *schedule,
                     for (int extra = 0; extra <= 2; extra++) {
                         struct schedule_place place = schedule_place_even(stages, stage, micros, extra);
                         place.chunks = chunks;
-                        bool steady = schedule->asynchronous;
-                        if ((!steady || (micros >= stages && extra == 0)) && (chunks > 1) == schedule->interleaves &&
-                            (chunks == 2 || !schedule->folded) && (chunks == 1 || stages > 1) &&
-                            micros % schedule_unit(schedule, stages) == 0)
+                        if (schedule_takes(schedule, stages, chunks, micros) && (!schedule->asynchronous || extra == 0))
                             check(schedule, &place);
                     }
 }
@@ -58,15 +55,25 @@ static int own_actions(const struct schedule *schedule, const struct schedule_pl
     return own;
 }
 
+/* The passes that a stage runs of (micro-batch, chunk): copies of the model take micro-batches in turn. */
+static int passes_due(const struct schedule *schedule, const struct schedule_place *place, int unit)
+{
+    int chunk = unit / place->micro_count, micro = unit % place->micro_count;
+    return !schedule->copies || micro % place->chunks == chunk;
+}
+
 /* Each pass of each micro-batch and chunk once, backward after forward, for weights after that for inputs. */
 static void check_complete(const struct schedule *schedule, const struct schedule_place *place)
 {
     struct action actions[MAX_ACTIONS];
-    int seen[4][64] = { 0 }, count = schedule->order(place, actions), units = place->micro_count * place->chunks;
+    int seen[4][64] = { 0 }, count = schedule->order(place, actions), units = place->micro_count * place->chunks,
+        due = 0;
     ck_assert_int_le(count, MAX_ACTIONS);
     ck_assert_int_eq(count, schedule->order(place, NULL));
     count = own_actions(schedule, place, actions, count);
-    ck_assert_int_eq(count, units * (schedule->splits ? 3 : 2));
+    for (int unit = 0; unit < units; unit++)
+        due += passes_due(schedule, place, unit);
+    ck_assert_int_eq(count, due * (schedule->splits ? 3 : 2));
     for (int i = 0; i < count; i++) {
         int unit = actions[i].chunk * place->micro_count + actions[i].micro;
         ck_assert(actions[i].chunk >= 0 && actions[i].chunk < place->chunks);
@@ -79,9 +86,10 @@ static void check_complete(const struct schedule *schedule, const struct schedul
             ck_assert_int_ne(actions[i].kind, ACTION_BACKWARD);
     }
     for (int unit = 0; unit < units; unit++) { /* nothing is left out */
-        ck_assert_int_eq(seen[ACTION_FORWARD][unit], 1);
-        ck_assert_int_eq(seen[ACTION_BACKWARD][unit] + seen[ACTION_BACKWARD_INPUT][unit], 1);
-        ck_assert_int_eq(seen[ACTION_BACKWARD_WEIGHT][unit], schedule->splits);
+        int once = passes_due(schedule, place, unit);
+        ck_assert_int_eq(seen[ACTION_FORWARD][unit], once);
+        ck_assert_int_eq(seen[ACTION_BACKWARD][unit] + seen[ACTION_BACKWARD_INPUT][unit], once);
+        ck_assert_int_eq(seen[ACTION_BACKWARD_WEIGHT][unit], once && schedule->splits);
     }
 }
 
@@ -188,7 +196,7 @@ END_TEST
 static int ideal_step(const struct schedule *schedule, int stages, int micros, int chunks, const int duration[4])
 {
     static struct action actions[8][MAX_ACTIONS];
-    int next[8] = { 0 }, count[8], clock[8] = { 0 }, end = 0, pieces = stages * chunks;
+    int next[8] = { 0 }, count[8], clock[8] = { 0 }, end = 0, pieces = schedule_pieces(schedule, stages, chunks);
     static int forward[32][64], backward[32][64];
     memset(forward, -1, sizeof forward);
     memset(backward, -1, sizeof backward);
@@ -203,8 +211,8 @@ static int ideal_step(const struct schedule *schedule, int stages, int micros, i
             for (; next[s] < count[s]; next[s]++, moved = true) {
                 const struct action *a = &actions[s][next[s]];
                 int piece = schedule_piece(schedule, stages, s, a->chunk), ready = clock[s];
-                const int *before = a->kind == ACTION_FORWARD ? (piece ? &forward[piece - 1][a->micro] : NULL)
-                                    : a->kind == ACTION_BACKWARD_WEIGHT || piece == pieces - 1
+                const int *before = a->kind == ACTION_FORWARD ? (piece % pieces ? &forward[piece - 1][a->micro] : NULL)
+                                    : a->kind == ACTION_BACKWARD_WEIGHT || piece % pieces == pieces - 1
                                         ? NULL
                                         : &backward[piece + 1][a->micro];
                 if (before && *before < 0)
@@ -244,6 +252,30 @@ START_TEST(steps_of_the_literature)
             for (int chunks = 2; chunks <= 4; chunks++) /* a chunk takes as long as a stage did */
                 ck_assert_int_eq(ideal_step(schedules[schedule_find("interleaved")], stages, micros, chunks, whole),
                                  chunks * work + (stages - 1) * (F + I + W));
+        }
+}
+END_TEST
+
+/* Li and Hoefler 2021: where both passes take as long, P - 2 of them are idle, half of them forward ones (section 3.1);
+ * in flight P / 2 + 1 on the first and the last stage to P in the middle, weights of two stages on each (table 2).
+ * Where backward takes twice as long and there are as many micro-batches as stages, (P - 2) / (3 m / 2 + P - 2) of the
+ * step is idle (table 2). */
+START_TEST(chimera_of_the_literature)
+{
+    static const int equal[4] = { 1, 1 }, twice[4] = { 1, 2 };
+    const struct schedule *schedule = schedules[schedule_find("chimera")];
+    for (int stages = 2; stages <= 8; stages += 2)
+        for (int rounds = 1; rounds <= 4; rounds++) {
+            int micros = rounds * stages;
+            ck_assert_int_eq(ideal_step(schedule, stages, micros, 2, equal), 2 * micros + stages - 2);
+            if (rounds == 1)
+                ck_assert_int_eq(ideal_step(schedule, stages, micros, 2, twice), 3 * micros + 2 * (stages - 2));
+            for (int stage = 0; stage < stages; stage++) {
+                struct schedule_place place = schedule_place_even(stages, stage, micros, 0);
+                int outer = stage < stages / 2 ? stage : stages - 1 - stage;
+                place.chunks = 2;
+                ck_assert_int_eq(schedule_in_flight(schedule, &place), stages / 2 + 1 + outer);
+            }
         }
 }
 END_TEST
@@ -298,7 +330,10 @@ START_TEST(programs_do_not_stall)
         for (int micros = 1; micros <= 8; micros++)
             for (int chunks = 1; chunks <= 3 && chunks * stages <= 10; chunks++)
                 for (int extra = 0; extra <= 1; extra++) {
-                    struct shape shape = { .stages = stages, .chunks = chunks, .folded = schedules[_i]->folded };
+                    struct shape shape = { .stages = stages,
+                                           .chunks = chunks,
+                                           .folded = schedules[_i]->folded,
+                                           .copies = schedules[_i]->copies };
                     if ((chunks > 1) == schedules[_i]->interleaves && in_share((uint64_t)(micros * 5 + chunks)))
                         verify_shape(_i, &shape, micros, extra);
                 }
@@ -333,6 +368,7 @@ static Suite *schedules_suite(void)
     CHECK_ADD(suite, versions_of_the_literature);
     CHECK_ADD(suite, turns_count_in_their_own_micro_batches);
     CHECK_ADD(suite, steps_of_the_literature);
+    CHECK_ADD(suite, chimera_of_the_literature);
     return suite;
 }
 

@@ -143,9 +143,11 @@ struct tiny_choice {
 static inline struct plan *tiny_plan(const struct graph *graph, const struct tiny_choice *c)
 {
     int schedule = c->named ? schedule_find(c->named) : c->schedule;
-    struct shape shape = {
-        .stages = c->pp, .chunks = c->chunks, .atom = { c->dp, c->tp }, .folded = schedules[schedule]->folded
-    };
+    struct shape shape = { .stages = c->pp,
+                           .chunks = c->chunks,
+                           .atom = { c->dp, c->tp },
+                           .folded = schedules[schedule]->folded,
+                           .copies = schedules[schedule]->copies };
     memcpy(shape.turns, c->turns, sizeof c->turns);
     memcpy(shape.outer, c->outer, sizeof c->outer);
     struct plan *plan = shape_plan(&shape, graph->layer_count);

@@ -124,14 +124,17 @@ static bool any_cut(struct busy_check *b)
     return b->reached[b->layers];
 }
 
-/* All stages together: each begins at its own number of layers or later, as each has one of every stage before. */
+/* All stages together: each begins at its own number of layers or later, as each has one of every stage before. With
+ * two copies of the model each stage of the front half is met by one from behind. */
 static bool too_much_together(const struct busy_check *b)
 {
     int64_t all = b->micro_batches * (b->sum[b->layers] + b->weights[b->layers]),
             turn = b->micro_batches * b->sum[b->layers], in_turn = all;
     for (int k = 0; k < b->config->stages && k < b->layers; k++) {
-        all += b->before[k];
-        turn += b->before[k] + b->after[k];
+        bool meets = schedules[b->config->schedule]->copies && 2 * k >= b->config->stages;
+        int begins = meets ? b->config->stages - 1 - k : k;
+        all += b->before[begins];
+        turn += b->before[begins] + b->after[begins];
         in_turn += b->ahead[k] - k * b->weight_ns;
     }
     return ceil_div(max_i64(max_i64(all, turn), b->in_turn ? in_turn : 0), b->config->stages) >= b->bound_ns;

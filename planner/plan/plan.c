@@ -1,6 +1,7 @@
 /* The plain data of a plan and the questions asked of it; what makes one illegal is in plan_check.c. */
 #include "planner/plan/plan.h"
 #include "base/num.h"
+#include "planner/program/schedule.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +26,8 @@ static bool has_rank(const struct plan *plan, int stage, int rank)
     return rank >= first && rank - first < stage_rank_count(plan, stage);
 }
 
-/* Stages are ordered mostly by rank, and without chunks by layer, so both questions are a binary search for the last
- * stage that does not begin later. */
+/* Stages are ordered mostly by rank, and in their first chunks by layer, so both questions are a binary search for the
+ * last stage that does not begin later. */
 int stage_of_rank(const struct plan *plan, int rank)
 {
     int low = 0, high = plan->stage_count - 1;
@@ -43,6 +44,16 @@ int stage_of_rank(const struct plan *plan, int rank)
     return low;
 }
 
+int plan_copies(const struct plan *plan)
+{
+    return schedules[plan->schedule]->copies ? plan->chunk_count : 1;
+}
+
+static bool range_holds(struct layer_range range, int layer)
+{
+    return layer >= range.first && layer < range.first + range.count;
+}
+
 static int stage_by_chunks(const struct plan *plan, int layer)
 {
     int stage = 0;
@@ -51,10 +62,20 @@ static int stage_by_chunks(const struct plan *plan, int layer)
     return stage;
 }
 
+int stage_of_copy(const struct plan *plan, int layer, int copy)
+{
+    int stage = 0;
+    if (copy == 0)
+        return stage_of_layer(plan, layer);
+    while (stage < plan->stage_count - 1 && !range_holds(stage_chunk(plan, stage, copy), layer))
+        stage++;
+    return stage;
+}
+
 int stage_of_layer(const struct plan *plan, int layer)
 {
     int low = 0, high = plan->stage_count - 1;
-    if (plan->chunk_count > 1)
+    if (plan->chunk_count > 1 && plan_copies(plan) == 1)
         return stage_by_chunks(plan, layer);
     while (low < high) {
         int middle = low + (high - low + 1) / 2;
@@ -76,7 +97,7 @@ int stage_turns(const struct plan *plan, int stage)
 
 int stage_of_work(const struct plan *plan, int layer, int micro)
 {
-    int stage = stage_of_layer(plan, layer);
+    int stage = stage_of_copy(plan, layer, micro % plan_copies(plan));
     return stage + micro % stage_turns(plan, stage);
 }
 
@@ -95,12 +116,10 @@ struct layer_range stage_chunk(const struct plan *plan, int stage, int chunk)
 
 bool stage_holds(const struct plan *plan, int stage, int layer)
 {
-    for (int c = 0; c < plan->chunk_count; c++) {
-        struct layer_range range = stage_chunk(plan, stage, c);
-        if (layer >= range.first && layer < range.first + range.count)
-            return true;
-    }
-    return false;
+    bool holds = false;
+    for (int c = 0; c < plan->chunk_count; c++)
+        holds |= range_holds(stage_chunk(plan, stage, c), layer);
+    return holds;
 }
 
 int atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom)

@@ -67,8 +67,13 @@ struct plan {
 int stage_next_rank(const struct plan *plan, int stage);
 int stage_rank_count(const struct plan *plan, int stage);
 int stage_of_rank(const struct plan *plan, int rank);
-/* The stage that holds the layer; of replicas that take turns the first. */
+/* Copies of the whole model that the stages' chunks hold; micro-batch i goes through copy i % copies. 1 unless the
+ * schedule runs several. */
+int plan_copies(const struct plan *plan);
+/* The stage that holds the layer in the first copy; of replicas that take turns the first. */
 int stage_of_layer(const struct plan *plan, int layer);
+/* The same in another copy. */
+int stage_of_copy(const struct plan *plan, int layer, int copy);
 /* How many replicas of the stage take turns; 1: it takes every micro-batch. */
 int stage_turns(const struct plan *plan, int stage);
 /* The stage that runs the layer for the micro-batch. */

@@ -27,29 +27,55 @@ static bool check_turn(const struct plan *plan, int s, struct error *err)
     return true;
 }
 
-/* Pieces lie on the stages as the schedule says, in the order of the model. */
+/* One round of chunks, which begins at *layer. */
+static bool check_round(const struct plan *plan, int chunk, int *layer, struct error *err)
+{
+    for (int i = 0; i < plan->stage_count; i++) {
+        int s = schedule_stage(schedules[plan->schedule], plan->stage_count, chunk * plan->stage_count + i);
+        struct layer_range range = stage_chunk(plan, s, chunk);
+        if (plan->stages[s].turn != 0) {
+            if (!check_turn(plan, s, err))
+                return false;
+            continue;
+        }
+        if (range.first != *layer || range.count < 1 || range.count > plan->layer_count - *layer)
+            return fail(err,
+                        "plan: stage %d: expected chunk %d of it to begin at layer %d and to hold 1 to %d layers, "
+                        "found %d layers from %d",
+                        s, chunk, *layer, plan->layer_count - *layer, range.count, range.first);
+        *layer += range.count;
+    }
+    return true;
+}
+
+/* Both ends of a copy's stage compute the same, and exchange gradients: equal layers on equal meshes. */
+static bool check_copies(const struct plan *plan, struct error *err)
+{
+    const struct schedule *schedule = schedules[plan->schedule];
+    int stages = plan->stage_count, pieces = schedule_pieces(schedule, stages, plan->chunk_count);
+    for (int k = pieces; k < stages * plan->chunk_count; k++) {
+        int s = schedule_stage(schedule, stages, k), first = schedule_stage(schedule, stages, k % pieces);
+        if (stage_chunk(plan, s, k / stages).count != stage_chunk(plan, first, 0).count ||
+            memcmp(plan->stages[s].atom, plan->stages[first].atom, sizeof plan->stages[s].atom) != 0)
+            return fail(err,
+                        "plan: stage %d: schedule %s runs on it what stage %d runs: expected equal layers and atoms", s,
+                        schedule->name, first);
+    }
+    return true;
+}
+
+/* Pieces lie on the stages as the schedule says, in the order of the model, in each copy of it. */
 static bool check_layers(const struct plan *plan, struct error *err)
 {
-    int layer = 0;
-    for (int c = 0; c < plan->chunk_count; c++)
-        for (int i = 0; i < plan->stage_count; i++) {
-            int s = schedule_stage(schedules[plan->schedule], plan->stage_count, c * plan->stage_count + i);
-            struct layer_range range = stage_chunk(plan, s, c);
-            if (plan->stages[s].turn != 0) {
-                if (!check_turn(plan, s, err))
-                    return false;
-                continue;
-            }
-            if (range.first != layer || range.count < 1 || range.count > plan->layer_count - layer)
-                return fail(err,
-                            "plan: stage %d: expected chunk %d of it to begin at layer %d and to hold 1 to %d layers, "
-                            "found %d layers from %d",
-                            s, c, layer, plan->layer_count - layer, range.count, range.first);
-            layer += range.count;
-        }
-    if (layer != plan->layer_count)
-        return fail(err, "plan: the stages hold %d layers, but there are %d", layer, plan->layer_count);
-    return true;
+    int layer = 0, copies = plan_copies(plan);
+    for (int c = 0; c < plan->chunk_count; c++) {
+        if (!check_round(plan, c, &layer, err))
+            return false;
+        if (layer != plan->layer_count && (copies > 1 || c == plan->chunk_count - 1))
+            return fail(err, "plan: the stages hold %d layers, but there are %d", layer, plan->layer_count);
+        layer = copies > 1 ? 0 : layer;
+    }
+    return copies == 1 || check_copies(plan, err);
 }
 
 /* The stage, other than s, that holds one of its ranks; -1: none does. */

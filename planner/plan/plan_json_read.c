@@ -292,7 +292,8 @@ static bool read_stages(const struct json *stages, struct plan_file *file, struc
     struct plan *plan = file->plan;
     int layer = 0;
     int64_t rank = 0;
-    for (int c = 0; c < plan->chunk_count; c++)
+    for (int c = 0; c < plan->chunk_count; c++) {
+        layer = plan_copies(plan) > 1 ? 0 : layer;
         for (int i = 0, s = 0; i < json_count(stages); i++) {
             struct run_fields run = { .turns = 1, .first_rank = -1 };
             int count = json_count(stages);
@@ -304,6 +305,7 @@ static bool read_stages(const struct json *stages, struct plan_file *file, struc
                 return false;
             s += (int)run.turns;
         }
+    }
     plan->rank_count = (int)rank;
     if (layer != plan->layer_count)
         return json_fail(stages, err, "expected the stages to hold all %d layers, found %d", plan->layer_count, layer);

@@ -40,10 +40,11 @@ static int duration(enum action_kind kind)
 /* When what the action reads is there: 0 without a neighbour before it, -1 not yet. */
 static int ready(const struct clock *clock, const struct plan *plan, int piece, const struct action *action)
 {
-    int last = clock->positions * plan->chunk_count - 1;
+    int pieces = schedule_pieces(schedules[plan->schedule], clock->positions, plan->chunk_count);
+    bool first = piece % pieces == 0, last = piece % pieces == pieces - 1;
     if (action->kind == ACTION_FORWARD)
-        return piece == 0 ? 0 : *entry(clock, plan, piece - 1, action->micro, false);
-    if (action->kind == ACTION_BACKWARD_WEIGHT || piece == last)
+        return first ? 0 : *entry(clock, plan, piece - 1, action->micro, false);
+    if (action->kind == ACTION_BACKWARD_WEIGHT || last)
         return 0;
     return *entry(clock, plan, piece + 1, action->micro, true);
 }

@@ -20,7 +20,7 @@ static void add_crossing(struct crossing *list, int *count, int value, int stage
 
 static int producer_stage(const struct lowering *l, int value)
 {
-    return l->alone ? -1 : stage_of_layer(l->plan, l->graph->segments[l->graph->values[value].producer].layer);
+    return l->alone ? -1 : stage_at_hand(l, l->graph->segments[l->graph->values[value].producer].layer);
 }
 
 /* The backward pass starts at the loss; a model without one is pulled at every output that nobody reads. */
@@ -39,7 +39,7 @@ static void leaving_value(struct lowering *l, int value, int chunk)
         return;
     }
     for (int slot = l->reader_head[value]; slot >= 0; slot = l->reader_next[slot]) {
-        int stage = stage_of_layer(l->plan, l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer);
+        int stage = stage_at_hand(l, l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer);
         if (stage != l->position)
             add_crossing(l->leaving, &l->leaving_count, value, stage, chunk);
     }
@@ -62,6 +62,7 @@ static void collect_crossings(struct lowering *l)
 {
     l->entering_count = l->leaving_count = 0;
     for (int c = 0; c < l->chunk_count; c++) {
+        l->copy = c % l->copies;
         for (int segment = l->chunks[c].first; segment < l->chunks[c].end; segment++)
             segment_crossings(l, segment, c);
     }
@@ -172,8 +173,10 @@ static void run_visits(struct lowering *l)
             emit_sends(l);
             opening = false;
         }
-        if (visit->opens)
+        if (visit->opens) {
+            l->copy = visit->action.micro % l->copies;
             steady_begin(l, &visit->action);
+        }
         gather_ahead(l);
         if (visit->opens)
             post_arrivals(l, visit->number);
@@ -272,6 +275,8 @@ static bool lower_stage(struct lowering *l, int stage, const struct layer_range 
     l->part = STEP_OWN;
     l->opened_count = l->reopened = 0;
     l->position = stage - l->plan->stages[stage].turn;
+    l->copies = l->alone ? 1 : plan_copies(l->plan);
+    l->copy = 0;
     l->own_micro_count = l->alone ? l->micro_count : stage_micro_batches(l->plan, stage);
     int segments = set_chunks(l, layers, chunk_count);
     l->instr_capacity = 4 * segments * l->own_micro_count + 64; /* most lists stay below it */

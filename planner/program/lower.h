@@ -119,6 +119,7 @@ struct lowering {
     uint8_t *recomputed;      /* by segment - scan_first: enum recomputed, who asks for its outputs again */
 
     int stage, position;                          /* the stage at hand; of replicas that take turns the first */
+    int copies, copy;                             /* of the model; that of the micro-batch at hand */
     int own_micro_count;                          /* micro-batches that it runs */
     struct segment_range chunks[PLAN_MAX_CHUNKS]; /* its segments, by chunk */
     int chunk_count;
@@ -219,6 +220,8 @@ int message_place(const struct lowering *l, enum message_kind kind, int stage, i
 
 /* ---- lower_arrivals.c ---- */
 bool posts_early(const struct plan *plan);
+/* The stage that runs the layer for the copy at hand; of replicas that take turns the first. */
+int stage_at_hand(const struct lowering *l, int layer);
 /* Of a stage's replicas that take turns, the one that has the micro-batch. */
 int peer_of(const struct lowering *l, int stage, int micro);
 bool list_arrivals(struct lowering *l);
@@ -229,7 +232,7 @@ int arrived(struct lowering *l, bool gradient, int index, int micro);
 
 /* ---- lower_values.c ---- */
 bool made_here(const struct lowering *l, int value);
-/* The chunk of the stage at hand that has the segment, -1: another stage has it. */
+/* The chunk of the stage at hand that runs the segment for the copy at hand, -1: another stage does. */
 int chunk_of(const struct lowering *l, int segment);
 /* Where the value enters this stage: its producer's layouts here, or those in which a received one lands. */
 struct layout_pair base_layouts(const struct lowering *l, int value);

@@ -17,6 +17,11 @@ bool posts_early(const struct plan *plan)
     return turns || plan->chunk_count > 1 || schedules[plan->schedule]->splits;
 }
 
+int stage_at_hand(const struct lowering *l, int layer)
+{
+    return stage_of_copy(l->plan, layer, l->copy);
+}
+
 int peer_of(const struct lowering *l, int stage, int micro)
 {
     return stage + micro % stage_turns(l->plan, stage);
@@ -36,12 +41,15 @@ static int *received(const struct lowering *l, bool gradient, int index, int mic
 static int post(struct lowering *l, bool gradient, int index, int micro)
 {
     const struct crossing *crossing = crossing_of(l, gradient, index);
+    int copy = l->copy;
+    l->copy = micro % l->copies; /* not that of the action before which it is posted */
     const struct segment_range *chunk = &l->chunks[crossing->chunk];
     struct site site = { .phase = gradient ? PHASE_BACKWARD_INPUT : PHASE_FORWARD,
                          .layer = l->graph->segments[gradient ? chunk->end - 1 : chunk->first].layer,
                          .micro = micro };
     struct layout_pair layouts = base_layouts(l, crossing->value);
     int buffer = add_version(l, gradient, crossing->value, micro, gradient ? &layouts.gradient : &layouts.forward);
+    l->copy = copy;
     emit_receive(l, gradient ? MESSAGE_GRADIENT : MESSAGE_VALUE, crossing->value, micro,
                  peer_of(l, crossing->stage, micro), buffer, &site);
     return buffer;
@@ -79,7 +87,7 @@ static int sending_chunk(const struct lowering *l, const struct crossing *crossi
     for (int slot = l->reader_head[crossing->value]; slot >= 0; slot = l->reader_next[slot]) {
         int layer = l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer;
         int chunk = layer_chunk(l->plan, crossing->stage, layer);
-        if (stage_of_layer(l->plan, layer) == crossing->stage && chunk < first)
+        if (stage_at_hand(l, layer) == crossing->stage && chunk < first)
             first = chunk;
     }
     return first;
@@ -90,8 +98,9 @@ static void add_arrivals(struct lowering *l, bool gradient, int index)
     const struct crossing *crossing = crossing_of(l, gradient, index);
     if (crossing->stage < 0 || (gradient && !graph_needs_gradient(l->graph, crossing->value)))
         return;
+    l->copy = crossing->chunk % l->copies;
     int chunk = sending_chunk(l, crossing, gradient), turns = stage_turns(l->plan, l->position);
-    for (int micro = l->stage - l->position; micro < l->micro_count; micro += turns) {
+    for (int micro = l->stage - l->position + l->copy; micro < l->micro_count; micro += turns * l->copies) {
         int from = peer_of(l, crossing->stage, micro);
         l->arrivals[l->arrival_count++] =
             (struct arrival){ .time = clock_end(&l->clock, l->plan, from, chunk, micro, gradient),

@@ -99,39 +99,53 @@ static bool add_holder(int stages[MAX_HOLDERS], int *count, int stage)
     return true;
 }
 
-/* The stages that hold the weight, ascending; replicas that take turns hold one each. */
+/* Those of one use in one copy of the model: replicas that take turns hold one each. */
+static void add_use(struct lowering *l, int weight, int layer, int copy, int stages[MAX_HOLDERS], int *count)
+{
+    int stage = stage_of_copy(l->plan, layer, copy), turns = l->alone ? 1 : stage_turns(l->plan, stage);
+    for (int turn = 0; turn < turns && !l->failed; turn++) {
+        if (add_holder(stages, count, stage + turn))
+            continue;
+        l->failed = true;
+        fail(l->err, "weight %s is used on more than %d stages: put its layers on fewer stages",
+             l->graph->weights[weight].name, MAX_HOLDERS);
+    }
+}
+
+/* The stages that hold the weight, ascending. */
 static int holders(struct lowering *l, int weight, int stages[MAX_HOLDERS])
 {
     int count = 0;
-    for (int slot = l->use_head[weight]; slot >= 0 && !l->failed; slot = l->use_next[slot]) {
-        int stage = stage_of_layer(l->plan, l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer);
-        int turns = l->alone ? 1 : stage_turns(l->plan, stage);
-        for (int turn = 0; turn < turns && !l->failed; turn++) {
-            if (add_holder(stages, &count, stage + turn))
-                continue;
-            l->failed = true;
-            fail(l->err, "weight %s is used on more than %d stages: put its layers on fewer stages",
-                 l->graph->weights[weight].name, MAX_HOLDERS);
-        }
-    }
+    for (int slot = l->use_head[weight]; slot >= 0 && !l->failed; slot = l->use_next[slot])
+        for (int copy = 0; copy < l->copies; copy++)
+            add_use(l, weight, l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer, copy, stages, &count);
     return count;
 }
 
+/* The first use on a stage says how the weight is stored there; -1: none. */
+static int first_slot(const struct lowering *l, int weight, int stage)
+{
+    for (int c = 0; c < l->plan->chunk_count; c++) {
+        struct layer_range range = stage_chunk(l->plan, stage, c);
+        for (int slot = l->use_head[weight]; slot >= 0; slot = l->use_next[slot]) {
+            int layer = l->graph->segments[l->scan_first + slot / MAX_OPERANDS].layer;
+            if (layer >= range.first && layer < range.first + range.count)
+                return slot;
+        }
+    }
+    return -1;
+}
+
 /* Shards of one weight on all its stages are the same pieces: then they can be exchanged as they are. */
-static bool same_shards(const struct lowering *l, int weight)
+static bool same_shards(const struct lowering *l, int weight, const int *stages, int count)
 {
     const struct stage_weight *w = &l->weights[weight];
     const struct layout own = reduced_layout(l, w->segment, w->index);
-    int last = -1;
-    for (int slot = l->use_head[weight]; slot >= 0; slot = l->use_next[slot]) {
-        int segment = l->scan_first + slot / MAX_OPERANDS,
-            stage = stage_of_layer(l->plan, l->graph->segments[segment].layer);
-        if (stage == last) /* the first use on a stage says how it is stored */
-            continue;
-        last = stage;
-        const struct layout layout = reduced_layout(l, segment, slot % MAX_OPERANDS);
+    for (int i = 0; i < count; i++) {
+        int slot = first_slot(l, weight, stages[i]);
+        const struct layout layout = reduced_layout(l, l->scan_first + slot / MAX_OPERANDS, slot % MAX_OPERANDS);
         if (!layout_equal(&layout, &own) ||
-            memcmp(l->plan->stages[stage].atom, l->plan->stages[l->stage].atom, sizeof(int[MAX_ATOMS])) != 0)
+            memcmp(l->plan->stages[stages[i]].atom, l->plan->stages[l->stage].atom, sizeof(int[MAX_ATOMS])) != 0)
             return false;
     }
     return true;
@@ -167,7 +181,7 @@ static void sum_copies(struct lowering *l, int number, const int *stages, int co
     const struct stage_weight *w = &l->weights[part.weight];
     struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1 };
     int original[MAX_HOLDERS], own = part.gradient;
-    bool whole = !same_shards(l, part.weight);
+    bool whole = !same_shards(l, part.weight, stages, count);
     if (w->shard && whole) {
         own = gradient_copy(l, part.gradient, true);
         emit_pair(l, OP_ALL_GATHER, atom_lane(l, site.layer, w->shard, true), &site, part.gradient, own)->atoms =

@@ -5,7 +5,8 @@
 int chunk_of(const struct lowering *l, int segment)
 {
     for (int c = 0; c < l->chunk_count; c++) {
-        if (segment >= l->chunks[c].first && segment < l->chunks[c].end)
+        bool at_hand = l->copies == 1 || c == l->copy;
+        if (at_hand && segment >= l->chunks[c].first && segment < l->chunks[c].end)
             return c;
     }
     return -1;
@@ -316,10 +317,12 @@ static void need_again(struct lowering *l, bool *needed, int segment, enum recom
 static void need_pass(struct lowering *l, bool *needed, enum recomputed pass)
 {
     for (int c = 0; c < l->chunk_count; c++) {
+        l->copy = c % l->copies;
         for (int i = l->chunks[c].first; i < l->chunks[c].end; i++)
             need_backward(l, needed, i, pass);
     }
     for (int c = l->chunk_count - 1; c >= 0; c--) {
+        l->copy = c % l->copies;
         for (int i = l->chunks[c].end - 1; i >= l->chunks[c].first; i--)
             need_again(l, needed, i, pass);
     }

@@ -79,7 +79,7 @@ static bool updates_each(const struct lowering *l)
 /* Backward passes whose gradients one update takes. */
 static int contributions_due(const struct lowering *l, const struct stage_weight *w)
 {
-    return w->contributions * (updates_each(l) ? 1 : l->own_micro_count);
+    return w->contributions * (updates_each(l) ? 1 : l->own_micro_count / l->copies);
 }
 
 static void store_part(struct lowering *l, int weight, int number)

@@ -33,6 +33,19 @@ int schedule_piece(const struct schedule *schedule, int stages, int stage, int c
     return chunk * stages + schedule_stage(schedule, stages, chunk * stages + stage);
 }
 
+int schedule_pieces(const struct schedule *schedule, int stages, int chunks)
+{
+    return schedule->copies ? stages : stages * chunks;
+}
+
+void schedule_set_piece(struct plan *plan, int piece, struct layer_range range)
+{
+    const struct schedule *schedule = schedules[plan->schedule];
+    int stages = plan->stage_count, pieces = schedule_pieces(schedule, stages, plan->chunk_count);
+    for (int k = piece; k < stages * plan->chunk_count; k += pieces)
+        plan_set_chunk(plan, schedule_stage(schedule, stages, k), k / stages, range);
+}
+
 int schedule_versions(const struct plan *plan, int stage)
 {
     const struct schedule *schedule = schedules[plan->schedule];
@@ -54,6 +67,15 @@ int schedule_version(const struct plan *plan, int stage, int micro, enum step_pa
 int schedule_unit(const struct schedule *schedule, int stages)
 {
     return schedule->by_stages ? stages : 1;
+}
+
+bool schedule_takes(const struct schedule *schedule, int stages, int chunks, int micro_batches)
+{
+    if ((chunks > 1) != schedule->interleaves || (chunks > 1 && stages < 2))
+        return false;
+    if ((schedule->folded && chunks != 2) || (schedule->copies && stages % 2 != 0))
+        return false;
+    return micro_batches % schedule_unit(schedule, stages) == 0 && (!schedule->asynchronous || micro_batches >= stages);
 }
 
 struct schedule_place schedule_place_even(int stages, int stage, int micro_count, int extra_in_flight)

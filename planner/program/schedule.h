@@ -35,6 +35,7 @@ struct schedule {
      */
     int (*versions)(const struct schedule_place *place);
     bool folded;    /* two chunks, the second from the last stage back to the first */
+    bool copies;    /* each chunk is a stage of a copy of the whole model; copies take micro-batches in turn */
     bool by_stages; /* micro-batches must be a multiple of the stages */
     bool (*legal)(const struct plan *plan, struct error *err); /* beyond all that; may be NULL: always */
     /* Writes the order of one stage, returns the number of actions. With out NULL it only counts. The opening comes
@@ -46,11 +47,18 @@ struct schedule {
 };
 extern const struct schedule *const schedules[]; /* from schedules.def, NULL-terminated */
 int schedule_find(const char *name);             /* index, or -1 */
-/* Which piece of the model, counted in the order of layers, a stage's chunk is; and back. Chunks lie round by round. */
+/* Chunks lie round by round; here they are counted in the order of layers, copy after copy: which one a stage's chunk
+ * is, and back. */
 int schedule_piece(const struct schedule *schedule, int stages, int stage, int chunk);
 int schedule_stage(const struct schedule *schedule, int stages, int piece);
+/* Pieces into which the layers are cut; every copy is cut alike. */
+int schedule_pieces(const struct schedule *schedule, int stages, int chunks);
+/* Gives a piece its layers, in every copy. */
+void schedule_set_piece(struct plan *plan, int piece, struct layer_range range);
 /* Micro-batches must be a multiple of it. */
 int schedule_unit(const struct schedule *schedule, int stages);
+/* Whether the schedule takes these numbers, by its flags alone: legal() may know more. */
+bool schedule_takes(const struct schedule *schedule, int stages, int chunks, int micro_batches);
 
 /* Versions of its weights that a stage of the plan keeps. */
 int schedule_versions(const struct plan *plan, int stage);

@@ -5,7 +5,7 @@
 static void set_piece(struct plan *plan, int piece, int first, int end, const struct config *config)
 {
     int stage = config_stage(config, piece);
-    plan_set_chunk(plan, stage, piece / config->stages, (struct layer_range){ first, end - first });
+    schedule_set_piece(plan, piece, (struct layer_range){ first, end - first });
     plan->stages[stage].first_rank = config_first_rank(config, stage);
     memcpy(plan->stages[stage].atom, config->mesh.size, sizeof config->mesh.size);
 }

@@ -135,7 +135,8 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
                     "plan: %d tensor-parallel ranks cannot share model %s: heads and feed-forward width must be "
                     "multiples of the degree",
                     u->tensor, graph->model_name);
-    if ((int64_t)u->pipeline * u->chunks > graph->layer_count)
+    int schedule = u->schedule < 0 ? 0 : u->schedule;
+    if (schedule_pieces(schedules[schedule], u->pipeline, u->chunks) > graph->layer_count)
         return fail(err, "plan: %d stages of %d chunks, but model %s has %d layers", u->pipeline, u->chunks,
                     graph->model_name, graph->layer_count);
     if (space->batch % unit != 0)
@@ -143,7 +144,7 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
     *out = (struct config){ .stages = u->pipeline,
                             .chunks = u->chunks,
                             .micro = micro,
-                            .schedule = u->schedule < 0 ? 0 : u->schedule,
+                            .schedule = schedule,
                             .prefetch = u->prefetch < 0 ? 1 : u->prefetch,
                             .reversed = u->reversed,
                             .micro_batch_count = (int)(space->batch / unit) };
@@ -156,7 +157,8 @@ static bool balance(struct plan *plan, const struct workbench *bench, const stru
                     struct error *err)
 {
     struct arena scratch = { 0 };
-    int layers = plan->layer_count, pieces = plan->stage_count * plan->chunk_count;
+    int layers = plan->layer_count,
+        pieces = schedule_pieces(schedules[plan->schedule], plan->stage_count, plan->chunk_count);
     int64_t *weight = arena_alloc(&scratch, (size_t)pieces * (size_t)layers, sizeof *weight);
     int *first = arena_alloc(&scratch, (size_t)pieces + 1, sizeof *first);
     bool good = weight && first;
@@ -171,8 +173,7 @@ static bool balance(struct plan *plan, const struct workbench *bench, const stru
     if (good)
         first[pieces] = layers;
     for (int k = 0; good && k < pieces; k++)
-        plan_set_chunk(plan, schedule_stage(schedules[plan->schedule], plan->stage_count, k), k / plan->stage_count,
-                       (struct layer_range){ first[k], first[k + 1] - first[k] });
+        schedule_set_piece(plan, k, (struct layer_range){ first[k], first[k + 1] - first[k] });
     arena_free(&scratch);
     return good || fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
 }

@@ -41,7 +41,8 @@ struct busy_problem busy_problem_of(const struct chain *chain, const struct conf
                                   .chunks = config_chunks(config),
                                   .micro_batches = config->micro_batch_count,
                                   .splits = schedules[config->schedule]->splits,
-                                  .asynchronous = schedules[config->schedule]->asynchronous };
+                                  .asynchronous = schedules[config->schedule]->asynchronous,
+                                  .copies = schedules[config->schedule]->copies };
 }
 
 /* ---- work ---- */
@@ -202,12 +203,15 @@ static bool make_lines(struct busy *b)
 
 /* ---- cuts ---- */
 
-/* The mean over stages: each begins at its own number of layers, or later. */
+/* The mean over stages: each begins at its own number of layers, or later; with a second copy the other way round at
+ * the number of stages behind it, if those are fewer. */
 static int64_t mean_bound(const struct busy *b, const struct line *line)
 {
     int64_t sum = b->p->micro_batches * b->lowest.sum[line->weights][b->layers];
-    for (int k = 0; k < b->p->stages; k++)
-        sum += line->head[min_i64(k, b->layers)] - k * line->off_ns;
+    for (int k = 0; k < b->p->stages; k++) {
+        int first = b->p->copies ? (int)min_i64(k, b->p->stages - 1 - k) : k;
+        sum += line->head[min_i64(first, b->layers)] - k * line->off_ns;
+    }
     return ceil_div(sum, b->p->stages);
 }
 

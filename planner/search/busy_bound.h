@@ -9,9 +9,10 @@
  *   T >= head_k + m (F_k + I_k + W_k) + drain_k - (the W of one layer for each stage up to k, without the first)
  *                                               where each layer's W follows its I: chains, schedules that do not split
  *
- * Where steps run into each other (asynchronous schedules) nobody pays for filling and draining: T >= m (F_k + I_k + W_k).
- * Communication, memory, recomputation and the optimizer are left out. With chunks only head and drain of the first
- * chunk count, and the mean over stages. */
+ * Where steps run into each other (asynchronous schedules) nobody pays for filling and draining: T >= m (F_k + I_k +
+ * W_k). Communication, memory, recomputation and the optimizer are left out. With chunks only head and drain of the
+ * first chunk count, and the mean over stages; where chunks are copies of the model, of the one that lies further
+ * forward. */
 #ifndef CLEAVE_SEARCH_BUSY_BOUND_H
 #define CLEAVE_SEARCH_BUSY_BOUND_H
 #include "planner/search/partition.h"
@@ -22,7 +23,7 @@ struct busy_problem {
     const struct price_table *table; /* one for bounds is enough */
     int stages, chunks;
     int64_t micro_batches;
-    bool splits, asynchronous; /* of the schedule */
+    bool splits, asynchronous, copies; /* of the schedule */
 };
 struct busy_problem busy_problem_of(const struct chain *chain, const struct config *config,
                                     const struct price_table *table);

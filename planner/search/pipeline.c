@@ -17,7 +17,7 @@ struct stage_clock {
     struct pending pending[MAX_AHEAD + 1];                          /* ring: not yet issued, by use */
     int64_t uses;
 };
-/* A chunk of a stage; they are numbered in the order of layers. */
+/* A chunk of a stage; they are numbered in the order of layers, copy after copy. */
 struct piece {
     struct layer_range layers;
     int64_t *arrived[2]; /* [backward] (micro-batches) the latest of what came */
@@ -79,6 +79,12 @@ static int values_between(const struct pipeline *p, int maker, int reader)
     return p->values[maker * p->piece_count + reader];
 }
 
+/* Pieces of one copy of the model. */
+static int copied(const struct pipeline *p)
+{
+    return p->piece_count / plan_copies(p->plan);
+}
+
 static int stage_of(const struct pipeline *p, int piece)
 {
     return schedule_stage(schedules[p->plan->schedule], p->plan->stage_count, piece);
@@ -87,15 +93,15 @@ static int stage_of(const struct pipeline *p, int piece)
 /* What one piece has made for another, by a message unless both are on one stage. */
 static void hand_on(struct pipeline *p, int from, int to, int micro, bool backward)
 {
-    int stages = p->plan->stage_count, maker = backward ? to : from,
-        count = values_between(p, maker, from + to - maker);
-    struct stage_clock *s = &p->stages[from % stages];
+    int maker = backward ? to : from, count = values_between(p, maker, from + to - maker);
+    struct stage_clock *s = &p->stages[stage_of(p, from)];
     struct piece *piece = &p->pieces[to];
     int64_t at = s->compute_ns;
     if (count == 0)
         return;
     if (stage_of(p, from) != stage_of(p, to))
-        at = send(backward ? &s->send_backward_ns : &s->send_forward_ns, at, count * price_send_ns(p->table, maker));
+        at = send(backward ? &s->send_backward_ns : &s->send_forward_ns, at,
+                  count * price_send_ns(p->table, maker % copied(p)));
     piece->arrived[backward][micro] = max_i64(piece->arrived[backward][micro], at);
     piece->missing[backward][micro]--;
 }
@@ -160,6 +166,16 @@ static int64_t stage_end(struct pipeline *p, int stage)
     return max_i64(s->compute_ns, s->lane_ns) + step;
 }
 
+/* What pieces of one copy of the model exchange, those of every other one do. */
+static void repeat_values(struct pipeline *p)
+{
+    int pieces = copied(p);
+    for (int maker = pieces; maker < p->piece_count; maker++)
+        for (int reader = 0; reader < pieces; reader++)
+            p->values[maker * p->piece_count + maker / pieces * pieces + reader] =
+                values_between(p, maker % pieces, reader);
+}
+
 /* Each value once per piece that reads it. */
 static bool count_values(struct pipeline *p, const struct chain *chain, struct arena *arena)
 {
@@ -169,7 +185,7 @@ static bool count_values(struct pipeline *p, const struct chain *chain, struct a
     p->values = arena_alloc(arena, (size_t)pieces * (size_t)pieces, sizeof *p->values);
     if (!p->values || !last_reader || !piece_of)
         return false;
-    for (int k = 0; !graph && k + 1 < pieces; k++)
+    for (int k = 0; !graph && k + 1 < copied(p); k++)
         p->values[k * pieces + k + 1] = 1;
     for (int layer = 0, reader = 0; graph && layer < graph->layer_count; layer++) { /* readers ascend */
         reader += layer == p->pieces[reader].layers.first + p->pieces[reader].layers.count;
@@ -182,6 +198,7 @@ static bool count_values(struct pipeline *p, const struct chain *chain, struct a
             }
         }
     }
+    repeat_values(p);
     return true;
 }
 
@@ -206,7 +223,7 @@ static bool start_pieces(struct pipeline *p, struct arena *arena)
 {
     for (int k = 0; k < p->piece_count; k++) {
         struct piece *piece = &p->pieces[k];
-        piece->backwards_left = p->micro_batches;
+        piece->backwards_left = p->micro_batches / plan_copies(p->plan);
         for (int backward = 0; backward < 2; backward++) {
             piece->arrived[backward] = arena_alloc(arena, (size_t)p->micro_batches, sizeof **piece->arrived);
             piece->missing[backward] = arena_alloc(arena, (size_t)p->micro_batches, sizeof **piece->missing);

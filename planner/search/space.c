@@ -271,13 +271,10 @@ static int chunk_choices(const struct listing *l, const struct config *config, i
     int count = 0, values = asked->count > 0 ? asked->count : 1;
     for (int i = 0; i < values; i++) {
         int64_t chunks = asked->count > 0 ? asked->values[i] : schedule->interleaves ? 2 : 1;
-        bool fits = chunks >= 1 && chunks <= PLAN_MAX_CHUNKS && config->stages * chunks <= l->graph->layer_count;
-        bool legal = (chunks > 1) == schedule->interleaves && (chunks == 2 || !schedule->folded) &&
-                     (chunks == 1 || config->stages > 1) &&
-                     (!schedule->asynchronous || config->micro_batch_count >= config->stages) &&
-                     config->micro_batch_count % schedule_unit(schedule, config->stages) == 0 &&
-                     config->micro_batch_count <= PLAN_MAX_MICRO_BATCHES / chunks;
-        if (fits && legal)
+        bool fits = chunks >= 1 && chunks <= PLAN_MAX_CHUNKS &&
+                    config->micro_batch_count <= PLAN_MAX_MICRO_BATCHES / chunks &&
+                    schedule_pieces(schedule, config->stages, (int)chunks) <= l->graph->layer_count;
+        if (fits && schedule_takes(schedule, config->stages, (int)chunks, config->micro_batch_count))
             out[count++] = (int)chunks;
     }
     return count;

@@ -66,7 +66,7 @@ static inline int config_chunks(const struct config *config)
 /* Pieces into which the layers are cut, and the stage that has one. */
 static inline int config_pieces(const struct config *config)
 {
-    return config->stages * config_chunks(config);
+    return schedule_pieces(schedules[config->schedule], config->stages, config_chunks(config));
 }
 static inline int config_stage(const struct config *config, int piece)
 {

@@ -182,7 +182,7 @@ bool types_table(struct workbench *bench, const struct config *config, bool boun
 {
     bool known;
     uint64_t key = hash_i64(hash_i64(hash_config(config, bound_only), config->stages), 1 + config->reversed);
-    key = hash_i64(hash_i64(key, config_chunks(config)), schedules[config->schedule]->folded);
+    key = hash_i64(hash_i64(key, config_pieces(config)), schedules[config->schedule]->folded);
     struct mixture *mixture = find(bench, key, &known);
     if (!mixture)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");

@@ -295,14 +295,15 @@ int *config_in_flight(struct arena *arena, const struct config *config)
 }
 
 /* Chunks are like stages of their own that share a device: each has its part of the memory, and each micro-batch keeps
- * the device once for each. */
+ * the device once for each; once alone where the chunks are copies, of which it goes through one. */
 struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config,
                                            const struct price_table *table, const int *in_flight)
 {
+    int pieces = config_pieces(config);
     return (struct partition_problem){ .chain = &bench->chain,
                                        .table = table,
-                                       .stage_count = config_pieces(config),
-                                       .micro_batch_count = config->micro_batch_count * config_chunks(config),
+                                       .stage_count = pieces,
+                                       .micro_batch_count = config->micro_batch_count * (pieces / config->stages),
                                        .in_flight = in_flight,
                                        .capacity_bytes = available_bytes(bench->facts) / config_chunks(config),
                                        .below_ns = INT64_MAX };
