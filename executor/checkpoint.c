@@ -92,19 +92,36 @@ static bool add_tensor(struct rank_file *file, const struct rank *rank, int b, e
            fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
 }
 
-/* Of equal copies one is written: on coordinate 0 of every replicated atom. */
+/* By weight, the first of the stages that hold it; NULL: out of memory. */
+static const int *first_stages(const struct program *program, struct arena *arena)
+{
+    int *first = arena_alloc(arena, (size_t)program->graph->weight_count, sizeof *first);
+    for (int w = 0; first && w < program->graph->weight_count; w++)
+        first[w] = program->stage_count;
+    for (int b = 0; first && b < program->buffer_count; b++) {
+        const struct buffer *buffer = &program->buffers[b];
+        if (buffer->kind == BUFFER_WEIGHT && buffer->stage < first[buffer->id])
+            first[buffer->id] = buffer->stage;
+    }
+    return first;
+}
+
+/* Of equal copies one is written: on the first stage that holds the weight, on coordinate 0 of every replicated atom.
+ */
 static bool collect_tensors(struct rank_file *file, const struct rank *rank, struct error *err)
 {
     const struct program *program = rank->program;
     size_t most = (size_t)program->buffer_count * 2 + 1;
+    const int *first_stage = first_stages(program, &file->arena);
     file->tensors = arena_alloc(&file->arena, most, sizeof *file->tensors);
     file->notes = arena_alloc(&file->arena, most, sizeof *file->notes);
     file->pieces = arena_alloc(&file->arena, most, sizeof *file->pieces);
-    if (!file->tensors || !file->notes || !file->pieces)
+    if (!file->tensors || !file->notes || !file->pieces || !first_stage)
         return fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
     for (int b = 0; b < program->buffer_count; b++) {
         const struct buffer *buffer = &program->buffers[b];
-        if (!rank_holds(rank, b) || !rank_counts(program, buffer, rank->local_rank))
+        if (!rank_holds(rank, b) || buffer->stage != first_stage[buffer->id] ||
+            !rank_counts(program, buffer, rank->local_rank))
             continue;
         enum quantity first, end;
         checkpoint_quantities(rank, b, &first, &end);

@@ -59,7 +59,9 @@ struct world {
     struct graph *graph;
     const struct program *program;
     pthread_mutex_t mutex;
-    real **weights; /* (weight) */
+    real **weights;   /* (weight) */
+    uint8_t **copies; /* (weight) how many ranks have had the element */
+    bool differs;     /* among those */
     double loss[STEPS];
 };
 
@@ -93,6 +95,8 @@ static void on_weight(void *context, int rank, int buffer, const void *data)
             rest /= block.count[d];
             stride *= w->graph->weights[b->id].size[d];
         }
+        w->differs |=
+            w->copies[b->id][global]++ && memcmp(&w->weights[b->id][global], (const real *)data + i, sizeof(real));
         w->weights[b->id][global] = ((const real *)data)[i];
     }
     pthread_mutex_unlock(&w->mutex);
@@ -103,15 +107,18 @@ static void world_open(struct world *w, const char *model)
     *w = (struct world){ .graph = tiny_graph(model) };
     pthread_mutex_init(&w->mutex, NULL);
     w->weights = calloc((size_t)w->graph->weight_count, sizeof *w->weights);
-    for (int i = 0; i < w->graph->weight_count; i++)
+    w->copies = calloc((size_t)w->graph->weight_count, sizeof *w->copies);
+    for (int i = 0; i < w->graph->weight_count; i++) {
         w->weights[i] = calloc((size_t)elements_of(&w->graph->weights[i]), sizeof **w->weights);
+        w->copies[i] = calloc((size_t)elements_of(&w->graph->weights[i]), sizeof **w->copies);
+    }
 }
 
 static void world_close(struct world *w)
 {
     for (int i = 0; i < w->graph->weight_count; i++)
-        free(w->weights[i]);
-    free(w->weights);
+        free(w->weights[i]), free(w->copies[i]);
+    free(w->weights), free(w->copies);
     pthread_mutex_destroy(&w->mutex);
     graph_free(w->graph);
 }
@@ -129,6 +136,9 @@ static bool world_run(struct world *w, const struct tiny_choice *choice, int64_t
     ck_assert(comm_threads_open(transports, plan->rank_count, err) &&
               data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err));
     w->program = program;
+    w->differs = false;
+    for (int i = 0; i < w->graph->weight_count; i++)
+        memset(w->copies[i], 0, (size_t)elements_of(&w->graph->weights[i]) * sizeof **w->copies);
     options.step_count = steps, options.seed = 3, options.learning_rate = 1e-3, options.data = &data,
     options.poison = true;
     options.context = w, options.on_step = on_step, options.on_weight = on_weight;
@@ -149,6 +159,7 @@ static void must_run(struct world *w, const struct tiny_choice *choice, int64_t 
 {
     struct error error = { 0 };
     ck_assert_msg(world_run(w, choice, steps, save, resume, every, &error), "%s", error.message);
+    ck_assert_msg(!w->differs, "copies of a weight on several ranks are no longer equal");
 }
 
 static void same_weights(const struct world *a, const struct world *b)
@@ -174,6 +185,7 @@ static const struct tiny_choice choices[] = {
       .named = "interleaved",
       .chunks = 2 },
     { .dp = 2, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .zero = 2, .turns = { 3, 1 } },
+    { .dp = 2, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .zero = 1, .named = "chimera", .chunks = 2 },
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 
@@ -186,6 +198,25 @@ static int rank_count(const struct tiny_choice *choice)
     graph_free(graph);
     return ranks;
 }
+
+/* Two copies of the model, each with every weight whole, are the same bits after steps; so are tied weights in both. */
+START_TEST(copies_of_the_model_stay_equal)
+{
+    static const struct tiny_choice pairs[] = {
+        { .dp = 1, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .named = "chimera", .chunks = 2 },
+        { .dp = 2, .tp = 1, .pp = 4, .micro = 4, .tp_dim = DIM_tp, .named = "chimera", .chunks = 2, .zero = 3 },
+    };
+    for (size_t c = 0; c < sizeof pairs / sizeof *pairs; c++) {
+        struct world w;
+        world_open(&w, tiny_models[_i]);
+        must_run(&w, &pairs[c], STEPS, NULL, NULL, 0);
+        for (int i = 0; i < w.graph->weight_count; i++)
+            for (int64_t e = 0; e < elements_of(&w.graph->weights[i]); e++)
+                ck_assert_int_ge(w.copies[i][e], 2);
+        world_close(&w);
+    }
+}
+END_TEST
 
 START_TEST(a_resumed_run_is_bitwise_the_same)
 {
@@ -396,6 +427,7 @@ static void add_for_models(Suite *suite, const char *name, const TTest *test)
 static Suite *checkpoint_suite(void)
 {
     Suite *suite = suite_create("checkpoint");
+    add_for_models(suite, "copies_of_the_model_stay_equal", copies_of_the_model_stay_equal);
     add_for_models(suite, "a_resumed_run_is_bitwise_the_same", a_resumed_run_is_bitwise_the_same);
     add_for_models(suite, "another_plan_reads_its_pieces", another_plan_reads_its_pieces);
     CHECK_ADD(suite, damaged_checkpoints_are_refused);
