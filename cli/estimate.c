@@ -14,7 +14,7 @@ struct estimate_arguments {
     bool json, sp, reversed;
 };
 static const struct estimate_arguments defaults = {
-    .tp = 1, .pp = 1, .cp = 1, .ep = 1, .slices = 1, .prefetch = 1, .interleave = 1, .recompute = "none"
+    .tp = 1, .pp = 1, .cp = 1, .ep = 1, .slices = 1, .prefetch = 1, .recompute = "none"
 };
 #define AT(field) offsetof(struct estimate_arguments, field)
 static const struct option options[] = {
@@ -22,7 +22,8 @@ static const struct option options[] = {
     INT_OPTION("tp", AT(tp), "N", 1, 1e6, "tensor degree (1)"),
     INT_OPTION("pp", AT(pp), "N", 1, 1e6, "pipeline stages (1)"),
     INT_OPTION("dp", AT(dp), "N", 1, 1e6, "data degree (what the devices leave)"),
-    INT_OPTION("interleave", AT(interleave), "V", 1, PLAN_MAX_CHUNKS, "chunks of the model on each stage (1)"),
+    INT_OPTION("interleave", AT(interleave), "V", 1, PLAN_MAX_CHUNKS,
+               "chunks of the model on each stage (1, or 2 where the schedule runs several)"),
     INT_OPTION("zero", AT(zero), "0..3", 0, 3, "ZeRO stage of all layers (0)"),
     INT_OPTION("hsdp", AT(hsdp), "N", 0, 1e6, "data-parallel ranks over which ZeRO shards; the groups replicate (all)"),
     INT_OPTION("slices", AT(slices), "N", 1, PLAN_MAX_SLICES, "rounds in which sliceable operators run (1)"),

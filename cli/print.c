@@ -46,7 +46,7 @@ void print_plan_line(const struct plan *plan, const struct graph *graph, char ou
     out[0] = 0;
     append(out, "pp %d", schedule_place_of(plan, 0).stages);
     if (plan->chunk_count > 1)
-        append(out, " x %d chunks", plan->chunk_count);
+        append(out, " x %d %s", plan->chunk_count, plan_copies(plan) > 1 ? "copies" : "chunks");
     for (int d = 1; d < DIM_COUNT; d++)
         if (degree(plan, stage, middle, d) > 1)
             append(out, ", %s %d", dimensions[d]->name, degree(plan, stage, middle, d));

@@ -69,6 +69,11 @@ int schedule_unit(const struct schedule *schedule, int stages)
     return schedule->by_stages ? stages : 1;
 }
 
+int schedule_least_chunks(const struct schedule *schedule)
+{
+    return schedule->interleaves ? 2 : 1;
+}
+
 bool schedule_takes(const struct schedule *schedule, int stages, int chunks, int micro_batches)
 {
     if ((chunks > 1) != schedule->interleaves || (chunks > 1 && stages < 2))

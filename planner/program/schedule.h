@@ -57,6 +57,7 @@ int schedule_pieces(const struct schedule *schedule, int stages, int chunks);
 void schedule_set_piece(struct plan *plan, int piece, struct layer_range range);
 /* Micro-batches must be a multiple of it. */
 int schedule_unit(const struct schedule *schedule, int stages);
+int schedule_least_chunks(const struct schedule *schedule);
 /* Whether the schedule takes these numbers, by its flags alone: legal() may know more. */
 bool schedule_takes(const struct schedule *schedule, int stages, int chunks, int micro_batches);
 

@@ -207,7 +207,7 @@ bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct
                   const struct model *model, const struct facts *facts, struct error *err)
 {
     struct uniform u = *uniform;
-    u.chunks = u.chunks < 1 ? 1 : u.chunks;
+    u.chunks = u.chunks < 1 ? schedule_least_chunks(schedules[u.schedule < 0 ? 0 : u.schedule]) : u.chunks;
     struct config config;
     struct workbench bench;
     struct space own = *space;

@@ -11,7 +11,7 @@ struct model;
 struct uniform {
     int pipeline, tensor, data, zero, recompute, schedule, prefetch;
     bool sequence_parallel, reversed; /* reversed: the pipeline begins on the cluster's last ranks */
-    int chunks;                       /* of the model on each stage; below 1: 1 */
+    int chunks;                       /* of the model on each stage; below 1: as few as the schedule takes */
     int context, slices;              /* below 1: 1 */
     int context_dimension;            /* enum dimension_index; below 0: the first with a cp lane */
     int expert;                       /* data-parallel ranks that share out the experts; below 1: 1 */

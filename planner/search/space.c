@@ -270,7 +270,7 @@ static int chunk_choices(const struct listing *l, const struct config *config, i
     const struct allowed *asked = &l->space->interleave;
     int count = 0, values = asked->count > 0 ? asked->count : 1;
     for (int i = 0; i < values; i++) {
-        int64_t chunks = asked->count > 0 ? asked->values[i] : schedule->interleaves ? 2 : 1;
+        int64_t chunks = asked->count > 0 ? asked->values[i] : schedule_least_chunks(schedule);
         bool fits = chunks >= 1 && chunks <= PLAN_MAX_CHUNKS &&
                     config->micro_batch_count <= PLAN_MAX_MICRO_BATCHES / chunks &&
                     schedule_pieces(schedule, config->stages, (int)chunks) <= l->graph->layer_count;
