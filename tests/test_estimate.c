@@ -149,7 +149,8 @@ START_TEST(steady_estimate_of_asynchronous_schedules)
 }
 END_TEST
 
-/* Two shorter steps tell how long a long one takes, and what memory it needs, under every schedule. */
+/* Two shorter steps tell how long a long one takes, and what memory it needs, under every schedule. Two copies of the
+ * model drift against each other for a while, which changes the pace a little. */
 START_TEST(periodic_estimate_agrees)
 {
     const struct schedule *schedule = schedules[_i];
@@ -157,7 +158,7 @@ START_TEST(periodic_estimate_agrees)
         return;
     struct world world = world_open("4x2:toy", 80000000000, 6);
     for (int stages = 2; stages <= 4; stages *= 2) {
-        struct space space = space_default(240, 0, DTYPE_BF16);
+        struct space space = space_default(schedule->copies ? 480 : 240, 0, DTYPE_BF16);
         struct uniform u = uniform_unset();
         struct plan *plan = NULL;
         struct graph *graph = NULL;
@@ -167,14 +168,14 @@ START_TEST(periodic_estimate_agrees)
         u.tensor = stages == 2 ? 2 : 1;
         u.schedule = _i;
         u.data = 8 / stages / u.tensor;
-        u.chunks = schedule->interleaves || schedule->folded ? 2 : 1;
+        u.chunks = schedule_least_chunks(schedule);
         u.micro = 1;
         ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
         ck_assert(graph_build(&graph, world.model, space.batch, 0, plan->vocab_multiple, &err));
         ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
         ck_assert_msg(estimate_plan_periodic(&some, world.model, graph, plan, &world.facts, &err), "%s", err.message);
         int64_t is = some->prediction.step_ns, should = all->prediction.step_ns;
-        ck_assert_msg(llabs(is - should) <= should / 400, "%s, %d stages: %lld, simulated whole %lld", schedule->name,
+        ck_assert_msg(llabs(is - should) <= should / (schedule->copies ? 200 : 400), "%s, %d stages: %lld, simulated whole %lld", schedule->name,
                       stages, (long long)is, (long long)should);
         for (int k = 0; k < plan->stage_count; k++) {
             int64_t arena = all->prediction.peak_bytes[k], promised = some->prediction.peak_bytes[k];
@@ -182,7 +183,7 @@ START_TEST(periodic_estimate_agrees)
             ck_assert_int_le(promised, arena + arena / 50);
         }
         struct schedule_place place = schedule_place_of(plan, 0);
-        if (schedule_held(schedule, &place) + 2 < plan->micro_batch_count / 10)
+        if ((schedule_held(schedule, &place) + 2) * plan_copies(plan) < plan->micro_batch_count / 10)
             ck_assert_int_lt(some->micro_batches_simulated, plan->micro_batch_count);
         estimate_free(some);
         estimate_free(all);

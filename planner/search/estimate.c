@@ -303,7 +303,7 @@ static int alike_micro_batches(const struct plan *plan, int few)
 }
 
 /* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak.
- */
+ * Replicas and copies of the model each see a share of them. */
 static int settled_micro_batches(const struct plan *plan)
 {
     int in_flight = 0, turns = 1;
@@ -312,7 +312,7 @@ static int settled_micro_batches(const struct plan *plan)
         in_flight = (int)max_i64(in_flight, schedule_held(schedules[plan->schedule], &place));
         turns = (int)max_i64(turns, stage_turns(plan, s));
     }
-    int few = (int)round_up((in_flight + 2) * turns, micro_batch_unit(plan));
+    int few = (int)round_up((in_flight + 2) * turns * plan_copies(plan), micro_batch_unit(plan));
     return schedules[plan->schedule]->asynchronous ? alike_micro_batches(plan, (int)max_i64(few, STEADY_WHOLE)) : few;
 }
 
