@@ -280,6 +280,32 @@ START_TEST(chimera_of_the_literature)
 }
 END_TEST
 
+/* DeepSeek-AI 2024 (DeepSeek-V3), table 2: P + 1 in flight on every stage; idle for (P / 2 - 1)(F&B + B - 3W), where a
+ * forward and a backward pass that run beside each other hand on what they made when both have ended. One after the
+ * other they hand on earlier: half of that where F, I and W take as long. */
+START_TEST(dualpipe_of_the_literature)
+{
+    static const int durations[][3] = { { 1, 1, 1 }, { 2, 2, 2 }, { 3, 4, 2 }, { 2, 3, 1 } };
+    const struct schedule *schedule = schedules[schedule_find("dualpipe")];
+    for (int stages = 2; stages <= 6; stages += 2)
+        for (int micros = 2 * stages; micros <= 5 * stages; micros += 2) {
+            for (size_t i = 0; i < sizeof durations / sizeof *durations; i++) {
+                int F = durations[i][0], I = durations[i][1], W = durations[i][2];
+                int idle = ideal_step(schedule, stages, micros, 2, (int[4]){ F, I + W, I, W }) - micros * (F + I + W);
+                ck_assert_int_le(idle, (stages / 2 - 1) * (F + 2 * (I + W) - 3 * W));
+                if (F == I && F == W)
+                    ck_assert_int_eq(idle, (stages / 2 - 1) * F);
+            }
+            for (int stage = 0; stage < stages; stage++) {
+                struct schedule_place place = schedule_place_even(stages, stage, micros, 0);
+                place.chunks = 2;
+                ck_assert_int_eq(schedule_in_flight(schedule, &place), stages + 1);
+                ck_assert_int_eq(schedule_held(schedule, &place), stages + 1);
+            }
+        }
+}
+END_TEST
+
 /* ---- programs ---- */
 #define DEEP                                                                                                           \
     "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"deep\", \"sequence\": 4, \"hidden\": 8, "              \
@@ -369,6 +395,7 @@ static Suite *schedules_suite(void)
     CHECK_ADD(suite, turns_count_in_their_own_micro_batches);
     CHECK_ADD(suite, steps_of_the_literature);
     CHECK_ADD(suite, chimera_of_the_literature);
+    CHECK_ADD(suite, dualpipe_of_the_literature);
     return suite;
 }
 

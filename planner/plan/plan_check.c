@@ -251,9 +251,10 @@ static bool check_turns(const struct plan *plan, struct error *err)
         below = micros / unit * unit;
     if (below != micros)
         return fail(err,
-                    "plan: schedule %s: expected the micro-batches to be a multiple of the %d stages, found %d; the "
+                    "plan: schedule %s: expected the micro-batches to be a multiple of the %d %s, found %d; the "
                     "nearest valid numbers are %d and %d",
-                    schedule->name, plan->stage_count, micros, below > 0 ? below : unit, below + unit);
+                    schedule->name, unit, schedule->by_stages ? "stages" : "copies of the model", micros,
+                    below > 0 ? below : unit, below + unit);
     return true;
 }
 

@@ -66,12 +66,23 @@ int schedule_version(const struct plan *plan, int stage, int micro, enum step_pa
 
 int schedule_unit(const struct schedule *schedule, int stages)
 {
-    return schedule->by_stages ? stages : 1;
+    return schedule->by_stages ? stages : schedule->copies ? 2 : 1;
 }
 
 int schedule_least_chunks(const struct schedule *schedule)
 {
     return schedule->interleaves ? 2 : 1;
+}
+
+bool schedule_check_copies(const struct plan *plan, struct error *err)
+{
+    const char *name = schedules[plan->schedule]->name;
+    if (plan->stage_count % 2 != 0 || plan->chunk_count != 2)
+        return fail(err, "plan: schedule %s wants an even number of stages of 2 chunks each, found %d of %d", name,
+                    plan->stage_count, plan->chunk_count);
+    if (plan->extra_in_flight > 0)
+        return fail(err, "plan: schedule %s knows no extra_in_flight, found %d", name, plan->extra_in_flight);
+    return true;
 }
 
 bool schedule_takes(const struct schedule *schedule, int stages, int chunks, int micro_batches)

@@ -58,6 +58,8 @@ void schedule_set_piece(struct plan *plan, int piece, struct layer_range range);
 /* Micro-batches must be a multiple of it. */
 int schedule_unit(const struct schedule *schedule, int stages);
 int schedule_least_chunks(const struct schedule *schedule);
+/* legal() of schedules whose two chunks are copies. */
+bool schedule_check_copies(const struct plan *plan, struct error *err);
 /* Whether the schedule takes these numbers, by its flags alone: legal() may know more. */
 bool schedule_takes(const struct schedule *schedule, int stages, int chunks, int micro_batches);
 

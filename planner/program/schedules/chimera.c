@@ -36,16 +36,6 @@ static int in_flight(const struct schedule_place *place)
     return least(half, place->stages - place->stage) + least(half, place->stage + 1);
 }
 
-static bool legal(const struct plan *plan, struct error *err)
-{
-    if (plan->stage_count % 2 != 0 || plan->chunk_count != 2)
-        return fail(err, "plan: schedule chimera wants an even number of stages of 2 chunks each, found %d of %d",
-                    plan->stage_count, plan->chunk_count);
-    if (plan->extra_in_flight > 0)
-        return fail(err, "plan: schedule chimera knows no extra_in_flight, found %d", plan->extra_in_flight);
-    return true;
-}
-
 /* Li and Hoefler 2021 (Chimera), figure 3; of more micro-batches than stages the direct concatenation of section 3.5.
  */
 extern const struct schedule schedule_chimera;
@@ -58,7 +48,7 @@ const struct schedule schedule_chimera = {
     .folded = true,
     .copies = true,
     .by_stages = true,
-    .legal = legal,
+    .legal = schedule_check_copies,
     .order = order,
     .in_flight = in_flight,
 };

@@ -1,78 +1,47 @@
-#include "planner/program/schedule.h"
-
-/* Where the writing stands: how many of each pass of each chunk were written. Passes of micro-batches that the step
- * does not have are counted and left out, so that the pattern is that of a full pipeline. */
-struct writing {
-    struct action *out; /* NULL: only count */
-    int micro_count, count;
-    int done[4][2]; /* [enum action_kind][chunk] */
-};
-
-static void put(struct writing *w, enum action_kind kind, int chunk)
-{
-    int micro = w->done[kind][chunk]++;
-    if (micro >= w->micro_count)
-        return;
-    if (w->out)
-        w->out[w->count] = (struct action){ .kind = kind, .micro = micro, .chunk = chunk };
-    w->count++;
-}
-
-/* Both halves of a backward pass at once. */
-static void put_backward(struct writing *w, int chunk)
-{
-    put(w, ACTION_BACKWARD_INPUT, chunk);
-    put(w, ACTION_BACKWARD_WEIGHT, chunk);
-}
-
-static int least_micro_batches(const struct schedule_place *place)
-{
-    int full = 2 * place->stages - 1;
-    return place->micro_count > full ? place->micro_count : full;
-}
+#include "planner/program/schedules/pass_list.h"
 
 /* Down to the fold, then first backward passes as soon as they can be. */
-static void warm_up(struct writing *w, const struct schedule_place *place)
+static void warm_up(struct pass_list *w, const struct schedule_place *place)
 {
     for (int i = 0; i < 2 * (place->stages - place->stage) - 1; i++)
-        put(w, ACTION_FORWARD, 0);
+        pass_add(w, ACTION_FORWARD, 0);
     for (int i = 0; i < place->stage; i++) {
-        put(w, ACTION_FORWARD, 1);
-        put(w, ACTION_FORWARD, 0);
+        pass_add(w, ACTION_FORWARD, 1);
+        pass_add(w, ACTION_FORWARD, 0);
     }
     for (int i = 0; i < place->stages - place->stage; i++) {
-        put(w, ACTION_FORWARD, 1);
-        put_backward(w, 1);
+        pass_add(w, ACTION_FORWARD, 1);
+        pass_add_backward(w, 1);
     }
 }
 
 /* Inputs' gradients first, weights' gradients where others would wait. */
-static void drain(struct writing *w, const struct schedule_place *place)
+static void drain(struct pass_list *w, const struct schedule_place *place)
 {
     for (int i = 0; i < place->stage; i++) {
-        put(w, ACTION_BACKWARD_INPUT, 0);
-        put(w, ACTION_BACKWARD_INPUT, 1);
+        pass_add(w, ACTION_BACKWARD_INPUT, 0);
+        pass_add(w, ACTION_BACKWARD_INPUT, 1);
     }
     for (int i = 0; i < place->stages - place->stage; i++) {
-        put(w, ACTION_BACKWARD_INPUT, 0);
-        put(w, ACTION_BACKWARD_WEIGHT, 0);
+        pass_add(w, ACTION_BACKWARD_INPUT, 0);
+        pass_add(w, ACTION_BACKWARD_WEIGHT, 0);
     }
     for (int chunk = 1; chunk >= 0; chunk--)
         while (w->done[ACTION_BACKWARD_WEIGHT][chunk] < w->done[ACTION_BACKWARD_INPUT][chunk])
-            put(w, ACTION_BACKWARD_WEIGHT, chunk);
+            pass_add(w, ACTION_BACKWARD_WEIGHT, chunk);
 }
 
 static int order(const struct schedule_place *place, struct action *out)
 {
-    struct writing w = { .out = out, .micro_count = place->micro_count };
-    int micro_count = least_micro_batches(place), *forward = w.done[ACTION_FORWARD];
+    struct pass_list w = { .out = out, .micro_count = place->micro_count, .copies = 1 };
+    int micro_count = pass_micro_batches(place, 2 * place->stages - 1), *forward = w.done[ACTION_FORWARD];
     warm_up(&w, place);
     while (forward[1] < forward[0] || forward[0] < micro_count) {
         if (forward[0] < micro_count)
-            put(&w, ACTION_FORWARD, 0);
-        put_backward(&w, 0);
-        put(&w, ACTION_FORWARD, 1);
-        put_backward(&w, 1);
+            pass_add(&w, ACTION_FORWARD, 0);
+        pass_add_backward(&w, 0);
+        pass_add(&w, ACTION_FORWARD, 1);
+        pass_add_backward(&w, 1);
     }
     drain(&w, place);
     return w.count;
