@@ -175,8 +175,9 @@ START_TEST(periodic_estimate_agrees)
         ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
         ck_assert_msg(estimate_plan_periodic(&some, world.model, graph, plan, &world.facts, &err), "%s", err.message);
         int64_t is = some->prediction.step_ns, should = all->prediction.step_ns;
-        ck_assert_msg(llabs(is - should) <= should / (schedule->copies ? 200 : 400), "%s, %d stages: %lld, simulated whole %lld", schedule->name,
-                      stages, (long long)is, (long long)should);
+        ck_assert_msg(llabs(is - should) <= should / (schedule->copies ? 200 : 400),
+                      "%s, %d stages: %lld, simulated whole %lld", schedule->name, stages, (long long)is,
+                      (long long)should);
         for (int k = 0; k < plan->stage_count; k++) {
             int64_t arena = all->prediction.peak_bytes[k], promised = some->prediction.peak_bytes[k];
             ck_assert_int_ge(promised, arena);

@@ -71,7 +71,8 @@ static const struct json_field decision_fields[] = {
              .doc = "Type of weights and activations in kernels."),
     DECISION(schedule, FIELD_STRING, .required = true, .doc = "Name of the schedule: cleave schedules."),
     DECISION(interleave, FIELD_INT, .min = 1, .max = PLAN_MAX_CHUNKS,
-             .doc = "Chunks of the model on each stage, for a schedule that interleaves them."),
+             .doc = "Chunks of the model on each stage, for a schedule that interleaves them; copies of it, 2, with "
+                    "chimera and dualpipe."),
     DECISION(micro_batches, FIELD_INT, .required = true, .min = 1, .max = PLAN_MAX_MICRO_BATCHES,
              .doc = "Micro-batches of one step."),
     DECISION(extra_in_flight, FIELD_INT, .min = 0, .max = PLAN_MAX_MICRO_BATCHES,

@@ -36,8 +36,7 @@ static int in_flight(const struct schedule_place *place)
     return least(half, place->stages - place->stage) + least(half, place->stage + 1);
 }
 
-/* Li and Hoefler 2021 (Chimera), figure 3; of more micro-batches than stages the direct concatenation of section 3.5.
- */
+/* Li and Hoefler 2021 (Chimera); of more micro-batches than stages their direct concatenation. */
 extern const struct schedule schedule_chimera;
 const struct schedule schedule_chimera = {
     .name = "chimera",

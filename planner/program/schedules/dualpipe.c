@@ -94,9 +94,8 @@ static int order(const struct schedule_place *place, struct action *out)
     return w.list.count;
 }
 
-/* DeepSeek-AI 2024 (DeepSeek-V3 Technical Report), section 3.2.1 and figure 5; the order in its closed form, as in the
- * DualPipe that they published. The two passes that run beside each other there follow each other on our one lane of
- * kernels. */
+/* DeepSeek-AI 2024 (DeepSeek-V3 Technical Report); the order in its closed form, as in the DualPipe that they
+ * published. The two passes that run beside each other there follow each other on our one lane of kernels. */
 extern const struct schedule schedule_dualpipe;
 const struct schedule schedule_dualpipe = {
     .name = "dualpipe",
