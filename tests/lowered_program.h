@@ -41,6 +41,8 @@ static const struct strategy strategies[] = {
     { "zero bubble, full recompute", "tiny-llama", "zb-h2", 2, { 2, 1 }, { "dp", "none" }, 4, 2, 2, 1, 0, 0, 0 },
     { "turns", "tiny-gpt", "1f1b", 3, { 1, 1 }, { "dp", "none" }, 5, 0, 0, 1, 0, 0, 1 },
     { "down and up", "tiny-llama", "zb-v", 3, { 1, 1 }, { "dp", "none" }, 4, 0, 1, 1, 0, 0, 1 },
+    { "both ways", "tiny-gpt", "chimera", 2, { 2, 1 }, { "dp", "none" }, 4, 0, 1, 1, 0, 0, 1 },
+    { "both ways, split", "tiny-llama", "dualpipe", 2, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
     { "stashing", "tiny-opaque", "pipedream", 3, { 2, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 0 },
     { "two versions", "tiny-llama", "pipedream-2bw", 3, { 1, 1 }, { "dp", "none" }, 4, 0, 2, 1, 0, 0, 1 },
     { "uneven meshes", "tiny-gpt", "1f1b", 2, { 1, 1 }, { "dp", "none" }, 2, 1, 0, 1, 0, 0, 1 },
@@ -50,14 +52,16 @@ static const struct {
     const char *name;
     int chunks, turns[3], outer[3];
 } shapes[] = {
-    { "interleaved", 2, { 0 }, { 0 } }, { "interleaved, zero 3", 3, { 0 }, { 0 } }, { "down and up", 2, { 0 }, { 0 } },
-    { "turns", 1, { 2, 1, 3 }, { 0 } }, { "uneven meshes", 1, { 0 }, { 3, 2 } },
+    { "interleaved", 2, { 0 }, { 0 } },      { "interleaved, zero 3", 3, { 0 }, { 0 } },
+    { "down and up", 2, { 0 }, { 0 } },      { "both ways", 2, { 0 }, { 0 } },
+    { "both ways, split", 2, { 0 }, { 0 } }, { "turns", 1, { 2, 1, 3 }, { 0 } },
+    { "uneven meshes", 1, { 0 }, { 3, 2 } },
 };
 
 /* Those before "interleaved" have equal meshes of 1, 2 or 4 ranks on all stages, and one chunk. */
 enum {
     STRATEGY_COUNT = sizeof strategies / sizeof *strategies,
-    SHAPED_COUNT = 9,
+    SHAPED_COUNT = 11,
     PLAIN_COUNT = STRATEGY_COUNT - SHAPED_COUNT
 };
 
