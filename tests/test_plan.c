@@ -241,6 +241,7 @@ static struct plan *shaped_plan(const struct shape *shape, const char *schedule)
 static const struct shape turning = { .stages = 2, .turns = { 3, 2 } };
 static const struct shape interleaving = { .stages = 2, .chunks = 3 };
 static const struct shape folded = { .stages = 2, .chunks = 2, .folded = true };
+static const struct shape copied = { .stages = 4, .chunks = 2, .folded = true, .copies = true };
 
 START_TEST(shapes_answer_questions)
 {
@@ -269,6 +270,17 @@ START_TEST(shapes_answer_questions)
     plan_set_chunk(copy, 0, 2, (struct layer_range){ 4, 2 });
     ck_assert(plan_hash(copy) != plan_hash(plan));
     plan_free(copy);
+    plan_free(plan);
+    plan = shaped_plan(&copied, "chimera"); /* 0, 1-2, 3-4, 5-6, and the other way round */
+    ck_assert_int_eq(plan_copies(plan), 2);
+    for (int l = 0; l < 7; l++)
+        for (int micro = 0; micro < 4; micro++) {
+            int first = (l + 1) / 2, here = micro % 2 ? 3 - first : first;
+            ck_assert_int_eq(stage_of_layer(plan, l), first);
+            ck_assert_int_eq(stage_of_work(plan, l, micro), here);
+            for (int stage = 0; stage < 4; stage++)
+                ck_assert_int_eq(stage_holds(plan, stage, l), stage == first || stage == 3 - first);
+        }
     plan_free(plan);
 }
 END_TEST
@@ -314,6 +326,40 @@ START_TEST(shapes_are_checked)
 }
 END_TEST
 
+/* Both copies are cut alike and lie on equal meshes. */
+START_TEST(copies_are_checked)
+{
+    struct graph *graph = small_graph(8, 4);
+    struct error err = { 0 };
+    struct plan *plan = shaped_plan(&copied, "chimera");
+    ck_assert_msg(plan_check(plan, graph, &err), "%s", err.message);
+    plan->micro_batch_count = 2;
+    expect_refusal(plan, graph, "multiple of the 4 stages, found 2");
+    plan->schedule = schedule_find("dualpipe");
+    ck_assert_msg(plan_check(plan, graph, &err), "%s", err.message);
+    plan->micro_batch_count = 1;
+    expect_refusal(plan, graph, "multiple of the 2 copies of the model, found 1");
+    plan->micro_batch_count = 4;
+    plan->extra_in_flight = 1;
+    expect_refusal(plan, graph, "knows no extra_in_flight");
+    plan->extra_in_flight = 0;
+    plan_set_chunk(plan, 3, 1, (struct layer_range){ 0, 2 });
+    plan_set_chunk(plan, 2, 1, (struct layer_range){ 2, 1 });
+    expect_refusal(plan, graph, "stage 3: schedule dualpipe runs on it what stage 0 runs: expected equal layers");
+    plan_set_chunk(plan, 3, 1, (struct layer_range){ 0, 1 });
+    plan_set_chunk(plan, 2, 1, (struct layer_range){ 1, 2 });
+    plan_set_chunk(plan, 0, 1, (struct layer_range){ 5, 1 });
+    expect_refusal(plan, graph, "the stages hold 6 layers, but there are 7");
+    plan_free(plan);
+    struct shape odd = copied;
+    odd.stages = 3;
+    plan = shaped_plan(&odd, "dualpipe");
+    expect_refusal(plan, graph, "even number of stages of 2 chunks each, found 3 of 2");
+    plan_free(plan);
+    graph_free(graph);
+}
+END_TEST
+
 START_TEST(shapes_come_back_from_files)
 {
     static const struct {
@@ -323,6 +369,7 @@ START_TEST(shapes_come_back_from_files)
         { &turning, "1f1b", "\"turns\": 3" },
         { &interleaving, "interleaved", "\"layers\": \"1,3,5-6\"" },
         { &folded, "zb-v", "\"layers\": \"0,5-6\"" }, /* down and back up */
+        { &copied, "chimera", "\"layers\": \"1-2,3-4\"" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct plan *plan = shaped_plan(cases[i].shape, cases[i].schedule);
@@ -509,6 +556,7 @@ static Suite *plan_file_suite(void)
     CHECK_ADD(suite, file_refuses_shapes);
     CHECK_ADD(suite, shapes_answer_questions);
     CHECK_ADD(suite, shapes_are_checked);
+    CHECK_ADD(suite, copies_are_checked);
     CHECK_ADD(suite, shapes_come_back_from_files);
     CHECK_ADD(suite, context_is_held_against_the_present);
     return suite;
