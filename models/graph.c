@@ -16,16 +16,27 @@ void graph_free(struct graph *graph)
     free(graph);
 }
 
+static int64_t valid_elements(const struct weight *weight)
+{
+    int64_t elements = weight->valid_rows;
+    for (int dim = 1; dim < weight->dim_count; dim++)
+        elements *= weight->size[dim];
+    return elements;
+}
+
 int64_t graph_parameter_count(const struct graph *graph)
 {
     int64_t count = 0;
-    for (int i = 0; i < graph->weight_count; i++) {
-        const struct weight *weight = &graph->weights[i];
-        int64_t elements = weight->valid_rows;
-        for (int dim = 1; dim < weight->dim_count; dim++)
-            elements *= weight->size[dim];
-        count += weight->frozen ? 0 : elements;
-    }
+    for (int i = 0; i < graph->weight_count; i++)
+        count += valid_elements(&graph->weights[i]);
+    return count;
+}
+
+int64_t graph_trainable_count(const struct graph *graph)
+{
+    int64_t count = 0;
+    for (int i = 0; i < graph->weight_count; i++)
+        count += graph->weights[i].frozen ? 0 : valid_elements(&graph->weights[i]);
     return count;
 }
 

@@ -197,8 +197,9 @@ struct graph_edge graph_edge_at(const struct graph *graph, int layer, int input)
 /* The edges from layers before `layer` to it or behind it, each value once (its first reader behind the cut), in order
  * of values; out has room for `layer` of them. Returns their number. */
 int graph_cut(const struct graph *graph, int layer, struct graph_edge *out);
-/* Trainable parameters, padding excluded, each tied weight once. */
+/* Parameters, padding excluded, each tied weight once; and those of them that are not frozen. */
 int64_t graph_parameter_count(const struct graph *graph);
+int64_t graph_trainable_count(const struct graph *graph);
 /* The dim of the operand that follows axis, or -1. */
 int operand_dim(const struct operand *operand, int dim_count, int axis);
 /* True when the gradient of the value is needed: some trainable weight lies at or before its producer. */

@@ -133,13 +133,15 @@ static bool agrees(const struct watch *w, const struct run_summary *summary, cha
             snprintf(why, room, "loss of step %d: got %.17g, expected %.17g", s + 1, w->loss[s], r->loss[s]);
             return false;
         }
-        for (int i = 0; i < r->graph->weight_count; i++)
-            if (w->seen[s * r->graph->weight_count + i] < weight_elements(&r->graph->weights[i])) {
-                snprintf(why, room, "weight %s: %lld of %lld elements were updated in step %d",
-                         r->graph->weights[i].name, (long long)w->seen[s * r->graph->weight_count + i],
-                         (long long)weight_elements(&r->graph->weights[i]), s + 1);
+        for (int i = 0; i < r->graph->weight_count; i++) {
+            const struct weight *weight = &r->graph->weights[i];
+            int64_t seen = w->seen[s * r->graph->weight_count + i], all = weight_elements(weight);
+            if (weight->frozen ? seen > 0 : seen < all) {
+                snprintf(why, room, "%s weight %s: %lld of %lld elements were updated in step %d",
+                         weight->frozen ? "frozen" : "trained", weight->name, (long long)seen, (long long)all, s + 1);
                 return false;
             }
+        }
     }
     if (!(w->error <= 1)) {
         snprintf(why, room, "gradient of %s: %g times the tolerance", r->graph->weights[w->worst].name, w->error);

@@ -81,14 +81,29 @@
     TINY_EXPERTS("dropless", "2, \"group\": 4, \"activation\": \"gelu\", \"gates\": \"softmax_of_all\", "              \
                              "\"capacity_factor\": 2, \"dropless\": true, ")
 
+/* Nothing is trained below the second attention layer, nor in the network above it, nor in the table that the head
+ * shares. */
+#define TINY_FROZEN                                                                                                    \
+    TINY_HEAD("frozen", "true")                                                                                        \
+    "{\"kind\": \"embedding\", \"learned_positions\": 8, \"frozen\": true}, "                                          \
+    "{\"kind\": \"attention\", \"heads\": 4, \"qkv_bias\": true, \"norm\": \"layer_norm\", \"frozen\": true}, "        \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"gelu\", \"bias\": true, \"norm\": \"layer_norm\", "          \
+    "\"frozen\": "                                                                                                     \
+    "true}, "                                                                                                          \
+    "{\"kind\": \"attention\", \"heads\": 4, \"output_bias\": true, \"norm\": \"layer_norm\"}, "                       \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"swiglu\", \"bias\": true, \"norm\": \"rms_norm\", "          \
+    "\"frozen\": true}, {\"kind\": \"head\", \"norm\": \"layer_norm\", \"logit_scale\": "                              \
+    "4}, {\"kind\": \"loss\"}]}"
+
 enum {
     TINY_BATCH = 8,
     TINY_SEQUENCE = 8,
     TINY_VOCAB = 60,
     TINY_VOCAB_MULTIPLE = 64,
-    TINY_MODELS = 8,
+    TINY_MODELS = 9,
     TINY_CHAINS = 4,
-    TINY_MIXTURE = 7
+    TINY_MIXTURE = 7,
+    TINY_HALF_FROZEN = 8
 };
 static const char *const tiny_models[TINY_MODELS] = {
     TINY_GPT("tied-gpt", "true"),
@@ -99,6 +114,7 @@ static const char *const tiny_models[TINY_MODELS] = {
     TINY_SKIPS,
     TINY_TOWERS,
     TINY_MOE("0.02"),
+    TINY_FROZEN,
 };
 
 static inline struct graph *tiny_graph_of(const char *json, int batch)

@@ -46,10 +46,8 @@ double graph_model_flops(const struct graph *graph)
         double forward = (double)segment_flops(segment, PHASE_FORWARD, extents);
         flops += forward;
         bool attends = kernel_facts[segment->kernel].attends;
-        if (attends) /* its kernel makes the scores again: not work of the model */
-            flops += 2 * forward;
-        else if (input_gradient)
-            flops += (double)segment_flops(segment, PHASE_BACKWARD_INPUT, extents);
+        if (input_gradient) /* attention's kernel makes the scores again: not work of the model */
+            flops += attends ? 2 * forward : (double)segment_flops(segment, PHASE_BACKWARD_INPUT, extents);
         if (weight_gradient && !attends)
             flops += (double)segment_flops(segment, PHASE_BACKWARD_WEIGHT, extents);
     }
