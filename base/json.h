@@ -61,16 +61,17 @@ bool json_require(const struct json *object, const char *key, const struct json 
 bool json_check_format(const struct json *root, const char *format, struct error *err);
 
 /* ---- field tables ---- */
-enum field_type { FIELD_INT, FIELD_DOUBLE, FIELD_BOOL, FIELD_STRING, FIELD_ENUM, FIELD_NODE };
+enum field_type { FIELD_INT, FIELD_DOUBLE, FIELD_BOOL, FIELD_STRING, FIELD_ENUM, FIELD_NODE, FIELD_WORDS };
 struct json_field {
     const char *key;
     enum field_type type;
     size_t offset; /* FIELD_INT int64_t; FIELD_DOUBLE double; FIELD_BOOL bool; FIELD_STRING const
-                      char *; FIELD_ENUM int; FIELD_NODE const struct json * (read on by hand) */
+                      char *; FIELD_ENUM int; FIELD_NODE const struct json * (read on by hand); FIELD_WORDS int, bit i
+                      for word i of an array */
     bool required;
     double min, max;          /* numbers; both 0: any non-negative value; max below min: no upper limit
                                  ({.min = 1}) */
-    const char *const *names; /* FIELD_ENUM: the words, NULL-terminated; the index is stored */
+    const char *const *names; /* FIELD_ENUM, FIELD_WORDS: the words, NULL-terminated; the index is stored */
     const char *doc;          /* one sentence with the unit; `cleave schema` and docs/formats.md print it */
 };
 /* Fills out from an object by the table. Absent optional fields leave out as it is. An unknown key

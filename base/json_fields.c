@@ -94,6 +94,26 @@ static bool read_enum(const struct json *value, const char *const *words, int *o
     return false;
 }
 
+/* An array of different words, as bits. */
+static bool read_words(const struct json *value, const char *const *words, int *out, struct error *err)
+{
+    int bits = 0;
+    if (json_type(value) != JSON_ARRAY)
+        return json_fail_expected(value, err, json_type_name(JSON_ARRAY));
+    if (json_count(value) == 0)
+        return json_fail(value, err, "expected at least one word, found none");
+    for (int i = 0; i < json_count(value); i++) {
+        int word;
+        if (!read_enum(json_at(value, i), words, &word, err))
+            return false;
+        if (bits >> word & 1)
+            return json_fail(json_at(value, i), err, "expected each word once, found \"%s\" again", words[word]);
+        bits |= 1 << word;
+    }
+    *out = bits;
+    return true;
+}
+
 static int64_t int_limit(double limit)
 {
     const double largest = 9007199254740992.0; /* 2^53: json_int goes no further */
@@ -130,6 +150,8 @@ static bool read_value(const struct json *value, const struct json_field *field,
     case FIELD_NODE:
         out->node = value;
         return true;
+    case FIELD_WORDS:
+        return read_words(value, field->names, &out->word, err);
     }
     return fail_kind(err, ERROR_BUG, "field %s has an unknown type", field->key);
 }
@@ -151,6 +173,7 @@ static void store_value(const struct json_field *field, const union field_value 
         memcpy(place, &value->string, sizeof value->string);
         break;
     case FIELD_ENUM:
+    case FIELD_WORDS:
         memcpy(place, &value->word, sizeof value->word);
         break;
     case FIELD_NODE:

@@ -70,8 +70,14 @@ static int collect(struct table tables[MAX_TABLES])
     return count;
 }
 
-static const char *const type_names[] = { "integer", "number", "true or false", "text", "one of", "object or array" };
-static const char *const json_types[] = { "integer", "number", "boolean", "string", "string", NULL };
+static const char *const type_names[] = { "integer", "number",          "true or false", "text",
+                                          "one of",  "object or array", "list of" };
+static const char *const json_types[] = { "integer", "number", "boolean", "string", "string", NULL, "array" };
+
+static bool has_words(const struct json_field *field)
+{
+    return field->type == FIELD_ENUM || field->type == FIELD_WORDS;
+}
 
 static void print_table(const struct cli *cli, const struct table *t, bool markdown)
 {
@@ -82,7 +88,7 @@ static void print_table(const struct cli *cli, const struct table *t, bool markd
         const struct json_field *f = &t->fields[i];
         char type[256];
         snprintf(type, sizeof type, "%s", type_names[f->type]);
-        for (int w = 0; f->type == FIELD_ENUM && f->names[w]; w++)
+        for (int w = 0; has_words(f) && f->names[w]; w++)
             snprintf(type + strlen(type), sizeof type - strlen(type), "%s %s", w ? "," : "", f->names[w]);
         if (markdown)
             fprintf(cli->out, "| `%s` | %s | %s | %s |\n", f->key, type, f->required ? "yes" : "",
@@ -93,6 +99,15 @@ static void print_table(const struct cli *cli, const struct table *t, bool markd
     }
 }
 
+static void write_words(struct json_writer *w, const struct json_field *f)
+{
+    json_write_key(w, "enum");
+    json_begin_array(w);
+    for (int i = 0; f->names[i]; i++)
+        json_write_string(w, f->names[i]);
+    json_end_array(w);
+}
+
 static void write_field(struct json_writer *w, const struct json_field *f)
 {
     json_write_key(w, f->key);
@@ -100,12 +115,13 @@ static void write_field(struct json_writer *w, const struct json_field *f)
     if (json_types[f->type]) {
         json_put_string(w, "type", json_types[f->type]);
     }
-    if (f->type == FIELD_ENUM) {
-        json_write_key(w, "enum");
-        json_begin_array(w);
-        for (int i = 0; f->names[i]; i++)
-            json_write_string(w, f->names[i]);
-        json_end_array(w);
+    if (f->type == FIELD_WORDS) {
+        json_write_key(w, "items");
+        json_begin_object(w);
+        write_words(w, f);
+        json_end_object(w);
+    } else if (f->type == FIELD_ENUM) {
+        write_words(w, f);
     }
     if (f->type == FIELD_INT || f->type == FIELD_DOUBLE) {
         json_put_double(w, "minimum", f->min);

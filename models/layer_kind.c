@@ -38,6 +38,7 @@ static bool field_equal(const struct json_field *field, const void *a, const voi
     case FIELD_STRING:
         return strings_equal(*(const char *const *)(const void *)x, *(const char *const *)(const void *)y);
     case FIELD_ENUM:
+    case FIELD_WORDS:
         return *(const int *)(const void *)x == *(const int *)(const void *)y;
     case FIELD_NODE:
         return true; /* inputs: whatever is compared here reads alike or not by where it stands */
@@ -51,6 +52,15 @@ bool layer_fields_equal(const struct layer_kind *kind, const void *a, const void
         if (strcmp(kind->fields[i].key, "name") != 0 && !field_equal(&kind->fields[i], a, b))
             return false;
     return true;
+}
+
+static void words_write(struct json_writer *w, const char *const *words, int bits)
+{
+    json_begin_array(w);
+    for (int i = 0; words[i]; i++)
+        if (bits >> i & 1)
+            json_write_string(w, words[i]);
+    json_end_array(w);
 }
 
 static void field_write(struct json_writer *w, const struct json_field *field, const void *data)
@@ -72,6 +82,9 @@ static void field_write(struct json_writer *w, const struct json_field *field, c
         break;
     case FIELD_ENUM:
         json_write_string(w, field->names[*(const int *)at]);
+        break;
+    case FIELD_WORDS:
+        words_write(w, field->names, *(const int *)at);
         break;
     case FIELD_NODE:
         break;

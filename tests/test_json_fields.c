@@ -309,6 +309,35 @@ START_TEST(a_table_says_what_is_wrong)
 }
 END_TEST
 
+START_TEST(words_are_bits)
+{
+    static const struct json_field field = { .key = "kinds", .type = FIELD_WORDS, .names = kinds };
+    static const struct {
+        const char *text, *message; /* NULL: it is read */
+        int bits;
+    } cases[] = {
+        { "{\"kinds\": [\"embedding\", \"attention\"]}", NULL, 5 },
+        { "{\"kinds\": [\"mlp\"]}", NULL, 2 },
+        { "{}", NULL, 8 },
+        { "{\"kinds\": []}", "FILE:1:11: kinds: expected at least one word, found none", 8 },
+        { "{\"kinds\": \"mlp\"}", "FILE:1:11: kinds: expected an array, found \"mlp\"", 8 },
+        { "{\"kinds\": [\"mlp\", 1]}", "FILE:1:19: kinds[1]: expected a string, found 1", 8 },
+        { "{\"kinds\": [\"mlp\", \"mlp\"]}", "FILE:1:19: kinds[1]: expected each word once, found \"mlp\" again", 8 },
+        { "{\"kinds\": [\"conv\"]}",
+          "FILE:1:12: kinds[0]: expected one of \"attention\", \"mlp\", \"embedding\", found \"conv\"", 8 },
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct json_doc *doc = parse(cases[i].text);
+        struct error err = { 0 };
+        int bits = 8;
+        ck_assert_int_eq(json_read_fields(json_root(doc), &field, 1, &bits, NULL, &err), cases[i].message == NULL);
+        ck_assert_str_eq(err.message, cases[i].message ? cases[i].message : "");
+        ck_assert_int_eq(bits, cases[i].bits);
+        json_free(doc);
+    }
+}
+END_TEST
+
 START_TEST(a_number_without_limits_is_not_negative)
 {
     struct pair {
@@ -415,6 +444,7 @@ static Suite *table_suite(void)
     Suite *suite = suite_create("json: field tables");
     CHECK_ADD(suite, a_table_reads_an_object);
     CHECK_ADD(suite, a_table_says_what_is_wrong);
+    CHECK_ADD(suite, words_are_bits);
     CHECK_ADD(suite, a_number_without_limits_is_not_negative);
     CHECK_ADD(suite, a_key_with_a_zero_is_never_known);
     CHECK_ADD(suite, a_table_that_is_too_long_is_our_bug);
