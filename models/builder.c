@@ -153,6 +153,16 @@ int builder_weight(struct graph_builder *builder, const char *name, const char *
     return builder->failed ? 0 : add_weight(builder, name, full_name(builder, name), dims, init, init_std);
 }
 
+int builder_adapter(struct graph_builder *builder, const char *name, const char *dims, enum init init)
+{
+    int id = builder_weight(builder, name, dims, init, builder->init_std);
+    if (!builder->failed) {
+        builder->graph->weights[id].frozen = false;
+        builder->graph->weights[id].decay = true;
+    }
+    return id;
+}
+
 int builder_shared(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std)
 {
     for (int i = 0; i < builder->shared_count; i++)
@@ -233,9 +243,14 @@ struct segment *builder_segment(struct graph_builder *builder, enum kernel kerne
     if (!grow(builder, (void **)&graph->segments, graph->segment_count, &builder->segment_capacity,
               sizeof *graph->segments))
         return &builder->spare;
+    const char *copy = arena_strdup(&graph->arena, name);
+    if (!copy) {
+        out_of_memory(builder);
+        return &builder->spare;
+    }
     char letters[MAX_AXES + 1] = "";
     struct segment *segment = &graph->segments[graph->segment_count];
-    *segment = (struct segment){ .name = name, .kernel = kernel, .layer = builder->layer };
+    *segment = (struct segment){ .name = copy, .kernel = kernel, .layer = builder->layer };
     read_axes(builder, segment, axes, letters);
     segment->in_count = bind(segment->in, in, letters);
     segment->weight_count = bind(segment->weight, weight, letters);

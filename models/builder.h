@@ -3,7 +3,7 @@
  *   b batch  t sequence  s key (the sequence again)  n heads  m key/value heads  d head dim  h hidden  f ffn
  *   g hidden as the columns of a square matrix, split as f is  v vocabulary (padded)  p learned positions
  *   e experts  u experts as columns of the router  q groups of tokens (the sequence in units of a group)
- *   c slots that a group has at an expert  k choices of a token
+ *   c slots that a group has at an expert  k choices of a token  l rank of a low-rank adapter
  *   r buckets of relative positions  1 one  o, y, w an opaque layer's output, saved and weight elements
  * marks after a letter of a segment's axes:  + outputs without it sum over it   ^ take the maximum
  *                                            ~ combine by log-sum-exp   ! the axis must not be split
@@ -46,6 +46,8 @@ int builder_value(struct graph_builder *builder, const char *name, const char *d
 int builder_input(struct graph_builder *builder, const char *name, const char *dims, enum element element);
 /* A weight of the current layer; returns its id. INIT_NORMAL weights are matrices and decay. */
 int builder_weight(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std);
+/* The same for a matrix that is trained where the layer's own weights are frozen, and decays whatever it begins as. */
+int builder_adapter(struct graph_builder *builder, const char *name, const char *dims, enum init init);
 /* A weight "<name>" of no layer: the first layer that asks for it makes it, later ones get the same. At most 16 names.
  */
 int builder_shared(struct graph_builder *builder, const char *name, const char *dims, enum init init, double init_std);

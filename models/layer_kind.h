@@ -20,7 +20,8 @@ struct layer_head {
     {.key = "name", .type = FIELD_STRING, .offset = offsetof(struct layer_head, name), \
      .doc = "Short name of letters, digits, '-' and '_'; the kind if absent."}, \
     {.key = "frozen", .type = FIELD_BOOL, .offset = offsetof(struct layer_head, frozen), \
-     .doc = "The layer's weights are not trained: no gradient, no optimizer state."}, \
+     .doc = "The layer's weights are not trained: no gradient, no optimizer state; below the first layer that trains nothing " \
+            "runs backward or is kept for it. A table that layers share is frozen as its first layer says."}, \
     {.key = "inputs", .type = FIELD_NODE, .offset = offsetof(struct layer_head, inputs), \
      .doc = "Names of the layers whose outputs it reads, all of them earlier: \"previous\", \"entry\" (what enters this copy " \
             "of a repeat) or a name, of a layer repeated elsewhere \"name\" (its last copy), \"name[2]\", " \

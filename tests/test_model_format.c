@@ -2,20 +2,13 @@
 #include "models/kinds/layers.h"
 #include "models/model_make.h"
 #include "tests/model_files.h"
-
-static const char *const zoo[] = { "gpt2",         "gpt2-medium",      "gpt2-large",  "gpt2-xl",     "gpt3-175b",
-                                   "llama-2-7b",   "llama-2-13b",      "llama-2-70b", "llama-3-8b",  "llama-3-70b",
-                                   "llama-3-405b", "gpt-530b",         "gpt-1t",      "bert-large",  "tiny-gpt",
-                                   "tiny-llama",   "tiny-opaque",      "tiny-encdec", "tiny-uvit",   "tiny-towers",
-                                   "t5-small",     "t5-base",          "t5-large",    "pythia-410m", "pythia-1.4b",
-                                   "mixtral-8x7b", "deepseek-moe-16b", "tiny-moe" };
-enum { ZOO = sizeof zoo / sizeof *zoo };
+#include "tests/zoo_models.h"
 
 START_TEST(writing_and_reading_change_no_byte)
 {
     for (int m = 0; m < ZOO; m++) {
         size_t length, again;
-        struct model *model = model_of_zoo(zoo[m]);
+        struct model *model = model_of_zoo(zoo[m].name);
         char *text = model_write(model, &length);
         struct model *copy = model_of_text(text);
         char *second = model_write(copy, &again);
@@ -155,6 +148,18 @@ static const struct {
       "layers[1].relative_distance: expected more than 16, found 16" },
     { BODY(ATTENTION(",\"relative_table\":\"a\"") "," ATTENTION(",\"relative_buckets\":8,\"relative_table\":@\"a\"")),
       "layers[2].relative_table: attention shares the table: expected 4 heads and 32 buckets, not frozen, as there" },
+    { BODY(ATTENTION(",\"lora_r\":@4,\"frozen\":true")), "layers[1].lora_r: expected target_modules beside it" },
+    { BODY(ATTENTION(",\"lora_r\":@4,\"target_modules\":[\"q_proj\"]")),
+      "layers[1].lora_r: expected \"frozen\": true beside it" },
+    { BODY(ATTENTION(",\"frozen\":true,\"target_modules\":@[\"q_proj\"]")),
+      "layers[1].target_modules: expected a lora_r beside it" },
+    { BODY(ATTENTION(",\"frozen\":true,\"lora_r\":4,\"target_modules\":[@\"out_proj\"]")),
+      "layers[1].target_modules[0]: expected one of \"q_proj\", \"k_proj\", \"v_proj\", \"o_proj\" (did you mean "
+      "\"o_proj\"?)" },
+    { BODY(ATTENTION(",\"frozen\":true,\"lora_alpha\":@0")), "layers[1].lora_alpha: expected a number from " },
+    { BODY("{\"kind\":\"mlp\",\"inner\":8,\"activation\":\"gelu\",\"norm\":\"none\",\"frozen\":true,\"lora_r\":2,"
+           "\"target_modules\":@[\"gate_proj\"]}"),
+      "layers[1].target_modules: expected up_proj and down_proj: gelu has no gate" },
     { BODY("@" ATTENTION(",\"rope_base\":10,\"rope_original_positions\":8")), "layers[1]: expected a rope_factor" },
     { HEAD SIZES "\"layers\":[{\"repeat\":2,\"layers\":[@{\"repeat\":2,\"layers\":[]}]}]}",
       "layers[0].layers[0]: repeats do not nest" },

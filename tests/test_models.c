@@ -21,6 +21,7 @@ START_TEST(zoo_parameters_are_the_published_counts)
             struct graph *graph = graph_of(model, 1, 0, multiple);
             ck_assert_msg(graph_parameter_count(graph) == zoo[i].parameters, "%s: %lld parameters, expected %lld",
                           zoo[i].name, (long long)graph_parameter_count(graph), (long long)zoo[i].parameters);
+            ck_assert_int_eq(graph_trainable_count(graph), zoo[i].trainable ? zoo[i].trainable : zoo[i].parameters);
             ck_assert_int_eq(graph->vocab_padded % multiple, 0);
             graph_free(graph);
         }

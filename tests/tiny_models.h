@@ -95,15 +95,32 @@
     "\"frozen\": true}, {\"kind\": \"head\", \"norm\": \"layer_norm\", \"logit_scale\": "                              \
     "4}, {\"kind\": \"loss\"}]}"
 
+/* A frozen Llama with adapters on every matrix of its first block, a frozen GPT block with some. The scale of the first
+ * ones makes the gradient longer than what it is clipped to. */
+#define TINY_LORA                                                                                                      \
+    TINY_HEAD("lora", "true")                                                                                          \
+    "{\"kind\": \"embedding\", \"frozen\": true}, "                                                                    \
+    "{\"kind\": \"attention\", \"heads\": 4, \"kv_heads\": 2, \"rope_base\": 10000, \"norm\": \"rms_norm\", "          \
+    "\"frozen\": true, \"lora_r\": 3, \"lora_alpha\": 90, \"target_modules\": [\"q_proj\", \"k_proj\", "               \
+    "\"v_proj\", \"o_proj\"]}, "                                                                                       \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"swiglu\", \"norm\": \"rms_norm\", \"frozen\": true, "        \
+    "\"lora_r\": 3, \"lora_alpha\": 90, \"target_modules\": [\"gate_proj\", \"up_proj\", \"down_proj\"]}, "            \
+    "{\"kind\": \"attention\", \"heads\": 4, \"qkv_bias\": true, \"output_bias\": true, "                              \
+    "\"norm\": \"layer_norm\", \"frozen\": true, \"lora_r\": 4, \"target_modules\": [\"q_proj\", \"v_proj\"]}, "       \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"gelu\", \"bias\": true, \"norm\": \"layer_norm\", "          \
+    "\"frozen\": true, \"lora_r\": 3, \"target_modules\": [\"up_proj\"]}, "                                            \
+    "{\"kind\": \"head\", \"norm\": \"rms_norm\", \"frozen\": true, \"logit_scale\": 4}, {\"kind\": \"loss\"}]}"
+
 enum {
     TINY_BATCH = 8,
     TINY_SEQUENCE = 8,
     TINY_VOCAB = 60,
     TINY_VOCAB_MULTIPLE = 64,
-    TINY_MODELS = 9,
+    TINY_MODELS = 10,
     TINY_CHAINS = 4,
     TINY_MIXTURE = 7,
-    TINY_HALF_FROZEN = 8
+    TINY_HALF_FROZEN = 8,
+    TINY_ADAPTED = 9
 };
 static const char *const tiny_models[TINY_MODELS] = {
     TINY_GPT("tied-gpt", "true"),
@@ -115,6 +132,7 @@ static const char *const tiny_models[TINY_MODELS] = {
     TINY_TOWERS,
     TINY_MOE("0.02"),
     TINY_FROZEN,
+    TINY_LORA,
 };
 
 static inline struct graph *tiny_graph_of(const char *json, int batch)

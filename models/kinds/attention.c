@@ -6,9 +6,12 @@
 
 extern const struct layer_kind attention_kind;
 
-static const struct attention_layer attention_defaults = {
-    .causal = true, .residual = true, .norm_epsilon = 1e-5, .relative_buckets = 32, .relative_distance = 128
-};
+static const struct attention_layer attention_defaults = { .lora.alpha = LORA_ALPHA,
+                                                           .causal = true,
+                                                           .residual = true,
+                                                           .norm_epsilon = 1e-5,
+                                                           .relative_buckets = 32,
+                                                           .relative_distance = 128 };
 
 #define AT(field) .offset = offsetof(struct attention_layer, field)
 static const struct json_field attention_fields[] = {
@@ -84,6 +87,7 @@ static const struct json_field attention_fields[] = {
       .min = 0,
       .max = 1,
       .doc = "Added to the variance inside the norm." },
+    LORA_FIELDS(attention_layer, attention_matrix_names),
 };
 #undef AT
 
@@ -144,6 +148,8 @@ static bool check_relative(const struct model *model, const struct attention_lay
 bool attention_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
 {
     const struct attention_layer *f = fields;
+    if (!lora_check(&f->head, &f->lora, at, err))
+        return false;
     if (!f->head_dim)
         return json_fail(json_at_key(at, "heads"), err,
                          "expected a divisor of hidden (%lld), or head_dim beside it, found %lld",

@@ -3,8 +3,13 @@
 #include <math.h>
 #include <stdio.h>
 
-static int project(struct graph_builder *builder, const char *name, bool kv, bool bias, int x)
+const char *const attention_matrix_names[] = { "q_proj", "k_proj", "v_proj", "o_proj", NULL };
+
+/* The query, key or value matrix and its adapter. */
+static int project(struct graph_builder *builder, const char *name, enum attention_matrix which,
+                   const struct attention_layer *f, int x)
 {
+    bool kv = which != MATRIX_Q, bias = f->qkv_bias;
     char bias_name[16] = { name[0], '_', 'b', 'i', 'a', 's' };
     const char *value_dims = kv ? "btmd" : "btnd", *weight_dims = kv ? "hmd" : "hnd", *bias_dims = kv ? "md" : "nd";
     int y = builder_value(builder, name, value_dims, ELEMENT_ACTIVATION, true);
@@ -17,7 +22,9 @@ static int project(struct graph_builder *builder, const char *name, bool kv, boo
         builder_segment(builder, KERNEL_MATMUL, name, kv ? "bth+md" : "bth+nd", OPERANDS({ x, "bth" }),
                         OPERANDS({ matrix, weight_dims }), OPERANDS({ y, value_dims }));
     }
-    return y;
+    return build_lora(
+        builder, &f->lora, (int)which,
+        &(struct lora_matrix){ .name = name, .in = "h", .out = kv ? "md" : "nd", .input = x, .output = y });
 }
 
 static int rotate(struct graph_builder *builder, const char *name, const char *dims, int x,
@@ -65,9 +72,9 @@ int build_attention(struct graph_builder *builder, const struct attention_layer 
     builder_size(builder, 'm', f->kv_heads);
     builder_size(builder, 'd', f->head_dim);
     int y = f->post_norm ? x : build_norm(builder, x, f->norm, f->norm_epsilon), from = memory < 0 ? y : memory;
-    int q = project(builder, "q", false, f->qkv_bias, y);
-    int k = project(builder, "k", true, f->qkv_bias, from);
-    int v = project(builder, "v", true, f->qkv_bias, from);
+    int q = project(builder, "q", MATRIX_Q, f, y);
+    int k = project(builder, "k", MATRIX_K, f, from);
+    int v = project(builder, "v", MATRIX_V, f, from);
     if (f->rope_base > 0) {
         q = rotate(builder, "rope_q", "btnd", q, f);
         k = rotate(builder, "rope_k", "btmd", k, f);
@@ -78,6 +85,8 @@ int build_attention(struct graph_builder *builder, const struct attention_layer 
         builder_weight(builder, "proj", "ndh", INIT_NORMAL, f->post_norm ? builder->init_std : builder->residual_std);
     builder_segment(builder, KERNEL_MATMUL, "proj", "btn+d+h", OPERANDS({ o, "btnd" }), OPERANDS({ matrix, "ndh" }),
                     OPERANDS({ p, "bth" }));
+    p = build_lora(builder, &f->lora, MATRIX_O,
+                   &(struct lora_matrix){ .name = "proj", .in = "nd", .out = "h", .input = o, .output = p });
     /* The bias of a row-split matmul waits for the sum, or every part would add it. */
     int sum = build_residual(builder, f->residual ? x : -1, p, f->output_bias);
     return f->post_norm ? build_norm(builder, sum, f->norm, f->norm_epsilon) : sum;

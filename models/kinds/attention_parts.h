@@ -3,6 +3,11 @@
 #define CLEAVE_MODELS_KINDS_ATTENTION_PARTS_H
 #include "models/builder.h"
 #include "models/kinds/layers.h"
+#include "models/kinds/lora.h"
+
+/* Bits of an attention layer's lora.targets, and their names. */
+enum attention_matrix { MATRIX_Q, MATRIX_K, MATRIX_V, MATRIX_O };
+extern const char *const attention_matrix_names[];
 
 /* clang-format off */
 #define ATTENTION_HEAD_FIELDS \

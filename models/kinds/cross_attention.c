@@ -1,7 +1,9 @@
 #include "models/kinds/attention_parts.h"
 #include "models/kinds/norm.h"
 
-static const struct attention_layer cross_defaults = { .residual = true, .norm_epsilon = 1e-5 };
+static const struct attention_layer cross_defaults = { .lora.alpha = LORA_ALPHA,
+                                                       .residual = true,
+                                                       .norm_epsilon = 1e-5 };
 
 #define AT(field) .offset = offsetof(struct attention_layer, field)
 static const struct json_field cross_fields[] = {
@@ -25,6 +27,7 @@ static const struct json_field cross_fields[] = {
       .min = 0,
       .max = 1,
       .doc = "Added to the variance inside the norm." },
+    LORA_FIELDS(attention_layer, attention_matrix_names),
 };
 #undef AT
 

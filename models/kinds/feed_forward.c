@@ -8,13 +8,22 @@ const char activation_doc[] = "gelu: two matrices, tanh form; gelu_erf: its exac
 static const enum kernel activation_kernels[] = { KERNEL_GELU, KERNEL_SWIGLU, KERNEL_GELU_ERF, KERNEL_RELU,
                                                   KERNEL_GEGLU };
 
+const char *const feed_forward_matrix_names[] = { "gate_proj", "up_proj", "down_proj", NULL };
+
+bool activation_is_gated(int activation)
+{
+    return activation == ACTIVATION_SWIGLU || activation == ACTIVATION_GEGLU;
+}
+
 enum { TEXT = 16 };
 
-/* One matrix from axis `from` to axis `to`. The slots' count follows the axes that it has, which are those before the
- * slots themselves. */
-static int product(struct graph_builder *builder, const struct feed_forward *f, const char *name, char from, char to,
-                   bool bias, double std, int x)
+/* One matrix from axis `from` to axis `to`, and its adapter. The slots' count follows the axes that it has, which are
+ * those before the slots themselves. */
+static int product(struct graph_builder *builder, const struct feed_forward *f, enum feed_forward_matrix which, int x)
 {
+    const bool down = which == MATRIX_DOWN, bias = f->bias && !down;
+    const char *name = down ? f->down : which == MATRIX_UP ? f->up : f->gate;
+    const char from = down ? 'f' : 'h', to = down ? 'h' : 'f';
     char in[TEXT], out[TEXT], matrix[TEXT], shift[TEXT], axes[TEXT], bias_name[32];
     snprintf(in, sizeof in, "%s%c", f->tokens, from);
     snprintf(out, sizeof out, "%s%c", f->tokens, to);
@@ -23,25 +32,27 @@ static int product(struct graph_builder *builder, const struct feed_forward *f, 
     snprintf(axes, sizeof axes, "%s%c+%s%c", f->tokens, from, bias ? "!" : "", to);
     snprintf(bias_name, sizeof bias_name, "%s_bias", name);
     int y = builder_value(builder, name, out, ELEMENT_ACTIVATION, true);
-    int weight = builder_weight(builder, name, matrix, INIT_NORMAL, std);
+    int weight = builder_weight(builder, name, matrix, INIT_NORMAL, down ? f->down_std : builder->init_std);
     int added = bias ? builder_weight(builder, bias_name, shift, INIT_ZERO, 0) : -1;
     struct segment *segment = builder_segment(
         builder, KERNEL_MATMUL, name, axes, OPERANDS({ x, in }, { f->filled, f->filled < 0 ? NULL : "ebq" }),
         OPERANDS({ weight, matrix }, { added, bias ? shift : NULL }), OPERANDS({ y, out }));
     segment->arguments.expected_fill = f->expected_fill;
-    return y;
+    return build_lora(builder, f->lora, (int)which,
+                      &(struct lora_matrix){
+                          .name = name, .in = (char[]){ from, 0 }, .out = (char[]){ to, 0 }, .input = x, .output = y });
 }
 
 int build_feed_forward(struct graph_builder *builder, const struct feed_forward *f, int x)
 {
     char wide[TEXT];
     snprintf(wide, sizeof wide, "%sf", f->tokens);
-    bool gated = f->activation == ACTIVATION_SWIGLU || f->activation == ACTIVATION_GEGLU;
-    int gate = gated ? product(builder, f, f->gate, 'h', 'f', f->bias, builder->init_std, x) : -1;
-    int up = product(builder, f, f->up, 'h', 'f', f->bias, builder->init_std, x);
+    bool gated = activation_is_gated(f->activation);
+    int gate = gated ? product(builder, f, MATRIX_GATE, x) : -1;
+    int up = product(builder, f, MATRIX_UP, x);
     int act = builder_value(builder, f->act, wide, ELEMENT_ACTIVATION, true);
     builder_segment(builder, activation_kernels[f->activation], f->act, wide,
                     OPERANDS({ gated ? gate : up, wide }, { up, gated ? wide : NULL }), NO_OPERANDS,
                     OPERANDS({ act, wide }));
-    return product(builder, f, f->down, 'f', 'h', false, f->down_std, act);
+    return product(builder, f, MATRIX_DOWN, act);
 }

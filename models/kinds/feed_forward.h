@@ -3,9 +3,15 @@
 #define CLEAVE_MODELS_KINDS_FEED_FORWARD_H
 #include "models/builder.h"
 #include "models/kinds/layers.h"
+#include "models/kinds/lora.h"
 
 extern const char *const activation_names[]; /* by enum activation, NULL-terminated, for field tables */
 extern const char activation_doc[];
+
+/* Bits of an mlp layer's lora.targets, and their names. */
+enum feed_forward_matrix { MATRIX_GATE, MATRIX_UP, MATRIX_DOWN };
+extern const char *const feed_forward_matrix_names[];
+bool activation_is_gated(int activation); /* enum activation: it multiplies two matrices' outputs */
 
 struct feed_forward {
     const char *gate, *up, *act, *down; /* names of segments, values and weights */
@@ -16,6 +22,7 @@ struct feed_forward {
     int activation;                     /* enum activation */
     bool bias;                          /* after the first matrices */
     double down_std;                    /* of the last matrix */
+    const struct lora *lora;            /* NULL: no adapters, which have no stack */
 };
 /* Adds the segments on x (tokens, h) between widths h and f, which builder_size() gave; returns the value after the
  * last matrix, shaped as x. */

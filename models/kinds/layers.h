@@ -18,8 +18,16 @@ struct embedding_layer {
     double norm_epsilon;
 };
 
+/* Low-rank adapters beside a layer's frozen matrices (models/kinds/lora.h). */
+struct lora {
+    int64_t rank; /* 0: none */
+    double alpha;
+    int targets; /* bit i: the i-th matrix of the kind's list has one */
+};
+
 struct attention_layer {
     struct layer_head head;
+    struct lora lora;
     int64_t heads, kv_heads, head_dim;
     bool causal, qkv_bias, output_bias, post_norm, residual;
     double rope_base, rope_factor, rope_low, rope_high, score_scale;
@@ -32,6 +40,7 @@ struct attention_layer {
 
 struct mlp_layer {
     struct layer_head head;
+    struct lora lora;
     int64_t inner;
     int activation; /* enum activation */
     bool bias, post_norm, residual;

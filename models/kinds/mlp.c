@@ -2,7 +2,7 @@
 #include "models/kinds/norm.h"
 #include "models/model.h"
 
-static const struct mlp_layer mlp_defaults = { .residual = true, .norm_epsilon = 1e-5 };
+static const struct mlp_layer mlp_defaults = { .lora.alpha = LORA_ALPHA, .residual = true, .norm_epsilon = 1e-5 };
 
 #define AT(field) .offset = offsetof(struct mlp_layer, field)
 static const struct json_field mlp_fields[] = {
@@ -36,13 +36,18 @@ static const struct json_field mlp_fields[] = {
       .min = 0,
       .max = 1,
       .doc = "Added to the variance inside the norm." },
+    LORA_FIELDS(mlp_layer, feed_forward_matrix_names),
 };
 #undef AT
 
 static bool mlp_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
 {
-    (void)model, (void)fields, (void)at, (void)err; /* every combination makes sense */
-    return true;
+    const struct mlp_layer *f = fields;
+    (void)model;
+    if ((f->lora.targets >> MATRIX_GATE & 1) && !activation_is_gated(f->activation))
+        return json_fail(json_at_key(at, "target_modules"), err, "expected up_proj and down_proj: %s has no gate",
+                         activation_names[f->activation]);
+    return lora_check(&f->head, &f->lora, at, err);
 }
 
 static bool mlp_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
@@ -60,7 +65,8 @@ static bool mlp_build(struct graph_builder *builder, const struct model *model, 
                                           .filled = -1,
                                           .activation = f->activation,
                                           .bias = f->bias,
-                                          .down_std = f->post_norm ? builder->init_std : builder->residual_std };
+                                          .down_std = f->post_norm ? builder->init_std : builder->residual_std,
+                                          .lora = &f->lora };
     int down = build_feed_forward(builder, &network, y);
     int sum = build_residual(builder, f->residual ? x : -1, down, f->bias);
     builder->output = f->post_norm ? build_norm(builder, sum, f->norm, f->norm_epsilon) : sum;

@@ -34,21 +34,22 @@ int build_residual(struct graph_builder *builder, int x, int y, bool bias)
     return build_join(builder, (const int[]){ x, y }, 2, bias);
 }
 
-int build_join(struct graph_builder *builder, const int *terms, int count, bool bias)
+int build_sum(struct graph_builder *builder, const char *name, const char *dims, const int *terms, int count, int bias)
 {
-    int sum = builder_value(builder, "residual", "bth", ELEMENT_ACTIVATION, true);
+    int sum = builder_value(builder, name, dims, ELEMENT_ACTIVATION, true);
     struct operand_text in[MAX_LAYER_INPUTS + 1];
     for (int i = 0; i < count; i++)
-        in[i] = (struct operand_text){ terms[i], "bth" };
+        in[i] = (struct operand_text){ terms[i], dims };
     in[count] = (struct operand_text){ -1, NULL };
-    if (bias) {
-        int weight = builder_weight(builder, "residual_bias", "h", INIT_ZERO, 0);
-        builder_segment(builder, KERNEL_RESIDUAL, "residual", "bth", in, OPERANDS({ weight, "h" }),
-                        OPERANDS({ sum, "bth" }));
-    } else {
-        builder_segment(builder, KERNEL_RESIDUAL, "residual", "bth", in, NO_OPERANDS, OPERANDS({ sum, "bth" }));
-    }
+    builder_segment(builder, KERNEL_RESIDUAL, name, dims, in, OPERANDS({ bias, bias < 0 ? NULL : "h" }),
+                    OPERANDS({ sum, dims }));
     return sum;
+}
+
+int build_join(struct graph_builder *builder, const int *terms, int count, bool bias)
+{
+    int weight = bias ? builder_weight(builder, "residual_bias", "h", INIT_ZERO, 0) : -1;
+    return build_sum(builder, "residual", "bth", terms, count, weight);
 }
 
 /* ---- a norm alone ---- */

@@ -8,6 +8,9 @@ extern const char *const norm_names[]; /* NULL-terminated, for field tables */
 
 /* Adds the segment "norm" on x (b,t,h) and returns the normalised value; x itself for NORM_NONE. */
 int build_norm(struct graph_builder *builder, int x, int norm, double epsilon);
+/* Adds a segment, and a value of its name, that sums `count` values (1 to MAX_LAYER_INPUTS) of these dims; bias: a
+ * weight over the dim 'h', -1 none. Returns the value. */
+int build_sum(struct graph_builder *builder, const char *name, const char *dims, const int *terms, int count, int bias);
 /* Adds "residual": the sum of `count` values (1 to MAX_LAYER_INPUTS), with a bias over h if wanted; returns the value.
  */
 int build_join(struct graph_builder *builder, const int *terms, int count, bool bias);
