@@ -123,11 +123,23 @@ static void print_stage(const struct cli *cli, const struct plan *plan, const st
     }
 }
 
+/* As Hugging Face PEFT says it. */
+static void print_parameters(const struct cli *cli, const struct graph *graph)
+{
+    int64_t all = graph_parameter_count(graph), trained = graph_trainable_count(graph);
+    fprintf(cli->out, "  %lld parameters", (long long)all);
+    if (trained < all)
+        fprintf(cli->out, ", %lld of them trainable (%.4g %%)", (long long)trained,
+                100.0 * (double)trained / (double)all);
+    fprintf(cli->out, "\n");
+}
+
 void print_plan(const struct cli *cli, const struct plan *plan, const struct graph *graph)
 {
     char line[PRINT_LINE_BYTES];
     print_plan_line(plan, graph, line);
     fprintf(cli->out, "%s on %d devices: %s\n", graph->model_name, plan->rank_count, line);
+    print_parameters(cli, graph);
     fprintf(cli->out, "  batch %lld sequences of %lld tokens, %s, %d micro-batch%s of %lld sequences",
             (long long)plan->batch, (long long)plan->sequence, dtype_names[plan->dtype], plan->micro_batch_count,
             plan->micro_batch_count == 1 ? "" : "es", (long long)(plan->batch / plan->micro_batch_count));

@@ -35,6 +35,8 @@ static const struct strategy strategies[] = {
     { "opaque pipeline", "tiny-opaque", "1f1b", 3, { 2, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 0 },
     { "slices", "tiny-gpt", "1f1b", 1, { 2, 1 }, { "dp", "none" }, 2, 3, 0, 2, 0, 0, 1 },
     { "slices, full recompute", "tiny-llama", "1f1b", 2, { 1, 1 }, { "none", "none" }, 2, 0, 2, 2, 0, 0, 0 },
+    { "adapters", "tiny-lora", "1f1b", 1, { 2, 2 }, { "dp", "tp+sp" }, 2, 2, 0, 1, 1, 0, 1 },
+    { "adapters, pipeline", "tiny-lora", "1f1b", 2, { 2, 1 }, { "dp", "none" }, 4, 3, 2, 1, 1, 100000, 1 },
     { "interleaved", "tiny-gpt", "interleaved", 2, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
     { "interleaved, zero 3", "tiny-llama", "interleaved", 2, { 2, 1 }, { "dp", "none" }, 2, 3, 2, 1, 1, 0, 1 },
     { "zero bubble", "tiny-gpt", "zb-h1", 3, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
@@ -45,6 +47,7 @@ static const struct strategy strategies[] = {
     { "both ways, split", "tiny-llama", "dualpipe", 2, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
     { "stashing", "tiny-opaque", "pipedream", 3, { 2, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 0 },
     { "two versions", "tiny-llama", "pipedream-2bw", 3, { 1, 1 }, { "dp", "none" }, 4, 0, 2, 1, 0, 0, 1 },
+    { "two versions of adapters", "tiny-lora", "pipedream-2bw", 3, { 1, 1 }, { "dp", "none" }, 4, 0, 2, 1, 0, 0, 1 },
     { "uneven meshes", "tiny-gpt", "1f1b", 2, { 1, 1 }, { "dp", "none" }, 2, 1, 0, 1, 0, 0, 1 },
 };
 /* Shapes beside the plain one, by the strategy's name: chunks, replicas in turn, sizes of atom 0 by stage. */
@@ -61,7 +64,7 @@ static const struct {
 /* Those before "interleaved" have equal meshes of 1, 2 or 4 ranks on all stages, and one chunk. */
 enum {
     STRATEGY_COUNT = sizeof strategies / sizeof *strategies,
-    SHAPED_COUNT = 11,
+    SHAPED_COUNT = 12,
     PLAIN_COUNT = STRATEGY_COUNT - SHAPED_COUNT
 };
 

@@ -107,7 +107,7 @@ static const struct instance {
     { "tiny-llama", "1x6:cpu", 24, 1, false },         { "tiny-opaque", "2x2:a100-sxm-80", 12, 1, false },
     { "gpt2", "2x8:a100-sxm-80", 24, 97, true },       { "llama-3-8b", "4x4:h100-sxm", 16, 61, true },
     { "tiny-llama", "2x4:a100-sxm-80", 8, 13, true },  { "tiny-moe", "2x4:a100-sxm-80", 16, 5, false },
-    { "mixtral-8x7b", "4x4:h100-sxm", 16, 211, true },
+    { "mixtral-8x7b", "4x4:h100-sxm", 16, 211, true }, { "tiny-lora", "2x4:a100-sxm-80", 8, 13, true },
 };
 enum { INSTANCES = sizeof instances / sizeof *instances };
 

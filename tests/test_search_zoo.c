@@ -34,6 +34,7 @@ static const struct work_case {
     { "gpt2-xl", "1x8:l40s", 64, true, 500, 50, 30 },
     { "llama-2-7b", "1x8:l40s", 64, true, 800, 50, 20 },
     { "llama-2-13b", "1x8:l40s", 64, true, 3500, 50, 15 },
+    { "llama-2-7b-lora", "1x8:l40s", 64, true, 800, 50, 20 },
     { "llama-2-70b", "1x8:l40s", 64, false, 0, 0, 0 },
     { "llama-2-70b", "4x8:l40s", 512, true, 30000, 800, 8 },
     { "llama-2-70b", "4x8:a100-sxm-80", 512, true, 13000, 300, 8 },
@@ -72,7 +73,7 @@ static const struct restricted_case {
     int64_t batch;
 } restricted_cases[] = {
     { "bert-large", "1x8:l40s", 256 }, { "gpt2-xl", "2x8:l40s", 128 },       { "llama-2-7b", "4x8:a100-sxm-80", 128 },
-    { "llama-2-13b", "1x8:l40s", 64 }, { "gpt2-large", "1x4:h100-sxm", 32 },
+    { "llama-2-13b", "1x8:l40s", 64 }, { "gpt2-large", "1x4:h100-sxm", 32 }, { "llama-2-7b-lora", "1x4:l40s", 32 },
 };
 enum { RESTRICTED_CASES = sizeof restricted_cases / sizeof *restricted_cases };
 
