@@ -27,7 +27,7 @@ static const struct json_field opaque_fields[] = {
       AT(parameters),
       .min = 0,
       .max = 1e15,
-      .doc = "Trainable parameters; 0 if absent." },
+      .doc = "Parameters; 0 if absent." },
     { .key = "activation_elements",
       .type = FIELD_INT,
       AT(activation_elements),
