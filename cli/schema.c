@@ -3,6 +3,7 @@
 #include "cli/inputs.h"
 #include "models/layer_kind.h"
 #include "models/model.h"
+#include "planner/check/claim.h"
 #include "planner/facts/profile.h"
 #include "planner/plan/plan_json.h"
 #include <stdlib.h>
@@ -61,6 +62,8 @@ static int collect(struct table tables[MAX_TABLES])
             break;
         add(tables, &count, name, "Part of a plan file.", fields, n);
     }
+    fields = claim_format(&n);
+    add(tables, &count, "plan.certificate", "A plan file's `certificate`, which `cleave check` works out anew.", fields, n);
     for (int i = 0;; i++) {
         const char *name = report_format(i, &fields, &n);
         if (!name)

@@ -49,7 +49,7 @@ static const struct json_field claim_fields[] = {
     CLAIM(space_hash, FIELD_STRING, .doc = "Of the names of all configurations."),
     CLAIM(prices_hash, FIELD_STRING, .doc = "Of the prices of their layers by which bounds are made."),
     CLAIM(digest, FIELD_STRING, .doc = "Of all other members: against damage."),
-    CLAIM(space, FIELD_NODE, .doc = "Allowed values of each choice; an empty list: all that are legal."),
+    CLAIM(space, FIELD_NODE, .doc = "Allowed values of each choice; an empty list: all that are legal, of prefetch 1."),
     FATE("configurations_solved", FATE_SOLVED, "[name, proven bound in nanoseconds] of each that was solved."),
     FATE("configurations_memory", FATE_MEMORY, "The same of those whose stages together lack memory."),
     FATE("configurations_refused", FATE_REFUSED, "The same of those without a program."),
