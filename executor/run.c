@@ -53,19 +53,19 @@ static bool trouble(struct run *run, uint64_t *progress, int64_t *since_ns, stru
     bool stuck = run->options.timeout_s > 0 && (double)(now - *since_ns) > run->options.timeout_s * 1e9;
     if (failed < 0 && dead < 0 && !stuck)
         return false;
-    struct text text = { 0 };
+    struct text text = { 0 }, who = { 0 };
     status_describe(status, run->program, &text);
+    status_describe_dead(status, &who);
     const char *where = text.data ? text.data : "";
-    const char *host = dead >= 0 ? status_host(status, dead) : "";
     if (dead >= 0)
-        fail_kind(err, ERROR_ENVIRONMENT, "rank %d%s%s %s; last seen: %s", dead, host[0] ? " on host " : "", host,
-                  status_loss_text(status, dead), where);
+        fail_kind(err, ERROR_ENVIRONMENT, "%s; last seen: %s", who.data ? who.data : "a rank died", where);
     else if (failed >= 0)
         fail_kind(err, ERROR_ENVIRONMENT, "rank %d failed (its own message says why); last seen: %s", failed, where);
     else
         fail_kind(err, ERROR_ENVIRONMENT, "no rank made progress for %g s (--timeout): %s", run->options.timeout_s,
                   where);
     text_free(&text);
+    text_free(&who);
     return true;
 }
 

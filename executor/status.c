@@ -107,21 +107,38 @@ static bool is_loss(int state)
     return state == RANK_LOST || state == RANK_SILENT;
 }
 
-const char *status_loss_text(const struct status *status, int rank)
+static bool is_dead(const struct status *status, int rank)
 {
-    return atomic_load(&status->page->ranks[rank].state) == RANK_SILENT ? "was not heard of for too long (--timeout)"
-                                                                        : "died";
+    struct rank_status *r = &status->page->ranks[rank];
+    int state = atomic_load(&r->state), pid = atomic_load(&r->pid);
+    return is_loss(state) || (state == RANK_LIVES && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH);
 }
 
 int status_dead_rank(const struct status *status)
 {
-    for (int r = 0; r < status->rank_count; r++) {
-        struct rank_status *rank = &status->page->ranks[r];
-        int state = atomic_load(&rank->state), pid = atomic_load(&rank->pid);
-        if (is_loss(state) || (state == RANK_LIVES && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH))
+    for (int r = 0; r < status->rank_count; r++)
+        if (is_dead(status, r))
             return r;
-    }
     return -1;
+}
+
+void status_describe_dead(const struct status *status, struct text *out)
+{
+    int shown = 0, more = 0;
+    for (int r = 0; r < status->rank_count; r++) {
+        if (!is_dead(status, r))
+            continue;
+        if (shown == DESCRIBE_MAX) {
+            more++;
+            continue;
+        }
+        const char *host = status_host(status, r);
+        bool silent = atomic_load(&status->page->ranks[r].state) == RANK_SILENT;
+        text_printf(out, "%srank %d%s%s %s", shown++ > 0 ? ", " : "", r, host[0] ? " on host " : "", host,
+                    silent ? "was not heard of for too long (--timeout)" : "died");
+    }
+    if (more > 0)
+        text_printf(out, ", and %d more", more);
 }
 
 /* ---- other hosts ---- */

@@ -21,8 +21,10 @@ void status_leave(struct status *status, int rank);
 uint64_t status_progress(const struct status *status);
 /* A rank that has not left and whose process is gone or, on another host, silent; -1: none. */
 int status_dead_rank(const struct status *status);
-/* What became of a dead rank: "died", or that it was not heard of. */
-const char *status_loss_text(const struct status *status, int rank);
+/* "rank 1 on host a died, rank 3 on host b died": all dead ranks, at most eight by name, since some go because of
+ * others and nobody knows who was first. */
+struct text;
+void status_describe_dead(const struct status *status, struct text *out);
 /* What other hosts say of a rank, or this one to them; as it travels. */
 enum { STATUS_HOST_BYTES = 48 };
 enum rank_state { RANK_ABSENT, RANK_LIVES, RANK_LEFT, RANK_LOST, RANK_SILENT };
@@ -46,6 +48,5 @@ void status_set_failed(struct status *status, int rank);
 int status_failed_rank(const struct status *status); /* -1: none */
 /* "rank 3 (stage 1): step 7, instruction 120 all-reduce (layer 2.mlp); rank 4 ...": the ranks that have not left, at
  * most eight. */
-struct text;
 void status_describe(const struct status *status, const struct program *program, struct text *out);
 #endif
