@@ -63,7 +63,8 @@ static int collect(struct table tables[MAX_TABLES])
         add(tables, &count, name, "Part of a plan file.", fields, n);
     }
     fields = claim_format(&n);
-    add(tables, &count, "plan.certificate", "A plan file's `certificate`, which `cleave check` works out anew.", fields, n);
+    add(tables, &count, "plan.certificate", "A plan file's `certificate`, which `cleave check` works out anew.", fields,
+        n);
     for (int i = 0;; i++) {
         const char *name = report_format(i, &fields, &n);
         if (!name)

@@ -16,6 +16,14 @@ void graph_free(struct graph *graph)
     free(graph);
 }
 
+int64_t weight_elements(const struct weight *weight)
+{
+    int64_t elements = 1;
+    for (int dim = 0; dim < weight->dim_count; dim++)
+        elements *= weight->size[dim];
+    return elements;
+}
+
 static int64_t valid_elements(const struct weight *weight)
 {
     int64_t elements = weight->valid_rows;
@@ -123,11 +131,8 @@ static bool check_work(const struct graph *graph, struct error *err)
     int64_t elements = 0;
     for (int i = 0; i < graph->weight_count; i++) {
         const struct weight *weight = &graph->weights[i];
-        int64_t size =
-            16; /* bytes of a stored weight, its gradient and state; each weight alone was checked when it was made */
-        for (int dim = 0; dim < weight->dim_count; dim++)
-            size *= weight->size[dim];
-        if (!add_i64(&elements, elements, size))
+        enum { BYTES = 16 }; /* of a stored weight, its gradient and state; each weight alone was checked when made */
+        if (!add_i64(&elements, elements, BYTES * weight_elements(weight)))
             return fail(err,
                         "the model's weights do not fit in 63 bits of bytes; lower its widths or its number of layers");
     }

@@ -193,6 +193,9 @@ struct graph_edge {
 /* Whether it has parameters, shared ones included. */
 bool graph_layer_has_weights(const struct graph *graph, int layer);
 
+/* Of all dimensions, vocabulary padding included; of a built graph, where the product fits. */
+int64_t weight_elements(const struct weight *weight);
+
 struct graph_edge graph_edge_at(const struct graph *graph, int layer, int input);
 /* The edges from layers before `layer` to it or behind it, each value once (its first reader behind the cut), in order
  * of values; out has room for `layer` of them. Returns their number. */

@@ -157,12 +157,8 @@ static bool largest_weight_bytes(int64_t *out, const struct profiler_options *o,
     if (!graph_build(&graph, o->model, 1, o->sequence, PAD, err))
         return false;
     *out = 0;
-    for (int i = 0; i < graph->weight_count; i++) {
-        int64_t elements = 1;
-        for (int d = 0; d < graph->weights[i].dim_count; d++)
-            elements *= graph->weights[i].size[d];
-        *out = max_i64(*out, elements * gradient_bytes_per_element(own_dtype()));
-    }
+    for (int i = 0; i < graph->weight_count; i++)
+        *out = max_i64(*out, weight_elements(&graph->weights[i]) * gradient_bytes_per_element(own_dtype()));
     graph_free(graph);
     return true;
 }

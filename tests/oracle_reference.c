@@ -27,14 +27,6 @@ static double squares(const double *data, int64_t count)
     return sum;
 }
 
-static int64_t weight_elements(const struct weight *weight)
-{
-    int64_t elements = 1;
-    for (int d = 0; d < weight->dim_count; d++)
-        elements *= weight->size[d];
-    return elements;
-}
-
 /* Walks the rank's piece: the i-th element of data is global element `global`. Returns the squared difference. */
 static double compare(struct watch *w, int64_t step, const struct buffer *buffer, int local_rank, const real *data,
                       int64_t *count)

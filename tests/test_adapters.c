@@ -28,17 +28,9 @@ struct outcome {
     double loss[STEPS];
 };
 
-static int64_t elements_of(const struct weight *weight)
-{
-    int64_t elements = 1;
-    for (int d = 0; d < weight->dim_count; d++)
-        elements *= weight->size[d];
-    return elements;
-}
-
 static real *copy_of(const struct outcome *o, int buffer, const void *data)
 {
-    size_t bytes = (size_t)elements_of(&o->graph->weights[o->program->buffers[buffer].id]) * sizeof(real);
+    size_t bytes = (size_t)weight_elements(&o->graph->weights[o->program->buffers[buffer].id]) * sizeof(real);
     real *copy = malloc(bytes);
     memcpy(copy, data, bytes);
     return copy;
@@ -148,14 +140,14 @@ static bool find_adapter(const struct graph *graph, const struct graph *plain, i
     const struct weight *a = &graph->weights[weight];
     out->a = weight;
     out->rank = a->size[a->dim_count - 1];
-    out->in = elements_of(a) / out->rank;
+    out->in = weight_elements(a) / out->rank;
     suffix[strlen("_lora_")] = 'b';
     out->b = find_weight(graph, name);
-    out->out = elements_of(&graph->weights[out->b]) / out->rank;
+    out->out = weight_elements(&graph->weights[out->b]) / out->rank;
     *suffix = '\0';
     out->base = find_weight(plain, name);
     out->scale = scales[atoi(name)];
-    ck_assert_int_eq(elements_of(&plain->weights[out->base]), out->in * out->out);
+    ck_assert_int_eq(weight_elements(&plain->weights[out->base]), out->in * out->out);
     return true;
 }
 
@@ -208,7 +200,7 @@ START_TEST(at_first_adapters_add_nothing)
     ck_assert_int_eq(check_adapters(&o, &plain, o.weight, 0), 10);
     for (int i = 0; i < o.graph->weight_count; i++) {
         const struct weight *weight = &o.graph->weights[i];
-        bool same = memcmp(o.weight[i], trained.weight[i], (size_t)elements_of(weight) * sizeof(real)) == 0;
+        bool same = memcmp(o.weight[i], trained.weight[i], (size_t)weight_elements(weight) * sizeof(real)) == 0;
         ck_assert_msg(same == weight->frozen, "%s", weight->name);
     }
     free_outcome(&o);

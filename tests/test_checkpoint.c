@@ -65,14 +65,6 @@ struct world {
     double loss[STEPS];
 };
 
-static int64_t elements_of(const struct weight *weight)
-{
-    int64_t elements = 1;
-    for (int d = 0; d < weight->dim_count; d++)
-        elements *= weight->size[d];
-    return elements;
-}
-
 static void on_step(void *context, const struct run_step *step)
 {
     ((struct world *)context)->loss[step->step - 1] = step->loss;
@@ -109,8 +101,8 @@ static void world_open(struct world *w, const char *model)
     w->weights = calloc((size_t)w->graph->weight_count, sizeof *w->weights);
     w->copies = calloc((size_t)w->graph->weight_count, sizeof *w->copies);
     for (int i = 0; i < w->graph->weight_count; i++) {
-        w->weights[i] = calloc((size_t)elements_of(&w->graph->weights[i]), sizeof **w->weights);
-        w->copies[i] = calloc((size_t)elements_of(&w->graph->weights[i]), sizeof **w->copies);
+        w->weights[i] = calloc((size_t)weight_elements(&w->graph->weights[i]), sizeof **w->weights);
+        w->copies[i] = calloc((size_t)weight_elements(&w->graph->weights[i]), sizeof **w->copies);
     }
 }
 
@@ -138,7 +130,7 @@ static bool world_run(struct world *w, const struct tiny_choice *choice, int64_t
     w->program = program;
     w->differs = false;
     for (int i = 0; i < w->graph->weight_count; i++)
-        memset(w->copies[i], 0, (size_t)elements_of(&w->graph->weights[i]) * sizeof **w->copies);
+        memset(w->copies[i], 0, (size_t)weight_elements(&w->graph->weights[i]) * sizeof **w->copies);
     options.step_count = steps, options.seed = 3, options.learning_rate = 1e-3, options.data = &data,
     options.poison = true;
     options.context = w, options.on_step = on_step, options.on_weight = on_weight;
@@ -165,9 +157,9 @@ static void must_run(struct world *w, const struct tiny_choice *choice, int64_t 
 static void same_weights(const struct world *a, const struct world *b)
 {
     for (int i = 0; i < a->graph->weight_count; i++)
-        ck_assert_msg(memcmp(a->weights[i], b->weights[i], (size_t)elements_of(&a->graph->weights[i]) * sizeof(real)) ==
-                          0,
-                      "weight %s differs", a->graph->weights[i].name);
+        ck_assert_msg(
+            memcmp(a->weights[i], b->weights[i], (size_t)weight_elements(&a->graph->weights[i]) * sizeof(real)) == 0,
+            "weight %s differs", a->graph->weights[i].name);
 }
 
 static const struct tiny_choice choices[] = {
@@ -211,7 +203,7 @@ START_TEST(copies_of_the_model_stay_equal)
         world_open(&w, tiny_models[_i]);
         must_run(&w, &pairs[c], STEPS, NULL, NULL, 0);
         for (int i = 0; i < w.graph->weight_count; i++)
-            for (int64_t e = 0; e < elements_of(&w.graph->weights[i]); e++)
+            for (int64_t e = 0; e < weight_elements(&w.graph->weights[i]); e++)
                 ck_assert_int_ge(w.copies[i][e], 2);
         world_close(&w);
     }

@@ -45,20 +45,12 @@ static double draw(struct run *run)
     return (double)(int64_t)(mix64(++run->random) >> 44) / (1 << 19) - 1;
 }
 
-static int64_t elements(const int64_t *size, int dims)
-{
-    int64_t count = 1;
-    for (int d = 0; d < dims; d++)
-        count *= size[d];
-    return count;
-}
 static int64_t value_elements(const struct run *run, int value)
 {
-    return elements(run->graph->values[value].size, run->graph->values[value].dim_count);
-}
-static int64_t weight_elements(const struct run *run, int weight)
-{
-    return elements(run->graph->weights[weight].size, run->graph->weights[weight].dim_count);
+    int64_t count = 1;
+    for (int d = 0; d < run->graph->values[value].dim_count; d++)
+        count *= run->graph->values[value].size[d];
+    return count;
 }
 
 static void run_open(struct run *run, const struct variant *v)
@@ -85,9 +77,9 @@ static void run_open(struct run *run, const struct variant *v)
         run->gradient[i] = calloc((size_t)value_elements(run, i), sizeof(double));
     }
     for (int i = 0; i < run->graph->weight_count; i++) {
-        run->weight[i] = calloc((size_t)weight_elements(run, i), sizeof(double));
-        run->weight_gradient[i] = calloc((size_t)weight_elements(run, i), sizeof(double));
-        for (int64_t j = 0; j < weight_elements(run, i); j++)
+        run->weight[i] = calloc((size_t)weight_elements(&run->graph->weights[i]), sizeof(double));
+        run->weight_gradient[i] = calloc((size_t)weight_elements(&run->graph->weights[i]), sizeof(double));
+        for (int64_t j = 0; j < weight_elements(&run->graph->weights[i]); j++)
             run->weight[i][j] = draw(run);
     }
     int in = run->graph->layers[0].output_value, out = run->graph->layers[LAYER].output_value;
@@ -115,7 +107,7 @@ static double *tensor_of(const struct run *run, const struct segment *s, enum ro
     if (i >= n)
         return NULL;
     int id = weight ? s->weight[i].id : in ? s->in[i].id : s->out[i].id;
-    *count = weight ? weight_elements(run, id) : value_elements(run, id);
+    *count = weight ? weight_elements(&run->graph->weights[id]) : value_elements(run, id);
     *index = !weight && run->graph->values[id].element == ELEMENT_INDEX;
     bool gradient = role == ROLE_GRADIENT_IN || role == ROLE_GRADIENT_OUT || role == ROLE_GRADIENT_WEIGHT;
     if (gradient && !weight && !run->graph->values[id].differentiable)
@@ -365,7 +357,7 @@ START_TEST(gradients_match_differences)
     for (int i = 0; i < run.graph->weight_count; i++)
         if (strncmp(run.graph->weights[i].name, "1.", 2) == 0)
             check_slopes(&run, v, run.graph->weights[i].name, run.weight[i], run.weight_gradient[i],
-                         weight_elements(&run, i));
+                         weight_elements(&run.graph->weights[i]));
     run_close(&run);
 }
 END_TEST

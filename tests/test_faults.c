@@ -7,6 +7,7 @@
  * run side by side. Until its deed is done the ranks tell that they are well, so that patience begins with it. */
 #define _GNU_SOURCE
 #include "tests/combinations.h"
+#include "tests/started_ranks.h"
 #include "base/text.h"
 #include "executor/backends.h"
 #include "executor/launch.h"
@@ -179,37 +180,19 @@ static void on_stuck(void *context, const struct error *error)
 static bool run_ranks(struct trial *t, const char *transport, const char *modules, const struct meeting *meeting,
                       const char *resume, struct error *err)
 {
-    struct transport_set set;
-    struct data data;
-    struct run_summary summary;
     char checkpoint[PATH_BYTES];
     struct run_options options = run_options_default();
     const struct transport_options how = { .module_dir = modules, .meeting = meeting };
     snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint", t->folder);
-    if (!transports_open(&set, transport, t->plan->rank_count, &how, err) ||
-        !data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err))
-        return false;
     options.step_count = resume ? STEPS + 1 : STEPS;
-    options.seed = 3, options.data = &data, options.timeout_s = PATIENCE_S;
+    options.timeout_s = resume ? LONG_S : PATIENCE_S;
     options.resume_dir = resume;
     if (!resume) {
         options.status = t->status, options.context = t;
         options.on_instr = on_instr, options.on_stuck = on_stuck;
         options.checkpoint_dir = checkpoint, options.checkpoint_every = 1;
-    } else {
-        options.timeout_s = LONG_S;
     }
-    bool ok = run_program(&summary, t->program, set.transports, set.count, &options, err);
-    if (ok)
-        run_summary_free(&summary);
-    transports_close(&set);
-    data_free(&data);
-    return ok;
-}
-
-static const char *environment(const char *name)
-{
-    return getenv(name);
+    return run_started(t->program, t->plan->rank_count, transport, &how, options, err);
 }
 
 /* test_faults rank TRANSPORT SEED FOLDER MODULES; for threads all ranks. */
@@ -256,17 +239,6 @@ static int trial_main(struct trial *t, char **argv)
 }
 
 /* ---- the trials ---- */
-static char self[PATH_BYTES], modules[PATH_BYTES + 32];
-
-/* The build keeps modules in a folder beside that of the tests. */
-static void find_self(void)
-{
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(self, '/');
-    snprintf(modules, sizeof modules, "%.*s/../executor", slash ? (int)(slash - self) : 0, self);
-}
-
 struct started {
     pid_t process;
     uint64_t seed;
@@ -290,7 +262,7 @@ static void start_trial(struct started *s, const char *transport, uint64_t seed)
     dup2(file, STDOUT_FILENO), dup2(file, STDERR_FILENO);
     close(file);
     setenv("TMPDIR", s->folder, 1);
-    execl(self, self, "trial", transport, number, s->folder, modules, (char *)NULL);
+    execl(self, self, "trial", transport, number, s->folder, module_dir, (char *)NULL);
     _exit(127);
 }
 
@@ -467,7 +439,7 @@ static Suite *faults_suite(void)
 {
     struct error error = { 0 };
     int usable = 3;
-    if (!transport_available("mpi", modules, &error) || system("command -v mpirun >/dev/null") != 0) {
+    if (!transport_available("mpi", module_dir, &error) || system("command -v mpirun >/dev/null") != 0) {
         fprintf(stderr, "skipped: %s\n", error.kind != ERROR_NONE ? error.message : "mpirun is not installed");
         usable = 2;
     }

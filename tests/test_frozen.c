@@ -55,11 +55,8 @@ START_TEST(adapters_split_as_their_matrices)
         const struct weight *weight = &l.graph->weights[buffer->id];
         bool row = strstr(weight->name, ".proj_") || strstr(weight->name, ".down_"),
              split = row == (strstr(weight->name, "_lora_a") != NULL);
-        int64_t elements = 1;
-        for (int d = 0; d < weight->dim_count; d++)
-            elements *= weight->size[d];
-        ck_assert_msg(buffer->bytes == elements * 8 / (split ? RANKS : 1), "%s: %lld bytes", weight->name,
-                      (long long)buffer->bytes);
+        ck_assert_msg(buffer->bytes == weight_elements(weight) * 8 / (split ? RANKS : 1), "%s: %lld bytes",
+                      weight->name, (long long)buffer->bytes);
     }
     lowered_free(&l);
 }

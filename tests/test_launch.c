@@ -2,6 +2,7 @@
  * program starts itself under mpirun; where the module or mpirun is absent, it says so and tests the rest. */
 #define _POSIX_C_SOURCE 200809L
 #include "tests/combinations.h"
+#include "tests/started_ranks.h"
 #include "executor/backends.h"
 #include "executor/kernel.h"
 #include "executor/launch.h"
@@ -92,27 +93,11 @@ static void world_close(struct world *w)
 static bool run_world(const struct world *w, const char *transport, const char *modules, const struct meeting *meeting,
                       struct status *status, struct trial *trial, struct error *err)
 {
-    struct transport_set set;
-    struct data data;
-    struct run_summary summary;
     struct run_options options = run_options_default();
     const struct transport_options how = { .module_dir = modules, .meeting = meeting };
-    if (!transports_open(&set, transport, w->plan->rank_count, &how, err) ||
-        !data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err))
-        return false;
-    options.step_count = STEPS, options.seed = 3, options.data = &data, options.timeout_s = 2, options.status = status;
+    options.step_count = STEPS, options.timeout_s = 2, options.status = status;
     options.context = trial, options.on_step = on_step, options.on_gradient = on_gradient;
-    bool ok = run_program(&summary, w->program, set.transports, set.count, &options, err);
-    if (ok)
-        run_summary_free(&summary);
-    transports_close(&set);
-    data_free(&data);
-    return ok;
-}
-
-static const char *environment(const char *name)
-{
-    return getenv(name);
+    return run_started(w->program, w->plan->rank_count, transport, &how, options, err);
 }
 
 /* test_launch rank MODULE_DIR OUT DEED TRANSPORT CHOICE */
@@ -140,17 +125,6 @@ static int rank_main(char **argv)
     status_close(status);
     world_close(&w);
     return EXIT_SUCCESS;
-}
-
-static char self[PATH_BYTES], module_dir[PATH_BYTES + 32];
-
-/* The build keeps modules in a folder beside that of the tests. */
-static void find_self(void)
-{
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(self, '/');
-    snprintf(module_dir, sizeof module_dir, "%.*s/../executor", slash ? (int)(slash - self) : 0, self);
 }
 
 static bool launch(const struct world *w, int choice, const char *out, const char *deed, const char *transport,

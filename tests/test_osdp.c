@@ -134,9 +134,7 @@ static struct expected osdp_formula(const struct graph *graph, int layer)
     for (int s = l->first_segment; s < l->first_segment + l->segment_count; s++)
         for (int w = 0; w < graph->segments[s].weight_count; w++) {
             const struct weight *weight = &graph->weights[graph->segments[s].weight[w].id];
-            double bytes = 4;
-            for (int d = 0; d < weight->dim_count; d++)
-                bytes *= (double)weight->size[d];
+            double bytes = 4.0 * (double)weight_elements(weight);
             double ring_ns = (RANKS - 1) * (LATENCY_NS + 1e9 * bytes / RANKS / BYTES_PER_S);
             e.replicated_ns += 2 * ring_ns;
             e.sharded_ns += (backward_reads(graph, &graph->segments[s], w) ? 3 : 2) * ring_ns;

@@ -18,14 +18,6 @@ static int64_t wire_bytes(const struct program *program, enum op op, enum phase 
     return bytes;
 }
 
-static int64_t weight_elements(const struct weight *weight)
-{
-    int64_t elements = 1;
-    for (int i = 0; i < weight->dim_count; i++)
-        elements *= weight->size[i];
-    return elements;
-}
-
 static int64_t padded(int64_t elements, int64_t ranks)
 {
     return (elements + ranks - 1) / ranks * ranks;

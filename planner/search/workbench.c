@@ -8,14 +8,6 @@
 
 enum { BOUND_STRATEGIES = 2 * SPACE_VALUES };
 
-static int64_t element_count(const struct weight *weight)
-{
-    int64_t elements = 1;
-    for (int dim = 0; dim < weight->dim_count; dim++)
-        elements *= weight->size[dim];
-    return elements;
-}
-
 /* Layers that share a weight: the first and the last user. Of several such weights the widest counts. */
 static void find_tied(const struct graph *graph, int *weight_first, int *tied_first, int *tied_second)
 {
@@ -28,8 +20,8 @@ static void find_tied(const struct graph *graph, int *weight_first, int *tied_fi
             int weight = graph->segments[s].weight[i].id, layer = graph->segments[s].layer;
             if (weight_first[weight] < 0) {
                 weight_first[weight] = layer;
-            } else if (weight_first[weight] != layer && element_count(&graph->weights[weight]) >= widest) {
-                widest = element_count(&graph->weights[weight]);
+            } else if (weight_first[weight] != layer && weight_elements(&graph->weights[weight]) >= widest) {
+                widest = weight_elements(&graph->weights[weight]);
                 *tied_first = weight_first[weight];
                 *tied_second = layer;
             }
