@@ -116,6 +116,7 @@ int main(int argc, char **argv)
                        .arguments = argv,
                        .environment = environment };
     struct setup setup;
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* in one file with what is said to people, lines stay in order and whole */
     setup_blas(&cli);
     setup_find(&setup, &cli);
     int code = run_verb(verb, &cli, argc - 2, argv + 2);
