@@ -12,10 +12,21 @@
  * NEAR: caps that fall by less than one part in so many do not get far. */
 enum { PROBES = 14, NEAR = 64, ROUGH = 200 };
 
-/* Whatever the cap, the longest stage is no shorter than the mean. */
+/* The most replicas that a stage can have. */
+static int64_t most_replicas(const struct partition_problem *problem)
+{
+    return min_i64(problem->turns[problem->turn_count - 1], problem->mesh_count);
+}
+
+/* Whatever the cap, the longest stage is no shorter than the mean. With turns over the G meshes, since a stage of r
+ * replicas takes Y >= (m/r - 1) C: G Y >= sum r Y >= sum (m - r) C. */
 static int64_t mean_high(const struct solver *s, int64_t sum)
 {
+    const struct partition_problem *p = s->problem;
     int64_t period = INT64_MAX;
+    if (p->mesh_count > 0)
+        return max_i64(0, ceil_div((p->micro_batch_count - most_replicas(p)) * s->least_path_ns[s->layers],
+                                   p->mesh_count));
     for (int i = 0; i < s->level_count; i++)
         period = min_i64(period, s->period_ns[i]);
     return (s->problem->micro_batch_count - 1) * (ceil_div(sum, s->stages) + period);
@@ -27,7 +38,8 @@ static bool lacks_memory(const struct solver *s)
     int64_t least = INT64_MAX, room = s->problem->capacity_bytes - s->problem->table->base_bytes;
     for (int level = 0; level < s->level_count; level++)
         least = min_i64(least, s->least_bytes[level][s->layers]);
-    return least > 0 ? room <= 0 || ceil_div(least, s->stages) > room : room < 0;
+    int64_t stages = s->stages > 0 ? s->stages : min_i64(s->problem->mesh_count, s->layers);
+    return least > 0 ? room <= 0 || ceil_div(least, stages) > room : room < 0;
 }
 
 static int64_t tolerance(const struct solver *s, int64_t step_ns)
@@ -113,17 +125,21 @@ static bool probe(struct solver *s, int64_t *upper)
 static bool block_unsolved(struct solver *s)
 {
     bool blocked = false;
-    for (int stage = 0, first = 0; stage < s->stages; stage++) {
-        int end = s->cut[stage * (s->layers + 1) + first];
-        struct cell *cell = stage_cell(s, s->level[stage], first, end);
+    for (struct spot at = cut_first(s); at.first < s->layers; at = cut_next(s, at)) {
+        struct cell *cell = stage_cell(s, at.level, at.first, at.end);
         if (cell->solution < 0) {
             cell->empty_cap = s->cap_ns;
             cell->lower = INT64_MAX;
             blocked = true;
         }
-        first = end;
     }
     return blocked;
+}
+
+/* There is one stage only, and one way to be it. */
+static bool is_alone(const struct solver *s)
+{
+    return s->stages == 1 && s->problem->mesh_count == 0;
 }
 
 /* A plan with the stage k of the best cut is no shorter than the C of the other stages and the least C + Y of k. Where
@@ -132,19 +148,20 @@ static bool block_unsolved(struct solver *s)
 static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bound, bool *left_out)
 {
     int64_t sends = stage_send_total_ns(s->problem), high;
+    bool alone = is_alone(s);
     double slope;
     *left_out = false;
-    for (int stage = 0, first = 0; stage < s->stages && !s->stopped; stage++) {
-        int end = s->cut[stage * (s->layers + 1) + first], level = s->level[stage], record = -1;
-        struct cell *cell = stage_cell(s, level, first, end);
+    for (struct spot at = cut_first(s); at.first < s->layers && !s->stopped; at = cut_next(s, at)) {
+        int record = -1;
+        struct cell *cell = stage_cell(s, at.level, at.first, at.end);
         int64_t others = sends + sum - cell->lower;
-        bool binds = s->stages == 1 || (cell->tried && cell->slope > 0);
+        bool binds = alone || (cell->tried && cell->slope > 0);
         for (int e = EFFORT_RELAX; e <= (binds ? EFFORT_END : EFFORT_RELAX); e += EFFORT_END) {
             if (others + cell->whole >= *upper - tolerance(s, *upper))
                 break;
-            if (!stage_solve_whole(s, level, first, end, (enum effort)e, &record))
+            if (!stage_solve_whole(s, at.level, at.first, at.end, (enum effort)e, &record))
                 return false;
-            struct choice choice = { stage, record };
+            struct choice choice = { at.stage, record };
             if (record >= 0 && !take_plan(s, choice, upper, &high, &slope))
                 return false;
         }
@@ -154,7 +171,6 @@ static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bo
             cell->lower = INT64_MAX;
             *left_out = true;
         }
-        first = end;
         if (*left_out) /* the best cut has changed */
             return true;
     }
@@ -180,7 +196,7 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
         bool left_out = false, far = next < s->cap_ns - s->cap_ns / NEAR;
         if (effort == EFFORT_RELAX && !far && !leave_out(s, sum, upper, bound, &left_out))
             return false;
-        *done = s->stages == 1 && !far && !left_out; /* C + Y was the whole question, and met its limit */
+        *done = is_alone(s) && !far && !left_out; /* C + Y was the whole question, and met its limit */
         if (*done)
             *bound = min_i64(*bound, sends + stage_cell(s, s->level[0], 0, s->layers)->whole);
         if (left_out || *done || s->stopped)
@@ -241,15 +257,23 @@ static bool descend(struct solver *s)
 
 static bool make_arrays(struct solver *s)
 {
-    size_t layers = (size_t)s->layers + 1, stages = (size_t)s->stages + 1;
-    s->best_ns = arena_alloc(s->arena, stages * layers, sizeof *s->best_ns);
-    s->best_high = arena_alloc(s->arena, stages * layers, sizeof *s->best_high);
-    s->cut = arena_alloc(s->arena, stages * layers, sizeof *s->cut);
-    s->first_from = arena_alloc(s->arena, stages, sizeof *s->first_from);
-    s->first_to = arena_alloc(s->arena, stages, sizeof *s->first_to);
-    return (s->best_ns && s->best_high && s->cut && s->first_from && s->first_to && stage_start(s)) ||
-           fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers", s->stages,
+    size_t layers = (size_t)s->layers + 1, rows = (size_t)s->row_count;
+    s->best_ns = arena_alloc(s->arena, rows * layers, sizeof *s->best_ns);
+    s->best_high = arena_alloc(s->arena, rows * layers, sizeof *s->best_high);
+    s->cut = arena_alloc(s->arena, rows * layers, sizeof *s->cut);
+    s->cut_turn = arena_alloc(s->arena, rows * layers, sizeof *s->cut_turn);
+    s->first_from = arena_alloc(s->arena, rows, sizeof *s->first_from);
+    s->first_to = arena_alloc(s->arena, rows, sizeof *s->first_to);
+    return (s->best_ns && s->best_high && s->cut && s->cut_turn && s->first_from && s->first_to && stage_start(s)) ||
+           fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers", s->row_count - 1,
                      s->layers);
+}
+
+/* Stages in order; or meshes, for each number of stages where that is given. */
+static int count_rows(const struct partition_problem *problem)
+{
+    int meshes = problem->mesh_count;
+    return meshes > 0 ? (meshes + 1) * (problem->stage_count + 1) : problem->stage_count + 1;
 }
 
 bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
@@ -264,6 +288,8 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
                         .strategies = problem->table->strategy_count,
                         .layers = problem->chain->layer_count,
                         .stages = problem->stage_count,
+                        .row_count = count_rows(problem),
+                        .turn_count = problem->mesh_count > 0 ? problem->turn_count : 1,
                         .result = &result,
                         .err = err };
     bool good = true;
@@ -288,5 +314,7 @@ int64_t partition_quick_bound(const struct partition_problem *problem)
             least = min_i64(least, path_ns(price_at(problem->table, problem->chain->class_of[l], i)));
         sum += least;
     }
+    if (problem->mesh_count > 0) /* as mean_high() */
+        return sum + max_i64(0, ceil_div((m - most_replicas(problem)) * sum, problem->mesh_count));
     return sum + stage_send_total_ns(problem) + (m - 1) * ceil_div(sum, problem->stage_count);
 }

@@ -9,7 +9,11 @@
  * once per step R the last reductions and O the optimizer. That is sum C - C_* + m max(C_*, D_*) with the tail of the
  * bottleneck stage: the last reductions hide behind one backward or queue up in the lane. p_k = 2c (n-1)/n is the part
  * of a round trip that n micro-batches in flight leave exposed. Minimal C is not enough, so stages are solved under a
- * cap Y on the maximum, and Y falls from one Pareto point to the next. */
+ * cap Y on the maximum, and Y falls from one Pareto point to the next.
+ *
+ * Where replicas take turns, a stage of r replicas has m/r micro-batches, rounded up, in place of m: those of its
+ * fullest replica, which has the first one too. Then the number of stages is free: what is given is how many meshes all
+ * stages have together. n is in a replica's own micro-batches, and R has the exchange of gradients among r replicas. */
 #ifndef CLEAVE_SEARCH_PARTITION_H
 #define CLEAVE_SEARCH_PARTITION_H
 #include "base/arena.h"
@@ -33,7 +37,11 @@ struct partition_problem {
     const struct chain *chain;
     const struct price_table *table; /* by_stage: each stage by its own prices */
     int stage_count, micro_batch_count;
-    const int *in_flight; /* (stage_count) */
+    const int *in_flight; /* (stage_count); with turns (mesh_count + 1, turn_count): of a stage from which on there are
+                             so many meshes, itself among them */
+    int mesh_count;       /* 0: one for each stage, no turns. Else of all stages together; stage_count 0: any number */
+    int turn_count;       /* with turns: */
+    const int *turns;     /* (turn_count) replicas that a stage may have, ascending; table->by_turns has their prices */
     int64_t capacity_bytes;
     const struct solver_method *solver; /* of the knapsacks that are solved to the end; NULL: the first of solvers[] */
     int64_t below_ns;                   /* only plans strictly shorter than this are wanted; INT64_MAX: any */
@@ -47,6 +55,8 @@ struct partition_plan {
     int64_t step_ns;
     int *first_layer; /* (stage_count) */
     int *count;       /* (stage_count, class_count, strategy_count): layers of the class that take the strategy */
+    int stage_count;  /* with turns; else the problem's */
+    int *turn;        /* (stage_count) index into the problem's turns; NULL: none take turns */
 };
 enum { PARTITION_PLANS = 8 };
 struct partition_result {
@@ -62,6 +72,15 @@ struct partition_result {
 bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
                      struct error *err);
 
+static inline int partition_stages(const struct partition_problem *problem, const struct partition_plan *plan)
+{
+    return plan->turn ? plan->stage_count : problem->stage_count;
+}
+/* Micro-batches of the fullest of so many replicas. */
+static inline int micro_batches_in_turn(int micro_batch_count, int replicas)
+{
+    return (micro_batch_count + replicas - 1) / replicas;
+}
 /* The formula for given stages: what tests and re-ranking hold against the optimum; INT64_MAX when a stage does not
  * fit. */
 int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan);

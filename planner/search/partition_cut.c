@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* A longer stage is too long as well, so the first layers of each stage are an interval. */
-static bool set_band(struct solver *s)
+static bool set_band_of_stages(struct solver *s)
 {
     int reach = 0, need = s->layers;
     for (int k = 0; k <= s->stages; k++) {
@@ -21,63 +21,144 @@ static bool set_band(struct solver *s)
     return s->first_from[0] == 0 && s->first_to[s->stages] == s->layers;
 }
 
-/* Least sum of C from `first` on in stages `stage`..P-1; ties go to the smaller maximum Y. */
-static bool best_from(struct solver *s, int stage, int first)
+/* The farthest end of a stage that begins at `first`. */
+static int farthest_end(const struct solver *s, int level, int first)
 {
-    int width = s->layers + 1, level = s->level[stage];
-    int64_t best = INT64_MAX, best_high = INT64_MAX;
-    for (int end = (int)max_i64(first + 1, s->first_from[stage + 1]); end <= s->first_to[stage + 1]; end++) {
+    int low = first, high = s->layers; /* a stage with an end up to low is short enough */
+    while (low < high) {
+        int end = low + (high - low + 1) / 2;
         if (stage_too_long(s, level, first, end))
+            high = end - 1;
+        else
+            low = end;
+    }
+    return low;
+}
+
+static int earliest_first(const struct solver *s, int level, int end)
+{
+    int low = 0, high = end;
+    while (low < high) {
+        int first = low + (high - low) / 2;
+        if (stage_too_long(s, level, first, end))
+            low = first + 1;
+        else
+            high = first;
+    }
+    return high;
+}
+
+/* The same over the ways to deal out meshes: nearly none where the cap is near the least that it can be. Rows that
+ * nothing leads to, or from, have no first layers. */
+static bool set_band_of_turns(struct solver *s)
+{
+    int final = s->row_count - 1;
+    for (int row = 0; row <= final; row++) {
+        s->first_to[row] = row == 0 ? 0 : -1;
+        s->first_from[row] = row == final ? s->layers : s->layers + 1;
+    }
+    for (int row = 0; row < final; row++)
+        for (int turn = 0; turn < s->turn_count && s->first_to[row] >= 0; turn++) {
+            int after = row_after(s, row, turn), first = (int)min_i64(s->first_to[row], s->layers - 1);
+            if (after < 0)
+                continue;
+            int end = farthest_end(s, s->level[row * s->turn_count + turn], first);
+            if (end > first)
+                s->first_to[after] = (int)max_i64(s->first_to[after], end);
+        }
+    for (int row = final - 1; row >= 0; row--)
+        for (int turn = 0; turn < s->turn_count; turn++) {
+            int after = row_after(s, row, turn);
+            if (after < 0 || s->first_from[after] > s->layers || s->first_from[after] > s->first_to[after])
+                continue;
+            int end = (int)max_i64(s->first_from[after], 1),
+                first = earliest_first(s, s->level[row * s->turn_count + turn], end);
+            if (first < end)
+                s->first_from[row] = (int)min_i64(s->first_from[row], first);
+        }
+    return s->first_from[0] == 0 && s->first_to[final] == s->layers;
+}
+
+/* One way to go on from a row: a stage with that number of replicas. */
+struct leg {
+    int row, turn, after, level;
+};
+/* What is best from a place on. */
+struct best {
+    int64_t ns, high_ns;
+    int end, turn;
+};
+
+static bool best_of_leg(struct solver *s, const struct leg *leg, int first, struct best *best)
+{
+    int width = s->layers + 1;
+    int64_t cut_ns = stage_cut_ns(s->problem);
+    for (int end = (int)max_i64(first + 1, s->first_from[leg->after]); end <= s->first_to[leg->after]; end++) {
+        if (stage_too_long(s, leg->level, first, end))
             break;
-        int64_t rest = s->best_ns[(stage + 1) * width + end];
-        if (rest == INT64_MAX || (best < INT64_MAX && s->least_path_ns[end] - s->least_path_ns[first] + rest > best))
+        int64_t rest = s->best_ns[leg->after * width + end];
+        if (rest == INT64_MAX)
             continue;
-        const struct cell *cell = stage_cell(s, level, first, end);
+        rest += end < s->layers ? cut_ns : 0;
+        if (best->ns < INT64_MAX && s->least_path_ns[end] - s->least_path_ns[first] + rest > best->ns)
+            continue;
+        const struct cell *cell = stage_cell(s, leg->level, first, end);
         if (!cell)
             return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
         if (cell->lower == INT64_MAX)
             continue;
         int64_t total = cell->lower + rest;
         int64_t high = max_i64(cell->solution >= 0 ? cell->records[cell->solution].high : s->cap_ns,
-                               s->best_high[(stage + 1) * width + end]);
-        if (total < best || (total == best && high < best_high)) {
-            best = total;
-            best_high = high;
-            s->cut[stage * width + first] = end;
-        }
+                               s->best_high[leg->after * width + end]);
+        if (total < best->ns || (total == best->ns && high < best->high_ns))
+            *best = (struct best){ total, high, end, leg->turn };
     }
-    s->best_ns[stage * width + first] = best;
-    s->best_high[stage * width + first] = best_high;
+    return true;
+}
+
+/* Least sum of C from `first` on in all stages from the row on; ties go to the smaller maximum Y. */
+static bool best_from(struct solver *s, int row, int first)
+{
+    int at = row * (s->layers + 1) + first;
+    struct best best = { .ns = INT64_MAX, .high_ns = INT64_MAX };
+    for (int turn = 0; turn < s->turn_count; turn++) {
+        struct leg leg = { row, turn, row_after(s, row, turn), s->level[row * s->turn_count + turn] };
+        if (leg.after >= 0 && !best_of_leg(s, &leg, first, &best))
+            return false;
+    }
+    s->best_ns[at] = best.ns;
+    s->best_high[at] = best.high_ns;
+    s->cut[at] = best.end;
+    s->cut_turn[at] = (int8_t)best.turn;
     return true;
 }
 
 bool cut_sweep(struct solver *s, int64_t *sum)
 {
-    int width = s->layers + 1;
+    int final = s->row_count - 1, end = final * (s->layers + 1) + s->layers;
     *sum = INT64_MAX;
     s->result->passes++;
-    if (!set_band(s))
+    if (s->problem->mesh_count > 0 ? !set_band_of_turns(s) : !set_band_of_stages(s))
         return true;
-    s->best_ns[s->stages * width + s->layers] = 0;
-    s->best_high[s->stages * width + s->layers] = INT64_MIN;
-    for (int stage = s->stages - 1; stage >= 0; stage--)
-        for (int first = s->first_from[stage]; first <= s->first_to[stage]; first++)
-            if (!best_from(s, stage, first))
+    s->best_ns[end] = 0;
+    s->best_high[end] = INT64_MIN;
+    for (int row = final - 1; row >= 0; row--)
+        for (int first = s->first_from[row]; first <= s->first_to[row]; first++)
+            if (!best_from(s, row, first))
                 return false;
     *sum = s->best_ns[0];
     return true;
 }
 
 /* Relaxes a stage that was not yet, or else spends the effort on it. */
-static bool refine_stage(struct solver *s, int stage, int first, int end, enum effort effort, int64_t *raised)
+static bool refine_stage(struct solver *s, const struct spot *at, enum effort effort, int64_t *raised)
 {
-    int level = s->level[stage];
-    struct cell *cell = stage_cell(s, level, first, end);
+    struct cell *cell = stage_cell(s, at->level, at->first, at->end);
     int64_t before = cell->lower;
     bool relax = stage_open(s, cell, EFFORT_RELAX);
     if (!stage_open(s, cell, effort))
         return true;
-    if (!stage_solve(s, level, first, end, relax ? EFFORT_RELAX : effort))
+    if (!stage_solve(s, at->level, at->first, at->end, relax ? EFFORT_RELAX : effort))
         return false;
     if (cell->lower == INT64_MAX || (relax && stage_open(s, cell, effort)))
         *raised = INT64_MAX;
@@ -92,24 +173,21 @@ bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t 
         if (!cut_sweep(s, sum))
             return false;
         raised = 0;
-        for (int stage = 0, first = 0; *sum < INT64_MAX && stage < s->stages; stage++) {
-            int end = s->cut[stage * (s->layers + 1) + first];
-            if (!refine_stage(s, stage, first, end, effort, &raised))
+        if (*sum == INT64_MAX)
+            return true;
+        for (struct spot at = cut_first(s); at.first < s->layers; at = cut_next(s, at))
+            if (!refine_stage(s, &at, effort, &raised))
                 return false;
-            first = end;
-        }
     }
     return true;
 }
 
 bool cut_polish(struct solver *s)
 {
-    for (int stage = 0, first = 0; stage < s->stages && !s->stopped; stage++) {
-        int end = s->cut[stage * (s->layers + 1) + first], level = s->level[stage];
-        const struct cell *cell = stage_cell(s, level, first, end);
-        if (stage_open(s, cell, EFFORT_BEAM) && !stage_solve(s, level, first, end, EFFORT_BEAM))
+    for (struct spot at = cut_first(s); at.first < s->layers && !s->stopped; at = cut_next(s, at)) {
+        const struct cell *cell = stage_cell(s, at.level, at.first, at.end);
+        if (stage_open(s, cell, EFFORT_BEAM) && !stage_solve(s, at.level, at.first, at.end, EFFORT_BEAM))
             return false;
-        first = end;
     }
     return true;
 }
@@ -120,24 +198,24 @@ bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t 
     *sum = 0;
     *high = INT64_MIN;
     *slope = 0;
-    for (int stage = 0, first = 0; stage < s->stages; stage++) {
-        int end = s->cut[stage * (s->layers + 1) + first];
-        const struct cell *cell = stage_cell(s, s->level[stage], first, end);
-        int chosen = stage == choice.stage ? choice.record : cell->solution;
+    for (struct spot at = cut_first(s); at.first < s->layers; at = cut_next(s, at)) {
+        const struct cell *cell = stage_cell(s, at.level, at.first, at.end);
+        int chosen = at.stage == choice.stage ? choice.record : cell->solution;
         const struct record *record = chosen >= 0 ? &cell->records[chosen] : NULL;
         *slope += cell->tried ? cell->slope : 0;
         complete = complete && record;
-        *sum += record ? record->path : 0;
+        *sum += (record ? record->path : 0) + (at.stage > 0 ? stage_cut_ns(s->problem) : 0);
         *high = max_i64(*high, record ? record->high : 0);
-        first = end;
     }
     return complete;
 }
 
 static bool same_plan(const struct solver *s, const struct partition_plan *a, const struct partition_plan *b)
 {
-    size_t stages = (size_t)s->stages, block = (size_t)(s->classes * s->strategies);
-    return a->step_ns == b->step_ns && !memcmp(a->first_layer, b->first_layer, stages * sizeof *a->first_layer) &&
+    size_t stages = (size_t)a->stage_count, block = (size_t)(s->classes * s->strategies);
+    return a->step_ns == b->step_ns && a->stage_count == b->stage_count &&
+           (!a->turn || !memcmp(a->turn, b->turn, stages * sizeof *a->turn)) &&
+           !memcmp(a->first_layer, b->first_layer, stages * sizeof *a->first_layer) &&
            !memcmp(a->count, b->count, stages * block * sizeof *a->count);
 }
 
@@ -151,17 +229,21 @@ bool cut_keep_plan(struct solver *s, struct choice choice, int64_t step_ns)
     if (place == PARTITION_PLANS)
         return true;
     struct partition_plan plan = { .step_ns = step_ns };
-    plan.first_layer = arena_alloc(s->kept, (size_t)s->stages, sizeof *plan.first_layer);
-    plan.count = arena_alloc(s->kept, (size_t)s->stages * block, sizeof *plan.count);
-    if (!plan.first_layer || !plan.count)
+    for (struct spot at = cut_first(s); at.first < s->layers; at = cut_next(s, at))
+        plan.stage_count++;
+    plan.first_layer = arena_alloc(s->kept, (size_t)plan.stage_count, sizeof *plan.first_layer);
+    plan.count = arena_alloc(s->kept, (size_t)plan.stage_count * block, sizeof *plan.count);
+    if (s->problem->mesh_count > 0)
+        plan.turn = arena_alloc(s->kept, (size_t)plan.stage_count, sizeof *plan.turn);
+    if (!plan.first_layer || !plan.count || (s->problem->mesh_count > 0 && !plan.turn))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
-    for (int stage = 0, first = 0; stage < s->stages; stage++) {
-        int end = s->cut[stage * (s->layers + 1) + first];
-        const struct cell *cell = stage_cell(s, s->level[stage], first, end);
-        int chosen = stage == choice.stage ? choice.record : cell->solution;
-        plan.first_layer[stage] = first;
-        memcpy(&plan.count[(size_t)stage * block], cell->records[chosen].count, block * sizeof *plan.count);
-        first = end;
+    for (struct spot at = cut_first(s); at.first < s->layers; at = cut_next(s, at)) {
+        const struct cell *cell = stage_cell(s, at.level, at.first, at.end);
+        int chosen = at.stage == choice.stage ? choice.record : cell->solution;
+        plan.first_layer[at.stage] = at.first;
+        if (plan.turn)
+            plan.turn[at.stage] = at.turn;
+        memcpy(&plan.count[(size_t)at.stage * block], cell->records[chosen].count, block * sizeof *plan.count);
     }
     for (int i = 0; i < result->plan_count; i++)
         if (same_plan(s, &result->plans[i], &plan))

@@ -50,24 +50,30 @@ struct solver {
     struct arena *arena; /* as long as the solver works */
     struct arena *kept;  /* the caller's: plans */
     int classes, strategies, layers, stages;
-    int level_count, *level;           /* (stages) index of the distinct in-flight count and price table */
-    const struct price_table **tables; /* (level_count) */
-    int64_t *period_ns, *in_flight;    /* (level_count) p, n */
-    struct cell ***cells;              /* (level_count) of (interval_count), made on demand */
+    /* Where a stage begins: the stages before it; with turns the meshes that they take, and where the number of stages
+     * is given both, (stage, meshes). */
+    int row_count, turn_count;
+    int level_count, *level; /* (rows, turns) index of the distinct in-flight count and price table */
+    const struct price_table **tables;              /* (level_count) */
+    int64_t *period_ns, *in_flight, *micro_batches; /* (level_count) p, n, m */
+    /* made when the level is first asked for: */
+    struct cell ***cells; /* (level_count) of (interval_count), made on demand */
     struct knapsack_option *
         *options; /* (level_count, 2) of (class_count, strategy_count); the second: tied layers joined */
     int64_t *least_path_ns, *least_step_ns; /* (layers + 1) sums of each layer's smallest C, O */
     int64_t *most_path_ns;                  /* of its largest C of any table */
     int64_t most_high_ns;                   /* no plan's Y is larger */
-    int64_t **least_bytes;                  /* (level_count) of (layers + 1) */
-    int *first_from, *first_to;             /* (stages + 1) where a stage can begin under the present cap */
+    int64_t **least_bytes;                  /* (level_count) of (layers + 1); may be less than the least */
+    int *first_from, *first_to;             /* (rows) where a stage can begin under the present cap */
     struct vectors *vectors;                /* (level_count) */
+    int vector_level;                       /* that got the latest vector; -1: none */
     int64_t *class_price;                   /* (class_count, BINS) */
     int64_t bin_peak[BINS + 1];             /* a bin's largest transient bytes are above [i], at most [i + 1] */
     int64_t cap_ns;                         /* Y */
     bool stopped;
-    int64_t *best_ns, *best_high; /* (stages + 1, layers + 1) */
-    int *cut;                     /* (stages, layers + 1): end of the stage */
+    int64_t *best_ns, *best_high; /* (rows, layers + 1) */
+    int *cut;                     /* (rows, layers + 1): end of the stage */
+    int8_t *cut_turn;             /* (rows, layers + 1): index of its number of replicas */
     struct knapsack_group *groups;
     int *group_class, *counts, *class_count;
     struct partition_result *result;
@@ -81,7 +87,9 @@ static inline int64_t path_ns(const struct layer_price *p)
 
 /* All sends of a micro-batch, there and back. */
 int64_t stage_send_total_ns(const struct partition_problem *problem);
-/* Levels, options, bins; false: out of memory. */
+/* What each cut adds to the sum of C: where their number is free, sends are not in stage_send_total_ns(). */
+int64_t stage_cut_ns(const struct partition_problem *problem);
+/* Levels, bins; false: out of memory. */
 bool stage_start(struct solver *s);
 /* What no choice of strategies can undercut: the stage does not fit under the cap. */
 bool stage_too_long(const struct solver *s, int level, int first, int end);
@@ -96,6 +104,46 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
 
 /* The same for C + Y of the stage alone, whatever the cap: cell->whole. *record: its solution, -1: none. */
 bool stage_solve_whole(struct solver *s, int level, int first, int end, enum effort effort, int *record);
+
+/* A row's meshes, of all before it. */
+static inline int row_meshes(const struct solver *s, int row)
+{
+    return s->problem->mesh_count > 0 ? row % (s->problem->mesh_count + 1) : row;
+}
+/* The row behind a stage with that number of replicas; -1: there are not so many meshes, or no more stages. */
+static inline int row_after(const struct solver *s, int row, int turn)
+{
+    int meshes = s->problem->mesh_count, after;
+    if (meshes == 0)
+        return row + 1;
+    if (row_meshes(s, row) + s->problem->turns[turn] > meshes)
+        return -1;
+    after = row + s->problem->turns[turn] + (s->stages > 0 ? meshes + 1 : 0);
+    return after < s->row_count ? after : -1;
+}
+/* A stage of the best cut. */
+struct spot {
+    int stage, row, turn, level, first, end;
+};
+static inline struct spot cut_spot(const struct solver *s, int stage, int row, int first)
+{
+    struct spot at = { .stage = stage, .row = row, .first = first, .end = first };
+    if (first == s->layers)
+        return at;
+    at.end = s->cut[row * (s->layers + 1) + first];
+    at.turn = s->cut_turn[row * (s->layers + 1) + first];
+    at.level = s->level[row * s->turn_count + at.turn];
+    return at;
+}
+/* for (struct spot at = cut_first(s); at.first < s->layers; at = cut_next(s, at)) */
+static inline struct spot cut_first(const struct solver *s)
+{
+    return cut_spot(s, 0, 0, 0);
+}
+static inline struct spot cut_next(const struct solver *s, struct spot at)
+{
+    return cut_spot(s, at.stage + 1, row_after(s, at.row, at.turn), at.end);
+}
 
 /* The least sum of C of all stages under the present cap, as far as is proven (INT64_MAX: nothing fits); its cut in
  * s->cut. */

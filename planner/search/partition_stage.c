@@ -22,17 +22,20 @@ static int64_t layer_bytes(const struct layer_price *p, int64_t in_flight, bool 
     return p->weight_bytes + (joined ? 0 : p->tied_bytes) + in_flight * p->saved_bytes;
 }
 
-static int64_t exposed_period_ns(const struct partition_problem *problem, int stage)
+static int64_t exposed_period_ns(const struct price_table *table, int64_t n, int64_t m)
 {
-    int64_t n = problem->in_flight[stage];
-    int64_t send_ns = price_of_stage(problem->table, stage)->send_ns;
-    return n < 1 || n >= problem->micro_batch_count ? 0 : ceil_div(2 * send_ns * (n - 1), n);
+    return n < 1 || n >= m ? 0 : ceil_div(2 * table->send_ns * (n - 1), n);
+}
+
+int64_t stage_cut_ns(const struct partition_problem *problem)
+{
+    return problem->mesh_count > 0 ? 2 * problem->table->send_ns : 0;
 }
 
 int64_t stage_send_total_ns(const struct partition_problem *problem)
 {
     int64_t sum = 0;
-    for (int k = 0; k + 1 < problem->stage_count; k++)
+    for (int k = 0; problem->mesh_count == 0 && k + 1 < problem->stage_count; k++)
         sum += 2 * price_send_ns(problem->table, k);
     return sum;
 }
@@ -68,21 +71,39 @@ static struct stage_sums sum_stage(const struct price_table *table, int64_t m, i
     return (struct stage_sums){ c, high, bytes + peak };
 }
 
+/* What a stage's prices depend on beside its layers. */
+struct stage_place {
+    const struct price_table *table;
+    int64_t micro_batches, in_flight;
+};
+static struct stage_place place_of(const struct partition_problem *problem, int stage, int turn, int meshes_left)
+{
+    if (problem->mesh_count == 0)
+        return (struct stage_place){ price_of_stage(problem->table, stage), problem->micro_batch_count,
+                                     problem->in_flight[stage] };
+    return (struct stage_place){ problem->table->by_turns[turn],
+                                 micro_batches_in_turn(problem->micro_batch_count, problem->turns[turn]),
+                                 problem->in_flight[meshes_left * problem->turn_count + turn] };
+}
+
 int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan)
 {
     const struct chain *chain = problem->chain;
     int64_t sum = stage_send_total_ns(problem), high = INT64_MIN;
-    int block = problem->table->class_count * problem->table->strategy_count;
-    for (int k = 0; k < problem->stage_count; k++) {
-        int first = plan->first_layer[k],
-            end = k + 1 < problem->stage_count ? plan->first_layer[k + 1] : chain->layer_count;
+    int block = problem->table->class_count * problem->table->strategy_count, left = problem->mesh_count;
+    int stages = partition_stages(problem, plan);
+    for (int k = 0; k < stages; k++) {
+        int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain->layer_count;
+        struct stage_place place = place_of(problem, k, plan->turn ? plan->turn[k] : 0, left);
         struct stage_sums sums =
-            sum_stage(price_of_stage(problem->table, k), problem->micro_batch_count, problem->in_flight[k],
-                      exposed_period_ns(problem, k), holds_both(chain, first, end), &plan->count[k * block]);
+            sum_stage(place.table, place.micro_batches, place.in_flight,
+                      exposed_period_ns(place.table, place.in_flight, place.micro_batches),
+                      holds_both(chain, first, end), &plan->count[k * block]);
         if (sums.bytes > problem->capacity_bytes)
             return INT64_MAX;
-        sum += sums.path_ns;
+        sum += sums.path_ns + (k > 0 ? stage_cut_ns(problem) : 0);
         high = max_i64(high, sums.high_ns);
+        left -= plan->turn ? problem->turns[plan->turn[k]] : 0;
     }
     return sum + high;
 }
@@ -90,42 +111,42 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
 /* ---- start ---- */
 
 /* Ties in C go to the strategy that asks less of the lane and of the end: a share of at most 2^TIE_BITS in all. */
-static int64_t tie_break(const struct solver *s, const struct layer_price *p, int64_t worst)
+static int64_t tie_break(const struct solver *s, int level, const struct layer_price *p, int64_t worst)
 {
-    int64_t asks = s->problem->micro_batch_count * lane_ns(p) + p->reduce_last_ns + p->step_ns,
+    int64_t asks = s->micro_batches[level] * lane_ns(p) + p->reduce_last_ns + p->step_ns,
             share = ((INT64_C(1) << TIE_BITS) - 1) / s->layers;
     return worst > 0 ? (int64_t)((double)asks / (double)worst * (double)share) : 0;
 }
 
-static struct knapsack_option make_option(const struct solver *s, const struct layer_price *p, int64_t in_flight,
-                                          bool joined, int64_t tie)
+static struct knapsack_option make_option(const struct solver *s, int level, const struct layer_price *p, bool joined,
+                                          int64_t tie)
 {
-    int64_t m = s->problem->micro_batch_count, c = path_ns(p);
+    int64_t m = s->micro_batches[level], c = path_ns(p);
     struct knapsack_option option = { .cost = c * (INT64_C(1) << TIE_BITS) + tie, .peak = p->transient_bytes };
-    option.row[ROW_MEMORY] = layer_bytes(p, in_flight, joined);
+    option.row[ROW_MEMORY] = layer_bytes(p, s->in_flight[level], joined);
     option.row[ROW_PATH] = (m - 1) * c + p->step_ns;
     option.row[ROW_LAST] = (m - 1) * c - p->backward_ns + p->reduce_last_ns + p->step_ns;
     option.row[ROW_LANE] = m * lane_ns(p) - c + p->reduce_last_ns + p->step_ns;
     return option;
 }
 
-static bool set_options(struct solver *s)
+static bool set_options(struct solver *s, int level)
 {
-    int64_t m = s->problem->micro_batch_count;
+    const struct price_table *table = s->tables[level];
+    int64_t m = s->micro_batches[level], worst = 0;
     int block = s->classes * s->strategies;
-    for (int at = 0; at < 2 * s->level_count; at++) {
-        const struct price_table *table = s->tables[at / 2];
-        int64_t worst = 0;
-        for (int i = 0; i < block; i++) {
-            const struct layer_price *p = &table->prices[i];
-            worst = max_i64(worst, m * lane_ns(p) + p->reduce_last_ns + p->step_ns);
-        }
-        s->options[at] = arena_alloc(s->arena, (size_t)block, sizeof **s->options);
-        if (!s->options[at])
+    for (int i = 0; i < block; i++) {
+        const struct layer_price *p = &table->prices[i];
+        worst = max_i64(worst, m * lane_ns(p) + p->reduce_last_ns + p->step_ns);
+    }
+    for (int joined = 0; joined < 2; joined++) {
+        struct knapsack_option *options = arena_alloc(s->arena, (size_t)block, sizeof *options);
+        s->options[2 * level + joined] = options;
+        if (!options)
             return false;
         for (int i = 0; i < block; i++)
-            s->options[at][i] =
-                make_option(s, &table->prices[i], s->in_flight[at / 2], at % 2, tie_break(s, &table->prices[i], worst));
+            options[i] =
+                make_option(s, level, &table->prices[i], joined, tie_break(s, level, &table->prices[i], worst));
     }
     return true;
 }
@@ -138,26 +159,72 @@ static bool same_table(const struct price_table *a, const struct price_table *b)
                       a->base_bytes == b->base_bytes && !memcmp(a->prices, b->prices, count * sizeof *a->prices));
 }
 
+/* A number in flight that is no larger, of few: where turns make many levels, bounds of their bytes are shared. */
+static int64_t rounded_in_flight(const struct solver *s, int level)
+{
+    enum { STEPS = 16 };
+    int64_t n = s->in_flight[level], step = 1;
+    while (n / step >= STEPS)
+        step *= 2;
+    return s->problem->mesh_count > 0 ? n / step * step : n;
+}
+
+static int64_t *make_least_bytes(struct solver *s, int level)
+{
+    const struct chain *chain = s->problem->chain;
+    int64_t n = rounded_in_flight(s, level);
+    for (int like = level - 1; s->problem->mesh_count > 0 && like >= 0; like--)
+        if (rounded_in_flight(s, like) == n)
+            return s->least_bytes[like];
+    int64_t *least = arena_alloc(s->arena, (size_t)s->layers + 1, sizeof *least);
+    for (int l = 0; least && l < s->layers; l++) {
+        int64_t bytes = INT64_MAX;
+        for (int i = 0; i < s->strategies; i++)
+            bytes = min_i64(bytes, layer_bytes(price_at(s->tables[level], chain->class_of[l], i), n, true));
+        least[l + 1] = least[l] + bytes;
+    }
+    return least;
+}
+
+/* -1: out of memory. */
+static int find_level(struct solver *s, const struct stage_place *place, int from)
+{
+    int64_t period = exposed_period_ns(place->table, place->in_flight, place->micro_batches);
+    int level = from;
+    while (level < s->level_count &&
+           (s->in_flight[level] != place->in_flight || s->period_ns[level] != period ||
+            s->micro_batches[level] != place->micro_batches || !same_table(s->tables[level], place->table)))
+        level++;
+    if (level == s->level_count) {
+        s->tables[level] = place->table;
+        s->in_flight[level] = place->in_flight;
+        s->micro_batches[level] = place->micro_batches;
+        s->period_ns[level] = period;
+        s->least_bytes[level] = make_least_bytes(s, level);
+        s->level_count++;
+    }
+    return s->least_bytes[level] ? level : -1;
+}
+
+/* In flight grows with the meshes left, so that a level's rows follow each other. */
 static bool set_levels(struct solver *s)
 {
-    for (int k = 0; k < s->stages; k++) {
-        int64_t n = s->problem->in_flight[k], period = exposed_period_ns(s->problem, k);
-        const struct price_table *table = price_of_stage(s->problem->table, k);
-        int level = 0;
-        while (level < s->level_count &&
-               (s->in_flight[level] != n || s->period_ns[level] != period || !same_table(s->tables[level], table)))
-            level++;
-        if (level == s->level_count) {
-            s->tables[level] = table;
-            s->in_flight[level] = n;
-            s->period_ns[level] = period;
-            s->least_bytes[level] = arena_alloc(s->arena, (size_t)s->layers + 1, sizeof(int64_t));
-            s->cells[level] = arena_alloc(s->arena, (size_t)s->problem->chain->interval_count, sizeof **s->cells);
-            if (!s->least_bytes[level] || !s->cells[s->level_count++])
-                return false;
-        }
-        s->level[k] = level;
+    int from = 0;
+    for (int k = 0; s->problem->mesh_count == 0 && k < s->stages; k++) {
+        struct stage_place place = place_of(s->problem, k, 0, 0);
+        s->level[k] = find_level(s, &place, 0);
+        if (s->level[k] < 0)
+            return false;
     }
+    for (int turn = 0; s->problem->mesh_count > 0 && turn < s->turn_count; turn++)
+        for (int left = 1; left <= s->problem->mesh_count; left++) {
+            struct stage_place place = place_of(s->problem, 0, turn, left);
+            from = find_level(s, &place, left == 1 ? s->level_count : from);
+            if (from < 0)
+                return false;
+            for (int row = s->problem->mesh_count - left; row < s->row_count; row += s->problem->mesh_count + 1)
+                s->level[row * s->turn_count + turn] = from;
+        }
     return true;
 }
 
@@ -174,14 +241,13 @@ static void set_least(struct solver *s)
         s->least_path_ns[l + 1] = s->least_path_ns[l] + path;
         s->least_step_ns[l + 1] = s->least_step_ns[l] + step;
     }
-    for (int level = 0; level < s->level_count; level++)
-        for (int l = 0; l < s->layers; l++) {
-            int64_t bytes = INT64_MAX;
-            for (int i = 0; i < s->strategies; i++)
-                bytes = min_i64(
-                    bytes, layer_bytes(price_at(s->tables[level], chain->class_of[l], i), s->in_flight[level], true));
-            s->least_bytes[level][l + 1] = s->least_bytes[level][l] + bytes;
-        }
+}
+
+/* What of a level's prices does not depend on the number in flight is that of an earlier one. */
+static bool repeats(const struct solver *s, int level)
+{
+    return level > 0 && s->tables[level] == s->tables[level - 1] &&
+           s->micro_batches[level] == s->micro_batches[level - 1];
 }
 
 static void set_most(struct solver *s)
@@ -189,22 +255,19 @@ static void set_most(struct solver *s)
     for (int l = 0; l < s->layers; l++) {
         int64_t path = 0, high = 0;
         for (int at = 0; at < s->level_count; at++)
-            for (int i = 0; i < s->strategies; i++) {
+            for (int i = 0; i < s->strategies && !repeats(s, at); i++) {
                 const struct layer_price *p = price_at(s->tables[at], s->problem->chain->class_of[l], i);
-                const struct knapsack_option *o =
-                    &s->options[2 * at][s->problem->chain->class_of[l] * s->strategies + i];
+                const struct knapsack_option o = make_option(s, at, p, false, 0);
                 path = max_i64(path, path_ns(p));
-                high = max_i64(high, max_i64(o->row[ROW_PATH], max_i64(o->row[ROW_LAST], o->row[ROW_LANE])));
+                high = max_i64(high, max_i64(o.row[ROW_PATH], max_i64(o.row[ROW_LAST], o.row[ROW_LANE])));
             }
         s->most_path_ns[l + 1] = s->most_path_ns[l] + path;
         s->most_high_ns += high;
     }
-    for (int level = 0, most = 0; level < s->level_count; level++)
-        if (level == 0 || s->period_ns[level] > s->period_ns[most]) {
-            s->most_high_ns +=
-                (s->problem->micro_batch_count - 1) * (s->period_ns[level] - (level ? s->period_ns[most] : 0));
-            most = level;
-        }
+    int64_t exposed = 0;
+    for (int level = 0; level < s->level_count; level++)
+        exposed = max_i64(exposed, (s->micro_batches[level] - 1) * s->period_ns[level]);
+    s->most_high_ns += exposed;
 }
 
 static int ascending(const void *a, const void *b)
@@ -216,12 +279,13 @@ static int ascending(const void *a, const void *b)
 /* Bins of about equally many prices. */
 static bool set_bins(struct solver *s)
 {
-    int block = s->classes * s->strategies, count = s->level_count * block;
+    int block = s->classes * s->strategies, levels = s->problem->mesh_count > 0 ? 1 : s->level_count; /* all alike */
+    int count = levels * block;
     int64_t *peak = arena_alloc(s->arena, (size_t)count, sizeof *peak);
     if (!peak)
         return false;
     for (int i = 0; i < count; i++)
-        peak[i] = s->options[2 * (i / block)][i % block].peak;
+        peak[i] = s->tables[i / block]->prices[i % block].transient_bytes;
     qsort(peak, (size_t)count, sizeof *peak, ascending);
     s->bin_peak[0] = -1;
     for (int b = 1; b <= BINS; b++)
@@ -231,28 +295,31 @@ static bool set_bins(struct solver *s)
 
 bool stage_start(struct solver *s)
 {
-    size_t layers = (size_t)s->layers + 1, stages = (size_t)s->stages, classes = (size_t)s->classes,
+    int most = s->problem->mesh_count > 0 ? s->problem->mesh_count * s->turn_count : s->stages;
+    size_t layers = (size_t)s->layers + 1, levels = (size_t)most, classes = (size_t)s->classes,
            block = (size_t)(s->classes * s->strategies);
-    s->level = arena_alloc(s->arena, stages, sizeof *s->level);
-    s->tables = arena_alloc(s->arena, stages, sizeof *s->tables);
-    s->period_ns = arena_alloc(s->arena, stages, sizeof *s->period_ns);
-    s->in_flight = arena_alloc(s->arena, stages, sizeof *s->in_flight);
-    s->cells = arena_alloc(s->arena, stages, sizeof *s->cells);
-    s->options = arena_alloc(s->arena, stages, 2 * sizeof *s->options);
-    s->least_bytes = arena_alloc(s->arena, stages, sizeof *s->least_bytes);
+    s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->turn_count * sizeof *s->level);
+    s->tables = arena_alloc(s->arena, levels, sizeof *s->tables);
+    s->period_ns = arena_alloc(s->arena, levels, sizeof *s->period_ns);
+    s->in_flight = arena_alloc(s->arena, levels, sizeof *s->in_flight);
+    s->micro_batches = arena_alloc(s->arena, levels, sizeof *s->micro_batches);
+    s->cells = arena_alloc(s->arena, levels, sizeof *s->cells);
+    s->options = arena_alloc(s->arena, levels, 2 * sizeof *s->options);
+    s->least_bytes = arena_alloc(s->arena, levels, sizeof *s->least_bytes);
     s->least_path_ns = arena_alloc(s->arena, layers, sizeof *s->least_path_ns);
     s->most_path_ns = arena_alloc(s->arena, layers, sizeof *s->most_path_ns);
     s->least_step_ns = arena_alloc(s->arena, layers, sizeof *s->least_step_ns);
-    s->vectors = arena_alloc(s->arena, stages, sizeof *s->vectors);
+    s->vectors = arena_alloc(s->arena, levels, sizeof *s->vectors);
+    s->vector_level = -1;
     s->class_price = arena_alloc(s->arena, classes, BINS * sizeof *s->class_price);
     s->groups = arena_alloc(s->arena, classes, sizeof *s->groups);
     s->group_class = arena_alloc(s->arena, classes, sizeof *s->group_class);
     s->class_count = arena_alloc(s->arena, classes, sizeof *s->class_count);
     s->counts = arena_alloc(s->arena, block, sizeof *s->counts);
     bool good = s->vectors && s->class_price && s->tables && s->most_path_ns && s->level && s->period_ns &&
-                s->in_flight && s->cells && s->options && s->least_bytes && s->least_path_ns && s->least_step_ns &&
+                s->in_flight && s->micro_batches && s->cells && s->options && s->least_bytes && s->least_path_ns && s->least_step_ns &&
                 s->groups && s->group_class && s->class_count && s->counts;
-    if (!good || !set_levels(s) || !set_options(s) || !set_bins(s))
+    if (!good || !set_levels(s) || !set_bins(s))
         return false;
     set_least(s);
     set_most(s);
@@ -263,7 +330,7 @@ bool stage_start(struct solver *s)
 
 bool stage_too_long(const struct solver *s, int level, int first, int end)
 {
-    int64_t m = s->problem->micro_batch_count, path = s->least_path_ns[end] - s->least_path_ns[first];
+    int64_t m = s->micro_batches[level], path = s->least_path_ns[end] - s->least_path_ns[first];
     int64_t bytes = s->least_bytes[level][end] - s->least_bytes[level][first] + s->tables[level]->base_bytes;
     int64_t high = (m - 1) * (path + s->period_ns[level]) + s->least_step_ns[end] - s->least_step_ns[first];
     return bytes > s->problem->capacity_bytes || high > s->cap_ns;
@@ -271,7 +338,7 @@ bool stage_too_long(const struct solver *s, int level, int first, int end)
 
 static void set_caps(const struct solver *s, int level, int64_t *cap)
 {
-    int64_t period = (s->problem->micro_batch_count - 1) * s->period_ns[level];
+    int64_t period = (s->micro_batches[level] - 1) * s->period_ns[level];
     cap[ROW_MEMORY] = s->problem->capacity_bytes - s->tables[level]->base_bytes;
     cap[ROW_PATH] = s->cap_ns - period;
     cap[ROW_LAST] = s->cap_ns - period;
@@ -354,22 +421,43 @@ static int64_t quick_bound(const struct solver *s, int level, int first, int end
     return bound > s->most_path_ns[end] - s->most_path_ns[first] ? INT64_MAX : bound; /* no choice is so long */
 }
 
+static bool put_vector(struct solver *s, int level, const int64_t multiplier[ROW_COUNT])
+{
+    struct vectors *vectors = &s->vectors[level];
+    struct vector *v = &vectors->at[vectors->next];
+    memcpy(v->multiplier, multiplier, sizeof v->multiplier);
+    if (!set_sums(s, v, level))
+        return false;
+    set_cap_part(s, v, level);
+    vectors->next = (vectors->next + 1) % VECTORS;
+    vectors->count = (int)max_i64(vectors->count, vectors->next == 0 ? VECTORS : vectors->next);
+    return true;
+}
+
 /* A vector that a relaxation ended with. Levels that have none yet take it as well. */
 static bool add_vector(struct solver *s, int level, const double *multipliers)
 {
-    for (int to = 0; to < s->level_count; to++) {
-        struct vectors *vectors = &s->vectors[to];
-        if (to != level && vectors->count > 0)
-            continue;
-        struct vector *v = &vectors->at[vectors->next];
-        for (int r = 0; r < ROW_COUNT; r++)
-            v->multiplier[r] = (int64_t)fmin(fmax(ldexp(multipliers[r], MULTIPLIER_BITS), 0), 0x1p60);
-        if (!set_sums(s, v, to))
+    int64_t multiplier[ROW_COUNT];
+    for (int r = 0; r < ROW_COUNT; r++)
+        multiplier[r] = (int64_t)fmin(fmax(ldexp(multipliers[r], MULTIPLIER_BITS), 0), 0x1p60);
+    for (int to = 0; to < s->level_count; to++)
+        if (s->cells[to] && (to == level || s->vectors[to].count == 0) && !put_vector(s, to, multiplier))
             return false;
-        set_cap_part(s, v, to);
-        vectors->next = (vectors->next + 1) % VECTORS;
-        vectors->count = (int)max_i64(vectors->count, vectors->next == 0 ? VECTORS : vectors->next);
-    }
+    s->vector_level = level;
+    return true;
+}
+
+static bool open_level(struct solver *s, int level)
+{
+    if (s->cells[level])
+        return true;
+    s->cells[level] = arena_alloc(s->arena, (size_t)s->problem->chain->interval_count, sizeof **s->cells);
+    if (!s->cells[level] || !set_options(s, level))
+        return false;
+    const struct vectors *known = s->vector_level >= 0 ? &s->vectors[s->vector_level] : NULL;
+    for (int v = 0; known && v < known->count; v++)
+        if (!put_vector(s, level, known->at[v].multiplier))
+            return false;
     return true;
 }
 
@@ -402,6 +490,8 @@ static void look_up(struct solver *s, struct cell *cell, int level, int first, i
 struct cell *stage_cell(struct solver *s, int level, int first, int end)
 {
     int interval = interval_index(s, first, end);
+    if (!s->cells[level] && !open_level(s, level))
+        return NULL;
     struct cell *cell = s->cells[level][interval];
     if (!cell) {
         cell = arena_alloc(s->arena, 1, sizeof *cell);
@@ -495,7 +585,7 @@ static bool keep_answer(struct solver *s, struct cell *cell, int level, bool joi
     for (int g = 0; g < knapsack->group_count; g++)
         memcpy(&record->count[s->group_class[g] * s->strategies], &answer->counts[g * s->strategies],
                (size_t)s->strategies * sizeof(int));
-    struct stage_sums sums = sum_stage(s->tables[level], s->problem->micro_batch_count, s->in_flight[level],
+    struct stage_sums sums = sum_stage(s->tables[level], s->micro_batches[level], s->in_flight[level],
                                        s->period_ns[level], joined, record->count);
     record->path = sums.path_ns;
     record->high = sums.high_ns;
@@ -554,7 +644,7 @@ bool stage_solve_whole(struct solver *s, int level, int first, int end, enum eff
         return true;
     struct knapsack knapsack = make_knapsack(s, level, first, end);
     struct knapsack_result answer = { .counts = s->counts };
-    int64_t period = (s->problem->micro_batch_count - 1) * s->period_ns[level];
+    int64_t period = (s->micro_batches[level] - 1) * s->period_ns[level];
     knapsack.excess_cost = INT64_C(1) << TIE_BITS;
     knapsack.excess_first = ROW_PATH;
     knapsack.cap[ROW_PATH] = knapsack.cap[ROW_LAST] = -period;

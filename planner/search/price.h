@@ -26,6 +26,7 @@ struct layer_price {
     int64_t tied_bytes;      /* persistent too, unless the stage holds the weight's first user as well */
     int64_t saved_bytes;     /* per micro-batch in flight */
     int64_t transient_bytes; /* largest extra need while the layer runs */
+    int64_t exchange_bytes, exchange_parts; /* gradients of one rank, and in how many pieces: what replicas exchange */
     /* Kernels alone, without recomputation, of the cheapest member of the class: what any schedule has to run. Backward
      * by input and by weight. */
     int64_t kernel_forward_ns, kernel_input_ns, kernel_weight_ns;
@@ -40,6 +41,9 @@ struct price_table {
     /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
      * every number here is the least of theirs. NULL: this table is every stage's. */
     const struct price_table *const *by_stage;
+    /* By the space's numbers of replicas that take turns (space.turns): with the exchange of gradients among them. NULL:
+     * none do. */
+    const struct price_table *const *by_turns;
 };
 static inline const struct price_table *price_of_stage(const struct price_table *table, int stage)
 {
