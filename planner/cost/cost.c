@@ -244,6 +244,12 @@ static struct cost pair_cost(const struct facts *facts, const struct plan *plan,
     return cost_message(facts, wire_bytes, here, there, sharers, own == other ? sharers : others);
 }
 
+struct cost cost_between_stages(const struct facts *facts, const struct plan *plan, int stage, int peer_stage,
+                                int64_t bytes)
+{
+    return pair_cost(facts, plan, stage, peer_stage, 0, bytes);
+}
+
 /* Local rank 0 of both stages stands for all, since neighbours in the pipeline are laid out alike; and the first rank
  * of each further type that a stage lives on, for its like. */
 static struct cost transfer_cost(const struct facts *facts, const struct program *program, int stage,

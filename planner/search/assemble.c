@@ -10,9 +10,22 @@ static void set_piece(struct plan *plan, int piece, int first, int end, const st
     memcpy(plan->stages[stage].atom, config->mesh.size, sizeof config->mesh.size);
 }
 
+/* A stage of replicas from the plan's stage `at` on; the number of them. Meshes lie in the order of stages. */
+static int set_replicas(struct plan *plan, int at, int replicas, int first, int end, const struct config *config)
+{
+    for (int turn = 0; turn < replicas; turn++) {
+        struct plan_stage *stage = &plan->stages[at + turn];
+        plan_set_chunk(plan, at + turn, 0, (struct layer_range){ first, end - first });
+        stage->turn = turn;
+        stage->first_rank = (at + turn) * mesh_ranks(&config->mesh);
+        memcpy(stage->atom, config->mesh.size, sizeof config->mesh.size);
+    }
+    return replicas;
+}
+
 struct plan *plan_from_config(const struct space *space, const struct config *config, const struct graph *graph)
 {
-    struct plan *plan = plan_new(config->stages, graph->layer_count);
+    struct plan *plan = plan_new(config_replicas(config), graph->layer_count);
     if (!plan || !plan_set_chunks(plan, config_chunks(config))) {
         plan_free(plan);
         return NULL;
@@ -27,10 +40,10 @@ struct plan *plan_from_config(const struct space *space, const struct config *co
     plan->bucket_bytes = space->bucket_bytes;
     plan->prefetch = config->prefetch;
     plan->clip_norm = space->clip_norm;
-    plan->rank_count = config->stages * mesh_ranks(&config->mesh);
+    plan->rank_count = config_replicas(config) * mesh_ranks(&config->mesh);
     for (int l = 0; l < graph->layer_count; l++)
         memcpy(plan->layers[l].dim, config->mesh.dim, sizeof config->mesh.dim);
-    int pieces = config_pieces(config);
+    int pieces = config->meshes > 0 ? 0 : config_pieces(config);
     for (int k = 0; k < pieces; k++)
         set_piece(plan, k, (int)((int64_t)graph->layer_count * k / pieces),
                   (int)((int64_t)graph->layer_count * (k + 1) / pieces), config);
@@ -75,10 +88,13 @@ struct plan *plan_from_partition(const struct space *space, const struct config 
     int block = table->class_count * table->strategy_count,
         *taken = arena_alloc(&scratch, (size_t)block, sizeof *taken);
     struct plan *plan = taken ? plan_from_config(space, config, graph) : NULL;
-    int pieces = config_pieces(config);
+    int pieces = solution->turn ? solution->stage_count : config_pieces(config), at = 0;
     for (int k = 0; plan && k < pieces; k++) {
         int first = solution->first_layer[k], end = k + 1 < pieces ? solution->first_layer[k + 1] : graph->layer_count;
-        set_piece(plan, k, first, end, config);
+        if (solution->turn)
+            at += set_replicas(plan, at, config->turns[solution->turn[k]], first, end, config);
+        else
+            set_piece(plan, k, first, end, config);
         assign_layers(plan, first, end, chain, table, &solution->count[k * block], taken);
     }
     arena_free(&scratch);

@@ -5,14 +5,14 @@
 #include "planner/search/space.h"
 
 /* A plan of the configuration with every layer on its defaults (zero 0, no recomputation) and even stages by layer
- * count. NULL: out of memory. The caller frees. */
+ * count; with turns its stages are left open. NULL: out of memory. The caller frees. */
 struct plan *plan_from_config(const struct space *space, const struct config *config, const struct graph *graph);
 /* The plan of a solution: identical layers take their strategies evenly interleaved, copy i of n at place (i + 1/2) /
  * n. */
 struct plan *plan_from_partition(const struct space *space, const struct config *config, const struct graph *graph,
                                  const struct chain *chain, const struct price_table *table,
                                  const struct partition_plan *solution);
-/* The plan in which every layer takes the strategy that needs least memory, stages balanced by it. in_flight: (pieces).
+/* The plan in which every layer takes the strategy that needs least memory, one replica of each stage, stages balanced by it. in_flight: (pieces).
  * NULL: out of memory. */
 struct plan *plan_thriftiest(const struct space *space, const struct config *config, const struct graph *graph,
                              const struct chain *chain, const struct price_table *table, const int *in_flight);

@@ -37,7 +37,8 @@ struct busy_problem busy_problem_of(const struct chain *chain, const struct conf
 {
     return (struct busy_problem){ .chain = chain,
                                   .table = table,
-                                  .stages = config->stages,
+                                  .stages = config_replicas(config),
+                                  .turns = config->meshes > 0,
                                   .chunks = config_chunks(config),
                                   .micro_batches = config->micro_batch_count,
                                   .splits = schedules[config->schedule]->splits,
@@ -274,7 +275,7 @@ bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_
     struct busy b;
     bool good = busy_open(&b, problem, err);
     *out = good ? ceil_div(problem->micro_batches * b.lowest.sum[1][b.layers], problem->stages) : 0;
-    if (good && *out < below_ns && (good = busy_lines(&b, err))) {
+    if (good && !problem->turns && *out < below_ns && (good = busy_lines(&b, err))) {
         for (int i = 0; i < b.line_count; i++)
             *out = max_i64(*out, mean_bound(&b, &b.line[i]));
         if (*out < below_ns)

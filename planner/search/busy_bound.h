@@ -12,7 +12,8 @@
  * Where steps run into each other (asynchronous schedules) nobody pays for filling and draining: T >= m (F_k + I_k +
  * W_k). Communication, memory, recomputation and the optimizer are left out. With chunks only head and drain of the
  * first chunk count, and the mean over stages; where chunks are copies of the model, of the one that lies further
- * forward. */
+ * forward. Where replicas take turns, only that: of G meshes one is busy for m (F + I + W) / G, summed over all layers.
+ */
 #ifndef CLEAVE_SEARCH_BUSY_BOUND_H
 #define CLEAVE_SEARCH_BUSY_BOUND_H
 #include "planner/search/partition.h"
@@ -21,9 +22,10 @@
 struct busy_problem {
     const struct chain *chain;
     const struct price_table *table; /* one for bounds is enough */
-    int stages, chunks;
+    int stages, chunks; /* with turns: meshes */
     int64_t micro_batches;
     bool splits, asynchronous, copies; /* of the schedule */
+    bool turns;                        /* stages have replicas that take turns */
 };
 struct busy_problem busy_problem_of(const struct chain *chain, const struct config *config,
                                     const struct price_table *table);

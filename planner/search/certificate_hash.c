@@ -17,6 +17,7 @@ static uint64_t hash_allowed(uint64_t hash, const struct allowed *allowed)
 struct certificate_hash certificate_hash_start(const struct space *space)
 {
     uint64_t hash = hash_allowed(hash_allowed(HASH_START, &space->shard_group), &space->slices);
+    hash = hash_allowed(hash, &space->turns);
     for (int zero = 0; zero <= 3; zero++)
         hash = hash_i64(hash, allows(&space->zero, zero));
     for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++)

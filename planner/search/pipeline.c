@@ -28,8 +28,9 @@ struct pipeline {
     const struct plan *plan;
     const struct layer_price **price; /* (layers) */
     const struct price_table *table;
-    int *values; /* (pieces, pieces): values that the first makes and the second reads */
+    int *values; /* (pieces, pieces): values that the first makes and the second reads; of replicas the first's */
     int ahead, micro_batches, piece_count;
+    int *turns; /* (stages) */
     struct piece *pieces;
     struct stage_clock *stages;
 };
@@ -79,6 +80,17 @@ static int values_between(const struct pipeline *p, int maker, int reader)
     return p->values[maker * p->piece_count + reader];
 }
 
+/* The first of the piece's replicas that take turns; the piece itself where none do. */
+static int first_replica(const struct pipeline *p, int piece)
+{
+    return p->plan->chunk_count > 1 ? piece : piece - p->plan->stages[piece].turn;
+}
+
+static int replicas_of(const struct pipeline *p, int piece)
+{
+    return p->plan->chunk_count > 1 ? 1 : p->turns[piece];
+}
+
 /* Pieces of one copy of the model. */
 static int copied(const struct pipeline *p)
 {
@@ -90,12 +102,12 @@ static int stage_of(const struct pipeline *p, int piece)
     return schedule_stage(schedules[p->plan->schedule], p->plan->stage_count, piece);
 }
 
-/* What one piece has made for another, by a message unless both are on one stage. */
+/* What one piece has made for another, by a message unless both are on one stage; of replicas `to` is the first. */
 static void hand_on(struct pipeline *p, int from, int to, int micro, bool backward)
 {
-    int maker = backward ? to : from, count = values_between(p, maker, from + to - maker);
+    int own = first_replica(p, from), maker = backward ? to : own, count = values_between(p, maker, own + to - maker);
     struct stage_clock *s = &p->stages[stage_of(p, from)];
-    struct piece *piece = &p->pieces[to];
+    struct piece *piece = &p->pieces[to + micro % replicas_of(p, to)];
     int64_t at = s->compute_ns;
     if (count == 0)
         return;
@@ -113,7 +125,8 @@ static void run_forward(struct pipeline *p, int number, int micro)
     s->compute_ns = max_i64(s->compute_ns, piece->arrived[0][micro]);
     for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++)
         run_use(p, s, p->price[l]->forward_ns, p->price[l]->gather_forward_ns);
-    for (int reader = number + 1; reader < p->piece_count; reader++)
+    for (int reader = first_replica(p, number) + replicas_of(p, number); reader < p->piece_count;
+         reader += replicas_of(p, reader))
         hand_on(p, number, reader, micro, false);
 }
 
@@ -130,8 +143,8 @@ static void run_backward(struct pipeline *p, int number, int micro)
             (struct pending){ begin + min_i64(price->gradient_ns, price->backward_ns), s->compute_ns,
                               price->reduce_ns + (last ? price->reduce_last_ns : 0), price->reduce_tail_ns };
     }
-    for (int maker = number - 1; maker >= 0; maker--)
-        hand_on(p, number, maker, micro, true);
+    for (int maker = first_replica(p, number) - 1; maker >= 0; maker = first_replica(p, maker) - 1)
+        hand_on(p, number, first_replica(p, maker), micro, true);
 }
 
 /* Runs a stage's actions as far as what they need has arrived; false when nothing moved. */
@@ -142,15 +155,16 @@ static bool run_stage(struct pipeline *p, int stage)
     for (; s->next < s->action_count; s->next++, moved = true) {
         const struct action *action = &s->actions[s->next];
         int number = schedule_piece(schedules[p->plan->schedule], p->plan->stage_count, stage, action->chunk);
+        int micro = action->micro * p->turns[stage] + p->plan->stages[stage].turn;
         bool backward = action->kind != ACTION_FORWARD;
         if (action->kind == ACTION_BACKWARD_WEIGHT) /* its time is part of the other half's */
             continue;
-        if (p->pieces[number].missing[backward][action->micro] > 0)
+        if (p->pieces[number].missing[backward][micro] > 0)
             break;
         if (backward)
-            run_backward(p, number, action->micro);
+            run_backward(p, number, micro);
         else
-            run_forward(p, number, action->micro);
+            run_forward(p, number, micro);
     }
     return moved;
 }
@@ -185,10 +199,11 @@ static bool count_values(struct pipeline *p, const struct chain *chain, struct a
     p->values = arena_alloc(arena, (size_t)pieces * (size_t)pieces, sizeof *p->values);
     if (!p->values || !last_reader || !piece_of)
         return false;
-    for (int k = 0; !graph && k + 1 < copied(p); k++)
-        p->values[k * pieces + k + 1] = 1;
+    for (int k = 0; !graph && k + p->turns[k] < copied(p); k += p->turns[k])
+        p->values[k * pieces + k + p->turns[k]] = 1;
     for (int layer = 0, reader = 0; graph && layer < graph->layer_count; layer++) { /* readers ascend */
-        reader += layer == p->pieces[reader].layers.first + p->pieces[reader].layers.count;
+        if (layer == p->pieces[reader].layers.first + p->pieces[reader].layers.count)
+            reader += p->turns[reader % p->plan->stage_count];
         piece_of[layer] = reader;
         for (int i = 0; i < graph->layers[layer].input_count; i++) {
             int from = graph->layers[layer].input_layers[i], maker = piece_of[from];
@@ -212,11 +227,20 @@ static int makers_and_readers(const struct pipeline *p, int piece, bool readers)
 
 static bool list_pieces(struct pipeline *p, struct arena *arena)
 {
+    p->turns = arena_alloc(arena, (size_t)p->plan->stage_count, sizeof *p->turns);
+    for (int k = 0; p->turns && k < p->plan->stage_count; k++)
+        p->turns[k] = stage_turns(p->plan, k);
     p->piece_count = p->plan->stage_count * p->plan->chunk_count;
     p->pieces = arena_alloc(arena, (size_t)p->piece_count, sizeof *p->pieces);
     for (int k = 0; p->pieces && k < p->piece_count; k++)
         p->pieces[k].layers = stage_chunk(p->plan, stage_of(p, k), k / p->plan->stage_count);
-    return p->pieces != NULL;
+    return p->pieces && p->turns;
+}
+
+/* Micro-batches of a stage that takes turns, or of all. */
+static int share_of(const struct pipeline *p, int stage)
+{
+    return (p->micro_batches - p->plan->stages[stage].turn + p->turns[stage] - 1) / p->turns[stage];
 }
 
 static bool start_pieces(struct pipeline *p, struct arena *arena)
@@ -224,13 +248,15 @@ static bool start_pieces(struct pipeline *p, struct arena *arena)
     for (int k = 0; k < p->piece_count; k++) {
         struct piece *piece = &p->pieces[k];
         piece->backwards_left = p->micro_batches / plan_copies(p->plan);
+        if (p->plan->chunk_count == 1)
+            piece->backwards_left = share_of(p, k);
         for (int backward = 0; backward < 2; backward++) {
             piece->arrived[backward] = arena_alloc(arena, (size_t)p->micro_batches, sizeof **piece->arrived);
             piece->missing[backward] = arena_alloc(arena, (size_t)p->micro_batches, sizeof **piece->missing);
             if (!piece->arrived[backward] || !piece->missing[backward])
                 return false;
             for (int i = 0; i < p->micro_batches; i++)
-                piece->missing[backward][i] = makers_and_readers(p, k, backward);
+                piece->missing[backward][i] = makers_and_readers(p, first_replica(p, k), backward);
         }
     }
     return true;
@@ -242,9 +268,8 @@ static bool start_stages(struct pipeline *p, struct arena *arena)
     p->stages = arena_alloc(arena, (size_t)p->plan->stage_count, sizeof *p->stages);
     for (int k = 0; p->stages && k < p->plan->stage_count; k++) {
         struct stage_clock *s = &p->stages[k];
-        struct schedule_place place =
-            schedule_place_even(p->plan->stage_count, k, p->micro_batches, p->plan->extra_in_flight);
-        place.chunks = p->plan->chunk_count;
+        struct schedule_place place = schedule_place_of(p->plan, k);
+        place.micro_count = share_of(p, k);
         s->action_count = schedule->order(&place, NULL);
         s->actions = arena_alloc(arena, (size_t)s->action_count, sizeof *s->actions);
         if (!s->actions)
@@ -286,8 +311,10 @@ static bool find_prices(struct pipeline *p, const struct chain *chain, const str
     if (!p->price)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (int l = 0; l < chain->layer_count; l++) {
-        p->price[l] =
-            find_price(price_of_stage(table, stage_of_layer(p->plan, l)), chain->class_of[l], &p->plan->layers[l]);
+        int stage = stage_of_layer(p->plan, l);
+        const struct price_table *own = table->by_turns ? price_of_replicas(table, stage_turns(p->plan, stage))
+                                                        : price_of_stage(table, stage);
+        p->price[l] = find_price(own, chain->class_of[l], &p->plan->layers[l]);
         if (!p->price[l])
             return fail_kind(err, ERROR_BUG, "search: layer %d has a strategy without a price", l);
     }

@@ -121,6 +121,8 @@ static void merge_price(struct layer_price *into, const struct layer_price *p)
         .tied_bytes = max_i64(into->tied_bytes, p->tied_bytes),
         .saved_bytes = max_i64(into->saved_bytes, p->saved_bytes),
         .transient_bytes = max_i64(into->transient_bytes, p->transient_bytes),
+        .exchange_bytes = max_i64(into->exchange_bytes, p->exchange_bytes),
+        .exchange_parts = max_i64(into->exchange_parts, p->exchange_parts),
         .kernel_forward_ns = min_i64(into->kernel_forward_ns, p->kernel_forward_ns),
         .kernel_input_ns = min_i64(into->kernel_input_ns, p->kernel_input_ns),
         .kernel_weight_ns = min_i64(into->kernel_weight_ns, p->kernel_weight_ns),

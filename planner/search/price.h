@@ -41,13 +41,22 @@ struct price_table {
     /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
      * every number here is the least of theirs. NULL: this table is every stage's. */
     const struct price_table *const *by_stage;
-    /* By the space's numbers of replicas that take turns (space.turns): with the exchange of gradients among them. NULL:
-     * none do. */
+    /* (turn_count) Where replicas take turns: the table of stages with turns[i] of them, which has their exchange of
+     * gradients. NULL: none do. */
+    int turn_count;
+    const int *turns;
     const struct price_table *const *by_turns;
 };
 static inline const struct price_table *price_of_stage(const struct price_table *table, int stage)
 {
     return table->by_stage ? table->by_stage[stage] : table;
+}
+static inline const struct price_table *price_of_replicas(const struct price_table *table, int replicas)
+{
+    int i = 0;
+    while (i + 1 < table->turn_count && table->turns[i] < replicas)
+        i++;
+    return table->by_turns ? table->by_turns[i] : table;
 }
 /* A boundary value from the stage to the next: the slower end's. */
 static inline int64_t price_send_ns(const struct price_table *table, int stage)

@@ -211,6 +211,8 @@ static bool comfortable(struct run *run, const struct ordered *at, bool *out)
     const struct price_table *table = NULL;
     int64_t bytes = 0;
     *out = false;
+    if (config->meshes > 0)
+        return true;
     if (!workbench_table(&run->bench, config, true, &table, run->err))
         return false;
     for (int l = 0; table && l < run->bench.chain.layer_count; l++)

@@ -113,12 +113,17 @@ static bool try_neighbour(struct run *run, const struct candidate *from, int cut
     return true;
 }
 
+static bool has_neighbours(const struct run *run, const struct candidate *c)
+{
+    return c->plan->chunk_count == 1 && run->configs[c->config].meshes == 0;
+}
+
 /* The best plans with one cut moved by a layer: the judge wants some to choose from. */
 static bool add_neighbours(struct run *run, int *kept, int least)
 {
     for (int i = 0; i < *kept && *kept < least; i++)
         for (int cut = 1;
-             cut < run->candidates[i].plan->stage_count && *kept < least && run->candidates[i].plan->chunk_count == 1;
+             cut < run->candidates[i].plan->stage_count && *kept < least && has_neighbours(run, &run->candidates[i]);
              cut++)
             for (int by = -1; by <= 1; by += 2) {
                 struct candidate from = run->candidates[i];

@@ -409,6 +409,22 @@ static void price_persistent(struct sample *s)
         s->by_layer[s->ties[k].layer].tied_bytes += s->program->buffers[s->ties[k].buffer].bytes;
 }
 
+/* Replicas exchange the gradients that are left for the update. */
+static void price_exchange(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    for (int k = 0; k < s->list_count; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        const struct pair *pair = &s->program->pairs[instr->pair_first];
+        if (instr->op != OP_UPDATE)
+            continue;
+        const struct buffer *gradient = &s->program->buffers[pair->source];
+        struct layer_price *price = &s->by_layer[s->weight_layer[gradient->id]];
+        price->exchange_bytes += gradient->bytes;
+        price->exchange_parts++;
+    }
+}
+
 /* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient. */
 static void price_temporary(struct sample *s)
 {
@@ -454,8 +470,10 @@ const struct layer_price *sample_prices(struct sample *s, const struct facts *fa
     memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
     price_times(s, facts, path_only);
     price_persistent(s);
-    if (!path_only)
+    if (!path_only) {
         price_temporary(s);
+        price_exchange(s);
+    }
     *workspace_bytes = path_only ? 0 : workspace(s);
     return s->by_layer;
 }

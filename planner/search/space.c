@@ -29,6 +29,7 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .shard_group = { .count = 1, .values = { 0 } },
         .slices = { .count = 1, .values = { 1 } },
         .order = { .count = 1, .values = { ORDER_TENSOR_INSIDE } },
+        .turns = { .count = 1, .values = { 1 } },
     };
 }
 
@@ -237,7 +238,20 @@ struct listing {
     struct config *out; /* NULL: only count */
     int count;
     int64_t expert_most;
+    int turn_count, *turns; /* ascending */
+    int turn_values[SPACE_VALUES];
 };
+
+/* Numbers of replicas in order, each once. */
+static void list_turns(struct listing *l)
+{
+    const struct allowed *allowed = &l->space->turns;
+    l->turn_count = 0;
+    for (int value = 1; value <= SPACE_MOST_TURNS; value++)
+        if (allowed->count > 0 && allows(allowed, value))
+            l->turn_values[l->turn_count++] = value;
+}
+
 static void add_config(struct listing *l, const struct config *config)
 {
     if (l->out)
@@ -268,6 +282,10 @@ static int chunk_choices(const struct listing *l, const struct config *config, i
 {
     const struct schedule *schedule = schedules[config->schedule];
     const struct allowed *asked = &l->space->interleave;
+    if (config->meshes > 0) { /* what a replica does depends on nothing but the replicas from it on */
+        out[0] = 1;
+        return schedule->searched && !schedule->interleaves && allows(asked, 1);
+    }
     int count = 0, values = asked->count > 0 ? asked->count : 1;
     for (int i = 0; i < values; i++) {
         int64_t chunks = asked->count > 0 ? asked->values[i] : schedule_least_chunks(schedule);
@@ -430,16 +448,49 @@ static void add_variants(struct listing *l, const struct config *config, struct 
     }
 }
 
-static void add_micro_batches(struct listing *l, int stages, const struct degrees *d)
+/* No replica is without a micro-batch. False: nothing takes turns, or some meshes are left even when there are no more
+ * stages than layers, or than are given. */
+static bool set_turns(const struct listing *l, struct config *config)
 {
-    struct config config = { .stages = stages };
+    int64_t stages = config->stages > 0 ? config->stages : l->graph->layer_count, most = 0;
+    config->turns = l->turns;
+    config->turn_count = 0;
+    while (config->turn_count < l->turn_count && l->turn_values[config->turn_count] <= config->meshes &&
+           l->turn_values[config->turn_count] <= config->micro_batch_count)
+        most = l->turn_values[config->turn_count++];
+    return most > 1 && stages * most >= config->meshes;
+}
+
+static void add_micro_batches(struct listing *l, struct config config, const struct degrees *d)
+{
     int64_t share = l->space->batch / d->data;
     for (int64_t b = 1; b <= share; b++) {
         if (share % b != 0 || !allows(&l->space->micro, b) || share / b > PLAN_MAX_MICRO_BATCHES)
             continue;
         config.micro = b;
         config.micro_batch_count = (int)(share / b);
-        add_variants(l, &config, *d);
+        if (config.meshes == 0 || set_turns(l, &config))
+            add_variants(l, &config, *d);
+    }
+}
+
+/* With every number of stages at once, unless they are restricted. */
+static void add_turns(struct listing *l, int ranks, struct degrees d)
+{
+    const struct allowed *stages = &l->space->pipeline;
+    if (l->cluster->type_count > 1 || (l->space->turns.count == 1 && l->space->turns.values[0] == 1))
+        return;
+    for (d.data = 1; 2 * d.data <= ranks; d.data++) {
+        if (ranks % d.data != 0 || !allows(&l->space->data, d.data) || l->space->batch % d.data != 0)
+            continue;
+        struct config config = { .meshes = ranks / d.data };
+        if (stages->count == 0)
+            add_micro_batches(l, config, &d);
+        for (int i = 0; i < stages->count; i++) {
+            config.stages = (int)min_i64(stages->values[i], l->graph->layer_count + 1);
+            if (config.stages <= l->graph->layer_count && config.stages < config.meshes)
+                add_micro_batches(l, config, &d);
+        }
     }
 }
 
@@ -449,13 +500,15 @@ static void add_stages(struct listing *l, int ranks, struct degrees d)
     for (int stages = 1; stages <= l->graph->layer_count && stages <= ranks; stages++) {
         d.data = ranks / stages;
         if (ranks % stages == 0 && allows(&l->space->pipeline, stages) && allows(&l->space->data, d.data) &&
-            l->space->batch % d.data == 0)
-            add_micro_batches(l, stages, &d);
+            l->space->batch % d.data == 0 && allows(&l->space->turns, 1))
+            add_micro_batches(l, (struct config){ .stages = stages }, &d);
     }
+    add_turns(l, ranks, d);
 }
 
 static void list_configs(struct listing *l)
 {
+    list_turns(l);
     int devices = l->cluster->device_count, node = cluster_node_size(l->cluster);
     for (int tensor = 1; tensor <= node && tensor <= devices; tensor++) {
         if (devices % tensor != 0 || !allows(&l->space->tensor, tensor) || !tensor_legal(l->graph, tensor))
@@ -469,11 +522,13 @@ static void list_configs(struct listing *l)
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err)
 {
-    struct listing l = { space, graph, cluster, NULL, 0, expert_most(graph) };
+    struct listing l = { .space = space, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph) };
     list_configs(&l);
     l.out = arena_alloc(arena, (size_t)l.count, sizeof *l.out);
-    if (!l.out)
+    l.turns = arena_alloc(arena, SPACE_VALUES, sizeof *l.turns);
+    if (!l.out || !l.turns)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for %d configurations", l.count);
+    memcpy(l.turns, l.turn_values, sizeof l.turn_values);
     l.count = 0;
     list_configs(&l);
     *out = l.out;
@@ -497,7 +552,7 @@ static bool explain_schedules(const struct space *space, const struct graph *gra
 {
     struct space others = *space;
     others.schedule.count = 0;
-    struct listing l = { &others, graph, cluster, NULL, 0, expert_most(graph) };
+    struct listing l = { .space = &others, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph) };
     list_configs(&l);
     if (space->schedule.count == 0 || l.count == 0)
         return true;
@@ -515,7 +570,7 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
                          struct error *err)
 {
     struct space free_space = space_default(space->batch, space->sequence, space->dtype);
-    struct listing l = { &free_space, graph, cluster, NULL, 0, expert_most(graph) };
+    struct listing l = { .space = &free_space, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph) };
     list_configs(&l);
     if (l.count > 0 && !explain_schedules(space, graph, cluster, err))
         return false;

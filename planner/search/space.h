@@ -6,7 +6,7 @@
 #include "planner/program/schedule.h"
 #include "planner/search/price.h"
 
-enum { SPACE_VALUES = 24 };
+enum { SPACE_VALUES = 24, SPACE_MOST_TURNS = 64 };
 /* Which atoms of a mesh are neighbours: tensor-parallel ranks, or data-parallel ones. */
 enum mesh_order { ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE, ORDER_COUNT };
 extern const char *const mesh_order_names[ORDER_COUNT + 1];
@@ -43,25 +43,35 @@ struct space {
     struct allowed slices;      /* rounds of sliceable operators */
     struct allowed order;       /* enum mesh_order */
     struct allowed interleave;  /* chunks per stage; none: 1, or 2 where the schedule wants some */
+    struct allowed turns;       /* replicas of a stage that take whole micro-batches in turn; at least one value */
     int rule_count;
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
 /* All of it: bucket_bytes 25 MiB (as common trainers), recompute none and full, prefetch 0 and 1, synchronous
- * schedules, tensor-parallel ranks as neighbours; no context parallelism, no slices, ZeRO over all data-parallel ranks.
- */
+ * schedules, tensor-parallel ranks as neighbours; no context parallelism, no slices, ZeRO over all data-parallel ranks,
+ * one replica of each stage. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
 
-/* One outer configuration: stages x the ranks of the mesh = devices. */
+/* One outer configuration: stages x the ranks of the mesh = devices. Where replicas take turns meshes x the ranks of
+ * the mesh, and how stages share out the meshes is decided with the cut. */
 struct config {
     struct mesh mesh;
+    int meshes; /* 0: one for each stage; else of all replicas of all stages, and stages 0: any number */
     int stages, schedule, prefetch, micro_batch_count;
     int chunks; /* of the model on each stage; below 1: one */
+    int turn_count;   /* with meshes: */
+    const int *turns; /* (turn_count) replicas that a stage may have, ascending; in the arena of the list */
     int64_t micro;
     bool reversed; /* the first stage takes the cluster's last ranks: the other order of its types of devices */
 };
 static inline int config_chunks(const struct config *config)
 {
     return config->chunks > 1 ? config->chunks : 1;
+}
+/* Stages of the plan's file, each replica counted. */
+static inline int config_replicas(const struct config *config)
+{
+    return config->meshes > 0 ? config->meshes : config->stages;
 }
 /* Pieces into which the layers are cut, and the stage that has one. */
 static inline int config_pieces(const struct config *config)

@@ -19,6 +19,7 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_SLICES] = "slices",
     [SPACE_ORDER] = "order",
     [SPACE_INTERLEAVE] = "interleave",
+    [SPACE_TURNS] = "turns",
 };
 
 struct allowed *space_allowed(struct space *space, enum space_choice choice)
@@ -40,6 +41,7 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_SLICES] = &space->slices,
         [SPACE_ORDER] = &space->order,
         [SPACE_INTERLEAVE] = &space->interleave,
+        [SPACE_TURNS] = &space->turns,
     };
     return members[choice];
 }
@@ -82,6 +84,7 @@ bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
             : choice == SPACE_SP       ? 1
             : choice == SPACE_SLICES   ? PLAN_MAX_SLICES
             : choice == SPACE_PREFETCH ? PLAN_MAX_PREFETCH
+            : choice == SPACE_TURNS    ? SPACE_MOST_TURNS
                                        : 1000000000;
     return !named;
 }

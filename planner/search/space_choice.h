@@ -20,6 +20,7 @@ enum space_choice {
     SPACE_SLICES,
     SPACE_ORDER,
     SPACE_INTERLEAVE,
+    SPACE_TURNS,
     SPACE_CHOICES
 };
 extern const char *const space_choice_names[SPACE_CHOICES + 1]; /* NULL-terminated */

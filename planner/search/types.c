@@ -65,6 +65,8 @@ static void merge_price(struct layer_price *into, const struct layer_price *p, b
         .tied_bytes = pick(into->tied_bytes, p->tied_bytes, most),
         .saved_bytes = pick(into->saved_bytes, p->saved_bytes, most),
         .transient_bytes = pick(into->transient_bytes, p->transient_bytes, most),
+        .exchange_bytes = pick(into->exchange_bytes, p->exchange_bytes, most),
+        .exchange_parts = pick(into->exchange_parts, p->exchange_parts, most),
         .kernel_forward_ns = pick(into->kernel_forward_ns, p->kernel_forward_ns, most),
         .kernel_input_ns = pick(into->kernel_input_ns, p->kernel_input_ns, most),
         .kernel_weight_ns = pick(into->kernel_weight_ns, p->kernel_weight_ns, most),

@@ -3,6 +3,7 @@
 #include "models/model.h"
 #include "planner/program/schedule.h"
 #include "planner/search/estimate.h"
+#include "planner/search/turns.h"
 #include "planner/search/types.h"
 #include <string.h>
 
@@ -266,15 +267,19 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
 {
     bool good = bench->type_facts ? types_table(bench, config, bound_only, out, err)
                                   : workbench_type_table(bench, config, 0, bound_only, out, err);
-    if (!good || bound_only || !*out || !schedules[config->schedule]->asynchronous)
+    if (!good || bound_only || !*out)
         return good;
-    return workbench_versions(bench, config, out, err);
+    if (config->meshes > 0)
+        return turns_table(bench, config, out, err);
+    return !schedules[config->schedule]->asynchronous || workbench_versions(bench, config, out, err);
 }
 
 /* A stage's chunks share what it holds, which is as many times a chunk as it holds of the stage's own when they are
  * full. */
 int *config_in_flight(struct arena *arena, const struct config *config)
 {
+    if (config->meshes > 0)
+        return turns_in_flight(arena, config);
     int pieces = config_pieces(config), chunks = config_chunks(config);
     int *in_flight = arena_alloc(arena, (size_t)pieces, sizeof *in_flight);
     for (int k = 0; in_flight && k < pieces; k++) {
@@ -295,8 +300,12 @@ struct partition_problem workbench_problem(const struct workbench *bench, const 
     return (struct partition_problem){ .chain = &bench->chain,
                                        .table = table,
                                        .stage_count = pieces,
-                                       .micro_batch_count = config->micro_batch_count * (pieces / config->stages),
+                                       .micro_batch_count = config->micro_batch_count *
+                                                            (config->meshes > 0 ? 1 : pieces / config->stages),
                                        .in_flight = in_flight,
+                                       .mesh_count = config->meshes,
+                                       .turn_count = config->turn_count,
+                                       .turns = config->turns,
                                        .capacity_bytes = available_bytes(bench->facts) / config_chunks(config),
                                        .below_ns = INT64_MAX };
 }

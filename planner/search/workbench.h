@@ -24,6 +24,7 @@ struct workbench {
     struct facts *type_facts;    /* (types) as if the cluster had only the one; NULL where it has */
     struct mixed *mixed;         /* types.c: tables of configurations over several types */
     struct versioned *versioned; /* versions.c: tables of asynchronous schedules */
+    struct turned *turned;       /* turns.c: tables of stages whose replicas take turns */
     int priced_count, priced_capacity;
     struct priced **priced;
 };
@@ -42,7 +43,8 @@ bool workbench_type_table(struct workbench *bench, const struct config *config, 
  */
 bool workbench_versions(struct workbench *bench, const struct config *config, const struct price_table **table,
                         struct error *err);
-/* In-flight micro-batches per stage, in the arena; NULL: out of memory. */
+/* In-flight micro-batches per stage, or of replicas that take turns (turns_in_flight()), in the arena; NULL: out of
+ * memory. */
 int *config_in_flight(struct arena *arena, const struct config *config);
 struct partition_problem workbench_problem(const struct workbench *bench, const struct config *config,
                                            const struct price_table *table, const int *in_flight);
