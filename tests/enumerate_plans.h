@@ -14,64 +14,96 @@ struct plan_walk {
     const struct partition_problem *problem;
     int64_t best_ns, plan_count;
 };
+/* Which stage it is; where replicas take turns, how many it has and how many meshes there are from it on. */
+struct stage_spot {
+    int stage, turn, meshes_left;
+};
 
-static inline void sums_add(struct stage_sums *sums, const struct partition_problem *p, int stage, int layer,
+static inline const struct price_table *spot_table(const struct partition_problem *p, struct stage_spot at)
+{
+    return p->mesh_count > 0 ? p->table->by_turns[at.turn] : price_of_stage(p->table, at.stage);
+}
+
+static inline int64_t spot_in_flight(const struct partition_problem *p, struct stage_spot at)
+{
+    return p->in_flight[p->mesh_count > 0 ? at.meshes_left * p->turn_count + at.turn : at.stage];
+}
+
+static inline void sums_add(struct stage_sums *sums, const struct partition_problem *p, struct stage_spot at, int layer,
                             int strategy)
 {
-    const struct layer_price *price = price_at(price_of_stage(p->table, stage), p->chain->class_of[layer], strategy);
+    const struct layer_price *price = price_at(spot_table(p, at), p->chain->class_of[layer], strategy);
     sums->path += price->forward_ns + price->backward_ns;
     sums->backward += price->backward_ns;
     sums->lane += price->gather_forward_ns + price->gather_backward_ns + price->reduce_ns;
     sums->last += price->reduce_last_ns;
     sums->step += price->step_ns;
-    sums->bytes += price->weight_bytes + p->in_flight[stage] * price->saved_bytes;
+    sums->bytes += price->weight_bytes + spot_in_flight(p, at) * price->saved_bytes;
     sums->tied += price->tied_bytes;
     sums->peak = max_i64(sums->peak, price->transient_bytes);
     sums->tied_users += layer == p->chain->tied_first || layer == p->chain->tied_second;
 }
 
 /* The longest of the stage's three ends beyond its first micro-batch; INT64_MAX: it does not fit. */
-static inline int64_t sums_end_ns(const struct stage_sums *sums, const struct partition_problem *p, int stage)
+static inline int64_t sums_end_ns(const struct stage_sums *sums, const struct partition_problem *p,
+                                  struct stage_spot at)
 {
-    const struct price_table *table = price_of_stage(p->table, stage);
+    const struct price_table *table = spot_table(p, at);
     int64_t bytes = table->base_bytes + sums->bytes + sums->peak + (sums->tied_users == 2 ? 0 : sums->tied);
     if (bytes > p->capacity_bytes)
         return INT64_MAX;
-    int64_t m = p->micro_batch_count, n = p->in_flight[stage];
+    int64_t m = p->micro_batch_count, n = spot_in_flight(p, at), replicas = p->mesh_count > 0 ? p->turns[at.turn] : 1;
+    m = m / replicas + (m % replicas > 0);
     int64_t exposed = n < m ? (2 * table->send_ns * (n - 1) + n - 1) / n : 0;
     int64_t compute = (m - 1) * (sums->path + exposed) + sums->step;
     return max_i64(max_i64(compute, compute - sums->backward + sums->last),
                    m * sums->lane - sums->path + sums->last + sums->step);
 }
 
-static inline int64_t all_sends_ns(const struct partition_problem *p)
+static inline int64_t all_sends_ns(const struct partition_problem *p, int stages)
 {
     int64_t sum = 0;
-    for (int k = 0; k + 1 < p->stage_count; k++)
+    for (int k = 0; k + 1 < stages; k++)
         sum += 2 * max_i64(price_of_stage(p->table, k)->send_ns, price_of_stage(p->table, k + 1)->send_ns);
     return sum;
 }
 
-/* Every strategy for the layer, then every way to go on: in the same stage, or in the next one. paths and longest are
- * those of the stages before. */
-static inline void walk_layer(struct plan_walk *w, int layer, int stage, struct stage_sums before, int64_t paths,
+static inline void walk_layer(struct plan_walk *w, int layer, struct stage_spot at, struct stage_sums before,
+                              int64_t paths, int64_t longest);
+
+/* Every number of replicas for a stage that begins with the layer. */
+static inline void walk_stage(struct plan_walk *w, int layer, int stage, int meshes_left, int64_t paths,
                               int64_t longest)
 {
     const struct partition_problem *p = w->problem;
-    int layers_left = p->chain->layer_count - layer - 1, stages_left = p->stage_count - stage - 1;
+    for (int turn = 0; turn < (p->mesh_count > 0 ? p->turn_count : 1); turn++)
+        if (p->mesh_count == 0 || p->turns[turn] <= meshes_left)
+            walk_layer(w, layer, (struct stage_spot){ stage, turn, meshes_left }, (struct stage_sums){ 0 }, paths,
+                       longest);
+}
+
+/* Every strategy for the layer, then every way to go on: in the same stage, or in the next one. paths and longest are
+ * those of the stages before. */
+static inline void walk_layer(struct plan_walk *w, int layer, struct stage_spot at, struct stage_sums before,
+                              int64_t paths, int64_t longest)
+{
+    const struct partition_problem *p = w->problem;
+    bool any = p->mesh_count > 0 && p->stage_count == 0; /* number of stages */
+    int layers_left = p->chain->layer_count - layer - 1, stages_left = p->stage_count - at.stage - 1;
+    int meshes_left = at.meshes_left - (p->mesh_count > 0 ? p->turns[at.turn] : 0);
     for (int strategy = 0; strategy < p->table->strategy_count; strategy++) {
         struct stage_sums sums = before;
-        sums_add(&sums, p, stage, layer, strategy);
-        if (layers_left > stages_left)
-            walk_layer(w, layer + 1, stage, sums, paths, longest);
-        int64_t end_ns = sums_end_ns(&sums, p, stage);
+        sums_add(&sums, p, at, layer, strategy);
+        if (layers_left > (any ? 0 : stages_left))
+            walk_layer(w, layer + 1, at, sums, paths, longest);
+        int64_t end_ns = sums_end_ns(&sums, p, at);
         if (end_ns == INT64_MAX)
             continue;
         int64_t all_paths = paths + sums.path, most = max_i64(longest, end_ns);
-        if (layers_left > 0 && stages_left > 0)
-            walk_layer(w, layer + 1, stage + 1, (struct stage_sums){ 0 }, all_paths, most);
-        if (layers_left == 0 && stages_left == 0) {
-            w->best_ns = min_i64(w->best_ns, all_paths + most + all_sends_ns(p));
+        if (layers_left > 0 && (any || stages_left > 0))
+            walk_stage(w, layer + 1, at.stage + 1, meshes_left, all_paths, most);
+        if (layers_left == 0 && (any || stages_left == 0) && meshes_left == 0) {
+            w->best_ns = min_i64(w->best_ns, all_paths + most + all_sends_ns(p, at.stage + 1));
             w->plan_count++;
         }
     }
@@ -83,7 +115,7 @@ static inline int64_t enumerate_plans(const struct partition_problem *problem, i
 {
     struct plan_walk w = { .problem = problem, .best_ns = INT64_MAX };
     if (problem->stage_count <= problem->chain->layer_count)
-        walk_layer(&w, 0, 0, (struct stage_sums){ 0 }, 0, INT64_MIN);
+        walk_stage(&w, 0, 0, problem->mesh_count, 0, INT64_MIN);
     if (plan_count)
         *plan_count = w.plan_count;
     return w.best_ns;

@@ -195,6 +195,19 @@ static inline void draw_space(struct random_world *w)
     draw_schedules(w);
 }
 
+/* Of every third world, stages of several replicas; now and then with a given number of stages. */
+static inline void draw_turns(struct random_world *w)
+{
+    static const struct allowed lists[] = {
+        { 2, { 1, 2 } }, { 3, { 3, 1, 2 } }, { 1, { 2 } }, { 2, { 1, 3 } }, { 3, { 1, 2, 4 } },
+    };
+    if (world_draw(w, 3))
+        return;
+    w->space.turns = lists[world_draw(w, sizeof lists / sizeof *lists)];
+    if (world_draw(w, 4) == 0)
+        w->space.pipeline = (struct allowed){ 1, { 1 + world_draw(w, 4) } };
+}
+
 /* The same for equal seeds, but for what there is more of. */
 static inline struct random_world random_world_with(uint64_t seed, bool full, enum world_more more)
 {
@@ -202,6 +215,7 @@ static inline struct random_world random_world_with(uint64_t seed, bool full, en
     draw_model(&w);
     draw_cluster(&w);
     draw_space(&w);
+    draw_turns(&w);
     if (more == MORE_CHOICES) {
         w.space.zero = w.space.recompute = w.space.sequence_parallel = (struct allowed){ 0 };
         w.space.prefetch = (struct allowed){ 2, { 1, 0 } };

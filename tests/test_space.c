@@ -16,18 +16,52 @@
 
 struct tally {
     int64_t instances, feasible, infeasible, empty, rejected, mixed, branched, unproven, configurations, plans,
-        most_plans;
+        most_plans, plans_with_turns, best_with_turns;
     int64_t by_schedule[32], simulated[32];
 };
+
+/* Some number of replicas for each stage, or false when those drawn do not sum up to the meshes. */
+static bool draw_turns_of(struct random_world *w, const struct config *config, int layers,
+                          struct partition_plan *solution, struct arena *arena)
+{
+    int left = config->meshes;
+    solution->turn = arena_alloc(arena, (size_t)config->meshes, sizeof(int));
+    while (left > 0 && solution->stage_count < layers) {
+        int turn = (int)world_draw(w, config->turn_count);
+        if (config->turns[turn] > left)
+            turn = 0;
+        solution->turn[solution->stage_count++] = turn;
+        left -= config->turns[turn];
+    }
+    return left == 0 && (config->stages == 0 || config->stages == solution->stage_count);
+}
+
+/* Replicas hold as many micro-batches as the search thinks. */
+static void check_in_flight(const struct plan *plan, const struct config *config, const struct partition_plan *solution,
+                            struct arena *arena)
+{
+    const int *in_flight = config_in_flight(arena, config);
+    for (int k = 0, at = 0; k < solution->stage_count; at += config->turns[solution->turn[k++]]) {
+        struct schedule_place place = schedule_place_of(plan, at);
+        ck_assert_int_eq(schedule_held(schedules[plan->schedule], &place),
+                         in_flight[(config->meshes - at) * config->turn_count + solution->turn[k]]);
+    }
+}
 
 /* Any cut of the configuration and any strategy for each layer, whether it fits or not. */
 static struct plan *draw_plan(struct random_world *w, const struct workbench *bench, const struct config *config,
                               const struct price_table *table, struct arena *arena)
 {
-    int pieces = config_pieces(config), layers = bench->chain.layer_count, classes = table->class_count;
+    int pieces = config->meshes > 0 ? config->meshes : config_pieces(config), layers = bench->chain.layer_count,
+        classes = table->class_count;
     struct partition_plan solution = { .first_layer = arena_alloc(arena, (size_t)pieces, sizeof(int)),
                                        .count = arena_alloc(arena, (size_t)(pieces * classes * table->strategy_count),
                                                             sizeof(int)) };
+    if (config->meshes > 0) {
+        if (!draw_turns_of(w, config, layers, &solution, arena))
+            return NULL;
+        pieces = solution.stage_count;
+    }
     for (int k = 1; k < pieces; k++) {
         int from = solution.first_layer[k - 1] + 1, most = layers - (pieces - k);
         solution.first_layer[k] = from + (int)world_draw(w, most - from + 1);
@@ -38,6 +72,8 @@ static struct plan *draw_plan(struct random_world *w, const struct workbench *be
                            world_draw(w, table->strategy_count)]++;
     struct plan *plan = plan_from_partition(&w->space, config, bench->graph, &bench->chain, table, &solution);
     ck_assert_ptr_nonnull(plan);
+    if (solution.turn)
+        check_in_flight(plan, config, &solution, arena);
     return plan;
 }
 
@@ -70,6 +106,8 @@ static void check_busy_bound(struct random_world *w, struct workbench *bench, co
     struct busy_problem problem = busy_problem_of(&bench->chain, config, for_bounds);
     ck_assert(busy_bound(&bound_ns, &problem, INT64_MAX, &err));
     struct plan *plan = draw_plan(w, bench, config, table, arena);
+    if (!plan)
+        return;
     int64_t step_ns = simulated_ns(w, plan);
     ck_assert_msg(bound_ns <= step_ns, "%s on %s: bound %lld, simulated %lld; model %s", config_name(name, config),
                   w->cluster_form, (long long)bound_ns, (long long)step_ns, w->model_text.data);
@@ -86,6 +124,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
     struct error err = { 0 };
     int count = 0, drawn = 0;
     int64_t best = INT64_MAX;
+    bool turns_best = false;
     ck_assert_msg(workbench_open(&bench, w->world.model, &w->world.facts, &w->space, &err), "%s", err.message);
     ck_assert(space_configs(&configs, &count, &arena, &w->space, bench.graph, w->world.cluster, &err));
     ck_assert_int_le(bench.chain.layer_count, WORLD_LAYERS);
@@ -99,8 +138,12 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         ck_assert_int_le(table->strategy_count, WORLD_STRATEGIES);
         int *in_flight = config_in_flight(&arena, &configs[i]);
         struct partition_problem problem = workbench_problem(&bench, &configs[i], table, in_flight);
-        best = min_i64(best, enumerate_plans(&problem, &plans));
+        int64_t own = enumerate_plans(&problem, &plans);
+        if (own < best)
+            turns_best = configs[i].meshes > 0;
+        best = min_i64(best, own);
         *plan_count += plans;
+        tally->plans_with_turns += configs[i].meshes > 0 ? plans : 0;
         tally->by_schedule[configs[i].stages > 1 ? configs[i].schedule : 0] += plans;
         if (i == drawn)
             check_busy_bound(w, &bench, &configs[i], table, &arena, tally);
@@ -111,6 +154,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
             break;
         }
     tally->configurations += count;
+    tally->best_with_turns += turns_best;
     workbench_close(&bench);
     arena_free(&arena);
     return best;
@@ -181,6 +225,8 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_gt(tally.infeasible, 50 / share_stride());
     ck_assert_int_gt(tally.mixed, 200 / share_stride());
     ck_assert_int_gt(tally.branched, 200 / share_stride());
+    ck_assert_int_gt(tally.plans_with_turns, 10000 / share_stride());
+    ck_assert_int_gt(tally.best_with_turns, 20 / share_stride());
     for (int s = 0; schedules[s] && share_stride() == 1; s++)
         ck_assert_msg(schedules[s]->asynchronous || (tally.by_schedule[s] > 100 && tally.simulated[s] > 2),
                       "%s: %lld plans, %lld simulated", schedules[s]->name, (long long)tally.by_schedule[s],
@@ -311,10 +357,11 @@ static void print_tally(const struct tally *t)
 {
     printf("{\"instances\": %lld, \"feasible\": %lld, \"infeasible\": %lld, \"empty\": %lld, \"rejected\": %lld, "
            "\"mixed\": %lld, \"branched\": %lld, \"unproven\": %lld, \"configurations\": %lld, \"plans\": %lld, "
-           "\"most_plans\": %lld, \"plans_by_schedule\": {",
+           "\"most_plans\": %lld, \"plans_with_turns\": %lld, \"best_with_turns\": %lld, \"plans_by_schedule\": {",
            (long long)t->instances, (long long)t->feasible, (long long)t->infeasible, (long long)t->empty,
            (long long)t->rejected, (long long)t->mixed, (long long)t->branched, (long long)t->unproven,
-           (long long)t->configurations, (long long)t->plans, (long long)t->most_plans);
+           (long long)t->configurations, (long long)t->plans, (long long)t->most_plans, (long long)t->plans_with_turns,
+           (long long)t->best_with_turns);
     for (int s = 0; schedules[s]; s++)
         printf("%s\"%s\": %lld", s > 0 ? ", " : "", schedules[s]->name, (long long)t->by_schedule[s]);
     printf("}}\n");
