@@ -401,7 +401,7 @@ int main(int argc, char **argv)
             by_hand.seed = strtoull(argv[++i], NULL, 10);
     }
     SRunner *runner = srunner_create(by_hand.instances > 0 ? by_hand_suite() : space_suite());
-    srunner_run_all(runner, by_hand.instances > 0 ? CK_MINIMAL : CK_NORMAL);
+    srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -49,7 +49,8 @@ static int earliest_first(const struct solver *s, int level, int end)
 }
 
 /* The same over the ways to deal out meshes: nearly none where the cap is near the least that it can be. Rows that
- * nothing leads to, or from, have no first layers. */
+ * nothing leads to, or from, have no first layers. A stage may be too long with the next layer alone where one that
+ * begins earlier is not, so that not every stage need get on. */
 static bool set_band_of_turns(struct solver *s)
 {
     int final = s->row_count - 1;
@@ -59,22 +60,19 @@ static bool set_band_of_turns(struct solver *s)
     }
     for (int row = 0; row < final; row++)
         for (int turn = 0; turn < s->turn_count && s->first_to[row] >= 0; turn++) {
-            int after = row_after(s, row, turn), first = (int)min_i64(s->first_to[row], s->layers - 1);
-            if (after < 0)
-                continue;
-            int end = farthest_end(s, s->level[row * s->turn_count + turn], first);
-            if (end > first)
-                s->first_to[after] = (int)max_i64(s->first_to[after], end);
+            int after = row_after(s, row, turn);
+            if (after >= 0)
+                s->first_to[after] = (int)max_i64(
+                    s->first_to[after], farthest_end(s, s->level[row * s->turn_count + turn], s->first_to[row]));
         }
     for (int row = final - 1; row >= 0; row--)
         for (int turn = 0; turn < s->turn_count; turn++) {
             int after = row_after(s, row, turn);
             if (after < 0 || s->first_from[after] > s->layers || s->first_from[after] > s->first_to[after])
                 continue;
-            int end = (int)max_i64(s->first_from[after], 1),
-                first = earliest_first(s, s->level[row * s->turn_count + turn], end);
-            if (first < end)
-                s->first_from[row] = (int)min_i64(s->first_from[row], first);
+            s->first_from[row] = (int)min_i64(
+                s->first_from[row],
+                earliest_first(s, s->level[row * s->turn_count + turn], s->first_from[after]));
         }
     return s->first_from[0] == 0 && s->first_to[final] == s->layers;
 }

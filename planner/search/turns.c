@@ -57,7 +57,7 @@ static void add_exchange(const struct facts *facts, const struct plan *plan, str
         for (int r = 0; r < reaches && price->exchange_parts > 0; r++) {
             int64_t each = ceil_div(price->exchange_bytes, price->exchange_parts),
                     ns = cost_between_stages(facts, plan, 0, reach[r].peer, each).ns;
-            price->reduce_last_ns += reach[r].count * price->exchange_parts * ns;
+            price->step_ns += reach[r].count * price->exchange_parts * ns;
         }
     }
 }
