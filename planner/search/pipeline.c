@@ -20,8 +20,10 @@ struct stage_clock {
 /* A chunk of a stage; they are numbered in the order of layers, copy after copy. */
 struct piece {
     struct layer_range layers;
-    int64_t *arrived[2]; /* [backward] (micro-batches) the latest of what came */
-    int *missing[2];     /* [backward] (micro-batches) pieces from which something is still to come */
+    int64_t *arrived[2]; /* [backward] (own micro-batches) the latest of what came */
+    int *missing[2];     /* [backward] (own micro-batches) pieces from which something is still to come */
+    int *others[2];      /* [backward] (other_count) to which something goes: later ones, earlier ones; first replicas */
+    int other_count[2];
     int backwards_left;
 };
 struct pipeline {
@@ -107,27 +109,25 @@ static void hand_on(struct pipeline *p, int from, int to, int micro, bool backwa
 {
     int own = first_replica(p, from), maker = backward ? to : own, count = values_between(p, maker, own + to - maker);
     struct stage_clock *s = &p->stages[stage_of(p, from)];
-    struct piece *piece = &p->pieces[to + micro % replicas_of(p, to)];
+    int turns = replicas_of(p, to), own_micro = micro / turns;
+    struct piece *piece = &p->pieces[to + micro % turns];
     int64_t at = s->compute_ns;
-    if (count == 0)
-        return;
     if (stage_of(p, from) != stage_of(p, to))
         at = send(backward ? &s->send_backward_ns : &s->send_forward_ns, at,
                   count * price_send_ns(p->table, maker % copied(p)));
-    piece->arrived[backward][micro] = max_i64(piece->arrived[backward][micro], at);
-    piece->missing[backward][micro]--;
+    piece->arrived[backward][own_micro] = max_i64(piece->arrived[backward][own_micro], at);
+    piece->missing[backward][own_micro]--;
 }
 
 static void run_forward(struct pipeline *p, int number, int micro)
 {
     struct stage_clock *s = &p->stages[stage_of(p, number)];
     const struct piece *piece = &p->pieces[number];
-    s->compute_ns = max_i64(s->compute_ns, piece->arrived[0][micro]);
+    s->compute_ns = max_i64(s->compute_ns, piece->arrived[0][micro / replicas_of(p, number)]);
     for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++)
         run_use(p, s, p->price[l]->forward_ns, p->price[l]->gather_forward_ns);
-    for (int reader = first_replica(p, number) + replicas_of(p, number); reader < p->piece_count;
-         reader += replicas_of(p, reader))
-        hand_on(p, number, reader, micro, false);
+    for (int i = 0; i < piece->other_count[0]; i++)
+        hand_on(p, number, piece->others[0][i], micro, false);
 }
 
 static void run_backward(struct pipeline *p, int number, int micro)
@@ -135,7 +135,7 @@ static void run_backward(struct pipeline *p, int number, int micro)
     struct stage_clock *s = &p->stages[stage_of(p, number)];
     struct piece *piece = &p->pieces[number];
     bool last = --piece->backwards_left == 0;
-    s->compute_ns = max_i64(s->compute_ns, piece->arrived[1][micro]);
+    s->compute_ns = max_i64(s->compute_ns, piece->arrived[1][micro / replicas_of(p, number)]);
     for (int l = piece->layers.first + piece->layers.count - 1; l >= piece->layers.first; l--) {
         const struct layer_price *price = p->price[l];
         int64_t begin = run_use(p, s, price->backward_ns, price->gather_backward_ns);
@@ -143,8 +143,8 @@ static void run_backward(struct pipeline *p, int number, int micro)
             (struct pending){ begin + min_i64(price->gradient_ns, price->backward_ns), s->compute_ns,
                               price->reduce_ns + (last ? price->reduce_last_ns : 0), price->reduce_tail_ns };
     }
-    for (int maker = first_replica(p, number) - 1; maker >= 0; maker = first_replica(p, maker) - 1)
-        hand_on(p, number, first_replica(p, maker), micro, true);
+    for (int i = 0; i < piece->other_count[1]; i++)
+        hand_on(p, number, piece->others[1][i], micro, true);
 }
 
 /* Runs a stage's actions as far as what they need has arrived; false when nothing moved. */
@@ -159,7 +159,7 @@ static bool run_stage(struct pipeline *p, int stage)
         bool backward = action->kind != ACTION_FORWARD;
         if (action->kind == ACTION_BACKWARD_WEIGHT) /* its time is part of the other half's */
             continue;
-        if (p->pieces[number].missing[backward][micro] > 0)
+        if (p->pieces[number].missing[backward][action->micro] > 0)
             break;
         if (backward)
             run_backward(p, number, micro);
@@ -217,12 +217,27 @@ static bool count_values(struct pipeline *p, const struct chain *chain, struct a
     return true;
 }
 
-static int makers_and_readers(const struct pipeline *p, int piece, bool readers)
+/* Readers in order, makers from the last on. */
+static bool list_others(struct pipeline *p, int number, bool backward, struct arena *arena)
 {
-    int count = 0;
-    for (int other = 0; other < p->piece_count; other++)
-        count += (readers ? values_between(p, piece, other) : values_between(p, other, piece)) > 0;
-    return count;
+    struct piece *piece = &p->pieces[number];
+    int own = first_replica(p, number), *others = NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        int count = 0;
+        for (int i = 0; i < p->piece_count; i++) {
+            int other = backward ? p->piece_count - 1 - i : i;
+            if ((backward ? values_between(p, other, own) : values_between(p, own, other)) == 0)
+                continue;
+            if (others)
+                others[count] = other;
+            count++;
+        }
+        piece->other_count[backward] = count;
+        if (!others && !(others = arena_alloc(arena, (size_t)count + 1, sizeof *others)))
+            return false;
+    }
+    piece->others[backward] = others;
+    return true;
 }
 
 static bool list_pieces(struct pipeline *p, struct arena *arena)
@@ -250,13 +265,16 @@ static bool start_pieces(struct pipeline *p, struct arena *arena)
         piece->backwards_left = p->micro_batches / plan_copies(p->plan);
         if (p->plan->chunk_count == 1)
             piece->backwards_left = share_of(p, k);
+        int own = p->plan->chunk_count == 1 ? share_of(p, k) : p->micro_batches;
         for (int backward = 0; backward < 2; backward++) {
-            piece->arrived[backward] = arena_alloc(arena, (size_t)p->micro_batches, sizeof **piece->arrived);
-            piece->missing[backward] = arena_alloc(arena, (size_t)p->micro_batches, sizeof **piece->missing);
-            if (!piece->arrived[backward] || !piece->missing[backward])
+            piece->arrived[backward] = arena_alloc(arena, (size_t)own, sizeof **piece->arrived);
+            piece->missing[backward] = arena_alloc(arena, (size_t)own, sizeof **piece->missing);
+            if (!piece->arrived[backward] || !piece->missing[backward] || !list_others(p, k, backward, arena))
                 return false;
-            for (int i = 0; i < p->micro_batches; i++)
-                piece->missing[backward][i] = makers_and_readers(p, first_replica(p, k), backward);
+        }
+        for (int i = 0; i < own; i++) { /* forward from its makers, backward from its readers */
+            piece->missing[0][i] = piece->other_count[1];
+            piece->missing[1][i] = piece->other_count[0];
         }
     }
     return true;
