@@ -35,10 +35,53 @@ static int64_t waiting_ns(const struct price_table *table, int64_t in_flight, in
     return in_flight < 1 || in_flight >= micro_batches ? 0 : ceil_div(2 * table->send_ns * (in_flight - 1), in_flight);
 }
 
+/* A stage of so many replicas, from which on there are so many meshes. A table for bounds has no exchange. */
+static struct stage_kind kind_of_replicas(const struct checker *c, const struct config *config,
+                                          const struct price_table *table, int turn, int in_flight)
+{
+    const struct price_table *own = table->by_turns ? table->by_turns[turn] : table;
+    int64_t replicas = config->turns[turn], micro_batches = ceil_div(config->micro_batch_count, replicas);
+    return (struct stage_kind){ .table = own,
+                                .capacity_bytes = c->claim->memory_bytes,
+                                .in_flight = in_flight,
+                                .micro_batches = micro_batches,
+                                .waiting_ns = waiting_ns(own, in_flight, micro_batches) };
+}
+
+static bool make_problem_with_turns(struct checker *c, const struct config *config, const struct price_table *table,
+                                    struct arena *arena, struct cut_problem *out)
+{
+    const struct chain *chain = &c->bench.chain;
+    int turns = config->turn_count, *in_flight = config_in_flight(arena, config);
+    struct stage_kind *stages =
+        arena_alloc(arena, ((size_t)config->meshes + 1) * (size_t)turns, sizeof *stages);
+    if (!stages || !in_flight)
+        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    for (int left = 1; left <= config->meshes; left++)
+        for (int turn = 0; turn < turns; turn++)
+            stages[left * turns + turn] =
+                kind_of_replicas(c, config, table, turn, in_flight[left * turns + turn]);
+    *out = (struct cut_problem){ .layer_count = chain->layer_count,
+                                 .stage_count = config->stages,
+                                 .class_count = chain->class_count,
+                                 .micro_batch_count = config->micro_batch_count,
+                                 .class_of = chain->class_of,
+                                 .tied_first = chain->tied_first,
+                                 .tied_second = chain->tied_second,
+                                 .stages = stages,
+                                 .mesh_count = config->meshes,
+                                 .turn_count = turns,
+                                 .turns = config->turns,
+                                 .cut_ns = 2 * table->send_ns };
+    return true;
+}
+
 static bool make_problem(struct checker *c, const struct config *config, const struct price_table *table,
                          struct arena *arena, struct cut_problem *out)
 {
     const struct chain *chain = &c->bench.chain;
+    if (config->meshes > 0)
+        return make_problem_with_turns(c, config, table, arena, out);
     int *in_flight = config_in_flight(arena, config), pieces = config_pieces(config);
     struct stage_kind *stages = arena_alloc(arena, (size_t)pieces, sizeof *stages);
     if (!stages || !in_flight)
@@ -262,12 +305,36 @@ static bool check_best(struct checker *c)
 
 static bool same_outside(const struct plan *plan, const struct config *config)
 {
-    bool same = plan->stage_count == config->stages && plan->chunk_count == config_chunks(config) &&
+    bool same = plan->stage_count == config_replicas(config) && plan->chunk_count == config_chunks(config) &&
                 plan->micro_batch_count == config->micro_batch_count &&
                 (plan->stage_count == 1 || plan->schedule == config->schedule);
     for (int k = 0; same && k < plan->stage_count; k++)
-        same = plan->stages[k].first_rank == config_first_rank(config, k);
+        same = config->meshes > 0 ? plan->stages[k].first_rank == k * mesh_ranks(&config->mesh)
+                                  : plan->stages[k].turn == 0 &&
+                                        plan->stages[k].first_rank == config_first_rank(config, k);
     return same;
+}
+
+/* The plan's stages, and where replicas take turns which of the configuration's numbers of them each has: first and turn
+ * (replicas of the configuration). 0: the configuration does not have such stages. */
+static int list_stages(const struct plan *plan, const struct config *config, int *first, int *turn)
+{
+    int count = 0;
+    if (config->meshes == 0) {
+        for (; count < config_pieces(config); count++)
+            first[count] = stage_chunk(plan, config_stage(config, count), count / config->stages).first;
+        return count;
+    }
+    for (int k = 0; k < plan->stage_count; k += stage_turns(plan, k)) {
+        int i = 0;
+        while (i < config->turn_count && config->turns[i] != stage_turns(plan, k))
+            i++;
+        if (i == config->turn_count)
+            return 0;
+        first[count] = plan->stages[k].first_layer;
+        turn[count++] = i;
+    }
+    return config->stages == 0 || config->stages == count ? count : 0;
 }
 
 /* The plan in the configuration's atoms, which the search joins where no layer tells them apart; NULL: it is of another
@@ -294,20 +361,20 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     const struct price_table *table = NULL;
     struct arena arena = { 0 };
     struct cut_problem problem;
-    int *first = arena_alloc(&arena, (size_t)config_pieces(config), sizeof *first),
+    size_t most = (size_t)(config->meshes > 0 ? config->meshes : config_pieces(config));
+    int *first = arena_alloc(&arena, most, sizeof *first), *turn = arena_alloc(&arena, most, sizeof *turn),
         *strategy = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *strategy);
-    bool good = first && strategy ? workbench_table(&c->bench, config, false, &table, c->err)
+    bool good = first && turn && strategy ? workbench_table(&c->bench, config, false, &table, c->err)
                                   : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
     *value_ns = INT64_MAX;
-    for (int k = 0; good && k < config_pieces(config); k++)
-        first[k] = stage_chunk(plan, config_stage(config, k), k / config->stages).first;
-    bool fits = table != NULL;
+    int stages = list_stages(plan, config, first, turn);
+    bool fits = table != NULL && stages > 0;
     for (int l = 0; good && fits && l < plan->layer_count; l++) {
         strategy[l] = price_strategy(table, &plan->layers[l]);
         fits = strategy[l] >= 0;
     }
     if (good && fits && (good = make_problem(c, config, table, &arena, &problem)))
-        *value_ns = cut_value(&problem, first, strategy);
+        *value_ns = cut_value(&problem, stages, first, config->meshes > 0 ? turn : NULL, strategy);
     arena_free(&arena);
     return good;
 }

@@ -175,7 +175,9 @@ bool busy_holds(bool *holds, const struct chain *chain, const struct config *con
                             .micro_batches = config->micro_batch_count,
                             .bound_ns = bound_ns };
     bool good = busy_open(&b, &arena) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
-    if (good)
+    if (good && config->meshes > 0) /* whoever does it, some mesh does its share of all kernels */
+        *holds = bound_ns <= ceil_div(b.micro_batches * b.ahead[b.layers], config->meshes);
+    else if (good)
         *holds = bound_ns <= 0 || too_much_together(&b) || (config_chunks(config) == 1 && !any_cut(&b));
     arena_free(&arena);
     return good;

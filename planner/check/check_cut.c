@@ -19,13 +19,39 @@ struct cutter {
     int *sum;                   /* (layers + 1, classes) layers of a class before */
     int *content;               /* (layers, layers + 1) index of the multiset of [first, end) */
     int content_count, *sample; /* (contents, 2) */
-    int kind_count, *kind;      /* (stages) index of the first stage of the same kind */
-    struct cell **cells;        /* (stages) of (contents), by kind */
-    int64_t **least_use;        /* (stages, LIMIT_COUNT + 1) prefix sums of each layer's least use; last: path */
-    int64_t *best;              /* (stages + 1, layers + 1) */
-    int *end;                   /* (stages, layers + 1) */
+    int kind_count, *kind;      /* (kinds of the problem) index of the first of the same kind */
+    struct cell **cells;        /* (kinds) of (contents), by kind */
+    int64_t **least_use;        /* (kinds, LIMIT_COUNT + 1) prefix sums of each layer's least use; last: path */
+    int row_count;              /* where a stage begins: stages before it; with turns meshes, and if need be both */
+    int64_t *best;              /* (rows, layers + 1) */
+    int *end, *turn;            /* (rows, layers + 1) */
+    int *nearest, *farthest;    /* (rows) first layers of a stage there, under the present cap */
     int64_t cap_ns;
 };
+
+/* ---- rows ---- */
+
+static int choices(const struct cut_problem *p)
+{
+    return p->mesh_count > 0 ? p->turn_count : 1;
+}
+
+static int kind_at(const struct cut_problem *p, int row, int turn)
+{
+    int meshes = p->mesh_count;
+    return meshes > 0 ? (meshes - row % (meshes + 1)) * p->turn_count + turn : row;
+}
+
+/* -1: there are not so many meshes, or stages. */
+static int row_behind(const struct cutter *c, int row, int turn)
+{
+    const struct cut_problem *p = c->p;
+    int meshes = p->mesh_count;
+    if (meshes == 0)
+        return row + 1;
+    int used = row % (meshes + 1) + p->turns[turn], stage = row / (meshes + 1) + (p->stage_count > 0);
+    return used > meshes || stage > p->stage_count ? -1 : stage * (meshes + 1) + used;
+}
 
 static bool same_kind(const struct stage_kind *a, const struct stage_kind *b)
 {
@@ -104,9 +130,11 @@ static int64_t layer_least(const struct stage_kind *kind, int class_index, int w
 static bool sum_least(struct cutter *c)
 {
     const struct cut_problem *p = c->p;
-    for (int k = 0; k < p->stage_count; k++)
+    for (int k = 0; k < c->kind_count; k++)
         for (int what = 0; what <= LIMIT_COUNT; what++) {
             int64_t **sums = &c->least_use[k * (LIMIT_COUNT + 1) + what];
+            if (!p->stages[k].table)
+                continue;
             if (c->kind[k] != k) {
                 *sums = c->least_use[c->kind[k] * (LIMIT_COUNT + 1) + what];
                 continue;
@@ -120,50 +148,62 @@ static bool sum_least(struct cutter *c)
     return true;
 }
 
-static int64_t least_of(const struct cutter *c, int stage, int what, int first, int end)
+static int64_t least_of(const struct cutter *c, int kind, int what, int first, int end)
 {
-    const int64_t *sums = c->least_use[stage * (LIMIT_COUNT + 1) + what];
+    const int64_t *sums = c->least_use[kind * (LIMIT_COUNT + 1) + what];
     return sums[end] - sums[first];
 }
 
 static bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *err)
 {
-    size_t stages = (size_t)p->stage_count, classes = (size_t)p->class_count;
+    int meshes = p->mesh_count;
     *c = (struct cutter){ .p = p, .err = err, .width = p->layer_count + 1 };
+    c->kind_count = meshes > 0 ? (meshes + 1) * p->turn_count : p->stage_count;
+    c->row_count = meshes > 0 ? (meshes + 1) * (p->stage_count + 1) : p->stage_count + 1;
+    size_t kinds = (size_t)c->kind_count, rows = (size_t)c->row_count, classes = (size_t)p->class_count;
     c->sum = arena_alloc(&c->arena, (size_t)c->width * classes, sizeof *c->sum);
-    c->kind = arena_alloc(&c->arena, stages, sizeof *c->kind);
-    c->cells = arena_alloc(&c->arena, stages, sizeof *c->cells);
-    c->least_use = arena_alloc(&c->arena, stages * (LIMIT_COUNT + 1), sizeof *c->least_use);
-    c->best = arena_alloc(&c->arena, (stages + 1) * (size_t)c->width, sizeof *c->best);
-    c->end = arena_alloc(&c->arena, stages * (size_t)c->width, sizeof *c->end);
-    if (!c->sum || !c->kind || !c->cells || !c->least_use || !c->best || !c->end)
+    c->kind = arena_alloc(&c->arena, kinds, sizeof *c->kind);
+    c->cells = arena_alloc(&c->arena, kinds, sizeof *c->cells);
+    c->least_use = arena_alloc(&c->arena, kinds * (LIMIT_COUNT + 1), sizeof *c->least_use);
+    c->best = arena_alloc(&c->arena, rows * (size_t)c->width, sizeof *c->best);
+    c->end = arena_alloc(&c->arena, rows * (size_t)c->width, sizeof *c->end);
+    c->turn = arena_alloc(&c->arena, rows * (size_t)c->width, sizeof *c->turn);
+    c->nearest = arena_alloc(&c->arena, rows, sizeof *c->nearest);
+    c->farthest = arena_alloc(&c->arena, rows, sizeof *c->farthest);
+    if (!c->sum || !c->kind || !c->cells || !c->least_use || !c->best || !c->end || !c->turn || !c->nearest ||
+        !c->farthest)
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     for (int l = 0; l < p->layer_count; l++) {
         memcpy(&c->sum[(size_t)(l + 1) * classes], &c->sum[(size_t)l * classes], classes * sizeof *c->sum);
         c->sum[(size_t)(l + 1) * classes + (size_t)p->class_of[l]]++;
     }
-    for (int k = 0; k < p->stage_count; k++)
-        while (!same_kind(&p->stages[c->kind[k]], &p->stages[k]))
-            c->kind[k]++;
+    for (int k = 0; k < c->kind_count; k++) {
+        int like = meshes > 0 && k >= p->turn_count ? c->kind[k - p->turn_count] : 0; /* with a mesh less */
+        if (meshes > 0 && !same_kind(&p->stages[like], &p->stages[k]))
+            like = k;
+        while (!same_kind(&p->stages[like], &p->stages[k]))
+            like++;
+        c->kind[k] = like;
+    }
     return (number_contents(c) && sum_least(c)) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
 }
 
 /* ---- cells ---- */
 
-static struct cell *cell_at(struct cutter *c, int stage, int first, int end)
+static struct cell *cell_at(struct cutter *c, int kind, int first, int end)
 {
-    struct cell **row = &c->cells[c->kind[stage]];
+    struct cell **row = &c->cells[c->kind[kind]];
     if (!*row)
         *row = arena_alloc(&c->arena, (size_t)c->content_count, sizeof **row);
     if (!*row)
         return NULL;
     struct cell *cell = &(*row)[c->content[first * c->width + end]];
-    cell->least = max_i64(cell->least, least_of(c, stage, LIMIT_COUNT, first, end));
+    cell->least = max_i64(cell->least, least_of(c, kind, LIMIT_COUNT, first, end));
     return cell;
 }
 
 /* A closer bound of the cell under the present cap. */
-static bool refine(struct cutter *c, struct cell *cell, int stage, int first, int end)
+static bool refine(struct cutter *c, struct cell *cell, int kind, int first, int end)
 {
     int count[64], classes = c->p->class_count;
     int *counts = classes <= 64 ? count : arena_alloc(&c->arena, (size_t)classes, sizeof *counts);
@@ -173,7 +213,7 @@ static bool refine(struct cutter *c, struct cell *cell, int stage, int first, in
         counts[i] = c->sum[end * classes + i] - c->sum[first * classes + i];
     int64_t least = 0;
     bool solve = cell->refinement != PLAIN;
-    if (!stage_least_path(&c->p->stages[stage], counts, holds_both(c->p, first, end), c->cap_ns, solve, &least,
+    if (!stage_least_path(&c->p->stages[kind], counts, holds_both(c->p, first, end), c->cap_ns, solve, &least,
                           &cell->cost, &cell->times, c->err))
         return false;
     cell->least = max_i64(cell->least, least);
@@ -190,43 +230,72 @@ static bool settled(const struct cutter *c, const struct cell *cell)
 
 /* ---- cuts ---- */
 
-static bool too_long(const struct cutter *c, int stage, int first, int end)
+static bool too_long(const struct cutter *c, int index, int first, int end)
 {
-    const struct stage_kind *kind = &c->p->stages[stage];
+    const struct stage_kind *kind = &c->p->stages[index];
     int64_t waiting_ns = (kind->micro_batches - 1) * kind->waiting_ns;
-    return least_of(c, stage, LIMIT_BYTES, first, end) + kind->table->base_bytes > kind->capacity_bytes ||
-           least_of(c, stage, LIMIT_PATH, first, end) + waiting_ns > c->cap_ns;
+    return least_of(c, index, LIMIT_BYTES, first, end) + kind->table->base_bytes > kind->capacity_bytes ||
+           least_of(c, index, LIMIT_PATH, first, end) + waiting_ns > c->cap_ns;
 }
 
-static bool best_from(struct cutter *c, int stage, int first)
+/* The first layers with which a stage can begin on each row when none before it, or behind it, is too long. */
+static void set_reach(struct cutter *c)
 {
-    bool last = stage == c->p->stage_count - 1;
-    int64_t best = INT64_MAX;
-    int most = c->p->layer_count - (c->p->stage_count - 1 - stage);
-    for (int end = first + 1; end <= most && !too_long(c, stage, first, end); end++) {
-        int64_t rest = last ? (end == c->p->layer_count ? 0 : INT64_MAX) : c->best[(stage + 1) * c->width + end];
+    int layers = c->p->layer_count, last = c->row_count - 1;
+    for (int row = 0; row <= last; row++) {
+        c->farthest[row] = row == 0 ? 0 : -1;
+        c->nearest[row] = row == last ? layers : layers + 1;
+    }
+    for (int row = 0; row < last; row++)
+        for (int turn = 0; turn < choices(c->p) && c->farthest[row] >= 0; turn++) {
+            int behind = row_behind(c, row, turn), end = c->farthest[row];
+            while (behind >= 0 && end < layers && !too_long(c, kind_at(c->p, row, turn), c->farthest[row], end + 1))
+                end++;
+            if (behind >= 0)
+                c->farthest[behind] = (int)max_i64(c->farthest[behind], end);
+        }
+    for (int row = last - 1; row >= 0; row--)
+        for (int turn = 0; turn < choices(c->p); turn++) {
+            int behind = row_behind(c, row, turn), end = behind < 0 ? layers + 1 : c->nearest[behind], first = end;
+            while (end <= layers && first > 0 && !too_long(c, kind_at(c->p, row, turn), first - 1, end))
+                first--;
+            c->nearest[row] = (int)min_i64(c->nearest[row], first);
+        }
+}
+
+static bool best_with(struct cutter *c, int row, int turn, int first)
+{
+    int behind = row_behind(c, row, turn), kind = behind < 0 ? 0 : kind_at(c->p, row, turn), at = row * c->width + first;
+    for (int end = first + 1; behind >= 0 && end <= c->farthest[behind] && !too_long(c, kind, first, end); end++) {
+        int64_t rest = end < c->nearest[behind] ? INT64_MAX : c->best[behind * c->width + end];
         if (rest == INT64_MAX)
             continue;
-        const struct cell *cell = cell_at(c, stage, first, end);
+        rest += end < c->p->layer_count ? c->p->cut_ns : 0;
+        const struct cell *cell = cell_at(c, kind, first, end);
         if (!cell)
             return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-        if (cell->least < INT64_MAX && cell->least + rest < best) {
-            best = cell->least + rest;
-            c->end[stage * c->width + first] = end;
+        if (cell->least < INT64_MAX && cell->least + rest < c->best[at]) {
+            c->best[at] = cell->least + rest;
+            c->end[at] = end;
+            c->turn[at] = turn;
         }
     }
-    c->best[stage * c->width + first] = best;
     return true;
 }
 
 /* The least sum of paths by what the cells say now. */
 static bool sweep(struct cutter *c, int64_t *sum)
 {
-    for (int stage = c->p->stage_count - 1; stage >= 0; stage--)
-        for (int first = stage; first <= (stage == 0 ? 0 : c->p->layer_count - (c->p->stage_count - stage)); first++)
-            if (!best_from(c, stage, first))
-                return false;
-    *sum = c->best[0];
+    int last = c->row_count - 1;
+    set_reach(c);
+    for (int row = last; row >= 0; row--)
+        for (int first = c->nearest[row]; first <= c->farthest[row]; first++) {
+            c->best[row * c->width + first] = row == last && first == c->p->layer_count ? 0 : INT64_MAX;
+            for (int turn = 0; row < last && turn < choices(c->p); turn++)
+                if (!best_with(c, row, turn, first))
+                    return false;
+        }
+    *sum = c->nearest[0] == 0 ? c->best[0] : INT64_MAX;
     return true;
 }
 
@@ -236,18 +305,20 @@ static bool refine_cut(struct cutter *c, bool *moved, int64_t *value)
 {
     int64_t sum = c->p->sends_ns, longest = INT64_MIN;
     *moved = false;
-    for (int stage = 0, first = 0; stage < c->p->stage_count; stage++) {
-        int end = c->end[stage * c->width + first];
-        struct cell *cell = cell_at(c, stage, first, end);
+    for (int row = 0, first = 0; first < c->p->layer_count;) {
+        int at = row * c->width + first, end = c->end[at], kind = kind_at(c->p, row, c->turn[at]);
+        struct cell *cell = cell_at(c, kind, first, end);
         if (!cell)
             return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
         if (!settled(c, cell)) {
             *moved = true;
-            if (!refine(c, cell, stage, first, end))
+            if (!refine(c, cell, kind, first, end))
                 return false;
         }
-        sum = sum == INT64_MAX || cell->cost == INT64_MAX ? INT64_MAX : sum + cell->cost;
+        sum = sum == INT64_MAX || cell->cost == INT64_MAX ? INT64_MAX
+                                                          : sum + cell->cost + (first > 0 ? c->p->cut_ns : 0);
         longest = max_i64(longest, cell->times);
+        row = row_behind(c, row, c->turn[at]);
         first = end;
     }
     *value = sum == INT64_MAX ? INT64_MAX : sum + longest;
@@ -291,7 +362,7 @@ static bool whole_is_long(struct cutter *c, int64_t bound_ns, bool *out)
     const struct cut_problem *p = c->p;
     int64_t least = 0;
     *out = false;
-    if (p->stage_count != 1)
+    if (p->stage_count != 1 || p->mesh_count > 0)
         return true;
     const int *counts = &c->sum[(size_t)p->layer_count * (size_t)p->class_count];
     if (!stage_least_total(&p->stages[0], counts, holds_both(p, 0, p->layer_count), &least, c->err))
@@ -316,12 +387,14 @@ bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_ver
 
 /* ---- without search ---- */
 
-int64_t cut_value(const struct cut_problem *p, const int *first_layer, const int *strategy)
+int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first_layer, const int *turn,
+                  const int *strategy)
 {
-    int64_t sum = p->sends_ns, longest = INT64_MIN;
-    for (int k = 0; k < p->stage_count; k++) {
-        const struct stage_kind *kind = &p->stages[k];
-        int end = k + 1 < p->stage_count ? first_layer[k + 1] : p->layer_count;
+    int64_t sum = p->sends_ns + (stage_count - 1) * p->cut_ns, longest = INT64_MIN;
+    int left = p->mesh_count;
+    for (int k = 0; k < stage_count; k++) {
+        const struct stage_kind *kind = &p->stages[turn ? left * p->turn_count + turn[k] : k];
+        int end = k + 1 < stage_count ? first_layer[k + 1] : p->layer_count;
         int64_t total[LIMIT_COUNT] = { kind->table->base_bytes }, peak = 0;
         for (int l = first_layer[k]; l < end; l++) {
             const struct layer_price *price = price_at(kind->table, p->class_of[l], strategy[l]);
@@ -337,31 +410,51 @@ int64_t cut_value(const struct cut_problem *p, const int *first_layer, const int
         int64_t waiting_ns = (kind->micro_batches - 1) * kind->waiting_ns;
         longest =
             max_i64(longest, max_i64(max_i64(total[LIMIT_PATH], total[LIMIT_TAIL]) + waiting_ns, total[LIMIT_LANE]));
+        left -= turn ? p->turns[turn[k]] : 0;
     }
     return sum + longest;
+}
+
+/* Some stage of r replicas, which has at least m/r micro-batches, takes (m/r - 1) times its path beyond the first one:
+ * taken r times, and over all G meshes together, that is at least the sum of (m - r) paths. */
+static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t micro_batches)
+{
+    int most = 1;
+    for (int i = 0; i < p->turn_count; i++)
+        most = p->turns[i] > most ? p->turns[i] : most;
+    return sum + max_i64(0, ceil_div((micro_batches - most) * sum, p->mesh_count));
 }
 
 int64_t cut_quick_bound(const struct cut_problem *p)
 {
     int64_t sum = 0;
+    int kinds = p->mesh_count > 0 ? p->turn_count : p->stage_count;          /* that differ in their paths */
+    const struct stage_kind *stages = &p->stages[p->mesh_count > 0 ? p->turn_count : 0]; /* of one mesh left */
     for (int l = 0; l < p->layer_count; l++) {
         int64_t least = INT64_MAX;
-        for (int k = 0; k < p->stage_count; k++)
-            least = min_i64(least, layer_least(&p->stages[k], p->class_of[l], LIMIT_COUNT));
+        for (int k = 0; k < kinds; k++)
+            least = min_i64(least, layer_least(&stages[k], p->class_of[l], LIMIT_COUNT));
         sum += least;
     }
+    if (p->mesh_count > 0)
+        return turns_bound(p, sum, p->micro_batch_count);
     return sum + p->sends_ns + (p->stages[0].micro_batches - 1) * ceil_div(sum, p->stage_count);
 }
 
 bool cut_lacks_memory(const struct cut_problem *p)
 {
     int64_t least = INT64_MAX, room = 0;
-    for (int k = 0; k < p->stage_count; k++) {
-        int64_t sum = 0;
+    int kinds = p->mesh_count > 0 ? (p->mesh_count + 1) * p->turn_count : p->stage_count;
+    int most = p->stage_count > 0 ? p->stage_count : (int)min_i64(p->mesh_count, p->layer_count);
+    for (int k = 0; k < kinds; k++) {
+        int64_t sum = 0, own = 0;
+        if (!p->stages[k].table)
+            continue;
         for (int l = 0; l < p->layer_count; l++)
             sum += layer_least(&p->stages[k], p->class_of[l], LIMIT_BYTES);
         least = min_i64(least, sum);
-        room += max_i64(0, p->stages[k].capacity_bytes - p->stages[k].table->base_bytes);
+        own = max_i64(0, p->stages[k].capacity_bytes - p->stages[k].table->base_bytes);
+        room = p->mesh_count > 0 ? most * own : room + own;
     }
     return least > room;
 }

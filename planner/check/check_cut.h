@@ -6,10 +6,16 @@
 
 struct cut_problem {
     int layer_count, stage_count, class_count;
+    int64_t micro_batch_count;       /* with turns: of all replicas together */
     const int *class_of;             /* (layers) */
     int tied_first, tied_second;     /* layers that share a weight; -1: none */
-    const struct stage_kind *stages; /* (stages) */
+    const struct stage_kind *stages; /* (stages); with turns (mesh_count + 1, turn_count): of a stage by how many meshes
+                                        there are from it on, and its number of replicas */
     int64_t sends_ns;                /* of the whole pipeline, once */
+    int mesh_count;                  /* 0: no turns; else of all stages together, and stage_count 0: any number */
+    int turn_count;                  /* with turns: */
+    const int *turns;                /* (turn_count) replicas that a stage may have */
+    int64_t cut_ns;                  /* sends of one cut */
 };
 enum cut_verdict {
     CUT_HOLDS,    /* proven: no plan is shorter than the bound */
@@ -24,9 +30,10 @@ enum cut_verdict {
  */
 bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
                struct error *err);
-/* The formula's value of given stages (first_layer, (stages)) with the strategy index of each layer; INT64_MAX when one
- * does not fit. */
-int64_t cut_value(const struct cut_problem *problem, const int *first_layer, const int *strategy);
+/* The formula's value of given stages (first_layer, (stages); with turns turn, (stages), else NULL) with the strategy
+ * index of each layer; INT64_MAX when one does not fit. */
+int64_t cut_value(const struct cut_problem *problem, int stage_count, const int *first_layer, const int *turn,
+                  const int *strategy);
 /* No plan is shorter, whatever fits: sends, and the least compute paths spread over the stages. */
 int64_t cut_quick_bound(const struct cut_problem *problem);
 /* All stages taken together lack memory even for the thriftiest strategies. */
