@@ -222,6 +222,11 @@ static bool list_others(struct pipeline *p, int number, bool backward, struct ar
 {
     struct piece *piece = &p->pieces[number];
     int own = first_replica(p, number), *others = NULL;
+    if (own != number) { /* as the first replica */
+        piece->others[backward] = p->pieces[own].others[backward];
+        piece->other_count[backward] = p->pieces[own].other_count[backward];
+        return true;
+    }
     for (int pass = 0; pass < 2; pass++) {
         int count = 0;
         for (int i = 0; i < p->piece_count; i++) {
@@ -262,10 +267,8 @@ static bool start_pieces(struct pipeline *p, struct arena *arena)
 {
     for (int k = 0; k < p->piece_count; k++) {
         struct piece *piece = &p->pieces[k];
-        piece->backwards_left = p->micro_batches / plan_copies(p->plan);
-        if (p->plan->chunk_count == 1)
-            piece->backwards_left = share_of(p, k);
         int own = p->plan->chunk_count == 1 ? share_of(p, k) : p->micro_batches;
+        piece->backwards_left = own / plan_copies(p->plan);
         for (int backward = 0; backward < 2; backward++) {
             piece->arrived[backward] = arena_alloc(arena, (size_t)own, sizeof **piece->arrived);
             piece->missing[backward] = arena_alloc(arena, (size_t)own, sizeof **piece->missing);
