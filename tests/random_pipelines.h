@@ -13,15 +13,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PIPELINE_LAYERS = 24, PIPELINE_VALUE_BYTES = 2000000 };
+enum { PIPELINE_TURNS = 3, PIPELINE_LAYERS = 24, PIPELINE_VALUE_BYTES = 2000000 };
 struct pipeline_draw {
     int schedule, stages, chunks, layers, micros;
     double spread;     /* of the layers' times, 0.3: +-30 % */
     double send_share; /* of a stage's time for one micro-batch */
     bool whole; /* only the first layer has weights: backward is in one piece, so that gradients leave as late as can be
                  */
-    int64_t forward_us;  /* of one layer, about */
-    double backward_for; /* times as long */
+    int64_t forward_us;         /* of one layer, about */
+    double backward_for;        /* times as long */
+    int replicas[SHAPE_STAGES]; /* of each stage, in turn: 1 to PIPELINE_TURNS; 0: no turns */
 };
 struct pipeline_case {
     struct pipeline_draw draw;
@@ -64,6 +65,14 @@ static inline struct pipeline_draw pipeline_draw(uint64_t *state, int schedule, 
     return d;
 }
 
+static inline int pipeline_ranks(const struct pipeline_draw *d)
+{
+    int ranks = 0;
+    for (int k = 0; k < d->stages; k++)
+        ranks += d->replicas[0] > 0 ? d->replicas[k] : 1;
+    return ranks;
+}
+
 static inline void pipeline_model(struct pipeline_case *c, uint64_t *state)
 {
     struct text text = { 0 };
@@ -101,7 +110,7 @@ static inline void pipeline_cluster(struct pipeline_case *c)
                           "\"nic_latency_ns\": 0}",
                           bytes_per_s, bytes_per_s);
     struct catalogue_entry entry = { "toy", device, (size_t)length };
-    snprintf(form, sizeof form, "1x%d:toy", d->stages);
+    snprintf(form, sizeof form, "1x%d:toy", pipeline_ranks(d));
     ck_assert_msg(cluster_read(&c->cluster, form, form, strlen(form), &entry, 1, &err), "%s", err.message);
     c->facts = (struct facts){ c->cluster, NULL };
 }
@@ -113,12 +122,13 @@ static inline void pipeline_plan(struct pipeline_case *c)
                            .chunks = d->chunks,
                            .folded = schedules[d->schedule]->folded,
                            .copies = schedules[d->schedule]->copies };
+    memcpy(shape.turns, d->replicas, sizeof shape.turns);
     c->plan = shape_plan(&shape, d->layers);
     c->plan->batch = d->micros, c->plan->sequence = 16, c->plan->vocab_multiple = 1, c->plan->dtype = DTYPE_BF16;
     c->plan->schedule = d->schedule, c->plan->micro_batch_count = d->micros, c->plan->prefetch = 1;
     for (int l = 0; l < d->layers; l++)
         c->plan->layers[l] = c->table->strategies[0].layer;
-    for (int s = 0; s < d->stages; s++)
+    for (int s = 0; s < c->plan->stage_count; s++)
         for (int atom = 0; atom < MAX_ATOMS; atom++)
             c->plan->stages[s].atom[atom] = 1;
     c->plan->atom_count = c->config.mesh.atom_count;
@@ -142,6 +152,13 @@ static inline struct pipeline_case *pipeline_open(const struct pipeline_draw *dr
                                  .micro = 1,
                                  .mesh = mesh_none() };
     mesh_add(&c->config.mesh, 1, DIM_dp);
+    static const int turns[PIPELINE_TURNS] = { 1, 2, 3 };
+    if (draw->replicas[0] > 0) {
+        c->config.meshes = pipeline_ranks(draw);
+        c->config.stages = 0;
+        c->config.turns = turns;
+        c->config.turn_count = PIPELINE_TURNS;
+    }
     ck_assert_msg(workbench_open(&c->bench, c->model, &c->facts, &c->space, &err), "%s", err.message);
     ck_assert_msg(workbench_table(&c->bench, &c->config, false, &c->table, &err), "%s", err.message);
     ck_assert_ptr_nonnull(c->table);
@@ -163,11 +180,23 @@ static inline void pipeline_close(struct pipeline_case *c)
 /* By the closed form. */
 static inline int64_t pipeline_formula_ns(struct pipeline_case *c)
 {
-    int pieces = c->problem.stage_count, classes = c->table->class_count, strategies = c->table->strategy_count;
+    bool turns = c->draw.replicas[0] > 0;
+    int pieces = turns ? c->draw.stages : c->problem.stage_count, classes = c->table->class_count,
+        strategies = c->table->strategy_count;
     struct partition_plan plan = { .first_layer = arena_alloc(&c->arena, (size_t)pieces, sizeof(int)),
                                    .count =
                                        arena_alloc(&c->arena, (size_t)(pieces * classes * strategies), sizeof(int)) };
-    for (int piece = 0; piece < pieces; piece++) {
+    if (turns) {
+        plan.stage_count = pieces;
+        plan.turn = arena_alloc(&c->arena, (size_t)pieces, sizeof *plan.turn);
+    }
+    for (int piece = 0, at = 0; turns && piece < pieces; at += c->draw.replicas[piece++]) {
+        plan.turn[piece] = c->draw.replicas[piece] - 1;
+        plan.first_layer[piece] = c->plan->stages[at].first_layer;
+        for (int l = 0; l < c->plan->stages[at].layer_count; l++)
+            plan.count[(piece * classes + c->bench.chain.class_of[plan.first_layer[piece] + l]) * strategies]++;
+    }
+    for (int piece = 0; !turns && piece < pieces; piece++) {
         int stage = schedule_stage(schedules[c->draw.schedule], c->draw.stages, piece);
         struct layer_range layers = stage_chunk(c->plan, stage, piece / c->draw.stages);
         plan.first_layer[piece] = layers.first;

@@ -195,13 +195,22 @@ static inline void draw_space(struct random_world *w)
     draw_schedules(w);
 }
 
+/* Whether the space has a schedule with which replicas can take turns. */
+static inline bool has_searched_schedule(const struct space *space)
+{
+    bool searched = space->schedule.count == 0;
+    for (int i = 0; i < space->schedule.count; i++)
+        searched |= schedules[space->schedule.values[i]]->searched;
+    return searched;
+}
+
 /* Of every third world, stages of several replicas; now and then with a given number of stages. */
 static inline void draw_turns(struct random_world *w)
 {
     static const struct allowed lists[] = {
         { 2, { 1, 2 } }, { 3, { 3, 1, 2 } }, { 1, { 2 } }, { 2, { 1, 3 } }, { 3, { 1, 2, 4 } },
     };
-    if (world_draw(w, 3))
+    if (world_draw(w, 3) || w->world.cluster->type_count > 1 || !has_searched_schedule(&w->space))
         return;
     w->space.turns = lists[world_draw(w, sizeof lists / sizeof *lists)];
     if (world_draw(w, 4) == 0)

@@ -53,14 +53,12 @@ static bool make_problem_with_turns(struct checker *c, const struct config *conf
 {
     const struct chain *chain = &c->bench.chain;
     int turns = config->turn_count, *in_flight = config_in_flight(arena, config);
-    struct stage_kind *stages =
-        arena_alloc(arena, ((size_t)config->meshes + 1) * (size_t)turns, sizeof *stages);
+    struct stage_kind *stages = arena_alloc(arena, ((size_t)config->meshes + 1) * (size_t)turns, sizeof *stages);
     if (!stages || !in_flight)
         return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
     for (int left = 1; left <= config->meshes; left++)
         for (int turn = 0; turn < turns; turn++)
-            stages[left * turns + turn] =
-                kind_of_replicas(c, config, table, turn, in_flight[left * turns + turn]);
+            stages[left * turns + turn] = kind_of_replicas(c, config, table, turn, in_flight[left * turns + turn]);
     *out = (struct cut_problem){ .layer_count = chain->layer_count,
                                  .stage_count = config->stages,
                                  .class_count = chain->class_count,
@@ -309,14 +307,14 @@ static bool same_outside(const struct plan *plan, const struct config *config)
                 plan->micro_batch_count == config->micro_batch_count &&
                 (plan->stage_count == 1 || plan->schedule == config->schedule);
     for (int k = 0; same && k < plan->stage_count; k++)
-        same = config->meshes > 0 ? plan->stages[k].first_rank == k * mesh_ranks(&config->mesh)
-                                  : plan->stages[k].turn == 0 &&
-                                        plan->stages[k].first_rank == config_first_rank(config, k);
+        same = config->meshes > 0
+                   ? plan->stages[k].first_rank == k * mesh_ranks(&config->mesh)
+                   : plan->stages[k].turn == 0 && plan->stages[k].first_rank == config_first_rank(config, k);
     return same;
 }
 
-/* The plan's stages, and where replicas take turns which of the configuration's numbers of them each has: first and turn
- * (replicas of the configuration). 0: the configuration does not have such stages. */
+/* The plan's stages, and where replicas take turns which of the configuration's numbers of them each has: first and
+ * turn (replicas of the configuration). 0: the configuration does not have such stages. */
 static int list_stages(const struct plan *plan, const struct config *config, int *first, int *turn)
 {
     int count = 0;
@@ -365,7 +363,7 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     int *first = arena_alloc(&arena, most, sizeof *first), *turn = arena_alloc(&arena, most, sizeof *turn),
         *strategy = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *strategy);
     bool good = first && turn && strategy ? workbench_table(&c->bench, config, false, &table, c->err)
-                                  : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+                                          : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
     *value_ns = INT64_MAX;
     int stages = list_stages(plan, config, first, turn);
     bool fits = table != NULL && stages > 0;

@@ -265,7 +265,8 @@ static void set_reach(struct cutter *c)
 
 static bool best_with(struct cutter *c, int row, int turn, int first)
 {
-    int behind = row_behind(c, row, turn), kind = behind < 0 ? 0 : kind_at(c->p, row, turn), at = row * c->width + first;
+    int behind = row_behind(c, row, turn), kind = behind < 0 ? 0 : kind_at(c->p, row, turn),
+        at = row * c->width + first;
     for (int end = first + 1; behind >= 0 && end <= c->farthest[behind] && !too_long(c, kind, first, end); end++) {
         int64_t rest = end < c->nearest[behind] ? INT64_MAX : c->best[behind * c->width + end];
         if (rest == INT64_MAX)
@@ -315,8 +316,8 @@ static bool refine_cut(struct cutter *c, bool *moved, int64_t *value)
             if (!refine(c, cell, kind, first, end))
                 return false;
         }
-        sum = sum == INT64_MAX || cell->cost == INT64_MAX ? INT64_MAX
-                                                          : sum + cell->cost + (first > 0 ? c->p->cut_ns : 0);
+        sum =
+            sum == INT64_MAX || cell->cost == INT64_MAX ? INT64_MAX : sum + cell->cost + (first > 0 ? c->p->cut_ns : 0);
         longest = max_i64(longest, cell->times);
         row = row_behind(c, row, c->turn[at]);
         first = end;
@@ -428,7 +429,7 @@ static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t mic
 int64_t cut_quick_bound(const struct cut_problem *p)
 {
     int64_t sum = 0;
-    int kinds = p->mesh_count > 0 ? p->turn_count : p->stage_count;          /* that differ in their paths */
+    int kinds = p->mesh_count > 0 ? p->turn_count : p->stage_count; /* that differ in their paths */
     const struct stage_kind *stages = &p->stages[p->mesh_count > 0 ? p->turn_count : 0]; /* of one mesh left */
     for (int l = 0; l < p->layer_count; l++) {
         int64_t least = INT64_MAX;

@@ -42,8 +42,8 @@ int64_t cost_moved_bytes(const struct graph *graph, enum dtype dtype, const stru
  * matmul_efficiency.
  */
 double cost_matmul_efficiency(const struct device_type *device, double m, double n, double k, double batch);
-/* One message of so many bytes from local rank 0 of a stage of the plan to that of another, while all other ranks of the
- * two stages exchange theirs. */
+/* One message of so many bytes from local rank 0 of a stage of the plan to that of another, while all other ranks of
+ * the two stages exchange theirs. */
 struct cost cost_between_stages(const struct facts *facts, const struct plan *plan, int stage, int peer_stage,
                                 int64_t bytes);
 /* One collective. bytes: of the largest buffer on one rank; ranks: group size; stride: distance between neighbouring

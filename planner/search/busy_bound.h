@@ -22,7 +22,7 @@
 struct busy_problem {
     const struct chain *chain;
     const struct price_table *table; /* one for bounds is enough */
-    int stages, chunks; /* with turns: meshes */
+    int stages, chunks;              /* with turns: meshes */
     int64_t micro_batches;
     bool splits, asynchronous, copies; /* of the schedule */
     bool turns;                        /* stages have replicas that take turns */

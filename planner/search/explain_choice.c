@@ -267,6 +267,8 @@ static bool least_peak(struct explainer *e, const struct space *space, const str
     int count = 0;
     bool good = space_configs(&configs, &count, &arena, space, graph, facts->cluster, err);
     for (int i = 0; good && i < count; i++) {
+        if (configs[i].meshes > 0) /* what takes turns holds no less */
+            continue;
         bool best = (int64_t)graph->layer_count * (configs[i].stages + FEW_MICRO_BATCHES) <= MISSING_BUDGET;
         for (int k = 0; k < count && best; k++)
             best = k == i || configs[k].stages != configs[i].stages || !thriftier(&configs[k], &configs[i]);

@@ -25,8 +25,8 @@ static int64_t mean_high(const struct solver *s, int64_t sum)
     const struct partition_problem *p = s->problem;
     int64_t period = INT64_MAX;
     if (p->mesh_count > 0)
-        return max_i64(0, ceil_div((p->micro_batch_count - most_replicas(p)) * s->least_path_ns[s->layers],
-                                   p->mesh_count));
+        return max_i64(
+            0, ceil_div((p->micro_batch_count - most_replicas(p)) * s->least_path_ns[s->layers], p->mesh_count));
     for (int i = 0; i < s->level_count; i++)
         period = min_i64(period, s->period_ns[i]);
     return (s->problem->micro_batch_count - 1) * (ceil_div(sum, s->stages) + period);

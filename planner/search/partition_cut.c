@@ -71,8 +71,7 @@ static bool set_band_of_turns(struct solver *s)
             if (after < 0 || s->first_from[after] > s->layers || s->first_from[after] > s->first_to[after])
                 continue;
             s->first_from[row] = (int)min_i64(
-                s->first_from[row],
-                earliest_first(s, s->level[row * s->turn_count + turn], s->first_from[after]));
+                s->first_from[row], earliest_first(s, s->level[row * s->turn_count + turn], s->first_from[after]));
         }
     return s->first_from[0] == 0 && s->first_to[final] == s->layers;
 }

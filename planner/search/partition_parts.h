@@ -1,5 +1,6 @@
 /* Between the parts of the partition: partition.c falls from one cap to the next, partition_cut.c finds the best cut
- * under a cap, partition_stage.c bounds and solves single stages. */
+ * under a cap, partition_level.c knows what stages cost at their places, partition_stage.c bounds and solves single
+ * ones. */
 #ifndef CLEAVE_SEARCH_PARTITION_PARTS_H
 #define CLEAVE_SEARCH_PARTITION_PARTS_H
 #include "planner/search/knapsack.h"
@@ -53,8 +54,8 @@ struct solver {
     /* Where a stage begins: the stages before it; with turns the meshes that they take, and where the number of stages
      * is given both, (stage, meshes). */
     int row_count, turn_count;
-    int level_count, *level; /* (rows, turns) index of the distinct in-flight count and price table */
-    const struct price_table **tables;              /* (level_count) */
+    int level_count, *level;           /* (rows, turns) index of the distinct in-flight count and price table */
+    const struct price_table **tables; /* (level_count) */
     int64_t *period_ns, *in_flight, *micro_batches; /* (level_count) p, n, m */
     /* made when the level is first asked for: */
     struct cell ***cells; /* (level_count) of (interval_count), made on demand */
@@ -89,6 +90,15 @@ static inline int64_t path_ns(const struct layer_price *p)
 int64_t stage_send_total_ns(const struct partition_problem *problem);
 /* What each cut adds to the sum of C: where their number is free, sends are not in stage_send_total_ns(). */
 int64_t stage_cut_ns(const struct partition_problem *problem);
+/* C, Y and bytes of given counts, (class_count, strategy_count). joined: both users of the tied weight are there. */
+struct stage_sums {
+    int64_t path_ns, high_ns, bytes;
+};
+struct stage_sums stage_sum(const struct price_table *table, int64_t m, int64_t in_flight, int64_t period_ns,
+                            bool joined, const int *count);
+bool stage_holds_both(const struct chain *chain, int first, int end);
+/* The level's options; false: out of memory. */
+bool stage_set_options(struct solver *s, int level);
 /* Levels, bins; false: out of memory. */
 bool stage_start(struct solver *s);
 /* What no choice of strategies can undercut: the stage does not fit under the cap. */

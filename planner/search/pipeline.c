@@ -22,7 +22,7 @@ struct piece {
     struct layer_range layers;
     int64_t *arrived[2]; /* [backward] (own micro-batches) the latest of what came */
     int *missing[2];     /* [backward] (own micro-batches) pieces from which something is still to come */
-    int *others[2];      /* [backward] (other_count) to which something goes: later ones, earlier ones; first replicas */
+    int *others[2]; /* [backward] (other_count) to which something goes: later ones, earlier ones; first replicas */
     int other_count[2];
     int backwards_left;
 };
@@ -333,8 +333,8 @@ static bool find_prices(struct pipeline *p, const struct chain *chain, const str
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (int l = 0; l < chain->layer_count; l++) {
         int stage = stage_of_layer(p->plan, l);
-        const struct price_table *own = table->by_turns ? price_of_replicas(table, stage_turns(p->plan, stage))
-                                                        : price_of_stage(table, stage);
+        const struct price_table *own =
+            table->by_turns ? price_of_replicas(table, stage_turns(p->plan, stage)) : price_of_stage(table, stage);
         p->price[l] = find_price(own, chain->class_of[l], &p->plan->layers[l]);
         if (!p->price[l])
             return fail_kind(err, ERROR_BUG, "search: layer %d has a strategy without a price", l);

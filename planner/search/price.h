@@ -22,10 +22,10 @@ struct layer_price {
     int64_t gradient_ns;                           /* from the beginning of backward to the first weight's gradient */
     int64_t reduce_tail_ns;                        /* dp lane: the longest single reduction, at worst the last */
     int64_t weight_bytes;                          /* persistent: weights, accumulators, states */
-    int64_t version_bytes;   /* of weight_bytes what a further version of the weights takes again */
-    int64_t tied_bytes;      /* persistent too, unless the stage holds the weight's first user as well */
-    int64_t saved_bytes;     /* per micro-batch in flight */
-    int64_t transient_bytes; /* largest extra need while the layer runs */
+    int64_t version_bytes;                  /* of weight_bytes what a further version of the weights takes again */
+    int64_t tied_bytes;                     /* persistent too, unless the stage holds the weight's first user as well */
+    int64_t saved_bytes;                    /* per micro-batch in flight */
+    int64_t transient_bytes;                /* largest extra need while the layer runs */
     int64_t exchange_bytes, exchange_parts; /* gradients of one rank, and in how many pieces: what replicas exchange */
     /* Kernels alone, without recomputation, of the cheapest member of the class: what any schedule has to run. Backward
      * by input and by weight. */

@@ -83,7 +83,9 @@ bool search_infeasible(const struct search_result *result, const struct space *s
     char needed[TEXT_NUMBER_BYTES], available[TEXT_NUMBER_BYTES], missing[TEXT_NUMBER_BYTES];
     struct text degrees = { 0 }, advice = { 0 };
     if (!plan)
-        return fail_kind(err, ERROR_INFEASIBLE, "nothing fits: no configuration of the space can be lowered");
+        return fail_kind(err, ERROR_INFEASIBLE,
+                         "nothing fits: no configuration of the space can be lowered, or memory is short where "
+                         "replicas take turns; allow turns=1 too");
     text_bytes(needed, result->nearest.needed_bytes);
     text_bytes(available, result->nearest.available_bytes);
     text_bytes(missing, max_i64(0, result->nearest.needed_bytes - result->nearest.available_bytes));

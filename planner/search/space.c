@@ -96,58 +96,6 @@ bool context_legal(const struct graph *graph, const struct mesh *mesh)
     return true;
 }
 
-/* ---- rules for some layers ---- */
-
-const char *const layer_choice_names[LAYER_CHOICES + 1] = { "zero", "recompute", "slices", NULL };
-
-static const struct allowed *for_all(const struct space *space, enum layer_choice choice)
-{
-    return choice == LAYER_ZERO ? &space->zero : choice == LAYER_RECOMPUTE ? &space->recompute : &space->slices;
-}
-
-/* The rule that counts, or -1. */
-static int rule_of(const struct space *space, int layer, enum layer_choice choice)
-{
-    int rule = space->rule_count - 1;
-    while (rule >= 0 &&
-           (space->rules[rule].choice != choice || layer < space->rules[rule].first || layer > space->rules[rule].last))
-        rule--;
-    return rule;
-}
-
-const struct allowed *space_layer_allowed(const struct space *space, int layer, enum layer_choice choice)
-{
-    int rule = rule_of(space, layer, choice);
-    return rule >= 0 ? &space->rules[rule].allowed : for_all(space, choice);
-}
-
-unsigned space_rules_of(const struct space *space, int layer)
-{
-    unsigned rules = 0;
-    for (int choice = 0; choice < LAYER_CHOICES; choice++) {
-        int rule = rule_of(space, layer, (enum layer_choice)choice);
-        rules |= rule >= 0 ? 1u << rule : 0;
-    }
-    return rules;
-}
-
-bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice)
-{
-    return (mesh_shards(mesh) == 1 || allows(space_layer_allowed(space, layer, LAYER_ZERO), choice->zero)) &&
-           allows(space_layer_allowed(space, layer, LAYER_RECOMPUTE), choice->recompute) &&
-           allows(space_layer_allowed(space, layer, LAYER_SLICES), choice->slices);
-}
-
-struct allowed space_any_layer(const struct space *space, enum layer_choice choice)
-{
-    struct allowed any = *for_all(space, choice);
-    for (int r = 0; r < space->rule_count && any.count > 0; r++)
-        for (int i = 0; space->rules[r].choice == choice && i < space->rules[r].allowed.count; i++)
-            if (!allows(&any, space->rules[r].allowed.values[i]) && any.count < SPACE_VALUES)
-                any.values[any.count++] = space->rules[r].allowed.values[i];
-    return any;
-}
-
 /* ---- strategies ---- */
 
 struct strategies {
@@ -519,10 +467,32 @@ static void list_configs(struct listing *l)
     }
 }
 
+/* The schedules and clusters whose stages can have replicas that take turns. */
+static bool check_turns(const struct space *space, const struct cluster *cluster, struct error *err)
+{
+    bool searched = space->schedule.count == 0, asked = false;
+    for (int i = 0; i < space->turns.count; i++)
+        asked = asked || space->turns.values[i] > 1;
+    for (int i = 0; i < space->schedule.count; i++)
+        searched = searched || schedules[space->schedule.values[i]]->searched;
+    if (asked && cluster->type_count > 1)
+        return fail(err,
+                    "plan: turns: the search gives stages several replicas on clusters of one type of device, "
+                    "found %d types; leave turns out of --fix and --space",
+                    cluster->type_count);
+    return !asked || searched ||
+           fail(err,
+                "plan: turns: the search gives stages several replicas with schedules 1f1b and gpipe, found %s; "
+                "leave turns or the schedule out of --fix and --space",
+                schedules[space->schedule.values[0]]->name);
+}
+
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err)
 {
     struct listing l = { .space = space, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph) };
+    if (!check_turns(space, cluster, err))
+        return false;
     list_configs(&l);
     l.out = arena_alloc(arena, (size_t)l.count, sizeof *l.out);
     l.turns = arena_alloc(arena, SPACE_VALUES, sizeof *l.turns);
@@ -578,12 +548,16 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
         return fail(err,
                     "plan: no configuration of %d devices and a batch of %lld sequences has the fixed degrees (tensor "
                     "x pipeline x data "
-                    "must be %d, data must divide the batch%s%s); leave some of them out of --fix and --space",
+                    "must be %d, data must divide the batch%s%s%s); leave some of them out of --fix and --space",
                     cluster->device_count, (long long)space->batch, cluster->device_count,
                     space->interleave.count > 0 ? "; interleave wants 2 stages or more, a layer for each chunk, and "
                                                   "micro-batches that are a multiple of the stages"
                                                 : "",
-                    space->expert.count > 0 ? "; ep must divide the data ranks and the experts of every layer" : "");
+                    space->expert.count > 0 ? "; ep must divide the data ranks and the experts of every layer" : "",
+                    allows(&space->turns, 1) ? ""
+                                             : "; turns are at most the micro-batches, and the most of them times the "
+                                               "stages, of a layer or more each, at least the devices over tensor x "
+                                               "data");
     int64_t unit = cluster->device_count;
     return fail(err,
                 "plan: a batch of %lld sequences cannot be shared out over %d devices: no product of tensor degree (a "

@@ -58,7 +58,7 @@ struct config {
     struct mesh mesh;
     int meshes; /* 0: one for each stage; else of all replicas of all stages, and stages 0: any number */
     int stages, schedule, prefetch, micro_batch_count;
-    int chunks; /* of the model on each stage; below 1: one */
+    int chunks;       /* of the model on each stage; below 1: one */
     int turn_count;   /* with meshes: */
     const int *turns; /* (turn_count) replicas that a stage may have, ascending; in the arena of the list */
     int64_t micro;
@@ -132,7 +132,7 @@ struct allowed space_any_layer(const struct space *space, enum layer_choice choi
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out);
 
 /* All configurations that the space, the graph and the cluster allow, in a fixed order; in the arena. None is no
- * failure. */
+ * failure; replicas in turn are one on a cluster of several types, or with no schedule that is searched by itself. */
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err);
 /* Why there was none: which restriction to lift. Always false. */

@@ -1,6 +1,7 @@
 /* At the end of a step each replica sends its gradients to all others of its stage and gets theirs, part by part
- * (planner/program/lower_step.c). Such a message costs what it does where the stage begins at rank 0: by how many of the
- * other replicas lie within a node, and how many without. The sums that replicas then make are left to the judge. */
+ * (planner/program/lower_step.c). Such a message costs what it does where the stage begins at rank 0: by how many of
+ * the other replicas lie within a node, and how many without. The sums that replicas then make are left to the judge.
+ */
 #include "planner/search/turns.h"
 #include "base/num.h"
 #include "planner/plan/plan.h"
@@ -111,8 +112,7 @@ bool turns_table(struct workbench *bench, const struct config *config, const str
         }
     struct turned *made = arena_alloc(&bench->arena, 1, sizeof *made);
     if (made)
-        *made = (struct turned){ bench->turned, *table, make_tables(bench, config, *table),
-                                 config->turn_count };
+        *made = (struct turned){ bench->turned, *table, make_tables(bench, config, *table), config->turn_count };
     if (!made || !made->table)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for replicas in turn");
     bench->turned = made;
@@ -125,8 +125,8 @@ bool turns_table(struct workbench *bench, const struct config *config, const str
 int *turns_in_flight(struct arena *arena, const struct config *config)
 {
     const struct schedule *schedule = schedules[config->schedule];
-    int count = config->turn_count, *in_flight =
-        arena_alloc(arena, ((size_t)config->meshes + 1) * (size_t)count, sizeof *in_flight);
+    int count = config->turn_count,
+        *in_flight = arena_alloc(arena, ((size_t)config->meshes + 1) * (size_t)count, sizeof *in_flight);
     for (int i = 0; in_flight && i < count; i++)
         for (int left = 1; left <= config->meshes; left++) {
             struct schedule_place place = {

@@ -1,0 +1,314 @@
+/* What stages at one place of the pipeline share: their prices, micro-batches, and how many are in flight. */
+#include "base/num.h"
+#include "planner/search/partition_parts.h"
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t lane_ns(const struct layer_price *p)
+{
+    return p->gather_forward_ns + p->gather_backward_ns + p->reduce_ns;
+}
+
+static int64_t layer_bytes(const struct layer_price *p, int64_t in_flight, bool joined)
+{
+    return p->weight_bytes + (joined ? 0 : p->tied_bytes) + in_flight * p->saved_bytes;
+}
+
+static int64_t exposed_period_ns(const struct price_table *table, int64_t n, int64_t m)
+{
+    return n < 1 || n >= m ? 0 : ceil_div(2 * table->send_ns * (n - 1), n);
+}
+
+int64_t stage_cut_ns(const struct partition_problem *problem)
+{
+    return problem->mesh_count > 0 ? 2 * problem->table->send_ns : 0;
+}
+
+int64_t stage_send_total_ns(const struct partition_problem *problem)
+{
+    int64_t sum = 0;
+    for (int k = 0; problem->mesh_count == 0 && k + 1 < problem->stage_count; k++)
+        sum += 2 * price_send_ns(problem->table, k);
+    return sum;
+}
+
+bool stage_holds_both(const struct chain *chain, int first, int end)
+{
+    return chain->tied_first >= first && chain->tied_first < end && chain->tied_second >= first &&
+           chain->tied_second < end;
+}
+
+struct stage_sums stage_sum(const struct price_table *table, int64_t m, int64_t in_flight, int64_t period_ns,
+                            bool joined, const int *count)
+{
+    int64_t c = 0, b = 0, d = 0, last = 0, step = 0, bytes = table->base_bytes, peak = 0;
+    for (int i = 0; i < table->class_count * table->strategy_count; i++) {
+        const struct layer_price *p = &table->prices[i];
+        if (count[i] == 0)
+            continue;
+        c += count[i] * path_ns(p);
+        b += count[i] * p->backward_ns;
+        d += count[i] * lane_ns(p);
+        last += count[i] * p->reduce_last_ns;
+        step += count[i] * p->step_ns;
+        bytes += count[i] * layer_bytes(p, in_flight, joined);
+        peak = max_i64(peak, p->transient_bytes);
+    }
+    int64_t path = (m - 1) * (c + period_ns) + step;
+    int64_t high = max_i64(path, max_i64(path - b + last, m * d - c + last + step));
+    return (struct stage_sums){ c, high, bytes + peak };
+}
+
+/* What a stage's prices depend on beside its layers. */
+struct stage_place {
+    const struct price_table *table;
+    int64_t micro_batches, in_flight;
+};
+static struct stage_place place_of(const struct partition_problem *problem, int stage, int turn, int meshes_left)
+{
+    if (problem->mesh_count == 0)
+        return (struct stage_place){ price_of_stage(problem->table, stage), problem->micro_batch_count,
+                                     problem->in_flight[stage] };
+    return (struct stage_place){ problem->table->by_turns[turn],
+                                 micro_batches_in_turn(problem->micro_batch_count, problem->turns[turn]),
+                                 problem->in_flight[meshes_left * problem->turn_count + turn] };
+}
+
+int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan)
+{
+    const struct chain *chain = problem->chain;
+    int64_t sum = stage_send_total_ns(problem), high = INT64_MIN;
+    int block = problem->table->class_count * problem->table->strategy_count, left = problem->mesh_count;
+    int stages = partition_stages(problem, plan);
+    for (int k = 0; k < stages; k++) {
+        int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain->layer_count;
+        struct stage_place place = place_of(problem, k, plan->turn ? plan->turn[k] : 0, left);
+        struct stage_sums sums = stage_sum(place.table, place.micro_batches, place.in_flight,
+                                           exposed_period_ns(place.table, place.in_flight, place.micro_batches),
+                                           stage_holds_both(chain, first, end), &plan->count[k * block]);
+        if (sums.bytes > problem->capacity_bytes)
+            return INT64_MAX;
+        sum += sums.path_ns + (k > 0 ? stage_cut_ns(problem) : 0);
+        high = max_i64(high, sums.high_ns);
+        left -= plan->turn ? problem->turns[plan->turn[k]] : 0;
+    }
+    return sum + high;
+}
+
+/* ---- start ---- */
+
+/* Ties in C go to the strategy that asks less of the lane and of the end: a share of at most 2^TIE_BITS in all. */
+static int64_t tie_break(const struct solver *s, int level, const struct layer_price *p, int64_t worst)
+{
+    int64_t asks = s->micro_batches[level] * lane_ns(p) + p->reduce_last_ns + p->step_ns,
+            share = ((INT64_C(1) << TIE_BITS) - 1) / s->layers;
+    return worst > 0 ? (int64_t)((double)asks / (double)worst * (double)share) : 0;
+}
+
+static struct knapsack_option make_option(const struct solver *s, int level, const struct layer_price *p, bool joined,
+                                          int64_t tie)
+{
+    int64_t m = s->micro_batches[level], c = path_ns(p);
+    struct knapsack_option option = { .cost = c * (INT64_C(1) << TIE_BITS) + tie, .peak = p->transient_bytes };
+    option.row[ROW_MEMORY] = layer_bytes(p, s->in_flight[level], joined);
+    option.row[ROW_PATH] = (m - 1) * c + p->step_ns;
+    option.row[ROW_LAST] = (m - 1) * c - p->backward_ns + p->reduce_last_ns + p->step_ns;
+    option.row[ROW_LANE] = m * lane_ns(p) - c + p->reduce_last_ns + p->step_ns;
+    return option;
+}
+
+bool stage_set_options(struct solver *s, int level)
+{
+    const struct price_table *table = s->tables[level];
+    int64_t m = s->micro_batches[level], worst = 0;
+    int block = s->classes * s->strategies;
+    for (int i = 0; i < block; i++) {
+        const struct layer_price *p = &table->prices[i];
+        worst = max_i64(worst, m * lane_ns(p) + p->reduce_last_ns + p->step_ns);
+    }
+    for (int joined = 0; joined < 2; joined++) {
+        struct knapsack_option *options = arena_alloc(s->arena, (size_t)block, sizeof *options);
+        s->options[2 * level + joined] = options;
+        if (!options)
+            return false;
+        for (int i = 0; i < block; i++)
+            options[i] =
+                make_option(s, level, &table->prices[i], joined, tie_break(s, level, &table->prices[i], worst));
+    }
+    return true;
+}
+
+/* Types of devices that differ in name alone share their cells. */
+static bool same_table(const struct price_table *a, const struct price_table *b)
+{
+    size_t count = (size_t)(a->class_count * a->strategy_count);
+    return a == b || (a->class_count == b->class_count && a->strategy_count == b->strategy_count &&
+                      a->base_bytes == b->base_bytes && !memcmp(a->prices, b->prices, count * sizeof *a->prices));
+}
+
+/* A number in flight that is no larger, of few: where turns make many levels, bounds of their bytes are shared. */
+static int64_t rounded_in_flight(const struct solver *s, int level)
+{
+    enum { STEPS = 16 };
+    int64_t n = s->in_flight[level], step = 1;
+    while (n / step >= STEPS)
+        step *= 2;
+    return s->problem->mesh_count > 0 ? n / step * step : n;
+}
+
+static int64_t *make_least_bytes(struct solver *s, int level)
+{
+    const struct chain *chain = s->problem->chain;
+    int64_t n = rounded_in_flight(s, level);
+    for (int like = level - 1; s->problem->mesh_count > 0 && like >= 0; like--)
+        if (rounded_in_flight(s, like) == n)
+            return s->least_bytes[like];
+    int64_t *least = arena_alloc(s->arena, (size_t)s->layers + 1, sizeof *least);
+    for (int l = 0; least && l < s->layers; l++) {
+        int64_t bytes = INT64_MAX;
+        for (int i = 0; i < s->strategies; i++)
+            bytes = min_i64(bytes, layer_bytes(price_at(s->tables[level], chain->class_of[l], i), n, true));
+        least[l + 1] = least[l] + bytes;
+    }
+    return least;
+}
+
+/* -1: out of memory. */
+static int find_level(struct solver *s, const struct stage_place *place, int from)
+{
+    int64_t period = exposed_period_ns(place->table, place->in_flight, place->micro_batches);
+    int level = from;
+    while (level < s->level_count &&
+           (s->in_flight[level] != place->in_flight || s->period_ns[level] != period ||
+            s->micro_batches[level] != place->micro_batches || !same_table(s->tables[level], place->table)))
+        level++;
+    if (level == s->level_count) {
+        s->tables[level] = place->table;
+        s->in_flight[level] = place->in_flight;
+        s->micro_batches[level] = place->micro_batches;
+        s->period_ns[level] = period;
+        s->least_bytes[level] = make_least_bytes(s, level);
+        s->level_count++;
+    }
+    return s->least_bytes[level] ? level : -1;
+}
+
+/* In flight grows with the meshes left, so that a level's rows follow each other. */
+static bool set_levels(struct solver *s)
+{
+    int from = 0;
+    for (int k = 0; s->problem->mesh_count == 0 && k < s->stages; k++) {
+        struct stage_place place = place_of(s->problem, k, 0, 0);
+        s->level[k] = find_level(s, &place, 0);
+        if (s->level[k] < 0)
+            return false;
+    }
+    for (int turn = 0; s->problem->mesh_count > 0 && turn < s->turn_count; turn++)
+        for (int left = 1; left <= s->problem->mesh_count; left++) {
+            struct stage_place place = place_of(s->problem, 0, turn, left);
+            from = find_level(s, &place, left == 1 ? s->level_count : from);
+            if (from < 0)
+                return false;
+            for (int row = s->problem->mesh_count - left; row < s->row_count; row += s->problem->mesh_count + 1)
+                s->level[row * s->turn_count + turn] = from;
+        }
+    return true;
+}
+
+static void set_least(struct solver *s)
+{
+    const struct chain *chain = s->problem->chain;
+    for (int l = 0; l < s->layers; l++) {
+        int64_t path = INT64_MAX, step = INT64_MAX;
+        for (int i = 0; i < s->strategies; i++) {
+            const struct layer_price *p = price_at(s->problem->table, chain->class_of[l], i);
+            path = min_i64(path, path_ns(p));
+            step = min_i64(step, p->step_ns);
+        }
+        s->least_path_ns[l + 1] = s->least_path_ns[l] + path;
+        s->least_step_ns[l + 1] = s->least_step_ns[l] + step;
+    }
+}
+
+/* What of a level's prices does not depend on the number in flight is that of an earlier one. */
+static bool repeats(const struct solver *s, int level)
+{
+    return level > 0 && s->tables[level] == s->tables[level - 1] &&
+           s->micro_batches[level] == s->micro_batches[level - 1];
+}
+
+static void set_most(struct solver *s)
+{
+    for (int l = 0; l < s->layers; l++) {
+        int64_t path = 0, high = 0;
+        for (int at = 0; at < s->level_count; at++)
+            for (int i = 0; i < s->strategies && !repeats(s, at); i++) {
+                const struct layer_price *p = price_at(s->tables[at], s->problem->chain->class_of[l], i);
+                const struct knapsack_option o = make_option(s, at, p, false, 0);
+                path = max_i64(path, path_ns(p));
+                high = max_i64(high, max_i64(o.row[ROW_PATH], max_i64(o.row[ROW_LAST], o.row[ROW_LANE])));
+            }
+        s->most_path_ns[l + 1] = s->most_path_ns[l] + path;
+        s->most_high_ns += high;
+    }
+    int64_t exposed = 0;
+    for (int level = 0; level < s->level_count; level++)
+        exposed = max_i64(exposed, (s->micro_batches[level] - 1) * s->period_ns[level]);
+    s->most_high_ns += exposed;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Bins of about equally many prices. */
+static bool set_bins(struct solver *s)
+{
+    int block = s->classes * s->strategies, levels = s->problem->mesh_count > 0 ? 1 : s->level_count; /* all alike */
+    int count = levels * block;
+    int64_t *peak = arena_alloc(s->arena, (size_t)count, sizeof *peak);
+    if (!peak)
+        return false;
+    for (int i = 0; i < count; i++)
+        peak[i] = s->tables[i / block]->prices[i % block].transient_bytes;
+    qsort(peak, (size_t)count, sizeof *peak, ascending);
+    s->bin_peak[0] = -1;
+    for (int b = 1; b <= BINS; b++)
+        s->bin_peak[b] = peak[(int64_t)(count - 1) * b / BINS];
+    return true;
+}
+
+bool stage_start(struct solver *s)
+{
+    int most = s->problem->mesh_count > 0 ? s->problem->mesh_count * s->turn_count : s->stages;
+    size_t layers = (size_t)s->layers + 1, levels = (size_t)most, classes = (size_t)s->classes,
+           block = (size_t)(s->classes * s->strategies);
+    s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->turn_count * sizeof *s->level);
+    s->tables = arena_alloc(s->arena, levels, sizeof *s->tables);
+    s->period_ns = arena_alloc(s->arena, levels, sizeof *s->period_ns);
+    s->in_flight = arena_alloc(s->arena, levels, sizeof *s->in_flight);
+    s->micro_batches = arena_alloc(s->arena, levels, sizeof *s->micro_batches);
+    s->cells = arena_alloc(s->arena, levels, sizeof *s->cells);
+    s->options = arena_alloc(s->arena, levels, 2 * sizeof *s->options);
+    s->least_bytes = arena_alloc(s->arena, levels, sizeof *s->least_bytes);
+    s->least_path_ns = arena_alloc(s->arena, layers, sizeof *s->least_path_ns);
+    s->most_path_ns = arena_alloc(s->arena, layers, sizeof *s->most_path_ns);
+    s->least_step_ns = arena_alloc(s->arena, layers, sizeof *s->least_step_ns);
+    s->vectors = arena_alloc(s->arena, levels, sizeof *s->vectors);
+    s->vector_level = -1;
+    s->class_price = arena_alloc(s->arena, classes, BINS * sizeof *s->class_price);
+    s->groups = arena_alloc(s->arena, classes, sizeof *s->groups);
+    s->group_class = arena_alloc(s->arena, classes, sizeof *s->group_class);
+    s->class_count = arena_alloc(s->arena, classes, sizeof *s->class_count);
+    s->counts = arena_alloc(s->arena, block, sizeof *s->counts);
+    bool good = s->vectors && s->class_price && s->tables && s->most_path_ns && s->level && s->period_ns &&
+                s->in_flight && s->micro_batches && s->cells && s->options && s->least_bytes && s->least_path_ns &&
+                s->least_step_ns && s->groups && s->group_class && s->class_count && s->counts;
+    if (!good || !set_levels(s) || !set_bins(s))
+        return false;
+    set_least(s);
+    set_most(s);
+    return true;
+}

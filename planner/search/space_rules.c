@@ -1,0 +1,52 @@
+/* What layers may choose from: everybody's values, or those of a rule for some. */
+#include "planner/search/space.h"
+
+const char *const layer_choice_names[LAYER_CHOICES + 1] = { "zero", "recompute", "slices", NULL };
+
+static const struct allowed *for_all(const struct space *space, enum layer_choice choice)
+{
+    return choice == LAYER_ZERO ? &space->zero : choice == LAYER_RECOMPUTE ? &space->recompute : &space->slices;
+}
+
+/* The rule that counts, or -1. */
+static int rule_of(const struct space *space, int layer, enum layer_choice choice)
+{
+    int rule = space->rule_count - 1;
+    while (rule >= 0 &&
+           (space->rules[rule].choice != choice || layer < space->rules[rule].first || layer > space->rules[rule].last))
+        rule--;
+    return rule;
+}
+
+const struct allowed *space_layer_allowed(const struct space *space, int layer, enum layer_choice choice)
+{
+    int rule = rule_of(space, layer, choice);
+    return rule >= 0 ? &space->rules[rule].allowed : for_all(space, choice);
+}
+
+unsigned space_rules_of(const struct space *space, int layer)
+{
+    unsigned rules = 0;
+    for (int choice = 0; choice < LAYER_CHOICES; choice++) {
+        int rule = rule_of(space, layer, (enum layer_choice)choice);
+        rules |= rule >= 0 ? 1u << rule : 0;
+    }
+    return rules;
+}
+
+bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice)
+{
+    return (mesh_shards(mesh) == 1 || allows(space_layer_allowed(space, layer, LAYER_ZERO), choice->zero)) &&
+           allows(space_layer_allowed(space, layer, LAYER_RECOMPUTE), choice->recompute) &&
+           allows(space_layer_allowed(space, layer, LAYER_SLICES), choice->slices);
+}
+
+struct allowed space_any_layer(const struct space *space, enum layer_choice choice)
+{
+    struct allowed any = *for_all(space, choice);
+    for (int r = 0; r < space->rule_count && any.count > 0; r++)
+        for (int i = 0; space->rules[r].choice == choice && i < space->rules[r].allowed.count; i++)
+            if (!allows(&any, space->rules[r].allowed.values[i]) && any.count < SPACE_VALUES)
+                any.values[any.count++] = space->rules[r].allowed.values[i];
+    return any;
+}
