@@ -12,7 +12,7 @@ struct compare_arguments {
     struct space_options space;
     const char *automatic, *report, *markdown, *data, *backend, *transport;
     int64_t steps, rounds, seed;
-    bool run, json, shape;
+    bool run, json, shape, historical;
 };
 static const struct compare_arguments defaults = {
     .space.gap = DEFAULT_GAP, .steps = 6, .rounds = 2, .seed = 1, .backend = "cpu", .transport = "threads"
@@ -20,6 +20,9 @@ static const struct compare_arguments defaults = {
 #define AT(field) offsetof(struct compare_arguments, field)
 static const struct option options[] = {
     TEXT_OPTION("auto", AT(automatic), "MODEL", "compares cleave's choice with the best plans of one kind each"),
+    FLAG_OPTION(
+        "historical", AT(historical),
+        "with --auto, adds what came before: a parameter server, and layers on several devices without micro-batches"),
     FLAG_OPTION("run", AT(run), "runs the plans on this machine"),
     TEXT_OPTION("report", AT(report), "FILE.html", "one offline HTML file"),
     TEXT_OPTION("markdown", AT(markdown), "FILE.md", "the same as text"),
@@ -88,29 +91,45 @@ static bool same_plan(const struct comparison *c, int index)
     return false;
 }
 
+static bool add_rival(struct job *job, const struct rival *rival, struct error *err)
+{
+    struct space space = job->space;
+    if (!space_restrict(&space, "rival", rival->restriction, err) || !add_found(job, rival->name, false, &space, err))
+        return false;
+    struct comparison *c = &job->comparison;
+    if (c->count > 1 && same_plan(c, c->count - 1)) /* the choice itself, under another name */
+        snprintf(c->entries[c->count - 1].name, sizeof c->entries[0].name, "%s (same plan)", rival->name);
+    return true;
+}
+
+/* A parameter server on the first rank; and layers dealt out over devices of which one at a time computes, as a model
+ * too large for one device is often run (the whole batch is one micro-batch). */
+static bool add_historical(struct job *job, struct error *err)
+{
+    char layers[128];
+    snprintf(layers, sizeof layers, "pp=%d,tp=1,dp=1,recompute=none,schedule=gpipe,micro-batch=%lld",
+             job->in.cluster->device_count, (long long)job->space.batch);
+    const struct rival server = { "parameter server", "pp=1,tp=1,dp-by=ps,recompute=none" };
+    const struct rival naive = { "layers on devices", layers };
+    return add_rival(job, &server, err) && add_rival(job, &naive, err);
+}
+
 static bool add_rivals(struct job *job, struct error *err)
 {
-    char tensor[64], pipeline[64];
+    char tensor[64], pipeline[64], gpipe[80];
     int devices = job->in.cluster->device_count;
     snprintf(tensor, sizeof tensor, "pp=1,tp=%d,dp=1,recompute=none", devices);
     snprintf(pipeline, sizeof pipeline, "pp=%d,tp=1,dp=1,recompute=none", devices);
+    snprintf(gpipe, sizeof gpipe, "%s,schedule=gpipe", pipeline);
     const struct rival rivals[] = { { "data parallel", "pp=1,tp=1,zero=0,recompute=none" },
                                     { "ZeRO-3", "pp=1,tp=1,zero=3" },
                                     { "tensor parallel", tensor },
                                     { "pipeline", pipeline },
-                                    { "pipeline, GPipe", pipeline } };
-    for (size_t i = 0; i < sizeof rivals / sizeof *rivals; i++) {
-        struct space space = job->space;
-        bool gpipe = strstr(rivals[i].name, "GPipe") != NULL;
-        if (!space_restrict(&space, "rival", rivals[i].restriction, err) ||
-            (gpipe && !space_restrict(&space, "rival", "schedule=gpipe", err)) ||
-            !add_found(job, rivals[i].name, false, &space, err))
+                                    { "pipeline, GPipe", gpipe } };
+    for (size_t i = 0; i < sizeof rivals / sizeof *rivals; i++)
+        if (!add_rival(job, &rivals[i], err))
             return false;
-        struct comparison *c = &job->comparison;
-        if (c->count > 1 && same_plan(c, c->count - 1)) /* the choice itself, under another name */
-            snprintf(c->entries[c->count - 1].name, sizeof c->entries[0].name, "%s (same plan)", rivals[i].name);
-    }
-    return true;
+    return !job->a->historical || add_historical(job, err);
 }
 
 static bool add_files(struct job *job, const char *const *paths, int count, struct error *err)

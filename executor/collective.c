@@ -1,6 +1,8 @@
-/* Every collective but the rings (collective_ring.c) is one exchange of pieces: what a sender holds and a receiver
- * wants, intersected in global coordinates (collective_piece.c), sent as streams (collective_stream.c). */
+/* Every collective but the rings (collective_ring.c) and those of one rank (collective_root.c) is one exchange of
+ * pieces: what a sender holds and a receiver wants, intersected in global coordinates (collective_piece.c), sent as
+ * streams (collective_stream.c). */
 #include "executor/collective_ring.h"
+#include "executor/collective_root.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,6 +131,18 @@ static bool convert(struct collective *c, const struct instr *instr, int count, 
                      : exchange_pieces(c, instr, count, place, combine, err);
 }
 
+/* What a transfer then changes in place. */
+static void copy_to_destinations(struct collective *c, const struct instr *instr)
+{
+    for (int p = 0; p < instr->pair_count; p++) {
+        const struct pair *pair = &c->program->pairs[instr->pair_first + p];
+        const struct buffer *source = &c->program->buffers[pair->source];
+        if (pair->source != pair->destination)
+            memmove(piece_data(c, &c->program->buffers[pair->destination]), piece_data(c, source),
+                    (size_t)source->bytes);
+    }
+}
+
 static bool all_reduce(struct collective *c, const struct instr *instr, int count, int place, struct error *err)
 {
     enum combine fold = piece_fold(instr);
@@ -139,14 +153,17 @@ static bool all_reduce(struct collective *c, const struct instr *instr, int coun
     }
     if (!in_place && instr->accumulate)
         return convert(c, instr, count, place, err);
-    if (!in_place)
-        for (int p = 0; p < instr->pair_count; p++) {
-            const struct pair *pair = &c->program->pairs[instr->pair_first + p];
-            const struct buffer *source = &c->program->buffers[pair->source];
-            memmove(piece_data(c, &c->program->buffers[pair->destination]), piece_data(c, source),
-                    (size_t)source->bytes);
-        }
+    copy_to_destinations(c, instr);
     return count < 2 || ring_all_reduce(c, instr, count, place, fold, err);
+}
+
+static bool one_rank(struct collective *c, const struct instr *instr, int count, int place, struct error *err)
+{
+    copy_to_destinations(c, instr);
+    if (count < 2)
+        return true;
+    return instr->op == OP_REDUCE ? root_reduce(c, instr, count, place, piece_fold(instr), err)
+                                  : root_broadcast(c, instr, count, place, err);
 }
 
 static bool shift(struct collective *c, const struct instr *instr, int count, int place, struct error *err)
@@ -213,6 +230,9 @@ bool collective_run(struct collective *c, const struct instr *instr, bool muted,
     case OP_ALL_REDUCE:
     case OP_NORM_REDUCE:
         return all_reduce(c, instr, count, place, err);
+    case OP_REDUCE:
+    case OP_BROADCAST:
+        return one_rank(c, instr, count, place, err);
     case OP_ALL_GATHER:
     case OP_REDUCE_SCATTER:
     case OP_ALL_TO_ALL:

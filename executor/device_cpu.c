@@ -136,7 +136,8 @@ static bool execute(struct rank *rank, const struct instr *instr, struct span *s
             norm(rank, pair);
             break;
         case OP_UPDATE:
-            if (p == 0 && !update(rank, instr, err)) /* further pairs are what it reads beside the gradient */
+            if (p == 0 && rank_updates(rank->program, instr, rank->local_rank) &&
+                !update(rank, instr, err)) /* further pairs are what it reads beside the gradient */
                 return false;
             break;
         case OP_COMPUTE:
@@ -145,6 +146,8 @@ static bool execute(struct rank *rank, const struct instr *instr, struct span *s
         case OP_ALL_REDUCE:
         case OP_ALL_GATHER:
         case OP_REDUCE_SCATTER:
+        case OP_REDUCE:
+        case OP_BROADCAST:
         case OP_ALL_TO_ALL:
         case OP_REDISTRIBUTE:
         case OP_SHIFT:

@@ -15,9 +15,11 @@ static const double SETTLED_SHARE = 0.95, SETTLED_ERROR = 0.03;
 static const int64_t FIRST_BYTES = 1 << 10, LAST_BYTES = 1 << 26;
 
 /* ---- what to measure ---- */
+/* Not what is priced as another: the norm's scalar as an all-reduce, what passes one rank as its messages. */
 static bool is_swept(enum op op)
 {
-    return (op_info[op].collective && op != OP_NORM_REDUCE) || op == OP_SEND;
+    bool as_another = op == OP_NORM_REDUCE || op == OP_REDUCE || op == OP_BROADCAST;
+    return (op_info[op].collective && !as_another) || op == OP_SEND;
 }
 
 bool sweep_cases(struct sweep_case **out, int *count, int rank_count, struct error *err)
@@ -88,6 +90,8 @@ static struct layouts layouts_of(enum op op)
         return (struct layouts){ LAYOUT_SHARDED, 0, LAYOUT_SHARDED, 1 };
     case OP_REDISTRIBUTE:
         return (struct layouts){ LAYOUT_SHARDED, 1, LAYOUT_SHARDED, 0 };
+    case OP_REDUCE:
+    case OP_BROADCAST:
     case OP_SHIFT:
     case OP_SEND:
     case OP_RECEIVE:
@@ -120,6 +124,8 @@ static int tensor_of(struct rig *rig, const struct sweep_case *c, int64_t elemen
     case OP_ALL_REDUCE:
     case OP_ALL_GATHER:
     case OP_REDUCE_SCATTER:
+    case OP_REDUCE:
+    case OP_BROADCAST:
     case OP_RECEIVE:
     case OP_COMPUTE:
     case OP_LOAD:

@@ -37,6 +37,8 @@ static const struct strategy strategies[] = {
     { "slices, full recompute", "tiny-llama", "1f1b", 2, { 1, 1 }, { "none", "none" }, 2, 0, 2, 2, 0, 0, 0 },
     { "adapters", "tiny-lora", "1f1b", 1, { 2, 2 }, { "dp", "tp+sp" }, 2, 2, 0, 1, 1, 0, 1 },
     { "adapters, pipeline", "tiny-lora", "1f1b", 2, { 2, 1 }, { "dp", "none" }, 4, 3, 2, 1, 1, 100000, 1 },
+    { "parameter server", "tiny-gpt", "1f1b", 1, { 4, 1 }, { "ps", "none" }, 2, 0, 0, 1, 0, 100000, 1 },
+    { "parameter servers of shards", "tiny-llama", "1f1b", 2, { 2, 2 }, { "ps", "dp" }, 2, 2, 0, 1, 0, 0, 1 },
     { "interleaved", "tiny-gpt", "interleaved", 2, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
     { "interleaved, zero 3", "tiny-llama", "interleaved", 2, { 2, 1 }, { "dp", "none" }, 2, 3, 2, 1, 1, 0, 1 },
     { "zero bubble", "tiny-gpt", "zb-h1", 3, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },

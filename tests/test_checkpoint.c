@@ -178,6 +178,7 @@ static const struct tiny_choice choices[] = {
       .chunks = 2 },
     { .dp = 2, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .zero = 2, .turns = { 3, 1 } },
     { .dp = 2, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .zero = 1, .named = "chimera", .chunks = 2 },
+    { .dp = 4, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .server = true },
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 

@@ -83,7 +83,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "tp="], "tp needs a value"),
         ([*plan, "--fix", "tp=x"], "tp: expected a number from 1 to 1000000000, found 'x'"),
         ([*plan, "--fix", "zeor=1"], "unknown key 'zeor'; did you mean zero\\?"),
-        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, schedule, prefetch, sp, cp, cp-by, ep, hsdp, slices, order, interleave, turns"),
+        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, schedule, prefetch, sp, cp, cp-by, dp-by, ep, hsdp, slices, order, interleave, turns"),
         (["plan", "tiny-gpt", "--cluster", "1x1:h100-sxm+1x1:a100-sxm-80", "--batch", 4, "--space", "turns=1:2"], "turns: .*one type of device, found 2 types"),
         ([*plan, "--fix", "turns=2,schedule=zb-h1"], "turns: .*1f1b and gpipe, found zb-h1"),
         ([*plan, "--fix", "turns=65"], "turns: expected a number from 1 to 64, found '65'"),
@@ -278,16 +278,23 @@ def losses_of(result):
     return [json.loads(line)["loss"] for line in result.stdout.splitlines()[:-1]]
 
 
+NAIVE = "pp=4,schedule=gpipe,micro-batch=8,recompute=none"
+
+
 def four_ranks(folder):
-    """Models that are no chains, whose values skip stages, and experts shared out over ranks: four ranks learn what one learns, over threads
-    and over MPI."""
+    """Models that are no chains, whose values skip stages, experts shared out over ranks, a parameter server, and layers on devices of which
+    one at a time computes: four ranks learn what one learns, over threads and over MPI."""
     for model, fixed, shown in (("tiny-encdec", "pp=4", "stage 3"), ("tiny-uvit", "pp=4", "stage 3"), ("tiny-towers", "pp=4", "stage 3"),
-                                ("tiny-moe", "ep=4", "ep 4"), ("tiny-moe", "pp=2,ep=2", "ep 2")):
+                                ("tiny-moe", "ep=4", "ep 4"), ("tiny-moe", "pp=2,ep=2", "ep 2"),
+                                ("tiny-gpt", "tp=1,pp=1,dp-by=ps", "ps 4"), ("tiny-gpt", NAIVE, "1 micro-batch, gpipe")):
         job = [model, "--batch", 8, "--dtype", "fp32"]
         one, four = folder / "one.json", folder / "four.json"
         expect(f"{model} on one rank", 0, "stage 0", "plan", *job, "--cluster", "1x1:cpu", "-o", one)
         expect(f"{model} with {fixed}", 0, shown, "plan", *job, "--cluster", "1x4:cpu", "--fix", fixed, "-o", four)
         expect(f"{model} with {fixed}: simulate", 0, "stage 0", "simulate", four)
+        if fixed == NAIVE:
+            alone, dealt = (json.loads(path.read_text())["predicted"] for path in (one, four))
+            check("no overlap without micro-batches", dealt["step_s"] > alone["breakdown_s"]["compute"] > dealt["breakdown_s"]["compute"] * 2, dealt)
         wanted = losses_of(run("run", one, "--steps", 3, "--json"))
         for transport in ("threads", "mpi"):
             result = run("run", four, "--steps", 3, "--json", "--transport", transport, "-n", 4)
@@ -295,6 +302,14 @@ def four_ranks(folder):
                 continue  # not built, or no launcher here
             close = result.returncode == 0 and all(abs(a - b) < 1e-4 for a, b in zip(losses_of(result), wanted, strict=True))
             check(f"{model} with {fixed}: {transport} as on one rank", close, result)
+
+
+def historical():
+    job = ["compare", "--auto", "tiny-gpt", "--cluster", "1x4:cpu", "--batch", 8, "--dtype", "fp32", "--json"]
+    times = {p["name"].removesuffix(" (same plan)"): p["predicted_step_s"] for p in json.loads(run(*job, "--historical").stdout)["plans"]}
+    check("compare --historical", times["parameter server"] > times["data parallel"] and times["layers on devices"] > times["pipeline, GPipe"], times)
+    check("not unless asked for", "parameter server" not in run(*job).stdout)
+    expect("dp-by", 2, "dp-by: expected one of dp, ps; found 'rp'", "plan", "tiny-gpt", "--cluster", "1x4:cpu", "--batch", 8, "--fix", "dp-by=rp")
 
 
 def described(schema, value):
@@ -557,6 +572,7 @@ with tempfile.TemporaryDirectory() as name:
     plans(folder)
     types(folder)
     four_ranks(folder)
+    historical()
     explains(folder)
     processes(folder)
     early(folder)

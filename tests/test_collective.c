@@ -54,6 +54,15 @@ static void next_in(const struct block *block, int64_t at[MAX_DIMS])
     }
 }
 
+/* What lies with one rank of a group lies with its first. */
+static bool holds(const struct world *w, int buffer, int rank)
+{
+    for (int a = 0; a < w->plan.atom_count; a++)
+        if (w->buffers[buffer].layout.kind[a] == LAYOUT_ROOT && atom_coordinate(&w->plan, 0, rank, a) > 0)
+            return false;
+    return true;
+}
+
 /* The ranks whose addends end on one rank, by the names of their addends. */
 struct terms {
     int count;
@@ -68,7 +77,8 @@ static struct terms terms_of(const struct world *w, int rank)
         bool counts = true;
         for (int a = 0; a < w->plan.atom_count; a++)
             counts &= (from->kind[a] == LAYOUT_PARTIAL && to->kind[a] != LAYOUT_PARTIAL && !w->muted) ||
-                      atom_coordinate(&w->plan, 0, other, a) == atom_coordinate(&w->plan, 0, rank, a);
+                      atom_coordinate(&w->plan, 0, other, a) ==
+                          (from->kind[a] == LAYOUT_ROOT ? 0 : atom_coordinate(&w->plan, 0, rank, a));
         if (counts)
             terms.name[terms.count++] = partial_of(w, from, other);
     }
@@ -114,7 +124,7 @@ static void fill_source(const struct world *w, int rank)
     memcpy(at, block.low, sizeof at);
     for (int64_t i = 0; i < block_elements(&block); i++, next_in(&block, at))
         if (i >= first && i < first + count)
-            data_of(w, rank, 0)[i - first] = addend(flat_index(&w->value, at), name);
+            data_of(w, rank, 0)[i - first] = holds(w, 0, rank) ? addend(flat_index(&w->value, at), name) : (real)NAN;
 }
 
 static int wrong_elements(const struct world *w, int rank, real before)
@@ -123,6 +133,8 @@ static int wrong_elements(const struct world *w, int rank, real before)
     struct terms terms = terms_of(w, rank);
     int64_t at[MAX_DIMS], first, count;
     int wrong = 0;
+    if (!holds(w, 1, rank))
+        return 0;
     piece_range(w, 1, rank, &first, &count);
     memcpy(at, block.low, sizeof at);
     for (int64_t i = 0; i < block_elements(&block); i++, next_in(&block, at))
@@ -295,6 +307,25 @@ START_TEST(long_shards_scatter_and_gather)
 }
 END_TEST
 
+/* Beside another atom, over one and over two; longer than a message. */
+START_TEST(one_rank_gathers_and_hands_out)
+{
+    for (int broadcast = 0; broadcast < 2; broadcast++)
+        for (int trial = 0; trial < 8; trial++) {
+            struct world w;
+            world_init(&w, trial < 7 ? (int[MAX_ATOMS]){ 2, trial + 1, 1, 1 } : (int[MAX_ATOMS]){ 2, 2, 2, 1 });
+            w.value.size[0] = trial == 2 ? 480 : 24;
+            w.instr.atoms = trial < 7 ? 2 : 6;
+            for (int a = 1; a < 3; a++) {
+                w.buffers[0].layout.kind[a] = broadcast ? LAYOUT_ROOT : LAYOUT_PARTIAL;
+                w.buffers[1].layout.kind[a] = broadcast ? LAYOUT_REPLICATED : LAYOUT_ROOT;
+            }
+            w.instr.op = broadcast ? OP_BROADCAST : OP_REDUCE;
+            check_world(&w, (enum wire)_i, false);
+        }
+}
+END_TEST
+
 START_TEST(all_reduce_in_its_own_buffer)
 {
     for (int ranks = 1; ranks <= 8; ranks++) {
@@ -327,6 +358,7 @@ static Suite *collective_suite(void)
     add_for_each_wire(suite, any_layout_becomes_any_other);
     add_for_each_wire(suite, flat_shards_scatter_and_gather);
     add_for_each_wire(suite, long_shards_scatter_and_gather);
+    add_for_each_wire(suite, one_rank_gathers_and_hands_out);
     add_for_each_wire(suite, all_reduce_in_its_own_buffer);
     CHECK_ADD(suite, muted_ranks_act_alone);
     return suite;

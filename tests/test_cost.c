@@ -323,8 +323,8 @@ START_TEST(instructions_cost_what_their_collectives_cost)
     struct facts facts = { c, NULL };
     struct tiny t;
     tiny_open(&t, 1 << 20);
-    static const enum op ops[] = { OP_ALL_REDUCE, OP_ALL_GATHER,   OP_REDUCE_SCATTER,
-                                   OP_ALL_TO_ALL, OP_REDISTRIBUTE, OP_SHIFT };
+    static const enum op ops[] = { OP_ALL_REDUCE,   OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_TO_ALL,
+                                   OP_REDISTRIBUTE, OP_SHIFT,      OP_REDUCE,         OP_BROADCAST };
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         struct instr instr = tiny_instr(ops[i]);
         for (int stage = 0; stage < 2; stage++)

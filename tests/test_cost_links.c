@@ -37,6 +37,28 @@ START_TEST(rings_inside_a_node_have_closed_forms)
 }
 END_TEST
 
+/* The first rank's messages one after the other: n - 1 inside a node; of two nodes those to the other one through its
+ * network link. */
+START_TEST(the_first_rank_of_a_reduction_waits_for_each_other)
+{
+    struct cluster *c = cluster_open("2x8:a100-sxm-80");
+    struct facts facts = { c, NULL };
+    static const enum op ops[] = { OP_REDUCE, OP_BROADCAST };
+    for (int64_t bytes = 0; bytes < INT64_C(1) << 33; bytes = bytes * 8 + 8 * 3 * 5 * 7)
+        for (int n = 2; n <= 16; n += n < 8 ? 1 : 8)
+            for (int k = 0; k < 2; k++) {
+                int64_t inside = cost_send(&facts, bytes, 0, 1, 1).ns, across = cost_send(&facts, bytes, 0, 8, 1).ns;
+                int64_t want = n <= 8 ? (n - 1) * inside : 7 * inside + 8 * across;
+                ck_assert_int_eq(cost_collective(&facts, ops[k], bytes, n, 0, 1, 1).ns, want);
+            }
+    double bus = 300e9 * 0.765;
+    CHECK_NEAR((double)cost_collective(&facts, OP_REDUCE, 1000000, 8, 0, 1, 1).ns, 7 * ring_s(c, 1, 1e6, bus), 7);
+    ck_assert_int_eq(cost_collective(&facts, OP_BROADCAST, 1 << 20, 1, 0, 1, 1).ns, 0);
+    ck_assert_int_eq(cost_collective(&facts, OP_REDUCE, INT64_MAX / 4, 16, 0, 1, 1).ns, MAX_TIME_NS);
+    cluster_free(c);
+}
+END_TEST
+
 /* Units of a level that a group lives in, against a count of its members one by one. */
 START_TEST(groups_count_the_units_they_live_in)
 {
@@ -118,8 +140,8 @@ END_TEST
 
 START_TEST(more_bytes_and_more_ranks_never_cost_less)
 {
-    static const enum op ops[] = { OP_ALL_REDUCE, OP_ALL_GATHER,   OP_REDUCE_SCATTER,
-                                   OP_ALL_TO_ALL, OP_REDISTRIBUTE, OP_SHIFT };
+    static const enum op ops[] = { OP_ALL_REDUCE,   OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_TO_ALL,
+                                   OP_REDISTRIBUTE, OP_SHIFT,      OP_REDUCE,         OP_BROADCAST };
     struct cluster *c = cluster_open("16x8:h100-sxm"), *rings = cluster_open("16x8:a100-sxm-80");
     struct facts facts = { c, NULL }, plain = { rings, NULL };
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
@@ -303,6 +325,7 @@ static Suite *links_suite(void)
     Suite *suite = suite_create("cost of links");
     TCase *tcase = tcase_create("links");
     tcase_add_test(tcase, rings_inside_a_node_have_closed_forms);
+    tcase_add_test(tcase, the_first_rank_of_a_reduction_waits_for_each_other);
     tcase_add_test(tcase, groups_count_the_units_they_live_in);
     tcase_add_test(tcase, groups_over_nodes_are_bound_by_the_slowest_level);
     tcase_add_test(tcase, shared_links_are_divided);

@@ -18,6 +18,7 @@ static const struct tiny_choice choices[] = {
     { .dp = 1, .tp = 1, .pp = 3, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .named = "zb-h2" },
     { .dp = 1, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .turns = { 3, 1 } },
     { .dp = 1, .tp = 1, .pp = 4, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .named = "chimera", .chunks = 2 },
+    { .dp = 4, .tp = 1, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .bucket = 1 << 14, .server = true },
 };
 /* Beyond these choices, of the covering array so many combinations. */
 enum { CHOICES = sizeof choices / sizeof *choices, SAMPLED = 4 };

@@ -218,6 +218,35 @@ START_TEST(groups_of_shards_agree)
 }
 END_TEST
 
+/* ---- parameter servers ---- */
+/* One rank updates for all: over everything, over groups that shard, beside other dimensions, in every other layer, in
+ * a pipeline whose stages share a weight. */
+START_TEST(parameter_servers_agree)
+{
+    struct reference r = make_reference(tiny_models[_i], 1);
+    static const int8_t beside[] = { DIM_none, DIM_dp, DIM_tp, DIM_tp_sp, DIM_cp_gather, DIM_ps };
+    for (int n = 0; n < 24; n++) {
+        struct tiny_choice c = { .dp = n % 3 ? 2 : 4,
+                                 .tp = n % 3 ? 2 : 1,
+                                 .pp = 1 + n % 2,
+                                 .tp_dim = beside[n % 6],
+                                 .zero = n / 6,
+                                 .recompute = n / 2 % RECOMPUTE_COUNT,
+                                 .micro = 1,
+                                 .bucket = n % 4 < 2 ? 0 : 1 << 12,
+                                 .prefetch = n % 2,
+                                 .clip = 1,
+                                 .server = true };
+        struct plan *plan = tiny_plan(r.graph, &c);
+        for (int l = 0; n % 7 == 0 && l < plan->layer_count; l += 2)
+            plan->layers[l].dim[0] = DIM_dp;
+        check_plan(&r, plan, (uint64_t)(92000 + n));
+        plan_free(plan);
+    }
+    free_reference(&r);
+}
+END_TEST
+
 /* ---- experts shared out over data-parallel ranks ---- */
 START_TEST(shared_out_experts_agree)
 {
@@ -276,6 +305,7 @@ static Suite *oracle_suite(void)
     add_for_models(suite, "schedules_agree", schedules_agree);
     add_for_models(suite, "slices_of_any_ratio_agree", slices_of_any_ratio_agree);
     add_for_models(suite, "groups_of_shards_agree", groups_of_shards_agree);
+    add_for_models(suite, "parameter_servers_agree", parameter_servers_agree);
     add_for_models(suite, "pairs_of_layer_choices_agree", pairs_of_layer_choices_agree);
     if (PRECISE) /* a slope of 1e-8 is nothing in single precision */
         add_for_models(suite, "gradients_are_slopes", gradients_are_slopes);

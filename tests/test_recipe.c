@@ -50,6 +50,28 @@ START_TEST(data_parallel_bytes)
 }
 END_TEST
 
+/* Through the first rank's link go n - 1 gradients and n - 1 copies of the weights, once a step (Li et al. 2014). */
+START_TEST(parameter_server_bytes)
+{
+    enum { RANKS = 4, MICROS = 3 };
+    struct strategy s = { "ps", "tiny-llama", "1f1b", 1, { RANKS, 1 }, { "ps", "none" }, MICROS, 0, 0, 1, 0, 0, 1 };
+    struct lowered l = lowered_program(&s);
+    int64_t bytes = 0;
+    for (int i = 0; i < l.graph->weight_count; i++)
+        bytes += (RANKS - 1) * weight_elements(&l.graph->weights[i]) * 4;
+    ck_assert_int_eq(wire_bytes(l.program, OP_REDUCE, PHASE_STEP), bytes);
+    ck_assert_int_eq(wire_bytes(l.program, OP_BROADCAST, PHASE_STEP), bytes);
+    for (enum op op = OP_ALL_REDUCE; op <= OP_SHIFT; op++)
+        if (op != OP_REDUCE && op != OP_BROADCAST)
+            ck_assert_int_eq(wire_bytes(l.program, op, PHASE_COUNT), 0);
+    for (int rank = 0; rank < RANKS; rank++)
+        for (int i = 0; i < l.program->stages[0].instr_count; i++)
+            if (l.program->stages[0].instrs[i].op == OP_UPDATE)
+                ck_assert_int_eq(rank_updates(l.program, &l.program->stages[0].instrs[i], rank), rank == 0);
+    lowered_free(&l);
+}
+END_TEST
+
 /* The output of a stage crosses once per micro-batch and comes back as a gradient; sequence shards cross as shards. */
 START_TEST(pipeline_bytes)
 {
@@ -142,7 +164,7 @@ END_TEST
 
 /* ---- conversions ---- */
 static struct layout
-layout_of(const char *text) /* "R S0 P Z": one word per atom, S with its dim; order is the atom's number */
+layout_of(const char *text) /* "R S0 P Z O": one word per atom, S with its dim; order is the atom's number */
 {
     struct layout layout;
     memset(&layout, 0, sizeof layout);
@@ -150,6 +172,7 @@ layout_of(const char *text) /* "R S0 P Z": one word per atom, S with its dim; or
         layout.kind[atom] = *text == 'S'   ? LAYOUT_SHARDED
                             : *text == 'P' ? LAYOUT_PARTIAL
                             : *text == 'Z' ? LAYOUT_FLAT
+                            : *text == 'O' ? LAYOUT_ROOT
                                            : LAYOUT_REPLICATED;
         if (*text == 'S') {
             layout.dim[atom] = (uint8_t)(text[1] - '0');
@@ -188,6 +211,13 @@ START_TEST(conversions_are_the_table)
         { "R P", "Z Z", 2, { OP_ALL_REDUCE, OP_SLICE } }, /* pieces are numbered over both atoms at once */
         { "Z Z", "R Z", 2, { OP_ALL_GATHER, OP_SLICE } },
         { "Z P", "Z R", 1, { OP_ALL_REDUCE } },
+        { "P", "O", 1, { OP_REDUCE } },
+        { "O", "R", 1, { OP_BROADCAST } },
+        { "R", "O", 1, { OP_SLICE } },
+        { "S0", "O", 2, { OP_ALL_GATHER, OP_SLICE } },
+        { "P P", "Z O", 2, { OP_REDUCE_SCATTER, OP_REDUCE } },
+        { "Z P", "Z O", 1, { OP_REDUCE } },
+        { "O S0", "R S1", 2, { OP_BROADCAST, OP_ALL_TO_ALL } },
     };
     static const int sizes[MAX_ATOMS] = { 2, 4, 1, 1 };
     static const int64_t extent[MAX_DIMS] = { 16, 8 };
@@ -211,12 +241,12 @@ START_TEST(every_conversion_arrives)
 {
     static const int sizes[MAX_ATOMS] = { 2, 2, 2, 1 };
     static const int64_t extent[MAX_DIMS] = { 8, 8 };
-    static const char *const words[] = { "R", "P", "Z", "S0", "S1" };
+    static const char *const words[] = { "R", "P", "Z", "S0", "S1", "O" };
     char text[2][16];
-    for (int a = 0; a < 125; a++) {
-        for (int b = 0; b < 125; b++) {
-            snprintf(text[0], sizeof text[0], "%s %s %s", words[a % 5], words[a / 5 % 5], words[a / 25]);
-            snprintf(text[1], sizeof text[1], "%s %s %s", words[b % 5], words[b / 5 % 5], words[b / 25]);
+    for (int a = 0; a < 216; a++) {
+        for (int b = 0; b < 216; b++) {
+            snprintf(text[0], sizeof text[0], "%s %s %s", words[a % 6], words[a / 6 % 6], words[a / 36]);
+            snprintf(text[1], sizeof text[1], "%s %s %s", words[b % 6], words[b / 6 % 6], words[b / 36]);
             struct layout from = layout_of(text[0]), to = layout_of(text[1]);
             struct conversion path[MAX_CONVERSIONS];
             int count = conversion_path(sizes, extent, 2, &from, &to, path);
@@ -233,6 +263,7 @@ static Suite *recipe_suite(void)
 {
     Suite *suite = suite_create("recipe");
     CHECK_ADD(suite, data_parallel_bytes);
+    CHECK_ADD(suite, parameter_server_bytes);
     CHECK_ADD(suite, pipeline_bytes);
     CHECK_ADD(suite, groups_are_products_of_coordinates);
     CHECK_ADD(suite, transfers_cover_blocks_once);

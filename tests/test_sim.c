@@ -39,6 +39,8 @@ static int64_t hand_ns(const void *self, const struct program *program, int stag
     case OP_ALL_REDUCE:
     case OP_ALL_GATHER:
     case OP_REDUCE_SCATTER:
+    case OP_REDUCE:
+    case OP_BROADCAST:
     case OP_ALL_TO_ALL:
     case OP_REDISTRIBUTE:
     case OP_SHIFT:

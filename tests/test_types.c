@@ -48,8 +48,8 @@ static struct cluster *cluster_of(const struct group_numbers *groups, int count)
     return cluster;
 }
 
-static const enum op collectives[] = { OP_ALL_REDUCE, OP_ALL_GATHER,   OP_REDUCE_SCATTER,
-                                       OP_ALL_TO_ALL, OP_REDISTRIBUTE, OP_SHIFT };
+static const enum op collectives[] = { OP_ALL_REDUCE,   OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_TO_ALL,
+                                       OP_REDISTRIBUTE, OP_SHIFT,      OP_REDUCE,         OP_BROADCAST };
 enum { COLLECTIVES = sizeof collectives / sizeof *collectives };
 
 /* ---- types that differ in name alone: everything must be as on one type, to the nanosecond ---- */

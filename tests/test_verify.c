@@ -138,12 +138,12 @@ static bool commute(const struct program *p, const struct instr *a, const struct
     return a->op != OP_ALL_REDUCE && b->op != OP_ALL_REDUCE && a->op != OP_ALL_GATHER && b->op != OP_ALL_GATHER;
 }
 
-/* Doing it twice in a row gives the same: it overwrites, from sources that it leaves alone; a gather in place, each
- * rank's own piece among them. */
+/* Doing it twice in a row gives the same: it overwrites, from sources that it leaves alone; a gather or a broadcast in
+ * place, what a rank sends among them. */
 static bool idempotent(const struct program *p, const struct instr *instr)
 {
     struct access access;
-    if (instr->op == OP_ALL_GATHER)
+    if (instr->op == OP_ALL_GATHER || instr->op == OP_BROADCAST)
         return true;
     for (int slot = 0; slot < access_slots(instr); slot++)
         if (access_at(p, instr, slot, &access) && access.writes && access.reads)

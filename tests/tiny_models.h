@@ -171,6 +171,7 @@ struct tiny_choice {
     double clip;
     const char *named;              /* a schedule, instead of its number */
     int chunks, turns[4], outer[4]; /* by stage; 0: one chunk, one replica, dp */
+    bool server;                    /* data parallel through a parameter server */
 };
 
 /* Stages of about equal layer counts; atom 0 is dp, atom 1 is tp. */
@@ -190,7 +191,7 @@ static inline struct plan *tiny_plan(const struct graph *graph, const struct tin
     plan->schedule = schedule, plan->micro_batch_count = c->micro;
     plan->bucket_bytes = c->bucket, plan->prefetch = c->prefetch, plan->clip_norm = c->clip;
     for (int l = 0; l < graph->layer_count; l++)
-        plan->layers[l] = (struct plan_layer){ .dim = { DIM_dp, (int8_t)c->tp_dim },
+        plan->layers[l] = (struct plan_layer){ .dim = { c->server ? DIM_ps : DIM_dp, (int8_t)c->tp_dim },
                                                .zero = (int8_t)c->zero,
                                                .recompute = (int8_t)c->recompute,
                                                .slices = (int16_t)(c->slices > 0 ? c->slices : 1) };

@@ -224,13 +224,18 @@ static bool run_pair(struct rank *rank, const struct instr *instr, int p, struct
     case OP_NORM:
         return norm(rank, instr, pair, err);
     case OP_UPDATE: /* further pairs are what it reads beside the gradient */
-        return p > instr->pair_first || (update(rank, instr, pair, err) && note_norm(rank, instr, err));
+        if (p > instr->pair_first)
+            return true;
+        return (!rank_updates(rank->program, instr, rank->local_rank) || update(rank, instr, pair, err)) &&
+               note_norm(rank, instr, err);
     case OP_COMPUTE:
     case OP_SLICE:
     case OP_ADD:
     case OP_ALL_REDUCE:
     case OP_ALL_GATHER:
     case OP_REDUCE_SCATTER:
+    case OP_REDUCE:
+    case OP_BROADCAST:
     case OP_ALL_TO_ALL:
     case OP_REDISTRIBUTE:
     case OP_SHIFT:

@@ -142,6 +142,8 @@ const char *cost_local_work(const struct program *program, const struct instr *i
     case OP_ALL_REDUCE:
     case OP_ALL_GATHER:
     case OP_REDUCE_SCATTER:
+    case OP_REDUCE:
+    case OP_BROADCAST:
     case OP_ALL_TO_ALL:
     case OP_REDISTRIBUTE:
     case OP_SHIFT:
@@ -290,6 +292,8 @@ static struct cost cost_on(const struct facts *facts, const struct program *prog
     case OP_ALL_REDUCE:
     case OP_ALL_GATHER:
     case OP_REDUCE_SCATTER:
+    case OP_REDUCE:
+    case OP_BROADCAST:
     case OP_ALL_TO_ALL:
     case OP_REDISTRIBUTE:
     case OP_SHIFT:

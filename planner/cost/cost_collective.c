@@ -208,6 +208,8 @@ static double analytic_ns(const struct cluster *cluster, enum op op, double wire
     case OP_SEND:
     case OP_RECEIVE:
         return start + shift_ns(cluster, wire_bytes, group, true);
+    case OP_REDUCE: /* messages: cost_of_group() */
+    case OP_BROADCAST:
     case OP_COMPUTE:
     case OP_LOAD:
     case OP_SEED:
@@ -271,12 +273,47 @@ static bool measured(const struct facts *facts, enum op op, int64_t buffer_bytes
     return true;
 }
 
+/* Two ranks that meet at the level: one of the first type, and one of the second where types do. */
+static struct group pair_at(const struct group *group, int level)
+{
+    struct group pair = { .ranks = 2, .level = level, .part_count = meets(group, level) ? 2 : 1 };
+    for (int i = 0; i < pair.part_count; i++) {
+        pair.part[i] = (struct group_part){ .type = group->part[i].type,
+                                            .ranks = 2 / pair.part_count,
+                                            .concurrent = group->part[i].concurrent };
+        for (int l = 0; l <= level; l++)
+            pair.part[i].units[l] = l < level ? 2 / pair.part_count : 1;
+    }
+    return pair;
+}
+
+/* The first rank exchanges the whole buffer with one other after the other, through its own link: a message each. */
+static struct cost root_cost(const struct facts *facts, int64_t buffer_bytes, const struct group *group)
+{
+    const struct group_part *part = &group->part[0];
+    struct cost sum = { 0, ORIGIN_MEASURED, false };
+    for (int level = 0; level <= group->level; level++) {
+        int64_t own = part->ranks / part->units[level], below = ceil_div(part->ranks, units_below(part, level));
+        int64_t peers = (level < group->level ? own : group->ranks) - below;
+        struct group pair = pair_at(group, level);
+        struct cost one = peers > 0 ? cost_of_group(facts, OP_SEND, buffer_bytes, buffer_bytes, &pair) : sum;
+        if (peers <= 0)
+            continue;
+        sum.ns = one.ns > (MAX_TIME_NS - sum.ns) / peers ? MAX_TIME_NS : sum.ns + peers * one.ns;
+        sum.origin = one.origin < sum.origin ? one.origin : sum.origin;
+        sum.extrapolated |= one.extrapolated;
+    }
+    return sum;
+}
+
 struct cost cost_of_group(const struct facts *facts, enum op op, int64_t buffer_bytes, int64_t wire_bytes,
                           const struct group *group)
 {
     struct cost cost = { 0, ORIGIN_ANALYTIC, false };
     if (group->ranks < 2)
         return cost;
+    if (op == OP_REDUCE || op == OP_BROADCAST)
+        return root_cost(facts, buffer_bytes, group);
     if (facts->profile && measured(facts, op, buffer_bytes, (double)wire_bytes, group, &cost))
         return cost;
     cost.ns = cost_round_ns(analytic_ns(facts->cluster, op, (double)wire_bytes, group));

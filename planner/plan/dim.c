@@ -39,13 +39,19 @@ bool dimension_deals_batch(const struct dimension *dimension)
     return dimension->splits_batch && dimension->prefer[0].tag == TAG_BATCH;
 }
 
+bool dimension_is_data(const struct dimension *dimension)
+{
+    return dimension_deals_batch(dimension) && (dimension->shard || dimension->server);
+}
+
 int dimension_replica(int dimension)
 {
     const struct dimension *of = dimensions[dimension];
     for (int i = 0; of->shard && dimensions[i]; i++) {
         const struct dimension *d = dimensions[i];
-        if (!d->shard && d->ring == of->ring && d->defer == of->defer && d->splits_batch == of->splits_batch &&
-            d->lane == of->lane && !memcmp(d->prefer, of->prefer, sizeof d->prefer))
+        if (!d->shard && d->server == of->server && d->ring == of->ring && d->defer == of->defer &&
+            d->splits_batch == of->splits_batch && d->lane == of->lane &&
+            !memcmp(d->prefer, of->prefer, sizeof d->prefer))
             return i;
     }
     return -1;

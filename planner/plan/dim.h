@@ -29,6 +29,7 @@ struct dimension {
     bool shard;                /* ZeRO may shard parameters over it */
     bool defer;                /* partial sums pass through linear segments and are reduced later */
     bool splits_batch;
+    bool server; /* its first rank gathers the gradients, updates and hands out the weights */
 };
 extern const struct dimension *const dimensions[]; /* from dims.def, NULL-terminated */
 enum dimension_index {
@@ -42,6 +43,8 @@ int dimension_find(const char *name); /* index, or -1 */
 bool dimension_prefers(const struct dimension *dimension, enum axis_tag tag);
 /* Whether its ranks have sequences of their own and nothing else: a layer is alike for any number of them. */
 bool dimension_deals_batch(const struct dimension *dimension);
+/* Whether data-parallel ranks may go by it in the search's space: what splits alike without sharding is its twin. */
+bool dimension_is_data(const struct dimension *dimension);
 /* The dimension that splits alike and over which ZeRO does not shard, or -1: the replicating twin of a sharding one. */
 int dimension_replica(int dimension);
 

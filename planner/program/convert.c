@@ -13,10 +13,10 @@ static const struct transition block_steps[] = {
 };
 /* The same block before and after: flat shards are pieces of it. */
 static const struct transition flat_steps[] = {
-    { LAYOUT_PARTIAL, LAYOUT_FLAT, OP_REDUCE_SCATTER },
-    { LAYOUT_REPLICATED, LAYOUT_FLAT, OP_SLICE },
-    { LAYOUT_PARTIAL, LAYOUT_REPLICATED, OP_ALL_REDUCE },
-    { LAYOUT_FLAT, LAYOUT_REPLICATED, OP_ALL_GATHER },
+    { LAYOUT_PARTIAL, LAYOUT_FLAT, OP_REDUCE_SCATTER },   { LAYOUT_REPLICATED, LAYOUT_FLAT, OP_SLICE },
+    { LAYOUT_PARTIAL, LAYOUT_REPLICATED, OP_ALL_REDUCE }, { LAYOUT_PARTIAL, LAYOUT_ROOT, OP_REDUCE },
+    { LAYOUT_REPLICATED, LAYOUT_ROOT, OP_SLICE },         { LAYOUT_FLAT, LAYOUT_REPLICATED, OP_ALL_GATHER },
+    { LAYOUT_ROOT, LAYOUT_REPLICATED, OP_BROADCAST },
 };
 
 struct path {
@@ -158,17 +158,25 @@ int conversion_path(const int atom_size[MAX_ATOMS], const int64_t extent[MAX_DIM
     };
     struct path path = { .atom_size = atom_size, .extent = extent, .dim_count = dim_count, .now = *from, .out = out };
     unsigned was_flat = layout_atoms(from, LAYOUT_FLAT), flat = layout_atoms(to, LAYOUT_FLAT);
+    unsigned was_root = layout_atoms(from, LAYOUT_ROOT) & ~layout_atoms(to, LAYOUT_ROOT);
     if (layout_atoms(to, LAYOUT_PARTIAL) & ~layout_atoms(from, LAYOUT_PARTIAL))
         return -1;
+    if (was_root) {
+        struct layout handed_out = with_kind(from, was_root, LAYOUT_REPLICATED);
+        apply(&path, &handed_out, flat_steps, FLAT_STEPS);
+    }
     /* Pieces are numbered over all flat atoms at once: they are cut and gathered over all of them or not at all. */
-    if (was_flat && (was_flat != flat || block_changes(from, to))) {
-        struct layout gathered = with_kind(from, was_flat, LAYOUT_REPLICATED);
+    if (was_flat && (was_flat != flat || block_changes(&path.now, to))) {
+        struct layout gathered = with_kind(&path.now, was_flat, LAYOUT_REPLICATED);
         apply(&path, &gathered, flat_steps, FLAT_STEPS);
     }
     unsigned partial = layout_atoms(&path.now, LAYOUT_PARTIAL), cut = flat & ~layout_atoms(&path.now, LAYOUT_FLAT);
+    unsigned to_root = layout_atoms(to, LAYOUT_ROOT) & ~layout_atoms(&path.now, LAYOUT_ROOT);
     bool alike = (cut & partial) == cut || !(cut & partial);
     if (!alike || block_changes(&path.now, to)) {
         struct layout target = with_kind(to, cut, alike && (cut & partial) ? LAYOUT_PARTIAL : LAYOUT_REPLICATED);
+        target = with_kind(&target, to_root & ~partial, LAYOUT_REPLICATED);
+        target = with_kind(&target, to_root & partial, LAYOUT_PARTIAL);
         apply(&path, &target, block_steps, BLOCK_STEPS);
     }
     apply(&path, to, flat_steps, FLAT_STEPS);

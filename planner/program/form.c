@@ -265,7 +265,7 @@ void form_assignment(struct form *f, int index, struct assignment *assignment)
 /* "R", "S1.0": the dim and the order follow where one of them is not 0. */
 static void layout_word(struct form *f, struct layout *layout, int atom)
 {
-    static const char letters[] = "RSPF";
+    static const char letters[] = "RSPFO";
     separate(f);
     if (f->out) {
         text_printf(f->out, "%c", letters[layout->kind[atom]]);
@@ -278,7 +278,7 @@ static void layout_word(struct form *f, struct layout *layout, int atom)
     const char *start = f->at, *letter = f->at < f->end && *f->at ? strchr(letters, *f->at) : NULL;
     int64_t dim = 0, order = 0;
     if (!letter) {
-        refuse(f, start, "a layout (R, S, P or F)");
+        refuse(f, start, "a layout (R, S, P, F or O)");
         return;
     }
     layout->kind[atom] = (uint8_t)(letter - letters);

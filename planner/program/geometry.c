@@ -198,11 +198,19 @@ int group_members(const struct plan *plan, int stage, unsigned atoms, int local_
 }
 
 /* ---- transfers between stages ---- */
+static bool at_root(const struct program *program, const struct buffer *buffer, int local_rank)
+{
+    int count;
+    return place_in(program->plan, buffer->stage, layout_atoms(&buffer->layout, LAYOUT_ROOT), local_rank, &count) == 0;
+}
+
 bool transfer_block(const struct program *program, const struct pair *pair, int sender_local_rank,
                     int receiver_local_rank, struct block *out)
 {
     const struct buffer *from = &program->buffers[pair->source], *to = &program->buffers[pair->destination];
     int copies, alike, others;
+    if (!at_root(program, from, sender_local_rank) || !at_root(program, to, receiver_local_rank))
+        return false;
     int copy = place_in(program->plan, from->stage, layout_atoms(&from->layout, LAYOUT_REPLICATED), sender_local_rank,
                         &copies);
     int among =
@@ -245,6 +253,9 @@ int64_t op_wire_bytes(enum op op, int64_t bytes, int64_t ranks)
     case OP_ALL_TO_ALL:
     case OP_REDISTRIBUTE:
         return bytes - ceil_div(bytes, ranks);
+    case OP_REDUCE:
+    case OP_BROADCAST:
+        return mul_i64(&bytes, bytes, ranks - 1) ? bytes : INT64_MAX;
     case OP_SHIFT:
         return ranks > 1 ? bytes : 0;
     case OP_SEND:
@@ -294,7 +305,12 @@ bool rank_counts(const struct program *program, const struct buffer *buffer, int
             atom_coordinate(program->plan, buffer->stage, local_rank, atom) != 0)
             return false;
     }
-    return true;
+    return at_root(program, buffer, local_rank);
+}
+
+bool rank_updates(const struct program *program, const struct instr *instr, int local_rank)
+{
+    return at_root(program, &program->buffers[program->pairs[instr->pair_first].source], local_rank);
 }
 
 bool norm_counts(const struct program *program, int stage, const struct pair *pair, int local_rank)

@@ -38,14 +38,17 @@ bool transfer_block(const struct program *program, const struct pair *pair, int 
                     int receiver_local_rank, struct block *out);
 /* Bytes that one rank moves over the wire for a buffer of so many bytes (the larger of both sides) in a group of n
  * ranks: all-reduce 2 (n-1)/n of it, gather, scatter and exchange (n-1)/n, shift and message the whole (Patarasuk &
- * Yuan 2009, section 3); 0 for what stays on the rank. The only such formula. */
+ * Yuan 2009, section 3), the first rank of a reduce or broadcast n-1 times the whole; 0 for what stays on the rank. The
+ * only such formula. */
 int64_t op_wire_bytes(enum op op, int64_t bytes, int64_t ranks);
 /* The same for all pairs of an instruction; a send moves the pieces that this rank's copy serves. */
 int64_t instr_wire_bytes(const struct program *program, int stage, const struct instr *instr);
 
-/* Of ranks that hold the same data one counts: coordinate 0 on every REPLICATED atom. Sums over ranks (the loss from
- * its PARTIAL buffers, norms) take these alone. */
+/* Of ranks that hold the same data one counts: coordinate 0 on every REPLICATED atom; and of ROOT ones it alone holds.
+ * Sums over ranks (the loss from its PARTIAL buffers, norms) take these alone. */
 bool rank_counts(const struct program *program, const struct buffer *buffer, int local_rank);
+/* Whether the rank does the UPDATE: it has the gradient. */
+bool rank_updates(const struct program *program, const struct instr *instr, int local_rank);
 /* Whether this rank adds its elements in a NORM. Of a weight's copies on several stages only the first stage has a NORM
  * at all. */
 bool norm_counts(const struct program *program, int stage, const struct pair *pair, int local_rank);

@@ -42,6 +42,7 @@ struct stage_weight {
     int part_count, part_dim, first_part; /* first_part: into lowering.parts */
     int zero;
     unsigned shard, rest; /* atoms over which ZeRO shards; other atoms on which the gradient is partial */
+    unsigned server;      /* further ones: their first rank takes the sum and updates */
 };
 struct weight_part {
     int weight;
@@ -258,6 +259,8 @@ void backward_segment(struct lowering *l, int segment, int micro, bool input, bo
 
 /* ---- lower_weights.c ---- */
 void collect_weights(struct lowering *l);
+/* Sums a part's gradient over the atoms that do not shard: each rank gets the sum, or a server does. */
+void reduce_unsharded(struct lowering *l, int number, const struct site *site);
 /* After an update that another one follows: gradients begin anew. */
 void renew_gradients(struct lowering *l);
 /* The buffer of a part's version, counted from the newest at the beginning of the step. */

@@ -232,7 +232,8 @@ int convert_buffer(struct lowering *l, int source, const struct layout *to, enum
         } else {
             next = converted(l, now, &path[i].to, last ? kind : BUFFER_TEMPORARY);
         }
-        bool sums = path[i].op == OP_ALL_REDUCE || path[i].op == OP_REDUCE_SCATTER || path[i].op == OP_REDISTRIBUTE;
+        bool sums = path[i].op == OP_ALL_REDUCE || path[i].op == OP_REDUCE || path[i].op == OP_REDUCE_SCATTER ||
+                    path[i].op == OP_REDISTRIBUTE;
         enum lane lane = path[i].op == OP_SLICE
                              ? LANE_COMPUTE
                              : atom_lane(l, site->layer, path[i].atoms, buffer_at(l, source)->is_weight);

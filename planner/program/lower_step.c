@@ -10,7 +10,7 @@ static void flush_one(struct lowering *l, struct bucket *bucket)
     struct instr *instr = emit(l, bucket->op, bucket->lane, &bucket->site);
     instr->atoms = bucket->atoms;
     instr->accumulate = bucket->accumulate;
-    instr->fold = bucket->op == OP_ALL_GATHER ? FOLD_NONE : FOLD_SUM;
+    instr->fold = bucket->op == OP_ALL_GATHER || bucket->op == OP_BROADCAST ? FOLD_NONE : FOLD_SUM;
     instr->pair_count = bucket->count;
     for (int i = 0; i < bucket->count; i++) {
         int pair = add_pair(l, bucket->pairs[i].source, bucket->pairs[i].destination);
@@ -238,7 +238,8 @@ static void update(struct lowering *l, int number, int scalar, int micro)
     const struct stage_weight *w = &l->weights[part.weight];
     struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = micro };
     int newest = micro > 0 ? micro : 0; /* as many updates as micro-batches before it */
-    struct instr *instr = emit_pair(l, OP_UPDATE, LANE_COMPUTE, &site, part.gradient, part_version(&part, newest + 1));
+    int made = part_version(&part, newest + 1);
+    struct instr *instr = emit_pair(l, OP_UPDATE, LANE_COMPUTE, &site, part.gradient, made);
     if (part.version_count > 1) {
         add_pair(l, part_version(&part, newest), -1);
         instr->pair_count++;
@@ -250,18 +251,18 @@ static void update(struct lowering *l, int number, int scalar, int micro)
     if (w->shard && w->zero < 3)
         bucket_add(l, OP_ALL_GATHER, w->shard, atom_lane(l, site.layer, w->shard, true), false, &site, part.stored,
                    part.stored);
+    if (w->server)
+        bucket_add(l, OP_BROADCAST, w->server, atom_lane(l, site.layer, w->server, true), false, &site, made, made);
 }
 
 /* Over atoms on which a sharded gradient is still partial. */
 static void reduce_rest(struct lowering *l)
 {
     for (int i = 0; i < l->reduced_count && !l->failed; i++) {
-        const struct weight_part part = l->parts[l->reduced[i]];
-        const struct stage_weight *w = &l->weights[part.weight];
+        const struct stage_weight *w = &l->weights[l->parts[l->reduced[i]].weight];
         struct site site = { .phase = PHASE_STEP, .layer = l->graph->segments[w->segment].layer, .micro = -1 };
-        if (w->shard && w->rest)
-            bucket_add(l, OP_ALL_REDUCE, w->rest, atom_lane(l, site.layer, w->rest, true), false, &site, part.gradient,
-                       part.gradient);
+        if (w->shard)
+            reduce_unsharded(l, l->reduced[i], &site);
     }
     bucket_flush(l, true);
 }

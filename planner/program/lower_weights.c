@@ -6,6 +6,8 @@
  *   2       as used         after the update             each micro-batch           whole, while its layer runs
  *   3       shard           each forward and backward    each micro-batch           whole, while its layer runs
  *
+ * A parameter server is a fifth row: stored as used, reduced at last to the first rank, which updates and broadcasts.
+ *
  * "At last" is after the last contribution of the last micro-batch. Rajbhandari et al. 2020 (ZeRO), Zhao et al. 2023
  * (FSDP). */
 #include "planner/program/lower.h"
@@ -46,10 +48,23 @@ static unsigned shard_atoms(const struct lowering *l, int segment, int index)
     return shard;
 }
 
+/* Atoms whose first rank updates for all; of none is the weight split, since a server deals out the batch alone. */
+static unsigned server_atoms(const struct lowering *l, int segment, int index)
+{
+    const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
+    const struct plan_layer *layer = &l->plan->layers[l->graph->segments[segment].layer];
+    unsigned server = 0;
+    for (int i = 0; i < MAX_ATOMS; i++)
+        if (dimensions[layer->dim[i]]->server)
+            server |= layout_atoms(&use->gradient, LAYOUT_PARTIAL) & 1u << i;
+    return server;
+}
+
 struct layout reduced_layout(const struct lowering *l, int segment, int index)
 {
     struct layout layout =
         with_kind(recipe_of(l, segment)->weight[index].gradient, shard_atoms(l, segment, index), LAYOUT_FLAT);
+    layout = with_kind(layout, server_atoms(l, segment, index), LAYOUT_ROOT);
     return with_kind(layout, layout_atoms(&layout, LAYOUT_PARTIAL), LAYOUT_REPLICATED);
 }
 
@@ -62,7 +77,8 @@ static void describe_weight(struct lowering *l, int weight, int segment, int ind
         .segment = segment, .index = index, .part_count = 1, .zero = l->plan->layers[s->layer].zero
     };
     w->shard = shard_atoms(l, segment, index);
-    w->rest = layout_atoms(&use->gradient, LAYOUT_PARTIAL) & ~w->shard;
+    w->server = server_atoms(l, segment, index);
+    w->rest = layout_atoms(&use->gradient, LAYOUT_PARTIAL) & ~w->shard & ~w->server;
     int dim = sliced_dim(assignment_of(l, segment), &s->weight[index], l->graph->weights[weight].dim_count);
     if (dim >= 0 &&
         l->use_count[weight] == 1) { /* several uses may cut it differently: such a weight is stored whole */
@@ -346,6 +362,18 @@ int weight_gradient(struct lowering *l, int segment, int index, int round, const
     return *place;
 }
 
+void reduce_unsharded(struct lowering *l, int number, const struct site *site)
+{
+    const struct weight_part *part = &l->parts[number];
+    const struct stage_weight *w = &l->weights[part->weight];
+    if (w->rest)
+        bucket_add(l, OP_ALL_REDUCE, w->rest, atom_lane(l, site->layer, w->rest, true), false, site, part->gradient,
+                   part->gradient);
+    if (w->server)
+        bucket_add(l, OP_REDUCE, w->server, atom_lane(l, site->layer, w->server, true), false, site, part->gradient,
+                   part->gradient);
+}
+
 /* The last reduction of a part; over atoms that do not shard after all shards are there (lower_step). */
 static void reduce_last(struct lowering *l, int number, const struct site *site)
 {
@@ -355,9 +383,8 @@ static void reduce_last(struct lowering *l, int number, const struct site *site)
     if (w->zero == 1 && w->shard)
         bucket_add(l, OP_REDUCE_SCATTER, w->shard, atom_lane(l, site->layer, w->shard, true), false, &step, part->full,
                    part->gradient);
-    else if (!w->shard && w->rest)
-        bucket_add(l, OP_ALL_REDUCE, w->rest, atom_lane(l, site->layer, w->rest, true), false, &step, part->gradient,
-                   part->gradient);
+    else if (!w->shard)
+        reduce_unsharded(l, number, &step);
     if (lower_grow(l, &l->scratch, (void **)&l->reduced, l->reduced_count, &l->reduced_capacity, sizeof *l->reduced))
         l->reduced[l->reduced_count++] = number;
 }

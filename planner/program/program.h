@@ -6,9 +6,10 @@
 #include "planner/program/schedule.h"
 
 /* ---- layouts ---- */
-enum layout_kind { LAYOUT_REPLICATED, LAYOUT_SHARDED, LAYOUT_PARTIAL, LAYOUT_FLAT };
+enum layout_kind { LAYOUT_REPLICATED, LAYOUT_SHARDED, LAYOUT_PARTIAL, LAYOUT_FLAT, LAYOUT_ROOT };
 /* Per mesh atom. SHARDED splits dim; when two atoms split one dim, the smaller order is the outer one. FLAT: an equal,
- * padded piece of the flattened local block (ZeRO). */
+ * padded piece of the flattened local block (ZeRO). ROOT: coordinate 0 holds the whole; on others the bytes mean
+ * nothing (a parameter server's gradients). */
 struct layout {
     uint8_t kind[MAX_ATOMS], dim[MAX_ATOMS], order[MAX_ATOMS];
 };
@@ -71,8 +72,10 @@ bool role_written(enum phase phase, enum role role);
  * further pair (present version, -1) is what it is made from; else the weight is updated in place. Where the gradient
  * is a flat shard of a whole stored weight (ZeRO 1 and 2), the update works on its piece of the weight in place, and an
  * ALL_GATHER with equal source and destination completes it: the member at place p holds elements [p * n, p * n + n) of
- * the flattened block, n the elements of the shard; stored weights are padded for it. With clipping a second pair
- * (scalar, -1) reads the norm. WEIGHT_GRADIENT sources of REDUCE_SCATTER are padded alike; padding is never read. */
+ * the flattened block, n the elements of the shard; stored weights are padded for it. Where the gradient is ROOT the
+ * ranks that hold it update alone, and a BROADCAST with equal source and destination hands the weight out. With
+ * clipping a second pair (scalar, -1) reads the norm. WEIGHT_GRADIENT sources of REDUCE_SCATTER are padded alike;
+ * padding is never read. */
 struct pair {
     int source, destination; /* buffers; -1: none. SEND: destination is the peer's buffer; RECEIVE: source is */
 };

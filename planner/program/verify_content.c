@@ -17,8 +17,9 @@ struct content {
     const struct program *program;
     struct error *err;
     int stage, index;
-    int *partial;     /* (buffers) mask of atoms, or CONTENT_ZERO */
-    unsigned *stale;  /* (buffers) of weights: atoms over which each rank has updated a piece only */
+    int *partial; /* (buffers) mask of atoms, or CONTENT_ZERO */
+    unsigned
+        *stale; /* (buffers) of weights: atoms over which each rank has updated a piece only, or the first rank alone */
     unsigned real;    /* atoms of the stage that have more than one rank */
     uint64_t *copies; /* (buffers) of weights' gradients: the stages whose copies are in it, modulo 64 */
     uint64_t *held;   /* (weights) the stages that hold it, modulo 64 */
@@ -153,8 +154,8 @@ static bool check_update(struct content *c, const struct pair *pair)
         return false;
     if (pair->destination >= 0) {
         const struct buffer *weight = &c->program->buffers[pair->destination];
-        c->stale[pair->destination] |=
-            layout_atoms(&gradient->layout, LAYOUT_FLAT) & ~layout_atoms(&weight->layout, LAYOUT_FLAT) & c->real;
+        unsigned pieces = layout_atoms(&gradient->layout, LAYOUT_FLAT) & ~layout_atoms(&weight->layout, LAYOUT_FLAT);
+        c->stale[pair->destination] |= (pieces | layout_atoms(&gradient->layout, LAYOUT_ROOT)) & c->real;
     }
     return true;
 }
@@ -162,7 +163,7 @@ static bool check_update(struct content *c, const struct pair *pair)
 static bool check_move(struct content *c, const struct instr *instr, const struct pair *pair)
 {
     int found = c->partial[pair->source];
-    if (instr->op == OP_ALL_GATHER && pair->source == pair->destination)
+    if ((instr->op == OP_ALL_GATHER || instr->op == OP_BROADCAST) && pair->source == pair->destination)
         c->stale[pair->source] &= ~instr->atoms;
     if (instr->op == OP_REDISTRIBUTE)
         return expect(c, pair->source, declared(c, pair->source)) &&
@@ -183,11 +184,13 @@ static bool check_pair(struct content *c, const struct instr *instr, const struc
             c->program->buffers[pair->destination].kind == BUFFER_SCALAR ? CONTENT_OWN : CONTENT_ZERO;
         return true;
     case OP_ALL_REDUCE:
+    case OP_REDUCE:
     case OP_REDUCE_SCATTER:
         return check_reduction(c, instr, pair);
     case OP_SLICE:
     case OP_ADD:
     case OP_ALL_GATHER:
+    case OP_BROADCAST:
     case OP_ALL_TO_ALL:
     case OP_REDISTRIBUTE:
     case OP_SHIFT:
@@ -230,8 +233,9 @@ static bool check_stage(struct content *c, int stage)
         if (p->buffers[b].stage == stage && c->stale[b])
             return fail_kind(
                 c->err, ERROR_BUG,
-                "stage %d: the ranks over the atoms %#x update pieces of buffer %d, but do not gather them", stage,
-                c->stale[b], b);
+                "stage %d: of the ranks over the atoms %#x each updates a piece of buffer %d, or one all of it, but "
+                "the others never get it",
+                stage, c->stale[b], b);
     return true;
 }
 

@@ -61,7 +61,7 @@ static bool check_buffer(const struct program *program, int b, struct error *err
         return fail_kind(err, ERROR_BUG, "buffer %d: %lld elements in %lld bytes", b, (long long)buffer->elements,
                          (long long)buffer->bytes);
     for (int atom = 0; atom < MAX_ATOMS; atom++)
-        if (buffer->layout.kind[atom] > LAYOUT_FLAT || buffer->layout.dim[atom] >= MAX_DIMS ||
+        if (buffer->layout.kind[atom] > LAYOUT_ROOT || buffer->layout.dim[atom] >= MAX_DIMS ||
             buffer->layout.order[atom] >= MAX_ATOMS)
             return fail_kind(err, ERROR_BUG, "buffer %d: layout kind %d, dim %d of atom %d", b,
                              buffer->layout.kind[atom], buffer->layout.dim[atom], atom);
@@ -298,6 +298,8 @@ static bool check_group(const struct program *program, int stage, int index, str
     if (lane != instr->lane)
         return verify_fail(program, stage, index, err, "runs on lane %s, not on %s", lane_names[instr->lane],
                            lane_names[lane]);
+    if (instr->accumulate && (instr->op == OP_REDUCE || instr->op == OP_BROADCAST))
+        return verify_fail(program, stage, index, err, "adds to what is there; expected it to overwrite");
     if (group && (!instr->atoms || instr->atoms >> MAX_ATOMS))
         return verify_fail(program, stage, index, err, "there is no group over the atoms %#x", instr->atoms);
     return true;

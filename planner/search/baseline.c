@@ -99,6 +99,7 @@ static bool make_mesh(struct mesh *out, const struct uniform *u, const struct gr
                                .context = u->context,
                                .data = u->data,
                                .expert = u->expert,
+                               .data_dimension = DIM_dp,
                                .tensor_dimension = u->sequence_parallel && u->tensor > 1 ? DIM_tp_sp : DIM_tp,
                                .context_dimension = (enum dimension_index)context };
     int group = u->shard_group < 1 ? u->data : u->shard_group;

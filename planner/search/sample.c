@@ -95,9 +95,15 @@ static bool is_forward(const struct instr *instr)
     return instr->phase == PHASE_FORWARD && !instr->again;
 }
 
+/* Hands out weights, whole or in shards. */
+static bool hands_out(const struct instr *instr)
+{
+    return instr->op == OP_ALL_GATHER || instr->op == OP_BROADCAST;
+}
+
 static bool reduces_each_time(const struct instr *instr)
 {
-    return instr->lane == LANE_DP && instr->op != OP_ALL_GATHER && instr->micro >= 0 && instr->phase != PHASE_STEP;
+    return instr->lane == LANE_DP && !hands_out(instr) && instr->micro >= 0 && instr->phase != PHASE_STEP;
 }
 
 static bool is_listed(const struct instr *instr)
@@ -280,7 +286,7 @@ bool sample_resize(struct sample *s, const struct graph *graph, const struct mes
 /* What a weight's transfer serves is its layer; of a bucket each weight pays its share. */
 static int64_t *share_of(struct layer_price *price, const struct instr *instr)
 {
-    if (instr->op != OP_ALL_GATHER)
+    if (!hands_out(instr))
         return instr->phase == PHASE_STEP ? &price->reduce_last_ns : &price->reduce_ns;
     if (instr->phase == PHASE_STEP)
         return &price->step_ns;
@@ -306,7 +312,7 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
         struct layer_price *price = &s->by_layer[pair_layer(s, instr, i, &bytes)];
         int64_t share = instr->pair_count == 1 ? ns : (int64_t)((double)ns * (double)bytes / (double)total + 0.5);
         *share_of(price, instr) += share;
-        if (instr->op != OP_ALL_GATHER)
+        if (!hands_out(instr))
             price->reduce_tail_ns = max_i64(price->reduce_tail_ns, share);
     }
 }

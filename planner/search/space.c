@@ -26,6 +26,7 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .recompute = { .count = 2, .values = { RECOMPUTE_NONE, RECOMPUTE_FULL } },
         .prefetch = { .count = 2, .values = { 1, 0 } },
         .context = { .count = 1, .values = { 1 } },
+        .data_dimension = { .count = 1, .values = { DIM_dp } },
         .shard_group = { .count = 1, .values = { 0 } },
         .slices = { .count = 1, .values = { 1 } },
         .order = { .count = 1, .values = { ORDER_TENSOR_INSIDE } },
@@ -283,9 +284,9 @@ static void add_data_atoms(struct mesh *mesh, const struct degrees *d, int group
 {
     int expert = expert_ranks(d);
     if (group < d->data)
-        mesh_add(mesh, d->data / group, DIM_dp);
+        mesh_add(mesh, d->data / group, d->data_dimension);
     if (group > expert || expert == 1)
-        mesh_add(mesh, group / expert, DIM_dp);
+        mesh_add(mesh, group / expert, d->data_dimension);
     if (expert > 1)
         mesh_add(mesh, expert, DIM_ep);
 }
@@ -380,6 +381,19 @@ static void add_expert_degrees(struct listing *l, const struct config *config, s
     }
 }
 
+/* One data-parallel rank goes by the first of them. */
+static void add_data_dimensions(struct listing *l, const struct config *config, struct degrees d)
+{
+    bool any = false;
+    for (int data = 0; data < DIM_COUNT && !(any && d.data == 1); data++) {
+        d.data_dimension = (enum dimension_index)data;
+        if (!dimension_is_data(dimensions[data]) || !allows(&l->space->data_dimension, data))
+            continue;
+        any = true;
+        add_expert_degrees(l, config, d);
+    }
+}
+
 static void add_variants(struct listing *l, const struct config *config, struct degrees d)
 {
     for (int tensor = 0; tensor < DIM_COUNT; tensor++) {
@@ -387,11 +401,11 @@ static void add_variants(struct listing *l, const struct config *config, struct 
         if (!tensor_dimension_legal(l, tensor, &d))
             continue;
         if (d.context == 1)
-            add_expert_degrees(l, config, d);
+            add_data_dimensions(l, config, d);
         for (int context = 0; context < DIM_COUNT && d.context > 1; context++) {
             d.context_dimension = (enum dimension_index)context;
             if (dimensions[context]->lane == LANE_CP && allows(&l->space->context_dimension, context))
-                add_expert_degrees(l, config, d);
+                add_data_dimensions(l, config, d);
         }
     }
 }

@@ -38,6 +38,7 @@ struct space {
     struct allowed schedule, prefetch;            /* index into schedules; layers ahead */
     struct allowed sequence_parallel;             /* 0, 1 */
     struct allowed context, context_dimension;    /* degrees; enum dimension_index of those with a cp lane */
+    struct allowed data_dimension;                /* enum dimension_index: dimension_is_data() */
     struct allowed expert;                        /* of the data-parallel ranks those that share out the experts */
     struct allowed shard_group; /* data-parallel ranks over which ZeRO shards, the others replicate (HSDP); 0: all */
     struct allowed slices;      /* rounds of sliceable operators */
@@ -48,8 +49,8 @@ struct space {
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
 /* All of it: bucket_bytes 25 MiB (as common trainers), recompute none and full, prefetch 0 and 1, synchronous
- * schedules, tensor-parallel ranks as neighbours; no context parallelism, no slices, ZeRO over all data-parallel ranks,
- * one replica of each stage. */
+ * schedules, tensor-parallel ranks as neighbours, data-parallel ones without a server; no context parallelism, no
+ * slices, ZeRO over all data-parallel ranks, one replica of each stage. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
 
 /* One outer configuration: stages x the ranks of the mesh = devices. Where replicas take turns meshes x the ranks of
@@ -103,7 +104,7 @@ bool tensor_legal(const struct graph *graph, int tensor);
 struct degrees {
     int tensor, context, data;
     int expert; /* of the data-parallel ranks; below 2: experts are not shared out */
-    enum dimension_index tensor_dimension, context_dimension;
+    enum dimension_index tensor_dimension, context_dimension, data_dimension;
 };
 /* group: data-parallel ranks of one atom; the others make an atom outside of it. Context-parallel ranks lie between
  * data- and tensor-parallel ones, expert-parallel ones are the innermost data-parallel ones. It must be mesh_legal().

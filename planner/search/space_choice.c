@@ -14,6 +14,7 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_SP] = "sp",
     [SPACE_CP] = "cp",
     [SPACE_CP_DIMENSION] = "cp-by",
+    [SPACE_DP_DIMENSION] = "dp-by",
     [SPACE_EP] = "ep",
     [SPACE_HSDP] = "hsdp",
     [SPACE_SLICES] = "slices",
@@ -36,6 +37,7 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_SP] = &space->sequence_parallel,
         [SPACE_CP] = &space->context,
         [SPACE_CP_DIMENSION] = &space->context_dimension,
+        [SPACE_DP_DIMENSION] = &space->data_dimension,
         [SPACE_EP] = &space->expert,
         [SPACE_HSDP] = &space->shard_group,
         [SPACE_SLICES] = &space->slices,
@@ -69,14 +71,16 @@ const char *space_value_name(enum space_choice choice, int64_t value)
         return index < ORDER_COUNT ? mesh_order_names[index] : NULL;
     if (choice == SPACE_CP_DIMENSION)
         return index < DIM_COUNT && dimensions[index]->lane == LANE_CP ? dimensions[index]->name : NULL;
+    if (choice == SPACE_DP_DIMENSION)
+        return index < DIM_COUNT && dimension_is_data(dimensions[index]) ? dimensions[index]->name : NULL;
     return NULL;
 }
 
 bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
 {
     enum { MOST_NAMES = 64 };
-    bool named =
-        choice == SPACE_RECOMPUTE || choice == SPACE_SCHEDULE || choice == SPACE_ORDER || choice == SPACE_CP_DIMENSION;
+    bool named = choice == SPACE_RECOMPUTE || choice == SPACE_SCHEDULE || choice == SPACE_ORDER ||
+                 choice == SPACE_CP_DIMENSION || choice == SPACE_DP_DIMENSION;
     *least =
         named || choice == SPACE_ZERO || choice == SPACE_SP || choice == SPACE_HSDP || choice == SPACE_PREFETCH ? 0 : 1;
     *most = named                      ? MOST_NAMES

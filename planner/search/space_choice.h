@@ -15,6 +15,7 @@ enum space_choice {
     SPACE_SP,
     SPACE_CP,
     SPACE_CP_DIMENSION,
+    SPACE_DP_DIMENSION,
     SPACE_EP,
     SPACE_HSDP,
     SPACE_SLICES,
