@@ -1,4 +1,4 @@
-"""Plans on the timed device against their predictions: what run_timed_eight and run_two_types share.
+"""Plans on the timed device against their predictions: what run_timed_eight, run_two_types and run_winners share.
 
 A run counts only if the machine was less than half busy and no predicted instruction is shorter than 2 ms, so that what the
 operating system adds to a sleep is small beside what is measured."""
@@ -34,10 +34,8 @@ def exposed(breakdown):
     return sum(breakdown[kind] for kind in COMMUNICATION)
 
 
-def one_plan(b, o, name, fix):
-    plan_path = b.path("timed-plan.json")
-    b.run_cleave("plan", o.model, "--cluster", o.cluster, "--batch", str(o.batch), "--dtype", "fp32", *(["--fix", fix] if fix else []),
-                 "-o", plan_path)
+def imitated(b, o, name, fix, plan_path):
+    """The row of a plan: predicted, then run on the timed device."""
     step_s, shortest_s, shortest_name = simulated(b, plan_path)
     if shortest_s < SHORTEST_BAR_S:
         raise bench.Failed(f"{name}: {shortest_name} takes {1e3 * shortest_s:.2f} ms, shorter than {1e3 * SHORTEST_BAR_S:.0f} ms: "
@@ -51,6 +49,18 @@ def one_plan(b, o, name, fix):
             "spread": bench.spread(steps), "timed_steps": len(steps), "host_busy": busy, "shortest_instruction_s": shortest_s,
             "predicted_exposed_s": exposed(predicted), "measured_exposed_s": exposed(measured), "stage": summary["breakdown_stage"],
             "predicted_breakdown_s": predicted, "measured_breakdown_s": measured}
+
+
+def one_plan(b, o, name, fix):
+    plan_path = b.path("timed-plan.json")
+    b.run_cleave("plan", o.model, "--cluster", o.cluster, "--batch", str(o.batch), "--dtype", "fp32", *(["--fix", fix] if fix else []),
+                 "-o", plan_path)
+    return imitated(b, o, name, fix, plan_path)
+
+
+def check_busy(row, o):
+    if row["host_busy"] >= BUSY_BAR and not o.any_load:
+        raise bench.Rejected(f"{row['plan']}: the machine was {100 * row['host_busy']:.0f} % busy, allowed are {100 * BUSY_BAR:.0f} %")
 
 
 def print_row(r):
@@ -70,8 +80,7 @@ def compare(name_, all_plans, o):
         def once(_):
             row = one_plan(b, o, name, fix)
             print_row(row)
-            if row["host_busy"] >= BUSY_BAR and not o.any_load:
-                raise bench.Rejected(f"{name}: the machine was {100 * row['host_busy']:.0f} % busy, allowed are {100 * BUSY_BAR:.0f} %")
+            check_busy(row, o)
             rows.append(row)
         valid = b.attempts(once) and valid
     b.rows, b.bars = rows, []
