@@ -120,11 +120,16 @@ class Bench:
                   **self.notes, "rows": self.rows, "bars": self.bars}
         os.makedirs(self.options.results, exist_ok=True)
         path = os.path.join(self.options.results, self.name + ".json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(result, file, indent=1)
-            file.write("\n")
+        write_json(path, result)
         say(f"stored in {os.path.relpath(path, ROOT)}")
         return 0 if passed else 1 if valid else 2
+
+
+def write_json(path, value):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1)
+        file.write("\n")
+    return path
 
 
 def say(text):

@@ -19,6 +19,26 @@ def add_options(p, cluster):
     p.add_argument("--any-load", action="store_true", help="while developing: do not reject for a busy machine")
 
 
+def slow_cluster(path, slower, changes):
+    """A file with the cluster of run_timed_eight, other nodes, links (bytes per second) and memory where changes names them, and all of it
+    so many times slower: the same problem, beside which what the operating system adds is smaller. Returns its path."""
+    with open(os.path.join(bench.ROOT, bench.CASES, "slow-2x4.json"), encoding="utf-8") as file:
+        cluster = json.load(file)
+    device, (node, network) = cluster["device"], cluster["levels"]
+    node.update(fanout=changes.get("devices_per_node", node["fanout"]), bytes_per_s=changes.get("node_bytes_per_s", node["bytes_per_s"]))
+    network.update(fanout=changes.get("nodes", network["fanout"]), bytes_per_s=changes.get("network_bytes_per_s", network["bytes_per_s"]))
+    device.update(devices_per_node=node["fanout"], memory_bytes=changes.get("memory_bytes", device["memory_bytes"]))
+    for key in ("launch_ns", "collective_launch_ns"):
+        device[key] = round(device[key] * slower)
+    for key in ("vector_flops_per_s", "memory_bytes_per_s"):
+        device[key] /= slower
+    device["matmul_flops_per_s"] = {dtype: rate / slower for dtype, rate in device["matmul_flops_per_s"].items()}
+    for level in (node, network):
+        level.update(bytes_per_s=level["bytes_per_s"] / slower, latency_ns=round(level["latency_ns"] * slower))
+    cluster.update(name=f"slow-{network['fanout']}x{node['fanout']}", levels=[node, network] if network["fanout"] > 1 else [node])
+    return bench.write_json(path, cluster)
+
+
 def simulated(b, plan_path):
     """Predicted step seconds and the shortest instruction in seconds."""
     trace_path = b.path("timed-trace.json")

@@ -304,6 +304,13 @@ def four_ranks(folder):
             check(f"{model} with {fixed}: {transport} as on one rank", close, result)
 
 
+def lists():
+    for verb, first in (("dimensions", "none"), ("schedules", "1f1b")):
+        rows = json.loads(run(verb, "--json").stdout)[verb]
+        shown = run(verb).stdout
+        check(f"{verb}: both forms name all", rows[0]["name"] == first and all(re.search(rf"^{re.escape(r['name'])} ", shown, re.M) for r in rows), shown)
+
+
 def historical():
     job = ["compare", "--auto", "tiny-gpt", "--cluster", "1x4:cpu", "--batch", 8, "--dtype", "fp32", "--json"]
     times = {p["name"].removesuffix(" (same plan)"): p["predicted_step_s"] for p in json.loads(run(*job, "--historical").stdout)["plans"]}
@@ -573,6 +580,7 @@ with tempfile.TemporaryDirectory() as name:
     types(folder)
     four_ranks(folder)
     historical()
+    lists()
     explains(folder)
     processes(folder)
     early(folder)
