@@ -234,15 +234,23 @@ static struct cost group_cost(const struct facts *facts, const struct program *p
                          &group);
 }
 
-/* One message between a rank of each stage; each end's link is shared by its own stage's ranks. */
+/* Copies of the model exchange their weights' gradients at the end of the step, on all stages at once. */
+static bool all_stages_talk(const struct program *program, const struct instr *instr)
+{
+    return instr->phase == PHASE_STEP && plan_copies(program->plan) > 1;
+}
+
+/* One message between a rank of each stage; each end's link is shared by its own stage's ranks, or by all stages'. */
 static struct cost pair_cost(const struct facts *facts, const struct plan *plan, int stage, int peer_stage, int local,
-                             int64_t wire_bytes)
+                             int64_t wire_bytes, bool all_stages)
 {
     int here = plan->stages[stage].first_rank + local, there = plan->stages[peer_stage].first_rank + local;
     int level = cluster_level(facts->cluster, here, there);
     int own = cluster_type(facts->cluster, here), other = cluster_type(facts->cluster, there);
-    int sharers = group_sharers(facts->cluster, own, level, plan, stage);
-    int others = group_sharers(facts->cluster, other, level, plan, peer_stage);
+    int sharers = all_stages ? plan_sharers(facts->cluster, own, level, plan)
+                             : group_sharers(facts->cluster, own, level, plan, stage);
+    int others = all_stages ? plan_sharers(facts->cluster, other, level, plan)
+                            : group_sharers(facts->cluster, other, level, plan, peer_stage);
     return cost_message(facts, wire_bytes, here, there, sharers, own == other ? sharers : others);
 }
 
@@ -260,7 +268,8 @@ static struct cost transfer_cost(const struct facts *facts, const struct program
     const struct plan *plan = program->plan;
     const struct cluster *cluster = facts->cluster;
     int64_t wire_bytes = instr_wire_bytes(program, stage, instr);
-    struct cost slowest = pair_cost(facts, plan, stage, instr->peer_stage, 0, wire_bytes);
+    bool all_stages = all_stages_talk(program, instr);
+    struct cost slowest = pair_cost(facts, plan, stage, instr->peer_stage, 0, wire_bytes, all_stages);
     int ranks = (int)min_i64(stage_rank_count(plan, stage), stage_rank_count(plan, instr->peer_stage));
     const int ends[] = { plan->stages[stage].first_rank, plan->stages[instr->peer_stage].first_rank };
     for (int g = 0; cluster->group_count > 1 && g < cluster->group_count; g++)
@@ -268,7 +277,7 @@ static struct cost transfer_cost(const struct facts *facts, const struct program
             int local = cluster->groups[g].first_rank - ends[end];
             if (local <= 0 || local >= ranks)
                 continue;
-            struct cost cost = pair_cost(facts, plan, stage, instr->peer_stage, local, wire_bytes);
+            struct cost cost = pair_cost(facts, plan, stage, instr->peer_stage, local, wire_bytes, all_stages);
             slowest = cost.ns > slowest.ns ? cost : slowest;
         }
     return slowest;

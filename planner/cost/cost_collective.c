@@ -287,22 +287,28 @@ static struct group pair_at(const struct group *group, int level)
     return pair;
 }
 
-/* The first rank exchanges the whole buffer with one other after the other, through its own link: a message each. */
+/* The first rank exchanges the whole buffer with one other after the other, through its own link: a message each. They
+ * are started at once; of measured messages each holds its own start. */
 static struct cost root_cost(const struct facts *facts, int64_t buffer_bytes, const struct group *group)
 {
     const struct group_part *part = &group->part[0];
+    const int64_t start = cost_round_ns(start_ns(facts->cluster, group));
     struct cost sum = { 0, ORIGIN_MEASURED, false };
     for (int level = 0; level <= group->level; level++) {
         int64_t own = part->ranks / part->units[level], below = ceil_div(part->ranks, units_below(part, level));
         int64_t peers = (level < group->level ? own : group->ranks) - below;
         struct group pair = pair_at(group, level);
-        struct cost one = peers > 0 ? cost_of_group(facts, OP_SEND, buffer_bytes, buffer_bytes, &pair) : sum;
         if (peers <= 0)
             continue;
+        struct cost one = cost_of_group(facts, OP_SEND, buffer_bytes, buffer_bytes, &pair);
+        if (one.origin == ORIGIN_ANALYTIC)
+            one.ns = max_i64(0, one.ns - start);
         sum.ns = one.ns > (MAX_TIME_NS - sum.ns) / peers ? MAX_TIME_NS : sum.ns + peers * one.ns;
         sum.origin = one.origin < sum.origin ? one.origin : sum.origin;
         sum.extrapolated |= one.extrapolated;
     }
+    if (sum.origin == ORIGIN_ANALYTIC)
+        sum.ns = min_i64(MAX_TIME_NS, sum.ns + start);
     return sum;
 }
 

@@ -23,6 +23,8 @@ struct group group_regular(const struct cluster *cluster, int ranks, int first, 
 struct group group_of_stage(const struct cluster *cluster, const struct plan *plan, int stage, unsigned atoms);
 /* The stage's ranks of the type that share one of its links at the level. 1 where it shares nothing there. */
 int group_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan, int stage);
+/* The same of all stages' ranks. */
+int plan_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan);
 
 /* Whole nanoseconds, at least 0, saturated at MAX_TIME_NS. */
 int64_t cost_round_ns(double ns);
