@@ -8,11 +8,11 @@ const char *const chart_style =
     ":root{color-scheme:light "
     "dark;--ink:#1c1e21;--soft:#5c6370;--line:#d4d7dd;--page:#ffffff;--panel:#f6f7f9;--mark:#0b66c3;"
     "--t0:#3b76c4;--t1:#8fb4e3;--t2:#d9822b;--t3:#c23030;--t4:#8f398f;--t5:#b07d2b;--t6:#238551;--t7:#c5cbd3;--t8:#"
-    "7961db}"
+    "7961db;--t9:#5c8a8a}"
     "@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--soft:#9aa3b0;--line:#3a3f47;--page:#16181c;--panel:#"
     "1f2227;--mark:#6cb2ff;"
     "--t0:#5b93dd;--t1:#3e5f8a;--t2:#ec9a3c;--t3:#e76a6e;--t4:#bd6bbd;--t5:#d1a35b;--t6:#4fb37f;--t7:#454b54;--t8:#"
-    "9d8bf0}}"
+    "9d8bf0;--t9:#7fb5b5}}"
     "svg text{fill:var(--ink);font:12px system-ui,sans-serif}svg .soft{fill:var(--soft)}svg "
     ".grid{stroke:var(--line);stroke-width:1}"
     "svg .limit{stroke:var(--t3);stroke-width:2;stroke-dasharray:5 3}svg .dot{fill:var(--mark)}svg "
@@ -85,7 +85,7 @@ static void short_label(struct text *out, double x, double y, const char *words)
 
 static void fill_of(char out[16], int kind)
 {
-    snprintf(out, 16, "var(--t%d)", kind % 9);
+    snprintf(out, 16, "var(--t%d)", kind % 10);
 }
 
 static void legend(struct text *out, int y)

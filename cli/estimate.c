@@ -8,13 +8,13 @@
 
 struct estimate_arguments {
     struct space_options space;
-    const char *output, *recompute;
+    const char *output, *recompute, *offload;
     const char *cp_by, *order;
     int64_t micro, tp, pp, dp, cp, ep, zero, hsdp, slices, prefetch, interleave;
     bool json, sp, reversed;
 };
 static const struct estimate_arguments defaults = {
-    .tp = 1, .pp = 1, .cp = 1, .ep = 1, .slices = 1, .prefetch = 1, .recompute = "none"
+    .tp = 1, .pp = 1, .cp = 1, .ep = 1, .slices = 1, .prefetch = 1, .recompute = "none", .offload = "none"
 };
 #define AT(field) offsetof(struct estimate_arguments, field)
 static const struct option options[] = {
@@ -35,6 +35,8 @@ static const struct option options[] = {
                 "tensor-inside or data-inside: whose ranks are neighbours (tensor-inside)"),
     INT_OPTION("prefetch", AT(prefetch), "N", 0, 16, "layers that ZeRO-3 gathers run ahead (1)"),
     TEXT_OPTION("recompute", AT(recompute), "MODE", "none, selective or full, for all layers (none)"),
+    TEXT_OPTION("offload", AT(offload), "WHAT",
+                "none, activations, optimizer or both: what all layers keep in host memory (none)"),
     TEXT_OPTION("schedule", AT(space.schedule), "NAME", "order of a pipeline's micro-batches (1f1b; cleave schedules)"),
     FLAG_OPTION("reversed", AT(reversed), "the pipeline begins on the cluster's last devices: other types come first"),
     FLAG_OPTION("sp", AT(sp), "sequence parallelism with the tensor degree"),
@@ -68,7 +70,8 @@ static bool uniform_of(struct uniform *out, const struct estimate_arguments *a, 
                            : a->interleave > 1 ? "interleaved"
                                                : schedules[0]->name;
     return space_schedule("--schedule", schedule, &out->schedule, err) &&
-           inputs_word("--recompute", a->recompute, recompute_names, &out->recompute, err);
+           inputs_word("--recompute", a->recompute, recompute_names, &out->recompute, err) &&
+           inputs_word("--offload", a->offload, offload_names, &out->offload, err);
 }
 
 static bool build(struct plan **out, struct inputs *in, const struct estimate_arguments *a, const struct space *space,

@@ -40,7 +40,7 @@ static void append(char out[PRINT_LINE_BYTES], const char *format, ...)
 
 void print_plan_line(const struct plan *plan, const struct graph *graph, char out[PRINT_LINE_BYTES])
 {
-    int low, high, recomputed;
+    int low, high, recomputed, offloaded = 0;
     const struct plan_stage *stage = &plan->stages[0];
     int middle = stage->first_layer + stage->layer_count / 2;
     out[0] = 0;
@@ -51,6 +51,8 @@ void print_plan_line(const struct plan *plan, const struct graph *graph, char ou
         if (degree(plan, stage, middle, d) > 1)
             append(out, ", %s %d", dimensions[d]->name, degree(plan, stage, middle, d));
     zero_range(plan, graph, &low, &high, &recomputed);
+    for (int i = 0; i < plan->layer_count; i++)
+        offloaded += plan->layers[i].offload != OFFLOAD_NONE;
     if (high == 0)
         append(out, ", no ZeRO");
     else if (low == high)
@@ -64,6 +66,8 @@ void print_plan_line(const struct plan *plan, const struct graph *graph, char ou
                asynchronous ? " (asynchronous: other mathematics)" : "");
     if (recomputed)
         append(out, ", %d of %d layers recomputed", recomputed, plan->layer_count);
+    if (offloaded)
+        append(out, ", %d of %d layers offloaded", offloaded, plan->layer_count);
 }
 
 /* Layers are shown by kind and strategy: runs of the repeating block fold, so that 96 alike blocks take one line. */
@@ -82,6 +86,8 @@ static void print_layer(const struct cli *cli, const struct plan *plan, const st
         if (stage->atom[a] > 1)
             fprintf(cli->out, " %s %d", dimensions[l->dim[a]]->name, stage->atom[a]);
     fprintf(cli->out, "  ZeRO %d  recompute %s", l->zero, recompute_names[l->recompute]);
+    if (l->offload != OFFLOAD_NONE)
+        fprintf(cli->out, "  offload %s", offload_names[l->offload]);
     if (l->slices > 1)
         fprintf(cli->out, "  %d slices", l->slices);
     fprintf(cli->out, "\n");

@@ -101,7 +101,6 @@ static bool set_values(struct space *space, const char *what, int key, char *lis
 /* One "layer[0-11].zero=2:3", whose value begins behind equals; the text is cut in place. */
 static bool restrict_layers(struct space *space, const char *what, char *item, char *values, struct error *err)
 {
-    static const enum space_choice same[LAYER_CHOICES] = { SPACE_ZERO, SPACE_RECOMPUTE, SPACE_SLICES };
     struct layer_rule rule = { 0 };
     int read = 0, choice = 0;
     if (sscanf(item, "layer[%d-%d].%n", &rule.first, &rule.last, &read) == 2 && read > 0) {
@@ -113,13 +112,13 @@ static bool restrict_layers(struct space *space, const char *what, char *item, c
     while (layer_choice_names[choice] && strcmp(layer_choice_names[choice], item + read))
         choice++;
     if (!layer_choice_names[choice])
-        return fail(err, "%s: layers have no key '%s'; known: zero, recompute, slices", what, item + read);
+        return fail(err, "%s: layers have no key '%s'; known: zero, recompute, offload, slices", what, item + read);
     if (space->rule_count == SPACE_RULES)
         return fail(err, "%s: more than %d rules for layers", what, SPACE_RULES);
     rule.choice = (enum layer_choice)choice;
     char *rest = NULL;
     for (char *word = strtok_r(values, ":", &rest); word; word = strtok_r(NULL, ":", &rest))
-        if (!add_value(what, &rule.allowed, same[choice], word, err))
+        if (!add_value(what, &rule.allowed, space_choice_of_layers(rule.choice), word, err))
             return false;
     if (rule.allowed.count == 0)
         return fail(err, "%s: %s needs a value", what, item);

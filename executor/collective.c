@@ -255,6 +255,8 @@ bool collective_run(struct collective *c, const struct instr *instr, bool muted,
     case OP_ADD:
     case OP_NORM:
     case OP_UPDATE:
+    case OP_OFFLOAD:
+    case OP_FETCH:
     case OP_COUNT:
         break;
     }

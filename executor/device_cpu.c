@@ -1,6 +1,7 @@
 #include "executor/device.h"
 #include "executor/kernels/elements.h"
 #include "executor/rank.h"
+#include "host/clock.h"
 #include "planner/program/access.h"
 #include <string.h>
 
@@ -86,7 +87,7 @@ static bool update(struct rank *rank, const struct instr *instr, struct error *e
     const struct weight *weight = &rank->program->graph->weights[rank->program->buffers[pair->destination].id];
     if (o->on_gradient)
         o->on_gradient(o->context, rank->step, rank->rank, pair->source, rank_data(rank, pair->source));
-    int state = state_buffer(rank->program, pair->source);
+    int state = rank_state(rank, instr);
     if (state < 0)
         return fail_kind(err, ERROR_BUG, "weight %s is updated without optimizer state", weight->name);
     int64_t first, count, weight_first, weight_count;
@@ -110,9 +111,17 @@ static void fill(struct rank *rank, int b, real value)
         data[i] = value;
 }
 
+/* A copy takes as long as the cluster's description says, if the memory is faster. */
+static void wait_for_link(const struct rank *rank, const struct instr *instr, const struct span *span)
+{
+    const struct facts *facts = rank->options->facts;
+    if (facts)
+        clock_sleep_until_ns(span->start_ns +
+                             cost_instr_rank_ns(facts, rank->program, rank->stage, instr, rank->rank));
+}
+
 static bool execute(struct rank *rank, const struct instr *instr, struct span *span, struct error *err)
 {
-    (void)span; /* the clock tells */
     if (instr->op == OP_COMPUTE)
         return compute(rank, instr, err);
     if (instr->op == OP_SLICE || instr->op == OP_ADD) {
@@ -140,6 +149,11 @@ static bool execute(struct rank *rank, const struct instr *instr, struct span *s
                 !update(rank, instr, err)) /* further pairs are what it reads beside the gradient */
                 return false;
             break;
+        case OP_OFFLOAD:
+        case OP_FETCH:
+            memcpy(rank_data(rank, pair->destination), rank_data(rank, pair->source),
+                   (size_t)rank->program->buffers[pair->source].bytes);
+            break;
         case OP_COMPUTE:
         case OP_SLICE:
         case OP_ADD:
@@ -158,6 +172,8 @@ static bool execute(struct rank *rank, const struct instr *instr, struct span *s
             return fail_kind(err, ERROR_BUG, "the cpu device cannot run %s", op_info[instr->op].name);
         }
     }
+    if (instr->op == OP_OFFLOAD || instr->op == OP_FETCH)
+        wait_for_link(rank, instr, span);
     return true;
 }
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "executor/rank.h"
 #include "executor/kernels/bf16.h"
+#include "planner/program/access.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,8 @@ enum { ARENA_ALIGNMENT = 64, POISON_BYTE = 0xff }; /* all ones are a NaN in floa
 
 unsigned char *rank_data(const struct rank *rank, int buffer)
 {
-    return rank->arena + buffer_version_at(&rank->program->buffers[buffer], rank->updates)->offset;
+    const struct buffer *now = buffer_version_at(&rank->program->buffers[buffer], rank->updates);
+    return (now->host ? rank->host_arena : rank->arena) + now->offset;
 }
 
 void rank_flat_range(const struct rank *rank, int buffer, int64_t *first, int64_t *count)
@@ -134,6 +136,13 @@ bool rank_load(const struct rank *rank, const struct instr *instr, int b, void *
     return true;
 }
 
+int rank_state(const struct rank *rank, const struct instr *instr)
+{
+    int fetched = update_state(rank->program, instr);
+    return fetched >= 0 ? fetched
+                        : state_buffer(rank->program, rank->program->pairs[instr->pair_first].source);
+}
+
 bool rank_clips(const struct rank *rank)
 {
     return rank->program->plan->clip_norm > 0 && rank->scalar >= 0;
@@ -184,6 +193,11 @@ static bool allocate(struct rank *rank, struct error *err)
                                                                 rank->options->device->computes)))
         return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its arena of %lld bytes", rank->rank,
                          (long long)rank->arena_bytes);
+    rank->host_bytes = rank->program->stages[rank->stage].host_bytes;
+    if (rank->host_bytes > 0 && !(rank->host_arena = allocate_arena((size_t)rank->host_bytes, rank->options->poison,
+                                                                    rank->options->device->computes)))
+        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for the %lld bytes that it offloads", rank->rank,
+                         (long long)rank->host_bytes);
     size_t buffers = (size_t)rank->program->buffer_count;
     rank->loss_part = calloc(buffers + 1, sizeof *rank->loss_part);
     return rank->loss_part ||
@@ -290,6 +304,20 @@ bool rank_new(struct rank **out, const struct program *program, const struct tra
     return true;
 }
 
+static void free_arena(const struct rank *rank, unsigned char *arena, int64_t bytes)
+{
+    if (arena && !rank->options->poison)
+        munmap(arena, (size_t)bytes);
+    else
+        free(arena);
+}
+
+void rank_free_host(struct rank *rank)
+{
+    free_arena(rank, rank->host_arena, rank->host_bytes);
+    rank->host_arena = NULL;
+}
+
 void rank_free(struct rank *rank)
 {
     if (!rank)
@@ -298,10 +326,8 @@ void rank_free(struct rank *rank)
         rank->options->device->close(rank);
     for (int lane = 0; lane < LANE_COUNT; lane++)
         collective_free(rank->collectives[lane]);
-    if (rank->arena && !rank->options->poison)
-        munmap(rank->arena, (size_t)rank->arena_bytes);
-    else
-        free(rank->arena);
+    free_arena(rank, rank->arena, rank->arena_bytes);
+    rank_free_host(rank);
     free(rank->loss_part);
     free(rank);
 }

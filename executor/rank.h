@@ -14,6 +14,8 @@ struct rank {
     int rank, stage, local_rank;
     unsigned char *arena; /* arena_bytes, aligned to 64; the host's copy where the device has memory of its own */
     int64_t arena_bytes;
+    unsigned char *host_arena; /* host_bytes, aligned to 64: what is offloaded */
+    int64_t host_bytes;
     int64_t step;                               /* from 0 */
     struct collective *collectives[LANE_COUNT]; /* NULL where the lane is not in use */
     int scalar;                                 /* the squared norm's buffer, -1 */
@@ -28,6 +30,8 @@ struct rank {
 bool rank_new(struct rank **out, const struct program *program, const struct transport *transport,
               const struct run_options *options, struct error *err);
 void rank_free(struct rank *rank); /* accepts NULL */
+/* For a device that puts the host's arena elsewhere. */
+void rank_free_host(struct rank *rank);
 /* Before a step: forgets the losses of the last one. */
 void rank_begin_step(struct rank *rank, int64_t step);
 /* This rank's share of the step's loss; the sum over all ranks is the loss. */
@@ -35,7 +39,8 @@ double rank_loss(const struct rank *rank);
 /* Bytes that were written since the arena was poisoned; all of it without poison. */
 int64_t rank_touched_bytes(const struct rank *rank);
 
-/* Where the buffer lies now: the versions of a weight have changed places with every update. */
+/* Where the buffer lies now, in the arena or in the host's: the versions of a weight have changed places with every
+ * update. */
 unsigned char *rank_data(const struct rank *rank, int buffer);
 /* True for the weights and states that outlive a step; of a weight's versions, between steps, for the newest. */
 bool rank_holds(const struct rank *rank, int buffer);
@@ -49,6 +54,8 @@ struct kernel_call rank_call(const struct rank *rank, const struct instr *instr,
 bool rank_is_loss(const struct rank *rank, const struct instr *instr, int buffer);
 /* Writes what a LOAD gives the buffer. */
 bool rank_load(const struct rank *rank, const struct instr *load, int buffer, void *out, struct error *err);
+/* The buffer that holds the optimizer's state while an UPDATE runs; -1: there is none. */
+int rank_state(const struct rank *rank, const struct instr *update);
 bool rank_clips(const struct rank *rank);
 /* Of an UPDATE of a weight in this step; gradient_scale 1. */
 struct adamw rank_adamw(const struct rank *rank, const struct weight *weight, const struct instr *update);

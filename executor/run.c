@@ -278,7 +278,8 @@ static bool check_run(const struct program *program, const struct transport *tra
                          program->plan->rank_count, transports[0].rank_count, program->plan->rank_count);
     if (o->device->computes && !o->data)
         return fail_kind(err, ERROR_BUG, "device %s needs data", o->device->name);
-    return !o->device->check || o->device->check(program, err);
+    return (!o->facts || cost_check_host(o->facts->cluster, program->plan, err)) &&
+           (!o->device->check || o->device->check(program, err));
 }
 
 static void find_muted(struct run *run)

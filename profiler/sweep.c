@@ -103,6 +103,8 @@ static struct layouts layouts_of(enum op op)
     case OP_ADD:
     case OP_NORM:
     case OP_UPDATE:
+    case OP_OFFLOAD:
+    case OP_FETCH:
     case OP_NORM_REDUCE:
     case OP_COUNT:
         break;
@@ -135,6 +137,8 @@ static int tensor_of(struct rig *rig, const struct sweep_case *c, int64_t elemen
     case OP_ADD:
     case OP_NORM:
     case OP_UPDATE:
+    case OP_OFFLOAD:
+    case OP_FETCH:
     case OP_NORM_REDUCE:
     case OP_COUNT:
         break;

@@ -45,6 +45,8 @@ static int64_t hand_ns(const void *self, const struct program *program, int stag
     case OP_REDISTRIBUTE:
     case OP_SHIFT:
     case OP_RECEIVE:
+    case OP_OFFLOAD:
+    case OP_FETCH:
     case OP_COUNT:
         break;
     }

@@ -68,7 +68,8 @@ bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *e
 static void *place(const struct rank *rank, int buffer)
 {
     const struct gpu_rank *g = rank->device_state;
-    return g->arena + rank->program->buffers[buffer].offset;
+    const struct buffer *b = &rank->program->buffers[buffer];
+    return (b->host ? rank->host_arena : g->arena) + b->offset;
 }
 
 /* The bytes of a loss may soon serve another buffer, so it is copied at once; the host reads it when the step is over.
@@ -174,7 +175,7 @@ static bool update(struct rank *rank, const struct instr *instr, const struct pa
     struct gpu_rank *g = rank->device_state;
     const struct program *program = rank->program;
     const struct weight *weight = &program->graph->weights[program->buffers[pair->destination].id];
-    int state = state_buffer(program, pair->source);
+    int state = rank_state(rank, instr);
     if (state < 0)
         return fail_kind(err, ERROR_BUG, "weight %s is updated without optimizer state", weight->name);
     int64_t first, count, weight_first, weight_count;
@@ -228,6 +229,10 @@ static bool run_pair(struct rank *rank, const struct instr *instr, int p, struct
             return true;
         return (!rank_updates(rank->program, instr, rank->local_rank) || update(rank, instr, pair, err)) &&
                note_norm(rank, instr, err);
+    case OP_OFFLOAD:
+    case OP_FETCH:
+        return g->gpu.copy(g->gpu.self, g->stream[instr->lane], place(rank, pair->destination),
+                           place(rank, pair->source), (size_t)rank->program->buffers[pair->source].bytes, err);
     case OP_COMPUTE:
     case OP_SLICE:
     case OP_ADD:

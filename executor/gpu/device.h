@@ -17,6 +17,7 @@ struct gpu_rank {
     void **table;                /* (segment_count) device memory, shared by equal segments; NULL: none */
     double *parts[LANE_COUNT];   /* (team_count) device memory, for sums of squares */
     struct collective *geometry; /* which pieces go where, in the device's arena; moves nothing */
+    unsigned char *pinned;       /* the rank's host_arena, NULL: it needs none */
     unsigned char *host;         /* pinned: what steps read and write, slot by slot */
     int64_t host_bytes;
     int64_t *load_slot;                    /* (pair_count) of LOADs: offset in host, -1 */

@@ -147,6 +147,22 @@ static bool open_arena(struct rank *rank, struct error *err)
     return collective_new(&g->geometry, rank->program, rank->rank, g->arena, NULL, err);
 }
 
+/* What is offloaded lies in memory that copies reach without waiting: the rank's own moves there, with what it holds.
+ */
+static bool pin_host_arena(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    if (rank->host_bytes == 0)
+        return true;
+    g->pinned = g->gpu.allocate_host(g->gpu.self, (size_t)rank->host_bytes, err);
+    if (!g->pinned)
+        return error_within(err, "rank %d: its %lld bytes of host memory", rank->rank, (long long)rank->host_bytes);
+    memcpy(g->pinned, rank->host_arena, (size_t)rank->host_bytes);
+    rank_free_host(rank);
+    rank->host_arena = g->pinned;
+    return true;
+}
+
 static bool fill_arena(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -168,6 +184,7 @@ bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err
                          "checkpoints of bf16 plans cannot be written or read yet: plan with "
                          "--dtype fp32, or leave out --checkpoint and --resume");
     return open_lane(rank, LANE_COMPUTE, err) && open_lanes(rank, err) && open_arena(rank, err) &&
+           pin_host_arena(rank, err) &&
            fill_arena(rank, err) && open_events(rank, err) && open_slots(rank, err) && open_tables(rank, err);
 }
 
@@ -181,6 +198,8 @@ static bool copy_lasting(struct rank *rank, bool down, struct error *err)
                g->gpu.finish(g->gpu.self, stream, err);
     for (int b = 0; b < rank->program->buffer_count; b++) {
         const struct buffer *buffer = &rank->program->buffers[b];
+        if (buffer->host)
+            continue; /* the host's arena is the program's own */
         unsigned char *here = rank->arena + buffer->offset, *there = g->arena + buffer->offset;
         if (buffer->stage == rank->stage && (buffer->kind == BUFFER_WEIGHT || buffer->kind == BUFFER_STATE) &&
             !g->gpu.copy(g->gpu.self, stream, down ? here : there, down ? there : here, (size_t)buffer->bytes, err))
@@ -242,6 +261,10 @@ void gpu_device_close(struct rank *rank)
     collective_free(g->geometry);
     free(g->load_slot);
     g->gpu.release_host(g->gpu.self, g->host);
+    if (g->pinned) {
+        g->gpu.release_host(g->gpu.self, g->pinned);
+        rank->host_arena = NULL;
+    }
     g->gpu.release(g->gpu.self, g->arena);
     g->gpu.close(g->gpu.self);
     free(g);

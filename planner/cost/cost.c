@@ -129,6 +129,10 @@ const char *cost_local_work(const struct program *program, const struct instr *i
         *bytes = from_bytes;
         return "norm";
     case OP_UPDATE:
+        if (from && from->kind == BUFFER_STATE_USE) { /* beside its gradient: counted there */
+            *elements = *bytes = 0;
+            return "adamw";
+        }
         if (!to && from && from->is_weight) { /* the version that the first pair's weight is made from */
             *elements = 0;
             return "adamw";
@@ -150,6 +154,8 @@ const char *cost_local_work(const struct program *program, const struct instr *i
     case OP_SEND:
     case OP_RECEIVE:
     case OP_NORM_REDUCE:
+    case OP_OFFLOAD:
+    case OP_FETCH:
     case OP_COUNT:
         break;
     }
@@ -283,6 +289,52 @@ static struct cost transfer_cost(const struct facts *facts, const struct program
     return slowest;
 }
 
+/* ---- host memory ---- */
+
+struct cost cost_host_copy(const struct facts *facts, int type, int64_t bytes)
+{
+    const struct device_type *device = &facts->cluster->types[type].device;
+    double ns = (double)device->host_latency_ns;
+    if (bytes > 0)
+        ns += (double)bytes / device->host_bytes_per_s * 1e9;
+    return (struct cost){ cost_round_ns(ns), ORIGIN_ANALYTIC, false };
+}
+
+/* All pairs are one copy. */
+static struct cost host_cost(const struct facts *facts, const struct program *program, const struct instr *instr,
+                             unsigned types)
+{
+    struct cost slowest = { 0, ORIGIN_ANALYTIC, false };
+    int64_t bytes = curve_bytes(program, instr);
+    for (int type = 0; types >> type; type++) {
+        if (!(types >> type & 1))
+            continue;
+        struct cost cost = cost_host_copy(facts, type, bytes);
+        slowest = cost.ns >= slowest.ns ? cost : slowest;
+    }
+    return slowest;
+}
+
+bool cost_host_link(const struct cluster *cluster, enum offload offload, struct error *err)
+{
+    for (int t = 0; offload != OFFLOAD_NONE && t < cluster->type_count; t++) {
+        const struct device_type *device = &cluster->types[t].device;
+        if (device->host_bytes_per_s <= 0)
+            return fail(err,
+                        "offload %s needs a link to host memory, and of %s in cluster %s none is known: write "
+                        "%s@host=30e9,host-memory=250e9, or give the device \"host_bytes_per_s\" and "
+                        "\"host_memory_bytes\"",
+                        offload_names[offload], device->name, cluster->name, device->name);
+    }
+    return true;
+}
+
+bool cost_check_host(const struct cluster *cluster, const struct plan *plan, struct error *err)
+{
+    int layer = plan_first_offload(plan);
+    return layer < 0 || cost_host_link(cluster, (enum offload)plan->layers[layer].offload, err);
+}
+
 /* types: of the devices that do local work. */
 static struct cost cost_on(const struct facts *facts, const struct program *program, int stage,
                            const struct instr *instr, unsigned types)
@@ -311,6 +363,9 @@ static struct cost cost_on(const struct facts *facts, const struct program *prog
     case OP_SEND:
     case OP_RECEIVE:
         return transfer_cost(facts, program, stage, instr);
+    case OP_OFFLOAD:
+    case OP_FETCH:
+        return host_cost(facts, program, instr, types);
     case OP_COUNT:
         break;
     }
@@ -331,6 +386,17 @@ int64_t cost_stage_available_bytes(const struct facts *facts, const struct plan 
     for (int type = 0; types >> type; type++)
         if (types >> type & 1)
             least = min_i64(least, facts_available_bytes(facts, type));
+    return least;
+}
+
+int64_t cost_stage_host_bytes(const struct facts *facts, const struct plan *plan, int stage)
+{
+    unsigned types = cost_stage_types(facts, plan, stage);
+    int64_t least = INT64_MAX;
+    for (int type = 0; types >> type; type++) {
+        int64_t bytes = types >> type & 1 ? facts->cluster->types[type].device.host_memory_bytes : 0;
+        least = bytes > 0 ? min_i64(least, bytes) : least;
+    }
     return least;
 }
 

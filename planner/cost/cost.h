@@ -51,6 +51,15 @@ struct cost cost_between_stages(const struct facts *facts, const struct plan *pl
  * level's link. Below two ranks it costs nothing. */
 struct cost cost_collective(const struct facts *facts, enum op op, int64_t bytes, int ranks, int first_rank, int stride,
                             int concurrent);
+/* One copy of so many bytes between a device of the type and its host's memory: the link's latency and its rate, either
+ * way alone (PCIe is full duplex). */
+struct cost cost_host_copy(const struct facts *facts, int type, int64_t bytes);
+/* Fails when something is to be kept in host memory and a device has no link to it: says what to write. Costs trust a
+ * plan that passed. */
+bool cost_host_link(const struct cluster *cluster, enum offload offload, struct error *err);
+bool cost_check_host(const struct cluster *cluster, const struct plan *plan, struct error *err);
+/* Host memory that one rank of the stage may use, on the type that has least; INT64_MAX where it is not known. */
+int64_t cost_stage_host_bytes(const struct facts *facts, const struct plan *plan, int stage);
 /* One message between two global ranks; SEND and RECEIVE cost the same. concurrent: messages that share the level's
  * link. */
 struct cost cost_send(const struct facts *facts, int64_t bytes, int from_rank, int to_rank, int concurrent);

@@ -218,6 +218,8 @@ static double analytic_ns(const struct cluster *cluster, enum op op, double wire
     case OP_ADD:
     case OP_NORM:
     case OP_UPDATE:
+    case OP_OFFLOAD:
+    case OP_FETCH:
     case OP_COUNT:
         break;
     }

@@ -77,6 +77,8 @@ static uint64_t hash_device(uint64_t hash, const struct device_type *d)
                                  d->collective_launch_ns, d->shared_host,   d->link_latency_ns, d->nic_latency_ns };
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
         hash = hash_i64(hash, integers[i]);
+    if (d->host_bytes_per_s > 0) /* without it nothing is offloaded, and the rest has no say */
+        hash = hash_i64(hash_i64(hash_double(hash, d->host_bytes_per_s), d->host_latency_ns), d->host_memory_bytes);
     return hash;
 }
 

@@ -33,6 +33,9 @@ struct device_type {
     int64_t nic_latency_ns;                 /* per device and direction, between nodes */
     double link_efficiency, nic_efficiency; /* of the rates above that large collectives reach */
     bool link_shared, nic_shared;           /* see struct link_level */
+    double host_bytes_per_s;                /* to and from host memory, per device and direction; 0: unknown */
+    int64_t host_latency_ns;                /* of one such copy */
+    int64_t host_memory_bytes;              /* of the host, the share of one device; 0: unknown */
     double switch_reduce_factor;
     int64_t switch_reduce_latency_ns; /* likewise, of the links inside a node */
 };
@@ -79,8 +82,8 @@ struct catalogue_entry {
     size_t length;
 };
 
-/* Short form `NODESxDEVICES:TYPE[@key=value,...]`, several joined by '+' (keys: inter, intra bytes/s; latency,
- * intra-latency seconds; memory, reserve bytes) or, when text begins with '{', a cluster JSON. name appears in
+/* Short form `NODESxDEVICES:TYPE[@key=value,...]`, several joined by '+' (keys: inter, intra, host bytes/s; latency,
+ * intra-latency, host-latency seconds; memory, reserve, host-memory bytes) or, when text begins with '{', a cluster JSON. name appears in
  * messages. reserve is bytes or, with a '%' behind it, a share of the memory. The latencies are of one step of a
  * collective. Groups of nodes that are alike in everything are one type. The caller owns *out: cluster_free(). */
 bool cluster_read(struct cluster **out, const char *name, const char *text, size_t length,

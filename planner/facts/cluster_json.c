@@ -73,6 +73,11 @@ static const struct json_field device_table[] = {
       .doc = "of one step between nodes" },
     { "nic_shared", FIELD_BOOL, DEVICE_AT(nic_shared),
       .doc = "the rate is that of a node's link, shared by its devices" },
+    { "host_bytes_per_s", FIELD_DOUBLE, DEVICE_AT(host_bytes_per_s), RATE,
+      .doc = "to and from host memory, per device and direction; absent: nothing can be offloaded" },
+    { "host_latency_ns", FIELD_INT, DEVICE_AT(host_latency_ns), STEP_NS, .doc = "of one such copy" },
+    { "host_memory_bytes", FIELD_INT, DEVICE_AT(host_memory_bytes), .min = 1, .max = 1e15,
+      .doc = "memory of the host that plans may use: the share of one device" },
 };
 
 struct peaks {

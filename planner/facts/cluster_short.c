@@ -138,6 +138,9 @@ enum option {
     OPTION_INTRA_LATENCY,
     OPTION_MEMORY,
     OPTION_RESERVE,
+    OPTION_HOST,
+    OPTION_HOST_LATENCY,
+    OPTION_HOST_MEMORY,
     OPTION_COUNT
 };
 struct option_facts {
@@ -152,6 +155,9 @@ static const struct option_facts option_table[OPTION_COUNT] = {
     [OPTION_INTRA_LATENCY] = { "intra-latency", "seconds as a number like 2e-6", 0, 1e3, false },
     [OPTION_MEMORY] = { "memory", "bytes as a number like 80e9", 1, 1e15, false },
     [OPTION_RESERVE] = { "reserve", "bytes as a number like 4e9, or a share like 5%", 0, 1e15, false },
+    [OPTION_HOST] = { "host", "bytes per second as a number like 30e9", 1, 1e24, false },
+    [OPTION_HOST_LATENCY] = { "host-latency", "seconds as a number like 1e-5", 0, 1e3, false },
+    [OPTION_HOST_MEMORY] = { "host-memory", "bytes as a number like 250e9", 1, 1e15, false },
 };
 
 static void apply_option(struct group_text *group, enum option option, double value, bool percent)
@@ -176,6 +182,15 @@ static void apply_option(struct group_text *group, enum option option, double va
     case OPTION_RESERVE:
         group->device.reserve_bytes = llround(percent ? value / 100 * (double)group->device.memory_bytes : value);
         break;
+    case OPTION_HOST:
+        group->device.host_bytes_per_s = value;
+        break;
+    case OPTION_HOST_LATENCY:
+        group->device.host_latency_ns = llround(value * 1e9);
+        break;
+    case OPTION_HOST_MEMORY:
+        group->device.host_memory_bytes = llround(value);
+        break;
     case OPTION_COUNT:
         break;
     }
@@ -192,7 +207,8 @@ static enum option find_option(const char *word)
 /* memory= is applied before reserve=, whatever their order, since a share is of the memory. */
 static bool scan_options(struct scan *scan, struct group_text *group, struct error *err)
 {
-    static const char *const keys = "one of inter, intra, latency, intra-latency, memory, reserve";
+    static const char *const keys = "one of inter, intra, latency, intra-latency, memory, reserve, host, "
+                                    "host-latency, host-memory";
     double values[OPTION_COUNT];
     bool given[OPTION_COUNT] = { false }, percents[OPTION_COUNT] = { false };
     size_t reserve_at = scan->at;
@@ -207,7 +223,8 @@ static bool scan_options(struct scan *scan, struct group_text *group, struct err
         if (given[option])
             return fail_at(scan, start, err, "each key once", "");
         if (option_table[option].outer && group->level_count == 1)
-            return fail_at(scan, start, err, "a key of one node (intra, intra-latency, memory, reserve)", "");
+            return fail_at(scan, start, err, "a key of one node (intra, intra-latency, memory, reserve, host, host-latency, "
+                           "host-memory)", "");
         if (!scan_character(scan, '=', "'='", err))
             return false;
         size_t value_at = scan->at;

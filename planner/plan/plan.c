@@ -6,6 +6,7 @@
 #include <string.h>
 
 const char *const recompute_names[RECOMPUTE_COUNT + 1] = { "none", "selective", "full", NULL };
+const char *const offload_names[OFFLOAD_COUNT + 1] = { "none", "activations", "optimizer", "both", NULL };
 
 int stage_rank_count(const struct plan *plan, int stage)
 {
@@ -196,7 +197,25 @@ bool plan_split_atoms(struct plan *plan, int atom_count, const int *size)
 bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b)
 {
     return memcmp(a->dim, b->dim, sizeof a->dim) == 0 && a->zero == b->zero && a->recompute == b->recompute &&
-           a->slices == b->slices;
+           a->offload == b->offload && a->slices == b->slices;
+}
+
+bool layer_offloads_activations(const struct plan_layer *layer)
+{
+    return layer->offload == OFFLOAD_ACTIVATIONS || layer->offload == OFFLOAD_BOTH;
+}
+
+bool layer_offloads_optimizer(const struct plan_layer *layer)
+{
+    return layer->offload == OFFLOAD_OPTIMIZER || layer->offload == OFFLOAD_BOTH;
+}
+
+int plan_first_offload(const struct plan *plan)
+{
+    for (int l = 0; l < plan->layer_count; l++)
+        if (plan->layers[l].offload != OFFLOAD_NONE)
+            return l;
+    return -1;
 }
 
 struct plan *plan_new(int stage_count, int layer_count)
@@ -305,6 +324,8 @@ uint64_t plan_hash(const struct plan *plan)
         for (int i = 0; i < MAX_ATOMS; i++)
             hash = hash_i64(hash, layer->dim[i]);
         hash = hash_i64(hash_i64(hash_i64(hash, layer->zero), layer->recompute), layer->slices);
+        if (layer->offload != OFFLOAD_NONE)
+            hash = hash_i64(hash, layer->offload);
     }
     return hash;
 }

@@ -18,6 +18,11 @@ enum {
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_COUNT };
 extern const char *const recompute_names[RECOMPUTE_COUNT + 1];
 
+/* What a layer keeps in host memory while nobody reads it: activations from their last reader forward until backward,
+ * the optimizer's state between updates. */
+enum offload { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_OPTIMIZER, OFFLOAD_BOTH, OFFLOAD_COUNT };
+extern const char *const offload_names[OFFLOAD_COUNT + 1];
+
 /* A stage is a mesh of atoms (factors of its rank count). Rank first_rank + mixed-radix coordinate; the LAST atom is
  * the innermost (neighbouring ranks).
  *
@@ -41,6 +46,7 @@ struct plan_layer {
     int8_t dim[MAX_ATOMS]; /* enum dimension_index of each mesh atom in this layer */
     int8_t zero;           /* 0..3, over the atoms whose dimension shards */
     int8_t recompute;      /* enum recompute */
+    int8_t offload;        /* enum offload */
     int16_t slices;        /* rounds in which the layer's sliceable operators run; 1: whole */
 };
 
@@ -97,6 +103,10 @@ void plan_join_atoms(struct plan *plan);
 /* The way back: to atoms of these sizes (atom_count), of which one or more that follow each other make up each of the
  * plan's. False, the plan unchanged: they do not. */
 bool plan_split_atoms(struct plan *plan, int atom_count, const int *size);
+bool layer_offloads_activations(const struct plan_layer *layer);
+bool layer_offloads_optimizer(const struct plan_layer *layer);
+/* The first layer that keeps something in host memory; -1: none does. */
+int plan_first_offload(const struct plan *plan);
 /* Whether two layers were decided alike. */
 bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b);
 /**

@@ -179,6 +179,9 @@ static bool check_layer(const struct plan *plan, int index, struct error *err)
     if (layer->recompute < 0 || layer->recompute >= RECOMPUTE_COUNT)
         return fail(err, "plan: layer %d: recompute: expected 0 to %d, found %d", index, RECOMPUTE_COUNT - 1,
                     layer->recompute);
+    if (layer->offload < 0 || layer->offload >= OFFLOAD_COUNT)
+        return fail(err, "plan: layer %d: offload: expected 0 to %d, found %d", index, OFFLOAD_COUNT - 1,
+                    layer->offload);
     if (layer->slices < 1)
         return fail(err, "plan: layer %d: slices: expected at least 1, found %d", index, layer->slices);
     return true;

@@ -73,6 +73,8 @@ static void write_layers(struct json_writer *w, const struct plan *plan)
         json_end_array(w);
         json_put_int(w, "zero", layer->zero);
         json_put_string(w, "recompute", recompute_names[layer->recompute]);
+        if (layer->offload != OFFLOAD_NONE)
+            json_put_string(w, "offload", offload_names[layer->offload]);
         json_put_int(w, "slices", layer->slices);
         json_end_object(w);
     }

@@ -84,14 +84,14 @@ static const struct json_field decision_fields[] = {
     DECISION(clip_norm, FIELD_DOUBLE, .doc = "Global gradient norm above which gradients are scaled; 0: off."),
     DECISION(stages, FIELD_NODE, .required = true, .doc = "Pipeline stages: [{layers, atoms, first_rank, turns}]."),
     DECISION(layers, FIELD_NODE, .required = true,
-             .doc = "Per run of equal layers: [{layers, dims, zero, recompute, slices}]."),
+             .doc = "Per run of equal layers: [{layers, dims, zero, recompute, offload, slices}]."),
 };
 
 struct run_fields {
     const char *layers;
     const struct json *atoms, *dims;
     int64_t zero, slices, first_rank, turns;
-    int recompute;
+    int recompute, offload;
 };
 static const struct json_field stage_fields[] = {
     { .key = "layers",
@@ -140,6 +140,11 @@ static const struct json_field layer_fields[] = {
       .offset = offsetof(struct run_fields, recompute),
       .names = recompute_names,
       .doc = "What backward computes again." },
+    { .key = "offload",
+      .type = FIELD_ENUM,
+      .offset = offsetof(struct run_fields, offload),
+      .names = offload_names,
+      .doc = "What lies in host memory while nobody reads it; none when absent." },
     { .key = "slices",
       .type = FIELD_INT,
       .offset = offsetof(struct run_fields, slices),
@@ -367,6 +372,7 @@ static bool read_layers(const struct json *layers, struct plan_file *file, struc
             return false;
         layer.zero = (int8_t)run.zero;
         layer.recompute = (int8_t)run.recompute;
+        layer.offload = (int8_t)run.offload;
         layer.slices = (int16_t)run.slices;
         for (int l = first; l < next; l++)
             plan->layers[l] = layer;

@@ -22,6 +22,24 @@ int update_source(const struct program *program, const struct instr *instr)
     return -1;
 }
 
+int update_state(const struct program *program, const struct instr *instr)
+{
+    for (int k = 1; k < instr->pair_count; k++) {
+        int source = program->pairs[instr->pair_first + k].source;
+        if (program->buffers[source].kind == BUFFER_STATE_USE)
+            return source;
+    }
+    return -1;
+}
+
+int *access_place(struct program *program, struct instr *instr, int slot)
+{
+    if (instr->op == OP_COMPUTE)
+        return &instr->operand[slot / MAX_OPERANDS][slot % MAX_OPERANDS];
+    struct pair *pair = &program->pairs[instr->pair_first + slot / 2];
+    return slot % 2 ? &pair->destination : &pair->source;
+}
+
 bool access_describe(const struct program *program, const struct instr *instr, int slot, struct access *out)
 {
     if (instr->op == OP_COMPUTE)

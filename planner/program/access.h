@@ -31,6 +31,10 @@ static inline bool access_at(const struct program *program, const struct instr *
 bool access_renews(const struct program *program, const struct instr *instr, const struct access *access);
 /* True for an instruction that may write over the very bytes it reads (equal offsets). */
 bool access_in_place(const struct instr *instr);
+/* Where the buffer of a slot stands in the instruction, to be renamed. The slot must not be empty. */
+int *access_place(struct program *program, struct instr *instr, int slot);
+/* Of an UPDATE: the fetched state that it works on, -1: the state beside its gradient. */
+int update_state(const struct program *program, const struct instr *instr);
 /* Of an UPDATE: the version of the weight that the next one is made from, -1: it is updated in place. */
 int update_source(const struct program *program, const struct instr *instr);
 /* True when the content is there before the step begins. */

@@ -11,6 +11,7 @@ static const char *const buffer_kind_words[BUFFER_KIND_COUNT + 1] = {
     [BUFFER_WEIGHT_GRADIENT] = "weight-gradient",
     [BUFFER_GRADIENT] = "gradient",
     [BUFFER_STATE] = "state",
+    [BUFFER_STATE_USE] = "state-use",
     [BUFFER_SCALAR] = "scalar",
     [BUFFER_TEMPORARY] = "temporary",
 };
@@ -302,6 +303,7 @@ void form_buffer(struct form *f, int index, struct buffer *buffer)
     number(f, "id", &buffer->id);
     flag(f, "weight", &buffer->is_weight);
     flag(f, "persistent", &buffer->persistent);
+    flag(f, "host", &buffer->host);
     number(f, "micro", &buffer->micro);
     number(f, "ring", &buffer->ring_round);
     number(f, NULL, &buffer->ring_atom);
@@ -331,6 +333,8 @@ void form_stage(struct form *f, int index, struct stage_program *stage)
     number64(f, "persistent", &stage->persistent_bytes);
     number64(f, "scratch", &stage->scratch_offset);
     number64(f, NULL, &stage->scratch_bytes);
+    if (optional(f, "host", stage->host_bytes > 0))
+        number64(f, NULL, &stage->host_bytes);
     line_end(f);
 }
 

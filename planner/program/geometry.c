@@ -269,6 +269,8 @@ int64_t op_wire_bytes(enum op op, int64_t bytes, int64_t ranks)
     case OP_ADD:
     case OP_NORM:
     case OP_UPDATE:
+    case OP_OFFLOAD: /* stays inside the rank's host */
+    case OP_FETCH:
     case OP_COUNT:
         break;
     }

@@ -1,4 +1,4 @@
-/* The one memory layout. Per stage: what persists lies at the bottom, then the workspace of COMPUTE, then everything
+/* The one memory layout. Per stage and memory, the device's and the host's: what persists lies at the bottom, then the workspace of COMPUTE (the device's), then everything
  * else by lifetime in program order. A buffer lives from the instruction that defines it to the last that touches it,
  * on whatever lane, and what a data-parallel transfer reads a little longer (lives.h). */
 #include "base/num.h"
@@ -42,12 +42,12 @@ struct lifetimes {
     struct by_stage by_stage;
 };
 
-static bool stack_persistent(struct program *program, int stage, const struct by_stage *by_stage, int64_t *top,
-                             struct error *err)
+static bool stack_persistent(struct program *program, int stage, bool host, const struct by_stage *by_stage,
+                             int64_t *top, struct error *err)
 {
     for (int k = by_stage->first[stage]; k < by_stage->first[stage + 1]; k++) {
         struct buffer *buffer = &program->buffers[by_stage->buffer[k]];
-        if (!buffer->persistent)
+        if (!buffer->persistent || buffer->host != host)
             continue;
         buffer->offset = *top;
         if (!add_i64(top, *top, round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES)))
@@ -77,14 +77,16 @@ static bool scratch_of(const struct program *program, int stage, int64_t *bytes,
     return true;
 }
 
-/* The temporary buffers of a stage as items. What nobody touches gets a
+/* The temporary buffers of a stage in one memory as items. What nobody touches gets a
  * place too, at the first moment: every offset lies in the arena. */
-static int collect_items(const struct program *program, int stage, const struct lifetimes *t)
+static int collect_items(const struct program *program, int stage, bool host, const struct lifetimes *t)
 {
     int count = 0, from = t->by_stage.first[stage], to = t->by_stage.first[stage + 1];
     for (int k = from; k < to; k++) {
         int b = t->by_stage.buffer[k];
         const struct buffer *buffer = &program->buffers[b];
+        if (buffer->host != host)
+            continue;
         t->item_of[b] = -1;
         if (!buffer->persistent && t->joined[b] < 0) {
             int64_t bytes = round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES);
@@ -98,7 +100,7 @@ static int collect_items(const struct program *program, int stage, const struct 
     }
     for (int k = from; k < to; k++) {
         int b = t->by_stage.buffer[k];
-        if (t->joined[b] < 0)
+        if (t->joined[b] < 0 || program->buffers[b].host != host)
             continue;
         struct place_item *item = &t->items[t->item_of[root_of(t->joined, b)]];
         item->last = item->last > t->lives[b].held ? item->last : t->lives[b].held;
@@ -131,28 +133,48 @@ static void join_wrapped(const struct program *program, int stage, const struct 
     }
 }
 
+/* Of what does not persist: behind `top`. */
+static void give_offsets(struct program *program, int stage, bool host, const struct lifetimes *t, int64_t top)
+{
+    for (int k = t->by_stage.first[stage]; k < t->by_stage.first[stage + 1]; k++) {
+        int b = t->by_stage.buffer[k];
+        struct buffer *buffer = &program->buffers[b];
+        if (!buffer->persistent && buffer->host == host)
+            buffer->offset = top + t->items[t->item_of[root_of(t->joined, b)]].offset;
+    }
+}
+
 static bool place_stage(struct program *program, int stage, const struct lifetimes *t, struct error *err)
 {
     struct stage_program *list = &program->stages[stage];
     int64_t top = 0, total = 0;
-    if (!stack_persistent(program, stage, &t->by_stage, &top, err))
+    if (!stack_persistent(program, stage, false, &t->by_stage, &top, err))
         return false;
     list->persistent_bytes = top;
     list->scratch_offset = top;
     if (!scratch_of(program, stage, &list->scratch_bytes, err))
         return false;
-    int count = collect_items(program, stage, t);
+    int count = collect_items(program, stage, false, t);
     join_wrapped(program, stage, t);
     if (!add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
         !place_items(t->items, count, &total, err) || !add_i64(&list->arena_bytes, top, total))
         return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);
-    for (int k = t->by_stage.first[stage]; k < t->by_stage.first[stage + 1]; k++) {
-        int b = t->by_stage.buffer[k];
-        struct buffer *buffer = &program->buffers[b];
-        if (buffer->persistent)
-            continue;
-        buffer->offset = top + t->items[t->item_of[root_of(t->joined, b)]].offset;
-    }
+    give_offsets(program, stage, false, t, top);
+    return true;
+}
+
+static bool place_host(struct program *program, int stage, const struct lifetimes *t, struct error *err)
+{
+    struct stage_program *list = &program->stages[stage];
+    int64_t top = 0, total = 0;
+    if (!stack_persistent(program, stage, true, &t->by_stage, &top, err))
+        return false;
+    int count = collect_items(program, stage, true, t);
+    if (count > 0 && !place_items(t->items, count, &total, err))
+        return false;
+    if (!add_i64(&list->host_bytes, top, total))
+        return fail(err, "layout: the host's arena of stage %d does not fit in 63 bits of bytes", stage);
+    give_offsets(program, stage, true, t, top);
     return true;
 }
 
@@ -170,7 +192,7 @@ static bool place_stages(struct program *program, struct error *err)
     if (ok)
         join_in_place(program, t.lives, t.joined);
     for (int s = 0; ok && s < program->stage_count; s++)
-        ok = place_stage(program, s, &t, err);
+        ok = place_stage(program, s, &t, err) && place_host(program, s, &t, err);
     free(t.lives);
     free(t.joined);
     free(t.items);

@@ -39,15 +39,6 @@ static bool own_pairs(struct program *program)
     return true;
 }
 
-/* The buffer field behind a slot of access_at(). */
-static int *slot_buffer(struct program *program, struct instr *instr, int slot)
-{
-    if (instr->op == OP_COMPUTE)
-        return &instr->operand[slot / MAX_OPERANDS][slot % MAX_OPERANDS];
-    struct pair *pair = &program->pairs[instr->pair_first + slot / 2];
-    return slot % 2 ? &pair->destination : &pair->source;
-}
-
 static bool reads_buffer(const struct program *program, const struct instr *instr, int buffer)
 {
     struct access access;
@@ -97,7 +88,7 @@ static bool split_instr(struct split *split, struct instr *instr)
     }
     for (int slot = 0; slot < access_slots(instr); slot++)
         if (access_at(program, instr, slot, &access))
-            *slot_buffer(program, instr, slot) = split->now[access.buffer];
+            *access_place(program, instr, slot) = split->now[access.buffer];
     return true;
 }
 
@@ -173,8 +164,7 @@ bool program_split_lives(struct program *program, struct error *err)
 }
 
 /* ---- lifetimes in program order ---- */
-/* Consecutive instructions of the compute lane for one layer, one way, of one micro-batch. */
-static bool same_visit(const struct instr *a, const struct instr *b)
+bool lives_same_visit(const struct instr *a, const struct instr *b)
 {
     bool forward_a = a->phase == PHASE_FORWARD && !a->again, forward_b = b->phase == PHASE_FORWARD && !b->again;
     return a->layer == b->layer && a->micro == b->micro && forward_a == forward_b;
@@ -188,7 +178,7 @@ static void find_ends(const struct stage_program *list, int *end)
     for (int i = list->instr_count - 1; i >= 0; i--) {
         const struct instr *instr = &list->instrs[i];
         if (instr->lane == LANE_COMPUTE) {
-            if (inside && !same_visit(inside, instr)) {
+            if (inside && !lives_same_visit(inside, instr)) {
                 later = next;
                 next = (int)(inside - list->instrs);
                 for (int k = i + 1; k < next; k++) /* between two layers: of the one just left */
@@ -213,7 +203,8 @@ static void stage_lives(const struct program *program, int stage, const int *end
             if (life->first < 0)
                 life->first = i;
             life->last = i;
-            int held = instr->lane == LANE_DP && access.reads && !access.writes ? end[i] : i;
+            bool runs_beside = instr->lane == LANE_DP || instr->lane == LANE_COPY_OUT;
+            int held = runs_beside && access.reads && !access.writes ? end[i] : i;
             life->held = held > life->held ? held : life->held;
         }
     }

@@ -18,12 +18,15 @@ struct life {
     int first, last, held;
 };
 /**
- * Lifetimes in program order, lives (buffer_count) of all buffers. What a data-parallel transfer reads is held until
+ * Lifetimes in program order, lives (buffer_count) of all buffers. What a data-parallel transfer or a copy to the host reads is held until
  * the compute lane has left the next layer as well: were the bytes given away at once, the next layer's gradients would
  * wait for the transfer of this one's, and nothing would run beside it. So at most one layer's buffers are held beyond
  * their use, and compute waits only for a transfer that is a whole layer behind. Fails for want of memory.
  */
 bool program_lives(const struct program *program, struct life *lives, struct error *err);
+/* Whether two instructions of the compute lane that follow each other there are for one layer, one way, of one
+ * micro-batch. */
+bool lives_same_visit(const struct instr *a, const struct instr *b);
 /* Whether an in-place reduction's source ends where its destination begins, so that one takes over the other's bytes:
  * a gradient would be there twice. index: the instruction's. */
 bool pair_takes_over(const struct program *program, const struct life *lives, const struct instr *instr, int index,

@@ -271,6 +271,7 @@ static int set_chunks(struct lowering *l, const struct layer_range *layers, int 
 static bool lower_stage(struct lowering *l, int stage, const struct layer_range *layers, int chunk_count)
 {
     size_t versions = (size_t)l->graph->value_count * (size_t)l->micro_count;
+    int first_buffer = l->program->buffer_count;
     l->stage = stage;
     l->part = STEP_OWN;
     l->opened_count = l->reopened = 0;
@@ -292,6 +293,7 @@ static bool lower_stage(struct lowering *l, int stage, const struct layer_range 
     if (l->failed || !list_arrivals(l) || !list_visits(l, layers))
         return false;
     run_visits(l);
+    offload_activations(l, first_buffer);
     return !l->failed;
 }
 

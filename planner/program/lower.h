@@ -41,6 +41,7 @@ struct stage_weight {
     int contributions;                    /* backward passes of one micro-batch that write its gradient */
     int part_count, part_dim, first_part; /* first_part: into lowering.parts */
     int zero;
+    bool offload; /* its state lies in host memory */
     unsigned shard, rest; /* atoms over which ZeRO shards; other atoms on which the gradient is partial */
     unsigned server;      /* further ones: their first rank takes the sum and updates */
 };
@@ -299,6 +300,14 @@ void bucket_add(struct lowering *l, enum op op, unsigned atoms, enum lane lane, 
 void bucket_flush(struct lowering *l, bool step); /* all that wait; without step those of this layer's passes alone */
 /* The update of all weights; micro: of the micro-batch, -1 of the step. */
 void lower_step(struct lowering *l, int micro);
+
+/* ---- lower_offload.c ---- */
+/* Behind the walk: what backward reads much later of the stage's values goes to the host's arena and comes back.
+ * first_buffer: the stage's first. */
+void offload_activations(struct lowering *l, int first_buffer);
+/* The optimizer's state of a part comes from the host; returns the buffer that holds it, -1: it stays on the device. */
+int fetch_state(struct lowering *l, int number, int micro);
+void return_state(struct lowering *l, int number, int fetched, int micro);
 
 /* ---- waits.c ---- */
 bool program_waits(struct program *program, struct error *err);

@@ -99,6 +99,7 @@ static int64_t element_size(const struct lowering *l, const struct buffer *buffe
     case BUFFER_GRADIENT:
         return gradient_bytes_per_element(dtype);
     case BUFFER_STATE:
+    case BUFFER_STATE_USE:
         return optimizer_bytes_per_element(dtype);
     case BUFFER_SCALAR:
         return element_bytes(dtype, ELEMENT_STATISTIC);

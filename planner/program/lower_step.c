@@ -232,7 +232,7 @@ static int emit_norm(struct lowering *l)
 }
 
 /* ---- the update ---- */
-static void update(struct lowering *l, int number, int scalar, int micro)
+static void update(struct lowering *l, int number, int scalar, int micro, int fetched)
 {
     const struct weight_part part = l->parts[number];
     const struct stage_weight *w = &l->weights[part.weight];
@@ -244,15 +244,36 @@ static void update(struct lowering *l, int number, int scalar, int micro)
         add_pair(l, part_version(&part, newest), -1);
         instr->pair_count++;
     }
+    if (fetched >= 0) {
+        add_pair(l, fetched, fetched);
+        instr->pair_count++;
+    }
     if (scalar >= 0) {
         add_pair(l, scalar, -1);
         instr->pair_count++;
     }
+    return_state(l, number, fetched, micro);
     if (w->shard && w->zero < 3)
         bucket_add(l, OP_ALL_GATHER, w->shard, atom_lane(l, site.layer, w->shard, true), false, &site, part.stored,
                    part.stored);
     if (w->server)
         bucket_add(l, OP_BROADCAST, w->server, atom_lane(l, site.layer, w->server, true), false, &site, made, made);
+}
+
+/* Offloaded states are fetched ahead: one is used while the next come and the last goes. */
+static void update_all(struct lowering *l, int scalar, int micro)
+{
+    enum { STATES_AHEAD = 2 };
+    int *fetched = arena_alloc(&l->scratch, (size_t)l->reduced_count, sizeof *fetched);
+    if (!fetched) {
+        lower_memory(l);
+        return;
+    }
+    for (int i = 0, next = 0; i < l->reduced_count && !l->failed; i++) {
+        for (; next < l->reduced_count && next <= i + STATES_AHEAD && !l->failed; next++)
+            fetched[next] = fetch_state(l, l->reduced[next], micro);
+        update(l, l->reduced[i], scalar, micro, fetched[i]);
+    }
 }
 
 /* Over atoms on which a sharded gradient is still partial. */
@@ -296,7 +317,6 @@ void lower_step(struct lowering *l, int micro)
     }
     if (l->plan->clip_norm > 0)
         scalar = emit_norm(l);
-    for (int i = 0; i < l->reduced_count && !l->failed; i++)
-        update(l, l->reduced[i], scalar, micro);
+    update_all(l, scalar, micro);
     bucket_flush(l, true);
 }

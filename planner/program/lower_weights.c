@@ -78,6 +78,7 @@ static void describe_weight(struct lowering *l, int weight, int segment, int ind
     };
     w->shard = shard_atoms(l, segment, index);
     w->server = server_atoms(l, segment, index);
+    w->offload = layer_offloads_optimizer(&l->plan->layers[s->layer]);
     w->rest = layout_atoms(&use->gradient, LAYOUT_PARTIAL) & ~w->shard & ~w->server;
     int dim = sliced_dim(assignment_of(l, segment), &s->weight[index], l->graph->weights[weight].dim_count);
     if (dim >= 0 &&
@@ -131,6 +132,7 @@ static void store_part(struct lowering *l, int weight, int number)
     buffer.kind = BUFFER_GRADIENT;
     part->gradient = add_buffer(l, buffer);
     buffer.kind = BUFFER_STATE; /* right behind its gradient: state_buffer() */
+    buffer.host = w->offload;
     add_buffer(l, buffer);
 }
 

@@ -77,8 +77,8 @@ static bool open_stage(struct walk *w, int stage)
         const struct buffer *buffer = &w->program->buffers[*b];
         if (buffer->offset < 0)
             continue;
-        edges[count++] = buffer->offset;
-        edges[count++] = buffer->offset + buffer->bytes;
+        edges[count++] = buffer_address(program, buffer);
+        edges[count++] = buffer_address(program, buffer) + buffer->bytes;
     }
     edges[count++] = program->scratch_offset;
     edges[count++] = program->scratch_offset + program->scratch_bytes;
@@ -88,8 +88,9 @@ static bool open_stage(struct walk *w, int stage)
                   ignore_owner, NULL);
     for (const int *b = first; b < end; b++) {
         const struct buffer *buffer = &w->program->buffers[*b];
+        int64_t low = buffer_address(program, buffer);
         if (buffer->offset >= 0 && buffer->persistent)
-            byte_map_take(&w->map, buffer->offset, buffer->offset + buffer->bytes, *b, ignore_owner, NULL);
+            byte_map_take(&w->map, low, low + buffer->bytes, *b, ignore_owner, NULL);
     }
     return true;
 }
@@ -173,9 +174,10 @@ static bool check_alive(struct walk *w, int b)
 static void start_buffer(struct walk *w, int b)
 {
     const struct buffer *buffer = &w->program->buffers[b];
+    int64_t low = buffer_address(&w->program->stages[w->stage], buffer);
     w->buffer = b;
     if (buffer->offset >= 0)
-        byte_map_take(&w->map, buffer->offset, buffer->offset + buffer->bytes, b, replace_owner, w);
+        byte_map_take(&w->map, low, low + buffer->bytes, b, replace_owner, w);
     w->alive[b] = true;
     w->taken_at[b] = -1;
 }

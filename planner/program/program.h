@@ -23,6 +23,7 @@ enum buffer_kind {
     BUFFER_WEIGHT_GRADIENT, /* gradient as BWD_WEIGHT writes it: local, partial over the data atoms */
     BUFFER_GRADIENT,        /* reduced gradient in the layout in which the optimizer reads it */
     BUFFER_STATE,           /* optimizer state beside BUFFER_GRADIENT's layout; persistent over steps */
+    BUFFER_STATE_USE,       /* fetched optimizer state */
     BUFFER_SCALAR,          /* the squared global gradient norm */
     BUFFER_TEMPORARY,       /* between the steps of a conversion */
     BUFFER_KIND_COUNT
@@ -46,7 +47,8 @@ struct buffer {
         padded; /* weights, while lowering: atoms over which ZeRO shards; whole copies are padded to their product */
     int64_t elements; /* of one rank, padding of flat shards included: equal on all ranks of the stage */
     int64_t bytes;    /* elements in the plan's dtype and this kind's precision */
-    int64_t offset;   /* in the stage's arena; -1 before program_layout() */
+    bool host;        /* lies in the host's arena: OFFLOAD and FETCH alone touch it */
+    int64_t offset;   /* in the stage's arena, or the host's; -1 before program_layout() */
 };
 
 /* ---- instructions ---- */
@@ -74,8 +76,9 @@ bool role_written(enum phase phase, enum role role);
  * ALL_GATHER with equal source and destination completes it: the member at place p holds elements [p * n, p * n + n) of
  * the flattened block, n the elements of the shard; stored weights are padded for it. Where the gradient is ROOT the
  * ranks that hold it update alone, and a BROADCAST with equal source and destination hands the weight out. With
- * clipping a second pair (scalar, -1) reads the norm. WEIGHT_GRADIENT sources of REDUCE_SCATTER are padded alike;
- * padding is never read. */
+ * clipping a second pair (scalar, -1) reads the norm. Where the optimizer's state is offloaded a pair (fetched state,
+ * the same) names what is used in its place. WEIGHT_GRADIENT sources of REDUCE_SCATTER are padded alike; padding is
+ * never read. */
 struct pair {
     int source, destination; /* buffers; -1: none. SEND: destination is the peer's buffer; RECEIVE: source is */
 };
@@ -110,12 +113,19 @@ struct stage_program {
     int *waits;
     int64_t arena_bytes;                   /* set by program_layout(); the same on all ranks of the stage */
     int64_t persistent_bytes;              /* of which weights, accumulators, state */
+    int64_t host_bytes;                    /* the host's arena, likewise */
     int64_t scratch_offset, scratch_bytes; /* workspace of COMPUTE, inside the arena */
 };
 
 /* Instructions that only the first step of a run executes: they stand first. What they leave is what every later step
  * finds from the step before, whose instructions of STEP_AHEAD did the same work. */
 int stage_opening_count(const struct stage_program *stage);
+
+/* One number for an address in either arena: the host's lies behind the device's. */
+static inline int64_t buffer_address(const struct stage_program *stage, const struct buffer *buffer)
+{
+    return buffer->offset + (buffer->host ? stage->arena_bytes : 0);
+}
 
 struct program {
     struct arena arena;

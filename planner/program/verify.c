@@ -30,12 +30,14 @@ static bool check_extents(const struct program *program, int stage, struct exten
         const struct buffer *buffer = &program->buffers[b];
         if (buffer->stage != stage)
             continue;
-        if (buffer->offset < 0 || buffer->offset > list->arena_bytes - buffer->bytes)
+        int64_t low = buffer_address(list, buffer), room = buffer->host ? list->host_bytes : list->arena_bytes;
+        if (buffer->offset < 0 || buffer->offset > room - buffer->bytes)
             return fail_kind(err, ERROR_BUG,
-                             "stage %d: buffer %d, %lld bytes at %lld, lies outside the arena of %lld bytes", stage, b,
-                             (long long)buffer->bytes, (long long)buffer->offset, (long long)list->arena_bytes);
+                             "stage %d: buffer %d, %lld bytes at %lld, lies outside the %s of %lld bytes", stage, b,
+                             (long long)buffer->bytes, (long long)buffer->offset,
+                             buffer->host ? "host's arena" : "arena", (long long)room);
         if (buffer->persistent && buffer->bytes)
-            extents[count++] = (struct extent){ buffer->offset, buffer->offset + buffer->bytes, b };
+            extents[count++] = (struct extent){ low, low + buffer->bytes, b };
     }
     qsort(extents, (size_t)count, sizeof *extents, compare_extents);
     for (int i = 1; i < count; i++)
@@ -59,7 +61,7 @@ bool verify_arena(const struct program *program, struct error *err)
 {
     for (int s = 0; s < program->stage_count; s++) {
         const struct stage_program *list = &program->stages[s];
-        if (list->arena_bytes < 0 || list->scratch_bytes < 0 || list->scratch_offset < 0 ||
+        if (list->arena_bytes < 0 || list->host_bytes < 0 || list->scratch_bytes < 0 || list->scratch_offset < 0 ||
             list->scratch_offset > list->arena_bytes - list->scratch_bytes)
             return fail_kind(err, ERROR_BUG, "stage %d: the workspace lies outside the arena", s);
     }
@@ -138,7 +140,8 @@ static bool check_kept(const struct program *program, const struct life *lives, 
     const struct buffer *kept = &program->buffers[b];
     for (int other = 0; other < program->buffer_count; other++) {
         const struct buffer *o = &program->buffers[other];
-        bool apart = o->offset >= kept->offset + kept->bytes || kept->offset >= o->offset + o->bytes;
+        bool apart = o->host != kept->host || o->offset >= kept->offset + kept->bytes ||
+                     kept->offset >= o->offset + o->bytes;
         if (other != b && o->stage == kept->stage && !o->persistent && !apart && lives[other].first > lives[b].first)
             return verify_fail(program, kept->stage, lives[other].first, err,
                                "buffer %d takes bytes of buffer %d, which the next step reads", other, b);

@@ -194,6 +194,8 @@ static bool check_pair(struct content *c, const struct instr *instr, const struc
     case OP_ALL_TO_ALL:
     case OP_REDISTRIBUTE:
     case OP_SHIFT:
+    case OP_OFFLOAD:
+    case OP_FETCH:
         return check_move(c, instr, pair);
     case OP_SEND:
         return expect(c, pair->source, declared(c, pair->source));

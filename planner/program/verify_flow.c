@@ -248,7 +248,7 @@ static bool check_updates(struct flow *f, int stage, int *updates)
         const struct instr *instr = &p->stages[stage].instrs[i];
         for (int k = 0; instr->op == OP_UPDATE && k < instr->pair_count; k++) {
             int weight = p->pairs[instr->pair_first + k].destination;
-            if (weight < 0)
+            if (weight < 0 || p->buffers[weight].kind != BUFFER_WEIGHT)
                 continue;
             weight -= p->buffers[weight].version; /* counted at the first version */
             if (!check_version(f, stage, i, instr, updates[weight]))
@@ -277,7 +277,7 @@ static bool check_norms(const struct flow *f, int *norms, int *updates)
             const struct instr *instr = &p->stages[s].instrs[i];
             for (int k = 0; k < instr->pair_count && (instr->op == OP_NORM || instr->op == OP_UPDATE); k++) {
                 const struct buffer *gradient = &p->buffers[p->pairs[instr->pair_first + k].source];
-                if (gradient->id >= 0 && gradient->kind != BUFFER_WEIGHT)
+                if (gradient->id >= 0 && gradient->kind == BUFFER_GRADIENT)
                     ++(instr->op == OP_NORM ? norms : updates)[gradient->id * p->stage_count + s];
             }
         }

@@ -1,3 +1,5 @@
+#include "planner/program/access.h"
+#include "planner/program/geometry.h"
 #include "planner/program/verify_parts.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -157,7 +159,7 @@ static bool check_operand(const struct program *program, int stage, int index, e
                            place, b);
     const struct buffer *buffer = &program->buffers[b];
     bool weight = role == ROLE_WEIGHT || role == ROLE_GRADIENT_WEIGHT;
-    if (buffer->is_weight != weight || buffer->id != operand->id || !kind_suits(buffer->kind, role))
+    if (buffer->is_weight != weight || buffer->id != operand->id || !kind_suits(buffer->kind, role) || buffer->host)
         return verify_fail(program, stage, index, err, "operand %s %d should hold %s %d, but buffer %d does not",
                            role_names[role], place, weight ? "weight" : "value", operand->id, b);
     if (buffer->micro != -1 && buffer->micro != instr->micro)
@@ -198,6 +200,7 @@ enum family {
     FAMILY_VALUE_GRADIENT,
     FAMILY_WEIGHT,
     FAMILY_GRADIENT,
+    FAMILY_STATE,
     FAMILY_SCALAR,
     FAMILY_ANY,
     FAMILY_NONE
@@ -220,11 +223,33 @@ static enum family family_of(enum buffer_kind kind)
         return FAMILY_SCALAR;
     case BUFFER_TEMPORARY:
         return FAMILY_ANY;
-    case BUFFER_STATE: /* stands beside its gradient; no list names it */
+    case BUFFER_STATE: /* stands beside its gradient, and is named where it is fetched from the host */
+    case BUFFER_STATE_USE:
+        return FAMILY_STATE;
     case BUFFER_KIND_COUNT:
         break;
     }
     return FAMILY_NONE;
+}
+
+static bool moves_to_host(enum op op)
+{
+    return op == OP_OFFLOAD || op == OP_FETCH;
+}
+
+/* Copies alone touch the host's arena, each from the one side to the other. */
+static bool check_memory(const struct program *program, int stage, int index, const struct pair *pair,
+                         struct error *err)
+{
+    enum op op = program->stages[stage].instrs[index].op;
+    const int ends[] = { pair->source, pair->destination };
+    for (int end = 0; end < 2; end++) {
+        bool wanted = op == OP_OFFLOAD ? end == 1 : op == OP_FETCH ? end == 0 : false;
+        if (ends[end] >= 0 && program->buffers[ends[end]].host != wanted)
+            return verify_fail(program, stage, index, err, "buffer %d lies %s, expected it %s", ends[end],
+                               wanted ? "on the device" : "in host memory", wanted ? "in host memory" : "on the device");
+    }
+    return true;
 }
 
 /* A conversion moves one thing from layout to layout; a sum over micro-batches may end in a buffer of none. */
@@ -239,20 +264,38 @@ static bool same_content(const struct instr *instr, const struct buffer *source,
         return false;
     if (instr->op == OP_UPDATE)
         return source->kind == BUFFER_GRADIENT && destination->kind == BUFFER_WEIGHT;
+    if (from == FAMILY_STATE || to == FAMILY_STATE)
+        return from == to && moves_to_host(instr->op);
     if (instr->op == OP_NORM_REDUCE)
         return from == FAMILY_SCALAR && to == FAMILY_SCALAR;
     return from != FAMILY_NONE && to != FAMILY_NONE && (from == to || from == FAMILY_ANY || to == FAMILY_ANY);
 }
 
-/* The norm, or another version of the weight that is updated. */
-static bool suits_update(const struct program *program, const struct instr *instr, int buffer)
+/* The norm, the state that was fetched, or another version of the weight that is updated. */
+static bool suits_update(const struct program *program, const struct instr *instr, const struct pair *pair)
 {
-    const struct buffer *b = &program->buffers[buffer];
+    const struct buffer *b = &program->buffers[pair->source];
     int weight = program->pairs[instr->pair_first].destination;
+    if (b->kind == BUFFER_STATE_USE)
+        return pair->destination == pair->source && weight >= 0 && weight < program->buffer_count &&
+               b->id == program->buffers[weight].id;
+    if (pair->destination != -1)
+        return false;
     if (b->kind == BUFFER_SCALAR)
         return true;
-    return b->kind == BUFFER_WEIGHT && weight >= 0 && weight < program->buffer_count && weight != buffer &&
+    return b->kind == BUFFER_WEIGHT && weight >= 0 && weight < program->buffer_count && weight != pair->source &&
            b->id == program->buffers[weight].id && b->version_count == program->buffers[weight].version_count;
+}
+
+/* An update finds its state on the device. */
+static bool check_state(const struct program *program, int stage, int index, struct error *err)
+{
+    const struct instr *instr = &program->stages[stage].instrs[index];
+    int gradient = program->pairs[instr->pair_first].source, state = state_buffer(program, gradient);
+    if (state < 0 || !program->buffers[state].host || update_state(program, instr) >= 0)
+        return true;
+    return verify_fail(program, stage, index, err, "its state, buffer %d, lies in host memory and is not fetched",
+                       state);
 }
 
 static bool check_pairs(const struct program *program, int stage, int index, struct error *err)
@@ -267,8 +310,8 @@ static bool check_pairs(const struct program *program, int stage, int index, str
                            instr->pair_first, instr->pair_count, program->pair_count);
     for (int k = 0; k < instr->pair_count; k++) {
         const struct pair *pair = &program->pairs[instr->pair_first + k];
-        bool beside = instr->op == OP_UPDATE && k > 0 && pair->destination == -1; /* what the update only reads */
-        if (beside && in_stage(program, pair->source, stage) && suits_update(program, instr, pair->source))
+        bool beside = instr->op == OP_UPDATE && k > 0; /* what the update works with */
+        if (beside && in_stage(program, pair->source, stage) && suits_update(program, instr, pair))
             continue;
         if ((source && !in_stage(program, pair->source, from)) || (!source && pair->source != -1))
             return verify_fail(program, stage, index, err, "source buffer %d is not there or not of stage %d",
@@ -280,8 +323,10 @@ static bool check_pairs(const struct program *program, int stage, int index, str
             !same_content(instr, &program->buffers[pair->source], &program->buffers[pair->destination]))
             return verify_fail(program, stage, index, err, "buffers %d and %d do not hold the same thing", pair->source,
                                pair->destination);
+        if (!check_memory(program, stage, index, pair, err))
+            return false;
     }
-    return true;
+    return instr->op != OP_UPDATE || check_state(program, stage, index, err);
 }
 
 static bool check_group(const struct program *program, int stage, int index, struct error *err)
@@ -289,7 +334,11 @@ static bool check_group(const struct program *program, int stage, int index, str
     const struct instr *instr = &program->stages[stage].instrs[index];
     bool transfer = instr->op == OP_SEND || instr->op == OP_RECEIVE;
     bool group = op_info[instr->op].collective && instr->op != OP_NORM_REDUCE;
-    enum lane lane = instr->op == OP_SEND ? LANE_SEND : instr->op == OP_RECEIVE ? LANE_RECEIVE : instr->lane;
+    enum lane lane = instr->op == OP_SEND      ? LANE_SEND
+                     : instr->op == OP_RECEIVE ? LANE_RECEIVE
+                     : instr->op == OP_OFFLOAD ? LANE_COPY_OUT
+                     : instr->op == OP_FETCH   ? LANE_COPY_IN
+                                               : instr->lane;
     if (transfer && (instr->peer_stage < 0 || instr->peer_stage >= program->stage_count || instr->peer_stage == stage))
         return verify_fail(program, stage, index, err, "there is no peer stage %d", instr->peer_stage);
     if (!transfer && (instr->peer_stage != -1 || instr->tag != -1))

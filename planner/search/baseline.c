@@ -14,6 +14,7 @@ struct uniform uniform_unset(void)
                              .data = -1,
                              .zero = -1,
                              .recompute = -1,
+                             .offload = -1,
                              .schedule = -1,
                              .prefetch = -1,
                              .chunks = -1,
@@ -214,6 +215,7 @@ bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct
     struct space own = *space;
     own.zero = only(u.zero < 0 ? 0 : u.zero);
     own.recompute = only(u.recompute < 0 ? RECOMPUTE_NONE : u.recompute);
+    own.offload = only(u.offload < 0 ? OFFLOAD_NONE : u.offload);
     own.rule_count = 0;
     own.slices = only(max_i64(1, u.slices));
     own.shard_group = only(max_i64(0, u.shard_group));

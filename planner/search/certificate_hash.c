@@ -22,6 +22,11 @@ struct certificate_hash certificate_hash_start(const struct space *space)
         hash = hash_i64(hash, allows(&space->zero, zero));
     for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++)
         hash = hash_i64(hash, allows(&space->recompute, recompute));
+    for (int offload = OFFLOAD_NONE + 1; offload < OFFLOAD_COUNT; offload++)
+        if (allows(&space->offload, offload))
+            hash = hash_i64(hash, offload);
+    if (!allows(&space->offload, OFFLOAD_NONE))
+        hash = hash_i64(hash, OFFLOAD_NONE);
     for (int i = 0; i < space->rule_count; i++) {
         const struct layer_rule *rule = &space->rules[i];
         hash = hash_i64(hash_i64(hash_i64(hash, rule->first), rule->last), rule->choice);

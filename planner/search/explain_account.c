@@ -19,6 +19,7 @@ static enum memory_kind kind_of(enum buffer_kind kind)
     case BUFFER_WEIGHT:
         return MEMORY_WEIGHTS;
     case BUFFER_STATE:
+    case BUFFER_STATE_USE:
     case BUFFER_SCALAR:
         return MEMORY_OPTIMIZER;
     case BUFFER_WEIGHT_GRADIENT:
@@ -78,7 +79,7 @@ static int fullest_moment(const struct program *program, int stage, const struct
     int moment = 0;
     for (int b = 0; b < program->buffer_count; b++) {
         const struct buffer *buffer = &program->buffers[b];
-        if (buffer->stage != stage || buffer->persistent)
+        if (buffer->stage != stage || buffer->persistent || buffer->host)
             continue;
         struct life life = alive(&lives[b]);
         if (life.held < life.first)
@@ -116,7 +117,7 @@ static void fill_stage(const struct program *program, int stage, const struct li
     for (int b = 0; b < program->buffer_count; b++) {
         const struct buffer *buffer = &program->buffers[b];
         struct life life = alive(&lives[b]);
-        if (buffer->stage != stage || (!buffer->persistent && (moment < life.first || moment > life.held)))
+        if (buffer->stage != stage || buffer->host || (!buffer->persistent && (moment < life.first || moment > life.held)))
             continue;
         out->bytes[kind_of(buffer->kind)] += taken_bytes(buffer);
         sum += taken_bytes(buffer);

@@ -24,6 +24,7 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .dtype = dtype,
         .bucket_bytes = INT64_C(25) << 20,
         .recompute = { .count = 2, .values = { RECOMPUTE_NONE, RECOMPUTE_FULL } },
+        .offload = { .count = 1, .values = { OFFLOAD_NONE } },
         .prefetch = { .count = 2, .values = { 1, 0 } },
         .context = { .count = 1, .values = { 1 } },
         .data_dimension = { .count = 1, .values = { DIM_dp } },
@@ -159,6 +160,16 @@ static void add_slices(struct strategies *list, struct plan_layer layer)
     }
 }
 
+static void add_offloads(struct strategies *list, struct plan_layer layer)
+{
+    struct allowed offloads = space_any_layer(list->space, LAYER_OFFLOAD);
+    for (int offload = 0; offload < OFFLOAD_COUNT; offload++) {
+        layer.offload = (int8_t)offload;
+        if (allows(&offloads, offload))
+            add_slices(list, layer);
+    }
+}
+
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out)
 {
     struct strategies list = { .space = space, .mesh = mesh, .out = out, .sharded = mesh_shards(mesh) > 1 };
@@ -172,7 +183,7 @@ int space_strategies(const struct space *space, const struct mesh *mesh, struct 
             struct plan_layer layer = { .zero = (int8_t)zero, .recompute = (int8_t)recompute, .slices = 1 };
             memcpy(layer.dim, mesh->dim, sizeof layer.dim);
             if (allows(&recomputes, recompute))
-                add_slices(&list, layer);
+                add_offloads(&list, layer);
         }
     }
     return list.count;

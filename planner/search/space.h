@@ -19,7 +19,7 @@ struct allowed {
 bool allows(const struct allowed *allowed, int64_t value);
 
 /* What some layers may choose from, instead of what all others may. */
-enum layer_choice { LAYER_ZERO, LAYER_RECOMPUTE, LAYER_SLICES, LAYER_CHOICES };
+enum layer_choice { LAYER_ZERO, LAYER_RECOMPUTE, LAYER_OFFLOAD, LAYER_SLICES, LAYER_CHOICES };
 extern const char *const layer_choice_names[LAYER_CHOICES + 1];
 struct layer_rule {
     int first, last; /* layers of the graph, both included */
@@ -34,7 +34,7 @@ struct space {
     double clip_norm;
     int64_t bucket_bytes;
     struct allowed pipeline, tensor, data, micro; /* degrees; sequences of one micro-batch per data-parallel rank */
-    struct allowed zero, recompute;               /* 0..3; enum recompute */
+    struct allowed zero, recompute, offload;      /* 0..3; enum recompute; enum offload */
     struct allowed schedule, prefetch;            /* index into schedules; layers ahead */
     struct allowed sequence_parallel;             /* 0, 1 */
     struct allowed context, context_dimension;    /* degrees; enum dimension_index of those with a cp lane */
@@ -48,9 +48,9 @@ struct space {
     int rule_count;
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
-/* All of it: bucket_bytes 25 MiB (as common trainers), recompute none and full, prefetch 0 and 1, synchronous
- * schedules, tensor-parallel ranks as neighbours, data-parallel ones without a server; no context parallelism, no
- * slices, ZeRO over all data-parallel ranks, one replica of each stage. */
+/* All of it: bucket_bytes 25 MiB (as common trainers), recompute none and full, no offload, prefetch 0 and 1,
+ * synchronous schedules, tensor-parallel ranks as neighbours, data-parallel ones without a server; no context
+ * parallelism, no slices, ZeRO over all data-parallel ranks, one replica of each stage. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
 
 /* One outer configuration: stages x the ranks of the mesh = devices. Where replicas take turns meshes x the ranks of

@@ -9,6 +9,7 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_MICRO] = "micro-batch",
     [SPACE_ZERO] = "zero",
     [SPACE_RECOMPUTE] = "recompute",
+    [SPACE_OFFLOAD] = "offload",
     [SPACE_SCHEDULE] = "schedule",
     [SPACE_PREFETCH] = "prefetch",
     [SPACE_SP] = "sp",
@@ -32,6 +33,7 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_MICRO] = &space->micro,
         [SPACE_ZERO] = &space->zero,
         [SPACE_RECOMPUTE] = &space->recompute,
+        [SPACE_OFFLOAD] = &space->offload,
         [SPACE_SCHEDULE] = &space->schedule,
         [SPACE_PREFETCH] = &space->prefetch,
         [SPACE_SP] = &space->sequence_parallel,
@@ -51,7 +53,10 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
 enum space_choice space_choice_of_layers(enum layer_choice choice)
 {
     static const enum space_choice choices[LAYER_CHOICES] = {
-        [LAYER_ZERO] = SPACE_ZERO, [LAYER_RECOMPUTE] = SPACE_RECOMPUTE, [LAYER_SLICES] = SPACE_SLICES
+        [LAYER_ZERO] = SPACE_ZERO,
+        [LAYER_RECOMPUTE] = SPACE_RECOMPUTE,
+        [LAYER_OFFLOAD] = SPACE_OFFLOAD,
+        [LAYER_SLICES] = SPACE_SLICES,
     };
     return choices[choice];
 }
@@ -65,6 +70,8 @@ const char *space_value_name(enum space_choice choice, int64_t value)
         return NULL;
     if (choice == SPACE_RECOMPUTE)
         return index < RECOMPUTE_COUNT ? recompute_names[index] : NULL;
+    if (choice == SPACE_OFFLOAD)
+        return index < OFFLOAD_COUNT ? offload_names[index] : NULL;
     if (choice == SPACE_SCHEDULE)
         return index < schedule_count ? schedules[index]->name : NULL;
     if (choice == SPACE_ORDER)
@@ -79,8 +86,8 @@ const char *space_value_name(enum space_choice choice, int64_t value)
 bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
 {
     enum { MOST_NAMES = 64 };
-    bool named = choice == SPACE_RECOMPUTE || choice == SPACE_SCHEDULE || choice == SPACE_ORDER ||
-                 choice == SPACE_CP_DIMENSION || choice == SPACE_DP_DIMENSION;
+    bool named = choice == SPACE_RECOMPUTE || choice == SPACE_OFFLOAD || choice == SPACE_SCHEDULE ||
+                 choice == SPACE_ORDER || choice == SPACE_CP_DIMENSION || choice == SPACE_DP_DIMENSION;
     *least =
         named || choice == SPACE_ZERO || choice == SPACE_SP || choice == SPACE_HSDP || choice == SPACE_PREFETCH ? 0 : 1;
     *most = named                      ? MOST_NAMES

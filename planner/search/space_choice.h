@@ -10,6 +10,7 @@ enum space_choice {
     SPACE_MICRO,
     SPACE_ZERO,
     SPACE_RECOMPUTE,
+    SPACE_OFFLOAD,
     SPACE_SCHEDULE,
     SPACE_PREFETCH,
     SPACE_SP,

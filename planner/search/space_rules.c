@@ -1,11 +1,22 @@
 /* What layers may choose from: everybody's values, or those of a rule for some. */
 #include "planner/search/space.h"
 
-const char *const layer_choice_names[LAYER_CHOICES + 1] = { "zero", "recompute", "slices", NULL };
+const char *const layer_choice_names[LAYER_CHOICES + 1] = { "zero", "recompute", "offload", "slices", NULL };
 
 static const struct allowed *for_all(const struct space *space, enum layer_choice choice)
 {
-    return choice == LAYER_ZERO ? &space->zero : choice == LAYER_RECOMPUTE ? &space->recompute : &space->slices;
+    switch (choice) {
+    case LAYER_ZERO:
+        return &space->zero;
+    case LAYER_RECOMPUTE:
+        return &space->recompute;
+    case LAYER_OFFLOAD:
+        return &space->offload;
+    case LAYER_SLICES:
+    case LAYER_CHOICES:
+        break;
+    }
+    return &space->slices;
 }
 
 /* The rule that counts, or -1. */
@@ -38,6 +49,7 @@ bool space_layer_allows(const struct space *space, int layer, const struct mesh 
 {
     return (mesh_shards(mesh) == 1 || allows(space_layer_allowed(space, layer, LAYER_ZERO), choice->zero)) &&
            allows(space_layer_allowed(space, layer, LAYER_RECOMPUTE), choice->recompute) &&
+           allows(space_layer_allowed(space, layer, LAYER_OFFLOAD), choice->offload) &&
            allows(space_layer_allowed(space, layer, LAYER_SLICES), choice->slices);
 }
 

@@ -98,6 +98,15 @@ static bool check_choices(const struct space *space, struct error *err)
                                             "to 3, recompute none, selective or full");
 }
 
+static bool check_offload(const struct space *space, const struct cluster *cluster, struct error *err)
+{
+    struct allowed offloads = space_any_layer(space, LAYER_OFFLOAD);
+    for (int offload = OFFLOAD_NONE; offload < OFFLOAD_COUNT; offload++)
+        if (allows(&offloads, offload) && !cost_host_link(cluster, (enum offload)offload, err))
+            return false;
+    return true;
+}
+
 static bool check_rules(const struct space *space, const struct graph *graph, struct error *err)
 {
     for (int i = 0; i < space->rule_count; i++)
@@ -113,7 +122,8 @@ bool workbench_open(struct workbench *bench, const struct model *model, const st
 {
     *bench = (struct workbench){ .model = model, .facts = facts, .space = space };
     int64_t multiple = model->opaque ? 1 : 128;
-    if (check_choices(space, err) && graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) &&
+    if (check_choices(space, err) && check_offload(space, facts->cluster, err) &&
+        graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) &&
         check_rules(space, bench->graph, err) && build_chain(bench, err) &&
         price_book_open(&bench->book, model, facts, bench->graph->class_count, bench->graph->sequence, space->dtype,
                         space->bucket_bytes, err) &&

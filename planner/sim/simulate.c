@@ -527,7 +527,8 @@ bool simulate(struct timeline **out, const struct facts *facts, const struct pro
 {
     struct priced priced = { .facts = facts };
     struct durations durations = { .ns = cost_duration, .self = &priced, .slow_down = cost_slow_down };
-    bool good = price_all(&priced, program, err) && simulate_with(out, &durations, program, err);
+    bool good = cost_check_host(facts->cluster, program->plan, err) && price_all(&priced, program, err) &&
+                simulate_with(out, &durations, program, err);
     arena_free(&priced.arena);
     return good;
 }

@@ -12,6 +12,7 @@ const char *const time_kind_names[TIME_KIND_COUNT + 1] = {
     [TIME_PP] = "pp",
     [TIME_BUBBLE] = "bubble",
     [TIME_OPTIMIZER] = "optimizer",
+    [TIME_HOST] = "host",
 };
 
 void timeline_free(struct timeline *timeline)
@@ -35,9 +36,9 @@ int timeline_last_rank(const struct timeline *timeline)
     return last;
 }
 
-/* The lanes in the order in which they claim a moment: compute first, then what holds compute up most directly. A copy
- * alone is idle time: nobody has a kind for it. */
-static const enum lane claim_order[] = { LANE_COMPUTE, LANE_TP, LANE_CP, LANE_EP, LANE_DP, LANE_SEND, LANE_RECEIVE };
+/* The lanes in the order in which they claim a moment: compute first, then what holds compute up most directly. */
+static const enum lane claim_order[] = { LANE_COMPUTE, LANE_TP,      LANE_CP,      LANE_EP,      LANE_DP,
+                                         LANE_SEND,    LANE_RECEIVE, LANE_COPY_IN, LANE_COPY_OUT };
 enum { CLAIM_COUNT = sizeof claim_order / sizeof *claim_order };
 
 enum time_kind timeline_kind(const struct instr *instr)
@@ -58,6 +59,7 @@ enum time_kind timeline_kind(const struct instr *instr)
         return TIME_PP;
     case LANE_COPY_IN:
     case LANE_COPY_OUT:
+        return TIME_HOST;
     case LANE_COUNT:
         return TIME_BUBBLE;
     }

@@ -41,6 +41,7 @@ enum time_kind {
     TIME_PP,
     TIME_BUBBLE,
     TIME_OPTIMIZER,
+    TIME_HOST, /* a copy to or from host memory */
     TIME_KIND_COUNT
 };
 /* What the time of an instruction counts as. */
