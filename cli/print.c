@@ -216,5 +216,11 @@ void print_prediction(const struct cli *cli, const struct prediction *p)
     fprintf(cli->out, "\n  peak memory per device, by stage:");
     for (int s = 0; s < p->stage_count; s++)
         print_peak(cli, p, s);
+    if (p->host_bytes)
+        fprintf(cli->out, "\n  host memory per device, by stage:");
+    for (int s = 0; p->host_bytes && s < p->stage_count; s++)
+        fprintf(cli->out, "%s %s", s > 0 ? "," : "", text_bytes(number, p->host_bytes[s]));
+    if (p->host_bytes && p->host_available_bytes < INT64_MAX)
+        fprintf(cli->out, " of %s", text_bytes(number, p->host_available_bytes));
     fprintf(cli->out, "%s\n", p->fits ? "" : ": DOES NOT FIT");
 }

@@ -23,6 +23,7 @@ static const struct {
     [COLUMN_MODEL] = { "model", "%s" },
     [COLUMN_ZERO] = { "ZeRO", "%s" },
     [COLUMN_RECOMPUTE] = { "recomputation", "recompute" },
+    [COLUMN_OFFLOAD] = { "offload", "offload" },
     [COLUMN_STAGES] = { "stages", "stages" },
     [COLUMN_REPLICAS] = { "replicas", "replicas" },
     [COLUMN_SLICES] = { "slices", "slices" },
@@ -55,6 +56,8 @@ int row_count(enum column column)
         return 4;
     case COLUMN_RECOMPUTE:
         return RECOMPUTE_COUNT;
+    case COLUMN_OFFLOAD:
+        return OFFLOAD_COUNT;
     case COLUMN_STAGES:
         return (int)(sizeof stage_counts / sizeof *stage_counts);
     case COLUMN_REPLICAS:
@@ -91,6 +94,9 @@ void row_name(const struct combination_graphs *graphs, enum column column, int r
         break;
     case COLUMN_RECOMPUTE:
         snprintf(name, ROW_NAME_BYTES, "recompute %s", recompute_names[row]);
+        break;
+    case COLUMN_OFFLOAD:
+        snprintf(name, ROW_NAME_BYTES, "offload %s", offload_names[row]);
         break;
     case COLUMN_STAGES:
         snprintf(name, ROW_NAME_BYTES, "%d stage%s", stage_counts[row], row > 0 ? "s" : "");
@@ -191,6 +197,7 @@ struct plan *combination_plan(const struct combination_graphs *graphs, const str
                                   .pp = stage_counts[row[COLUMN_STAGES]],
                                   .zero = row[COLUMN_ZERO],
                                   .recompute = row[COLUMN_RECOMPUTE],
+                                  .offload = row[COLUMN_OFFLOAD],
                                   .schedule = row[COLUMN_SCHEDULE],
                                   .micro = micro_batches(c),
                                   .bucket = row[COLUMN_BUCKETS] ? 4096 : 0,

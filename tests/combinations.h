@@ -14,6 +14,7 @@ enum column {
     COLUMN_MODEL,     /* tiny_models[], and one of layers with given costs */
     COLUMN_ZERO,      /* 0 to 3 */
     COLUMN_RECOMPUTE, /* enum recompute */
+    COLUMN_OFFLOAD,   /* enum offload */
     COLUMN_STAGES,    /* 1, 2, 4 */
     COLUMN_REPLICAS,  /* equal stages, replicas that take turns, meshes that differ by stage */
     COLUMN_SLICES,    /* 1, 2 */

@@ -39,6 +39,9 @@ static const struct strategy strategies[] = {
     { "adapters, pipeline", "tiny-lora", "1f1b", 2, { 2, 1 }, { "dp", "none" }, 4, 3, 2, 1, 1, 100000, 1 },
     { "parameter server", "tiny-gpt", "1f1b", 1, { 4, 1 }, { "ps", "none" }, 2, 0, 0, 1, 0, 100000, 1 },
     { "parameter servers of shards", "tiny-llama", "1f1b", 2, { 2, 2 }, { "ps", "dp" }, 2, 2, 0, 1, 0, 0, 1 },
+    { "offload", "tiny-gpt", "1f1b", 1, { 2, 1 }, { "dp", "none" }, 2, 1, 0, 1, 0, 0, 1 },
+    { "offload, pipeline", "tiny-llama", "1f1b", 2, { 2, 1 }, { "tp+sp", "none" }, 4, 0, 2, 1, 0, 0, 1 },
+    { "offload, zero 2", "tiny-gpt", "gpipe", 2, { 2, 1 }, { "dp", "none" }, 3, 2, 1, 1, 0, 0, 1 },
     { "interleaved", "tiny-gpt", "interleaved", 2, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
     { "interleaved, zero 3", "tiny-llama", "interleaved", 2, { 2, 1 }, { "dp", "none" }, 2, 3, 2, 1, 1, 0, 1 },
     { "zero bubble", "tiny-gpt", "zb-h1", 3, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
@@ -61,6 +64,16 @@ static const struct {
     { "down and up", 2, { 0 }, { 0 } },      { "both ways", 2, { 0 }, { 0 } },
     { "both ways, split", 2, { 0 }, { 0 } }, { "turns", 1, { 2, 1, 3 }, { 0 } },
     { "uneven meshes", 1, { 0 }, { 3, 2 } },
+};
+
+/* What is kept in host memory, likewise. */
+static const struct {
+    const char *name;
+    enum offload offload;
+} offloads[] = {
+    { "offload", OFFLOAD_BOTH },
+    { "offload, pipeline", OFFLOAD_BOTH },
+    { "offload, zero 2", OFFLOAD_ACTIVATIONS },
 };
 
 /* Those before "interleaved" have equal meshes of 1, 2 or 4 ranks on all stages, and one chunk. */
@@ -110,6 +123,14 @@ static inline struct shape lowered_shape(const struct strategy *s)
     return shape;
 }
 
+static inline enum offload lowered_offload(const struct strategy *s)
+{
+    for (size_t i = 0; i < sizeof offloads / sizeof *offloads; i++)
+        if (!strcmp(offloads[i].name, s->name))
+            return offloads[i].offload;
+    return OFFLOAD_NONE;
+}
+
 static inline void lowered_plan(struct lowered *l, const struct strategy *s)
 {
     int layers = l->graph->layer_count;
@@ -128,6 +149,7 @@ static inline void lowered_plan(struct lowered *l, const struct strategy *s)
         plan->layers[i].dim[1] = (int8_t)dimension_find(s->dim[1]);
         plan->layers[i].zero = (int8_t)s->zero;
         plan->layers[i].recompute = (int8_t)s->recompute;
+        plan->layers[i].offload = (int8_t)lowered_offload(s);
         plan->layers[i].slices = (int16_t)s->slices;
     }
 }

@@ -122,7 +122,8 @@ static inline struct catalogue_entry draw_device(struct random_world *w, const c
         "{\"bf16\": %lld, \"fp32\": 1e12}, \"matmul_efficiency\": 0.5, \"attention_forward_efficiency\": "
         "0.5, \"attention_backward_efficiency\": 0.4, \"vector_flops_per_s\": %lld, \"memory_bytes_per_s\": "
         "%lld, \"memory_bytes\": %lld, \"launch_ns\": %d, \"link_bytes_per_s\": %lld, \"link_latency_ns\": "
-        "%d, \"nic_bytes_per_s\": %lld, \"nic_latency_ns\": 5000}",
+        "%d, \"nic_bytes_per_s\": %lld, \"nic_latency_ns\": 5000, \"host_bytes_per_s\": 3e8, "
+        "\"host_latency_ns\": 700}",
         name, world_times(w, MORE_SPEED, world_draw_scale(w, 1000000000, 10)),
         world_times(w, MORE_SPEED, world_draw_scale(w, 1000000000, 6)),
         world_times(w, MORE_SPEED, world_draw_scale(w, 1000000000, 8)), world_times(w, MORE_MEMORY, memory_bytes),
@@ -181,12 +182,24 @@ static inline void draw_schedules(struct random_world *w)
         w->space.schedule = (struct allowed){ 1, { list[world_draw(w, count)] } };
 }
 
+/* In a third of the worlds, instead of several recomputations; from numbers of its own, so that the other draws stay
+ * what they were. */
+static inline void draw_offloads(struct random_world *w)
+{
+    struct random_world own = { .state = mix64(w->state), .full = w->full };
+    if (world_draw(&own, 3) > 0)
+        return;
+    w->space.offload = draw_allowed(&own, OFFLOAD_COUNT, 2);
+    w->space.recompute.count = w->space.offload.count > 1 ? 1 : w->space.recompute.count;
+}
+
 static inline void draw_space(struct random_world *w)
 {
     static const int batches[] = { 1, 2, 3, 4, 6, 8, 12, 16 };
     w->space = space_default(batches[w->full ? 5 + world_draw(w, 3) : world_draw(w, 8)], 0, DTYPE_BF16);
     w->space.zero = draw_allowed(w, 4, 2);
     w->space.recompute = draw_allowed(w, RECOMPUTE_COUNT, 2);
+    draw_offloads(w);
     if (!w->full && world_draw(w, 2))
         w->space.prefetch = draw_allowed(w, 2, 1);
     if (world_draw(w, 2))

@@ -101,14 +101,15 @@ START_TEST(sizes_beyond_63_bits_are_refused)
 END_TEST
 
 /* Bytes that are kept at once in program order: from each buffer's first use to its last, or until it is given away. */
-static int64_t live_bytes(const struct program *program, int stage, bool held)
+static int64_t live_bytes(const struct program *program, int stage, bool held, bool host)
 {
     const struct stage_program *list = &program->stages[stage];
     int64_t *change = calloc((size_t)list->instr_count + 2, sizeof *change), live = 0, most = 0;
     struct life *lives = calloc((size_t)program->buffer_count, sizeof *lives);
     ck_assert(program_lives(program, lives, NULL));
     for (int b = 0; b < program->buffer_count; b++) {
-        if (program->buffers[b].stage != stage || program->buffers[b].persistent || lives[b].first < 0)
+        if (program->buffers[b].stage != stage || program->buffers[b].persistent || lives[b].first < 0 ||
+            program->buffers[b].host != host)
             continue;
         change[lives[b].first] += round_up(program->buffers[b].bytes, 64);
         change[(held ? lives[b].held : lives[b].last) + 1] -= round_up(program->buffers[b].bytes, 64);
@@ -130,7 +131,13 @@ START_TEST(lowered_arenas_are_tight)
     for (int s = 0; s < l.program->stage_count; s++) {
         const struct stage_program *stage = &l.program->stages[s];
         int64_t temporary = stage->arena_bytes - stage->persistent_bytes - round_up(stage->scratch_bytes, 64);
-        int64_t live = live_bytes(l.program, s, true);
+        int64_t live = live_bytes(l.program, s, true, false), away = live_bytes(l.program, s, true, true);
+        for (int b = 0; b < l.program->buffer_count; b++)
+            if (l.program->buffers[b].stage == s && l.program->buffers[b].host && l.program->buffers[b].persistent)
+                away += round_up(l.program->buffers[b].bytes, 64);
+        ck_assert_msg(stage->host_bytes >= away && stage->host_bytes <= away + away / 50,
+                      "%s, stage %d: %lld bytes of host memory for %lld", strategies[_i].name, s,
+                      (long long)stage->host_bytes, (long long)away);
         ck_assert_msg(temporary <= live + live / 50, "%s, stage %d: %lld bytes for %lld alive", strategies[_i].name, s,
                       (long long)temporary, (long long)live);
     }
@@ -174,7 +181,8 @@ START_TEST(lives_are_those_of_the_list)
                 if (access_at(l.program, &list->instrs[i], slot, &access) && access.buffer == b) {
                     first = first < 0 ? i : first;
                     last = i;
-                    sent = list->instrs[i].lane == LANE_DP && access.reads && !access.writes ? i : sent;
+                    bool beside = list->instrs[i].lane == LANE_DP || list->instrs[i].lane == LANE_COPY_OUT;
+                    sent = beside && access.reads && !access.writes ? i : sent;
                 }
         ck_assert_int_eq(lives[b].first, first);
         ck_assert_int_eq(lives[b].last, last);
@@ -189,7 +197,7 @@ START_TEST(lives_are_those_of_the_list)
 }
 END_TEST
 
-/* Two layers' gradients at most lie beside each other for the sake of overlap. */
+/* Two layers' gradients, or activations on their way to the host, at most lie beside each other for the sake of overlap. */
 START_TEST(holding_costs_one_layer_of_gradients)
 {
     struct lowered l = lowered_program(&strategies[_i]);
@@ -199,7 +207,7 @@ START_TEST(holding_costs_one_layer_of_gradients)
         const struct stage_program *list = &l.program->stages[s];
         for (int i = 0; i < list->instr_count; i++) {
             const struct instr *instr = &list->instrs[i];
-            if (instr->lane != LANE_DP || instr->micro != 0 || instr->op != OP_REDUCE_SCATTER)
+            if (instr->micro != 0 || (instr->op != OP_REDUCE_SCATTER && instr->op != OP_OFFLOAD))
                 continue;
             for (int k = 0; k < instr->pair_count; k++)
                 of_layer[instr->layer] +=
@@ -207,7 +215,8 @@ START_TEST(holding_costs_one_layer_of_gradients)
         }
         for (int i = 0; i < l.graph->layer_count; i++)
             most = max_i64(most, of_layer[i]);
-        ck_assert_int_le(live_bytes(l.program, s, true), live_bytes(l.program, s, false) + 2 * most);
+        ck_assert_int_le(live_bytes(l.program, s, true, false),
+                         live_bytes(l.program, s, false, false) + 2 * most);
         free(of_layer);
     }
     lowered_free(&l);

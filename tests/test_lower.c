@@ -81,7 +81,8 @@ static void check_definitions(const struct strategy *s, const struct program *pr
                 if (!access_at(program, instr, slot, &access) || !access_renews(program, instr, &access))
                     continue;
                 bool again = instr->part == STEP_AHEAD || (program->buffers[access.buffer].persistent &&
-                                                           schedules[program->plan->schedule]->asynchronous);
+                                                           (program->buffers[access.buffer].host ||
+                                                            schedules[program->plan->schedule]->asynchronous));
                 ck_assert_msg(++defined[access.buffer] == 1 || again,
                               "%s: stage %d instruction %d begins buffer %d anew", s->name, k, i, access.buffer);
             }
@@ -134,10 +135,13 @@ static void check_step(const struct strategy *s, const struct lowered *l)
                        l->program->buffers[c].stage != buffer->stage);
         parts += first;
     }
-    int each = schedule_updates(l->plan), versions = 0; /* the pair that names the version before */
+    int each = schedule_updates(l->plan), versions = 0, fetched = 0; /* pairs that name the version before, the state */
     for (int b = 0; b < l->program->buffer_count; b++)
+    {
         versions += l->program->buffers[b].version == 1 && l->program->buffers[b].version_count > 1;
-    ck_assert_int_eq(updates, each * ((s->clip_norm > 0 ? 2 : 1) * gradients + versions));
+        fetched += l->program->buffers[b].kind == BUFFER_STATE && l->program->buffers[b].host;
+    }
+    ck_assert_int_eq(updates, each * ((s->clip_norm > 0 ? 2 : 1) * gradients + versions + fetched));
     ck_assert_int_eq(count_pairs(l->program, OP_NORM, PHASE_STEP, -1), s->clip_norm > 0 ? parts : 0);
 }
 

@@ -51,7 +51,14 @@ static void draw_choices(struct plan *plan, uint64_t *state)
     }
 }
 
-/* Each layer and mesh atom draws its own dimension, ZeRO stage, recomputation and slices; redrawn while illegal. */
+/* From numbers of its own, so that the other draws stay what they were. */
+static void draw_offload(struct plan *plan, uint64_t seed)
+{
+    for (int l = 0; l < plan->layer_count; l++)
+        plan->layers[l].offload = (int8_t)(mix64(seed * 4099 + (uint64_t)l) % OFFLOAD_COUNT);
+}
+
+/* Each layer and mesh atom draws its own dimension, ZeRO stage, recomputation, offload and slices; redrawn while illegal. */
 static struct plan *random_plan(const struct graph *graph, uint64_t seed)
 {
     uint64_t state = seed * 1000003;
@@ -65,6 +72,7 @@ static struct plan *random_plan(const struct graph *graph, uint64_t seed)
         plan->micro_batch_count = 1 << draw(&state, 3);
         draw_stages(plan, &state, ranks);
         draw_choices(plan, &state);
+        draw_offload(plan, seed);
         if (plan_check(plan, graph, &error))
             return plan;
         plan_free(plan);
@@ -104,6 +112,7 @@ static struct plan *random_shape(const struct graph *graph, uint64_t seed)
         struct error error = { 0 };
         struct plan *plan = shape_plan(&shape, graph->layer_count);
         draw_choices(plan, &state);
+        draw_offload(plan, seed);
         plan->schedule = schedule;
         plan->micro_batch_count = 1 + (int)draw(&state, 8);
         if (plan->rank_count <= MAX_RANKS && !schedules[schedule]->asynchronous && plan_check(plan, graph, &error))

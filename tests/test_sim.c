@@ -327,7 +327,8 @@ static const char device[] =
     "{\"description\": \"d\", \"source\": \"s\", \"matmul_flops_per_s\": {\"fp32\": 1e12}, \"matmul_efficiency\": 0.5,"
     "\"attention_forward_efficiency\": 0.5, \"attention_backward_efficiency\": 0.5, \"vector_flops_per_s\": 1e11, "
     "\"memory_bytes_per_s\": 1e10, \"memory_bytes\": 1000000000, \"launch_ns\": 1000, \"link_bytes_per_s\": 1e9, "
-    "\"link_latency_ns\": 1000, \"nic_bytes_per_s\": 1e8, \"nic_latency_ns\": 5000}";
+    "\"link_latency_ns\": 1000, \"nic_bytes_per_s\": 1e8, \"nic_latency_ns\": 5000, "
+    "\"host_bytes_per_s\": 5e8, \"host_latency_ns\": 2000, \"host_memory_bytes\": 1000000000}";
 
 static struct cluster *open_cluster(void)
 {

@@ -167,7 +167,7 @@ static inline struct program *tiny_lower(const struct graph *graph, const struct
 }
 
 struct tiny_choice {
-    int dp, tp, pp, tp_dim, zero, recompute, schedule, micro, bucket, prefetch, slices;
+    int dp, tp, pp, tp_dim, zero, recompute, schedule, micro, bucket, prefetch, slices, offload;
     double clip;
     const char *named;              /* a schedule, instead of its number */
     int chunks, turns[4], outer[4]; /* by stage; 0: one chunk, one replica, dp */
@@ -194,6 +194,7 @@ static inline struct plan *tiny_plan(const struct graph *graph, const struct tin
         plan->layers[l] = (struct plan_layer){ .dim = { c->server ? DIM_ps : DIM_dp, (int8_t)c->tp_dim },
                                                .zero = (int8_t)c->zero,
                                                .recompute = (int8_t)c->recompute,
+                                               .offload = (int8_t)c->offload,
                                                .slices = (int16_t)(c->slices > 0 ? c->slices : 1) };
     return plan;
 }

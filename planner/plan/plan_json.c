@@ -128,6 +128,20 @@ static void write_available(struct json_writer *w, const struct prediction *p)
     json_end_array(w);
 }
 
+/* Where something is kept there. */
+static void write_host(struct json_writer *w, const struct prediction *p)
+{
+    if (!p->host_bytes)
+        return;
+    json_write_key(w, "host_bytes");
+    json_begin_array(w);
+    for (int s = 0; s < p->stage_count; s++)
+        json_write_int(w, p->host_bytes[s]);
+    json_end_array(w);
+    if (p->host_available_bytes < INT64_MAX)
+        json_put_int(w, "host_available_bytes", p->host_available_bytes);
+}
+
 static void write_predicted(struct json_writer *w, const struct prediction *p)
 {
     json_write_key(w, "predicted");
@@ -142,6 +156,7 @@ static void write_predicted(struct json_writer *w, const struct prediction *p)
         json_write_int(w, p->peak_bytes[s]);
     json_end_array(w);
     write_available(w, p);
+    write_host(w, p);
     json_write_key(w, "breakdown_s");
     json_begin_object(w);
     for (int i = 0; i < p->breakdown_count; i++)

@@ -23,10 +23,12 @@ struct plan_context {
 struct prediction {
     int64_t step_ns;
     double tokens_per_s_per_device, mfu;
-    bool fits; /* every stage's peak is within the usable memory of its devices */
+    bool fits; /* every stage's peak is within the usable memory of its devices and of their hosts */
     int stage_count;
     int64_t *peak_bytes;      /* (stage_count) of one rank, everything included */
     int64_t *available_bytes; /* (stage_count) usable per device */
+    int64_t *host_bytes;      /* (stage_count) that one rank keeps in host memory; NULL: none does */
+    int64_t host_available_bytes; /* the least of all stages; INT64_MAX: not known */
     int breakdown_count;
     const char *const *breakdown_names;
     int64_t *breakdown_ns;                 /* (breakdown_count) sums to step_ns, of the rank that ends last */

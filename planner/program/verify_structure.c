@@ -1,5 +1,6 @@
 #include "planner/program/access.h"
 #include "planner/program/geometry.h"
+#include "planner/program/recipe.h"
 #include "planner/program/verify_parts.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -237,6 +238,14 @@ static bool moves_to_host(enum op op)
     return op == OP_OFFLOAD || op == OP_FETCH;
 }
 
+/* A copy to or from the host changes nothing. */
+static bool same_form(const struct buffer *a, const struct buffer *b)
+{
+    return layout_equal(&a->layout, &b->layout) && a->bytes == b->bytes && a->micro == b->micro &&
+           a->ring_round == b->ring_round && a->ring_atom == b->ring_atom && a->part == b->part &&
+           a->part_count == b->part_count && a->part_dim == b->part_dim;
+}
+
 /* Copies alone touch the host's arena, each from the one side to the other. */
 static bool check_memory(const struct program *program, int stage, int index, const struct pair *pair,
                          struct error *err)
@@ -265,7 +274,9 @@ static bool same_content(const struct instr *instr, const struct buffer *source,
     if (instr->op == OP_UPDATE)
         return source->kind == BUFFER_GRADIENT && destination->kind == BUFFER_WEIGHT;
     if (from == FAMILY_STATE || to == FAMILY_STATE)
-        return from == to && moves_to_host(instr->op);
+        return from == to && moves_to_host(instr->op) && same_form(source, destination);
+    if (moves_to_host(instr->op))
+        return source->kind == destination->kind && same_form(source, destination);
     if (instr->op == OP_NORM_REDUCE)
         return from == FAMILY_SCALAR && to == FAMILY_SCALAR;
     return from != FAMILY_NONE && to != FAMILY_NONE && (from == to || from == FAMILY_ANY || to == FAMILY_ANY);

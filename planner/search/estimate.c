@@ -66,7 +66,8 @@ static struct estimate *estimate_new(int stage_count)
     p->peak_bytes = arena_alloc(&estimate->arena, (size_t)stage_count, sizeof *p->peak_bytes);
     p->available_bytes = arena_alloc(&estimate->arena, (size_t)stage_count, sizeof *p->available_bytes);
     p->breakdown_ns = arena_alloc(&estimate->arena, TIME_KIND_COUNT, sizeof *p->breakdown_ns);
-    if (p->peak_bytes && p->available_bytes && p->breakdown_ns)
+    p->host_bytes = arena_alloc(&estimate->arena, (size_t)stage_count, sizeof *p->host_bytes);
+    if (p->peak_bytes && p->available_bytes && p->breakdown_ns && p->host_bytes)
         return estimate;
     estimate_free(estimate);
     return NULL;
@@ -163,6 +164,22 @@ int64_t estimate_promised_bytes(int64_t bytes)
     return bytes - ceil_div(bytes, ROOM_SHARE + 1);
 }
 
+/* Host memory, likewise: none where nobody offloads. */
+static void fill_host(struct prediction *p, const struct program *program, const struct facts *facts, int rooms)
+{
+    int64_t most = 0;
+    p->host_available_bytes = INT64_MAX;
+    for (int s = 0; s < p->stage_count; s++) {
+        int64_t available = cost_stage_host_bytes(facts, program->plan, s);
+        p->host_bytes[s] = program->stages[s].host_bytes;
+        p->host_bytes[s] += p->host_bytes[s] / ROOM_SHARE * rooms;
+        p->host_available_bytes = min_i64(p->host_available_bytes, available);
+        p->fits = p->fits && p->host_bytes[s] <= available;
+        most = max_i64(most, p->host_bytes[s]);
+    }
+    p->host_bytes = most > 0 ? p->host_bytes : NULL;
+}
+
 /* rooms: of a program with few micro-batches. Another number may pack a little worse: the promise leaves so many times
  * 1/128 for it. */
 static void fill_memory(struct prediction *p, const struct program *program, const struct facts *facts, int rooms)
@@ -174,6 +191,7 @@ static void fill_memory(struct prediction *p, const struct program *program, con
         p->peak_bytes[s] += p->peak_bytes[s] / ROOM_SHARE * rooms;
         p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes[s];
     }
+    fill_host(p, program, facts, rooms);
 }
 
 /* ALWAYS: simulated whether or not it fits. FITTING: only if it does. SHORTENED: the same, with room. PERIODIC: always,

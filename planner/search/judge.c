@@ -212,6 +212,14 @@ static int64_t worth(const struct run *run)
     return run->result->plan_count < top ? INT64_MAX : last->estimate->prediction.step_ns;
 }
 
+static bool lacks_host_memory(const struct prediction *p)
+{
+    for (int s = 0; p->host_bytes && s < p->stage_count; s++)
+        if (p->host_bytes[s] > p->host_available_bytes)
+            return true;
+    return false;
+}
+
 static bool hear(struct run *run, struct candidate *c, int64_t *spent)
 {
     struct estimate *estimate = NULL;
@@ -230,6 +238,11 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
         return true;
     }
     run->result->certificate.rejected++;
+    if (lacks_host_memory(&estimate->prediction)) {
+        c->judged = true; /* less memory on the device would not help */
+        estimate_free(estimate);
+        return true;
+    }
     bool good = shrink(run, c, less_bytes(c, &estimate->prediction));
     estimate_free(estimate);
     return good;

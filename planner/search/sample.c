@@ -15,6 +15,12 @@ struct tie {
     int buffer, layer;
 }; /* the layer uses a weight that an earlier one holds */
 
+/* Copies of one layer on the lanes to and from host memory. */
+struct copies {
+    int64_t out_ns, in_ns;           /* every micro-batch */
+    int64_t step_out_ns, step_in_ns; /* once */
+};
+
 struct sample {
     struct sample *next;
     struct arena arena;
@@ -36,6 +42,7 @@ struct sample {
     int64_t *duration, *finish;   /* (instructions) */
     int64_t *change;              /* (instructions + 2) bytes that come and go */
     struct layer_price *by_layer; /* (layers) */
+    struct copies *copies;        /* (layers) */
 };
 
 struct sample **sample_next(struct sample *sample)
@@ -175,7 +182,7 @@ static int list_ties_of(const struct sample *s, int weight, int layer, struct ti
     int count = 0;
     for (int b = 0; b < s->program->buffer_count; b++) {
         const struct buffer *buffer = &s->program->buffers[b];
-        if (!buffer->persistent || !buffer->is_weight || buffer->id != weight)
+        if (!buffer->persistent || !buffer->is_weight || buffer->id != weight || buffer->host)
             continue;
         if (ties)
             ties[count] = (struct tie){ b, layer };
@@ -211,8 +218,9 @@ static bool open_arrays(struct sample *s)
     s->finish = arena_alloc(a, instrs, sizeof *s->finish);
     s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
+    s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
     return s->weight_layer && s->listed && s->release && s->releasing && s->sized && s->lives && s->duration &&
-           s->finish && s->change && s->by_layer;
+           s->finish && s->change && s->by_layer && s->copies;
 }
 
 static bool dissect(struct sample *s, struct error *err)
@@ -382,6 +390,34 @@ static void add_kernel(struct sample *s, const struct instr *instr, int64_t ns)
         price->kernel_weight_ns += ns;
 }
 
+static bool copies_host(const struct instr *instr)
+{
+    return instr->lane == LANE_COPY_OUT || instr->lane == LANE_COPY_IN;
+}
+
+static void add_copy(struct sample *s, const struct instr *instr, int64_t ns)
+{
+    struct copies *copies = &s->copies[layer_of(s, instr)];
+    bool out = instr->lane == LANE_COPY_OUT;
+    if (instr->phase == PHASE_STEP)
+        *(out ? &copies->step_out_ns : &copies->step_in_ns) += ns;
+    else
+        *(out ? &copies->out_ns : &copies->in_ns) += ns;
+}
+
+/* The lanes of copies run beside the data-parallel lane and each other: a layer takes the lane that is busiest with it,
+ * and the step the copies where they last longer than the updates. */
+static void settle_copies(struct sample *s)
+{
+    for (int l = 0; l < s->graph->layer_count; l++) {
+        struct layer_price *price = &s->by_layer[l];
+        const struct copies *copies = &s->copies[l];
+        int64_t lane = price->gather_forward_ns + price->gather_backward_ns + price->reduce_ns;
+        price->reduce_ns += max_i64(0, max_i64(copies->out_ns, copies->in_ns) - lane);
+        price->step_ns = max_i64(price->step_ns, max_i64(copies->step_out_ns, copies->step_in_ns));
+    }
+}
+
 static void price_times(struct sample *s, const struct facts *facts, bool path_only)
 {
     const struct stage_program *list = &s->program->stages[0];
@@ -390,12 +426,15 @@ static void price_times(struct sample *s, const struct facts *facts, bool path_o
         const struct instr *instr = &list->instrs[i];
         bool wanted = !path_only || (on_path(instr) && instr->phase != PHASE_STEP);
         s->duration[i] = wanted ? cost_instr_ns(facts, s->program, 0, instr) : 0;
-        if (!path_only && !on_path(instr))
+        if (!path_only && copies_host(instr))
+            add_copy(s, instr, s->duration[i]);
+        else if (!path_only && !on_path(instr))
             share_out(s, instr, s->duration[i]);
         add_kernel(s, instr, s->duration[i]);
     }
     walk(s, false);
     walk(s, true);
+    settle_copies(s);
 }
 
 /* ---- memory ---- */
@@ -404,7 +443,7 @@ static void price_persistent(struct sample *s)
 {
     for (int k = 0; k < s->sized_count; k++) {
         const struct buffer *buffer = &s->program->buffers[s->sized[k]];
-        if (!buffer->persistent || !buffer->is_weight)
+        if (!buffer->persistent || !buffer->is_weight || buffer->host)
             continue;
         struct layer_price *price = &s->by_layer[s->weight_layer[buffer->id]];
         price->weight_bytes += buffer->bytes;
@@ -440,7 +479,7 @@ static void price_temporary(struct sample *s)
     for (int k = 0; k < s->sized_count; k++) {
         const struct buffer *buffer = &s->program->buffers[s->sized[k]];
         struct life life = s->lives[s->sized[k]];
-        if (buffer->persistent || life.first < 0 || life.first >= s->end)
+        if (buffer->persistent || buffer->host || life.first < 0 || life.first >= s->end)
             continue;
         if (!buffer->is_weight && life.first < s->turn && life.last >= s->turn) {
             s->by_layer[layer_of(s, &list->instrs[life.first])].saved_bytes += buffer->bytes;
@@ -455,6 +494,27 @@ static void price_temporary(struct sample *s)
         alive += s->change[i];
         if (list->instrs[i].micro == 0)
             price->transient_bytes = max_i64(price->transient_bytes, alive);
+    }
+}
+
+/* What comes from the host for the step lives when no activation does: it counts where it is more than those. */
+static void price_fetched(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t alive = 0;
+    memset(s->change, 0, ((size_t)list->instr_count + 1) * sizeof *s->change);
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
+        struct life life = s->lives[s->sized[k]];
+        if (buffer->kind != BUFFER_STATE_USE || life.first < 0)
+            continue;
+        s->change[life.first] += buffer->bytes;
+        s->change[life.held + 1] -= buffer->bytes;
+    }
+    for (int i = 0; i < list->instr_count; i++) {
+        struct layer_price *price = &s->by_layer[layer_of(s, &list->instrs[i])];
+        alive += s->change[i];
+        price->transient_bytes = max_i64(price->transient_bytes, alive);
     }
 }
 
@@ -474,10 +534,13 @@ const struct layer_price *sample_prices(struct sample *s, const struct facts *fa
                                         int64_t *workspace_bytes)
 {
     memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
+    memset(s->copies, 0, (size_t)s->graph->layer_count * sizeof *s->copies);
     price_times(s, facts, path_only);
     price_persistent(s);
     if (!path_only) {
         price_temporary(s);
+        if (layer_offloads_optimizer(&s->shape.layer))
+            price_fetched(s);
         price_exchange(s);
     }
     *workspace_bytes = path_only ? 0 : workspace(s);
