@@ -16,6 +16,7 @@ static struct plan *plan_of(const struct graph *graph, const struct choice *c)
                                                                 .named = c->schedule,
                                                                 .micro = c->micro,
                                                                 .recompute = c->recompute,
+                                                                .offload = c->micro % OFFLOAD_COUNT,
                                                                 .bucket = c->bucket,
                                                                 .clip = c->clip });
     struct error error = { 0 };
