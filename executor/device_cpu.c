@@ -116,8 +116,7 @@ static void wait_for_link(const struct rank *rank, const struct instr *instr, co
 {
     const struct facts *facts = rank->options->facts;
     if (facts)
-        clock_sleep_until_ns(span->start_ns +
-                             cost_instr_rank_ns(facts, rank->program, rank->stage, instr, rank->rank));
+        clock_sleep_until_ns(span->start_ns + cost_instr_rank_ns(facts, rank->program, rank->stage, instr, rank->rank));
 }
 
 static bool execute(struct rank *rank, const struct instr *instr, struct span *span, struct error *err)

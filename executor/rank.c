@@ -139,8 +139,7 @@ bool rank_load(const struct rank *rank, const struct instr *instr, int b, void *
 int rank_state(const struct rank *rank, const struct instr *instr)
 {
     int fetched = update_state(rank->program, instr);
-    return fetched >= 0 ? fetched
-                        : state_buffer(rank->program, rank->program->pairs[instr->pair_first].source);
+    return fetched >= 0 ? fetched : state_buffer(rank->program, rank->program->pairs[instr->pair_first].source);
 }
 
 bool rank_clips(const struct rank *rank)

@@ -49,6 +49,7 @@ static void steady_and_whole(struct estimate **few, struct estimate **all, const
     struct graph *graph = NULL;
     only.zero = (struct allowed){ 1, { uniform->zero } };
     only.recompute = (struct allowed){ 1, { uniform->recompute } };
+    only.offload = (struct allowed){ 1, { uniform->offload < 0 ? OFFLOAD_NONE : uniform->offload } };
     ck_assert(workbench_open(&bench, world->model, &world->facts, &only, &err));
     struct config config = { .stages = plan->stage_count,
                              .schedule = uniform->schedule,
@@ -100,6 +101,7 @@ START_TEST(steady_estimate_promises_the_arena)
         u.recompute = random_below(&seed, 2) ? RECOMPUTE_FULL : RECOMPUTE_NONE;
         u.schedule = (int)random_below(&seed, 2);
         u.micro = 1 << random_below(&seed, 2);
+        u.offload = n % 8 < OFFLOAD_COUNT ? n % 8 : OFFLOAD_NONE;
         space.clip_norm = n % 2;
         ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
         struct estimate *few = NULL, *all = NULL;
@@ -107,9 +109,14 @@ START_TEST(steady_estimate_promises_the_arena)
         for (int k = 0; k < plan->stage_count; k++) {
             int64_t arena = all->prediction.peak_bytes[k], promised = few->prediction.peak_bytes[k];
             ck_assert_msg(promised >= arena && promised <= arena + arena / 50,
-                          "%s, stage %d: promised %lld, arena %lld (pp %d tp %d zero %d recompute %d %s)",
+                          "%s, stage %d: promised %lld, arena %lld (pp %d tp %d zero %d recompute %d offload %d %s)",
                           world.model->name, k, (long long)promised, (long long)arena, u.pipeline, u.tensor, u.zero,
-                          u.recompute, schedules[u.schedule]->name);
+                          u.recompute, u.offload, schedules[u.schedule]->name);
+            ck_assert_int_eq(few->prediction.host_bytes != NULL, all->prediction.host_bytes != NULL);
+            int64_t away = all->prediction.host_bytes ? all->prediction.host_bytes[k] : 0,
+                    told = few->prediction.host_bytes ? few->prediction.host_bytes[k] : 0;
+            ck_assert_msg(told >= away && told <= away + away / 50, "%s, stage %d: promised %lld of the host, %lld",
+                          world.model->name, k, (long long)told, (long long)away);
         }
         int64_t sum = 0;
         for (int i = 0; i < TIME_KIND_COUNT; i++)

@@ -197,7 +197,8 @@ START_TEST(lives_are_those_of_the_list)
 }
 END_TEST
 
-/* Two layers' gradients, or activations on their way to the host, at most lie beside each other for the sake of overlap. */
+/* Two layers' gradients, or activations on their way to the host, at most lie beside each other for the sake of
+ * overlap. */
 START_TEST(holding_costs_one_layer_of_gradients)
 {
     struct lowered l = lowered_program(&strategies[_i]);
@@ -215,8 +216,7 @@ START_TEST(holding_costs_one_layer_of_gradients)
         }
         for (int i = 0; i < l.graph->layer_count; i++)
             most = max_i64(most, of_layer[i]);
-        ck_assert_int_le(live_bytes(l.program, s, true, false),
-                         live_bytes(l.program, s, false, false) + 2 * most);
+        ck_assert_int_le(live_bytes(l.program, s, true, false), live_bytes(l.program, s, false, false) + 2 * most);
         free(of_layer);
     }
     lowered_free(&l);

@@ -80,9 +80,10 @@ static void check_definitions(const struct strategy *s, const struct program *pr
             for (int slot = 0; slot < access_slots(instr); slot++) {
                 if (!access_at(program, instr, slot, &access) || !access_renews(program, instr, &access))
                     continue;
-                bool again = instr->part == STEP_AHEAD || (program->buffers[access.buffer].persistent &&
-                                                           (program->buffers[access.buffer].host ||
-                                                            schedules[program->plan->schedule]->asynchronous));
+                bool again =
+                    instr->part == STEP_AHEAD ||
+                    (program->buffers[access.buffer].persistent &&
+                     (program->buffers[access.buffer].host || schedules[program->plan->schedule]->asynchronous));
                 ck_assert_msg(++defined[access.buffer] == 1 || again,
                               "%s: stage %d instruction %d begins buffer %d anew", s->name, k, i, access.buffer);
             }
@@ -136,8 +137,7 @@ static void check_step(const struct strategy *s, const struct lowered *l)
         parts += first;
     }
     int each = schedule_updates(l->plan), versions = 0, fetched = 0; /* pairs that name the version before, the state */
-    for (int b = 0; b < l->program->buffer_count; b++)
-    {
+    for (int b = 0; b < l->program->buffer_count; b++) {
         versions += l->program->buffers[b].version == 1 && l->program->buffers[b].version_count > 1;
         fetched += l->program->buffers[b].kind == BUFFER_STATE && l->program->buffers[b].host;
     }

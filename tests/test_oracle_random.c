@@ -58,7 +58,8 @@ static void draw_offload(struct plan *plan, uint64_t seed)
         plan->layers[l].offload = (int8_t)(mix64(seed * 4099 + (uint64_t)l) % OFFLOAD_COUNT);
 }
 
-/* Each layer and mesh atom draws its own dimension, ZeRO stage, recomputation, offload and slices; redrawn while illegal. */
+/* Each layer and mesh atom draws its own dimension, ZeRO stage, recomputation, offload and slices; redrawn while
+ * illegal. */
 static struct plan *random_plan(const struct graph *graph, uint64_t seed)
 {
     uint64_t state = seed * 1000003;

@@ -22,7 +22,8 @@ static char *device_text(char out[1024], const struct device_numbers *d)
              "\"matmul_efficiency\": 0.5, \"attention_forward_efficiency\": 0.5, "
              "\"attention_backward_efficiency\": 0.25, \"vector_flops_per_s\": %g, \"memory_bytes_per_s\": %g, "
              "\"memory_bytes\": %lld, \"launch_ns\": %lld, \"collective_launch_ns\": %lld, "
-             "\"link_bytes_per_s\": %g, \"link_latency_ns\": %lld, \"nic_bytes_per_s\": %g, \"nic_latency_ns\": %lld}",
+             "\"link_bytes_per_s\": %g, \"link_latency_ns\": %lld, \"nic_bytes_per_s\": %g, \"nic_latency_ns\": %lld, "
+             "\"host_bytes_per_s\": 1e9}",
              d->name, 1e10 * d->scale, 1e10 * d->scale, 1e10 * d->scale, (long long)d->memory_bytes,
              (long long)d->launch_ns, (long long)d->collective_launch_ns, d->link_bytes_per_s,
              (long long)d->link_latency_ns, d->nic_bytes_per_s, (long long)d->nic_latency_ns);

@@ -37,14 +37,15 @@ static inline struct world world_of(const char *form, long long memory_bytes, in
     char device[1024];
     struct world world = { 0 };
     struct error err = { 0 };
-    int length = snprintf(device, sizeof device,
-                          "{\"description\": \"toy\", \"source\": \"this test\", \"matmul_flops_per_s\": "
-                          "{\"bf16\": 1e14, \"fp32\": 1e13}, \"matmul_efficiency\": 0.5,"
-                          "\"attention_forward_efficiency\": 0.5, \"attention_backward_efficiency\": 0.5, "
-                          "\"vector_flops_per_s\": 1e13, \"memory_bytes_per_s\": 1e12,"
-                          "\"memory_bytes\": %lld, \"launch_ns\": 1000, \"link_bytes_per_s\": 1e11, "
-                          "\"link_latency_ns\": 2000, \"nic_bytes_per_s\": 1e10, \"nic_latency_ns\": 5000}",
-                          memory_bytes);
+    int length = snprintf(
+        device, sizeof device,
+        "{\"description\": \"toy\", \"source\": \"this test\", \"matmul_flops_per_s\": "
+        "{\"bf16\": 1e14, \"fp32\": 1e13}, \"matmul_efficiency\": 0.5,"
+        "\"attention_forward_efficiency\": 0.5, \"attention_backward_efficiency\": 0.5, "
+        "\"vector_flops_per_s\": 1e13, \"memory_bytes_per_s\": 1e12,"
+        "\"memory_bytes\": %lld, \"launch_ns\": 1000, \"link_bytes_per_s\": 1e11, "
+        "\"link_latency_ns\": 2000, \"nic_bytes_per_s\": 1e10, \"nic_latency_ns\": 5000, \"host_bytes_per_s\": 3e10}",
+        memory_bytes);
     struct catalogue_entry entry = { "toy", device, (size_t)length };
     ck_assert_msg(cluster_read(&world.cluster, form, form, strlen(form), &entry, 1, &err), "%s", err.message);
     world.model = toy_model(blocks, tied);

@@ -10,8 +10,8 @@ static bool same_buffer(const struct program *program, int left, int right)
     if (left < 0 || right < 0 || left == right)
         return left == right;
     const struct buffer *a = &program->buffers[left], *b = &program->buffers[right];
-    return a->kind == b->kind && a->host == b->host && a->is_weight == b->is_weight && a->stage == b->stage && a->id == b->id &&
-           a->ring_round == b->ring_round && a->ring_atom == b->ring_atom && a->part == b->part &&
+    return a->kind == b->kind && a->host == b->host && a->is_weight == b->is_weight && a->stage == b->stage &&
+           a->id == b->id && a->ring_round == b->ring_round && a->ring_atom == b->ring_atom && a->part == b->part &&
            a->part_count == b->part_count && a->part_dim == b->part_dim && a->padded == b->padded &&
            a->elements == b->elements && a->bytes == b->bytes && !memcmp(&a->layout, &b->layout, sizeof a->layout);
 }

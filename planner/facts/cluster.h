@@ -83,9 +83,10 @@ struct catalogue_entry {
 };
 
 /* Short form `NODESxDEVICES:TYPE[@key=value,...]`, several joined by '+' (keys: inter, intra, host bytes/s; latency,
- * intra-latency, host-latency seconds; memory, reserve, host-memory bytes) or, when text begins with '{', a cluster JSON. name appears in
- * messages. reserve is bytes or, with a '%' behind it, a share of the memory. The latencies are of one step of a
- * collective. Groups of nodes that are alike in everything are one type. The caller owns *out: cluster_free(). */
+ * intra-latency, host-latency seconds; memory, reserve, host-memory bytes) or, when text begins with '{', a cluster
+ * JSON. name appears in messages. reserve is bytes or, with a '%' behind it, a share of the memory. The latencies are
+ * of one step of a collective. Groups of nodes that are alike in everything are one type. The caller owns *out:
+ * cluster_free(). */
 bool cluster_read(struct cluster **out, const char *name, const char *text, size_t length,
                   const struct catalogue_entry *catalogue, int catalogue_count, struct error *err);
 void cluster_free(struct cluster *cluster); /* accepts NULL */

@@ -223,8 +223,10 @@ static bool scan_options(struct scan *scan, struct group_text *group, struct err
         if (given[option])
             return fail_at(scan, start, err, "each key once", "");
         if (option_table[option].outer && group->level_count == 1)
-            return fail_at(scan, start, err, "a key of one node (intra, intra-latency, memory, reserve, host, host-latency, "
-                           "host-memory)", "");
+            return fail_at(scan, start, err,
+                           "a key of one node (intra, intra-latency, memory, reserve, host, host-latency, "
+                           "host-memory)",
+                           "");
         if (!scan_character(scan, '=', "'='", err))
             return false;
         size_t value_at = scan->at;

@@ -25,9 +25,9 @@ struct prediction {
     double tokens_per_s_per_device, mfu;
     bool fits; /* every stage's peak is within the usable memory of its devices and of their hosts */
     int stage_count;
-    int64_t *peak_bytes;      /* (stage_count) of one rank, everything included */
-    int64_t *available_bytes; /* (stage_count) usable per device */
-    int64_t *host_bytes;      /* (stage_count) that one rank keeps in host memory; NULL: none does */
+    int64_t *peak_bytes;          /* (stage_count) of one rank, everything included */
+    int64_t *available_bytes;     /* (stage_count) usable per device */
+    int64_t *host_bytes;          /* (stage_count) that one rank keeps in host memory; NULL: none does */
     int64_t host_available_bytes; /* the least of all stages; INT64_MAX: not known */
     int breakdown_count;
     const char *const *breakdown_names;

@@ -1,6 +1,7 @@
-/* The one memory layout. Per stage and memory, the device's and the host's: what persists lies at the bottom, then the workspace of COMPUTE (the device's), then everything
- * else by lifetime in program order. A buffer lives from the instruction that defines it to the last that touches it,
- * on whatever lane, and what a data-parallel transfer reads a little longer (lives.h). */
+/* The one memory layout. Per stage and memory, the device's and the host's: what persists lies at the bottom, then the
+ * workspace of COMPUTE (the device's), then everything else by lifetime in program order. A buffer lives from the
+ * instruction that defines it to the last that touches it, on whatever lane, and what a data-parallel transfer reads a
+ * little longer (lives.h). */
 #include "base/num.h"
 #include "planner/program/access.h"
 #include "planner/program/by_stage.h"

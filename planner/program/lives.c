@@ -203,8 +203,7 @@ static void stage_lives(const struct program *program, int stage, const int *end
             if (life->first < 0)
                 life->first = i;
             life->last = i;
-            bool runs_beside =
-                instr->lane == LANE_DP || (instr->lane == LANE_COPY_OUT && instr->phase != PHASE_STEP);
+            bool runs_beside = instr->lane == LANE_DP || (instr->lane == LANE_COPY_OUT && instr->phase != PHASE_STEP);
             int held = runs_beside && access.reads && !access.writes ? end[i] : i;
             life->held = held > life->held ? held : life->held;
         }

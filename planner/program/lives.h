@@ -18,10 +18,11 @@ struct life {
     int first, last, held;
 };
 /**
- * Lifetimes in program order, lives (buffer_count) of all buffers. What a data-parallel transfer reads, or a copy of activations to the host, is held until
- * the compute lane has left the next layer as well: were the bytes given away at once, the next layer's gradients would
- * wait for the transfer of this one's, and nothing would run beside it. So at most one layer's buffers are held beyond
- * their use, and compute waits only for a transfer that is a whole layer behind. Fails for want of memory.
+ * Lifetimes in program order, lives (buffer_count) of all buffers. What a data-parallel transfer reads, or a copy of
+ * activations to the host, is held until the compute lane has left the next layer as well: were the bytes given away at
+ * once, the next layer's gradients would wait for the transfer of this one's, and nothing would run beside it. So at
+ * most one layer's buffers are held beyond their use, and compute waits only for a transfer that is a whole layer
+ * behind. Fails for want of memory.
  */
 bool program_lives(const struct program *program, struct life *lives, struct error *err);
 /* Whether two instructions of the compute lane that follow each other there are for one layer, one way, of one

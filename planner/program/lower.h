@@ -41,7 +41,7 @@ struct stage_weight {
     int contributions;                    /* backward passes of one micro-batch that write its gradient */
     int part_count, part_dim, first_part; /* first_part: into lowering.parts */
     int zero;
-    bool offload; /* its state lies in host memory */
+    bool offload;         /* its state lies in host memory */
     unsigned shard, rest; /* atoms over which ZeRO shards; other atoms on which the gradient is partial */
     unsigned server;      /* further ones: their first rank takes the sum and updates */
 };

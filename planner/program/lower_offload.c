@@ -1,9 +1,9 @@
 /* Host memory as a second arena behind two lanes of copies.
  *
  * Activations: once a stage is lowered, its list says who reads what. A value that backward reads at least three visits
- * of layers after its last reader forward is copied out behind that visit and copied in one visit ahead; less would free
- * nothing. So recomputation, conversions and rings need no rule of their own: what is not read is not copied, and what
- * is computed again stays where it was. Values that cross the border of a step (asynchronous schedules) stay too.
+ * of layers after its last reader forward is copied out behind that visit and copied in one visit ahead; less would
+ * free nothing. So recomputation, conversions and rings need no rule of their own: what is not read is not copied, and
+ * what is computed again stays where it was. Values that cross the border of a step (asynchronous schedules) stay too.
  *
  * The optimizer's state lives on the host; each update has it fetched ahead and returned behind (Ren et al. 2021,
  * ZeRO-Offload, but the update itself runs on the device). */
@@ -135,8 +135,7 @@ static void rename_accesses(const struct trips *t, struct instr *instr, int inde
 {
     struct access access;
     for (int slot = 0; slot < access_slots(instr); slot++) {
-        const struct trip *trip =
-            access_at(t->l->program, instr, slot, &access) ? trip_of(t, access.buffer) : NULL;
+        const struct trip *trip = access_at(t->l->program, instr, slot, &access) ? trip_of(t, access.buffer) : NULL;
         if (trip && trip->back >= 0 && index >= trip->first)
             *access_place(t->l->program, instr, slot) = trip->back;
     }
@@ -229,6 +228,5 @@ void return_state(struct lowering *l, int number, int fetched, int micro)
 {
     struct site site = step_site(l, &l->parts[number], micro);
     if (fetched >= 0)
-        emit_pair(l, OP_OFFLOAD, LANE_COPY_OUT, &site, fetched,
-                  state_buffer(l->program, l->parts[number].gradient));
+        emit_pair(l, OP_OFFLOAD, LANE_COPY_OUT, &site, fetched, state_buffer(l->program, l->parts[number].gradient));
 }

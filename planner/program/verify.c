@@ -140,8 +140,8 @@ static bool check_kept(const struct program *program, const struct life *lives, 
     const struct buffer *kept = &program->buffers[b];
     for (int other = 0; other < program->buffer_count; other++) {
         const struct buffer *o = &program->buffers[other];
-        bool apart = o->host != kept->host || o->offset >= kept->offset + kept->bytes ||
-                     kept->offset >= o->offset + o->bytes;
+        bool apart =
+            o->host != kept->host || o->offset >= kept->offset + kept->bytes || kept->offset >= o->offset + o->bytes;
         if (other != b && o->stage == kept->stage && !o->persistent && !apart && lives[other].first > lives[b].first)
             return verify_fail(program, kept->stage, lives[other].first, err,
                                "buffer %d takes bytes of buffer %d, which the next step reads", other, b);

@@ -256,7 +256,8 @@ static bool check_memory(const struct program *program, int stage, int index, co
         bool wanted = op == OP_OFFLOAD ? end == 1 : op == OP_FETCH ? end == 0 : false;
         if (ends[end] >= 0 && program->buffers[ends[end]].host != wanted)
             return verify_fail(program, stage, index, err, "buffer %d lies %s, expected it %s", ends[end],
-                               wanted ? "on the device" : "in host memory", wanted ? "in host memory" : "on the device");
+                               wanted ? "on the device" : "in host memory",
+                               wanted ? "in host memory" : "on the device");
     }
     return true;
 }

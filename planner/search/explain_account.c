@@ -117,7 +117,8 @@ static void fill_stage(const struct program *program, int stage, const struct li
     for (int b = 0; b < program->buffer_count; b++) {
         const struct buffer *buffer = &program->buffers[b];
         struct life life = alive(&lives[b]);
-        if (buffer->stage != stage || buffer->host || (!buffer->persistent && (moment < life.first || moment > life.held)))
+        if (buffer->stage != stage || buffer->host ||
+            (!buffer->persistent && (moment < life.first || moment > life.held)))
             continue;
         out->bytes[kind_of(buffer->kind)] += taken_bytes(buffer);
         sum += taken_bytes(buffer);

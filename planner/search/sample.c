@@ -405,15 +405,15 @@ static void add_copy(struct sample *s, const struct instr *instr, int64_t ns)
         *(out ? &copies->out_ns : &copies->in_ns) += ns;
 }
 
-/* The lanes of copies run beside the data-parallel lane and each other: a layer takes the lane that is busiest with it,
- * and the step the copies where they last longer than the updates. */
+/* A layer's copies hide behind its own passes alone: how much of its neighbours' time is left for them depends on what
+ * these decide. In the step both ways run at once, and count where they last longer than the updates. */
 static void settle_copies(struct sample *s)
 {
     for (int l = 0; l < s->graph->layer_count; l++) {
         struct layer_price *price = &s->by_layer[l];
         const struct copies *copies = &s->copies[l];
-        int64_t lane = price->gather_forward_ns + price->gather_backward_ns + price->reduce_ns;
-        price->reduce_ns += max_i64(0, max_i64(copies->out_ns, copies->in_ns) - lane);
+        price->forward_ns = max_i64(price->forward_ns, copies->out_ns);
+        price->backward_ns = max_i64(price->backward_ns, copies->in_ns);
         price->step_ns = max_i64(price->step_ns, max_i64(copies->step_out_ns, copies->step_in_ns));
     }
 }
