@@ -117,10 +117,18 @@ static struct outcome run(const char *model, const struct tiny_choice *choice, c
 
 static const struct tiny_choice single = { .dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1 };
 static const struct tiny_choice choices[] = {
-    { .dp = 1, .tp = 1, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .recompute = RECOMPUTE_FULL },
-    { .dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 1 },
+    { .dp = 1, .tp = 1, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .offload = OFFLOAD_BOTH, .recompute = 2 },
+    { .dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 1, .offload = OFFLOAD_OPTIMIZER },
     { .dp = 2, .tp = 2, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 3, .prefetch = 1, .bucket = 1 << 14 },
-    { .dp = 1, .tp = 2, .pp = 2, .micro = 4, .tp_dim = DIM_tp_sp, .clip = 1, .named = "zb-h1", .zero = 2 },
+    { .dp = 1,
+      .tp = 2,
+      .pp = 2,
+      .micro = 4,
+      .tp_dim = DIM_tp_sp,
+      .clip = 1,
+      .named = "zb-h1",
+      .zero = 2,
+      .offload = 1 },
     { .dp = 1, .tp = 2, .pp = 1, .micro = 1, .tp_dim = DIM_cp_ring, .clip = 1, .recompute = RECOMPUTE_SELECTIVE },
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
