@@ -58,6 +58,17 @@ static void print_links(const struct cli *cli, const struct cluster *cluster, co
     }
 }
 
+static void print_host(const struct cli *cli, const struct device_type *d)
+{
+    char rate[TEXT_NUMBER_BYTES], bytes[TEXT_NUMBER_BYTES];
+    if (d->host_bytes_per_s <= 0)
+        return;
+    fprintf(cli->out, "    host memory: %s each way", text_rate(rate, d->host_bytes_per_s, "B/s"));
+    if (d->host_memory_bytes > 0)
+        fprintf(cli->out, ", %s for each device", text_bytes(bytes, d->host_memory_bytes));
+    fprintf(cli->out, "\n");
+}
+
 static void print_cluster(const struct cli *cli, const struct cluster *cluster)
 {
     char memory[TEXT_NUMBER_BYTES];
@@ -72,6 +83,7 @@ static void print_cluster(const struct cli *cli, const struct cluster *cluster)
         fprintf(cli->out, "  %s: %d devices, %s usable of each\n", type->device.name, type->device_count,
                 text_bytes(memory, type->memory_bytes));
         print_links(cli, cluster, type);
+        print_host(cli, &type->device);
     }
 }
 
@@ -91,6 +103,16 @@ static void write_levels(struct json_writer *w, const struct cluster *cluster, c
         json_end_object(w);
     }
     json_end_array(w);
+}
+
+static void write_host(struct json_writer *w, const struct device_type *d)
+{
+    if (d->host_bytes_per_s <= 0)
+        return;
+    json_put_double(w, "host_bytes_per_s", d->host_bytes_per_s);
+    json_put_int(w, "host_latency_ns", d->host_latency_ns);
+    if (d->host_memory_bytes > 0)
+        json_put_int(w, "host_memory_bytes", d->host_memory_bytes);
 }
 
 /* Of equal clusters equal bytes, whichever form they were given in. */
@@ -115,6 +137,7 @@ static void write_cluster(struct json_writer *w, const struct cluster *cluster)
         json_put_int(w, "device_count", cluster->types[t].device_count);
         json_put_int(w, "memory_bytes", cluster->types[t].device.memory_bytes);
         json_put_int(w, "reserve_bytes", cluster->types[t].device.reserve_bytes);
+        write_host(w, &cluster->types[t].device);
         write_levels(w, cluster, &cluster->types[t]);
         json_end_object(w);
     }

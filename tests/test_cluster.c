@@ -84,6 +84,11 @@ START_TEST(short_form_options)
                      INT64_C(16000000000)); /* of the given memory, though that comes later */
     ck_assert_int_eq(c->types[0].memory_bytes, INT64_C(48000000000));
     cluster_free(c);
+    c = cluster_open("1x8:l40s@host=30e9,host-latency=1e-5,host-memory=250e9");
+    CHECK_NEAR(c->types[0].device.host_bytes_per_s, 30e9, 0);
+    ck_assert_int_eq(c->types[0].device.host_latency_ns, 10000);
+    ck_assert_int_eq(c->types[0].device.host_memory_bytes, INT64_C(250000000000));
+    cluster_free(c);
     c = cluster_open("1x1:v100-sxm2-16@reserve=0");
     ck_assert_int_eq(c->types[0].memory_bytes, INT64_C(16) << 30);
     cluster_free(c);

@@ -54,6 +54,7 @@ static struct space thrifty(const struct space *space)
     for (int i = 0; i < s.micro.count; i++)
         least = min_i64(least, s.micro.values[i]);
     narrow(&s.recompute, RECOMPUTE_FULL);
+    narrow(&s.offload, OFFLOAD_BOTH);
     narrow(&s.micro, least);
     narrow(&s.prefetch, 0);
     return s;
