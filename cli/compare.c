@@ -177,13 +177,11 @@ static bool time_reference(int64_t *out_ns, struct error *err)
 static bool run_all(struct job *job, struct error *err)
 {
     const struct compare_arguments *a = job->a;
-    const struct plan *plan = job->comparison.entries[0].plan;
     const struct device *device = device_find(a->backend, err);
     struct data data = { 0 };
-    if (!device ||
-        (device->computes &&
-         !(a->data ? data_from_file(&data, a->data, plan->sequence, job->in.model->vocab_size, (uint64_t)a->seed, err)
-                   : data_synthetic(&data, plan->sequence, job->in.model->vocab_size, (uint64_t)a->seed, err))))
+    if (!device || (device->computes &&
+                    !(a->data ? data_from_file(&data, a->data, sample_shape_of(job->in.graph), (uint64_t)a->seed, err)
+                              : data_synthetic(&data, sample_shape_of(job->in.graph), (uint64_t)a->seed, err))))
         return false;
     struct run_options run = run_options_default();
     run.step_count = a->steps;

@@ -198,11 +198,10 @@ static struct run_options settings(const struct run_arguments *a, const struct i
 static bool read_data(struct data *out, const struct run_arguments *a, const struct inputs *in,
                       const struct device *device, struct error *err)
 {
-    const struct plan *plan = in->plan_file->plan;
     if (!device->computes)
         return true;
-    return a->data ? data_from_file(out, a->data, plan->sequence, in->model->vocab_size, (uint64_t)a->seed, err)
-                   : data_synthetic(out, plan->sequence, in->model->vocab_size, (uint64_t)a->seed, err);
+    return a->data ? data_from_file(out, a->data, sample_shape_of(in->graph), (uint64_t)a->seed, err)
+                   : data_synthetic(out, sample_shape_of(in->graph), (uint64_t)a->seed, err);
 }
 
 static bool execute(const struct cli *cli, const struct run_arguments *a, const struct inputs *in,

@@ -5,63 +5,135 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SYNTHETIC_BYTES = 64 * 1024, CHAIN_SUCCESSORS = 3 };
+enum { SYNTHETIC_BYTES = 64 * 1024, CHAIN_SUCCESSORS = 3, SYNTHETIC_IMAGES = 16 };
 
-/* Takes over bytes, also when it fails. */
-static bool adopt(struct data *out, const char *name, unsigned char *bytes, size_t size, int64_t sequence,
-                  int64_t vocab_size, uint64_t seed, struct error *err)
+struct sample_shape sample_shape_of(const struct graph *graph)
+{
+    struct sample_shape shape = { .sequence = graph->sequence, .vocab_size = graph->vocab_size };
+    if (graph->image_value >= 0) {
+        const struct value *image = &graph->values[graph->image_value];
+        shape.pixels = image->size[1], shape.channels = image->size[2];
+    }
+    return shape;
+}
+
+static bool is_image(const struct sample_shape *shape)
+{
+    return shape->pixels > 0;
+}
+
+/* Bytes of an image's record. */
+static size_t record_bytes(const struct sample_shape *shape)
+{
+    return 1 + (size_t)(shape->pixels * shape->channels);
+}
+
+static bool check_tokens(const char *name, const unsigned char *bytes, size_t size, const struct sample_shape *shape,
+                         struct error *err)
 {
     size_t bad = 0;
-    while (bad < size && bytes[bad] < vocab_size)
+    while (bad < size && bytes[bad] < shape->vocab_size)
         bad++;
-    if (bad == size && (int64_t)size > sequence) {
-        *out = (struct data){ .bytes = bytes, .size = size, .sequence = sequence, .seed = seed };
-        return true;
-    }
-    unsigned value = bad < size ? bytes[bad] : 0;
-    free(bytes);
     if (bad < size)
         return fail_kind(err, ERROR_INPUT,
                          "%s: byte %zu: expected a token below the model's vocabulary (%lld), found %u", name, bad,
-                         (long long)vocab_size, value);
-    return fail_kind(err, ERROR_INPUT, "%s: expected at least %lld bytes (a sequence and its next token), found %zu",
-                     name, (long long)sequence + 1, size);
+                         (long long)shape->vocab_size, bytes[bad]);
+    return (int64_t)size > shape->sequence ||
+           fail_kind(err, ERROR_INPUT, "%s: expected at least %lld bytes (a sequence and its next token), found %zu",
+                     name, (long long)shape->sequence + 1, size);
 }
 
-bool data_from_bytes(struct data *out, const char *name, const unsigned char *bytes, size_t size, int64_t sequence,
-                     int64_t vocab_size, uint64_t seed, struct error *err)
+static bool check_images(const char *name, const unsigned char *bytes, size_t size, const struct sample_shape *shape,
+                         struct error *err)
+{
+    size_t record = record_bytes(shape);
+    if (size == 0 || size % record != 0)
+        return fail_kind(
+            err, ERROR_INPUT,
+            "%s: expected records of %zu bytes (a label, then %lld planes of %lld pixels, as in CIFAR-10's "
+            "binary files), found %zu bytes",
+            name, record, (long long)shape->channels, (long long)shape->pixels, size);
+    for (size_t at = 0; at < size; at += record)
+        if (bytes[at] >= shape->vocab_size)
+            return fail_kind(err, ERROR_INPUT,
+                             "%s: byte %zu: expected image %zu's label below the model's classes (%lld), found %u",
+                             name, at, at / record, (long long)shape->vocab_size, bytes[at]);
+    return true;
+}
+
+/* Takes over bytes, also when it fails. */
+static bool adopt(struct data *out, const char *name, unsigned char *bytes, size_t size, struct sample_shape shape,
+                  uint64_t seed, struct error *err)
+{
+    if (!(is_image(&shape) ? check_images : check_tokens)(name, bytes, size, &shape, err)) {
+        free(bytes);
+        return false;
+    }
+    *out = (struct data){ .bytes = bytes, .size = size, .shape = shape, .seed = seed };
+    return true;
+}
+
+bool data_from_bytes(struct data *out, const char *name, const unsigned char *bytes, size_t size,
+                     struct sample_shape shape, uint64_t seed, struct error *err)
 {
     unsigned char *copy = malloc(size > 0 ? size : 1);
     if (!copy)
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: no memory for %zu bytes of data", name, size);
     memcpy(copy, bytes, size);
-    return adopt(out, name, copy, size, sequence, vocab_size, seed, err);
+    return adopt(out, name, copy, size, shape, seed, err);
 }
 
-bool data_from_file(struct data *out, const char *path, int64_t sequence, int64_t vocab_size, uint64_t seed,
-                    struct error *err)
+bool data_from_file(struct data *out, const char *path, struct sample_shape shape, uint64_t seed, struct error *err)
 {
     char *text;
     size_t size;
     if (!file_read(&text, &size, path, err))
         return false;
-    return adopt(out, path, (unsigned char *)text, size, sequence, vocab_size, seed, err);
+    return adopt(out, path, (unsigned char *)text, size, shape, seed, err);
 }
 
-bool data_synthetic(struct data *out, int64_t sequence, int64_t vocab_size, uint64_t seed, struct error *err)
+/* ---- synthetic data ---- */
+static size_t synthetic_bytes(const struct sample_shape *shape)
 {
-    size_t size = SYNTHETIC_BYTES > 2 * (sequence + 1) ? SYNTHETIC_BYTES : (size_t)(2 * (sequence + 1));
-    uint64_t tokens = (uint64_t)min_i64(vocab_size, 256);
-    unsigned char *bytes = malloc(size);
-    if (!bytes)
-        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %zu bytes of synthetic data", size);
+    if (!is_image(shape))
+        return (size_t)max_i64(SYNTHETIC_BYTES, 2 * (shape->sequence + 1));
+    int64_t record = (int64_t)record_bytes(shape);
+    return (size_t)(max_i64(SYNTHETIC_IMAGES, SYNTHETIC_BYTES / record) * record);
+}
+
+static void draw_tokens(unsigned char *bytes, size_t size, uint64_t tokens, uint64_t seed)
+{
     uint64_t before = 0;
     for (size_t i = 0; i < size; i++) {
         uint64_t choice = mix64(seed + 2 * i) % CHAIN_SUCCESSORS; /* each token has few successors */
         before = mix64(mix64(seed ^ before) + choice) % tokens;
         bytes[i] = (unsigned char)before;
     }
-    return adopt(out, "synthetic data", bytes, size, sequence, vocab_size, seed, err);
+}
+
+/* Half of a byte is its class's pattern, half is noise. */
+static void draw_images(unsigned char *bytes, size_t size, size_t record, uint64_t classes, uint64_t seed)
+{
+    for (size_t at = 0; at < size; at += record) {
+        uint64_t label = mix64(seed + 2 * at) % classes, pattern = mix64(seed ^ label);
+        bytes[at] = (unsigned char)label;
+        for (size_t i = 1; i < record; i++)
+            bytes[at + i] = (unsigned char)(mix64(pattern + i) % 128 + mix64(seed + 2 * (at + i) + 1) % 128);
+    }
+}
+
+bool data_synthetic(struct data *out, struct sample_shape shape, uint64_t seed, struct error *err)
+{
+    size_t size = synthetic_bytes(&shape);
+    uint64_t symbols = (uint64_t)min_i64(shape.vocab_size, 256);
+    unsigned char *bytes = malloc(size);
+    if (!bytes)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %zu bytes of synthetic data", size);
+    if (is_image(&shape))
+        draw_images(bytes, size, record_bytes(&shape), symbols, seed);
+    else
+        draw_tokens(bytes, size, symbols, seed);
+    return adopt(out, "synthetic data", bytes, size, shape, seed, err);
 }
 
 void data_free(struct data *data)
@@ -70,13 +142,30 @@ void data_free(struct data *data)
     *data = (struct data){ 0 };
 }
 
+/* ---- samples ---- */
+static uint64_t sample_key(const struct data *data, int64_t step, int64_t sample)
+{
+    return mix64(mix64(mix64(data->seed) + (uint64_t)step) + (uint64_t)sample);
+}
+
+static const unsigned char *record_of(const struct data *data, int64_t step, int64_t sample)
+{
+    size_t record = record_bytes(&data->shape);
+    return data->bytes + sample_key(data, step, sample) % (data->size / record) * record;
+}
+
 void data_fill(const struct data *data, enum data_kind kind, int64_t step, int64_t sample, int64_t first, int64_t count,
                int32_t *out)
 {
-    uint64_t key = mix64(mix64(mix64(data->seed) + (uint64_t)step) + (uint64_t)sample);
-    size_t start = (size_t)(key % (uint64_t)((int64_t)data->size - data->sequence));
+    if (is_image(&data->shape)) {
+        if (count > 0)
+            *out = *record_of(data, step, sample);
+        return;
+    }
+    const int64_t sequence = data->shape.sequence;
+    size_t start = (size_t)(sample_key(data, step, sample) % (uint64_t)((int64_t)data->size - sequence));
     if (kind == DATA_SOURCE) {
-        size_t place = (start + data->size - (size_t)data->sequence + (size_t)first) % data->size;
+        size_t place = (start + data->size - (size_t)sequence + (size_t)first) % data->size;
         for (int64_t i = 0; i < count; i++)
             out[i] = data->bytes[(place + (size_t)i) % data->size];
         return;
@@ -86,7 +175,16 @@ void data_fill(const struct data *data, enum data_kind kind, int64_t step, int64
         out[i] = window[i];
 }
 
+void data_fill_image(const struct data *data, int64_t step, int64_t sample, int64_t first, int64_t count, int64_t low,
+                     int64_t channels, real *out)
+{
+    const unsigned char *planes = record_of(data, step, sample) + 1;
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t c = 0; c < channels; c++)
+            *out++ = (real)planes[(low + c) * data->shape.pixels + first + i] / (real)127.5 - 1;
+}
+
 int64_t data_target_count(const struct data *data, int64_t batch)
 {
-    return batch * data->sequence;
+    return batch * data->shape.sequence;
 }

@@ -117,6 +117,13 @@ static void load_rows(const struct rank *rank, int64_t step, const struct block 
                   out + b * block->count[1]);
 }
 
+static void load_image(const struct rank *rank, int64_t step, const struct block *block, real *out)
+{
+    for (int64_t b = 0; b < block->count[0]; b++)
+        data_fill_image(rank->options->data, step, block->low[0] + b, block->low[1], block->count[1], block->low[2],
+                        block->count[2], out + b * block->count[1] * block->count[2]);
+}
+
 bool rank_load(const struct rank *rank, const struct instr *instr, int b, void *out, struct error *err)
 {
     const int64_t step = rank->step + (instr->part == STEP_AHEAD);
@@ -129,6 +136,8 @@ bool rank_load(const struct rank *rank, const struct instr *instr, int b, void *
         load_rows(rank, step, &block, DATA_SOURCE, out);
     else if (buffer->id == graph->labels_value)
         load_rows(rank, step, &block, DATA_LABELS, out);
+    else if (buffer->id == graph->image_value)
+        load_image(rank, step, &block, out);
     else if (buffer->id == graph->count_value)
         *(real *)out = (real)data_target_count(rank->options->data, graph->batch);
     else

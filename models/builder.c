@@ -26,6 +26,7 @@ static enum axis_tag letter_tag(char letter)
         return TAG_HIDDEN;
     case 'f':
     case 'g':
+    case 'j':
         return TAG_FFN;
     case 'v':
         return TAG_VOCAB;

@@ -1,9 +1,11 @@
 /* How layer kinds describe their segments: letters name axes, as in an einsum.
  *
  *   b batch  t sequence  s key (the sequence again)  n heads  m key/value heads  d head dim  h hidden  f ffn
+ *     (t, s and h are what enters the layer: of an image its pixels and channels)
  *   g hidden as the columns of a square matrix, split as f is  v vocabulary (padded)  p learned positions
  *   e experts  u experts as columns of the router  q groups of tokens (the sequence in units of a group)
  *   c slots that a group has at an expert  k choices of a token  l rank of a low-rank adapter
+ *   g channels of an image behind a window, k points of the window, j groups of channels
  *   r buckets of relative positions  1 one  o, y, w an opaque layer's output, saved and weight elements
  * marks after a letter of a segment's axes:  + outputs without it sum over it   ^ take the maximum
  *                                            ~ combine by log-sum-exp   ! the axis must not be split
@@ -20,12 +22,14 @@ struct graph_builder {
     const char *prefix;                        /* "3.attention" */
     bool frozen;                               /* weights made now are frozen */
     int input_count, inputs[MAX_LAYER_INPUTS]; /* values that enter the layer, in its kind's order */
-    int input, output;                         /* the first that enters, -1: none; value that leaves, set by the kind */
-    int shared[16], shared_count;              /* weights of builder_shared() */
-    int table;                                 /* the embedding's weight, -1 until there is one */
-    double init_std;                           /* of matrices */
-    double residual_std;                       /* of matrices that end in the residual stream */
-    bool failed; /* the first failure stands in err; everything after is harmless and dropped */
+    int input, output; /* the first that enters (the image before the first layer), -1: none; value that leaves, set by
+                          the kind */
+    int64_t columns;   /* of the image that enters, 0: a sequence; a kind that changes it says what leaves */
+    int shared[16], shared_count; /* weights of builder_shared() */
+    int table;                    /* the embedding's weight, -1 until there is one */
+    double init_std;              /* of matrices */
+    double residual_std;          /* of matrices that end in the residual stream */
+    bool failed;                  /* the first failure stands in err; everything after is harmless and dropped */
     struct error *err;
     struct segment spare; /* handed out after a failure */
 };

@@ -154,9 +154,10 @@ struct class_entry {
 static bool same_entry(const struct graph *graph, const struct graph_layer *a, const struct graph_layer *b)
 {
     bool same = a->input_count == b->input_count;
-    for (int i = 0; same && i < a->input_count; i++)
-        same = same_value(graph, graph->layers[a->input_layers[i]].output_value,
-                          graph->layers[b->input_layers[i]].output_value);
+    for (int i = 0; same && i < a->input_count; i++) {
+        const struct graph_layer *x = &graph->layers[a->input_layers[i]], *y = &graph->layers[b->input_layers[i]];
+        same = same_value(graph, x->output_value, y->output_value) && x->columns == y->columns;
+    }
     return same;
 }
 
@@ -185,6 +186,50 @@ static bool set_classes(struct graph *graph, const struct model *model, struct e
     return true;
 }
 
+/* "64 x 8 x 8" of an image: channels, rows, columns; "32 x 10" of a sequence: width, tokens. */
+static const char *shape_text(const struct graph *graph, int value, int64_t columns, char text[80])
+{
+    const struct value *v = &graph->values[value];
+    if (columns > 0)
+        snprintf(text, 80, "%lld x %lld x %lld", (long long)v->size[2], (long long)(v->size[1] / columns),
+                 (long long)columns);
+    else
+        snprintf(text, 80, "%lld x %lld", (long long)v->size[2], (long long)v->size[1]);
+    return text;
+}
+
+static bool same_shape(const struct graph *graph, const struct graph_layer *a, const struct graph_layer *b)
+{
+    const struct value *x = &graph->values[a->output_value], *y = &graph->values[b->output_value];
+    return memcmp(x->size, y->size, sizeof x->size) == 0 && a->columns == b->columns;
+}
+
+/* What enters a layer says how wide it is and over how many positions; all that enters one is alike. */
+static bool enter(struct graph_builder *builder, const struct model *model, const struct graph_layer *layer)
+{
+    struct graph *graph = builder->graph;
+    const struct graph_layer *first = layer->input_count > 0 ? &graph->layers[layer->input_layers[0]] : NULL;
+    builder->input_count = layer->input_count;
+    for (int i = 0; i < layer->input_count; i++) {
+        const struct graph_layer *from = &graph->layers[layer->input_layers[i]];
+        char expected[80], found[80];
+        builder->inputs[i] = from->output_value;
+        if (!same_shape(graph, first, from))
+            return fail_kind(builder->err, ERROR_INPUT,
+                             "layer %s: expected inputs of one shape: %s gives %s, %s gives %s", layer->name,
+                             first->name, shape_text(graph, first->output_value, first->columns, expected), from->name,
+                             shape_text(graph, from->output_value, from->columns, found));
+    }
+    builder->input = first ? first->output_value : graph->image_value;
+    builder->columns = first ? first->columns : graph->image_columns;
+    const struct value *input = builder->input >= 0 ? &graph->values[builder->input] : NULL;
+    bool shaped = input && input->dim_count == 3;
+    builder_size(builder, 't', shaped ? input->size[1] : graph->sequence);
+    builder_size(builder, 's', shaped ? input->size[1] : graph->sequence);
+    builder_size(builder, 'h', shaped ? input->size[2] : model->hidden);
+    return true;
+}
+
 static bool build_layer(struct graph_builder *builder, const struct model *model, int index)
 {
     struct graph *graph = builder->graph;
@@ -202,12 +247,10 @@ static bool build_layer(struct graph_builder *builder, const struct model *model
     builder->layer = index;
     builder->prefix = out->name;
     builder->frozen = ((const struct layer_head *)layer->fields)->frozen;
-    builder->input_count = out->input_count;
-    for (int i = 0; i < out->input_count; i++)
-        builder->inputs[i] = graph->layers[out->input_layers[i]].output_value;
-    builder->input = out->input_count > 0 ? builder->inputs[0] : -1;
-    if (!layer->kind->build(builder, model, layer->fields, builder->err) || builder->failed)
+    if (!enter(builder, model, out) || !layer->kind->build(builder, model, layer->fields, builder->err) ||
+        builder->failed)
         return false;
+    out->columns = builder->columns;
     out->segment_count = graph->segment_count - out->first_segment;
     if (index + 1 < graph->layer_count)
         out->output_value = builder->output;
@@ -219,7 +262,6 @@ static void set_letters(struct graph_builder *builder)
     const struct graph *graph = builder->graph;
     builder_size(builder, 'b', graph->batch);
     builder_size(builder, 't', graph->sequence);
-    builder_size(builder, 's', graph->sequence);
     builder_size(builder, 'v', graph->vocab_padded);
     builder_size(builder, '1', 1);
 }
@@ -233,11 +275,24 @@ static double residual_std(const struct model *model)
     return model->init_std / sqrt(count ? count : 1);
 }
 
-static void add_inputs(struct graph_builder *builder, bool opaque)
+static void add_image(struct graph_builder *builder, const struct model *model)
 {
     struct graph *graph = builder->graph;
-    graph->tokens_value = builder_input(builder, "tokens", "bt", ELEMENT_INDEX);
-    if (opaque)
+    graph->image_columns = model->image_size;
+    builder_size(builder, 't', model->image_size * model->image_size);
+    builder_size(builder, 'h', model->image_channels);
+    graph->image_value = builder_input(builder, "image", "bth", ELEMENT_ACTIVATION);
+    builder_size(builder, 't', graph->sequence);
+}
+
+static void add_inputs(struct graph_builder *builder, const struct model *model)
+{
+    struct graph *graph = builder->graph;
+    if (model->image_size > 0)
+        add_image(builder, model);
+    else
+        graph->tokens_value = builder_input(builder, "tokens", "bt", ELEMENT_INDEX);
+    if (model->opaque)
         return;
     graph->labels_value = builder_input(builder, "labels", "bt", ELEMENT_INDEX);
     graph->count_value = builder_input(builder, "count", "1", ELEMENT_STATISTIC);
@@ -257,8 +312,7 @@ static bool build(struct graph *graph, const struct model *model, struct error *
                                      .residual_std = residual_std(model),
                                      .err = err };
     set_letters(&builder);
-    builder_size(&builder, 'h', model->hidden);
-    add_inputs(&builder, model->opaque);
+    add_inputs(&builder, model);
     for (int i = 0; i < graph->layer_count && !builder.failed; i++)
         if (!build_layer(&builder, model, i))
             return false;
@@ -282,6 +336,11 @@ static bool check_arguments(const struct model *model, int64_t batch, int64_t se
         return fail_kind(err, ERROR_INPUT,
                          "sequence: expected 1 to %lld tokens, or 0 for the model's own %lld, found %lld",
                          (long long)most, (long long)model->sequence, (long long)sequence);
+    if (model->image_size > 0 && sequence > 1)
+        return fail_kind(err, ERROR_INPUT,
+                         "sequence: the model reads images, whose size is its own (%lld x %lld): expected none, found "
+                         "%lld tokens",
+                         (long long)model->image_size, (long long)model->image_size, (long long)sequence);
     if (vocab_multiple < 1 || vocab_multiple > most)
         return fail_kind(err, ERROR_INPUT, "vocabulary multiple: expected 1 to %lld, found %lld", (long long)most,
                          (long long)vocab_multiple);
@@ -302,7 +361,8 @@ bool graph_build(struct graph **out, const struct model *model, int64_t batch, i
     graph->vocab_size = model->vocab_size;
     graph->vocab_padded = model->vocab_size ? round_up(model->vocab_size, vocab_multiple) : 0;
     graph->layer_count = model_unfolded_count(model);
-    graph->tokens_value = graph->source_value = graph->labels_value = graph->count_value = graph->loss_value = -1;
+    graph->tokens_value = graph->source_value = graph->image_value = -1;
+    graph->labels_value = graph->count_value = graph->loss_value = -1;
     bool built = build(graph, model, err);
     if (built)
         *out = graph;

@@ -79,11 +79,21 @@ struct operand {
                               differs from its axis is scaled (KV heads follow the query-head axis) */
 };
 
+/* Windows over an image: position (y, x) of the output looks at `height` rows of the input from y * stride - padding
+ * on, and at `width` columns alike. A sequence is an image of one column. */
+struct window {
+    int64_t rows, columns; /* of the input */
+    int64_t height, width, stride, padding;
+    int64_t out_columns;
+};
+
 /* Extra facts a kernel needs; unused fields are 0. */
 struct kernel_arguments {
-    double epsilon;   /* norms */
-    double rope_base; /* rotary embedding */
-    int64_t rope_dim; /* of the head dim the first rope_dim turn, the rest passes; 0: all */
+    double epsilon;             /* norms */
+    struct window window;       /* conv and pools */
+    int64_t channels_per_group; /* group norm */
+    double rope_base;           /* rotary embedding */
+    int64_t rope_dim;           /* of the head dim the first rope_dim turn, the rest passes; 0: all */
     /* Stretched rotation (Llama 3.1): frequencies whose wave is longer than original / low are divided by the factor,
      * those of waves shorter than original / high stay, in between linearly in original / wave. factor 0: none. */
     double rope_factor, rope_low, rope_high, rope_original;
@@ -147,23 +157,27 @@ struct graph_layer {
     int input_count;
     int input_layers[MAX_LAYER_INPUTS]; /* whose outputs it reads, all before it in order */
     int output_value;                   /* what leaves it (-1: nothing, the last one): all that other layers read */
+    int64_t columns; /* of an image that leaves it: positions are its pixels, row by row; 0: a sequence */
 };
 
 struct graph {
     struct arena arena;
     const char *model_name;
     uint64_t model_hash;
-    int64_t batch;    /* sequences of one step */
-    int64_t sequence; /* tokens per sequence */
-    int64_t vocab_size, vocab_padded;
+    int64_t batch;                    /* sequences or images of one step */
+    int64_t sequence;                 /* tokens per sequence; 1: an image has one label */
+    int64_t vocab_size, vocab_padded; /* of images: their classes */
+    int64_t image_columns;            /* pixels of a row; 0: the model reads tokens */
     int value_count, weight_count, segment_count, layer_count, class_count;
     struct value *values;
     struct weight *weights;
-    struct segment *segments;       /* in layer order: a segment reads values of earlier ones only */
-    struct graph_layer *layers;     /* in a topological order of the DAG that their inputs make */
-    int tokens_value, labels_value; /* ELEMENT_INDEX, (batch, sequence); label -1: no target */
-    int source_value;               /* a second stream of tokens, like tokens_value; -1: no embedding reads it */
-    int count_value;                /* ELEMENT_STATISTIC, (1): number of target tokens of the whole step */
+    struct segment *segments;   /* in layer order: a segment reads values of earlier ones only */
+    struct graph_layer *layers; /* in a topological order of the DAG that their inputs make */
+    int tokens_value,
+        labels_value; /* ELEMENT_INDEX, (batch, sequence); label -1: no target. No tokens (-1) of images */
+    int image_value;  /* ELEMENT_ACTIVATION, (batch, pixels, channels); -1: the model reads tokens */
+    int source_value; /* a second stream of tokens, like tokens_value; -1: no embedding reads it */
+    int count_value;  /* ELEMENT_STATISTIC, (1): number of target tokens of the whole step */
     /* labels_value and count_value are -1 too for opaque models */
     int loss_value;       /* ELEMENT_STATISTIC, (1), partial sum over batch and sequence; -1 for opaque models */
     bool *needs_gradient; /* per value; read it through graph_needs_gradient() */
@@ -174,10 +188,10 @@ struct model;
  * Unfolds a model for one step.
  *
  * batch           sequences of the whole step
- * sequence        tokens per sequence; 0: the model's own
+ * sequence        tokens per sequence; 0: the model's own, which is all that a model of images takes
  * vocab_multiple  the vocabulary is padded to a multiple of it (128 x the tensor degree)
- * The caller owns *out: graph_free(). Fails when a size does not fit in 63 bits or the sequence exceeds learned
- * positions.
+ * The caller owns *out: graph_free(). Fails when a size does not fit in 63 bits, the sequence exceeds learned
+ * positions, or layers do not fit each other's shapes.
  */
 bool graph_build(struct graph **out, const struct model *model, int64_t batch, int64_t sequence, int64_t vocab_multiple,
                  struct error *err);
@@ -216,7 +230,8 @@ int64_t relative_bucket(const struct kernel_arguments *arguments, int64_t query,
 /* Floating-point operations of one phase (multiply and add are two). A causal core counts the lower triangle when the
  * query and key extents are whole. Sources stand at each kernel in models/kernel.c. */
 int64_t segment_flops(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES]);
-enum { ATTENTION_TILE_ROWS = 64 }; /* query rows that the attention kernels treat at a time */
+enum { ATTENTION_TILE_ROWS = 64 };  /* query rows that the attention kernels treat at a time */
+enum { CONV_TILE_POSITIONS = 256 }; /* windows that the convolution kernels lay out as rows of a matrix at a time */
 /* Elements (of ELEMENT_STATISTIC) of workspace that one call of the phase needs beside its operands, 0 for most. The
  * device's kernels use exactly it. */
 int64_t segment_scratch_elements(const struct graph *graph, const struct segment *segment, enum phase phase,

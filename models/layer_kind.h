@@ -30,7 +30,8 @@ struct layer_head {
 /* clang-format on */
 
 /* Where a kind may stand: first ones, bodies and joins in any order that begins with a first one, then one head and one
- * loss; or given ones only. What a first one, a body or a join gives is (batch, sequence, hidden). */
+ * loss; or given ones only. What a first one, a body or a join gives is (batch, sequence, hidden), of an image (batch,
+ * pixels row by row, channels). */
 enum chain_place {
     CHAIN_FIRST,
     CHAIN_BODY, /* adds to the residual stream */
@@ -44,6 +45,7 @@ enum chain_place {
 struct layer_kind {
     const char *name, *doc;
     enum chain_place place;
+    bool reads_image;           /* it may stand first, too: it then reads the model's image */
     int min_inputs, max_inputs; /* layers that it reads, MAX_LAYER_INPUTS at most */
     const struct json_field *fields;
     size_t field_count, fields_bytes;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct model_head model_head_defaults = { .init_std = 0.02 };
+const struct model_head model_head_defaults = { .image_channels = 3, .init_std = 0.02 };
 
 static bool out_of_memory(struct error *err)
 {
@@ -27,6 +27,8 @@ struct model *model_new(const struct model_head *head)
     model->sequence = head->sequence;
     model->hidden = head->hidden;
     model->vocab_size = head->vocab_size;
+    model->image_size = head->image_size;
+    model->image_channels = head->image_channels;
     model->tied_embedding = head->tied_embedding;
     model->init_std = head->init_std;
     if (model->name)
@@ -115,9 +117,10 @@ bool model_add_reader(struct model *model, const struct layer_kind *kind, const 
     struct model_block *block = &model->blocks[model->block_count - 1];
     if (model_unfolded_count(model) + block->count > MODEL_MAX_LAYERS)
         return json_fail(at, err, "expected at most %d layers after unfolding, found more", MODEL_MAX_LAYERS);
-    if (kind->place != CHAIN_GIVEN && (model->hidden < 1 || model->vocab_size < 1))
+    bool narrow = model->hidden < 1 && (model->image_size < 1 || kind->place == CHAIN_FIRST);
+    if (kind->place != CHAIN_GIVEN && (narrow || model->vocab_size < 1))
         return json_fail(at, err, "expected the model's %s beside its layers: %s needs it",
-                         model->hidden < 1 ? "hidden" : "vocab_size", kind->name);
+                         narrow ? "hidden" : "vocab_size", kind->name);
     struct layer_head *own = arena_alloc(&model->arena, 1, kind->fields_bytes);
     if (!own || !grow(model, (void **)&model->layers, model->layer_count, sizeof *model->layers, err))
         return own ? false : out_of_memory(err);
@@ -141,10 +144,11 @@ bool model_add_reader(struct model *model, const struct layer_kind *kind, const 
 }
 
 /* What a layer at this index must be; in the middle anything but a head and a loss will do. */
-static enum chain_place place_at(int index, int count, enum chain_place found)
+static enum chain_place place_at(int index, int count, const struct layer_kind *kind)
 {
+    enum chain_place found = kind->place;
     if (index == 0)
-        return CHAIN_FIRST;
+        return kind->reads_image ? found : CHAIN_FIRST;
     if (index < count - 2)
         return found == CHAIN_FIRST || found == CHAIN_JOIN ? found : CHAIN_BODY;
     return index == count - 2 ? CHAIN_HEAD : CHAIN_LOSS;
@@ -152,7 +156,7 @@ static enum chain_place place_at(int index, int count, enum chain_place found)
 
 static bool check_chain(struct model *model, const struct json *at, struct error *err)
 {
-    static const char *const wanted[CHAIN_COUNT] = { [CHAIN_FIRST] = "embedding",
+    static const char *const wanted[CHAIN_COUNT] = { [CHAIN_FIRST] = "embedding, patches or conv",
                                                      [CHAIN_BODY] =
                                                          "attention, mlp or another between embedding and head",
                                                      [CHAIN_HEAD] = "head",
@@ -162,9 +166,12 @@ static bool check_chain(struct model *model, const struct json *at, struct error
     if (count == 0)
         return json_fail(at, err, "expected at least one layer, found none");
     model->opaque = model->layers[0].kind->place == CHAIN_GIVEN;
+    if (model->layers[0].kind->reads_image && !model->image_size)
+        return json_fail(at, err, "expected the model's \"image_size\": its first layer, %s, reads an image",
+                         model->layers[0].name);
     for (int i = 0; i < count; i++) {
         const struct layer_kind *kind = model_unfolded_layer(model, i)->kind;
-        enum chain_place place = model->opaque ? CHAIN_GIVEN : place_at(i, count, kind->place);
+        enum chain_place place = model->opaque ? CHAIN_GIVEN : place_at(i, count, kind);
         if (kind->place != place)
             return json_fail(
                 at, err,

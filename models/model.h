@@ -37,12 +37,13 @@ struct model_block { /* `count` copies of `layer_count` layers, one after anothe
 struct model {
     struct arena arena;
     const char *name;
-    int64_t sequence; /* tokens per sequence by default */
+    int64_t sequence; /* tokens per sequence by default; 1 of images */
     int64_t hidden, vocab_size;
-    bool tied_embedding; /* the head uses the embedding's table */
-    bool opaque;         /* all layers are opaque: no vocabulary, no loss */
-    double init_std;     /* of the initial matrices */
-    int layer_count;     /* folded */
+    int64_t image_size, image_channels; /* pixels of a row and of a column; 0: it reads tokens */
+    bool tied_embedding;                /* the head uses the embedding's table */
+    bool opaque;                        /* all layers are opaque: no vocabulary, no loss */
+    double init_std;                    /* of the initial matrices */
+    int layer_count;                    /* folded */
     struct layer *layers;
     int block_count;
     struct model_block *blocks; /* in order; cover all layers */

@@ -21,22 +21,35 @@ static const struct json_field head_fields[] = {
     { .key = "sequence",
       .type = FIELD_INT,
       AT(sequence),
-      .required = true,
       .min = 1,
       .max = 1 << 27,
-      .doc = "Tokens per sequence." },
+      .doc = "Tokens per sequence; required unless the model reads images, which have one label each." },
     { .key = "hidden",
       .type = FIELD_INT,
       AT(hidden),
       .min = 1,
       .max = 1 << 24,
-      .doc = "Width of the residual stream; required unless every layer is opaque." },
+      .doc = "Width of the residual stream; required unless every layer is opaque or the model reads images and has no "
+             "patches." },
     { .key = "vocab_size",
       .type = FIELD_INT,
       AT(vocab_size),
       .min = 1,
       .max = 1 << 28,
-      .doc = "Tokens in the vocabulary, without padding; required unless every layer is opaque." },
+      .doc =
+          "Tokens in the vocabulary, without padding, or classes of images; required unless every layer is opaque." },
+    { .key = "image_size",
+      .type = FIELD_INT,
+      AT(image_size),
+      .min = 1,
+      .max = 1 << 14,
+      .doc = "Pixels of a row and of a column: the model reads images. None if absent: it reads tokens." },
+    { .key = "image_channels",
+      .type = FIELD_INT,
+      AT(image_channels),
+      .min = 1,
+      .max = 1 << 10,
+      .doc = "Numbers per pixel; 3 if absent." },
     { .key = "tied_embedding",
       .type = FIELD_BOOL,
       AT(tied_embedding),
@@ -188,6 +201,13 @@ static bool read_head(struct model_head *head, const struct json *root, struct a
         return false;
     if (!*head->name)
         return json_fail(json_member(root, "name"), err, "expected a name, found an empty string");
+    if (!head->image_size && !head->sequence)
+        return json_fail(root, err, "expected \"sequence\", the tokens per sequence, or \"image_size\"");
+    if (head->image_size && head->sequence > 1)
+        return json_fail(json_member(root, "sequence"), err,
+                         "expected none beside \"image_size\": an image has one label, found %lld",
+                         (long long)head->sequence);
+    head->sequence = head->image_size ? 1 : head->sequence;
     return true;
 }
 
@@ -260,6 +280,8 @@ char *model_write(const struct model *model, size_t *length)
                                .sequence = model->sequence,
                                .hidden = model->hidden,
                                .vocab_size = model->vocab_size,
+                               .image_size = model->image_size,
+                               .image_channels = model->image_channels,
                                .tied_embedding = model->tied_embedding,
                                .init_std = model->init_std };
     json_begin_object(&w);

@@ -9,7 +9,7 @@ enum { MODEL_MAX_LAYERS = 10000 }; /* unfolded; the deepest published transforme
 /* The top-level keys. Sizes that are absent are 0. */
 struct model_head {
     const char *format, *name;
-    int64_t version, sequence, hidden, vocab_size;
+    int64_t version, sequence, hidden, vocab_size, image_size, image_channels;
     bool tied_embedding;
     double init_std;
     const struct json *layers;

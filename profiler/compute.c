@@ -164,12 +164,14 @@ static bool measure_case(struct measuring *m, int index, struct error *err)
     return ok;
 }
 
+/* The configurations, and data that all of them run on. */
 static bool list_cases(struct measuring *m, struct error *err)
 {
     struct graph *graph;
     if (!graph_build(&graph, &m->shortened, 1, m->o->sequence, 1, err))
         return false;
-    bool ok = compute_cases(&m->cases, &m->case_count, graph, m->crew->rank_count, m->o->batch, err);
+    bool ok = compute_cases(&m->cases, &m->case_count, graph, m->crew->rank_count, m->o->batch, err) &&
+              data_synthetic(&m->data, sample_shape_of(graph), 1, err);
     graph_free(graph);
     return ok;
 }
@@ -204,9 +206,7 @@ bool compute_measure(struct compute_result *out, const struct crew *crew, const 
                            .result = &result,
                            .flops_per_s = FIRST_FLOPS_PER_S,
                            .end_ns = clock_now_ns() + (int64_t)(options->budget_s * 1e9) };
-    bool ok = model_shorten(&m.shortened, options->model, err) &&
-              data_synthetic(&m.data, options->sequence, options->model->vocab_size, 1, err) && list_cases(&m, err) &&
-              weigh_cases(&m, err);
+    bool ok = model_shorten(&m.shortened, options->model, err) && list_cases(&m, err) && weigh_cases(&m, err);
     for (int i = 0; ok && i < m.case_count; i++)
         ok = measure_case(&m, i, err);
     free(m.cases);

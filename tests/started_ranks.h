@@ -35,7 +35,7 @@ static inline bool run_started(const struct program *program, int rank_count, co
     struct run_summary summary;
     if (!transports_open(&set, transport, rank_count, how, err))
         return false;
-    bool ok = data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err);
+    bool ok = data_synthetic(&data, sample_shape_of(program->graph), 7, err);
     if (ok) {
         options.seed = 3, options.data = &data;
         ok = run_program(&summary, program, set.transports, set.count, &options, err);

@@ -53,7 +53,7 @@ void emulation_open(struct emulation *e, const char *model, int batch, int micro
     e->program = tiny_lower(e->graph, e->plan, &error);
     ck_assert_msg(e->program != NULL, "%s", error.message);
     ck_assert(comm_threads_open(&e->transport, 1, &error));
-    ck_assert(data_synthetic(&e->data, TINY_SEQUENCE, TINY_VOCAB, 7, &error));
+    ck_assert(data_synthetic(&e->data, sample_shape_of(e->graph), 7, &error));
     e->options = options_of(&e->data);
     ck_assert(rank_new(&e->rank, e->program, &e->transport, &e->options, &error));
     e->stored = calloc((size_t)e->graph->weight_count, sizeof *e->stored);

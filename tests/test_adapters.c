@@ -66,7 +66,7 @@ static struct outcome run_model(const char *json, int steps, double rate, const 
     struct run_summary summary;
     struct run_options options = run_options_default();
     ck_assert_msg(program != NULL, "%s", error.message);
-    ck_assert(comm_threads_open(&transport, 1, &error) && data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, &error));
+    ck_assert(comm_threads_open(&transport, 1, &error) && data_synthetic(&data, sample_shape_of(o.graph), 7, &error));
     o.program = program;
     o.weight = calloc((size_t)o.graph->weight_count, sizeof *o.weight);
     for (int s = 0; s < STEPS; s++)

@@ -126,7 +126,7 @@ static bool world_run(struct world *w, const struct tiny_choice *choice, int64_t
     struct run_options options = run_options_default();
     struct run_summary summary;
     ck_assert(comm_threads_open(transports, plan->rank_count, err) &&
-              data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, err));
+              data_synthetic(&data, sample_shape_of(w->graph), 7, err));
     w->program = program;
     w->differs = false;
     for (int i = 0; i < w->graph->weight_count; i++)

@@ -88,7 +88,7 @@ static struct outcome run_as(enum dtype dtype, const char *model, const struct t
     struct program *program = tiny_lower(graph, plan, &error);
     ck_assert_msg(program != NULL, "%s", error.message);
     ck_assert(comm_threads_open(transports, plan->rank_count, &error));
-    ck_assert_msg(data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, &error), "%s", error.message);
+    ck_assert_msg(data_synthetic(&data, sample_shape_of(graph), 7, &error), "%s", error.message);
     struct run_options options = run_options_default();
     options.step_count = write ? 1 : STEPS, options.seed = 3, options.learning_rate = 1e-2;
     options.data = &data, options.device = device, options.poison = true;

@@ -72,7 +72,7 @@ static const struct {
       "layers[0]: expected the model's vocab_size beside its layers: embedding needs it" },
     { HEAD SIZES "\"layers\":@[{\"kind\":\"loss\"}]}",
       "layers: expected embedding, attention, mlp and the like, head, loss, or opaque layers "
-      "only; layer 0 of 1 should be embedding, found loss" },
+      "only; layer 0 of 1 should be embedding, patches or conv, found loss" },
     { HEAD SIZES "\"layers\":@[{\"kind\":\"embedding\"}]}",
       "layers: expected at least embedding, head and loss, found 1 layers" },
     { HEAD SIZES "\"layers\":@[{\"kind\":\"embedding\"},{\"kind\":\"loss\"}]}",

@@ -34,9 +34,9 @@ static void draw_stages(struct plan *plan, uint64_t *state, int ranks)
             plan->stages[s].first_rank = (s + 1) % plan->stage_count * ranks;
 }
 
-static void draw_choices(struct plan *plan, uint64_t *state)
+static void draw_choices(struct plan *plan, const struct graph *graph, uint64_t *state)
 {
-    plan->batch = TINY_BATCH, plan->sequence = TINY_SEQUENCE, plan->vocab_multiple = TINY_VOCAB_MULTIPLE,
+    plan->batch = TINY_BATCH, plan->sequence = graph->sequence, plan->vocab_multiple = TINY_VOCAB_MULTIPLE,
     plan->dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
     plan->extra_in_flight = (int)draw(state, 2);
     plan->bucket_bytes = draw(state, 2) ? 0 : 1 << (8 + draw(state, 12));
@@ -72,7 +72,7 @@ static struct plan *random_plan(const struct graph *graph, uint64_t seed)
         plan->schedule = (int)draw(&state, 2);
         plan->micro_batch_count = 1 << draw(&state, 3);
         draw_stages(plan, &state, ranks);
-        draw_choices(plan, &state);
+        draw_choices(plan, graph, &state);
         draw_offload(plan, seed);
         if (plan_check(plan, graph, &error))
             return plan;
@@ -112,7 +112,7 @@ static struct plan *random_shape(const struct graph *graph, uint64_t seed)
         struct shape shape = draw_shape(schedules[schedule], &state);
         struct error error = { 0 };
         struct plan *plan = shape_plan(&shape, graph->layer_count);
-        draw_choices(plan, &state);
+        draw_choices(plan, graph, &state);
         draw_offload(plan, seed);
         plan->schedule = schedule;
         plan->micro_batch_count = 1 + (int)draw(&state, 8);

@@ -85,7 +85,7 @@ static void job_open(struct job *job, const char *model, const struct tiny_choic
     job->program = tiny_lower(job->graph, job->plan, &job->error);
     ck_assert_msg(job->program != NULL, "%s", job->error.message);
     ck_assert(comm_threads_open(job->transports, job->plan->rank_count, &job->error));
-    ck_assert_msg(data_synthetic(&job->data, TINY_SEQUENCE, TINY_VOCAB, 7, &job->error), "%s", job->error.message);
+    ck_assert_msg(data_synthetic(&job->data, sample_shape_of(job->graph), 7, &job->error), "%s", job->error.message);
     job->options = run_options_default();
     job->options.step_count = STEPS;
     job->options.seed = 3;

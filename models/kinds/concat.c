@@ -14,7 +14,7 @@ static const struct json_field concat_fields[] = {
 
 static bool concat_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
 {
-    (void)model, (void)fields, (void)at, (void)err; /* all that may be read is of one width */
+    (void)model, (void)fields, (void)at, (void)err; /* that shapes are alike is seen when the model is unfolded */
     return true;
 }
 
@@ -35,8 +35,8 @@ static bool concat_build(struct graph_builder *builder, const struct model *mode
 {
     const struct concat_layer *f = fields;
     int parts[MAX_LAYER_INPUTS];
-    (void)err;
-    builder_size(builder, 'g', model->hidden);
+    (void)model, (void)err;
+    builder_size(builder, 'g', builder->size['h']);
     for (int i = 0; i < builder->input_count; i++)
         parts[i] = project(builder, i);
     builder->output = build_join(builder, parts, builder->input_count, f->bias);

@@ -44,6 +44,10 @@ static const struct json_field embedding_fields[] = {
 static bool embedding_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
 {
     const struct embedding_layer *f = fields;
+    if (model->image_size)
+        return json_fail(at, err,
+                         "expected patches or conv: the model has an \"image_size\", so it reads images and no "
+                         "tokens");
     if (f->learned_positions && f->learned_positions < model->sequence)
         return json_fail(json_at_key(at, "learned_positions"), err,
                          "expected at least the model's sequence (%lld tokens), found %lld", (long long)model->sequence,

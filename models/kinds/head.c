@@ -19,6 +19,10 @@ static const struct json_field head_fields[] = {
       .min = 0,
       .max = 1,
       .doc = "Added to the variance inside the norm." },
+    { .key = "bias",
+      .type = FIELD_BOOL,
+      .offset = offsetof(struct head_layer, bias),
+      .doc = "Bias of the logits; false if absent." },
     { .key = "logit_scale",
       .type = FIELD_DOUBLE,
       .offset = offsetof(struct head_layer, logit_scale),
@@ -42,8 +46,9 @@ static bool head_build(struct graph_builder *builder, const struct model *model,
     /* The vocabulary comes first in the table as in the embedding, so that both can be one weight. */
     int table =
         model->tied_embedding ? builder->table : builder_weight(builder, "table", "vh", INIT_NORMAL, builder->init_std);
-    builder_segment(builder, KERNEL_MATMUL, "logits", "bth+v", OPERANDS({ y, "bth" }), OPERANDS({ table, "vh" }),
-                    OPERANDS({ logits, "btv" }))
+    int bias = f->bias ? builder_weight(builder, "bias", "v", INIT_ZERO, 0) : -1;
+    builder_segment(builder, KERNEL_MATMUL, "logits", f->bias ? "bth+!v" : "bth+v", OPERANDS({ y, "bth" }),
+                    OPERANDS({ table, "vh" }, { bias, f->bias ? "v" : NULL }), OPERANDS({ logits, "btv" }))
         ->arguments.scale = f->logit_scale;
     builder->output = logits;
     return true;

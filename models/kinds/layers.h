@@ -68,8 +68,35 @@ struct norm_layer {
     double norm_epsilon;
 };
 
+enum rectifier { RECTIFIER_NONE, RECTIFIER_RELU };
+extern const char *const rectifier_names[]; /* by enum rectifier, NULL-terminated, for field tables */
+
 struct add_layer {
     struct layer_head head;
+    int activation; /* enum rectifier */
+};
+
+struct patches_layer {
+    struct layer_head head;
+    int64_t patch;
+    bool class_token, learned_positions, bias;
+};
+
+struct conv_layer {
+    struct layer_head head;
+    int64_t channels, window, stride, padding;
+    bool bias;
+    int64_t norm_groups; /* 0: no norm */
+    double norm_epsilon;
+    int activation; /* enum rectifier */
+};
+
+enum pool { POOL_MAX, POOL_AVERAGE, POOL_FIRST };
+
+struct pool_layer {
+    struct layer_head head;
+    int pool;                        /* enum pool */
+    int64_t window, stride, padding; /* window 0: everything; stride 0: the window */
 };
 
 struct concat_layer {
@@ -81,6 +108,7 @@ struct concat_layer {
 
 struct head_layer {
     struct layer_head head;
+    bool bias;
     int norm; /* enum norm */
     double norm_epsilon, logit_scale;
 };

@@ -17,8 +17,14 @@ static bool loss_check(const struct model *model, const void *fields, const stru
 static bool loss_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
 {
     struct graph *graph = builder->graph;
-    (void)fields, (void)err;
+    (void)fields;
     int logits = builder->input, labels = graph->labels_value;
+    int64_t positions = graph->values[logits].size[1];
+    if (positions != graph->sequence)
+        return fail_kind(err, ERROR_INPUT,
+                         "layer %s: expected logits for the image's one label, found them at %lld positions: put a "
+                         "pool layer before the head",
+                         builder->prefix, (long long)positions);
     int max = builder_value(builder, "max", "bt", ELEMENT_STATISTIC, false);
     int sum = builder_value(builder, "sum_exp", "bt", ELEMENT_STATISTIC, true);
     int pick = builder_value(builder, "pick", "bt", ELEMENT_STATISTIC, true);
@@ -47,7 +53,7 @@ const struct layer_kind loss_kind = {
     .place = CHAIN_LOSS,
     .min_inputs = 1,
     .max_inputs = 1,
-    .doc = "Cross-entropy of the next token, the mean over all target tokens of a step. The last layer.",
+    .doc = "Cross-entropy of the next token or the image's class, the mean over all targets of a step. The last layer.",
     .fields = loss_fields,
     .field_count = sizeof loss_fields / sizeof *loss_fields,
     .fields_bytes = sizeof(struct layer_head),

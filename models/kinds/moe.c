@@ -103,7 +103,7 @@ static bool moe_check(const struct model *model, const void *fields, const struc
     if (f->choices > f->experts)
         return json_fail(json_at_key(at, "choices"), err, "expected at most the number of experts (%lld), found %lld",
                          (long long)f->experts, (long long)f->choices);
-    if (f->group > 0 && model->sequence % f->group)
+    if (f->group > 0 && !model->image_size && model->sequence % f->group)
         return json_fail(json_at_key(at, "group"), err, "expected a divisor of the sequence (%lld), found %lld",
                          (long long)model->sequence, (long long)f->group);
     return true;
@@ -139,7 +139,7 @@ static struct routing route(struct graph_builder *builder, const struct moe_laye
     struct routing r = { .group = group, .slot_count = slots_of(f, group) };
     double mean = (double)(f->choices * group) / (double)f->experts;
     r.expected_fill = fmin(1, mean / (double)r.slot_count);
-    int64_t groups = builder->graph->sequence / group;
+    int64_t groups = builder->size['t'] / group;
     builder_size(builder, 'e', f->experts);
     builder_size(builder, 'u', f->experts);
     builder_size(builder, 'k', f->choices);
@@ -217,7 +217,7 @@ static bool moe_build(struct graph_builder *builder, const struct model *model, 
 {
     const struct moe_layer *f = fields;
     (void)model;
-    int64_t sequence = builder->graph->sequence, group = f->group ? f->group : sequence;
+    int64_t sequence = builder->size['t'], group = f->group ? f->group : sequence;
     if (sequence % group)
         return fail_kind(err, ERROR_INPUT,
                          "layer %s: expected a sequence of whole groups of %lld tokens, found %lld tokens",
