@@ -59,6 +59,25 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_BIASED_ATTENTION].cheap = true,
     [KERNEL_BIASED_ATTENTION].attends = true,
 
+    [KERNEL_CONV].has_backward_input = true,
+    [KERNEL_CONV].input_reads_weight = WEIGHT0,
+    [KERNEL_CONV].has_backward_weight = true,
+    [KERNEL_CONV].weight_reads_in = IN0,
+
+    [KERNEL_GROUP_NORM].has_backward_input = true,
+    [KERNEL_GROUP_NORM].input_reads_in = IN0,
+    [KERNEL_GROUP_NORM].input_reads_out = OUT1 | OUT2,
+    [KERNEL_GROUP_NORM].input_reads_weight = WEIGHT0,
+    [KERNEL_GROUP_NORM].has_backward_weight = true,
+    [KERNEL_GROUP_NORM].weight_reads_in = IN0,
+    [KERNEL_GROUP_NORM].weight_reads_out = OUT1 | OUT2,
+
+    [KERNEL_MAX_POOL].has_backward_input = true,
+    [KERNEL_MAX_POOL].input_reads_in = IN0,
+    [KERNEL_AVERAGE_POOL].has_backward_input = true,
+    [KERNEL_CLASS_TOKEN].has_backward_input = true,
+    [KERNEL_CLASS_TOKEN].has_backward_weight = true,
+
     /* Not marked linear: beside a partial input the whole one would be added once per rank. */
     [KERNEL_RESIDUAL].has_backward_input = true,
     [KERNEL_RESIDUAL].has_backward_weight = true,
@@ -227,12 +246,16 @@ static int64_t picked_points(const struct segment *segment, const int64_t extent
 static int64_t operations(const struct segment *segment, enum phase phase)
 {
     static const uint8_t counts[KERNEL_COUNT][3] = {
-        [KERNEL_MATMUL] = { 2, 2, 2 },      [KERNEL_EMBED] = { 0, 0, 1 },    [KERNEL_ADD_POSITION] = { 1, 1, 1 },
-        [KERNEL_LAYER_NORM] = { 8, 12, 5 }, [KERNEL_RMS_NORM] = { 4, 9, 3 }, [KERNEL_ROPE] = { 3, 3, 0 },
-        [KERNEL_GELU] = { 9, 20, 0 },       [KERNEL_SWIGLU] = { 5, 14, 0 },  [KERNEL_LOGIT_MAX] = { 1, 0, 0 },
-        [KERNEL_SUM_EXP] = { 3, 4, 0 },     [KERNEL_PICK] = { 1, 1, 0 },     [KERNEL_NLL] = { 5, 4, 0 },
-        [KERNEL_GELU_ERF] = { 5, 12, 0 },   [KERNEL_RELU] = { 1, 1, 0 },     [KERNEL_GEGLU] = { 10, 22, 0 },
+        [KERNEL_MATMUL] = { 2, 2, 2 },      [KERNEL_EMBED] = { 0, 0, 1 },       [KERNEL_ADD_POSITION] = { 1, 1, 1 },
+        [KERNEL_LAYER_NORM] = { 8, 12, 5 }, [KERNEL_RMS_NORM] = { 4, 9, 3 },    [KERNEL_ROPE] = { 3, 3, 0 },
+        [KERNEL_GELU] = { 9, 20, 0 },       [KERNEL_SWIGLU] = { 5, 14, 0 },     [KERNEL_LOGIT_MAX] = { 1, 0, 0 },
+        [KERNEL_SUM_EXP] = { 3, 4, 0 },     [KERNEL_PICK] = { 1, 1, 0 },        [KERNEL_NLL] = { 5, 4, 0 },
+        [KERNEL_GELU_ERF] = { 5, 12, 0 },   [KERNEL_RELU] = { 1, 1, 0 },        [KERNEL_GEGLU] = { 10, 22, 0 },
+        [KERNEL_CONV] = { 2, 2, 2 },        [KERNEL_GROUP_NORM] = { 8, 12, 5 }, [KERNEL_CLASS_TOKEN] = { 0, 0, 1 },
     };
+    const struct window *window = &segment->arguments.window;
+    const int64_t looking = window->height * window->width;
+    const int64_t greatest[3] = { looking, looking + 1, 0 }, averaging[3] = { looking + 1, looking + 1, 0 };
     const int64_t choices = segment->arguments.choices;
     const int64_t routing[3] = { choices + 3, 8, 0 }, dispatching[3] = { 0, choices, 0 },
                   combining[3] = { 2 * choices, 3 * choices, 0 };
@@ -242,6 +265,10 @@ static int64_t operations(const struct segment *segment, enum phase phase)
         return dispatching[phase];
     if (segment->kernel == KERNEL_COMBINE)
         return combining[phase];
+    if (segment->kernel == KERNEL_MAX_POOL)
+        return greatest[phase];
+    if (segment->kernel == KERNEL_AVERAGE_POOL)
+        return averaging[phase];
     if (segment->kernel != KERNEL_RESIDUAL)
         return counts[segment->kernel][phase];
     switch (phase) {
@@ -282,6 +309,12 @@ int64_t segment_flops(const struct segment *segment, enum phase phase, const int
         return 0; /* a given time instead: segment_opaque_ns() */
     case KERNEL_MATMUL:
         return filled_part(segment, product(points(segment, extents), operations(segment, phase)));
+    case KERNEL_CLASS_TOKEN: /* one position of all */
+        return product(points(segment, extents) / tag_size(segment, TAG_SEQUENCE), operations(segment, phase));
+    case KERNEL_CONV: /* points of windows outside the image count as well, as is the custom */
+    case KERNEL_GROUP_NORM:
+    case KERNEL_MAX_POOL:
+    case KERNEL_AVERAGE_POOL:
     case KERNEL_ROUTE:
     case KERNEL_DISPATCH:
     case KERNEL_COMBINE:
@@ -311,6 +344,11 @@ int64_t segment_scratch_elements(const struct graph *graph, const struct segment
     (void)graph;
     if (segment->kernel == KERNEL_ROUTE && phase == PHASE_BACKWARD_INPUT) /* per expert: probability, its slope */
         return product(2, tag_extent(segment, extents, TAG_ROUTE));
+    if (segment->kernel == KERNEL_CONV && phase <= PHASE_BACKWARD_WEIGHT) { /* windows as rows of a matrix */
+        const struct window *window = &segment->arguments.window;
+        return product(min_i64(CONV_TILE_POSITIONS, tag_extent(segment, extents, TAG_SEQUENCE)),
+                       product(window->height * window->width, tag_extent(segment, extents, TAG_HIDDEN)));
+    }
     bool biased = segment->kernel == KERNEL_BIASED_ATTENTION;
     if (!kernel_facts[segment->kernel].attends || phase > (biased ? PHASE_BACKWARD_WEIGHT : PHASE_BACKWARD_INPUT))
         return 0;
@@ -373,6 +411,13 @@ void segment_work_name(const struct segment *segment, enum phase phase, const in
                  triangular(segment, extents) ? " causal" : "");
     } else if (segment->kernel == KERNEL_RESIDUAL) {
         snprintf(out + used, room, " in%d%s", segment->in_count, segment->weight_count ? " bias" : "");
+    } else if (a->window.height > 0) {
+        const struct window *w = &a->window;
+        snprintf(out + used, room, " image%lldx%lld window%lldx%lld/%lld+%lld%s", (long long)w->rows,
+                 (long long)w->columns, (long long)w->height, (long long)w->width, (long long)w->stride,
+                 (long long)w->padding, segment->weight_count > 1 ? " bias" : "");
+    } else if (a->channels_per_group > 0) {
+        snprintf(out + used, room, " of%lld", (long long)a->channels_per_group);
     } else if (segment->kernel == KERNEL_MATMUL) {
         used += snprintf(out + used, room, "%s", segment->weight_count > 1 ? " bias" : "");
         if (a->expected_fill > 0)

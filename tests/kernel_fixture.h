@@ -43,7 +43,7 @@ struct fixture {
 };
 
 /* One case: letters as in models/builder.h; '#' before an operand marks indices, '+' positive values, '~' values away
- * from 0, where a slope jumps. */
+ * from 0, where a slope jumps, '=' values that differ from each other. */
 struct kernel_case {
     const char *name;
     enum kernel kernel;
@@ -69,11 +69,19 @@ static int64_t tensor_offset(const struct tensor *t, const int64_t *at)
 #define EACH(i, a) for (int64_t i = f->low[a]; i < f->high[a]; i++)
 
 /* ---- building a fixture ---- */
+/* Heads are split in whole key-value groups, channels in those of a group norm. */
+static int64_t grain_of(const struct kernel_arguments *a, enum axis_tag tag, int64_t size)
+{
+    if (tag == TAG_HEAD && a->kv_heads)
+        return size / a->kv_heads;
+    return tag == TAG_FFN && a->channels_per_group ? a->channels_per_group : 1;
+}
+
 static void make_axes(struct fixture *f, const char *text, char letters[MAX_AXES])
 {
     static const enum axis_tag tags[128] = {
-        ['b'] = TAG_BATCH,  ['t'] = TAG_SEQUENCE, ['s'] = TAG_KEY,   ['n'] = TAG_HEAD,  ['d'] = TAG_HEAD_DIM,
-        ['h'] = TAG_HIDDEN, ['f'] = TAG_FFN,      ['v'] = TAG_VOCAB, ['e'] = TAG_EXPERT
+        ['b'] = TAG_BATCH,  ['t'] = TAG_SEQUENCE, ['s'] = TAG_KEY,   ['n'] = TAG_HEAD,   ['d'] = TAG_HEAD_DIM,
+        ['h'] = TAG_HIDDEN, ['f'] = TAG_FFN,      ['v'] = TAG_VOCAB, ['e'] = TAG_EXPERT, ['g'] = TAG_FFN
     };
     struct segment *segment = &f->segment;
     for (; *text; text++) {
@@ -94,19 +102,19 @@ static void make_axes(struct fixture *f, const char *text, char letters[MAX_AXES
         default:
             letters[segment->axis_count] = *text;
             segment->axes[segment->axis_count++] =
-                (struct axis){ .tag = tags[(int)*text], .size = f->size[(int)*text], .grain = 1 };
+                (struct axis){ .tag = tags[(int)*text],
+                               .size = f->size[(int)*text],
+                               .grain = grain_of(&segment->arguments, tags[(int)*text], f->size[(int)*text]) };
         }
     }
 }
 
-/* A random range of every axis that may be split; heads in whole key-value groups. */
+/* A random range of every axis that may be split, in whole grains. */
 static void make_ranges(struct fixture *f, bool whole)
 {
     for (int i = 0; i < f->segment.axis_count; i++) {
         const struct axis *axis = &f->segment.axes[i];
-        int64_t grain =
-            axis->tag == TAG_HEAD && f->segment.arguments.kv_heads ? axis->size / f->segment.arguments.kv_heads : 1;
-        int64_t parts = axis->size / grain;
+        int64_t grain = axis->grain, parts = axis->size / grain;
         f->low[i] = axis->fixed || whole ? 0 : draw_in(&f->random, 0, parts - 1);
         f->high[i] = axis->fixed || whole ? axis->size : draw_in(&f->random, f->low[i] + 1, parts) * grain;
         f->low[i] *= axis->fixed || whole ? 1 : grain;
@@ -128,6 +136,8 @@ static void fill_tensor(struct fixture *f, struct tensor *t, char mark)
         double x = 2 * draw_real(&f->random);
         if (t->index)
             x = draw(&f->random) % 4 == 0 ? -1 : (double)draw_in(&f->random, 0, f->segment.arguments.valid - 1);
+        if (mark == '=') /* a permutation of multiples of 1/64: 7919 is prime */
+            x = (double)(i * 7919 % t->elements - t->elements / 2) / 64;
         t->data[i] = positive ? fabs(x) + 0.5 : mark == '~' ? x + copysign(0.1, x) : x;
     }
 }
@@ -138,11 +148,12 @@ static void make_tensor(struct fixture *f, struct tensor *t, struct operand *ope
 {
     char mark = *text;
     *t = (struct tensor){ .used = true, .index = *text == '#', .elements = 1 };
-    text += t->index || mark == '+' || mark == '~';
+    text += t->index || mark == '+' || mark == '~' || mark == '=';
     for (; *text; text++) {
         int dim = t->dim_count++;
-        int axis = axis_of(letters, f->segment.axis_count, *text == 'm' ? 'n' : *text);
-        int cover = *text == 'p' ? axis_of(letters, f->segment.axis_count, 't') : *text == 'm' ? -1 : axis;
+        bool scaled = *text == 'm' || *text == 'j';
+        int axis = axis_of(letters, f->segment.axis_count, *text == 'm' ? 'n' : *text == 'j' ? 'g' : *text);
+        int cover = *text == 'p' ? axis_of(letters, f->segment.axis_count, 't') : scaled ? -1 : axis;
         t->axis[dim] = operand->axis[dim] = (int8_t)axis;
         t->size[dim] = *text == '1' ? 1 : f->size[(int)*text];
         int64_t low = cover < 0 ? 0 : draw_in(&f->random, 0, f->low[cover]);
@@ -162,6 +173,49 @@ static void copy_tensor(struct fixture *f, enum role to, int index, const struct
     t->data = calloc((size_t)t->elements, sizeof *t->data);
     t->block = calloc((size_t)t->elements, sizeof(double));
     fill_tensor(f, t, ' ');
+}
+
+/* Sizes of an image and its windows; the letter i counts pixels. */
+static void make_window(struct fixture *f, const struct kernel_case *c, bool large)
+{
+    struct window *w = &f->segment.arguments.window;
+    w->rows = draw_in(&f->random, large ? 14 : 1, large ? 18 : 4);
+    w->columns = draw_in(&f->random, large ? 14 : 1, large ? 18 : 4);
+    w->height = draw_in(&f->random, 1, 3), w->width = draw_in(&f->random, 1, 3);
+    int64_t least = min_i64(w->height, w->width), needed = 0;
+    while (w->rows + 2 * needed < w->height || w->columns + 2 * needed < w->width)
+        needed++;
+    w->padding = max_i64(needed, draw_in(&f->random, 0, c->kernel == KERNEL_CONV ? 2 : least / 2));
+    if (2 * w->padding > least && c->kernel != KERNEL_CONV) { /* a pool's window always meets the image */
+        w->height = w->width = 1, w->padding = 0;
+    }
+    w->stride = draw_in(&f->random, 1, large ? 2 : 3);
+    w->out_columns = (w->columns + 2 * w->padding - w->width) / w->stride + 1;
+    f->size['i'] = w->rows * w->columns;
+    f->size['t'] = ((w->rows + 2 * w->padding - w->height) / w->stride + 1) * w->out_columns;
+    f->size['k'] = w->height * w->width;
+}
+
+/* Sizes of what reads images, which are many numbers even if they are small. */
+static void make_image(struct fixture *f, const struct kernel_case *c, bool large)
+{
+    f->size['h'] = draw_in(&f->random, large ? 3 : 1, large ? 9 : 3);
+    f->size['j'] = draw_in(&f->random, 1, 3);
+    f->size['g'] = f->size['j'] * draw_in(&f->random, 1, 3);
+    if (c->kernel == KERNEL_CONV || c->kernel == KERNEL_MAX_POOL || c->kernel == KERNEL_AVERAGE_POOL)
+        make_window(f, c, large);
+    if (c->kernel == KERNEL_GROUP_NORM)
+        f->segment.arguments.channels_per_group = f->size['g'] / f->size['j'];
+    if (c->kernel == KERNEL_GROUP_NORM || c->kernel == KERNEL_CLASS_TOKEN)
+        f->size['t']++; /* the norm of one element has no gradient to speak of */
+    if (c->kernel == KERNEL_CLASS_TOKEN)
+        f->size['i'] = f->size['t'] - 1;
+}
+
+static bool sees(enum kernel kernel)
+{
+    return kernel == KERNEL_CONV || kernel == KERNEL_MAX_POOL || kernel == KERNEL_AVERAGE_POOL ||
+           kernel == KERNEL_GROUP_NORM || kernel == KERNEL_CLASS_TOKEN;
 }
 
 static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_t seed, bool large, bool whole)
@@ -200,6 +254,8 @@ static void fixture_make(struct fixture *f, const struct kernel_case *c, uint64_
     s->arguments.kv_heads = kernel_facts[c->kernel].attends ? f->size['m'] : 0;
     f->size['r'] = s->arguments.relative_buckets = 4 * draw_in(&f->random, 1, 8);
     s->arguments.relative_distance = s->arguments.relative_buckets + draw_in(&f->random, 0, 40);
+    if (sees(c->kernel))
+        make_image(f, c, large);
     make_axes(f, c->axes, letters);
     make_ranges(f, whole);
     int most = c->in_most ? (int)draw_in(&f->random, 1, c->in_most) : MAX_OPERANDS;
@@ -335,9 +391,7 @@ static void run_phase(const struct fixture *f, enum phase phase, kernel_function
     for (int round = 0; round < rounds; round++) {
         struct kernel_call call = make_call(f, phase);
         if (rounds == 2) {
-            int64_t grain = f->segment.axes[split_axis].tag == TAG_HEAD && f->segment.arguments.kv_heads
-                                ? f->size['n'] / f->size['m']
-                                : 1;
+            int64_t grain = f->segment.axes[split_axis].grain;
             int64_t middle = f->low[split_axis] + (f->high[split_axis] - f->low[split_axis]) / 2 / grain * grain;
             if (round == 0)
                 call.high[split_axis] = middle;

@@ -263,7 +263,7 @@ static Suite *gpu_run_suite(void)
     TCase *models = tcase_create("models");
     tcase_set_timeout(models, 0);
     tcase_add_loop_test(models, plans_compute_what_the_processor_computes, 0, TINY_MIXTURE);
-    tcase_add_loop_test(models, plans_compute_what_the_processor_computes, TINY_HALF_FROZEN, TINY_MODELS);
+    tcase_add_loop_test(models, plans_compute_what_the_processor_computes, TINY_HALF_FROZEN, TINY_SEEING);
     suite_add_tcase(suite, models);
 #ifndef CLEAVE_REAL_DOUBLE
     TCase *half = tcase_create("bf16");

@@ -134,6 +134,73 @@ static void naive_rope(struct fixture *f) /* btnd */
         OUT(0, b, t, n, half + i) = y * cos(angle) + x * sin(angle);
     }
 }
+/* ---- images: pixel y * columns + x ---- */
+/* The point (y, x) of the window of output position t; false outside the image. */
+static bool naive_point(const struct window *w, int64_t t, int64_t y, int64_t x, int64_t *pixel)
+{
+    int64_t row = t / w->out_columns * w->stride + y - w->padding,
+            column = t % w->out_columns * w->stride + x - w->padding;
+    *pixel = row * w->columns + column;
+    return row >= 0 && row < w->rows && column >= 0 && column < w->columns;
+}
+static void naive_conv(struct fixture *f) /* bth+k+g */
+{
+    const struct window *w = &f->segment.arguments.window;
+    EACH(b, 0) EACH(t, 1) EACH(g, 4)
+    {
+        double sum = f->segment.weight_count > 1 ? WEIGHT(1, g) : 0;
+        for (int64_t y = 0, pixel; y < w->height; y++)
+            for (int64_t x = 0; x < w->width; x++)
+                if (naive_point(w, t, y, x, &pixel))
+                    EACH(h, 2) sum += IN(0, b, pixel, h) * WEIGHT(0, y * w->width + x, h, g);
+        OUT(0, b, t, g) = sum;
+    }
+}
+static void naive_group_norm(struct fixture *f) /* btg */
+{
+    int64_t width = f->size['g'] / f->size['j'];
+    double n = (double)(width * f->size['t']);
+    EACH(b, 0) for (int64_t j = f->low[2] / width; j < f->high[2] / width; j++)
+    {
+        double mean = 0, variance = 0;
+        EACH(t, 1) for (int64_t g = j * width; g < (j + 1) * width; g++) mean += IN(0, b, t, g) / n;
+        EACH(t, 1) for (int64_t g = j * width; g < (j + 1) * width; g++) variance += pow(IN(0, b, t, g) - mean, 2) / n;
+        double rstd = 1 / sqrt(variance + f->segment.arguments.epsilon);
+        EACH(t, 1)
+        for (int64_t g = j * width; g < (j + 1) * width; g++)
+            OUT(0, b, t, g) = (IN(0, b, t, g) - mean) * rstd * WEIGHT(0, g) + WEIGHT(1, g);
+        OUT(1, b, j) = mean;
+        OUT(2, b, j) = rstd;
+    }
+}
+static void naive_pool(struct fixture *f, bool greatest) /* btg */
+{
+    const struct window *w = &f->segment.arguments.window;
+    EACH(b, 0) EACH(t, 1) EACH(g, 2)
+    {
+        double sum = 0, most = -INFINITY;
+        for (int64_t y = 0, pixel; y < w->height; y++)
+            for (int64_t x = 0; x < w->width; x++)
+                if (naive_point(w, t, y, x, &pixel)) {
+                    sum += IN(0, b, pixel, g);
+                    most = fmax(most, IN(0, b, pixel, g));
+                }
+        OUT(0, b, t, g) = greatest ? most : sum / (double)(w->height * w->width);
+    }
+}
+static void naive_max_pool(struct fixture *f)
+{
+    naive_pool(f, true);
+}
+static void naive_average_pool(struct fixture *f)
+{
+    naive_pool(f, false);
+}
+static void naive_class_token(struct fixture *f) /* bth */
+{
+    EACH(b, 0) EACH(t, 1) EACH(h, 2) OUT(0, b, t, h) = t == 0 ? WEIGHT(0, h) : IN(0, b, t - 1, h);
+}
+
 /* As written in transformers' T5Attention._relative_position_bucket. */
 static int64_t naive_bucket(const struct fixture *f, int64_t relative_position)
 {
@@ -298,6 +365,12 @@ static const struct kernel_case cases[] = {
     { "relu", KERNEL_RELU, "btf", { "~btf" }, { 0 }, { "btf" }, 1, naive_relu, 0 },
     { "geglu", KERNEL_GEGLU, "btf", { "btf", "btf" }, { 0 }, { "btf" }, 3, naive_geglu, 0 },
     { "swiglu", KERNEL_SWIGLU, "btf", { "btf", "btf" }, { 0 }, { "btf" }, 3, naive_swiglu, 0 },
+    { "conv", KERNEL_CONV, "bth+!k+!g", { "bih" }, { "khg" }, { "btg" }, 1, naive_conv, 0 },
+    { "conv with bias", KERNEL_CONV, "bth+!k+!g", { "bih" }, { "khg", "g" }, { "btg" }, 1, naive_conv, 0 },
+    { "group_norm", KERNEL_GROUP_NORM, "bt!g", { "btg" }, { "g", "g" }, { "btg", "bj", "bj" }, 1, naive_group_norm, 0 },
+    { "max_pool", KERNEL_MAX_POOL, "btg", { "=big" }, { 0 }, { "btg" }, 1, naive_max_pool, 0 },
+    { "average_pool", KERNEL_AVERAGE_POOL, "btg", { "big" }, { 0 }, { "btg" }, 1, naive_average_pool, 0 },
+    { "class_token", KERNEL_CLASS_TOKEN, "bth", { "bih" }, { "h" }, { "bth" }, 1, naive_class_token, 0 },
     { "logit_max", KERNEL_LOGIT_MAX, "btv^", { "btv" }, { 0 }, { "bt" }, 0, naive_logit_max, 0 },
     { "sum_exp", KERNEL_SUM_EXP, "btv+", { "btv", "bt" }, { 0 }, { "bt" }, 1, naive_sum_exp, 0 },
     { "pick", KERNEL_PICK, "btv+", { "btv", "#bt" }, { 0 }, { "bt" }, 1, naive_pick, 0 },

@@ -111,16 +111,46 @@
     "\"frozen\": true, \"lora_r\": 3, \"target_modules\": [\"up_proj\"]}, "                                            \
     "{\"kind\": \"head\", \"norm\": \"rms_norm\", \"frozen\": true, \"logit_scale\": 4}, {\"kind\": \"loss\"}]}"
 
+/* Ten tokens, the class token among them; behind it, what is pooled. */
+#define TINY_IMAGES(name, size, hidden)                                                                                \
+    "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"" name "\", \"image_size\": " size ", " hidden         \
+    "\"vocab_size\": 10, \"layers\": ["
+#define TINY_VIT                                                                                                       \
+    TINY_IMAGES("vit", "12", "\"hidden\": 32, ")                                                                       \
+    "{\"kind\": \"patches\", \"patch\": 4}, {\"repeat\": 2, \"layers\": ["                                             \
+    "{\"kind\": \"attention\", \"heads\": 4, \"causal\": false, \"qkv_bias\": true, \"output_bias\": true, "           \
+    "\"norm\": \"layer_norm\"}, "                                                                                      \
+    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"gelu_erf\", \"bias\": true, \"norm\": \"layer_norm\"}]}, "   \
+    "{\"kind\": \"pool\", \"pool\": \"first\"}, "                                                                      \
+    "{\"kind\": \"head\", \"norm\": \"layer_norm\", \"bias\": true}, {\"kind\": \"loss\"}]}"
+/* A stem, a residual block that keeps the shape and one that halves the image. */
+#define TINY_RESNET                                                                                                    \
+    TINY_IMAGES("resnet", "8", "")                                                                                     \
+    "{\"kind\": \"conv\", \"channels\": 8, \"window\": 3, \"padding\": 1, \"norm_groups\": 2, "                        \
+    "\"activation\": \"relu\"}, "                                                                                      \
+    "{\"kind\": \"pool\", \"name\": \"stem\", \"pool\": \"max\", \"window\": 3, \"stride\": 2, \"padding\": 1}, "      \
+    "{\"kind\": \"conv\", \"channels\": 8, \"window\": 3, \"padding\": 1, \"bias\": true, \"norm_groups\": 4}, "       \
+    "{\"kind\": \"add\", \"name\": \"first\", \"inputs\": [\"previous\", \"stem\"], \"activation\": \"relu\"}, "       \
+    "{\"kind\": \"conv\", \"name\": \"conv3\", \"channels\": 12, \"window\": 3, \"stride\": 2, \"padding\": 1, "       \
+    "\"norm_groups\": 2}, "                                                                                            \
+    "{\"kind\": \"conv\", \"name\": \"short\", \"inputs\": [\"first\"], \"channels\": 12, \"window\": 1, "             \
+    "\"stride\": 2, \"norm_groups\": 2}, "                                                                             \
+    "{\"kind\": \"add\", \"inputs\": [\"conv3\", \"short\"], \"activation\": \"relu\"}, "                              \
+    "{\"kind\": \"conv\", \"channels\": 16, \"window\": 1, \"bias\": true, \"activation\": \"relu\"}, "                \
+    "{\"kind\": \"pool\", \"pool\": \"average\"}, "                                                                    \
+    "{\"kind\": \"head\", \"norm\": \"none\", \"bias\": true}, {\"kind\": \"loss\"}]}"
+
 enum {
     TINY_BATCH = 8,
     TINY_SEQUENCE = 8,
     TINY_VOCAB = 60,
     TINY_VOCAB_MULTIPLE = 64,
-    TINY_MODELS = 10,
+    TINY_MODELS = 12,
     TINY_CHAINS = 4,
     TINY_MIXTURE = 7,
     TINY_HALF_FROZEN = 8,
-    TINY_ADAPTED = 9
+    TINY_ADAPTED = 9,
+    TINY_SEEING = 10 /* from here on they read images */
 };
 static const char *const tiny_models[TINY_MODELS] = {
     TINY_GPT("tied-gpt", "true"),
@@ -133,6 +163,8 @@ static const char *const tiny_models[TINY_MODELS] = {
     TINY_MOE("0.02"),
     TINY_FROZEN,
     TINY_LORA,
+    TINY_VIT,
+    TINY_RESNET,
 };
 
 static inline struct graph *tiny_graph_of(const char *json, int batch)
@@ -141,7 +173,7 @@ static inline struct graph *tiny_graph_of(const char *json, int batch)
     struct graph *graph;
     struct error error = { 0 };
     if (!model_read(&model, "tiny", json, strlen(json), NULL, &error) ||
-        !graph_build(&graph, model, batch, TINY_SEQUENCE, TINY_VOCAB_MULTIPLE, &error)) {
+        !graph_build(&graph, model, batch, 0, TINY_VOCAB_MULTIPLE, &error)) {
         fprintf(stderr, "%s\n", error.message);
         abort(); /* also called where no test runs */
     }
@@ -186,7 +218,7 @@ static inline struct plan *tiny_plan(const struct graph *graph, const struct tin
     memcpy(shape.turns, c->turns, sizeof c->turns);
     memcpy(shape.outer, c->outer, sizeof c->outer);
     struct plan *plan = shape_plan(&shape, graph->layer_count);
-    plan->batch = graph->batch, plan->sequence = TINY_SEQUENCE, plan->vocab_multiple = TINY_VOCAB_MULTIPLE;
+    plan->batch = graph->batch, plan->sequence = graph->sequence, plan->vocab_multiple = TINY_VOCAB_MULTIPLE;
     plan->dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
     plan->schedule = schedule, plan->micro_batch_count = c->micro;
     plan->bucket_bytes = c->bucket, plan->prefetch = c->prefetch, plan->clip_norm = c->clip;

@@ -419,7 +419,9 @@ static bool nll(const struct gpu_call *g, enum phase phase, struct error *err)
 bool gpu_computes(enum kernel kernel, enum phase phase)
 {
     bool of_experts = kernel == KERNEL_ROUTE || kernel == KERNEL_DISPATCH || kernel == KERNEL_COMBINE;
-    return !of_experts && kernel_find(kernel, phase) != NULL;
+    bool of_images = kernel == KERNEL_CONV || kernel == KERNEL_GROUP_NORM || kernel == KERNEL_MAX_POOL ||
+                     kernel == KERNEL_AVERAGE_POOL || kernel == KERNEL_CLASS_TOKEN;
+    return !of_experts && !of_images && kernel_find(kernel, phase) != NULL;
 }
 
 bool gpu_issue(const struct gpu_call *g, struct error *err)
@@ -461,6 +463,11 @@ bool gpu_issue(const struct gpu_call *g, struct error *err)
         return pick(g, phase, err);
     case KERNEL_NLL:
         return nll(g, phase, err);
+    case KERNEL_CONV:
+    case KERNEL_GROUP_NORM:
+    case KERNEL_MAX_POOL:
+    case KERNEL_AVERAGE_POOL:
+    case KERNEL_CLASS_TOKEN:
     case KERNEL_ROUTE:
     case KERNEL_DISPATCH:
     case KERNEL_COMBINE:

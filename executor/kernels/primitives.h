@@ -73,6 +73,11 @@ void bias_gradient(const struct kernel_call *call, int index);
 #define pass_gradient ISA(pass_gradient)
 void pass_gradient(const struct kernel_call *call, int index);
 
+/* Makes 0 what the range's samples and channels have in operand 0 of the role, (b, positions, channels), at all
+ * positions, which follow no axis. */
+#define clear_pixels ISA(clear_pixels)
+void clear_pixels(const struct kernel_call *call, enum role role);
+
 /* ---- matrix product (product.h); any strides ---- */
 #define gemm_run ISA(gemm_run)
 void gemm_run(const struct gemm *gemm);

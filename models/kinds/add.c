@@ -1,20 +1,31 @@
 #include "models/builder.h"
 #include "models/kinds/layers.h"
 #include "models/kinds/norm.h"
+#include "models/kinds/window.h"
 
-static const struct add_layer add_defaults = { .head.frozen = false };
-static const struct json_field add_fields[] = { LAYER_HEAD_FIELDS };
+static const struct add_layer add_defaults = { .activation = RECTIFIER_NONE };
+static const struct json_field add_fields[] = {
+    LAYER_HEAD_FIELDS,
+    { .key = "activation",
+      .type = FIELD_ENUM,
+      .offset = offsetof(struct add_layer, activation),
+      .names = rectifier_names,
+      .doc = "What the sum passes, as in a residual network; none if absent." },
+};
 
 static bool add_check(const struct model *model, const void *fields, const struct json *at, struct error *err)
 {
-    (void)model, (void)fields, (void)at, (void)err; /* all that may be read is of one width */
+    (void)model, (void)fields, (void)at, (void)err; /* that shapes are alike is seen when the model is unfolded */
     return true;
 }
 
 static bool add_build(struct graph_builder *builder, const struct model *model, const void *fields, struct error *err)
 {
-    (void)model, (void)fields, (void)err;
+    const struct add_layer *f = fields;
+    (void)model, (void)err;
     builder->output = build_join(builder, builder->inputs, builder->input_count, false);
+    if (f->activation == RECTIFIER_RELU)
+        builder->output = build_relu(builder, "relu", "bth", builder->output);
     return true;
 }
 
