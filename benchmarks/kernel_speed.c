@@ -214,11 +214,18 @@ static void trainer_make(struct trainer *t, const struct graph *graph)
         }
     }
     t->scratch = zeros(scratch, sizeof(real));
-    int32_t *tokens = t->value[graph->tokens_value], *labels = t->value[graph->labels_value];
+    int32_t *tokens = graph->tokens_value < 0 ? NULL : t->value[graph->tokens_value];
+    int32_t *labels = t->value[graph->labels_value];
     int64_t count = graph->batch * graph->sequence;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; tokens && i < count; i++)
         tokens[i] = (int32_t)(i * 7919 % graph->vocab_size);
+    for (int64_t i = 0; i < count; i++)
         labels[i] = (int32_t)((i + 1) * 7919 % graph->vocab_size);
+    if (graph->image_value >= 0) {
+        const struct value *image = &graph->values[graph->image_value];
+        real *pixels = t->value[graph->image_value];
+        for (int64_t i = 0; i < product(image->size, image->dim_count); i++)
+            pixels[i] = (real)(mix64((uint64_t)i) >> 40) / (1 << 23) - 1;
     }
     *(real *)t->value[graph->count_value] = (real)count;
 }
@@ -279,8 +286,8 @@ static void print_step(const struct step *step, double rate)
                 continue;
             printf("%-14s %-15s %6d %10.3f %6.1f%% %9.1f\n", name, k < KERNEL_COUNT ? phase_names[p] : "", w->calls,
                    1e3 * w->time_s, 100 * w->time_s / step->total_s, w->flops / w->time_s / 1e9);
-            flops += k == KERNEL_MATMUL || (k < KERNEL_COUNT && kernel_facts[k].attends) ? w->flops : 0;
-            products_s += k == KERNEL_MATMUL ? w->time_s : 0;
+            flops += k < KERNEL_COUNT && (kernel_facts[k].multiplies || kernel_facts[k].attends) ? w->flops : 0;
+            products_s += k < KERNEL_COUNT && kernel_facts[k].multiplies ? w->time_s : 0;
         }
     printf("step %.1f ms, of which matmul %.1f ms; loss %.4f\n", 1e3 * step->total_s, 1e3 * products_s, step->loss);
     printf("%.1f GFLOP in matmul and attention at %.1f GFLOP/s (1024-square product): %.1f ms; the step takes %.3f "

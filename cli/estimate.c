@@ -110,7 +110,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     if (!a->json && !inputs_is_stdout(a->output)) {
         print_plan(cli, plan, in.graph);
         print_placement(cli, plan, in.cluster);
-        print_prediction(cli, &estimate->prediction);
+        print_prediction(cli, &estimate->prediction, in.graph);
         if (!verified)
             inputs_say_unverified(cli, a->output);
     }

@@ -212,7 +212,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
         return true; /* the plan file is the answer */
     print_plan(cli, best->plan, in->graph);
     print_placement(cli, best->plan, in->cluster);
-    print_prediction(cli, &best->estimate->prediction);
+    print_prediction(cli, &best->estimate->prediction, in->graph);
     print_certificate(cli, &answer->certificate);
     if (!print_others(cli, answer, err))
         return false;

@@ -140,15 +140,31 @@ static void print_parameters(const struct cli *cli, const struct graph *graph)
     fprintf(cli->out, "\n");
 }
 
+const char *print_unit(const struct graph *graph)
+{
+    return graph->image_value >= 0 ? "images" : "tokens";
+}
+
+/* "64 sequences of 1024 tokens" or "64 images". */
+static void print_batch(const struct cli *cli, const struct plan *plan, const struct graph *graph)
+{
+    if (graph->image_value >= 0)
+        fprintf(cli->out, "%lld images", (long long)plan->batch);
+    else
+        fprintf(cli->out, "%lld sequences of %lld tokens", (long long)plan->batch, (long long)plan->sequence);
+}
+
 void print_plan(const struct cli *cli, const struct plan *plan, const struct graph *graph)
 {
     char line[PRINT_LINE_BYTES];
     print_plan_line(plan, graph, line);
     fprintf(cli->out, "%s on %d devices: %s\n", graph->model_name, plan->rank_count, line);
     print_parameters(cli, graph);
-    fprintf(cli->out, "  batch %lld sequences of %lld tokens, %s, %d micro-batch%s of %lld sequences",
-            (long long)plan->batch, (long long)plan->sequence, dtype_names[plan->dtype], plan->micro_batch_count,
-            plan->micro_batch_count == 1 ? "" : "es", (long long)(plan->batch / plan->micro_batch_count));
+    fprintf(cli->out, "  batch ");
+    print_batch(cli, plan, graph);
+    fprintf(cli->out, ", %s, %d micro-batch%s of %lld %s", dtype_names[plan->dtype], plan->micro_batch_count,
+            plan->micro_batch_count == 1 ? "" : "es", (long long)(plan->batch / plan->micro_batch_count),
+            graph->image_value >= 0 ? "images" : "sequences");
     char number[TEXT_NUMBER_BYTES];
     if (plan->bucket_bytes)
         fprintf(cli->out, ", gradient buckets of %s", text_bytes(number, plan->bucket_bytes));
@@ -200,13 +216,13 @@ static void print_peak(const struct cli *cli, const struct prediction *p, int s)
         fprintf(cli->out, " of %s", text_bytes(number, p->available_bytes[s]));
 }
 
-void print_prediction(const struct cli *cli, const struct prediction *p)
+void print_prediction(const struct cli *cli, const struct prediction *p, const struct graph *graph)
 {
     char number[TEXT_NUMBER_BYTES];
-    fprintf(cli->out, "predicted (%s%s): step %s, %.0f tokens/s per device",
+    fprintf(cli->out, "predicted (%s%s): step %s, %.0f %s/s per device",
             p->measured ? p->analytic ? "partly measured" : "from measurements" : "analytic: no profile",
             p->extrapolated ? ", some extrapolated" : "", text_duration_ns(number, p->step_ns),
-            p->tokens_per_s_per_device);
+            p->tokens_per_s_per_device, print_unit(graph));
     if (p->mfu > 0)
         fprintf(cli->out, ", %.1f %% of the matmul peak (MFU)", 100 * p->mfu);
     fprintf(cli->out, "\n ");

@@ -14,5 +14,7 @@ void print_plan(const struct cli *cli, const struct plan *plan, const struct gra
 void print_devices_line(const struct cluster *cluster, int first_rank, int count, char out[PRINT_LINE_BYTES]);
 /* Which devices each stage has, where the cluster has several types; else nothing. */
 void print_placement(const struct cli *cli, const struct plan *plan, const struct cluster *cluster);
-void print_prediction(const struct cli *cli, const struct prediction *prediction);
+void print_prediction(const struct cli *cli, const struct prediction *prediction, const struct graph *graph);
+/* What a model's samples are counted in: "tokens" or "images". */
+const char *print_unit(const struct graph *graph);
 #endif

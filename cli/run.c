@@ -1,5 +1,6 @@
 /* Executes a plan: ranks as threads of this process or as processes that a launcher started. */
 #include "cli/inputs.h"
+#include "cli/print.h"
 #include "cli/program_options.h"
 #include "cli/ranks.h"
 #include "base/num.h"
@@ -60,6 +61,7 @@ static const char *loss_text(char number[TEXT_NUMBER_BYTES], const struct run_st
 
 struct report_step {
     const struct cli *cli;
+    const char *unit; /* print_unit() */
     bool json;
     int64_t heap_first, heap_last; /* bytes allocated after the first and after the latest step; -1: unknown */
 };
@@ -84,8 +86,8 @@ static void on_step(void *context, const struct run_step *step)
         fprintf(r->cli->out, "{\"step\": %lld, \"loss\": %s, \"step_s\": %.9g, \"tokens_per_s\": %.6g}\n",
                 (long long)step->step, json_number(loss, step->loss), (double)step->step_ns * 1e-9, step->tokens_per_s);
     else
-        fprintf(r->cli->out, "step %4lld  loss %8s  %10s  %8.0f tokens/s\n", (long long)step->step,
-                loss_text(loss, step), text_duration_ns(number, step->step_ns), step->tokens_per_s);
+        fprintf(r->cli->out, "step %4lld  loss %8s  %10s  %8.0f %s/s\n", (long long)step->step, loss_text(loss, step),
+                text_duration_ns(number, step->step_ns), step->tokens_per_s, r->unit);
     fflush(r->cli->out);
     if (r->heap_first == 0) /* what printing allocates once is not the step's */
         r->heap_first = heap_bytes();
@@ -211,7 +213,7 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
     struct data data = { 0 };
     struct timeline *predicted = NULL;
     struct run_summary summary = { 0 };
-    struct report_step report = { .cli = cli, .json = a->json };
+    struct report_step report = { .cli = cli, .unit = print_unit(in->graph), .json = a->json };
     bool ok = read_data(&data, a, in, device, err) && simulate(&predicted, &in->facts, program, err);
     if (ok) {
         struct run_options o = settings(a, in, device, &data, cli->module_dir, &report);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SYNTHETIC_BYTES = 64 * 1024, CHAIN_SUCCESSORS = 3, SYNTHETIC_IMAGES = 16 };
+enum { SYNTHETIC_BYTES = 64 * 1024, CHAIN_SUCCESSORS = 3, SYNTHETIC_IMAGES = 16, SYNTHETIC_CLASSES = 10 };
 
 struct sample_shape sample_shape_of(const struct graph *graph)
 {
@@ -111,11 +111,13 @@ static void draw_tokens(unsigned char *bytes, size_t size, uint64_t tokens, uint
     }
 }
 
-/* Half of a byte is its class's pattern, half is noise. */
-static void draw_images(unsigned char *bytes, size_t size, size_t record, uint64_t classes, uint64_t seed)
+/* Half of a byte is its class's pattern, half is noise. The few classes are spread over the labels that there are, so
+ * that every part of a split table of them has some. */
+static void draw_images(unsigned char *bytes, size_t size, size_t record, uint64_t labels, uint64_t seed)
 {
+    const uint64_t classes = labels < SYNTHETIC_CLASSES ? labels : SYNTHETIC_CLASSES, apart = labels / classes;
     for (size_t at = 0; at < size; at += record) {
-        uint64_t label = mix64(seed + 2 * at) % classes, pattern = mix64(seed ^ label);
+        uint64_t label = mix64(seed + 2 * at) % classes * apart, pattern = mix64(seed ^ label);
         bytes[at] = (unsigned char)label;
         for (size_t i = 1; i < record; i++)
             bytes[at + i] = (unsigned char)(mix64(pattern + i) % 128 + mix64(seed + 2 * (at + i) + 1) % 128);

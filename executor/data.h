@@ -29,8 +29,8 @@ bool data_from_bytes(struct data *out, const char *name, const unsigned char *by
 /* The same from a file. */
 bool data_from_file(struct data *out, const char *path, struct sample_shape shape, uint64_t seed, struct error *err);
 /* For runs without a file, drawn from the seed and learnable. Tokens: 64 KiB of a second-order chain over min(256,
- * vocab_size) of them. Images: about as many bytes, at least 16 images, each the pattern of its class, of min(256,
- * vocab_size), with noise. */
+ * vocab_size) of them. Images: about as many bytes, at least 16 images, each the pattern of its class with noise, of at
+ * most 10 classes. */
 bool data_synthetic(struct data *out, struct sample_shape shape, uint64_t seed, struct error *err);
 void data_free(struct data *data);
 

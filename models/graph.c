@@ -257,6 +257,36 @@ static bool build_layer(struct graph_builder *builder, const struct model *model
     return true;
 }
 
+/* What enters it: the image where nothing stands before. */
+static bool same_entry_shape(const struct graph *graph, const struct graph_layer *a, const struct graph_layer *b)
+{
+    const struct graph_layer image = { .output_value = graph->image_value, .columns = graph->image_columns };
+    const struct graph_layer *x = a->input_count > 0 ? &graph->layers[a->input_layers[0]] : &image,
+                             *y = b->input_count > 0 ? &graph->layers[b->input_layers[0]] : &image;
+    return x->output_value < 0 || y->output_value < 0 || same_shape(graph, x, y);
+}
+
+/* A search looks at two copies of a repeat, a profiler at one: they must speak for all. */
+static bool check_copies(const struct graph *graph, const struct model *model, struct error *err)
+{
+    int first = 0;
+    for (int b = 0; b < model->block_count; b++) {
+        const struct model_block *block = &model->blocks[b];
+        for (int i = block->layer_count; i < block->layer_count * block->count; i++) {
+            const struct graph_layer *layer = &graph->layers[first + i],
+                                     *like = &graph->layers[first + i % block->layer_count];
+            if (!same_entry_shape(graph, layer, like))
+                return fail_kind(
+                    err, ERROR_INPUT,
+                    "layer %s: expected the copies of a repeat to be alike, but what enters it has another "
+                    "shape than what enters %s: write that copy outside of the repeat",
+                    layer->name, like->name);
+        }
+        first += block->layer_count * block->count;
+    }
+    return true;
+}
+
 static void set_letters(struct graph_builder *builder)
 {
     const struct graph *graph = builder->graph;
@@ -316,7 +346,7 @@ static bool build(struct graph *graph, const struct model *model, struct error *
     for (int i = 0; i < graph->layer_count && !builder.failed; i++)
         if (!build_layer(&builder, model, i))
             return false;
-    if (builder.failed || !check_work(graph, err))
+    if (builder.failed || !check_copies(graph, model, err) || !check_work(graph, err))
         return false;
     graph->needs_gradient = arena_alloc(&graph->arena, (size_t)graph->value_count, sizeof *graph->needs_gradient);
     if (!graph->needs_gradient)

@@ -54,8 +54,9 @@ struct kernel_facts {
     uint8_t weight_reads_in, weight_reads_out,
         weight_reads_weight; /* what BWD_WEIGHT reads besides the output gradients */
     bool has_backward_input, has_backward_weight;
-    bool cheap;     /* selective recomputation forgets its outputs */
-    bool attends;   /* softmax attention: in q, k, v; out the mix and the log-sum-exp */
+    bool cheap;      /* selective recomputation forgets its outputs */
+    bool multiplies; /* a product of matrices: in[0] and weight[0], whose folded axes out lacks */
+    bool attends;    /* softmax attention: in q, k, v; out the mix and the log-sum-exp */
     uint8_t linear; /* inputs in which it is linear: a partial sum may pass through (a matmul only while it has no fused
                        bias) */
 };

@@ -16,6 +16,7 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_MATMUL].has_backward_weight = true,
     [KERNEL_MATMUL].weight_reads_in = IN0 | IN1,
     [KERNEL_MATMUL].linear = IN0,
+    [KERNEL_MATMUL].multiplies = true,
 
     [KERNEL_EMBED].has_backward_weight = true,
     [KERNEL_EMBED].weight_reads_in = IN0,
@@ -63,6 +64,7 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_CONV].input_reads_weight = WEIGHT0,
     [KERNEL_CONV].has_backward_weight = true,
     [KERNEL_CONV].weight_reads_in = IN0,
+    [KERNEL_CONV].multiplies = true,
 
     [KERNEL_GROUP_NORM].has_backward_input = true,
     [KERNEL_GROUP_NORM].input_reads_in = IN0,

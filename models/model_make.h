@@ -5,6 +5,7 @@
 #include "models/model.h"
 
 enum { MODEL_MAX_LAYERS = 10000 }; /* unfolded; the deepest published transformers have 2000 */
+enum { MODEL_MAX_IMAGE_SIZE = 1 << 14, MODEL_MAX_IMAGE_CHANNELS = 1 << 10 };
 
 /* The top-level keys. Sizes that are absent are 0. */
 struct model_head {

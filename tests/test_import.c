@@ -174,6 +174,26 @@ START_TEST(pythia_has_the_published_parameters)
 }
 END_TEST
 
+/* google/vit-base-patch16-224: torchvision's vit_b_16 but for the norms' epsilon. */
+START_TEST(vit_has_the_published_size)
+{
+    char text[32768] = "{\"_name_or_path\":\"vit\",\"model_type\":\"vit\",\"num_hidden_layers\":12,\"id2label\":{";
+    for (int i = 0; i < 1000; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s\"%d\":\"class %d\"", i ? "," : "", i, i);
+    snprintf(text + strlen(text), sizeof text - strlen(text), "},\"layer_norm_eps\":1e-6}");
+    ck_assert_int_eq(parameters(text), 86567656);
+    struct model *model = import(text), *zoo = model_of_zoo("vit-base-16");
+    ck_assert_int_eq(model_unfolded_count(model), model_unfolded_count(zoo));
+    for (int i = 0; i < model_unfolded_count(zoo); i++) {
+        const struct layer *a = model_unfolded_layer(model, i), *b = model_unfolded_layer(zoo, i);
+        ck_assert(a->kind == b->kind && layer_fields_equal(a->kind, a->fields, b->fields));
+    }
+    ck_assert(model->image_size == 224 && model->image_channels == 3 && model->vocab_size == 1000);
+    model_free(model);
+    model_free(zoo);
+}
+END_TEST
+
 START_TEST(branches_run_side_by_side)
 {
     struct model *model = import(NEOX(",\"rotary_pct\":0.5"));
@@ -267,7 +287,7 @@ static const struct {
     const char *text, *message; /* '@' marks the place; the message's beginning */
 } refused[] = {
     { "{\"model_type\":@\"bloom\"}", "model_type: expected a model_type of gpt2, llama, mistral, mixtral, deepseek, "
-                                     "qwen2, gpt_neox or t5, found \"bloom\"" },
+                                     "qwen2, gpt_neox, t5 or vit, found \"bloom\"" },
     { "@{\"model_type\":\"t5\"}", "expected the key \"d_model\"" },
     { "{\"model_type\":\"t5\",\"is_encoder_decoder\":@false}", "is_encoder_decoder: only true is supported" },
     { "{\"model_type\":\"t5\",\"d_model\":8,\"num_layers\":1,\"num_heads\":2,\"d_kv\":4,\"d_ff\":8,\"vocab_size\":9,"
@@ -350,6 +370,7 @@ static Suite *suite(void)
     CHECK_ADD(s, pythia_has_the_published_parameters);
     CHECK_ADD(s, mixtures_are_the_native_ones);
     CHECK_ADD(s, mixtures_differ_where_they_should);
+    CHECK_ADD(s, vit_has_the_published_size);
     CHECK_ADD(s, branches_run_side_by_side);
     CHECK_ADD(s, stretched_rotation_is_read);
     CHECK_ADD(s, what_cannot_be_said_is_refused_where_it_stands);

@@ -11,13 +11,19 @@ static void check_dim(const struct segment *segment, enum axis_tag tag, int64_t 
     const struct axis *a = &segment->axes[axis];
     if (kernel_facts[segment->kernel].attends && a->tag == TAG_HEAD && size != a->size)
         ck_assert(size == segment->arguments.kv_heads && a->size % size == 0);
+    else if (segment->arguments.channels_per_group && a->tag == TAG_FFN && size != a->size)
+        ck_assert(size * segment->arguments.channels_per_group == a->size &&
+                  a->grain == segment->arguments.channels_per_group);
     else if (segment->arguments.group && a->tag == TAG_SEQUENCE && size != a->size)
         ck_assert(size * segment->arguments.group == a->size && a->grain == segment->arguments.group);
     else
         ck_assert_int_eq(size, a->size);
     if (tag != TAG_COUNT) /* weights carry no tags; the columns of a square matrix are split as those of an mlp */
         ck_assert(tag == a->tag || (tag == TAG_SEQUENCE && a->tag == TAG_KEY) ||
-                  (tag == TAG_HIDDEN && a->tag == TAG_FFN && segment->kernel == KERNEL_MATMUL));
+                  (tag == TAG_HIDDEN && a->tag == TAG_FFN &&
+                   (segment->kernel == KERNEL_MATMUL || segment->arguments.window.height > 0)) ||
+                  (tag == TAG_FFN &&
+                   a->tag == TAG_HIDDEN)); /* the channels that a layer gives are those that enter the next */
 }
 
 static void check_values(const struct graph *graph, const struct segment *segment, const struct operand *operands,
@@ -55,7 +61,7 @@ static void check_folds(const struct graph *graph, const struct segment *segment
                 ck_assert_msg(a->fold != FOLD_NONE || a->fixed, "%s: axis %d of %s neither folds nor is fixed",
                               value->name, axis, segment->name);
         }
-        if (segment->kernel == KERNEL_MATMUL && segment->weight_count == 2 && a->fold != FOLD_NONE)
+        if (kernel_facts[segment->kernel].multiplies && segment->weight_count == 2 && a->fold != FOLD_NONE)
             ck_assert(a->fixed);
     }
 }
@@ -164,8 +170,10 @@ START_TEST(layers_read_earlier_ones)
         }
         for (int i = 0; i < last; i++)
             ck_assert_int_ge(readers[i], 1);
-        static const char *const branched[] = { "tiny-encdec", "tiny-uvit", "tiny-towers", "t5-small",
-                                                "t5-base",     "t5-large",  "pythia-410m", "pythia-1.4b" };
+        static const char *const branched[] = {
+            "tiny-encdec", "tiny-uvit",   "tiny-towers", "t5-small",  "t5-base",
+            "t5-large",    "pythia-410m", "pythia-1.4b", "resnet-50", "tiny-resnet"
+        };
         bool chain = true;
         for (size_t i = 0; i < sizeof branched / sizeof *branched; i++)
             chain &= strcmp(zoo[m].name, branched[i]) != 0;

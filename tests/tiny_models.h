@@ -114,7 +114,7 @@
 /* Ten tokens, the class token among them; behind it, what is pooled. */
 #define TINY_IMAGES(name, size, hidden)                                                                                \
     "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"" name "\", \"image_size\": " size ", " hidden         \
-    "\"vocab_size\": 10, \"layers\": ["
+    "\"vocab_size\": 60, \"layers\": ["
 #define TINY_VIT                                                                                                       \
     TINY_IMAGES("vit", "12", "\"hidden\": 32, ")                                                                       \
     "{\"kind\": \"patches\", \"patch\": 4}, {\"repeat\": 2, \"layers\": ["                                             \

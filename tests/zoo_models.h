@@ -40,6 +40,12 @@ static const struct {
     { "tiny-moe", 279872, false, 0 },
     { "llama-2-7b-lora", 6742609920, false, 4194304 },
     { "tiny-lora", 123200, false, 16384 },
+    { "vit-base-16", 86567656, false, 0 },
+    { "vit-large-16", 304326632, false, 0 },
+    { "vgg-16", 138357544, false, 0 },
+    { "resnet-50", 25557032, false, 0 },
+    { "tiny-vit", 75082, false, 0 },
+    { "tiny-resnet", 24666, false, 0 },
 };
 enum { ZOO = sizeof zoo / sizeof *zoo };
 #endif

@@ -105,8 +105,8 @@ bool hf_add_decoder(struct model *model, const struct hf_parts *p, const struct 
 
 static const struct hf_family gpt2 = { "gpt2", read_gpt2, NULL }, llama = { "llama", read_llama, NULL },
                               mistral = { "mistral", read_mistral, NULL }, qwen2 = { "qwen2", read_qwen2, NULL };
-static const struct hf_family *const families[] = { &gpt2,        &llama, &mistral,    &qwen2,
-                                                    &hf_gpt_neox, &hf_t5, &hf_mixtral, &hf_deepseek };
+static const struct hf_family *const families[] = { &gpt2,  &llama,      &mistral,     &qwen2, &hf_gpt_neox,
+                                                    &hf_t5, &hf_mixtral, &hf_deepseek, &hf_vit };
 enum { FAMILIES = sizeof families / sizeof *families };
 
 static bool read_parts(const struct json *root, struct hf_parts *p, const struct hf_family **family, struct error *err)
@@ -123,11 +123,11 @@ static bool read_parts(const struct json *root, struct hf_parts *p, const struct
                    hf_get_double(root, "initializer_range", 100, 0.02, &p->head.init_std, err) &&
                    families[i]->read(root, p, err);
         }
-    return json_fail(
-        at, err,
-        "expected a model_type of gpt2, llama, mistral, mixtral, deepseek, qwen2, gpt_neox or t5, found \"%.64s\"; "
-        "describe the model in the native format instead",
-        type);
+    return json_fail(at, err,
+                     "expected a model_type of gpt2, llama, mistral, mixtral, deepseek, qwen2, gpt_neox, t5 or vit, "
+                     "found \"%.64s\"; "
+                     "describe the model in the native format instead",
+                     type);
 }
 
 static bool hf_detect(const struct json *root)
@@ -157,7 +157,7 @@ static bool hf_read(struct model **out, const struct json *root, struct error *e
 extern const struct importer hf_importer;
 const struct importer hf_importer = {
     .name = "huggingface",
-    .doc = "Hugging Face config.json of model_type gpt2, llama, mistral, mixtral, deepseek, qwen2, gpt_neox or t5",
+    .doc = "Hugging Face config.json of model_type gpt2, llama, mistral, mixtral, deepseek, qwen2, gpt_neox, t5 or vit",
     .detect = hf_detect,
     .read = hf_read,
 };

@@ -95,6 +95,7 @@ void hf_set_defaults(struct hf_parts *p)
 {
     *p = (struct hf_parts){ .head = model_head_defaults };
     memcpy(&p->embedding, layer_kind_find("embedding")->defaults, sizeof p->embedding);
+    memcpy(&p->patches, layer_kind_find("patches")->defaults, sizeof p->patches);
     memcpy(&p->attention, layer_kind_find("attention")->defaults, sizeof p->attention);
     memcpy(&p->mlp, layer_kind_find("mlp")->defaults, sizeof p->mlp);
     memcpy(&p->moe, layer_kind_find("moe")->defaults, sizeof p->moe);
@@ -105,6 +106,21 @@ void hf_set_norms(struct hf_parts *p, int norm, double epsilon)
 {
     p->attention.norm = p->mlp.norm = p->last.norm = norm;
     p->attention.norm_epsilon = p->mlp.norm_epsilon = p->last.norm_epsilon = epsilon;
+}
+
+bool hf_read_activation(const struct json *root, int *activation, struct error *err)
+{
+    static const char *const words[] = { "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu", NULL };
+    static const int meanings[] = { ACTIVATION_GELU_ERF, ACTIVATION_GELU, ACTIVATION_GELU, ACTIVATION_GELU,
+                                    ACTIVATION_RELU };
+    const char *found;
+    if (!hf_need_word(root, "hidden_act", "gelu", words, err) ||
+        !hf_get_string(root, "hidden_act", "gelu", &found, err))
+        return false;
+    for (int i = 0; words[i]; i++)
+        if (strcmp(words[i], found) == 0)
+            *activation = meanings[i];
+    return true;
 }
 
 /* ---- rotary positions ---- */

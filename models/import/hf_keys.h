@@ -28,6 +28,7 @@ struct hf_parts {
     struct model_head head;
     int64_t blocks, decoder_blocks; /* a decoder beside an encoder has its own number */
     struct embedding_layer embedding;
+    struct patches_layer patches;
     struct attention_layer attention;
     struct mlp_layer mlp;
     struct moe_layer moe;
@@ -39,6 +40,8 @@ void hf_set_norms(struct hf_parts *p, int norm, double epsilon);
 /* Reports at the foreign key what the attention kind would report at its own. */
 bool hf_check_heads(const struct json *root, const char *key, const char *kv_key, int64_t hidden,
                     const struct attention_layer *f, struct error *err);
+/* What "hidden_act" means to an mlp without a gate; "gelu" is the exact form. */
+bool hf_read_activation(const struct json *root, int *activation, struct error *err);
 /* Base, stretching and share of rotary positions, from rope_theta, rope_scaling or rope_parameters. partial: whether
  * only a part of the head may turn. */
 bool hf_read_rope(const struct json *root, const char *base_key, const char *part_key, double part, bool partial,
@@ -53,6 +56,6 @@ struct hf_family {
 /* Touvron et al. 2023 and its relatives: fills in all but biases. kv_default: key and value heads; 0: as many as heads.
  */
 bool hf_read_llama(const struct json *root, struct hf_parts *p, int64_t kv_default, struct error *err);
-extern const struct hf_family hf_t5, hf_gpt_neox, hf_mixtral, hf_deepseek;
+extern const struct hf_family hf_t5, hf_gpt_neox, hf_mixtral, hf_deepseek, hf_vit;
 bool hf_add_decoder(struct model *model, const struct hf_parts *p, const struct json *root, struct error *err);
 #endif

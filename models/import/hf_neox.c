@@ -1,22 +1,6 @@
 /* Black et al. 2022 (GPT-NeoX) and Biderman et al. 2023 (Pythia): attention and mlp read the same value, each through a
  * norm of its own, and both are added to it (Wang & Komatsuzaki 2021); a part of each head turns. */
 #include "models/import/hf_keys.h"
-#include <string.h>
-
-static bool read_activation(const struct json *root, int *activation, struct error *err)
-{
-    static const char *const words[] = { "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu", NULL };
-    static const int meanings[] = { ACTIVATION_GELU_ERF, ACTIVATION_GELU, ACTIVATION_GELU, ACTIVATION_GELU,
-                                    ACTIVATION_RELU };
-    const char *found;
-    if (!hf_need_word(root, "hidden_act", "gelu", words, err) ||
-        !hf_get_string(root, "hidden_act", "gelu", &found, err))
-        return false;
-    for (int i = 0; words[i]; i++)
-        if (strcmp(words[i], found) == 0)
-            *activation = meanings[i];
-    return true;
-}
 
 static bool read_gpt_neox(const struct json *root, struct hf_parts *p, struct error *err)
 {
@@ -32,7 +16,7 @@ static bool read_gpt_neox(const struct json *root, struct hf_parts *p, struct er
         !hf_get_bool(root, "tie_word_embeddings", false, &p->head.tied_embedding, err) ||
         !hf_get_bool(root, "attention_bias", true, &bias, err) ||
         !hf_get_bool(root, "use_parallel_residual", true, &parallel, err) ||
-        !read_activation(root, &p->mlp.activation, err) ||
+        !hf_read_activation(root, &p->mlp.activation, err) ||
         !hf_check_heads(root, "num_attention_heads", "num_attention_heads", p->head.hidden, &p->attention, err))
         return false;
     p->attention.head_dim = p->head.hidden / p->attention.heads;

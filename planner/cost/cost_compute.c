@@ -54,8 +54,8 @@ struct shape {
     double rows, columns, fold, batch;
 };
 
-/* Which axes are rows (input and output), columns (weight and output), folded (input and weight) or independent (all
- * three). */
+/* Which axes are rows (output, not weight), columns (weight and output, not input), folded (weight, not output) or
+ * independent (all three). */
 static struct shape matmul_shape(const struct segment *segment, enum phase phase, const int64_t extents[MAX_AXES])
 {
     double rows = 1, columns = 1, fold = 1, batch = 1;
@@ -63,10 +63,7 @@ static struct shape matmul_shape(const struct segment *segment, enum phase phase
         bool in = follows(&segment->in[0], axis), weight = follows(&segment->weight[0], axis),
              out = follows(&segment->out[0], axis);
         double extent = (double)extents[axis];
-        *(in && out && !weight   ? &rows
-          : weight && out && !in ? &columns
-          : in && weight && !out ? &fold
-                                 : &batch) *= extent;
+        *(out && !weight ? &rows : weight && out && !in ? &columns : weight && !out ? &fold : &batch) *= extent;
     }
     if (phase == PHASE_BACKWARD_INPUT)
         return (struct shape){ rows, fold, columns, batch };
@@ -80,7 +77,7 @@ static double flops_rate(const struct device_type *device, const struct segment 
                          enum dtype dtype, const int64_t extents[MAX_AXES])
 {
     double peak = device->matmul_flops_per_s[dtype];
-    if (segment->kernel == KERNEL_MATMUL) {
+    if (kernel_facts[segment->kernel].multiplies) {
         struct shape s = matmul_shape(segment, phase, extents);
         return peak * cost_matmul_efficiency(device, s.rows, s.columns, s.fold, s.batch);
     }

@@ -16,7 +16,7 @@ int64_t available_bytes(const struct facts *facts)
 
 static bool counts_as_model_work(enum kernel kernel)
 {
-    return kernel == KERNEL_MATMUL || kernel_facts[kernel].attends;
+    return kernel_facts[kernel].multiplies || kernel_facts[kernel].attends;
 }
 
 /* Extents of the whole step, padding of the vocabulary left out: nobody asked for that work. */

@@ -64,8 +64,8 @@ bool tensor_legal(const struct graph *graph, int tensor)
     }
     for (int s = 0; s < graph->segment_count; s++) {
         const struct segment *segment = &graph->segments[s];
-        int axis =
-            segment->kernel == KERNEL_MATMUL || kernel_facts[segment->kernel].attends ? tensor_axis(segment) : -1;
+        const struct kernel_facts *facts = &kernel_facts[segment->kernel];
+        int axis = facts->multiplies || facts->attends ? tensor_axis(segment) : -1;
         if (axis < 0)
             continue;
         int64_t size = segment->axes[axis].size;
@@ -82,7 +82,7 @@ bool context_legal(const struct graph *graph, const struct mesh *mesh)
     for (int s = 0; s < graph->segment_count; s++) {
         const struct segment *segment = &graph->segments[s];
         int64_t left[MAX_AXES];
-        if (segment->kernel != KERNEL_MATMUL && segment->kernel != KERNEL_ATTENTION)
+        if (!kernel_facts[segment->kernel].multiplies && segment->kernel != KERNEL_ATTENTION)
             continue;
         for (int i = 0; i < segment->axis_count; i++)
             left[i] = segment->axes[i].size;
