@@ -26,7 +26,7 @@ static const struct option options[] = {
     FLAG_OPTION("run", AT(run), "runs the plans on this machine"),
     TEXT_OPTION("report", AT(report), "FILE.html", "one offline HTML file"),
     TEXT_OPTION("markdown", AT(markdown), "FILE.md", "the same as text"),
-    TEXT_OPTION("data", AT(data), "FILE", "training text; without it: a synthetic chain"),
+    TEXT_OPTION("data", AT(data), "FILE", "training text or images, as cleave run has it; without it: synthetic"),
     INT_OPTION("steps", AT(steps), "N", 2, REPORT_MAX_STEPS, "steps of one run; the first is not timed (6)"),
     INT_OPTION("rounds", AT(rounds), "N", 1, 60, "runs of every plan, interleaved (2)"),
     INT_OPTION("seed", AT(seed), "N", 0, NO_LIMIT, "of weights and data (1)"),

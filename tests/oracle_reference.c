@@ -173,14 +173,16 @@ static void fail_with_plan(const struct plan *plan, const char *model, uint64_t 
     ck_abort_msg("%s, seed %llu: %s\n%s", model, (unsigned long long)seed, why, text ? text : "");
 }
 
-/* Plans of exhaustive lists that are run: one of so many. Models with frozen weights leave out what others do, so of
- * theirs a third is enough, drawn so that no switch of a list is left out. */
+/* Plans of exhaustive lists that are run: one of so many. Models with frozen weights leave out what others do, and
+ * those that see differ in their kernels, so of theirs a third is enough, drawn so that no switch of a list is left
+ * out. */
 static bool is_sampled(const struct graph *graph)
 {
     static int met;
     const char *every = getenv("CLEAVE_ORACLE_SAMPLE");
     int number = met++;
-    if (graph_trainable_count(graph) < graph_parameter_count(graph) && mix64((uint64_t)number) % 3 != 0)
+    if ((graph->image_value >= 0 || graph_trainable_count(graph) < graph_parameter_count(graph)) &&
+        mix64((uint64_t)number) % 3 != 0)
         return false;
     return !every || atoi(every) <= 1 || number % atoi(every) == 0;
 }

@@ -228,15 +228,20 @@ START_TEST(checkpoints_pass_between_devices)
 }
 END_TEST
 
-START_TEST(mixtures_of_experts_are_refused)
+START_TEST(kernels_without_a_form_for_gpus_are_refused)
 {
+    static const struct {
+        int model;
+        const char *kernel;
+    } cases[] = { { TINY_MIXTURE, "route" }, { TINY_SEEING, "conv" }, { TINY_SEEING + 1, "conv" } };
     struct error error = { 0 };
-    struct graph *graph = tiny_graph(tiny_models[TINY_MIXTURE]);
+    struct graph *graph = tiny_graph(tiny_models[cases[_i].model]);
     struct plan *plan = tiny_plan(graph, &single);
     struct program *program = tiny_lower(graph, plan, &error);
     ck_assert_msg(program != NULL, "%s", error.message);
     ck_assert(!gpu_device_check(program, &error));
-    ck_assert_msg(strstr(error.message, "route") && strstr(error.message, "--backend cpu"), "%s", error.message);
+    ck_assert_msg(strstr(error.message, cases[_i].kernel) && strstr(error.message, "--backend cpu"), "%s",
+                  error.message);
     program_free(program);
     plan_free(plan);
     graph_free(graph);
@@ -264,6 +269,7 @@ static Suite *gpu_run_suite(void)
     tcase_set_timeout(models, 0);
     tcase_add_loop_test(models, plans_compute_what_the_processor_computes, 0, TINY_MIXTURE);
     tcase_add_loop_test(models, plans_compute_what_the_processor_computes, TINY_HALF_FROZEN, TINY_SEEING);
+    tcase_add_loop_test(models, kernels_without_a_form_for_gpus_are_refused, 0, 3);
     suite_add_tcase(suite, models);
 #ifndef CLEAVE_REAL_DOUBLE
     TCase *half = tcase_create("bf16");
@@ -273,7 +279,6 @@ static Suite *gpu_run_suite(void)
     CHECK_ADD(suite, small_steps_add_up);
 #endif
     CHECK_ADD(suite, checkpoints_pass_between_devices);
-    CHECK_ADD(suite, mixtures_of_experts_are_refused);
     CHECK_ADD(suite, absent_devices_say_so);
     return suite;
 }
