@@ -93,6 +93,21 @@ static int first_context_dimension(void)
     return dimension;
 }
 
+static bool cannot_share(const struct uniform *u, const struct dimension *by, const struct graph *graph,
+                         struct error *err)
+{
+    if (graph->image_value >= 0)
+        return fail(err,
+                    "plan: %d context-parallel ranks by %s cannot share model %s: the positions of every layer's image "
+                    "or patches, or the heads that are left, must be multiples of the degree",
+                    u->context, by->name, graph->model_name);
+    return fail(
+        err,
+        "plan: %d context-parallel ranks by %s cannot share model %s: the sequence of %lld tokens, or the heads "
+        "that are left, must be multiples of the degree",
+        u->context, by->name, graph->model_name, (long long)graph->sequence);
+}
+
 static bool make_mesh(struct mesh *out, const struct uniform *u, const struct graph *graph, struct error *err)
 {
     int context = u->context_dimension < 0 ? first_context_dimension() : u->context_dimension;
@@ -120,12 +135,7 @@ static bool make_mesh(struct mesh *out, const struct uniform *u, const struct gr
                     "groups that are a multiple of ep, and not both beside context parallelism",
                     group, u->expert);
     *out = space_mesh(&degrees, u->order, group);
-    return u->context == 1 || context_legal(graph, out) ||
-           fail(
-               err,
-               "plan: %d context-parallel ranks by %s cannot share model %s: the sequence of %lld tokens, or the heads "
-               "that are left, must be multiples of the degree",
-               u->context, dimensions[context]->name, graph->model_name, (long long)graph->sequence);
+    return u->context == 1 || context_legal(graph, out) || cannot_share(u, dimensions[context], graph, err);
 }
 
 static bool make_config(struct config *out, const struct uniform *u, const struct space *space,
