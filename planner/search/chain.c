@@ -16,9 +16,7 @@ struct table {
  * chance. */
 static uint64_t interval_key(const uint64_t *sum, const struct chain *chain, int first, int end)
 {
-    bool joined = chain->tied_first >= first && chain->tied_first < end && chain->tied_second >= first &&
-                  chain->tied_second < end;
-    return mix64(sum[end] - sum[first]) + (joined ? 1 : 0);
+    return mix64(sum[end] - sum[first]) + (chain_holds_both(chain, first, end) ? 1 : 0);
 }
 
 static int find(struct table *table, uint64_t key, int *count)

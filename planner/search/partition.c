@@ -276,8 +276,8 @@ static int count_rows(const struct partition_problem *problem)
     return meshes > 0 ? (meshes + 1) * (problem->stage_count + 1) : problem->stage_count + 1;
 }
 
-bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
-                     struct error *err)
+static bool solve_by_stages(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
+                            struct error *err)
 {
     struct partition_result result = { .bound_ns = problem->below_ns };
     struct arena scratch = { 0 };
@@ -301,6 +301,18 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
     arena_free(&scratch);
     *out = result;
     return good;
+}
+
+bool partition_solve(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
+                     struct error *err)
+{
+    struct partition_result result = { .bound_ns = problem->below_ns };
+    bool proven = false;
+    if (problem->solver && problem->solver->partition && problem->mesh_count == 0 &&
+        !problem->solver->partition(problem, arena, &result, &proven, err))
+        return false;
+    *out = result;
+    return proven || solve_by_stages(problem, arena, out, err);
 }
 
 int64_t partition_quick_bound(const struct partition_problem *problem)

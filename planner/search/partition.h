@@ -32,6 +32,12 @@ struct chain {
 };
 bool chain_build(struct chain *out, struct arena *arena, int layer_count, const int *class_of, int class_count,
                  int tied_first, int tied_second, struct error *err);
+/* Whether one stage would hold both layers that share a weight. */
+static inline bool chain_holds_both(const struct chain *chain, int first, int end)
+{
+    return chain->tied_first >= first && chain->tied_first < end && chain->tied_second >= first &&
+           chain->tied_second < end;
+}
 
 struct partition_problem {
     const struct chain *chain;

@@ -14,7 +14,7 @@ static int64_t layer_bytes(const struct layer_price *p, int64_t in_flight, bool 
     return p->weight_bytes + (joined ? 0 : p->tied_bytes) + in_flight * p->saved_bytes;
 }
 
-static int64_t exposed_period_ns(const struct price_table *table, int64_t n, int64_t m)
+int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m)
 {
     return n < 1 || n >= m ? 0 : ceil_div(2 * table->send_ns * (n - 1), n);
 }
@@ -30,12 +30,6 @@ int64_t stage_send_total_ns(const struct partition_problem *problem)
     for (int k = 0; problem->mesh_count == 0 && k + 1 < problem->stage_count; k++)
         sum += 2 * price_send_ns(problem->table, k);
     return sum;
-}
-
-bool stage_holds_both(const struct chain *chain, int first, int end)
-{
-    return chain->tied_first >= first && chain->tied_first < end && chain->tied_second >= first &&
-           chain->tied_second < end;
 }
 
 struct stage_sums stage_sum(const struct price_table *table, int64_t m, int64_t in_flight, int64_t period_ns,
@@ -84,8 +78,8 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
         int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain->layer_count;
         struct stage_place place = place_of(problem, k, plan->turn ? plan->turn[k] : 0, left);
         struct stage_sums sums = stage_sum(place.table, place.micro_batches, place.in_flight,
-                                           exposed_period_ns(place.table, place.in_flight, place.micro_batches),
-                                           stage_holds_both(chain, first, end), &plan->count[k * block]);
+                                           stage_period_ns(place.table, place.in_flight, place.micro_batches),
+                                           chain_holds_both(chain, first, end), &plan->count[k * block]);
         if (sums.bytes > problem->capacity_bytes)
             return INT64_MAX;
         sum += sums.path_ns + (k > 0 ? stage_cut_ns(problem) : 0);
@@ -105,15 +99,20 @@ static int64_t tie_break(const struct solver *s, int level, const struct layer_p
     return worst > 0 ? (int64_t)((double)asks / (double)worst * (double)share) : 0;
 }
 
+void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined)
+{
+    int64_t c = path_ns(p);
+    row[ROW_MEMORY] = layer_bytes(p, in_flight, joined);
+    row[ROW_PATH] = (m - 1) * c + p->step_ns;
+    row[ROW_LAST] = (m - 1) * c - p->backward_ns + p->reduce_last_ns + p->step_ns;
+    row[ROW_LANE] = m * lane_ns(p) - c + p->reduce_last_ns + p->step_ns;
+}
+
 static struct knapsack_option make_option(const struct solver *s, int level, const struct layer_price *p, bool joined,
                                           int64_t tie)
 {
-    int64_t m = s->micro_batches[level], c = path_ns(p);
-    struct knapsack_option option = { .cost = c * (INT64_C(1) << TIE_BITS) + tie, .peak = p->transient_bytes };
-    option.row[ROW_MEMORY] = layer_bytes(p, s->in_flight[level], joined);
-    option.row[ROW_PATH] = (m - 1) * c + p->step_ns;
-    option.row[ROW_LAST] = (m - 1) * c - p->backward_ns + p->reduce_last_ns + p->step_ns;
-    option.row[ROW_LANE] = m * lane_ns(p) - c + p->reduce_last_ns + p->step_ns;
+    struct knapsack_option option = { .cost = path_ns(p) * (INT64_C(1) << TIE_BITS) + tie, .peak = p->transient_bytes };
+    stage_rows(option.row, p, s->micro_batches[level], s->in_flight[level], joined);
     return option;
 }
 
@@ -176,7 +175,7 @@ static int64_t *make_least_bytes(struct solver *s, int level)
 /* -1: out of memory. */
 static int find_level(struct solver *s, const struct stage_place *place, int from)
 {
-    int64_t period = exposed_period_ns(place->table, place->in_flight, place->micro_batches);
+    int64_t period = stage_period_ns(place->table, place->in_flight, place->micro_batches);
     int level = from;
     while (level < s->level_count &&
            (s->in_flight[level] != place->in_flight || s->period_ns[level] != period ||

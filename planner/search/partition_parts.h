@@ -96,9 +96,13 @@ struct stage_sums {
 };
 struct stage_sums stage_sum(const struct price_table *table, int64_t m, int64_t in_flight, int64_t period_ns,
                             bool joined, const int *count);
-bool stage_holds_both(const struct chain *chain, int first, int end);
 /* The level's options; false: out of memory. */
 bool stage_set_options(struct solver *s, int level);
+/* What one layer adds to the rows of its stage's knapsack, of m micro-batches. joined: the stage holds both layers that
+ * share a weight. */
+void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined);
+/* p of the closed form: what of its sends' latency a stage with n micro-batches of m in flight cannot hide. */
+int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m);
 /* Levels, bins; false: out of memory. */
 bool stage_start(struct solver *s);
 /* What no choice of strategies can undercut: the stage does not fit under the cap. */

@@ -212,7 +212,7 @@ static struct knapsack make_knapsack(struct solver *s, int level, int first, int
 {
     const struct chain *chain = s->problem->chain;
     int groups = 0;
-    const struct knapsack_option *options = s->options[2 * level + stage_holds_both(chain, first, end)];
+    const struct knapsack_option *options = s->options[2 * level + chain_holds_both(chain, first, end)];
     memset(s->class_count, 0, (size_t)s->classes * sizeof *s->class_count);
     for (int l = first; l < end; l++)
         s->class_count[chain->class_of[l]]++;
@@ -307,7 +307,7 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
         return false;
     s->result->nodes += effort == EFFORT_END ? answer.nodes : 0;
     int64_t before = cell->lower;
-    if (!keep_answer(s, cell, level, stage_holds_both(s->problem->chain, first, end), &knapsack, &answer))
+    if (!keep_answer(s, cell, level, chain_holds_both(s->problem->chain, first, end), &knapsack, &answer))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     if (answer.status == KNAPSACK_INFEASIBLE)
         cell->empty_cap = max_i64(cell->empty_cap, s->cap_ns);
@@ -344,7 +344,7 @@ bool stage_solve_whole(struct solver *s, int level, int first, int end, enum eff
     cell->whole = max_i64(cell->whole, answer.bound == INT64_MAX ? INT64_MAX / 4 : answer.bound >> TIE_BITS);
     if (answer.cost == INT64_MAX)
         return true;
-    if (!keep_answer(s, cell, level, stage_holds_both(s->problem->chain, first, end), &knapsack, &answer))
+    if (!keep_answer(s, cell, level, chain_holds_both(s->problem->chain, first, end), &knapsack, &answer))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     *record = cell->record_count - 1; /* new_record() fills the last place */
     bool tried = cell->tried;

@@ -1,5 +1,6 @@
 #include "planner/search/solver.h"
 #include "planner/search/ilp.h"
+#include "planner/search/ilp_partition.h"
 #include <stddef.h>
 
 enum { ILP_TIME_LIMIT_MS = 10000 };
@@ -26,12 +27,19 @@ static bool solve_ilp(const struct knapsack *problem, struct knapsack_result *re
     return knapsack_solve(&rest, result, err);
 }
 
-#define SOLVER(name, solve, safe) static const struct solver_method solver_##name = { #name, solve, safe };
+static bool partition_ilp(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
+                          bool *proven, struct error *err)
+{
+    return ilp_partition(problem, ILP_TIME_LIMIT_MS, arena, result, proven, err);
+}
+
+#define SOLVER(name, solve, partition, safe)                                                                           \
+    static const struct solver_method solver_##name = { #name, solve, partition, safe };
 #include "planner/search/solvers.def"
 #undef SOLVER
 
 const struct solver_method *const solvers[] = {
-#define SOLVER(name, solve, safe) &solver_##name,
+#define SOLVER(name, solve, partition, safe) &solver_##name,
 #include "planner/search/solvers.def"
 #undef SOLVER
     NULL,
