@@ -389,9 +389,26 @@ static bool run(struct lowering *l, int first_layer, int layer_count)
     return messages_close(l);
 }
 
+/* What grew among the scratch moves to the program, without the room that it did not need. */
+static bool keep_arrays(struct lowering *l)
+{
+    struct program *program = l->program;
+    struct buffer *buffers = arena_alloc(&program->arena, (size_t)program->buffer_count, sizeof *buffers);
+    struct pair *pairs = arena_alloc(&program->arena, (size_t)program->pair_count, sizeof *pairs);
+    if (!buffers || !pairs)
+        return lower_memory(l);
+    if (program->buffer_count > 0)
+        memcpy(buffers, program->buffers, (size_t)program->buffer_count * sizeof *buffers);
+    if (program->pair_count > 0)
+        memcpy(pairs, program->pairs, (size_t)program->pair_count * sizeof *pairs);
+    program->buffers = buffers;
+    program->pairs = pairs;
+    return true;
+}
+
 static bool finish(struct lowering *l, struct program **out, bool ok)
 {
-    ok = ok && program_waits(l->program, l->err) && program_index(l->program, l->err);
+    ok = ok && keep_arrays(l) && program_waits(l->program, l->err) && program_index(l->program, l->err);
     arena_free(&l->scratch);
     if (ok)
         *out = l->program;

@@ -53,7 +53,7 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
 int add_pair(struct lowering *l, int source, int destination)
 {
     struct program *program = l->program;
-    if (!lower_grow(l, &program->arena, (void **)&program->pairs, program->pair_count, &l->pair_capacity,
+    if (!lower_grow(l, &l->scratch, (void **)&program->pairs, program->pair_count, &l->pair_capacity,
                     sizeof *program->pairs))
         return 0;
     program->pairs[program->pair_count] = (struct pair){ source, destination };
@@ -115,7 +115,7 @@ int add_buffer(struct lowering *l, struct buffer buffer)
 {
     struct program *program = l->program;
     int reused = steady_reuse(l, &buffer);
-    if (!lower_grow(l, &program->arena, (void **)&program->buffers, program->buffer_count, &l->buffer_capacity,
+    if (!lower_grow(l, &l->scratch, (void **)&program->buffers, program->buffer_count, &l->buffer_capacity,
                     sizeof *program->buffers))
         return 0;
     if (!lower_grow(l, &l->scratch, (void **)&l->notes, program->buffer_count, &l->note_capacity, sizeof *l->notes))

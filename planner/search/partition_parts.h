@@ -35,6 +35,11 @@ struct cell {
     enum effort whole_effort; /* already spent on that */
     bool whole_tried;
 };
+/* Long chains have very many intervals, of which few are looked at. */
+enum { CHUNK_CELLS = 128 };
+struct cell_chunk {
+    struct cell *at[CHUNK_CELLS];
+};
 /* Multipliers, with the sums of each layer's least price at one level: they bound any stage in a few operations. */
 struct vector {
     int64_t multiplier[ROW_COUNT]; /* times 2^-30, cost per unit of each row */
@@ -58,7 +63,7 @@ struct solver {
     const struct price_table **tables; /* (level_count) */
     int64_t *period_ns, *in_flight, *micro_batches; /* (level_count) p, n, m */
     /* made when the level is first asked for: */
-    struct cell ***cells; /* (level_count) of (interval_count), made on demand */
+    struct cell_chunk ***cells; /* (level_count) of (interval_count / CHUNK_CELLS + 1), all made on demand */
     struct knapsack_option *
         *options; /* (level_count, 2) of (class_count, strategy_count); the second: tied layers joined */
     int64_t *least_path_ns, *least_step_ns; /* (layers + 1) sums of each layer's smallest C, O */

@@ -137,7 +137,8 @@ static bool open_level(struct solver *s, int level)
 {
     if (s->cells[level])
         return true;
-    s->cells[level] = arena_alloc(s->arena, (size_t)s->problem->chain->interval_count, sizeof **s->cells);
+    size_t chunks = (size_t)s->problem->chain->interval_count / CHUNK_CELLS + 1;
+    s->cells[level] = arena_alloc(s->arena, chunks, sizeof **s->cells);
     if (!s->cells[level] || !stage_set_options(s, level))
         return false;
     const struct vectors *known = s->vector_level >= 0 ? &s->vectors[s->vector_level] : NULL;
@@ -173,20 +174,25 @@ static void look_up(struct solver *s, struct cell *cell, int level, int first, i
         cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
 }
 
+/* NULL: out of memory. */
+static struct cell *find_cell(struct solver *s, int level, int interval)
+{
+    struct cell_chunk **chunk = &s->cells[level][interval / CHUNK_CELLS];
+    if (!*chunk && !(*chunk = arena_alloc(s->arena, 1, sizeof **chunk)))
+        return NULL;
+    struct cell **cell = &(*chunk)->at[interval % CHUNK_CELLS];
+    if (!*cell && (*cell = arena_alloc(s->arena, 1, sizeof **cell)))
+        **cell = (struct cell){ .empty_cap = INT64_MIN, .cap = INT64_MIN, .solution = -1 };
+    return *cell;
+}
+
 struct cell *stage_cell(struct solver *s, int level, int first, int end)
 {
     int interval = interval_index(s, first, end);
     if (!s->cells[level] && !open_level(s, level))
         return NULL;
-    struct cell *cell = s->cells[level][interval];
-    if (!cell) {
-        cell = arena_alloc(s->arena, 1, sizeof *cell);
-        if (!cell)
-            return NULL;
-        *cell = (struct cell){ .empty_cap = INT64_MIN, .cap = INT64_MIN, .solution = -1 };
-        s->cells[level][interval] = cell;
-    }
-    if (cell->cap != s->cap_ns)
+    struct cell *cell = find_cell(s, level, interval);
+    if (cell && cell->cap != s->cap_ns)
         look_up(s, cell, level, first, end);
     return cell;
 }
