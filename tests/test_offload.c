@@ -48,7 +48,7 @@ static struct record run(const struct program *program, const struct facts *fact
     struct error err = { 0 };
     int ranks = program->plan->rank_count;
     pthread_mutex_init(&record.mutex, NULL);
-    ck_assert_msg(data_synthetic(&data, TINY_SEQUENCE, TINY_VOCAB, 7, &err), "%s", err.message);
+    ck_assert_msg(data_synthetic(&data, sample_shape_of(program->graph), 7, &err), "%s", err.message);
     ck_assert_msg(over_tcp ? tcp_open_all(transports, ranks, ranks, &err) : comm_threads_open(transports, ranks, &err),
                   "%s", err.message);
     options.step_count = STEPS, options.seed = 3, options.learning_rate = 1e-2;

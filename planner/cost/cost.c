@@ -263,7 +263,7 @@ static struct cost pair_cost(const struct facts *facts, const struct plan *plan,
 struct cost cost_between_stages(const struct facts *facts, const struct plan *plan, int stage, int peer_stage,
                                 int64_t bytes)
 {
-    return pair_cost(facts, plan, stage, peer_stage, 0, bytes);
+    return pair_cost(facts, plan, stage, peer_stage, 0, bytes, false);
 }
 
 /* Local rank 0 of both stages stands for all, since neighbours in the pipeline are laid out alike; and the first rank
