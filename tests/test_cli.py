@@ -98,6 +98,9 @@ def wrong_usages(folder):
         (["plan", folder, *job], "found a directory"),
         ([*estimate, "--fix", "zero=3"], "unknown option --fix"),
         ([*estimate, "--recompute", "ful"], "--recompute: expected one of none, selective, full"),
+        ([*estimate, "--offload", "all"], "--offload: expected one of none, activations, optimizer, both"),
+        (["estimate", "gpt2", "--cluster", "1x8:l40s", "--batch", 8, "--micro-batch", 1, "--offload", "both"], "write l40s@host="),
+        (["plan", "gpt2", "--cluster", "1x8:l40s", "--batch", 8, "--space", "offload=none:optimizer"], "offload optimizer needs a link"),
         ([*estimate, "--schedule", "1f1b,gpipe"], "--schedule: expected one of"),
         ([*estimate, "--tp", "3"], "expected pp x tp x cp x dp = 2"),
         (["show"], "usage: cleave show PLAN"),
@@ -461,6 +464,10 @@ def certificates(folder):
     run("plan", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "-o", plan)
     expect("check", 0, "the certificate holds: no plan of .* configurations", "check", plan)
     check("check --json", json.loads(run("check", plan, "--json").stdout)["holds"] is True)
+    away, tight = folder / "offloaded.json", ["plan", "gpt2-medium", "--cluster", "1x2:a100-sxm-80@memory=6e9", "--batch", 16, "--fix", "recompute=none"]
+    expect("does not fit without host memory", 3, "nothing fits", *tight)
+    expect("fits with it", 0, r"layers offloaded(.|\n)*host memory per device", *tight, "--space", "offload=none:optimizer:both", "-o", away)
+    expect("check of what is offloaded", 0, "the certificate holds", "check", away)
     whole = json.loads(plan.read_text())
     c = whole["certificate"]
     solved = c["configurations_solved"]
