@@ -51,7 +51,7 @@ static bool holds(const struct written *written, const struct json *certificate,
 
 START_TEST(certificates_hold)
 {
-    int checked = 0, undecided_ones = 0, chunked = 0, mixed = 0;
+    int checked = 0, undecided_ones = 0, chunked = 0, mixed = 0, turned = 0;
     for (uint64_t seed = 1; seed <= 250; seed++) {
         struct written written;
         struct json_doc *doc = NULL;
@@ -65,11 +65,13 @@ START_TEST(certificates_hold)
             undecided_ones += undecided > 0;
             chunked += written.result->plans[0].plan->chunk_count > 1;
             mixed += written.w.world.cluster->type_count > 1;
+            turned += strstr(written.result->certificate.best, "meshes=") != NULL;
         }
         json_free(doc);
         written_close(&written);
     }
     ck_assert_int_gt(checked, 100);
+    ck_assert_int_gt(turned, 5);
     ck_assert_int_gt(chunked, 0);
     ck_assert_int_gt(mixed, 20);
     ck_assert_msg(undecided_ones <= checked / 20, "%d of %d undecided", undecided_ones, checked);

@@ -224,6 +224,9 @@ def plans(folder):
     loops.write_text(json.dumps({key: turns[key] for key in ("format", "version", "decisions", "context")}))
     expect("show turns", 0, "ranks 0 to 1: 2 replicas take micro-batches in turn", "show", loops)
     expect("run turns", 0, "median step", "run", loops, "--steps", 2)
+    expect("plan turns", 0, "2 replicas take micro-batches in turn", "plan", "tiny-gpt", "--cluster", "1x3:cpu", "--batch", 8, "--fix", "pp=2,tp=1,dp=1", "--space", "turns=1:2", "--seq", 16, "--dtype", "fp32", "-o", loops)
+    expect("check turns", 0, "the certificate holds", "check", loops)
+    expect("run planned turns", 0, "median step", "run", loops, "--steps", 2)
     expect("estimate", 0, "step", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--micro-batch", 4, "--dp", 2, "--zero", 1, "--seq", 16, "--dtype", "fp32")
 
 
