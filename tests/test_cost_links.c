@@ -65,9 +65,7 @@ END_TEST
  * a node behind one link all share it, or the stage's two. */
 START_TEST(copies_exchange_on_all_stages_at_once)
 {
-    struct strategy s = {
-        "both ways", "tiny-gpt", "chimera", 4, { 2, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 0
-    };
+    struct strategy s = { "both ways", "tiny-gpt", "chimera", 4, { 2, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 0 };
     struct lowered l = lowered_program(&s);
     struct cluster *c = cluster_open("2x4:cpu");
     struct facts facts = { c, NULL };
