@@ -467,7 +467,7 @@ def certificates(folder):
     run("plan", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "-o", plan)
     expect("check", 0, "the certificate holds: no plan of .* configurations", "check", plan)
     check("check --json", json.loads(run("check", plan, "--json").stdout)["holds"] is True)
-    away, tight = folder / "offloaded.json", ["plan", "gpt2-medium", "--cluster", "1x2:a100-sxm-80@memory=6e9", "--batch", 16, "--fix", "recompute=none"]
+    away, tight = folder / "offloaded.json", ["plan", "gpt2-medium", "--cluster", "1x2:a100-sxm-80@memory=7e9", "--batch", 16, "--fix", "recompute=none"]
     expect("does not fit without host memory", 3, "nothing fits", *tight)
     expect("fits with it", 0, r"layers offloaded(.|\n)*host memory per device", *tight, "--space", "offload=none:optimizer:both", "-o", away)
     expect("check of what is offloaded", 0, "the certificate holds", "check", away)

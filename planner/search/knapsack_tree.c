@@ -101,11 +101,11 @@ static int64_t explore(struct knapsack_solver *s, int depth)
     int *lo = frame(s, depth), *hi = lo + s->option_total, *child = frame(s, depth + 1);
     bool single = false;
     size_t bytes = (size_t)s->option_total * sizeof *lo;
-    if (!knapsack_tighten(s, lo, hi, &single))
-        return INT64_MAX;
+    if (!knapsack_tighten(s, lo, hi, &single)) /* what fixing has cut off is only known not to be worth having */
+        return knapsack_exhausted(s);
     if (single) {
         knapsack_offer(s, lo);
-        return s->best_cost;
+        return knapsack_exhausted(s);
     }
     if (!child) {
         s->out_of_memory = s->out_of_memory || depth + 1 < MAX_DEPTH;
