@@ -62,6 +62,15 @@ static bool part_of(struct run *run, const struct price_table *table, const stru
     part->strategies = strategies;
     part->prices = prices;
     *out = part;
+    if (!table->by_turns)
+        return true;
+    const struct price_table **by_turns = arena_alloc(&run->arena, (size_t)table->turn_count, sizeof *by_turns);
+    if (!by_turns)
+        return search_out_of_memory(run->err);
+    part->by_turns = by_turns;
+    for (int i = 0; i < table->turn_count; i++) /* which have the same strategies */
+        if (!part_of(run, table->by_turns[i], filter, &by_turns[i]))
+            return false;
     return true;
 }
 
