@@ -152,7 +152,7 @@ static bool check_update(struct content *c, const struct pair *pair)
     const struct buffer *gradient = &c->program->buffers[pair->source];
     if (!expect(c, pair->source, 0))
         return false;
-    if (pair->destination >= 0) {
+    if (pair->destination >= 0 && pair->destination != pair->source) { /* the same: fetched state */
         const struct buffer *weight = &c->program->buffers[pair->destination];
         unsigned pieces = layout_atoms(&gradient->layout, LAYOUT_FLAT) & ~layout_atoms(&weight->layout, LAYOUT_FLAT);
         c->stale[pair->destination] |= (pieces | layout_atoms(&gradient->layout, LAYOUT_ROOT)) & c->real;
