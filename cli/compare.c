@@ -174,14 +174,26 @@ static bool time_reference(int64_t *out_ns, struct error *err)
     return true;
 }
 
+/* What all plans train on. */
+static bool open_data(const struct job *job, struct data *data, struct error *err)
+{
+    const struct compare_arguments *a = job->a;
+    const struct plan *plan = job->comparison.entries[0].plan;
+    struct graph *graph = NULL;
+    if (!graph_build(&graph, job->in.model, plan->batch, plan->sequence, plan->vocab_multiple, err))
+        return false;
+    struct sample_shape shape = sample_shape_of(graph);
+    graph_free(graph);
+    return a->data ? data_from_file(data, a->data, shape, (uint64_t)a->seed, err)
+                   : data_synthetic(data, shape, (uint64_t)a->seed, err);
+}
+
 static bool run_all(struct job *job, struct error *err)
 {
     const struct compare_arguments *a = job->a;
     const struct device *device = device_find(a->backend, err);
     struct data data = { 0 };
-    if (!device || (device->computes &&
-                    !(a->data ? data_from_file(&data, a->data, sample_shape_of(job->in.graph), (uint64_t)a->seed, err)
-                              : data_synthetic(&data, sample_shape_of(job->in.graph), (uint64_t)a->seed, err))))
+    if (!device || (device->computes && !open_data(job, &data, err)))
         return false;
     struct run_options run = run_options_default();
     run.step_count = a->steps;
