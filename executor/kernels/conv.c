@@ -126,24 +126,13 @@ static void forward_tile(const struct tile *t)
                              .accumulate = true });
 }
 
-static void fill_row(const struct row *row, const void *context)
-{
-    (void)context;
-    real *restrict out = row->data[0];
-    const real *restrict bias = row->data[1];
-    for (int64_t i = 0; i < row->count; i++)
-        out[i] = bias[i * row->step[1]];
-}
-
 /* The kernel's points and channels are never split, so no call adds to another's output. */
 void ISA(conv_forward)(const struct kernel_call *call)
 {
-    if (call->segment->weight_count > 1) {
-        struct spot spots[] = { spot_of(call, ROLE_OUT, 0), spot_of(call, ROLE_WEIGHT, 1) };
-        walk(call, &call->segment->out[0], call->operand[ROLE_OUT][0].dim_count, true, spots, 2, fill_row, NULL);
-    } else {
+    if (call->segment->weight_count > 1)
+        fill_with_bias(call, 1);
+    else
         clear_operand(call, ROLE_OUT, 0);
-    }
     each_tile(call, ROLE_IN, ROLE_OUT, ROLE_WEIGHT, forward_tile);
 }
 

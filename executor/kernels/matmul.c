@@ -78,22 +78,12 @@ static void product_of(const struct kernel_call *call, enum role c, enum role a,
     (call->segment->in_count > 1 ? filled_product : whole_product)(call, c, a, b, accumulate);
 }
 
-static void fill_row(const struct row *row, const void *context)
-{
-    (void)context;
-    real *restrict out = row->data[0];
-    const real *restrict bias = row->data[1];
-    for (int64_t i = 0; i < row->count; i++)
-        out[i] = bias[i * row->step[1]];
-}
-
 /* The bias goes in first: a GEMM that adds to c costs no more than one that clears it. */
 void ISA(matmul_forward)(const struct kernel_call *call)
 {
     bool accumulate = !begins(call, ROLE_OUT, 0);
     if (call->segment->weight_count > 1 && !accumulate) {
-        struct spot spots[] = { spot_of(call, ROLE_OUT, 0), spot_of(call, ROLE_WEIGHT, 1) };
-        walk(call, &call->segment->out[0], call->operand[ROLE_OUT][0].dim_count, true, spots, 2, fill_row, NULL);
+        fill_with_bias(call, 1);
         accumulate = true;
     }
     product_of(call, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, accumulate);

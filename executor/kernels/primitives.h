@@ -65,6 +65,9 @@ void walk(const struct kernel_call *call, const struct operand *order, int dim_c
 /* Makes the range of an operand 0. */
 #define clear_operand ISA(clear_operand)
 void clear_operand(const struct kernel_call *call, enum role role, int index);
+/* Each element of out[0] becomes that of weight `index`, a bias. */
+#define fill_with_bias ISA(fill_with_bias)
+void fill_with_bias(const struct kernel_call *call, int index);
 /* Adds the gradient of out[0] over all axes that the weight lacks: the gradient of a bias (weight `index`). */
 #define bias_gradient ISA(bias_gradient)
 void bias_gradient(const struct kernel_call *call, int index);

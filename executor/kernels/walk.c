@@ -73,6 +73,21 @@ static void add_row(const struct row *row, const void *context)
         sum[i] += x[i];
 }
 
+static void bias_row(const struct row *row, const void *context)
+{
+    (void)context;
+    real *restrict out = row->data[0];
+    const real *restrict bias = row->data[1];
+    for (int64_t i = 0; i < row->count; i++)
+        out[i] = bias[i * row->step[1]];
+}
+
+void fill_with_bias(const struct kernel_call *call, int index)
+{
+    struct spot spots[] = { spot_of(call, ROLE_OUT, 0), spot_of(call, ROLE_WEIGHT, index) };
+    walk(call, &call->segment->out[0], call->operand[ROLE_OUT][0].dim_count, true, spots, 2, bias_row, NULL);
+}
+
 void bias_gradient(const struct kernel_call *call, int index)
 {
     const struct view *bias = &call->operand[ROLE_GRADIENT_WEIGHT][index], *out = &call->operand[ROLE_GRADIENT_OUT][0];

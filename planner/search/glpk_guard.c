@@ -22,3 +22,15 @@ bool glpk_guard(bool (*body)(void *context, struct error *err), void *context, s
     glp_error_hook(NULL, NULL);
     return good;
 }
+
+int glpk_branch_and_cut(glp_prob *program, int time_limit_ms)
+{
+    glp_iocp options;
+    glp_init_iocp(&options);
+    options.presolve = GLP_ON;
+    options.msg_lev = GLP_MSG_OFF;
+    options.tol_obj = 1e-9;
+    options.mip_gap = 0;
+    options.tm_lim = time_limit_ms;
+    return glp_intopt(program, &options);
+}

@@ -171,16 +171,9 @@ static int evaluate(struct ilp *ilp, int64_t *cost)
 
 static int optimise(struct ilp *ilp, int time_limit_ms)
 {
-    glp_iocp options;
-    glp_init_iocp(&options);
-    options.presolve = GLP_ON;
-    options.msg_lev = GLP_MSG_OFF;
-    options.tol_obj = 1e-9;
-    options.mip_gap = 0;
-    options.tm_lim = time_limit_ms;
     for (int r = 0; r < ilp->problem->row_count; r++)
         glp_set_row_bnds(ilp->lp, r + 1, GLP_UP, 0, (double)ilp->cap[r]);
-    return glp_intopt(ilp->lp, &options);
+    return glpk_branch_and_cut(ilp->lp, time_limit_ms);
 }
 
 static bool solve(struct ilp *ilp, int time_limit_ms, struct knapsack_result *result, struct error *err)

@@ -281,18 +281,6 @@ static bool state(struct whole *w)
 
 /* ---- solving ---- */
 
-static int optimise(struct whole *w)
-{
-    glp_iocp options;
-    glp_init_iocp(&options);
-    options.presolve = GLP_ON;
-    options.msg_lev = GLP_MSG_OFF;
-    options.tol_obj = 1e-9;
-    options.mip_gap = 0;
-    options.tm_lim = w->time_limit_ms;
-    return glp_intopt(w->lp, &options);
-}
-
 static void read_arc(struct whole *w, int stage, int first, int end, int column)
 {
     (void)end;
@@ -320,7 +308,8 @@ static bool solve(void *context, struct error *err)
     struct whole *w = context;
     w->lp = glp_create_prob();
     bool good = state(w) || fail_kind(err, ERROR_ENVIRONMENT, "ilp: out of memory");
-    int code = good ? optimise(w) : 0, status = good ? glp_mip_status(w->lp) : GLP_UNDEF;
+    int code = good ? glpk_branch_and_cut(w->lp, w->time_limit_ms) : 0,
+        status = good ? glp_mip_status(w->lp) : GLP_UNDEF;
     w->none = code == GLP_ENOPFS || code == GLP_ENODFS || (code == 0 && status == GLP_NOFEAS);
     if (good && code == 0 && status == GLP_OPT)
         good = read_plan(w) || fail_kind(err, ERROR_ENVIRONMENT, "ilp: out of memory");
