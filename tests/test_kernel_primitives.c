@@ -26,11 +26,12 @@ static double draw_real(uint64_t *state) /* in [-1, 1), representable in both pr
     return (double)(int64_t)(draw(state) >> 44) / (1 << 19) - 1;
 }
 
-/* Shapes beyond every panel and tile, through strides that BLAS takes and ones it does not. */
+/* Shapes beyond every panel and tile, through strides that BLAS takes and ones it does not; now and then few rows that
+ * meet a large matrix. */
 START_TEST(gemm_of_any_strides)
 {
     uint64_t random = 7;
-    enum { MOST = 460 };
+    enum { MOST = 920 };
     double *a = malloc(2 * MOST * MOST * sizeof *a), *b = malloc(2 * MOST * MOST * sizeof *b);
     real *ar = malloc(2 * MOST * MOST * sizeof *ar), *br = malloc(2 * MOST * MOST * sizeof *br),
          *cr = malloc(2 * MOST * MOST * sizeof *cr);
@@ -39,8 +40,10 @@ START_TEST(gemm_of_any_strides)
         br[i] = (real)(b[i] = draw_real(&random));
     }
     for (int round = 0; round < 24; round++) {
-        int64_t m = draw_in(&random, 1, 320), n = draw_in(&random, 1, 90), k = draw_in(&random, 0, MOST),
-                spread = round % 2 + 1;
+        bool few_rows = round / 2 % 3 == 2;
+        int64_t m = draw_in(&random, 1, few_rows ? 40 : 320),
+                n = few_rows ? draw_in(&random, 400, 460) : draw_in(&random, 1, 40),
+                k = draw_in(&random, few_rows ? 700 : 0, MOST), spread = round % 2 + 1;
         bool ta = round & 2, tb = round & 4, tc = round & 8;
         struct gemm g = { .m = m,
                           .n = n,

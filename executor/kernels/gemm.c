@@ -8,9 +8,8 @@
 #include <cblas.h>
 #endif
 
-/* Blocks live on the stack: kernels do not allocate. A block of a stays in the second-level cache, a panel of b in the
- * first. */
-enum { BLOCK_K = 384, BLOCK_ROWS = 264, ROW_STEP = TILE_ROWS / 3 };
+/* Blocks live on the stack: kernels do not allocate. A block of a and a panel of b stay in the second-level cache. */
+enum { BLOCK_K = 3072 / (int)sizeof(real), BLOCK_ROWS = 264, ROW_STEP = TILE_ROWS / 3 };
 
 /* Writes a finished tile to c. */
 static inline void store_tile(const struct gemm *g, const vector (*sum)[2], real *c, int64_t rows, int64_t columns)
@@ -39,35 +38,39 @@ static inline void store_tile(const struct gemm *g, const vector (*sum)[2], real
 /* `height` is a constant where this is inlined: all sums then live in registers. */
 static inline __attribute__((always_inline)) void tile_product(const int height, const struct gemm *g, const real *a,
                                                                const vector *b, int64_t k, real *c, int64_t rows,
-                                                               int64_t columns)
+                                                               int64_t columns, const struct touches *touches)
 {
     vector sum[TILE_ROWS][2] = { { { 0 } } };
     for (int64_t r = 0; r < rows; r++) {
         __builtin_prefetch(c + r * g->c_m, 1);
         __builtin_prefetch(c + r * g->c_m + LANES * g->c_n, 1);
     }
-    for (int64_t i = 0; i < k; i++) {
+    for (int64_t stop = 0; stop * CACHE_LINE < k; stop++) {
+        touch(touches, stop);
+        for (int64_t i = min_i64(CACHE_LINE, k - stop * CACHE_LINE); i > 0; i--) {
 #pragma GCC unroll 12
-        for (int r = 0; r < height; r++) {
-            sum[r][0] += b[0] * a[r];
-            sum[r][1] += b[1] * a[r];
+            for (int r = 0; r < height; r++) {
+                sum[r][0] += b[0] * a[r];
+                sum[r][1] += b[1] * a[r];
+            }
+            a += TILE_ROWS;
+            b += 2;
         }
-        a += TILE_ROWS;
-        b += 2;
     }
     store_tile(g, (const vector(*)[2])sum, c, rows, columns);
 }
 
 /* Kept out of the loops around it: values that they hoist would take the registers of the sums. */
 static __attribute__((noinline)) void any_tile_product(const struct gemm *g, const real *a, const vector *b, int64_t k,
-                                                       real *c, int64_t rows, int64_t columns)
+                                                       real *c, int64_t rows, int64_t columns,
+                                                       const struct touches *touches)
 {
     if (rows > 2 * ROW_STEP)
-        tile_product(TILE_ROWS, g, a, b, k, c, rows, columns);
+        tile_product(TILE_ROWS, g, a, b, k, c, rows, columns, touches);
     else if (rows > ROW_STEP)
-        tile_product(2 * ROW_STEP, g, a, b, k, c, rows, columns);
+        tile_product(2 * ROW_STEP, g, a, b, k, c, rows, columns, touches);
     else
-        tile_product(ROW_STEP, g, a, b, k, c, rows, columns);
+        tile_product(ROW_STEP, g, a, b, k, c, rows, columns, touches);
 }
 
 /* c's rows [row, row + rows) += block of a times b's k range. */
@@ -80,9 +83,10 @@ static void block_product(const struct gemm *g, const real *a, real *panel, int6
         struct lines ahead = { lines.data + columns * g->b_n, next, g->b_n, k, g->b_k };
         pack_lines(panel, &lines, TILE_COLUMNS);
         for (int64_t i = 0; i < rows; i += TILE_ROWS) {
-            prefetch_lines(&ahead, i, min_i64(i + TILE_ROWS, rows), rows);
+            struct touches touches = touches_of(&ahead, i / TILE_ROWS, ceil_div(rows, TILE_ROWS));
             any_tile_product(g, a + i * k, (const vector *)(void *)panel, k,
-                             g->c + (row + i) * g->c_m + column * g->c_n, min_i64(TILE_ROWS, rows - i), columns);
+                             g->c + (row + i) * g->c_m + column * g->c_n, min_i64(TILE_ROWS, rows - i), columns,
+                             &touches);
         }
     }
 }
@@ -148,6 +152,16 @@ static bool blas_product(const struct gemm *g)
 }
 #endif
 
+#ifdef HAVE_OPENBLAS
+/* A large b that one block of a meets: OpenBLAS copies b whole before it begins, which few rows do not repay; here its
+ * panels come and go. (Its kernels for smaller registers were not compared.) */
+static bool packing_pays(const struct gemm *g)
+{
+    enum { LARGE_BYTES = 1 << 20 };
+    return VECTOR_BYTES == 64 && g->m <= BLOCK_ROWS && g->k > 0 && g->n >= LARGE_BYTES / (int)sizeof(real) / g->k;
+}
+#endif
+
 void gemm_run(const struct gemm *gemm)
 {
     struct gemm g = *gemm;
@@ -158,7 +172,7 @@ void gemm_run(const struct gemm *gemm)
             g.n, g.m, g.k, g.b, g.b_n, g.b_k, g.a, g.a_k, g.a_m, g.c, g.c_n, g.c_m, g.alpha, g.accumulate
         };
 #ifdef HAVE_OPENBLAS
-    if (g.k > 0 && blas_product(&g))
+    if (g.k > 0 && !packing_pays(&g) && blas_product(&g))
         return;
 #endif
     packed_product(&g);

@@ -3,6 +3,7 @@
 #define CLEAVE_EXECUTOR_KERNELS_GEMM_PACK_H
 #include "base/num.h"
 #include "executor/kernels/primitives.h"
+#include <stdint.h>
 #include <string.h>
 
 #if defined(__AVX512F__)
@@ -34,17 +35,41 @@ struct lines {
 #define pack_lines ISA(pack_lines)
 void pack_lines(real *out, const struct lines *lines, int tile);
 
-/* Calls the share [low, high) of `whole` of the lines into the second-level cache. */
-static inline void prefetch_lines(const struct lines *lines, int64_t low, int64_t high, int64_t whole)
+/* Cache lines that a tile's product calls into the second-level cache on its way: every CACHE_LINE steps of k `rows`
+ * rows of `width` elements. All at once they would keep the tile's own loads waiting. */
+struct touches {
+    uintptr_t at; /* runs past the lines' end, so it is no pointer */
+    int64_t rows, width, row_bytes, step_bytes;
+};
+/* The share that the tile-th of tile_count tiles, each of lines->k steps, takes of the lines. */
+static inline struct touches touches_of(const struct lines *lines, int64_t tile, int64_t tile_count)
 {
+    struct touches t = { .at = (uintptr_t)lines->data, .rows = lines->count, .width = 1 };
+    int64_t bytes = (int64_t)sizeof(real), stops = ceil_div(lines->k, CACHE_LINE);
     if (lines->stride == 1) {
-        for (int64_t i = low * lines->k / whole; i < high * lines->k / whole; i++)
-            for (int64_t j = 0; j < lines->count; j += CACHE_LINE)
-                __builtin_prefetch(lines->data + i * lines->k_stride + j, 0, 2);
+        t.rows = ceil_div(lines->k, tile_count * stops);
+        t.width = lines->count;
+        t.row_bytes = lines->k_stride * bytes;
+        t.step_bytes = t.rows * t.row_bytes;
+        t.at += (uintptr_t)(tile * stops * t.step_bytes);
+        if (tile * stops * t.rows >= lines->k)
+            t.rows = 0;
     } else {
-        for (int64_t line = low * lines->count / whole; line < high * lines->count / whole; line++)
-            for (int64_t i = 0; i < lines->k; i += CACHE_LINE)
-                __builtin_prefetch(lines->data + line * lines->stride + i * lines->k_stride, 0, 2);
+        int64_t share = ceil_div(lines->count, tile_count), first = tile * share;
+        t.rows = max_i64(0, min_i64(share, lines->count - first));
+        t.row_bytes = lines->stride * bytes;
+        t.step_bytes = CACHE_LINE * bytes;
+        t.at += (uintptr_t)(first * t.row_bytes);
     }
+    return t;
+}
+
+static inline __attribute__((always_inline)) void touch(const struct touches *t, int64_t stop)
+{
+    for (int64_t row = 0; row < t->rows; row++)
+        for (int64_t i = 0; i < t->width; i += CACHE_LINE)
+            __builtin_prefetch((const void *)(t->at + (uintptr_t)(stop * t->step_bytes + row * t->row_bytes +
+                                                                  i * (int64_t)sizeof(real))),
+                               0, 2);
 }
 #endif
