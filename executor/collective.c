@@ -219,7 +219,7 @@ static void receive_nothing(const struct collective *c, const struct instr *inst
         clear(c, &c->program->buffers[c->program->pairs[instr->pair_first + p].destination], COMBINE_ADD);
 }
 
-bool collective_run(struct collective *c, const struct instr *instr, bool muted, struct error *err)
+static bool run(struct collective *c, const struct instr *instr, bool muted, struct error *err)
 {
     int place = 0, count = 1;
     if (muted)
@@ -261,6 +261,14 @@ bool collective_run(struct collective *c, const struct instr *instr, bool muted,
         break;
     }
     return fail_kind(err, ERROR_BUG, "instruction %s moves nothing between ranks", op_info[instr->op].name);
+}
+
+bool collective_run(struct collective *c, const struct instr *instr, bool muted, struct error *err)
+{
+    bool ok = run(c, instr, muted, err);
+    if (ok && c->transport->settle)
+        c->transport->settle(c->transport->self, instr->lane);
+    return ok;
 }
 
 /* ---- life ---- */

@@ -79,6 +79,7 @@ static bool ring_sum_message(struct collective *c, const struct instr *instr, in
             stream_pack(own, c->send_staging, out_bytes);
         else
             stream_fold(own, c->send_staging, out_bytes, fold);
+        transport_next(t, instr->lane, true, true);
         if ((out_bytes > 0 || in_bytes > 0) &&
             !t->exchange(t->self, instr->lane, out_bytes > 0 ? next : -1, c->send_staging, out_bytes,
                          in_bytes > 0 ? before : -1, c->receive_staging, in_bytes, err))

@@ -104,6 +104,7 @@ size_t stream_message_bytes(const struct stream *s)
 bool stream_transfer(struct collective *c, enum lane lane, int to, struct stream *send, int from,
                      struct stream *receive, enum combine combine, struct error *err)
 {
+    transport_next(c->transport, lane, to >= 0, from >= 0);
     while ((to >= 0 && send->left > 0) || (from >= 0 && receive->left > 0)) {
         size_t out_bytes = to >= 0 ? stream_message_bytes(send) : 0,
                in_bytes = from >= 0 ? stream_message_bytes(receive) : 0;

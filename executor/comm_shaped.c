@@ -1,9 +1,14 @@
 /* Links are fluids: the transfers that are under way on a link share its rate equally, and whoever looks moves all of
- * them forward to the present. A transfer begins when both partners have come (an empty message says so), leaves the
- * sender when its bytes have passed the sender's link, and has arrived when they have passed the receiver's. */
+ * them forward to the present. A transfer begins when both partners have come (a note goes ahead of it), leaves the
+ * sender when its bytes have passed the sender's link, and has arrived when they have passed the receiver's and the
+ * latency is over.
+ *
+ * Where ranks pass on what they get, as in a ring, messages follow each other into a link without waiting until the one
+ * before has arrived. So in exchanges both ways nobody sleeps for a latency: a rank notes by how much it is late, says
+ * so with what it sends on, and is later than whoever sent to it by the latency between them. When the instruction ends
+ * it sleeps what it owes. */
 #define _POSIX_C_SOURCE 200809L
 #include "executor/comm_shaped.h"
-#include "executor/collective.h"
 #include "host/clock.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,13 +36,25 @@ struct network {
     atomic_int open_count;
     struct link *links; /* (level, direction, rank; of a shared level, the unit's first rank) */
 };
+/* One direction of a lane. */
+struct channel {
+    bool goes_on;      /* the next message continues the last one */
+    int64_t passed_ns; /* when the last message had passed the link */
+};
 struct shaped {
     struct transport inner;
     struct network *network;
-    bool goes_on[LANE_COUNT][DIRECTION_COUNT]; /* the last message was a full one: this one is its continuation */
-    int peer[LANE_COUNT][DIRECTION_COUNT];
-    int64_t passed_ns[LANE_COUNT][DIRECTION_COUNT]; /* when the last message had passed the link */
+    struct channel channel[LANE_COUNT][DIRECTION_COUNT];
+    int64_t ended_ns[LANE_COUNT];      /* when the instruction's last exchange both ways had ended; NOT_YET */
+    int64_t late_ns[LANE_COUNT];       /* what it got so far arrives so much later than its bytes have passed */
+    int64_t begun_late_ns[LANE_COUNT]; /* late_ns when what goes on began */
 };
+/* Goes ahead of each message. */
+struct note {
+    int64_t ready_ns; /* since when the bytes can be sent; NOT_YET: since now */
+    int64_t late_ns;
+};
+static const int64_t NOT_YET = INT64_MAX;
 
 /* ---- one link ---- */
 static double smallest_left(const struct link *link, int *count)
@@ -138,46 +155,99 @@ static struct link *link_of(const struct network *network, int level, enum direc
 struct passage {
     struct link *link;
     struct flow flow;
-    int64_t late_ns;
+    int64_t latency_ns;
 };
 
-static void enter(struct shaped *s, struct passage *p, enum lane lane, enum direction direction, int peer, size_t bytes)
+/* Since when this rank could have sent or received: a thread that is woken late is not to slow the network down. */
+static int64_t ready_ns(const struct shaped *s, enum lane lane, enum direction direction)
+{
+    const struct channel *channel = &s->channel[lane][direction];
+    return channel->goes_on ? channel->passed_ns : s->ended_ns[lane];
+}
+
+static void enter(struct shaped *s, struct passage *p, enum direction direction, int peer, size_t bytes,
+                  int64_t since_ns)
 {
     int level = cluster_level(s->network->cluster, s->inner.rank, peer);
-    bool continues = s->goes_on[lane][direction] && s->peer[lane][direction] == peer;
-    s->goes_on[lane][direction] = bytes == COLLECTIVE_MESSAGE_BYTES;
-    s->peer[lane][direction] = peer;
     p->link = link_of(s->network, level, direction, s->inner.rank);
     int64_t own_ns = link_facts(s->network->cluster, level, s->inner.rank)->latency_ns;
     int64_t other_ns = link_facts(s->network->cluster, level, peer)->latency_ns;
-    p->late_ns = continues ? 0 : own_ns > other_ns ? own_ns : other_ns; /* between types, the slower end's */
-    join(p->link, &p->flow, bytes, continues ? s->passed_ns[lane][direction] : INT64_MAX);
+    p->latency_ns = own_ns > other_ns ? own_ns : other_ns; /* between types, the slower end's */
+    join(p->link, &p->flow, bytes, since_ns);
+}
+
+static int64_t pass(struct channel *channel, struct passage *p)
+{
+    channel->goes_on = true;
+    return channel->passed_ns = leave(p->link, &p->flow);
+}
+
+static bool both_ways(struct shaped *s, enum lane lane, int to, const void *send, size_t send_bytes, int from,
+                      void *receive, size_t receive_bytes, struct error *err)
+{
+    struct passage out, in;
+    struct channel *channel = s->channel[lane];
+    int64_t late_ns = channel[OUT].goes_on ? s->begun_late_ns[lane] : s->late_ns[lane];
+    struct note said = { ready_ns(s, lane, OUT), late_ns }, heard = { 0 };
+    s->begun_late_ns[lane] = late_ns;
+    if (!s->inner.exchange(s->inner.self, lane, to, &said, sizeof said, from, &heard, sizeof heard, err))
+        return false;
+    int64_t own_ns = ready_ns(s, lane, IN);
+    if (!s->network->whole) /* its clock may be another one */
+        heard.ready_ns = NOT_YET;
+    enter(s, &out, OUT, to, send_bytes, said.ready_ns);
+    enter(s, &in, IN, from, receive_bytes, own_ns > heard.ready_ns ? own_ns : heard.ready_ns);
+    int64_t sent_ns = pass(&channel[OUT], &out);
+    bool ok = s->inner.exchange(s->inner.self, lane, to, send, send_bytes, from, receive, receive_bytes, err);
+    int64_t came_ns = pass(&channel[IN], &in), arrives_ns = heard.late_ns + in.latency_ns;
+    s->ended_ns[lane] = sent_ns > came_ns ? sent_ns : came_ns;
+    s->late_ns[lane] = arrives_ns > s->late_ns[lane] ? arrives_ns : s->late_ns[lane];
+    return ok;
+}
+
+/* A SEND lasts until it has arrived. */
+static bool one_way(struct shaped *s, enum lane lane, int to, const void *send, size_t send_bytes, int from,
+                    void *receive, size_t receive_bytes, struct error *err)
+{
+    enum direction direction = to >= 0 ? OUT : IN;
+    struct channel *channel = &s->channel[lane][direction];
+    struct passage p;
+    bool goes_on = channel->goes_on;
+    if (!s->inner.exchange(s->inner.self, lane, to, NULL, 0, from, NULL, 0, err))
+        return false;
+    enter(s, &p, direction, to >= 0 ? to : from, to >= 0 ? send_bytes : receive_bytes,
+          goes_on ? channel->passed_ns : NOT_YET);
+    bool ok = to >= 0 || s->inner.exchange(s->inner.self, lane, -1, NULL, 0, from, receive, receive_bytes, err);
+    clock_sleep_until_ns(pass(channel, &p) + (goes_on ? 0 : p.latency_ns));
+    return to >= 0 ? s->inner.exchange(s->inner.self, lane, to, send, send_bytes, -1, NULL, 0, err) : ok;
 }
 
 static bool exchange(void *self, enum lane lane, int to, const void *send, size_t send_bytes, int from, void *receive,
                      size_t receive_bytes, struct error *err)
 {
     struct shaped *s = self;
-    struct passage out, in;
     if (lane == LANE_COMPUTE) /* no instruction talks there: what the run collects is not the plan's traffic */
         return s->inner.exchange(s->inner.self, lane, to, send, send_bytes, from, receive, receive_bytes, err);
-    if (!s->inner.exchange(s->inner.self, lane, to, NULL, 0, from, NULL, 0, err))
-        return false;
-    if (to >= 0)
-        enter(s, &out, lane, OUT, to, send_bytes);
-    if (from >= 0)
-        enter(s, &in, lane, IN, from, receive_bytes);
-    if (to >= 0) {
-        int64_t passed_ns = s->passed_ns[lane][OUT] = leave(out.link, &out.flow);
-        /* a message on its way no longer holds up who also receives; a SEND lasts until it has arrived */
-        clock_sleep_until_ns(passed_ns + (from < 0 ? out.late_ns : 0));
-    }
-    bool ok = s->inner.exchange(s->inner.self, lane, to, send, send_bytes, from, receive, receive_bytes, err);
-    if (from >= 0) {
-        int64_t passed_ns = s->passed_ns[lane][IN] = leave(in.link, &in.flow);
-        clock_sleep_until_ns(passed_ns + in.late_ns);
-    }
-    return ok;
+    return to >= 0 && from >= 0 ? both_ways(s, lane, to, send, send_bytes, from, receive, receive_bytes, err)
+                                : one_way(s, lane, to, send, send_bytes, from, receive, receive_bytes, err);
+}
+
+static void next(void *self, enum lane lane, bool out, bool in)
+{
+    struct shaped *s = self;
+    if (out)
+        s->channel[lane][OUT].goes_on = false;
+    if (in)
+        s->channel[lane][IN].goes_on = false;
+}
+
+static void settle(void *self, enum lane lane)
+{
+    struct shaped *s = self;
+    if (s->ended_ns[lane] != NOT_YET)
+        clock_sleep_until_ns(s->ended_ns[lane] + s->late_ns[lane]);
+    s->ended_ns[lane] = NOT_YET;
+    s->late_ns[lane] = 0;
 }
 
 /* ---- life ---- */
@@ -259,6 +329,8 @@ bool comm_shaped_wrap(struct transport *transports, int count, const struct clus
     for (int i = 0; ok && i < count; i++) {
         ends[i]->inner = transports[i];
         ends[i]->network = network;
+        for (int lane = 0; lane < LANE_COUNT; lane++)
+            ends[i]->ended_ns[lane] = NOT_YET;
         transports[i] = (struct transport){ .name = ends[i]->inner.name,
                                             .rank = ends[i]->inner.rank,
                                             .rank_count = rank_count,
@@ -267,7 +339,9 @@ bool comm_shaped_wrap(struct transport *transports, int count, const struct clus
                                             .exchange = exchange,
                                             .abort = abort_shaped,
                                             .close = close_shaped,
-                                            .watch = ends[i]->inner.watch ? watch_shaped : NULL };
+                                            .watch = ends[i]->inner.watch ? watch_shaped : NULL,
+                                            .next = next,
+                                            .settle = settle };
         atomic_fetch_add(&network->open_count, 1);
     }
     if (!ok) {

@@ -25,5 +25,15 @@ struct transport {
     /* While a page is given (NULL: no longer), other hosts hear of this rank and the page of theirs. May be NULL: the
      * transport has no way to tell. */
     void (*watch)(void *self, struct status *status);
+    /* Of a transport that imitates another network; both may be NULL. next: what the lane sends (out) or receives (in)
+     * from here on does not continue its last message. settle: the instruction is over; sleeps until all that the lane
+     * got in exchanges both ways has arrived. Called by the thread that exchanges. */
+    void (*next)(void *self, enum lane lane, bool out, bool in);
+    void (*settle)(void *self, enum lane lane);
 };
+static inline void transport_next(const struct transport *transport, enum lane lane, bool out, bool in)
+{
+    if (transport->next)
+        transport->next(transport->self, lane, out, in);
+}
 #endif
