@@ -169,7 +169,8 @@ START_TEST(steady_estimate_of_asynchronous_schedules)
 END_TEST
 
 /* Two shorter steps tell how long a long one takes, and what memory it needs, under every schedule. Two copies of the
- * model drift against each other for a while, which changes the pace a little. */
+ * model drift against each other for a while, which changes the pace a little; where backward passes are split, so does
+ * memory that another number of micro-batches packs otherwise, since receives wait for their destination. */
 START_TEST(periodic_estimate_agrees)
 {
     const struct schedule *schedule = schedules[_i];
@@ -194,7 +195,9 @@ START_TEST(periodic_estimate_agrees)
         ck_assert_msg(estimate_plan(&all, graph, plan, &world.facts, &err), "%s", err.message);
         ck_assert_msg(estimate_plan_periodic(&some, world.model, graph, plan, &world.facts, &err), "%s", err.message);
         int64_t is = some->prediction.step_ns, should = all->prediction.step_ns;
-        ck_assert_msg(llabs(is - should) <= should / (schedule->copies ? 200 : 400),
+        ck_assert_msg(llabs(is - should) <= should / (schedule->splits   ? 140
+                                                      : schedule->copies ? 200
+                                                                         : 400),
                       "%s, %d stages: %lld, simulated whole %lld", schedule->name, stages, (long long)is,
                       (long long)should);
         for (int k = 0; k < plan->stage_count; k++) {

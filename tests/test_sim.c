@@ -107,7 +107,7 @@ END_TEST
 
 /* A twin: every span begins at the earliest moment that its lane, its waits and its partner allow. Relaxed until
  * nothing moves. */
-static int64_t twin_finish(const struct program *p, int64_t **finish, int s, int i, const struct times *times)
+static int64_t twin_ready(const struct program *p, int64_t **finish, int s, int i)
 {
     const struct stage_program *list = &p->stages[s];
     const struct instr *instr = &list->instrs[i];
@@ -117,14 +117,25 @@ static int64_t twin_finish(const struct program *p, int64_t **finish, int s, int
             ready = max_i64(ready, finish[s][k]);
     for (int k = 0; k < instr->wait_count; k++)
         ready = max_i64(ready, finish[s][list->waits[instr->wait_first + k]]);
-    if (instr->op != OP_RECEIVE)
-        return ready + hand_ns(times, p, s, instr);
-    for (int k = 0; k < p->stages[instr->peer_stage].instr_count; k++) {
-        const struct instr *send = &p->stages[instr->peer_stage].instrs[k];
-        if (send->op == OP_SEND && send->tag == instr->tag && send->peer_stage == s)
-            ready = max_i64(ready, finish[instr->peer_stage][k]);
-    }
     return ready;
+}
+
+static int64_t twin_finish(const struct program *p, int64_t **finish, int s, int i, const struct times *times)
+{
+    const struct instr *instr = &p->stages[s].instrs[i];
+    int peer = instr->peer_stage;
+    int64_t ready = twin_ready(p, finish, s, i), ns = hand_ns(times, p, s, instr);
+    if (instr->op != OP_SEND && instr->op != OP_RECEIVE)
+        return ready + ns;
+    for (int k = 0; k < p->stages[peer].instr_count; k++) {
+        const struct instr *other = &p->stages[peer].instrs[k];
+        if (other->op != (instr->op == OP_SEND ? OP_RECEIVE : OP_SEND) || other->tag != instr->tag ||
+            other->peer_stage != s)
+            continue;
+        ready = max_i64(ready, twin_ready(p, finish, peer, k));
+        ns = instr->op == OP_SEND ? ns : hand_ns(times, p, peer, other);
+    }
+    return ready + ns;
 }
 
 START_TEST(agrees_with_relaxation)

@@ -348,6 +348,15 @@ static void lengthen(struct prediction *p, int64_t more)
     p->step_ns += more;
 }
 
+/* What the further micro-batches take, whose prices are more_ns beside few_ns of the others. Where steps run into each
+ * other nothing fills or drains, and all are as much longer than their prices as the few were. */
+static int64_t longer_ns(const struct plan *plan, const struct prediction *few, int64_t few_ns, int64_t more_ns)
+{
+    if (!schedules[plan->schedule]->asynchronous || few_ns <= 0)
+        return more_ns;
+    return max_i64(more_ns, (int64_t)((double)more_ns * (double)few->step_ns / (double)few_ns));
+}
+
 bool estimate_shortens(const struct plan *plan)
 {
     return settled_micro_batches(plan) < plan->micro_batch_count;
@@ -394,7 +403,7 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
                  : !judge(out, graph, plan, facts, JUDGE_FITTING, worth, err))
         return false;
     if (shortens && !(*out)->beaten && (*out)->prediction.fits)
-        lengthen(&(*out)->prediction, more_ns);
+        lengthen(&(*out)->prediction, longer_ns(plan, &(*out)->prediction, few_ns, more_ns));
     fill_rates(*out, graph, plan, facts);
     return true;
 }

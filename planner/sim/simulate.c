@@ -2,8 +2,8 @@
  * ranks that may go on are stepped until nothing more is taken. An instruction is taken when its lane is free and its
  * waits have finished, so the result is a fixed point and does not depend on the order of the ranks.
  *
- * A SEND takes its lane for its cost whether or not the receiver is there; a RECEIVE ends when the data has arrived,
- * and its span begins when both it and the send have begun: waiting before that is idle time. Collectives inside a
+ * A SEND and its RECEIVE begin when both have come, and take both lanes for the cost: waiting before that is idle time.
+ * Whoever sends more than fits into what a transport buffers waits for who receives it. Collectives inside a
  * stage have one representative and begin at once. NORM_REDUCE begins on all stages when the last has come and takes
  * the longest of their costs. */
 #include "planner/sim/simulate.h"
@@ -194,6 +194,11 @@ static bool run(struct sim *sim, int stage, int index, int64_t ns)
     return true;
 }
 
+static int64_t duration(const struct sim *sim, int stage, int index)
+{
+    return sim->durations->ns(sim->durations->self, sim->program, stage, &sim->program->stages[stage].instrs[index]);
+}
+
 static void wait_for_partner(struct sim *sim, int stage, int index)
 {
     struct sim_rank *rank = &sim->ranks[stage];
@@ -202,20 +207,18 @@ static void wait_for_partner(struct sim *sim, int stage, int index)
     rank->spans[index].start_ns = sim->now_ns;
 }
 
-static void issue_receive(struct sim *sim, int stage, int index, const struct instr *instr)
+/* The transfer begins as soon as the other end waits for it. */
+static bool issue_end(struct sim *sim, int stage, int index, const struct instr *instr)
 {
+    int partner = sim->pairing.partner[stage][index], peer = instr->peer_stage;
+    bool sends = instr->op == OP_SEND;
     wait_for_partner(sim, stage, index);
-    if (sim->ranks[instr->peer_stage].state[sim->pairing.partner[stage][index]] == STATE_DONE)
-        finish(sim, stage, index);
-}
-
-static bool issue_send(struct sim *sim, int stage, int index, const struct instr *instr, int64_t ns)
-{
-    struct sim_rank *peer = &sim->ranks[instr->peer_stage];
-    int partner = sim->pairing.partner[stage][index];
-    if (peer->state[partner] == STATE_WAITING)
-        peer->spans[partner].start_ns = sim->now_ns;
-    return run(sim, stage, index, ns);
+    if (sim->ranks[peer].state[partner] != STATE_WAITING)
+        return true;
+    int from = sends ? stage : peer, send = sends ? index : partner;
+    sim->ranks[peer].spans[partner].start_ns = sim->now_ns;
+    mark(sim, peer);
+    return run(sim, from, send, duration(sim, from, send));
 }
 
 static bool issue_norm(struct sim *sim, int stage, int index, int64_t ns)
@@ -246,15 +249,12 @@ static enum issue issue(void *self, int global_rank, int index, const struct ins
     for (int i = 0; i < instr->wait_count; i++)
         if (rank->state[waits[i]] != STATE_DONE)
             return ISSUE_BLOCKED;
-    int64_t ns = instr->op == OP_RECEIVE ? 0 : sim->durations->ns(sim->durations->self, sim->program, stage, instr);
-    if (instr->op == OP_RECEIVE)
-        issue_receive(sim, stage, index, instr);
-    else if (instr->op == OP_SEND)
-        taken = issue_send(sim, stage, index, instr, ns);
+    if (instr->op == OP_SEND || instr->op == OP_RECEIVE)
+        taken = issue_end(sim, stage, index, instr);
     else if (instr->op == OP_NORM_REDUCE)
-        taken = issue_norm(sim, stage, index, ns);
+        taken = issue_norm(sim, stage, index, duration(sim, stage, index));
     else
-        taken = run(sim, stage, index, ns);
+        taken = run(sim, stage, index, duration(sim, stage, index));
     return taken ? ISSUE_TAKEN : ISSUE_FAILED;
 }
 
