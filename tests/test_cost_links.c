@@ -1,6 +1,6 @@
 /* Collectives, messages and groups: closed forms, bounds, properties, and measured numbers that they should come near.
  */
-#include "planner/cost/cost.h"
+#include "planner/cost/cost_links.h"
 #include "planner/cost/cost_group.h"
 #include "planner/program/geometry.h"
 #include "tests/check.h"
@@ -61,28 +61,38 @@ START_TEST(the_first_rank_of_a_reduction_waits_for_each_other)
 }
 END_TEST
 
-/* Both copies' sums of a weight cross the network from all stages at once, activations from one stage: of four ranks of
- * a node behind one link all share it, or the stage's two. */
-START_TEST(copies_exchange_on_all_stages_at_once)
+/* Both copies' sums of a weight cross the network from all stages at once, activations from one stage. Each costs what
+ * it takes among those of its own stage; the two stages of a node pass one link, out of it and into it, two ranks each.
+ */
+START_TEST(stages_of_a_node_pass_one_link)
 {
     struct strategy s = { "both ways", "tiny-gpt", "chimera", 4, { 2, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 0 };
     struct lowered l = lowered_program(&s);
     struct cluster *c = cluster_open("2x4:cpu");
     struct facts facts = { c, NULL };
-    int exchanged = 0, passed = 0;
+    int crossed = 0, out[2] = { -1, -1 }, in[2] = { -1, -1 }; /* links by node */
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < l.program->stages[stage].instr_count; i++) {
             const struct instr *instr = &l.program->stages[stage].instrs[i];
             if (instr->op != OP_SEND || instr->peer_stage / 2 == stage / 2)
                 continue;
-            bool weight = instr->phase == PHASE_STEP;
             int64_t bytes = instr_wire_bytes(l.program, stage, instr);
+            struct link_uses uses = cost_links(&facts, l.program, stage, instr);
             ck_assert_int_eq(cost_instr_ns(&facts, l.program, stage, instr),
-                             cost_send(&facts, bytes, 2 * stage, 2 * instr->peer_stage, weight ? 4 : 2).ns);
-            *(weight ? &exchanged : &passed) += 1;
+                             cost_send(&facts, bytes, 2 * stage, 2 * instr->peer_stage, 2).ns);
+            ck_assert_int_eq(uses.latency_ns, cost_send(&facts, 0, 2 * stage, 2 * instr->peer_stage, 2).ns);
+            ck_assert_int_eq(uses.count, 2);
+            for (int k = 0; k < 2; k++) {
+                ck_assert_int_eq(uses.use[k].flows, 2);
+                ck_assert_int_eq(uses.use[k].busy, LINK_WHOLE);
+                int *link = &(k ? in : out)[(k ? instr->peer_stage : stage) / 2];
+                ck_assert(*link < 0 || *link == uses.use[k].link);
+                *link = uses.use[k].link;
+            }
+            crossed++;
         }
-    ck_assert_int_ge(exchanged, 4);
-    ck_assert_int_ge(passed, 8);
+    ck_assert_int_ge(crossed, 12);
+    ck_assert(out[0] != out[1] && in[0] != in[1] && out[0] != in[0] && out[1] != in[1]);
     cluster_free(c);
     lowered_free(&l);
 }
@@ -355,7 +365,7 @@ static Suite *links_suite(void)
     TCase *tcase = tcase_create("links");
     tcase_add_test(tcase, rings_inside_a_node_have_closed_forms);
     tcase_add_test(tcase, the_first_rank_of_a_reduction_waits_for_each_other);
-    tcase_add_test(tcase, copies_exchange_on_all_stages_at_once);
+    tcase_add_test(tcase, stages_of_a_node_pass_one_link);
     tcase_add_test(tcase, groups_count_the_units_they_live_in);
     tcase_add_test(tcase, groups_over_nodes_are_bound_by_the_slowest_level);
     tcase_add_test(tcase, shared_links_are_divided);

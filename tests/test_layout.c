@@ -271,7 +271,7 @@ static int64_t short_transfers(const void *self, const struct program *program, 
 
 static int64_t simulated_ns(const struct program *program)
 {
-    struct durations durations = { short_transfers, NULL, 1, 1, 0, NULL };
+    struct durations durations = { .ns = short_transfers };
     struct timeline *timeline = NULL;
     struct error err = { 0 };
     ck_assert_msg(simulate_with(&timeline, &durations, program, &err), "%s", err.message);

@@ -230,52 +230,51 @@ static int64_t curve_bytes(const struct program *program, const struct instr *in
     return sum;
 }
 
+/* What one rank moves, and under which bytes curves hold it. */
+struct load {
+    int64_t wire_bytes, curve_bytes;
+};
+
+static struct load load_of(const struct program *program, int stage, const struct instr *instr)
+{
+    return (struct load){ instr_wire_bytes(program, stage, instr), curve_bytes(program, instr) };
+}
+
 static struct cost group_cost(const struct facts *facts, const struct program *program, int stage,
-                              const struct instr *instr)
+                              const struct instr *instr, struct load load)
 {
     const struct plan *plan = program->plan;
     struct group group = instr->op == OP_NORM_REDUCE ? group_regular(facts->cluster, plan->rank_count, 0, 1, 1)
                                                      : group_of_stage(facts->cluster, plan, stage, instr->atoms);
-    return cost_of_group(facts, instr->op, curve_bytes(program, instr), instr_wire_bytes(program, stage, instr),
-                         &group);
+    return cost_of_group(facts, instr->op, load.curve_bytes, load.wire_bytes, &group);
 }
 
-/* Copies of the model exchange their weights' gradients at the end of the step, on all stages at once. */
-static bool all_stages_talk(const struct program *program, const struct instr *instr)
-{
-    return instr->phase == PHASE_STEP && plan_copies(program->plan) > 1;
-}
-
-/* One message between a rank of each stage; each end's link is shared by its own stage's ranks, or by all stages'. */
+/* One message between a rank of each stage; each end's link is shared by its own stage's ranks. */
 static struct cost pair_cost(const struct facts *facts, const struct plan *plan, int stage, int peer_stage, int local,
-                             int64_t wire_bytes, bool all_stages)
+                             int64_t wire_bytes)
 {
     int here = plan->stages[stage].first_rank + local, there = plan->stages[peer_stage].first_rank + local;
     int level = cluster_level(facts->cluster, here, there);
     int own = cluster_type(facts->cluster, here), other = cluster_type(facts->cluster, there);
-    int sharers = all_stages ? plan_sharers(facts->cluster, own, level, plan)
-                             : group_sharers(facts->cluster, own, level, plan, stage);
-    int others = all_stages ? plan_sharers(facts->cluster, other, level, plan)
-                            : group_sharers(facts->cluster, other, level, plan, peer_stage);
+    int sharers = group_sharers(facts->cluster, own, level, plan, stage);
+    int others = group_sharers(facts->cluster, other, level, plan, peer_stage);
     return cost_message(facts, wire_bytes, here, there, sharers, own == other ? sharers : others);
 }
 
 struct cost cost_between_stages(const struct facts *facts, const struct plan *plan, int stage, int peer_stage,
                                 int64_t bytes)
 {
-    return pair_cost(facts, plan, stage, peer_stage, 0, bytes, false);
+    return pair_cost(facts, plan, stage, peer_stage, 0, bytes);
 }
 
 /* Local rank 0 of both stages stands for all, since neighbours in the pipeline are laid out alike; and the first rank
  * of each further type that a stage lives on, for its like. */
 static struct cost transfer_cost(const struct facts *facts, const struct program *program, int stage,
-                                 const struct instr *instr)
+                                 const struct instr *instr, int64_t wire_bytes)
 {
     const struct plan *plan = program->plan;
     const struct cluster *cluster = facts->cluster;
-    int64_t wire_bytes = instr_wire_bytes(program, stage, instr);
-    bool all_stages = all_stages_talk(program, instr);
-    struct cost slowest = pair_cost(facts, plan, stage, instr->peer_stage, 0, wire_bytes, all_stages);
+    struct cost slowest = pair_cost(facts, plan, stage, instr->peer_stage, 0, wire_bytes);
     int ranks = (int)min_i64(stage_rank_count(plan, stage), stage_rank_count(plan, instr->peer_stage));
     const int ends[] = { plan->stages[stage].first_rank, plan->stages[instr->peer_stage].first_rank };
     for (int g = 0; cluster->group_count > 1 && g < cluster->group_count; g++)
@@ -283,7 +282,7 @@ static struct cost transfer_cost(const struct facts *facts, const struct program
             int local = cluster->groups[g].first_rank - ends[end];
             if (local <= 0 || local >= ranks)
                 continue;
-            struct cost cost = pair_cost(facts, plan, stage, instr->peer_stage, local, wire_bytes, all_stages);
+            struct cost cost = pair_cost(facts, plan, stage, instr->peer_stage, local, wire_bytes);
             slowest = cost.ns > slowest.ns ? cost : slowest;
         }
     return slowest;
@@ -359,10 +358,10 @@ static struct cost cost_on(const struct facts *facts, const struct program *prog
     case OP_REDISTRIBUTE:
     case OP_SHIFT:
     case OP_NORM_REDUCE:
-        return group_cost(facts, program, stage, instr);
+        return group_cost(facts, program, stage, instr, load_of(program, stage, instr));
     case OP_SEND:
     case OP_RECEIVE:
-        return transfer_cost(facts, program, stage, instr);
+        return transfer_cost(facts, program, stage, instr, instr_wire_bytes(program, stage, instr));
     case OP_OFFLOAD:
     case OP_FETCH:
         return host_cost(facts, program, instr, types);
@@ -408,6 +407,14 @@ struct cost cost_instr(const struct facts *facts, const struct program *program,
 int64_t cost_instr_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)
 {
     return cost_instr(facts, program, stage, instr).ns;
+}
+
+int64_t cost_latency_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)
+{
+    const struct load nothing = { 0, 0 };
+    if (instr->op == OP_SEND || instr->op == OP_RECEIVE)
+        return transfer_cost(facts, program, stage, instr, 0).ns;
+    return op_info[instr->op].collective ? group_cost(facts, program, stage, instr, nothing).ns : 0;
 }
 
 int64_t cost_instr_rank_ns(const struct facts *facts, const struct program *program, int stage,

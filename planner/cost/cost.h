@@ -13,8 +13,11 @@ struct cost {
  * the slowest of the types of device that the stage lives on, since the others wait for it. */
 struct cost cost_instr(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 int64_t cost_instr_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
-/* cost_instr_ns() of each of the stage's instructions, ns[instr_count]. Fails only for want of memory. */
-bool cost_stage_ns(int64_t *ns, const struct facts *facts, const struct program *program, int stage);
+/* The part of it that a transfer takes however few its bytes: the duration of an empty one. */
+int64_t cost_latency_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
+/* cost_instr_ns() of each of the stage's instructions, ns[instr_count], and the first that does the same work,
+ * like[instr_count] (may be NULL). Fails only for want of memory. */
+bool cost_stage_ns(int64_t *ns, int *like, const struct facts *facts, const struct program *program, int stage);
 /* The same on the device of one rank: differs where a stage lives on several types and nothing is exchanged. */
 int64_t cost_instr_rank_ns(const struct facts *facts, const struct program *program, int stage,
                            const struct instr *instr, int rank);

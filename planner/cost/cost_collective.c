@@ -57,16 +57,37 @@ static double meeting_latency_ns(const struct cluster *cluster, const struct gro
     return ns;
 }
 
+/* Members of the part in one unit of the level below, and in one of the level. */
+static double members_below(const struct group_part *part, int level)
+{
+    return (double)part->ranks / units_below(part, level);
+}
+
+static double members_inside(const struct group_part *part, int level)
+{
+    return (double)part->ranks / part->units[level];
+}
+
+/* Who uses one link of a level at once where it is shared: of an exchange all members of the unit below, of a ring and
+ * of a shift only one of them leaves it; the members of a bus all. Of every group beside it as many. */
+static double talkers(const struct group *group, const struct group_part *part, int level, enum op op)
+{
+    bool exchange = op == OP_ALL_TO_ALL || op == OP_REDISTRIBUTE;
+    if (level > 0)
+        return part->concurrent * (exchange ? members_below(part, level) : 1);
+    double inside = exchange && group->level == 0 ? group->ranks : members_inside(part, 0); /* with other types */
+    return part->concurrent * (op == OP_SEND || op == OP_RECEIVE ? inside / part->ranks : inside);
+}
+
 /* Bytes per second at which a ring passes a level. Every member of a unit brings its own link to it, and rings use them
  * side by side; a shared link is divided among the groups, a shared bus among all members of all groups. */
-static double ring_rate(const struct cluster *cluster, const struct group_part *part, int level)
+static double ring_rate(const struct cluster *cluster, const struct group *group, const struct group_part *part,
+                        int level)
 {
     const struct link_level *link = link_at(cluster, part, level);
-    double members = (double)part->ranks / units_below(part, level); /* of one unit below */
-    if (level > 0)
-        return level_rate(link) * (link->shared ? 1.0 / part->concurrent : members);
-    double talkers = (double)part->ranks / part->units[0] * part->concurrent;
-    return level_rate(link) / (link->shared ? talkers : 1);
+    if (link->shared)
+        return level_rate(link) / talkers(group, part, level, OP_ALL_GATHER);
+    return level_rate(link) * (level > 0 ? members_below(part, level) : 1);
 }
 
 static double bus_rate(const struct cluster *cluster, const struct group *group)
@@ -75,7 +96,7 @@ static double bus_rate(const struct cluster *cluster, const struct group *group)
     for (int i = 0; i < group->part_count; i++)
         for (int level = 0; level <= group->level; level++)
             if (passes(group, &group->part[i], level))
-                rate = fmin(rate, ring_rate(cluster, &group->part[i], level));
+                rate = fmin(rate, ring_rate(cluster, group, &group->part[i], level));
     return rate;
 }
 
@@ -131,20 +152,26 @@ static double all_reduce_ns(const struct cluster *cluster, double wire_bytes, co
     return fmin(fmin(ring, tree), switch_ns(cluster, wire_ns, group));
 }
 
-/* A member of the part exchanges with every other in n - 1 steps; the share of the peers behind a level is that of the
- * bytes, through the member's own link. Levels work side by side. */
+/* The share of the peers behind a level is that of the bytes, through the member's own link. */
+static double exchange_level_ns(const struct cluster *cluster, double wire_bytes, const struct group *group,
+                                const struct group_part *part, int level)
+{
+    const struct link_level *link = link_at(cluster, part, level);
+    double inside = level < group->level ? members_inside(part, level) : group->ranks; /* with those of other types */
+    double share = (inside - members_below(part, level)) / (group->ranks - 1);
+    double rate = level_rate(link) / (link->shared ? talkers(group, part, level, OP_ALL_TO_ALL) : 1);
+    return wire_bytes * share / rate * 1e9;
+}
+
+/* A member of the part exchanges with every other in n - 1 steps. Levels work side by side. */
 static double part_exchange_ns(const struct cluster *cluster, double wire_bytes, const struct group *group,
                                const struct group_part *part)
 {
     double slowest = 0, latency = (group->ranks - part->ranks) * meeting_latency_ns(cluster, group);
     for (int level = 0; level <= group->level; level++) {
-        const struct link_level *link = link_at(cluster, part, level);
-        double own = (double)part->ranks / part->units[level], below = (double)part->ranks / units_below(part, level);
-        double inside = level < group->level ? own : group->ranks; /* with those of other types */
-        double talkers = link->shared ? (level > 0 ? below : inside) * part->concurrent : 1;
-        double share = (inside - below) / (group->ranks - 1);
-        slowest = fmax(slowest, wire_bytes * share / (level_rate(link) / talkers) * 1e9);
-        latency += (own - below) * (double)link->latency_ns;
+        slowest = fmax(slowest, exchange_level_ns(cluster, wire_bytes, group, part, level));
+        latency += (members_inside(part, level) - members_below(part, level)) *
+                   (double)link_at(cluster, part, level)->latency_ns;
     }
     return latency + slowest;
 }
@@ -157,29 +184,52 @@ static double exchange_ns(const struct cluster *cluster, double wire_bytes, cons
     return ns;
 }
 
-/* All senders of the part at once, in a ring to their neighbours; of those in a unit only one leaves it. */
+static double shift_level_ns(const struct cluster *cluster, double wire_bytes, const struct group *group,
+                             const struct group_part *part, int level, enum op op)
+{
+    const struct link_level *link = link_at(cluster, part, level);
+    return wire_bytes / level_rate(link) * (link->shared ? talkers(group, part, level, op) : 1) * 1e9;
+}
+
+/* All senders of the part at once, in a ring to their neighbours; OP_SEND: one message instead. */
 static double part_shift_ns(const struct cluster *cluster, double wire_bytes, const struct group *group,
-                            const struct group_part *part, int senders)
+                            const struct group_part *part, enum op op)
 {
     double slowest = 0;
     for (int level = 0; level <= group->level; level++) {
-        const struct link_level *link = link_at(cluster, part, level);
-        double talkers = part->concurrent * (level > 0 ? 1.0 : (double)senders / part->units[0]);
-        double latency = meets(group, level) ? meeting_latency_ns(cluster, group) : (double)link->latency_ns;
-        double ns = latency + wire_bytes / level_rate(link) * (link->shared ? talkers : 1) * 1e9;
+        double latency = meets(group, level) ? meeting_latency_ns(cluster, group)
+                                             : (double)link_at(cluster, part, level)->latency_ns;
         if (passes(group, part, level))
-            slowest = fmax(slowest, ns);
+            slowest = fmax(slowest, latency + shift_level_ns(cluster, wire_bytes, group, part, level, op));
     }
     return slowest;
 }
 
-/* one: one message instead of one from each member. */
-static double shift_ns(const struct cluster *cluster, double wire_bytes, const struct group *group, bool one)
+static double shift_ns(const struct cluster *cluster, double wire_bytes, const struct group *group, enum op op)
 {
     double ns = 0;
     for (int i = 0; i < group->part_count; i++)
-        ns = fmax(ns, part_shift_ns(cluster, wire_bytes, group, &group->part[i], one ? 1 : group->part[i].ranks));
+        ns = fmax(ns, part_shift_ns(cluster, wire_bytes, group, &group->part[i], op));
     return ns;
+}
+
+double group_level_ns(const struct cluster *cluster, enum op op, double wire_bytes, const struct group *group,
+                      const struct group_part *part, int level)
+{
+    if (op == OP_ALL_TO_ALL || op == OP_REDISTRIBUTE)
+        return exchange_level_ns(cluster, wire_bytes, group, part, level);
+    if (!passes(group, part, level))
+        return 0;
+    if (op == OP_SHIFT || op == OP_SEND || op == OP_RECEIVE)
+        return shift_level_ns(cluster, wire_bytes, group, part, level, op);
+    return wire_bytes / ring_rate(cluster, group, part, level) * 1e9;
+}
+
+int group_flows(const struct cluster *cluster, enum op op, const struct group *group, const struct group_part *part,
+                int level)
+{
+    bool shared = link_at(cluster, part, level)->shared;
+    return shared ? (int)fmax(1, round(talkers(group, part, level, op))) : 1;
 }
 
 static double start_ns(const struct cluster *cluster, const struct group *group)
@@ -204,10 +254,10 @@ static double analytic_ns(const struct cluster *cluster, enum op op, double wire
     case OP_REDISTRIBUTE:
         return start + exchange_ns(cluster, wire_bytes, group);
     case OP_SHIFT:
-        return start + shift_ns(cluster, wire_bytes, group, false);
+        return start + shift_ns(cluster, wire_bytes, group, op);
     case OP_SEND:
     case OP_RECEIVE:
-        return start + shift_ns(cluster, wire_bytes, group, true);
+        return start + shift_ns(cluster, wire_bytes, group, op);
     case OP_REDUCE: /* messages: cost_of_group() */
     case OP_BROADCAST:
     case OP_COMPUTE:

@@ -68,25 +68,14 @@ static int stage_member(const struct plan_stage *stage, unsigned atoms, int inde
     return stage->first_rank + rank;
 }
 
-/* Of the ranks of the type among these. */
-static int link_sharers(const struct cluster *cluster, int type, int level, int first_rank, int rank_count)
+int group_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan, int stage)
 {
     const struct node_type *node = &cluster->types[type];
     if (!node->levels[level].shared && !node->device.shared_host)
         return 1;
     /* level 0: a node's bus; above: the uplink of a unit below */
     return (int)min_i64(cluster_unit(cluster, type, level > 0 ? level - 1 : 0),
-                        cluster_ranks_of(cluster, type, first_rank, rank_count));
-}
-
-int group_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan, int stage)
-{
-    return link_sharers(cluster, type, level, plan->stages[stage].first_rank, stage_rank_count(plan, stage));
-}
-
-int plan_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan)
-{
-    return link_sharers(cluster, type, level, 0, plan->rank_count);
+                        cluster_ranks_of(cluster, type, plan->stages[stage].first_rank, stage_rank_count(plan, stage)));
 }
 
 static void add_member(struct group *group, const struct cluster *cluster, int rank, int before[MAX_TYPES][MAX_LEVELS])

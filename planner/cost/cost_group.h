@@ -23,14 +23,19 @@ struct group group_regular(const struct cluster *cluster, int ranks, int first, 
 struct group group_of_stage(const struct cluster *cluster, const struct plan *plan, int stage, unsigned atoms);
 /* The stage's ranks of the type that share one of its links at the level. 1 where it shares nothing there. */
 int group_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan, int stage);
-/* The same of all stages' ranks. */
-int plan_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan);
 
 /* Whole nanoseconds, at least 0, saturated at MAX_TIME_NS. */
 int64_t cost_round_ns(double ns);
 /* wire_bytes: what one rank moves (instr_wire_bytes). buffer_bytes: the key of curves. */
 struct cost cost_of_group(const struct facts *facts, enum op op, int64_t buffer_bytes, int64_t wire_bytes,
                           const struct group *group);
+/* How long the links of the part at a level, up to the group's, would need for it alone, without latencies; 0 where it
+ * passes none. The slowest decides how long the transfer takes. */
+double group_level_ns(const struct cluster *cluster, enum op op, double wire_bytes, const struct group *group,
+                      const struct group_part *part, int level);
+/* Transfers of the group and of those beside it that share one link of the level; 1 where members have their own. */
+int group_flows(const struct cluster *cluster, enum op op, const struct group *group, const struct group_part *part,
+                int level);
 /* One message between two global ranks, each of whose links is shared by so many messages. */
 struct cost cost_message(const struct facts *facts, int64_t bytes, int from_rank, int to_rank, int from_sharers,
                          int to_sharers);

@@ -53,7 +53,7 @@ static uint64_t hash_work(const struct program *program, const struct instr *ins
     return mix64(hash_bytes(0, parts, sizeof parts));
 }
 
-bool cost_stage_ns(int64_t *ns, const struct facts *facts, const struct program *program, int stage)
+bool cost_stage_ns(int64_t *ns, int *like, const struct facts *facts, const struct program *program, int stage)
 {
     const struct stage_program *list = &program->stages[stage];
     size_t slots = 16;
@@ -67,6 +67,8 @@ bool cost_stage_ns(int64_t *ns, const struct facts *facts, const struct program 
             at = (at + 1) & (slots - 1);
         ns[i] = slot[at] ? ns[slot[at] - 1] : cost_instr_ns(facts, program, stage, instr);
         slot[at] = slot[at] ? slot[at] : i + 1;
+        if (like)
+            like[i] = slot[at] - 1;
     }
     bool good = slot != NULL;
     free(slot);

@@ -9,6 +9,7 @@
 #include "planner/sim/simulate.h"
 #include "base/num.h"
 #include "planner/program/pairing.h"
+#include "planner/sim/fluid.h"
 #include "planner/sim/machine.h"
 #include "planner/program/stall.h"
 #include <stdlib.h>
@@ -23,17 +24,27 @@ struct rate {
     int64_t alone, beside;
 };
 
+__extension__ typedef __int128 wide;
+
+/* What runs on a lane. */
+struct work {
+    int64_t left;                 /* units */
+    int64_t then;                 /* after the latency: units that pass links */
+    int64_t part;                 /* done of the next unit, of LINK_WHOLE */
+    int speed;                    /* of LINK_WHOLE: what links let it */
+    const struct link_uses *uses; /* joined when the latency is over */
+};
 struct sim_rank {
     struct sim *sim;
     struct machine machine;
     struct rate compute, communication;
-    struct span *spans;       /* (instructions) */
-    uint8_t *state;           /* (instructions) enum state */
-    int busy[LANE_COUNT];     /* the instruction on the lane, or NOTHING */
-    int64_t left[LANE_COUNT]; /* work units of what runs there */
-    int64_t settled_ns;       /* `left` is as of this moment */
-    int64_t next_ns;          /* next completion, or the beginning; INT64_MAX none */
-    int64_t begin_ns;         /* before that it takes nothing */
+    struct span *spans;           /* (instructions) */
+    uint8_t *state;               /* (instructions) enum state */
+    int busy[LANE_COUNT];         /* the instruction on the lane, or NOTHING */
+    struct work work[LANE_COUNT]; /* of what runs there */
+    int64_t settled_ns;           /* as of this moment */
+    int64_t next_ns;              /* next completion, or the beginning; INT64_MAX none */
+    int64_t begin_ns;             /* before that it takes nothing */
     bool dirty;
 };
 struct sim {
@@ -42,6 +53,7 @@ struct sim {
     const struct durations *durations;
     struct pairing pairing;
     struct sim_rank *ranks;             /* (stages) */
+    struct fluid fluid;                 /* slots: (stages, lanes) */
     int *arrived;                       /* (norm-reduces) stages that have come */
     int64_t *longest_ns;                /* (norm-reduces) */
     int *dirty, dirty_count;            /* (stages) ranks to step */
@@ -121,14 +133,33 @@ static bool any_communication(const struct sim_rank *rank)
     return false;
 }
 
-/* Brings `left` up to now. Must run before the set of running instructions changes. */
+static void go_on(struct work *work, int64_t units)
+{
+    if (work->speed == LINK_WHOLE) {
+        work->left -= units;
+        return;
+    }
+    wide done = (wide)units * work->speed + work->part;
+    work->left -= (int64_t)(done / LINK_WHOLE);
+    work->part = (int64_t)(done % LINK_WHOLE);
+}
+
+static int64_t wait_ns(const struct work *work, int64_t rate)
+{
+    if (work->speed == LINK_WHOLE)
+        return ceil_div(max_i64(0, work->left), rate);
+    wide left = (wide)work->left * LINK_WHOLE - work->part, each = (wide)rate * work->speed;
+    return left > 0 ? (int64_t)((left + each - 1) / each) : 0;
+}
+
+/* Brings all work up to now. Must run before the set of running instructions or a speed changes. */
 static void settle(struct sim_rank *rank)
 {
     int64_t passed = rank->sim->now_ns - rank->settled_ns;
     bool communication = any_communication(rank), compute = runs(rank, LANE_COMPUTE);
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (runs(rank, lane))
-            rank->left[lane] -= passed * lane_rate(rank, lane, communication, compute);
+            go_on(&rank->work[lane], passed * lane_rate(rank, lane, communication, compute));
     rank->settled_ns = rank->sim->now_ns;
 }
 
@@ -138,7 +169,7 @@ static void find_next(struct sim_rank *rank, int index)
     rank->next_ns = rank->sim->now_ns < rank->begin_ns ? rank->begin_ns : INT64_MAX;
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (runs(rank, lane)) {
-            int64_t wait = ceil_div(rank->left[lane], lane_rate(rank, lane, communication, compute));
+            int64_t wait = wait_ns(&rank->work[lane], lane_rate(rank, lane, communication, compute));
             rank->next_ns = min_i64(rank->next_ns, rank->sim->now_ns + wait);
         }
     heap_fix(rank->sim, index);
@@ -151,10 +182,17 @@ static void mark(struct sim *sim, int rank)
     sim->ranks[rank].dirty = true;
 }
 
+static int slot_of(int stage, int lane)
+{
+    return stage * LANE_COUNT + lane;
+}
+
 static void finish(struct sim *sim, int stage, int index)
 {
     struct sim_rank *rank = &sim->ranks[stage];
     const struct instr *instr = &sim->program->stages[stage].instrs[index];
+    if (rank->work[instr->lane].uses)
+        fluid_leave(&sim->fluid, slot_of(stage, (int)instr->lane));
     rank->spans[index].finish_ns = sim->now_ns;
     rank->state[index] = STATE_DONE;
     rank->busy[instr->lane] = NOTHING;
@@ -171,10 +209,31 @@ static void finish(struct sim *sim, int stage, int index)
     mark(sim, instr->peer_stage);
 }
 
+static const struct link_uses *uses_of(const struct sim *sim, int stage, const struct instr *instr)
+{
+    const struct durations *d = sim->durations;
+    return d->links ? d->links(d->self, sim->program, stage, instr) : NULL;
+}
+
+/* What is to be done ends, or goes on behind the latency. */
+static void end_part(struct sim *sim, int stage, int lane)
+{
+    struct work *work = &sim->ranks[stage].work[lane];
+    if (work->then > 0) {
+        work->left += work->then;
+        work->then = 0;
+        fluid_join(&sim->fluid, slot_of(stage, lane), work->uses);
+    }
+    if (work->left <= 0)
+        finish(sim, stage, sim->ranks[stage].busy[lane]);
+}
+
 static bool run(struct sim *sim, int stage, int index, int64_t ns)
 {
     struct sim_rank *rank = &sim->ranks[stage];
-    enum lane lane = sim->program->stages[stage].instrs[index].lane;
+    const struct instr *instr = &sim->program->stages[stage].instrs[index];
+    const struct link_uses *uses = uses_of(sim, stage, instr);
+    enum lane lane = instr->lane;
     int64_t units, end;
     int64_t alone = lane == LANE_COMPUTE      ? rank->compute.alone
                     : communicates((int)lane) ? rank->communication.alone
@@ -187,10 +246,15 @@ static bool run(struct sim *sim, int stage, int index, int64_t ns)
     settle(rank);
     rank->spans[index].start_ns = sim->now_ns;
     rank->busy[lane] = index;
-    rank->left[lane] = units;
     rank->state[index] = STATE_RUNNING;
-    if (!ns)
-        finish(sim, stage, index);
+    rank->work[lane] = (struct work){ .left = units, .speed = LINK_WHOLE };
+    if (uses && uses->latency_ns < ns && fluid_shares(&sim->fluid, uses)) {
+        rank->work[lane].uses = uses;
+        rank->work[lane].left = uses->latency_ns * alone;
+        rank->work[lane].then = units - uses->latency_ns * alone;
+    }
+    if (rank->work[lane].left <= 0)
+        end_part(sim, stage, (int)lane);
     return true;
 }
 
@@ -291,6 +355,24 @@ static void skip_opening(struct sim_rank *rank)
         rank->spans[i].start_ns = rank->spans[i].finish_ns = rank->begin_ns;
 }
 
+/* Which links can be shared at all. */
+static bool open_links(struct sim *sim)
+{
+    const struct program *program = sim->program;
+    if (!sim->durations->links)
+        return true;
+    if (!fluid_open(&sim->fluid, &sim->arena, program->stage_count * LANE_COUNT, sim->durations->link_count))
+        return false;
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            const struct instr *instr = &program->stages[s].instrs[i];
+            const struct link_uses *uses = uses_of(sim, s, instr);
+            if (uses && !fluid_announce(&sim->fluid, slot_of(s, (int)instr->lane), uses))
+                return false;
+        }
+    return true;
+}
+
 /* begin_ns: (stages) */
 static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *timeline)
 {
@@ -305,7 +387,7 @@ static bool sim_open(struct sim *sim, const int64_t *begin_ns, struct timeline *
     timeline->ranks = arena_alloc(&timeline->arena, stages, sizeof *timeline->ranks);
     timeline->rank_count = program->stage_count;
     if (!sim->ranks || !sim->dirty || !sim->heap || !sim->heap_place || !sim->arrived || !sim->longest_ns ||
-        !timeline->ranks)
+        !timeline->ranks || !open_links(sim))
         return false;
     for (int s = 0; s < program->stage_count; s++) {
         struct sim_rank *rank = &sim->ranks[s];
@@ -344,6 +426,18 @@ static bool step_ready(struct sim *sim)
     return true;
 }
 
+/* Who is under way is known: links are divided anew. */
+static void share_links(struct sim *sim)
+{
+    fluid_share(&sim->fluid);
+    for (int i = 0; i < sim->fluid.changed_count; i++) {
+        int slot = sim->fluid.changed[i], stage = slot / LANE_COUNT;
+        settle(&sim->ranks[stage]);
+        sim->ranks[stage].work[slot % LANE_COUNT].speed = sim->fluid.slots[slot].speed;
+        find_next(&sim->ranks[stage], stage);
+    }
+}
+
 static bool advance(struct sim *sim)
 {
     int64_t next = sim->ranks[sim->heap[0]].next_ns;
@@ -357,8 +451,8 @@ static bool advance(struct sim *sim)
         if (rank->begin_ns == next)
             mark(sim, stage);
         for (int lane = 0; lane < LANE_COUNT; lane++)
-            if (runs(rank, lane) && rank->left[lane] <= 0)
-                finish(sim, stage, rank->busy[lane]);
+            if (runs(rank, lane) && rank->work[lane].left <= 0)
+                end_part(sim, stage, lane);
         find_next(rank, stage);
     }
     return true;
@@ -392,6 +486,8 @@ static bool simulate_step(struct timeline **out, const struct durations *duratio
         fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
     while (ok) {
         ok = step_ready(&sim);
+        if (ok)
+            share_links(&sim);
         if (!ok || !advance(&sim))
             break;
     }
@@ -481,54 +577,4 @@ bool simulate_with(struct timeline **out, const struct durations *durations, con
                     : simulate_step(out, durations, program, moments, err);
     free(moments);
     return ok;
-}
-
-/* A program and what its instructions cost. */
-struct priced {
-    const struct facts *facts;
-    struct arena arena;
-    int64_t **ns; /* by stage and instruction */
-};
-
-static bool price_all(struct priced *priced, const struct program *program, struct error *err)
-{
-    bool good = (priced->ns = arena_alloc(&priced->arena, (size_t)program->stage_count, sizeof *priced->ns)) != NULL;
-    for (int s = 0; good && s < program->stage_count; s++) {
-        size_t count = (size_t)program->stages[s].instr_count + 1;
-        priced->ns[s] = arena_alloc(&priced->arena, count, sizeof **priced->ns);
-        good = priced->ns[s] && cost_stage_ns(priced->ns[s], priced->facts, program, s);
-    }
-    return good || fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
-}
-
-static int64_t cost_duration(const void *self, const struct program *program, int stage, const struct instr *instr)
-{
-    const struct priced *priced = self;
-    return priced->ns[stage][instr - program->stages[stage].instrs];
-}
-
-/* Of the types that the stage lives on, the slowest decides. */
-static void cost_slow_down(const void *self, const struct program *program, int stage, double *compute,
-                           double *communication)
-{
-    const struct facts *facts = ((const struct priced *)self)->facts;
-    unsigned types = cost_stage_types(facts, program->plan, stage);
-    *compute = *communication = 1;
-    for (int type = 0; types >> type; type++) {
-        const struct profile *profile = types >> type & 1 ? facts_profile(facts, type) : NULL;
-        if (profile && profile->compute_under_communication > *compute)
-            *compute = profile->compute_under_communication;
-        if (profile && profile->communication_under_compute > *communication)
-            *communication = profile->communication_under_compute;
-    }
-}
-
-bool simulate(struct timeline **out, const struct facts *facts, const struct program *program, struct error *err)
-{
-    struct priced priced = { .facts = facts };
-    struct durations durations = { .ns = cost_duration, .self = &priced, .slow_down = cost_slow_down };
-    bool good = cost_check_host(facts->cluster, program->plan, err) && price_all(&priced, program, err) &&
-                simulate_with(out, &durations, program, err);
-    arena_free(&priced.arena);
-    return good;
 }

@@ -1,7 +1,7 @@
 /* The program on a virtual clock, by machine_step. */
 #ifndef CLEAVE_SIM_SIMULATE_H
 #define CLEAVE_SIM_SIMULATE_H
-#include "planner/cost/cost.h"
+#include "planner/cost/cost_links.h"
 #include "planner/sim/timeline.h"
 
 /* Simulates one representative rank per stage (every rank of a stage has equal instructions and, by symmetry of the
@@ -10,14 +10,20 @@
  * naming the cycle, when the program stalls. */
 bool simulate(struct timeline **out, const struct facts *facts, const struct program *program, struct error *err);
 
-/* Where durations come from. While compute and communication run beside each other on a rank, each takes its factor
- * times as long. */
+/* Where durations come from: those of instructions alone. While compute and communication run beside each other on a
+ * rank, each takes its factor times as long. */
 struct durations {
     int64_t (*ns)(const void *self, const struct program *program, int stage,
                   const struct instr *instr); /* not negative */
     const void *self;
     double compute_under_communication, communication_under_compute; /* at least 1, kept to a thousandth */
     uint64_t order; /* seed of the order in which ready ranks are stepped; has no effect on the result */
+    /* What a transfer shares with those under way beside it, of links below link_count: each takes longer by it, piece
+     * by piece. A RECEIVE has its SEND's. The answer lives as long as the simulation. May be NULL: nothing is shared.
+     */
+    const struct link_uses *(*links)(const void *self, const struct program *program, int stage,
+                                     const struct instr *instr); /* NULL: none */
+    int64_t link_count;
     /* The two factors of one stage's ranks, where stages differ; may be NULL: the two above. */
     void (*slow_down)(const void *self, const struct program *program, int stage, double *compute,
                       double *communication);
