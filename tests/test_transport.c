@@ -245,6 +245,60 @@ START_TEST(shaped_transfers_take_latency_and_bandwidth)
 }
 END_TEST
 
+/* Once around a ring of two nodes of two, each rank passing on what came: 20 ms inside, 50 ms between. Nobody gets its
+ * last message before all three hops on its way are over. Then two transfers one way, each of which ends with a full
+ * message: the second continues nothing. */
+enum { HOP_NS = 20000000, FAR_HOP_NS = 50000000 };
+struct round_trip {
+    int64_t start_ns[MAX_RANKS], ring_ns[MAX_RANKS], twice_ns[MAX_RANKS];
+};
+
+static void pass_on(struct party *party)
+{
+    struct round_trip *trip = party->shared;
+    const struct transport *t = party->transport;
+    int next = (t->rank + 1) % 4, before = (t->rank + 3) % 4, other = t->rank ^ 1;
+    char out[8] = { 0 }, in[8];
+    party->ok = true;
+    trip->start_ns[t->rank] = clock_now_ns();
+    for (int hop = 0; hop < 3 && party->ok; hop++) {
+        transport_next(t, LANE_DP, true, true);
+        party->ok = t->exchange(t->self, LANE_DP, next, out, sizeof out, before, in, sizeof in, &party->error);
+    }
+    t->settle(t->self, LANE_DP);
+    int64_t middle_ns = trip->ring_ns[t->rank] = clock_now_ns();
+    bool sends = t->rank < other;
+    for (int i = 0; i < 2 && party->ok; i++) {
+        transport_next(t, LANE_SEND, sends, !sends);
+        party->ok = t->exchange(t->self, LANE_SEND, sends ? other : -1, out, sends ? sizeof out : 0, sends ? -1 : other,
+                                in, sends ? 0 : sizeof in, &party->error);
+    }
+    trip->twice_ns[t->rank] = clock_now_ns() - middle_ns;
+}
+
+START_TEST(latencies_are_paid_on_the_way)
+{
+    struct parts parts;
+    struct cluster cluster = small_cluster(&parts, false);
+    struct transport transports[4];
+    struct party parties[4];
+    struct round_trip trip;
+    parts.levels[0].latency_ns = HOP_NS, parts.levels[1].latency_ns = FAR_HOP_NS;
+    open_all(transports, THREADS, 4, &cluster);
+    run_parties(transports, 4, &trip, pass_on, parties);
+    for (int r = 0; r < 4; r++) {
+        int far = r % 2 ? 1 : 2; /* of the three hops before an even rank two lead into a node */
+        int64_t first_ns = INT64_MAX;
+        for (int other = 0; other < 4; other++)
+            first_ns = min_i64(first_ns, trip.start_ns[other]);
+        ck_assert_msg(parties[r].ok, "%s", parties[r].error.message);
+        ck_assert_int_ge(trip.ring_ns[r] - first_ns, far * FAR_HOP_NS + (3 - far) * HOP_NS);
+        ck_assert_int_ge(trip.twice_ns[r], 2 * HOP_NS);
+    }
+    close_all(transports, 4);
+}
+END_TEST
+
 static Suite *transport_suite(void)
 {
     Suite *suite = suite_create("transport");
@@ -255,6 +309,7 @@ static Suite *transport_suite(void)
     CHECK_ADD(suite, another_size_is_refused_on_both_sides_of_threads);
     CHECK_ADD(suite, another_size_is_refused_by_who_receives_it);
     CHECK_ADD(suite, shaped_transfers_take_latency_and_bandwidth);
+    CHECK_ADD(suite, latencies_are_paid_on_the_way);
     return suite;
 }
 CHECK_MAIN(transport_suite)

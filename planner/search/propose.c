@@ -19,7 +19,7 @@ enum {
     FAMILY_TRIES = 2,   /* configurations solved for a family, until one has a plan */
     FAMILY_SOLVES = 12, /* in all */
     FAMILY_CLOSE = 4,   /* configurations solved closely for the family that leads by the pipeline */
-    FEW_LAYERS = 64     /* of so many layers at most every family is solved closely, and twice as often */
+    FEW_LAYERS = 64     /* of so many layers at most every family is solved closely, and four times as often */
 };
 
 const char *const config_fate_names[FATE_COUNT + 1] = {
@@ -321,7 +321,7 @@ bool search_solve_families(struct run *run)
     if (run->options->keep_all || run->best_ns == INT64_MAX)
         return true;
     bool small = run->bench.chain.layer_count <= FEW_LAYERS;
-    int most = small ? 2 * FAMILY_SOLVES : FAMILY_SOLVES, rounds = small ? 2 * FAMILY_TRIES : FAMILY_TRIES, count = 0;
+    int most = small ? 4 * FAMILY_SOLVES : FAMILY_SOLVES, rounds = small ? 4 * FAMILY_TRIES : FAMILY_TRIES, count = 0;
     int64_t below_ns = run->best_ns + run->best_ns / 1000 * FAMILY_PERMILLE;
     struct piece *pieces = arena_alloc(&run->arena, (size_t)most, sizeof *pieces);
     bool *tried = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *tried);
