@@ -6,16 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool sums_up(const struct program *program, const struct pair *pair, unsigned atoms)
-{
-    const struct layout *source = &program->buffers[pair->source].layout;
-    const struct layout *destination = &program->buffers[pair->destination].layout;
-    for (int a = 0; a < program->plan->atom_count; a++)
-        if ((atoms >> a & 1) && source->kind[a] == LAYOUT_PARTIAL && destination->kind[a] != LAYOUT_PARTIAL)
-            return true;
-    return false;
-}
-
 /* ---- the local part of a conversion ---- */
 static void clear(const struct collective *c, const struct buffer *buffer, enum combine combine)
 {
@@ -111,16 +101,9 @@ static bool spread_pieces(struct collective *c, const struct instr *instr, int c
 
 static bool convert(struct collective *c, const struct instr *instr, int count, int place, struct error *err)
 {
-    bool sums = false, copies = false;
     enum combine fold = piece_fold(instr);
-    for (int p = 0; p < instr->pair_count; p++) {
-        const struct pair *pair = &c->program->pairs[instr->pair_first + p];
-        sums |= sums_up(c->program, pair, instr->atoms);
-        for (int a = 0; a < c->program->plan->atom_count; a++)
-            copies |=
-                (instr->atoms >> a & 1) && c->program->buffers[pair->destination].layout.kind[a] == LAYOUT_REPLICATED;
-    }
-    bool one_order = sums && copies && count > 1;
+    const struct conversion conversion = conversion_of(c, instr);
+    bool sums = conversion.sums, one_order = conversion.one_order && count > 1;
     piece_begin(c, instr, sums || count == 1, !one_order, fold, &worker_here);
     enum combine combine = sums || instr->accumulate ? fold : COMBINE_COPY;
     if (count > 2 && instr->op == OP_ALL_GATHER && !instr->accumulate && ring_fits(c, instr, true))

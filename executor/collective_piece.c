@@ -147,3 +147,26 @@ void piece_begin(const struct collective *c, const struct instr *instr, bool sum
         worker->combine(worker->context, &to, &from, define ? COMBINE_COPY : fold);
     }
 }
+
+static bool sums_up(const struct program *program, const struct pair *pair, unsigned atoms)
+{
+    const struct layout *source = &program->buffers[pair->source].layout;
+    const struct layout *destination = &program->buffers[pair->destination].layout;
+    for (int a = 0; a < program->plan->atom_count; a++)
+        if ((atoms >> a & 1) && source->kind[a] == LAYOUT_PARTIAL && destination->kind[a] != LAYOUT_PARTIAL)
+            return true;
+    return false;
+}
+
+struct conversion conversion_of(const struct collective *c, const struct instr *instr)
+{
+    bool sums = false, copies = false;
+    for (int p = 0; p < instr->pair_count; p++) {
+        const struct pair *pair = &c->program->pairs[instr->pair_first + p];
+        sums |= sums_up(c->program, pair, instr->atoms);
+        for (int a = 0; a < c->program->plan->atom_count; a++)
+            copies |=
+                (instr->atoms >> a & 1) && c->program->buffers[pair->destination].layout.kind[a] == LAYOUT_REPLICATED;
+    }
+    return (struct conversion){ sums, sums && copies };
+}

@@ -46,6 +46,12 @@ struct piece_worker {
  * starts anew; own: false: nothing of one's own yet. */
 void piece_begin(const struct collective *c, const struct instr *instr, bool sums, bool own, enum combine fold,
                  const struct piece_worker *worker);
+/* What a conversion between layouts does, as a whole. */
+struct conversion {
+    bool sums;      /* terms of several ranks meet */
+    bool one_order; /* and several ranks get copies of the sum: all add in one order, so that bits are equal */
+};
+struct conversion conversion_of(const struct collective *c, const struct instr *instr);
 /* What reductions of the instruction do with elements that meet. */
 enum combine piece_fold(const struct instr *instr);
 #endif

@@ -310,6 +310,15 @@ static void abort_all(void *self)
     rendezvous_abort(e->rendezvous);
 }
 
+static bool was_aborted(void *self)
+{
+    struct end *e = self;
+    pthread_mutex_lock(&e->mutex);
+    bool is = e->aborted;
+    pthread_mutex_unlock(&e->mutex);
+    return is;
+}
+
 static void watch(void *self, struct status *status)
 {
     struct end *e = self;
@@ -398,6 +407,7 @@ bool comm_tcp_open(struct transport *out, const struct meeting *meeting, struct 
                                .rendezvous = e->rendezvous,
                                .exchange = exchange,
                                .abort = abort_all,
+                               .aborted = was_aborted,
                                .close = close_end,
                                .watch = watch };
     return true;

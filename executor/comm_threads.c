@@ -171,6 +171,11 @@ static void abort_hub(void *self)
     }
 }
 
+static bool aborted(void *self)
+{
+    return atomic_load(&((struct end *)self)->hub->aborted);
+}
+
 static void hub_free(struct hub *hub)
 {
     for (int i = 0; i < hub->rank_count * LANE_COUNT; i++)
@@ -218,6 +223,7 @@ bool comm_threads_open(struct transport *out, int rank_count, struct error *err)
                                         .self = end,
                                         .exchange = exchange,
                                         .abort = abort_hub,
+                                        .aborted = aborted,
                                         .close = close_end };
         atomic_fetch_add(&hub->open_count, 1);
         made++;

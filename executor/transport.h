@@ -12,6 +12,8 @@ struct transport {
     const char *name;
     int rank, rank_count;
     void *self;
+    bool of_devices; /* data of devices that have memory of their own go by a library of theirs: exchange() moves the
+                        small values of a run alone */
     struct rendezvous *rendezvous; /* small values between processes; may be NULL: the transport has none */
     /* Sends send_bytes to rank `to` (-1: nothing) and receives exactly receive_bytes from rank `from` (-1: nothing),
      * both at once; returns when the receive has arrived and the send buffer may be reused. Messages of one (sender,
@@ -21,6 +23,9 @@ struct transport {
                      size_t receive_bytes, struct error *err);
     void (*abort)(
         void *self); /* wakes every blocked exchange, of all ranks if it can, with a failure; safe from any thread */
+    /* Whether abort was called, here or by another rank, or another was lost. May be NULL: the transport does not know.
+     */
+    bool (*aborted)(void *self);
     void (*close)(void *self);
     /* While a page is given (NULL: no longer), other hosts hear of this rank and the page of theirs. May be NULL: the
      * transport has no way to tell. */

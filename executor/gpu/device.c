@@ -1,5 +1,6 @@
 #include "executor/gpu/device.h"
 #include "executor/collective_piece.h"
+#include "executor/gpu/comm.h"
 #include "executor/kernels/rates.h"
 #include "host/clock.h"
 #include "planner/program/schedule.h"
@@ -50,6 +51,7 @@ bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error 
 {
     struct gpu_rank *g = rank->device_state;
     void *stream = g->stream[instr->lane];
+    atomic_fetch_add(&g->queued, 1);
     for (int w = 0; w < instr->wait_count; w++) {
         int before = rank->program->stages[rank->stage].waits[instr->wait_first + w];
         if (!g->gpu.wait(g->gpu.self, stream, g->done[before], err))
@@ -278,6 +280,8 @@ bool gpu_device_begin_step(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     void *stream = g->stream[LANE_COMPUTE];
+    if (g->comm)
+        gpu_comm_begin_step(rank);
     if (!g->gpu.record(g->gpu.self, stream, g->origin, err) || !g->gpu.finish(g->gpu.self, stream, err))
         return false;
     g->origin_ns = clock_now_ns();
@@ -300,6 +304,8 @@ bool gpu_device_finish_step(struct rank *rank, struct span *spans, struct error 
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (g->stream[lane] && !g->gpu.finish(g->gpu.self, g->stream[lane], err))
             return false;
+    if (g->comm && !gpu_comm_check(rank, err))
+        return false;
     read_numbers(rank);
     for (int i = 0; i < g->instr_count; i++) {
         int64_t start_ns, finish_ns;

@@ -6,6 +6,7 @@
 #include "executor/gpu/gpu.h"
 #include "executor/gpu/issue.h"
 #include "executor/rank.h"
+#include <stdatomic.h>
 
 struct gpu_rank {
     struct gpu gpu;
@@ -25,6 +26,8 @@ struct gpu_rank {
     unsigned char *mirror[LANE_COUNT];     /* arena_bytes of host memory for transfers, touched where they go */
     struct collective *staged[LANE_COUNT]; /* the host's collectives over the mirror */
     int segment_count, instr_count;
+    struct gpu_comm *comm;       /* what transfers go by; NULL: through the host */
+    atomic_int_least64_t queued; /* instructions, in all steps */
 };
 
 /* Functions of struct device for any GPU; a device of its own adds name, check and open. open: takes over the gpu, also
@@ -52,6 +55,13 @@ bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error 
 bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *err);
 /* The numbers of kernel ADAMW; limit: of the gradient's norm. */
 void gpu_adamw_numbers(struct gpu_work *work, const struct adamw *adamw, double limit);
+/* Runs all instructions that move nothing between ranks once, on zeros, so that whatever libraries load or choose when
+ * it is first used is there: a kernel that has to be loaded may wait for those of a transfer that wait for it. What
+ * lies in the arena means nothing before, and nothing afterwards. */
+bool gpu_device_warm_up(struct rank *rank, struct error *err);
+/* Queues one kernel or copy of a transfer. */
+struct local_move;
+bool gpu_queue_piece(const struct rank *rank, enum lane lane, const struct local_move *move, struct error *err);
 /* SLICE and ADD. */
 bool gpu_queue_local(struct rank *rank, const struct instr *instr, struct error *err);
 #endif

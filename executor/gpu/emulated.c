@@ -128,7 +128,7 @@ static void run_teams(body_function *body, int threads, int64_t teams, const str
 }
 
 /* ---- streams ---- */
-enum task_kind { TASK_COPY, TASK_FILL, TASK_LAUNCH, TASK_RECORD, TASK_WAIT };
+enum task_kind { TASK_COPY, TASK_FILL, TASK_LAUNCH, TASK_RECORD, TASK_WAIT, TASK_CALL };
 struct task {
     enum task_kind kind;
     struct task *next;
@@ -141,6 +141,8 @@ struct task {
     struct gpu_work work;
     struct event *event;
     int64_t number; /* which record of it */
+    void (*function)(void *context);
+    void *context;
 };
 struct stream {
     pthread_t thread;
@@ -170,6 +172,9 @@ static void run_task(const struct stream *stream, const struct task *task)
         break;
     case TASK_WAIT:
         event_await(task->event, task->number);
+        break;
+    case TASK_CALL:
+        task->function(task->context);
         break;
     }
 }
@@ -306,6 +311,21 @@ static bool await(void *self, void *stream, void *which, struct error *err)
     return queue(stream, &(struct task){ .kind = TASK_WAIT, .event = event, .number = number }, err);
 }
 
+bool gpu_emulated_call(void *stream, void (*function)(void *context), void *context, struct error *err)
+{
+    return queue(stream, &(struct task){ .kind = TASK_CALL, .function = function, .context = context }, err);
+}
+
+static bool reached(void *self, void *which)
+{
+    struct event *event = which;
+    (void)self;
+    pthread_mutex_lock(&event->mutex);
+    bool is = event->done == event->recorded;
+    pthread_mutex_unlock(&event->mutex);
+    return is;
+}
+
 static bool finish(void *self, void *which, struct error *err)
 {
     struct stream *stream = which;
@@ -374,6 +394,8 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
                          .wait = await,
                          .finish = finish,
                          .elapsed = elapsed,
-                         .close = close_gpu };
+                         .close = close_gpu,
+                         .reached = reached,
+                         .device_count = 1 };
     return true;
 }

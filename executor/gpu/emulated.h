@@ -9,4 +9,6 @@
  * as NaN. with_library: matrix products come from `matmul`, which refuses strides that a library would not take; else
  * the device has none. Ends by gpu->close(). */
 bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_library, struct error *err);
+/* The stream calls the function in its turn. */
+bool gpu_emulated_call(void *stream, void (*function)(void *context), void *context, struct error *err);
 #endif

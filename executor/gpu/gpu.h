@@ -52,6 +52,10 @@ struct gpu {
     /* Time from one recorded event to another, both done. */
     bool (*elapsed)(void *self, void *from, void *to, int64_t *ns, struct error *err);
     void (*close)(void *self);
+
+    /* Whether the event's last record has been reached, or there was none; waits for nothing. */
+    bool (*reached)(void *self, void *event);
+    int device, device_count; /* of this machine: which it is, and how many there are */
 };
 
 /* What a module exports under GPU_MODULE_SYMBOL. version: GPU_MODULE_VERSION of the caller, which must be the module's.

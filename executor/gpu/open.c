@@ -1,5 +1,6 @@
 /* The life of a rank's GPU: everything that steps need is made before the first one. */
 #define _GNU_SOURCE
+#include "executor/gpu/comm.h"
 #include "executor/gpu/device.h"
 #include <stdlib.h>
 #include <string.h>
@@ -53,13 +54,18 @@ static bool open_mirror(struct rank *rank, enum lane lane, struct error *err)
     return collective_new(&g->staged[lane], rank->program, rank->rank, mirror, rank->transport, err);
 }
 
+static bool moves_data(const struct instr *instr)
+{
+    return op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
+}
+
 static bool open_lanes(struct rank *rank, struct error *err)
 {
     const struct stage_program *stage = &rank->program->stages[rank->stage];
     for (int i = 0; i < stage->instr_count; i++) {
         const struct instr *instr = &stage->instrs[i];
-        bool moves = op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
-        if (!open_lane(rank, instr->lane, err) || (moves && !open_mirror(rank, instr->lane, err)))
+        bool staged = moves_data(instr) && !rank->transport->of_devices;
+        if (!open_lane(rank, instr->lane, err) || (staged && !open_mirror(rank, instr->lane, err)))
             return false;
     }
     return true;
@@ -170,6 +176,24 @@ static bool fill_arena(struct rank *rank, struct error *err)
            g->gpu.fill(g->gpu.self, g->stream[LANE_COMPUTE], g->arena, POISON_BYTE, (size_t)rank->arena_bytes, err);
 }
 
+bool gpu_device_warm_up(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct stage_program *stage = &rank->program->stages[rank->stage];
+    bool ok = g->gpu.fill(g->gpu.self, g->stream[LANE_COMPUTE], g->arena, 0, (size_t)rank->arena_bytes, err) &&
+              g->gpu.finish(g->gpu.self, g->stream[LANE_COMPUTE], err);
+    for (int i = 0; ok && i < stage->instr_count; i++) {
+        const struct instr *instr = &stage->instrs[i];
+        bool host = instr->op == OP_OFFLOAD || instr->op == OP_FETCH;
+        bool shown = instr->op == OP_UPDATE && rank->options->on_gradient;
+        if (!moves_data(instr) && !host && !shown)
+            ok = gpu_device_execute(rank, instr, NULL, err);
+    }
+    for (int lane = 0; ok && lane < LANE_COUNT; lane++)
+        ok = !g->stream[lane] || g->gpu.finish(g->gpu.self, g->stream[lane], err);
+    return ok && fill_arena(rank, err);
+}
+
 bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err)
 {
     struct gpu_rank *g = calloc(1, sizeof *g);
@@ -246,9 +270,11 @@ void gpu_device_close(struct rank *rank)
     struct gpu_rank *g = rank->device_state;
     if (!g)
         return;
+    gpu_comm_stop(rank);
     for (int lane = 0; lane < LANE_COUNT; lane++) /* a failed run may have left work under way */
         if (g->stream[lane])
             g->gpu.finish(g->gpu.self, g->stream[lane], NULL);
+    gpu_comm_close(rank);
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         g->gpu.close_stream(g->gpu.self, g->stream[lane]);
         g->gpu.release(g->gpu.self, g->parts[lane]);

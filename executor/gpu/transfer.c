@@ -1,7 +1,8 @@
-/* What moves between buffers: locally by kernels; between ranks, on transports that know nothing of GPUs, through the
- * memory of the host. */
-#include "executor/collective_piece.h"
+/* What moves between buffers: locally by kernels; between ranks by NCCL (comm.c) or, on transports that know nothing of
+ * GPUs, through the memory of the host. */
+#include "executor/gpu/comm.h"
 #include "executor/gpu/device.h"
+#include "executor/gpu/moves.h"
 #include <math.h>
 #include <string.h>
 
@@ -60,6 +61,22 @@ static void combine(void *context, const struct piece *to, const struct piece *f
                                         work.outer, c->err);
 }
 
+bool gpu_queue_piece(const struct rank *rank, enum lane lane, const struct local_move *move, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    struct local_context context = { .gpu = &g->gpu, .stream = g->stream[lane], .err = err, .ok = true };
+    const struct piece *to = &move->to, *from = &move->from;
+    size_t to_bytes, from_bytes;
+    if (move->clear)
+        clear(&context, to->data, piece_bytes(to), to->element_bytes, move->how);
+    else if (move->how == COMBINE_COPY && piece_is_dense(to, &to_bytes) && piece_is_dense(from, &from_bytes))
+        return g->gpu.copy(g->gpu.self, g->stream[lane], to->data + to_bytes, from->data + from_bytes, piece_bytes(to),
+                           err);
+    else
+        combine(&context, to, from, move->how);
+    return context.ok;
+}
+
 bool gpu_queue_local(struct rank *rank, const struct instr *instr, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -97,6 +114,8 @@ bool gpu_device_transfer(struct rank *rank, const struct instr *instr, bool mute
 {
     struct gpu_rank *g = rank->device_state;
     (void)span;
+    if (g->comm)
+        return gpu_comm_transfer(rank, instr, muted, err);
     return gpu_queue_begin(rank, instr, err) && copy_all(rank, instr, true, err) &&
            g->gpu.finish(g->gpu.self, g->stream[instr->lane], err) &&
            collective_run(g->staged[instr->lane], instr, muted, err) && copy_all(rank, instr, false, err) &&

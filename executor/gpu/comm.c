@@ -1,0 +1,421 @@
+/* Kernels of several communicators wait for each other on the device. They cannot stall if all ranks start them in one
+ * order and all lanes' kernels find room at once: the order is the program's, which the verifier has proved, and the
+ * library is told how many lanes share the device. */
+#define _POSIX_C_SOURCE 200809L
+#include "executor/gpu/comm.h"
+#include "executor/gpu/device.h"
+#include "executor/gpu/moves.h"
+#include "executor/status.h"
+#include "host/clock.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WATCH_NS = 20000000, FIRST_NAP_NS = 2000, LONGEST_NAP_NS = 1000000 };
+
+struct gpu_comm {
+    struct nccl nccl;
+    struct channels channels;
+    void *world;
+    void **comm;         /* (channel_count), NULL: this rank is no member */
+    struct moves *moves; /* (instr_count) */
+    int *turn;           /* (instr_count) place among the transfers */
+    int *transfer;       /* (transfer_count) instruction */
+    int transfer_count;
+    unsigned char *staging[LANE_COUNT]; /* device memory */
+    size_t staging_bytes[LANE_COUNT];
+
+    pthread_mutex_t mutex; /* of all below, and of calls of the library */
+    pthread_cond_t changed;
+    int next; /* the transfer whose turn it is */
+    int seen; /* transfers before it have ended on the device */
+    int64_t step;
+    int64_t told; /* of the progress that the status page was told of */
+    bool ended, closing, watched;
+    struct error error; /* why it ended */
+    pthread_t watcher;
+};
+
+static struct gpu_comm *comm_of(const struct rank *rank)
+{
+    return ((struct gpu_rank *)rank->device_state)->comm;
+}
+
+/* ---- the end of a rank that fails ---- */
+/* The oldest transfer that was queued and has not ended; -1: none. Under the mutex. */
+static int oldest_unfinished(const struct rank *rank)
+{
+    struct gpu_rank *g = rank->device_state;
+    struct gpu_comm *c = g->comm;
+    while (c->seen < c->next && g->gpu.reached(g->gpu.self, g->done[c->transfer[c->seen]]))
+        c->seen++;
+    return c->seen < c->next ? c->transfer[c->seen] : -1;
+}
+
+/* Under the mutex; once. Afterwards nobody calls the library about these communicators. */
+static void end(const struct rank *rank, const struct error *why)
+{
+    struct gpu_comm *c = comm_of(rank);
+    if (c->ended)
+        return;
+    int instr = c->transfer_count > 0 ? oldest_unfinished(rank) : -1;
+    c->ended = true;
+    if (why && instr >= 0)
+        fail_kind(&c->error, ERROR_ENVIRONMENT, "%s; under way was instruction %d %s", why->message, instr,
+                  op_info[rank->program->stages[rank->stage].instrs[instr].op].name);
+    else if (why)
+        c->error = *why;
+    for (int i = 0; i < c->channels.count && c->comm; i++)
+        if (c->comm[i])
+            c->nccl.abort(c->nccl.self, c->comm[i]);
+    if (c->world)
+        c->nccl.abort(c->nccl.self, c->world);
+    if (c->comm)
+        memset(c->comm, 0, (size_t)c->channels.count * sizeof *c->comm);
+    c->world = NULL;
+    pthread_cond_broadcast(&c->changed);
+}
+
+static bool others_gave_up(const struct rank *rank)
+{
+    const struct transport *t = rank->transport;
+    return t->aborted && t->aborted(t->self);
+}
+
+static void end_for_others(const struct rank *rank)
+{
+    struct error why = { 0 };
+    fail_kind(&why, ERROR_ENVIRONMENT, "%s: the run was aborted while this rank waited for others",
+              comm_of(rank)->nccl.name);
+    end(rank, &why);
+}
+
+static bool tell_why(const struct gpu_comm *c, struct error *err)
+{
+    return !c->ended || fail_kind(err, c->error.kind ? c->error.kind : ERROR_ENVIRONMENT, "%s",
+                                  c->error.message[0] ? c->error.message : "the communicators were closed");
+}
+
+/* ---- waiting for the library ---- */
+static void nap(int64_t *ns)
+{
+    const struct timespec length = { 0, *ns };
+    nanosleep(&length, NULL);
+    *ns = 2 * *ns < LONGEST_NAP_NS ? 2 * *ns : LONGEST_NAP_NS;
+}
+
+/* Until what was asked of the communicator is done. Under the mutex, which is free while this thread sleeps. */
+static bool settle(const struct rank *rank, void *comm, struct error *err)
+{
+    struct gpu_comm *c = comm_of(rank);
+    struct error why = { 0 };
+    enum comm_state state = COMM_READY;
+    for (int64_t nap_ns = FIRST_NAP_NS; !c->ended && (state = c->nccl.state(c->nccl.self, comm, &why)) == COMM_BUSY;) {
+        pthread_mutex_unlock(&c->mutex);
+        nap(&nap_ns);
+        pthread_mutex_lock(&c->mutex);
+        if (others_gave_up(rank))
+            end_for_others(rank);
+    }
+    if (state == COMM_FAILED)
+        end(rank, &why);
+    return tell_why(c, err);
+}
+
+/* ---- a thread that looks after what is under way ---- */
+/* The host is done with a step long before the device: what the device does is what the page shows. */
+static void tell_progress(const struct rank *rank)
+{
+    struct gpu_rank *g = rank->device_state;
+    int instr = oldest_unfinished(rank);
+    int64_t progress = g->comm->seen + atomic_load(&g->queued);
+    if (instr >= 0 && progress != g->comm->told)
+        status_note(rank->options->status, rank->rank, g->comm->step, instr);
+    g->comm->told = progress;
+}
+
+static void look(const struct rank *rank)
+{
+    struct gpu_comm *c = comm_of(rank);
+    struct error why = { 0 };
+    if (others_gave_up(rank))
+        end_for_others(rank);
+    for (int i = 0; i < c->channels.count && !c->ended; i++)
+        if (c->comm[i] && c->nccl.state(c->nccl.self, c->comm[i], &why) == COMM_FAILED) {
+            end(rank, &why);
+            rank->transport->abort(rank->transport->self);
+        }
+    if (!c->ended)
+        tell_progress(rank);
+}
+
+static void *watch(void *argument)
+{
+    const struct rank *rank = argument;
+    struct gpu_comm *c = comm_of(rank);
+    pthread_mutex_lock(&c->mutex);
+    while (!c->closing) {
+        struct timespec until;
+        if (!c->ended)
+            look(rank);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += WATCH_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&c->changed, &c->mutex, &until);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return NULL;
+}
+
+/* ---- opening ---- */
+/* Rank 0 makes the id and tells it to each other rank. */
+static bool share_id(const struct rank *rank, unsigned char id[COMM_ID_BYTES], struct error *err)
+{
+    struct gpu_comm *c = comm_of(rank);
+    const struct transport *t = rank->transport;
+    if (rank->rank > 0)
+        return t->exchange(t->self, LANE_COMPUTE, -1, NULL, 0, 0, id, COMM_ID_BYTES, err);
+    bool ok = c->nccl.make_id(c->nccl.self, id, err);
+    for (int r = 1; ok && r < t->rank_count; r++)
+        ok = t->exchange(t->self, LANE_COMPUTE, r, id, COMM_ID_BYTES, -1, NULL, 0, err);
+    return ok;
+}
+
+/* All ranks split the world once per round; who is in no channel of the round takes no part in what it makes. */
+static bool split_round(const struct rank *rank, int round, struct error *err)
+{
+    struct gpu_comm *c = comm_of(rank);
+    int mine = -1, place = 0;
+    for (int i = 0; i < c->channels.count; i++)
+        if (c->channels.list[i].round == round && channel_place(&c->channels.list[i], rank->rank) >= 0)
+            mine = i;
+    void *none = NULL, **out = mine >= 0 ? &c->comm[mine] : &none;
+    if (mine >= 0)
+        place = channel_place(&c->channels.list[mine], rank->rank);
+    return c->nccl.split(c->nccl.self, c->world, mine >= 0 ? mine : COMM_NO_COLOUR, place, out, err) &&
+           settle(rank, c->world, err) && (mine < 0 || settle(rank, *out, err));
+}
+
+static bool open_channels(const struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    struct gpu_comm *c = g->comm;
+    unsigned char id[COMM_ID_BYTES] = { 0 };
+    if (!channels_of(&c->channels, rank->program, err))
+        return false;
+    c->comm = calloc((size_t)c->channels.count + 1, sizeof *c->comm);
+    if (!c->comm)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d communicators", c->channels.count);
+    if (c->channels.count == 0)
+        return true;
+    if (!share_id(rank, id, err))
+        return false;
+    pthread_mutex_lock(&c->mutex);
+    c->world = c->nccl.join(c->nccl.self, id, rank->rank, rank->transport->rank_count, err);
+    bool ok = c->world && settle(rank, c->world, err);
+    for (int round = 0; ok && round < c->channels.round_count; round++)
+        ok = split_round(rank, round, err);
+    for (int i = 0; ok && i < c->channels.count; i++)
+        if (c->comm[i])
+            c->nccl.lend(c->nccl.self, c->comm[i], g->arena, (size_t)rank->arena_bytes);
+    pthread_mutex_unlock(&c->mutex);
+    return ok;
+}
+
+static bool moves_data(const struct instr *instr)
+{
+    return op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
+}
+
+static bool make_moves(const struct rank *rank, int index, bool measure, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    struct gpu_comm *c = g->comm;
+    const struct instr *instr = &rank->program->stages[rank->stage].instrs[index];
+    unsigned char *staging = measure ? g->arena : c->staging[instr->lane];
+    moves_free(&c->moves[index]);
+    if (!moves_of(&c->moves[index], g->geometry, &c->channels, instr, staging, false, err))
+        return false;
+    if (c->moves[index].staging_bytes > c->staging_bytes[instr->lane])
+        c->staging_bytes[instr->lane] = c->moves[index].staging_bytes;
+    return true;
+}
+
+static bool open_moves(const struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    struct gpu_comm *c = g->comm;
+    const struct stage_program *stage = &rank->program->stages[rank->stage];
+    size_t count = (size_t)stage->instr_count + 1;
+    c->moves = calloc(count, sizeof *c->moves);
+    c->turn = calloc(count, sizeof *c->turn);
+    c->transfer = calloc(count, sizeof *c->transfer);
+    if (!c->moves || !c->turn || !c->transfer)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the transfers of %zu instructions", count);
+    for (int i = 0; i < stage->instr_count; i++) {
+        if (!moves_data(&stage->instrs[i]))
+            continue;
+        c->turn[i] = c->transfer_count;
+        c->transfer[c->transfer_count++] = i;
+        if (!make_moves(rank, i, true, err))
+            return false;
+    }
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        if (c->staging_bytes[lane] > 0 &&
+            !(c->staging[lane] = g->gpu.allocate(g->gpu.self, c->staging_bytes[lane], err)))
+            return error_within(err, "rank %d: what lane %s packs", rank->rank, lane_names[lane]);
+    for (int t = 0; t < c->transfer_count; t++)
+        if (!make_moves(rank, c->transfer[t], false, err))
+            return false;
+    return true;
+}
+
+static bool start_watching(struct rank *rank, struct error *err)
+{
+    struct gpu_comm *c = comm_of(rank);
+    c->watched = pthread_create(&c->watcher, NULL, watch, rank) == 0;
+    return c->watched || fail_kind(err, ERROR_ENVIRONMENT, "cannot start a thread that watches over communication");
+}
+
+bool gpu_comm_open(struct rank *rank, const struct nccl *nccl, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    struct gpu_comm *c = calloc(1, sizeof *c);
+    if (!c) {
+        nccl->close(nccl->self);
+        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its communicators", rank->rank);
+    }
+    c->nccl = *nccl;
+    c->told = -1;
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_cond_init(&c->changed, NULL);
+    g->comm = c;
+    return open_channels(rank, err) && open_moves(rank, err) && gpu_device_warm_up(rank, err) &&
+           start_watching(rank, err);
+}
+
+/* ---- a transfer ---- */
+static bool run_locals(const struct rank *rank, const struct instr *instr, const struct local_moves *moves,
+                       struct error *err)
+{
+    for (int i = 0; i < moves->count; i++)
+        if (!gpu_queue_piece(rank, instr->lane, &moves->list[i], err))
+            return false;
+    return true;
+}
+
+static bool run_calls(const struct rank *rank, const struct instr *instr, const struct moves *moves, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    struct gpu_comm *c = g->comm;
+    void *comm = moves->channel >= 0 ? c->comm[moves->channel] : NULL;
+    if (moves->call_count == 0)
+        return true;
+    bool ok = c->nccl.begin(c->nccl.self, err);
+    for (int i = 0; ok && i < moves->call_count; i++)
+        ok = c->nccl.call(c->nccl.self, comm, g->stream[instr->lane], &moves->calls[i], err);
+    return ok && c->nccl.end(c->nccl.self, err) && settle(rank, comm, err);
+}
+
+static bool run_moves(struct rank *rank, const struct instr *instr, const struct moves *moves, struct error *err)
+{
+    return gpu_queue_begin(rank, instr, err) && run_locals(rank, instr, &moves->before, err) &&
+           run_calls(rank, instr, moves, err) && run_locals(rank, instr, &moves->after, err) &&
+           gpu_queue_end(rank, instr, err);
+}
+
+static bool run_alone(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    struct moves moves;
+    bool ok = moves_of(&moves, g->geometry, &g->comm->channels, instr, g->comm->staging[instr->lane], true, err) &&
+              run_moves(rank, instr, &moves, err);
+    if (ok)
+        moves_free(&moves);
+    return ok;
+}
+
+bool gpu_comm_transfer(struct rank *rank, const struct instr *instr, bool muted, struct error *err)
+{
+    struct gpu_comm *c = comm_of(rank);
+    int index = (int)(instr - rank->program->stages[rank->stage].instrs);
+    pthread_mutex_lock(&c->mutex);
+    while (!c->ended && c->next != c->turn[index])
+        pthread_cond_wait(&c->changed, &c->mutex);
+    bool ok = tell_why(c, err) && (muted ? run_alone(rank, instr, err) : run_moves(rank, instr, &c->moves[index], err));
+    c->next++;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    return ok;
+}
+
+void gpu_comm_begin_step(struct rank *rank)
+{
+    struct gpu_comm *c = comm_of(rank);
+    pthread_mutex_lock(&c->mutex);
+    c->next = c->seen = 0;
+    c->step = rank->step;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+bool gpu_comm_check(struct rank *rank, struct error *err)
+{
+    struct gpu_comm *c = comm_of(rank);
+    pthread_mutex_lock(&c->mutex);
+    bool ok = tell_why(c, err);
+    pthread_mutex_unlock(&c->mutex);
+    return ok;
+}
+
+/* ---- closing ---- */
+void gpu_comm_stop(struct rank *rank)
+{
+    struct gpu_comm *c = comm_of(rank);
+    if (!c)
+        return;
+    pthread_mutex_lock(&c->mutex);
+    if (others_gave_up(rank) || (c->transfer_count > 0 && oldest_unfinished(rank) >= 0))
+        end(rank, NULL);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+static void stop_watching(struct gpu_comm *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    c->closing = true;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->mutex);
+    if (c->watched)
+        pthread_join(c->watcher, NULL);
+}
+
+void gpu_comm_close(struct rank *rank)
+{
+    struct gpu_rank *g = rank->device_state;
+    struct gpu_comm *c = g->comm;
+    if (!c)
+        return;
+    stop_watching(c);
+    for (int i = 0; i < c->channels.count && c->comm; i++)
+        if (c->comm[i])
+            c->nccl.leave(c->nccl.self, c->comm[i]);
+    if (c->world)
+        c->nccl.leave(c->nccl.self, c->world);
+    for (int i = 0; i < g->instr_count && c->moves; i++)
+        moves_free(&c->moves[i]);
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        g->gpu.release(g->gpu.self, c->staging[lane]);
+    channels_free(&c->channels);
+    free(c->comm);
+    free(c->moves);
+    free(c->turn);
+    free(c->transfer);
+    pthread_mutex_destroy(&c->mutex);
+    pthread_cond_destroy(&c->changed);
+    c->nccl.close(c->nccl.self);
+    free(c);
+    g->comm = NULL;
+}

@@ -1,0 +1,20 @@
+/* NCCL between emulated GPUs of one process, for tests: calls run on the streams, wait there until the other members
+ * have come to the same call, and see what streams see: a wait that is missing breaks them. All sums are in the order
+ * of the members. */
+#ifndef CLEAVE_EXECUTOR_GPU_EMULATED_NCCL_H
+#define CLEAVE_EXECUTOR_GPU_EMULATED_NCCL_H
+#include "executor/gpu/nccl.h"
+
+struct emulated_nccl; /* what the ranks of one run share */
+bool emulated_nccl_new(struct emulated_nccl **out, int rank_count, struct error *err);
+void emulated_nccl_free(struct emulated_nccl *shared); /* after all ranks have closed theirs */
+/* The table of one rank. */
+bool emulated_nccl_open(struct nccl *out, struct emulated_nccl *shared, int rank, struct error *err);
+
+/* The calls of a rank in the order in which they were begun, whatever the communicator: as text, "0 all-gather of 4;"
+ * the number being that of the split that made the communicator. */
+const char *emulated_nccl_order(const struct emulated_nccl *shared, int rank);
+/* What no library would bear: members that called different things or calls of one rank that interleaved; NULL: none.
+ */
+const char *emulated_nccl_misuse(const struct emulated_nccl *shared);
+#endif
