@@ -29,8 +29,10 @@ struct findings {
     const char *catalogue;
     int device_types;
     struct module modules[2];
-    bool gpu_found;
-    struct text gpu; /* what it is, or why there is none */
+    struct found {
+        bool is;
+        struct text text; /* what it is, or why there is none */
+    } gpu, nccl;
 };
 
 static void look_for_module(const struct cli *cli, struct module *m)
@@ -49,9 +51,13 @@ static void look_for_module(const struct cli *cli, struct module *m)
 static void look_for_gpu(const struct cli *cli, struct findings *f)
 {
     struct error error = { 0 };
-    f->gpu_found = device_cuda_describe(cli->module_dir, &f->gpu, &error);
-    if (!f->gpu_found)
-        text_add(&f->gpu, error.message);
+    f->gpu.is = device_cuda_describe(cli->module_dir, &f->gpu.text, &error);
+    if (!f->gpu.is)
+        text_add(&f->gpu.text, error.message);
+    error = (struct error){ 0 };
+    f->nccl.is = device_cuda_describe_nccl(cli->module_dir, &f->nccl.text, &error);
+    if (!f->nccl.is)
+        text_add(&f->nccl.text, error.message);
 }
 
 static bool examine(struct findings *f, const struct cli *cli, struct error *err)
@@ -75,6 +81,20 @@ static bool examine(struct findings *f, const struct cli *cli, struct error *err
     return ok;
 }
 
+static void print_found(const struct cli *cli, const char *what, const struct found *found)
+{
+    fprintf(cli->out, "%-10s %s%s\n", what, found->is ? "" : "absent: ", found->text.data ? found->text.data : "");
+}
+
+static void write_found(struct json_writer *w, const char *what, const struct found *found)
+{
+    json_write_key(w, what);
+    json_begin_object(w);
+    json_put_bool(w, "found", found->is);
+    json_put_string(w, found->is ? "description" : "reason", found->text.data);
+    json_end_object(w);
+}
+
 static void print_findings(const struct cli *cli, const struct findings *f)
 {
     fprintf(cli->out, "%-10s %s\n", "cleave", CLEAVE_VERSION);
@@ -89,7 +109,8 @@ static void print_findings(const struct cli *cli, const struct findings *f)
         fprintf(cli->out, "%-10s %s: %s\n", m->what, m->found ? "found" : "absent",
                 m->found ? m->path.data : m->reason.data);
     }
-    fprintf(cli->out, "%-10s %s%s\n", "GPU", f->gpu_found ? "" : "absent: ", f->gpu.data ? f->gpu.data : "");
+    print_found(cli, "GPU", &f->gpu);
+    print_found(cli, "NCCL", &f->nccl);
 }
 
 static void write_json(const struct cli *cli, const struct findings *f, struct error *err)
@@ -120,11 +141,8 @@ static void write_json(const struct cli *cli, const struct findings *f, struct e
         json_end_object(&w);
     }
     json_end_array(&w);
-    json_write_key(&w, "gpu");
-    json_begin_object(&w);
-    json_put_bool(&w, "found", f->gpu_found);
-    json_put_string(&w, f->gpu_found ? "description" : "reason", f->gpu.data);
-    json_end_object(&w);
+    write_found(&w, "gpu", &f->gpu);
+    write_found(&w, "nccl", &f->nccl);
     json_end_object(&w);
     char *text = json_finish(&w, &length);
     inputs_hand_out(cli, NULL, text, length, err);
@@ -146,7 +164,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         text_free(&findings.modules[i].path);
         text_free(&findings.modules[i].reason);
     }
-    text_free(&findings.gpu);
+    text_free(&findings.gpu.text);
+    text_free(&findings.nccl.text);
     return ERROR_NONE;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/ranks.h"
 #include "base/num.h"
 #include "executor/backends.h"
+#include "executor/gpu/nccl_environment.h"
 #include "executor/run.h"
 #include "host/file.h"
 #include "planner/sim/simulate.h"
@@ -19,7 +20,7 @@ struct run_arguments {
     const char *backend, *transport, *data, *checkpoint, *resume, *timeline;
     int64_t ranks, steps, seed, every, warmup;
     double learning_rate, timeout_s;
-    bool json, shape, poison;
+    bool json, shape, poison, share_gpus;
 };
 static const struct run_arguments defaults = {
     .backend = "cpu", .transport = "threads", .steps = 10, .seed = 1, .learning_rate = 3e-4, .timeout_s = 60
@@ -28,8 +29,8 @@ static const struct run_arguments defaults = {
 static const struct option options[] = {
     TEXT_OPTION("backend", AT(backend), "NAME",
                 "cpu (default), cuda, or timed: waits for the predicted times, communicates for real"),
-    TEXT_OPTION("transport", AT(transport), "NAME", "threads (default), tcp or mpi"),
-    RANKS_OPTION(AT(ranks), 1 << 20, "must equal the plan's; starts the processes of --transport tcp and mpi"),
+    TEXT_OPTION("transport", AT(transport), "NAME", "threads (default), tcp, mpi, or nccl: between GPUs"),
+    RANKS_OPTION(AT(ranks), 1 << 20, "must equal the plan's; starts the processes of --transport tcp, mpi and nccl"),
     TEXT_OPTION("data", AT(data), "FILE",
                 "training text, byte-level tokens, or images as in CIFAR-10's binary files; without it: synthetic"),
     INT_OPTION("steps", AT(steps), "N", 1, 1e12, "training steps (10)"),
@@ -42,6 +43,7 @@ static const struct option options[] = {
                 "goes on from a checkpoint, of this plan or another one of the same model"),
     TEXT_OPTION("timeline", AT(timeline), "FILE", "measured timeline of the last step as Chrome trace JSON"),
     FLAG_OPTION("shape", AT(shape), "delays transfers to the latency and bandwidth of the plan's cluster"),
+    FLAG_OPTION("share-gpus", AT(share_gpus), "with --transport nccl: ranks may share a GPU (slow: for tests)"),
     FLAG_OPTION("poison", AT(poison), "fills the memory with NaN first and reports the bytes touched"),
     DOUBLE_OPTION("timeout", AT(timeout_s), "SECONDS", 0, 1e9, "without progress of any rank the run ends (60)"),
     FLAG_OPTION("json", AT(json), "one JSON line per step, then a summary line"),
@@ -218,7 +220,7 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
     bool ok = read_data(&data, a, in, device, err) && simulate(&predicted, &in->facts, program, err);
     if (ok) {
         struct run_options o = settings(a, in, device, &data, cli->module_dir, &report);
-        o.status = page;
+        o.status = page, o.share_gpus = a->share_gpus;
         ok = run_program(&summary, program, set->transports, set->count, &o, err);
         if (ok && set->transports[0].rank == 0 && summary.last_step < summary.first_step)
             ok = fail(err, "the checkpoint in %s is of step %lld already: give --steps above it", a->resume,
@@ -267,6 +269,8 @@ static bool run_here(const struct cli *cli, const struct run_arguments *a, const
     struct status *page = NULL;
     struct meeting meeting, watch;
     struct transport_options transport = { .module_dir = cli->module_dir, .shape = a->shape ? in->cluster : NULL };
+    if (transport_of_devices(a->transport))
+        nccl_set_environment(launch->rank, a->share_gpus, launch->local_count == launch->rank_count);
     bool ok = shared_page(&page, cli, program->plan->rank_count, err) &&
               ranks_meeting(&transport, &meeting, cli, a->transport, launch, a->timeout_s, err) &&
               ranks_watch(&transport, &watch, cli, launch, a->timeout_s, err) &&
@@ -284,6 +288,15 @@ static bool run_here(const struct cli *cli, const struct run_arguments *a, const
     }
     status_close(page);
     return ok;
+}
+
+static bool check_nccl(const struct run_arguments *a, const struct device *device, struct error *err)
+{
+    bool nccl = transport_of_devices(a->transport);
+    if (nccl && !device->transfer)
+        return fail(err, "--transport %s moves what lies in GPUs, and --backend %s has none: give --backend cuda",
+                    a->transport, a->backend);
+    return nccl || !a->share_gpus || fail(err, "--share-gpus is for ranks that talk by NCCL: give --transport nccl");
 }
 
 /* On real hosts a rank's place within its host must be the one that the cluster gives it. */
@@ -332,8 +345,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
              launch.launcher, launch.rank_count);
         goto cleanup;
     }
-    if (!check_placement(&launch, a, &in, err) || !launch_check(&launch, plan->rank_count, err) ||
-        !inputs_program(&program, plan, in.graph, err) || (device->check && !device->check(program, err)))
+    if (!check_nccl(a, device, err) || !check_placement(&launch, a, &in, err) ||
+        !launch_check(&launch, plan->rank_count, err) || !inputs_program(&program, plan, in.graph, err) ||
+        (device->check && !device->check(program, err)))
         goto cleanup;
     if (!check_outputs(&launch, a, err))
         goto cleanup;

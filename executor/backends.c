@@ -5,6 +5,8 @@
 #include "executor/comm_tcp.h"
 #include "executor/comm_threads.h"
 #include "executor/comm_watched.h"
+#include "executor/gpu/gpu.h"
+#include "executor/gpu/nccl.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,16 +24,20 @@ const char *const device_names[] = {
     NULL
 };
 const char *const transport_names[] = {
-#define TRANSPORT(name, start, module, doc) name,
+#define TRANSPORT(name, start, module, of_devices, doc) name,
 #include "executor/backends.def"
     NULL
 };
 static const char *const transport_modules[] = {
-#define TRANSPORT(name, start, module, doc) module,
+#define TRANSPORT(name, start, module, of_devices, doc) module,
 #include "executor/backends.def"
 };
 static const enum transport_start transport_starts[] = {
-#define TRANSPORT(name, start, module, doc) start,
+#define TRANSPORT(name, start, module, of_devices, doc) start,
+#include "executor/backends.def"
+};
+static const bool transports_of_devices[] = {
+#define TRANSPORT(name, start, module, of_devices, doc) of_devices,
 #include "executor/backends.def"
 };
 
@@ -107,12 +113,21 @@ bool transport_available(const char *name, const char *module_dir, struct error 
     transport_module_open *open;
     if (index < 0)
         return false;
+    if (transports_of_devices[index])
+        return module_symbol(module_dir, GPU_MODULE_FILE, NCCL_MODULE_SYMBOL, err) != NULL ||
+               error_within(err, "transport %s is absent", name);
     if (!transport_modules[index])
         return true;
     void *module = open_module(name, transport_modules[index], module_dir, &open, err);
     if (module)
         dlclose(module);
     return module != NULL;
+}
+
+bool transport_of_devices(const char *name)
+{
+    int index = find(transport_names, "transport", name, &(struct error){ 0 });
+    return index >= 0 && transports_of_devices[index];
 }
 
 bool transport_start(const char *name, enum transport_start *out, struct error *err)
@@ -135,7 +150,11 @@ static bool open_one(struct transport_set *set, int index, const struct transpor
         return fail_kind(err, ERROR_INPUT,
                          "transport %s: nobody started the other ranks: give -n RANKS, or start all by a launcher",
                          name);
-    return comm_tcp_open(set->transports, options->meeting, err);
+    if (!comm_tcp_open(set->transports, options->meeting, err))
+        return false;
+    set->transports->name = name;
+    set->transports->of_devices = transports_of_devices[index];
+    return true;
 }
 
 static bool open_ends(struct transport_set *set, int index, int rank_count, const struct transport_options *options,
@@ -160,6 +179,9 @@ bool transports_open(struct transport_set *out, const char *name, int rank_count
 {
     struct transport_set set = { 0 };
     int index = find(transport_names, "transport", name, err);
+    if (index >= 0 && transports_of_devices[index] && options->shape)
+        return fail_kind(err, ERROR_INPUT, "--shape delays what hosts send, and not what GPUs send by --transport %s",
+                         name);
     bool ok = index >= 0 && open_ends(&set, index, rank_count, options, err) &&
               (!options->watch || transport_starts[index] != START_LIBRARY || rank_count == 1 ||
                comm_watched_wrap(set.transports, options->watch, &set.unwatched, err)) &&

@@ -36,6 +36,8 @@ bool transport_available(const char *name, const char *module_dir, struct error 
 struct text;
 /* What GPU `--backend cuda` would use for the first rank; false: none, err says why. */
 bool device_cuda_describe(const char *module_dir, struct text *out, struct error *err);
+/* Which NCCL `--transport nccl` would use; false: none, err says why. */
+bool device_cuda_describe_nccl(const char *module_dir, struct text *out, struct error *err);
 /* NULL-terminated. */
 extern const char *const device_names[], *const transport_names[];
 /* How its ranks come to be. */
@@ -44,6 +46,8 @@ enum transport_start {
     START_MEETING, /* as processes that meet at a rendezvous */
     START_LIBRARY  /* as processes that a library brings together, whose own launcher starts them */
 };
+/* Whether data of devices go by a library of theirs, which other devices do not have. */
+bool transport_of_devices(const char *name);
 /* False: unknown; err names the nearest. */
 bool transport_start(const char *name, enum transport_start *out, struct error *err);
 

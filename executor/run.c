@@ -139,7 +139,7 @@ static bool run_instr(void *context, int index, const struct instr *instr, struc
     status_note(thread->run->options.status, rank->rank, rank->step, index);
     const struct run_options *o = &thread->run->options;
     enum instr_fate fate = o->on_instr ? o->on_instr(o->context, rank->step, rank->rank, index, err) : INSTR_RUNS;
-    bool moves = op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
+    bool moves = instr_moves_data(instr);
     if (fate == INSTR_LOST)
         return true;
     if (moves)
@@ -276,6 +276,10 @@ static bool check_run(const struct program *program, const struct transport *tra
     if (transports[0].rank_count != program->plan->rank_count)
         return fail_kind(err, ERROR_INPUT, "the plan is for %d ranks, the run has %d: start it with -n %d",
                          program->plan->rank_count, transports[0].rank_count, program->plan->rank_count);
+    if (transports[0].of_devices && !o->device->transfer)
+        return fail_kind(err, ERROR_INPUT,
+                         "transport %s moves what lies in GPUs, and backend %s has none: give --backend cuda",
+                         transports[0].name, o->device->name);
     if (o->device->computes && !o->data)
         return fail_kind(err, ERROR_BUG, "device %s needs data", o->device->name);
     return (!o->facts || cost_check_host(o->facts->cluster, program->plan, err)) &&

@@ -38,6 +38,8 @@ struct run_options {
     const char *resume_dir;     /* NULL: from the seed */
 
     struct status *status; /* the watchdog's page; NULL: the run makes its own */
+    bool share_gpus;       /* with NCCL: ranks of a host may outnumber its GPUs; their processes were prepared for it
+                              (gpu/nccl_environment.h) */
     double timeout_s;      /* without progress of any rank the run ends; 0: never */
 
     bool poison;                /* fills arenas with NaN first and counts the bytes that were touched */

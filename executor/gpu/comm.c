@@ -225,11 +225,6 @@ static bool open_channels(const struct rank *rank, struct error *err)
     return ok;
 }
 
-static bool moves_data(const struct instr *instr)
-{
-    return op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
-}
-
 static bool make_moves(const struct rank *rank, int index, bool measure, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -256,7 +251,7 @@ static bool open_moves(const struct rank *rank, struct error *err)
     if (!c->moves || !c->turn || !c->transfer)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the transfers of %zu instructions", count);
     for (int i = 0; i < stage->instr_count; i++) {
-        if (!moves_data(&stage->instrs[i]))
+        if (!instr_moves_data(&stage->instrs[i]))
             continue;
         c->turn[i] = c->transfer_count;
         c->transfer[c->transfer_count++] = i;

@@ -130,6 +130,13 @@ static bool await(void *self, void *stream, void *event, struct error *err)
     return enter(self, err) && check(cudaStreamWaitEvent(stream, event, 0), "waiting for an event", err);
 }
 
+static bool reached(void *self, void *event)
+{
+    if (!enter(self, NULL))
+        return false;
+    return cudaEventQuery(event) == cudaSuccess;
+}
+
 static bool finish(void *self, void *stream, struct error *err)
 {
     return enter(self, err) && check(cudaStreamSynchronize(stream), "running what was queued", err);
@@ -165,10 +172,11 @@ static bool describe(struct gpu *out, int device, struct error *err)
     return true;
 }
 
-static bool choose(int place, int *device, struct error *err)
+static bool choose(int place, int *device, int *device_count, struct error *err)
 {
     int count = 0;
     cudaError_t result = cudaGetDeviceCount(&count);
+    *device_count = count;
     if (result != cudaSuccess || count < 1)
         return fail_kind(err, ERROR_ENVIRONMENT, "no usable NVIDIA GPU on this machine: %s",
                          result != cudaSuccess ? cudaGetErrorString(result) : "none was found");
@@ -186,8 +194,8 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
         return fail_kind(err, ERROR_ENVIRONMENT,
                          "the CUDA module is of another build (%s, the program is %s): install both together",
                          GPU_MODULE_VERSION, version);
-    if (!choose(place, &cuda.device, err) || !enter(&cuda, err) || !describe(&gpu, cuda.device, err) ||
-        !cuda_matmuls_new(&cuda.matmuls, err))
+    if (!choose(place, &cuda.device, &gpu.device_count, err) || !enter(&cuda, err) ||
+        !describe(&gpu, cuda.device, err) || !cuda_matmuls_new(&cuda.matmuls, err))
         return false;
     gpu.self = malloc(sizeof cuda);
     if (!gpu.self) {
@@ -201,7 +209,8 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
     gpu.open_event = open_event, gpu.close_event = close_event;
     gpu.copy = copy, gpu.fill = fill, gpu.launch = launch, gpu.matmul = matmul;
     gpu.record = record, gpu.wait = await, gpu.finish = finish, gpu.elapsed = elapsed;
-    gpu.close = close_gpu;
+    gpu.close = close_gpu, gpu.reached = reached;
+    gpu.device = cuda.device;
     *out = gpu;
     return true;
 }

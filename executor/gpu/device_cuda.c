@@ -1,6 +1,7 @@
 /* `--backend cuda`: opens the module cleave-cuda.so for each rank. */
 #include "base/text.h"
 #include "executor/backends.h"
+#include "executor/gpu/comm.h"
 #include "executor/gpu/device.h"
 #include "planner/facts/cluster.h"
 #include <dlfcn.h>
@@ -25,10 +26,65 @@ static bool open_gpu(struct gpu *out, const char *module_dir, int place, struct 
     return open_module(out, GPU_MODULE_VERSION, place, err);
 }
 
+/* gpu NULL: only what the library is. */
+static bool open_nccl(struct nccl *out, const char *module_dir, const struct gpu *gpu, int lanes, struct error *err)
+{
+    void *symbol = module_symbol(module_dir, GPU_MODULE_FILE, NCCL_MODULE_SYMBOL, err);
+    nccl_module_open *open_module;
+    if (!symbol)
+        return error_within(err, "transport nccl is absent");
+    memcpy(&open_module, &symbol, sizeof open_module);
+    return open_module(out, gpu, lanes, err);
+}
+
+/* Lanes of any stage: all ranks come to the same number. */
+static int lanes_that_talk(const struct program *program)
+{
+    bool talks[LANE_COUNT] = { false };
+    int count = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++) {
+            const struct instr *instr = &program->stages[s].instrs[i];
+            talks[instr->lane] |= instr_moves_data(instr);
+        }
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        count += talks[lane];
+    return count;
+}
+
+static bool check_sharing(const struct rank *rank, const struct gpu *gpu, int place, struct error *err)
+{
+    return rank->options->share_gpus || place < gpu->device_count ||
+           fail_kind(err, ERROR_INPUT,
+                     "rank %d is number %d of its host, which has %d GPU%s, and NCCL wants one for each rank: start "
+                     "fewer ranks per host, or let them share one by --share-gpus (slow: for tests)",
+                     rank->rank, place, gpu->device_count, gpu->device_count == 1 ? "" : "s");
+}
+
+static bool open_communication(struct rank *rank, const struct gpu *gpu, int place, struct error *err)
+{
+    struct nccl nccl;
+    return check_sharing(rank, gpu, place, err) &&
+           open_nccl(&nccl, rank->options->module_dir, gpu, lanes_that_talk(rank->program), err) &&
+           gpu_comm_open(rank, &nccl, err);
+}
+
 static bool open(struct rank *rank, struct error *err)
 {
     struct gpu gpu;
-    return open_gpu(&gpu, rank->options->module_dir, place_of(rank), err) && gpu_device_open(rank, &gpu, err);
+    int place = place_of(rank);
+    return open_gpu(&gpu, rank->options->module_dir, place, err) && gpu_device_open(rank, &gpu, err) &&
+           (!rank->transport->of_devices || open_communication(rank, &gpu, place, err));
+}
+
+bool device_cuda_describe_nccl(const char *module_dir, struct text *out, struct error *err)
+{
+    struct nccl nccl;
+    if (!open_nccl(&nccl, module_dir, NULL, 0, err))
+        return false;
+    text_add(out, nccl.name);
+    nccl.close(nccl.self);
+    return true;
 }
 
 bool device_cuda_describe(const char *module_dir, struct text *out, struct error *err)

@@ -54,17 +54,12 @@ static bool open_mirror(struct rank *rank, enum lane lane, struct error *err)
     return collective_new(&g->staged[lane], rank->program, rank->rank, mirror, rank->transport, err);
 }
 
-static bool moves_data(const struct instr *instr)
-{
-    return op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
-}
-
 static bool open_lanes(struct rank *rank, struct error *err)
 {
     const struct stage_program *stage = &rank->program->stages[rank->stage];
     for (int i = 0; i < stage->instr_count; i++) {
         const struct instr *instr = &stage->instrs[i];
-        bool staged = moves_data(instr) && !rank->transport->of_devices;
+        bool staged = instr_moves_data(instr) && !rank->transport->of_devices;
         if (!open_lane(rank, instr->lane, err) || (staged && !open_mirror(rank, instr->lane, err)))
             return false;
     }
@@ -186,7 +181,7 @@ bool gpu_device_warm_up(struct rank *rank, struct error *err)
         const struct instr *instr = &stage->instrs[i];
         bool host = instr->op == OP_OFFLOAD || instr->op == OP_FETCH;
         bool shown = instr->op == OP_UPDATE && rank->options->on_gradient;
-        if (!moves_data(instr) && !host && !shown)
+        if (!instr_moves_data(instr) && !host && !shown)
             ok = gpu_device_execute(rank, instr, NULL, err);
     }
     for (int lane = 0; ok && lane < LANE_COUNT; lane++)

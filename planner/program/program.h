@@ -105,6 +105,12 @@ struct instr {
     int wait_first, wait_count;
 };
 
+/* Between ranks, or would in a larger group. */
+static inline bool instr_moves_data(const struct instr *instr)
+{
+    return op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
+}
+
 enum { ARENA_ALIGNMENT_BYTES = 64 }; /* of every buffer's offset: a cache line, and enough for vector loads */
 
 struct stage_program {
