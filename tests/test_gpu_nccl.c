@@ -9,6 +9,7 @@
 #include "executor/gpu/device.h"
 #include "executor/gpu/emulated.h"
 #include "executor/gpu/emulated_nccl.h"
+#include "executor/gpu/nccl_environment.h"
 #include "executor/run.h"
 #include "tests/random_numbers.h"
 #include "tiny_models.h"
@@ -21,7 +22,6 @@ enum { MAX_RANKS = 8, STEPS = 3, LONGEST_NAP_NS = 200000 };
 static const double tolerance = 1e-10;
 static const enum dtype full = DTYPE_FP64;
 #else
-static const double tolerance = 1e-4;
 static const enum dtype full = DTYPE_FP32;
 #endif
 
@@ -167,22 +167,8 @@ static void expect_near(const struct run_here *got, const struct run_here *want,
     CHECK_NEAR(got->squared_norm, want->squared_norm, 10 * part * want->squared_norm);
 }
 
-static const int models[] = { 0, 3, 4, 6 }; /* tied and not, grouped heads, two towers and an encoder */
-
-START_TEST(plans_compute_what_the_processor_computes)
-{
-    const char *model = tiny_models[models[_i]];
-    struct run_here want = run(model, &single, full, false);
-    for (int c = 0; c < CHOICES; c++) {
-        if (!in_share((uint64_t)(c + _i)))
-            continue;
-        struct run_here got = run(model, &choices[c], full, true);
-        expect_near(&got, &want, tolerance);
-    }
-}
-END_TEST
-
 #ifndef CLEAVE_REAL_DOUBLE
+/* Every choice of plans in 16 bits. */
 START_TEST(half_precision_is_near)
 {
     struct run_here want = run(tiny_models[2], &single, full, false);
@@ -190,14 +176,27 @@ START_TEST(half_precision_is_near)
     expect_near(&got, &want, 0.01);
 }
 END_TEST
-#endif
+#else
+static const int models[] = { 0, 3, 4, 6 }; /* tied and not, grouped heads, two towers and an encoder */
+
+START_TEST(plans_compute_what_the_processor_computes)
+{
+    const char *model = tiny_models[models[_i]];
+    struct run_here want = run(model, &single, full, false);
+    for (int c = 0; c < CHOICES; c++) {
+        if ((c + _i) % 2 || !in_share((uint64_t)(c + _i)))
+            continue;
+        struct run_here got = run(model, &choices[c], full, true);
+        expect_near(&got, &want, tolerance);
+    }
+}
+END_TEST
 
 /* ---- what goes wrong ---- */
 static int first_transfer(const struct program *program, int stage)
 {
     for (int i = 0; i < program->stages[stage].instr_count; i++) {
-        enum op op = program->stages[stage].instrs[i].op;
-        if (op_info[op].collective || op == OP_SEND || op == OP_RECEIVE)
+        if (instr_moves_data(&program->stages[stage].instrs[i]))
             return i;
     }
     ck_abort_msg("stage %d has no transfer", stage);
@@ -252,7 +251,7 @@ START_TEST(a_muted_transfer_shows)
             options.mute_instr = i;
     ck_assert_int_ge(options.mute_instr, 0);
     ck_assert_msg(execute(&here, l.graph, l.program, true, &options), "%s", here.error.message);
-    ck_assert(!(fabs(here.loss[STEPS - 1] - want.loss[STEPS - 1]) < 100 * tolerance * want.loss[STEPS - 1]));
+    ck_assert(!(fabs(here.loss[STEPS - 1] - want.loss[STEPS - 1]) < 1e-6 * want.loss[STEPS - 1]));
     emulated_nccl_free(here.shared);
     release(&l);
 }
@@ -293,23 +292,43 @@ START_TEST(members_agree_on_their_channel)
 }
 END_TEST
 
+#endif
+
+/* What people set themselves stays. */
+START_TEST(variables_are_set_once)
+{
+    setenv("NCCL_PROTO", "LL", 1);
+    nccl_set_environment(3, false, true);
+    ck_assert_str_eq(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "32");
+    ck_assert_ptr_null(getenv("NCCL_HOSTID"));
+    nccl_set_environment(3, true, true);
+    ck_assert_str_eq(getenv("NCCL_HOSTID"), "cleave-rank3");
+    ck_assert_str_eq(getenv("NCCL_SOCKET_IFNAME"), "lo");
+    ck_assert_str_eq(getenv("NCCL_NET"), "Socket");
+    ck_assert_str_eq(getenv("NCCL_PROTO"), "LL");
+}
+END_TEST
+
 static Suite *gpu_nccl_suite(void)
 {
     Suite *suite = suite_create("gpu_nccl");
-    TCase *programs = tcase_create("programs"), *trouble = tcase_create("trouble");
+    TCase *programs = tcase_create("programs");
     tcase_set_timeout(programs, 0);
+#ifdef CLEAVE_REAL_DOUBLE
+    TCase *trouble = tcase_create("trouble");
     tcase_add_loop_test(programs, plans_compute_what_the_processor_computes, 0, sizeof models / sizeof *models);
-#ifndef CLEAVE_REAL_DOUBLE
-    tcase_add_loop_test(programs, half_precision_is_near, 0, CHOICES);
-#endif
     tcase_add_loop_test(programs, members_agree_on_their_channel, 0, CHOICES);
-    tcase_add_loop_test(programs, a_muted_transfer_shows, 0, 7);
-    suite_add_tcase(suite, programs);
+    tcase_add_loop_test(programs, a_muted_transfer_shows, 2, 7);
     tcase_set_timeout(trouble, 60);
     tcase_add_test(trouble, a_transfer_that_does_not_come_ends_all);
     tcase_add_loop_test(trouble, a_rank_that_fails_ends_all, 0, 1);
     tcase_add_loop_test(trouble, a_rank_that_fails_ends_all, 5, 6);
     suite_add_tcase(suite, trouble);
+#else
+    tcase_add_loop_test(programs, half_precision_is_near, 0, CHOICES);
+#endif
+    tcase_add_test(programs, variables_are_set_once);
+    suite_add_tcase(suite, programs);
     return suite;
 }
 
