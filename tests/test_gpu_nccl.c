@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { MAX_RANKS = 8, STEPS = 3, LONGEST_NAP_NS = 200000 };
+enum { MAX_RANKS = 8, STEPS = 3, LONGEST_NAP_NS = 200000, TIMEOUT_S = 3 };
 
 #ifdef CLEAVE_REAL_DOUBLE
 static const double tolerance = 1e-10;
@@ -208,7 +208,7 @@ static void expect_trouble(enum instr_fate fate, int rank, const char *first, co
     struct run_here here = { .faulty_rank = rank, .fate = fate };
     struct lowered l = lower(tiny_models[0], &choices[3], full);
     struct run_options options = run_options_default();
-    options.timeout_s = 1;
+    options.timeout_s = TIMEOUT_S;
     here.faulty_instr = first_transfer(l.program, stage_of_rank(l.plan, rank));
     ck_assert(!execute(&here, l.graph, l.program, true, &options));
     ck_assert_msg(strstr(here.error.message, first) && strstr(here.error.message, second), "%s", here.error.message);
@@ -233,7 +233,7 @@ START_TEST(a_transfer_that_does_not_come_ends_all)
     snprintf(place, sizeof place, "rank 0 (stage 0): step 2, instruction %d %s", here.faulty_instr,
              op_info[l.program->stages[0].instrs[here.faulty_instr].op].name);
     release(&l);
-    expect_trouble(INSTR_LOST, 1, "no rank made progress for 1 s", place);
+    expect_trouble(INSTR_LOST, 1, "no rank made progress for 3 s", place);
 }
 END_TEST
 

@@ -193,6 +193,7 @@ static bool split_round(const struct rank *rank, int round, struct error *err)
         if (c->channels.list[i].round == round && channel_place(&c->channels.list[i], rank->rank) >= 0)
             mine = i;
     void *none = NULL, **out = mine >= 0 ? &c->comm[mine] : &none;
+    status_beat(rank->options->status, rank->rank);
     if (mine >= 0)
         place = channel_place(&c->channels.list[mine], rank->rank);
     return c->nccl.split(c->nccl.self, c->world, mine >= 0 ? mine : COMM_NO_COLOUR, place, out, err) &&

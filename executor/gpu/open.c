@@ -181,10 +181,11 @@ bool gpu_device_warm_up(struct rank *rank, struct error *err)
         const struct instr *instr = &stage->instrs[i];
         bool host = instr->op == OP_OFFLOAD || instr->op == OP_FETCH;
         bool shown = instr->op == OP_UPDATE && rank->options->on_gradient;
+        status_beat(rank->options->status, rank->rank);
         if (!instr_moves_data(instr) && !host && !shown)
             ok = gpu_device_execute(rank, instr, NULL, err);
     }
-    for (int lane = 0; ok && lane < LANE_COUNT; lane++)
+    for (int lane = 0; ok && lane < LANE_COUNT; lane++, status_beat(rank->options->status, rank->rank))
         ok = !g->stream[lane] || g->gpu.finish(g->gpu.self, g->stream[lane], err);
     return ok && fill_arena(rank, err);
 }
