@@ -1,6 +1,7 @@
 /* Measures what plans need on this machine. */
 #include "cli/inputs.h"
 #include "cli/ranks.h"
+#include "executor/gpu/nccl_environment.h"
 #include "base/text.h"
 #include "profiler/profiler.h"
 #include <stdlib.h>
@@ -12,11 +13,11 @@ char *openblas_get_corename(void);
 #endif
 
 struct profile_arguments {
-    const char *backend, *transport, *device, *output;
+    const char *backend, *transport, *device, *dtype, *output;
     int64_t ranks, sequence, batch;
     double time_limit_s;
     struct text_list existing;
-    bool json;
+    bool json, share_gpus;
 };
 static const struct profile_arguments defaults = {
     .backend = "cpu", .transport = "threads", .ranks = 1, .batch = 8, .time_limit_s = 60
@@ -26,9 +27,11 @@ static const struct option options[] = {
     RANKS_OPTION(AT(ranks), 4096, "ranks of the plans to come, all on this machine (1)"),
     INT_OPTION("seq", AT(sequence), "TOKENS", 1, 1e9, "tokens per sequence; the model's own if absent"),
     INT_OPTION("batch", AT(batch), "SEQUENCES", 1, 1e6, "sequences per step over all ranks (8)"),
-    TEXT_OPTION("backend", AT(backend), "NAME", "what computes: cpu (default)"),
+    TEXT_OPTION("backend", AT(backend), "NAME", "what computes: cpu (default) or cuda"),
+    TEXT_OPTION("dtype", AT(dtype), "NAME", "of the computations: fp32, or bf16 on a GPU (its default)"),
     TEXT_OPTION("transport", AT(transport), "NAME",
-                "threads (default), tcp or mpi: with the last two -n starts the processes"),
+                "threads (default), tcp, mpi, or nccl between GPUs: with the last three -n starts the processes"),
+    FLAG_OPTION("share-gpus", AT(share_gpus), "with --transport nccl: ranks may share a GPU (slow: for tests)"),
     TEXT_OPTION("device", AT(device), "NAME",
                 "device type of the cluster that this machine is; needed where a cluster has several"),
     LIST_OPTION("profile", AT(existing), "FILE",
@@ -144,15 +147,39 @@ static bool write_out(const struct cli *cli, const struct profile_arguments *a, 
     return ok;
 }
 
+/* What computes: NULL and the host's numbers for the processor. */
+static bool describe_device(const struct cli *cli, const struct profile_arguments *a, struct crew *crew,
+                            struct profiler_options *o, struct text *machine, struct error *err)
+{
+    const struct device *device = device_find(a->backend, err);
+    bool gpu = device == &device_cuda;
+    int dtype = gpu ? DTYPE_BF16 : DTYPE_FP32;
+    if (a->dtype && !inputs_word("--dtype", a->dtype, dtype_names, &dtype, err))
+        return false;
+    if (dtype != DTYPE_FP32 && !(gpu && dtype == DTYPE_BF16))
+        return fail(err, "--dtype %s: --backend %s computes in fp32%s", a->dtype, a->backend, gpu ? " and bf16" : "");
+    crew->dtype = (enum dtype)dtype;
+    if (!gpu)
+        return true;
+    crew->device = device, crew->module_dir = cli->module_dir, crew->share_gpus = a->share_gpus;
+    if (!device_cuda_describe(cli->module_dir, machine, &o->memory_bytes, err))
+        return false;
+    o->machine = machine->data;
+    return true;
+}
+
 static void measure(const struct cli *cli, const struct profile_arguments *a, const struct inputs *in,
                     const struct launch *launch, struct error *err)
 {
     char software[512];
+    struct text machine = { 0 };
     struct transport_set set = { 0 };
     struct profile *profile = NULL;
     struct profiler_report report;
     struct meeting meeting;
     struct transport_options transport = { .module_dir = cli->module_dir };
+    if (transport_of_devices(a->transport))
+        nccl_set_environment(launch->rank, a->share_gpus, launch->local_count == launch->rank_count);
     if (!ranks_meeting(&transport, &meeting, cli, a->transport, launch, MEETING_TIMEOUT_S, err) ||
         !transports_open(&set, a->transport, (int)a->ranks, &transport, err))
         return;
@@ -167,12 +194,14 @@ static void measure(const struct cli *cli, const struct profile_arguments *a, co
                                   .time_limit_s = a->time_limit_s,
                                   .context = (void *)(uintptr_t)cli,
                                   .on_progress = set.transports[0].rank == 0 ? on_progress : NULL };
-    bool measured = profiler_measure(&profile, &report, &crew, &o, err) && profile;
+    bool measured = describe_device(cli, a, &crew, &o, &machine, err) &&
+                    profiler_measure(&profile, &report, &crew, &o, err) && profile;
     if (measured && a->device)
         profile->device = a->device;
     if (measured && write_out(cli, a, profile, err))
         print_summary(cli, profile, &report);
     profile_free(profile);
+    text_free(&machine);
     transports_close(&set);
 }
 
@@ -190,9 +219,11 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     if (!inputs_can_write(a->output, err))
         return ERROR_INPUT;
     if (!device->computes)
-        fail(err, "--backend %s: it computes nothing, so there is nothing to measure; expected cpu", a->backend);
-    else if (device != &device_cpu)
-        fail(err, "--backend %s: its steps cannot be measured yet; expected cpu", a->backend);
+        fail(err, "--backend %s: it computes nothing, so there is nothing to measure; expected cpu or cuda",
+             a->backend);
+    else if (transport_of_devices(a->transport) && !device->transfer)
+        fail(err, "--transport %s moves what lies in GPUs, and --backend %s has none: give --backend cuda",
+             a->transport, a->backend);
     else if (!a->output && !a->json)
         fail(err, "where to? give -o profile.json or --json");
     else if (inputs_model(&in, operands[0], err) && inputs_profiles(&in, &a->existing, err)) {

@@ -34,8 +34,10 @@ void transports_close(struct transport_set *set);
 /* Whether the transport could be opened here; err says why not. Starts nothing. */
 bool transport_available(const char *name, const char *module_dir, struct error *err);
 struct text;
-/* What GPU `--backend cuda` would use for the first rank; false: none, err says why. */
-bool device_cuda_describe(const char *module_dir, struct text *out, struct error *err);
+/* What GPU `--backend cuda` would use for the first rank, and its memory (bytes may be NULL); false: none, err says
+ * why.
+ */
+bool device_cuda_describe(const char *module_dir, struct text *out, int64_t *bytes, struct error *err);
 /* Which NCCL `--transport nccl` would use; false: none, err says why. */
 bool device_cuda_describe_nccl(const char *module_dir, struct text *out, struct error *err);
 /* NULL-terminated. */

@@ -17,6 +17,7 @@ struct running {
     struct compute_result *result;
     const struct program *program;
     struct harvest harvest; /* of this case */
+    bool elsewhere;         /* arenas are not in this process's memory */
     int local_count, steps;
     int64_t start_ns, warm_ns; /* when the run began, when its warm-up was over */
     int64_t end_ns;            /* the budget's */
@@ -38,7 +39,8 @@ static bool on_timeline(void *context, int64_t step, const struct timeline *time
     int64_t step_ns = (now - r->warm_ns) / r->steps;
     r->step_s = (double)step_ns / 1e9;
     int64_t outside = (resident_bytes() - r->local_count * r->program->stages[0].arena_bytes) / r->local_count;
-    r->result->memory_outside_bytes = max_i64(r->result->memory_outside_bytes, max_i64(0, outside));
+    if (!r->elsewhere)
+        r->result->memory_outside_bytes = max_i64(r->result->memory_outside_bytes, max_i64(0, outside));
     if (r->steps < LEAST_STEPS || (r->steps < MIN_STEPS && now + step_ns < r->end_ns))
         return true;
     return now + step_ns < r->end_ns &&
@@ -120,6 +122,7 @@ static bool run_case(struct measuring *m, const struct compute_case *c, const st
     int64_t now = clock_now_ns();
     struct running running = { .result = m->result,
                                .program = program,
+                               .elsewhere = m->crew->device != NULL,
                                .local_count = m->crew->local_count,
                                .start_ns = now,
                                .end_ns = now + budget_ns };
@@ -141,7 +144,7 @@ static bool measure_case(struct measuring *m, int index, struct error *err)
 {
     const struct compute_case *c = &m->cases[index];
     struct case_program made;
-    if (!case_open(&made, &m->shortened, m->o->sequence, m->crew->rank_count, c, err))
+    if (!case_open(&made, &m->shortened, m->o->sequence, m->crew->rank_count, m->crew->dtype, c, err))
         return false;
     struct verdict v = judge(m, c, made.program);
     char what[96];
@@ -182,7 +185,8 @@ static bool weigh_cases(struct measuring *m, struct error *err)
     for (int i = 0; i < m->case_count; i++) {
         struct case_program made;
         struct error error = { 0 };
-        if (!case_open(&made, &m->shortened, m->o->sequence, m->crew->rank_count, &m->cases[i], &error)) {
+        if (!case_open(&made, &m->shortened, m->o->sequence, m->crew->rank_count, m->crew->dtype, &m->cases[i],
+                       &error)) {
             if (m->cases[i].micro == 1)
                 return fail_kind(err, error.kind, "%s", error.message);
             m->result->dropped_count = m->case_count - i;

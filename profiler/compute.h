@@ -21,7 +21,7 @@ struct case_program {
 };
 /* Lowered and laid out; transfers run on the compute lane, in order, so that nothing runs beside a computation. */
 bool case_open(struct case_program *out, const struct model *shortened, int64_t sequence, int rank_count,
-               const struct compute_case *c, struct error *err);
+               enum dtype dtype, const struct compute_case *c, struct error *err);
 void case_close(struct case_program *program);
 
 /* The configurations whose computations plans of `batch` sequences per step on rank_count ranks can have, smallest

@@ -10,14 +10,14 @@ static int64_t vocab_multiple(int64_t vocab_size, int tensor)
 }
 
 /* ---- one case ---- */
-static struct plan *case_plan(const struct graph *graph, int rank_count, const struct compute_case *c)
+static struct plan *case_plan(const struct graph *graph, int rank_count, enum dtype dtype, const struct compute_case *c)
 {
     struct plan *plan = plan_new(1, graph->layer_count);
     if (!plan)
         return NULL;
     plan->batch = graph->batch, plan->sequence = graph->sequence;
     plan->vocab_multiple = vocab_multiple(graph->vocab_size, c->tensor);
-    plan->dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
+    plan->dtype = dtype;
     plan->micro_batch_count = c->micro_count;
     plan->atom_count = 2;
     plan->clip_norm = 1;
@@ -38,12 +38,12 @@ static void serialise(struct program *program)
 }
 
 bool case_open(struct case_program *out, const struct model *shortened, int64_t sequence, int rank_count,
-               const struct compute_case *c, struct error *err)
+               enum dtype dtype, const struct compute_case *c, struct error *err)
 {
     struct case_program made = { 0 };
     bool ok = graph_build(&made.graph, shortened, c->micro * c->micro_count, sequence,
                           vocab_multiple(shortened->vocab_size, c->tensor), err);
-    if (ok && !(made.plan = case_plan(made.graph, rank_count, c)))
+    if (ok && !(made.plan = case_plan(made.graph, rank_count, dtype, c)))
         ok = fail_kind(err, ERROR_ENVIRONMENT, "no memory for a plan");
     ok = ok && plan_check(made.plan, made.graph, err) && program_lower(&made.program, made.graph, made.plan, err) &&
          program_layout(made.program, err) && program_verify(made.program, err);

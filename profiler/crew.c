@@ -24,12 +24,13 @@ bool crew_run(const struct crew *crew, const struct program *program, const stru
               bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline), void *context,
               struct error *err)
 {
-    struct device device = device_cpu;
+    struct device device = crew->device ? *crew->device : device_cpu;
     if (!data)
         device.computes = false, device.check = NULL;
     struct run_options options = run_options_default();
     options.step_count = step_count;
     options.device = &device;
+    options.module_dir = crew->module_dir, options.share_gpus = crew->share_gpus;
     options.data = data;
     options.context = context;
     options.on_timeline = on_timeline;

@@ -7,6 +7,10 @@
 struct crew {
     const struct transport *transports; /* (local_count) those of this process */
     int local_count, rank_count;
+    const struct device *device; /* NULL: the processor */
+    const char *module_dir;      /* of devices that are modules */
+    bool share_gpus;             /* run_options.h */
+    enum dtype dtype;            /* of the computations */
 };
 bool crew_leads(const struct crew *crew); /* rank 0 lives here */
 /* Every process gets rank 0's bytes. Called by all, between runs. */

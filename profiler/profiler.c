@@ -9,6 +9,7 @@
 #include "profiler/resident.h"
 #include "profiler/sweep.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,22 +24,17 @@ bool profiler_unsteady(const struct profiler_report *report)
     return fabs(after - before) > STEADY * fmin(before, after) || report->processor_share < 1 - STEADY;
 }
 
-static enum dtype own_dtype(void)
-{
-    return sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
-}
-
 /* Why the existing profile says nothing of this run; NULL: it does. */
-static const char *refuse(const struct profile *existing, const char *machine, const char *transport,
+static const char *refuse(const struct profile *existing, const char *machine, const struct crew *crew,
                           const char *backend)
 {
     if (strcmp(existing->machine, machine) != 0)
         return "it was measured on another machine";
     if (strcmp(existing->backend, backend) != 0)
         return "it was measured with another backend";
-    if (strcmp(existing->transport, transport) != 0)
+    if (strcmp(existing->transport, crew->transports[0].name) != 0)
         return "it was measured with another transport";
-    return existing->dtype == own_dtype() ? NULL : "it was measured in another dtype";
+    return existing->dtype == crew->dtype ? NULL : "it was measured in another dtype";
 }
 
 struct parts {
@@ -112,7 +108,7 @@ static bool fill_provenance(struct profile *p, const char *machine, const struct
     p->transport = arena_strdup(&p->arena, crew->transports[0].name);
     p->software = arena_strdup(&p->arena, o->software);
     p->created = arena_strdup(&p->arena, created);
-    p->dtype = own_dtype();
+    p->dtype = crew->dtype;
     return p->machine && p->backend && p->transport && p->software && p->created;
 }
 
@@ -150,7 +146,7 @@ static bool finish(struct profile **out, struct profile *made, const struct prof
 
 /* ---- measuring ---- */
 /* Of the model's largest weight: gradients are reduced in pieces no smaller than a weight. */
-static bool largest_weight_bytes(int64_t *out, const struct profiler_options *o, struct error *err)
+static bool largest_weight_bytes(int64_t *out, const struct profiler_options *o, enum dtype dtype, struct error *err)
 {
     enum { PAD = 128 };
     struct graph *graph;
@@ -158,18 +154,18 @@ static bool largest_weight_bytes(int64_t *out, const struct profiler_options *o,
         return false;
     *out = 0;
     for (int i = 0; i < graph->weight_count; i++)
-        *out = max_i64(*out, weight_elements(&graph->weights[i]) * gradient_bytes_per_element(own_dtype()));
+        *out = max_i64(*out, weight_elements(&graph->weights[i]) * gradient_bytes_per_element(dtype));
     graph_free(graph);
     return true;
 }
 
-/* Where nothing was seen side by side: threads that compute and threads that transfer share the cores that they
- * outnumber, as if both were always busy. */
+/* Where nothing was seen side by side: on the processor threads that compute and threads that transfer share the cores
+ * that they outnumber, as if both were always busy. */
 static void share_cores(struct contention *out, const struct crew *crew)
 {
     struct host_machine host;
     host_machine_read(&host);
-    double share = crew->rank_count < 2 ? 1 : fmin(2, fmax(1, 2.0 * crew->rank_count / host.cores));
+    double share = crew->rank_count < 2 || crew->device ? 1 : fmin(2, fmax(1, 2.0 * crew->rank_count / host.cores));
     if (out->compute_samples == 0)
         out->compute_under_communication = share;
     if (out->communication_samples == 0)
@@ -198,7 +194,7 @@ static bool measure(struct parts *parts, const struct crew *crew, const struct p
 {
     const int64_t most = INT64_C(1) << 28;
     int64_t largest;
-    if (!largest_weight_bytes(&largest, o, err))
+    if (!largest_weight_bytes(&largest, o, crew->dtype, err))
         return false;
     struct sweep_options sweep = { .existing = existing,
                                    .largest_bytes = min_i64(most, largest),
@@ -247,10 +243,13 @@ bool profiler_measure(struct profile **out, struct profiler_report *report, cons
     *report = (struct profiler_report){ 0 };
     host_machine_read(&host);
     host_machine_text(&host, machine, sizeof machine);
-    if (existing && (report->existing_refused = refuse(existing, machine, crew->transports[0].name, options->backend)))
+    if (options->machine)
+        snprintf(machine, sizeof machine, "%s", options->machine);
+    if (existing && (report->existing_refused = refuse(existing, machine, crew, options->backend)))
         existing = NULL;
     bool ok = reference_measure(&before, REFERENCE_EDGE, REFERENCE_REPEATS, err) &&
-              measure(&parts, crew, options, existing, host.memory_bytes, err) &&
+              measure(&parts, crew, options, existing,
+                      options->memory_bytes ? options->memory_bytes : host.memory_bytes, err) &&
               reference_measure(&after, REFERENCE_EDGE, REFERENCE_REPEATS, err);
     report->reference_before_ns = before.ns, report->reference_after_ns = after.ns;
     report->processor_share = fmin(before.share, after.share);

@@ -9,7 +9,9 @@
 struct profiler_options {
     const struct model *model;
     int64_t sequence, batch; /* tokens per sequence; sequences per step of all ranks */
-    const char *backend;     /* "cpu" */
+    const char *backend;     /* "cpu", "cuda": the crew's device */
+    const char *machine;     /* provenance: what computes; NULL: this host */
+    int64_t memory_bytes;    /* of what computes; 0: the host's */
     const char *software;    /* provenance: versions */
     const struct profile
         *existing;       /* what it holds for this machine, backend, transport and dtype is kept; may be NULL */

@@ -67,7 +67,8 @@ bool rig_new(struct rig **out, int rank_count, int stage_count, int outer, int i
     bool ok = rig && rig->graph;
     if (ok) {
         rig->graph->batch = rig->graph->sequence = 1;
-        rig->graph->tokens_value = rig->graph->source_value = rig->graph->labels_value = rig->graph->count_value = rig->graph->loss_value = -1;
+        rig->graph->tokens_value = rig->graph->source_value = rig->graph->labels_value = rig->graph->count_value =
+            rig->graph->loss_value = -1;
         rig->graph->weights = arena_alloc(&rig->graph->arena, (size_t)size_capacity, sizeof *rig->graph->weights);
         ok = rig->graph->weights && make_plan(rig, rank_count, stage_count, outer, inner) && make_program(rig);
     }

@@ -177,7 +177,7 @@ START_TEST(harvest_reads_a_made_up_timeline)
     struct case_program made;
     struct compute_case c = { .tensor = 1, .micro = 2, .micro_count = 2 };
     ck_assert(model_shorten(&shortened, model, &err));
-    ck_assert_msg(case_open(&made, &shortened, 32, 2, &c, &err), "%s", err.message);
+    ck_assert_msg(case_open(&made, &shortened, 32, 2, DTYPE_FP32, &c, &err), "%s", err.message);
     const struct stage_program *stage = &made.program->stages[0];
     struct harvest harvest = { 0 };
     struct span *spans = calloc((size_t)stage->instr_count, sizeof *spans);

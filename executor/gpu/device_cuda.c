@@ -87,12 +87,14 @@ bool device_cuda_describe_nccl(const char *module_dir, struct text *out, struct 
     return true;
 }
 
-bool device_cuda_describe(const char *module_dir, struct text *out, struct error *err)
+bool device_cuda_describe(const char *module_dir, struct text *out, int64_t *bytes, struct error *err)
 {
     struct gpu gpu;
     if (!open_gpu(&gpu, module_dir, 0, err))
         return false;
     text_add(out, gpu.description);
+    if (bytes)
+        *bytes = gpu.memory_bytes;
     gpu.close(gpu.self);
     return true;
 }
