@@ -197,7 +197,9 @@ static bool split_round(const struct rank *rank, int round, struct error *err)
     if (mine >= 0)
         place = channel_place(&c->channels.list[mine], rank->rank);
     return c->nccl.split(c->nccl.self, c->world, mine >= 0 ? mine : COMM_NO_COLOUR, place, out, err) &&
-           settle(rank, c->world, err) && (mine < 0 || settle(rank, *out, err));
+           settle(rank, c->world, err) &&
+           (mine < 0 || (*out && settle(rank, *out, err)) ||
+            fail_kind(err, ERROR_ENVIRONMENT, "%s: a split gave no communicator", c->nccl.name));
 }
 
 static bool open_channels(const struct rank *rank, struct error *err)

@@ -200,10 +200,8 @@ static ncclResult_t start(const struct cuda_nccl *n, ncclComm_t comm, cudaStream
 
 static bool call(void *self, void *comm, void *stream, const struct comm_call *c, struct error *err)
 {
-    static const char *const names[] = { "all-reduce", "all-gather", "reduce-scatter", "reduce",
-                                         "broadcast",  "send",       "receive" };
     const struct cuda_nccl *n = self;
-    return check(n, start(n, comm, stream, c), comm, names[c->kind], err);
+    return check(n, start(n, comm, stream, c), comm, comm_kind_name(c->kind), err);
 }
 
 /* ---- life ---- */

@@ -9,9 +9,6 @@
 #include <string.h>
 
 enum { MISUSE_BYTES = 256, MOST_CALLS = 4096, MOST_SPLITS = 64 };
-static const char *const kind_names[] = { "all-reduce", "all-gather", "reduce-scatter", "reduce",
-                                          "broadcast",  "send",       "receive" };
-
 /* ---- what ranks share ---- */
 /* A collective that members are at, by its number among those of the communicator. */
 struct meeting_point {
@@ -410,7 +407,7 @@ static bool call(void *self, void *comm, void *stream, const struct comm_call *w
     if (!table->grouping || !pthread_equal(table->grouper, pthread_self()))
         note_misuse(table->shared, "two threads of a rank called at once");
     table->calls[table->call_count++] = (struct queued){ h, stream, *what, number_of(h, what) };
-    text_printf(&table->order, "%d %s of %d; ", h->group->split, kind_names[what->kind], h->group->count);
+    text_printf(&table->order, "%d %s of %d; ", h->group->split, comm_kind_name(what->kind), h->group->count);
     pthread_mutex_unlock(&table->shared->mutex);
     return true;
 }

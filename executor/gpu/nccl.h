@@ -18,6 +18,12 @@ enum comm_kind {
     COMM_SEND,           /* to the member `peer` */
     COMM_RECEIVE         /* from the member `peer` */
 };
+static inline const char *comm_kind_name(enum comm_kind kind)
+{
+    static const char *const names[] = { "all-reduce", "all-gather", "reduce-scatter", "reduce",
+                                         "broadcast",  "send",       "receive" };
+    return names[kind];
+}
 struct comm_call {
     enum comm_kind kind;
     enum comm_type type;
