@@ -31,6 +31,7 @@ struct run_here {
     double loss[STEPS], squared_norm;
     int faulty_rank, faulty_instr; /* -1: none */
     enum instr_fate fate;
+    bool absent;        /* the faulty rank has no GPU */
     struct error error; /* of a run that failed */
 };
 
@@ -39,6 +40,8 @@ static bool open_gpu(struct rank *rank, struct error *err)
     const struct run_here *run = rank->options->context;
     struct gpu gpu;
     struct nccl nccl;
+    if (run->absent && rank->rank == run->faulty_rank)
+        return fail_kind(err, ERROR_ENVIRONMENT, "its GPU fell off the bus");
     return gpu_emulated_open(&gpu, 1, 2, true, err) && gpu_device_open(rank, &gpu, err) &&
            emulated_nccl_open(&nccl, run->shared, rank->rank, err) && gpu_comm_open(rank, &nccl, err);
 }
@@ -223,6 +226,18 @@ START_TEST(a_rank_that_fails_ends_all)
 }
 END_TEST
 
+/* The others wait for it to join. */
+START_TEST(a_rank_that_does_not_join_ends_all)
+{
+    struct run_here here = { .faulty_rank = 2, .faulty_instr = -1, .absent = true };
+    struct lowered l = lower(tiny_models[0], &choices[3], full);
+    ck_assert(!execute(&here, l.graph, l.program, true, NULL));
+    ck_assert_str_eq(here.error.message, "rank 2: its GPU fell off the bus");
+    emulated_nccl_free(here.shared);
+    release(&l);
+}
+END_TEST
+
 /* Its neighbours' kernels wait on their devices; the message names what each rank is at. */
 START_TEST(a_transfer_that_does_not_come_ends_all)
 {
@@ -320,6 +335,7 @@ static Suite *gpu_nccl_suite(void)
     tcase_add_loop_test(programs, members_agree_on_their_channel, 0, CHOICES);
     tcase_add_loop_test(programs, a_muted_transfer_shows, 2, 7);
     tcase_set_timeout(trouble, 60);
+    tcase_add_test(trouble, a_rank_that_does_not_join_ends_all);
     tcase_add_test(trouble, a_transfer_that_does_not_come_ends_all);
     tcase_add_loop_test(trouble, a_rank_that_fails_ends_all, 0, 1);
     tcase_add_loop_test(trouble, a_rank_that_fails_ends_all, 5, 6);
