@@ -255,6 +255,8 @@ END_TEST
 /* Without the ranks' messages to each other another loss comes out: transfers matter, and none comes from elsewhere. */
 START_TEST(a_muted_transfer_shows)
 {
+    if (!in_share((uint64_t)_i))
+        return;
     struct run_here want = run(tiny_models[0], &choices[_i], full, true), here = { .faulty_rank = -1 };
     struct lowered l = lower(tiny_models[0], &choices[_i], full);
     struct run_options options = run_options_default();
