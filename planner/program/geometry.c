@@ -225,6 +225,16 @@ bool transfer_block(const struct program *program, const struct pair *pair, int 
     return block_intersect(&want, &have, out);
 }
 
+/* Both ends cut the value alike, so that each rank sends to its like alone. */
+static bool cut_alike(const struct program *program, const struct buffer *from, const struct buffer *to)
+{
+    const struct plan_stage *here = &program->plan->stages[from->stage], *there = &program->plan->stages[to->stage];
+    return !memcmp(here->atom, there->atom, sizeof here->atom) &&
+           !memcmp(&from->layout, &to->layout, sizeof to->layout) && !layout_atoms(&from->layout, LAYOUT_ROOT) &&
+           !layout_atoms(&from->layout, LAYOUT_PARTIAL) && from->part_count <= 1 && to->part_count <= 1 &&
+           from->ring_round == to->ring_round;
+}
+
 /* Copy 0 of the first block serves receiver 0 and so is never idle: what local rank 0 sends. */
 static int64_t sent_bytes(const struct program *program, const struct pair *pair)
 {
@@ -234,7 +244,8 @@ static int64_t sent_bytes(const struct program *program, const struct pair *pair
         return 0;
     if (layout_atoms(&from->layout, LAYOUT_FLAT)) /* equal shards on equal meshes: each goes to its like */
         return from->bytes;
-    for (int i = 0; i < stage_rank_count(program->plan, to->stage); i++) {
+    int receivers = cut_alike(program, from, to) ? 1 : stage_rank_count(program->plan, to->stage);
+    for (int i = 0; i < receivers; i++) {
         struct block block;
         if (transfer_block(program, pair, 0, i, &block))
             elements += block_elements(&block);
