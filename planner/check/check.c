@@ -173,7 +173,7 @@ static bool check_priced(struct checker *c, const struct config *config, const c
         return true;
     }
     bool by_types = !claimed && c->facts->cluster->type_count > 1; /* the search's first bound weighs their speeds */
-    if ((!claimed && !by_types) || (claimed && claimed->fate == FATE_LEFT))
+    if (!claimed && !by_types)
         return wrong_fate(c, claimed, name, "its first bound is lower");
     return check_bound(c, config, name, claimed, wanted_ns);
 }

@@ -50,10 +50,11 @@ static const struct json_field claim_fields[] = {
     CLAIM(prices_hash, FIELD_STRING, .doc = "Of the prices of their layers by which bounds are made."),
     CLAIM(digest, FIELD_STRING, .doc = "Of all other members: against damage."),
     CLAIM(space, FIELD_NODE, .doc = "Allowed values of each choice; an empty list: all that are legal, of prefetch 1."),
-    FATE("configurations_solved", FATE_SOLVED, "[name, proven bound in nanoseconds] of each that was solved."),
+    FATE("configurations_solved", FATE_SOLVED,
+         "[name, proven bound in nanoseconds] of each that was solved or relaxed."),
     FATE("configurations_memory", FATE_MEMORY, "The same of those whose stages together lack memory."),
     FATE("configurations_refused", FATE_REFUSED, "The same of those without a program."),
-    FATE("configurations_left", FATE_LEFT, "The same of those that were not looked at when time was over."),
+    FATE("configurations_left", FATE_LEFT, "The same of those that were not settled when time was over."),
 };
 enum { CLAIM_FIELDS = sizeof claim_fields / sizeof *claim_fields };
 

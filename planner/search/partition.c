@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* ROUGH: first plans need not be the best of their caps, but for one part in so many.
- * NEAR: caps that fall by less than one part in so many do not get far. */
-enum { PROBES = 14, NEAR = 64, ROUGH = 200 };
+ * NEAR: caps that fall by less than one part in so many do not get far. HALVES: how often a bound is sharpened. */
+enum { PROBES = 14, NEAR = 64, ROUGH = 200, HALVES = 6 };
 
 /* The most replicas that a stage can have. */
 static int64_t most_replicas(const struct partition_problem *problem)
@@ -223,27 +223,71 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
     return true;
 }
 
+/* Plans with Y in (low, high], whose C come to at least sum. */
+struct span {
+    int64_t low, high, sum;
+};
+
+static int64_t span_bound(const struct solver *s, const struct span *span)
+{
+    if (span->sum == INT64_MAX)
+        return INT64_MAX;
+    return stage_send_total_ns(s->problem) + span->sum + max_i64(span->low + 1, mean_high(s, span->sum));
+}
+
+/* S(Y) + Y of the relaxation between the present cap, with its sum, and the least Y: the span with the least bound is
+ * halved, a few times. */
+static bool sharpen(struct solver *s, int64_t sum, int64_t upper, int64_t *bound, bool *done)
+{
+    struct span spans[HALVES + 1] = { { mean_high(s, sum) - 1, s->cap_ns, sum } };
+    for (int count = 1;; count++) {
+        int worst = 0;
+        for (int i = 1; i < count; i++)
+            worst = span_bound(s, &spans[i]) < span_bound(s, &spans[worst]) ? i : worst;
+        struct span *span = &spans[worst];
+        int64_t least = span_bound(s, span), middle = span->low + (span->high - span->low) / 2;
+        *done = least >= upper - tolerance(s, upper);
+        if (*done || count > HALVES || middle <= span->low || s->stopped) {
+            *bound = s->stopped ? *bound : min_i64(*bound, least);
+            return true;
+        }
+        set_cap(s, middle);
+        if (!cut_refine(s, EFFORT_RELAX, tolerance(s, upper) / 4, &sum))
+            return false;
+        spans[count] = (struct span){ span->low, middle, sum };
+        span->low = middle;
+    }
+}
+
 /* Before a plan is looked for: most problems with a limit have none below it, and the relaxation under the widest cap
- * shows it. *bound: no plan is shorter. */
+ * shows it; for a bound alone, under caps that fall as long as they fall far. *bound: no plan is shorter. */
 static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done)
 {
-    int64_t sum = 0, sends = stage_send_total_ns(s->problem);
+    int64_t sum = 0, next, sends = stage_send_total_ns(s->problem);
     if (upper == INT64_MAX)
         return true;
-    set_cap(s, cap_below(s, upper, s->least_path_ns[s->layers], 0));
-    if (!cut_refine(s, EFFORT_RELAX, tolerance(s, upper) / 4, &sum))
-        return false;
-    *done = sum == INT64_MAX || sends + sum + mean_high(s, sum) >= upper - tolerance(s, upper);
+    next = cap_below(s, upper, s->least_path_ns[s->layers], 0);
+    do {
+        set_cap(s, next);
+        if (!cut_refine(s, EFFORT_RELAX, tolerance(s, upper) / 4, &sum))
+            return false;
+        *done = sum == INT64_MAX || sends + sum + mean_high(s, sum) >= upper - tolerance(s, upper);
+        next = *done ? s->cap_ns : cap_below(s, upper, sum, 0);
+    } while (s->problem->bound_only && s->cap_ns - next > max_i64(s->cap_ns, 0) / NEAR && !s->stopped);
     if (*done && sum < INT64_MAX && !s->stopped)
         *bound = min_i64(*bound, sends + sum + mean_high(s, sum));
-    return true;
+    return *done || !s->problem->bound_only || sharpen(s, sum, upper, bound, done);
 }
 
 static bool descend(struct solver *s)
 {
     int64_t upper = s->problem->below_ns, bound = INT64_MAX;
     bool done = false;
-    if (!rule_out(s, upper, &bound, &done) || (!done && !probe(s, &upper)))
+    if (!rule_out(s, upper, &bound, &done))
+        return false;
+    s->result->ruled_out = done && !s->stopped;
+    done = done || s->problem->bound_only;
+    if (!done && !probe(s, &upper))
         return false;
     set_cap(s, cap_below(s, upper, s->least_path_ns[s->layers], 0));
     while (!done && !s->stopped)

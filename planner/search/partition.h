@@ -53,6 +53,7 @@ struct partition_problem {
     int64_t below_ns;                   /* only plans strictly shorter than this are wanted; INT64_MAX: any */
     int64_t node_limit;                 /* of each knapsack, a quarter of it after a few hard ones; 0: to the end */
     int64_t gap_ppm;                    /* good enough: within so many millionths; 0: exact */
+    bool bound_only; /* no plan is looked for: bound_ns is what the relaxation proves of those below below_ns */
     bool (*stops)(void *self); /* may be NULL; true ends the solution: the plans so far, with a bound that holds */
     void *self;
 };
@@ -68,6 +69,7 @@ enum { PARTITION_PLANS = 8 };
 struct partition_result {
     bool no_memory;   /* not even the thriftiest strategies fit, all stages' memory taken together */
     bool feasible;    /* a plan below below_ns was found */
+    bool ruled_out;   /* already the relaxation under the widest cap left none, but for the gap */
     int64_t bound_ns; /* proven: no plan of this problem is shorter, unless it is not below below_ns. Without gap and
                          node limit it is the optimum, or below_ns when there is none */
     int plan_count;

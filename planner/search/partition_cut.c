@@ -172,9 +172,13 @@ bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t 
         raised = 0;
         if (*sum == INT64_MAX)
             return true;
-        for (struct spot at = cut_first(s); at.first < s->layers; at = cut_next(s, at))
+        bool dead = false; /* one of its stages does not fit: there is no plan with this cut */
+        for (struct spot at = cut_first(s); at.first < s->layers && !dead; at = cut_next(s, at)) {
             if (!refine_stage(s, &at, effort, &raised))
                 return false;
+            dead = stage_cell(s, at.level, at.first, at.end)->lower == INT64_MAX;
+            raised = dead ? INT64_MAX : raised;
+        }
     }
     return true;
 }

@@ -27,6 +27,7 @@ struct cell {
     struct record *records;   /* (RECORDS) oldest overwritten first */
     int64_t empty_cap;        /* nothing fits, or nothing was found, up to this cap */
     int64_t cap, lower;       /* what is proven at the present cap */
+    int seen;                 /* of its level's vectors, so many of all are in that */
     int solution;             /* the shortest that fits under it, index of a record; -1: none */
     enum effort effort;       /* already spent at the present cap */
     bool tried;               /* effort is set */
@@ -47,8 +48,8 @@ struct vector {
     int64_t *sum;                  /* (layers + 1, BINS) */
     int64_t cap_part;              /* what the caps take off, at the present cap */
 };
-struct vectors { /* of one level, the oldest replaced first */
-    int count, next;
+struct vectors { /* of one level, the oldest replaced first: the i-th of all is at[i % VECTORS] */
+    int count, next, total;
     struct vector at[VECTORS];
 };
 struct solver {

@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* HARD_KNAPSACKS: so many times node_limit nodes, then each knapsack gets a quarter of it. SUM_BITS: fraction of a
- * nanosecond in prefix sums. */
-enum { HARD_KNAPSACKS = 4, HARD_SHARE = 4, MULTIPLIER_BITS = 30, SUM_BITS = 8, BEAM_NODES = 2 };
+ * nanosecond in prefix sums. RAY_BITS: of a layer's largest price, in nanoseconds, where nothing fits. */
+enum { HARD_KNAPSACKS = 4, HARD_SHARE = 4, MULTIPLIER_BITS = 30, SUM_BITS = 8, BEAM_NODES = 2, RAY_BITS = 36 };
 __extension__ typedef __int128 int128;
 
 /* ---- bounds ---- */
@@ -99,11 +99,13 @@ static int64_t vector_bound(const struct vector *v, int first, int end)
     return (least - v->cap_part) >> SUM_BITS;
 }
 
-static int64_t quick_bound(const struct solver *s, int level, int first, int end)
+/* The best bound of the vectors that came after the first `seen` of the level, and are still there. */
+static int64_t quick_bound(const struct solver *s, int level, int first, int end, int seen)
 {
+    const struct vectors *vectors = &s->vectors[level];
     int64_t bound = s->least_path_ns[end] - s->least_path_ns[first];
-    for (int v = 0; v < s->vectors[level].count; v++)
-        bound = max_i64(bound, vector_bound(&s->vectors[level].at[v], first, end));
+    for (int i = (int)max_i64(seen, vectors->total - vectors->count); i < vectors->total; i++)
+        bound = max_i64(bound, vector_bound(&vectors->at[i % VECTORS], first, end));
     return bound > s->most_path_ns[end] - s->most_path_ns[first] ? INT64_MAX : bound; /* no choice is so long */
 }
 
@@ -116,16 +118,55 @@ static bool put_vector(struct solver *s, int level, const int64_t multiplier[ROW
         return false;
     set_cap_part(s, v, level);
     vectors->next = (vectors->next + 1) % VECTORS;
+    vectors->total++;
     vectors->count = (int)max_i64(vectors->count, vectors->next == 0 ? VECTORS : vectors->next);
     return true;
+}
+
+/* Where nothing fits multipliers grow without limit; all are scaled down together, so that they still say the same of
+ * like stages and no price meets the limit of its sums. */
+static double ray_scale(const struct solver *s, int level, const double *multipliers)
+{
+    const struct knapsack_option *options = s->options[2 * level + 1];
+    double largest = 0;
+    for (int i = 0; i < s->classes * s->strategies; i++) {
+        double price = 0;
+        for (int r = 0; r < ROW_COUNT; r++)
+            price += fmax(multipliers[r], 0) * fabs((double)options[i].row[r]);
+        largest = fmax(largest, price);
+    }
+    return fmin(1, ldexp(1, RAY_BITS + TIE_BITS) / fmax(largest, 1));
+}
+
+/* Where already the least of one row is too much, nothing was relaxed: then that row alone is the vector. */
+static void single_row(const struct knapsack *knapsack, double *multipliers)
+{
+    for (int r = 0; r < ROW_COUNT; r++)
+        if (multipliers[r] > 0)
+            return;
+    for (int r = 0; r < ROW_COUNT; r++) {
+        double least = 0, peak = INFINITY;
+        for (int g = 0; g < knapsack->group_count; g++) {
+            const struct knapsack_group *group = &knapsack->groups[g];
+            int64_t row = INT64_MAX;
+            for (int i = 0; i < group->option_count; i++) {
+                row = min_i64(row, group->options[i].row[r]);
+                peak = fmin(peak, (double)group->options[i].peak);
+            }
+            least += (double)group->count * (double)row;
+        }
+        if (least + (r == ROW_MEMORY ? peak : 0) > (double)knapsack->cap[r])
+            multipliers[r] = 0x1p60; /* ray_scale() makes it smaller */
+    }
 }
 
 /* A vector that a relaxation ended with. Levels that have none yet take it as well. */
 static bool add_vector(struct solver *s, int level, const double *multipliers)
 {
     int64_t multiplier[ROW_COUNT];
+    double scale = ray_scale(s, level, multipliers);
     for (int r = 0; r < ROW_COUNT; r++)
-        multiplier[r] = (int64_t)fmin(fmax(ldexp(multipliers[r], MULTIPLIER_BITS), 0), 0x1p60);
+        multiplier[r] = (int64_t)fmin(fmax(ldexp(multipliers[r] * scale, MULTIPLIER_BITS), 0), 0x1p60);
     for (int to = 0; to < s->level_count; to++)
         if (s->cells[to] && (to == level || s->vectors[to].count == 0) && !put_vector(s, to, multiplier))
             return false;
@@ -161,7 +202,8 @@ static void look_up(struct solver *s, struct cell *cell, int level, int first, i
     cell->cap = s->cap_ns;
     cell->tried = false;
     cell->solution = -1;
-    cell->lower = s->cap_ns <= cell->empty_cap ? INT64_MAX : quick_bound(s, level, first, end);
+    cell->seen = s->vectors[level].total;
+    cell->lower = s->cap_ns <= cell->empty_cap ? INT64_MAX : quick_bound(s, level, first, end, 0);
     for (int i = 0; i < cell->record_count; i++) {
         const struct record *r = &cell->records[i];
         if (r->asked >= s->cap_ns)
@@ -172,6 +214,16 @@ static void look_up(struct solver *s, struct cell *cell, int level, int first, i
     }
     if (cell->solution >= 0) /* a bound of the relaxation may round above by nothing, but not above a solution */
         cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
+}
+
+/* What vectors say that came since. */
+static void look_again(struct solver *s, struct cell *cell, int level, int first, int end)
+{
+    if (cell->lower < INT64_MAX)
+        cell->lower = max_i64(cell->lower, quick_bound(s, level, first, end, cell->seen));
+    if (cell->solution >= 0)
+        cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
+    cell->seen = s->vectors[level].total;
 }
 
 /* NULL: out of memory. */
@@ -194,6 +246,8 @@ struct cell *stage_cell(struct solver *s, int level, int first, int end)
     struct cell *cell = find_cell(s, level, interval);
     if (cell && cell->cap != s->cap_ns)
         look_up(s, cell, level, first, end);
+    else if (cell && cell->seen != s->vectors[level].total)
+        look_again(s, cell, level, first, end);
     return cell;
 }
 
@@ -322,6 +376,8 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
     cell->tried = true;
     cell->slope = answer.multipliers[ROW_PATH] + answer.multipliers[ROW_LAST] + answer.multipliers[ROW_LANE];
     cell->slope = ldexp(cell->slope, -TIE_BITS);
+    if (answer.status == KNAPSACK_INFEASIBLE)
+        single_row(&knapsack, answer.multipliers);
     bool tells = effort == EFFORT_RELAX && (cell->lower == INT64_MAX || cell->lower - before > before / 10000);
     return !tells || add_vector(s, level, answer.multipliers) ||
            fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");

@@ -147,12 +147,28 @@ static bool price_one(struct price_table *table, int strategy, struct price_book
     if (!want_sample(&sample, book, key, &table->strategies[strategy].layer, 1, err))
         return false;
     const struct layer_price *by_layer = sample_prices(sample, book->facts, key->bound_only, &workspace);
-    table->base_bytes = max_i64(table->base_bytes, workspace);
+    table->workspace_bytes[strategy] = workspace;
     for (int l = 0; l < book->graph->layer_count; l++) {
         struct layer_price price = key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]);
         int class_index = book->graph->layers[l].class_index;
         merge_price(&table->prices[class_index * table->strategy_count + strategy], &price);
     }
+    return true;
+}
+
+/* Takes the prices of a strategy that gathers nothing, so that the prefetch does not matter. */
+static bool price_alike(struct price_table *table, int strategy, const struct price_table *like)
+{
+    if (!like || table->strategies[strategy].layer.zero >= 3)
+        return false;
+    for (int c = 0; c < table->class_count; c++) {
+        const struct layer_price *p = price_at(like, c, strategy);
+        if (p->gather_forward_ns > 0 || p->gather_backward_ns > 0)
+            return false;
+    }
+    for (int c = 0; c < table->class_count; c++)
+        table->prices[c * table->strategy_count + strategy] = *price_at(like, c, strategy);
+    table->workspace_bytes[strategy] = like->workspace_bytes[strategy];
     return true;
 }
 
@@ -173,21 +189,27 @@ static bool price_send(struct price_table *table, struct price_book *book, const
 }
 
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
-                  const struct strategy *strategies, int strategy_count, struct error *err)
+                  const struct strategy *strategies, int strategy_count, const struct price_table *like,
+                  struct error *err)
 {
     struct price_table table = { .class_count = book->class_count,
                                  .strategy_count = strategy_count,
                                  .strategies = strategies };
     table.prices = arena_alloc(arena, (size_t)(book->class_count * strategy_count), sizeof *table.prices);
-    if (!table.prices)
+    table.workspace_bytes = arena_alloc(arena, (size_t)strategy_count, sizeof *table.workspace_bytes);
+    if (!table.prices || !table.workspace_bytes)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
     for (int i = 0; i < book->class_count * strategy_count; i++)
         table.prices[i].kernel_forward_ns = table.prices[i].kernel_input_ns = table.prices[i].kernel_weight_ns =
             INT64_MAX;
-    for (int i = 0; i < strategy_count; i++)
-        if (!price_one(&table, i, book, key, err))
+    for (int i = 0; i < strategy_count; i++) {
+        if (!price_alike(&table, i, like) && !price_one(&table, i, book, key, err))
             return false;
-    if (!price_send(&table, book, key, err))
+        table.base_bytes = max_i64(table.base_bytes, table.workspace_bytes[i]);
+    }
+    if (like)
+        table.send_ns = like->send_ns;
+    else if (!price_send(&table, book, key, err))
         return false;
     *out = table;
     return true;

@@ -36,6 +36,7 @@ struct price_table {
     int class_count, strategy_count;
     const struct strategy *strategies; /* (strategy_count) */
     struct layer_price *prices;        /* (class_count, strategy_count) */
+    int64_t *workspace_bytes;          /* (strategy_count) of base_bytes */
     int64_t send_ns;                   /* one boundary value to the next stage */
     int64_t base_bytes; /* of every stage: workspace, and what its devices have less than the largest of the cluster */
     /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
@@ -101,7 +102,11 @@ void price_book_close(struct price_book *book);
 /**
  * Prices every class of the model under every strategy, and one send between neighbouring stages. strategies and the
  * table's arrays are borrowed from the caller and the arena. Fails when lowering does.
+ *
+ * like   NULL, or what the same strategies cost where only the prefetch is another one, at least 1: what gathers
+ * nothing is not priced again
  */
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
-                  const struct strategy *strategies, int strategy_count, struct error *err);
+                  const struct strategy *strategies, int strategy_count, const struct price_table *like,
+                  struct error *err);
 #endif

@@ -16,10 +16,12 @@ enum {
     WAVE = 4,
     FAMILY_PERMILLE = 300, /* families whose bound is more than this above the best are left out */
     FAMILY_GAP_PPM = 10000,
-    FAMILY_TRIES = 2,   /* configurations solved for a family, until one has a plan */
-    FAMILY_SOLVES = 12, /* in all */
-    FAMILY_CLOSE = 4,   /* configurations solved closely for the family that leads by the pipeline */
-    FEW_LAYERS = 64     /* of so many layers at most every family is solved closely, and four times as often */
+    CLOSE_PERMILLE = 50, /* so are configurations that are further away than this */
+    CLOSE_SOLVES = 4,    /* in all */
+    FAMILY_TRIES = 2,    /* configurations solved for a family, until one has a plan */
+    FAMILY_SOLVES = 12,  /* in all */
+    FAMILY_CLOSE = 4,    /* configurations solved closely for the family that leads by the pipeline */
+    FEW_LAYERS = 64      /* of so many layers at most every family is solved closely, and four times as often */
 };
 
 const char *const config_fate_names[FATE_COUNT + 1] = {
@@ -34,7 +36,7 @@ static bool record(struct run *run, int config, enum config_fate fate, int64_t b
     struct config_record *record = &certificate->records[certificate->record_count++];
     bound_ns = min_i64(bound_ns, CERTIFICATE_NO_PLAN_NS);
     *record = (struct config_record){ arena_strdup(&run->result->arena, config_name(name, &run->configs[config])), fate,
-                                      bound_ns };
+                                      run->first_ns[config], bound_ns };
     return record->name != NULL || search_out_of_memory(run->err);
 }
 
@@ -64,7 +66,8 @@ bool search_order(struct run *run)
     struct certificate *certificate = &run->result->certificate;
     run->order = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->order);
     certificate->records = arena_alloc(&run->result->arena, (size_t)run->config_count, sizeof *certificate->records);
-    if (!run->order || !certificate->records)
+    run->first_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->first_ns);
+    if (!run->order || !run->first_ns || !certificate->records)
         return search_out_of_memory(run->err);
     certificate->simulated_bound_ns = INT64_MAX;
     certificate->hash = certificate_hash_start(&run->options->space);
@@ -83,6 +86,7 @@ bool search_order(struct run *run)
             return false;
         struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
         run->order[i] = (struct ordered){ table ? partition_quick_bound(&problem) : INT64_MAX, i };
+        run->first_ns[i] = run->order[i].bound_ns;
         certificate->refused += table == NULL;
         certificate_hash_add(&certificate->hash, config, table);
         if (table ? !bound_simulation(run, config, table) : !record(run, i, FATE_REFUSED, 0))
@@ -98,6 +102,7 @@ bool search_order(struct run *run)
 struct piece {
     int config; /* index */
     int64_t bound_ns;
+    bool bound_only;                 /* relaxed, not solved */
     const struct price_table *table; /* NULL: lowering has no program for it */
     struct partition_problem problem;
     struct partition_result result;
@@ -122,6 +127,7 @@ static bool prepare_piece(struct run *run, struct piece *piece, int64_t below_ns
     if (!piece->arena || !search_problem(run, piece->config, piece->table, run->capacity_bytes, &piece->problem))
         return piece->arena || search_out_of_memory(run->err);
     piece->problem.below_ns = below_ns;
+    piece->problem.bound_only = piece->bound_only;
     piece->problem.gap_ppm = max_i64(piece->problem.gap_ppm, gap_ppm);
     if (run->stopped) { /* for a first plan, since without it there would be no answer at all */
         piece->problem.gap_ppm = max_i64(piece->problem.gap_ppm, FAMILY_GAP_PPM);
@@ -140,6 +146,16 @@ static bool solve_pieces(struct run *run, struct piece *pieces, int count, int64
         if (!pieces[i].good)
             return fail_kind(run->err, pieces[i].err.kind, "%s", pieces[i].err.message);
     return true;
+}
+
+/* What a scout found is found again when its configuration is solved. */
+static void drop_rough(struct run *run, int config)
+{
+    int kept = 0;
+    for (int i = 0; i < run->candidate_count; i++)
+        if (!run->candidates[i].rough || run->candidates[i].config != config)
+            run->candidates[kept++] = run->candidates[i];
+    run->candidate_count = kept;
 }
 
 static bool keep_plans(struct run *run, const struct piece *piece, bool rough)
@@ -170,6 +186,57 @@ static int64_t reach(const struct run *run)
     return run->best_ns == INT64_MAX ? INT64_MAX : run->best_ns + run->best_ns / 1000 * SLACK_PERMILLE + 1;
 }
 
+/* What is not settled yet, by what is proven of it. */
+struct waiting {
+    struct ordered at;
+    bool relaxed; /* that is more than its first bound */
+};
+struct queue {
+    int count;
+    struct waiting *list; /* ascending */
+};
+
+static bool open_queue(struct run *run, struct queue *queue)
+{
+    *queue = (struct queue){ .list = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *queue->list) };
+    run->close = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *run->close);
+    if (!queue->list || !run->close)
+        return search_out_of_memory(run->err);
+    for (int i = 0; i < run->config_count && run->order[i].bound_ns < INT64_MAX; i++)
+        queue->list[queue->count++].at = run->order[i];
+    return true;
+}
+
+static struct waiting take_out(struct queue *queue, int place)
+{
+    struct waiting taken = queue->list[place];
+    memmove(&queue->list[place], &queue->list[place + 1], (size_t)(--queue->count - place) * sizeof taken);
+    return taken;
+}
+
+static void put_back(struct queue *queue, const struct piece *piece)
+{
+    struct ordered at = { max_i64(piece->bound_ns, piece->result.bound_ns), piece->config };
+    int place = 0;
+    while (place < queue->count && compare_ordered(&queue->list[place].at, &at) < 0)
+        place++;
+    memmove(&queue->list[place + 1], &queue->list[place], (size_t)(queue->count++ - place) * sizeof *queue->list);
+    queue->list[place] = (struct waiting){ at, true };
+}
+
+static bool worth_solving(const struct run *run, const struct waiting *waiting)
+{
+    return run->options->keep_all || waiting->at.bound_ns < reach(run);
+}
+
+static void count_work(struct run *run, const struct partition_result *result)
+{
+    struct certificate *certificate = &run->result->certificate;
+    certificate->knapsacks += result->knapsacks;
+    certificate->nodes += result->nodes;
+    certificate->passes += result->passes;
+}
+
 static bool count_piece(struct run *run, const struct piece *piece)
 {
     struct certificate *certificate = &run->result->certificate;
@@ -178,25 +245,35 @@ static bool count_piece(struct run *run, const struct piece *piece)
         certificate->refused++;
         return record(run, piece->config, FATE_REFUSED, 0);
     }
-    certificate->knapsacks += result->knapsacks;
-    certificate->nodes += result->nodes;
-    certificate->passes += result->passes;
     certificate->pruned_memory +=
         result->no_memory || (!result->feasible && !run->stopped && piece->problem.below_ns == INT64_MAX);
     certificate->solved += !result->no_memory;
     int64_t bound_ns = max_i64(piece->bound_ns, result->bound_ns);
+    drop_rough(run, piece->config);
     run->open_bound_ns = min_i64(run->open_bound_ns, bound_ns);
     return record(run, piece->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED, bound_ns) &&
            keep_plans(run, piece, false);
 }
 
-static bool solve_wave(struct run *run, struct piece *pieces, int count)
+/* A relaxation settles what it rules out; the rest waits for its turn with the new bound. */
+static bool settle(struct run *run, struct queue *queue, const struct piece *piece)
+{
+    const struct partition_result *result = &piece->result;
+    count_work(run, result);
+    if (piece->table && piece->bound_only && !result->no_memory && !result->ruled_out) {
+        put_back(queue, piece);
+        return true;
+    }
+    return count_piece(run, piece);
+}
+
+static bool solve_wave(struct run *run, struct queue *queue, struct piece *pieces, int count)
 {
     const struct search_calls *calls = &run->options->calls;
     if (!solve_pieces(run, pieces, count, run->options->keep_all ? INT64_MAX : reach(run), 0))
         return false;
     for (int i = 0; i < count; i++)
-        if (!count_piece(run, &pieces[i]))
+        if (!settle(run, queue, &pieces[i]))
             return false;
     if (calls->progress)
         calls->progress(calls->self, (int)run->result->certificate.solved, run->config_count, run->best_ns);
@@ -222,67 +299,78 @@ static bool comfortable(struct run *run, const struct ordered *at, bool *out)
     return true;
 }
 
-/* The first comfortable ones, each on its own. When time is over, until there is a plan. */
-static bool scout(struct run *run, bool *visited)
+/* A scout with a plan is near its best: that it is not better can be proven later. */
+static bool send_out(struct run *run, struct queue *queue, struct piece *piece)
 {
-    for (int i = 0, found = 0; i < run->config_count && found < SCOUTS; i++) {
+    if (!solve_pieces(run, piece, 1, INT64_MAX, FAMILY_GAP_PPM))
+        return false;
+    if (!piece->table || !piece->result.feasible)
+        return settle(run, queue, piece);
+    count_work(run, &piece->result);
+    put_back(queue, piece);
+    return keep_plans(run, piece, true);
+}
+
+/* The first comfortable ones, each on its own, until there is a plan; when time is over, of however many. */
+static bool scout(struct run *run, struct queue *queue)
+{
+    for (int i = 0, scouts = 0; i < queue->count && (scouts < SCOUTS || search_stops(run)); i++) {
         bool good = false;
-        struct piece piece = { .config = run->order[i].index, .bound_ns = run->order[i].bound_ns };
-        if (run->order[i].bound_ns == INT64_MAX || (search_stops(run) && run->best_ns < INT64_MAX))
-            break;
-        if (!comfortable(run, &run->order[i], &good))
+        if (!comfortable(run, &queue->list[i].at, &good))
             return false;
-        if (!good || visited[i])
+        if (!good)
             continue;
-        visited[i] = true;
-        found++;
-        if (!solve_wave(run, &piece, 1))
+        struct waiting taken = take_out(queue, i--);
+        struct piece piece = { .config = taken.at.index, .bound_ns = taken.at.bound_ns };
+        if (!send_out(run, queue, &piece))
             return false;
+        scouts++;
+        if (run->best_ns < INT64_MAX)
+            return true;
     }
     return true;
 }
 
-static bool worth_solving(const struct run *run, const struct ordered *at)
+/* What is still in the queue: relaxed, left when time is over, or ruled out by its first bound. */
+static bool close_queue(struct run *run, const struct queue *queue)
 {
-    return at->bound_ns < INT64_MAX && (run->options->keep_all || at->bound_ns < reach(run));
-}
-
-/* Time is over: what was not looked at has its first bound only. */
-static bool leave(struct run *run, int first, const bool *visited)
-{
-    run->open_bound_ns = min_i64(run->open_bound_ns, run->order[first].bound_ns);
-    for (int i = first; i < run->config_count && worth_solving(run, &run->order[i]); i++)
-        if (!visited[i] && !record(run, run->order[i].index, FATE_LEFT, run->order[i].bound_ns))
+    struct certificate *certificate = &run->result->certificate;
+    for (int i = 0; i < queue->count; i++) {
+        const struct waiting *waiting = &queue->list[i];
+        bool left = worth_solving(run, waiting);
+        certificate->pruned_bound += !left && !waiting->relaxed;
+        certificate->solved += !left && waiting->relaxed;
+        if (!left && waiting->relaxed)
+            run->close[run->close_count++] = waiting->at;
+        if ((left || waiting->relaxed) &&
+            !record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED, waiting->at.bound_ns))
             return false;
+    }
+    if (queue->count > 0)
+        run->open_bound_ns = min_i64(run->open_bound_ns, queue->list[0].at.bound_ns);
     return true;
 }
 
 /* Until no bound lies below what is already known. */
 bool search_solve(struct run *run)
 {
-    struct certificate *certificate = &run->result->certificate;
-    bool *visited = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *visited);
-    if (!visited)
-        return search_out_of_memory(run->err);
-    if (!run->options->keep_all && !scout(run, visited))
+    struct queue queue;
+    if (!open_queue(run, &queue) || (!run->options->keep_all && !scout(run, &queue)))
         return false;
-    int next = 0;
-    while (next < run->config_count && worth_solving(run, &run->order[next])) {
+    while (queue.count > 0 && worth_solving(run, &queue.list[0]) && !search_stops(run)) {
         struct piece pieces[WAVE] = { 0 };
         int count = 0;
-        if (search_stops(run)) {
-            return leave(run, next, visited);
+        for (; count < WAVE && queue.count > 0 && worth_solving(run, &queue.list[0]); count++) {
+            struct waiting next = take_out(&queue, 0);
+            pieces[count] =
+                (struct piece){ .config = next.at.index,
+                                .bound_ns = next.at.bound_ns,
+                                .bound_only = !next.relaxed && run->best_ns < INT64_MAX && !run->options->keep_all };
         }
-        for (; next < run->config_count && count < WAVE && worth_solving(run, &run->order[next]); next++)
-            if (!visited[next])
-                pieces[count++] =
-                    (struct piece){ .config = run->order[next].index, .bound_ns = run->order[next].bound_ns };
-        if (!solve_wave(run, pieces, count))
+        if (!solve_wave(run, &queue, pieces, count))
             return false;
     }
-    for (; next < run->config_count && run->order[next].bound_ns < INT64_MAX; next++)
-        certificate->pruned_bound += !visited[next];
-    return true;
+    return close_queue(run, &queue);
 }
 
 /* ---- families ---- */
@@ -314,12 +402,41 @@ static int tries_of(const struct run *run, const struct piece *pieces, int count
     return tries;
 }
 
+/* Plans of the other comfortable configurations, whatever the best is: what no limit has cut off. */
+static bool solve_comfortable(struct run *run)
+{
+    struct piece pieces[SCOUTS] = { 0 };
+    int count = 0, met = 0;
+    for (int i = 0; i < run->config_count && run->order[i].bound_ns < INT64_MAX && met < SCOUTS; i++) {
+        bool good = false;
+        if (!comfortable(run, &run->order[i], &good))
+            return false;
+        met += good;
+        if (good && met > 1) /* the first one was the scout */
+            pieces[count++] = (struct piece){ .config = run->order[i].index };
+    }
+    return solve_for_families(run, pieces, count, INT64_MAX, true);
+}
+
+/* Plans of configurations that only their relaxation ruled out, and not by far. */
+static bool solve_close(struct run *run)
+{
+    struct piece pieces[CLOSE_SOLVES] = { 0 };
+    int count = 0;
+    int64_t below_ns = run->best_ns + run->best_ns / 1000 * CLOSE_PERMILLE;
+    for (; count < CLOSE_SOLVES && count < run->close_count && run->close[count].bound_ns < below_ns; count++)
+        pieces[count] = (struct piece){ .config = run->close[count].index };
+    return solve_for_families(run, pieces, count, below_ns, true);
+}
+
 /* A family without a candidate gets one, best bound first; of a small model, several. Round t tries each family's
  * configuration of that place, all at once. */
 bool search_solve_families(struct run *run)
 {
     if (run->options->keep_all || run->best_ns == INT64_MAX)
         return true;
+    if (!search_stops(run) && (!solve_comfortable(run) || !solve_close(run)))
+        return false;
     bool small = run->bench.chain.layer_count <= FEW_LAYERS;
     int most = small ? 4 * FAMILY_SOLVES : FAMILY_SOLVES, rounds = small ? 4 * FAMILY_TRIES : FAMILY_TRIES, count = 0;
     int64_t below_ns = run->best_ns + run->best_ns / 1000 * FAMILY_PERMILLE;

@@ -136,6 +136,23 @@ static bool propose_and_judge(struct run *run)
     return true;
 }
 
+/* What its first bound rules out after all, now that the best is known, need not be listed. */
+static void drop_records(struct certificate *c)
+{
+    int kept = 0;
+    for (int i = 0; i < c->record_count; i++) {
+        const struct config_record *record = &c->records[i];
+        if (c->bound_ns == 0 || record->fate != FATE_SOLVED || record->first_ns < c->bound_ns) {
+            c->records[kept++] = *record;
+            continue;
+        }
+        c->solved--;
+        c->pruned_bound++;
+        c->pruned_memory -= record->bound_ns == CERTIFICATE_NO_PLAN_NS && c->pruned_memory > 0;
+    }
+    c->record_count = kept;
+}
+
 static bool fill_certificate(struct run *run)
 {
     char name[CONFIG_NAME_BYTES];
@@ -149,6 +166,7 @@ static bool fill_certificate(struct run *run)
     for (int i = 0; i < run->config_count; i++)
         if (run->configs[i].stages > 1 && !schedules[run->configs[i].schedule]->searched)
             c->bound_ns = 0; /* it idles less than the formula's schedules */
+    drop_records(c);
     if (run->result->plan_count == 0)
         return true;
     c->best_ns = run->best_ns;

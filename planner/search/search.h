@@ -55,6 +55,7 @@ extern const char *const config_fate_names[FATE_COUNT + 1]; /* "solved", "memory
 struct config_record {
     const char *name; /* config_name() */
     enum config_fate fate;
+    int64_t first_ns; /* its first bound */
     int64_t bound_ns; /* proven of it when SOLVED or LEFT; at most CERTIFICATE_NO_PLAN_NS: then none fits */
 };
 #define CERTIFICATE_NO_PLAN_NS INT64_C(9000000000000000)

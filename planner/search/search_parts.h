@@ -36,6 +36,9 @@ struct run {
     struct config *configs;
     int config_count;
     struct ordered *order; /* (config_count) by bound */
+    int64_t *first_ns;     /* (config_count) the same bounds by configuration; 0: none was worked out */
+    int close_count;       /* of those that their relaxation ruled out */
+    struct ordered *close; /* (close_count) by that bound */
     int candidate_count, candidate_capacity;
     struct candidate *candidates;
     int64_t best_ns, capacity_bytes;

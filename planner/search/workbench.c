@@ -234,6 +234,16 @@ static bool apply_rules(struct workbench *bench, struct priced *priced, struct e
     return true;
 }
 
+/* Priced with prefetch, and nothing else is different. Rules change prices afterwards. */
+static const struct price_table *find_like(const struct workbench *bench, const struct price_key *key)
+{
+    struct price_key like = *key;
+    like.prefetch = 1;
+    const struct priced *priced =
+        key->prefetch == 0 && bench->space->rule_count == 0 ? find_priced(bench, &like) : NULL;
+    return priced && !priced->refused ? &priced->table : NULL;
+}
+
 static bool fill_priced(struct workbench *bench, struct priced *priced, struct error *err)
 {
     struct error why = { 0 };
@@ -245,7 +255,8 @@ static bool fill_priced(struct workbench *bench, struct priced *priced, struct e
     count = priced->key.bound_only ? list_ends(bench->space, mesh, strategies)
                                    : space_strategies(bench->space, mesh, strategies);
     bench->book.facts = bench->type_facts ? &bench->type_facts[priced->key.type] : bench->facts;
-    if (price_layers(&priced->table, &bench->arena, &bench->book, &priced->key, strategies, count, &why))
+    if (price_layers(&priced->table, &bench->arena, &bench->book, &priced->key, strategies, count,
+                     find_like(bench, &priced->key), &why))
         return apply_rules(bench, priced, err);
     if (why.kind != ERROR_INPUT)
         return fail_kind(err, why.kind, "%s", why.message);
