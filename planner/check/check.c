@@ -127,6 +127,19 @@ static bool wrong_fate(struct checker *c, const struct claimed_config *claimed, 
                            name, found);
 }
 
+/* Multipliers that stand there must do. */
+static bool check_dual(struct checker *c, const char *name, const struct claimed_config *claimed,
+                       const struct cut_problem *problem)
+{
+    bool proven = false;
+    c->report->by_multipliers++;
+    return cut_check_dual(problem, claimed->dual, claimed->bound_ns, &proven, c->err) &&
+           (proven ||
+            fail_kind(c->err, ERROR_GATE,
+                      "the certificate does not hold: the multipliers of %s do not prove its bound of %lld ns", name,
+                      (long long)claimed->bound_ns));
+}
+
 /* No plan of the configuration is shorter than bound_ns. */
 static bool check_bound(struct checker *c, const struct config *config, const char *name,
                         const struct claimed_config *claimed, int64_t bound_ns)
@@ -145,6 +158,8 @@ static bool check_bound(struct checker *c, const struct config *config, const ch
     if (good && claimed && claimed->fate == FATE_MEMORY) {
         c->report->by_memory++;
         good = lacks || wrong_fate(c, claimed, name, "all its stages together have memory enough");
+    } else if (good && claimed && claimed->dual) {
+        good = check_dual(c, name, claimed, &problem);
     } else if (good) {
         c->report->by_cut++;
         good = lacks || cut_check(&problem, bound_ns - bound_ns / TOLERANCE_PARTS, &verdict, &witness_ns, c->err);

@@ -27,6 +27,7 @@ struct cutter {
     int *end, *turn;            /* (rows, layers + 1) */
     int *nearest, *farthest;    /* (rows) first layers of a stage there, under the present cap */
     int64_t cap_ns;
+    struct dual **dual; /* (kinds) what bounds stages in place of cells; NULL: cells do */
 };
 
 /* ---- rows ---- */
@@ -154,7 +155,7 @@ static int64_t least_of(const struct cutter *c, int kind, int what, int first, i
     return sums[end] - sums[first];
 }
 
-static bool cutter_open(struct cutter *c, const struct cut_problem *p, struct error *err)
+static bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cells, struct error *err)
 {
     int meshes = p->mesh_count;
     *c = (struct cutter){ .p = p, .err = err, .width = p->layer_count + 1 };
@@ -185,7 +186,8 @@ static bool cutter_open(struct cutter *c, const struct cut_problem *p, struct er
             like++;
         c->kind[k] = like;
     }
-    return (number_contents(c) && sum_least(c)) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    return ((!cells || number_contents(c)) && sum_least(c)) ||
+           fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
 }
 
 /* ---- cells ---- */
@@ -263,6 +265,19 @@ static void set_reach(struct cutter *c)
         }
 }
 
+/* What is known of a stage; false: out of memory. */
+static bool stage_least(struct cutter *c, int kind, int first, int end, int64_t *least)
+{
+    if (c->dual) {
+        *least = max_i64(dual_least(c->dual[c->kind[kind]], first, end, c->cap_ns),
+                         least_of(c, kind, LIMIT_COUNT, first, end));
+        return true;
+    }
+    const struct cell *cell = cell_at(c, kind, first, end);
+    *least = cell ? cell->least : 0;
+    return cell || fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+}
+
 static bool best_with(struct cutter *c, int row, int turn, int first)
 {
     int behind = row_behind(c, row, turn), kind = behind < 0 ? 0 : kind_at(c->p, row, turn),
@@ -272,11 +287,13 @@ static bool best_with(struct cutter *c, int row, int turn, int first)
         if (rest == INT64_MAX)
             continue;
         rest += end < c->p->layer_count ? c->p->cut_ns : 0;
-        const struct cell *cell = cell_at(c, kind, first, end);
-        if (!cell)
-            return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-        if (cell->least < INT64_MAX && cell->least + rest < c->best[at]) {
-            c->best[at] = cell->least + rest;
+        int64_t least = least_of(c, kind, LIMIT_COUNT, first, end);
+        if (c->best[at] < INT64_MAX && least + rest >= c->best[at])
+            continue;
+        if (!stage_least(c, kind, first, end, &least))
+            return false;
+        if (least < INT64_MAX && least + rest < c->best[at]) {
+            c->best[at] = least + rest;
             c->end[at] = end;
             c->turn[at] = turn;
         }
@@ -380,8 +397,54 @@ bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_ver
     if (problem->stage_count > problem->layer_count)
         return true;
     bool proven = false;
-    bool good = cutter_open(&c, problem, err) && whole_is_long(&c, bound_ns, &proven) &&
+    bool good = cutter_open(&c, problem, true, err) && whole_is_long(&c, bound_ns, &proven) &&
                 (proven || descend(&c, bound_ns, verdict, witness_ns));
+    arena_free(&c.arena);
+    return good;
+}
+
+/* ---- by multipliers ---- */
+
+/* The longest stage is no shorter than the mean. */
+static int64_t mean_longest(const struct cut_problem *p, int64_t sum)
+{
+    int64_t waiting_ns = INT64_MAX;
+    for (int k = 0; k < p->stage_count; k++)
+        waiting_ns = min_i64(waiting_ns, p->stages[k].waiting_ns);
+    return (p->stages[0].micro_batches - 1) * (ceil_div(sum, p->stage_count) + waiting_ns);
+}
+
+static bool descend_dual(struct cutter *c, int64_t bound_ns, bool *proven)
+{
+    int64_t sum = 0, cap_ns = bound_ns - 1 - c->p->sends_ns;
+    for (int pass = 0; pass < MOST_PASSES && (pass == 0 || cap_ns < c->cap_ns); pass++) {
+        c->cap_ns = cap_ns;
+        if (!sweep(c, &sum))
+            return false;
+        *proven = sum == INT64_MAX || c->p->sends_ns + sum + mean_longest(c->p, sum) >= bound_ns;
+        if (*proven)
+            return true;
+        cap_ns = bound_ns - 1 - c->p->sends_ns - sum;
+    }
+    return true;
+}
+
+bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns, bool *proven,
+                    struct error *err)
+{
+    struct cutter c;
+    *proven = problem->mesh_count == 0 && problem->stage_count > problem->layer_count;
+    if (*proven || problem->mesh_count > 0)
+        return true;
+    bool good = cutter_open(&c, problem, false, err), usable = true;
+    c.dual = arena_alloc(&c.arena, (size_t)problem->stage_count, sizeof *c.dual);
+    good = good && (c.dual || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory"));
+    for (int k = 0; good && k < c.kind_count; k++)
+        if (c.kind[k] == k) {
+            c.dual[k] = dual_open(&c.arena, &problem->stages[k], claim, problem->class_of, problem->layer_count);
+            usable = usable && c.dual[k];
+        }
+    good = good && (!usable || descend_dual(&c, bound_ns, proven));
     arena_free(&c.arena);
     return good;
 }

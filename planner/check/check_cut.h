@@ -2,6 +2,7 @@
  * into stages, without solving them all. */
 #ifndef CLEAVE_CHECK_CUT_H
 #define CLEAVE_CHECK_CUT_H
+#include "planner/check/check_dual.h"
 #include "planner/check/check_stage.h"
 
 struct cut_problem {
@@ -30,6 +31,10 @@ enum cut_verdict {
  */
 bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
                struct error *err);
+/* Whether claimed multipliers alone show that no plan is shorter than bound_ns: the same descent, with the stages that
+ * they bound and none that are solved. Without turns. Fails only for want of memory. */
+bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns, bool *proven,
+                    struct error *err);
 /* The formula's value of given stages (first_layer, (stages); with turns turn, (stages), else NULL) with the strategy
  * index of each layer; INT64_MAX when one does not fit. */
 int64_t cut_value(const struct cut_problem *problem, int stage_count, const int *first_layer, const int *turn,

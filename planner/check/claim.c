@@ -51,7 +51,9 @@ static const struct json_field claim_fields[] = {
     CLAIM(digest, FIELD_STRING, .doc = "Of all other members: against damage."),
     CLAIM(space, FIELD_NODE, .doc = "Allowed values of each choice; an empty list: all that are legal, of prefetch 1."),
     FATE("configurations_solved", FATE_SOLVED,
-         "[name, proven bound in nanoseconds] of each that was solved or relaxed."),
+         "[name, proven bound in nanoseconds] of each that was solved or relaxed; and where few multipliers prove it, "
+         "[thresholds of transient bytes], and of each vector [per byte, and per nanosecond of a stage's path, its "
+         "path with the last reductions, and its data-parallel lane], times 2^46."),
     FATE("configurations_memory", FATE_MEMORY, "The same of those whose stages together lack memory."),
     FATE("configurations_refused", FATE_REFUSED, "The same of those without a program."),
     FATE("configurations_left", FATE_LEFT, "The same of those that were not settled when time was over."),
@@ -138,13 +140,47 @@ static bool read_space(const struct json *at, struct space *out, struct error *e
 
 /* ---- configurations ---- */
 
-static bool read_config(const struct json *at, enum config_fate fate, struct claimed_config *out, struct error *err)
+static bool read_integers(const struct json *at, int count, int64_t *out, struct error *err)
+{
+    if (json_type(at) != JSON_ARRAY || json_count(at) != count)
+        return json_fail(at, err, "expected a list of %d whole numbers", count);
+    for (int i = 0; i < count; i++)
+        if (!json_int(json_at(at, i), 0, INT64_C(1) << 53, &out[i], err))
+            return false;
+    return true;
+}
+
+static bool read_dual(const struct json *peaks, const struct json *vectors, struct arena *arena,
+                      const struct dual_claim **out, struct error *err)
+{
+    struct dual_claim *dual = arena_alloc(arena, 1, sizeof *dual);
+    if (!dual)
+        return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    *out = dual;
+    dual->peak_count = json_type(peaks) == JSON_ARRAY ? json_count(peaks) : -1;
+    dual->vector_count = json_type(vectors) == JSON_ARRAY ? json_count(vectors) : -1;
+    if (dual->peak_count < 0 || dual->peak_count > DUAL_PEAKS)
+        return json_fail(peaks, err, "expected a list of at most %d thresholds", DUAL_PEAKS);
+    if (dual->vector_count < 0 || dual->vector_count > DUAL_VECTORS)
+        return json_fail(vectors, err, "expected a list of at most %d vectors", DUAL_VECTORS);
+    for (int v = 0; v < dual->vector_count; v++)
+        if (!read_integers(json_at(vectors, v), LIMIT_COUNT, dual->multiplier[v], err))
+            return false;
+    return read_integers(peaks, dual->peak_count, dual->peaks, err);
+}
+
+static bool read_config(const struct json *at, enum config_fate fate, struct arena *arena, struct claimed_config *out,
+                        struct error *err)
 {
     *out = (struct claimed_config){ .fate = fate, .at = at };
-    if (json_type(at) != JSON_ARRAY || json_count(at) != 2)
-        return json_fail(at, err, "expected a configuration's name and its bound");
+    bool proven = json_type(at) == JSON_ARRAY && json_count(at) == 4 && fate == FATE_SOLVED;
+    if (json_type(at) != JSON_ARRAY || (json_count(at) != 2 && !proven))
+        return json_fail(at, err,
+                         "expected a configuration's name and its bound, and of one that was solved perhaps "
+                         "thresholds and vectors");
     return json_string(json_at(at, 0), &out->name, err) &&
-           json_int(json_at(at, 1), 0, CERTIFICATE_NO_PLAN_NS, &out->bound_ns, err);
+           json_int(json_at(at, 1), 0, CERTIFICATE_NO_PLAN_NS, &out->bound_ns, err) &&
+           (!proven || read_dual(json_at(at, 2), json_at(at, 3), arena, &out->dual, err));
 }
 
 static bool read_configs(struct claim *claim, const struct claim_fields *f, struct error *err)
@@ -160,8 +196,8 @@ static bool read_configs(struct claim *claim, const struct claim_fields *f, stru
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     for (int fate = 0; fate < FATE_COUNT; fate++)
         for (int i = 0; i < json_count(f->fates[fate]); i++)
-            if (!read_config(json_at(f->fates[fate], i), (enum config_fate)fate, &claim->configs[claim->config_count++],
-                             err))
+            if (!read_config(json_at(f->fates[fate], i), (enum config_fate)fate, &claim->arena,
+                             &claim->configs[claim->config_count++], err))
                 return false;
     return true;
 }

@@ -2,13 +2,15 @@
 #ifndef CLEAVE_CHECK_CLAIM_H
 #define CLEAVE_CHECK_CLAIM_H
 #include "base/json.h"
+#include "planner/check/check_dual.h"
 #include "planner/search/search.h"
 
 struct claimed_config {
     const char *name; /* config_name() */
     enum config_fate fate;
     int64_t bound_ns;
-    const struct json *at; /* where the file says so */
+    const struct dual_claim *dual; /* that prove the bound; NULL: it takes solving */
+    const struct json *at;         /* where the file says so */
 };
 struct claim {
     struct arena arena;

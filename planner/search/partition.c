@@ -10,7 +10,9 @@
 
 /* ROUGH: first plans need not be the best of their caps, but for one part in so many.
  * NEAR: caps that fall by less than one part in so many do not get far. HALVES: how often a bound is sharpened. */
-enum { PROBES = 14, NEAR = 64, ROUGH = 200, HALVES = 6 };
+enum { PROBES = 14, NEAR = 64, ROUGH = 200, HALVES = 6, PROOF_PASSES = 60, PROOF_CELLS = 40000, PROOF_LAYERS = 4000 };
+_Static_assert((int)PROOF_ROWS == (int)ROW_COUNT && (int)PROOF_PEAKS == (int)BINS && (int)PROOF_VECTORS == (int)VECTORS,
+               "a proof is what vectors are");
 
 /* The most replicas that a stage can have. */
 static int64_t most_replicas(const struct partition_problem *problem)
@@ -320,22 +322,28 @@ static int count_rows(const struct partition_problem *problem)
     return meshes > 0 ? (meshes + 1) * (problem->stage_count + 1) : problem->stage_count + 1;
 }
 
+static struct solver solver_of(const struct partition_problem *problem, struct arena *scratch,
+                               struct partition_result *result, struct error *err)
+{
+    return (struct solver){ .problem = problem,
+                            .arena = scratch,
+                            .classes = problem->table->class_count,
+                            .strategies = problem->table->strategy_count,
+                            .layers = problem->chain->layer_count,
+                            .stages = problem->stage_count,
+                            .row_count = count_rows(problem),
+                            .turn_count = problem->mesh_count > 0 ? problem->turn_count : 1,
+                            .result = result,
+                            .err = err };
+}
+
 static bool solve_by_stages(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
                             struct error *err)
 {
     struct partition_result result = { .bound_ns = problem->below_ns };
     struct arena scratch = { 0 };
-    struct solver s = { .problem = problem,
-                        .arena = &scratch,
-                        .kept = arena,
-                        .classes = problem->table->class_count,
-                        .strategies = problem->table->strategy_count,
-                        .layers = problem->chain->layer_count,
-                        .stages = problem->stage_count,
-                        .row_count = count_rows(problem),
-                        .turn_count = problem->mesh_count > 0 ? problem->turn_count : 1,
-                        .result = &result,
-                        .err = err };
+    struct solver s = solver_of(problem, &scratch, &result, err);
+    s.kept = arena;
     bool good = true;
     if (s.stages <= s.layers) {
         good = make_arrays(&s);
@@ -357,6 +365,77 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
         return false;
     *out = result;
     return proven || solve_by_stages(problem, arena, out, err);
+}
+
+/* ---- proof ---- */
+
+static int vectors_known(const struct solver *s)
+{
+    return s->vector_level < 0 ? 0 : s->vectors[s->vector_level].total;
+}
+
+/* One more vector, from the first stage of the best cut that has one to give. */
+static bool learn(struct solver *s, bool *learnt)
+{
+    int known = vectors_known(s);
+    for (struct spot at = cut_first(s); at.first < s->layers && vectors_known(s) == known; at = cut_next(s, at)) {
+        const struct cell *cell = stage_cell(s, at.level, at.first, at.end);
+        if (!cell->tried && !stage_solve(s, at.level, at.first, at.end, EFFORT_RELAX))
+            return false;
+    }
+    *learnt = vectors_known(s) > known;
+    return true;
+}
+
+/* Down from cap to cap; where that does not get far, with one vector more. */
+static bool prove(struct solver *s, int64_t bound_ns, bool *proven)
+{
+    int64_t sum = 0, sends = stage_send_total_ns(s->problem);
+    set_cap(s, cap_below(s, bound_ns, s->least_path_ns[s->layers], 0));
+    for (int pass = 0; pass < PROOF_PASSES; pass++) {
+        bool learnt = false;
+        if (!cut_sweep(s, &sum))
+            return false;
+        *proven = sum == INT64_MAX || sends + sum + mean_high(s, sum) >= bound_ns;
+        if (*proven)
+            return true;
+        int64_t next = cap_below(s, bound_ns, sum, 0);
+        bool far = s->cap_ns - next > max_i64(s->cap_ns, 0) / (4 * NEAR);
+        if (!far && vectors_known(s) < PROOF_VECTORS && !learn(s, &learnt))
+            return false;
+        if (!learnt && next >= s->cap_ns)
+            return true;
+        if (!learnt)
+            set_cap(s, next);
+    }
+    return true;
+}
+
+static void take_proof(const struct solver *s, struct partition_proof *out)
+{
+    memcpy(out->peaks, &s->bin_peak[1], sizeof out->peaks);
+    out->vector_count = vectors_known(s);
+    for (int v = 0; v < out->vector_count; v++)
+        memcpy(out->multiplier[v], s->vectors[s->vector_level].at[v].multiplier, sizeof out->multiplier[v]);
+}
+
+bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, struct partition_proof *out,
+                     struct error *err)
+{
+    struct partition_result result = { 0 };
+    struct arena scratch = { 0 };
+    struct solver s = solver_of(problem, &scratch, &result, err);
+    int64_t margin_ns = 4 * (s.stages + 1) + s.layers / 64; /* what rounding may take from whoever works it out anew */
+    *out = (struct partition_proof){ 0 };
+    if (problem->mesh_count > 0 || s.stages > s.layers || s.layers > PROOF_LAYERS ||
+        (int64_t)s.stages * s.layers > PROOF_CELLS)
+        return true;
+    s.vectors_only = true;
+    bool good = make_arrays(&s) && prove(&s, bound_ns + margin_ns, &out->proven);
+    if (good && out->proven)
+        take_proof(&s, out);
+    arena_free(&scratch);
+    return good;
 }
 
 int64_t partition_quick_bound(const struct partition_problem *problem)

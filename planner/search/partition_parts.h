@@ -78,6 +78,7 @@ struct solver {
     int64_t bin_peak[BINS + 1];             /* a bin's largest transient bytes are above [i], at most [i + 1] */
     int64_t cap_ns;                         /* Y */
     bool stopped;
+    bool vectors_only; /* cells are bounded by vectors alone, which are every level's: for partition_prove() */
     int64_t *best_ns, *best_high; /* (rows, layers + 1) */
     int *cut;                     /* (rows, layers + 1): end of the stage */
     int8_t *cut_turn;             /* (rows, layers + 1): index of its number of replicas */

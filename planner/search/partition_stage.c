@@ -9,7 +9,15 @@
 
 /* HARD_KNAPSACKS: so many times node_limit nodes, then each knapsack gets a quarter of it. SUM_BITS: fraction of a
  * nanosecond in prefix sums. RAY_BITS: of a layer's largest price, in nanoseconds, where nothing fits. */
-enum { HARD_KNAPSACKS = 4, HARD_SHARE = 4, MULTIPLIER_BITS = 30, SUM_BITS = 8, BEAM_NODES = 2, RAY_BITS = 36 };
+enum {
+    HARD_KNAPSACKS = 4,
+    HARD_SHARE = 4,
+    MULTIPLIER_BITS = 30,
+    SUM_BITS = 8,
+    BEAM_NODES = 2,
+    RAY_BITS = 36,
+    DIGITS = 52
+};
 __extension__ typedef __int128 int128;
 
 /* ---- bounds ---- */
@@ -164,11 +172,15 @@ static void single_row(const struct knapsack *knapsack, double *multipliers)
 static bool add_vector(struct solver *s, int level, const double *multipliers)
 {
     int64_t multiplier[ROW_COUNT];
-    double scale = ray_scale(s, level, multipliers);
+    double scale = ray_scale(s, level, multipliers), most = 0;
+    for (int r = 0; r < ROW_COUNT; r++)
+        most = fmax(most, multipliers[r]);
+    scale = fmin(scale, ldexp(1, DIGITS - MULTIPLIER_BITS) / fmax(most, 1));
     for (int r = 0; r < ROW_COUNT; r++)
         multiplier[r] = (int64_t)fmin(fmax(ldexp(multipliers[r] * scale, MULTIPLIER_BITS), 0), 0x1p60);
     for (int to = 0; to < s->level_count; to++)
-        if (s->cells[to] && (to == level || s->vectors[to].count == 0) && !put_vector(s, to, multiplier))
+        if (s->cells[to] && (to == level || s->vectors[to].count == 0 || s->vectors_only) &&
+            !put_vector(s, to, multiplier))
             return false;
     s->vector_level = level;
     return true;
@@ -203,7 +215,9 @@ static void look_up(struct solver *s, struct cell *cell, int level, int first, i
     cell->tried = false;
     cell->solution = -1;
     cell->seen = s->vectors[level].total;
-    cell->lower = s->cap_ns <= cell->empty_cap ? INT64_MAX : quick_bound(s, level, first, end, 0);
+    cell->lower = s->cap_ns <= cell->empty_cap && !s->vectors_only ? INT64_MAX : quick_bound(s, level, first, end, 0);
+    if (s->vectors_only)
+        return;
     for (int i = 0; i < cell->record_count; i++) {
         const struct record *r = &cell->records[i];
         if (r->asked >= s->cap_ns)
@@ -378,7 +392,8 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
     cell->slope = ldexp(cell->slope, -TIE_BITS);
     if (answer.status == KNAPSACK_INFEASIBLE)
         single_row(&knapsack, answer.multipliers);
-    bool tells = effort == EFFORT_RELAX && (cell->lower == INT64_MAX || cell->lower - before > before / 10000);
+    int64_t now = s->vectors_only ? cell->records[cell->record_count - 1].lower : cell->lower;
+    bool tells = effort == EFFORT_RELAX && (now == INT64_MAX || now - before > before / 10000);
     return !tells || add_vector(s, level, answer.multipliers) ||
            fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
 }

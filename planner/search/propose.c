@@ -35,8 +35,12 @@ static bool record(struct run *run, int config, enum config_fate fate, int64_t b
     char name[CONFIG_NAME_BYTES];
     struct config_record *record = &certificate->records[certificate->record_count++];
     bound_ns = min_i64(bound_ns, CERTIFICATE_NO_PLAN_NS);
-    *record = (struct config_record){ arena_strdup(&run->result->arena, config_name(name, &run->configs[config])), fate,
-                                      run->first_ns[config], bound_ns };
+    *record =
+        (struct config_record){ .name = arena_strdup(&run->result->arena, config_name(name, &run->configs[config])),
+                                .config = config,
+                                .fate = fate,
+                                .first_ns = run->first_ns[config],
+                                .bound_ns = bound_ns };
     return record->name != NULL || search_out_of_memory(run->err);
 }
 

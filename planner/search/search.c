@@ -98,10 +98,13 @@ static void drop_candidates(struct run *run)
     run->candidate_count = 0;
 }
 
-const char *const search_phase_names[SEARCH_PHASE_COUNT + 1] = {
-    [PHASE_BOUNDS] = "bounds", [PHASE_PROOF] = "proof",       [PHASE_FAMILIES] = "other families",
-    [PHASE_RANKS] = "ranking", [PHASE_JUDGE] = "simulations", NULL
-};
+const char *const search_phase_names[SEARCH_PHASE_COUNT + 1] = { [PHASE_BOUNDS] = "bounds",
+                                                                 [PHASE_PROOF] = "proof",
+                                                                 [PHASE_FAMILIES] = "other families",
+                                                                 [PHASE_RANKS] = "ranking",
+                                                                 [PHASE_JUDGE] = "simulations",
+                                                                 [PHASE_PROVE] = "certificate",
+                                                                 NULL };
 
 static bool rank_all(struct run *run)
 {
@@ -166,7 +169,8 @@ static bool fill_certificate(struct run *run)
     for (int i = 0; i < run->config_count; i++)
         if (run->configs[i].stages > 1 && !schedules[run->configs[i].schedule]->searched)
             c->bound_ns = 0; /* it idles less than the formula's schedules */
-    drop_records(c);
+    if (!run->options->keep_all)
+        drop_records(c);
     if (run->result->plan_count == 0)
         return true;
     c->best_ns = run->best_ns;
@@ -260,7 +264,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
     if (!propose_and_judge(run))
         return false;
     run->result->feasible = run->result->plan_count > 0;
-    if (!fill_certificate(run))
+    if (!fill_certificate(run) || !pass_phase(run, PHASE_PROVE, search_prove))
         return false;
     if (run->result->feasible || run->options->no_advice)
         return true;

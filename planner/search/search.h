@@ -5,6 +5,7 @@
 #define CLEAVE_SEARCH_SEARCH_H
 #include "planner/search/certificate_hash.h"
 #include "planner/search/estimate.h"
+#include "planner/search/partition.h"
 #include "planner/search/solver.h"
 #include "planner/search/space.h"
 
@@ -17,6 +18,7 @@ enum search_phase {
     PHASE_FAMILIES, /* so are the best of other families, for the judge */
     PHASE_RANKS,    /* candidates become plans and are ranked */
     PHASE_JUDGE,    /* the best are lowered, laid out and simulated */
+    PHASE_PROVE,    /* the bound of each configuration is proven by few multipliers, for the certificate */
     SEARCH_PHASE_COUNT
 };
 extern const char *const search_phase_names[SEARCH_PHASE_COUNT + 1];
@@ -54,9 +56,11 @@ enum config_fate { FATE_SOLVED, FATE_MEMORY, FATE_REFUSED, FATE_LEFT, FATE_COUNT
 extern const char *const config_fate_names[FATE_COUNT + 1]; /* "solved", "memory", "refused", "left" */
 struct config_record {
     const char *name; /* config_name() */
+    int config;       /* index */
     enum config_fate fate;
     int64_t first_ns; /* its first bound */
     int64_t bound_ns; /* proven of it when SOLVED or LEFT; at most CERTIFICATE_NO_PLAN_NS: then none fits */
+    const struct partition_proof *proof; /* of bound_ns; NULL: it takes solving */
 };
 #define CERTIFICATE_NO_PLAN_NS INT64_C(9000000000000000)
 

@@ -89,4 +89,7 @@ bool search_judge(struct run *run);
 /* One plan simulated, at the price of few micro-batches. */
 bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
                      struct estimate **out, struct error *err);
+
+/* prove.c: multipliers for the certificate's configurations, of its bound. */
+bool search_prove(struct run *run);
 #endif

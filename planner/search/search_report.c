@@ -166,7 +166,25 @@ static void write_space(struct json_writer *w, const struct space *space)
     json_end_object(w);
 }
 
-/* By fate: [name, proven bound] of each; the others were ruled out by a bound that anyone can work out again. */
+static void write_integers(struct json_writer *w, const int64_t *values, int count)
+{
+    json_begin_array(w);
+    for (int i = 0; i < count; i++)
+        json_write_int(w, values[i]);
+    json_end_array(w);
+}
+
+static void write_proof(struct json_writer *w, const struct partition_proof *proof)
+{
+    write_integers(w, proof->peaks, PROOF_PEAKS);
+    json_begin_array(w);
+    for (int v = 0; v < proof->vector_count; v++)
+        write_integers(w, proof->multiplier[v], PROOF_ROWS);
+    json_end_array(w);
+}
+
+/* By fate: [name, proven bound, and what proves it] of each; the others were ruled out by a bound that anyone can work
+ * out again. */
 static void write_records(struct json_writer *w, const struct certificate *c)
 {
     for (int fate = 0; fate < FATE_COUNT; fate++) {
@@ -181,6 +199,8 @@ static void write_records(struct json_writer *w, const struct certificate *c)
             json_begin_array(w);
             json_write_string(w, c->records[i].name);
             json_write_int(w, c->records[i].bound_ns);
+            if (c->records[i].proof)
+                write_proof(w, c->records[i].proof);
             json_end_array(w);
         }
         json_end_array(w);

@@ -1,0 +1,136 @@
+/* Prefix sums over the chain, for each vector and threshold, in 2^-SUM_BITS nanoseconds rounded down. */
+#include "planner/check/check_dual.h"
+#include "base/num.h"
+#include <stdlib.h>
+
+enum { SUM_BITS = 10, PRICE_BITS = 50 };
+__extension__ typedef __int128 wide;
+
+struct dual {
+    const struct stage_kind *kind;
+    const struct dual_claim *claim;
+    int bins;
+    int64_t at_most[DUAL_PEAKS + 1], charged[DUAL_PEAKS + 1]; /* (bins) transient bytes */
+    int64_t *sum;                                             /* (vectors, layers + 1, bins) */
+    int64_t *longest_ns;                                      /* (layers + 1) of the largest paths */
+    int layer_count;
+};
+
+static int compare_bytes(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The least transient bytes of any strategy above so many; INT64_MAX: none. */
+static int64_t next_transient(const struct price_table *table, int64_t above)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < table->class_count * table->strategy_count; i++)
+        if (table->prices[i].transient_bytes > above)
+            least = min_i64(least, table->prices[i].transient_bytes);
+    return least;
+}
+
+/* Thresholds, with what lies above the last of them in a bin of its own. */
+static void set_bins(struct dual *d)
+{
+    int64_t below = -1;
+    for (int i = 0; i < d->claim->peak_count; i++)
+        d->at_most[i] = d->claim->peaks[i];
+    qsort(d->at_most, (size_t)d->claim->peak_count, sizeof *d->at_most, compare_bytes);
+    d->at_most[d->claim->peak_count] = INT64_MAX;
+    for (int i = 0; i <= d->claim->peak_count; i++) {
+        int64_t least = next_transient(d->kind->table, below);
+        if (least > d->at_most[i] || least == INT64_MAX)
+            continue;
+        below = d->at_most[d->bins] = d->at_most[i];
+        d->charged[d->bins++] = least;
+    }
+}
+
+static wide price_of(const struct dual *d, int vector, const struct layer_price *price)
+{
+    int64_t use[LIMIT_COUNT];
+    stage_layer_use(d->kind, price, true, use);
+    wide sum = (wide)stage_layer_path_ns(price) << DUAL_BITS;
+    for (int r = 0; r < LIMIT_COUNT; r++)
+        sum += (wide)d->claim->multiplier[vector][r] * use[r];
+    return sum >> (DUAL_BITS - SUM_BITS);
+}
+
+/* False: a price is too large to be summed. A bin without a strategy of the class costs the most. */
+static bool add_layer(struct dual *d, int vector, int layer, int class_index)
+{
+    const wide limit = (wide)1 << PRICE_BITS;
+    int64_t *before = &d->sum[((int64_t)vector * (d->layer_count + 1) + layer) * d->bins], *after = before + d->bins;
+    for (int b = 0; b < d->bins; b++) {
+        wide least = limit;
+        for (int i = 0; i < d->kind->table->strategy_count; i++) {
+            const struct layer_price *price = price_at(d->kind->table, class_index, i);
+            wide priced = price->transient_bytes <= d->at_most[b] ? price_of(d, vector, price) : limit;
+            least = priced < least ? priced : least;
+        }
+        if (least < -limit)
+            return false;
+        after[b] = before[b] + (int64_t)least;
+    }
+    return true;
+}
+
+static void set_longest(struct dual *d, const int *class_of)
+{
+    for (int l = 0; l < d->layer_count; l++) {
+        int64_t most = 0;
+        for (int i = 0; i < d->kind->table->strategy_count; i++)
+            most = max_i64(most, stage_layer_path_ns(price_at(d->kind->table, class_of[l], i)));
+        d->longest_ns[l + 1] = d->longest_ns[l] + most;
+    }
+}
+
+struct dual *dual_open(struct arena *arena, const struct stage_kind *kind, const struct dual_claim *claim,
+                       const int *class_of, int layer_count)
+{
+    struct dual *d = arena_alloc(arena, 1, sizeof *d);
+    if (!d || layer_count >= 1 << (62 - PRICE_BITS))
+        return NULL;
+    *d = (struct dual){ .kind = kind, .claim = claim, .layer_count = layer_count };
+    set_bins(d);
+    size_t width = (size_t)layer_count + 1;
+    d->sum = arena_alloc(arena, width * (size_t)(claim->vector_count * d->bins + 1), sizeof *d->sum);
+    d->longest_ns = arena_alloc(arena, width, sizeof *d->longest_ns);
+    if (!d->sum || !d->longest_ns)
+        return NULL;
+    set_longest(d, class_of);
+    for (int v = 0; v < claim->vector_count; v++)
+        for (int l = 0; l < layer_count; l++)
+            if (!add_layer(d, v, l, class_of[l]))
+                return NULL;
+    return d;
+}
+
+static int64_t bound_of(const struct dual *d, int vector, int first, int end, int64_t cap_ns)
+{
+    const int64_t *multiplier = d->claim->multiplier[vector],
+                  waiting = (d->kind->micro_batches - 1) * d->kind->waiting_ns;
+    const int64_t *sum = &d->sum[(int64_t)vector * (d->layer_count + 1) * d->bins];
+    wide least = (wide)1 << 100,
+         limits = (wide)multiplier[LIMIT_BYTES] * (d->kind->capacity_bytes - d->kind->table->base_bytes);
+    limits += (wide)(multiplier[LIMIT_PATH] + multiplier[LIMIT_TAIL]) * (cap_ns - waiting) +
+              (wide)multiplier[LIMIT_LANE] * cap_ns;
+    for (int b = 0; b < d->bins; b++) {
+        wide bound = ((wide)(sum[end * d->bins + b] - sum[first * d->bins + b]) << (DUAL_BITS - SUM_BITS)) +
+                     (wide)multiplier[LIMIT_BYTES] * d->charged[b];
+        least = bound < least ? bound : least;
+    }
+    least = (least - limits) >> DUAL_BITS;
+    return least > INT64_MAX ? INT64_MAX : least < 0 ? 0 : (int64_t)least;
+}
+
+int64_t dual_least(const struct dual *d, int first, int end, int64_t cap_ns)
+{
+    int64_t bound = 0;
+    for (int v = 0; v < d->claim->vector_count; v++)
+        bound = max_i64(bound, bound_of(d, v, first, end, cap_ns));
+    return bound > d->longest_ns[end] - d->longest_ns[first] ? INT64_MAX : bound; /* no choice is so long */
+}

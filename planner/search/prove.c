@@ -1,0 +1,55 @@
+/* The certificate's proofs: the search went from relaxation to relaxation, solved and branched; for whoever checks it,
+ * few multipliers that prove the whole's bound of each configuration are enough. */
+#include "planner/search/search_parts.h"
+
+/* So many proofs stay well below a megabyte. */
+enum { MOST_PROOFS = 1200 };
+
+struct proving {
+    struct config_record *record;
+    struct partition_problem problem;
+    struct partition_proof *proof;
+    int64_t bound_ns;
+    struct error err;
+    bool good;
+};
+
+static void prove_one(void *context, int index)
+{
+    struct proving *p = &((struct proving *)context)[index];
+    p->good = partition_prove(&p->problem, p->bound_ns, p->proof, &p->err);
+}
+
+static bool prepare(struct run *run, struct config_record *record, struct proving *out)
+{
+    const struct price_table *table = NULL;
+    *out = (struct proving){ .record = record, .bound_ns = run->result->certificate.bound_ns };
+    out->proof = arena_alloc(&run->result->arena, 1, sizeof *out->proof);
+    return workbench_table(&run->bench, &run->configs[record->config], false, &table, run->err) &&
+           ((out->proof && search_problem(run, record->config, table, run->capacity_bytes, &out->problem)) ||
+            search_out_of_memory(run->err));
+}
+
+bool search_prove(struct run *run)
+{
+    struct certificate *certificate = &run->result->certificate;
+    struct proving *list = arena_alloc(&run->arena, MOST_PROOFS, sizeof *list);
+    int count = 0;
+    if (!list)
+        return search_out_of_memory(run->err);
+    if (certificate->bound_ns == 0 || run->stopped)
+        return true;
+    for (int i = 0; i < certificate->record_count && count < MOST_PROOFS; i++)
+        if (certificate->records[i].fate == FATE_SOLVED && !prepare(run, &certificate->records[i], &list[count++]))
+            return false;
+    search_parallel(run, count, prove_one, list);
+    for (int i = 0; i < count; i++) {
+        if (!list[i].good)
+            return fail_kind(run->err, list[i].err.kind, "%s", list[i].err.message);
+        if (!list[i].proof->proven)
+            continue;
+        list[i].record->proof = list[i].proof;
+        list[i].record->bound_ns = certificate->bound_ns;
+    }
+    return true;
+}
