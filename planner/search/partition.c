@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* ROUGH: first plans need not be the best of their caps, but for one part in so many.
- * NEAR: caps that fall by less than one part in so many do not get far. HALVES: how often a bound is sharpened. */
-enum { PROBES = 14, NEAR = 64, ROUGH = 200, HALVES = 6, PROOF_PASSES = 60, PROOF_CELLS = 40000, PROOF_LAYERS = 4000 };
+ * NEAR: caps that fall by less than one part in so many do not get far. */
+enum { PROBES = 14, NEAR = 64, ROUGH = 200, PROOF_PASSES = 60, PROOF_CELLS = 40000, PROOF_LAYERS = 4000 };
 _Static_assert((int)PROOF_ROWS == (int)ROW_COUNT && (int)PROOF_PEAKS == (int)BINS && (int)PROOF_VECTORS == (int)VECTORS,
                "a proof is what vectors are");
 
@@ -241,7 +241,7 @@ static int64_t span_bound(const struct solver *s, const struct span *span)
  * halved, a few times. */
 static bool sharpen(struct solver *s, int64_t sum, int64_t upper, int64_t *bound, bool *done)
 {
-    struct span spans[HALVES + 1] = { { mean_high(s, sum) - 1, s->cap_ns, sum } };
+    struct span spans[PARTITION_HALVES + 1] = { { mean_high(s, sum) - 1, s->cap_ns, sum } };
     for (int count = 1;; count++) {
         int worst = 0;
         for (int i = 1; i < count; i++)
@@ -249,7 +249,7 @@ static bool sharpen(struct solver *s, int64_t sum, int64_t upper, int64_t *bound
         struct span *span = &spans[worst];
         int64_t least = span_bound(s, span), middle = span->low + (span->high - span->low) / 2;
         *done = least >= upper - tolerance(s, upper);
-        if (*done || count > HALVES || middle <= span->low || s->stopped) {
+        if (*done || count > s->problem->halves || middle <= span->low || s->stopped) {
             *bound = s->stopped ? *bound : min_i64(*bound, least);
             return true;
         }

@@ -53,6 +53,7 @@ struct partition_problem {
     int64_t below_ns;                   /* only plans strictly shorter than this are wanted; INT64_MAX: any */
     int64_t node_limit;                 /* of each knapsack, a quarter of it after a few hard ones; 0: to the end */
     int64_t gap_ppm;                    /* good enough: within so many millionths; 0: exact */
+    int halves;                         /* of bound_only: how often the bound is sharpened, at most PARTITION_HALVES */
     bool bound_only; /* no plan is looked for: bound_ns is what the relaxation proves of those below below_ns */
     bool (*stops)(void *self); /* may be NULL; true ends the solution: the plans so far, with a bound that holds */
     void *self;
@@ -65,7 +66,7 @@ struct partition_plan {
     int stage_count;  /* with turns; else the problem's */
     int *turn;        /* (stage_count) index into the problem's turns; NULL: none take turns */
 };
-enum { PARTITION_PLANS = 8 };
+enum { PARTITION_PLANS = 8, PARTITION_HALVES = 6 };
 struct partition_result {
     bool no_memory;   /* not even the thriftiest strategies fit, all stages' memory taken together */
     bool feasible;    /* a plan below below_ns was found */

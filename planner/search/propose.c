@@ -107,6 +107,7 @@ struct piece {
     int config; /* index */
     int64_t bound_ns;
     bool bound_only;                 /* relaxed, not solved */
+    int halves;                      /* then the bound is sharpened so often */
     const struct price_table *table; /* NULL: lowering has no program for it */
     struct partition_problem problem;
     struct partition_result result;
@@ -132,6 +133,7 @@ static bool prepare_piece(struct run *run, struct piece *piece, int64_t below_ns
         return piece->arena || search_out_of_memory(run->err);
     piece->problem.below_ns = below_ns;
     piece->problem.bound_only = piece->bound_only;
+    piece->problem.halves = piece->halves;
     piece->problem.gap_ppm = max_i64(piece->problem.gap_ppm, gap_ppm);
     if (run->stopped) { /* for a first plan, since without it there would be no answer at all */
         piece->problem.gap_ppm = max_i64(piece->problem.gap_ppm, FAMILY_GAP_PPM);
@@ -193,7 +195,7 @@ static int64_t reach(const struct run *run)
 /* What is not settled yet, by what is proven of it. */
 struct waiting {
     struct ordered at;
-    bool relaxed; /* that is more than its first bound */
+    enum { FIRST, RELAXED, SHARPENED } known; /* what that bound is */
 };
 struct queue {
     int count;
@@ -225,7 +227,7 @@ static void put_back(struct queue *queue, const struct piece *piece)
     while (place < queue->count && compare_ordered(&queue->list[place].at, &at) < 0)
         place++;
     memmove(&queue->list[place + 1], &queue->list[place], (size_t)(queue->count++ - place) * sizeof *queue->list);
-    queue->list[place] = (struct waiting){ at, true };
+    queue->list[place] = (struct waiting){ at, piece->bound_only && piece->halves == 0 ? RELAXED : SHARPENED };
 }
 
 static bool worth_solving(const struct run *run, const struct waiting *waiting)
@@ -342,12 +344,12 @@ static bool close_queue(struct run *run, const struct queue *queue)
     for (int i = 0; i < queue->count; i++) {
         const struct waiting *waiting = &queue->list[i];
         bool left = worth_solving(run, waiting);
-        certificate->pruned_bound += !left && !waiting->relaxed;
-        certificate->solved += !left && waiting->relaxed;
-        if (!left && waiting->relaxed)
+        bool relaxed = waiting->known > FIRST;
+        certificate->pruned_bound += !left && !relaxed;
+        certificate->solved += !left && relaxed;
+        if (!left && relaxed)
             run->close[run->close_count++] = waiting->at;
-        if ((left || waiting->relaxed) &&
-            !record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED, waiting->at.bound_ns))
+        if ((left || relaxed) && !record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED, waiting->at.bound_ns))
             return false;
     }
     if (queue->count > 0)
@@ -366,10 +368,11 @@ bool search_solve(struct run *run)
         int count = 0;
         for (; count < WAVE && queue.count > 0 && worth_solving(run, &queue.list[0]); count++) {
             struct waiting next = take_out(&queue, 0);
-            pieces[count] =
-                (struct piece){ .config = next.at.index,
-                                .bound_ns = next.at.bound_ns,
-                                .bound_only = !next.relaxed && run->best_ns < INT64_MAX && !run->options->keep_all };
+            pieces[count] = (struct piece){ .config = next.at.index,
+                                            .bound_ns = next.at.bound_ns,
+                                            .halves = next.known == RELAXED ? PARTITION_HALVES : 0,
+                                            .bound_only = next.known < SHARPENED && run->best_ns < INT64_MAX &&
+                                                          !run->options->keep_all };
         }
         if (!solve_wave(run, &queue, pieces, count))
             return false;
