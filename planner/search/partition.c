@@ -27,6 +27,7 @@ static int64_t mean_high(const struct solver *s, int64_t sum)
     if (p->mesh_count > 0)
         return max_i64(
             0, ceil_div((p->micro_batch_count - most_replicas(p)) * s->least_path_ns[s->layers], p->mesh_count));
+    sum = max_i64(s->least_path_ns[s->layers], sum - stage_most_cuts_ns(p)); /* which are in it, but are no C */
     for (int i = 0; i < s->level_count; i++)
         period = min_i64(period, s->period_ns[i]);
     return (s->problem->micro_batch_count - 1) * (ceil_div(sum, s->stages) + period);
@@ -125,8 +126,8 @@ static bool probe(struct solver *s, int64_t *upper)
 static bool block_unsolved(struct solver *s)
 {
     bool blocked = false;
-    for (struct spot at = cut_first(s); at.first < s->layers; at = cut_next(s, at)) {
-        struct cell *cell = stage_cell(s, at.level, at.first, at.end);
+    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
+        struct cell *cell = stage_cell(s, at.level, &at.runs);
         if (cell->solution < 0) {
             cell->empty_cap = s->cap_ns;
             cell->lower = INT64_MAX;
@@ -136,10 +137,15 @@ static bool block_unsolved(struct solver *s)
     return blocked;
 }
 
+static bool is_one_stage(const struct solver *s)
+{
+    return s->stages == 1 && s->problem->mesh_count == 0;
+}
+
 /* There is one stage only, and one way to be it. */
 static bool is_alone(const struct solver *s)
 {
-    return s->stages == 1 && s->problem->mesh_count == 0;
+    return is_one_stage(s) && s->layouts == 1;
 }
 
 /* A plan with the stage k of the best cut is no shorter than the C of the other stages and the least C + Y of k. Where
@@ -148,18 +154,18 @@ static bool is_alone(const struct solver *s)
 static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bound, bool *left_out)
 {
     int64_t sends = stage_send_total_ns(s->problem), high;
-    bool alone = is_alone(s);
+    bool alone = is_one_stage(s);
     double slope;
     *left_out = false;
-    for (struct spot at = cut_first(s); at.first < s->layers && !s->stopped; at = cut_next(s, at)) {
+    for (struct spot at = cut_first(s); !spot_ends(s, &at) && !s->stopped; at = cut_next(s, at)) {
         int record = -1;
-        struct cell *cell = stage_cell(s, at.level, at.first, at.end);
+        struct cell *cell = stage_cell(s, at.level, &at.runs);
         int64_t others = sends + sum - cell->lower;
         bool binds = alone || (cell->tried && cell->slope > 0);
         for (int e = EFFORT_RELAX; e <= (binds ? EFFORT_END : EFFORT_RELAX); e += EFFORT_END) {
             if (others + cell->whole >= *upper - tolerance(s, *upper))
                 break;
-            if (!stage_solve_whole(s, at.level, at.first, at.end, (enum effort)e, &record))
+            if (!stage_solve_whole(s, at.level, &at.runs, (enum effort)e, &record))
                 return false;
             struct choice choice = { at.stage, record };
             if (record >= 0 && !take_plan(s, choice, upper, &high, &slope))
@@ -197,8 +203,10 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
         if (effort == EFFORT_RELAX && !far && !leave_out(s, sum, upper, bound, &left_out))
             return false;
         *done = is_alone(s) && !far && !left_out; /* C + Y was the whole question, and met its limit */
-        if (*done)
-            *bound = min_i64(*bound, sends + stage_cell(s, s->level[0], 0, s->layers)->whole);
+        if (*done) {
+            struct stage_runs all = stage_run(0, s->layers);
+            *bound = min_i64(*bound, sends + stage_cell(s, s->level[0], &all)->whole);
+        }
         if (left_out || *done || s->stopped)
             return true;
         if (!far) /* the tolerance is for what is hard to prove */
@@ -257,14 +265,21 @@ static bool descend(struct solver *s)
 
 static bool make_arrays(struct solver *s)
 {
-    size_t layers = (size_t)s->layers + 1, rows = (size_t)s->row_count;
-    s->best_ns = arena_alloc(s->arena, rows * layers, sizeof *s->best_ns);
-    s->best_high = arena_alloc(s->arena, rows * layers, sizeof *s->best_high);
-    s->cut = arena_alloc(s->arena, rows * layers, sizeof *s->cut);
-    s->cut_turn = arena_alloc(s->arena, rows * layers, sizeof *s->cut_turn);
+    size_t layers = (size_t)s->layers + 1, rows = (size_t)s->row_count, spots = rows * layers * (size_t)s->layouts;
+    s->best_ns = arena_alloc(s->arena, spots, sizeof *s->best_ns);
+    s->best_high = arena_alloc(s->arena, spots, sizeof *s->best_high);
+    s->cut = arena_alloc(s->arena, spots, sizeof *s->cut);
+    s->cut_turn = arena_alloc(s->arena, spots, sizeof *s->cut_turn);
+    bool runs = s->layouts == 1;
+    if (!runs) {
+        s->cut_runs = arena_alloc(s->arena, spots, sizeof *s->cut_runs);
+        s->cut_next = arena_alloc(s->arena, spots, sizeof *s->cut_next);
+        runs = s->cut_runs && s->cut_next;
+    }
     s->first_from = arena_alloc(s->arena, rows, sizeof *s->first_from);
     s->first_to = arena_alloc(s->arena, rows, sizeof *s->first_to);
-    return (s->best_ns && s->best_high && s->cut && s->cut_turn && s->first_from && s->first_to && stage_start(s)) ||
+    return (runs && s->best_ns && s->best_high && s->cut && s->cut_turn && s->first_from && s->first_to &&
+            stage_start(s)) ||
            fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers", s->row_count - 1,
                      s->layers);
 }
@@ -288,6 +303,7 @@ static bool solve_by_stages(const struct partition_problem *problem, struct aren
                         .strategies = problem->table->strategy_count,
                         .layers = problem->chain->layer_count,
                         .stages = problem->stage_count,
+                        .layouts = price_layouts(problem->table),
                         .row_count = count_rows(problem),
                         .turn_count = problem->mesh_count > 0 ? problem->turn_count : 1,
                         .result = &result,
@@ -309,7 +325,7 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
     struct partition_result result = { .bound_ns = problem->below_ns };
     bool proven = false;
     if (problem->solver && problem->solver->partition && problem->mesh_count == 0 &&
-        !problem->solver->partition(problem, arena, &result, &proven, err))
+        !price_has_layouts(problem->table) && !problem->solver->partition(problem, arena, &result, &proven, err))
         return false;
     *out = result;
     return proven || solve_by_stages(problem, arena, out, err);
