@@ -43,7 +43,7 @@ static bool lacks_memory(const struct solver *s)
     return least > 0 ? room <= 0 || ceil_div(least, stages) > room : room < 0;
 }
 
-static int64_t tolerance(const struct solver *s, int64_t step_ns)
+int64_t step_tolerance(const struct solver *s, int64_t step_ns)
 {
     double share = (double)s->problem->gap_ppm / (1e6 + (double)s->problem->gap_ppm); /* the gap is one of the bound */
     return step_ns == INT64_MAX ? 0 : (int64_t)((double)step_ns * share);
@@ -163,7 +163,7 @@ static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bo
         int64_t others = sends + sum - cell->lower;
         bool binds = alone || (cell->tried && cell->slope > 0);
         for (int e = EFFORT_RELAX; e <= (binds ? EFFORT_END : EFFORT_RELAX); e += EFFORT_END) {
-            if (others + cell->whole >= *upper - tolerance(s, *upper))
+            if (others + cell->whole >= *upper - step_tolerance(s, *upper))
                 break;
             if (!stage_solve_whole(s, at.level, &at.runs, (enum effort)e, &record))
                 return false;
@@ -171,7 +171,7 @@ static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bo
             if (record >= 0 && !take_plan(s, choice, upper, &high, &slope))
                 return false;
         }
-        if (others + cell->whole >= *upper - tolerance(s, *upper)) {
+        if (others + cell->whole >= *upper - step_tolerance(s, *upper)) {
             *bound = min_i64(*bound, others + cell->whole);
             cell->empty_cap = s->cap_ns;
             cell->lower = INT64_MAX;
@@ -189,9 +189,9 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
     int64_t sum = 0, high = s->cap_ns, sends = stage_send_total_ns(s->problem);
     double slope;
     for (enum effort effort = EFFORT_RELAX; effort <= EFFORT_END; effort += EFFORT_END - EFFORT_RELAX) {
-        if (!cut_refine(s, effort, tolerance(s, *upper) / 4, &sum))
+        if (!cut_refine(s, effort, step_tolerance(s, *upper) / 4, &sum))
             return false;
-        *done = sum == INT64_MAX || s->stopped || sends + sum + mean_high(s, sum) >= *upper - tolerance(s, *upper);
+        *done = sum == INT64_MAX || s->stopped || sends + sum + mean_high(s, sum) >= *upper - step_tolerance(s, *upper);
         if (*done && sum < INT64_MAX && !s->stopped)
             *bound = min_i64(*bound, sends + sum + mean_high(s, sum));
         if (*done)
@@ -210,7 +210,7 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
         if (left_out || *done || s->stopped)
             return true;
         if (!far) /* the tolerance is for what is hard to prove */
-            next = cap_below(s, *upper, sum, tolerance(s, *upper));
+            next = cap_below(s, *upper, sum, step_tolerance(s, *upper));
         if (next < s->cap_ns) { /* the bounds alone rule out the upper part */
             *bound = min_i64(*bound, sends + sum + next + 1);
             set_cap(s, next);
@@ -225,7 +225,7 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
     }
     if (!take_plan(s, solutions, upper, &high, &slope))
         return false;
-    int64_t next = min_i64(high - 1, cap_below(s, *upper, sum, tolerance(s, *upper)));
+    int64_t next = min_i64(high - 1, cap_below(s, *upper, sum, step_tolerance(s, *upper)));
     *bound = min_i64(*bound, sends + sum + next + 1);
     set_cap(s, next);
     return true;
@@ -239,9 +239,9 @@ static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done
     if (upper == INT64_MAX)
         return true;
     set_cap(s, cap_below(s, upper, s->least_path_ns[s->layers], 0));
-    if (!cut_refine(s, EFFORT_RELAX, tolerance(s, upper) / 4, &sum))
+    if (!cut_refine(s, EFFORT_RELAX, step_tolerance(s, upper) / 4, &sum))
         return false;
-    *done = sum == INT64_MAX || sends + sum + mean_high(s, sum) >= upper - tolerance(s, upper);
+    *done = sum == INT64_MAX || sends + sum + mean_high(s, sum) >= upper - step_tolerance(s, upper);
     if (*done && sum < INT64_MAX && !s->stopped)
         *bound = min_i64(*bound, sends + sum + mean_high(s, sum));
     return true;
@@ -251,9 +251,16 @@ static bool descend(struct solver *s)
 {
     int64_t upper = s->problem->below_ns, bound = INT64_MAX;
     bool done = false;
-    if (!rule_out(s, upper, &bound, &done) || (!done && !probe(s, &upper)))
-        return false;
-    set_cap(s, cap_below(s, upper, s->least_path_ns[s->layers], 0));
+    if (is_one_stage(s) && s->layouts > 1) {
+        set_cap(s, s->most_high_ns);
+        done = true;
+        if (!runs_descend(s, &upper, &bound))
+            return false;
+    } else {
+        if (!rule_out(s, upper, &bound, &done) || (!done && !probe(s, &upper)))
+            return false;
+        set_cap(s, cap_below(s, upper, s->least_path_ns[s->layers], 0));
+    }
     while (!done && !s->stopped)
         if (!step_down(s, &upper, &bound, &done))
             return false;

@@ -126,13 +126,15 @@ static bool try_stage(struct solver *s, const struct leg *leg, const struct stag
 static bool try_runs(struct solver *s, const struct leg *leg, struct stage_runs runs, struct best *best)
 {
     int first = runs.first[0], begin = runs.first[runs.count - 1];
-    for (runs.end = begin + 1; runs.end <= s->first_to[leg->after]; runs.end++) {
+    bool last = s->layouts == 1 || runs.count == s->problem->table->run_count;
+    runs.end = (int)max_i64(begin + 1, last ? s->first_from[leg->after] : 0);
+    for (; runs.end <= s->first_to[leg->after]; runs.end++) {
         struct stage_runs more = runs;
         if (stage_too_long(s, leg->level, first, runs.end))
             break;
         if (runs.end >= s->first_from[leg->after] && !try_stage(s, leg, &runs, best))
             return false;
-        if (s->layouts == 1 || runs.count == s->problem->table->run_count)
+        if (last)
             continue;
         more.first[more.count++] = runs.end;
         for (int layout = 0; layout < s->layouts; layout++) {

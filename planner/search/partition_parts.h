@@ -7,6 +7,7 @@
 #include "planner/search/partition.h"
 
 enum { TIE_BITS = 16 };
+#define NOTHING_FITS (INT64_MAX / 4) /* as a bound of C + Y */
 enum { ROW_MEMORY = 0, ROW_PATH, ROW_LAST, ROW_LANE, ROW_COUNT };
 /* VECTORS: multipliers that bound every stage. BINS: ranges of the transient bytes. RECORDS: answers kept of a stage.
  */
@@ -91,6 +92,7 @@ struct solver {
     int64_t *class_price;                   /* (class_count, BINS) */
     int64_t bin_peak[BINS + 1];             /* a bin's largest transient bytes are above [i], at most [i + 1] */
     int64_t cap_ns;                         /* Y */
+    double whole_multipliers[ROW_COUNT];    /* of the latest stage_solve_whole() */
     bool stopped;
     int64_t *best_ns, *best_high; /* (rows, layouts of the first layer, layers + 1) */
     int *cut;                     /* (rows, layouts, layers + 1): end of the stage */
@@ -108,6 +110,8 @@ static inline int64_t path_ns(const struct layer_price *p)
     return p->forward_ns + p->backward_ns;
 }
 
+/* So much above the bound is good enough. */
+int64_t step_tolerance(const struct solver *s, int64_t step_ns);
 /* All sends of a micro-batch, there and back. */
 int64_t stage_send_total_ns(const struct partition_problem *problem);
 /* What a cut between those layouts adds to the sum of C: sends that are not in stage_send_total_ns(), since the number
@@ -146,12 +150,18 @@ bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enu
 
 /* The same for C + Y of the stage alone, whatever the cap: cell->whole. *record: its solution, -1: none. */
 bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *runs, enum effort effort, int *record);
+/* Multipliers of the latest stage_solve_whole(), with which C + Y of any stage of the level is bounded in a few
+ * operations; false: out of memory. */
+bool stage_whole_vector(struct solver *s, int level, struct vector *out);
+int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const struct stage_runs *runs);
 
 /* partition_runs.c: the cell of several runs, or NULL. */
 struct cell *runs_cell(const struct solver *s, int level, const struct stage_runs *runs);
 /* Of runs that have none; false: out of memory. */
 bool runs_put_cell(struct solver *s, int level, const struct stage_runs *runs, struct cell *cell);
 bool runs_start(struct solver *s);
+/* One stage with layouts: the least C + Y over all runs, best first. *upper and *bound as in descend(). */
+bool runs_descend(struct solver *s, int64_t *upper, int64_t *bound);
 /* Least C of runs that are given, handovers included. */
 int64_t runs_least_path(const struct solver *s, const struct stage_runs *runs);
 /* C of what the runs hand over. */

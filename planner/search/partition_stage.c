@@ -116,7 +116,7 @@ static bool set_sums(struct solver *s, struct vector *v, int level)
 }
 
 /* A bound of C from one vector. */
-static int64_t vector_bound(const struct solver *s, const struct vector *v, const struct stage_runs *runs)
+int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const struct stage_runs *runs)
 {
     const struct chain *chain = s->problem->chain;
     int64_t least = INT64_MAX, handovers = 0;
@@ -140,7 +140,7 @@ static int64_t quick_bound(const struct solver *s, int level, const struct stage
     int64_t bound = runs_least_path(s, runs),
             most = s->most_path_ns[runs->end] - s->most_path_ns[runs->first[0]] + runs_handover_path(s, runs);
     for (int v = 0; v < s->vectors[level].count; v++)
-        bound = max_i64(bound, vector_bound(s, &s->vectors[level].at[v], runs));
+        bound = max_i64(bound, stage_vector_bound(s, &s->vectors[level].at[v], runs));
     return bound > most ? INT64_MAX : bound; /* no choice is so long */
 }
 
@@ -157,12 +157,17 @@ static bool put_vector(struct solver *s, int level, const int64_t multiplier[ROW
     return true;
 }
 
+static int64_t multiplier_of(double multiplier)
+{
+    return (int64_t)fmin(fmax(ldexp(multiplier, MULTIPLIER_BITS), 0), 0x1p60);
+}
+
 /* A vector that a relaxation ended with. Levels that have none yet take it as well. */
 static bool add_vector(struct solver *s, int level, const double *multipliers)
 {
     int64_t multiplier[ROW_COUNT];
     for (int r = 0; r < ROW_COUNT; r++)
-        multiplier[r] = (int64_t)fmin(fmax(ldexp(multipliers[r], MULTIPLIER_BITS), 0), 0x1p60);
+        multiplier[r] = multiplier_of(multipliers[r]);
     for (int to = 0; to < s->level_count; to++)
         if (s->cells[to] && (to == level || s->vectors[to].count == 0) && !put_vector(s, to, multiplier))
             return false;
@@ -404,6 +409,31 @@ bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enu
            fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
 }
 
+/* Y counts from nothing. */
+static void set_whole_caps(const struct solver *s, int level, int64_t *cap)
+{
+    set_caps(s, level, cap);
+    cap[ROW_PATH] = cap[ROW_LAST] = -(s->micro_batches[level] - 1) * s->period_ns[level];
+    cap[ROW_LANE] = 0;
+}
+
+/* Y is the largest of three: shares of them that sum up to no more than 1 bound it. */
+bool stage_whole_vector(struct solver *s, int level, struct vector *out)
+{
+    int64_t cap[ROW_COUNT], left = INT64_C(1) << (TIE_BITS + MULTIPLIER_BITS);
+    int128 total = 0;
+    out->multiplier[ROW_MEMORY] = multiplier_of(s->whole_multipliers[ROW_MEMORY]);
+    for (int r = ROW_PATH; r < ROW_COUNT; r++) {
+        out->multiplier[r] = min_i64(multiplier_of(s->whole_multipliers[r]), left);
+        left -= out->multiplier[r];
+    }
+    set_whole_caps(s, level, cap);
+    for (int r = 0; r < ROW_COUNT; r++)
+        total += (int128)out->multiplier[r] * cap[r];
+    out->cap_part = price_limited(total) + 1;
+    return set_sums(s, out, level);
+}
+
 bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *runs, enum effort effort, int *record)
 {
     struct cell *cell = stage_cell(s, level, runs);
@@ -413,18 +443,17 @@ bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *run
         return true;
     struct knapsack knapsack = make_knapsack(s, level, runs);
     struct knapsack_result answer = { .counts = s->counts };
-    int64_t period = (s->micro_batches[level] - 1) * s->period_ns[level];
     knapsack.excess_cost = INT64_C(1) << TIE_BITS;
     knapsack.excess_first = ROW_PATH;
-    knapsack.cap[ROW_PATH] = knapsack.cap[ROW_LAST] = -period;
-    knapsack.cap[ROW_LANE] = 0;
+    set_whole_caps(s, level, knapsack.cap);
     knapsack.node_limit = node_limit(s, effort);
     if (!solve_knapsack(s, &knapsack, effort, &answer))
         return false;
     s->result->nodes += effort == EFFORT_END ? answer.nodes : 0;
+    memcpy(s->whole_multipliers, answer.multipliers, sizeof s->whole_multipliers);
     cell->whole_tried = true;
     cell->whole_effort = effort;
-    cell->whole = max_i64(cell->whole, answer.bound == INT64_MAX ? INT64_MAX / 4 : answer.bound >> TIE_BITS);
+    cell->whole = max_i64(cell->whole, answer.bound == INT64_MAX ? NOTHING_FITS : answer.bound >> TIE_BITS);
     if (answer.cost == INT64_MAX)
         return true;
     if (!keep_answer(s, cell, level, runs, &knapsack, &answer))
