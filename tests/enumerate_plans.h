@@ -10,6 +10,7 @@ struct stage_sums {
     int64_t path, backward, lane, last, step, bytes, tied, peak;
     int tied_users;
     int runs, layout; /* of layers with one layout; that of the last one */
+    int tied_layout;  /* of the first layer that shares a weight, if it is here */
 };
 struct plan_walk {
     const struct partition_problem *problem;
@@ -53,6 +54,7 @@ static inline void sums_add(struct stage_sums *sums, const struct partition_prob
                        spot_in_flight(p, at));
     sums->runs += sums->runs == 0 || layout != sums->layout;
     sums->layout = layout;
+    sums->tied_layout = layer == p->chain->tied_first ? layout : sums->tied_layout;
     sums_add_price(sums, price_at(table, p->chain->class_of[layer], strategy), spot_in_flight(p, at));
     sums->tied_users += layer == p->chain->tied_first || layer == p->chain->tied_second;
 }
@@ -109,7 +111,9 @@ static inline void walk_layer(struct plan_walk *w, int layer, int layout, struct
         struct stage_sums sums = before;
         int64_t paths_before = paths;
         sums_add(&sums, p, at, layer, strategy);
-        if (price_has_layouts(p->table) && sums.runs > p->table->run_count)
+        if (price_has_layouts(p->table) &&
+            (sums.runs > p->table->run_count ||
+             (sums.tied_users == 2 && layer == p->chain->tied_second && sums.layout != sums.tied_layout)))
             continue;
         if (price_has_layouts(p->table) && before.runs == 0 && layer > 0)
             paths_before += p->table->cut_ns[layout][sums.layout];

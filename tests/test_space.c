@@ -85,6 +85,8 @@ static struct plan *draw_plan(struct random_world *w, const struct workbench *be
     for (int k = 0; k < pieces; k++) {
         int first = solution.first_layer[k], end = k + 1 < pieces ? solution.first_layer[k + 1] : layers;
         struct stage_runs runs = price_has_layouts(table) ? draw_runs(w, table, first, end) : stage_run(first, end);
+        if (!stage_runs_legal(&bench->chain, &runs))
+            runs = stage_run(first, end);
         if (solution.runs)
             solution.runs[k] = runs;
         for (int l = first, run = 0; l < end; l++) {

@@ -334,7 +334,8 @@ static bool best_with(struct cutter *c, int row, int turn, int layout, int first
     struct begin begin = { c, spot(c, row, layout, first), kind_at(c->p, row, turn), turn, behind };
     struct stretch begun = stretch_plain(first, first);
     begun.layout[0] = (int8_t)layout;
-    return stretch_visit(&(struct stretch_visit){ .self = &begin,
+    return stretch_visit(&(struct stretch_visit){ .problem = c->p,
+                                                  .self = &begin,
                                                   .too_long = begin_too_long,
                                                   .body = take_stage,
                                                   .layouts = c->layouts,
@@ -463,7 +464,8 @@ static bool whole_is_long(struct cutter *c, int64_t bound_ns, bool *out)
 {
     const struct cut_problem *p = c->p;
     struct whole whole = { c, bound_ns, true };
-    struct stretch_visit visit = { .self = &whole,
+    struct stretch_visit visit = { .problem = p,
+                                   .self = &whole,
                                    .too_long = never_too_long,
                                    .body = check_whole,
                                    .layouts = c->layouts,

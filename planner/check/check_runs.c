@@ -30,11 +30,25 @@ int64_t stretch_handover_ns(const struct cut_problem *p, const struct stretch *s
     return sum;
 }
 
+static int layout_at(const struct stretch *s, int layer)
+{
+    int layout = 0;
+    for (int r = 0; r < s->count; r++)
+        if (layer >= s->at[r])
+            layout = s->layout[r];
+    return layout;
+}
+
+static bool legal(const struct cut_problem *p, const struct stretch *s)
+{
+    return !cut_holds_both(p, s->at[0], s->end) || layout_at(s, p->tied_first) == layout_at(s, p->tied_second);
+}
+
 bool stretch_visit(const struct stretch_visit *v, struct stretch begun)
 {
     int last = begun.at[begun.count - 1];
     for (begun.end = last + 1; begun.end <= v->to && !v->too_long(v->self, begun.at[0], begun.end); begun.end++) {
-        if (begun.end >= v->from && !v->body(v->self, &begun))
+        if (begun.end >= v->from && legal(v->problem, &begun) && !v->body(v->self, &begun))
             return false;
         for (int layout = 0; layout < v->layouts && begun.count < v->run_count; layout++) {
             struct stretch longer = begun;

@@ -22,8 +22,10 @@ void stretch_content(const struct cut_problem *p, const struct stretch *s, int *
 /* Handovers of the stretch: paths taken together. */
 int64_t stretch_handover_ns(const struct cut_problem *p, const struct stretch *s);
 /* body() for every stretch that consists of the runs of `begun`, whose last has no end yet, and what may follow, with
- * an end from `from` to `to` before which too_long() is false. False when body() is. */
+ * an end from `from` to `to` before which too_long() is false, and layers that share a weight have one layout. False
+ * when body() is. */
 struct stretch_visit {
+    const struct cut_problem *problem;
     void *self;
     bool (*too_long)(void *self, int first, int end);
     bool (*body)(void *self, const struct stretch *s);

@@ -21,18 +21,20 @@ static void add_use(struct stage_use *use, const struct stage_kind *kind, const 
 static bool sum_stage(const struct cut_problem *p, const struct stage_kind *kind, int first, int end,
                       const int *strategy, struct stage_use *use)
 {
+    bool both = cut_holds_both(p, first, end);
     int runs = 1;
     *use = (struct stage_use){ .total = { kind->table->base_bytes } };
     for (int l = first; l < end; l++) {
         int layout = price_layout_of(kind->table, strategy[l]),
             before = l > first ? price_layout_of(kind->table, strategy[l - 1]) : layout;
-        bool both = cut_holds_both(p, first, end);
         if (layout != before)
             add_use(use, kind, price_handover(kind->table, p->class_of[l - 1], before, layout), both);
         runs += layout != before;
         add_use(use, kind, price_at(kind->table, p->class_of[l], strategy[l]), both);
     }
-    return runs == 1 || runs <= kind->table->run_count;
+    return runs == 1 ||
+           (runs <= kind->table->run_count && (!both || price_layout_of(kind->table, strategy[p->tied_first]) ==
+                                                            price_layout_of(kind->table, strategy[p->tied_second])));
 }
 
 int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first_layer, const int *turn,

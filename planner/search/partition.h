@@ -17,7 +17,7 @@
  *
  * Where layers have different layouts, a stage consists of at most run_count runs of layers with one layout each. What
  * one run hands over to the next counts like a layer of the stage, and in place of 2 c a cut costs what the layouts on
- * both sides of it say. */
+ * both sides of it say. Layers that share a weight have one layout where they are in one stage. */
 #ifndef CLEAVE_SEARCH_PARTITION_H
 #define CLEAVE_SEARCH_PARTITION_H
 #include "base/arena.h"
@@ -46,6 +46,8 @@ static inline struct stage_runs stage_run(int first, int end)
 {
     return (struct stage_runs){ .end = end, .count = 1, .first = { first } };
 }
+/* Whether layers of the stage that share a weight have one layout. */
+bool stage_runs_legal(const struct chain *chain, const struct stage_runs *runs);
 /* What the stage's runs hand over to each other, to out; the number of them. */
 int stage_handovers(const struct price_table *table, const struct chain *chain, const struct stage_runs *runs,
                     const struct layer_price *out[MOST_RUNS - 1]);

@@ -132,7 +132,8 @@ static bool try_runs(struct solver *s, const struct leg *leg, struct stage_runs 
         struct stage_runs more = runs;
         if (stage_too_long(s, leg->level, first, runs.end))
             break;
-        if (runs.end >= s->first_from[leg->after] && !try_stage(s, leg, &runs, best))
+        if (runs.end >= s->first_from[leg->after] && stage_runs_legal(s->problem->chain, &runs) &&
+            !try_stage(s, leg, &runs, best))
             return false;
         if (last)
             continue;

@@ -44,6 +44,20 @@ int64_t stage_send_total_ns(const struct partition_problem *problem)
     return sum;
 }
 
+static int layout_at(const struct stage_runs *runs, int layer)
+{
+    int run = 0;
+    while (run + 1 < runs->count && runs->first[run + 1] <= layer)
+        run++;
+    return runs->layout[run];
+}
+
+bool stage_runs_legal(const struct chain *chain, const struct stage_runs *runs)
+{
+    return !chain_holds_both(chain, runs->first[0], runs->end) ||
+           layout_at(runs, chain->tied_first) == layout_at(runs, chain->tied_second);
+}
+
 int stage_handovers(const struct price_table *table, const struct chain *chain, const struct stage_runs *runs,
                     const struct layer_price *out[MOST_RUNS - 1])
 {

@@ -108,10 +108,10 @@ struct ways {
 /* Fills out, or only counts. */
 static size_t list_ways(const struct solver *s, struct stage_runs runs, struct way *out, size_t count)
 {
-    runs.end = s->layers;
-    if (out)
+    bool legal = stage_runs_legal(s->problem->chain, &runs);
+    if (out && legal)
         out[count] = (struct way){ runs_least_path(s, &runs), runs };
-    count++;
+    count += legal;
     if (runs.count == s->problem->table->run_count)
         return count;
     int first = runs.first[runs.count - 1] + 1, before = runs.layout[runs.count - 1];

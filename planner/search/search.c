@@ -56,7 +56,7 @@ bool search_same_family(const struct run *run, int config, int other)
 {
     const struct config *a = &run->configs[config], *b = &run->configs[other];
     return a->stages == b->stages && config_tensor(a) == config_tensor(b) &&
-           mesh_expert(&a->mesh) == mesh_expert(&b->mesh);
+           mesh_expert(&a->mesh) == mesh_expert(&b->mesh) && (a->runs > 1) == (b->runs > 1);
 }
 
 bool search_add_candidate(struct run *run, const struct candidate *candidate)
