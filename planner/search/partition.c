@@ -167,6 +167,8 @@ static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bo
                 break;
             if (!stage_solve_whole(s, at.level, &at.runs, (enum effort)e, &record))
                 return false;
+            if (s->layouts > 1 && e == EFFORT_RELAX && !s->stopped && !stage_keep_whole_vector(s, at.level))
+                return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
             struct choice choice = { at.stage, record };
             if (record >= 0 && !take_plan(s, choice, upper, &high, &slope))
                 return false;
@@ -189,6 +191,7 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
     int64_t sum = 0, high = s->cap_ns, sends = stage_send_total_ns(s->problem);
     double slope;
     for (enum effort effort = EFFORT_RELAX; effort <= EFFORT_END; effort += EFFORT_END - EFFORT_RELAX) {
+        s->skip_ns = *upper < INT64_MAX ? *upper - step_tolerance(s, *upper) : INT64_MAX;
         if (!cut_refine(s, effort, step_tolerance(s, *upper) / 4, &sum))
             return false;
         *done = sum == INT64_MAX || s->stopped || sends + sum + mean_high(s, sum) >= *upper - step_tolerance(s, *upper);
@@ -264,7 +267,7 @@ static bool descend(struct solver *s)
     while (!done && !s->stopped)
         if (!step_down(s, &upper, &bound, &done))
             return false;
-    s->result->bound_ns = min_i64(bound, upper);
+    s->result->bound_ns = min_i64(min_i64(bound, s->skipped_ns), upper);
     if (s->stopped)
         s->result->bound_ns = min_i64(s->result->bound_ns, partition_quick_bound(s->problem));
     return true;

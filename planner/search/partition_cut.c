@@ -103,6 +103,18 @@ static int64_t best_behind(const struct solver *s, const struct leg *leg, const 
     return best;
 }
 
+/* Whether plans with the stage are no shorter than what is known, since the layers before it take their least, and its
+ * C and Y are bounded together. */
+static bool skips(struct solver *s, const struct leg *leg, const struct stage_runs *runs, int64_t rest)
+{
+    if (s->skip_ns == INT64_MAX || s->layouts == 1)
+        return false;
+    int64_t least = s->least_path_ns[runs->first[0]] + stage_whole_bound(s, leg->level, runs) + rest;
+    if (least >= s->skip_ns)
+        s->skipped_ns = min_i64(s->skipped_ns, least);
+    return least >= s->skip_ns;
+}
+
 /* A stage of these runs, if it is better. */
 static bool try_stage(struct solver *s, const struct leg *leg, const struct stage_runs *runs, struct best *best)
 {
@@ -111,15 +123,27 @@ static bool try_stage(struct solver *s, const struct leg *leg, const struct stag
     if (rest == INT64_MAX || (best->ns < INT64_MAX && runs_least_path(s, runs) + rest > best->ns))
         return true;
     struct cell *cell = NULL;
-    if (!stage_known(s, leg->level, runs, &cell, &lower))
+    int64_t enough = best->ns < INT64_MAX ? best->ns - rest + 1 : INT64_MAX;
+    if (!stage_known(s, leg->level, runs, enough, &cell, &lower))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     if (lower == INT64_MAX)
         return true;
     int64_t total = lower + rest, high = cell && cell->solution >= 0 ? cell->records[cell->solution].high : s->cap_ns;
     high = max_i64(high, s->best_high[spot_index(s, leg->after, next, runs->end)]);
+    if (total <= best->ns && skips(s, leg, runs, rest))
+        return true;
     if (total < best->ns || (total == best->ns && high < best->high_ns))
         *best = (struct best){ total, high, leg->turn, next, *runs };
     return true;
+}
+
+/* Whether runs of which the last has no end yet may be the beginning of something better: from where it begins on, any
+ * layers take their least. */
+static bool may_be_better(const struct solver *s, struct stage_runs runs, const struct best *best)
+{
+    int from = runs.end = runs.first[runs.count - 1];
+    return best->ns == INT64_MAX ||
+           runs_least_path(s, &runs) + s->least_path_ns[s->layers] - s->least_path_ns[from] <= best->ns;
 }
 
 /* All ends of the last run that the cap allows, and behind each of them all runs that may follow. */
@@ -140,7 +164,7 @@ static bool try_runs(struct solver *s, const struct leg *leg, struct stage_runs 
         more.first[more.count++] = runs.end;
         for (int layout = 0; layout < s->layouts; layout++) {
             more.layout[more.count - 1] = (int8_t)layout;
-            if (layout != last_layout(&runs) && !try_runs(s, leg, more, best))
+            if (layout != last_layout(&runs) && may_be_better(s, more, best) && !try_runs(s, leg, more, best))
                 return false;
         }
     }

@@ -374,16 +374,18 @@ bool stage_start(struct solver *s)
     s->handovers = arena_alloc(s->arena, levels, sizeof *s->handovers);
     s->least_step_ns = arena_alloc(s->arena, layers, sizeof *s->least_step_ns);
     s->vectors = arena_alloc(s->arena, levels, sizeof *s->vectors);
+    s->whole_vectors = arena_alloc(s->arena, levels, sizeof *s->whole_vectors);
+    s->skip_ns = s->skipped_ns = INT64_MAX;
     s->vector_level = -1;
     s->class_price = arena_alloc(s->arena, classes, BINS * sizeof *s->class_price);
     s->groups = arena_alloc(s->arena, groups, sizeof *s->groups);
     s->group_first = arena_alloc(s->arena, groups, sizeof *s->group_first);
     s->class_count = arena_alloc(s->arena, groups, sizeof *s->class_count);
     s->counts = arena_alloc(s->arena, block + MOST_RUNS, sizeof *s->counts);
-    bool good = s->vectors && s->class_price && s->tables && s->most_path_ns && s->level && s->period_ns &&
-                s->in_flight && s->micro_batches && s->cells && s->options && s->least_bytes && s->least_path_ns &&
-                s->least_step_ns && s->groups && s->group_first && s->class_count && s->counts && s->layout_path_ns &&
-                s->handovers;
+    bool good = s->vectors && s->whole_vectors && s->class_price && s->tables && s->most_path_ns && s->level &&
+                s->period_ns && s->in_flight && s->micro_batches && s->cells && s->options && s->least_bytes &&
+                s->least_path_ns && s->least_step_ns && s->groups && s->group_first && s->class_count && s->counts &&
+                s->layout_path_ns && s->handovers;
     if (!good || !set_levels(s) || !set_bins(s) || (s->layouts > 1 && !runs_start(s)))
         return false;
     set_least(s);

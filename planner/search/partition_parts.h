@@ -93,6 +93,9 @@ struct solver {
     int64_t bin_peak[BINS + 1];             /* a bin's largest transient bytes are above [i], at most [i + 1] */
     int64_t cap_ns;                         /* Y */
     double whole_multipliers[ROW_COUNT];    /* of the latest stage_solve_whole() */
+    struct vectors *whole_vectors;          /* (level_count) with layouts: that bound C + Y of every stage */
+    int64_t skip_ns, skipped_ns; /* plans that these prove to be no shorter than the first are not looked at, and none
+                                    of them is shorter than the second */
     bool stopped;
     int64_t *best_ns, *best_high; /* (rows, layouts of the first layer, layers + 1) */
     int *cut;                     /* (rows, layouts, layers + 1): end of the stage */
@@ -141,8 +144,9 @@ void stage_cap_changed(struct solver *s);
 /* The cell with its bound and best solution at the present cap; NULL: out of memory. */
 struct cell *stage_cell(struct solver *s, int level, const struct stage_runs *runs);
 /* The same, but no cell is made for several runs: *cell NULL where there is none. *lower: what is proven at the present
- * cap. False: out of memory. */
-bool stage_known(struct solver *s, int level, const struct stage_runs *runs, struct cell **cell, int64_t *lower);
+ * cap, there no more than is enough. False: out of memory. */
+bool stage_known(struct solver *s, int level, const struct stage_runs *runs, int64_t enough, struct cell **cell,
+                 int64_t *lower);
 /* Whether more effort can change what is known of the cell. */
 bool stage_open(const struct solver *s, const struct cell *cell, enum effort effort);
 /* Solves the cell at the present cap. */
@@ -154,6 +158,9 @@ bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *run
  * operations; false: out of memory. */
 bool stage_whole_vector(struct solver *s, int level, struct vector *out);
 int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const struct stage_runs *runs);
+/* Keeps those multipliers for the level, and what all that are kept prove of C + Y. */
+bool stage_keep_whole_vector(struct solver *s, int level);
+int64_t stage_whole_bound(const struct solver *s, int level, const struct stage_runs *runs);
 
 /* partition_runs.c: the cell of several runs, or NULL. */
 struct cell *runs_cell(const struct solver *s, int level, const struct stage_runs *runs);

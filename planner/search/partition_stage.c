@@ -135,11 +135,12 @@ int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const
     return (least - v->cap_part) >> SUM_BITS;
 }
 
-static int64_t quick_bound(const struct solver *s, int level, const struct stage_runs *runs)
+/* No more than `enough` is asked for. */
+static int64_t quick_bound(const struct solver *s, int level, const struct stage_runs *runs, int64_t enough)
 {
     int64_t bound = runs_least_path(s, runs),
             most = s->most_path_ns[runs->end] - s->most_path_ns[runs->first[0]] + runs_handover_path(s, runs);
-    for (int v = 0; v < s->vectors[level].count; v++)
+    for (int v = 0; v < s->vectors[level].count && bound < enough; v++)
         bound = max_i64(bound, stage_vector_bound(s, &s->vectors[level].at[v], runs));
     return bound > most ? INT64_MAX : bound; /* no choice is so long */
 }
@@ -198,7 +199,7 @@ static void look_up(struct solver *s, struct cell *cell, int level, const struct
     cell->cap = s->cap_ns;
     cell->tried = false;
     cell->solution = -1;
-    cell->lower = s->cap_ns <= cell->empty_cap ? INT64_MAX : quick_bound(s, level, runs);
+    cell->lower = s->cap_ns <= cell->empty_cap ? INT64_MAX : quick_bound(s, level, runs, INT64_MAX);
     for (int i = 0; i < cell->record_count; i++) {
         const struct record *r = &cell->records[i];
         if (r->asked >= s->cap_ns)
@@ -252,13 +253,14 @@ struct cell *stage_cell(struct solver *s, int level, const struct stage_runs *ru
     return cell;
 }
 
-bool stage_known(struct solver *s, int level, const struct stage_runs *runs, struct cell **cell, int64_t *lower)
+bool stage_known(struct solver *s, int level, const struct stage_runs *runs, int64_t enough, struct cell **cell,
+                 int64_t *lower)
 {
     if (!s->cells[level] && !open_level(s, level))
         return false;
     bool none = runs->count > 1 && !runs_cell(s, level, runs);
     *cell = none ? NULL : stage_cell(s, level, runs);
-    *lower = *cell ? (*cell)->lower : none ? quick_bound(s, level, runs) : 0;
+    *lower = *cell ? (*cell)->lower : none ? quick_bound(s, level, runs, enough) : 0;
     return none || *cell;
 }
 
@@ -432,6 +434,24 @@ bool stage_whole_vector(struct solver *s, int level, struct vector *out)
         total += (int128)out->multiplier[r] * cap[r];
     out->cap_part = price_limited(total) + 1;
     return set_sums(s, out, level);
+}
+
+bool stage_keep_whole_vector(struct solver *s, int level)
+{
+    struct vectors *vectors = &s->whole_vectors[level];
+    if (!stage_whole_vector(s, level, &vectors->at[vectors->next]))
+        return false;
+    vectors->next = (vectors->next + 1) % VECTORS;
+    vectors->count = vectors->count < VECTORS ? vectors->count + 1 : VECTORS;
+    return true;
+}
+
+int64_t stage_whole_bound(const struct solver *s, int level, const struct stage_runs *runs)
+{
+    int64_t bound = 0;
+    for (int v = 0; v < s->whole_vectors[level].count; v++)
+        bound = max_i64(bound, stage_vector_bound(s, &s->whole_vectors[level].at[v], runs));
+    return bound;
 }
 
 bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *runs, enum effort effort, int *record)
