@@ -331,7 +331,8 @@ bool search_solve_families(struct run *run)
         int first = count;
         for (int i = 0; i < run->config_count && count < most && run->order[i].bound_ns < below_ns; i++) {
             int index = run->order[i].index;
-            if (tried[i] || tries_of(run, pieces, count, index) > round || (!small && has_candidate(run, index)))
+            if (tried[i] || tries_of(run, pieces, count, index) > round || (!small && has_candidate(run, index)) ||
+                run->configs[index].runs > 1) /* which take long; those near the best are candidates anyway */
                 continue;
             tried[i] = true;
             pieces[count++] = (struct piece){ .config = index };
