@@ -43,6 +43,8 @@ static bool record(struct run *run, int config, enum config_fate fate, int64_t b
 static int compare_ordered(const void *a, const void *b)
 {
     const struct ordered *x = a, *y = b;
+    if (x->layouts != y->layouts)
+        return x->layouts ? 1 : -1;
     if (x->bound_ns != y->bound_ns)
         return x->bound_ns < y->bound_ns ? -1 : 1;
     return (x->index > y->index) - (x->index < y->index);
@@ -82,7 +84,7 @@ bool search_order(struct run *run)
         if (!workbench_table(&run->bench, config, true, &table, run->err))
             return false;
         struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
-        run->order[i] = (struct ordered){ table ? partition_quick_bound(&problem) : INT64_MAX, i };
+        run->order[i] = (struct ordered){ table ? partition_quick_bound(&problem) : INT64_MAX, i, config->runs > 1 };
         certificate->refused += table == NULL;
         certificate_hash_add(&certificate->hash, config, table);
         if (table ? !bound_simulation(run, config, table) : !record(run, i, FATE_REFUSED, 0))
@@ -250,11 +252,22 @@ static bool worth_solving(const struct run *run, const struct ordered *at)
 /* Time is over: what was not looked at has its first bound only. */
 static bool leave(struct run *run, int first, const bool *visited)
 {
-    run->open_bound_ns = min_i64(run->open_bound_ns, run->order[first].bound_ns);
-    for (int i = first; i < run->config_count && worth_solving(run, &run->order[i]); i++)
-        if (!visited[i] && !record(run, run->order[i].index, FATE_LEFT, run->order[i].bound_ns))
+    for (int i = first; i < run->config_count; i++) {
+        if (!worth_solving(run, &run->order[i]) || visited[i])
+            continue;
+        run->open_bound_ns = min_i64(run->open_bound_ns, run->order[i].bound_ns);
+        if (!record(run, run->order[i].index, FATE_LEFT, run->order[i].bound_ns))
             return false;
+    }
     return true;
+}
+
+/* On to the next that is worth solving; false: there is none. */
+static bool skip_hopeless(const struct run *run, const bool *visited, int *next)
+{
+    while (*next < run->config_count && (visited[*next] || !worth_solving(run, &run->order[*next])))
+        ++*next;
+    return *next < run->config_count;
 }
 
 /* Until no bound lies below what is already known. */
@@ -267,21 +280,21 @@ bool search_solve(struct run *run)
     if (!run->options->keep_all && !scout(run, visited))
         return false;
     int next = 0;
-    while (next < run->config_count && worth_solving(run, &run->order[next])) {
+    while (skip_hopeless(run, visited, &next)) {
         struct piece pieces[WAVE] = { 0 };
         int count = 0;
         if (search_stops(run)) {
             return leave(run, next, visited);
         }
-        for (; next < run->config_count && count < WAVE && worth_solving(run, &run->order[next]); next++)
-            if (!visited[next])
-                pieces[count++] =
-                    (struct piece){ .config = run->order[next].index, .bound_ns = run->order[next].bound_ns };
+        for (; count < WAVE && skip_hopeless(run, visited, &next); next++) {
+            visited[next] = true;
+            pieces[count++] = (struct piece){ .config = run->order[next].index, .bound_ns = run->order[next].bound_ns };
+        }
         if (!solve_wave(run, pieces, count))
             return false;
     }
-    for (; next < run->config_count && run->order[next].bound_ns < INT64_MAX; next++)
-        certificate->pruned_bound += !visited[next];
+    for (int i = 0; i < run->config_count; i++)
+        certificate->pruned_bound += !visited[i] && run->order[i].bound_ns < INT64_MAX;
     return true;
 }
 

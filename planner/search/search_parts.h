@@ -9,6 +9,7 @@
 struct ordered {
     int64_t bound_ns;
     int index;
+    bool layouts; /* several in one plan: these take longer, and are pruned by what the others have found */
 };
 struct candidate {
     int config; /* index */
@@ -35,7 +36,7 @@ struct run {
     struct owned_arena *arenas;
     struct config *configs;
     int config_count;
-    struct ordered *order; /* (config_count) by bound */
+    struct ordered *order; /* (config_count) by bound; those with several layouts behind all others */
     int candidate_count, candidate_capacity;
     struct candidate *candidates;
     int64_t best_ns, capacity_bytes;
