@@ -90,4 +90,30 @@ static inline void toy_draw_layouts(struct toy *toy, uint64_t *seed)
                                       .transient_bytes = random_below(seed, range) };
     }
 }
+
+/* Solves it, holds that against enumeration, and once more for plans that are shorter, of which there are none. The
+ * result is of the first time; INT64_MAX: nothing fits. */
+static inline int64_t toy_solve(struct toy *toy, int instance, struct partition_result *result)
+{
+    struct error err = { 0 };
+    struct partition_result none;
+    ck_assert_msg(partition_solve(&toy->problem, &toy->arena, result, &err), "%s", err.message);
+    int64_t want = enumerate_plans(&toy->problem, NULL);
+    ck_assert_int_eq(result->feasible, want < INT64_MAX);
+    ck_assert_msg(result->bound_ns == want, "instance %d: got %lld, brute force %lld", instance,
+                  (long long)result->bound_ns, (long long)want);
+    ck_assert(want == INT64_MAX || partition_quick_bound(&toy->problem) <= want);
+    for (int i = 0; i < result->plan_count; i++) {
+        ck_assert_int_eq(partition_evaluate(&toy->problem, &result->plans[i]), result->plans[i].step_ns);
+        ck_assert(i == 0 || result->plans[i].step_ns >= result->plans[i - 1].step_ns);
+    }
+    if (want == INT64_MAX)
+        return want;
+    ck_assert_int_eq(result->plans[0].step_ns, want);
+    toy->problem.below_ns = want;
+    ck_assert(partition_solve(&toy->problem, &toy->arena, &none, &err));
+    ck_assert(!none.feasible && none.bound_ns == want);
+    toy->problem.below_ns = INT64_MAX;
+    return want;
+}
 #endif
