@@ -312,8 +312,7 @@ static void add_mesh(struct listing *l, struct config config, const struct degre
     config.mesh = space_mesh(d, order, group);
     if (!layout_legal(l, d, &config.mesh))
         return;
-    if (allows(&l->space->layouts, 1))
-        add_schedules(l, config);
+    add_schedules(l, config);
     add_layouts(l, config, d, order, group);
 }
 
