@@ -45,8 +45,8 @@ struct space {
     struct allowed order;       /* enum mesh_order */
     struct allowed interleave;  /* chunks per stage; none: 1, or 2 where the schedule wants some */
     struct allowed turns;       /* replicas of a stage that take whole micro-batches in turn; at least one value */
-    struct allowed layouts; /* runs of layers with one layout each that a stage has at most: 1 to MOST_RUNS; 1 is one
-                               layout for all layers of the plan. At least one value */
+    struct allowed layouts; /* runs of layers with one layout each that a stage has at most: 1 to MOST_RUNS, of which
+                               the largest counts; 1: one layout for all layers of the plan. At least one value */
     int rule_count;
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
