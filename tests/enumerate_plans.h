@@ -9,6 +9,8 @@
 struct stage_sums {
     int64_t path, backward, lane, last, step, bytes, tied, peak;
     int tied_users;
+    int runs, layout; /* of layers with one layout; that of the last one */
+    int tied_layout;  /* of the first layer that shares a weight, if it is here */
 };
 struct plan_walk {
     const struct partition_problem *problem;
@@ -29,18 +31,31 @@ static inline int64_t spot_in_flight(const struct partition_problem *p, struct s
     return p->in_flight[p->mesh_count > 0 ? at.meshes_left * p->turn_count + at.turn : at.stage];
 }
 
-static inline void sums_add(struct stage_sums *sums, const struct partition_problem *p, struct stage_spot at, int layer,
-                            int strategy)
+static inline void sums_add_price(struct stage_sums *sums, const struct layer_price *price, int64_t in_flight)
 {
-    const struct layer_price *price = price_at(spot_table(p, at), p->chain->class_of[layer], strategy);
     sums->path += price->forward_ns + price->backward_ns;
     sums->backward += price->backward_ns;
     sums->lane += price->gather_forward_ns + price->gather_backward_ns + price->reduce_ns;
     sums->last += price->reduce_last_ns;
     sums->step += price->step_ns;
-    sums->bytes += price->weight_bytes + spot_in_flight(p, at) * price->saved_bytes;
+    sums->bytes += price->weight_bytes + in_flight * price->saved_bytes;
     sums->tied += price->tied_bytes;
     sums->peak = max_i64(sums->peak, price->transient_bytes);
+}
+
+/* A layer of another layout than the one before it in the stage begins a run, and gets what that hands over. */
+static inline void sums_add(struct stage_sums *sums, const struct partition_problem *p, struct stage_spot at, int layer,
+                            int strategy)
+{
+    const struct price_table *table = spot_table(p, at);
+    int layout = price_layout_of(table, strategy);
+    if (sums->runs > 0 && layout != sums->layout)
+        sums_add_price(sums, price_handover(table, p->chain->class_of[layer - 1], sums->layout, layout),
+                       spot_in_flight(p, at));
+    sums->runs += sums->runs == 0 || layout != sums->layout;
+    sums->layout = layout;
+    sums->tied_layout = layer == p->chain->tied_first ? layout : sums->tied_layout;
+    sums_add_price(sums, price_at(table, p->chain->class_of[layer], strategy), spot_in_flight(p, at));
     sums->tied_users += layer == p->chain->tied_first || layer == p->chain->tied_second;
 }
 
@@ -63,29 +78,30 @@ static inline int64_t sums_end_ns(const struct stage_sums *sums, const struct pa
 static inline int64_t all_sends_ns(const struct partition_problem *p, int stages)
 {
     int64_t sum = 0;
-    for (int k = 0; k + 1 < stages; k++)
+    for (int k = 0; k + 1 < stages && !price_has_layouts(p->table); k++)
         sum += 2 * max_i64(price_of_stage(p->table, k)->send_ns, price_of_stage(p->table, k + 1)->send_ns);
     return sum;
 }
 
-static inline void walk_layer(struct plan_walk *w, int layer, struct stage_spot at, struct stage_sums before,
-                              int64_t paths, int64_t longest);
+/* layout: where there are several, of the layer before. */
+static inline void walk_layer(struct plan_walk *w, int layer, int layout, struct stage_spot at,
+                              struct stage_sums before, int64_t paths, int64_t longest);
 
 /* Every number of replicas for a stage that begins with the layer. */
-static inline void walk_stage(struct plan_walk *w, int layer, int stage, int meshes_left, int64_t paths,
+static inline void walk_stage(struct plan_walk *w, int layer, int layout, int stage, int meshes_left, int64_t paths,
                               int64_t longest)
 {
     const struct partition_problem *p = w->problem;
     for (int turn = 0; turn < (p->mesh_count > 0 ? p->turn_count : 1); turn++)
         if (p->mesh_count == 0 || p->turns[turn] <= meshes_left)
-            walk_layer(w, layer, (struct stage_spot){ stage, turn, meshes_left }, (struct stage_sums){ 0 }, paths,
-                       longest);
+            walk_layer(w, layer, layout, (struct stage_spot){ stage, turn, meshes_left }, (struct stage_sums){ 0 },
+                       paths, longest);
 }
 
 /* Every strategy for the layer, then every way to go on: in the same stage, or in the next one. paths and longest are
  * those of the stages before. */
-static inline void walk_layer(struct plan_walk *w, int layer, struct stage_spot at, struct stage_sums before,
-                              int64_t paths, int64_t longest)
+static inline void walk_layer(struct plan_walk *w, int layer, int layout, struct stage_spot at,
+                              struct stage_sums before, int64_t paths, int64_t longest)
 {
     const struct partition_problem *p = w->problem;
     bool any = p->mesh_count > 0 && p->stage_count == 0; /* number of stages */
@@ -93,15 +109,22 @@ static inline void walk_layer(struct plan_walk *w, int layer, struct stage_spot 
     int meshes_left = at.meshes_left - (p->mesh_count > 0 ? p->turns[at.turn] : 0);
     for (int strategy = 0; strategy < p->table->strategy_count; strategy++) {
         struct stage_sums sums = before;
+        int64_t paths_before = paths;
         sums_add(&sums, p, at, layer, strategy);
+        if (price_has_layouts(p->table) &&
+            (sums.runs > p->table->run_count ||
+             (sums.tied_users == 2 && layer == p->chain->tied_second && sums.layout != sums.tied_layout)))
+            continue;
+        if (price_has_layouts(p->table) && before.runs == 0 && layer > 0)
+            paths_before += p->table->cut_ns[layout][sums.layout];
         if (layers_left > (any ? 0 : stages_left))
-            walk_layer(w, layer + 1, at, sums, paths, longest);
+            walk_layer(w, layer + 1, sums.layout, at, sums, paths_before, longest);
         int64_t end_ns = sums_end_ns(&sums, p, at);
         if (end_ns == INT64_MAX)
             continue;
-        int64_t all_paths = paths + sums.path, most = max_i64(longest, end_ns);
+        int64_t all_paths = paths_before + sums.path, most = max_i64(longest, end_ns);
         if (layers_left > 0 && (any || stages_left > 0))
-            walk_stage(w, layer + 1, at.stage + 1, meshes_left, all_paths, most);
+            walk_stage(w, layer + 1, sums.layout, at.stage + 1, meshes_left, all_paths, most);
         if (layers_left == 0 && (any || stages_left == 0) && meshes_left == 0) {
             w->best_ns = min_i64(w->best_ns, all_paths + most + all_sends_ns(p, at.stage + 1));
             w->plan_count++;
@@ -115,7 +138,7 @@ static inline int64_t enumerate_plans(const struct partition_problem *problem, i
 {
     struct plan_walk w = { .problem = problem, .best_ns = INT64_MAX };
     if (problem->stage_count <= problem->chain->layer_count)
-        walk_stage(&w, 0, 0, problem->mesh_count, 0, INT64_MIN);
+        walk_stage(&w, 0, 0, 0, problem->mesh_count, 0, INT64_MIN);
     if (plan_count)
         *plan_count = w.plan_count;
     return w.best_ns;

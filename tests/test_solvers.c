@@ -253,28 +253,11 @@ START_TEST(partition_equals_brute_force)
     int feasible = 0, infeasible = 0;
     for (int n = 0; n < 1200; n++) {
         struct toy toy;
-        struct error err = { 0 };
         struct partition_result result;
         toy_draw(&toy, &seed);
-        ck_assert_msg(partition_solve(&toy.problem, &toy.arena, &result, &err), "%s", err.message);
-        int64_t want = enumerate_plans(&toy.problem, NULL);
-        ck_assert_int_eq(result.feasible, want < INT64_MAX);
-        ck_assert_msg(result.bound_ns == want, "instance %d: got %lld, brute force %lld", n, (long long)result.bound_ns,
-                      (long long)want);
-        ck_assert(want == INT64_MAX || partition_quick_bound(&toy.problem) <= want);
-        for (int i = 0; i < result.plan_count; i++) {
-            ck_assert_int_eq(partition_evaluate(&toy.problem, &result.plans[i]), result.plans[i].step_ns);
-            ck_assert(i == 0 || result.plans[i].step_ns >= result.plans[i - 1].step_ns);
-        }
-        if (want < INT64_MAX) {
-            ck_assert_int_eq(result.plans[0].step_ns, want);
-            feasible++;
-            toy.problem.below_ns = want; /* nothing is strictly shorter */
-            ck_assert(partition_solve(&toy.problem, &toy.arena, &result, &err));
-            ck_assert(!result.feasible && result.bound_ns == want);
-        } else {
-            infeasible++;
-        }
+        int64_t want = toy_solve(&toy, n, &result);
+        feasible += want < INT64_MAX;
+        infeasible += want == INT64_MAX;
         arena_free(&toy.arena);
     }
     ck_assert_int_gt(feasible, 300);

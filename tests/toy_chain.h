@@ -17,6 +17,7 @@ struct toy {
     int class_of[CHAIN_LAYERS], in_flight[CHAIN_STAGES];
     struct strategy strategies[CHAIN_STRATEGIES];
     struct layer_price prices[CHAIN_CLASSES * CHAIN_STRATEGIES];
+    struct layer_price handovers[CHAIN_CLASSES * MOST_LAYOUTS * MOST_LAYOUTS];
 };
 
 /* Prices of all kinds, ties included: range 3 makes most of them equal. */
@@ -60,5 +61,59 @@ static void toy_draw(struct toy *toy, uint64_t *seed)
                                                .in_flight = toy->in_flight,
                                                .below_ns = INT64_MAX,
                                                .capacity_bytes = random_below(seed, range * (2 + 2 * layers)) };
+}
+
+/* Shares the strategies out over two or three layouts, of which a stage may have up to that many runs. */
+static inline void toy_draw_layouts(struct toy *toy, uint64_t *seed)
+{
+    static const int64_t ranges[] = { 2, 10, 1000, INT64_C(1000000000) };
+    struct price_table *table = &toy->table;
+    int64_t range = ranges[random_below(seed, 4)];
+    int layouts = 2 + (int)(table->strategy_count > 2 && random_below(seed, 2));
+    if (table->strategy_count < 2)
+        return;
+    table->layout_count = layouts;
+    table->run_count = 2 + (int)random_below(seed, MOST_RUNS - 1);
+    for (int i = 1; i < layouts; i++)
+        table->layout_first[i] =
+            table->layout_first[i - 1] + 1 +
+            (int)random_below(seed, table->strategy_count - table->layout_first[i - 1] - layouts + i);
+    table->layout_first[layouts] = table->strategy_count;
+    table->handovers = toy->handovers;
+    for (int i = 0; i < layouts * layouts; i++) {
+        table->cut_ns[i / layouts][i % layouts] = random_below(seed, 2 * range);
+        for (int c = 0; c < CHAIN_CLASSES && i % (layouts + 1) != 0; c++)
+            toy->handovers[c * layouts * layouts + i] =
+                (struct layer_price){ .forward_ns = random_below(seed, range),
+                                      .backward_ns = random_below(seed, range),
+                                      .saved_bytes = random_below(seed, range),
+                                      .transient_bytes = random_below(seed, range) };
+    }
+}
+
+/* Solves it, holds that against enumeration, and once more for plans that are shorter, of which there are none. The
+ * result is of the first time; INT64_MAX: nothing fits. */
+static inline int64_t toy_solve(struct toy *toy, int instance, struct partition_result *result)
+{
+    struct error err = { 0 };
+    struct partition_result none;
+    ck_assert_msg(partition_solve(&toy->problem, &toy->arena, result, &err), "%s", err.message);
+    int64_t want = enumerate_plans(&toy->problem, NULL);
+    ck_assert_int_eq(result->feasible, want < INT64_MAX);
+    ck_assert_msg(result->bound_ns == want, "instance %d: got %lld, brute force %lld", instance,
+                  (long long)result->bound_ns, (long long)want);
+    ck_assert(want == INT64_MAX || partition_quick_bound(&toy->problem) <= want);
+    for (int i = 0; i < result->plan_count; i++) {
+        ck_assert_int_eq(partition_evaluate(&toy->problem, &result->plans[i]), result->plans[i].step_ns);
+        ck_assert(i == 0 || result->plans[i].step_ns >= result->plans[i - 1].step_ns);
+    }
+    if (want == INT64_MAX)
+        return want;
+    ck_assert_int_eq(result->plans[0].step_ns, want);
+    toy->problem.below_ns = want;
+    ck_assert(partition_solve(&toy->problem, &toy->arena, &none, &err));
+    ck_assert(!none.feasible && none.bound_ns == want);
+    toy->problem.below_ns = INT64_MAX;
+    return want;
 }
 #endif

@@ -99,7 +99,7 @@ static bool make_problem(struct checker *c, const struct config *config, const s
                                          .in_flight = in_flight[k],
                                          .micro_batches = micro_batches,
                                          .waiting_ns = waiting_ns(own, in_flight[k], micro_batches) };
-        if (k + 1 < pieces)
+        if (k + 1 < pieces && !price_has_layouts(table))
             out->sends_ns += 2 * price_send_ns(table, k);
     }
     return true;

@@ -1,5 +1,6 @@
 #include "planner/check/check_cut.h"
 #include "base/num.h"
+#include "planner/check/check_runs.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,10 +23,16 @@ struct cutter {
     int kind_count, *kind;      /* (kinds of the problem) index of the first of the same kind */
     struct cell **cells;        /* (kinds) of (contents), by kind */
     int64_t **least_use;        /* (kinds, LIMIT_COUNT + 1) prefix sums of each layer's least use; last: path */
-    int row_count;              /* where a stage begins: stages before it; with turns meshes, and if need be both */
-    int64_t *best;              /* (rows, layers + 1) */
-    int *end, *turn;            /* (rows, layers + 1) */
-    int *nearest, *farthest;    /* (rows) first layers of a stage there, under the present cap */
+    int layouts;                /* 1: one for all layers. Else: */
+    struct run_table runs;      /* contents, in place of `content` */
+    struct cell **run_cells;    /* (kinds) of (run_capacity), by kind */
+    int run_capacity;
+    int *counts;             /* (layouts, classes) */
+    int row_count;           /* where a stage begins: stages before it; with turns meshes, and if need be both */
+    int64_t *best;           /* (rows, layouts of the first layer, layers + 1) */
+    struct stretch *stage;   /* (rows, layouts, layers + 1) */
+    int *turn, *behind;      /* (rows, layouts, layers + 1) behind: layout of the next stage */
+    int *nearest, *farthest; /* (rows) first layers of a stage there, under the present cap */
     int64_t cap_ns;
     struct dual **dual; /* (kinds) what bounds stages in place of cells; NULL: cells do */
 };
@@ -60,11 +67,6 @@ static bool same_kind(const struct stage_kind *a, const struct stage_kind *b)
            a->waiting_ns == b->waiting_ns;
 }
 
-static bool holds_both(const struct cut_problem *p, int first, int end)
-{
-    return p->tied_first >= first && p->tied_second < end && p->tied_first >= 0;
-}
-
 /* ---- equal contents ---- */
 
 static bool same_content(const struct cutter *c, int a_first, int a_end, int b_first, int b_end)
@@ -74,13 +76,13 @@ static bool same_content(const struct cutter *c, int a_first, int a_end, int b_f
         if (c->sum[a_end * classes + i] - c->sum[a_first * classes + i] !=
             c->sum[b_end * classes + i] - c->sum[b_first * classes + i])
             return false;
-    return holds_both(c->p, a_first, a_end) == holds_both(c->p, b_first, b_end);
+    return cut_holds_both(c->p, a_first, a_end) == cut_holds_both(c->p, b_first, b_end);
 }
 
 static uint64_t content_hash(const struct cutter *c, int first, int end)
 {
     int classes = c->p->class_count;
-    uint64_t hash = holds_both(c->p, first, end);
+    uint64_t hash = cut_holds_both(c->p, first, end);
     for (int i = 0; i < classes; i++)
         hash = mix64(hash ^ (uint64_t)(c->sum[end * classes + i] - c->sum[first * classes + i])) + (uint64_t)i;
     return hash;
@@ -116,18 +118,6 @@ static bool number_contents(struct cutter *c)
 
 /* ---- what each layer needs at least ---- */
 
-static int64_t layer_least(const struct stage_kind *kind, int class_index, int what)
-{
-    int64_t least = INT64_MAX;
-    for (int i = 0; i < kind->table->strategy_count; i++) {
-        int64_t use[LIMIT_COUNT];
-        const struct layer_price *price = price_at(kind->table, class_index, i);
-        stage_layer_use(kind, price, true, use);
-        least = min_i64(least, what == LIMIT_COUNT ? stage_layer_path_ns(price) : use[what]);
-    }
-    return least;
-}
-
 static bool sum_least(struct cutter *c)
 {
     const struct cut_problem *p = c->p;
@@ -144,7 +134,7 @@ static bool sum_least(struct cutter *c)
             if (!*sums)
                 return false;
             for (int l = 0; l < p->layer_count; l++)
-                (*sums)[l + 1] = (*sums)[l] + layer_least(&p->stages[k], p->class_of[l], what);
+                (*sums)[l + 1] = (*sums)[l] + stage_layer_least(&p->stages[k], p->class_of[l], what);
         }
     return true;
 }
@@ -161,18 +151,23 @@ static bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cell
     *c = (struct cutter){ .p = p, .err = err, .width = p->layer_count + 1 };
     c->kind_count = meshes > 0 ? (meshes + 1) * p->turn_count : p->stage_count;
     c->row_count = meshes > 0 ? (meshes + 1) * (p->stage_count + 1) : p->stage_count + 1;
-    size_t kinds = (size_t)c->kind_count, rows = (size_t)c->row_count, classes = (size_t)p->class_count;
+    c->layouts = meshes > 0 ? 1 : price_layouts(p->stages[0].table);
+    size_t kinds = (size_t)c->kind_count, rows = (size_t)c->row_count, classes = (size_t)p->class_count,
+           spots = rows * (size_t)c->layouts * (size_t)c->width;
     c->sum = arena_alloc(&c->arena, (size_t)c->width * classes, sizeof *c->sum);
     c->kind = arena_alloc(&c->arena, kinds, sizeof *c->kind);
     c->cells = arena_alloc(&c->arena, kinds, sizeof *c->cells);
     c->least_use = arena_alloc(&c->arena, kinds * (LIMIT_COUNT + 1), sizeof *c->least_use);
-    c->best = arena_alloc(&c->arena, rows * (size_t)c->width, sizeof *c->best);
-    c->end = arena_alloc(&c->arena, rows * (size_t)c->width, sizeof *c->end);
-    c->turn = arena_alloc(&c->arena, rows * (size_t)c->width, sizeof *c->turn);
+    c->best = arena_alloc(&c->arena, spots, sizeof *c->best);
+    c->stage = arena_alloc(&c->arena, spots, sizeof *c->stage);
+    c->turn = arena_alloc(&c->arena, spots, sizeof *c->turn);
+    c->behind = arena_alloc(&c->arena, spots, sizeof *c->behind);
+    c->run_cells = arena_alloc(&c->arena, kinds, sizeof *c->run_cells);
+    c->counts = arena_alloc(&c->arena, classes * (size_t)c->layouts, sizeof *c->counts);
     c->nearest = arena_alloc(&c->arena, rows, sizeof *c->nearest);
     c->farthest = arena_alloc(&c->arena, rows, sizeof *c->farthest);
-    if (!c->sum || !c->kind || !c->cells || !c->least_use || !c->best || !c->end || !c->turn || !c->nearest ||
-        !c->farthest)
+    if (!c->sum || !c->kind || !c->cells || !c->least_use || !c->best || !c->stage || !c->turn || !c->behind ||
+        !c->run_cells || !c->counts || !c->nearest || !c->farthest)
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     for (int l = 0; l < p->layer_count; l++) {
         memcpy(&c->sum[(size_t)(l + 1) * classes], &c->sum[(size_t)l * classes], classes * sizeof *c->sum);
@@ -192,31 +187,54 @@ static bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cell
 
 /* ---- cells ---- */
 
-static struct cell *cell_at(struct cutter *c, int kind, int first, int end)
+static struct cell *plain_cell(struct cutter *c, int kind, int first, int end)
 {
     struct cell **row = &c->cells[c->kind[kind]];
     if (!*row)
         *row = arena_alloc(&c->arena, (size_t)c->content_count, sizeof **row);
-    if (!*row)
+    return *row ? &(*row)[c->content[first * c->width + end]] : NULL;
+}
+
+/* Room for the cells of all numbered stages, of every kind. */
+static bool grow_run_cells(struct cutter *c)
+{
+    for (int k = 0; k < c->kind_count; k++) {
+        struct cell *grown = arena_alloc(&c->arena, (size_t)c->runs.capacity, sizeof *grown);
+        if (!grown)
+            return false;
+        if (c->run_cells[k])
+            memcpy(grown, c->run_cells[k], (size_t)c->run_capacity * sizeof *grown);
+        c->run_cells[k] = grown;
+    }
+    c->run_capacity = c->runs.capacity;
+    return true;
+}
+
+static struct cell *run_cell(struct cutter *c, int kind, const struct stretch *s)
+{
+    int number = run_table_number(&c->runs, c->p, s);
+    if (number < 0 || (c->runs.capacity > c->run_capacity && !grow_run_cells(c)))
         return NULL;
-    struct cell *cell = &(*row)[c->content[first * c->width + end]];
-    cell->least = max_i64(cell->least, least_of(c, kind, LIMIT_COUNT, first, end));
+    return &c->run_cells[c->kind[kind]][number];
+}
+
+static struct cell *cell_at(struct cutter *c, int kind, const struct stretch *s)
+{
+    struct cell *cell = c->layouts > 1 ? run_cell(c, kind, s) : plain_cell(c, kind, s->at[0], s->end);
+    int64_t handovers = c->layouts > 1 ? stretch_handover_ns(c->p, s) : 0;
+    if (cell)
+        cell->least = max_i64(cell->least, handovers + least_of(c, kind, LIMIT_COUNT, s->at[0], s->end));
     return cell;
 }
 
 /* A closer bound of the cell under the present cap. */
-static bool refine(struct cutter *c, struct cell *cell, int kind, int first, int end)
+static bool refine(struct cutter *c, struct cell *cell, int kind, const struct stretch *s)
 {
-    int count[64], classes = c->p->class_count;
-    int *counts = classes <= 64 ? count : arena_alloc(&c->arena, (size_t)classes, sizeof *counts);
-    if (!counts)
-        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-    for (int i = 0; i < classes; i++)
-        counts[i] = c->sum[end * classes + i] - c->sum[first * classes + i];
+    struct stage_content content;
     int64_t least = 0;
     bool solve = cell->refinement != PLAIN;
-    if (!stage_least_path(&c->p->stages[kind], counts, holds_both(c->p, first, end), c->cap_ns, solve, &least,
-                          &cell->cost, &cell->times, c->err))
+    stretch_content(c->p, s, c->counts, &content);
+    if (!stage_least_path(&c->p->stages[kind], &content, c->cap_ns, solve, &least, &cell->cost, &cell->times, c->err))
         return false;
     cell->least = max_i64(cell->least, least);
     cell->refinement = solve ? SOLVED : RELAXED;
@@ -265,79 +283,133 @@ static void set_reach(struct cutter *c)
         }
 }
 
+static int spot(const struct cutter *c, int row, int layout, int first)
+{
+    return (row * c->layouts + layout) * c->width + first;
+}
+
+static int64_t cut_ns(const struct cutter *c, int from_layout, int to_layout)
+{
+    return c->layouts > 1 ? c->p->stages[0].table->cut_ns[from_layout][to_layout] : c->p->cut_ns;
+}
+
 /* What is known of a stage; false: out of memory. */
-static bool stage_least(struct cutter *c, int kind, int first, int end, int64_t *least)
+static bool stage_least(struct cutter *c, int kind, const struct stretch *s, int64_t *least)
 {
     if (c->dual) {
-        *least = max_i64(dual_least(c->dual[c->kind[kind]], first, end, c->cap_ns),
-                         least_of(c, kind, LIMIT_COUNT, first, end));
+        *least = max_i64(dual_least(c->dual[c->kind[kind]], s->at[0], s->end, c->cap_ns),
+                         least_of(c, kind, LIMIT_COUNT, s->at[0], s->end));
         return true;
     }
-    const struct cell *cell = cell_at(c, kind, first, end);
+    const struct cell *cell = cell_at(c, kind, s);
     *least = cell ? cell->least : 0;
     return cell || fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
 }
 
-static bool best_with(struct cutter *c, int row, int turn, int first)
+/* Stages that begin at one place. */
+struct begin {
+    struct cutter *c;
+    int at, kind, turn, behind; /* behind: row */
+};
+
+static bool begin_too_long(void *self, int first, int end)
 {
-    int behind = row_behind(c, row, turn), kind = behind < 0 ? 0 : kind_at(c->p, row, turn),
-        at = row * c->width + first;
-    for (int end = first + 1; behind >= 0 && end <= c->farthest[behind] && !too_long(c, kind, first, end); end++) {
-        int64_t rest = end < c->nearest[behind] ? INT64_MAX : c->best[behind * c->width + end];
+    const struct begin *b = self;
+    return too_long(b->c, b->kind, first, end);
+}
+
+/* The best from the place on if the stage is this one. */
+static bool take_stage(void *self, const struct stretch *s)
+{
+    struct begin *b = self;
+    struct cutter *c = b->c;
+    int64_t least = least_of(c, b->kind, LIMIT_COUNT, s->at[0], s->end);
+    bool known = false;
+    for (int layout = 0; layout < c->layouts; layout++) {
+        int64_t rest = c->best[spot(c, b->behind, layout, s->end)];
         if (rest == INT64_MAX)
             continue;
-        rest += end < c->p->layer_count ? c->p->cut_ns : 0;
-        int64_t least = least_of(c, kind, LIMIT_COUNT, first, end);
-        if (c->best[at] < INT64_MAX && least + rest >= c->best[at])
+        rest += s->end < c->p->layer_count ? cut_ns(c, s->layout[s->count - 1], layout) : 0;
+        if (!known && c->best[b->at] < INT64_MAX && least + rest >= c->best[b->at])
             continue;
-        if (!stage_least(c, kind, first, end, &least))
+        if (!known && !stage_least(c, b->kind, s, &least))
             return false;
-        if (least < INT64_MAX && least + rest < c->best[at]) {
-            c->best[at] = least + rest;
-            c->end[at] = end;
-            c->turn[at] = turn;
+        known = true;
+        if (least < INT64_MAX && least + rest < c->best[b->at]) {
+            c->best[b->at] = least + rest;
+            c->stage[b->at] = *s;
+            c->turn[b->at] = b->turn;
+            c->behind[b->at] = layout;
         }
     }
     return true;
 }
 
-/* The least sum of paths by what the cells say now. */
-static bool sweep(struct cutter *c, int64_t *sum)
+static bool best_with(struct cutter *c, int row, int turn, int layout, int first)
+{
+    int behind = row_behind(c, row, turn);
+    if (behind < 0)
+        return true;
+    struct begin begin = { c, spot(c, row, layout, first), kind_at(c->p, row, turn), turn, behind };
+    struct stretch begun = stretch_plain(first, first);
+    begun.layout[0] = (int8_t)layout;
+    return stretch_visit(&(struct stretch_visit){ .problem = c->p,
+                                                  .self = &begin,
+                                                  .too_long = begin_too_long,
+                                                  .body = take_stage,
+                                                  .layouts = c->layouts,
+                                                  .run_count = c->layouts > 1 ? c->p->stages[0].table->run_count : 1,
+                                                  .from = c->nearest[behind],
+                                                  .to = c->farthest[behind] },
+                         begun);
+}
+
+/* The least sum of paths by what the cells say now, and with which layout it begins. */
+static bool sweep(struct cutter *c, int64_t *sum, int *begins)
 {
     int last = c->row_count - 1;
     set_reach(c);
     for (int row = last; row >= 0; row--)
-        for (int first = c->nearest[row]; first <= c->farthest[row]; first++) {
-            c->best[row * c->width + first] = row == last && first == c->p->layer_count ? 0 : INT64_MAX;
-            for (int turn = 0; row < last && turn < choices(c->p); turn++)
-                if (!best_with(c, row, turn, first))
-                    return false;
+        for (int first = c->nearest[row]; first <= c->farthest[row]; first++)
+            for (int layout = 0; layout < c->layouts; layout++) {
+                c->best[spot(c, row, layout, first)] = row == last && first == c->p->layer_count ? 0 : INT64_MAX;
+                for (int turn = 0; row < last && turn < choices(c->p); turn++)
+                    if (!best_with(c, row, turn, layout, first))
+                        return false;
+            }
+    *sum = INT64_MAX;
+    *begins = 0;
+    for (int layout = 0; c->nearest[0] == 0 && layout < c->layouts; layout++)
+        if (c->best[spot(c, 0, layout, 0)] < *sum) {
+            *sum = c->best[spot(c, 0, layout, 0)];
+            *begins = layout;
         }
-    *sum = c->nearest[0] == 0 ? c->best[0] : INT64_MAX;
     return true;
 }
 
 /* Refines the best cut's cells; *moved false: all of them are settled, and *value is the formula's value of the plan
  * that they make; INT64_MAX when for a cell none was found. */
-static bool refine_cut(struct cutter *c, bool *moved, int64_t *value)
+static bool refine_cut(struct cutter *c, int begins, bool *moved, int64_t *value)
 {
     int64_t sum = c->p->sends_ns, longest = INT64_MIN;
     *moved = false;
-    for (int row = 0, first = 0; first < c->p->layer_count;) {
-        int at = row * c->width + first, end = c->end[at], kind = kind_at(c->p, row, c->turn[at]);
-        struct cell *cell = cell_at(c, kind, first, end);
+    for (int row = 0, first = 0, layout = begins; first < c->p->layer_count;) {
+        int at = spot(c, row, layout, first), kind = kind_at(c->p, row, c->turn[at]);
+        const struct stretch *s = &c->stage[at];
+        struct cell *cell = cell_at(c, kind, s);
         if (!cell)
             return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
         if (!settled(c, cell)) {
             *moved = true;
-            if (!refine(c, cell, kind, first, end))
+            if (!refine(c, cell, kind, s))
                 return false;
         }
-        sum =
-            sum == INT64_MAX || cell->cost == INT64_MAX ? INT64_MAX : sum + cell->cost + (first > 0 ? c->p->cut_ns : 0);
+        int64_t behind_ns = s->end < c->p->layer_count ? cut_ns(c, s->layout[s->count - 1], c->behind[at]) : 0;
+        sum = sum == INT64_MAX || cell->cost == INT64_MAX ? INT64_MAX : sum + cell->cost + behind_ns;
         longest = max_i64(longest, cell->times);
         row = row_behind(c, row, c->turn[at]);
-        first = end;
+        layout = c->behind[at];
+        first = s->end;
     }
     *value = sum == INT64_MAX ? INT64_MAX : sum + longest;
     return true;
@@ -347,15 +419,16 @@ static bool refine_cut(struct cutter *c, bool *moved, int64_t *value)
 static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns)
 {
     int64_t sum = 0, value = 0;
+    int begins = 0, passes = c->layouts > 1 ? MOST_PASSES * MOST_PASSES : MOST_PASSES;
     *verdict = CUT_HOLDS;
     c->cap_ns = bound_ns - 1 - c->p->sends_ns;
     for (int pass = 0;; pass++) {
         bool moved = true;
-        if (pass == MOST_PASSES) {
+        if (pass == passes) {
             *verdict = CUT_UNDECIDED;
             return true;
         }
-        if (!sweep(c, &sum))
+        if (!sweep(c, &sum, &begins))
             return false;
         if (sum == INT64_MAX)
             return true;
@@ -364,7 +437,7 @@ static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdic
             c->cap_ns = cap_ns;
             continue;
         }
-        if (!refine_cut(c, &moved, &value))
+        if (!refine_cut(c, begins, &moved, &value))
             return false;
         if (moved)
             continue;
@@ -374,19 +447,61 @@ static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdic
     }
 }
 
+/* All ways to be the one stage, until one may be short. */
+struct whole {
+    struct cutter *c;
+    int64_t bound_ns;
+    bool is_long;
+};
+
+static bool never_too_long(void *self, int first, int end)
+{
+    (void)self;
+    (void)first;
+    return end < 0;
+}
+
+static bool check_whole(void *self, const struct stretch *s)
+{
+    struct whole *w = self;
+    const struct cut_problem *p = w->c->p;
+    struct stage_content content;
+    int64_t least = 0;
+    stretch_content(p, s, w->c->counts, &content);
+    for (int whole = w->c->layouts > 1 ? 0 : 1; whole <= 1 && p->sends_ns + least < w->bound_ns; whole++) {
+        int64_t own = 0;
+        if (!stage_least_total(&p->stages[0], &content, whole == 1, &own, w->c->err))
+            return false;
+        least = own == INT64_MAX ? INT64_MAX / 2 : own;
+    }
+    w->is_long = p->sends_ns + least >= w->bound_ns;
+    return w->is_long;
+}
+
 /* One stage: its path and its longest time together are the step. */
 static bool whole_is_long(struct cutter *c, int64_t bound_ns, bool *out)
 {
     const struct cut_problem *p = c->p;
-    int64_t least = 0;
+    struct whole whole = { c, bound_ns, true };
+    struct stretch_visit visit = { .problem = p,
+                                   .self = &whole,
+                                   .too_long = never_too_long,
+                                   .body = check_whole,
+                                   .layouts = c->layouts,
+                                   .run_count = c->layouts > 1 ? p->stages[0].table->run_count : 1,
+                                   .from = p->layer_count,
+                                   .to = p->layer_count };
     *out = false;
     if (p->stage_count != 1 || p->mesh_count > 0)
         return true;
-    const int *counts = &c->sum[(size_t)p->layer_count * (size_t)p->class_count];
-    if (!stage_least_total(&p->stages[0], counts, holds_both(p, 0, p->layer_count), &least, c->err))
-        return false;
-    *out = least == INT64_MAX || p->sends_ns + least >= bound_ns;
-    return true;
+    bool good = true;
+    for (int layout = 0; layout < c->layouts && whole.is_long && good; layout++) {
+        struct stretch begun = stretch_plain(0, 0);
+        begun.layout[0] = (int8_t)layout;
+        good = stretch_visit(&visit, begun) || !whole.is_long;
+    }
+    *out = good && whole.is_long;
+    return good;
 }
 
 bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
@@ -399,6 +514,7 @@ bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_ver
     bool proven = false;
     bool good = cutter_open(&c, problem, true, err) && whole_is_long(&c, bound_ns, &proven) &&
                 (proven || descend(&c, bound_ns, verdict, witness_ns));
+    run_table_free(&c.runs);
     arena_free(&c.arena);
     return good;
 }
@@ -416,10 +532,11 @@ static int64_t mean_longest(const struct cut_problem *p, int64_t sum)
 
 static bool descend_dual(struct cutter *c, int64_t bound_ns, bool *proven)
 {
+    int begins;
     int64_t sum = 0, cap_ns = bound_ns - 1 - c->p->sends_ns;
     for (int pass = 0; pass < MOST_PASSES && (pass == 0 || cap_ns < c->cap_ns); pass++) {
         c->cap_ns = cap_ns;
-        if (!sweep(c, &sum))
+        if (!sweep(c, &sum, &begins))
             return false;
         *proven = sum == INT64_MAX || c->p->sends_ns + sum + mean_longest(c->p, sum) >= bound_ns;
         if (*proven)
@@ -434,7 +551,7 @@ bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *
 {
     struct cutter c;
     *proven = problem->mesh_count == 0 && problem->stage_count > problem->layer_count;
-    if (*proven || problem->mesh_count > 0)
+    if (*proven || problem->mesh_count > 0 || problem->stages[0].table->layout_count > 1)
         return true;
     bool good = cutter_open(&c, problem, false, err), usable = true;
     c.dual = arena_alloc(&c.arena, (size_t)problem->stage_count, sizeof *c.dual);
@@ -447,78 +564,4 @@ bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *
     good = good && (!usable || descend_dual(&c, bound_ns, proven));
     arena_free(&c.arena);
     return good;
-}
-
-/* ---- without search ---- */
-
-int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first_layer, const int *turn,
-                  const int *strategy)
-{
-    int64_t sum = p->sends_ns + (stage_count - 1) * p->cut_ns, longest = INT64_MIN;
-    int left = p->mesh_count;
-    for (int k = 0; k < stage_count; k++) {
-        const struct stage_kind *kind = &p->stages[turn ? left * p->turn_count + turn[k] : k];
-        int end = k + 1 < stage_count ? first_layer[k + 1] : p->layer_count;
-        int64_t total[LIMIT_COUNT] = { kind->table->base_bytes }, peak = 0;
-        for (int l = first_layer[k]; l < end; l++) {
-            const struct layer_price *price = price_at(kind->table, p->class_of[l], strategy[l]);
-            int64_t use[LIMIT_COUNT];
-            stage_layer_use(kind, price, holds_both(p, first_layer[k], end), use);
-            for (int r = 0; r < LIMIT_COUNT; r++)
-                total[r] += use[r];
-            peak = max_i64(peak, price->transient_bytes);
-            sum += stage_layer_path_ns(price);
-        }
-        if (total[LIMIT_BYTES] + peak > kind->capacity_bytes)
-            return INT64_MAX;
-        int64_t waiting_ns = (kind->micro_batches - 1) * kind->waiting_ns;
-        longest =
-            max_i64(longest, max_i64(max_i64(total[LIMIT_PATH], total[LIMIT_TAIL]) + waiting_ns, total[LIMIT_LANE]));
-        left -= turn ? p->turns[turn[k]] : 0;
-    }
-    return sum + longest;
-}
-
-/* Some stage of r replicas, which has at least m/r micro-batches, takes (m/r - 1) times its path beyond the first one:
- * taken r times, and over all G meshes together, that is at least the sum of (m - r) paths. */
-static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t micro_batches)
-{
-    int most = 1;
-    for (int i = 0; i < p->turn_count; i++)
-        most = p->turns[i] > most ? p->turns[i] : most;
-    return sum + max_i64(0, ceil_div((micro_batches - most) * sum, p->mesh_count));
-}
-
-int64_t cut_quick_bound(const struct cut_problem *p)
-{
-    int64_t sum = 0;
-    int kinds = p->mesh_count > 0 ? p->turn_count : p->stage_count; /* that differ in their paths */
-    const struct stage_kind *stages = &p->stages[p->mesh_count > 0 ? p->turn_count : 0]; /* of one mesh left */
-    for (int l = 0; l < p->layer_count; l++) {
-        int64_t least = INT64_MAX;
-        for (int k = 0; k < kinds; k++)
-            least = min_i64(least, layer_least(&stages[k], p->class_of[l], LIMIT_COUNT));
-        sum += least;
-    }
-    if (p->mesh_count > 0)
-        return turns_bound(p, sum, p->micro_batch_count);
-    return sum + p->sends_ns + (p->stages[0].micro_batches - 1) * ceil_div(sum, p->stage_count);
-}
-
-bool cut_lacks_memory(const struct cut_problem *p)
-{
-    int64_t least = INT64_MAX, room = 0;
-    int kinds = p->mesh_count > 0 ? (p->mesh_count + 1) * p->turn_count : p->stage_count;
-    int most = p->stage_count > 0 ? p->stage_count : (int)min_i64(p->mesh_count, p->layer_count);
-    for (int k = 0; k < kinds; k++) {
-        int64_t sum = 0, own = 0;
-        if (!p->stages[k].table)
-            continue;
-        for (int l = 0; l < p->layer_count; l++)
-            sum += layer_least(&p->stages[k], p->class_of[l], LIMIT_BYTES);
-        least = min_i64(least, sum);
-        own = max_i64(0, p->stages[k].capacity_bytes - p->stages[k].table->base_bytes);
-        room = p->mesh_count > 0 ? most * own : room + own;
-    }
-    return least > room;
 }

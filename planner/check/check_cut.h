@@ -18,6 +18,11 @@ struct cut_problem {
     const int *turns;                /* (turn_count) replicas that a stage may have */
     int64_t cut_ns;                  /* sends of one cut */
 };
+/* Whether one stage would hold both layers that share a weight. */
+static inline bool cut_holds_both(const struct cut_problem *p, int first, int end)
+{
+    return p->tied_first >= first && p->tied_second < end && p->tied_first >= 0;
+}
 enum cut_verdict {
     CUT_HOLDS,    /* proven: no plan is shorter than the bound */
     CUT_REFUTED,  /* *witness_ns is the formula's value of a plan that is */
@@ -28,6 +33,8 @@ enum cut_verdict {
  *
  * A plan with T < bound has max Y below bound - sends - (least sum of C). Under that cap the least sum is larger, which
  * lowers the cap again, until no plan is left or one is found. Fails only for want of memory.
+ *
+ * Where the stages' table has layouts, which is then one for all, sends are added cut by cut, by its cut_ns.
  */
 bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
                struct error *err);

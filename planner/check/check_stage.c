@@ -15,15 +15,15 @@ enum { FIXED_BITS = 30, TIME_LIMIT_MS = 2000 };
 __extension__ typedef __int128 wide;
 
 struct option {
-    int class_index;
+    int group;
     int64_t cost, use[LIMIT_COUNT], peak;
 };
 struct stage_solver {
     const struct stage_kind *kind;
-    const int *count;
     int64_t cap_ns;
     struct arena arena;
-    int class_count, option_count, *first; /* (classes + 1) into option */
+    int group_count, *count;  /* (groups) layers of a layout and class, or one handover */
+    int option_count, *first; /* (groups + 1) into option */
     struct option *option;
     int64_t *peaks; /* (options) the distinct ones, ascending */
     int peak_count;
@@ -46,6 +46,18 @@ void stage_layer_use(const struct stage_kind *kind, const struct layer_price *p,
     use[LIMIT_LANE] = m * lane - path + end;
 }
 
+int64_t stage_layer_least(const struct stage_kind *kind, int class_index, int what)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < kind->table->strategy_count; i++) {
+        int64_t use[LIMIT_COUNT];
+        const struct layer_price *price = price_at(kind->table, class_index, i);
+        stage_layer_use(kind, price, true, use);
+        least = min_i64(least, what == LIMIT_COUNT ? stage_layer_path_ns(price) : use[what]);
+    }
+    return least;
+}
+
 /* ---- the relaxation ---- */
 
 static bool allowed(const struct stage_solver *s, int i)
@@ -57,7 +69,7 @@ static bool allowed(const struct stage_solver *s, int i)
 static void set_bounds(struct stage_solver *s, double more)
 {
     for (int i = 0; i < s->option_count; i++) {
-        int most = allowed(s, i) ? s->count[s->option[i].class_index] : 0;
+        int most = allowed(s, i) ? s->count[s->option[i].group] : 0;
         glp_set_col_bnds(s->program, i + 1, most > 0 ? GLP_DB : GLP_FX, 0, most);
     }
     for (int r = 0; r < LIMIT_COUNT; r++)
@@ -96,7 +108,7 @@ static int64_t relaxed_bound(const struct stage_solver *s)
 {
     const wide none = (wide)1 << 120, unit = (wide)1 << FIXED_BITS;
     wide sum = 0;
-    for (int c = 0; c < s->class_count; c++) {
+    for (int c = 0; c < s->group_count; c++) {
         wide least = none;
         for (int i = s->first[c]; i < s->first[c + 1]; i++)
             if (allowed(s, i) && priced(s, &s->option[i]) < least)
@@ -113,7 +125,7 @@ static bool lacks_room(const struct stage_solver *s)
 {
     for (int r = 0; r < LIMIT_COUNT; r++) {
         wide sum = 0;
-        for (int c = 0; c < s->class_count; c++) {
+        for (int c = 0; c < s->group_count; c++) {
             int64_t least = INT64_MAX;
             for (int i = s->first[c]; i < s->first[c + 1]; i++)
                 if (allowed(s, i))
@@ -134,7 +146,7 @@ static bool lacks_room(const struct stage_solver *s)
 static void offer(struct stage_solver *s, const int *counts)
 {
     int64_t cost = 0, use[LIMIT_COUNT] = { 0 };
-    for (int c = 0; c < s->class_count; c++) {
+    for (int c = 0; c < s->group_count; c++) {
         int total = 0;
         for (int i = s->first[c]; i < s->first[c + 1]; i++) {
             total += counts[i];
@@ -215,26 +227,35 @@ static int64_t solve_relaxed(struct stage_solver *s)
 
 /* ---- one stage ---- */
 
-static bool list_options(struct stage_solver *s, bool holds_both, struct error *err)
+static void add_option(struct stage_solver *s, int group, const struct layer_price *price, bool holds_both)
+{
+    struct option *o = &s->option[s->option_count++];
+    *o = (struct option){ .group = group, .cost = stage_layer_path_ns(price), .peak = price->transient_bytes };
+    stage_layer_use(s->kind, price, holds_both, o->use);
+}
+
+static bool list_options(struct stage_solver *s, const struct stage_content *content, struct error *err)
 {
     const struct price_table *table = s->kind->table;
-    size_t most = (size_t)(table->class_count * table->strategy_count);
-    s->class_count = table->class_count;
-    s->first = arena_alloc(&s->arena, (size_t)table->class_count + 1, sizeof *s->first);
+    int layouts = price_layouts(table), classes = table->class_count;
+    size_t most = (size_t)(classes * table->strategy_count + content->handover_count);
+    s->group_count = classes * layouts + content->handover_count;
+    s->first = arena_alloc(&s->arena, (size_t)s->group_count + 1, sizeof *s->first);
+    s->count = arena_alloc(&s->arena, (size_t)s->group_count, sizeof *s->count);
     s->option = arena_alloc(&s->arena, most, sizeof *s->option);
     s->peaks = arena_alloc(&s->arena, most, sizeof *s->peaks);
     s->whole = arena_alloc(&s->arena, most, sizeof *s->whole);
-    if (!s->first || !s->option || !s->peaks || !s->whole)
+    if (!s->first || !s->count || !s->option || !s->peaks || !s->whole)
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
-    for (int c = 0; c < table->class_count; c++) {
-        for (int i = 0; s->count[c] > 0 && i < table->strategy_count; i++) {
-            const struct layer_price *price = price_at(table, c, i);
-            struct option *o = &s->option[s->option_count++];
-            *o =
-                (struct option){ .class_index = c, .cost = stage_layer_path_ns(price), .peak = price->transient_bytes };
-            stage_layer_use(s->kind, price, holds_both, o->use);
-        }
-        s->first[c + 1] = s->option_count;
+    for (int g = 0; g < s->group_count; g++) {
+        int handover = g - classes * layouts;
+        s->count[g] = handover < 0 ? content->count[g] : 1;
+        for (int i = 0; handover < 0 && s->count[g] > 0 && i < table->strategy_count; i++)
+            if (price_layout_of(table, i) == g / classes)
+                add_option(s, g, price_at(table, g % classes, i), content->holds_both);
+        if (handover >= 0)
+            add_option(s, g, content->handover[handover], content->holds_both);
+        s->first[g + 1] = s->option_count;
     }
     return true;
 }
@@ -257,9 +278,9 @@ static void make_program(struct stage_solver *s)
     int index[LIMIT_COUNT + 2];
     double value[LIMIT_COUNT + 2];
     s->program = glp_create_prob();
-    glp_add_rows(s->program, LIMIT_COUNT + s->class_count);
+    glp_add_rows(s->program, LIMIT_COUNT + s->group_count);
     glp_add_cols(s->program, s->option_count);
-    for (int c = 0; c < s->class_count; c++)
+    for (int c = 0; c < s->group_count; c++)
         glp_set_row_bnds(s->program, LIMIT_COUNT + c + 1, GLP_FX, s->count[c], s->count[c]);
     for (int i = 0; i < s->option_count; i++) {
         const struct option *o = &s->option[i];
@@ -267,7 +288,7 @@ static void make_program(struct stage_solver *s)
             index[r + 1] = r + 1;
             value[r + 1] = (double)o->use[r] / s->scale[r];
         }
-        index[LIMIT_COUNT + 1] = LIMIT_COUNT + o->class_index + 1;
+        index[LIMIT_COUNT + 1] = LIMIT_COUNT + o->group + 1;
         value[LIMIT_COUNT + 1] = 1;
         glp_set_obj_coef(s->program, i + 1, (double)o->cost / s->cost_scale);
         glp_set_mat_col(s->program, i + 1, LIMIT_COUNT + 1, index, value);
@@ -333,20 +354,20 @@ static bool solve_stage(void *context, struct error *err)
     return true;
 }
 
-static bool stage_open(struct stage_solver *s, bool holds_both, struct error *err)
+static bool stage_open(struct stage_solver *s, const struct stage_content *content, struct error *err)
 {
-    if (!list_options(s, holds_both, err))
+    if (!list_options(s, content, err))
         return false;
     set_scales(s);
     list_peaks(s);
     return true;
 }
 
-bool stage_least_path(const struct stage_kind *kind, const int *count, bool holds_both, int64_t cap_ns, bool whole,
+bool stage_least_path(const struct stage_kind *kind, const struct stage_content *content, int64_t cap_ns, bool whole,
                       int64_t *least, int64_t *cost, int64_t *times, struct error *err)
 {
-    struct stage_solver s = { .kind = kind, .count = count, .cap_ns = cap_ns };
-    bool good = stage_open(&s, holds_both, err) && glpk_guard(whole ? solve_stage : relax_stage, &s, err);
+    struct stage_solver s = { .kind = kind, .cap_ns = cap_ns };
+    bool good = stage_open(&s, content, err) && glpk_guard(whole ? solve_stage : relax_stage, &s, err);
     *least = s.least;
     *cost = s.best;
     *times = s.best_times;
@@ -385,11 +406,29 @@ static bool solve_stage_total(void *context, struct error *err)
     return true;
 }
 
-bool stage_least_total(const struct stage_kind *kind, const int *count, bool holds_both, int64_t *least,
+/* All options are allowed, and take no room of their own. */
+static bool relax_stage_total(void *context, struct error *err)
+{
+    struct stage_solver *s = context;
+    (void)err;
+    make_program(s);
+    add_longest(s);
+    set_limits(s, 0);
+    s->peak = INT64_MAX;
+    int relaxed = relax(s, 0);
+    double optimum = relaxed == GLP_OPT ? glp_get_obj_val(s->program) * s->cost_scale : 0;
+    s->least = max_i64(0, (int64_t)ceil(optimum - fmax(fabs(optimum) * 1e-9, 1e-6)));
+    if (relaxed == GLP_NOFEAS && relax(s, MARGIN) == GLP_NOFEAS)
+        s->least = INT64_MAX;
+    glp_delete_prob(s->program);
+    return true;
+}
+
+bool stage_least_total(const struct stage_kind *kind, const struct stage_content *content, bool whole, int64_t *least,
                        struct error *err)
 {
-    struct stage_solver s = { .kind = kind, .count = count };
-    bool good = stage_open(&s, holds_both, err) && glpk_guard(solve_stage_total, &s, err);
+    struct stage_solver s = { .kind = kind };
+    bool good = stage_open(&s, content, err) && glpk_guard(whole ? solve_stage_total : relax_stage_total, &s, err);
     *least = s.least;
     arena_free(&s.arena);
     return good;

@@ -18,14 +18,23 @@ struct stage_kind {
 /* So much of each limit does one layer take; the tied weight counts unless the stage holds its first user too. */
 void stage_layer_use(const struct stage_kind *kind, const struct layer_price *price, bool holds_both,
                      int64_t use[LIMIT_COUNT]);
+/* What a stage holds: layers by layout (one, where the table has none) and class, and what its runs of layers with one
+ * layout hand over to each other, whose prices count like those of layers. */
+struct stage_content {
+    const int *count; /* (layouts, classes) */
+    bool holds_both;  /* both layers that share a weight */
+    int handover_count;
+    const struct layer_price *handover[MOST_RUNS - 1];
+};
 static inline int64_t stage_layer_path_ns(const struct layer_price *price)
 {
     return price->forward_ns + price->backward_ns;
 }
+/* The least that a layer of the class takes of a limit, or of the path (LIMIT_COUNT), whatever it decides. */
+int64_t stage_layer_least(const struct stage_kind *kind, int class_index, int what);
 
 /**
- * The least sum of compute paths of a stage that holds count[c] layers of each class and whose three times stay within
- * cap_ns.
+ * The least sum of compute paths of a stage with that content whose three times stay within cap_ns.
  *
  * whole   over whole counts, by GLPK's branch and bound; else the linear relaxation, whose bound is proven in integers
  * *least  a bound; of whole counts the optimum but for 1e-9 of it, GLPK's tolerance. INT64_MAX: no choice fits
@@ -33,11 +42,11 @@ static inline int64_t stage_layer_path_ns(const struct layer_price *price)
  * *times  the longest of its three times
  * Fails only for want of memory.
  */
-bool stage_least_path(const struct stage_kind *kind, const int *count, bool holds_both, int64_t cap_ns, bool whole,
+bool stage_least_path(const struct stage_kind *kind, const struct stage_content *content, int64_t cap_ns, bool whole,
                       int64_t *least, int64_t *cost, int64_t *times, struct error *err);
 /* The least sum of compute paths and longest time of such a stage, but for 1e-9 of it; 0 where GLPK gives up,
  * INT64_MAX: nothing fits. Where the data-parallel lane decides, one trades for the other, and no cap on the time says
- * much. */
-bool stage_least_total(const struct stage_kind *kind, const int *count, bool holds_both, int64_t *least,
+ * much. whole false: of parts of layers, and as if nothing were transient. */
+bool stage_least_total(const struct stage_kind *kind, const struct stage_content *content, bool whole, int64_t *least,
                        struct error *err);
 #endif

@@ -65,18 +65,21 @@ static int next_strategy(const int *count, const int *taken, int strategies)
     return pick;
 }
 
-static void assign_layers(struct plan *plan, int first, int end, const struct chain *chain,
+static void assign_layers(struct plan *plan, const struct stage_runs *runs, const struct chain *chain,
                           const struct price_table *table, const int *count, int *taken)
 {
     int strategies = table->strategy_count;
     for (int i = 0; i < table->class_count * strategies; i++)
         taken[i] = 0;
-    for (int l = first; l < end; l++) {
-        int base = chain->class_of[l] * strategies, pick = next_strategy(&count[base], &taken[base], strategies);
+    for (int l = runs->first[0], run = 0; l < runs->end; l++) {
+        run += run + 1 < runs->count && runs->first[run + 1] == l;
+        int layout = runs->layout[run], first = price_has_layouts(table) ? table->layout_first[layout] : 0,
+            own = price_has_layouts(table) ? table->layout_first[layout + 1] - first : strategies,
+            base = chain->class_of[l] * strategies + first, pick = next_strategy(&count[base], &taken[base], own);
         if (pick < 0)
             continue; /* the counts of a class sum up to its layers */
         taken[base + pick]++;
-        plan->layers[l] = table->strategies[pick].layer;
+        plan->layers[l] = table->strategies[first + pick].layer;
     }
 }
 
@@ -95,7 +98,8 @@ struct plan *plan_from_partition(const struct space *space, const struct config 
             at += set_replicas(plan, at, config->turns[solution->turn[k]], first, end, config);
         else
             set_piece(plan, k, first, end, config);
-        assign_layers(plan, first, end, chain, table, &solution->count[k * block], taken);
+        struct stage_runs runs = solution->runs ? solution->runs[k] : stage_run(first, end);
+        assign_layers(plan, &runs, chain, table, &solution->count[k * block], taken);
     }
     arena_free(&scratch);
     return plan;

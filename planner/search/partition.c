@@ -29,6 +29,7 @@ static int64_t mean_high(const struct solver *s, int64_t sum)
     if (p->mesh_count > 0)
         return max_i64(
             0, ceil_div((p->micro_batch_count - most_replicas(p)) * s->least_path_ns[s->layers], p->mesh_count));
+    sum = max_i64(s->least_path_ns[s->layers], sum - stage_most_cuts_ns(p)); /* which are in it, but are no C */
     for (int i = 0; i < s->level_count; i++)
         period = min_i64(period, s->period_ns[i]);
     return (s->problem->micro_batch_count - 1) * (ceil_div(sum, s->stages) + period);
@@ -44,7 +45,7 @@ static bool lacks_memory(const struct solver *s)
     return least > 0 ? room <= 0 || ceil_div(least, stages) > room : room < 0;
 }
 
-static int64_t tolerance(const struct solver *s, int64_t step_ns)
+int64_t step_tolerance(const struct solver *s, int64_t step_ns)
 {
     double share = (double)s->problem->gap_ppm / (1e6 + (double)s->problem->gap_ppm); /* the gap is one of the bound */
     return step_ns == INT64_MAX ? 0 : (int64_t)((double)step_ns * share);
@@ -127,8 +128,8 @@ static bool probe(struct solver *s, int64_t *upper)
 static bool block_unsolved(struct solver *s)
 {
     bool blocked = false;
-    for (struct spot at = cut_first(s); at.first < s->layers; at = cut_next(s, at)) {
-        struct cell *cell = stage_cell(s, at.level, at.first, at.end);
+    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
+        struct cell *cell = stage_cell(s, at.level, &at.runs);
         if (cell->solution < 0) {
             cell->empty_cap = s->cap_ns;
             cell->lower = INT64_MAX;
@@ -138,10 +139,15 @@ static bool block_unsolved(struct solver *s)
     return blocked;
 }
 
+static bool is_one_stage(const struct solver *s)
+{
+    return s->stages == 1 && s->problem->mesh_count == 0;
+}
+
 /* There is one stage only, and one way to be it. */
 static bool is_alone(const struct solver *s)
 {
-    return s->stages == 1 && s->problem->mesh_count == 0;
+    return is_one_stage(s) && s->layouts == 1;
 }
 
 /* A plan with the stage k of the best cut is no shorter than the C of the other stages and the least C + Y of k. Where
@@ -150,24 +156,26 @@ static bool is_alone(const struct solver *s)
 static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bound, bool *left_out)
 {
     int64_t sends = stage_send_total_ns(s->problem), high;
-    bool alone = is_alone(s);
+    bool alone = is_one_stage(s);
     double slope;
     *left_out = false;
-    for (struct spot at = cut_first(s); at.first < s->layers && !s->stopped; at = cut_next(s, at)) {
+    for (struct spot at = cut_first(s); !spot_ends(s, &at) && !s->stopped; at = cut_next(s, at)) {
         int record = -1;
-        struct cell *cell = stage_cell(s, at.level, at.first, at.end);
+        struct cell *cell = stage_cell(s, at.level, &at.runs);
         int64_t others = sends + sum - cell->lower;
         bool binds = alone || (cell->tried && cell->slope > 0);
         for (int e = EFFORT_RELAX; e <= (binds ? EFFORT_END : EFFORT_RELAX); e += EFFORT_END) {
-            if (others + cell->whole >= *upper - tolerance(s, *upper))
+            if (others + cell->whole >= *upper - step_tolerance(s, *upper))
                 break;
-            if (!stage_solve_whole(s, at.level, at.first, at.end, (enum effort)e, &record))
+            if (!stage_solve_whole(s, at.level, &at.runs, (enum effort)e, &record))
                 return false;
+            if (s->layouts > 1 && e == EFFORT_RELAX && !s->stopped && !stage_keep_whole_vector(s, at.level))
+                return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
             struct choice choice = { at.stage, record };
             if (record >= 0 && !take_plan(s, choice, upper, &high, &slope))
                 return false;
         }
-        if (others + cell->whole >= *upper - tolerance(s, *upper)) {
+        if (others + cell->whole >= *upper - step_tolerance(s, *upper)) {
             *bound = min_i64(*bound, others + cell->whole);
             cell->empty_cap = s->cap_ns;
             cell->lower = INT64_MAX;
@@ -185,9 +193,10 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
     int64_t sum = 0, high = s->cap_ns, sends = stage_send_total_ns(s->problem);
     double slope;
     for (enum effort effort = EFFORT_RELAX; effort <= EFFORT_END; effort += EFFORT_END - EFFORT_RELAX) {
-        if (!cut_refine(s, effort, tolerance(s, *upper) / 4, &sum))
+        s->skip_ns = *upper < INT64_MAX ? *upper - step_tolerance(s, *upper) : INT64_MAX;
+        if (!cut_refine(s, effort, step_tolerance(s, *upper) / 4, &sum))
             return false;
-        *done = sum == INT64_MAX || s->stopped || sends + sum + mean_high(s, sum) >= *upper - tolerance(s, *upper);
+        *done = sum == INT64_MAX || s->stopped || sends + sum + mean_high(s, sum) >= *upper - step_tolerance(s, *upper);
         if (*done && sum < INT64_MAX && !s->stopped)
             *bound = min_i64(*bound, sends + sum + mean_high(s, sum));
         if (*done)
@@ -199,12 +208,14 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
         if (effort == EFFORT_RELAX && !far && !leave_out(s, sum, upper, bound, &left_out))
             return false;
         *done = is_alone(s) && !far && !left_out; /* C + Y was the whole question, and met its limit */
-        if (*done)
-            *bound = min_i64(*bound, sends + stage_cell(s, s->level[0], 0, s->layers)->whole);
+        if (*done) {
+            struct stage_runs all = stage_run(0, s->layers);
+            *bound = min_i64(*bound, sends + stage_cell(s, s->level[0], &all)->whole);
+        }
         if (left_out || *done || s->stopped)
             return true;
         if (!far) /* the tolerance is for what is hard to prove */
-            next = cap_below(s, *upper, sum, tolerance(s, *upper));
+            next = cap_below(s, *upper, sum, step_tolerance(s, *upper));
         if (next < s->cap_ns) { /* the bounds alone rule out the upper part */
             *bound = min_i64(*bound, sends + sum + next + 1);
             set_cap(s, next);
@@ -219,7 +230,7 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
     }
     if (!take_plan(s, solutions, upper, &high, &slope))
         return false;
-    int64_t next = min_i64(high - 1, cap_below(s, *upper, sum, tolerance(s, *upper)));
+    int64_t next = min_i64(high - 1, cap_below(s, *upper, sum, step_tolerance(s, *upper)));
     *bound = min_i64(*bound, sends + sum + next + 1);
     set_cap(s, next);
     return true;
@@ -248,13 +259,13 @@ static bool sharpen(struct solver *s, int64_t sum, int64_t upper, int64_t *bound
             worst = span_bound(s, &spans[i]) < span_bound(s, &spans[worst]) ? i : worst;
         struct span *span = &spans[worst];
         int64_t least = span_bound(s, span), middle = span->low + (span->high - span->low) / 2;
-        *done = least >= upper - tolerance(s, upper);
+        *done = least >= upper - step_tolerance(s, upper);
         if (*done || count > s->problem->halves || middle <= span->low || s->stopped) {
             *bound = s->stopped ? *bound : min_i64(*bound, least);
             return true;
         }
         set_cap(s, middle);
-        if (!cut_refine(s, EFFORT_RELAX, tolerance(s, upper) / 4, &sum))
+        if (!cut_refine(s, EFFORT_RELAX, step_tolerance(s, upper) / 4, &sum))
             return false;
         spans[count] = (struct span){ span->low, middle, sum };
         span->low = middle;
@@ -271,9 +282,9 @@ static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done
     next = cap_below(s, upper, s->least_path_ns[s->layers], 0);
     do {
         set_cap(s, next);
-        if (!cut_refine(s, EFFORT_RELAX, tolerance(s, upper) / 4, &sum))
+        if (!cut_refine(s, EFFORT_RELAX, step_tolerance(s, upper) / 4, &sum))
             return false;
-        *done = sum == INT64_MAX || sends + sum + mean_high(s, sum) >= upper - tolerance(s, upper);
+        *done = sum == INT64_MAX || sends + sum + mean_high(s, sum) >= upper - step_tolerance(s, upper);
         next = *done ? s->cap_ns : cap_below(s, upper, sum, 0);
     } while (s->problem->bound_only && s->cap_ns - next > max_i64(s->cap_ns, 0) / NEAR && !s->stopped);
     if (*done && sum < INT64_MAX && !s->stopped)
@@ -285,17 +296,24 @@ static bool descend(struct solver *s)
 {
     int64_t upper = s->problem->below_ns, bound = INT64_MAX;
     bool done = false;
-    if (!rule_out(s, upper, &bound, &done))
-        return false;
-    s->result->ruled_out = done && !s->stopped;
-    done = done || s->problem->bound_only;
-    if (!done && !probe(s, &upper))
-        return false;
-    set_cap(s, cap_below(s, upper, s->least_path_ns[s->layers], 0));
+    if (is_one_stage(s) && s->layouts > 1) {
+        set_cap(s, s->most_high_ns);
+        done = true;
+        if (!runs_descend(s, &upper, &bound))
+            return false;
+    } else {
+        if (!rule_out(s, upper, &bound, &done))
+            return false;
+        s->result->ruled_out = done && !s->stopped;
+        done = done || s->problem->bound_only;
+        if (!done && !probe(s, &upper))
+            return false;
+        set_cap(s, cap_below(s, upper, s->least_path_ns[s->layers], 0));
+    }
     while (!done && !s->stopped)
         if (!step_down(s, &upper, &bound, &done))
             return false;
-    s->result->bound_ns = min_i64(bound, upper);
+    s->result->bound_ns = min_i64(min_i64(bound, s->skipped_ns), upper);
     if (s->stopped)
         s->result->bound_ns = min_i64(s->result->bound_ns, partition_quick_bound(s->problem));
     return true;
@@ -303,14 +321,21 @@ static bool descend(struct solver *s)
 
 static bool make_arrays(struct solver *s)
 {
-    size_t layers = (size_t)s->layers + 1, rows = (size_t)s->row_count;
-    s->best_ns = arena_alloc(s->arena, rows * layers, sizeof *s->best_ns);
-    s->best_high = arena_alloc(s->arena, rows * layers, sizeof *s->best_high);
-    s->cut = arena_alloc(s->arena, rows * layers, sizeof *s->cut);
-    s->cut_turn = arena_alloc(s->arena, rows * layers, sizeof *s->cut_turn);
+    size_t layers = (size_t)s->layers + 1, rows = (size_t)s->row_count, spots = rows * layers * (size_t)s->layouts;
+    s->best_ns = arena_alloc(s->arena, spots, sizeof *s->best_ns);
+    s->best_high = arena_alloc(s->arena, spots, sizeof *s->best_high);
+    s->cut = arena_alloc(s->arena, spots, sizeof *s->cut);
+    s->cut_turn = arena_alloc(s->arena, spots, sizeof *s->cut_turn);
+    bool runs = s->layouts == 1;
+    if (!runs) {
+        s->cut_runs = arena_alloc(s->arena, spots, sizeof *s->cut_runs);
+        s->cut_next = arena_alloc(s->arena, spots, sizeof *s->cut_next);
+        runs = s->cut_runs && s->cut_next;
+    }
     s->first_from = arena_alloc(s->arena, rows, sizeof *s->first_from);
     s->first_to = arena_alloc(s->arena, rows, sizeof *s->first_to);
-    return (s->best_ns && s->best_high && s->cut && s->cut_turn && s->first_from && s->first_to && stage_start(s)) ||
+    return (runs && s->best_ns && s->best_high && s->cut && s->cut_turn && s->first_from && s->first_to &&
+            stage_start(s)) ||
            fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for %d stages of %d layers", s->row_count - 1,
                      s->layers);
 }
@@ -331,6 +356,7 @@ static struct solver solver_of(const struct partition_problem *problem, struct a
                             .strategies = problem->table->strategy_count,
                             .layers = problem->chain->layer_count,
                             .stages = problem->stage_count,
+                            .layouts = price_layouts(problem->table),
                             .row_count = count_rows(problem),
                             .turn_count = problem->mesh_count > 0 ? problem->turn_count : 1,
                             .result = result,
@@ -361,7 +387,7 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
     struct partition_result result = { .bound_ns = problem->below_ns };
     bool proven = false;
     if (problem->solver && problem->solver->partition && problem->mesh_count == 0 &&
-        !problem->solver->partition(problem, arena, &result, &proven, err))
+        !price_has_layouts(problem->table) && !problem->solver->partition(problem, arena, &result, &proven, err))
         return false;
     *out = result;
     return proven || solve_by_stages(problem, arena, out, err);
@@ -378,9 +404,9 @@ static int vectors_known(const struct solver *s)
 static bool learn(struct solver *s, bool *learnt)
 {
     int known = vectors_known(s);
-    for (struct spot at = cut_first(s); at.first < s->layers && vectors_known(s) == known; at = cut_next(s, at)) {
-        const struct cell *cell = stage_cell(s, at.level, at.first, at.end);
-        if (!cell->tried && !stage_solve(s, at.level, at.first, at.end, EFFORT_RELAX))
+    for (struct spot at = cut_first(s); !spot_ends(s, &at) && vectors_known(s) == known; at = cut_next(s, at)) {
+        const struct cell *cell = stage_cell(s, at.level, &at.runs);
+        if (!cell->tried && !stage_solve(s, at.level, &at.runs, EFFORT_RELAX))
             return false;
     }
     *learnt = vectors_known(s) > known;
@@ -427,7 +453,7 @@ bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, 
     struct solver s = solver_of(problem, &scratch, &result, err);
     int64_t margin_ns = 4 * (s.stages + 1) + s.layers / 64; /* what rounding may take from whoever works it out anew */
     *out = (struct partition_proof){ 0 };
-    if (problem->mesh_count > 0 || s.stages > s.layers || s.layers > PROOF_LAYERS ||
+    if (problem->mesh_count > 0 || s.layouts > 1 || s.stages > s.layers || s.layers > PROOF_LAYERS ||
         (int64_t)s.stages * s.layers > PROOF_CELLS)
         return true;
     s.vectors_only = true;

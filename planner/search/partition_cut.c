@@ -83,79 +83,147 @@ struct leg {
 /* What is best from a place on. */
 struct best {
     int64_t ns, high_ns;
-    int end, turn;
+    int turn, next;
+    struct stage_runs runs;
 };
 
-static bool best_of_leg(struct solver *s, const struct leg *leg, int first, struct best *best)
+/* The least behind a stage, and the layout with which that begins. */
+static int64_t best_behind(const struct solver *s, const struct leg *leg, const struct stage_runs *runs, int *next)
 {
-    int width = s->layers + 1;
-    int64_t cut_ns = stage_cut_ns(s->problem);
-    for (int end = (int)max_i64(first + 1, s->first_from[leg->after]); end <= s->first_to[leg->after]; end++) {
-        if (stage_too_long(s, leg->level, first, end))
+    int64_t best = INT64_MAX;
+    *next = 0;
+    for (int layout = 0; layout < s->layouts; layout++) {
+        int64_t rest = s->best_ns[spot_index(s, leg->after, layout, runs->end)];
+        if (rest < INT64_MAX && runs->end < s->layers)
+            rest += stage_cut_ns(s->problem, last_layout(runs), layout);
+        if (rest < best)
+            *next = layout;
+        best = min_i64(best, rest);
+    }
+    return best;
+}
+
+/* Whether plans with the stage are no shorter than what is known, since the layers before it take their least, and its
+ * C and Y are bounded together. */
+static bool skips(struct solver *s, const struct leg *leg, const struct stage_runs *runs, int64_t rest)
+{
+    if (s->skip_ns == INT64_MAX || s->layouts == 1)
+        return false;
+    int64_t least = s->least_path_ns[runs->first[0]] + stage_whole_bound(s, leg->level, runs) + rest;
+    if (least >= s->skip_ns)
+        s->skipped_ns = min_i64(s->skipped_ns, least);
+    return least >= s->skip_ns;
+}
+
+/* A stage of these runs, if it is better. */
+static bool try_stage(struct solver *s, const struct leg *leg, const struct stage_runs *runs, struct best *best)
+{
+    int next = 0;
+    int64_t lower = 0, rest = best_behind(s, leg, runs, &next);
+    if (rest == INT64_MAX || (best->ns < INT64_MAX && runs_least_path(s, runs) + rest > best->ns))
+        return true;
+    struct cell *cell = NULL;
+    int64_t enough = best->ns < INT64_MAX ? best->ns - rest + 1 : INT64_MAX;
+    if (!stage_known(s, leg->level, runs, enough, &cell, &lower))
+        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+    if (lower == INT64_MAX)
+        return true;
+    int64_t total = lower + rest, high = cell && cell->solution >= 0 ? cell->records[cell->solution].high : s->cap_ns;
+    high = max_i64(high, s->best_high[spot_index(s, leg->after, next, runs->end)]);
+    if (total <= best->ns && skips(s, leg, runs, rest))
+        return true;
+    if (total < best->ns || (total == best->ns && high < best->high_ns))
+        *best = (struct best){ total, high, leg->turn, next, *runs };
+    return true;
+}
+
+/* Whether runs of which the last has no end yet may be the beginning of something better: from where it begins on, any
+ * layers take their least. */
+static bool may_be_better(const struct solver *s, struct stage_runs runs, const struct best *best)
+{
+    int from = runs.end = runs.first[runs.count - 1];
+    return best->ns == INT64_MAX ||
+           runs_least_path(s, &runs) + s->least_path_ns[s->layers] - s->least_path_ns[from] <= best->ns;
+}
+
+/* All ends of the last run that the cap allows, and behind each of them all runs that may follow. */
+static bool try_runs(struct solver *s, const struct leg *leg, struct stage_runs runs, struct best *best)
+{
+    int first = runs.first[0], begin = runs.first[runs.count - 1];
+    bool last = s->layouts == 1 || runs.count == s->problem->table->run_count;
+    runs.end = (int)max_i64(begin + 1, last ? s->first_from[leg->after] : 0);
+    for (; runs.end <= s->first_to[leg->after]; runs.end++) {
+        struct stage_runs more = runs;
+        if (stage_too_long(s, leg->level, first, runs.end))
             break;
-        int64_t rest = s->best_ns[leg->after * width + end];
-        if (rest == INT64_MAX)
+        if (runs.end >= s->first_from[leg->after] && stage_runs_legal(s->problem->chain, &runs) &&
+            !try_stage(s, leg, &runs, best))
+            return false;
+        if (last)
             continue;
-        rest += end < s->layers ? cut_ns : 0;
-        if (best->ns < INT64_MAX && s->least_path_ns[end] - s->least_path_ns[first] + rest > best->ns)
-            continue;
-        const struct cell *cell = stage_cell(s, leg->level, first, end);
-        if (!cell)
-            return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
-        if (cell->lower == INT64_MAX)
-            continue;
-        int64_t total = cell->lower + rest;
-        int64_t high = max_i64(cell->solution >= 0 ? cell->records[cell->solution].high : s->cap_ns,
-                               s->best_high[leg->after * width + end]);
-        if (total < best->ns || (total == best->ns && high < best->high_ns))
-            *best = (struct best){ total, high, end, leg->turn };
+        more.first[more.count++] = runs.end;
+        for (int layout = 0; layout < s->layouts; layout++) {
+            more.layout[more.count - 1] = (int8_t)layout;
+            if (layout != last_layout(&runs) && may_be_better(s, more, best) && !try_runs(s, leg, more, best))
+                return false;
+        }
     }
     return true;
 }
 
 /* Least sum of C from `first` on in all stages from the row on; ties go to the smaller maximum Y. */
-static bool best_from(struct solver *s, int row, int first)
+static bool best_from(struct solver *s, int row, int layout, int first)
 {
-    int at = row * (s->layers + 1) + first;
+    int at = spot_index(s, row, layout, first);
+    struct stage_runs runs = stage_run(first, first);
     struct best best = { .ns = INT64_MAX, .high_ns = INT64_MAX };
+    runs.layout[0] = (int8_t)layout;
     for (int turn = 0; turn < s->turn_count; turn++) {
         struct leg leg = { row, turn, row_after(s, row, turn), s->level[row * s->turn_count + turn] };
-        if (leg.after >= 0 && !best_of_leg(s, &leg, first, &best))
+        if (leg.after >= 0 && !try_runs(s, &leg, runs, &best))
             return false;
     }
     s->best_ns[at] = best.ns;
     s->best_high[at] = best.high_ns;
-    s->cut[at] = best.end;
+    s->cut[at] = best.runs.end;
     s->cut_turn[at] = (int8_t)best.turn;
+    if (s->layouts > 1) {
+        s->cut_runs[at] = best.runs;
+        s->cut_next[at] = (int8_t)best.next;
+    }
     return true;
 }
 
 bool cut_sweep(struct solver *s, int64_t *sum)
 {
-    int final = s->row_count - 1, end = final * (s->layers + 1) + s->layers;
+    int final = s->row_count - 1;
     *sum = INT64_MAX;
     s->result->passes++;
     if (s->problem->mesh_count > 0 ? !set_band_of_turns(s) : !set_band_of_stages(s))
         return true;
-    s->best_ns[end] = 0;
-    s->best_high[end] = INT64_MIN;
+    for (int layout = 0; layout < s->layouts; layout++) {
+        s->best_ns[spot_index(s, final, layout, s->layers)] = 0;
+        s->best_high[spot_index(s, final, layout, s->layers)] = INT64_MIN;
+    }
     for (int row = final - 1; row >= 0; row--)
         for (int first = s->first_from[row]; first <= s->first_to[row]; first++)
-            if (!best_from(s, row, first))
-                return false;
-    *sum = s->best_ns[0];
+            for (int layout = 0; layout < s->layouts; layout++)
+                if (!best_from(s, row, layout, first))
+                    return false;
+    for (int layout = 0; layout < s->layouts; layout++)
+        *sum = min_i64(*sum, s->best_ns[spot_index(s, 0, layout, 0)]);
     return true;
 }
 
 /* Relaxes a stage that was not yet, or else spends the effort on it. */
 static bool refine_stage(struct solver *s, const struct spot *at, enum effort effort, int64_t *raised)
 {
-    struct cell *cell = stage_cell(s, at->level, at->first, at->end);
+    struct cell *cell = stage_cell(s, at->level, &at->runs);
     int64_t before = cell->lower;
     bool relax = stage_open(s, cell, EFFORT_RELAX);
     if (!stage_open(s, cell, effort))
         return true;
-    if (!stage_solve(s, at->level, at->first, at->end, relax ? EFFORT_RELAX : effort))
+    if (!stage_solve(s, at->level, &at->runs, relax ? EFFORT_RELAX : effort))
         return false;
     if (cell->lower == INT64_MAX || (relax && stage_open(s, cell, effort)))
         *raised = INT64_MAX;
@@ -173,10 +241,10 @@ bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t 
         if (*sum == INT64_MAX)
             return true;
         bool dead = false; /* one of its stages does not fit: there is no plan with this cut */
-        for (struct spot at = cut_first(s); at.first < s->layers && !dead; at = cut_next(s, at)) {
+        for (struct spot at = cut_first(s); !spot_ends(s, &at) && !dead; at = cut_next(s, at)) {
             if (!refine_stage(s, &at, effort, &raised))
                 return false;
-            dead = stage_cell(s, at.level, at.first, at.end)->lower == INT64_MAX;
+            dead = stage_cell(s, at.level, &at.runs)->lower == INT64_MAX;
             raised = dead ? INT64_MAX : raised;
         }
     }
@@ -185,9 +253,9 @@ bool cut_refine(struct solver *s, enum effort effort, int64_t slack_ns, int64_t 
 
 bool cut_polish(struct solver *s)
 {
-    for (struct spot at = cut_first(s); at.first < s->layers && !s->stopped; at = cut_next(s, at)) {
-        const struct cell *cell = stage_cell(s, at.level, at.first, at.end);
-        if (stage_open(s, cell, EFFORT_BEAM) && !stage_solve(s, at.level, at.first, at.end, EFFORT_BEAM))
+    for (struct spot at = cut_first(s); !spot_ends(s, &at) && !s->stopped; at = cut_next(s, at)) {
+        const struct cell *cell = stage_cell(s, at.level, &at.runs);
+        if (stage_open(s, cell, EFFORT_BEAM) && !stage_solve(s, at.level, &at.runs, EFFORT_BEAM))
             return false;
     }
     return true;
@@ -196,16 +264,18 @@ bool cut_polish(struct solver *s)
 bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t *high, double *slope)
 {
     bool complete = true;
+    int layout = 0; /* of the stage before */
     *sum = 0;
     *high = INT64_MIN;
     *slope = 0;
-    for (struct spot at = cut_first(s); at.first < s->layers; at = cut_next(s, at)) {
-        const struct cell *cell = stage_cell(s, at.level, at.first, at.end);
+    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
+        const struct cell *cell = stage_cell(s, at.level, &at.runs);
         int chosen = at.stage == choice.stage ? choice.record : cell->solution;
         const struct record *record = chosen >= 0 ? &cell->records[chosen] : NULL;
         *slope += cell->tried ? cell->slope : 0;
         complete = complete && record;
-        *sum += (record ? record->path : 0) + (at.stage > 0 ? stage_cut_ns(s->problem) : 0);
+        *sum += (record ? record->path : 0) + spot_cut_ns(s, &at, layout);
+        layout = last_layout(&at.runs);
         *high = max_i64(*high, record ? record->high : 0);
     }
     return complete;
@@ -217,6 +287,7 @@ static bool same_plan(const struct solver *s, const struct partition_plan *a, co
     return a->step_ns == b->step_ns && a->stage_count == b->stage_count &&
            (!a->turn || !memcmp(a->turn, b->turn, stages * sizeof *a->turn)) &&
            !memcmp(a->first_layer, b->first_layer, stages * sizeof *a->first_layer) &&
+           (!a->runs || !memcmp(a->runs, b->runs, stages * sizeof *a->runs)) &&
            !memcmp(a->count, b->count, stages * block * sizeof *a->count);
 }
 
@@ -230,18 +301,23 @@ bool cut_keep_plan(struct solver *s, struct choice choice, int64_t step_ns)
     if (place == PARTITION_PLANS)
         return true;
     struct partition_plan plan = { .step_ns = step_ns };
-    for (struct spot at = cut_first(s); at.first < s->layers; at = cut_next(s, at))
+    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at))
         plan.stage_count++;
     plan.first_layer = arena_alloc(s->kept, (size_t)plan.stage_count, sizeof *plan.first_layer);
     plan.count = arena_alloc(s->kept, (size_t)plan.stage_count * block, sizeof *plan.count);
     if (s->problem->mesh_count > 0)
         plan.turn = arena_alloc(s->kept, (size_t)plan.stage_count, sizeof *plan.turn);
-    if (!plan.first_layer || !plan.count || (s->problem->mesh_count > 0 && !plan.turn))
+    if (s->layouts > 1)
+        plan.runs = arena_alloc(s->kept, (size_t)plan.stage_count, sizeof *plan.runs);
+    if (!plan.first_layer || !plan.count || (s->problem->mesh_count > 0 && !plan.turn) ||
+        (s->layouts > 1 && !plan.runs))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
-    for (struct spot at = cut_first(s); at.first < s->layers; at = cut_next(s, at)) {
-        const struct cell *cell = stage_cell(s, at.level, at.first, at.end);
+    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
+        const struct cell *cell = stage_cell(s, at.level, &at.runs);
         int chosen = at.stage == choice.stage ? choice.record : cell->solution;
-        plan.first_layer[at.stage] = at.first;
+        plan.first_layer[at.stage] = at.runs.first[0];
+        if (plan.runs)
+            plan.runs[at.stage] = at.runs;
         if (plan.turn)
             plan.turn[at.stage] = at.turn;
         memcpy(&plan.count[(size_t)at.stage * block], cell->records[chosen].count, block * sizeof *plan.count);

@@ -19,23 +19,66 @@ int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m)
     return n < 1 || n >= m ? 0 : ceil_div(2 * table->send_ns * (n - 1), n);
 }
 
-int64_t stage_cut_ns(const struct partition_problem *problem)
+int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, int to_layout)
 {
+    if (price_has_layouts(problem->table))
+        return problem->table->cut_ns[from_layout][to_layout];
     return problem->mesh_count > 0 ? 2 * problem->table->send_ns : 0;
+}
+
+int64_t stage_most_cuts_ns(const struct partition_problem *problem)
+{
+    const struct price_table *table = problem->table;
+    int64_t most = 0;
+    for (int i = 0; price_has_layouts(table) && i < table->layout_count * table->layout_count; i++)
+        most = max_i64(most, table->cut_ns[i / table->layout_count][i % table->layout_count]);
+    return (problem->stage_count - 1) * most;
 }
 
 int64_t stage_send_total_ns(const struct partition_problem *problem)
 {
     int64_t sum = 0;
-    for (int k = 0; problem->mesh_count == 0 && k + 1 < problem->stage_count; k++)
+    bool apart = problem->mesh_count > 0 || price_has_layouts(problem->table); /* stage_cut_ns() */
+    for (int k = 0; !apart && k + 1 < problem->stage_count; k++)
         sum += 2 * price_send_ns(problem->table, k);
     return sum;
 }
 
+static int layout_at(const struct stage_runs *runs, int layer)
+{
+    int run = 0;
+    while (run + 1 < runs->count && runs->first[run + 1] <= layer)
+        run++;
+    return runs->layout[run];
+}
+
+bool stage_runs_legal(const struct chain *chain, const struct stage_runs *runs)
+{
+    return !chain_holds_both(chain, runs->first[0], runs->end) ||
+           layout_at(runs, chain->tied_first) == layout_at(runs, chain->tied_second);
+}
+
+int stage_handovers(const struct price_table *table, const struct chain *chain, const struct stage_runs *runs,
+                    const struct layer_price *out[MOST_RUNS - 1])
+{
+    for (int i = 1; i < runs->count; i++)
+        out[i - 1] = price_handover(table, chain->class_of[runs->first[i] - 1], runs->layout[i - 1], runs->layout[i]);
+    return runs->count - 1;
+}
+
 struct stage_sums stage_sum(const struct price_table *table, int64_t m, int64_t in_flight, int64_t period_ns,
-                            bool joined, const int *count)
+                            const struct chain *chain, const struct stage_runs *runs, const int *count)
 {
     int64_t c = 0, b = 0, d = 0, last = 0, step = 0, bytes = table->base_bytes, peak = 0;
+    bool joined = chain_holds_both(chain, runs->first[0], runs->end);
+    const struct layer_price *handover[MOST_RUNS - 1];
+    int handovers = stage_handovers(table, chain, runs, handover);
+    for (int i = 0; i < handovers; i++) {
+        c += path_ns(handover[i]);
+        b += handover[i]->backward_ns;
+        bytes += layer_bytes(handover[i], in_flight, joined);
+        peak = max_i64(peak, handover[i]->transient_bytes);
+    }
     for (int i = 0; i < table->class_count * table->strategy_count; i++) {
         const struct layer_price *p = &table->prices[i];
         if (count[i] == 0)
@@ -73,16 +116,18 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
     const struct chain *chain = problem->chain;
     int64_t sum = stage_send_total_ns(problem), high = INT64_MIN;
     int block = problem->table->class_count * problem->table->strategy_count, left = problem->mesh_count;
-    int stages = partition_stages(problem, plan);
+    int stages = partition_stages(problem, plan), layout = 0; /* of the stage before */
     for (int k = 0; k < stages; k++) {
         int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain->layer_count;
         struct stage_place place = place_of(problem, k, plan->turn ? plan->turn[k] : 0, left);
+        struct stage_runs runs = plan->runs ? plan->runs[k] : stage_run(first, end);
         struct stage_sums sums = stage_sum(place.table, place.micro_batches, place.in_flight,
-                                           stage_period_ns(place.table, place.in_flight, place.micro_batches),
-                                           chain_holds_both(chain, first, end), &plan->count[k * block]);
+                                           stage_period_ns(place.table, place.in_flight, place.micro_batches), chain,
+                                           &runs, &plan->count[k * block]);
         if (sums.bytes > problem->capacity_bytes)
             return INT64_MAX;
-        sum += sums.path_ns + (k > 0 ? stage_cut_ns(problem) : 0);
+        sum += sums.path_ns + (k > 0 ? stage_cut_ns(problem, layout, runs.layout[0]) : 0);
+        layout = runs.layout[runs.count - 1];
         high = max_i64(high, sums.high_ns);
         left -= plan->turn ? problem->turns[plan->turn[k]] : 0;
     }
@@ -116,6 +161,16 @@ static struct knapsack_option make_option(const struct solver *s, int level, con
     return option;
 }
 
+static bool set_handovers(struct solver *s, int level)
+{
+    int count = s->classes * s->layouts * s->layouts;
+    struct knapsack_option *options = arena_alloc(s->arena, (size_t)count, sizeof *options);
+    s->handovers[level] = options;
+    for (int i = 0; options && i < count; i++)
+        options[i] = make_option(s, level, &s->tables[level]->handovers[i], false, 0);
+    return options != NULL;
+}
+
 bool stage_set_options(struct solver *s, int level)
 {
     const struct price_table *table = s->tables[level];
@@ -134,7 +189,7 @@ bool stage_set_options(struct solver *s, int level)
             options[i] =
                 make_option(s, level, &table->prices[i], joined, tie_break(s, level, &table->prices[i], worst));
     }
-    return true;
+    return s->layouts == 1 || set_handovers(s, level);
 }
 
 /* Types of devices that differ in name alone share their cells. */
@@ -214,6 +269,15 @@ static bool set_levels(struct solver *s)
     return true;
 }
 
+static void set_layout_least(struct solver *s, int layout, int layer)
+{
+    const struct price_table *table = s->problem->table;
+    int64_t path = INT64_MAX, *sums = &s->layout_path_ns[layout * (s->layers + 1)];
+    for (int i = table->layout_first[layout]; i < table->layout_first[layout + 1]; i++)
+        path = min_i64(path, path_ns(price_at(table, s->problem->chain->class_of[layer], i)));
+    sums[layer + 1] = sums[layer] + path;
+}
+
 static void set_least(struct solver *s)
 {
     const struct chain *chain = s->problem->chain;
@@ -224,6 +288,8 @@ static void set_least(struct solver *s)
             path = min_i64(path, path_ns(p));
             step = min_i64(step, p->step_ns);
         }
+        for (int i = 0; s->layouts > 1 && i < s->layouts; i++)
+            set_layout_least(s, i, l);
         s->least_path_ns[l + 1] = s->least_path_ns[l] + path;
         s->least_step_ns[l + 1] = s->least_step_ns[l] + step;
     }
@@ -234,6 +300,15 @@ static bool repeats(const struct solver *s, int level)
 {
     return level > 0 && s->tables[level] == s->tables[level - 1] &&
            s->micro_batches[level] == s->micro_batches[level - 1];
+}
+
+/* What all of a plan's handovers can add to a Y. */
+static int64_t most_handovers_ns(const struct solver *s)
+{
+    int64_t most = 0;
+    for (int i = 0; s->layouts > 1 && i < s->classes * s->layouts * s->layouts; i++)
+        most = max_i64(most, path_ns(&s->problem->table->handovers[i]));
+    return (MOST_RUNS - 1) * s->problem->micro_batch_count * most;
 }
 
 static void set_most(struct solver *s)
@@ -250,6 +325,7 @@ static void set_most(struct solver *s)
         s->most_path_ns[l + 1] = s->most_path_ns[l] + path;
         s->most_high_ns += high;
     }
+    s->most_high_ns += most_handovers_ns(s);
     int64_t exposed = 0;
     for (int level = 0; level < s->level_count; level++)
         exposed = max_i64(exposed, (s->micro_batches[level] - 1) * s->period_ns[level]);
@@ -283,7 +359,7 @@ bool stage_start(struct solver *s)
 {
     int most = s->problem->mesh_count > 0 ? s->problem->mesh_count * s->turn_count : s->stages;
     size_t layers = (size_t)s->layers + 1, levels = (size_t)most, classes = (size_t)s->classes,
-           block = (size_t)(s->classes * s->strategies);
+           block = (size_t)(s->classes * s->strategies), groups = classes * (size_t)s->layouts + MOST_RUNS;
     s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->turn_count * sizeof *s->level);
     s->tables = arena_alloc(s->arena, levels, sizeof *s->tables);
     s->period_ns = arena_alloc(s->arena, levels, sizeof *s->period_ns);
@@ -294,18 +370,23 @@ bool stage_start(struct solver *s)
     s->least_bytes = arena_alloc(s->arena, levels, sizeof *s->least_bytes);
     s->least_path_ns = arena_alloc(s->arena, layers, sizeof *s->least_path_ns);
     s->most_path_ns = arena_alloc(s->arena, layers, sizeof *s->most_path_ns);
+    s->layout_path_ns = arena_alloc(s->arena, layers, (size_t)s->layouts * sizeof *s->layout_path_ns);
+    s->handovers = arena_alloc(s->arena, levels, sizeof *s->handovers);
     s->least_step_ns = arena_alloc(s->arena, layers, sizeof *s->least_step_ns);
     s->vectors = arena_alloc(s->arena, levels, sizeof *s->vectors);
+    s->whole_vectors = arena_alloc(s->arena, levels, sizeof *s->whole_vectors);
+    s->skip_ns = s->skipped_ns = INT64_MAX;
     s->vector_level = -1;
     s->class_price = arena_alloc(s->arena, classes, BINS * sizeof *s->class_price);
-    s->groups = arena_alloc(s->arena, classes, sizeof *s->groups);
-    s->group_class = arena_alloc(s->arena, classes, sizeof *s->group_class);
-    s->class_count = arena_alloc(s->arena, classes, sizeof *s->class_count);
-    s->counts = arena_alloc(s->arena, block, sizeof *s->counts);
-    bool good = s->vectors && s->class_price && s->tables && s->most_path_ns && s->level && s->period_ns &&
-                s->in_flight && s->micro_batches && s->cells && s->options && s->least_bytes && s->least_path_ns &&
-                s->least_step_ns && s->groups && s->group_class && s->class_count && s->counts;
-    if (!good || !set_levels(s) || !set_bins(s))
+    s->groups = arena_alloc(s->arena, groups, sizeof *s->groups);
+    s->group_first = arena_alloc(s->arena, groups, sizeof *s->group_first);
+    s->class_count = arena_alloc(s->arena, groups, sizeof *s->class_count);
+    s->counts = arena_alloc(s->arena, block + MOST_RUNS, sizeof *s->counts);
+    bool good = s->vectors && s->whole_vectors && s->class_price && s->tables && s->most_path_ns && s->level &&
+                s->period_ns && s->in_flight && s->micro_batches && s->cells && s->options && s->least_bytes &&
+                s->least_path_ns && s->least_step_ns && s->groups && s->group_first && s->class_count && s->counts &&
+                s->layout_path_ns && s->handovers;
+    if (!good || !set_levels(s) || !set_bins(s) || (s->layouts > 1 && !runs_start(s)))
         return false;
     set_least(s);
     set_most(s);

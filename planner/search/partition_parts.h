@@ -7,6 +7,7 @@
 #include "planner/search/partition.h"
 
 enum { TIE_BITS = 16 };
+#define NOTHING_FITS (INT64_MAX / 4) /* as a bound of C + Y */
 enum { ROW_MEMORY = 0, ROW_PATH, ROW_LAST, ROW_LANE, ROW_COUNT };
 /* VECTORS: multipliers that bound every stage. BINS: ranges of the transient bytes. RECORDS: answers kept of a stage.
  */
@@ -45,18 +46,29 @@ struct cell_chunk {
 struct vector {
     int64_t multiplier[ROW_COUNT]; /* times 2^-30, cost per unit of each row */
     int64_t peak_part[BINS];       /* what a bin's peak adds */
-    int64_t *sum;                  /* (layers + 1, BINS) */
+    int64_t *sum;                  /* (layouts, layers + 1, BINS) */
     int64_t cap_part;              /* what the caps take off, at the present cap */
+    int64_t *handover;             /* (classes, layouts, layouts) with layouts; else NULL */
 };
 struct vectors { /* of one level, the oldest replaced first: the i-th of all is at[i % VECTORS] */
     int count, next, total;
     struct vector at[VECTORS];
+};
+/* Cells by a key of what the stage holds. */
+struct run_slot {
+    uint64_t key;
+    struct cell *cell; /* NULL: free */
+};
+struct run_cells {
+    size_t size, used; /* size: a power of two */
+    struct run_slot *slots;
 };
 struct solver {
     const struct partition_problem *problem;
     struct arena *arena; /* as long as the solver works */
     struct arena *kept;  /* the caller's: plans */
     int classes, strategies, layers, stages;
+    int layouts; /* 1: all layers have one */
     /* Where a stage begins: the stages before it; with turns the meshes that they take, and where the number of stages
      * is given both, (stage, meshes). */
     int row_count, turn_count;
@@ -64,10 +76,14 @@ struct solver {
     const struct price_table **tables; /* (level_count) */
     int64_t *period_ns, *in_flight, *micro_batches; /* (level_count) p, n, m */
     /* made when the level is first asked for: */
-    struct cell_chunk ***cells; /* (level_count) of (interval_count / CHUNK_CELLS + 1), all made on demand */
+    struct cell_chunk ***cells; /* (level_count) of (interval_count * layouts / CHUNK_CELLS + 1), all made on demand */
+    struct run_cells run_cells; /* of stages of several runs, of all levels */
+    uint64_t *layout_key;       /* (layouts, layers + 1) sums over the layers before, for keys of runs */
     struct knapsack_option *
         *options; /* (level_count, 2) of (class_count, strategy_count); the second: tied layers joined */
+    struct knapsack_option **handovers;     /* (level_count) of (class_count, layouts, layouts); NULL without layouts */
     int64_t *least_path_ns, *least_step_ns; /* (layers + 1) sums of each layer's smallest C, O */
+    int64_t *layout_path_ns;                /* (layouts, layers + 1) the first of each layout */
     int64_t *most_path_ns;                  /* of its largest C of any table */
     int64_t most_high_ns;                   /* no plan's Y is larger */
     int64_t **least_bytes;                  /* (level_count) of (layers + 1); may be less than the least */
@@ -77,13 +93,19 @@ struct solver {
     int64_t *class_price;                   /* (class_count, BINS) */
     int64_t bin_peak[BINS + 1];             /* a bin's largest transient bytes are above [i], at most [i + 1] */
     int64_t cap_ns;                         /* Y */
+    double whole_multipliers[ROW_COUNT];    /* of the latest stage_solve_whole() */
+    struct vectors *whole_vectors;          /* (level_count) with layouts: that bound C + Y of every stage */
+    int64_t skip_ns, skipped_ns; /* plans that these prove to be no shorter than the first are not looked at, and none
+                                    of them is shorter than the second */
     bool stopped;
     bool vectors_only; /* cells are bounded by vectors alone, which are every level's: for partition_prove() */
-    int64_t *best_ns, *best_high; /* (rows, layers + 1) */
-    int *cut;                     /* (rows, layers + 1): end of the stage */
-    int8_t *cut_turn;             /* (rows, layers + 1): index of its number of replicas */
+    int64_t *best_ns, *best_high; /* (rows, layouts of the first layer, layers + 1) */
+    int *cut;                     /* (rows, layouts, layers + 1): end of the stage */
+    int8_t *cut_turn;             /* (rows, layouts, layers + 1): index of its number of replicas */
+    struct stage_runs *cut_runs;  /* (rows, layouts, layers + 1): its runs; NULL without layouts */
+    int8_t *cut_next;             /* (rows, layouts, layers + 1): layout behind it; NULL without layouts */
     struct knapsack_group *groups;
-    int *group_class, *counts, *class_count;
+    int *group_first, *counts, *class_count; /* group_first: index of its first option; -1: a handover */
     struct partition_result *result;
     struct error *err;
 };
@@ -93,16 +115,21 @@ static inline int64_t path_ns(const struct layer_price *p)
     return p->forward_ns + p->backward_ns;
 }
 
+/* So much above the bound is good enough. */
+int64_t step_tolerance(const struct solver *s, int64_t step_ns);
 /* All sends of a micro-batch, there and back. */
 int64_t stage_send_total_ns(const struct partition_problem *problem);
-/* What each cut adds to the sum of C: where their number is free, sends are not in stage_send_total_ns(). */
-int64_t stage_cut_ns(const struct partition_problem *problem);
-/* C, Y and bytes of given counts, (class_count, strategy_count). joined: both users of the tied weight are there. */
+/* What a cut between those layouts adds to the sum of C: sends that are not in stage_send_total_ns(), since the number
+ * of cuts is free or what they cost. */
+int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, int to_layout);
+/* The most that all cuts can add so, where their number is given. */
+int64_t stage_most_cuts_ns(const struct partition_problem *problem);
+/* C, Y and bytes of a stage of given counts, (class_count, strategy_count). */
 struct stage_sums {
     int64_t path_ns, high_ns, bytes;
 };
 struct stage_sums stage_sum(const struct price_table *table, int64_t m, int64_t in_flight, int64_t period_ns,
-                            bool joined, const int *count);
+                            const struct chain *chain, const struct stage_runs *runs, const int *count);
 /* The level's options; false: out of memory. */
 bool stage_set_options(struct solver *s, int level);
 /* What one layer adds to the rows of its stage's knapsack, of m micro-batches. joined: the stage holds both layers that
@@ -117,14 +144,37 @@ bool stage_too_long(const struct solver *s, int level, int first, int end);
 /* To be called when s->cap_ns has changed. */
 void stage_cap_changed(struct solver *s);
 /* The cell with its bound and best solution at the present cap; NULL: out of memory. */
-struct cell *stage_cell(struct solver *s, int level, int first, int end);
+struct cell *stage_cell(struct solver *s, int level, const struct stage_runs *runs);
+/* The same, but no cell is made for several runs: *cell NULL where there is none. *lower: what is proven at the present
+ * cap, there no more than is enough. False: out of memory. */
+bool stage_known(struct solver *s, int level, const struct stage_runs *runs, int64_t enough, struct cell **cell,
+                 int64_t *lower);
 /* Whether more effort can change what is known of the cell. */
 bool stage_open(const struct solver *s, const struct cell *cell, enum effort effort);
 /* Solves the cell at the present cap. */
-bool stage_solve(struct solver *s, int level, int first, int end, enum effort effort);
+bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enum effort effort);
 
 /* The same for C + Y of the stage alone, whatever the cap: cell->whole. *record: its solution, -1: none. */
-bool stage_solve_whole(struct solver *s, int level, int first, int end, enum effort effort, int *record);
+bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *runs, enum effort effort, int *record);
+/* Multipliers of the latest stage_solve_whole(), with which C + Y of any stage of the level is bounded in a few
+ * operations; false: out of memory. */
+bool stage_whole_vector(struct solver *s, int level, struct vector *out);
+int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const struct stage_runs *runs);
+/* Keeps those multipliers for the level, and what all that are kept prove of C + Y. */
+bool stage_keep_whole_vector(struct solver *s, int level);
+int64_t stage_whole_bound(const struct solver *s, int level, const struct stage_runs *runs);
+
+/* partition_runs.c: the cell of several runs, or NULL. */
+struct cell *runs_cell(const struct solver *s, int level, const struct stage_runs *runs);
+/* Of runs that have none; false: out of memory. */
+bool runs_put_cell(struct solver *s, int level, const struct stage_runs *runs, struct cell *cell);
+bool runs_start(struct solver *s);
+/* One stage with layouts: the least C + Y over all runs, best first. *upper and *bound as in descend(). */
+bool runs_descend(struct solver *s, int64_t *upper, int64_t *bound);
+/* Least C of runs that are given, handovers included. */
+int64_t runs_least_path(const struct solver *s, const struct stage_runs *runs);
+/* C of what the runs hand over. */
+int64_t runs_handover_path(const struct solver *s, const struct stage_runs *runs);
 
 /* A row's meshes, of all before it. */
 static inline int row_meshes(const struct solver *s, int row)
@@ -144,26 +194,50 @@ static inline int row_after(const struct solver *s, int row, int turn)
 }
 /* A stage of the best cut. */
 struct spot {
-    int stage, row, turn, level, first, end;
+    int stage, row, turn, level, next; /* next: layout of the stage behind */
+    struct stage_runs runs;
 };
-static inline struct spot cut_spot(const struct solver *s, int stage, int row, int first)
+static inline int spot_index(const struct solver *s, int row, int layout, int first)
 {
-    struct spot at = { .stage = stage, .row = row, .first = first, .end = first };
+    return (row * s->layouts + layout) * (s->layers + 1) + first;
+}
+static inline struct spot cut_spot(const struct solver *s, int stage, int row, int layout, int first)
+{
+    struct spot at = { .stage = stage, .row = row, .runs = stage_run(first, first) };
     if (first == s->layers)
         return at;
-    at.end = s->cut[row * (s->layers + 1) + first];
-    at.turn = s->cut_turn[row * (s->layers + 1) + first];
+    int index = spot_index(s, row, layout, first);
+    at.runs = s->cut_runs ? s->cut_runs[index] : stage_run(first, s->cut[index]);
+    at.next = s->cut_next ? s->cut_next[index] : 0;
+    at.turn = s->cut_turn[index];
     at.level = s->level[row * s->turn_count + at.turn];
     return at;
 }
-/* for (struct spot at = cut_first(s); at.first < s->layers; at = cut_next(s, at)) */
+static inline bool spot_ends(const struct solver *s, const struct spot *at)
+{
+    return at->runs.first[0] == s->layers;
+}
+/* for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) */
 static inline struct spot cut_first(const struct solver *s)
 {
-    return cut_spot(s, 0, 0, 0);
+    int layout = 0;
+    for (int i = 1; i < s->layouts; i++)
+        if (s->best_ns[spot_index(s, 0, i, 0)] < s->best_ns[spot_index(s, 0, layout, 0)])
+            layout = i;
+    return cut_spot(s, 0, 0, layout, 0);
 }
 static inline struct spot cut_next(const struct solver *s, struct spot at)
 {
-    return cut_spot(s, at.stage + 1, row_after(s, at.row, at.turn), at.end);
+    return cut_spot(s, at.stage + 1, row_after(s, at.row, at.turn), at.next, at.runs.end);
+}
+/* What the cut before the stage adds to the sum of C. */
+static inline int64_t spot_cut_ns(const struct solver *s, const struct spot *at, int layout_before)
+{
+    return at->stage > 0 ? stage_cut_ns(s->problem, layout_before, at->runs.layout[0]) : 0;
+}
+static inline int last_layout(const struct stage_runs *runs)
+{
+    return runs->layout[runs->count - 1];
 }
 
 /* The least sum of C of all stages under the present cap, as far as is proven (INT64_MAX: nothing fits); its cut in

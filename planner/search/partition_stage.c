@@ -63,58 +63,96 @@ void stage_cap_changed(struct solver *s)
             set_cap_part(s, &s->vectors[level].at[v], level);
 }
 
+/* In 2^-SUM_BITS nanoseconds, rounded down. */
+static int64_t priced(const struct vector *v, const struct knapsack_option *option)
+{
+    int128 price = (int128)option->cost * (INT64_C(1) << MULTIPLIER_BITS);
+    for (int r = 0; r < ROW_COUNT; r++)
+        price += (int128)v->multiplier[r] * option->row[r];
+    return price_limited(price);
+}
+
+/* Of a class: index of the layout's first. */
+static int first_option(const struct solver *s, int layout)
+{
+    return s->layouts > 1 ? s->problem->table->layout_first[layout] : layout * s->strategies;
+}
+
 /* Least price of a class in every bin, in 2^-SUM_BITS nanoseconds, rounded down. */
-static void least_prices(const struct solver *s, const struct vector *v, int level, int class_index, int64_t *out)
+static void least_prices(const struct solver *s, const struct vector *v, int level, int class_index, int layout,
+                         int64_t *out)
 {
     const struct knapsack_option *options = &s->options[2 * level + 1][class_index * s->strategies];
     const int64_t limit = INT64_C(1) << 48; /* lower is still a bound; a sum over layers stays well inside 64 bits */
     for (int b = 0; b < BINS; b++)
         out[b] = limit;
-    for (int i = 0; i < s->strategies; i++) {
-        int128 price = (int128)options[i].cost * (INT64_C(1) << MULTIPLIER_BITS);
-        for (int r = 0; r < ROW_COUNT; r++)
-            price += (int128)v->multiplier[r] * options[i].row[r];
-        int64_t rounded = price_limited(price);
+    for (int i = first_option(s, layout); i < first_option(s, layout + 1); i++) {
+        int64_t rounded = priced(v, &options[i]);
         for (int b = 0; b < BINS; b++)
             if (options[i].peak <= s->bin_peak[b + 1])
                 out[b] = min_i64(out[b], rounded);
     }
 }
 
+static bool set_handover_sums(struct solver *s, struct vector *v, int level)
+{
+    int count = s->classes * s->layouts * s->layouts;
+    if (!v->handover)
+        v->handover = arena_alloc(s->arena, (size_t)count, sizeof *v->handover);
+    for (int i = 0; v->handover && i < count; i++)
+        v->handover[i] = priced(v, &s->handovers[level][i]);
+    return v->handover != NULL;
+}
+
 static bool set_sums(struct solver *s, struct vector *v, int level)
 {
     if (!v->sum)
-        v->sum = arena_alloc(s->arena, BINS * ((size_t)s->layers + 1), sizeof *v->sum);
-    if (!v->sum)
+        v->sum = arena_alloc(s->arena, (size_t)s->layouts * BINS * ((size_t)s->layers + 1), sizeof *v->sum);
+    if (!v->sum || (s->layouts > 1 && !set_handover_sums(s, v, level)))
         return false;
     for (int b = 0; b < BINS; b++)
         v->peak_part[b] = price_limited((int128)v->multiplier[ROW_MEMORY] * max_i64(s->bin_peak[b], 0));
-    for (int c = 0; c < s->classes; c++)
-        least_prices(s, v, level, c, &s->class_price[c * BINS]);
-    for (int l = 0; l < s->layers; l++)
-        for (int b = 0; b < BINS; b++)
-            v->sum[(l + 1) * BINS + b] =
-                v->sum[l * BINS + b] + s->class_price[s->problem->chain->class_of[l] * BINS + b];
+    for (int layout = 0; layout < s->layouts; layout++) {
+        int64_t *sum = &v->sum[layout * (s->layers + 1) * BINS];
+        for (int c = 0; c < s->classes; c++)
+            least_prices(s, v, level, c, layout, &s->class_price[c * BINS]);
+        for (int l = 0; l < s->layers; l++)
+            for (int b = 0; b < BINS; b++)
+                sum[(l + 1) * BINS + b] = sum[l * BINS + b] + s->class_price[s->problem->chain->class_of[l] * BINS + b];
+    }
     return true;
 }
 
 /* A bound of C from one vector. */
-static int64_t vector_bound(const struct vector *v, int first, int end)
+int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const struct stage_runs *runs)
 {
-    int64_t least = INT64_MAX;
-    for (int b = 0; b < BINS; b++)
-        least = min_i64(least, v->sum[end * BINS + b] - v->sum[first * BINS + b] + v->peak_part[b]);
+    const struct chain *chain = s->problem->chain;
+    int64_t least = INT64_MAX, handovers = 0;
+    for (int i = 1; i < runs->count; i++)
+        handovers += v->handover[(chain->class_of[runs->first[i] - 1] * s->layouts + runs->layout[i - 1]) * s->layouts +
+                                 runs->layout[i]];
+    for (int b = 0; b < BINS; b++) {
+        int64_t price = v->peak_part[b] + handovers;
+        for (int i = 0; i < runs->count; i++) {
+            const int64_t *sum = &v->sum[runs->layout[i] * (s->layers + 1) * BINS + b];
+            int end = i + 1 < runs->count ? runs->first[i + 1] : runs->end;
+            price += sum[end * BINS] - sum[runs->first[i] * BINS];
+        }
+        least = min_i64(least, price);
+    }
     return (least - v->cap_part) >> SUM_BITS;
 }
 
-/* The best bound of the vectors that came after the first `seen` of the level, and are still there. */
-static int64_t quick_bound(const struct solver *s, int level, int first, int end, int seen)
+/* The best bound of the vectors that came after the first `seen` of the level, and are still there. No more than
+ * `enough` is asked for. */
+static int64_t quick_bound(const struct solver *s, int level, const struct stage_runs *runs, int seen, int64_t enough)
 {
     const struct vectors *vectors = &s->vectors[level];
-    int64_t bound = s->least_path_ns[end] - s->least_path_ns[first];
-    for (int i = (int)max_i64(seen, vectors->total - vectors->count); i < vectors->total; i++)
-        bound = max_i64(bound, vector_bound(&vectors->at[i % VECTORS], first, end));
-    return bound > s->most_path_ns[end] - s->most_path_ns[first] ? INT64_MAX : bound; /* no choice is so long */
+    int64_t bound = runs_least_path(s, runs),
+            most = s->most_path_ns[runs->end] - s->most_path_ns[runs->first[0]] + runs_handover_path(s, runs);
+    for (int i = (int)max_i64(seen, vectors->total - vectors->count); i < vectors->total && bound < enough; i++)
+        bound = max_i64(bound, stage_vector_bound(s, &vectors->at[i % VECTORS], runs));
+    return bound > most ? INT64_MAX : bound; /* no choice is so long */
 }
 
 static bool put_vector(struct solver *s, int level, const int64_t multiplier[ROW_COUNT])
@@ -129,6 +167,11 @@ static bool put_vector(struct solver *s, int level, const int64_t multiplier[ROW
     vectors->total++;
     vectors->count = (int)max_i64(vectors->count, vectors->next == 0 ? VECTORS : vectors->next);
     return true;
+}
+
+static int64_t multiplier_of(double multiplier)
+{
+    return (int64_t)fmin(fmax(ldexp(multiplier, MULTIPLIER_BITS), 0), 0x1p60);
 }
 
 /* Where nothing fits multipliers grow without limit; all are scaled down together, so that they still say the same of
@@ -177,7 +220,7 @@ static bool add_vector(struct solver *s, int level, const double *multipliers)
         most = fmax(most, multipliers[r]);
     scale = fmin(scale, ldexp(1, DIGITS - MULTIPLIER_BITS) / fmax(most, 1));
     for (int r = 0; r < ROW_COUNT; r++)
-        multiplier[r] = (int64_t)fmin(fmax(ldexp(multipliers[r] * scale, MULTIPLIER_BITS), 0), 0x1p60);
+        multiplier[r] = multiplier_of(multipliers[r] * scale);
     for (int to = 0; to < s->level_count; to++)
         if (s->cells[to] && (to == level || s->vectors[to].count == 0 || s->vectors_only) &&
             !put_vector(s, to, multiplier))
@@ -190,7 +233,7 @@ static bool open_level(struct solver *s, int level)
 {
     if (s->cells[level])
         return true;
-    size_t chunks = (size_t)s->problem->chain->interval_count / CHUNK_CELLS + 1;
+    size_t chunks = (size_t)s->problem->chain->interval_count * (size_t)s->layouts / CHUNK_CELLS + 1;
     s->cells[level] = arena_alloc(s->arena, chunks, sizeof **s->cells);
     if (!s->cells[level] || !stage_set_options(s, level))
         return false;
@@ -203,19 +246,15 @@ static bool open_level(struct solver *s, int level)
 
 /* ---- cells ---- */
 
-static int interval_index(const struct solver *s, int first, int end)
-{
-    return s->problem->chain->interval[first * (s->layers + 1) + end];
-}
-
 /* What the records say at the present cap. */
-static void look_up(struct solver *s, struct cell *cell, int level, int first, int end)
+static void look_up(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs)
 {
     cell->cap = s->cap_ns;
     cell->tried = false;
     cell->solution = -1;
     cell->seen = s->vectors[level].total;
-    cell->lower = s->cap_ns <= cell->empty_cap && !s->vectors_only ? INT64_MAX : quick_bound(s, level, first, end, 0);
+    cell->lower =
+        s->cap_ns <= cell->empty_cap && !s->vectors_only ? INT64_MAX : quick_bound(s, level, runs, 0, INT64_MAX);
     if (s->vectors_only)
         return;
     for (int i = 0; i < cell->record_count; i++) {
@@ -231,38 +270,67 @@ static void look_up(struct solver *s, struct cell *cell, int level, int first, i
 }
 
 /* What vectors say that came since. */
-static void look_again(struct solver *s, struct cell *cell, int level, int first, int end)
+static void look_again(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs)
 {
     if (cell->lower < INT64_MAX)
-        cell->lower = max_i64(cell->lower, quick_bound(s, level, first, end, cell->seen));
+        cell->lower = max_i64(cell->lower, quick_bound(s, level, runs, cell->seen, INT64_MAX));
     if (cell->solution >= 0)
         cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
     cell->seen = s->vectors[level].total;
 }
 
-/* NULL: out of memory. */
-static struct cell *find_cell(struct solver *s, int level, int interval)
+static struct cell *new_cell(struct solver *s)
 {
-    struct cell_chunk **chunk = &s->cells[level][interval / CHUNK_CELLS];
+    struct cell *cell = arena_alloc(s->arena, 1, sizeof *cell);
+    if (cell)
+        *cell = (struct cell){ .empty_cap = INT64_MIN, .cap = INT64_MIN, .solution = -1 };
+    return cell;
+}
+
+/* Of one run; NULL: out of memory. */
+static struct cell *find_cell(struct solver *s, int level, const struct stage_runs *runs)
+{
+    int interval = s->problem->chain->interval[runs->first[0] * (s->layers + 1) + runs->end],
+        index = interval * s->layouts + runs->layout[0];
+    struct cell_chunk **chunk = &s->cells[level][index / CHUNK_CELLS];
     if (!*chunk && !(*chunk = arena_alloc(s->arena, 1, sizeof **chunk)))
         return NULL;
-    struct cell **cell = &(*chunk)->at[interval % CHUNK_CELLS];
-    if (!*cell && (*cell = arena_alloc(s->arena, 1, sizeof **cell)))
-        **cell = (struct cell){ .empty_cap = INT64_MIN, .cap = INT64_MIN, .solution = -1 };
+    struct cell **cell = &(*chunk)->at[index % CHUNK_CELLS];
+    if (!*cell)
+        *cell = new_cell(s);
     return *cell;
 }
 
-struct cell *stage_cell(struct solver *s, int level, int first, int end)
+/* Of several; NULL: out of memory. */
+static struct cell *find_runs_cell(struct solver *s, int level, const struct stage_runs *runs)
 {
-    int interval = interval_index(s, first, end);
+    struct cell *cell = runs_cell(s, level, runs);
+    if (!cell && (cell = new_cell(s)) && !runs_put_cell(s, level, runs, cell))
+        cell = NULL;
+    return cell;
+}
+
+struct cell *stage_cell(struct solver *s, int level, const struct stage_runs *runs)
+{
     if (!s->cells[level] && !open_level(s, level))
         return NULL;
-    struct cell *cell = find_cell(s, level, interval);
+    struct cell *cell = runs->count > 1 ? find_runs_cell(s, level, runs) : find_cell(s, level, runs);
     if (cell && cell->cap != s->cap_ns)
-        look_up(s, cell, level, first, end);
+        look_up(s, cell, level, runs);
     else if (cell && cell->seen != s->vectors[level].total)
-        look_again(s, cell, level, first, end);
+        look_again(s, cell, level, runs);
     return cell;
+}
+
+bool stage_known(struct solver *s, int level, const struct stage_runs *runs, int64_t enough, struct cell **cell,
+                 int64_t *lower)
+{
+    if (!s->cells[level] && !open_level(s, level))
+        return false;
+    bool none = runs->count > 1 && !runs_cell(s, level, runs);
+    *cell = none ? NULL : stage_cell(s, level, runs);
+    *lower = *cell ? (*cell)->lower : none ? quick_bound(s, level, runs, 0, enough) : 0;
+    return none || *cell;
 }
 
 static int64_t tolerance(const struct solver *s, int64_t ns)
@@ -282,21 +350,37 @@ bool stage_open(const struct solver *s, const struct cell *cell, enum effort eff
 
 /* ---- knapsacks ---- */
 
-static struct knapsack make_knapsack(struct solver *s, int level, int first, int end)
+static void count_classes(struct solver *s, const struct stage_runs *runs)
+{
+    memset(s->class_count, 0, (size_t)(s->classes * s->layouts) * sizeof *s->class_count);
+    for (int i = 0, l = runs->first[0]; i < runs->count; i++)
+        for (int end = i + 1 < runs->count ? runs->first[i + 1] : runs->end; l < end; l++)
+            s->class_count[runs->layout[i] * s->classes + s->problem->chain->class_of[l]]++;
+}
+
+/* A group for the layers of each class and layout, and one for each handover, which has no choice. */
+static struct knapsack make_knapsack(struct solver *s, int level, const struct stage_runs *runs)
 {
     const struct chain *chain = s->problem->chain;
     int groups = 0;
-    const struct knapsack_option *options = s->options[2 * level + chain_holds_both(chain, first, end)];
-    memset(s->class_count, 0, (size_t)s->classes * sizeof *s->class_count);
-    for (int l = first; l < end; l++)
-        s->class_count[chain->class_of[l]]++;
-    for (int c = 0; c < s->classes; c++) {
-        if (s->class_count[c] == 0)
+    const struct knapsack_option *options = s->options[2 * level + chain_holds_both(chain, runs->first[0], runs->end)];
+    count_classes(s, runs);
+    for (int i = 0; i < s->classes * s->layouts; i++) {
+        int layout = i / s->classes, first = i % s->classes * s->strategies + first_option(s, layout);
+        if (s->class_count[i] == 0)
             continue;
-        s->group_class[groups] = c;
-        s->groups[groups++] = (struct knapsack_group){ .count = s->class_count[c],
-                                                       .option_count = s->strategies,
-                                                       .options = &options[c * s->strategies] };
+        s->group_first[groups] = first;
+        s->groups[groups++] =
+            (struct knapsack_group){ .count = s->class_count[i],
+                                     .option_count = first_option(s, layout + 1) - first_option(s, layout),
+                                     .options = &options[first] };
+    }
+    for (int i = 1; i < runs->count; i++) {
+        int from = chain->class_of[runs->first[i] - 1] * s->layouts + runs->layout[i - 1];
+        s->group_first[groups] = -1;
+        s->groups[groups++] = (struct knapsack_group){
+            .count = 1, .option_count = 1, .options = &s->handovers[level][from * s->layouts + runs->layout[i]]
+        };
     }
     struct knapsack knapsack = { .group_count = groups,
                                  .row_count = ROW_COUNT,
@@ -323,8 +407,8 @@ static struct record *new_record(struct solver *s, struct cell *cell)
     return &cell->records[at];
 }
 
-static bool keep_answer(struct solver *s, struct cell *cell, int level, bool joined, const struct knapsack *knapsack,
-                        const struct knapsack_result *answer)
+static bool keep_answer(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs,
+                        const struct knapsack *knapsack, const struct knapsack_result *answer)
 {
     size_t size = (size_t)(s->classes * s->strategies);
     struct record *record = new_record(s, cell);
@@ -342,11 +426,12 @@ static bool keep_answer(struct solver *s, struct cell *cell, int level, bool joi
     if (!record->count)
         return false;
     memset(record->count, 0, size * sizeof *record->count);
-    for (int g = 0; g < knapsack->group_count; g++)
-        memcpy(&record->count[s->group_class[g] * s->strategies], &answer->counts[g * s->strategies],
-               (size_t)s->strategies * sizeof(int));
+    for (int g = 0, at = 0; g < knapsack->group_count; at += knapsack->groups[g++].option_count)
+        if (s->group_first[g] >= 0)
+            memcpy(&record->count[s->group_first[g]], &answer->counts[at],
+                   (size_t)knapsack->groups[g].option_count * sizeof(int));
     struct stage_sums sums = stage_sum(s->tables[level], s->micro_batches[level], s->in_flight[level],
-                                       s->period_ns[level], joined, record->count);
+                                       s->period_ns[level], s->problem->chain, runs, record->count);
     record->path = sums.path_ns;
     record->high = sums.high_ns;
     return true;
@@ -368,24 +453,24 @@ static int64_t node_limit(const struct solver *s, enum effort effort)
     return limit == 0 || s->result->nodes < HARD_KNAPSACKS * limit ? limit : ceil_div(limit, HARD_SHARE);
 }
 
-bool stage_solve(struct solver *s, int level, int first, int end, enum effort effort)
+bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enum effort effort)
 {
-    struct cell *cell = stage_cell(s, level, first, end);
+    struct cell *cell = stage_cell(s, level, runs);
     s->stopped = s->stopped || (s->problem->stops && s->problem->stops(s->problem->self));
     if (s->stopped)
         return true;
-    struct knapsack knapsack = make_knapsack(s, level, first, end);
+    struct knapsack knapsack = make_knapsack(s, level, runs);
     struct knapsack_result answer = { .counts = s->counts };
     knapsack.node_limit = node_limit(s, effort);
     if (!solve_knapsack(s, &knapsack, effort, &answer))
         return false;
     s->result->nodes += effort == EFFORT_END ? answer.nodes : 0;
     int64_t before = cell->lower;
-    if (!keep_answer(s, cell, level, chain_holds_both(s->problem->chain, first, end), &knapsack, &answer))
+    if (!keep_answer(s, cell, level, runs, &knapsack, &answer))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     if (answer.status == KNAPSACK_INFEASIBLE)
         cell->empty_cap = max_i64(cell->empty_cap, s->cap_ns);
-    look_up(s, cell, level, first, end);
+    look_up(s, cell, level, runs);
     cell->effort = effort;
     cell->tried = true;
     cell->slope = answer.multipliers[ROW_PATH] + answer.multipliers[ROW_LAST] + answer.multipliers[ROW_LANE];
@@ -398,34 +483,76 @@ bool stage_solve(struct solver *s, int level, int first, int end, enum effort ef
            fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
 }
 
-bool stage_solve_whole(struct solver *s, int level, int first, int end, enum effort effort, int *record)
+/* Y counts from nothing. */
+static void set_whole_caps(const struct solver *s, int level, int64_t *cap)
 {
-    struct cell *cell = stage_cell(s, level, first, end);
+    set_caps(s, level, cap);
+    cap[ROW_PATH] = cap[ROW_LAST] = -(s->micro_batches[level] - 1) * s->period_ns[level];
+    cap[ROW_LANE] = 0;
+}
+
+/* Y is the largest of three: shares of them that sum up to no more than 1 bound it. */
+bool stage_whole_vector(struct solver *s, int level, struct vector *out)
+{
+    int64_t cap[ROW_COUNT], left = INT64_C(1) << (TIE_BITS + MULTIPLIER_BITS);
+    int128 total = 0;
+    out->multiplier[ROW_MEMORY] = multiplier_of(s->whole_multipliers[ROW_MEMORY]);
+    for (int r = ROW_PATH; r < ROW_COUNT; r++) {
+        out->multiplier[r] = min_i64(multiplier_of(s->whole_multipliers[r]), left);
+        left -= out->multiplier[r];
+    }
+    set_whole_caps(s, level, cap);
+    for (int r = 0; r < ROW_COUNT; r++)
+        total += (int128)out->multiplier[r] * cap[r];
+    out->cap_part = price_limited(total) + 1;
+    return set_sums(s, out, level);
+}
+
+bool stage_keep_whole_vector(struct solver *s, int level)
+{
+    struct vectors *vectors = &s->whole_vectors[level];
+    if (!stage_whole_vector(s, level, &vectors->at[vectors->next]))
+        return false;
+    vectors->next = (vectors->next + 1) % VECTORS;
+    vectors->count = vectors->count < VECTORS ? vectors->count + 1 : VECTORS;
+    return true;
+}
+
+int64_t stage_whole_bound(const struct solver *s, int level, const struct stage_runs *runs)
+{
+    int64_t bound = 0;
+    for (int v = 0; v < s->whole_vectors[level].count; v++)
+        bound = max_i64(bound, stage_vector_bound(s, &s->whole_vectors[level].at[v], runs));
+    return bound;
+}
+
+bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *runs, enum effort effort, int *record)
+{
+    struct cell *cell = stage_cell(s, level, runs);
     s->stopped = s->stopped || (s->problem->stops && s->problem->stops(s->problem->self));
     *record = -1;
     if (s->stopped || (cell->whole_tried && cell->whole_effort >= effort))
         return true;
-    struct knapsack knapsack = make_knapsack(s, level, first, end);
+    struct knapsack knapsack = make_knapsack(s, level, runs);
     struct knapsack_result answer = { .counts = s->counts };
-    int64_t period = (s->micro_batches[level] - 1) * s->period_ns[level];
     knapsack.excess_cost = INT64_C(1) << TIE_BITS;
     knapsack.excess_first = ROW_PATH;
-    knapsack.cap[ROW_PATH] = knapsack.cap[ROW_LAST] = -period;
-    knapsack.cap[ROW_LANE] = 0;
+    set_whole_caps(s, level, knapsack.cap);
     knapsack.node_limit = node_limit(s, effort);
     if (!solve_knapsack(s, &knapsack, effort, &answer))
         return false;
     s->result->nodes += effort == EFFORT_END ? answer.nodes : 0;
+    memcpy(s->whole_multipliers, answer.multipliers, sizeof s->whole_multipliers);
     cell->whole_tried = true;
     cell->whole_effort = effort;
-    cell->whole = max_i64(cell->whole, answer.bound == INT64_MAX ? INT64_MAX / 4 : answer.bound >> TIE_BITS);
+    cell->whole = max_i64(cell->whole, answer.bound == INT64_MAX ? NOTHING_FITS : answer.bound >> TIE_BITS);
     if (answer.cost == INT64_MAX)
         return true;
-    if (!keep_answer(s, cell, level, chain_holds_both(s->problem->chain, first, end), &knapsack, &answer))
+    if (!keep_answer(s, cell, level, runs, &knapsack, &answer))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     *record = cell->record_count - 1; /* new_record() fills the last place */
     bool tried = cell->tried;
-    look_up(s, cell, level, first, end);
+    look_up(s, cell, level, runs);
     cell->tried = tried;
     return true;
 }

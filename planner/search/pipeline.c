@@ -104,6 +104,21 @@ static int stage_of(const struct pipeline *p, int piece)
     return schedule_stage(schedules[p->plan->schedule], p->plan->stage_count, piece);
 }
 
+static int layout_of(const struct pipeline *p, int layer)
+{
+    return price_layout_of(p->table, price_strategy(p->table, &p->plan->layers[layer]));
+}
+
+/* One value from the maker to the reader; where layouts differ the mean of there and back. */
+static int64_t send_ns(const struct pipeline *p, int maker, int reader)
+{
+    const struct layer_range *from = &p->pieces[maker].layers;
+    if (!price_has_layouts(p->table))
+        return price_send_ns(p->table, maker % copied(p));
+    return p->table->cut_ns[layout_of(p, from->first + from->count - 1)][layout_of(p, p->pieces[reader].layers.first)] /
+           2;
+}
+
 /* What one piece has made for another, by a message unless both are on one stage; of replicas `to` is the first. */
 static void hand_on(struct pipeline *p, int from, int to, int micro, bool backward)
 {
@@ -114,7 +129,7 @@ static void hand_on(struct pipeline *p, int from, int to, int micro, bool backwa
     int64_t at = s->compute_ns;
     if (stage_of(p, from) != stage_of(p, to))
         at = send(backward ? &s->send_backward_ns : &s->send_forward_ns, at,
-                  count * price_send_ns(p->table, maker % copied(p)));
+                  count * send_ns(p, maker, backward ? own : to));
     piece->arrived[backward][own_micro] = max_i64(piece->arrived[backward][own_micro], at);
     piece->missing[backward][own_micro]--;
 }
@@ -312,7 +327,7 @@ static int64_t steady_step_ns(const struct pipeline *p)
             once += p->price[l]->reduce_last_ns + p->price[l]->step_ns;
         }
         if (k + 1 < p->piece_count)
-            sends = values_between(p, k, k + 1) * price_send_ns(p->table, k);
+            sends = values_between(p, k, k + 1) * send_ns(p, k, k + 1);
         longest = max_i64(longest, p->micro_batches * max_i64(each, sends) + once);
     }
     return longest;
@@ -323,6 +338,23 @@ static const struct layer_price *find_price(const struct price_table *table, int
 {
     int strategy = price_strategy(table, layer);
     return strategy >= 0 ? price_at(table, class_index, strategy) : NULL;
+}
+
+/* Forward the layer gets what the one before it on its stage hands over, backward it hands back. */
+static bool add_handover(struct pipeline *p, const struct chain *chain, int layer, struct arena *arena)
+{
+    int from = layer > 0 ? layout_of(p, layer - 1) : 0, to = layout_of(p, layer);
+    if (layer == 0 || from == to || stage_of_layer(p->plan, layer - 1) != stage_of_layer(p->plan, layer))
+        return true;
+    const struct layer_price *handover = price_handover(p->table, chain->class_of[layer - 1], from, to);
+    struct layer_price *price = arena_alloc(arena, 1, sizeof *price);
+    if (!price)
+        return false;
+    *price = *p->price[layer];
+    price->forward_ns += handover->forward_ns;
+    price->backward_ns += handover->backward_ns;
+    p->price[layer] = price;
+    return true;
 }
 
 static bool find_prices(struct pipeline *p, const struct chain *chain, const struct price_table *table,
@@ -338,6 +370,8 @@ static bool find_prices(struct pipeline *p, const struct chain *chain, const str
         p->price[l] = find_price(own, chain->class_of[l], &p->plan->layers[l]);
         if (!p->price[l])
             return fail_kind(err, ERROR_BUG, "search: layer %d has a strategy without a price", l);
+        if (price_has_layouts(table) && !add_handover(p, chain, l, arena))
+            return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     }
     return true;
 }

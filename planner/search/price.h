@@ -32,6 +32,8 @@ struct layer_price {
     int64_t kernel_forward_ns, kernel_input_ns, kernel_weight_ns;
 };
 
+/* MOST_LAYOUTS: that layers of one configuration choose from. MOST_RUNS: of layers with one layout each in a stage. */
+enum { MOST_LAYOUTS = 3, MOST_RUNS = 3 };
 struct price_table {
     int class_count, strategy_count;
     const struct strategy *strategies; /* (strategy_count) */
@@ -47,6 +49,13 @@ struct price_table {
     int turn_count;
     const int *turns;
     const struct price_table *const *by_turns;
+    /* Where layers may have different layouts, in at most run_count runs of a stage; layout_count 0: all have one. */
+    int layout_count, run_count;
+    int layout_first[MOST_LAYOUTS + 1]; /* strategies of layout i: from [i] to before [i + 1] */
+    /* (class_count, layout_count, layout_count) What lies between a layer of the class and a next one of another
+     * layout in its stage: collectives there and back, and what they make. Nothing where layouts are equal. */
+    const struct layer_price *handovers;
+    int64_t cut_ns[MOST_LAYOUTS][MOST_LAYOUTS]; /* sends there and back between stages, by the layouts at the cut */
 };
 static inline const struct price_table *price_of_stage(const struct price_table *table, int stage)
 {
@@ -69,6 +78,26 @@ static inline const struct layer_price *price_at(const struct price_table *table
 {
     return &table->prices[class_index * table->strategy_count + strategy];
 }
+static inline bool price_has_layouts(const struct price_table *table)
+{
+    return table->layout_count > 1;
+}
+static inline int price_layouts(const struct price_table *table)
+{
+    return price_has_layouts(table) ? table->layout_count : 1;
+}
+static inline int price_layout_of(const struct price_table *table, int strategy)
+{
+    int layout = 0;
+    while (price_has_layouts(table) && strategy >= table->layout_first[layout + 1])
+        layout++;
+    return layout;
+}
+static inline const struct layer_price *price_handover(const struct price_table *table, int class_index, int from,
+                                                       int to)
+{
+    return &table->handovers[(class_index * table->layout_count + from) * table->layout_count + to];
+}
 /* The strategy that decides as the layer does, or -1. */
 int price_strategy(const struct price_table *table, const struct plan_layer *layer);
 
@@ -81,6 +110,8 @@ struct price_key {
     int prefetch;
     bool bound_only; /* nothing that waits for the data-parallel lane, and no send: enough for a lower bound */
 };
+
+bool price_key_equal(const struct price_key *a, const struct price_key *b);
 
 /* Lowered programs of a folded model, each for one strategy and one shape of mesh: made when first asked for, then only
  * resized. Not for several threads. */
@@ -109,4 +140,14 @@ void price_book_close(struct price_book *book);
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
                   const struct strategy *strategies, int strategy_count, const struct price_table *like,
                   struct error *err);
+/* Between layers that shard nothing and differ in nothing but the dimensions of the key's atoms: handovers there and
+ * back, (class_count) each, after a layer of the class; and sends there and back over a cut, [0] from the first to the
+ * second. */
+struct layout_change {
+    const int8_t *dims[2]; /* (MAX_ATOMS) */
+    struct layer_price *handovers[2];
+    int64_t cut_ns[2];
+};
+bool price_layout_change(struct layout_change *pair, struct price_book *book, const struct price_key *key,
+                         struct error *err);
 #endif

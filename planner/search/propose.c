@@ -49,6 +49,8 @@ static bool record(struct run *run, int config, enum config_fate fate, int64_t b
 static int compare_ordered(const void *a, const void *b)
 {
     const struct ordered *x = a, *y = b;
+    if (x->layouts != y->layouts)
+        return x->layouts ? 1 : -1;
     if (x->bound_ns != y->bound_ns)
         return x->bound_ns < y->bound_ns ? -1 : 1;
     return (x->index > y->index) - (x->index < y->index);
@@ -89,7 +91,7 @@ bool search_order(struct run *run)
         if (!workbench_table(&run->bench, config, true, &table, run->err))
             return false;
         struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
-        run->order[i] = (struct ordered){ table ? partition_quick_bound(&problem) : INT64_MAX, i };
+        run->order[i] = (struct ordered){ table ? partition_quick_bound(&problem) : INT64_MAX, i, config->runs > 1 };
         run->first_ns[i] = run->order[i].bound_ns;
         certificate->refused += table == NULL;
         certificate_hash_add(&certificate->hash, config, table);
@@ -199,7 +201,7 @@ struct waiting {
 };
 struct queue {
     int count;
-    struct waiting *list; /* ascending */
+    struct waiting *list; /* ascending; those with several layouts behind all others */
 };
 
 static bool open_queue(struct run *run, struct queue *queue)
@@ -220,9 +222,10 @@ static struct waiting take_out(struct queue *queue, int place)
     return taken;
 }
 
-static void put_back(struct queue *queue, const struct piece *piece)
+static void put_back(const struct run *run, struct queue *queue, const struct piece *piece)
 {
-    struct ordered at = { max_i64(piece->bound_ns, piece->result.bound_ns), piece->config };
+    struct ordered at = { max_i64(piece->bound_ns, piece->result.bound_ns), piece->config,
+                          run->configs[piece->config].runs > 1 };
     int place = 0;
     while (place < queue->count && compare_ordered(&queue->list[place].at, &at) < 0)
         place++;
@@ -233,6 +236,15 @@ static void put_back(struct queue *queue, const struct piece *piece)
 static bool worth_solving(const struct run *run, const struct waiting *waiting)
 {
     return run->options->keep_all || waiting->at.bound_ns < reach(run);
+}
+
+/* The place of the first that is, or their number. */
+static int next_worth(const struct run *run, const struct queue *queue)
+{
+    int place = 0;
+    while (place < queue->count && !worth_solving(run, &queue->list[place]))
+        place++;
+    return place;
 }
 
 static void count_work(struct run *run, const struct partition_result *result)
@@ -267,7 +279,7 @@ static bool settle(struct run *run, struct queue *queue, const struct piece *pie
     const struct partition_result *result = &piece->result;
     count_work(run, result);
     if (piece->table && piece->bound_only && !result->no_memory && !result->ruled_out) {
-        put_back(queue, piece);
+        put_back(run, queue, piece);
         return true;
     }
     return count_piece(run, piece);
@@ -313,7 +325,7 @@ static bool send_out(struct run *run, struct queue *queue, struct piece *piece)
     if (!piece->table || !piece->result.feasible)
         return settle(run, queue, piece);
     count_work(run, &piece->result);
-    put_back(queue, piece);
+    put_back(run, queue, piece);
     return keep_plans(run, piece, true);
 }
 
@@ -345,6 +357,7 @@ static bool close_queue(struct run *run, const struct queue *queue)
         const struct waiting *waiting = &queue->list[i];
         bool left = worth_solving(run, waiting);
         bool relaxed = waiting->known > FIRST;
+        run->open_bound_ns = min_i64(run->open_bound_ns, waiting->at.bound_ns);
         certificate->pruned_bound += !left && !relaxed;
         certificate->solved += !left && relaxed;
         if (!left && relaxed)
@@ -352,8 +365,6 @@ static bool close_queue(struct run *run, const struct queue *queue)
         if ((left || relaxed) && !record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED, waiting->at.bound_ns))
             return false;
     }
-    if (queue->count > 0)
-        run->open_bound_ns = min_i64(run->open_bound_ns, queue->list[0].at.bound_ns);
     return true;
 }
 
@@ -363,16 +374,16 @@ bool search_solve(struct run *run)
     struct queue queue;
     if (!open_queue(run, &queue) || (!run->options->keep_all && !scout(run, &queue)))
         return false;
-    while (queue.count > 0 && worth_solving(run, &queue.list[0]) && !search_stops(run)) {
+    while (next_worth(run, &queue) < queue.count && !search_stops(run)) {
         struct piece pieces[WAVE] = { 0 };
         int count = 0;
-        for (; count < WAVE && queue.count > 0 && worth_solving(run, &queue.list[0]); count++) {
-            struct waiting next = take_out(&queue, 0);
+        for (int place; count < WAVE && (place = next_worth(run, &queue)) < queue.count; count++) {
+            struct waiting next = take_out(&queue, place);
             pieces[count] = (struct piece){ .config = next.at.index,
                                             .bound_ns = next.at.bound_ns,
                                             .halves = next.known == RELAXED ? PARTITION_HALVES : 0,
-                                            .bound_only = next.known < SHARPENED && run->best_ns < INT64_MAX &&
-                                                          !run->options->keep_all };
+                                            .bound_only = next.known < SHARPENED && !next.at.layouts &&
+                                                          run->best_ns < INT64_MAX && !run->options->keep_all };
         }
         if (!solve_wave(run, &queue, pieces, count))
             return false;
@@ -455,7 +466,8 @@ bool search_solve_families(struct run *run)
         int first = count;
         for (int i = 0; i < run->config_count && count < most && run->order[i].bound_ns < below_ns; i++) {
             int index = run->order[i].index;
-            if (tried[i] || tries_of(run, pieces, count, index) > round || (!small && has_candidate(run, index)))
+            if (tried[i] || tries_of(run, pieces, count, index) > round || (!small && has_candidate(run, index)) ||
+                run->configs[index].runs > 1) /* which take long; those near the best are candidates anyway */
                 continue;
             tried[i] = true;
             pieces[count++] = (struct piece){ .config = index };

@@ -115,7 +115,7 @@ static bool try_neighbour(struct run *run, const struct candidate *from, int cut
 
 static bool has_neighbours(const struct run *run, const struct candidate *c)
 {
-    return c->plan->chunk_count == 1 && run->configs[c->config].meshes == 0;
+    return c->plan->chunk_count == 1 && run->configs[c->config].meshes == 0 && !price_has_layouts(c->table);
 }
 
 /* The best plans with one cut moved by a layer: the judge wants some to choose from. */

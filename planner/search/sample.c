@@ -82,7 +82,7 @@ static bool make_plan(struct sample *s, const struct graph *graph)
         plan->stages[k].layer_count = k + 1 < shape->stages ? 1 : graph->layer_count - k;
     }
     for (int l = 0; l < graph->layer_count; l++)
-        plan->layers[l] = shape->layer;
+        plan->layers[l] = shape->alternates && l % 2 == 1 ? shape->other : shape->layer;
     set_sizes(s, graph, &shape->mesh);
     return true;
 }
@@ -275,10 +275,13 @@ bool sample_matches(const struct sample *s, const struct sample_shape *shape)
     bool same = own->mesh.atom_count == shape->mesh.atom_count && own->stages == shape->stages &&
                 own->prefetch == shape->prefetch && own->vocab_multiple == shape->vocab_multiple &&
                 own->bucket_bytes == shape->bucket_bytes && own->dtype == shape->dtype &&
-                plan_layer_equal(&own->layer, &shape->layer);
+                plan_layer_equal(&own->layer, &shape->layer) && own->alternates == shape->alternates &&
+                (!shape->alternates || plan_layer_equal(&own->other, &shape->other));
     for (int i = 0; same && i < shape->mesh.atom_count; i++) {
         int size = shape->mesh.size[i], mine = own->mesh.size[i];
-        same = dimension_deals_batch(dimensions[shape->layer.dim[i]]) ? (size > 1) == (mine > 1) : size == mine;
+        bool deals = dimension_deals_batch(dimensions[shape->layer.dim[i]]) &&
+                     (!shape->alternates || dimension_deals_batch(dimensions[shape->other.dim[i]]));
+        same = deals ? (size > 1) == (mine > 1) : size == mine;
     }
     return same;
 }
@@ -547,12 +550,42 @@ const struct layer_price *sample_prices(struct sample *s, const struct facts *fa
     return s->by_layer;
 }
 
-int64_t sample_send_ns(const struct sample *s, const struct facts *facts)
+/* The buffer that the instruction makes of another of the same value, of activations or gradients; else -1. */
+static int converted_buffer(const struct sample *s, const struct instr *instr)
+{
+    if (instr->pair_count == 0 || (!op_info[instr->op].collective && instr->op != OP_SLICE))
+        return -1;
+    int buffer = s->program->pairs[instr->pair_first].destination;
+    return buffer < 0 || s->program->buffers[buffer].is_weight ? -1 : buffer;
+}
+
+struct layer_price sample_handover(const struct sample *s, int layer)
 {
     const struct stage_program *list = &s->program->stages[0];
+    int value = s->graph->layers[layer].output_value;
+    struct layer_price price = { 0 };
+    for (int k = 0; k < s->list_count; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        int buffer = converted_buffer(s, instr);
+        if (buffer >= 0 && s->program->buffers[buffer].id == value)
+            *(is_forward(instr) ? &price.forward_ns : &price.backward_ns) += s->duration[s->listed[k]];
+    }
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
+        struct life life = s->lives[s->sized[k]];
+        bool kept = life.first >= 0 && life.first < s->turn && life.last >= s->turn;
+        if (!buffer->is_weight && !buffer->host && !buffer->persistent && buffer->id == value && kept)
+            price.saved_bytes += buffer->bytes;
+    }
+    return price;
+}
+
+int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int stage)
+{
+    const struct stage_program *list = &s->program->stages[stage];
     int64_t ns = 0;
     for (int i = 0; i < list->instr_count; i++)
         if (list->instrs[i].op == OP_SEND && list->instrs[i].micro == 0)
-            ns += cost_instr_ns(facts, s->program, 0, &list->instrs[i]);
+            ns += cost_instr_ns(facts, s->program, stage, &list->instrs[i]);
     return ns;
 }

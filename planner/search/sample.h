@@ -8,6 +8,8 @@
 struct sample_shape {
     struct mesh mesh;
     struct plan_layer layer;
+    bool alternates; /* every second layer, the second the first of them, is decided as `other` instead */
+    struct plan_layer other;
     int stages; /* 1; 2 to see what crosses: the first layer alone on the first */
     int prefetch;
     int64_t vocab_multiple, bucket_bytes;
@@ -29,8 +31,11 @@ bool sample_resize(struct sample *sample, const struct graph *graph, const struc
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, bool path_only,
                                         int64_t *workspace_bytes);
-/* Of two stages: what the first sends for one micro-batch. */
-int64_t sample_send_ns(const struct sample *sample, const struct facts *facts);
+/* Of two stages: what that one sends for one micro-batch. */
+int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage);
+/* Of what sample_prices() priced last: collectives and slices of what the layer hands on, and of its gradient, and the
+ * bytes of all its layouts that are kept for backward. Other members are 0. */
+struct layer_price sample_handover(const struct sample *sample, int layer);
 /* Samples of one book are a list. */
 struct sample **sample_next(struct sample *sample);
 #endif

@@ -56,7 +56,7 @@ bool search_same_family(const struct run *run, int config, int other)
 {
     const struct config *a = &run->configs[config], *b = &run->configs[other];
     return a->stages == b->stages && config_tensor(a) == config_tensor(b) &&
-           mesh_expert(&a->mesh) == mesh_expert(&b->mesh);
+           mesh_expert(&a->mesh) == mesh_expert(&b->mesh) && (a->runs > 1) == (b->runs > 1);
 }
 
 bool search_add_candidate(struct run *run, const struct candidate *candidate)
@@ -213,7 +213,7 @@ static bool find_nearest(struct run *run)
         struct estimate *estimate = NULL;
         bool repeats = i > 0 && config_tensor(&run->configs[i - 1]) == config_tensor(config) &&
                        run->configs[i - 1].stages == config->stages;
-        if (repeats || config->meshes > 0) /* what takes turns holds no less */
+        if (repeats || config->meshes > 0 || config->runs > 1) /* what takes turns holds no less; layouts stand alone */
             continue;
         if (search_stops(run) && result->nearest.plan)
             return true;

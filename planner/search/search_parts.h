@@ -9,6 +9,7 @@
 struct ordered {
     int64_t bound_ns;
     int index;
+    bool layouts; /* several in one plan: these take longer, and are pruned by what the others have found */
 };
 struct candidate {
     int config; /* index */
@@ -35,7 +36,7 @@ struct run {
     struct owned_arena *arenas;
     struct config *configs;
     int config_count;
-    struct ordered *order; /* (config_count) by bound */
+    struct ordered *order; /* (config_count) by bound; those with several layouts behind all others */
     int64_t *first_ns;     /* (config_count) the same bounds by configuration; 0: none was worked out */
     int close_count;       /* of those that their relaxation ruled out */
     struct ordered *close; /* (close_count) by that bound */
@@ -55,7 +56,7 @@ bool search_stops(struct run *run);
 /* body(context, i) for i in 0..count-1, on as many threads as the caller gives. */
 void search_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context);
 struct arena *search_arena(struct run *run);                           /* freed with the run; NULL: out of memory */
-bool search_same_family(const struct run *run, int config, int other); /* stages, tensor and expert degree */
+bool search_same_family(const struct run *run, int config, int other); /* stages, tensor and expert degree, layouts */
 bool search_add_candidate(struct run *run, const struct candidate *candidate);
 /* The problem of a configuration with so much memory; false: out of memory. */
 bool search_problem(struct run *run, int config, const struct price_table *table, int64_t capacity_bytes,

@@ -32,6 +32,7 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .slices = { .count = 1, .values = { 1 } },
         .order = { .count = 1, .values = { ORDER_TENSOR_INSIDE } },
         .turns = { .count = 1, .values = { 1 } },
+        .layouts = { .count = 1, .values = { 1 } },
     };
 }
 
@@ -98,95 +99,13 @@ bool context_legal(const struct graph *graph, const struct mesh *mesh)
     return true;
 }
 
-/* ---- strategies ---- */
-
-struct strategies {
-    const struct space *space;
-    const struct mesh *mesh;
-    struct strategy *out; /* NULL: only count */
-    int count;
-    bool sharded; /* there are ranks over which ZeRO could shard */
-};
-
-/* Groups of data-parallel ranks that each hold all shards: the outermost `replicas` atoms that split the batch change
- * to the replicating twin. False when the space does not want groups of that size, or none are left. */
-static bool group_shards(const struct strategies *list, int replicas, struct plan_layer *layer)
+struct config config_of_layout(const struct config *config, int layout)
 {
-    const struct mesh *mesh = list->mesh;
-    int group = 1, passed = 0;
-    for (int atom = 0; atom < mesh->atom_count; atom++) {
-        const struct dimension *dimension = dimensions[mesh->dim[atom]];
-        if (!dimension->splits_batch || !dimension->shard || mesh->size[atom] == 1)
-            continue;
-        if (passed++ >= replicas)
-            group *= mesh->size[atom];
-        else if ((layer->dim[atom] = (int8_t)dimension_replica(mesh->dim[atom])) < 0)
-            return false;
-    }
-    const struct allowed *wanted = &list->space->shard_group;
-    return replicas == 0 ? allows(wanted, 0) || allows(wanted, group) : passed > replicas && allows(wanted, group);
-}
-
-static void add_strategy(struct strategies *list, const struct plan_layer *layer)
-{
-    if (list->out)
-        list->out[list->count] = (struct strategy){ *layer };
-    list->count++;
-}
-
-static void add_groups(struct strategies *list, const struct plan_layer *layer)
-{
-    if (layer->zero == 0 || !list->sharded) {
-        add_strategy(list, layer);
-        return;
-    }
-    for (int replicas = 0; replicas < MAX_ATOMS; replicas++) {
-        struct plan_layer grouped = *layer;
-        if (group_shards(list, replicas, &grouped))
-            add_strategy(list, &grouped);
-    }
-}
-
-/* Slices gather and reduce less at a time: of use where gradients at least are sharded. */
-static void add_slices(struct strategies *list, struct plan_layer layer)
-{
-    struct allowed slices = space_any_layer(list->space, LAYER_SLICES);
-    bool useful = (list->sharded && layer.zero >= 2) || list->space->rule_count > 0;
-    for (int i = 0; i < slices.count; i++) {
-        if (slices.values[i] > 1 && !useful && allows(&slices, 1))
-            continue;
-        layer.slices = (int16_t)slices.values[i];
-        add_groups(list, &layer);
-    }
-}
-
-static void add_offloads(struct strategies *list, struct plan_layer layer)
-{
-    struct allowed offloads = space_any_layer(list->space, LAYER_OFFLOAD);
-    for (int offload = 0; offload < OFFLOAD_COUNT; offload++) {
-        layer.offload = (int8_t)offload;
-        if (allows(&offloads, offload))
-            add_slices(list, layer);
-    }
-}
-
-int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out)
-{
-    struct strategies list = { .space = space, .mesh = mesh, .out = out, .sharded = mesh_shards(mesh) > 1 };
-    struct allowed zeros = space_any_layer(space, LAYER_ZERO), recomputes = space_any_layer(space, LAYER_RECOMPUTE);
-    bool any = false;
-    for (int zero = 0; zero <= 3; zero++) {
-        if (!allows(&zeros, zero) || (any && !list.sharded))
-            continue;
-        any = true;
-        for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++) {
-            struct plan_layer layer = { .zero = (int8_t)zero, .recompute = (int8_t)recompute, .slices = 1 };
-            memcpy(layer.dim, mesh->dim, sizeof layer.dim);
-            if (allows(&recomputes, recompute))
-                add_offloads(&list, layer);
-        }
-    }
-    return list.count;
+    struct config own = *config;
+    memcpy(own.mesh.dim, config->layout[layout], sizeof own.mesh.dim);
+    own.micro = config->micro * mesh_data(&config->mesh) / mesh_data(&own.mesh);
+    own.runs = 0;
+    return own;
 }
 
 /* ---- configurations ---- */
@@ -250,6 +169,7 @@ static int chunk_choices(const struct listing *l, const struct config *config, i
     for (int i = 0; i < values; i++) {
         int64_t chunks = asked->count > 0 ? asked->values[i] : schedule_least_chunks(schedule);
         bool fits = chunks >= 1 && chunks <= PLAN_MAX_CHUNKS &&
+                    (config->runs < 2 || (chunks == 1 && schedule->searched)) &&
                     config->micro_batch_count <= PLAN_MAX_MICRO_BATCHES / chunks &&
                     schedule_pieces(schedule, config->stages, (int)chunks) <= l->graph->layer_count;
         if (fits && schedule_takes(schedule, config->stages, (int)chunks, config->micro_batch_count))
@@ -325,14 +245,75 @@ struct mesh space_mesh(const struct degrees *d, enum mesh_order order, int group
     return mesh;
 }
 
+/* Tensor-parallel dimensions, of which those that share out the sequence as well are sequence parallelism. Deferred
+ * sums are left to plan files. */
+static bool tensor_dimension_legal(const struct listing *l, int dimension, const struct degrees *d)
+{
+    const struct dimension *of = dimensions[dimension];
+    if (dimension == DIM_none || of->lane != LANE_TP || of->defer)
+        return false;
+    if (!dimension_prefers(of, TAG_SEQUENCE))
+        return d->tensor == 1 || allows(&l->space->sequence_parallel, 0);
+    return d->tensor > 1 && allows(&l->space->sequence_parallel, 1) &&
+           l->graph->sequence % ((int64_t)d->tensor * d->context) == 0;
+}
+
+static bool layout_legal(const struct listing *l, const struct degrees *d, const struct mesh *mesh)
+{
+    return (d->context == 1 || context_legal(l->graph, mesh)) && space_strategies(l->space, mesh, NULL) > 0;
+}
+
+/* Each layer reads the one before it, and nothing else. */
+static bool is_chain(const struct graph *graph)
+{
+    for (int l = 1; l < graph->layer_count; l++)
+        if (graph->layers[l].input_count != 1 || graph->layers[l].input_layers[0] != l - 1)
+            return false;
+    return true;
+}
+
+/* The tensor-parallel ranks as something else, where a mesh may have that too. */
+static void add_layout(const struct listing *l, struct config *config, const struct degrees *d, int dimension,
+                       enum mesh_order order, int group)
+{
+    struct degrees other = *d;
+    other.tensor_dimension = (enum dimension_index)dimension;
+    struct mesh mesh = space_mesh(&other, order, group);
+    if (config->layout_count < MOST_LAYOUTS && layout_legal(l, d, &mesh))
+        memcpy(config->layout[config->layout_count++], mesh.dim, sizeof mesh.dim);
+}
+
+/* Several layouts in one plan: of ranks that are tensor-parallel in one layer and with sequences of their own, or
+ * sequence-parallel, in another. Listed once, beside the first of the tensor-parallel dimensions. */
+static void add_layouts(struct listing *l, struct config config, const struct degrees *d, enum mesh_order order,
+                        int group)
+{
+    for (int i = 0; i < l->space->layouts.count; i++)
+        config.runs = (int)max_i64(config.runs, min_i64(l->space->layouts.values[i], MOST_RUNS));
+    if (config.runs < 2 || d->tensor == 1 || config.meshes > 0 || l->cluster->type_count > 1 || !is_chain(l->graph))
+        return;
+    for (int dimension = 0; dimension < DIM_COUNT; dimension++) {
+        if (!tensor_dimension_legal(l, dimension, d))
+            continue;
+        if (config.layout_count == 0 && dimension != (int)d->tensor_dimension)
+            return;
+        add_layout(l, &config, d, dimension, order, group);
+    }
+    if (config.micro % d->tensor == 0)
+        add_layout(l, &config, d, (int)d->data_dimension, order, group);
+    if (config.layout_count > 1)
+        add_schedules(l, config);
+}
+
 static void add_mesh(struct listing *l, struct config config, const struct degrees *d, enum mesh_order order, int group)
 {
     if (!mesh_legal(d, group))
         return;
     config.mesh = space_mesh(d, order, group);
-    if ((d->context == 1 || context_legal(l->graph, &config.mesh)) &&
-        space_strategies(l->space, &config.mesh, NULL) > 0)
-        add_schedules(l, config);
+    if (!layout_legal(l, d, &config.mesh))
+        return;
+    add_schedules(l, config);
+    add_layouts(l, config, d, order, group);
 }
 
 /* A mesh with groups of shards has the strategies without them as well. */
@@ -355,19 +336,6 @@ static void add_orders(struct listing *l, const struct config *config, const str
         if (!split)
             add_mesh(l, *config, d, (enum mesh_order)order, d->data);
     }
-}
-
-/* Tensor-parallel dimensions, of which those that share out the sequence as well are sequence parallelism. Deferred
- * sums are left to plan files. */
-static bool tensor_dimension_legal(const struct listing *l, int dimension, const struct degrees *d)
-{
-    const struct dimension *of = dimensions[dimension];
-    if (dimension == DIM_none || of->lane != LANE_TP || of->defer)
-        return false;
-    if (!dimension_prefers(of, TAG_SEQUENCE))
-        return d->tensor == 1 || allows(&l->space->sequence_parallel, 0);
-    return d->tensor > 1 && allows(&l->space->sequence_parallel, 1) &&
-           l->graph->sequence % ((int64_t)d->tensor * d->context) == 0;
 }
 
 int64_t expert_most(const struct graph *graph)

@@ -45,12 +45,14 @@ struct space {
     struct allowed order;       /* enum mesh_order */
     struct allowed interleave;  /* chunks per stage; none: 1, or 2 where the schedule wants some */
     struct allowed turns;       /* replicas of a stage that take whole micro-batches in turn; at least one value */
+    struct allowed layouts; /* runs of layers with one layout each that a stage has at most: 1 to MOST_RUNS, of which
+                               the largest counts; 1: one layout for all layers of the plan. At least one value */
     int rule_count;
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
 /* All of it: bucket_bytes 25 MiB (as common trainers), recompute none and full, no offload, prefetch 0 and 1,
  * synchronous schedules, tensor-parallel ranks as neighbours, data-parallel ones without a server; no context
- * parallelism, no slices, ZeRO over all data-parallel ranks, one replica of each stage. */
+ * parallelism, no slices, ZeRO over all data-parallel ranks, one replica of each stage, one layout for all layers. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
 
 /* One outer configuration: stages x the ranks of the mesh = devices. Where replicas take turns meshes x the ranks of
@@ -63,8 +65,13 @@ struct config {
     int turn_count;   /* with meshes: */
     const int *turns; /* (turn_count) replicas that a stage may have, ascending; in the arena of the list */
     int64_t micro;
-    bool reversed; /* the first stage takes the cluster's last ranks: the other order of its types of devices */
+    bool reversed;    /* the first stage takes the cluster's last ranks: the other order of its types of devices */
+    int runs;         /* of layers with one layout each that a stage has at most; below 2: all layers have the mesh's */
+    int layout_count; /* with runs: */
+    int8_t layout[MOST_LAYOUTS][MAX_ATOMS]; /* dimensions of atoms; the first is the mesh's, the most tensor-parallel */
 };
+/* The configuration in which all layers have that one of its layouts. */
+struct config config_of_layout(const struct config *config, int layout);
 static inline int config_chunks(const struct config *config)
 {
     return config->chunks > 1 ? config->chunks : 1;

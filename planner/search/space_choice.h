@@ -23,6 +23,7 @@ enum space_choice {
     SPACE_ORDER,
     SPACE_INTERLEAVE,
     SPACE_TURNS,
+    SPACE_LAYOUTS,
     SPACE_CHOICES
 };
 extern const char *const space_choice_names[SPACE_CHOICES + 1]; /* NULL-terminated */

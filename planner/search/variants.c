@@ -34,6 +34,29 @@ static bool passes(const struct filter *filter, const struct plan_layer *layer)
            (filter->recompute < 0 || layer->recompute == filter->recompute);
 }
 
+/* Some strategy of each layout. */
+static bool all_layouts_pass(const struct price_table *table, const struct filter *filter)
+{
+    for (int layout = 0; price_has_layouts(table) && layout < table->layout_count; layout++) {
+        int i = table->layout_first[layout];
+        while (i < table->layout_first[layout + 1] && !passes(filter, &table->strategies[i].layer))
+            i++;
+        if (i == table->layout_first[layout + 1])
+            return false;
+    }
+    return true;
+}
+
+static void set_layouts(struct price_table *part, const struct price_table *table)
+{
+    for (int layout = 0; layout < table->layout_count; layout++) {
+        int *end = &part->layout_first[layout + 1];
+        *end = part->layout_first[layout];
+        for (int i = table->layout_first[layout]; i < table->layout_first[layout + 1]; i++)
+            *end += price_strategy(part, &table->strategies[i].layer) >= 0;
+    }
+}
+
 /* The table of the strategies that pass. *out NULL: all of them do, or none. */
 static bool part_of(struct run *run, const struct price_table *table, const struct filter *filter,
                     const struct price_table **out)
@@ -42,7 +65,7 @@ static bool part_of(struct run *run, const struct price_table *table, const stru
     *out = NULL;
     for (int i = 0; i < table->strategy_count; i++)
         count += passes(filter, &table->strategies[i].layer);
-    if (count == 0 || count == table->strategy_count)
+    if (count == 0 || count == table->strategy_count || !all_layouts_pass(table, filter))
         return true;
     struct price_table *part = arena_alloc(&run->arena, 1, sizeof *part);
     struct strategy *strategies = arena_alloc(&run->arena, (size_t)count, sizeof *strategies);
@@ -61,6 +84,7 @@ static bool part_of(struct run *run, const struct price_table *table, const stru
     part->strategy_count = count;
     part->strategies = strategies;
     part->prices = prices;
+    set_layouts(part, table);
     *out = part;
     if (!table->by_turns)
         return true;

@@ -3,6 +3,7 @@
 #include "models/model.h"
 #include "planner/program/schedule.h"
 #include "planner/search/estimate.h"
+#include "planner/search/layouts.h"
 #include "planner/search/turns.h"
 #include "planner/search/types.h"
 #include <string.h>
@@ -142,12 +143,23 @@ void workbench_close(struct workbench *bench)
     *bench = (struct workbench){ 0 };
 }
 
-static struct price_key key_of(const struct workbench *bench, const struct config *config, int type, bool bound_only)
+/* One padding of the vocabulary for all layers of the plan. */
+static int widest_tensor(const struct config *config)
+{
+    int widest = config_tensor(config);
+    for (int i = 0; i < config->layout_count; i++) {
+        struct config own = config_of_layout(config, i);
+        widest = (int)max_i64(widest, config_tensor(&own));
+    }
+    return widest;
+}
+
+struct price_key workbench_key(const struct workbench *bench, const struct config *config, int type, bool bound_only)
 {
     struct price_key key = { .type = type,
                              .mesh = config->mesh,
                              .micro = config->micro,
-                             .vocab_multiple = vocab_multiple_of(bench->graph, config_tensor(config)),
+                             .vocab_multiple = vocab_multiple_of(bench->graph, widest_tensor(config)),
                              .prefetch = config->prefetch };
     if (!bound_only)
         return key;
@@ -159,7 +171,7 @@ static struct price_key key_of(const struct workbench *bench, const struct confi
     return key;
 }
 
-static bool same_key(const struct price_key *a, const struct price_key *b)
+bool price_key_equal(const struct price_key *a, const struct price_key *b)
 {
     return a->type == b->type && mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro &&
            a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->bound_only == b->bound_only;
@@ -186,7 +198,7 @@ static struct priced *new_priced(struct workbench *bench)
 static struct priced *find_priced(const struct workbench *bench, const struct price_key *key)
 {
     for (int i = 0; i < bench->priced_count; i++)
-        if (same_key(&bench->priced[i]->key, key))
+        if (price_key_equal(&bench->priced[i]->key, key))
             return bench->priced[i];
     return NULL;
 }
@@ -267,7 +279,7 @@ static bool fill_priced(struct workbench *bench, struct priced *priced, struct e
 bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
                           const struct price_table **out, struct error *err)
 {
-    struct price_key key = key_of(bench, config, type, bound_only);
+    struct price_key key = workbench_key(bench, config, type, bound_only);
     struct priced *priced = find_priced(bench, &key);
     if (!priced) {
         priced = new_priced(bench);
@@ -286,6 +298,8 @@ bool workbench_type_table(struct workbench *bench, const struct config *config, 
 bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
                      const struct price_table **out, struct error *err)
 {
+    if (config->runs > 1)
+        return layouts_table(bench, config, bound_only, out, err);
     bool good = bench->type_facts ? types_table(bench, config, bound_only, out, err)
                                   : workbench_type_table(bench, config, 0, bound_only, out, err);
     if (!good || bound_only || !*out)

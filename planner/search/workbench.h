@@ -25,6 +25,7 @@ struct workbench {
     struct mixed *mixed;         /* types.c: tables of configurations over several types */
     struct versioned *versioned; /* versions.c: tables of asynchronous schedules */
     struct turned *turned;       /* turns.c: tables of stages whose replicas take turns */
+    struct laid *laid;           /* layouts.c: tables of layers with different layouts */
     int priced_count, priced_capacity;
     struct priced **priced;
 };
@@ -43,6 +44,8 @@ bool workbench_type_table(struct workbench *bench, const struct config *config, 
  */
 bool workbench_versions(struct workbench *bench, const struct config *config, const struct price_table **table,
                         struct error *err);
+/* What the configuration's prices depend on. */
+struct price_key workbench_key(const struct workbench *bench, const struct config *config, int type, bool bound_only);
 /* In-flight micro-batches per stage, or of replicas that take turns (turns_in_flight()), in the arena; NULL: out of
  * memory. */
 int *config_in_flight(struct arena *arena, const struct config *config);

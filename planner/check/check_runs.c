@@ -1,0 +1,147 @@
+#include "planner/check/check_runs.h"
+#include "base/num.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const struct price_table *table_of(const struct cut_problem *p)
+{
+    return p->stages[p->mesh_count > 0 ? p->turn_count : 0].table; /* of one mesh left: of none there is none */
+}
+
+void stretch_content(const struct cut_problem *p, const struct stretch *s, int *counts, struct stage_content *out)
+{
+    memset(counts, 0, (size_t)(p->class_count * price_layouts(table_of(p))) * sizeof *counts);
+    for (int r = 0; r < s->count; r++)
+        for (int l = s->at[r]; l < stretch_end(s, r); l++)
+            counts[s->layout[r] * p->class_count + p->class_of[l]]++;
+    *out = (struct stage_content){ .count = counts,
+                                   .holds_both = cut_holds_both(p, s->at[0], s->end),
+                                   .handover_count = s->count - 1 };
+    for (int r = 1; r < s->count; r++)
+        out->handover[r - 1] = price_handover(table_of(p), p->class_of[s->at[r] - 1], s->layout[r - 1], s->layout[r]);
+}
+
+int64_t stretch_handover_ns(const struct cut_problem *p, const struct stretch *s)
+{
+    int64_t sum = 0;
+    for (int r = 1; r < s->count; r++)
+        sum +=
+            stage_layer_path_ns(price_handover(table_of(p), p->class_of[s->at[r] - 1], s->layout[r - 1], s->layout[r]));
+    return sum;
+}
+
+static int layout_at(const struct stretch *s, int layer)
+{
+    int layout = 0;
+    for (int r = 0; r < s->count; r++)
+        if (layer >= s->at[r])
+            layout = s->layout[r];
+    return layout;
+}
+
+static bool legal(const struct cut_problem *p, const struct stretch *s)
+{
+    return !cut_holds_both(p, s->at[0], s->end) || layout_at(s, p->tied_first) == layout_at(s, p->tied_second);
+}
+
+bool stretch_visit(const struct stretch_visit *v, struct stretch begun)
+{
+    int last = begun.at[begun.count - 1];
+    for (begun.end = last + 1; begun.end <= v->to && !v->too_long(v->self, begun.at[0], begun.end); begun.end++) {
+        if (begun.end >= v->from && legal(v->problem, &begun) && !v->body(v->self, &begun))
+            return false;
+        for (int layout = 0; layout < v->layouts && begun.count < v->run_count; layout++) {
+            struct stretch longer = begun;
+            longer.at[longer.count] = begun.end;
+            longer.layout[longer.count++] = (int8_t)layout;
+            if (layout != begun.layout[begun.count - 1] && !stretch_visit(v, longer))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* ---- equal stages ---- */
+
+/* Layers by layout and class, which sum up to the hash, and handovers, in any order. */
+static uint64_t hash_of(const struct cut_problem *p, const struct stretch *s)
+{
+    uint64_t hash = cut_holds_both(p, s->at[0], s->end);
+    for (int r = 0; r < s->count; r++) {
+        for (int l = s->at[r]; l < stretch_end(s, r); l++)
+            hash += mix64((uint64_t)(p->class_of[l] * MOST_LAYOUTS + s->layout[r]) + 1);
+        if (r > 0)
+            hash += mix64(~(uint64_t)((p->class_of[s->at[r] - 1] * MOST_LAYOUTS + s->layout[r - 1]) * MOST_LAYOUTS +
+                                      s->layout[r]));
+    }
+    return mix64(hash);
+}
+
+static int compare_pointers(const void *a, const void *b)
+{
+    const struct layer_price *x = *(const struct layer_price *const *)a, *y = *(const struct layer_price *const *)b;
+    return (x > y) - (x < y);
+}
+
+static bool same_stage(const struct cut_problem *p, const struct stretch *a, const struct stretch *b)
+{
+    size_t groups = (size_t)(p->class_count * price_layouts(table_of(p)));
+    int *counts = malloc(2 * groups * sizeof *counts);
+    struct stage_content x, y;
+    if (!counts)
+        return false; /* a number of its own is no mistake */
+    stretch_content(p, a, counts, &x);
+    stretch_content(p, b, counts + groups, &y);
+    qsort(x.handover, (size_t)x.handover_count, sizeof *x.handover, compare_pointers);
+    qsort(y.handover, (size_t)y.handover_count, sizeof *y.handover, compare_pointers);
+    bool same = x.holds_both == y.holds_both && x.handover_count == y.handover_count &&
+                !memcmp(x.count, y.count, groups * sizeof *counts) &&
+                !memcmp(x.handover, y.handover, (size_t)x.handover_count * sizeof *x.handover);
+    free(counts);
+    return same;
+}
+
+static bool make_room(struct run_table *t, const struct cut_problem *p)
+{
+    if (t->count < t->capacity)
+        return true;
+    int capacity = t->capacity ? 2 * t->capacity : 256, size = 4 * capacity;
+    struct stretch *sample = realloc(t->sample, (size_t)capacity * sizeof *sample);
+    if (sample)
+        t->sample = sample;
+    int *slot = sample ? calloc((size_t)size, sizeof *slot) : NULL;
+    if (!slot)
+        return false;
+    for (int i = 0; i < t->count; i++) {
+        uint64_t at = hash_of(p, &t->sample[i]) & (uint64_t)(size - 1);
+        while (slot[at])
+            at = (at + 1) & (uint64_t)(size - 1);
+        slot[at] = i + 1;
+    }
+    free(t->slot);
+    t->slot = slot;
+    t->size = size;
+    t->capacity = capacity;
+    return true;
+}
+
+int run_table_number(struct run_table *t, const struct cut_problem *p, const struct stretch *s)
+{
+    if (!make_room(t, p))
+        return -1;
+    uint64_t at = hash_of(p, s) & (uint64_t)(t->size - 1);
+    while (t->slot[at] && !same_stage(p, &t->sample[t->slot[at] - 1], s))
+        at = (at + 1) & (uint64_t)(t->size - 1);
+    if (!t->slot[at]) {
+        t->sample[t->count] = *s;
+        t->slot[at] = ++t->count;
+    }
+    return t->slot[at] - 1;
+}
+
+void run_table_free(struct run_table *t)
+{
+    free(t->sample);
+    free(t->slot);
+    *t = (struct run_table){ 0 };
+}

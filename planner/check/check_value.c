@@ -1,0 +1,105 @@
+/* What is said of a configuration without a search. */
+#include "base/num.h"
+#include "planner/check/check_cut.h"
+
+/* Of a stage so far. */
+struct stage_use {
+    int64_t total[LIMIT_COUNT], peak, path_ns;
+};
+
+static void add_use(struct stage_use *use, const struct stage_kind *kind, const struct layer_price *price, bool both)
+{
+    int64_t own[LIMIT_COUNT];
+    stage_layer_use(kind, price, both, own);
+    for (int r = 0; r < LIMIT_COUNT; r++)
+        use->total[r] += own[r];
+    use->peak = max_i64(use->peak, price->transient_bytes);
+    use->path_ns += stage_layer_path_ns(price);
+}
+
+/* False: the stage has more runs than it may have. */
+static bool sum_stage(const struct cut_problem *p, const struct stage_kind *kind, int first, int end,
+                      const int *strategy, struct stage_use *use)
+{
+    bool both = cut_holds_both(p, first, end);
+    int runs = 1;
+    *use = (struct stage_use){ .total = { kind->table->base_bytes } };
+    for (int l = first; l < end; l++) {
+        int layout = price_layout_of(kind->table, strategy[l]),
+            before = l > first ? price_layout_of(kind->table, strategy[l - 1]) : layout;
+        if (layout != before)
+            add_use(use, kind, price_handover(kind->table, p->class_of[l - 1], before, layout), both);
+        runs += layout != before;
+        add_use(use, kind, price_at(kind->table, p->class_of[l], strategy[l]), both);
+    }
+    return runs == 1 ||
+           (runs <= kind->table->run_count && (!both || price_layout_of(kind->table, strategy[p->tied_first]) ==
+                                                            price_layout_of(kind->table, strategy[p->tied_second])));
+}
+
+int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first_layer, const int *turn,
+                  const int *strategy)
+{
+    int64_t sum = p->sends_ns + (stage_count - 1) * p->cut_ns, longest = INT64_MIN;
+    int left = p->mesh_count;
+    for (int k = 0; k < stage_count; k++) {
+        const struct stage_kind *kind = &p->stages[turn ? left * p->turn_count + turn[k] : k];
+        int first = first_layer[k], end = k + 1 < stage_count ? first_layer[k + 1] : p->layer_count;
+        struct stage_use use;
+        if (!sum_stage(p, kind, first, end, strategy, &use) || use.total[LIMIT_BYTES] + use.peak > kind->capacity_bytes)
+            return INT64_MAX;
+        int64_t waiting_ns = (kind->micro_batches - 1) * kind->waiting_ns;
+        if (k > 0 && price_has_layouts(kind->table))
+            sum += kind->table->cut_ns[price_layout_of(kind->table, strategy[first - 1])]
+                                      [price_layout_of(kind->table, strategy[first])];
+        sum += use.path_ns;
+        longest = max_i64(longest, max_i64(max_i64(use.total[LIMIT_PATH], use.total[LIMIT_TAIL]) + waiting_ns,
+                                           use.total[LIMIT_LANE]));
+        left -= turn ? p->turns[turn[k]] : 0;
+    }
+    return sum + longest;
+}
+
+/* Some stage of r replicas, which has at least m/r micro-batches, takes (m/r - 1) times its path beyond the first one:
+ * taken r times, and over all G meshes together, that is at least the sum of (m - r) paths. */
+static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t micro_batches)
+{
+    int most = 1;
+    for (int i = 0; i < p->turn_count; i++)
+        most = p->turns[i] > most ? p->turns[i] : most;
+    return sum + max_i64(0, ceil_div((micro_batches - most) * sum, p->mesh_count));
+}
+
+int64_t cut_quick_bound(const struct cut_problem *p)
+{
+    int64_t sum = 0;
+    int kinds = p->mesh_count > 0 ? p->turn_count : p->stage_count; /* that differ in their paths */
+    const struct stage_kind *stages = &p->stages[p->mesh_count > 0 ? p->turn_count : 0]; /* of one mesh left */
+    for (int l = 0; l < p->layer_count; l++) {
+        int64_t least = INT64_MAX;
+        for (int k = 0; k < kinds; k++)
+            least = min_i64(least, stage_layer_least(&stages[k], p->class_of[l], LIMIT_COUNT));
+        sum += least;
+    }
+    if (p->mesh_count > 0)
+        return turns_bound(p, sum, p->micro_batch_count);
+    return sum + p->sends_ns + (p->stages[0].micro_batches - 1) * ceil_div(sum, p->stage_count);
+}
+
+bool cut_lacks_memory(const struct cut_problem *p)
+{
+    int64_t least = INT64_MAX, room = 0;
+    int kinds = p->mesh_count > 0 ? (p->mesh_count + 1) * p->turn_count : p->stage_count;
+    int most = p->stage_count > 0 ? p->stage_count : (int)min_i64(p->mesh_count, p->layer_count);
+    for (int k = 0; k < kinds; k++) {
+        int64_t sum = 0, own = 0;
+        if (!p->stages[k].table)
+            continue;
+        for (int l = 0; l < p->layer_count; l++)
+            sum += stage_layer_least(&p->stages[k], p->class_of[l], LIMIT_BYTES);
+        least = min_i64(least, sum);
+        own = max_i64(0, p->stages[k].capacity_bytes - p->stages[k].table->base_bytes);
+        room = p->mesh_count > 0 ? most * own : room + own;
+    }
+    return least > room;
+}

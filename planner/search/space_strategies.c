@@ -1,0 +1,92 @@
+/* What a layer may decide on a mesh. */
+#include "planner/search/space.h"
+#include <string.h>
+
+struct strategies {
+    const struct space *space;
+    const struct mesh *mesh;
+    struct strategy *out; /* NULL: only count */
+    int count;
+    bool sharded; /* there are ranks over which ZeRO could shard */
+};
+
+/* Groups of data-parallel ranks that each hold all shards: the outermost `replicas` atoms that split the batch change
+ * to the replicating twin. False when the space does not want groups of that size, or none are left. */
+static bool group_shards(const struct strategies *list, int replicas, struct plan_layer *layer)
+{
+    const struct mesh *mesh = list->mesh;
+    int group = 1, passed = 0;
+    for (int atom = 0; atom < mesh->atom_count; atom++) {
+        const struct dimension *dimension = dimensions[mesh->dim[atom]];
+        if (!dimension->splits_batch || !dimension->shard || mesh->size[atom] == 1)
+            continue;
+        if (passed++ >= replicas)
+            group *= mesh->size[atom];
+        else if ((layer->dim[atom] = (int8_t)dimension_replica(mesh->dim[atom])) < 0)
+            return false;
+    }
+    const struct allowed *wanted = &list->space->shard_group;
+    return replicas == 0 ? allows(wanted, 0) || allows(wanted, group) : passed > replicas && allows(wanted, group);
+}
+
+static void add_strategy(struct strategies *list, const struct plan_layer *layer)
+{
+    if (list->out)
+        list->out[list->count] = (struct strategy){ *layer };
+    list->count++;
+}
+
+static void add_groups(struct strategies *list, const struct plan_layer *layer)
+{
+    if (layer->zero == 0 || !list->sharded) {
+        add_strategy(list, layer);
+        return;
+    }
+    for (int replicas = 0; replicas < MAX_ATOMS; replicas++) {
+        struct plan_layer grouped = *layer;
+        if (group_shards(list, replicas, &grouped))
+            add_strategy(list, &grouped);
+    }
+}
+
+/* Slices gather and reduce less at a time: of use where gradients at least are sharded. */
+static void add_slices(struct strategies *list, struct plan_layer layer)
+{
+    struct allowed slices = space_any_layer(list->space, LAYER_SLICES);
+    bool useful = (list->sharded && layer.zero >= 2) || list->space->rule_count > 0;
+    for (int i = 0; i < slices.count; i++) {
+        if (slices.values[i] > 1 && !useful && allows(&slices, 1))
+            continue;
+        layer.slices = (int16_t)slices.values[i];
+        add_groups(list, &layer);
+    }
+}
+
+static void add_offloads(struct strategies *list, struct plan_layer layer)
+{
+    struct allowed offloads = space_any_layer(list->space, LAYER_OFFLOAD);
+    for (int offload = 0; offload < OFFLOAD_COUNT; offload++) {
+        layer.offload = (int8_t)offload;
+        if (allows(&offloads, offload))
+            add_slices(list, layer);
+    }
+}
+
+int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out)
+{
+    struct strategies list = { .space = space, .mesh = mesh, .out = out, .sharded = mesh_shards(mesh) > 1 };
+    struct allowed zeros = space_any_layer(space, LAYER_ZERO), recomputes = space_any_layer(space, LAYER_RECOMPUTE);
+    bool any = false;
+    for (int zero = 0; zero <= 3; zero++) {
+        if (!allows(&zeros, zero) || (any && !list.sharded))
+            continue;
+        any = true;
+        for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++) {
+            struct plan_layer layer = { .zero = (int8_t)zero, .recompute = (int8_t)recompute, .slices = 1 };
+            memcpy(layer.dim, mesh->dim, sizeof layer.dim);
+            if (allows(&recomputes, recompute))
+                add_offloads(&list, layer);
+        }
+    }
+    return list.count;
+}
