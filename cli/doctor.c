@@ -30,7 +30,8 @@ struct findings {
     int device_types;
     struct module modules[2];
     bool gpu_found;
-    struct text gpu; /* what it is, or why there is none */
+    struct text gpu;       /* what it is, or why there is none */
+    struct text libraries; /* what serves beside it; empty: there is no module */
 };
 
 static void look_for_module(const struct cli *cli, struct module *m)
@@ -52,6 +53,7 @@ static void look_for_gpu(const struct cli *cli, struct findings *f)
     f->gpu_found = device_cuda_describe(cli->module_dir, &f->gpu, &error);
     if (!f->gpu_found)
         text_add(&f->gpu, error.message);
+    device_cuda_libraries(cli->module_dir, &f->libraries);
 }
 
 static bool examine(struct findings *f, const struct cli *cli, struct error *err)
@@ -90,6 +92,8 @@ static void print_findings(const struct cli *cli, const struct findings *f)
                 m->found ? m->path.data : m->reason.data);
     }
     fprintf(cli->out, "%-10s %s%s\n", "GPU", f->gpu_found ? "" : "absent: ", f->gpu.data ? f->gpu.data : "");
+    if (f->libraries.data)
+        fprintf(cli->out, "%-10s %s\n", "on GPUs", f->libraries.data);
 }
 
 static void write_json(const struct cli *cli, const struct findings *f, struct error *err)
@@ -124,6 +128,8 @@ static void write_json(const struct cli *cli, const struct findings *f, struct e
     json_begin_object(&w);
     json_put_bool(&w, "found", f->gpu_found);
     json_put_string(&w, f->gpu_found ? "description" : "reason", f->gpu.data);
+    if (f->libraries.data)
+        json_put_string(&w, "libraries", f->libraries.data);
     json_end_object(&w);
     json_end_object(&w);
     char *text = json_finish(&w, &length);
@@ -147,6 +153,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         text_free(&findings.modules[i].reason);
     }
     text_free(&findings.gpu);
+    text_free(&findings.libraries);
     return ERROR_NONE;
 }
 

@@ -19,7 +19,7 @@ struct run_arguments {
     const char *backend, *transport, *data, *checkpoint, *resume, *timeline;
     int64_t ranks, steps, seed, every, warmup;
     double learning_rate, timeout_s;
-    bool json, shape, poison;
+    bool json, shape, poison, deterministic;
 };
 static const struct run_arguments defaults = {
     .backend = "cpu", .transport = "threads", .steps = 10, .seed = 1, .learning_rate = 3e-4, .timeout_s = 60
@@ -43,6 +43,7 @@ static const struct option options[] = {
     TEXT_OPTION("timeline", AT(timeline), "FILE", "measured timeline of the last step as Chrome trace JSON"),
     FLAG_OPTION("shape", AT(shape), "delays transfers to the latency and bandwidth of the plan's cluster"),
     FLAG_OPTION("poison", AT(poison), "fills the memory with NaN first and reports the bytes touched"),
+    FLAG_OPTION("deterministic", AT(deterministic), "on a GPU: the same bits in every run, also where that is slower"),
     DOUBLE_OPTION("timeout", AT(timeout_s), "SECONDS", 0, 1e9, "without progress of any rank the run ends (60)"),
     FLAG_OPTION("json", AT(json), "one JSON line per step, then a summary line"),
     SOURCE_OPTIONS(struct run_arguments, source),
@@ -192,6 +193,7 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.resume_dir = a->resume;
     o.timeout_s = a->timeout_s;
     o.poison = a->poison;
+    o.deterministic = a->deterministic;
     o.context = report;
     o.on_step = on_step;
     o.on_stuck = on_stuck;

@@ -36,6 +36,8 @@ bool transport_available(const char *name, const char *module_dir, struct error 
 struct text;
 /* What GPU `--backend cuda` would use for the first rank; false: none, err says why. */
 bool device_cuda_describe(const char *module_dir, struct text *out, struct error *err);
+/* What libraries it would compute with; adds nothing where the module is absent. */
+void device_cuda_libraries(const char *module_dir, struct text *out);
 /* NULL-terminated. */
 extern const char *const device_names[], *const transport_names[];
 /* How its ranks come to be. */

@@ -14,6 +14,7 @@ enum { TEAMS_PER_MULTIPROCESSOR = 8 }; /* of 256 threads: as many as live there 
 struct cuda {
     int device;
     struct cuda_matmuls *matmuls;
+    struct cuda_attention *attention; /* NULL: there is no library for it */
 };
 
 static bool check(cudaError_t result, const char *what, struct error *err)
@@ -120,6 +121,12 @@ static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct 
     return enter(cuda, err) && cuda_matmul_run(cuda->matmuls, stream, m, err);
 }
 
+static bool attend(void *self, void *stream, const struct gpu_attention *a, bool *taken, struct error *err)
+{
+    const struct cuda *cuda = self;
+    return enter(cuda, err) && cuda_attention_run(cuda->attention, stream, a, taken, err);
+}
+
 static bool record(void *self, void *stream, void *event, struct error *err)
 {
     return enter(self, err) && check(cudaEventRecord(event, stream), "recording an event", err);
@@ -149,7 +156,7 @@ static void close_gpu(void *self)
 {
     struct cuda *cuda = self;
     if (enter(cuda, NULL))
-        cuda_matmuls_free(cuda->matmuls);
+        cuda_matmuls_free(cuda->matmuls), cuda_attention_free(cuda->attention);
     free(cuda);
 }
 
@@ -177,6 +184,12 @@ static bool choose(int place, int *device, struct error *err)
 }
 
 __attribute__((visibility("default"))) gpu_module_open cleave_gpu_open;
+__attribute__((visibility("default"))) gpu_module_libraries cleave_gpu_libraries;
+
+void cleave_gpu_libraries(char out[GPU_LIBRARIES_BYTES])
+{
+    cuda_attention_describe(out, GPU_LIBRARIES_BYTES);
+}
 
 bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct error *err)
 {
@@ -187,11 +200,13 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
                          "the CUDA module is of another build (%s, the program is %s): install both together",
                          GPU_MODULE_VERSION, version);
     if (!choose(place, &cuda.device, err) || !enter(&cuda, err) || !describe(&gpu, cuda.device, err) ||
-        !cuda_matmuls_new(&cuda.matmuls, err))
+        !cuda_matmuls_new(&cuda.matmuls, err) || !cuda_attention_new(&cuda.attention, err)) {
+        cuda_matmuls_free(cuda.matmuls);
         return false;
+    }
     gpu.self = malloc(sizeof cuda);
     if (!gpu.self) {
-        cuda_matmuls_free(cuda.matmuls);
+        cuda_matmuls_free(cuda.matmuls), cuda_attention_free(cuda.attention);
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the CUDA device");
     }
     memcpy(gpu.self, &cuda, sizeof cuda);
@@ -200,6 +215,8 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
     gpu.open_stream = open_stream, gpu.close_stream = close_stream;
     gpu.open_event = open_event, gpu.close_event = close_event;
     gpu.copy = copy, gpu.fill = fill, gpu.launch = launch, gpu.matmul = matmul;
+    gpu.attend = cuda.attention ? attend : NULL;
+    cleave_gpu_libraries(gpu.libraries);
     gpu.record = record, gpu.wait = await, gpu.finish = finish, gpu.elapsed = elapsed;
     gpu.close = close_gpu;
     *out = gpu;

@@ -91,9 +91,11 @@ static bool compute(struct rank *rank, const struct instr *instr, struct error *
 {
     struct gpu_rank *g = rank->device_state;
     const struct kernel_call call = rank_call(rank, instr, g->arena);
-    struct gpu_call queued = {
-        .gpu = &g->gpu, .stream = g->stream[instr->lane], .call = &call, .table = g->table[instr->segment]
-    };
+    struct gpu_call queued = { .gpu = &g->gpu,
+                               .stream = g->stream[instr->lane],
+                               .call = &call,
+                               .table = g->table[instr->segment],
+                               .deterministic = rank->options->deterministic };
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int i = 0; i < MAX_OPERANDS; i++)
             if (instr->operand[role][i] >= 0)

@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "executor/gpu/emulated.h"
+#include "executor/gpu/attention_lse.h"
 #include "executor/gpu/bodies/all.h"
 #include "executor/kernels/product.h"
 #include "host/clock.h"
@@ -9,8 +10,13 @@
 
 enum { MOST_THREADS = 64 };
 
+struct kept {
+    struct kept *next;
+};
 struct emulated {
     int threads;
+    pthread_mutex_t mutex;
+    struct kept *kept; /* under the mutex */
 };
 
 /* ---- events ---- */
@@ -286,6 +292,41 @@ static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct 
     return launch(self, stream, GPU_PRODUCT, 1, &work, err);
 }
 
+/* Memory of one call, kept until the GPU is closed: its tasks may run at any time. */
+static void *keep(struct emulated *self, size_t bytes)
+{
+    struct kept *kept = malloc(sizeof *kept + bytes);
+    if (!kept)
+        abort();
+    pthread_mutex_lock(&self->mutex);
+    kept->next = self->kept;
+    self->kept = kept;
+    pthread_mutex_unlock(&self->mutex);
+    return kept + 1;
+}
+
+/* As a library would: in bf16 alone, statistics in a layout of its own; computed by the kernels. */
+static bool attend(void *which, void *stream, const struct gpu_attention *a, bool *taken, struct error *err)
+{
+    struct emulated *self = which;
+    struct gpu_work work = *a->work;
+    const int64_t heads = work.integer[ATTENTION_HEADS], rows = work.integer[ATTENTION_ROWS];
+    if ((*taken = work.spot[ATTENTION_Q].type == GPU_BF16) == false)
+        return true;
+    real *dense = keep(self, (size_t)attention_lse_elements(a->work) * sizeof *dense);
+    const struct gpu_work to_dense = attention_lse_copy(a->work, dense, true),
+                          from_dense = attention_lse_copy(a->work, dense, false);
+    work.spot[ATTENTION_LSE] =
+        (struct gpu_spot){ .data = dense, .type = GPU_REAL, .begin = true, .stride = { heads * rows, 1, rows } };
+    work.shared_reals = 4 * work.integer[ATTENTION_WIDTH] + 2 * MOST_THREADS;
+    if (!a->backward)
+        return launch(self, stream, GPU_ATTENTION, 1, &work, err) &&
+               launch(self, stream, GPU_SUM_TERMS, 1, &from_dense, err);
+    return launch(self, stream, GPU_SUM_TERMS, 1, &to_dense, err) &&
+           launch(self, stream, GPU_ATTENTION_QUERY_GRADIENT, 1, &work, err) &&
+           launch(self, stream, GPU_ATTENTION_KEY_GRADIENT, 1, &work, err);
+}
+
 static bool record(void *self, void *stream, void *which, struct error *err)
 {
     struct event *event = which;
@@ -342,8 +383,15 @@ static void release(void *self, void *memory)
     free(memory);
 }
 
-static void close_gpu(void *self)
+static void close_gpu(void *which)
 {
+    struct emulated *self = which;
+    while (self->kept) {
+        struct kept *next = self->kept->next;
+        free(self->kept);
+        self->kept = next;
+    }
+    pthread_mutex_destroy(&self->mutex);
     free(self);
 }
 
@@ -353,6 +401,7 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
     if (!self)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for an emulated GPU");
     self->threads = threads;
+    pthread_mutex_init(&self->mutex, NULL);
     *out = (struct gpu){ .name = "emulated",
                          .description = "threads of this process",
                          .self = self,
@@ -370,6 +419,7 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
                          .fill = fill,
                          .launch = launch,
                          .matmul = with_library ? matmul : NULL,
+                         .attend = with_library ? attend : NULL,
                          .record = record,
                          .wait = await,
                          .finish = finish,

@@ -19,9 +19,20 @@ struct gpu_matmul {
     bool accumulate;
 };
 
+/* Softmax attention as the kernels ATTENTION and ATTENTION_..._GRADIENT take it (kinds.h): in bf16 with heads of whole
+ * 16 bytes, all keys that a query may see, the same number of queries for each key head, results overwritten. Forward
+ * writes OUT and LSE; backward all three gradients. */
+struct gpu_attention {
+    const struct gpu_work *work;
+    bool backward;
+    bool deterministic; /* the same bits every time, also where that is slower */
+};
+
+enum { GPU_LIBRARIES_BYTES = 200 };
 struct gpu {
-    const char *name;      /* "cuda" */
-    char description[128]; /* "NVIDIA H200, 139.8 GiB, compute capability 9.0" */
+    const char *name;                    /* "cuda" */
+    char description[128];               /* "NVIDIA H200, 139.8 GiB, compute capability 9.0" */
+    char libraries[GPU_LIBRARIES_BYTES]; /* "attention by cuDNN 9.19.0", or by what else and why */
     void *self;
     int64_t memory_bytes;
     int team_count; /* teams that are worth launching at most */
@@ -44,6 +55,8 @@ struct gpu {
                    struct error *err);
     /* NULL: the device has none; the kernel PRODUCT serves. */
     bool (*matmul)(void *self, void *stream, const struct gpu_matmul *matmul, struct error *err);
+    /* Attention by a library; NULL: there is none. *taken false: it has none for this shape, and nothing was queued. */
+    bool (*attend)(void *self, void *stream, const struct gpu_attention *attention, bool *taken, struct error *err);
     bool (*record)(void *self, void *stream, void *event, struct error *err);
     bool (*wait)(void *self, void *stream, void *event, struct error *err); /* for its last record */
 
@@ -58,6 +71,9 @@ struct gpu {
  * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
 #define GPU_MODULE_FILE "cleave-cuda.so"
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
-#define GPU_MODULE_VERSION CLEAVE_VERSION " 1"
+#define GPU_MODULE_VERSION CLEAVE_VERSION " 2"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
+/* And under this one what serves beside it, with or without a GPU: the text of gpu.libraries. */
+#define GPU_LIBRARIES_SYMBOL "cleave_gpu_libraries"
+typedef void gpu_module_libraries(char out[GPU_LIBRARIES_BYTES]);
 #endif

@@ -11,6 +11,7 @@ struct gpu_call {
     const struct kernel_call *call;
     uint8_t type[ROLE_COUNT][MAX_OPERANDS]; /* enum gpu_type of each operand */
     const void *table;                      /* the segment's gpu_table_fill() in device memory */
+    bool deterministic;                     /* the same bits every time, also where that is slower */
 };
 /* Queues the call. Fails where the device does. */
 bool gpu_issue(const struct gpu_call *call, struct error *err);
