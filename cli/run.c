@@ -16,7 +16,7 @@
 
 struct run_arguments {
     struct source_options source;
-    const char *backend, *transport, *data, *checkpoint, *resume, *timeline;
+    const char *backend, *transport, *data, *checkpoint, *resume, *timeline, *tuned;
     int64_t ranks, steps, seed, every, warmup;
     double learning_rate, timeout_s;
     bool json, shape, poison, deterministic;
@@ -43,6 +43,7 @@ static const struct option options[] = {
     TEXT_OPTION("timeline", AT(timeline), "FILE", "measured timeline of the last step as Chrome trace JSON"),
     FLAG_OPTION("shape", AT(shape), "delays transfers to the latency and bandwidth of the plan's cluster"),
     FLAG_OPTION("poison", AT(poison), "fills the memory with NaN first and reports the bytes touched"),
+    TEXT_OPTION("tuned", AT(tuned), "FILE", "on a GPU: keeps there which algorithms of matrix products were fastest"),
     FLAG_OPTION("deterministic", AT(deterministic), "on a GPU: the same bits in every run, also where that is slower"),
     DOUBLE_OPTION("timeout", AT(timeout_s), "SECONDS", 0, 1e9, "without progress of any rank the run ends (60)"),
     FLAG_OPTION("json", AT(json), "one JSON line per step, then a summary line"),
@@ -193,6 +194,7 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.resume_dir = a->resume;
     o.timeout_s = a->timeout_s;
     o.poison = a->poison;
+    o.tuned_path = a->tuned;
     o.deterministic = a->deterministic;
     o.context = report;
     o.on_step = on_step;

@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "executor/backends.h"
 #include "executor/comm_threads.h"
+#include "executor/gpu/choices.h"
 #include "executor/gpu/device.h"
 #include "executor/gpu/emulated.h"
 #include "executor/kernels/bf16.h"
@@ -22,6 +23,17 @@ static const double tolerance = 1e-10;
 static const double tolerance = 1e-4;
 #endif
 
+/* What was asked of the library and granted, by epilogue; a device without one is asked nothing. */
+static _Atomic int granted[GPU_BIAS_GRADIENT + 1];
+static bool (*library_fuses)(void *self, const struct gpu_matmul *matmul);
+
+static bool counted_fuses(void *self, const struct gpu_matmul *matmul)
+{
+    bool fuses = library_fuses(self, matmul);
+    granted[matmul->epilogue] += fuses;
+    return fuses;
+}
+
 static bool open_one(struct rank *rank, int threads, int teams, bool with_library, struct error *err)
 {
     struct gpu gpu;
@@ -29,6 +41,8 @@ static bool open_one(struct rank *rank, int threads, int teams, bool with_librar
         gpu_module_open_or_skip(&gpu, rank->rank);
     else if (!gpu_emulated_open(&gpu, threads, teams, with_library, err))
         return false;
+    if (gpu.fuses)
+        library_fuses = gpu.fuses, gpu.fuses = counted_fuses; /* of all ranks the same function */
     return gpu_device_open(rank, &gpu, err);
 }
 
@@ -214,6 +228,25 @@ START_TEST(small_steps_add_up)
 END_TEST
 #endif
 
+/* A model with biases and GELU: products take what follows them, in every plan, and the numbers are those of the
+ * processor, which has no such products. */
+START_TEST(products_take_what_follows_them)
+{
+    struct outcome want = run(tiny_models[0], &single, &device_cpu, NULL, NULL);
+    for (int c = -1; c < CHOICES; c += 2) {
+        for (int e = 0; e <= GPU_BIAS_GRADIENT; e++)
+            granted[e] = 0;
+        struct outcome got = run(tiny_models[0], c < 0 ? &single : &choices[c], &device_single, NULL, NULL);
+        expect_same(&got, &want);
+        ck_assert_msg(granted[GPU_BIAS] > 0, "choice %d: no bias went with a product", c);
+        ck_assert_msg(c >= 0 ||
+                          (granted[GPU_GELU_BIAS] > 0 && granted[GPU_GELU_SLOPE] > 0 && granted[GPU_BIAS_GRADIENT] > 0),
+                      "choice %d: %d, %d and %d epilogues", c, granted[GPU_GELU_BIAS], granted[GPU_GELU_SLOPE],
+                      granted[GPU_BIAS_GRADIENT]);
+    }
+}
+END_TEST
+
 START_TEST(checkpoints_pass_between_devices)
 {
     char dir[] = "/tmp/cleave-gpu-XXXXXX", command[64];
@@ -248,6 +281,40 @@ START_TEST(kernels_without_a_form_for_gpus_are_refused)
 }
 END_TEST
 
+/* ---- what a run learns of its device ---- */
+static int learned_count; /* what the pretended device was told */
+
+static bool learn(void *self, const struct gpu_choice *known, int count, struct error *err)
+{
+    (void)self, (void)err;
+    learned_count = count == 2 && known[1].key[0] == 8 && known[1].setting[GPU_CHOICE_SETTINGS - 1] == 9 ? count : -1;
+    return true;
+}
+
+static int learned(void *self, struct gpu_choice *out, int most)
+{
+    (void)self, (void)most;
+    out[0] = (struct gpu_choice){ .key = { 7 } };
+    out[1] = (struct gpu_choice){ .key = { 8 }, .setting = { [GPU_CHOICE_SETTINGS - 1] = 9 } };
+    return 2;
+}
+
+START_TEST(chosen_algorithms_outlive_a_run)
+{
+    char path[] = "/tmp/cleave-tuned-XXXXXX";
+    struct error error = { 0 };
+    struct gpu gpu = { .description = "a GPU", .learn = learn, .learned = learned };
+    ck_assert_int_ge(mkstemp(path), 0);
+    ck_assert_msg(gpu_choices_save(&gpu, path, &error) && gpu_choices_load(&gpu, path, &error), "%s", error.message);
+    ck_assert_int_eq(learned_count, 2);
+    snprintf(gpu.description, sizeof gpu.description, "another GPU");
+    ck_assert(!gpu_choices_load(&gpu, path, &error));
+    ck_assert_msg(strstr(error.message, "\"a GPU\"") && strstr(error.message, "\"another GPU\""), "%s", error.message);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_msg(gpu_choices_load(&gpu, path, &(struct error){ 0 }), "a first run finds no file");
+}
+END_TEST
+
 START_TEST(absent_devices_say_so)
 {
     struct error error = { 0 };
@@ -278,7 +345,9 @@ static Suite *gpu_run_suite(void)
     suite_add_tcase(suite, half);
     CHECK_ADD(suite, small_steps_add_up);
 #endif
+    CHECK_ADD(suite, products_take_what_follows_them);
     CHECK_ADD(suite, checkpoints_pass_between_devices);
+    CHECK_ADD(suite, chosen_algorithms_outlive_a_run);
     CHECK_ADD(suite, absent_devices_say_so);
     return suite;
 }

@@ -121,6 +121,24 @@ static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct 
     return enter(cuda, err) && cuda_matmul_run(cuda->matmuls, stream, m, err);
 }
 
+static bool fuses(void *self, const struct gpu_matmul *m)
+{
+    const struct cuda *cuda = self;
+    return enter(cuda, NULL) && cuda_matmul_fuses(cuda->matmuls, m);
+}
+
+static bool learn(void *self, const struct gpu_choice *choices, int count, struct error *err)
+{
+    const struct cuda *cuda = self;
+    return cuda_matmul_learn(cuda->matmuls, choices, count, err);
+}
+
+static int learned(void *self, struct gpu_choice *out, int most)
+{
+    const struct cuda *cuda = self;
+    return cuda_matmul_learned(cuda->matmuls, out, most);
+}
+
 static bool attend(void *self, void *stream, const struct gpu_attention *a, bool *taken, struct error *err)
 {
     const struct cuda *cuda = self;
@@ -214,7 +232,8 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
     gpu.allocate_host = allocate_host, gpu.release_host = release_host;
     gpu.open_stream = open_stream, gpu.close_stream = close_stream;
     gpu.open_event = open_event, gpu.close_event = close_event;
-    gpu.copy = copy, gpu.fill = fill, gpu.launch = launch, gpu.matmul = matmul;
+    gpu.copy = copy, gpu.fill = fill, gpu.launch = launch, gpu.matmul = matmul, gpu.fuses = fuses;
+    gpu.learn = learn, gpu.learned = learned;
     gpu.attend = cuda.attention ? attend : NULL;
     cleave_gpu_libraries(gpu.libraries);
     gpu.record = record, gpu.wait = await, gpu.finish = finish, gpu.elapsed = elapsed;

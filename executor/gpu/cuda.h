@@ -7,9 +7,13 @@
 struct cuda_matmuls;
 bool cuda_matmuls_new(struct cuda_matmuls **out, struct error *err);
 void cuda_matmuls_free(struct cuda_matmuls *matmuls); /* accepts NULL */
-/* Queues a product on a cudaStream_t. Descriptors and the algorithm are made at the first call of a shape. fp32 is
- * computed as fp32, bf16 with sums in fp32. */
+/* Queues a product on a cudaStream_t. Descriptors are made at the first call of a shape, which also times some
+ * algorithms. fp32 is computed as fp32, bf16 with sums in fp32. */
 bool cuda_matmul_run(struct cuda_matmuls *matmuls, void *stream, const struct gpu_matmul *matmul, struct error *err);
+/* As gpu.fuses, gpu.learn and gpu.learned. */
+bool cuda_matmul_fuses(struct cuda_matmuls *matmuls, const struct gpu_matmul *matmul);
+bool cuda_matmul_learn(struct cuda_matmuls *matmuls, const struct gpu_choice *choices, int count, struct error *err);
+int cuda_matmul_learned(struct cuda_matmuls *matmuls, struct gpu_choice *out, int most);
 
 /* cuDNN, plans by shape, and workspaces by stream. For one device. */
 struct cuda_attention;

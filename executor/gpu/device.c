@@ -87,20 +87,59 @@ static bool note_loss(struct rank *rank, const struct instr *instr, struct error
     return true;
 }
 
-static bool compute(struct rank *rank, const struct instr *instr, struct error *err)
+/* call is borrowed by the result. */
+static struct gpu_call queued_call(const struct rank *rank, const struct instr *instr, const struct kernel_call *call)
 {
-    struct gpu_rank *g = rank->device_state;
-    const struct kernel_call call = rank_call(rank, instr, g->arena);
+    const struct gpu_rank *g = rank->device_state;
     struct gpu_call queued = { .gpu = &g->gpu,
                                .stream = g->stream[instr->lane],
-                               .call = &call,
+                               .call = call,
                                .table = g->table[instr->segment],
                                .deterministic = rank->options->deterministic };
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int i = 0; i < MAX_OPERANDS; i++)
             if (instr->operand[role][i] >= 0)
                 queued.type[role][i] = (uint8_t)gpu_buffer_type(rank->program, instr->operand[role][i]);
-    return gpu_issue(&queued, err) && (instr->phase != PHASE_FORWARD || note_loss(rank, instr, err));
+    return queued;
+}
+
+static bool issue(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    const struct kernel_call call = rank_call(rank, instr, ((struct gpu_rank *)rank->device_state)->arena);
+    const struct gpu_call queued = queued_call(rank, instr, &call);
+    return gpu_issue(&queued, err);
+}
+
+/* Both at the first one's place, where the device has that in one, and before them what lies between. */
+static bool compute_with(struct rank *rank, const struct instr *instr, int partner, bool *done, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct instr *instrs = rank->program->stages[rank->stage].instrs, *next = &instrs[partner];
+    for (int i = index_of(rank, instr) + 1; i < partner; i++) {
+        if (!issue(rank, &instrs[i], err))
+            return false;
+        g->fused[i] = true;
+    }
+    const struct kernel_call call = rank_call(rank, instr, g->arena), next_call = rank_call(rank, next, g->arena);
+    const struct gpu_call queued = queued_call(rank, instr, &call), next_queued = queued_call(rank, next, &next_call);
+    bool ok = gpu_issue_with_gelu(&queued, &next_queued, done, err);
+    g->fused[partner] = ok && *done;
+    return ok;
+}
+
+static bool compute(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const int index = index_of(rank, instr);
+    bool done = g->fused[index];
+    g->fused[index] = false;
+    if (done)
+        return true;
+    if (g->partner[index] >= 0 && !compute_with(rank, instr, g->partner[index], &done, err))
+        return false;
+    if (done)
+        return true;
+    return issue(rank, instr, err) && (instr->phase != PHASE_FORWARD || note_loss(rank, instr, err));
 }
 
 /* The slot is this LOAD's alone: the next step fills it when all of this one has ended. */

@@ -24,6 +24,8 @@ struct gpu_rank {
     int64_t loss_slot;                     /* (buffer_count) reals from here on, then the squared norm */
     unsigned char *mirror[LANE_COUNT];     /* arena_bytes of host memory for transfers, touched where they go */
     struct collective *staged[LANE_COUNT]; /* the host's collectives over the mirror */
+    int *partner;                          /* (instr_count) what may run at the instruction's place with it, -1 */
+    bool *fused;                           /* (instr_count) ran with its partner in this step; of the compute lane */
     int segment_count, instr_count;
 };
 
@@ -52,6 +54,9 @@ bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error 
 bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *err);
 /* The numbers of kernel ADAMW; limit: of the gradient's norm. */
 void gpu_adamw_numbers(struct gpu_work *work, const struct adamw *adamw, double limit);
+/* Fills partner and fused. */
+bool gpu_fuse_open(struct rank *rank, struct error *err);
+void gpu_fuse_close(struct gpu_rank *g);
 /* SLICE and ADD. */
 bool gpu_queue_local(struct rank *rank, const struct instr *instr, struct error *err);
 #endif

@@ -273,11 +273,21 @@ static bool launch(void *self, void *stream, enum gpu_kernel kernel, int64_t tea
     return queue(stream, &(struct task){ .kind = TASK_LAUNCH, .kernel = kernel, .teams = teams, .work = *work }, err);
 }
 
-static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
+/* Loops over the lines and columns of c. */
+static struct gpu_work over_c(const struct gpu_matmul *m)
 {
-    if (m->m <= 0 || m->n <= 0 || m->k <= 0 || !matrix_leads(m->m, m->a_m, m->k, m->a_k) ||
-        !matrix_leads(m->k, m->b_k, m->n, m->b_n) || !matrix_leads(m->m, m->c_m, m->n, m->c_n))
-        return fail_kind(err, ERROR_BUG, "a matrix product that no library takes");
+    return (struct gpu_work){ .outer_loops = 2,
+                              .outer = m->m * m->n,
+                              .inner = 1,
+                              .extent = { m->m, m->n },
+                              .integer = { 1 },
+                              .spot = {
+                                  { .data = m->c, .type = m->c_type, .begin = true, .stride = { m->c_m, m->c_n } } } };
+}
+
+static bool product(void *self, void *stream, const struct gpu_matmul *m, void *c, int64_t c_m, bool accumulate,
+                    struct error *err)
+{
     struct gpu_work work = {
         .outer_loops = 2,
         .outer = m->m * m->n,
@@ -285,11 +295,71 @@ static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct 
         .extent = { m->m, m->n },
         .integer = { m->k, m->a_k, m->b_k },
         .number = { m->alpha },
-        .spot = { { .data = m->c, .type = m->c_type, .begin = !m->accumulate, .stride = { m->c_m, m->c_n } },
+        .spot = { { .data = c, .type = m->c_type, .begin = !accumulate, .stride = { c_m, m->c_n } },
                   { .data = (void *)(uintptr_t)m->a, .type = m->a_type, .stride = { m->a_m, 0 } },
                   { .data = (void *)(uintptr_t)m->b, .type = m->b_type, .stride = { 0, m->b_n } } },
     };
     return launch(self, stream, GPU_PRODUCT, 1, &work, err);
+}
+
+/* to (m,n) = the bias in every line. */
+static bool put_bias(void *self, void *stream, const struct gpu_matmul *m, void *to, int64_t to_m, struct error *err)
+{
+    struct gpu_work work = over_c(m);
+    work.spot[0].data = to, work.spot[0].stride[0] = to_m;
+    work.spot[1] = (struct gpu_spot){ .data = m->bias, .type = m->bias_type, .stride = { 0, 1 } };
+    return launch(self, stream, GPU_SUM_TERMS, 1, &work, err);
+}
+
+/* c = f(aux), or c = c f'(aux). */
+static bool activate(void *self, void *stream, const struct gpu_matmul *m, bool slope, struct error *err)
+{
+    struct gpu_work work = over_c(m);
+    work.integer[0] = GPU_UNARY_GELU;
+    work.spot[1] = (struct gpu_spot){ .data = m->aux, .type = m->c_type, .stride = { m->aux_m, 1 } };
+    work.spot[2] = work.spot[0];
+    return launch(self, stream, slope ? GPU_UNARY_GRADIENT : GPU_UNARY, 1, &work, err);
+}
+
+static bool sum_bias(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
+{
+    struct gpu_work work = {
+        .outer_loops = 1, .inner_loops = 1, .outer = m->n, .inner = m->k, .extent = { m->n, m->k }
+    };
+    work.spot[0] = (struct gpu_spot){ .data = m->bias, .type = m->bias_type, .begin = true, .stride = { 1, 0 } };
+    work.spot[1] =
+        (struct gpu_spot){ .data = (void *)(uintptr_t)m->b, .type = m->b_type, .stride = { m->b_n, m->b_k } };
+    return launch(self, stream, GPU_COLUMN_SUM, 1, &work, err);
+}
+
+static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
+{
+    if (m->m <= 0 || m->n <= 0 || m->k <= 0 || !matrix_leads(m->m, m->a_m, m->k, m->a_k) ||
+        !matrix_leads(m->k, m->b_k, m->n, m->b_n) || !matrix_leads(m->m, m->c_m, m->n, m->c_n))
+        return fail_kind(err, ERROR_BUG, "a matrix product that no library takes");
+    switch (m->epilogue) {
+    case GPU_PLAIN:
+        return product(self, stream, m, m->c, m->c_m, m->accumulate, err);
+    case GPU_BIAS:
+        return put_bias(self, stream, m, m->c, m->c_m, err) && product(self, stream, m, m->c, m->c_m, true, err);
+    case GPU_GELU:
+        return product(self, stream, m, m->aux, m->aux_m, false, err) && activate(self, stream, m, false, err);
+    case GPU_GELU_BIAS:
+        return put_bias(self, stream, m, m->aux, m->aux_m, err) &&
+               product(self, stream, m, m->aux, m->aux_m, true, err) && activate(self, stream, m, false, err);
+    case GPU_GELU_SLOPE:
+        return product(self, stream, m, m->c, m->c_m, false, err) && activate(self, stream, m, true, err);
+    case GPU_BIAS_GRADIENT:
+        return product(self, stream, m, m->c, m->c_m, m->accumulate, err) && sum_bias(self, stream, m, err);
+    }
+    return false;
+}
+
+/* As a library that wants lines of some alignment. */
+static bool fuses(void *self, const struct gpu_matmul *m)
+{
+    (void)self;
+    return m->c_n == 1 && m->n % 4 == 0 && (m->epilogue != GPU_BIAS_GRADIENT || m->b_n == 1);
 }
 
 /* Memory of one call, kept until the GPU is closed: its tasks may run at any time. */
@@ -419,6 +489,7 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
                          .fill = fill,
                          .launch = launch,
                          .matmul = with_library ? matmul : NULL,
+                         .fuses = with_library ? fuses : NULL,
                          .attend = with_library ? attend : NULL,
                          .record = record,
                          .wait = await,

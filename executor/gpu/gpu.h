@@ -7,6 +7,17 @@
 #include "executor/gpu/work.h"
 #include <stddef.h>
 
+/* What a library does with a product before it is written; each but PLAIN wants c by lines, no accumulation
+ * but that of BIAS_GRADIENT, and the library's consent (gpu.fuses). */
+enum gpu_epilogue {
+    GPU_PLAIN,
+    GPU_BIAS,         /* c = ab + bias */
+    GPU_GELU,         /* aux = ab, c = gelu(aux), the form with tanh */
+    GPU_GELU_BIAS,    /* aux = ab + bias, c = gelu(aux) */
+    GPU_GELU_SLOPE,   /* c = ab gelu'(aux) */
+    GPU_BIAS_GRADIENT /* bias = sum over k of b, beside c */
+};
+
 /* c(m,n) = alpha * sum over k of a(m,k) b(k,n), plus c where accumulate. Of each matrix's two strides one is 1 and the
  * other at least the extent that it jumps over, if the extent is larger than 1. */
 struct gpu_matmul {
@@ -17,6 +28,18 @@ struct gpu_matmul {
     int a_type, b_type, c_type; /* enum gpu_type */
     double alpha;
     bool accumulate;
+    enum gpu_epilogue epilogue;
+    void *bias; /* (n) contiguous, of type bias_type */
+    void *aux;  /* (m,n), as c but for its own distance between lines, of c's type */
+    int64_t aux_m;
+    int bias_type;
+};
+
+/* How a library computes one shape of products, as it was found to be fastest: numbers that mean something to the
+ * module and its library alone, the same for the same shape on the same device. */
+enum { GPU_CHOICE_KEY = 15, GPU_CHOICE_SETTINGS = 9 };
+struct gpu_choice {
+    int64_t key[GPU_CHOICE_KEY], setting[GPU_CHOICE_SETTINGS];
 };
 
 /* Softmax attention as the kernels ATTENTION and ATTENTION_..._GRADIENT take it (kinds.h): in bf16 with heads of whole
@@ -55,6 +78,12 @@ struct gpu {
                    struct error *err);
     /* NULL: the device has none; the kernel PRODUCT serves. */
     bool (*matmul)(void *self, void *stream, const struct gpu_matmul *matmul, struct error *err);
+    /* Whether it takes this product with its epilogue. NULL: none but PLAIN. */
+    bool (*fuses)(void *self, const struct gpu_matmul *matmul);
+    /* What earlier runs found, to be used where it still holds; and all that is known now, at most `most`, returning
+     * how many. NULL: the device times nothing. */
+    bool (*learn)(void *self, const struct gpu_choice *choices, int count, struct error *err);
+    int (*learned)(void *self, struct gpu_choice *out, int most);
     /* Attention by a library; NULL: there is none. *taken false: it has none for this shape, and nothing was queued. */
     bool (*attend)(void *self, void *stream, const struct gpu_attention *attention, bool *taken, struct error *err);
     bool (*record)(void *self, void *stream, void *event, struct error *err);

@@ -25,6 +25,9 @@ void gpu_table_fill(const struct segment *segment, void *out);
 
 /* ---- the parts ---- */
 bool gpu_issue_matmul(const struct gpu_call *g, enum phase phase, struct error *err);
+/* A product, forward or of its input's gradient, and the GELU behind it in that direction as one; *done false: nothing
+ * was queued, both are to be issued as usual. Between them only the result of the first may be lost. */
+bool gpu_issue_with_gelu(const struct gpu_call *matmul, const struct gpu_call *gelu, bool *done, struct error *err);
 bool gpu_issue_attention(const struct gpu_call *g, enum phase phase, struct error *err);
 
 int64_t gpu_type_bytes(int type);

@@ -1,5 +1,6 @@
 /* The life of a rank's GPU: everything that steps need is made before the first one. */
 #define _GNU_SOURCE
+#include "executor/gpu/choices.h"
 #include "executor/gpu/device.h"
 #include <stdlib.h>
 #include <string.h>
@@ -185,7 +186,8 @@ bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err
                          "--dtype fp32, or leave out --checkpoint and --resume");
     return open_lane(rank, LANE_COMPUTE, err) && open_lanes(rank, err) && open_arena(rank, err) &&
            pin_host_arena(rank, err) && fill_arena(rank, err) && open_events(rank, err) && open_slots(rank, err) &&
-           open_tables(rank, err);
+           open_tables(rank, err) && gpu_fuse_open(rank, err) &&
+           (!rank->options->tuned_path || gpu_choices_load(gpu, rank->options->tuned_path, err));
 }
 
 /* ---- to the device and back ---- */
@@ -249,6 +251,9 @@ void gpu_device_close(struct rank *rank)
     for (int lane = 0; lane < LANE_COUNT; lane++) /* a failed run may have left work under way */
         if (g->stream[lane])
             g->gpu.finish(g->gpu.self, g->stream[lane], NULL);
+    if (rank->rank == 0 && rank->options->tuned_path &&
+        rank->updates > 0) /* that it can be written was seen at the begin */
+        gpu_choices_save(&g->gpu, rank->options->tuned_path, NULL);
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         g->gpu.close_stream(g->gpu.self, g->stream[lane]);
         g->gpu.release(g->gpu.self, g->parts[lane]);
@@ -258,6 +263,7 @@ void gpu_device_close(struct rank *rank)
     }
     close_events(g);
     close_tables(g);
+    gpu_fuse_close(g);
     collective_free(g->geometry);
     free(g->load_slot);
     g->gpu.release_host(g->gpu.self, g->host);
