@@ -1,5 +1,7 @@
 #include "executor/gpu/device.h"
+#include "base/num.h"
 #include "executor/collective_piece.h"
+#include "executor/gpu/kinds.h"
 #include "executor/kernels/rates.h"
 #include "host/clock.h"
 #include "planner/program/schedule.h"
@@ -211,6 +213,30 @@ void gpu_adamw_numbers(struct gpu_work *work, const struct adamw *adamw, double 
     memcpy(work->number, numbers, sizeof numbers);
 }
 
+/* Dims that follow each other in the whole weight as in the block are one loop, so that most weights need no division.
+ */
+void gpu_adamw_chance(struct gpu_work *work, const struct weight *weight, const struct block *block, int64_t first,
+                      uint64_t seed, int64_t step)
+{
+    struct gpu_spot *numbers = &work->spot[ADAMW_NUMBERS];
+    int64_t stride[MAX_DIMS] = { 0 }, row;
+    int count = 0;
+    stride[weight->dim_count - 1] = 1;
+    for (int dim = weight->dim_count - 2; dim >= 0; dim--)
+        stride[dim] = stride[dim + 1] * weight->size[dim + 1];
+    for (int dim = 0; dim < weight->dim_count; dim++) {
+        bool joins = count > 0 && numbers->stride[count - 1] == stride[dim] * block->count[dim];
+        count += !joins;
+        work->extent[count - 1] = (joins ? work->extent[count - 1] : 1) * block->count[dim];
+        numbers->stride[count - 1] = stride[dim];
+    }
+    work->outer_loops = count;
+    work->integer[ADAMW_BY_CHANCE] = true;
+    work->integer[ADAMW_KEY] = (int64_t)kernel_rounding_key(seed, weight, step);
+    work->integer[ADAMW_FIRST] = first;
+    work->integer[ADAMW_ORIGIN] = kernel_global_element(weight, block, 0, &row);
+}
+
 static bool update(struct rank *rank, const struct instr *instr, const struct pair *pair, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -223,22 +249,26 @@ static bool update(struct rank *rank, const struct instr *instr, const struct pa
     rank_flat_range(rank, pair->source, &first, &count);
     rank_flat_range(rank, pair->destination, &weight_first, &weight_count);
     int type = gpu_buffer_type(program, pair->destination);
-    struct gpu_work work = { .integer = { count } };
-    work.spot[0].data = (unsigned char *)place(rank, pair->destination) + (first - weight_first) * gpu_type_bytes(type);
-    work.spot[0].type = type;
-    work.spot[1].data = place(rank, pair->source);
-    work.spot[1].type = gpu_buffer_type(program, pair->source);
-    work.spot[2].data = place(rank, state);
-    if (type == GPU_BF16) /* the weights in full precision lie behind the moments */
-        work.spot[4].data = (real *)place(rank, state) + 2 * count;
-    if (rank_clips(rank)) {
-        work.spot[3].data = place(rank, rank->scalar);
-        work.spot[3].type = gpu_buffer_type(program, rank->scalar);
-    }
     const struct adamw adamw = rank_adamw(rank, weight, instr);
+    struct gpu_work work = { .integer = { [ADAMW_COUNT] = count } };
+    work.spot[ADAMW_WEIGHT].data =
+        (unsigned char *)place(rank, pair->destination) + (first - weight_first) * gpu_type_bytes(type);
+    work.spot[ADAMW_WEIGHT].type = type;
+    work.spot[ADAMW_GRADIENT].data = place(rank, pair->source);
+    work.spot[ADAMW_GRADIENT].type = gpu_buffer_type(program, pair->source);
+    work.spot[ADAMW_MOMENTS].data = place(rank, state);
+    if (type == GPU_BF16) { /* the weights in full precision lie behind the moments */
+        const struct block block = buffer_block(program, &program->buffers[pair->source], rank->local_rank);
+        work.spot[ADAMW_MASTER].data = (real *)place(rank, state) + 2 * count;
+        gpu_adamw_chance(&work, weight, &block, first, rank->options->seed, adamw.step);
+    }
+    if (rank_clips(rank)) {
+        work.spot[ADAMW_NORM].data = place(rank, rank->scalar);
+        work.spot[ADAMW_NORM].type = gpu_buffer_type(program, rank->scalar);
+    }
     gpu_adamw_numbers(&work, &adamw, program->plan->clip_norm);
     return show_gradient(rank, instr, pair->source, err) &&
-           gpu_start_elements(&g->gpu, g->stream[instr->lane], GPU_ADAMW, &work, count, err);
+           gpu_start_elements(&g->gpu, g->stream[instr->lane], GPU_ADAMW, &work, ceil_div(count, GPU_QUAD), err);
 }
 
 /* Several updates may share a step; each copies the same number. */

@@ -54,6 +54,10 @@ bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error 
 bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *err);
 /* The numbers of kernel ADAMW; limit: of the gradient's norm. */
 void gpu_adamw_numbers(struct gpu_work *work, const struct adamw *adamw, double limit);
+/* Makes ADAMW round by chance: which elements of the weight these are, from element `first` of the flattened block on.
+ */
+void gpu_adamw_chance(struct gpu_work *work, const struct weight *weight, const struct block *block, int64_t first,
+                      uint64_t seed, int64_t step);
 /* Fills partner and fused. */
 bool gpu_fuse_open(struct rank *rank, struct error *err);
 void gpu_fuse_close(struct gpu_rank *g);

@@ -138,28 +138,4 @@ GPU_BODY void gpu_product(const struct team *team, const struct gpu_work *work)
     }
 }
 
-/* spots 0 .. 3: weights, gradients, moments (first, then second, each integer 0 elements), or NULL, the squared norm of
- * all gradients; spot 4: NULL, or the weights in full precision, of which spot 0 then is a copy. numbers: beta1, beta2,
- * 1 - beta1, 1 - beta2, rate, root, keep, epsilon (struct adamw_rates), the limit of the norm */
-GPU_BODY void gpu_adamw(const struct team *team, const struct gpu_work *work)
-{
-    const struct gpu_spot *weight = &work->spot[0], *gradient = &work->spot[1], *moments = &work->spot[2],
-                          *norm = &work->spot[3], *master = &work->spot[4];
-    struct adamw_rates r;
-    r.beta1 = (real)work->number[0], r.beta2 = (real)work->number[1];
-    r.rest1 = (real)work->number[2], r.rest2 = (real)work->number[3];
-    r.rate = (real)work->number[4], r.root = (real)work->number[5];
-    r.keep = (real)work->number[6], r.epsilon = (real)work->number[7];
-    r.scale = norm->data ? (real)clip_scale((double)spot_get(norm, 0), work->number[8]) : 1;
-    real *first = (real *)moments->data, *second = first + work->integer[0];
-    TEAM_EACH(i, work->integer[0])
-    {
-        const struct gpu_spot *exact = master->data ? master : weight;
-        real w = spot_get(exact, i);
-        w = adamw_element(w, spot_get(gradient, i), &first[i], &second[i], &r);
-        spot_set(exact, i, w);
-        if (master->data)
-            spot_set(weight, i, w);
-    }
-}
 #endif
