@@ -188,6 +188,29 @@ START_TEST(half_precision_is_near)
 }
 END_TEST
 
+/* A run in bf16 that stops and goes on, on the same plan, has the losses of one that does not, bit by bit; on another
+ * plan, and in fp32, those up to rounding. */
+START_TEST(half_precision_checkpoints)
+{
+    char dir[] = "/tmp/cleave-gpu-half-XXXXXX", command[64];
+    const char *model = tiny_models[_i];
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    struct outcome want = run_as(DTYPE_BF16, model, &choices[1], &device_single, NULL, NULL);
+    run_as(DTYPE_BF16, model, &choices[1], &device_single, dir, NULL);
+    struct outcome same = run_as(DTYPE_BF16, model, &choices[1], &device_single, NULL, dir),
+                   other = run_as(DTYPE_BF16, model, &choices[2], &device_single, NULL, dir),
+                   full = run_as(DTYPE_FP32, model, &single, &device_cpu, NULL, dir);
+    for (int s = 1; s < STEPS; s++) {
+        ck_assert_msg(same.loss[s] == want.loss[s], "step %d: %.17g, without a stop %.17g", s + 1, same.loss[s],
+                      want.loss[s]);
+        CHECK_NEAR(other.loss[s], want.loss[s], 0.01 * want.loss[s]);
+        CHECK_NEAR(full.loss[s], want.loss[s], 0.01 * want.loss[s]);
+    }
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 /* Steps far below the spacing of bf16 are not lost: the weights in full precision move as the processor's do. */
 START_TEST(small_steps_add_up)
 {
@@ -439,6 +462,8 @@ static Suite *gpu_run_suite(void)
     TCase *half = tcase_create("bf16");
     tcase_set_timeout(half, 0);
     tcase_add_loop_test(half, half_precision_is_near, 0, TINY_MIXTURE);
+    tcase_add_loop_test(half, half_precision_checkpoints, 0, 2);
+    tcase_add_loop_test(half, half_precision_checkpoints, TINY_HALF_FROZEN, TINY_HALF_FROZEN + 1);
     suite_add_tcase(suite, half);
     CHECK_ADD(suite, small_steps_add_up);
     CHECK_ADD(suite, rounding_does_not_depend_on_who_holds_an_element);

@@ -180,10 +180,6 @@ bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err
     }
     g->gpu = *gpu;
     rank->device_state = g;
-    if (rank->program->plan->dtype == DTYPE_BF16 && (rank->options->checkpoint_dir || rank->options->resume_dir))
-        return fail_kind(err, ERROR_INPUT,
-                         "checkpoints of bf16 plans cannot be written or read yet: plan with "
-                         "--dtype fp32, or leave out --checkpoint and --resume");
     return open_lane(rank, LANE_COMPUTE, err) && open_lanes(rank, err) && open_arena(rank, err) &&
            pin_host_arena(rank, err) && fill_arena(rank, err) && open_events(rank, err) && open_slots(rank, err) &&
            open_tables(rank, err) && gpu_fuse_open(rank, err) &&
