@@ -89,6 +89,12 @@ static bool note_loss(struct rank *rank, const struct instr *instr, struct error
     return true;
 }
 
+static bool segment_promises(const struct rank *rank, const struct instr *instr)
+{
+    const struct segment *segment = &rank->program->graph->segments[instr->segment];
+    return segment->kernel == KERNEL_ROUTE && segment->arguments.dropless;
+}
+
 /* call is borrowed by the result. */
 static struct gpu_call queued_call(const struct rank *rank, const struct instr *instr, const struct kernel_call *call)
 {
@@ -97,6 +103,7 @@ static struct gpu_call queued_call(const struct rank *rank, const struct instr *
                                .stream = g->stream[instr->lane],
                                .call = call,
                                .table = g->table[instr->segment],
+                               .overflow = segment_promises(rank, instr) ? g->overflow : NULL,
                                .deterministic = rank->options->deterministic };
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int i = 0; i < MAX_OPERANDS; i++)
@@ -349,6 +356,9 @@ bool gpu_device_begin_step(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     void *stream = g->stream[LANE_COMPUTE];
+    if (g->overflow && !g->gpu.fill(g->gpu.self, stream, g->overflow, 0,
+                                    (size_t)gpu_overflow_counts(&g->gpu) * sizeof *g->overflow, err))
+        return false;
     if (!g->gpu.record(g->gpu.self, stream, g->origin, err) || !g->gpu.finish(g->gpu.self, stream, err))
         return false;
     g->origin_ns = clock_now_ns();
@@ -365,12 +375,36 @@ static void read_numbers(struct rank *rank)
         rank->squared_norm = (double)loss[rank->program->buffer_count];
 }
 
+/* Of all layers together: the description promised that no token is left out. */
+static bool check_overflow(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const int64_t count = gpu_overflow_counts(&g->gpu);
+    const int32_t *counts = (const int32_t *)(const void *)(g->host + g->overflow_slot);
+    int64_t overflow = 0;
+    if (!g->overflow)
+        return true;
+    if (!g->gpu.copy(g->gpu.self, g->stream[LANE_COMPUTE], g->host + g->overflow_slot, g->overflow,
+                     (size_t)count * sizeof *counts, err) ||
+        !g->gpu.finish(g->gpu.self, g->stream[LANE_COMPUTE], err))
+        return false;
+    for (int64_t i = 0; i < count; i++)
+        overflow += counts[i];
+    return overflow == 0 ||
+           fail_kind(err, ERROR_INPUT,
+                     "step %lld: %lld choices of tokens found no slot at their expert: raise capacity_factor of the "
+                     "layers that are dropless, or set dropless to false",
+                     (long long)rank->step + 1, (long long)overflow);
+}
+
 bool gpu_device_finish_step(struct rank *rank, struct span *spans, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (g->stream[lane] && !g->gpu.finish(g->gpu.self, g->stream[lane], err))
             return false;
+    if (!check_overflow(rank, err))
+        return false;
     read_numbers(rank);
     for (int i = 0; i < g->instr_count; i++) {
         int64_t start_ns, finish_ns;

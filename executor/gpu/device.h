@@ -24,8 +24,10 @@ struct gpu_rank {
     int64_t loss_slot;                     /* (buffer_count) reals from here on, then the squared norm */
     unsigned char *mirror[LANE_COUNT];     /* arena_bytes of host memory for transfers, touched where they go */
     struct collective *staged[LANE_COUNT]; /* the host's collectives over the mirror */
-    int *partner;                          /* (instr_count) what may run at the instruction's place with it, -1 */
-    bool *fused;                           /* (instr_count) ran with its partner in this step; of the compute lane */
+    int32_t *overflow;     /* device memory: choices without a slot in this step; NULL: may be left out */
+    int64_t overflow_slot; /* where the host reads them */
+    int *partner;          /* (instr_count) what may run at the instruction's place with it, -1 */
+    bool *fused;           /* (instr_count) ran with its partner in this step; of the compute lane */
     int segment_count, instr_count;
 };
 

@@ -64,6 +64,11 @@ int gpu_kernel_threads(enum gpu_kernel kernel)
     return threads[kernel];
 }
 
+int64_t gpu_overflow_counts(const struct gpu *gpu)
+{
+    return (int64_t)gpu->team_count * gpu_kernel_threads(GPU_ROUTE_SLOTS);
+}
+
 bool gpu_start(const struct gpu *gpu, void *stream, enum gpu_kernel kernel, const struct gpu_work *work, int64_t teams,
                struct error *err)
 {
@@ -418,10 +423,9 @@ static bool nll(const struct gpu_call *g, enum phase phase, struct error *err)
 /* ---- the table ---- */
 bool gpu_computes(enum kernel kernel, enum phase phase)
 {
-    bool of_experts = kernel == KERNEL_ROUTE || kernel == KERNEL_DISPATCH || kernel == KERNEL_COMBINE;
     bool of_images = kernel == KERNEL_CONV || kernel == KERNEL_GROUP_NORM || kernel == KERNEL_MAX_POOL ||
                      kernel == KERNEL_AVERAGE_POOL || kernel == KERNEL_CLASS_TOKEN;
-    return !of_experts && !of_images && kernel_find(kernel, phase) != NULL;
+    return !of_images && kernel_find(kernel, phase) != NULL;
 }
 
 bool gpu_issue(const struct gpu_call *g, struct error *err)
@@ -463,14 +467,17 @@ bool gpu_issue(const struct gpu_call *g, struct error *err)
         return pick(g, phase, err);
     case KERNEL_NLL:
         return nll(g, phase, err);
+    case KERNEL_ROUTE:
+        return gpu_issue_route(g, phase, err);
+    case KERNEL_DISPATCH:
+        return gpu_issue_dispatch(g, phase, err);
+    case KERNEL_COMBINE:
+        return gpu_issue_combine(g, phase, err);
     case KERNEL_CONV:
     case KERNEL_GROUP_NORM:
     case KERNEL_MAX_POOL:
     case KERNEL_AVERAGE_POOL:
     case KERNEL_CLASS_TOKEN:
-    case KERNEL_ROUTE:
-    case KERNEL_DISPATCH:
-    case KERNEL_COMBINE:
     case KERNEL_OPAQUE:
     case KERNEL_COUNT:
         break;

@@ -6,6 +6,29 @@ enum { GPU_QUAD = 4 };          /* elements that AdamW takes at once */
 enum { GPU_COLUMN_WIDTH = 32 }; /* columns of a team in sums over rows */
 enum gpu_unary { GPU_UNARY_GELU, GPU_UNARY_GELU_ERF, GPU_UNARY_RELU };
 
+/* ---- mixtures of experts ---- */
+enum gpu_experts_spot {
+    EXPERTS_LOGITS, /* (b, t, e) */
+    EXPERTS_GATES,  /* (b, t, k) */
+    EXPERTS_SLOTS,  /* (b, t, k) indices */
+    EXPERTS_FILLED, /* (e, b, q) indices */
+    EXPERTS_OVERFLOW,
+    EXPERTS_LOGITS_GRADIENT,
+    EXPERTS_GATES_GRADIENT,
+    EXPERTS_VALUES, /* (b, t, h) */
+    EXPERTS_STACK   /* (e, b, q, c, h) */
+};
+enum gpu_experts_integer {
+    EXPERTS_BATCHES,
+    EXPERTS_TOKENS,
+    EXPERTS_WIDTH,
+    EXPERTS_COUNT,
+    EXPERTS_CHOICES,
+    EXPERTS_PLACES, /* of each expert for a group */
+    EXPERTS_GROUP,  /* tokens */
+    EXPERTS_GATES_OF_ALL
+};
+
 /* ---- AdamW ---- */
 enum gpu_adamw_spot {
     ADAMW_WEIGHT,

@@ -84,10 +84,24 @@ static bool open_slots(struct rank *rank, struct error *err)
     }
     g->loss_slot = g->host_bytes;
     g->host_bytes += aligned(((int64_t)program->buffer_count + 1) * (int64_t)sizeof(real));
+    g->overflow_slot = g->host_bytes;
+    g->host_bytes += aligned(gpu_overflow_counts(&g->gpu) * (int64_t)sizeof *g->overflow);
     g->host = g->gpu.allocate_host(g->gpu.self, (size_t)g->host_bytes, err);
     if (g->host)
         memset(g->host, 0, (size_t)g->host_bytes);
     return g->host != NULL;
+}
+
+/* Where the description promises that no token is left out, those that are get counted. */
+static bool open_overflow(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    bool promised = false;
+    for (int s = 0; s < rank->program->graph->segment_count; s++)
+        promised = promised || (rank->program->graph->segments[s].kernel == KERNEL_ROUTE &&
+                                rank->program->graph->segments[s].arguments.dropless);
+    size_t bytes = (size_t)gpu_overflow_counts(&g->gpu) * sizeof *g->overflow;
+    return !promised || (g->overflow = g->gpu.allocate(g->gpu.self, bytes, err)) != NULL;
 }
 
 /* Axes and arguments are all that a table depends on. */
@@ -182,7 +196,7 @@ bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err
     rank->device_state = g;
     return open_lane(rank, LANE_COMPUTE, err) && open_lanes(rank, err) && open_arena(rank, err) &&
            pin_host_arena(rank, err) && fill_arena(rank, err) && open_events(rank, err) && open_slots(rank, err) &&
-           open_tables(rank, err) && gpu_fuse_open(rank, err) &&
+           open_tables(rank, err) && gpu_fuse_open(rank, err) && open_overflow(rank, err) &&
            (!rank->options->tuned_path || gpu_choices_load(gpu, rank->options->tuned_path, err));
 }
 
@@ -260,6 +274,7 @@ void gpu_device_close(struct rank *rank)
     close_events(g);
     close_tables(g);
     gpu_fuse_close(g);
+    g->gpu.release(g->gpu.self, g->overflow);
     collective_free(g->geometry);
     free(g->load_slot);
     g->gpu.release_host(g->gpu.self, g->host);
