@@ -54,6 +54,8 @@ static void run_on(const struct gpu *gpu, const struct kernel_call *call)
     g.table = device_table;
     const size_t counts = (size_t)gpu_overflow_counts(gpu);
     int32_t *overflow = calloc(counts, sizeof *overflow), *device_overflow = NULL;
+    double *parts = gpu->allocate(gpu->self, (size_t)gpu_part_count(gpu) * sizeof *parts, &error);
+    require((g.parts = parts) != NULL, &error);
     if (call->overflow)
         g.overflow = device_overflow = upload(gpu, g.stream, overflow, counts * sizeof *overflow);
     for (int role = 0; role < ROLE_COUNT; role++)
@@ -76,6 +78,7 @@ static void run_on(const struct gpu *gpu, const struct kernel_call *call)
     for (size_t i = 0; call->overflow && i < counts; i++)
         *call->overflow += overflow[i];
     gpu->release(gpu->self, device_overflow);
+    gpu->release(gpu->self, parts);
     free(overflow);
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int i = 0; i < MAX_OPERANDS; i++)

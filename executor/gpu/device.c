@@ -103,6 +103,7 @@ static struct gpu_call queued_call(const struct rank *rank, const struct instr *
                                .stream = g->stream[instr->lane],
                                .call = call,
                                .table = g->table[instr->segment],
+                               .parts = g->parts[instr->lane],
                                .overflow = segment_promises(rank, instr) ? g->overflow : NULL,
                                .deterministic = rank->options->deterministic };
     for (int role = 0; role < ROLE_COUNT; role++)

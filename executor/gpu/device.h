@@ -15,7 +15,7 @@ struct gpu_rank {
     void *origin;                /* event at the begin of the step */
     int64_t origin_ns;           /* when the host knew of it */
     void **table;                /* (segment_count) device memory, shared by equal segments; NULL: none */
-    double *parts[LANE_COUNT];   /* (team_count) device memory, for sums of squares */
+    double *parts[LANE_COUNT];   /* (gpu_part_count()) device memory, for sums by several teams */
     struct collective *geometry; /* which pieces go where, in the device's arena; moves nothing */
     unsigned char *pinned;       /* the rank's host_arena, NULL: it needs none */
     unsigned char *host;         /* pinned: what steps read and write, slot by slot */

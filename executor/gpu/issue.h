@@ -11,9 +11,11 @@ struct gpu_call {
     const struct kernel_call *call;
     uint8_t type[ROLE_COUNT][MAX_OPERANDS]; /* enum gpu_type of each operand */
     const void *table;                      /* the segment's gpu_table_fill() in device memory */
+    double *parts;     /* device memory, gpu_part_count() of them, or NULL: for sums that several teams share */
     int32_t *overflow; /* device memory, gpu_overflow_counts() of them, or NULL: choices that found no slot are added */
     bool deterministic; /* the same bits every time, also where that is slower */
 };
+int64_t gpu_part_count(const struct gpu *gpu);
 /* Numbers for each thread of a launch: at most this many on a device. */
 int64_t gpu_overflow_counts(const struct gpu *gpu);
 /* Queues the call. Fails where the device does. */

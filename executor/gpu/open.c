@@ -35,7 +35,7 @@ static bool open_lane(struct rank *rank, enum lane lane, struct error *err)
     struct gpu_rank *g = rank->device_state;
     if (g->stream[lane])
         return true;
-    size_t parts = (size_t)g->gpu.team_count * sizeof **g->parts;
+    size_t parts = (size_t)gpu_part_count(&g->gpu) * sizeof **g->parts;
     return (g->stream[lane] = g->gpu.open_stream(g->gpu.self, err)) &&
            (g->parts[lane] = g->gpu.allocate(g->gpu.self, parts, err));
 }
