@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { MAX_RANKS = 8, STEPS = 3 };
+enum { MAX_RANKS = 8, STEPS = 3, MOST_STEPS = 7 };
 
 #ifdef CLEAVE_REAL_DOUBLE
 static const double tolerance = 1e-10;
@@ -35,6 +35,27 @@ static bool counted_fuses(void *self, const struct gpu_matmul *matmul)
     return fuses;
 }
 
+static _Atomic int replays, marks, open_marks;
+static bool (*library_replay)(void *self, void *stream, void *graph, struct error *err);
+
+static bool counted_replay(void *self, void *stream, void *graph, struct error *err)
+{
+    replays++;
+    return library_replay(self, stream, graph, err);
+}
+
+static void count_mark(const char *name)
+{
+    ck_assert_uint_gt(strlen(name), 4);
+    marks++;
+    open_marks++;
+}
+
+static void count_unmark(void)
+{
+    open_marks--;
+}
+
 static bool open_one(struct rank *rank, int threads, int teams, bool with_library, struct error *err)
 {
     struct gpu gpu;
@@ -44,6 +65,8 @@ static bool open_one(struct rank *rank, int threads, int teams, bool with_librar
         return false;
     if (gpu.fuses)
         library_fuses = gpu.fuses, gpu.fuses = counted_fuses; /* of all ranks the same function */
+    library_replay = gpu.replay;
+    gpu.replay = counted_replay, gpu.mark = count_mark, gpu.unmark = count_unmark;
     return gpu_device_open(rank, &gpu, err);
 }
 
@@ -60,8 +83,11 @@ static bool open_teams(struct rank *rank, struct error *err)
 static const struct device device_single = { .name = "emulated", .open = open_single, GPU_DEVICE_FUNCTIONS };
 static const struct device device_teams = { .name = "emulated", .open = open_teams, GPU_DEVICE_FUNCTIONS };
 
+static int steps_of_runs = STEPS;
+static bool no_graphs;
+
 struct outcome {
-    double loss[STEPS], weight_sum, squared_norm;
+    double loss[MOST_STEPS], weight_sum, squared_norm;
     int64_t spans_in_order;
 };
 
@@ -105,7 +131,8 @@ static struct outcome run_as(enum dtype dtype, const char *model, const struct t
     ck_assert(comm_threads_open(transports, plan->rank_count, &error));
     ck_assert_msg(data_synthetic(&data, sample_shape_of(graph), 7, &error), "%s", error.message);
     struct run_options options = run_options_default();
-    options.step_count = write ? 1 : STEPS, options.seed = 3, options.learning_rate = 1e-2;
+    options.step_count = write ? 1 : steps_of_runs, options.no_graph = no_graphs, options.seed = 3,
+    options.learning_rate = 1e-2;
     options.data = &data, options.device = device, options.poison = true;
     options.context = &outcome, options.on_step = on_step;
     options.checkpoint_dir = write, options.resume_dir = resume;
@@ -401,6 +428,34 @@ START_TEST(kernels_without_a_form_for_gpus_are_refused)
 }
 END_TEST
 
+/* Steps that are repeated as graphs are the steps that are queued, bit by bit: of one rank, with streams for what
+ * leaves the device, losses that fall by rates which change, in both precisions. Several ranks exchange data: none of
+ * theirs are. */
+START_TEST(kept_steps_are_the_queued_ones)
+{
+#ifdef CLEAVE_REAL_DOUBLE
+    const enum dtype dtype = DTYPE_FP64;
+#else
+    const enum dtype dtype = _i % 2 ? DTYPE_BF16 : DTYPE_FP32;
+#endif
+    const struct tiny_choice *choice = _i < 2 ? &single : _i < 4 ? &choices[0] : &choices[2];
+    steps_of_runs = MOST_STEPS;
+    for (int model = 0; model < TINY_SEEING; model += 7) {
+        replays = marks = 0;
+        struct outcome kept = run_as(dtype, tiny_models[model], choice, &device_single, NULL, NULL);
+        ck_assert_int_eq(replays, _i < 4 ? MOST_STEPS - 2 : 0);
+        ck_assert(marks > 0 && open_marks == 0);
+        no_graphs = true;
+        struct outcome want = run_as(dtype, tiny_models[model], choice, &device_single, NULL, NULL);
+        no_graphs = false;
+        for (int s = 0; s < MOST_STEPS; s++)
+            ck_assert_msg(kept.loss[s] == want.loss[s], "step %d: %.17g, queued %.17g", s + 1, kept.loss[s],
+                          want.loss[s]);
+    }
+    steps_of_runs = STEPS;
+}
+END_TEST
+
 /* ---- what a run learns of its device ---- */
 static int learned_count; /* what the pretended device was told */
 
@@ -468,6 +523,7 @@ static Suite *gpu_run_suite(void)
     CHECK_ADD(suite, rounding_does_not_depend_on_who_holds_an_element);
     CHECK_ADD(suite, rounding_by_chance_has_the_right_mean);
 #endif
+    CHECK_ADD_LOOP(suite, kept_steps_are_the_queued_ones, 5);
     CHECK_ADD(suite, products_take_what_follows_them);
     CHECK_ADD(suite, checkpoints_pass_between_devices);
     CHECK_ADD(suite, chosen_algorithms_outlive_a_run);

@@ -5,6 +5,7 @@
 #include "executor/gpu/cuda_kernels.h"
 #include "executor/gpu/gpu.h"
 #include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +156,47 @@ static bool await(void *self, void *stream, void *event, struct error *err)
     return enter(self, err) && check(cudaStreamWaitEvent(stream, event, 0), "waiting for an event", err);
 }
 
+/* ---- graphs and marks ---- */
+/* Lanes queue from threads of their own: none of them calls what a capture forbids. */
+static bool begin_capture(void *self, void *stream, struct error *err)
+{
+    return enter(self, err) &&
+           check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "keeping a step", err);
+}
+
+static bool end_capture(void *self, void *stream, void **out, struct error *err)
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t ready = NULL;
+    bool ok = enter(self, err) && check(cudaStreamEndCapture(stream, &graph), "keeping a step", err) &&
+              check(cudaGraphInstantiate(&ready, graph, 0), "preparing a kept step", err);
+    if (graph)
+        cudaGraphDestroy(graph);
+    *out = ready;
+    return ok;
+}
+
+static bool replay(void *self, void *stream, void *graph, struct error *err)
+{
+    return enter(self, err) && check(cudaGraphLaunch(graph, stream), "repeating a step", err);
+}
+
+static void close_graph(void *self, void *graph)
+{
+    if (graph && enter(self, NULL))
+        cudaGraphExecDestroy(graph);
+}
+
+static void mark(const char *name)
+{
+    nvtxRangePushA(name);
+}
+
+static void unmark(void)
+{
+    nvtxRangePop();
+}
+
 static bool finish(void *self, void *stream, struct error *err)
 {
     return enter(self, err) && check(cudaStreamSynchronize(stream), "running what was queued", err);
@@ -237,6 +279,9 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
     gpu.attend = cuda.attention ? attend : NULL;
     cleave_gpu_libraries(gpu.libraries);
     gpu.record = record, gpu.wait = await, gpu.finish = finish, gpu.elapsed = elapsed;
+    gpu.begin_capture = begin_capture, gpu.end_capture = end_capture;
+    gpu.replay = replay, gpu.close_graph = close_graph;
+    gpu.mark = mark, gpu.unmark = unmark;
     gpu.close = close_gpu;
     *out = gpu;
     return true;

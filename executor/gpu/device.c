@@ -6,6 +6,7 @@
 #include "host/clock.h"
 #include "planner/program/schedule.h"
 #include "planner/sim/timeline.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -221,6 +222,14 @@ void gpu_adamw_numbers(struct gpu_work *work, const struct adamw *adamw, double 
     memcpy(work->number, numbers, sizeof numbers);
 }
 
+void gpu_adamw_rates(struct gpu_adamw_rates *out, const struct adamw *adamw, double limit, uint64_t key)
+{
+    struct gpu_work work = { .number = { 0 } };
+    gpu_adamw_numbers(&work, adamw, limit);
+    memcpy(out->number, work.number, sizeof out->number);
+    out->key = (int64_t)key;
+}
+
 /* Dims that follow each other in the whole weight as in the block are one loop, so that most weights need no division.
  */
 void gpu_adamw_chance(struct gpu_work *work, const struct weight *weight, const struct block *block, int64_t first,
@@ -275,6 +284,8 @@ static bool update(struct rank *rank, const struct instr *instr, const struct pa
         work.spot[ADAMW_NORM].type = gpu_buffer_type(program, rank->scalar);
     }
     gpu_adamw_numbers(&work, &adamw, program->plan->clip_norm);
+    if (g->rates)
+        work.spot[ADAMW_RATES].data = &g->rates[index_of(rank, instr)];
     return show_gradient(rank, instr, pair->source, err) &&
            gpu_start_elements(&g->gpu, g->stream[instr->lane], GPU_ADAMW, &work, ceil_div(count, GPU_QUAD), err);
 }
@@ -344,10 +355,31 @@ static bool run(struct rank *rank, const struct instr *instr, struct error *err)
     return true;
 }
 
+/* "forward 3.mlp" for tools that watch. */
+static void mark(const struct rank *rank, const struct instr *instr)
+{
+    const struct gpu_rank *g = rank->device_state;
+    char name[96];
+    if (!g->gpu.mark)
+        return;
+    snprintf(name, sizeof name, "%s %s %s", op_info[instr->op].name, phase_names[instr->phase],
+             instr->segment >= 0 ? rank->program->graph->segments[instr->segment].name
+             : instr->layer >= 0 ? rank->program->graph->layers[instr->layer].name
+                                 : "");
+    g->gpu.mark(name);
+}
+
 bool gpu_device_execute(struct rank *rank, const struct instr *instr, struct span *span, struct error *err)
 {
     (void)span; /* finish_step() tells */
-    return gpu_queue_begin(rank, instr, err) && run(rank, instr, err) && gpu_queue_end(rank, instr, err);
+    const struct gpu_rank *g = rank->device_state;
+    if (g->mode == GPU_STEP_REPLAYED)
+        return true;
+    mark(rank, instr);
+    bool ok = gpu_queue_begin(rank, instr, err) && run(rank, instr, err) && gpu_queue_end(rank, instr, err);
+    if (g->gpu.unmark)
+        g->gpu.unmark();
+    return ok;
 }
 
 /* ---- a step ---- */
@@ -363,7 +395,7 @@ bool gpu_device_begin_step(struct rank *rank, struct error *err)
     if (!g->gpu.record(g->gpu.self, stream, g->origin, err) || !g->gpu.finish(g->gpu.self, stream, err))
         return false;
     g->origin_ns = clock_now_ns();
-    return true;
+    return gpu_replay_begin(rank, err);
 }
 
 static void read_numbers(struct rank *rank)
@@ -401,12 +433,18 @@ static bool check_overflow(struct rank *rank, struct error *err)
 bool gpu_device_finish_step(struct rank *rank, struct span *spans, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
+    if (!gpu_replay_finish(rank, err))
+        return false;
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (g->stream[lane] && !g->gpu.finish(g->gpu.self, g->stream[lane], err))
             return false;
     if (!check_overflow(rank, err))
         return false;
     read_numbers(rank);
+    if (g->mode != GPU_STEP_QUEUED) {
+        gpu_replay_spans(rank, spans);
+        return true;
+    }
     for (int i = 0; i < g->instr_count; i++) {
         int64_t start_ns, finish_ns;
         if (!g->gpu.elapsed(g->gpu.self, g->origin, g->began[i], &start_ns, err) ||

@@ -15,8 +15,10 @@ struct kept {
 };
 struct emulated {
     int threads;
-    pthread_mutex_t mutex;
-    struct kept *kept; /* under the mutex */
+    pthread_mutex_t mutex; /* of all below */
+    struct kept *kept;
+    void *capturing; /* the stream that keeps what is queued, NULL: none */
+    struct task *first_captured, **end_captured;
 };
 
 /* ---- events ---- */
@@ -146,7 +148,8 @@ struct task {
     int64_t teams;
     struct gpu_work work;
     struct event *event;
-    int64_t number; /* which record of it */
+    int64_t number;        /* which record of it */
+    struct stream *stream; /* of a kept one: where it was queued */
 };
 struct stream {
     pthread_t thread;
@@ -154,7 +157,7 @@ struct stream {
     pthread_cond_t changed;
     struct task *first, **end;
     bool busy, closing;
-    int threads; /* of a team */
+    struct emulated *gpu;
 };
 
 static void run_task(const struct stream *stream, const struct task *task)
@@ -168,7 +171,7 @@ static void run_task(const struct stream *stream, const struct task *task)
         break;
     case TASK_LAUNCH:
         run_teams(bodies[task->kernel],
-                  stream->threads < body_threads[task->kernel] ? stream->threads : body_threads[task->kernel],
+                  stream->gpu->threads < body_threads[task->kernel] ? stream->gpu->threads : body_threads[task->kernel],
                   task->teams, &task->work);
         break;
     case TASK_RECORD:
@@ -210,7 +213,7 @@ static void *open_stream(void *self, struct error *err)
     struct stream *stream = calloc(1, sizeof *stream);
     if (stream) {
         stream->end = &stream->first;
-        stream->threads = ((const struct emulated *)self)->threads;
+        stream->gpu = self;
         pthread_mutex_init(&stream->mutex, NULL);
         pthread_cond_init(&stream->changed, NULL);
     }
@@ -238,6 +241,21 @@ static void close_stream(void *self, void *which)
     free(stream);
 }
 
+/* True where the task was kept, for a graph. */
+static bool capture(struct stream *stream, struct task *task)
+{
+    struct emulated *gpu = stream->gpu;
+    pthread_mutex_lock(&gpu->mutex);
+    bool kept = gpu->capturing != NULL;
+    if (kept) {
+        task->stream = stream;
+        *gpu->end_captured = task;
+        gpu->end_captured = &task->next;
+    }
+    pthread_mutex_unlock(&gpu->mutex);
+    return kept;
+}
+
 static bool queue(void *which, const struct task *task, struct error *err)
 {
     struct stream *stream = which;
@@ -246,6 +264,8 @@ static bool queue(void *which, const struct task *task, struct error *err)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for a task");
     *own = *task;
     own->next = NULL;
+    if (capture(stream, own))
+        return true;
     pthread_mutex_lock(&stream->mutex);
     *stream->end = own;
     stream->end = &own->next;
@@ -397,24 +417,113 @@ static bool attend(void *which, void *stream, const struct gpu_attention *a, boo
            launch(self, stream, GPU_ATTENTION_KEY_GRADIENT, 1, &work, err);
 }
 
-static bool record(void *self, void *stream, void *which, struct error *err)
+/* Which record of an event a task means is known when it is queued; of a kept one, when it is queued again. */
+static int64_t event_number(struct event *event, bool again)
 {
-    struct event *event = which;
-    (void)self;
     pthread_mutex_lock(&event->mutex);
-    int64_t number = ++event->recorded;
+    int64_t number = event->recorded += again;
     pthread_mutex_unlock(&event->mutex);
-    return queue(stream, &(struct task){ .kind = TASK_RECORD, .event = event, .number = number }, err);
+    return number;
 }
 
-static bool await(void *self, void *stream, void *which, struct error *err)
+static bool is_capturing(struct emulated *gpu)
 {
-    struct event *event = which;
+    pthread_mutex_lock(&gpu->mutex);
+    bool capturing = gpu->capturing != NULL;
+    pthread_mutex_unlock(&gpu->mutex);
+    return capturing;
+}
+
+static bool record(void *self, void *stream, void *event, struct error *err)
+{
+    struct task task = { .kind = TASK_RECORD, .event = event };
+    if (!is_capturing(self))
+        task.number = event_number(event, true);
+    return queue(stream, &task, err);
+}
+
+static bool await(void *self, void *stream, void *event, struct error *err)
+{
+    struct task task = { .kind = TASK_WAIT, .event = event };
+    if (!is_capturing(self))
+        task.number = event_number(event, false);
+    return queue(stream, &task, err);
+}
+
+/* ---- graphs ---- */
+static bool begin_capture(void *which, void *stream, struct error *err)
+{
+    struct emulated *self = which;
+    pthread_mutex_lock(&self->mutex);
+    bool ok = self->capturing == NULL;
+    self->capturing = stream;
+    self->first_captured = NULL, self->end_captured = &self->first_captured;
+    pthread_mutex_unlock(&self->mutex);
+    return ok || fail_kind(err, ERROR_BUG, "a capture begins inside another");
+}
+
+/* The rules of CUDA: a wait is for an event of this capture, another stream begins by such a wait, and its last work is
+ * a record that the capturing stream waits for. */
+static const char *broken_rule(const struct task *first, const void *origin)
+{
+    for (const struct task *t = first; t; t = t->next) {
+        bool begun = t->stream == origin, recorded = t->kind != TASK_WAIT, ends = true, joined = t->stream == origin;
+        for (const struct task *s = first; s != t; s = s->next) {
+            begun = begun || s->stream == t->stream;
+            recorded = recorded || (s->kind == TASK_RECORD && s->event == t->event);
+        }
+        for (const struct task *s = t->next; s; s = s->next) {
+            ends = ends && s->stream != t->stream;
+            joined = joined ||
+                     (s->stream == origin && s->kind == TASK_WAIT && t->kind == TASK_RECORD && s->event == t->event);
+        }
+        if (!recorded)
+            return "a wait in a capture is for an event from before it";
+        if (!begun && t->kind != TASK_WAIT)
+            return "a stream joins a capture without waiting for it";
+        if (ends && !joined)
+            return "a stream ends in a capture and is not waited for";
+    }
+    return NULL;
+}
+
+static void close_graph(void *self, void *graph)
+{
     (void)self;
-    pthread_mutex_lock(&event->mutex);
-    int64_t number = event->recorded;
-    pthread_mutex_unlock(&event->mutex);
-    return queue(stream, &(struct task){ .kind = TASK_WAIT, .event = event, .number = number }, err);
+    for (struct task *t = graph, *next; t; t = next) {
+        next = t->next;
+        free(t);
+    }
+}
+
+static bool end_capture(void *which, void *stream, void **graph, struct error *err)
+{
+    struct emulated *self = which;
+    pthread_mutex_lock(&self->mutex);
+    struct task *first = self->capturing == stream ? self->first_captured : NULL;
+    self->capturing = NULL;
+    pthread_mutex_unlock(&self->mutex);
+    const char *broken = first ? broken_rule(first, stream) : "nothing was captured";
+    if (broken) {
+        close_graph(self, first);
+        return fail_kind(err, ERROR_BUG, "%s", broken);
+    }
+    *graph = first;
+    return true;
+}
+
+/* In the order in which it was queued: what waits for an event finds it recorded. */
+static bool replay(void *self, void *stream, void *graph, struct error *err)
+{
+    (void)self, (void)stream;
+    for (const struct task *t = graph; t; t = t->next) {
+        struct task task = *t;
+        if (task.kind == TASK_RECORD || task.kind == TASK_WAIT)
+            task.number = event_number(task.event, task.kind == TASK_RECORD);
+        if (!queue(t->stream, &task, err))
+            return false;
+    }
+    return true;
 }
 
 static bool finish(void *self, void *which, struct error *err)
@@ -493,6 +602,10 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
                          .attend = with_library ? attend : NULL,
                          .record = record,
                          .wait = await,
+                         .begin_capture = begin_capture,
+                         .end_capture = end_capture,
+                         .replay = replay,
+                         .close_graph = close_graph,
                          .finish = finish,
                          .elapsed = elapsed,
                          .close = close_gpu };

@@ -89,6 +89,18 @@ struct gpu {
     bool (*record)(void *self, void *stream, void *event, struct error *err);
     bool (*wait)(void *self, void *stream, void *event, struct error *err); /* for its last record */
 
+    /* A graph: what is queued on the stream from begin to end, and on streams that wait for its events meanwhile, is
+     * kept and not run; their last work is to be waited for by the stream before the end. replay queues all of it on
+     * the stream again, with the same addresses. NULL: the device has no graphs. */
+    bool (*begin_capture)(void *self, void *stream, struct error *err);
+    bool (*end_capture)(void *self, void *stream, void **graph, struct error *err);
+    bool (*replay)(void *self, void *stream, void *graph, struct error *err);
+    void (*close_graph)(void *self, void *graph);
+
+    /* A named range for tools that watch, opened and closed by one thread. NULL: nobody could watch. */
+    void (*mark)(const char *name);
+    void (*unmark)(void);
+
     /* Waits until all that was queued has ended; a failure of any of it is reported here at the latest. */
     bool (*finish)(void *self, void *stream, struct error *err);
     /* Time from one recorded event to another, both done. */

@@ -37,7 +37,7 @@ enum gpu_adamw_spot {
     ADAMW_NORM,    /* absent, or the squared norm of all gradients */
     ADAMW_MASTER,  /* absent, or the weights in full precision, of which WEIGHT then is a copy in bf16 */
     ADAMW_NUMBERS, /* no data: its strides along the outer loops are those of the block's dims in the whole weight */
-    ADAMW_RATES    /* absent, or the launch's numbers as doubles in memory */
+    ADAMW_RATES    /* absent, or the launch's GPU_NUMBERS numbers and then its KEY, in memory */
 };
 enum gpu_adamw_integer {
     ADAMW_COUNT,

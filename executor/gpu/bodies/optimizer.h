@@ -54,7 +54,7 @@ GPU_BODY inline struct adamw_launch adamw_launch_of(const struct gpu_work *work)
     l.rates.rate = (real)number[4], l.rates.root = (real)number[5];
     l.rates.keep = (real)number[6], l.rates.epsilon = (real)number[7];
     l.rates.scale = norm->data ? (real)clip_scale((double)spot_get(norm, 0), number[8]) : 1;
-    l.key = (uint64_t)work->integer[ADAMW_KEY];
+    l.key = (uint64_t)(rates->data ? *(const int64_t *)(number + GPU_NUMBERS) : work->integer[ADAMW_KEY]);
     l.by_chance = work->integer[ADAMW_BY_CHANCE] != 0;
     return l;
 }
