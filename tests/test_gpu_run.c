@@ -439,6 +439,8 @@ START_TEST(kept_steps_are_the_queued_ones)
     const enum dtype dtype = _i % 2 ? DTYPE_BF16 : DTYPE_FP32;
 #endif
     const struct tiny_choice *choice = _i < 2 ? &single : _i < 4 ? &choices[0] : &choices[2];
+    if (sizeof(real) == sizeof(double) && _i % 2) /* one precision: the same again */
+        return;
     steps_of_runs = MOST_STEPS;
     for (int model = 0; model < TINY_SEEING; model += 7) {
         replays = marks = 0;

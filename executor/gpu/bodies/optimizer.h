@@ -1,41 +1,7 @@
 /* AdamW, four elements at a time where all operands allow it: accesses of 16 bytes, 8 for weights in bf16. */
 #ifndef CLEAVE_EXECUTOR_GPU_BODIES_OPTIMIZER_H
 #define CLEAVE_EXECUTOR_GPU_BODIES_OPTIMIZER_H
-#include "executor/gpu/kinds.h"
-#include "executor/gpu/team.h"
-
-#ifdef __CUDACC__
-#define GPU_ALIGNED(bytes) __align__(bytes)
-#else
-#define GPU_ALIGNED(bytes) __attribute__((aligned(bytes)))
-#endif
-struct GPU_ALIGNED(16) real_quad {
-    real x[GPU_QUAD];
-};
-struct GPU_ALIGNED(8) bf16_quad {
-    uint16_t x[GPU_QUAD];
-};
-
-GPU_BODY inline bool quad_fits(const struct gpu_spot *spot)
-{
-    return ((uint64_t)(uintptr_t)spot->data & (spot->type == GPU_BF16 ? 7 : 15)) == 0;
-}
-
-GPU_BODY inline struct real_quad quad_get(const struct gpu_spot *spot, int64_t at)
-{
-    struct real_quad out;
-    if (spot->type != GPU_BF16)
-        return *(const struct real_quad *)((const real *)spot->data + at);
-    struct bf16_quad in = *(const struct bf16_quad *)((const uint16_t *)spot->data + at);
-    for (int i = 0; i < GPU_QUAD; i++)
-        out.x[i] = real_of_bf16(in.x[i]);
-    return out;
-}
-
-GPU_BODY inline void quad_set(const struct gpu_spot *spot, int64_t at, const struct real_quad *value)
-{
-    *(struct real_quad *)((real *)spot->data + at) = *value;
-}
+#include "executor/gpu/bodies/quads.h"
 
 /* What all elements of a launch share. */
 struct adamw_launch {
@@ -90,7 +56,7 @@ GPU_BODY inline void adamw_four(const struct gpu_work *work, const struct adamw_
                      first = quad_get(moments, at), second = quad_get(moments, second_at);
     for (int i = 0; i < GPU_QUAD; i++)
         w.x[i] = adamw_element(w.x[i], g.x[i], &first.x[i], &second.x[i], &l->rates);
-    quad_set(exact, at, &w);
+    quad_set(exact, at, &w); /* of reals */
     quad_set(moments, at, &first);
     quad_set(moments, second_at, &second);
     if (!master->data)
