@@ -114,35 +114,38 @@ static bool clear_stack(const struct gpu_call *g, const struct gpu_work *range, 
     return gpu_start_elements(g->gpu, g->stream, GPU_SET, &work, work.outer, err);
 }
 
-/* Values go to their slots; gates: the input that has them, -1 none. */
-static bool send(const struct gpu_call *g, enum role values, enum role stack, int slots, int gates, bool clear,
-                 const struct operand *tokens, struct error *err)
+/* Between values (b, t, h) and their slots; slots and gates: the inputs that have these, gates -1: none. */
+struct travel {
+    enum role values, stack;
+    int slots, gates;
+    const struct operand *tokens;
+};
+
+static struct gpu_work work_of(const struct gpu_call *g, const struct travel *travel)
 {
     struct gpu_work work = { .number = { 0 } };
-    const struct corner c = set_range(g, tokens, &work);
-    work.spot[EXPERTS_VALUES] = token_spot(g, values, 0, &c, c.h);
-    work.spot[EXPERTS_SLOTS] = token_spot(g, ROLE_IN, slots, &c, 0);
-    work.spot[EXPERTS_STACK] = stack_spot(g, stack, &c);
-    if (gates >= 0)
-        work.spot[EXPERTS_GATES] = token_spot(g, ROLE_IN, gates, &c, 0);
-    if (clear && !clear_stack(g, &work, &work.spot[EXPERTS_STACK], err))
-        return false;
-    return gpu_start_elements(g->gpu, g->stream, GPU_DISPATCH, &work,
+    const struct corner c = set_range(g, travel->tokens, &work);
+    work.spot[EXPERTS_VALUES] = token_spot(g, travel->values, 0, &c, c.h);
+    work.spot[EXPERTS_SLOTS] = token_spot(g, ROLE_IN, travel->slots, &c, 0);
+    work.spot[EXPERTS_STACK] = stack_spot(g, travel->stack, &c);
+    if (travel->gates >= 0)
+        work.spot[EXPERTS_GATES] = token_spot(g, ROLE_IN, travel->gates, &c, 0);
+    return work;
+}
+
+static bool send(const struct gpu_call *g, const struct travel *travel, bool clear, struct error *err)
+{
+    const struct gpu_work work = work_of(g, travel);
+    return (!clear || clear_stack(g, &work, &work.spot[EXPERTS_STACK], err)) &&
+           gpu_start_elements(g->gpu, g->stream, GPU_DISPATCH, &work,
                               tokens_of(&work) * work.integer[EXPERTS_CHOICES] * work.integer[EXPERTS_WIDTH], err);
 }
 
 /* And come back from there. */
-static bool collect(const struct gpu_call *g, enum role stack, enum role values, int slots, int gates,
-                    const struct operand *tokens, struct error *err)
+static bool collect(const struct gpu_call *g, const struct travel *travel, struct error *err)
 {
-    struct gpu_work work = { .number = { 0 } };
-    const struct corner c = set_range(g, tokens, &work);
-    work.spot[EXPERTS_VALUES] = token_spot(g, values, 0, &c, c.h);
-    work.spot[EXPERTS_SLOTS] = token_spot(g, ROLE_IN, slots, &c, 0);
-    work.spot[EXPERTS_STACK] = stack_spot(g, stack, &c);
-    if (gates >= 0)
-        work.spot[EXPERTS_GATES] = token_spot(g, ROLE_IN, gates, &c, 0);
-    if (values == ROLE_OUT)
+    struct gpu_work work = work_of(g, travel);
+    if (travel->values == ROLE_OUT)
         work.spot[EXPERTS_VALUES].begin = true;
     return gpu_start_elements(g->gpu, g->stream, GPU_COLLECT, &work, tokens_of(&work) * work.integer[EXPERTS_WIDTH],
                               err);
@@ -150,11 +153,8 @@ static bool collect(const struct gpu_call *g, enum role stack, enum role values,
 
 static bool gate_gradient(const struct gpu_call *g, const struct operand *tokens, struct error *err)
 {
-    struct gpu_work work = { .number = { 0 } };
+    struct gpu_work work = work_of(g, &(struct travel){ ROLE_GRADIENT_OUT, ROLE_IN, 2, -1, tokens });
     const struct corner c = set_range(g, tokens, &work);
-    work.spot[EXPERTS_VALUES] = token_spot(g, ROLE_GRADIENT_OUT, 0, &c, c.h);
-    work.spot[EXPERTS_SLOTS] = token_spot(g, ROLE_IN, 2, &c, 0);
-    work.spot[EXPERTS_STACK] = stack_spot(g, ROLE_IN, &c);
     work.spot[EXPERTS_GATES_GRADIENT] = token_spot(g, ROLE_GRADIENT_IN, 1, &c, 0);
     return gpu_start(g->gpu, g->stream, GPU_GATE_GRADIENT, &work, tokens_of(&work) * work.integer[EXPERTS_CHOICES],
                      err);
@@ -169,16 +169,17 @@ bool gpu_issue_dispatch(const struct gpu_call *g, enum phase phase, struct error
 {
     const struct operand *tokens = &g->call->segment->in[0];
     if (phase == PHASE_FORWARD)
-        return send(g, ROLE_IN, ROLE_OUT, 1, -1, true, tokens, err);
-    return !gpu_wanted(g, ROLE_GRADIENT_IN, 0) || collect(g, ROLE_GRADIENT_OUT, ROLE_GRADIENT_IN, 1, -1, tokens, err);
+        return send(g, &(struct travel){ ROLE_IN, ROLE_OUT, 1, -1, tokens }, true, err);
+    return !gpu_wanted(g, ROLE_GRADIENT_IN, 0) ||
+           collect(g, &(struct travel){ ROLE_GRADIENT_IN, ROLE_GRADIENT_OUT, 1, -1, tokens }, err);
 }
 
 bool gpu_issue_combine(const struct gpu_call *g, enum phase phase, struct error *err)
 {
     const struct operand *tokens = &g->call->segment->out[0];
+    const struct travel back = { ROLE_GRADIENT_OUT, ROLE_GRADIENT_IN, 2, 1, tokens };
     if (phase == PHASE_FORWARD)
-        return collect(g, ROLE_IN, ROLE_OUT, 2, 1, tokens, err);
-    return (!gpu_wanted(g, ROLE_GRADIENT_IN, 0) ||
-            send(g, ROLE_GRADIENT_OUT, ROLE_GRADIENT_IN, 2, 1, begins(g->call, ROLE_GRADIENT_IN, 0), tokens, err)) &&
+        return collect(g, &(struct travel){ ROLE_OUT, ROLE_IN, 2, 1, tokens }, err);
+    return (!gpu_wanted(g, ROLE_GRADIENT_IN, 0) || send(g, &back, begins(g->call, ROLE_GRADIENT_IN, 0), err)) &&
            (!gpu_wanted(g, ROLE_GRADIENT_IN, 1) || gate_gradient(g, tokens, err));
 }
