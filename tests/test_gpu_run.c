@@ -26,7 +26,7 @@ static const double tolerance = 1e-4;
 
 /* What was asked of the library and granted, by epilogue; a device without one is asked nothing. */
 static _Atomic int granted[GPU_BIAS_GRADIENT + 1];
-static bool (*library_fuses)(void *self, const struct gpu_matmul *matmul);
+static bool (*_Atomic library_fuses)(void *self, const struct gpu_matmul *matmul);
 
 static bool counted_fuses(void *self, const struct gpu_matmul *matmul)
 {
@@ -36,7 +36,7 @@ static bool counted_fuses(void *self, const struct gpu_matmul *matmul)
 }
 
 static _Atomic int replays, marks, open_marks;
-static bool (*library_replay)(void *self, void *stream, void *graph, struct error *err);
+static bool (*_Atomic library_replay)(void *self, void *stream, void *graph, struct error *err);
 
 static bool counted_replay(void *self, void *stream, void *graph, struct error *err)
 {
@@ -63,8 +63,10 @@ static bool open_one(struct rank *rank, int threads, int teams, bool with_librar
         gpu_module_open_or_skip(&gpu, rank->rank);
     else if (!gpu_emulated_open(&gpu, threads, teams, with_library, err))
         return false;
-    if (gpu.fuses)
-        library_fuses = gpu.fuses, gpu.fuses = counted_fuses; /* of all ranks the same function */
+    if (gpu.fuses) { /* of all ranks the same function */
+        library_fuses = gpu.fuses;
+        gpu.fuses = counted_fuses;
+    }
     library_replay = gpu.replay;
     gpu.replay = counted_replay, gpu.mark = count_mark, gpu.unmark = count_unmark;
     return gpu_device_open(rank, &gpu, err);
