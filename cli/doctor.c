@@ -33,6 +33,7 @@ struct findings {
         bool is;
         struct text text; /* what it is, or why there is none */
     } gpu, nccl;
+    struct text libraries; /* what serves beside the GPU; empty: there is no module */
 };
 
 static void look_for_module(const struct cli *cli, struct module *m)
@@ -58,6 +59,7 @@ static void look_for_gpu(const struct cli *cli, struct findings *f)
     f->nccl.is = device_cuda_describe_nccl(cli->module_dir, &f->nccl.text, &error);
     if (!f->nccl.is)
         text_add(&f->nccl.text, error.message);
+    device_cuda_libraries(cli->module_dir, &f->libraries);
 }
 
 static bool examine(struct findings *f, const struct cli *cli, struct error *err)
@@ -111,6 +113,8 @@ static void print_findings(const struct cli *cli, const struct findings *f)
     }
     print_found(cli, "GPU", &f->gpu);
     print_found(cli, "NCCL", &f->nccl);
+    if (f->libraries.data)
+        fprintf(cli->out, "%-10s %s\n", "on GPUs", f->libraries.data);
 }
 
 static void write_json(const struct cli *cli, const struct findings *f, struct error *err)
@@ -143,6 +147,8 @@ static void write_json(const struct cli *cli, const struct findings *f, struct e
     json_end_array(&w);
     write_found(&w, "gpu", &f->gpu);
     write_found(&w, "nccl", &f->nccl);
+    if (f->libraries.data)
+        json_put_string(&w, "gpu_libraries", f->libraries.data);
     json_end_object(&w);
     char *text = json_finish(&w, &length);
     inputs_hand_out(cli, NULL, text, length, err);
@@ -166,6 +172,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     }
     text_free(&findings.gpu.text);
     text_free(&findings.nccl.text);
+    text_free(&findings.libraries);
     return ERROR_NONE;
 }
 

@@ -17,10 +17,10 @@
 
 struct run_arguments {
     struct source_options source;
-    const char *backend, *transport, *data, *checkpoint, *resume, *timeline;
+    const char *backend, *transport, *data, *checkpoint, *resume, *timeline, *tuned;
     int64_t ranks, steps, seed, every, warmup;
     double learning_rate, timeout_s;
-    bool json, shape, poison, share_gpus;
+    bool json, shape, poison, deterministic, no_graph, share_gpus;
 };
 static const struct run_arguments defaults = {
     .backend = "cpu", .transport = "threads", .steps = 10, .seed = 1, .learning_rate = 3e-4, .timeout_s = 60
@@ -45,6 +45,9 @@ static const struct option options[] = {
     FLAG_OPTION("shape", AT(shape), "delays transfers to the latency and bandwidth of the plan's cluster"),
     FLAG_OPTION("share-gpus", AT(share_gpus), "with --transport nccl: ranks may share a GPU (slow: for tests)"),
     FLAG_OPTION("poison", AT(poison), "fills the memory with NaN first and reports the bytes touched"),
+    TEXT_OPTION("tuned", AT(tuned), "FILE", "on a GPU: keeps there which algorithms of matrix products were fastest"),
+    FLAG_OPTION("no-graph", AT(no_graph), "on a GPU: steps are queued one kernel at a time, never as a graph"),
+    FLAG_OPTION("deterministic", AT(deterministic), "on a GPU: the same bits in every run, also where that is slower"),
     DOUBLE_OPTION("timeout", AT(timeout_s), "SECONDS", 0, 1e9, "without progress of any rank the run ends (60)"),
     FLAG_OPTION("json", AT(json), "one JSON line per step, then a summary line"),
     SOURCE_OPTIONS(struct run_arguments, source),
@@ -194,6 +197,9 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.resume_dir = a->resume;
     o.timeout_s = a->timeout_s;
     o.poison = a->poison;
+    o.no_graph = a->no_graph;
+    o.tuned_path = a->tuned;
+    o.deterministic = a->deterministic;
     o.context = report;
     o.on_step = on_step;
     o.on_stuck = on_stuck;

@@ -40,6 +40,8 @@ struct text;
 bool device_cuda_describe(const char *module_dir, struct text *out, int64_t *bytes, struct error *err);
 /* Which NCCL `--transport nccl` would use; false: none, err says why. */
 bool device_cuda_describe_nccl(const char *module_dir, struct text *out, struct error *err);
+/* What libraries it would compute with; adds nothing where the module is absent. */
+void device_cuda_libraries(const char *module_dir, struct text *out);
 /* NULL-terminated. */
 extern const char *const device_names[], *const transport_names[];
 /* How its ranks come to be. */

@@ -70,8 +70,14 @@ static bool add_tensor(struct rank_file *file, const struct rank *rank, int b, e
 {
     const struct buffer *buffer = &rank->program->buffers[b];
     struct place place = checkpoint_place(rank, b);
-    const real *data = checkpoint_data(rank, b, quantity);
+    real *data = checkpoint_data(rank, b, quantity);
     size_t bytes = (size_t)place.count * sizeof *data;
+    if (checkpoint_is_half(rank, b)) {
+        data = arena_alloc(&file->arena, (size_t)place.count + 1, sizeof *data);
+        if (!data)
+            return fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
+        checkpoint_widen(rank, b, data);
+    }
     char name[CHECKPOINT_NAME_BYTES], text[CHECKPOINT_PLACE_BYTES];
     snprintf(name, sizeof name, "%s/%s/%d", quantity_names[quantity], rank->program->graph->weights[buffer->id].name,
              buffer->part);
@@ -111,7 +117,7 @@ static const int *first_stages(const struct program *program, struct arena *aren
 static bool collect_tensors(struct rank_file *file, const struct rank *rank, struct error *err)
 {
     const struct program *program = rank->program;
-    size_t most = (size_t)program->buffer_count * 2 + 1;
+    size_t most = (size_t)program->buffer_count * QUANTITY_COUNT + 1;
     const int *first_stage = first_stages(program, &file->arena);
     file->tensors = arena_alloc(&file->arena, most, sizeof *file->tensors);
     file->notes = arena_alloc(&file->arena, most, sizeof *file->notes);

@@ -24,8 +24,15 @@ struct place {
 };
 /* What the rank has of a buffer (WEIGHT or STATE), and where: count elements. */
 struct place checkpoint_place(const struct rank *rank, int buffer);
+/* Weights of 16 bits are written in full precision: from behind the moments where there is state, so that a checkpoint
+ * does not depend on the precision that steps compute in; and rounded when they are read, as the update did. */
+bool checkpoint_is_half(const struct rank *rank, int buffer);
+/* Elements of a quantity in a buffer that is not of 16 bits. */
 real *checkpoint_data(const struct rank *rank, int buffer, enum quantity quantity);
-/* Quantities of a buffer: [*first, *end). */
+/* From full precision to a WEIGHT of 16 bits after so many steps, and back. */
+void checkpoint_round(const struct rank *rank, int buffer, const real *from, int64_t step);
+void checkpoint_widen(const struct rank *rank, int buffer, real *to);
+/* Quantities of a buffer: [*first, *end). A weight that has state in a run of 16 bits has none of its own to write. */
 void checkpoint_quantities(const struct rank *rank, int buffer, enum quantity *first, enum quantity *end);
 
 /* "low 0,8 count 4,8 first 0 elements 32 hash 0123456789abcdef". The text fits in CHECKPOINT_PLACE_BYTES. */

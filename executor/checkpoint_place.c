@@ -1,5 +1,6 @@
 #include "executor/checkpoint_parts.h"
 #include "base/num.h"
+#include "executor/kernels/bf16.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,21 +15,49 @@ struct place checkpoint_place(const struct rank *rank, int buffer)
     return place;
 }
 
+bool checkpoint_is_half(const struct rank *rank, int buffer)
+{
+    return rank->program->plan->dtype == DTYPE_BF16 && rank->program->buffers[buffer].kind == BUFFER_WEIGHT;
+}
+
+/* kernel_adamw: first moments, then second; behind them, where steps compute in 16 bits, the weights. */
 real *checkpoint_data(const struct rank *rank, int buffer, enum quantity quantity)
 {
     real *data = (real *)(void *)rank_data(rank, buffer);
-    if (quantity != QUANTITY_MOMENT2)
+    int64_t first, count, part = quantity == QUANTITY_MOMENT2 ? 1 : quantity == QUANTITY_WEIGHT ? 2 : 0;
+    if (rank->program->buffers[buffer].kind == BUFFER_WEIGHT)
         return data;
-    int64_t first, count;
     rank_flat_range(rank, buffer, &first, &count);
-    return data + count; /* kernel_adamw: first moments, then second */
+    return data + part * count;
+}
+
+void checkpoint_round(const struct rank *rank, int buffer, const real *from, int64_t step)
+{
+    const struct weight *weight = &rank->program->graph->weights[rank->program->buffers[buffer].id];
+    const struct place place = checkpoint_place(rank, buffer);
+    const uint64_t key = kernel_rounding_key(rank->options->seed, weight, step);
+    uint16_t *to = (uint16_t *)(void *)rank_data(rank, buffer);
+    int64_t row;
+    for (int64_t i = 0; i < place.count; i++)
+        to[i] = bf16_by_chance(from[i], key, kernel_global_element(weight, &place.block, place.first + i, &row));
+}
+
+void checkpoint_widen(const struct rank *rank, int buffer, real *to)
+{
+    const struct place place = checkpoint_place(rank, buffer);
+    const uint16_t *from = (const uint16_t *)(const void *)rank_data(rank, buffer);
+    for (int64_t i = 0; i < place.count; i++)
+        to[i] = real_of_bf16(from[i]);
 }
 
 void checkpoint_quantities(const struct rank *rank, int buffer, enum quantity *first, enum quantity *end)
 {
-    bool state = rank->program->buffers[buffer].kind == BUFFER_STATE;
-    *first = state ? QUANTITY_MOMENT1 : QUANTITY_WEIGHT;
+    const struct buffer *b = &rank->program->buffers[buffer];
+    bool state = b->kind == BUFFER_STATE, half = rank->program->plan->dtype == DTYPE_BF16;
+    *first = state && !half ? QUANTITY_MOMENT1 : QUANTITY_WEIGHT;
     *end = state ? QUANTITY_COUNT : QUANTITY_MOMENT1;
+    if (!state && half && !rank->program->graph->weights[b->id].frozen)
+        *end = *first;
 }
 
 static int print_list(char *out, size_t room, const char *word, const int64_t *list, int count)

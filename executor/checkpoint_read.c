@@ -197,11 +197,13 @@ static bool read_quantity(const struct rank *rank, const struct checkpoint *chec
 {
     const struct weight *weight = &rank->program->graph->weights[rank->program->buffers[b].id];
     struct place place = checkpoint_place(rank, b);
-    real *to = checkpoint_data(rank, b, quantity);
+    real *wide = checkpoint_is_half(rank, b) ? malloc(((size_t)place.count + 1) * sizeof *wide) : NULL;
+    real *to = wide ? wide : checkpoint_data(rank, b, quantity);
     unsigned char *covered = calloc((size_t)place.count + 1, 1);
     char prefix[CHECKPOINT_NAME_BYTES];
     int length = snprintf(prefix, sizeof prefix, "%s/%s/", quantity_names[quantity], weight->name);
-    bool ok = covered || fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
+    bool ok = (covered && (wide || !checkpoint_is_half(rank, b))) ||
+              fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: out of memory");
     if (ok)
         memset(to, 0, (size_t)place.count * sizeof *to);
     for (int s = 0; ok && s < checkpoint->count; s++) {
@@ -212,6 +214,9 @@ static bool read_quantity(const struct rank *rank, const struct checkpoint *chec
         status_beat(rank->options->status, rank->rank);
     }
     ok = ok && check_covered(rank, &place, covered, quantity_names[quantity], weight, err);
+    if (ok && wide)
+        checkpoint_round(rank, b, wide, checkpoint->step);
+    free(wide);
     free(covered);
     return ok;
 }
@@ -226,6 +231,8 @@ bool checkpoint_read(struct rank *rank, const char *dir, struct error *err)
             continue;
         enum quantity first, end;
         checkpoint_quantities(rank, b, &first, &end);
+        if (checkpoint_is_half(rank, b)) /* from the same tensors as the state's copy, or its own */
+            end = QUANTITY_MOMENT1;
         for (int q = (int)first; ok && q < (int)end; q++)
             ok = read_quantity(rank, &checkpoint, b, (enum quantity)q, err);
     }

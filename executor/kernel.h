@@ -41,9 +41,13 @@ void kernel_add(real *destination, const real *source, int64_t count);
 /* Sums are rounded to the nearest, ties to even. */
 void kernel_add_bf16(uint16_t *destination, const uint16_t *source, int64_t count);
 void kernel_maximum(real *destination, const real *source, int64_t count);
+struct block;
+/* Global row-major place of an element of a weight's flattened block, and its row. */
+int64_t kernel_global_element(const struct weight *weight, const struct block *block, int64_t element, int64_t *row);
+/* For bf16_by_chance(): what decides how the weight is rounded after the update with this number. */
+uint64_t kernel_rounding_key(uint64_t seed, const struct weight *weight, int64_t step);
 /* Initial values of a weight's block (or of piece `index` of `count` equal padded pieces of the flattened block), keyed
  * by (seed, weight name, global element): independent of the plan. Rows from valid_rows on are 0. */
-struct block;
 void kernel_initialise(real *out, const struct weight *weight, const struct block *block, int64_t first_element,
                        int64_t element_count, uint64_t seed);
 #endif

@@ -42,6 +42,9 @@ struct run_options {
                               (gpu/nccl_environment.h) */
     double timeout_s;      /* without progress of any rank the run ends; 0: never */
 
+    bool no_graph;              /* on GPUs: every step is queued instruction by instruction */
+    const char *tuned_path;     /* on GPUs: algorithms that earlier runs timed, and where this one's go; NULL: none */
+    bool deterministic;         /* the same bits every time on one device, also where that is slower */
     bool poison;                /* fills arenas with NaN first and counts the bytes that were touched */
     int mute_stage, mute_instr; /* oracle: this instruction moves nothing; mute_instr -1: none */
 

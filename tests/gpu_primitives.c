@@ -17,9 +17,12 @@ static void require(bool ok, const struct error *error)
 
 static bool is_index(const struct kernel_call *call, enum role role, int index)
 {
-    return role == ROLE_IN && ((call->segment->kernel == KERNEL_EMBED && index == 0) ||
-                               (call->segment->kernel == KERNEL_PICK && index == 1) ||
-                               (call->segment->kernel == KERNEL_NLL && index == 3));
+    const enum kernel kernel = call->segment->kernel;
+    if (role == ROLE_OUT)
+        return kernel == KERNEL_ROUTE && index > 0;
+    return role == ROLE_IN && ((kernel == KERNEL_EMBED && index == 0) || (kernel == KERNEL_PICK && index == 1) ||
+                               (kernel == KERNEL_NLL && index == 3) || (kernel == KERNEL_DISPATCH && index == 1) ||
+                               (kernel == KERNEL_COMBINE && index == 2) || (kernel == KERNEL_MATMUL && index == 1));
 }
 
 static size_t view_bytes(const struct view *view, int type)
@@ -49,6 +52,12 @@ static void run_on(const struct gpu *gpu, const struct kernel_call *call)
     gpu_table_fill(call->segment, table);
     void *device_table = upload(gpu, g.stream, table, table_bytes);
     g.table = device_table;
+    const size_t counts = (size_t)gpu_overflow_counts(gpu);
+    int32_t *overflow = calloc(counts, sizeof *overflow), *device_overflow = NULL;
+    double *parts = gpu->allocate(gpu->self, (size_t)gpu_part_count(gpu) * sizeof *parts, &error);
+    require((g.parts = parts) != NULL, &error);
+    if (call->overflow)
+        g.overflow = device_overflow = upload(gpu, g.stream, overflow, counts * sizeof *overflow);
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int i = 0; i < MAX_OPERANDS; i++) {
             struct view *view = &device.operand[role][i];
@@ -63,7 +72,14 @@ static void run_on(const struct gpu *gpu, const struct kernel_call *call)
                 require(gpu->copy(gpu->self, g.stream, call->operand[role][i].data, device.operand[role][i].data,
                                   view_bytes(&device.operand[role][i], g.type[role][i]), &error),
                         &error);
+    if (call->overflow)
+        require(gpu->copy(gpu->self, g.stream, overflow, device_overflow, counts * sizeof *overflow, &error), &error);
     require(gpu->finish(gpu->self, g.stream, &error), &error);
+    for (size_t i = 0; call->overflow && i < counts; i++)
+        *call->overflow += overflow[i];
+    gpu->release(gpu->self, device_overflow);
+    gpu->release(gpu->self, parts);
+    free(overflow);
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int i = 0; i < MAX_OPERANDS; i++)
             gpu->release(gpu->self, device.operand[role][i].data);

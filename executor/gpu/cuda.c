@@ -5,6 +5,7 @@
 #include "executor/gpu/cuda_kernels.h"
 #include "executor/gpu/gpu.h"
 #include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ enum { TEAMS_PER_MULTIPROCESSOR = 8 }; /* of 256 threads: as many as live there 
 struct cuda {
     int device;
     struct cuda_matmuls *matmuls;
+    struct cuda_attention *attention; /* NULL: there is no library for it */
 };
 
 static bool check(cudaError_t result, const char *what, struct error *err)
@@ -120,6 +122,30 @@ static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct 
     return enter(cuda, err) && cuda_matmul_run(cuda->matmuls, stream, m, err);
 }
 
+static bool fuses(void *self, const struct gpu_matmul *m)
+{
+    const struct cuda *cuda = self;
+    return enter(cuda, NULL) && cuda_matmul_fuses(cuda->matmuls, m);
+}
+
+static bool learn(void *self, const struct gpu_choice *choices, int count, struct error *err)
+{
+    const struct cuda *cuda = self;
+    return cuda_matmul_learn(cuda->matmuls, choices, count, err);
+}
+
+static int learned(void *self, struct gpu_choice *out, int most)
+{
+    const struct cuda *cuda = self;
+    return cuda_matmul_learned(cuda->matmuls, out, most);
+}
+
+static bool attend(void *self, void *stream, const struct gpu_attention *a, bool *taken, struct error *err)
+{
+    const struct cuda *cuda = self;
+    return enter(cuda, err) && cuda_attention_run(cuda->attention, stream, a, taken, err);
+}
+
 static bool record(void *self, void *stream, void *event, struct error *err)
 {
     return enter(self, err) && check(cudaEventRecord(event, stream), "recording an event", err);
@@ -128,6 +154,47 @@ static bool record(void *self, void *stream, void *event, struct error *err)
 static bool await(void *self, void *stream, void *event, struct error *err)
 {
     return enter(self, err) && check(cudaStreamWaitEvent(stream, event, 0), "waiting for an event", err);
+}
+
+/* ---- graphs and marks ---- */
+/* Lanes queue from threads of their own: none of them calls what a capture forbids. */
+static bool begin_capture(void *self, void *stream, struct error *err)
+{
+    return enter(self, err) &&
+           check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "keeping a step", err);
+}
+
+static bool end_capture(void *self, void *stream, void **out, struct error *err)
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t ready = NULL;
+    bool ok = enter(self, err) && check(cudaStreamEndCapture(stream, &graph), "keeping a step", err) &&
+              check(cudaGraphInstantiate(&ready, graph, 0), "preparing a kept step", err);
+    if (graph)
+        cudaGraphDestroy(graph);
+    *out = ready;
+    return ok;
+}
+
+static bool replay(void *self, void *stream, void *graph, struct error *err)
+{
+    return enter(self, err) && check(cudaGraphLaunch(graph, stream), "repeating a step", err);
+}
+
+static void close_graph(void *self, void *graph)
+{
+    if (graph && enter(self, NULL))
+        cudaGraphExecDestroy(graph);
+}
+
+static void mark(const char *name)
+{
+    nvtxRangePushA(name);
+}
+
+static void unmark(void)
+{
+    nvtxRangePop();
 }
 
 static bool reached(void *self, void *event)
@@ -156,7 +223,7 @@ static void close_gpu(void *self)
 {
     struct cuda *cuda = self;
     if (enter(cuda, NULL))
-        cuda_matmuls_free(cuda->matmuls);
+        cuda_matmuls_free(cuda->matmuls), cuda_attention_free(cuda->attention);
     free(cuda);
 }
 
@@ -185,6 +252,12 @@ static bool choose(int place, int *device, int *device_count, struct error *err)
 }
 
 __attribute__((visibility("default"))) gpu_module_open cleave_gpu_open;
+__attribute__((visibility("default"))) gpu_module_libraries cleave_gpu_libraries;
+
+void cleave_gpu_libraries(char out[GPU_LIBRARIES_BYTES])
+{
+    cuda_attention_describe(out, GPU_LIBRARIES_BYTES);
+}
 
 bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct error *err)
 {
@@ -195,11 +268,14 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
                          "the CUDA module is of another build (%s, the program is %s): install both together",
                          GPU_MODULE_VERSION, version);
     if (!choose(place, &cuda.device, &gpu.device_count, err) || !enter(&cuda, err) ||
-        !describe(&gpu, cuda.device, err) || !cuda_matmuls_new(&cuda.matmuls, err))
+        !describe(&gpu, cuda.device, err) || !cuda_matmuls_new(&cuda.matmuls, err) ||
+        !cuda_attention_new(&cuda.attention, err)) {
+        cuda_matmuls_free(cuda.matmuls);
         return false;
+    }
     gpu.self = malloc(sizeof cuda);
     if (!gpu.self) {
-        cuda_matmuls_free(cuda.matmuls);
+        cuda_matmuls_free(cuda.matmuls), cuda_attention_free(cuda.attention);
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the CUDA device");
     }
     memcpy(gpu.self, &cuda, sizeof cuda);
@@ -207,8 +283,14 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
     gpu.allocate_host = allocate_host, gpu.release_host = release_host;
     gpu.open_stream = open_stream, gpu.close_stream = close_stream;
     gpu.open_event = open_event, gpu.close_event = close_event;
-    gpu.copy = copy, gpu.fill = fill, gpu.launch = launch, gpu.matmul = matmul;
+    gpu.copy = copy, gpu.fill = fill, gpu.launch = launch, gpu.matmul = matmul, gpu.fuses = fuses;
+    gpu.learn = learn, gpu.learned = learned;
+    gpu.attend = cuda.attention ? attend : NULL;
+    cleave_gpu_libraries(gpu.libraries);
     gpu.record = record, gpu.wait = await, gpu.finish = finish, gpu.elapsed = elapsed;
+    gpu.begin_capture = begin_capture, gpu.end_capture = end_capture;
+    gpu.replay = replay, gpu.close_graph = close_graph;
+    gpu.mark = mark, gpu.unmark = unmark;
     gpu.close = close_gpu, gpu.reached = reached;
     gpu.device = cuda.device;
     *out = gpu;

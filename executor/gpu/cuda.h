@@ -1,4 +1,4 @@
-/* Matrix products of the CUDA module. */
+/* What the CUDA module takes from libraries: matrix products and attention. */
 #ifndef CLEAVE_EXECUTOR_GPU_CUDA_H
 #define CLEAVE_EXECUTOR_GPU_CUDA_H
 #include "executor/gpu/gpu.h"
@@ -7,7 +7,23 @@
 struct cuda_matmuls;
 bool cuda_matmuls_new(struct cuda_matmuls **out, struct error *err);
 void cuda_matmuls_free(struct cuda_matmuls *matmuls); /* accepts NULL */
-/* Queues a product on a cudaStream_t. Descriptors and the algorithm are made at the first call of a shape. fp32 is
- * computed as fp32, bf16 with sums in fp32. */
+/* Queues a product on a cudaStream_t. Descriptors are made at the first call of a shape, which also times some
+ * algorithms. fp32 is computed as fp32, bf16 with sums in fp32. */
 bool cuda_matmul_run(struct cuda_matmuls *matmuls, void *stream, const struct gpu_matmul *matmul, struct error *err);
+/* As gpu.fuses, gpu.learn and gpu.learned. */
+bool cuda_matmul_fuses(struct cuda_matmuls *matmuls, const struct gpu_matmul *matmul);
+bool cuda_matmul_learn(struct cuda_matmuls *matmuls, const struct gpu_choice *choices, int count, struct error *err);
+int cuda_matmul_learned(struct cuda_matmuls *matmuls, struct gpu_choice *out, int most);
+
+/* cuDNN, plans by shape, and workspaces by stream. For one device. */
+struct cuda_attention;
+/* What attention is computed by: "cuDNN 9.19.0", or "own kernels" and why. Needs no GPU. */
+void cuda_attention_describe(char *out, size_t bytes);
+/* *out NULL: there is no cuDNN here. */
+bool cuda_attention_new(struct cuda_attention **out, struct error *err);
+void cuda_attention_free(struct cuda_attention *attention); /* accepts NULL */
+/* As gpu.attend. The plan of a shape, and workspace, are made at its first call: fp32 for the statistics of each query
+ * (twice backward) and, unless deterministic, for all gradients of queries, and what the engine asks for. */
+bool cuda_attention_run(struct cuda_attention *attention, void *stream, const struct gpu_attention *call, bool *taken,
+                        struct error *err);
 #endif

@@ -1,39 +1,22 @@
 /* cuBLASLt has columns contiguous; ours are rows. A product of row-major matrices is the product of their transposes in
  * the other order: c' = b' a', where a row-major matrix read as a column-major one is its transpose. */
-#include "executor/gpu/cuda.h"
+#include "executor/gpu/cuda_matmul.h"
 #include "executor/kernels/product.h"
-#include <cublasLt.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKSPACE_BYTES = 32 << 20, MOST_STREAMS = 32 };
+enum { MOST_STREAMS = 32 };
 
-/* One matrix as cuBLASLt wants it: column-major (rows, columns) with a leading dimension, perhaps to be transposed. */
-struct matrix {
-    int64_t rows, columns, lead;
-    cudaDataType_t type;
-    int transposed; /* as wide as the type: keys are compared as bytes and have no padding */
-};
-struct key {
-    int64_t m, n, k;
-    struct matrix left, right, out;
-    int64_t alignment; /* of all pointers: a power of two up to 256 */
-};
-struct shape {
-    struct key key;
-    cublasLtMatmulDesc_t operation;
-    cublasLtMatrixLayout_t left, right, out;
-    cublasLtMatmulAlgo_t algorithm;
-    struct shape *next;
-};
 struct workspace {
     void *stream, *memory;
 };
 struct cuda_matmuls {
     cublasLtHandle_t handle;
     pthread_mutex_t mutex;
-    struct shape *shapes; /* only added to; under the mutex */
+    struct shape *shapes; /* only added to; all of these under the mutex */
+    struct gpu_choice *known;
+    int known_count;
     struct workspace workspaces[MOST_STREAMS];
     int workspace_count;
 };
@@ -62,9 +45,9 @@ static struct matrix transpose_of(int64_t lines, int64_t line_stride, int64_t wi
     return m;
 }
 
-static int64_t alignment_of(const void *a, const void *b, const void *c)
+static int64_t alignment_of(const void *a, const void *b, const void *c, const void *aux)
 {
-    uintptr_t all = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c;
+    uintptr_t all = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)aux;
     int64_t alignment = 256;
     while (alignment > 1 && all % (uintptr_t)alignment != 0)
         alignment /= 2;
@@ -89,11 +72,15 @@ static struct key key_of(const struct gpu_matmul *m, bool *swapped)
         key.out = transpose_of(m->n, m->c_n, m->m, m->c_m, m->c_type);
     }
     key.k = m->k;
-    key.alignment = alignment_of(m->a, m->b, m->c);
+    key.alignment = alignment_of(m->a, m->b, m->c, m->aux);
+    key.epilogue = m->epilogue;
+    if (m->bias)
+        key.bias_type = type_of(m->bias_type);
+    key.aux_lead = m->aux ? m->aux_m : 0;
     return key;
 }
 
-_Static_assert(sizeof(struct matrix) == 3 * 8 + 2 * 4 && sizeof(struct key) == 4 * 8 + 3 * sizeof(struct matrix),
+_Static_assert(sizeof(struct matrix) == 3 * 8 + 2 * 4 && sizeof(struct key) == 7 * 8 + 3 * sizeof(struct matrix),
                "keys have no padding");
 
 /* ---- shapes ---- */
@@ -118,6 +105,50 @@ static bool make_layout(cublasLtMatrixLayout_t *out, const struct matrix *m, str
                  "describing a matrix", err);
 }
 
+static bool set(struct shape *s, cublasLtMatmulDescAttributes_t which, const void *value, size_t bytes,
+                struct error *err)
+{
+    return check(cublasLtMatmulDescSetAttribute(s->operation, which, value, bytes), "describing a product", err);
+}
+
+static cublasLtEpilogue_t epilogue_of(int64_t epilogue)
+{
+    switch ((enum gpu_epilogue)epilogue) {
+    case GPU_PLAIN:
+        break;
+    case GPU_BIAS:
+        return CUBLASLT_EPILOGUE_BIAS;
+    case GPU_GELU:
+        return CUBLASLT_EPILOGUE_GELU_AUX;
+    case GPU_GELU_BIAS:
+        return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case GPU_GELU_SLOPE:
+        return CUBLASLT_EPILOGUE_DGELU;
+    case GPU_BIAS_GRADIENT: /* our b is the library's first matrix */
+        return CUBLASLT_EPILOGUE_BGRADA;
+    }
+    return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+static bool describe_epilogue(struct shape *s, struct error *err)
+{
+    const cublasLtEpilogue_t epilogue = epilogue_of(s->key.epilogue);
+    const cudaDataType_t bias_type = (cudaDataType_t)s->key.bias_type;
+    const bool biased =
+        s->key.epilogue == GPU_BIAS || s->key.epilogue == GPU_GELU_BIAS || s->key.epilogue == GPU_BIAS_GRADIENT;
+    return (s->key.epilogue == GPU_PLAIN || set(s, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue, err)) &&
+           (!biased || set(s, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof bias_type, err)) &&
+           (s->key.aux_lead == 0 ||
+            set(s, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &s->key.aux_lead, sizeof s->key.aux_lead, err));
+}
+
+/* The descriptor is the shape's: where the epilogue's operands lie is set for each call. Under the mutex. */
+static bool place_epilogue(struct shape *s, const struct gpu_matmul *m, struct error *err)
+{
+    return (!m->bias || set(s, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &m->bias, sizeof m->bias, err)) &&
+           (!m->aux || set(s, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &m->aux, sizeof m->aux, err));
+}
+
 static bool describe(struct shape *s, struct error *err)
 {
     cublasOperation_t left = s->key.left.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
@@ -129,48 +160,23 @@ static bool describe(struct shape *s, struct error *err)
            check(cublasLtMatmulDescSetAttribute(s->operation, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof right),
                  "describing a product", err) &&
            make_layout(&s->left, &s->key.left, err) && make_layout(&s->right, &s->key.right, err) &&
-           make_layout(&s->out, &s->key.out, err);
+           make_layout(&s->out, &s->key.out, err) && describe_epilogue(s, err);
 }
 
-static bool set_limit(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t which, uint32_t value,
-                      struct error *err)
+/* What is known of the shape from an earlier run. */
+static void recall(const struct cuda_matmuls *c, struct shape *s)
 {
-    return check(cublasLtMatmulPreferenceSetAttribute(preference, which, &value, sizeof value), "setting limits", err);
-}
-
-/* The first algorithm of the library's own ranking. */
-static bool choose(const struct cuda_matmuls *c, struct shape *s, struct error *err)
-{
-    cublasLtMatmulPreference_t preference = NULL;
-    cublasLtMatmulHeuristicResult_t found;
-    uint64_t workspace = WORKSPACE_BYTES;
-    uint32_t alignment = (uint32_t)s->key.alignment;
-    int count = 0;
-    if (!check(cublasLtMatmulPreferenceCreate(&preference), "setting limits", err))
-        return false;
-    bool ok = check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                                         &workspace, sizeof workspace),
-                    "setting limits", err) &&
-              set_limit(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment, err) &&
-              set_limit(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment, err) &&
-              set_limit(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment, err) &&
-              set_limit(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment, err) &&
-              check(cublasLtMatmulAlgoGetHeuristic(c->handle, s->operation, s->left, s->right, s->out, s->out,
-                                                   preference, 1, &found, &count),
-                    "choosing an algorithm", err);
-    cublasLtMatmulPreferenceDestroy(preference);
-    if (ok && count < 1)
-        ok = fail_kind(err, ERROR_ENVIRONMENT, "cuBLASLt: no algorithm for a product of %lld x %lld x %lld",
-                       (long long)s->key.m, (long long)s->key.n, (long long)s->key.k);
-    if (ok)
-        s->algorithm = found.algo;
-    return ok;
+    struct gpu_choice own;
+    cuda_tune_describe(s, &own);
+    for (int i = 0; i < c->known_count && !s->refused && !s->tuned; i++)
+        if (memcmp(c->known[i].key, own.key, sizeof own.key) == 0)
+            s->tuned = cuda_tune_take(c->handle, s, &c->known[i]);
 }
 
 /* Under the mutex. */
-static const struct shape *shape_of(struct cuda_matmuls *c, const struct key *key, struct error *err)
+static struct shape *shape_of(struct cuda_matmuls *c, const struct key *key, struct error *err)
 {
-    for (const struct shape *s = c->shapes; s; s = s->next)
+    for (struct shape *s = c->shapes; s; s = s->next)
         if (memcmp(&s->key, key, sizeof *key) == 0)
             return s;
     struct shape *s = calloc(1, sizeof *s);
@@ -179,10 +185,11 @@ static const struct shape *shape_of(struct cuda_matmuls *c, const struct key *ke
         return NULL;
     }
     memcpy(&s->key, key, sizeof *key);
-    if (!describe(s, err) || !choose(c, s, err)) {
+    if (!describe(s, err) || !cuda_tune_first(c->handle, s, err)) {
         shape_free(s);
         return NULL;
     }
+    recall(c, s);
     s->next = c->shapes;
     return c->shapes = s;
 }
@@ -204,19 +211,73 @@ static void *workspace_of(struct cuda_matmuls *c, void *stream, struct error *er
     return w->memory;
 }
 
+static bool multiply(struct cuda_matmuls *c, struct shape *s, const struct gpu_matmul *m, bool swapped, void *workspace,
+                     void *stream, struct error *err)
+{
+    const float alpha = (float)m->alpha, beta = m->accumulate ? 1 : 0;
+    const struct operands operands = { swapped ? m->a : m->b, swapped ? m->b : m->a, workspace, stream, m->accumulate };
+    if (!place_epilogue(s, m, err))
+        return false;
+    if (!s->tuned)
+        cuda_tune(c->handle, s, &operands);
+    return check(cublasLtMatmul(c->handle, s->operation, &alpha, operands.left, s->left, operands.right, s->right,
+                                &beta, m->c, s->out, m->c, s->out, &s->algorithm, workspace, WORKSPACE_BYTES, stream),
+                 "a product", err);
+}
+
 bool cuda_matmul_run(struct cuda_matmuls *c, void *stream, const struct gpu_matmul *m, struct error *err)
 {
     bool swapped;
     const struct key key = key_of(m, &swapped);
-    const float alpha = (float)m->alpha, beta = m->accumulate ? 1 : 0;
     pthread_mutex_lock(&c->mutex);
-    const struct shape *s = shape_of(c, &key, err);
-    void *workspace = s ? workspace_of(c, stream, err) : NULL;
+    struct shape *s = shape_of(c, &key, err);
+    bool ok = s && (!s->refused ||
+                    fail_kind(err, ERROR_ENVIRONMENT, "cuBLASLt: no algorithm for a product of %lld x %lld x %lld",
+                              (long long)key.m, (long long)key.n, (long long)key.k));
+    void *workspace = ok ? workspace_of(c, stream, err) : NULL;
+    ok = workspace && multiply(c, s, m, swapped, workspace, stream, err);
     pthread_mutex_unlock(&c->mutex);
-    return workspace && check(cublasLtMatmul(c->handle, s->operation, &alpha, swapped ? m->a : m->b, s->left,
-                                             swapped ? m->b : m->a, s->right, &beta, m->c, s->out, m->c, s->out,
-                                             &s->algorithm, workspace, WORKSPACE_BYTES, stream),
-                              "a product", err);
+    return ok;
+}
+
+bool cuda_matmul_fuses(struct cuda_matmuls *c, const struct gpu_matmul *m)
+{
+    bool swapped;
+    const struct key key = key_of(m, &swapped);
+    if (swapped || (m->epilogue == GPU_BIAS_GRADIENT && key.left.transposed)) /* a bias follows the lines of c */
+        return false;
+    pthread_mutex_lock(&c->mutex);
+    const struct shape *s = shape_of(c, &key, NULL);
+    bool fuses = s && !s->refused;
+    pthread_mutex_unlock(&c->mutex);
+    return fuses;
+}
+
+/* ---- what is kept over runs ---- */
+bool cuda_matmul_learn(struct cuda_matmuls *c, const struct gpu_choice *choices, int count, struct error *err)
+{
+    if (count <= 0)
+        return true;
+    pthread_mutex_lock(&c->mutex);
+    struct gpu_choice *known = realloc(c->known, ((size_t)c->known_count + (size_t)count) * sizeof *known);
+    if (known) {
+        c->known = known;
+        memcpy(known + c->known_count, choices, (size_t)count * sizeof *known);
+        c->known_count += count;
+    }
+    pthread_mutex_unlock(&c->mutex);
+    return known || fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d chosen algorithms", count);
+}
+
+int cuda_matmul_learned(struct cuda_matmuls *c, struct gpu_choice *out, int most)
+{
+    int count = 0;
+    pthread_mutex_lock(&c->mutex);
+    for (const struct shape *s = c->shapes; s && count < most; s = s->next)
+        if (s->tuned)
+            cuda_tune_describe(s, &out[count++]);
+    pthread_mutex_unlock(&c->mutex);
+    return count;
 }
 
 /* ---- life ---- */
@@ -248,5 +309,6 @@ void cuda_matmuls_free(struct cuda_matmuls *c)
     if (c->handle)
         cublasLtDestroy(c->handle);
     pthread_mutex_destroy(&c->mutex);
+    free(c->known);
     free(c);
 }

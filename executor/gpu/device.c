@@ -1,10 +1,13 @@
 #include "executor/gpu/device.h"
+#include "base/num.h"
 #include "executor/collective_piece.h"
+#include "executor/gpu/kinds.h"
 #include "executor/gpu/comm.h"
 #include "executor/kernels/rates.h"
 #include "host/clock.h"
 #include "planner/program/schedule.h"
 #include "planner/sim/timeline.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,18 +92,67 @@ static bool note_loss(struct rank *rank, const struct instr *instr, struct error
     return true;
 }
 
-static bool compute(struct rank *rank, const struct instr *instr, struct error *err)
+static bool segment_promises(const struct rank *rank, const struct instr *instr)
 {
-    struct gpu_rank *g = rank->device_state;
-    const struct kernel_call call = rank_call(rank, instr, g->arena);
-    struct gpu_call queued = {
-        .gpu = &g->gpu, .stream = g->stream[instr->lane], .call = &call, .table = g->table[instr->segment]
-    };
+    const struct segment *segment = &rank->program->graph->segments[instr->segment];
+    return segment->kernel == KERNEL_ROUTE && segment->arguments.dropless;
+}
+
+/* call is borrowed by the result. */
+static struct gpu_call queued_call(const struct rank *rank, const struct instr *instr, const struct kernel_call *call)
+{
+    const struct gpu_rank *g = rank->device_state;
+    struct gpu_call queued = { .gpu = &g->gpu,
+                               .stream = g->stream[instr->lane],
+                               .call = call,
+                               .table = g->table[instr->segment],
+                               .parts = g->parts[instr->lane],
+                               .overflow = segment_promises(rank, instr) ? g->overflow : NULL,
+                               .deterministic = rank->options->deterministic };
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int i = 0; i < MAX_OPERANDS; i++)
             if (instr->operand[role][i] >= 0)
                 queued.type[role][i] = (uint8_t)gpu_buffer_type(rank->program, instr->operand[role][i]);
-    return gpu_issue(&queued, err) && (instr->phase != PHASE_FORWARD || note_loss(rank, instr, err));
+    return queued;
+}
+
+static bool issue(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    const struct kernel_call call = rank_call(rank, instr, ((struct gpu_rank *)rank->device_state)->arena);
+    const struct gpu_call queued = queued_call(rank, instr, &call);
+    return gpu_issue(&queued, err);
+}
+
+/* Both at the first one's place, where the device has that in one, and before them what lies between. */
+static bool compute_with(struct rank *rank, const struct instr *instr, int partner, bool *done, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct instr *instrs = rank->program->stages[rank->stage].instrs, *next = &instrs[partner];
+    for (int i = index_of(rank, instr) + 1; i < partner; i++) {
+        if (!issue(rank, &instrs[i], err))
+            return false;
+        g->fused[i] = true;
+    }
+    const struct kernel_call call = rank_call(rank, instr, g->arena), next_call = rank_call(rank, next, g->arena);
+    const struct gpu_call queued = queued_call(rank, instr, &call), next_queued = queued_call(rank, next, &next_call);
+    bool ok = gpu_issue_with_gelu(&queued, &next_queued, done, err);
+    g->fused[partner] = ok && *done;
+    return ok;
+}
+
+static bool compute(struct rank *rank, const struct instr *instr, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const int index = index_of(rank, instr);
+    bool done = g->fused[index];
+    g->fused[index] = false;
+    if (done)
+        return true;
+    if (g->partner[index] >= 0 && !compute_with(rank, instr, g->partner[index], &done, err))
+        return false;
+    if (done)
+        return true;
+    return issue(rank, instr, err) && (instr->phase != PHASE_FORWARD || note_loss(rank, instr, err));
 }
 
 /* The slot is this LOAD's alone: the next step fills it when all of this one has ended. */
@@ -172,6 +224,38 @@ void gpu_adamw_numbers(struct gpu_work *work, const struct adamw *adamw, double 
     memcpy(work->number, numbers, sizeof numbers);
 }
 
+void gpu_adamw_rates(struct gpu_adamw_rates *out, const struct adamw *adamw, double limit, uint64_t key)
+{
+    struct gpu_work work = { .number = { 0 } };
+    gpu_adamw_numbers(&work, adamw, limit);
+    memcpy(out->number, work.number, sizeof out->number);
+    out->key = (int64_t)key;
+}
+
+/* Dims that follow each other in the whole weight as in the block are one loop, so that most weights need no division.
+ */
+void gpu_adamw_chance(struct gpu_work *work, const struct weight *weight, const struct block *block, int64_t first,
+                      uint64_t seed, int64_t step)
+{
+    struct gpu_spot *numbers = &work->spot[ADAMW_NUMBERS];
+    int64_t stride[MAX_DIMS] = { 0 }, row;
+    int count = 0;
+    stride[weight->dim_count - 1] = 1;
+    for (int dim = weight->dim_count - 2; dim >= 0; dim--)
+        stride[dim] = stride[dim + 1] * weight->size[dim + 1];
+    for (int dim = 0; dim < weight->dim_count; dim++) {
+        bool joins = count > 0 && numbers->stride[count - 1] == stride[dim] * block->count[dim];
+        count += !joins;
+        work->extent[count - 1] = (joins ? work->extent[count - 1] : 1) * block->count[dim];
+        numbers->stride[count - 1] = stride[dim];
+    }
+    work->outer_loops = count;
+    work->integer[ADAMW_BY_CHANCE] = true;
+    work->integer[ADAMW_KEY] = (int64_t)kernel_rounding_key(seed, weight, step);
+    work->integer[ADAMW_FIRST] = first;
+    work->integer[ADAMW_ORIGIN] = kernel_global_element(weight, block, 0, &row);
+}
+
 static bool update(struct rank *rank, const struct instr *instr, const struct pair *pair, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -184,22 +268,28 @@ static bool update(struct rank *rank, const struct instr *instr, const struct pa
     rank_flat_range(rank, pair->source, &first, &count);
     rank_flat_range(rank, pair->destination, &weight_first, &weight_count);
     int type = gpu_buffer_type(program, pair->destination);
-    struct gpu_work work = { .integer = { count } };
-    work.spot[0].data = (unsigned char *)place(rank, pair->destination) + (first - weight_first) * gpu_type_bytes(type);
-    work.spot[0].type = type;
-    work.spot[1].data = place(rank, pair->source);
-    work.spot[1].type = gpu_buffer_type(program, pair->source);
-    work.spot[2].data = place(rank, state);
-    if (type == GPU_BF16) /* the weights in full precision lie behind the moments */
-        work.spot[4].data = (real *)place(rank, state) + 2 * count;
-    if (rank_clips(rank)) {
-        work.spot[3].data = place(rank, rank->scalar);
-        work.spot[3].type = gpu_buffer_type(program, rank->scalar);
-    }
     const struct adamw adamw = rank_adamw(rank, weight, instr);
+    struct gpu_work work = { .integer = { [ADAMW_COUNT] = count } };
+    work.spot[ADAMW_WEIGHT].data =
+        (unsigned char *)place(rank, pair->destination) + (first - weight_first) * gpu_type_bytes(type);
+    work.spot[ADAMW_WEIGHT].type = type;
+    work.spot[ADAMW_GRADIENT].data = place(rank, pair->source);
+    work.spot[ADAMW_GRADIENT].type = gpu_buffer_type(program, pair->source);
+    work.spot[ADAMW_MOMENTS].data = place(rank, state);
+    if (type == GPU_BF16) { /* the weights in full precision lie behind the moments */
+        const struct block block = buffer_block(program, &program->buffers[pair->source], rank->local_rank);
+        work.spot[ADAMW_MASTER].data = (real *)place(rank, state) + 2 * count;
+        gpu_adamw_chance(&work, weight, &block, first, rank->options->seed, adamw.step);
+    }
+    if (rank_clips(rank)) {
+        work.spot[ADAMW_NORM].data = place(rank, rank->scalar);
+        work.spot[ADAMW_NORM].type = gpu_buffer_type(program, rank->scalar);
+    }
     gpu_adamw_numbers(&work, &adamw, program->plan->clip_norm);
+    if (g->rates)
+        work.spot[ADAMW_RATES].data = &g->rates[index_of(rank, instr)];
     return show_gradient(rank, instr, pair->source, err) &&
-           gpu_start_elements(&g->gpu, g->stream[instr->lane], GPU_ADAMW, &work, count, err);
+           gpu_start_elements(&g->gpu, g->stream[instr->lane], GPU_ADAMW, &work, ceil_div(count, GPU_QUAD), err);
 }
 
 /* Several updates may share a step; each copies the same number. */
@@ -267,10 +357,31 @@ static bool run(struct rank *rank, const struct instr *instr, struct error *err)
     return true;
 }
 
+/* "forward 3.mlp" for tools that watch. */
+static void mark(const struct rank *rank, const struct instr *instr)
+{
+    const struct gpu_rank *g = rank->device_state;
+    char name[96];
+    if (!g->gpu.mark)
+        return;
+    snprintf(name, sizeof name, "%s %s %s", op_info[instr->op].name, phase_names[instr->phase],
+             instr->segment >= 0 ? rank->program->graph->segments[instr->segment].name
+             : instr->layer >= 0 ? rank->program->graph->layers[instr->layer].name
+                                 : "");
+    g->gpu.mark(name);
+}
+
 bool gpu_device_execute(struct rank *rank, const struct instr *instr, struct span *span, struct error *err)
 {
     (void)span; /* finish_step() tells */
-    return gpu_queue_begin(rank, instr, err) && run(rank, instr, err) && gpu_queue_end(rank, instr, err);
+    const struct gpu_rank *g = rank->device_state;
+    if (g->mode == GPU_STEP_REPLAYED)
+        return true;
+    mark(rank, instr);
+    bool ok = gpu_queue_begin(rank, instr, err) && run(rank, instr, err) && gpu_queue_end(rank, instr, err);
+    if (g->gpu.unmark)
+        g->gpu.unmark();
+    return ok;
 }
 
 /* ---- a step ---- */
@@ -280,12 +391,15 @@ bool gpu_device_begin_step(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     void *stream = g->stream[LANE_COMPUTE];
+    if (g->overflow && !g->gpu.fill(g->gpu.self, stream, g->overflow, 0,
+                                    (size_t)gpu_overflow_counts(&g->gpu) * sizeof *g->overflow, err))
+        return false;
     if (g->comm)
         gpu_comm_begin_step(rank);
     if (!g->gpu.record(g->gpu.self, stream, g->origin, err) || !g->gpu.finish(g->gpu.self, stream, err))
         return false;
     g->origin_ns = clock_now_ns();
-    return true;
+    return gpu_replay_begin(rank, err);
 }
 
 static void read_numbers(struct rank *rank)
@@ -298,15 +412,45 @@ static void read_numbers(struct rank *rank)
         rank->squared_norm = (double)loss[rank->program->buffer_count];
 }
 
+/* Of all layers together: the description promised that no token is left out. */
+static bool check_overflow(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const int64_t count = gpu_overflow_counts(&g->gpu);
+    const int32_t *counts = (const int32_t *)(const void *)(g->host + g->overflow_slot);
+    int64_t overflow = 0;
+    if (!g->overflow)
+        return true;
+    if (!g->gpu.copy(g->gpu.self, g->stream[LANE_COMPUTE], g->host + g->overflow_slot, g->overflow,
+                     (size_t)count * sizeof *counts, err) ||
+        !g->gpu.finish(g->gpu.self, g->stream[LANE_COMPUTE], err))
+        return false;
+    for (int64_t i = 0; i < count; i++)
+        overflow += counts[i];
+    return overflow == 0 ||
+           fail_kind(err, ERROR_INPUT,
+                     "step %lld: %lld choices of tokens found no slot at their expert: raise capacity_factor of the "
+                     "layers that are dropless, or set dropless to false",
+                     (long long)rank->step + 1, (long long)overflow);
+}
+
 bool gpu_device_finish_step(struct rank *rank, struct span *spans, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
+    if (!gpu_replay_finish(rank, err))
+        return false;
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (g->stream[lane] && !g->gpu.finish(g->gpu.self, g->stream[lane], err))
             return false;
+    if (!check_overflow(rank, err))
+        return false;
     if (g->comm && !gpu_comm_check(rank, err))
         return false;
     read_numbers(rank);
+    if (g->mode != GPU_STEP_QUEUED) {
+        gpu_replay_spans(rank, spans);
+        return true;
+    }
     for (int i = 0; i < g->instr_count; i++) {
         int64_t start_ns, finish_ns;
         if (!g->gpu.elapsed(g->gpu.self, g->origin, g->began[i], &start_ns, err) ||

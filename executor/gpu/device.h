@@ -8,6 +8,14 @@
 #include "executor/rank.h"
 #include <stdatomic.h>
 
+/* How a step reaches the device: instruction by instruction; the same, and kept; from what was kept. */
+enum gpu_step_mode { GPU_STEP_QUEUED, GPU_STEP_CAPTURED, GPU_STEP_REPLAYED };
+/* What an update multiplies by in a step. */
+struct gpu_adamw_rates {
+    double number[GPU_NUMBERS];
+    int64_t key; /* of rounding */
+};
+
 struct gpu_rank {
     struct gpu gpu;
     unsigned char *arena;        /* of the device; offsets are the program's */
@@ -16,7 +24,7 @@ struct gpu_rank {
     void *origin;                /* event at the begin of the step */
     int64_t origin_ns;           /* when the host knew of it */
     void **table;                /* (segment_count) device memory, shared by equal segments; NULL: none */
-    double *parts[LANE_COUNT];   /* (team_count) device memory, for sums of squares */
+    double *parts[LANE_COUNT];   /* (gpu_part_count()) device memory, for sums by several teams */
     struct collective *geometry; /* which pieces go where, in the device's arena; moves nothing */
     unsigned char *pinned;       /* the rank's host_arena, NULL: it needs none */
     unsigned char *host;         /* pinned: what steps read and write, slot by slot */
@@ -25,6 +33,15 @@ struct gpu_rank {
     int64_t loss_slot;                     /* (buffer_count) reals from here on, then the squared norm */
     unsigned char *mirror[LANE_COUNT];     /* arena_bytes of host memory for transfers, touched where they go */
     struct collective *staged[LANE_COUNT]; /* the host's collectives over the mirror */
+    int32_t *overflow;                  /* device memory: choices without a slot in this step; NULL: may be left out */
+    int64_t overflow_slot;              /* where the host reads them */
+    enum gpu_step_mode mode;            /* of this step */
+    void *graph;                        /* what was kept, NULL: nothing yet */
+    void *joint[LANE_COUNT];            /* events that tie the streams of a graph together */
+    struct gpu_adamw_rates *rates;      /* (instr_count) device memory; NULL: steps are never kept */
+    struct gpu_adamw_rates *host_rates; /* pinned, copied there in every step */
+    int *partner;                       /* (instr_count) what may run at the instruction's place with it, -1 */
+    bool *fused;                        /* (instr_count) ran with its partner in this step; of the compute lane */
     int segment_count, instr_count;
     struct gpu_comm *comm;       /* what transfers go by; NULL: through the host */
     atomic_int_least64_t queued; /* instructions, in all steps */
@@ -55,6 +72,21 @@ bool gpu_queue_begin(struct rank *rank, const struct instr *instr, struct error 
 bool gpu_queue_end(struct rank *rank, const struct instr *instr, struct error *err);
 /* The numbers of kernel ADAMW; limit: of the gradient's norm. */
 void gpu_adamw_numbers(struct gpu_work *work, const struct adamw *adamw, double limit);
+/* Makes ADAMW round by chance: which elements of the weight these are, from element `first` of the flattened block on.
+ */
+void gpu_adamw_chance(struct gpu_work *work, const struct weight *weight, const struct block *block, int64_t first,
+                      uint64_t seed, int64_t step);
+void gpu_adamw_rates(struct gpu_adamw_rates *out, const struct adamw *adamw, double limit, uint64_t key);
+/* Steps as graphs: executor/gpu/replay.c. begin: after the origin was recorded. */
+bool gpu_replay_open(struct rank *rank, struct error *err);
+void gpu_replay_close(struct gpu_rank *g);
+bool gpu_replay_begin(struct rank *rank, struct error *err);
+bool gpu_replay_finish(struct rank *rank, struct error *err);
+/* Of a step without times by instruction: the whole step for each. */
+void gpu_replay_spans(const struct rank *rank, struct span *spans);
+/* Fills partner and fused. */
+bool gpu_fuse_open(struct rank *rank, struct error *err);
+void gpu_fuse_close(struct gpu_rank *g);
 /* Runs all instructions that move nothing between ranks once, on zeros, so that whatever libraries load or choose when
  * it is first used is there: a kernel that has to be loaded may wait for those of a transfer that wait for it. What
  * lies in the arena means nothing before, and nothing afterwards. */

@@ -99,4 +99,16 @@ bool device_cuda_describe(const char *module_dir, struct text *out, int64_t *byt
     return true;
 }
 
+void device_cuda_libraries(const char *module_dir, struct text *out)
+{
+    void *symbol = module_symbol(module_dir, GPU_MODULE_FILE, GPU_LIBRARIES_SYMBOL, NULL);
+    gpu_module_libraries *tell;
+    char libraries[GPU_LIBRARIES_BYTES] = "";
+    if (!symbol)
+        return;
+    memcpy(&tell, &symbol, sizeof tell); /* ISO C has no conversion to function pointers */
+    tell(libraries);
+    text_add(out, libraries);
+}
+
 const struct device device_cuda = { .name = "cuda", .open = open, GPU_DEVICE_FUNCTIONS };

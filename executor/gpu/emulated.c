@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "executor/gpu/emulated.h"
+#include "executor/gpu/attention_lse.h"
 #include "executor/gpu/bodies/all.h"
 #include "executor/kernels/product.h"
 #include "host/clock.h"
@@ -9,8 +10,15 @@
 
 enum { MOST_THREADS = 64 };
 
+struct kept {
+    struct kept *next;
+};
 struct emulated {
     int threads;
+    pthread_mutex_t mutex; /* of all below */
+    struct kept *kept;
+    void *capturing; /* the stream that keeps what is queued, NULL: none */
+    struct task *first_captured, **end_captured;
 };
 
 /* ---- events ---- */
@@ -140,7 +148,8 @@ struct task {
     int64_t teams;
     struct gpu_work work;
     struct event *event;
-    int64_t number; /* which record of it */
+    int64_t number;        /* which record of it */
+    struct stream *stream; /* of a kept one: where it was queued */
     void (*function)(void *context);
     void *context;
 };
@@ -150,7 +159,7 @@ struct stream {
     pthread_cond_t changed;
     struct task *first, **end;
     bool busy, closing;
-    int threads; /* of a team */
+    struct emulated *gpu;
 };
 
 static void run_task(const struct stream *stream, const struct task *task)
@@ -164,7 +173,7 @@ static void run_task(const struct stream *stream, const struct task *task)
         break;
     case TASK_LAUNCH:
         run_teams(bodies[task->kernel],
-                  stream->threads < body_threads[task->kernel] ? stream->threads : body_threads[task->kernel],
+                  stream->gpu->threads < body_threads[task->kernel] ? stream->gpu->threads : body_threads[task->kernel],
                   task->teams, &task->work);
         break;
     case TASK_RECORD:
@@ -209,7 +218,7 @@ static void *open_stream(void *self, struct error *err)
     struct stream *stream = calloc(1, sizeof *stream);
     if (stream) {
         stream->end = &stream->first;
-        stream->threads = ((const struct emulated *)self)->threads;
+        stream->gpu = self;
         pthread_mutex_init(&stream->mutex, NULL);
         pthread_cond_init(&stream->changed, NULL);
     }
@@ -237,6 +246,21 @@ static void close_stream(void *self, void *which)
     free(stream);
 }
 
+/* True where the task was kept, for a graph. */
+static bool capture(struct stream *stream, struct task *task)
+{
+    struct emulated *gpu = stream->gpu;
+    pthread_mutex_lock(&gpu->mutex);
+    bool kept = gpu->capturing != NULL;
+    if (kept) {
+        task->stream = stream;
+        *gpu->end_captured = task;
+        gpu->end_captured = &task->next;
+    }
+    pthread_mutex_unlock(&gpu->mutex);
+    return kept;
+}
+
 static bool queue(void *which, const struct task *task, struct error *err)
 {
     struct stream *stream = which;
@@ -245,6 +269,8 @@ static bool queue(void *which, const struct task *task, struct error *err)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for a task");
     *own = *task;
     own->next = NULL;
+    if (capture(stream, own))
+        return true;
     pthread_mutex_lock(&stream->mutex);
     *stream->end = own;
     stream->end = &own->next;
@@ -272,11 +298,21 @@ static bool launch(void *self, void *stream, enum gpu_kernel kernel, int64_t tea
     return queue(stream, &(struct task){ .kind = TASK_LAUNCH, .kernel = kernel, .teams = teams, .work = *work }, err);
 }
 
-static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
+/* Loops over the lines and columns of c. */
+static struct gpu_work over_c(const struct gpu_matmul *m)
 {
-    if (m->m <= 0 || m->n <= 0 || m->k <= 0 || !matrix_leads(m->m, m->a_m, m->k, m->a_k) ||
-        !matrix_leads(m->k, m->b_k, m->n, m->b_n) || !matrix_leads(m->m, m->c_m, m->n, m->c_n))
-        return fail_kind(err, ERROR_BUG, "a matrix product that no library takes");
+    return (struct gpu_work){ .outer_loops = 2,
+                              .outer = m->m * m->n,
+                              .inner = 1,
+                              .extent = { m->m, m->n },
+                              .integer = { 1 },
+                              .spot = {
+                                  { .data = m->c, .type = m->c_type, .begin = true, .stride = { m->c_m, m->c_n } } } };
+}
+
+static bool product(void *self, void *stream, const struct gpu_matmul *m, void *c, int64_t c_m, bool accumulate,
+                    struct error *err)
+{
     struct gpu_work work = {
         .outer_loops = 2,
         .outer = m->m * m->n,
@@ -284,31 +320,215 @@ static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct 
         .extent = { m->m, m->n },
         .integer = { m->k, m->a_k, m->b_k },
         .number = { m->alpha },
-        .spot = { { .data = m->c, .type = m->c_type, .begin = !m->accumulate, .stride = { m->c_m, m->c_n } },
+        .spot = { { .data = c, .type = m->c_type, .begin = !accumulate, .stride = { c_m, m->c_n } },
                   { .data = (void *)(uintptr_t)m->a, .type = m->a_type, .stride = { m->a_m, 0 } },
                   { .data = (void *)(uintptr_t)m->b, .type = m->b_type, .stride = { 0, m->b_n } } },
     };
     return launch(self, stream, GPU_PRODUCT, 1, &work, err);
 }
 
-static bool record(void *self, void *stream, void *which, struct error *err)
+/* to (m,n) = the bias in every line. */
+static bool put_bias(void *self, void *stream, const struct gpu_matmul *m, void *to, int64_t to_m, struct error *err)
 {
-    struct event *event = which;
-    (void)self;
-    pthread_mutex_lock(&event->mutex);
-    int64_t number = ++event->recorded;
-    pthread_mutex_unlock(&event->mutex);
-    return queue(stream, &(struct task){ .kind = TASK_RECORD, .event = event, .number = number }, err);
+    struct gpu_work work = over_c(m);
+    work.spot[0].data = to, work.spot[0].stride[0] = to_m;
+    work.spot[1] = (struct gpu_spot){ .data = m->bias, .type = m->bias_type, .stride = { 0, 1 } };
+    return launch(self, stream, GPU_SUM_TERMS, 1, &work, err);
 }
 
-static bool await(void *self, void *stream, void *which, struct error *err)
+/* c = f(aux), or c = c f'(aux). */
+static bool activate(void *self, void *stream, const struct gpu_matmul *m, bool slope, struct error *err)
 {
-    struct event *event = which;
+    struct gpu_work work = over_c(m);
+    work.integer[0] = GPU_UNARY_GELU;
+    work.spot[1] = (struct gpu_spot){ .data = m->aux, .type = m->c_type, .stride = { m->aux_m, 1 } };
+    work.spot[2] = work.spot[0];
+    return launch(self, stream, slope ? GPU_UNARY_GRADIENT : GPU_UNARY, 1, &work, err);
+}
+
+static bool sum_bias(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
+{
+    struct gpu_work work = {
+        .outer_loops = 1, .inner_loops = 1, .outer = m->n, .inner = m->k, .extent = { m->n, m->k }
+    };
+    work.spot[0] = (struct gpu_spot){ .data = m->bias, .type = m->bias_type, .begin = true, .stride = { 1, 0 } };
+    work.spot[1] =
+        (struct gpu_spot){ .data = (void *)(uintptr_t)m->b, .type = m->b_type, .stride = { m->b_n, m->b_k } };
+    return launch(self, stream, GPU_COLUMN_SUM, 1, &work, err);
+}
+
+static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
+{
+    if (m->m <= 0 || m->n <= 0 || m->k <= 0 || !matrix_leads(m->m, m->a_m, m->k, m->a_k) ||
+        !matrix_leads(m->k, m->b_k, m->n, m->b_n) || !matrix_leads(m->m, m->c_m, m->n, m->c_n))
+        return fail_kind(err, ERROR_BUG, "a matrix product that no library takes");
+    switch (m->epilogue) {
+    case GPU_PLAIN:
+        return product(self, stream, m, m->c, m->c_m, m->accumulate, err);
+    case GPU_BIAS:
+        return put_bias(self, stream, m, m->c, m->c_m, err) && product(self, stream, m, m->c, m->c_m, true, err);
+    case GPU_GELU:
+        return product(self, stream, m, m->aux, m->aux_m, false, err) && activate(self, stream, m, false, err);
+    case GPU_GELU_BIAS:
+        return put_bias(self, stream, m, m->aux, m->aux_m, err) &&
+               product(self, stream, m, m->aux, m->aux_m, true, err) && activate(self, stream, m, false, err);
+    case GPU_GELU_SLOPE:
+        return product(self, stream, m, m->c, m->c_m, false, err) && activate(self, stream, m, true, err);
+    case GPU_BIAS_GRADIENT:
+        return product(self, stream, m, m->c, m->c_m, m->accumulate, err) && sum_bias(self, stream, m, err);
+    }
+    return false;
+}
+
+/* As a library that wants lines of some alignment. */
+static bool fuses(void *self, const struct gpu_matmul *m)
+{
     (void)self;
+    return m->c_n == 1 && m->n % 4 == 0 && (m->epilogue != GPU_BIAS_GRADIENT || m->b_n == 1);
+}
+
+/* Memory of one call, kept until the GPU is closed: its tasks may run at any time. */
+static void *keep(struct emulated *self, size_t bytes)
+{
+    struct kept *kept = malloc(sizeof *kept + bytes);
+    if (!kept)
+        abort();
+    pthread_mutex_lock(&self->mutex);
+    kept->next = self->kept;
+    self->kept = kept;
+    pthread_mutex_unlock(&self->mutex);
+    return kept + 1;
+}
+
+/* As a library would: in bf16 alone, statistics in a layout of its own; computed by the kernels. */
+static bool attend(void *which, void *stream, const struct gpu_attention *a, bool *taken, struct error *err)
+{
+    struct emulated *self = which;
+    struct gpu_work work = *a->work;
+    const int64_t heads = work.integer[ATTENTION_HEADS], rows = work.integer[ATTENTION_ROWS];
+    if ((*taken = work.spot[ATTENTION_Q].type == GPU_BF16) == false)
+        return true;
+    real *dense = keep(self, (size_t)attention_lse_elements(a->work) * sizeof *dense);
+    const struct gpu_work to_dense = attention_lse_copy(a->work, dense, true),
+                          from_dense = attention_lse_copy(a->work, dense, false);
+    work.spot[ATTENTION_LSE] =
+        (struct gpu_spot){ .data = dense, .type = GPU_REAL, .begin = true, .stride = { heads * rows, 1, rows } };
+    work.shared_reals = 4 * work.integer[ATTENTION_WIDTH] + 2 * MOST_THREADS;
+    if (!a->backward)
+        return launch(self, stream, GPU_ATTENTION, 1, &work, err) &&
+               launch(self, stream, GPU_SUM_TERMS, 1, &from_dense, err);
+    return launch(self, stream, GPU_SUM_TERMS, 1, &to_dense, err) &&
+           launch(self, stream, GPU_ATTENTION_QUERY_GRADIENT, 1, &work, err) &&
+           launch(self, stream, GPU_ATTENTION_KEY_GRADIENT, 1, &work, err);
+}
+
+/* Which record of an event a task means is known when it is queued; of a kept one, when it is queued again. */
+static int64_t event_number(struct event *event, bool again)
+{
     pthread_mutex_lock(&event->mutex);
-    int64_t number = event->recorded;
+    int64_t number = event->recorded += again;
     pthread_mutex_unlock(&event->mutex);
-    return queue(stream, &(struct task){ .kind = TASK_WAIT, .event = event, .number = number }, err);
+    return number;
+}
+
+static bool is_capturing(struct emulated *gpu)
+{
+    pthread_mutex_lock(&gpu->mutex);
+    bool capturing = gpu->capturing != NULL;
+    pthread_mutex_unlock(&gpu->mutex);
+    return capturing;
+}
+
+static bool record(void *self, void *stream, void *event, struct error *err)
+{
+    struct task task = { .kind = TASK_RECORD, .event = event };
+    if (!is_capturing(self))
+        task.number = event_number(event, true);
+    return queue(stream, &task, err);
+}
+
+static bool await(void *self, void *stream, void *event, struct error *err)
+{
+    struct task task = { .kind = TASK_WAIT, .event = event };
+    if (!is_capturing(self))
+        task.number = event_number(event, false);
+    return queue(stream, &task, err);
+}
+
+/* ---- graphs ---- */
+static bool begin_capture(void *which, void *stream, struct error *err)
+{
+    struct emulated *self = which;
+    pthread_mutex_lock(&self->mutex);
+    bool ok = self->capturing == NULL;
+    self->capturing = stream;
+    self->first_captured = NULL, self->end_captured = &self->first_captured;
+    pthread_mutex_unlock(&self->mutex);
+    return ok || fail_kind(err, ERROR_BUG, "a capture begins inside another");
+}
+
+/* The rules of CUDA: a wait is for an event of this capture, another stream begins by such a wait, and its last work is
+ * a record that the capturing stream waits for. */
+static const char *broken_rule(const struct task *first, const void *origin)
+{
+    for (const struct task *t = first; t; t = t->next) {
+        bool begun = t->stream == origin, recorded = t->kind != TASK_WAIT, ends = true, joined = t->stream == origin;
+        for (const struct task *s = first; s != t; s = s->next) {
+            begun = begun || s->stream == t->stream;
+            recorded = recorded || (s->kind == TASK_RECORD && s->event == t->event);
+        }
+        for (const struct task *s = t->next; s; s = s->next) {
+            ends = ends && s->stream != t->stream;
+            joined = joined ||
+                     (s->stream == origin && s->kind == TASK_WAIT && t->kind == TASK_RECORD && s->event == t->event);
+        }
+        if (!recorded)
+            return "a wait in a capture is for an event from before it";
+        if (!begun && t->kind != TASK_WAIT)
+            return "a stream joins a capture without waiting for it";
+        if (ends && !joined)
+            return "a stream ends in a capture and is not waited for";
+    }
+    return NULL;
+}
+
+static void close_graph(void *self, void *graph)
+{
+    (void)self;
+    for (struct task *t = graph, *next; t; t = next) {
+        next = t->next;
+        free(t);
+    }
+}
+
+static bool end_capture(void *which, void *stream, void **graph, struct error *err)
+{
+    struct emulated *self = which;
+    pthread_mutex_lock(&self->mutex);
+    struct task *first = self->capturing == stream ? self->first_captured : NULL;
+    self->capturing = NULL;
+    pthread_mutex_unlock(&self->mutex);
+    const char *broken = first ? broken_rule(first, stream) : "nothing was captured";
+    if (broken) {
+        close_graph(self, first);
+        return fail_kind(err, ERROR_BUG, "%s", broken);
+    }
+    *graph = first;
+    return true;
+}
+
+/* In the order in which it was queued: what waits for an event finds it recorded. */
+static bool replay(void *self, void *stream, void *graph, struct error *err)
+{
+    (void)self, (void)stream;
+    for (const struct task *t = graph; t; t = t->next) {
+        struct task task = *t;
+        if (task.kind == TASK_RECORD || task.kind == TASK_WAIT)
+            task.number = event_number(task.event, task.kind == TASK_RECORD);
+        if (!queue(t->stream, &task, err))
+            return false;
+    }
+    return true;
 }
 
 bool gpu_emulated_call(void *stream, void (*function)(void *context), void *context, struct error *err)
@@ -362,8 +582,15 @@ static void release(void *self, void *memory)
     free(memory);
 }
 
-static void close_gpu(void *self)
+static void close_gpu(void *which)
 {
+    struct emulated *self = which;
+    while (self->kept) {
+        struct kept *next = self->kept->next;
+        free(self->kept);
+        self->kept = next;
+    }
+    pthread_mutex_destroy(&self->mutex);
     free(self);
 }
 
@@ -373,6 +600,7 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
     if (!self)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for an emulated GPU");
     self->threads = threads;
+    pthread_mutex_init(&self->mutex, NULL);
     *out = (struct gpu){ .name = "emulated",
                          .description = "threads of this process",
                          .self = self,
@@ -390,8 +618,14 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
                          .fill = fill,
                          .launch = launch,
                          .matmul = with_library ? matmul : NULL,
+                         .fuses = with_library ? fuses : NULL,
+                         .attend = with_library ? attend : NULL,
                          .record = record,
                          .wait = await,
+                         .begin_capture = begin_capture,
+                         .end_capture = end_capture,
+                         .replay = replay,
+                         .close_graph = close_graph,
                          .finish = finish,
                          .elapsed = elapsed,
                          .close = close_gpu,

@@ -7,6 +7,17 @@
 #include "executor/gpu/work.h"
 #include <stddef.h>
 
+/* What a library does with a product before it is written; each but PLAIN wants c by lines, no accumulation
+ * but that of BIAS_GRADIENT, and the library's consent (gpu.fuses). */
+enum gpu_epilogue {
+    GPU_PLAIN,
+    GPU_BIAS,         /* c = ab + bias */
+    GPU_GELU,         /* aux = ab, c = gelu(aux), the form with tanh */
+    GPU_GELU_BIAS,    /* aux = ab + bias, c = gelu(aux) */
+    GPU_GELU_SLOPE,   /* c = ab gelu'(aux) */
+    GPU_BIAS_GRADIENT /* bias = sum over k of b, beside c */
+};
+
 /* c(m,n) = alpha * sum over k of a(m,k) b(k,n), plus c where accumulate. Of each matrix's two strides one is 1 and the
  * other at least the extent that it jumps over, if the extent is larger than 1. */
 struct gpu_matmul {
@@ -17,11 +28,34 @@ struct gpu_matmul {
     int a_type, b_type, c_type; /* enum gpu_type */
     double alpha;
     bool accumulate;
+    enum gpu_epilogue epilogue;
+    void *bias; /* (n) contiguous, of type bias_type */
+    void *aux;  /* (m,n), as c but for its own distance between lines, of c's type */
+    int64_t aux_m;
+    int bias_type;
 };
 
+/* How a library computes one shape of products, as it was found to be fastest: numbers that mean something to the
+ * module and its library alone, the same for the same shape on the same device. */
+enum { GPU_CHOICE_KEY = 15, GPU_CHOICE_SETTINGS = 9 };
+struct gpu_choice {
+    int64_t key[GPU_CHOICE_KEY], setting[GPU_CHOICE_SETTINGS];
+};
+
+/* Softmax attention as the kernels ATTENTION and ATTENTION_..._GRADIENT take it (kinds.h): in bf16 with heads of whole
+ * 16 bytes, all keys that a query may see, the same number of queries for each key head, results overwritten. Forward
+ * writes OUT and LSE; backward all three gradients. */
+struct gpu_attention {
+    const struct gpu_work *work;
+    bool backward;
+    bool deterministic; /* the same bits every time, also where that is slower */
+};
+
+enum { GPU_LIBRARIES_BYTES = 200 };
 struct gpu {
-    const char *name;      /* "cuda" */
-    char description[128]; /* "NVIDIA H200, 139.8 GiB, compute capability 9.0" */
+    const char *name;                    /* "cuda" */
+    char description[128];               /* "NVIDIA H200, 139.8 GiB, compute capability 9.0" */
+    char libraries[GPU_LIBRARIES_BYTES]; /* "attention by cuDNN 9.19.0", or by what else and why */
     void *self;
     int64_t memory_bytes;
     int team_count; /* teams that are worth launching at most */
@@ -44,8 +78,28 @@ struct gpu {
                    struct error *err);
     /* NULL: the device has none; the kernel PRODUCT serves. */
     bool (*matmul)(void *self, void *stream, const struct gpu_matmul *matmul, struct error *err);
+    /* Whether it takes this product with its epilogue. NULL: none but PLAIN. */
+    bool (*fuses)(void *self, const struct gpu_matmul *matmul);
+    /* What earlier runs found, to be used where it still holds; and all that is known now, at most `most`, returning
+     * how many. NULL: the device times nothing. */
+    bool (*learn)(void *self, const struct gpu_choice *choices, int count, struct error *err);
+    int (*learned)(void *self, struct gpu_choice *out, int most);
+    /* Attention by a library; NULL: there is none. *taken false: it has none for this shape, and nothing was queued. */
+    bool (*attend)(void *self, void *stream, const struct gpu_attention *attention, bool *taken, struct error *err);
     bool (*record)(void *self, void *stream, void *event, struct error *err);
     bool (*wait)(void *self, void *stream, void *event, struct error *err); /* for its last record */
+
+    /* A graph: what is queued on the stream from begin to end, and on streams that wait for its events meanwhile, is
+     * kept and not run; their last work is to be waited for by the stream before the end. replay queues all of it on
+     * the stream again, with the same addresses. NULL: the device has no graphs. */
+    bool (*begin_capture)(void *self, void *stream, struct error *err);
+    bool (*end_capture)(void *self, void *stream, void **graph, struct error *err);
+    bool (*replay)(void *self, void *stream, void *graph, struct error *err);
+    void (*close_graph)(void *self, void *graph);
+
+    /* A named range for tools that watch, opened and closed by one thread. NULL: nobody could watch. */
+    void (*mark)(const char *name);
+    void (*unmark)(void);
 
     /* Waits until all that was queued has ended; a failure of any of it is reported here at the latest. */
     bool (*finish)(void *self, void *stream, struct error *err);
@@ -62,6 +116,9 @@ struct gpu {
  * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
 #define GPU_MODULE_FILE "cleave-cuda.so"
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
-#define GPU_MODULE_VERSION CLEAVE_VERSION " 1"
+#define GPU_MODULE_VERSION CLEAVE_VERSION " 2"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
+/* And under this one what serves beside it, with or without a GPU: the text of gpu.libraries. */
+#define GPU_LIBRARIES_SYMBOL "cleave_gpu_libraries"
+typedef void gpu_module_libraries(char out[GPU_LIBRARIES_BYTES]);
 #endif

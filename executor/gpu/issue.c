@@ -64,6 +64,16 @@ int gpu_kernel_threads(enum gpu_kernel kernel)
     return threads[kernel];
 }
 
+int64_t gpu_part_count(const struct gpu *gpu)
+{
+    return (int64_t)gpu->team_count * 2 * GPU_COLUMN_WIDTH;
+}
+
+int64_t gpu_overflow_counts(const struct gpu *gpu)
+{
+    return (int64_t)gpu->team_count * gpu_kernel_threads(GPU_ROUTE_SLOTS);
+}
+
 bool gpu_start(const struct gpu *gpu, void *stream, enum gpu_kernel kernel, const struct gpu_work *work, int64_t teams,
                struct error *err)
 {
@@ -130,6 +140,17 @@ static bool rows(const struct gpu_call *g, struct plan_of_launch *p, enum gpu_ke
                        : gpu_start(g->gpu, g->stream, kernel, &p->work, p->work.outer, err);
 }
 
+enum { PARTS_SPOT = 5, ROWS_WORTH_A_TEAM = 4 };
+
+/* Into how many shares the rows are cut, so that few columns occupy the whole device, too. */
+static int64_t column_splits_of(const struct gpu_call *g, const struct gpu_work *work, int64_t blocks)
+{
+    if (!g->parts || work->outer <= 0)
+        return 1;
+    int64_t splits = min_i64(g->gpu->team_count / max_i64(blocks, 1), work->inner / ROWS_WORTH_A_TEAM);
+    return max_i64(min_i64(splits, gpu_part_count(g->gpu) / work->outer), 1);
+}
+
 /* A sum for each element that spot 0 has of the operand (role, 0), over all axes that it lacks. */
 static bool columns(const struct gpu_call *g, struct plan_of_launch *p, enum gpu_kernel kernel, enum role role,
                     struct error *err)
@@ -152,7 +173,11 @@ static bool columns(const struct gpu_call *g, struct plan_of_launch *p, enum gpu
     work->inner_loops = loops_make(g->call, &summed, summed_count, true, p->spots, p->count, loops);
     set_loops(work, loops, work->inner_loops, work->outer_loops, p->count);
     work->inner = product_of(loops, work->inner_loops);
-    return gpu_start(g->gpu, g->stream, kernel, work, ceil_div(work->outer, GPU_COLUMN_WIDTH), err);
+    const int64_t blocks = ceil_div(work->outer, GPU_COLUMN_WIDTH), splits = column_splits_of(g, work, blocks);
+    work->integer[0] = splits;
+    work->spot[PARTS_SPOT].data = g->parts;
+    return gpu_start(g->gpu, g->stream, kernel, work, blocks * splits, err) &&
+           (splits <= 1 || gpu_start_elements(g->gpu, g->stream, GPU_COLUMN_FINISH, work, work->outer, err));
 }
 
 /* All rows of the block of a table (rows, columns) become 0, in the range of the columns' axis. */
@@ -383,7 +408,8 @@ static bool sum_exp(const struct gpu_call *g, enum phase phase, struct error *er
 
 static bool pick(const struct gpu_call *g, enum phase phase, struct error *err)
 {
-    int axis = g->call->segment->in[0].axis[VOCABULARY_DIM];
+    const int axis = g->call->segment->in[0].axis[VOCABULARY_DIM];
+    const enum role logits = phase == PHASE_FORWARD ? ROLE_IN : ROLE_GRADIENT_IN;
     if (phase == PHASE_BACKWARD_INPUT && !gpu_wanted(g, ROLE_GRADIENT_IN, 0))
         return true;
     struct plan_of_launch p = phase == PHASE_FORWARD
@@ -391,11 +417,13 @@ static bool pick(const struct gpu_call *g, enum phase phase, struct error *err)
                                   : OPERANDS(g, { ROLE_IN, 1 }, { ROLE_GRADIENT_OUT, 0 }, { ROLE_GRADIENT_IN, 0 });
     p.work.integer[0] = valid_columns(g->call);
     p.work.integer[1] = g->call->low[axis];
-    p.work.integer[2] = p.spots[0].stride[axis];
-    if (phase == PHASE_BACKWARD_INPUT)
+    p.work.integer[2] = p.spots[phase == PHASE_FORWARD ? 0 : 2].stride[axis];
+    if (phase == PHASE_BACKWARD_INPUT && begins(g->call, ROLE_GRADIENT_IN, 0))
         return rows(g, &p, GPU_PICK_GRADIENT, ROLE_GRADIENT_IN, false, err);
-    gpu_loops(g, &p.work, &g->call->segment->in[0], g->call->operand[ROLE_IN][0].dim_count, true, p.spots, p.count);
-    return p.work.inner <= 0 || gpu_start_elements(g->gpu, g->stream, GPU_PICK, &p.work, p.work.outer, err);
+    gpu_loops(g, &p.work, &g->call->segment->in[0], g->call->operand[logits][0].dim_count, true, p.spots, p.count);
+    return p.work.inner <= 0 ||
+           gpu_start_elements(g->gpu, g->stream, phase == PHASE_FORWARD ? GPU_PICK : GPU_PICK_ADD, &p.work,
+                              p.work.outer, err); /* of a gradient that others began one column alone changes */
 }
 
 /* The gradients are those of sum and pick; the one of the maximum cancels against sum's and is never asked for. */
@@ -418,10 +446,9 @@ static bool nll(const struct gpu_call *g, enum phase phase, struct error *err)
 /* ---- the table ---- */
 bool gpu_computes(enum kernel kernel, enum phase phase)
 {
-    bool of_experts = kernel == KERNEL_ROUTE || kernel == KERNEL_DISPATCH || kernel == KERNEL_COMBINE;
     bool of_images = kernel == KERNEL_CONV || kernel == KERNEL_GROUP_NORM || kernel == KERNEL_MAX_POOL ||
                      kernel == KERNEL_AVERAGE_POOL || kernel == KERNEL_CLASS_TOKEN;
-    return !of_experts && !of_images && kernel_find(kernel, phase) != NULL;
+    return !of_images && kernel_find(kernel, phase) != NULL;
 }
 
 bool gpu_issue(const struct gpu_call *g, struct error *err)
@@ -463,14 +490,17 @@ bool gpu_issue(const struct gpu_call *g, struct error *err)
         return pick(g, phase, err);
     case KERNEL_NLL:
         return nll(g, phase, err);
+    case KERNEL_ROUTE:
+        return gpu_issue_route(g, phase, err);
+    case KERNEL_DISPATCH:
+        return gpu_issue_dispatch(g, phase, err);
+    case KERNEL_COMBINE:
+        return gpu_issue_combine(g, phase, err);
     case KERNEL_CONV:
     case KERNEL_GROUP_NORM:
     case KERNEL_MAX_POOL:
     case KERNEL_AVERAGE_POOL:
     case KERNEL_CLASS_TOKEN:
-    case KERNEL_ROUTE:
-    case KERNEL_DISPATCH:
-    case KERNEL_COMBINE:
     case KERNEL_OPAQUE:
     case KERNEL_COUNT:
         break;

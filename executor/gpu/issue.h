@@ -11,7 +11,13 @@ struct gpu_call {
     const struct kernel_call *call;
     uint8_t type[ROLE_COUNT][MAX_OPERANDS]; /* enum gpu_type of each operand */
     const void *table;                      /* the segment's gpu_table_fill() in device memory */
+    double *parts;     /* device memory, gpu_part_count() of them, or NULL: for sums that several teams share */
+    int32_t *overflow; /* device memory, gpu_overflow_counts() of them, or NULL: choices that found no slot are added */
+    bool deterministic; /* the same bits every time, also where that is slower */
 };
+int64_t gpu_part_count(const struct gpu *gpu);
+/* Numbers for each thread of a launch: at most this many on a device. */
+int64_t gpu_overflow_counts(const struct gpu *gpu);
 /* Queues the call. Fails where the device does. */
 bool gpu_issue(const struct gpu_call *call, struct error *err);
 /* Whether the phase of the kernel has math: as kernel_find(). */
@@ -24,6 +30,12 @@ void gpu_table_fill(const struct segment *segment, void *out);
 
 /* ---- the parts ---- */
 bool gpu_issue_matmul(const struct gpu_call *g, enum phase phase, struct error *err);
+/* A product, forward or of its input's gradient, and the GELU behind it in that direction as one; *done false: nothing
+ * was queued, both are to be issued as usual. Between them only the result of the first may be lost. */
+bool gpu_issue_with_gelu(const struct gpu_call *matmul, const struct gpu_call *gelu, bool *done, struct error *err);
+bool gpu_issue_route(const struct gpu_call *g, enum phase phase, struct error *err);
+bool gpu_issue_dispatch(const struct gpu_call *g, enum phase phase, struct error *err);
+bool gpu_issue_combine(const struct gpu_call *g, enum phase phase, struct error *err);
 bool gpu_issue_attention(const struct gpu_call *g, enum phase phase, struct error *err);
 
 int64_t gpu_type_bytes(int type);

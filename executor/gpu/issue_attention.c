@@ -102,10 +102,58 @@ static int64_t queries(const struct gpu_work *work)
     return work->integer[ATTENTION_BATCHES] * work->integer[ATTENTION_HEADS] * work->integer[ATTENTION_ROWS];
 }
 
+/* ---- by the device's library ---- */
+static bool overwritten_half(const struct gpu_work *work, enum gpu_attention_spot spot)
+{
+    const struct gpu_spot *s = &work->spot[spot];
+    return s->data && s->type == GPU_BF16 && s->begin;
+}
+
+/* Heads of whole 16 bytes, as many queries for each key head. */
+static bool heads_fit(const struct gpu_work *work)
+{
+    int64_t heads = work->integer[ATTENTION_HEADS], kv_heads = (int64_t)work->number[1],
+            group = work->integer[ATTENTION_N_ALL] / work->integer[ATTENTION_KV_ALL];
+    return work->integer[ATTENTION_WIDTH] % 8 == 0 &&
+           (kv_heads == 1 || (heads == kv_heads * group && work->integer[ATTENTION_N_LOW] % group == 0 &&
+                              work->integer[ATTENTION_N_ALL] % work->integer[ATTENTION_KV_ALL] == 0));
+}
+
+/* Whether what struct gpu_attention demands holds; the work's CAUSAL is taken back where every query sees every key. */
+static bool suits_library(struct gpu_work *work, bool backward)
+{
+    const int64_t rows = work->integer[ATTENTION_ROWS], keys = work->integer[ATTENTION_KEYS],
+                  ahead = work->integer[ATTENTION_AHEAD];
+    if (work->integer[ATTENTION_CAUSAL] && ahead + 1 >= keys)
+        work->integer[ATTENTION_CAUSAL] = 0;
+    bool triangle = ahead == 0 && rows == keys;
+    return rows > 0 && keys > 0 && work->integer[ATTENTION_BATCHES] > 0 && work->integer[ATTENTION_HEADS] > 0 &&
+           (triangle || !work->integer[ATTENTION_CAUSAL]) && !work->spot[ATTENTION_TABLE].data && heads_fit(work) &&
+           work->spot[ATTENTION_Q].type == GPU_BF16 && work->spot[ATTENTION_LSE].type == GPU_REAL &&
+           (backward ? overwritten_half(work, ATTENTION_Q_GRADIENT) && overwritten_half(work, ATTENTION_K_GRADIENT) &&
+                           overwritten_half(work, ATTENTION_V_GRADIENT)
+                     : overwritten_half(work, ATTENTION_OUT));
+}
+
+static bool by_library(const struct gpu_call *g, const struct gpu_work *work, bool backward, bool *done,
+                       struct error *err)
+{
+    struct gpu_work suited = *work;
+    const struct gpu_attention attention = { &suited, backward, g->deterministic };
+    *done = false;
+    return !g->gpu->attend || !suits_library(&suited, backward) ||
+           g->gpu->attend(g->gpu->self, g->stream, &attention, done, err);
+}
+
+/* ---- the phases ---- */
 static bool forward(const struct gpu_call *g, struct error *err)
 {
     struct range r = range_of(g->call);
     struct gpu_work work = work_of(g, &r);
+    work.number[1] = (double)r.kv_heads;
+    bool done, ok = by_library(g, &work, false, &done, err);
+    if (!ok || done)
+        return ok;
     work.shared_reals = 2 * r.width + gpu_kernel_threads(GPU_ATTENTION);
     return gpu_start(g->gpu, g->stream, GPU_ATTENTION, &work, queries(&work), err);
 }
@@ -119,6 +167,9 @@ static bool backward_input(const struct gpu_call *g, struct error *err)
     work.spot[ATTENTION_K_GRADIENT] = lines(g, ROLE_GRADIENT_IN, 1, r.b, r.s, r.kv);
     work.spot[ATTENTION_V_GRADIENT] = lines(g, ROLE_GRADIENT_IN, 2, r.b, r.s, r.kv);
     work.number[1] = (double)r.kv_heads;
+    bool done, ok = by_library(g, &work, true, &done, err);
+    if (!ok || done)
+        return ok;
     work.shared_reals = 3 * r.width + gpu_kernel_threads(GPU_ATTENTION_QUERY_GRADIENT);
     if (gpu_wanted(g, ROLE_GRADIENT_IN, 0) &&
         !gpu_start(g->gpu, g->stream, GPU_ATTENTION_QUERY_GRADIENT, &work, queries(&work), err))

@@ -9,14 +9,32 @@ struct matmul_context {
     bool ok;
 };
 
+static struct gpu_matmul matmul_of(const struct gemm *g, int a_type, int b_type, int c_type)
+{
+    return (struct gpu_matmul){ .m = g->m,
+                                .n = g->n,
+                                .k = g->k,
+                                .a = g->a,
+                                .b = g->b,
+                                .c = g->c,
+                                .a_m = g->a_m,
+                                .a_k = g->a_k,
+                                .b_k = g->b_k,
+                                .b_n = g->b_n,
+                                .c_m = g->c_m,
+                                .c_n = g->c_n,
+                                .a_type = a_type,
+                                .b_type = b_type,
+                                .c_type = c_type,
+                                .alpha = (double)g->alpha,
+                                .accumulate = g->accumulate };
+}
+
 /* By the device's library where strides and the library allow. */
 static bool by_library(const struct matmul_context *m, const struct gemm *g, bool *done)
 {
     const struct gpu *gpu = m->g->gpu;
-    struct gpu_matmul matmul = {
-        g->m,   g->n,   g->k,   g->a,      g->b,      g->c,      g->a_m,           g->a_k,       g->b_k,
-        g->b_n, g->c_m, g->c_n, m->a_type, m->b_type, m->c_type, (double)g->alpha, g->accumulate
-    };
+    const struct gpu_matmul matmul = matmul_of(g, m->a_type, m->b_type, m->c_type);
     *done = gpu->matmul && g->k > 0 && matrix_leads(g->m, g->a_m, g->k, g->a_k) &&
             matrix_leads(g->k, g->b_k, g->n, g->b_n) && matrix_leads(g->m, g->c_m, g->n, g->c_n);
     return !*done || gpu->matmul(gpu->self, m->g->stream, &matmul, m->err);
@@ -56,11 +74,136 @@ static bool product(const struct gpu_call *g, enum role c, enum role a, enum rol
     return m.ok;
 }
 
-/* The bias goes in first, as on the processor. */
+/* ---- with an epilogue ---- */
+struct collected {
+    struct gemm gemm;
+    int count;
+};
+
+static void collect(void *context, const struct gemm *g)
+{
+    struct collected *c = context;
+    c->gemm = *g;
+    c->count++;
+}
+
+/* The product where it is a single one with c and b by lines; false: it is not. */
+static bool single(const struct gpu_call *g, enum role c, enum role a, enum role b, bool accumulate,
+                   struct gpu_matmul *out)
+{
+    struct collected collected = { .count = 0 };
+    if (!g->gpu->fuses)
+        return false;
+    product_each(g->call, gpu_spot_of(g, c, 0), gpu_spot_of(g, a, 0), gpu_spot_of(g, b, 0), accumulate, collect,
+                 &collected);
+    const struct gemm *gemm = &collected.gemm;
+    *out = matmul_of(gemm, g->type[a][0], g->type[b][0], g->type[c][0]);
+    return collected.count == 1 && gemm->m > 0 && gemm->n > 0 && gemm->k > 0 && gemm->c_n == 1 &&
+           matrix_leads(gemm->m, gemm->a_m, gemm->k, gemm->a_k) && matrix_leads(gemm->k, gemm->b_k, gemm->n, gemm->b_n);
+}
+
+/* Whether the elements of a bias, or of its gradient, follow the columns of the product's c, side by side. */
+static bool follows_columns(const struct gpu_call *g, enum role bias, enum role lines, enum role a, enum role b)
+{
+    const struct kernel_call *call = g->call;
+    struct spot x = gpu_spot_of(g, bias, 1), c = gpu_spot_of(g, lines, 0), left = gpu_spot_of(g, a, 0),
+                right = gpu_spot_of(g, b, 0);
+    for (int axis = 0; axis < call->segment->axis_count; axis++) {
+        bool column = c.stride[axis] && right.stride[axis] && !left.stride[axis];
+        if (call->high[axis] - call->low[axis] > 1 && x.stride[axis] != (column ? c.stride[axis] : 0))
+            return false;
+    }
+    return true;
+}
+
+static bool set_bias(const struct gpu_call *g, enum role bias, struct gpu_matmul *m)
+{
+    m->bias = gpu_spot_of(g, bias, 1).data;
+    m->bias_type = g->type[bias][1];
+    return m->bias != NULL;
+}
+
+static bool library_fuses(const struct gpu_call *g, const struct gpu_matmul *m)
+{
+    return g->gpu->fuses(g->gpu->self, m);
+}
+
+/* The same place in another operand that lies as the first does. */
+static void *moved(const void *at, const struct view *from, const struct view *to)
+{
+    return (char *)to->data + ((const char *)at - (const char *)from->data);
+}
+
+static bool lies_as(const struct view *x, int x_type, const struct view *y, int y_type)
+{
+    bool same = x_type == y_type && x->dim_count == y->dim_count && x->data && y->data;
+    for (int dim = 0; same && dim < x->dim_count; dim++)
+        same = x->low[dim] == y->low[dim] && x->count[dim] == y->count[dim];
+    return same;
+}
+
+static bool whole(const struct gpu_call *g, enum role role, const struct gpu_matmul *m)
+{
+    const struct view *view = &g->call->operand[role][0];
+    int64_t elements = 1;
+    for (int dim = 0; dim < view->dim_count; dim++)
+        elements *= view->count[dim];
+    return elements == m->m * m->n;
+}
+
+/* A product and then GELU of it: one, where the library does. */
+static bool forward_and_gelu(const struct gpu_call *g, const struct gpu_call *gelu, struct gpu_matmul *m)
+{
+    const struct view *before = &g->call->operand[ROLE_OUT][0], *after = &gelu->call->operand[ROLE_OUT][0];
+    if (!begins(g->call, ROLE_OUT, 0) || !single(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, false, m) ||
+        !whole(g, ROLE_OUT, m) || !lies_as(before, g->type[ROLE_OUT][0], after, gelu->type[ROLE_OUT][0]))
+        return false;
+    bool biased = g->call->segment->weight_count > 1;
+    m->epilogue = biased ? GPU_GELU_BIAS : GPU_GELU;
+    m->aux = m->c, m->aux_m = m->c_m;
+    m->c = moved(m->c, before, after);
+    return (!biased ||
+            (follows_columns(g, ROLE_WEIGHT, ROLE_OUT, ROLE_IN, ROLE_WEIGHT) && set_bias(g, ROLE_WEIGHT, m))) &&
+           library_fuses(g, m);
+}
+
+/* The gradient of what GELU gave, and then of what it took. */
+static bool backward_and_gelu(const struct gpu_call *g, const struct gpu_call *gelu, struct gpu_matmul *m)
+{
+    const struct view *between = &g->call->operand[ROLE_GRADIENT_IN][0],
+                      *after = &gelu->call->operand[ROLE_GRADIENT_IN][0], *input = &gelu->call->operand[ROLE_IN][0];
+    const int type = g->type[ROLE_GRADIENT_IN][0];
+    if (!begins(g->call, ROLE_GRADIENT_IN, 0) || !begins(gelu->call, ROLE_GRADIENT_IN, 0) ||
+        !single(g, ROLE_GRADIENT_IN, ROLE_GRADIENT_OUT, ROLE_WEIGHT, false, m) || !whole(g, ROLE_GRADIENT_IN, m) ||
+        !lies_as(between, type, after, gelu->type[ROLE_GRADIENT_IN][0]) ||
+        !lies_as(between, type, input, gelu->type[ROLE_IN][0]))
+        return false;
+    m->epilogue = GPU_GELU_SLOPE;
+    m->aux = moved(m->c, between, input), m->aux_m = m->c_m;
+    m->c = moved(m->c, between, after);
+    return library_fuses(g, m);
+}
+
+bool gpu_issue_with_gelu(const struct gpu_call *g, const struct gpu_call *gelu, bool *done, struct error *err)
+{
+    struct gpu_matmul m;
+    *done = g->call->phase == PHASE_FORWARD ? forward_and_gelu(g, gelu, &m) : backward_and_gelu(g, gelu, &m);
+    return !*done || g->gpu->matmul(g->gpu->self, g->stream, &m, err);
+}
+
+/* ---- the phases ---- */
+/* Without a library the bias goes in first, as on the processor. */
 static bool forward(const struct gpu_call *g, struct error *err)
 {
     bool accumulate = !begins(g->call, ROLE_OUT, 0);
     if (g->call->segment->weight_count > 1 && !accumulate) {
+        struct gpu_matmul m;
+        if (single(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, false, &m) &&
+            follows_columns(g, ROLE_WEIGHT, ROLE_OUT, ROLE_IN, ROLE_WEIGHT) && set_bias(g, ROLE_WEIGHT, &m)) {
+            m.epilogue = GPU_BIAS;
+            if (library_fuses(g, &m))
+                return g->gpu->matmul(g->gpu->self, g->stream, &m, err);
+        }
         struct spot spots[] = { gpu_spot_of(g, ROLE_OUT, 0), gpu_spot_of(g, ROLE_WEIGHT, 1) };
         struct gpu_work work = { .integer = { 1 },
                                  .spot = { gpu_operand(g, ROLE_OUT, 0), gpu_operand(g, ROLE_WEIGHT, 1) } };
@@ -72,6 +215,24 @@ static bool forward(const struct gpu_call *g, struct error *err)
     return product(g, ROLE_OUT, ROLE_IN, ROLE_WEIGHT, accumulate, err);
 }
 
+static bool backward_weight(const struct gpu_call *g, struct error *err)
+{
+    const bool accumulate = !begins(g->call, ROLE_GRADIENT_WEIGHT, 0), biased = g->call->segment->weight_count > 1;
+    struct gpu_matmul m;
+    if (biased && gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0) && gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 1) &&
+        begins(g->call, ROLE_GRADIENT_WEIGHT, 1) &&
+        single(g, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT, accumulate, &m) &&
+        follows_columns(g, ROLE_GRADIENT_WEIGHT, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT) &&
+        set_bias(g, ROLE_GRADIENT_WEIGHT, &m)) {
+        m.epilogue = GPU_BIAS_GRADIENT;
+        if (library_fuses(g, &m))
+            return g->gpu->matmul(g->gpu->self, g->stream, &m, err);
+    }
+    return (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0) ||
+            product(g, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT, accumulate, err)) &&
+           (!biased || gpu_bias_gradient(g, 1, err));
+}
+
 bool gpu_issue_matmul(const struct gpu_call *g, enum phase phase, struct error *err)
 {
     switch (phase) {
@@ -81,9 +242,7 @@ bool gpu_issue_matmul(const struct gpu_call *g, enum phase phase, struct error *
         return !gpu_wanted(g, ROLE_GRADIENT_IN, 0) ||
                product(g, ROLE_GRADIENT_IN, ROLE_GRADIENT_OUT, ROLE_WEIGHT, !begins(g->call, ROLE_GRADIENT_IN, 0), err);
     case PHASE_BACKWARD_WEIGHT:
-        return (!gpu_wanted(g, ROLE_GRADIENT_WEIGHT, 0) || product(g, ROLE_GRADIENT_WEIGHT, ROLE_IN, ROLE_GRADIENT_OUT,
-                                                                   !begins(g->call, ROLE_GRADIENT_WEIGHT, 0), err)) &&
-               (g->call->segment->weight_count < 2 || gpu_bias_gradient(g, 1, err));
+        return backward_weight(g, err);
     case PHASE_STEP:
     case PHASE_COUNT:
         break;

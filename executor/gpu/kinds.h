@@ -2,8 +2,50 @@
 #ifndef CLEAVE_EXECUTOR_GPU_KINDS_H
 #define CLEAVE_EXECUTOR_GPU_KINDS_H
 
+enum { GPU_QUAD = 4 };          /* elements that AdamW takes at once */
 enum { GPU_COLUMN_WIDTH = 32 }; /* columns of a team in sums over rows */
 enum gpu_unary { GPU_UNARY_GELU, GPU_UNARY_GELU_ERF, GPU_UNARY_RELU };
+
+/* ---- mixtures of experts ---- */
+enum gpu_experts_spot {
+    EXPERTS_LOGITS, /* (b, t, e) */
+    EXPERTS_GATES,  /* (b, t, k) */
+    EXPERTS_SLOTS,  /* (b, t, k) indices */
+    EXPERTS_FILLED, /* (e, b, q) indices */
+    EXPERTS_OVERFLOW,
+    EXPERTS_LOGITS_GRADIENT,
+    EXPERTS_GATES_GRADIENT,
+    EXPERTS_VALUES, /* (b, t, h) */
+    EXPERTS_STACK   /* (e, b, q, c, h) */
+};
+enum gpu_experts_integer {
+    EXPERTS_BATCHES,
+    EXPERTS_TOKENS,
+    EXPERTS_WIDTH,
+    EXPERTS_COUNT,
+    EXPERTS_CHOICES,
+    EXPERTS_PLACES, /* of each expert for a group */
+    EXPERTS_GROUP,  /* tokens */
+    EXPERTS_GATES_OF_ALL
+};
+
+/* ---- AdamW ---- */
+enum gpu_adamw_spot {
+    ADAMW_WEIGHT,
+    ADAMW_GRADIENT,
+    ADAMW_MOMENTS, /* first, then second, each COUNT elements */
+    ADAMW_NORM,    /* absent, or the squared norm of all gradients */
+    ADAMW_MASTER,  /* absent, or the weights in full precision, of which WEIGHT then is a copy in bf16 */
+    ADAMW_NUMBERS, /* no data: its strides along the outer loops are those of the block's dims in the whole weight */
+    ADAMW_RATES    /* absent, or the launch's GPU_NUMBERS numbers and then its KEY, in memory */
+};
+enum gpu_adamw_integer {
+    ADAMW_COUNT,
+    ADAMW_BY_CHANCE, /* whether the copy is rounded by chance, else to the nearest */
+    ADAMW_KEY,       /* of chance */
+    ADAMW_FIRST,     /* place of element 0 in the flattened block, over which the outer loops go */
+    ADAMW_ORIGIN     /* number of the block's first element in the whole weight */
+};
 
 /* ---- attention: places of operands and numbers ---- */
 enum gpu_attention_spot {

@@ -1,5 +1,6 @@
 /* The life of a rank's GPU: everything that steps need is made before the first one. */
 #define _GNU_SOURCE
+#include "executor/gpu/choices.h"
 #include "executor/gpu/comm.h"
 #include "executor/gpu/device.h"
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static bool open_lane(struct rank *rank, enum lane lane, struct error *err)
     struct gpu_rank *g = rank->device_state;
     if (g->stream[lane])
         return true;
-    size_t parts = (size_t)g->gpu.team_count * sizeof **g->parts;
+    size_t parts = (size_t)gpu_part_count(&g->gpu) * sizeof **g->parts;
     return (g->stream[lane] = g->gpu.open_stream(g->gpu.self, err)) &&
            (g->parts[lane] = g->gpu.allocate(g->gpu.self, parts, err));
 }
@@ -84,10 +85,24 @@ static bool open_slots(struct rank *rank, struct error *err)
     }
     g->loss_slot = g->host_bytes;
     g->host_bytes += aligned(((int64_t)program->buffer_count + 1) * (int64_t)sizeof(real));
+    g->overflow_slot = g->host_bytes;
+    g->host_bytes += aligned(gpu_overflow_counts(&g->gpu) * (int64_t)sizeof *g->overflow);
     g->host = g->gpu.allocate_host(g->gpu.self, (size_t)g->host_bytes, err);
     if (g->host)
         memset(g->host, 0, (size_t)g->host_bytes);
     return g->host != NULL;
+}
+
+/* Where the description promises that no token is left out, those that are get counted. */
+static bool open_overflow(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    bool promised = false;
+    for (int s = 0; s < rank->program->graph->segment_count; s++)
+        promised = promised || (rank->program->graph->segments[s].kernel == KERNEL_ROUTE &&
+                                rank->program->graph->segments[s].arguments.dropless);
+    size_t bytes = (size_t)gpu_overflow_counts(&g->gpu) * sizeof *g->overflow;
+    return !promised || (g->overflow = g->gpu.allocate(g->gpu.self, bytes, err)) != NULL;
 }
 
 /* Axes and arguments are all that a table depends on. */
@@ -199,13 +214,11 @@ bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err
     }
     g->gpu = *gpu;
     rank->device_state = g;
-    if (rank->program->plan->dtype == DTYPE_BF16 && (rank->options->checkpoint_dir || rank->options->resume_dir))
-        return fail_kind(err, ERROR_INPUT,
-                         "checkpoints of bf16 plans cannot be written or read yet: plan with "
-                         "--dtype fp32, or leave out --checkpoint and --resume");
     return open_lane(rank, LANE_COMPUTE, err) && open_lanes(rank, err) && open_arena(rank, err) &&
            pin_host_arena(rank, err) && fill_arena(rank, err) && open_events(rank, err) && open_slots(rank, err) &&
-           open_tables(rank, err);
+           open_tables(rank, err) && gpu_fuse_open(rank, err) && open_overflow(rank, err) &&
+           gpu_replay_open(rank, err) &&
+           (!rank->options->tuned_path || gpu_choices_load(gpu, rank->options->tuned_path, err));
 }
 
 /* ---- to the device and back ---- */
@@ -270,6 +283,9 @@ void gpu_device_close(struct rank *rank)
     for (int lane = 0; lane < LANE_COUNT; lane++) /* a failed run may have left work under way */
         if (g->stream[lane])
             g->gpu.finish(g->gpu.self, g->stream[lane], NULL);
+    if (rank->rank == 0 && rank->options->tuned_path &&
+        rank->updates > 0) /* that it can be written was seen at the begin */
+        gpu_choices_save(&g->gpu, rank->options->tuned_path, NULL);
     gpu_comm_close(rank);
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         g->gpu.close_stream(g->gpu.self, g->stream[lane]);
@@ -280,6 +296,9 @@ void gpu_device_close(struct rank *rank)
     }
     close_events(g);
     close_tables(g);
+    gpu_fuse_close(g);
+    gpu_replay_close(g);
+    g->gpu.release(g->gpu.self, g->overflow);
     collective_free(g->geometry);
     free(g->load_slot);
     g->gpu.release_host(g->gpu.self, g->host);

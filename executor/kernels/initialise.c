@@ -58,8 +58,7 @@ static void normal_pair(uint64_t key, uint64_t pair, double out[2])
     out[1] = radius * sine;
 }
 
-/* Global row-major place of an element of the flattened block, and its row. */
-static int64_t global_element(const struct weight *weight, const struct block *block, int64_t element, int64_t *row)
+int64_t kernel_global_element(const struct weight *weight, const struct block *block, int64_t element, int64_t *row)
 {
     int64_t global = 0, stride = 1;
     *row = 0;
@@ -71,6 +70,11 @@ static int64_t global_element(const struct weight *weight, const struct block *b
         *row = at;
     }
     return global;
+}
+
+uint64_t kernel_rounding_key(uint64_t seed, const struct weight *weight, int64_t step)
+{
+    return mix64(hash_i64(hash_i64(hash_string(HASH_START, weight->name), (int64_t)seed), step));
 }
 
 static void fill_normal(real *out, const struct weight *weight, uint64_t key, int64_t global, int64_t count)
@@ -110,7 +114,7 @@ void kernel_initialise(real *out, const struct weight *weight, const struct bloc
             out[i++] = 0;
             continue;
         }
-        int64_t global = global_element(weight, block, element, &row);
+        int64_t global = kernel_global_element(weight, block, element, &row);
         if (weight->dim_count == 1) /* the only dim is the rows */
             run = min_i64(run, max_i64(weight->valid_rows - row, 0) ? weight->valid_rows - row : run);
         if (row < weight->valid_rows)

@@ -4,5 +4,7 @@
 #include "executor/gpu/bodies/attention.h"
 #include "executor/gpu/bodies/columns.h"
 #include "executor/gpu/bodies/elementwise.h"
+#include "executor/gpu/bodies/experts.h"
+#include "executor/gpu/bodies/optimizer.h"
 #include "executor/gpu/bodies/rows.h"
 #endif

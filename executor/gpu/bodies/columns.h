@@ -28,43 +28,75 @@ GPU_BODY inline double column_sum(const struct team *team, int width, double val
     return sum;
 }
 
-/* The columns of a team, low .. low + width. */
-#define TEAM_COLUMNS(low, width, limit)                                                                                \
-    for (int64_t low = team->place * (width); low < (limit); low += team->count * (width))
+/* A team takes a block of columns in one of `splits` shares of their rows. */
+struct column_share {
+    int64_t low, split, first, end; /* columns from low on, rows [first, end) */
+};
 
-/* spot 0 (+)= sum of spot 1 */
+GPU_BODY inline int64_t column_splits(const struct gpu_work *work)
+{
+    return work->integer[0] > 1 ? work->integer[0] : 1;
+}
+
+GPU_BODY inline struct column_share column_share_of(const struct gpu_work *work, int width, int64_t unit)
+{
+    struct column_share share;
+    const int64_t splits = column_splits(work);
+    share.low = unit / splits * width, share.split = unit % splits;
+    share.first = work->inner * share.split / splits, share.end = work->inner * (share.split + 1) / splits;
+    return share;
+}
+
+#define TEAM_COLUMNS(unit, width, work)                                                                                \
+    for (int64_t unit = team->place; unit < ((work)->outer + (width)-1) / (width)*column_splits(work);                 \
+         unit += team->count)
+
+/* The sum of a column's share: into the result, or to the parts, spot 5 (doubles, by share and column), which
+ * gpu_column_finish sums in the order of the shares. */
+GPU_BODY inline void column_put(const struct gpu_work *work, const struct column_share *share, int64_t column,
+                                double sum)
+{
+    const struct gpu_spot *out = &work->spot[0];
+    if (column_splits(work) > 1)
+        ((double *)work->spot[5].data)[share->split * work->outer + column] = sum;
+    else
+        spot_put(out, spot_outer(work, out, column), (real)sum);
+}
+
+/* spot 0 (+)= sum of spot 1. integer 0: shares of the rows, 0 or 1: no parts */
 GPU_BODY void gpu_column_sum(const struct team *team, const struct gpu_work *work)
 {
-    const struct gpu_spot *out = &work->spot[0], *in = &work->spot[1];
+    const struct gpu_spot *in = &work->spot[1];
     const int width = column_width(team), rows = team->threads / width;
-    TEAM_COLUMNS(low, width, work->outer)
+    TEAM_COLUMNS(unit, width, work)
     {
-        int64_t column = low + team->thread % width;
+        const struct column_share share = column_share_of(work, width, unit);
+        int64_t column = share.low + team->thread % width;
         double sum = 0;
         if (column < work->outer) {
             int64_t from = spot_outer(work, in, column);
-            for (int64_t i = team->thread / width; i < work->inner; i += rows)
+            for (int64_t i = share.first + team->thread / width; i < share.end; i += rows)
                 sum += (double)spot_get(in, from + spot_inner(work, in, i));
         }
         sum = column_sum(team, width, sum);
         if (team->thread < width && column < work->outer)
-            spot_put(out, spot_outer(work, out, column), (real)sum);
+            column_put(work, &share, column, sum);
     }
 }
 
-/* spot 0 (+)= sum of dy (x - mean) rstd; spots 1 .. 4: dy, x, rstd, mean (absent: 0) */
+/* spot 0 (+)= sum of dy (x - mean) rstd; spots 1 .. 4: dy, x, rstd, mean (absent: 0). integer 0 as above */
 GPU_BODY void gpu_gain_gradient(const struct team *team, const struct gpu_work *work)
 {
-    const struct gpu_spot *out = &work->spot[0], *dy = &work->spot[1], *x = &work->spot[2], *rstd = &work->spot[3],
-                          *mean = &work->spot[4];
+    const struct gpu_spot *dy = &work->spot[1], *x = &work->spot[2], *rstd = &work->spot[3], *mean = &work->spot[4];
     const int width = column_width(team), rows = team->threads / width;
-    TEAM_COLUMNS(low, width, work->outer)
+    TEAM_COLUMNS(unit, width, work)
     {
-        int64_t column = low + team->thread % width;
+        const struct column_share share = column_share_of(work, width, unit);
+        int64_t column = share.low + team->thread % width;
         double sum = 0;
         if (column < work->outer) {
             int64_t dy_at = spot_outer(work, dy, column), x_at = spot_outer(work, x, column);
-            for (int64_t i = team->thread / width; i < work->inner; i += rows) {
+            for (int64_t i = share.first + team->thread / width; i < share.end; i += rows) {
                 double shift = mean->data ? (double)spot_get(mean, spot_inner(work, mean, i)) : 0;
                 sum += (double)spot_get(dy, dy_at + spot_inner(work, dy, i)) *
                        ((double)spot_get(x, x_at + spot_inner(work, x, i)) - shift) *
@@ -73,7 +105,21 @@ GPU_BODY void gpu_gain_gradient(const struct team *team, const struct gpu_work *
         }
         sum = column_sum(team, width, sum);
         if (team->thread < width && column < work->outer)
-            spot_put(out, spot_outer(work, out, column), (real)sum);
+            column_put(work, &share, column, sum);
+    }
+}
+
+/* A thread per column: spot 0 (+)= sum of the integer 0 parts of spot 5 */
+GPU_BODY void gpu_column_finish(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *out = &work->spot[0];
+    const double *parts = (const double *)work->spot[5].data;
+    TEAM_EACH(column, work->outer)
+    {
+        double sum = 0;
+        for (int64_t split = 0; split < work->integer[0]; split++)
+            sum += parts[split * work->outer + column];
+        spot_put(out, spot_outer(work, out, column), (real)sum);
     }
 }
 

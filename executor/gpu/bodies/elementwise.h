@@ -1,8 +1,8 @@
-/* One thread per element: outer loops over all, no inner ones, unless a function says otherwise. */
+/* One thread per element: outer loops over all, no inner ones, unless a function says otherwise. The commonest take
+ * four elements at a time where operands allow it. */
 #ifndef CLEAVE_EXECUTOR_GPU_BODIES_ELEMENTWISE_H
 #define CLEAVE_EXECUTOR_GPU_BODIES_ELEMENTWISE_H
-#include "executor/gpu/kinds.h"
-#include "executor/gpu/team.h"
+#include "executor/gpu/bodies/quads.h"
 
 /* spot 0 = number 0 */
 GPU_BODY void gpu_set(const struct team *team, const struct gpu_work *work)
@@ -18,6 +18,19 @@ GPU_BODY void gpu_set(const struct team *team, const struct gpu_work *work)
 GPU_BODY void gpu_sum_terms(const struct team *team, const struct gpu_work *work)
 {
     const struct gpu_spot *out = &work->spot[0];
+    if (quads_fit(work, (int)work->integer[0] + 1)) {
+        TEAM_QUADS(i, work->outer)
+        {
+            struct real_quad sum = quad_get(&work->spot[1], spot_outer(work, &work->spot[1], i));
+            for (int term = 2; term <= (int)work->integer[0]; term++) {
+                struct real_quad more = quad_get(&work->spot[term], spot_outer(work, &work->spot[term], i));
+                for (int j = 0; j < GPU_QUAD; j++)
+                    sum.x[j] += more.x[j];
+            }
+            quad_put(out, spot_outer(work, out, i), &sum);
+        }
+        return;
+    }
     TEAM_EACH(i, work->outer)
     {
         real sum = spot_get(&work->spot[1], spot_outer(work, &work->spot[1], i));
@@ -40,18 +53,30 @@ GPU_BODY void gpu_maximum(const struct team *team, const struct gpu_work *work)
     }
 }
 
+GPU_BODY inline real unary_of(int64_t function, real x)
+{
+    if (function == GPU_UNARY_GELU)
+        return gelu(x);
+    return function == GPU_UNARY_GELU_ERF ? gelu_erf(x) : x > 0 ? x : 0;
+}
+
 /* spot 0 = f(spot 1), f by integer 0 */
 GPU_BODY void gpu_unary(const struct team *team, const struct gpu_work *work)
 {
     const struct gpu_spot *out = &work->spot[0], *in = &work->spot[1];
+    if (quads_fit(work, 2)) {
+        TEAM_QUADS(i, work->outer)
+        {
+            struct real_quad x = quad_get(in, spot_outer(work, in, i));
+            for (int j = 0; j < GPU_QUAD; j++)
+                x.x[j] = unary_of(work->integer[0], x.x[j]);
+            quad_put(out, spot_outer(work, out, i), &x);
+        }
+        return;
+    }
     TEAM_EACH(i, work->outer)
     {
-        real x = spot_get(in, spot_outer(work, in, i)), y = x > 0 ? x : 0;
-        if (work->integer[0] == GPU_UNARY_GELU)
-            y = gelu(x);
-        else if (work->integer[0] == GPU_UNARY_GELU_ERF)
-            y = gelu_erf(x);
-        spot_put(out, spot_outer(work, out, i), y);
+        spot_put(out, spot_outer(work, out, i), unary_of(work->integer[0], spot_get(in, spot_outer(work, in, i))));
     }
 }
 
@@ -74,6 +99,16 @@ GPU_BODY void gpu_unary_gradient(const struct team *team, const struct gpu_work 
 GPU_BODY void gpu_gated(const struct team *team, const struct gpu_work *work)
 {
     const struct gpu_spot *out = &work->spot[0], *gate = &work->spot[1], *up = &work->spot[2];
+    if (quads_fit(work, 3)) {
+        TEAM_QUADS(i, work->outer)
+        {
+            struct real_quad x = quad_get(gate, spot_outer(work, gate, i)), y = quad_get(up, spot_outer(work, up, i));
+            for (int j = 0; j < GPU_QUAD; j++)
+                y.x[j] = (work->integer[0] ? silu(x.x[j]) : gelu(x.x[j])) * y.x[j];
+            quad_put(out, spot_outer(work, out, i), &y);
+        }
+        return;
+    }
     TEAM_EACH(i, work->outer)
     {
         real x = spot_get(gate, spot_outer(work, gate, i));
@@ -88,6 +123,22 @@ GPU_BODY void gpu_gated_gradient(const struct team *team, const struct gpu_work 
 {
     const struct gpu_spot *dgate = &work->spot[0], *dup = &work->spot[1], *gate = &work->spot[2], *up = &work->spot[3],
                           *out = &work->spot[4];
+    if (quads_fit(work, 5)) {
+        TEAM_QUADS(i, work->outer)
+        {
+            struct real_quad x = quad_get(gate, spot_outer(work, gate, i)), y = quad_get(up, spot_outer(work, up, i)),
+                             dy = quad_get(out, spot_outer(work, out, i)), dx;
+            for (int j = 0; j < GPU_QUAD; j++) {
+                dx.x[j] = dy.x[j] * y.x[j] * (work->integer[0] ? silu_slope(x.x[j]) : gelu_slope(x.x[j]));
+                dy.x[j] *= work->integer[0] ? silu(x.x[j]) : gelu(x.x[j]);
+            }
+            if (dgate->data)
+                quad_put(dgate, spot_outer(work, dgate, i), &dx);
+            if (dup->data)
+                quad_put(dup, spot_outer(work, dup, i), &dy);
+        }
+        return;
+    }
     TEAM_EACH(i, work->outer)
     {
         real x = spot_get(gate, spot_outer(work, gate, i)), dy = spot_get(out, spot_outer(work, out, i));
@@ -138,28 +189,4 @@ GPU_BODY void gpu_product(const struct team *team, const struct gpu_work *work)
     }
 }
 
-/* spots 0 .. 3: weights, gradients, moments (first, then second, each integer 0 elements), or NULL, the squared norm of
- * all gradients; spot 4: NULL, or the weights in full precision, of which spot 0 then is a copy. numbers: beta1, beta2,
- * 1 - beta1, 1 - beta2, rate, root, keep, epsilon (struct adamw_rates), the limit of the norm */
-GPU_BODY void gpu_adamw(const struct team *team, const struct gpu_work *work)
-{
-    const struct gpu_spot *weight = &work->spot[0], *gradient = &work->spot[1], *moments = &work->spot[2],
-                          *norm = &work->spot[3], *master = &work->spot[4];
-    struct adamw_rates r;
-    r.beta1 = (real)work->number[0], r.beta2 = (real)work->number[1];
-    r.rest1 = (real)work->number[2], r.rest2 = (real)work->number[3];
-    r.rate = (real)work->number[4], r.root = (real)work->number[5];
-    r.keep = (real)work->number[6], r.epsilon = (real)work->number[7];
-    r.scale = norm->data ? (real)clip_scale((double)spot_get(norm, 0), work->number[8]) : 1;
-    real *first = (real *)moments->data, *second = first + work->integer[0];
-    TEAM_EACH(i, work->integer[0])
-    {
-        const struct gpu_spot *exact = master->data ? master : weight;
-        real w = spot_get(exact, i);
-        w = adamw_element(w, spot_get(gradient, i), &first[i], &second[i], &r);
-        spot_set(exact, i, w);
-        if (master->data)
-            spot_set(weight, i, w);
-    }
-}
 #endif

@@ -154,6 +154,20 @@ GPU_BODY void gpu_pick_gradient(const struct team *team, const struct gpu_work *
     }
 }
 
+/* Outer loops over rows alone, a thread per row: spot 2 += spot 1 at column spot 0 - integer 1 if that is among the
+ * first integer 0; integer 2: stride of the columns */
+GPU_BODY void gpu_pick_add(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *label = &work->spot[0], *scale_in = &work->spot[1], *dx = &work->spot[2];
+    TEAM_EACH(row, work->outer)
+    {
+        int64_t column = spot_index(label, spot_outer(work, label, row)) - work->integer[1];
+        int64_t at = spot_outer(work, dx, row) + column * work->integer[2];
+        if (column >= 0 && column < work->integer[0])
+            spot_set(dx, at, spot_get(dx, at) + spot_get(scale_in, spot_outer(work, scale_in, row)));
+    }
+}
+
 /* One team: no outer loops. spot 5 (+)= sum over labels (spot 3) that are not -1 of log(spot 0) + spot 1 - spot 2, over
  * spot 4; 0 where the sum is */
 GPU_BODY void gpu_nll(const struct team *team, const struct gpu_work *work)

@@ -1,0 +1,83 @@
+/* Four neighbouring elements at a time: accesses of 16 bytes, 8 in bf16. */
+#ifndef CLEAVE_EXECUTOR_GPU_BODIES_QUADS_H
+#define CLEAVE_EXECUTOR_GPU_BODIES_QUADS_H
+#include "executor/gpu/kinds.h"
+#include "executor/gpu/team.h"
+
+#ifdef __CUDACC__
+#define GPU_ALIGNED(bytes) __align__(bytes)
+#else
+#define GPU_ALIGNED(bytes) __attribute__((aligned(bytes)))
+#endif
+struct GPU_ALIGNED(16) real_quad {
+    real x[GPU_QUAD];
+};
+struct GPU_ALIGNED(8) bf16_quad {
+    uint16_t x[GPU_QUAD];
+};
+
+/* An absent operand fits. */
+GPU_BODY inline bool quad_fits(const struct gpu_spot *spot)
+{
+    return ((uint64_t)(uintptr_t)spot->data & (spot->type == GPU_BF16 ? 7 : 15)) == 0;
+}
+
+GPU_BODY inline struct real_quad quad_get(const struct gpu_spot *spot, int64_t at)
+{
+    struct real_quad out;
+    if (spot->type != GPU_BF16)
+        return *(const struct real_quad *)((const real *)spot->data + at);
+    struct bf16_quad in = *(const struct bf16_quad *)((const uint16_t *)spot->data + at);
+    for (int i = 0; i < GPU_QUAD; i++)
+        out.x[i] = real_of_bf16(in.x[i]);
+    return out;
+}
+
+GPU_BODY inline void quad_set(const struct gpu_spot *spot, int64_t at, const struct real_quad *value)
+{
+    struct bf16_quad half;
+    if (spot->type != GPU_BF16) {
+        *(struct real_quad *)((real *)spot->data + at) = *value;
+        return;
+    }
+    for (int i = 0; i < GPU_QUAD; i++)
+        half.x[i] = bf16_of_real(value->x[i]);
+    *(struct bf16_quad *)((uint16_t *)spot->data + at) = half;
+}
+
+/* As spot_put(). */
+GPU_BODY inline void quad_put(const struct gpu_spot *spot, int64_t at, const struct real_quad *value)
+{
+    struct real_quad sum = *value;
+    if (!spot->begin) {
+        struct real_quad old = quad_get(spot, at);
+        for (int i = 0; i < GPU_QUAD; i++)
+            sum.x[i] = old.x[i] + value->x[i];
+    }
+    quad_set(spot, at, &sum);
+}
+
+/* Whether the first `count` spots have, along the innermost of the outer loops, whole quads side by side. */
+GPU_BODY inline bool quads_fit(const struct gpu_work *work, int count)
+{
+    const int last = work->outer_loops - 1;
+    if (last < 0 || work->extent[last] % GPU_QUAD != 0)
+        return false;
+    for (int i = 0; i < count; i++) {
+        const struct gpu_spot *spot = &work->spot[i];
+        if (!spot->data)
+            continue;
+        if (spot->stride[last] != 1 || !quad_fits(spot))
+            return false;
+        for (int loop = 0; loop < last; loop++)
+            if (spot->stride[loop] % GPU_QUAD != 0)
+                return false;
+    }
+    return true;
+}
+
+/* Quads one by one over all threads of all teams; index: of the first element. */
+#define TEAM_QUADS(index, limit)                                                                                       \
+    for (int64_t index = (team->place * team->threads + team->thread) * GPU_QUAD; index < (limit);                     \
+         index += team->count * team->threads * GPU_QUAD)
+#endif

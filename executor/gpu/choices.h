@@ -1,0 +1,22 @@
+/* The file of `cleave run --tuned`: which algorithms were found fastest for the shapes of matrix products, so that the
+ * next run need not time them again. */
+#ifndef CLEAVE_EXECUTOR_GPU_CHOICES_H
+#define CLEAVE_EXECUTOR_GPU_CHOICES_H
+#include "executor/gpu/gpu.h"
+
+enum { GPU_MOST_CHOICES = 4096 };
+struct gpu_choices {
+    struct gpu_choice *choice;
+    int count;
+};
+/* device: description of the one at hand, which must be the file's. name: of the file, for messages. */
+bool gpu_choices_read(struct gpu_choices *out, const char *name, const char *text, size_t length, const char *device,
+                      struct error *err);
+/* The text of such a file; the caller frees it. NULL: no memory. */
+char *gpu_choices_write(const struct gpu_choices *choices, const char *device, size_t *length);
+void gpu_choices_free(struct gpu_choices *choices); /* of a zeroed one: nothing */
+
+/* What the file knows to the GPU, where there is such a file; and what the GPU knows to the file. */
+bool gpu_choices_load(const struct gpu *gpu, const char *path, struct error *err);
+bool gpu_choices_save(const struct gpu *gpu, const char *path, struct error *err);
+#endif

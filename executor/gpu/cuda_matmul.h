@@ -1,0 +1,45 @@
+/* Inside the CUDA module: what is known of a shape of matrix products, and how its algorithm is chosen. */
+#ifndef CLEAVE_EXECUTOR_GPU_CUDA_MATMUL_H
+#define CLEAVE_EXECUTOR_GPU_CUDA_MATMUL_H
+#include "executor/gpu/cuda.h"
+#include <cublasLt.h>
+
+enum { WORKSPACE_BYTES = 32 << 20 };
+
+/* One matrix as cuBLASLt wants it: column-major (rows, columns) with a leading dimension, perhaps to be transposed. */
+struct matrix {
+    int64_t rows, columns, lead;
+    cudaDataType_t type;
+    int transposed; /* as wide as the type: keys are compared as bytes and have no padding */
+};
+struct key {
+    int64_t m, n, k;
+    struct matrix left, right, out;
+    int64_t alignment; /* of all pointers: a power of two up to 256 */
+    int64_t epilogue, bias_type, aux_lead;
+};
+struct shape {
+    struct key key;
+    cublasLtMatmulDesc_t operation;
+    cublasLtMatrixLayout_t left, right, out;
+    cublasLtMatmulAlgo_t algorithm;
+    bool refused; /* the library has no algorithm */
+    bool tuned;   /* the algorithm is the fastest of several, timed here or on such a device before */
+    struct shape *next;
+};
+/* The operands of one call, for timing. */
+struct operands {
+    const void *left, *right;
+    void *workspace, *stream;
+    bool accumulate;
+};
+
+/* The first algorithm of the library's own ranking, or refused. */
+bool cuda_tune_first(cublasLtHandle_t handle, struct shape *shape, struct error *err);
+/* The fastest of the ranking's first few, each run some times on these operands into memory that is given back. Waits
+ * for the stream. Where anything fails the algorithm stays. */
+void cuda_tune(cublasLtHandle_t handle, struct shape *shape, const struct operands *operands);
+/* Between a shape and what is kept of it over runs. A choice that the library does not take is none. */
+void cuda_tune_describe(const struct shape *shape, struct gpu_choice *out);
+bool cuda_tune_take(cublasLtHandle_t handle, struct shape *shape, const struct gpu_choice *choice);
+#endif

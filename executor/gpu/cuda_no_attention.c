@@ -1,0 +1,28 @@
+/* The CUDA module where cuDNN's headers were absent when it was built: own kernels serve. */
+#include "executor/gpu/cuda.h"
+#include <stdio.h>
+
+void cuda_attention_describe(char *out, size_t bytes)
+{
+    snprintf(out, bytes, "attention by own kernels, which are slow: cuDNN was absent at build time");
+}
+
+bool cuda_attention_new(struct cuda_attention **out, struct error *err)
+{
+    (void)err;
+    *out = NULL;
+    return true;
+}
+
+void cuda_attention_free(struct cuda_attention *attention)
+{
+    (void)attention;
+}
+
+bool cuda_attention_run(struct cuda_attention *attention, void *stream, const struct gpu_attention *call, bool *taken,
+                        struct error *err)
+{
+    (void)attention, (void)stream, (void)call, (void)err;
+    *taken = false;
+    return true;
+}

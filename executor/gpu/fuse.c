@@ -1,0 +1,118 @@
+/* Which neighbouring kernels of a rank's program may run as one: products and the GELU behind them. The program says
+ * that the second may begin when the first has ended; running both at the first's place is the same where nothing
+ * between them waits, touches the second's results or wants what is no longer written. */
+#include "executor/gpu/device.h"
+#include <stdlib.h>
+
+static const struct stage_program *stage_of(const struct rank *rank)
+{
+    return &rank->program->stages[rank->stage];
+}
+
+static bool is_kernel(const struct rank *rank, const struct instr *instr, enum kernel kernel, enum phase phase)
+{
+    return instr->op == OP_COMPUTE && instr->lane == LANE_COMPUTE && instr->phase == phase &&
+           rank->program->graph->segments[instr->segment].kernel == kernel;
+}
+
+static bool overlap(const struct rank *rank, int a, int b)
+{
+    const struct buffer *x = &rank->program->buffers[a], *y = &rank->program->buffers[b];
+    return x->host == y->host && x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
+}
+
+static bool touches(const struct rank *rank, const struct instr *instr, int buffer)
+{
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (int i = 0; i < MAX_OPERANDS; i++)
+            if (instr->operand[role][i] >= 0 && overlap(rank, instr->operand[role][i], buffer))
+                return true;
+    return false;
+}
+
+/* Operands and pairs of the whole stage that name the buffer. */
+static int uses(const struct rank *rank, int buffer)
+{
+    int count = 0;
+    for (int i = 0; i < stage_of(rank)->instr_count; i++) {
+        const struct instr *instr = &stage_of(rank)->instrs[i];
+        for (int role = 0; instr->op == OP_COMPUTE && role < ROLE_COUNT; role++)
+            for (int o = 0; o < MAX_OPERANDS; o++)
+                count += instr->operand[role][o] == buffer;
+        for (int p = instr->pair_first; instr->op != OP_COMPUTE && p < instr->pair_first + instr->pair_count; p++)
+            count += rank->program->pairs[p].source == buffer || rank->program->pairs[p].destination == buffer;
+    }
+    return count;
+}
+
+static bool can_begin_early(const struct instr *instr)
+{
+    return instr->op == OP_COMPUTE && instr->lane == LANE_COMPUTE && instr->wait_count == 0;
+}
+
+/* GELU of the product's result, right behind it. */
+static int forward_partner(const struct rank *rank, int i)
+{
+    const struct instr *instr = &stage_of(rank)->instrs[i], *next = instr + 1;
+    bool fits = i + 1 < stage_of(rank)->instr_count && is_kernel(rank, next, KERNEL_GELU, PHASE_FORWARD) &&
+                can_begin_early(next) && next->operand[ROLE_IN][0] == instr->operand[ROLE_OUT][0] &&
+                !touches(rank, instr, next->operand[ROLE_OUT][0]);
+    return fits ? i + 1 : -1;
+}
+
+/* Whether the gradient of the product's weight, which lies between both, may run before the first: what it writes, the
+ * product and GELU do not touch. What they write may take the place of what it reads. */
+static bool may_go_first(const struct rank *rank, const struct instr *weight, const struct instr *product,
+                         const struct instr *gelu)
+{
+    if (!can_begin_early(weight))
+        return false;
+    for (int i = 0; i < MAX_OPERANDS; i++) {
+        int written = weight->operand[ROLE_GRADIENT_WEIGHT][i];
+        if (written >= 0 && (touches(rank, product, written) || touches(rank, gelu, written)))
+            return false;
+    }
+    return true;
+}
+
+/* GELU's gradient behind that of its result, which nobody else asks for. */
+static int backward_partner(const struct rank *rank, int i)
+{
+    const struct stage_program *stage = stage_of(rank);
+    const struct instr *instr = &stage->instrs[i], *weight = NULL;
+    const int between = instr->operand[ROLE_GRADIENT_IN][0];
+    int last = i + 1;
+    if (last < stage->instr_count && is_kernel(rank, &stage->instrs[last], KERNEL_MATMUL, PHASE_BACKWARD_WEIGHT))
+        weight = &stage->instrs[last++];
+    if (last >= stage->instr_count || between < 0)
+        return -1;
+    const struct instr *gelu = &stage->instrs[last];
+    bool fits = is_kernel(rank, gelu, KERNEL_GELU, PHASE_BACKWARD_INPUT) && can_begin_early(gelu) &&
+                gelu->operand[ROLE_GRADIENT_OUT][0] == between && gelu->operand[ROLE_GRADIENT_IN][0] >= 0 &&
+                !touches(rank, instr, gelu->operand[ROLE_GRADIENT_IN][0]) && uses(rank, between) == 2 &&
+                (!weight || may_go_first(rank, weight, instr, gelu));
+    return fits ? last : -1;
+}
+
+bool gpu_fuse_open(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct stage_program *stage = stage_of(rank);
+    g->partner = malloc(((size_t)stage->instr_count + 1) * sizeof *g->partner);
+    g->fused = calloc((size_t)stage->instr_count + 1, sizeof *g->fused);
+    if (!g->partner || !g->fused)
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d instructions", stage->instr_count);
+    for (int i = 0; i < stage->instr_count; i++) {
+        const struct instr *instr = &stage->instrs[i];
+        g->partner[i] = is_kernel(rank, instr, KERNEL_MATMUL, PHASE_FORWARD)          ? forward_partner(rank, i)
+                        : is_kernel(rank, instr, KERNEL_MATMUL, PHASE_BACKWARD_INPUT) ? backward_partner(rank, i)
+                                                                                      : -1;
+    }
+    return true;
+}
+
+void gpu_fuse_close(struct gpu_rank *g)
+{
+    free(g->partner);
+    free(g->fused);
+}

@@ -1,0 +1,148 @@
+/* Steps as graphs: the second step of a run is kept while it is queued, and from then on the device repeats it from one
+ * call. What differs from step to step lies in memory that the host fills before: the data, and what the optimizer
+ * multiplies by. The first step is queued as usual, so that everything is allocated and chosen, and so is the last,
+ * whose times by instruction the run reports. Only ranks that exchange nothing through the host have such steps. */
+#include "executor/gpu/device.h"
+#include "executor/kernels/rates.h"
+#include "host/clock.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const struct stage_program *stage_of(const struct rank *rank)
+{
+    return &rank->program->stages[rank->stage];
+}
+
+static bool exchanges(const struct rank *rank)
+{
+    if (rank->program->plan->rank_count == 1)
+        return false;
+    for (int i = 0; i < stage_of(rank)->instr_count; i++) {
+        enum op op = stage_of(rank)->instrs[i].op;
+        if (op_info[op].collective || op == OP_SEND || op == OP_RECEIVE)
+            return true;
+    }
+    return false;
+}
+
+bool gpu_replay_open(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    const struct run_options *o = rank->options;
+    const size_t bytes = (size_t)stage_of(rank)->instr_count * sizeof(struct gpu_adamw_rates);
+    if (o->no_graph || !g->gpu.begin_capture || o->on_timeline || o->on_instr || o->on_gradient || exchanges(rank))
+        return true;
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        if (g->stream[lane] && !(g->joint[lane] = g->gpu.open_event(g->gpu.self, err)))
+            return false;
+    return (g->rates = g->gpu.allocate(g->gpu.self, bytes, err)) &&
+           (g->host_rates = g->gpu.allocate_host(g->gpu.self, bytes, err));
+}
+
+void gpu_replay_close(struct gpu_rank *g)
+{
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        g->gpu.close_event(g->gpu.self, g->joint[lane]);
+    if (g->graph)
+        g->gpu.close_graph(g->gpu.self, g->graph);
+    g->gpu.release(g->gpu.self, g->rates);
+    g->gpu.release_host(g->gpu.self, g->host_rates);
+}
+
+static enum gpu_step_mode mode_of(const struct rank *rank)
+{
+    const struct gpu_rank *g = rank->device_state;
+    if (!g->rates || rank->updates == 0 || rank->step + 1 == rank->options->step_count)
+        return GPU_STEP_QUEUED;
+    return g->graph ? GPU_STEP_REPLAYED : GPU_STEP_CAPTURED;
+}
+
+/* ---- what the host fills before a step ---- */
+static void fill_rates(struct rank *rank)
+{
+    struct gpu_rank *g = rank->device_state;
+    for (int i = 0; i < stage_of(rank)->instr_count; i++) {
+        const struct instr *instr = &stage_of(rank)->instrs[i];
+        if (instr->op != OP_UPDATE)
+            continue;
+        const int buffer = rank->program->pairs[instr->pair_first].destination;
+        const struct weight *weight = &rank->program->graph->weights[rank->program->buffers[buffer].id];
+        const struct adamw adamw = rank_adamw(rank, weight, instr);
+        gpu_adamw_rates(&g->host_rates[i], &adamw, rank->program->plan->clip_norm,
+                        kernel_rounding_key(rank->options->seed, weight, adamw.step));
+    }
+}
+
+static bool fill_loads(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    for (int i = 0; i < stage_of(rank)->instr_count; i++) {
+        const struct instr *instr = &stage_of(rank)->instrs[i];
+        for (int p = instr->pair_first; instr->op == OP_LOAD && p < instr->pair_first + instr->pair_count; p++)
+            if (!rank_load(rank, instr, rank->program->pairs[p].destination, g->host + g->load_slot[p], err))
+                return false;
+    }
+    return true;
+}
+
+static bool copy_rates(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    return g->gpu.copy(g->gpu.self, g->stream[LANE_COMPUTE], g->rates, g->host_rates,
+                       (size_t)stage_of(rank)->instr_count * sizeof *g->rates, err);
+}
+
+/* ---- a step ---- */
+/* The other streams begin after the compute lane's, or end before it. */
+static bool join_streams(struct gpu_rank *g, bool begin, struct error *err)
+{
+    void *compute = g->stream[LANE_COMPUTE];
+    if (begin && !g->gpu.record(g->gpu.self, compute, g->joint[LANE_COMPUTE], err))
+        return false;
+    for (int lane = 0; lane < LANE_COUNT; lane++) {
+        if (!g->stream[lane] || lane == LANE_COMPUTE)
+            continue;
+        bool ok = begin ? g->gpu.wait(g->gpu.self, g->stream[lane], g->joint[LANE_COMPUTE], err)
+                        : g->gpu.record(g->gpu.self, g->stream[lane], g->joint[lane], err) &&
+                              g->gpu.wait(g->gpu.self, compute, g->joint[lane], err);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+bool gpu_replay_begin(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    void *stream = g->stream[LANE_COMPUTE];
+    g->mode = mode_of(rank);
+    if (!g->rates)
+        return true;
+    fill_rates(rank);
+    switch (g->mode) {
+    case GPU_STEP_QUEUED:
+        return copy_rates(rank, err);
+    case GPU_STEP_CAPTURED:
+        return g->gpu.begin_capture(g->gpu.self, stream, err) && copy_rates(rank, err) && join_streams(g, true, err);
+    case GPU_STEP_REPLAYED:
+        return fill_loads(rank, err) && g->gpu.replay(g->gpu.self, stream, g->graph, err);
+    }
+    return false;
+}
+
+bool gpu_replay_finish(struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    void *stream = g->stream[LANE_COMPUTE];
+    return g->mode != GPU_STEP_CAPTURED ||
+           (join_streams(g, false, err) && g->gpu.end_capture(g->gpu.self, stream, &g->graph, err) &&
+            g->gpu.replay(g->gpu.self, stream, g->graph, err));
+}
+
+void gpu_replay_spans(const struct rank *rank, struct span *spans)
+{
+    const struct gpu_rank *g = rank->device_state;
+    const int64_t now_ns = clock_now_ns();
+    for (int i = 0; i < g->instr_count; i++)
+        spans[i].start_ns = g->origin_ns, spans[i].finish_ns = now_ns;
+}
