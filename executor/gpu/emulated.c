@@ -1,14 +1,11 @@
 #define _POSIX_C_SOURCE 200809L
 #include "executor/gpu/emulated.h"
 #include "executor/gpu/attention_lse.h"
-#include "executor/gpu/bodies/all.h"
 #include "executor/kernels/product.h"
 #include "host/clock.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MOST_THREADS = 64 };
 
 struct kept {
     struct kept *next;
@@ -70,71 +67,6 @@ static void event_await(struct event *event, int64_t number)
     pthread_mutex_unlock(&event->mutex);
 }
 
-/* ---- teams ---- */
-typedef void body_function(const struct team *team, const struct gpu_work *work);
-
-static body_function *const bodies[GPU_KERNEL_COUNT] = {
-#define GPU_KERNEL(id, function, threads) [GPU_##id] = function,
-#include "executor/gpu/kernels.def"
-};
-static const int body_threads[GPU_KERNEL_COUNT] = {
-#define GPU_KERNEL(id, function, threads) [GPU_##id] = threads,
-#include "executor/gpu/kernels.def"
-};
-
-void team_meet(const struct team *team)
-{
-    if (team->barrier)
-        pthread_barrier_wait(team->barrier);
-}
-
-struct member {
-    struct team team;
-    const struct gpu_work *work;
-    body_function *body;
-};
-
-static void *member_main(void *argument)
-{
-    struct member *member = argument;
-    for (int64_t place = 0; place < member->team.count; place++) {
-        member->team.place = place;
-        member->body(&member->team, member->work);
-        team_meet(&member->team); /* the next team has the same fast memory */
-    }
-    return NULL;
-}
-
-static void run_teams(body_function *body, int threads, int64_t teams, const struct gpu_work *work)
-{
-    struct member members[MOST_THREADS];
-    pthread_t handles[MOST_THREADS];
-    pthread_barrier_t barrier;
-    double reduce[MOST_THREADS];
-    real *shared = malloc((size_t)(work->shared_reals + 1) * sizeof *shared);
-    if (!shared)
-        abort();
-    memset(shared, 0xff, (size_t)work->shared_reals * sizeof *shared);
-    pthread_barrier_init(&barrier, NULL, (unsigned)threads);
-    for (int i = 0; i < threads; i++) {
-        members[i] = (struct member){ { .thread = i,
-                                        .threads = threads,
-                                        .count = teams,
-                                        .reduce = reduce,
-                                        .shared = shared,
-                                        .barrier = threads > 1 ? &barrier : NULL },
-                                      work,
-                                      body };
-        if (i > 0 && pthread_create(&handles[i], NULL, member_main, &members[i]) != 0)
-            abort(); /* the others would wait for it for ever */
-    }
-    member_main(&members[0]);
-    for (int i = 1; i < threads; i++)
-        pthread_join(handles[i], NULL);
-    pthread_barrier_destroy(&barrier);
-    free(shared);
-}
-
 /* ---- streams ---- */
 enum task_kind { TASK_COPY, TASK_FILL, TASK_LAUNCH, TASK_RECORD, TASK_WAIT, TASK_CALL };
 struct task {
@@ -172,9 +104,7 @@ static void run_task(const struct stream *stream, const struct task *task)
         memset(task->to, task->byte, task->bytes);
         break;
     case TASK_LAUNCH:
-        run_teams(bodies[task->kernel],
-                  stream->gpu->threads < body_threads[task->kernel] ? stream->gpu->threads : body_threads[task->kernel],
-                  task->teams, &task->work);
+        emulated_teams(task->kernel, stream->gpu->threads, task->teams, &task->work);
         break;
     case TASK_RECORD:
         event_reach(task->event, task->number);
@@ -413,7 +343,7 @@ static bool attend(void *which, void *stream, const struct gpu_attention *a, boo
                           from_dense = attention_lse_copy(a->work, dense, false);
     work.spot[ATTENTION_LSE] =
         (struct gpu_spot){ .data = dense, .type = GPU_REAL, .begin = true, .stride = { heads * rows, 1, rows } };
-    work.shared_reals = 4 * work.integer[ATTENTION_WIDTH] + 2 * MOST_THREADS;
+    work.shared_reals = 4 * work.integer[ATTENTION_WIDTH] + 2 * EMULATED_THREADS;
     if (!a->backward)
         return launch(self, stream, GPU_ATTENTION, 1, &work, err) &&
                launch(self, stream, GPU_SUM_TERMS, 1, &from_dense, err);

@@ -5,10 +5,14 @@
 #define CLEAVE_EXECUTOR_GPU_EMULATED_H
 #include "executor/gpu/gpu.h"
 
+enum { EMULATED_THREADS = 64 };
 /* threads: of a team, a power of two up to 64, fewer where a kernel has fewer; teams: launched at most. Memory begins
  * as NaN. with_library: matrix products come from `matmul`, which refuses strides that a library would not take; else
  * the device has none. Ends by gpu->close(). */
 bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_library, struct error *err);
+/* Runs the kernel's body on so many teams, one after another, of so many threads or fewer (EMULATED_THREADS at most).
+ */
+void emulated_teams(enum gpu_kernel kernel, int threads, int64_t teams, const struct gpu_work *work);
 /* The stream calls the function in its turn. */
 bool gpu_emulated_call(void *stream, void (*function)(void *context), void *context, struct error *err);
 #endif
