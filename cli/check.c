@@ -25,7 +25,6 @@ static void show_progress(void *self, int done, int total)
 static bool print_json(const struct cli *cli, const struct check_report *r, struct error *err)
 {
     struct json_writer w = { 0 };
-    size_t length = 0;
     json_begin_format(&w, "cleave-check", 1);
     json_put_bool(&w, "holds", true);
     json_put_double(&w, "bound_s", (double)r->bound_ns / 1e9);
@@ -41,8 +40,7 @@ static bool print_json(const struct cli *cli, const struct check_report *r, stru
     json_put_int(&w, "refused", r->refused);
     json_put_int(&w, "left", r->left);
     json_end_object(&w);
-    char *text = json_finish(&w, &length);
-    return inputs_hand_out(cli, NULL, text, length, err);
+    return inputs_hand_out_json(cli, NULL, &w, err);
 }
 
 static void print_report(const struct cli *cli, const struct check_report *r)

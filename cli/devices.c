@@ -147,7 +147,6 @@ static void write_cluster(struct json_writer *w, const struct cluster *cluster)
 static bool show_cluster(const struct cli *cli, const struct devices_options *o, struct inputs *in, struct error *err)
 {
     struct json_writer w = { 0 };
-    size_t length = 0;
     if (!inputs_cluster(in, o->cluster, err))
         return false;
     if (!o->json) {
@@ -157,8 +156,7 @@ static bool show_cluster(const struct cli *cli, const struct devices_options *o,
     json_begin_format(&w, "cleave-cluster-summary", 1);
     write_cluster(&w, in->cluster);
     json_end_object(&w);
-    char *text = json_finish(&w, &length);
-    return inputs_hand_out(cli, NULL, text, length, err);
+    return inputs_hand_out_json(cli, NULL, &w, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
@@ -192,11 +190,9 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
             print_row(cli, &device);
     }
     if (o->json) {
-        size_t length = 0;
         json_end_array(&w);
         json_end_object(&w);
-        char *text = json_finish(&w, &length);
-        inputs_hand_out(cli, NULL, text, length, err);
+        inputs_hand_out_json(cli, NULL, &w, err);
     }
 cleanup:
     inputs_free(&in);

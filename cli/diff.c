@@ -138,7 +138,6 @@ static bool write_json(const struct cli *cli, const struct differences *d, const
                        const struct error *why, struct error *err)
 {
     struct json_writer w = { 0 };
-    size_t length = 0;
     const struct account *a = &sides[0].account, *b = &sides[1].account;
     int64_t difference[TIME_KIND_COUNT];
     json_begin_format(&w, "cleave-diff", 1);
@@ -157,8 +156,7 @@ static bool write_json(const struct cli *cli, const struct differences *d, const
     }
     json_put_string(&w, "why_not", why->kind == ERROR_NONE ? NULL : why->message);
     json_end_object(&w);
-    char *text = json_finish(&w, &length);
-    return inputs_hand_out(cli, NULL, text, length, err);
+    return inputs_hand_out_json(cli, NULL, &w, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,

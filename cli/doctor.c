@@ -120,7 +120,6 @@ static void print_findings(const struct cli *cli, const struct findings *f)
 static void write_json(const struct cli *cli, const struct findings *f, struct error *err)
 {
     struct json_writer w = { 0 };
-    size_t length = 0;
     json_begin_format(&w, "cleave-doctor", 1);
     json_put_string(&w, "cleave", CLEAVE_VERSION);
     json_put_string(&w, "machine", f->machine);
@@ -150,8 +149,7 @@ static void write_json(const struct cli *cli, const struct findings *f, struct e
     if (f->libraries.data)
         json_put_string(&w, "gpu_libraries", f->libraries.data);
     json_end_object(&w);
-    char *text = json_finish(&w, &length);
-    inputs_hand_out(cli, NULL, text, length, err);
+    inputs_hand_out_json(cli, NULL, &w, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,

@@ -362,7 +362,6 @@ static void write_lists(struct json_writer *w, const struct explanation *x)
 bool explanation_write(const struct cli *cli, const struct explanation *x, struct error *err)
 {
     struct json_writer w = { 0 };
-    size_t length = 0;
     json_begin_format(&w, "cleave-explanation", 1);
     json_write_key(&w, "plan");
     write_choice(&w, x->plan->plan, x->plan->graph);
@@ -373,8 +372,7 @@ bool explanation_write(const struct cli *cli, const struct explanation *x, struc
     write_lists(&w, x);
     json_put_bool(&w, "complete", x->complete);
     json_end_object(&w);
-    char *text = json_finish(&w, &length);
-    return inputs_hand_out(cli, NULL, text, length, err);
+    return inputs_hand_out_json(cli, NULL, &w, err);
 }
 
 static void put_size(struct json_writer *w, const char *key, int64_t value, bool known)
@@ -420,11 +418,9 @@ static void begin_changes(struct json_writer *w)
 
 static bool end_infeasible(const struct cli *cli, struct json_writer *w, struct error *err)
 {
-    size_t length = 0;
     json_end_array(w);
     json_end_object(w);
-    char *text = json_finish(w, &length);
-    return inputs_hand_out(cli, NULL, text, length, err);
+    return inputs_hand_out_json(cli, NULL, w, err);
 }
 
 bool conflict_write(const struct cli *cli, const struct conflict *conflict, struct error *err)

@@ -279,6 +279,13 @@ bool inputs_hand_out(const struct cli *cli, const char *path, char *data, size_t
     return ok;
 }
 
+bool inputs_hand_out_json(const struct cli *cli, const char *path, struct json_writer *w, struct error *err)
+{
+    size_t length = 0;
+    char *text = json_finish(w, &length);
+    return inputs_hand_out(cli, path, text, length, err);
+}
+
 bool inputs_write_trace(const struct cli *cli, const char *path, const struct program *program,
                         const struct timeline *timeline, struct error *err)
 {

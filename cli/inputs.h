@@ -54,6 +54,8 @@ bool inputs_can_write(const char *path, struct error *err);
 bool inputs_is_stdout(const char *path);
 /* The same for bytes that json_finish() and its like hand out (NULL: memory ran out): frees them. */
 bool inputs_hand_out(const struct cli *cli, const char *path, char *data, size_t length, struct error *err);
+/* What the writer has written, which ends with it. */
+bool inputs_hand_out_json(const struct cli *cli, const char *path, struct json_writer *w, struct error *err);
 /* A timeline as Chrome trace JSON. */
 bool inputs_write_trace(const struct cli *cli, const char *path, const struct program *program,
                         const struct timeline *timeline, struct error *err);

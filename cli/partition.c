@@ -120,7 +120,6 @@ static void write_json(const struct cli *cli, const struct partition_format *for
 {
     const struct stage_plan *found = answer->found;
     struct json_writer w = { 0 };
-    size_t length = 0;
     json_begin_format(&w, "cleave-partition", 1);
     json_put_string(&w, "problem", format->name);
     json_put_double(&w, "objective", found->feasible ? answer->objective : INFINITY);
@@ -147,8 +146,7 @@ static void write_json(const struct cli *cli, const struct partition_format *for
     }
     json_end_array(&w);
     json_end_object(&w);
-    char *text = json_finish(&w, &length);
-    inputs_hand_out(cli, NULL, text, length, err);
+    inputs_hand_out_json(cli, NULL, &w, err);
 }
 
 static void print_answer(const struct cli *cli, const struct partition_format *format,

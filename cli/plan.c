@@ -125,11 +125,9 @@ static bool write_json(const struct cli *cli, const struct answer *answer, struc
 static bool write_file(const struct cli *cli, const struct answer *answer, struct error *err)
 {
     struct json_writer w = { 0 };
-    size_t length = 0;
     begin_plan_file(&w, answer);
     json_end_object(&w);
-    char *text = json_finish(&w, &length);
-    return inputs_hand_out(cli, answer->a->output, text, length, err);
+    return inputs_hand_out_json(cli, answer->a->output, &w, err);
 }
 
 static bool print_others(const struct cli *cli, const struct answer *answer, struct error *err)

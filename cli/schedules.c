@@ -41,9 +41,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     }
     json_end_array(&w);
     json_end_object(&w);
-    size_t length = 0;
-    char *text = json_finish(&w, &length);
-    inputs_hand_out(cli, NULL, text, length, err);
+    inputs_hand_out_json(cli, NULL, &w, err);
     return ERROR_NONE;
 }
 

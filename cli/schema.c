@@ -161,7 +161,6 @@ static void write_table(struct json_writer *w, const struct table *t)
 static bool write_all(const struct cli *cli, const struct table *tables, int count, struct error *err)
 {
     struct json_writer w = { 0 };
-    size_t length = 0;
     json_begin_format(&w, "cleave-schema", 1);
     json_write_key(&w, "schemas");
     json_begin_array(&w);
@@ -169,8 +168,7 @@ static bool write_all(const struct cli *cli, const struct table *tables, int cou
         write_table(&w, &tables[i]);
     json_end_array(&w);
     json_end_object(&w);
-    char *text = json_finish(&w, &length);
-    return inputs_hand_out(cli, NULL, text, length, err);
+    return inputs_hand_out_json(cli, NULL, &w, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,

@@ -43,7 +43,6 @@ static void write_json(const struct cli *cli, const struct cluster *cluster, con
                        const struct timeline *timeline, struct error *err)
 {
     struct json_writer w = { 0 };
-    size_t length = 0;
     json_begin_format(&w, "cleave-simulation", 1);
     json_put_double(&w, "step_s", (double)timeline->step_ns * 1e-9);
     json_write_key(&w, "stages");
@@ -67,8 +66,7 @@ static void write_json(const struct cli *cli, const struct cluster *cluster, con
     }
     json_end_array(&w);
     json_end_object(&w);
-    char *text = json_finish(&w, &length);
-    inputs_hand_out(cli, NULL, text, length, err);
+    inputs_hand_out_json(cli, NULL, &w, err);
 }
 
 static bool write_program(const struct cli *cli, const char *path, const struct program *program, struct error *err)
