@@ -281,6 +281,18 @@ def types(folder):
     expect("group that is none", 2, r":1:10: expected 'x'", "devices", "--cluster", "1x2:cpu+1y2:cpu")
 
 
+def discovers(folder):
+    corpus = ROOT / "tests/fuzz/corpus"
+    cluster = folder / "found.json"
+    pairs = ["discover", "--nvidia-smi-topo", corpus / "topo_pairs.txt", "--device", "a100-pcie-80", "--nodes", "2"]
+    found = expect("discover", 0, "", *pairs, "-o", cluster)
+    check("discover says what it found", "2 x 4 GPUs" in found.stderr and f"--cluster {cluster}" in found.stderr, found)
+    check("discover twice", run(*pairs).stdout == cluster.read_text())
+    expect("plan with what was found", 0, "on 8 devices", "plan", "gpt2", "--cluster", cluster, "--batch", "8", "--seq", "64")
+    expect("discover another table", 2, r"cluster\.json:1: expected the column GPU0", "discover", "--nvidia-smi-topo", corpus / "cluster.json", "--device", "cpu")
+    expect("discover for no device", 2, 'did you mean "a100-pcie-80"', *pairs[:3], "--device", "a100-pcie")
+
+
 def losses_of(result):
     return [json.loads(line)["loss"] for line in result.stdout.splitlines()[:-1]]
 
@@ -590,6 +602,7 @@ with tempfile.TemporaryDirectory() as name:
     bad_clusters()
     plans(folder)
     types(folder)
+    discovers(folder)
     four_ranks(folder)
     historical()
     lists()

@@ -1,0 +1,39 @@
+/* How the GPUs of a node are connected, as `nvidia-smi topo -m` prints it. */
+#ifndef CLEAVE_FACTS_TOPOLOGY_H
+#define CLEAVE_FACTS_TOPOLOGY_H
+#include "base/arena.h"
+#include "base/error.h"
+#include <stddef.h>
+
+/* From near to far. A tier is a kind of link that a level of a cluster can be made of. */
+enum link_tier { TIER_NVLINK, TIER_SWITCH, TIER_HOST, TIER_COUNT };
+enum { TOPOLOGY_DEVICES = 64, TOPOLOGY_NICS = 64 };
+
+struct topology {
+    int device_count, nic_count;
+    /* Between two GPUs: [0][0] is unused. links: NVLinks, 0 in other tiers. */
+    struct topology_pair {
+        enum link_tier tier;
+        int links;
+    } pair[TOPOLOGY_DEVICES][TOPOLOGY_DEVICES];
+};
+/* Reads the text, coloured or not, columns apart by tabs or spaces: a header of GPU0, GPU1, ... and the network cards,
+ * then a row for each of them with X on the diagonal and NV#, PIX, PXB, PHB, NODE, SYS (or SOC) elsewhere, equal both
+ * ways. What stands right of these columns and below the rows is not read. name: of the file, for messages. */
+bool topology_read(struct topology *out, const char *name, const char *text, size_t length, struct error *err);
+
+/* A hierarchy of equal blocks of neighbouring GPUs: inside a block of level i no pair is farther than its tier. */
+struct topology_levels {
+    int count;
+    struct topology_level {
+        enum link_tier tier;
+        int fanout; /* blocks of the level below */
+        int links;  /* fewest NVLinks of a pair of its blocks */
+    } level[TIER_COUNT];
+    /* The nearest tier that forms no such blocks and was put down to the slower one behind it, and a pair of GPUs that
+     * shows it; TIER_COUNT: none. */
+    enum link_tier mixed;
+    int mixed_pair[2];
+};
+void topology_find_levels(struct topology_levels *out, const struct topology *topology);
+#endif

@@ -1,0 +1,38 @@
+/* A cluster file made of what other tools say of a machine. */
+#ifndef CLEAVE_PROFILER_DISCOVER_H
+#define CLEAVE_PROFILER_DISCOVER_H
+#include "base/json.h"
+#include "planner/facts/cluster.h"
+#include "planner/facts/topology.h"
+
+enum { DISCOVERY_COMMENT_BYTES = 512 };
+/* Levels as a cluster has them, each with where its numbers come from. */
+struct discovery {
+    const char *device; /* of the catalogue; borrowed */
+    int node_levels;    /* how many of the levels lie inside a node */
+    int level_count;
+    struct discovered_level {
+        struct link_level link; /* its name is a literal */
+        char comment[DISCOVERY_COMMENT_BYTES];
+    } level[MAX_LEVELS];
+    char comment[DISCOVERY_COMMENT_BYTES]; /* of the whole */
+};
+/**
+ * `nodes` nodes of devices connected as in `topology`, told from `source` (for comments):
+ *
+ * - Where NVLink connects them: the device's own link if that is faster than PCI Express 5.0 x16, else the rate of so
+ *   many NVLinks (25 GB/s each way: generations 2 to 4).
+ * - Where PCI Express does: the device's rate to its host, else its own link where that is PCI Express, else 3.0 x16.
+ *   Behind one switch every device has it to itself; through the host a unit shares it.
+ * - Between nodes: the device's network.
+ *
+ * What no hierarchy expresses has the slowest kind of link among it, and the comment says so.
+ */
+void discover_topology(struct discovery *out, const struct topology *topology, const struct device_type *device,
+                       int nodes, const char *source);
+/* `nodes` nodes of `per_node` devices behind the device's own links. */
+void discover_plain(struct discovery *out, const struct device_type *device, int nodes, int per_node,
+                    const char *source);
+/* The whole cluster file, as cluster_read() takes it. */
+void discovery_write(struct json_writer *w, const struct discovery *found);
+#endif

@@ -1,0 +1,161 @@
+/* What other tools say of a machine becomes a cluster with these levels, and what is not their format is refused with
+ * its place. The texts lie in tests/fuzz/corpus. */
+#include "host/file.h"
+#include "profiler/discover.h"
+#include "tests/fact_files.h"
+
+static char *corpus(const char *name, size_t *length)
+{
+    char path[512], *text = NULL;
+    struct error err = { 0 };
+    snprintf(path, sizeof path, SOURCE_ROOT "/tests/fuzz/corpus/%s", name);
+    ck_assert_msg(file_read(&text, length, path, &err), "%s", err.message);
+    return text;
+}
+
+static struct topology topology_of(const char *name)
+{
+    size_t length;
+    char *text = corpus(name, &length);
+    struct topology topology;
+    struct error err = { 0 };
+    ck_assert_msg(topology_read(&topology, name, text, length, &err), "%s", err.message);
+    free(text);
+    return topology;
+}
+
+/* The cluster file that is written, read again. */
+static struct cluster *reread(const struct discovery *found)
+{
+    struct json_writer w = { 0 };
+    size_t length = 0;
+    discovery_write(&w, found);
+    char *text = json_finish(&w, &length);
+    ck_assert_ptr_nonnull(text);
+    struct cluster *cluster = cluster_open(text);
+    free(text);
+    return cluster;
+}
+
+static struct cluster *found_cluster(struct discovery *found, const char *file, const char *device, int nodes)
+{
+    char name[64];
+    snprintf(name, sizeof name, "1x1:%s", device);
+    struct cluster *plain = cluster_open(name);
+    struct topology topology = topology_of(file);
+    discover_topology(found, &topology, &plain->types[0].device, nodes, "a test");
+    struct cluster *cluster = reread(found);
+    cluster_free(plain);
+    return cluster;
+}
+
+static void check_level(const struct cluster *cluster, int level, int fanout, double bytes_per_s, bool shared)
+{
+    const struct link_level *l = &cluster->types[0].levels[level];
+    ck_assert_int_eq(l->fanout, fanout);
+    CHECK_NEAR(l->bytes_per_s, bytes_per_s, 0);
+    ck_assert_int_eq(l->shared, shared);
+}
+
+/* Behind NVSwitch nothing is new beside the short form: the same levels, byte for byte. */
+START_TEST(switched_nodes_are_the_short_form)
+{
+    struct discovery found;
+    struct cluster *got = found_cluster(&found, "topo_nvswitch.txt", "h100-sxm", 4);
+    struct cluster *want = cluster_open("4x8:h100-sxm");
+    ck_assert_int_eq(got->level_count, want->level_count);
+    ck_assert_int_eq(got->device_count, 32);
+    for (int i = 0; i < want->level_count; i++) {
+        const struct link_level *a = &got->types[0].levels[i], *b = &want->types[0].levels[i];
+        check_level(got, i, b->fanout, b->bytes_per_s, b->shared);
+        CHECK_NEAR(a->efficiency, b->efficiency, 0);
+        ck_assert_int_eq(a->latency_ns, b->latency_ns);
+        CHECK_NEAR(a->switch_reduce_factor, b->switch_reduce_factor, 0);
+        ck_assert_int_eq(a->switch_reduce_latency_ns, b->switch_reduce_latency_ns);
+    }
+    ck_assert_ptr_nonnull(strstr(found.comment, "8 GPUs and 8 network cards"));
+    cluster_free(got);
+    cluster_free(want);
+}
+END_TEST
+
+START_TEST(bridged_pairs_are_islands)
+{
+    struct discovery found;
+    struct cluster *got = found_cluster(&found, "topo_pairs.txt", "a100-pcie-80", 1);
+    ck_assert_int_eq(got->level_count, 2);
+    check_level(got, 0, 2, 300e9, false); /* 600 GB/s both ways over a bridge, by the datasheet */
+    check_level(got, 1, 2, 31e9, true);
+    ck_assert_ptr_nonnull(strstr(found.level[0].comment, "NV12"));
+    cluster_free(got);
+}
+END_TEST
+
+START_TEST(without_nvlink_there_is_pcie)
+{
+    struct discovery found;
+    struct cluster *got = found_cluster(&found, "topo_pcie.txt", "h100-sxm", 2);
+    ck_assert_int_eq(got->level_count, 3);
+    check_level(got, 0, 2, 63e9, false);
+    check_level(got, 1, 2, 63e9, true);
+    check_level(got, 2, 2, 50e9, false);
+    CHECK_NEAR(got->types[0].levels[0].switch_reduce_factor, 0, 0);
+    cluster_free(got);
+}
+END_TEST
+
+/* A ring of NVLinks is no hierarchy: all pairs count as the slowest, and the comment names a pair. */
+START_TEST(a_mixed_table_takes_the_slowest)
+{
+    static const char text[] = "GPU0 GPU1 GPU2 GPU3\nGPU0 X NV1 SYS NV1\nGPU1 NV1 X NV1 SYS\nGPU2 SYS NV1 X NV1\n"
+                               "GPU3 NV1 SYS NV1 X\n";
+    struct topology topology;
+    struct topology_levels levels;
+    struct error err = { 0 };
+    ck_assert_msg(topology_read(&topology, "ring", text, sizeof text - 1, &err), "%s", err.message);
+    topology_find_levels(&levels, &topology);
+    ck_assert_int_eq(levels.count, 1);
+    ck_assert_int_eq(levels.level[0].tier, TIER_HOST);
+    ck_assert_int_eq(levels.level[0].fanout, 4);
+    ck_assert_int_eq(levels.mixed, TIER_NVLINK);
+    ck_assert(levels.mixed_pair[0] == 0 && levels.mixed_pair[1] == 3);
+}
+END_TEST
+
+static const struct refusal {
+    const char *text, *message;
+} topology_refusals[] = {
+    { "", "t:1: expected the table of `nvidia-smi topo -m`" },
+    { "hello\n", "t:1: expected the column GPU0 of the table of `nvidia-smi topo -m`, found \"hello\"" },
+    { "\tGPU0\tGPU2\n", "t:1: expected the column GPU1 of the table of `nvidia-smi topo -m`, found \"GPU2\"" },
+    { "GPU0 GPU1\nGPU0 X NV4\n", "t:3: expected the row GPU1, found the end" },
+    { "GPU0 GPU1\nGPU0 X NV4\nGPU1 NV2 X\n", "t:3: expected the same between GPU1 and GPU0 both ways, found \"NV2\"" },
+    { "GPU0 GPU1\nGPU0 X QPI\n", "t:2: expected one of NV1, NV2, ..., PIX, PXB, PHB, NODE, SYS, found \"QPI\"" },
+    { "GPU0 GPU1\nGPU0 X NV0\n", "found \"NV0\"" },
+    { "GPU0 GPU1\nGPU0 X\n", "t:2: expected 2 cells in the row GPU0, found 1" },
+    { "GPU0\nGPU0 NV1\n", "t:2: expected X on the diagonal, found \"NV1\"" },
+};
+
+START_TEST(other_tables_are_refused)
+{
+    const struct refusal *r = &topology_refusals[_i];
+    struct topology topology;
+    struct error err = { 0 };
+    ck_assert(!topology_read(&topology, "t", r->text, strlen(r->text), &err));
+    ck_assert_int_eq(err.kind, ERROR_INPUT);
+    ck_assert_msg(strstr(err.message, r->message) != NULL, "expected \"%s\" in \"%s\"", r->message, err.message);
+}
+END_TEST
+
+static Suite *discover_suite(void)
+{
+    Suite *suite = suite_create("discover");
+    CHECK_ADD(suite, switched_nodes_are_the_short_form);
+    CHECK_ADD(suite, bridged_pairs_are_islands);
+    CHECK_ADD(suite, without_nvlink_there_is_pcie);
+    CHECK_ADD(suite, a_mixed_table_takes_the_slowest);
+    CHECK_ADD_LOOP(suite, other_tables_are_refused, sizeof topology_refusals / sizeof *topology_refusals);
+    return suite;
+}
+
+CHECK_MAIN(discover_suite)
