@@ -1,25 +1,53 @@
 /* Writes a cluster file of what a tool says of a machine. */
 #include "cli/inputs.h"
+#include "host/machine.h"
+#include "host/nvml.h"
 #include "profiler/discover.h"
 #include <stdlib.h>
 #include <string.h>
 
 struct discover_options {
     const char *output, *topology, *device;
-    int64_t nodes;
+    struct text_list measured;
+    int64_t nodes; /* 0: as many as the measurements have hosts, else 1 */
 };
 static const struct option options[] = {
-    TEXT_OPTION("nvidia-smi-topo", offsetof(struct discover_options, topology), "FILE",
-                "what `nvidia-smi topo -m` printed on one node (\"-\": standard input)"),
+    TEXT_OPTION(
+        "nvidia-smi-topo", offsetof(struct discover_options, topology), "FILE",
+        "what `nvidia-smi topo -m` printed on one node (\"-\": standard input), instead of asking this machine"),
+    LIST_OPTION("nccl-tests", offsetof(struct discover_options, measured), "FILE",
+                "text or JSON of an all_reduce, all_gather, reduce_scatter or alltoall run; may be repeated"),
     TEXT_OPTION("device", offsetof(struct discover_options, device), "NAME",
                 "what the GPUs are: a name of `cleave devices`"),
-    INT_OPTION("nodes", offsetof(struct discover_options, nodes), "N", 1, MAX_DEVICES, "nodes that are alike (1)"),
+    INT_OPTION("nodes", offsetof(struct discover_options, nodes), "N", 1, MAX_DEVICES,
+               "nodes that are alike (1, or the hosts that were measured)"),
     OUTPUT_OPTION(offsetof(struct discover_options, output), "the cluster file; standard output when absent"),
 };
+
+/* What is looked at; everything lives in the inputs' arena. */
+struct view {
+    struct inputs *in;
+    const struct discover_options *options;
+    struct nccl_tests *runs[MAX_LIST]; /* by discover_order() */
+    int hosts;                         /* most of any run; at least 1 */
+    struct device_type device;
+};
+
+/* Names that begin with the word, else the nearest; empty: none. */
+static void add_near(struct text *out, const char *word, const char *const *names, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strncmp(names[i], word, strlen(word)) == 0)
+            text_printf(out, "%s%s", out->length ? ", " : ", did you mean ", names[i]);
+    const char *near = out->length ? NULL : text_nearest(word, names, (size_t)count);
+    if (near)
+        text_printf(out, ", did you mean %s", near);
+}
 
 static bool find_device(struct inputs *in, const char *name, struct device_type *out, struct error *err)
 {
     const char **names = arena_alloc(&in->arena, (size_t)in->catalogue->count, sizeof *names);
+    struct text near = { 0 };
     if (!names)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
     for (int i = 0; i < in->catalogue->count; i++) {
@@ -28,9 +56,47 @@ static bool find_device(struct inputs *in, const char *name, struct device_type 
             return device_type_read(out, &in->arena, entry->name, entry->json, entry->length, err);
         names[i] = entry->name;
     }
-    const char *near = text_nearest(name, names, (size_t)in->catalogue->count);
-    return fail(err, "--device: expected a device of `cleave devices`, found \"%s\"%s%s%s", name,
-                near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    add_near(&near, name, names, in->catalogue->count);
+    fail(err, "--device: expected a device of `cleave devices`, found \"%s\"%s", name, near.length ? near.data : "");
+    text_free(&near);
+    return false;
+}
+
+/* driver_name: what the driver calls the GPUs, or NULL. */
+static bool choose_device(struct view *v, const char *driver_name, struct error *err)
+{
+    const char *name = v->options->device;
+    if (!name && driver_name)
+        name = discover_device(driver_name);
+    if (!name)
+        return fail(err, "cleave discover: expected --device NAME (cleave devices) for %s, found none",
+                    driver_name ? driver_name : "these GPUs");
+    return find_device(v->in, name, &v->device, err);
+}
+
+static bool read_runs(struct view *v, struct error *err)
+{
+    const struct text_list *files = &v->options->measured;
+    v->hosts = 1;
+    for (int i = 0; i < files->count; i++) {
+        const char *text;
+        size_t length;
+        v->runs[i] = arena_alloc(&v->in->arena, 1, sizeof *v->runs[i]);
+        if (!v->runs[i])
+            return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+        if (!inputs_text(v->in, files->item[i], &text, &length, err) ||
+            !nccl_tests_read(v->runs[i], files->item[i], text, length, err))
+            return false;
+        if (v->runs[i]->hosts > v->hosts)
+            v->hosts = v->runs[i]->hosts;
+    }
+    qsort(v->runs, (size_t)files->count, sizeof *v->runs, discover_order);
+    return true;
+}
+
+static int nodes_of(const struct view *v)
+{
+    return v->options->nodes > 0 ? (int)v->options->nodes : v->hosts;
 }
 
 /* To people: what was found, and what to do with it. */
@@ -49,23 +115,75 @@ static void say_found(const struct inputs *in, const struct discover_options *o,
         fprintf(talk, "to plan with it: cleave plan MODEL --cluster %s\n", o->output);
 }
 
-static bool look(struct inputs *in, const struct discover_options *o, struct discovery *found, struct error *err)
+/* What the driver called the GPUs of the first run that says it; NULL: none does. */
+static const char *measured_device(const struct view *v)
 {
-    struct device_type device;
+    for (int i = 0; i < v->options->measured.count; i++)
+        if (*v->runs[i]->device)
+            return v->runs[i]->device;
+    return NULL;
+}
+
+static bool look_at_topology(struct view *v, struct discovery *found, struct error *err)
+{
     const char *text;
     size_t length;
-    if (!o->topology || !o->device)
-        return fail(err,
-                    "cleave discover: expected --nvidia-smi-topo FILE and --device NAME (cleave devices), found "
-                    "no %s",
-                    o->topology ? "--device" : "--nvidia-smi-topo");
-    struct topology *topology = arena_alloc(&in->arena, 1, sizeof *topology);
+    struct topology *topology = arena_alloc(&v->in->arena, 1, sizeof *topology);
     if (!topology)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
-    if (!find_device(in, o->device, &device, err) || !inputs_text(in, o->topology, &text, &length, err) ||
-        !topology_read(topology, o->topology, text, length, err))
+    if (!inputs_text(v->in, v->options->topology, &text, &length, err) ||
+        !topology_read(topology, v->options->topology, text, length, err) || !choose_device(v, measured_device(v), err))
         return false;
-    discover_topology(found, topology, &device, (int)o->nodes, "nvidia-smi topo -m");
+    discover_topology(found, topology, &v->device, nodes_of(v), "nvidia-smi topo -m");
+    return true;
+}
+
+/* The ranks of the measurements are all that is known of the devices. */
+static bool look_at_runs(struct view *v, struct discovery *found, struct error *err)
+{
+    int each = 1;
+    for (int i = 0; i < v->options->measured.count; i++) {
+        int ranks = v->runs[i]->ranks / v->runs[i]->hosts;
+        each = ranks > each ? ranks : each;
+    }
+    if (!choose_device(v, measured_device(v), err))
+        return false;
+    discover_plain(found, &v->device, nodes_of(v), each, "the ranks of nccl-tests");
+    return true;
+}
+
+static bool look_here(struct view *v, struct discovery *found, struct error *err)
+{
+    bool present;
+    struct nvml_machine *machine = arena_alloc(&v->in->arena, 1, sizeof *machine);
+    if (!machine)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    if (!nvml_read(machine, &present, err))
+        return false;
+    if (present && machine->topology.device_count > 0) {
+        if (!choose_device(v, machine->name, err))
+            return false;
+        discover_topology(found, &machine->topology, &v->device, nodes_of(v), "the driver of this machine (NVML)");
+        return true;
+    }
+    fprintf(v->in->cli->talk, "no GPU was found (%s): the cores of the processor are the devices\n",
+            present ? "NVIDIA's driver names none" : "no libnvidia-ml.so.1");
+    if (!find_device(v->in, v->options->device ? v->options->device : "cpu", &v->device, err))
+        return false;
+    discover_plain(found, &v->device, nodes_of(v), host_core_count(), "the cores of this machine");
+    return true;
+}
+
+static bool look(struct view *v, struct discovery *found, struct error *err)
+{
+    const struct discover_options *o = v->options;
+    if (!read_runs(v, err) || !(o->topology         ? look_at_topology(v, found, err)
+                                : o->measured.count ? look_at_runs(v, found, err)
+                                                    : look_here(v, found, err)))
+        return false;
+    for (int i = 0; i < o->measured.count; i++)
+        if (!discover_measured(found, v->runs[i], &v->device, v->runs[i]->name, err))
+            return false;
     return true;
 }
 
@@ -84,12 +202,13 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 {
     const struct discover_options *o = given;
     struct inputs in = { .cli = cli };
+    struct view view = { .in = &in, .options = o };
     struct json_writer w = { 0 };
     struct discovery *found = arena_alloc(&in.arena, 1, sizeof *found);
     (void)operands, (void)operand_count;
     if (!found)
         fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
-    else if (inputs_catalogue(&in, err) && inputs_can_write(o->output, err) && look(&in, o, found, err)) {
+    else if (inputs_catalogue(&in, err) && inputs_can_write(o->output, err) && look(&view, found, err)) {
         size_t length = 0;
         discovery_write(&w, found);
         char *text = json_finish(&w, &length);
@@ -102,15 +221,15 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     return ERROR_NONE;
 }
 
-static const struct discover_options defaults = { .nodes = 1 };
 const struct verb verb_discover = {
     .name = "discover",
     .summary = "writes a cluster file of how a machine's GPUs are connected",
-    .usage = "--nvidia-smi-topo FILE --device NAME [--nodes N] [-o FILE]",
-    .examples = "  nvidia-smi topo -m > topo.txt\n  cleave discover --nvidia-smi-topo topo.txt --device h100-sxm "
-                "--nodes 4 -o cluster.json\n",
+    .usage = "[--nvidia-smi-topo FILE] [--nccl-tests FILE]... [--device NAME] [--nodes N] [-o FILE]",
+    .examples = "  cleave discover -o cluster.json\n"
+                "  nvidia-smi topo -m > topo.txt\n  cleave discover --nvidia-smi-topo topo.txt --device h100-sxm "
+                "--nodes 4 -o cluster.json\n"
+                "  cleave discover --nccl-tests all_reduce_16_ranks.txt --device h100-sxm -o cluster.json\n",
     OPTIONS_OF(options),
-    .defaults = &defaults,
     .options_bytes = sizeof(struct discover_options),
     .run = run,
 };

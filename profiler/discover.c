@@ -1,4 +1,7 @@
 #include "profiler/discover.h"
+#include "base/num.h"
+#include "profiler/fit.h"
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,6 +141,127 @@ void discover_topology(struct discovery *out, const struct topology *topology, c
             pcie_link(level, device, l->tier == TIER_HOST);
     }
     add_nodes(out, device, nodes);
+}
+
+/* ---- measured ---- */
+
+/* Devices of one unit of the level; below the innermost: 1. */
+static int unit_size(const struct discovery *found, int level)
+{
+    int size = 1;
+    for (int i = 0; i <= level; i++)
+        size *= found->level[i].link.fanout;
+    return size;
+}
+
+/* The level that the ranks span; -1: they do not fit. */
+static int spanned(const struct discovery *found, const struct nccl_tests *tests)
+{
+    int each = tests->ranks / tests->hosts, level = 0;
+    if (each > unit_size(found, found->node_levels - 1))
+        return -1;
+    if (tests->hosts > 1)
+        return found->level_count > found->node_levels && tests->hosts <= found->level[found->node_levels].link.fanout
+                   ? found->node_levels
+                   : -1;
+    while (each > unit_size(found, level))
+        level++;
+    return level;
+}
+
+/* Units of the level that hold ranks, below the one that all span. */
+static int units_at(const struct discovery *found, const struct nccl_tests *tests, int level)
+{
+    return level < 0 ? tests->ranks
+                     : tests->hosts * (int)ceil_div(tests->ranks / tests->hosts, unit_size(found, level));
+}
+
+/* Of one step of the level, from the time that does not grow with size. */
+static double step_ns(const struct discovery *found, const struct nccl_tests *tests, int level, double fixed_ns,
+                      const struct device_type *device)
+{
+    double ns = (fixed_ns - (double)device->collective_launch_ns) / tests->passes;
+    for (int i = 0; i < level; i++)
+        ns -= (double)(units_at(found, tests, i - 1) - units_at(found, tests, i)) *
+              (double)found->level[i].link.latency_ns;
+    return fmax(0, ns) / (units_at(found, tests, level - 1) - 1);
+}
+
+static void set_rate(struct link_level *link, double bytes_per_s)
+{
+    link->bytes_per_s = fmax(link->bytes_per_s, bytes_per_s);
+    link->efficiency = fmax(1e-6, bytes_per_s / link->bytes_per_s);
+}
+
+bool discover_measured(struct discovery *out, const struct nccl_tests *tests, const struct device_type *device,
+                       const char *source, struct error *err)
+{
+    struct fit_point points[NCCL_ROWS];
+    struct fit_line line;
+    int at = spanned(out, tests);
+    if (at < 0)
+        return fail(err, "%s: %d hosts of %d ranks: expected no more than the cluster's nodes and devices (--nodes)",
+                    source, tests->hosts, tests->ranks / tests->hosts);
+    for (int i = 0; i < tests->row_count; i++)
+        points[i] = (struct fit_point){ 1, nccl_tests_bus_bytes(tests, tests->row[i].bytes), tests->row[i].ns };
+    if (!fit_line(&line, points, tests->row_count) || !(line.ns_per_unit > 1e-9))
+        return fail(err, "%s: expected times that grow with size, found none", source);
+    struct discovered_level *level = &out->level[at];
+    struct link_level *link = &level->link;
+    double bus = 1e9 / line.ns_per_unit;
+    int below = tests->ranks / units_at(out, tests, at - 1); /* members of a unit of the level below */
+    set_rate(link, !link->shared ? bus / below : at == 0 ? bus * tests->ranks : bus);
+    link->latency_ns = llround(fmin(step_ns(out, tests, at, line.fixed_ns, device), 1e12));
+    if (tests->passes == 2)
+        link->switch_reduce_factor = 0, link->switch_reduce_latency_ns = 0;
+    level->comment[0] = '\0';
+    say(level->comment,
+        "efficiency and latency measured by nccl-tests, %s of %d ranks on %d hosts: bus %.4g GB/s, fixed %.4g us, "
+        "within %.0f %%",
+        tests->passes == 2 ? "all-reduce" : "one pass", tests->ranks, tests->hosts, bus / 1e9, line.fixed_ns / 1e3,
+        100 * line.error);
+    return true;
+}
+
+int discover_order(const void *a, const void *b)
+{
+    const struct nccl_tests *x = *(const struct nccl_tests *const *)a, *y = *(const struct nccl_tests *const *)b;
+    if ((x->hosts > 1) != (y->hosts > 1))
+        return x->hosts > 1 ? 1 : -1;
+    return x->passes != y->passes ? x->passes - y->passes : x->ranks - y->ranks;
+}
+
+const char *discover_device(const char *driver_name)
+{
+    static const char *const names[][2] = {
+        { "H100 80GB HBM3", "h100-sxm" },
+        { "H100 PCIe", "h100-pcie" },
+        { "H200", "h200-sxm" },
+        { "A100-SXM4-80GB", "a100-sxm-80" },
+        { "A100-SXM4-40GB", "a100-sxm-40" },
+        { "A100 80GB PCIe", "a100-pcie-80" },
+        { "A10", "a10" },
+        { "A10G", "a10g" },
+        { "L4", "l4" },
+        { "L40S", "l40s" },
+        { "B200", "b200-sxm" },
+        { "GB200", "gb200" },
+        { "GB300", "gb300" },
+        { "GH200 480GB", "gh200-96" },
+        { "V100-SXM2-16GB", "v100-sxm2-16" },
+        { "V100-SXM2-32GB", "v100-sxm2-32" },
+        { "V100-SXM3-32GB", "v100-sxm3-32" },
+        { "GeForce RTX 3090", "rtx3090" },
+        { "GeForce RTX 4090", "rtx4090" },
+    };
+    static const char *const makers[] = { "NVIDIA ", "Tesla " };
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
+        if (strncmp(driver_name, makers[i], strlen(makers[i])) == 0)
+            driver_name += strlen(makers[i]);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(driver_name, names[i][0]) == 0)
+            return names[i][1];
+    return NULL;
 }
 
 void discovery_write(struct json_writer *w, const struct discovery *found)

@@ -3,6 +3,7 @@
 #define CLEAVE_PROFILER_DISCOVER_H
 #include "base/json.h"
 #include "planner/facts/cluster.h"
+#include "planner/facts/nccl_tests.h"
 #include "planner/facts/topology.h"
 
 enum { DISCOVERY_COMMENT_BYTES = 512 };
@@ -33,6 +34,21 @@ void discover_topology(struct discovery *out, const struct topology *topology, c
 /* `nodes` nodes of `per_node` devices behind the device's own links. */
 void discover_plain(struct discovery *out, const struct device_type *device, int nodes, int per_node,
                     const char *source);
+/**
+ * Puts measured rate and latency into the level that the run's ranks span: t = fixed + bytes / rate is fitted to its
+ * rows, with the bytes that each rank sends around a ring. The rate, divided among the members of a unit of the level
+ * below, who bring a link each, becomes `efficiency` (and bytes_per_s where it is above that); the latency is what the
+ * fixed time leaves for one step of this level, less the start of a collective and the steps of levels below: take
+ * inner levels first. An all-reduce holds what a switch adds up, so that the level's factor for it becomes 0. Fails
+ * where the ranks do not fit.
+ */
+bool discover_measured(struct discovery *out, const struct nccl_tests *tests, const struct device_type *device,
+                       const char *source, struct error *err);
+/* Orders runs for discover_measured(): inner levels first; of one level the all-reduce of most ranks last. For qsort()
+ * of pointers to runs. */
+int discover_order(const void *a, const void *b);
+/* The catalogue's name of a GPU that the driver calls so ("NVIDIA H100 80GB HBM3"); NULL: not known. */
+const char *discover_device(const char *driver_name);
 /* The whole cluster file, as cluster_read() takes it. */
 void discovery_write(struct json_writer *w, const struct discovery *found);
 #endif

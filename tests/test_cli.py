@@ -290,7 +290,18 @@ def discovers(folder):
     check("discover twice", run(*pairs).stdout == cluster.read_text())
     expect("plan with what was found", 0, "on 8 devices", "plan", "gpt2", "--cluster", cluster, "--batch", "8", "--seq", "64")
     expect("discover another table", 2, r"cluster\.json:1: expected the column GPU0", "discover", "--nvidia-smi-topo", corpus / "cluster.json", "--device", "cpu")
-    expect("discover for no device", 2, 'did you mean "a100-pcie-80"', *pairs[:3], "--device", "a100-pcie")
+    measured = ["discover", "--nccl-tests", corpus / "nccl_all_reduce.txt", "--nccl-tests", corpus / "nccl_all_gather.json"]
+    levels = json.loads(expect("discover by nccl-tests", 0, '"device": "h100-sxm"', *measured).stdout)["levels"]
+    check("discover by nccl-tests: levels", [level["fanout"] for level in levels] == [4, 2])
+    expect("discover by nccl-tests in too few nodes", 2, "2 hosts of 4 ranks", *measured, "--nodes", "1")
+    expect("discover by nccl-tests: another file", 2, r"topo_pairs\.txt:\d+: expected the header", "discover", "--nccl-tests", corpus / "topo_pairs.txt")
+    double = pathlib.Path(CLEAVE).parent.parent / "tests"
+    driver = {"LD_LIBRARY_PATH": f"{double}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    here = json.loads(expect("discover a driver's GPUs", 0, '"device": "v100-sxm2-16"', "discover", env={**driver, "CLEAVE_NVML_NAME": "Tesla V100-SXM2-16GB"}).stdout)
+    check("discover a driver's GPUs: pairs", [(level["fanout"], level["shared"]) for level in here["levels"]] == [(2, False), (2, True)])
+    expect("discover unknown GPUs", 2, "--device NAME .* for NVIDIA Z1", "discover", env={**driver, "CLEAVE_NVML_NAME": "NVIDIA Z1"})
+    expect("discover without a driver behind the library", 1, "cannot read the driver: Driver Not Loaded", "discover", env=driver)
+    expect("discover for no device", 2, 'did you mean a100-pcie-80', *pairs[:3], "--device", "a100-pcie")
 
 
 def losses_of(result):

@@ -147,6 +147,85 @@ START_TEST(other_tables_are_refused)
 }
 END_TEST
 
+static struct nccl_tests tests_of(const char *name)
+{
+    size_t length;
+    char *text = corpus(name, &length);
+    struct nccl_tests tests;
+    struct error err = { 0 };
+    ck_assert_msg(nccl_tests_read(&tests, name, text, length, &err), "%s", err.message);
+    free(text);
+    return tests;
+}
+
+/* The texts were printed from lines: 4 ranks gather at 360 GB/s after 18.6 us; 8 ranks on two hosts add up at 180 GB/s
+ * after 70 us. Rates and latencies of the levels must be those by hand: H100's collectives begin after 8.4 us. */
+START_TEST(measured_lines_come_back)
+{
+    struct cluster *plain = cluster_open("1x1:h100-sxm");
+    const struct device_type *device = &plain->types[0].device;
+    struct nccl_tests gather = tests_of("nccl_all_gather.json"), reduce = tests_of("nccl_all_reduce.txt");
+    struct discovery found;
+    struct error err = { 0 };
+    ck_assert_int_eq(gather.ranks, 4);
+    ck_assert_int_eq(reduce.hosts, 2);
+    ck_assert_str_eq(discover_device(reduce.device), "h100-sxm");
+    discover_plain(&found, device, 2, 4, "a test");
+    ck_assert_msg(discover_measured(&found, &gather, device, "gather", &err) &&
+                      discover_measured(&found, &reduce, device, "reduce", &err),
+                  "%s", err.message);
+    struct cluster *got = reread(&found);
+    const struct link_level *node = &got->types[0].levels[0], *network = &got->types[0].levels[1];
+    CHECK_NEAR(node->bytes_per_s * node->efficiency, 360e9, 360e9 * 1e-3);
+    CHECK_NEAR((double)node->latency_ns, (18600 - 8400) / 3.0, 20);
+    CHECK_NEAR(network->bytes_per_s * network->efficiency, 45e9, 45e9 * 1e-3); /* four links side by side */
+    CHECK_NEAR((double)network->latency_ns, (70000 - 8400) / 2.0 - 6 * (18600 - 8400) / 3.0, 150);
+    ck_assert_int_eq(got->device_count, 8);
+    cluster_free(got);
+    cluster_free(plain);
+}
+END_TEST
+
+START_TEST(runs_that_do_not_fit_are_refused)
+{
+    struct cluster *plain = cluster_open("1x1:h100-sxm");
+    struct nccl_tests reduce = tests_of("nccl_all_reduce.txt");
+    struct discovery found;
+    struct error err = { 0 };
+    discover_plain(&found, &plain->types[0].device, 1, 8, "a test");
+    ck_assert(!discover_measured(&found, &reduce, &plain->types[0].device, "reduce", &err));
+    ck_assert_ptr_nonnull(strstr(err.message, "2 hosts of 4 ranks"));
+    cluster_free(plain);
+}
+END_TEST
+
+#define RANKS "# Rank 0 Pid 1 on a device 0 [0x1] B200\n# Rank 1 Pid 2 on a device 1 [0x2] B200\n"
+#define HEADER "# size count redop root time algbw busbw\n"
+static const struct refusal run_refusals[] = {
+    { "", "t:1: expected the header of nccl-tests" },
+    { RANKS "# size count redop root time algbw\n", "t:3: expected a column \"busbw\" in the header, found none" },
+    { RANKS HEADER "8 2 sum -1 5 1\n", "t:4: expected a row of 7 columns as in the header, found 6" },
+    { RANKS HEADER "8 2 sum -1 x 1 1\n", "t:4: expected a number of at least 0.001 as time, found \"x\"" },
+    { RANKS HEADER "8 2 sum -1 5 1 1\n", "t: expected rows of at least 2 sizes, found 1" },
+    { RANKS HEADER "8 2 none 0 5 1 1\n9 2 none 0 5 1 1\n", "found 1 and root 0" },
+    { "# Rank 1 Pid\n", "t:1: expected rank 0, found \"1\"" },
+    { HEADER "8 2 sum -1 5 1 1\n", "t: expected the devices of at least 2 ranks, found 0" },
+    { RANKS "# Rank 2 Pid 1 on b device 0 [0x1] B200\n" HEADER,
+      "t: expected as many ranks on every host, found 2 on rank 0's and 1 on rank 2's" },
+    { "{\"config\": 1}", "t:1:12: config: expected" },
+};
+
+START_TEST(other_runs_are_refused)
+{
+    const struct refusal *r = &run_refusals[_i];
+    struct nccl_tests tests;
+    struct error err = { 0 };
+    ck_assert(!nccl_tests_read(&tests, "t", r->text, strlen(r->text), &err));
+    ck_assert_int_eq(err.kind, ERROR_INPUT);
+    ck_assert_msg(strstr(err.message, r->message) != NULL, "expected \"%s\" in \"%s\"", r->message, err.message);
+}
+END_TEST
+
 static Suite *discover_suite(void)
 {
     Suite *suite = suite_create("discover");
@@ -155,6 +234,9 @@ static Suite *discover_suite(void)
     CHECK_ADD(suite, without_nvlink_there_is_pcie);
     CHECK_ADD(suite, a_mixed_table_takes_the_slowest);
     CHECK_ADD_LOOP(suite, other_tables_are_refused, sizeof topology_refusals / sizeof *topology_refusals);
+    CHECK_ADD(suite, measured_lines_come_back);
+    CHECK_ADD(suite, runs_that_do_not_fit_are_refused);
+    CHECK_ADD_LOOP(suite, other_runs_are_refused, sizeof run_refusals / sizeof *run_refusals);
     return suite;
 }
 
