@@ -5,6 +5,7 @@
 #include "profiler/discover.h"
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct discover_options {
     const char *output, *topology, *device;
@@ -62,16 +63,36 @@ static bool find_device(struct inputs *in, const char *name, struct device_type 
     return false;
 }
 
+/* Whether the driver's "NVIDIA H100 96GB" has the catalogue's "h100" of h100-sxm in it. */
+static bool is_family(const char *driver_name, const char *name)
+{
+    size_t length = strcspn(name, "-");
+    for (const char *at = driver_name; *at; at++)
+        if (strncasecmp(at, name, length) == 0)
+            return true;
+    return false;
+}
+
+static bool fail_device(const struct view *v, const char *driver_name, struct error *err)
+{
+    struct text near = { 0 };
+    const struct catalogue *catalogue = v->in->catalogue;
+    for (int i = 0; driver_name && i < catalogue->count; i++)
+        if (is_family(driver_name, catalogue->entries[i].name))
+            text_printf(&near, "%s%s", near.length ? ", " : "; nearest: ", catalogue->entries[i].name);
+    fail(err, "cleave discover: expected --device NAME (cleave devices) for %s, found none%s",
+         driver_name ? driver_name : "these GPUs", near.length ? near.data : "");
+    text_free(&near);
+    return false;
+}
+
 /* driver_name: what the driver calls the GPUs, or NULL. */
 static bool choose_device(struct view *v, const char *driver_name, struct error *err)
 {
     const char *name = v->options->device;
     if (!name && driver_name)
         name = discover_device(driver_name);
-    if (!name)
-        return fail(err, "cleave discover: expected --device NAME (cleave devices) for %s, found none",
-                    driver_name ? driver_name : "these GPUs");
-    return find_device(v->in, name, &v->device, err);
+    return name ? find_device(v->in, name, &v->device, err) : fail_device(v, driver_name, err);
 }
 
 static bool read_runs(struct view *v, struct error *err)

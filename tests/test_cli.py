@@ -299,7 +299,7 @@ def discovers(folder):
     driver = {"LD_LIBRARY_PATH": f"{double}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
     here = json.loads(expect("discover a driver's GPUs", 0, '"device": "v100-sxm2-16"', "discover", env={**driver, "CLEAVE_NVML_NAME": "Tesla V100-SXM2-16GB"}).stdout)
     check("discover a driver's GPUs: pairs", [(level["fanout"], level["shared"]) for level in here["levels"]] == [(2, False), (2, True)])
-    expect("discover unknown GPUs", 2, "--device NAME .* for NVIDIA Z1", "discover", env={**driver, "CLEAVE_NVML_NAME": "NVIDIA Z1"})
+    expect("discover unknown GPUs", 2, "--device NAME .* for NVIDIA H100 96GB, found none; nearest: .*h100-sxm", "discover", env={**driver, "CLEAVE_NVML_NAME": "NVIDIA H100 96GB"})
     expect("discover without a driver behind the library", 1, "cannot read the driver: Driver Not Loaded", "discover", env=driver)
     expect("discover for no device", 2, 'did you mean a100-pcie-80', *pairs[:3], "--device", "a100-pcie")
 

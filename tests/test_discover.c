@@ -119,6 +119,12 @@ START_TEST(a_mixed_table_takes_the_slowest)
     ck_assert_int_eq(levels.level[0].fanout, 4);
     ck_assert_int_eq(levels.mixed, TIER_NVLINK);
     ck_assert(levels.mixed_pair[0] == 0 && levels.mixed_pair[1] == 3);
+    struct discovery found;
+    struct cluster *plain = cluster_open("1x1:v100-sxm2-16");
+    discover_topology(&found, &topology, &plain->types[0].device, 1, "a test");
+    ck_assert_msg(strstr(found.comment, "GPU0 and GPU3") != NULL, "%s", found.comment);
+    ck_assert(found.level[0].link.shared);
+    cluster_free(plain);
 }
 END_TEST
 
