@@ -258,8 +258,10 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_gt(tally.branched, 200 / share_stride());
     ck_assert_int_gt(tally.plans_with_turns, 10000 / share_stride());
     ck_assert_int_gt(tally.best_with_turns, 20 / share_stride());
-    ck_assert_int_gt(tally.plans_with_layouts, 10000 / share_stride());
-    ck_assert_int_ge(tally.best_with_layouts, 2 / share_stride());
+    if (share_stride() == 1) { /* few worlds have many of them */
+        ck_assert_int_gt(tally.plans_with_layouts, 10000);
+        ck_assert_int_ge(tally.best_with_layouts, 2);
+    }
     for (int s = 0; schedules[s] && share_stride() == 1; s++)
         ck_assert_msg(schedules[s]->asynchronous || (tally.by_schedule[s] > 100 && tally.simulated[s] > 2),
                       "%s: %lld plans, %lld simulated", schedules[s]->name, (long long)tally.by_schedule[s],

@@ -119,7 +119,7 @@ static int64_t bound_of(const struct dual *d, int vector, int first, int end, in
     limits += (wide)(multiplier[LIMIT_PATH] + multiplier[LIMIT_TAIL]) * (cap_ns - waiting) +
               (wide)multiplier[LIMIT_LANE] * cap_ns;
     for (int b = 0; b < d->bins; b++) {
-        wide bound = ((wide)(sum[end * d->bins + b] - sum[first * d->bins + b]) << (DUAL_BITS - SUM_BITS)) +
+        wide bound = (wide)(sum[end * d->bins + b] - sum[first * d->bins + b]) * ((wide)1 << (DUAL_BITS - SUM_BITS)) +
                      (wide)multiplier[LIMIT_BYTES] * d->charged[b];
         least = bound < least ? bound : least;
     }
