@@ -26,53 +26,91 @@ static double draw_real(uint64_t *state) /* in [-1, 1), representable in both pr
     return (double)(int64_t)(draw(state) >> 44) / (1 << 19) - 1;
 }
 
+/* ---- the matrix product against three loops ---- */
+enum { MOST = 920, ELEMENTS = 2 * MOST * MOST };
+struct matrices {
+    double *a, *b; /* what ar and br hold */
+    real *ar, *br, *cr;
+};
+
+static struct matrices draw_matrices(uint64_t *random)
+{
+    struct matrices x = { malloc(ELEMENTS * sizeof *x.a), malloc(ELEMENTS * sizeof *x.b),
+                          malloc(ELEMENTS * sizeof *x.ar), malloc(ELEMENTS * sizeof *x.br),
+                          malloc(ELEMENTS * sizeof *x.cr) };
+    for (int64_t i = 0; i < ELEMENTS; i++) {
+        x.ar[i] = (real)(x.a[i] = draw_real(random));
+        x.br[i] = (real)(x.b[i] = draw_real(random));
+    }
+    return x;
+}
+
+static void free_matrices(struct matrices *x)
+{
+    free(x->a), free(x->b), free(x->ar), free(x->br), free(x->cr);
+}
+
+/* Runs the product of given shape and strides; what it does not write stays NAN or 1. */
+static void check_product(const struct matrices *x, struct gemm g)
+{
+    g.a = x->ar, g.b = x->br, g.c = x->cr, g.alpha = (real)0.5;
+    for (int64_t i = 0; i < ELEMENTS; i++)
+        x->cr[i] = g.accumulate ? 1 : (real)NAN;
+    gemm_run(&g);
+    for (int64_t i = 0; i < g.m; i++)
+        for (int64_t j = 0; j < g.n; j++) {
+            double want = g.accumulate;
+            for (int64_t l = 0; l < g.k; l++)
+                want += 0.5 * x->a[i * g.a_m + l * g.a_k] * x->b[l * g.b_k + j * g.b_n];
+            ck_assert_double_eq_tol((double)x->cr[i * g.c_m + j * g.c_n], want, close_enough * 10);
+        }
+}
+
 /* Shapes beyond every panel and tile, through strides that BLAS takes and ones it does not; now and then few rows that
  * meet a large matrix. */
 START_TEST(gemm_of_any_strides)
 {
     uint64_t random = 7;
-    enum { MOST = 920 };
-    double *a = malloc(2 * MOST * MOST * sizeof *a), *b = malloc(2 * MOST * MOST * sizeof *b);
-    real *ar = malloc(2 * MOST * MOST * sizeof *ar), *br = malloc(2 * MOST * MOST * sizeof *br),
-         *cr = malloc(2 * MOST * MOST * sizeof *cr);
-    for (int64_t i = 0; i < 2 * MOST * MOST; i++) {
-        ar[i] = (real)(a[i] = draw_real(&random));
-        br[i] = (real)(b[i] = draw_real(&random));
-    }
+    struct matrices x = draw_matrices(&random);
     for (int round = 0; round < 24; round++) {
         bool few_rows = round / 2 % 3 == 2;
         int64_t m = draw_in(&random, 1, few_rows ? 40 : 320),
                 n = few_rows ? draw_in(&random, 400, 460) : draw_in(&random, 1, 40),
                 k = draw_in(&random, few_rows ? 700 : 0, MOST), spread = round % 2 + 1;
         bool ta = round & 2, tb = round & 4, tc = round & 8;
-        struct gemm g = { .m = m,
-                          .n = n,
-                          .k = k,
-                          .a = ar,
-                          .b = br,
-                          .c = cr,
-                          .alpha = (real)0.5,
-                          .accumulate = round % 3 == 0,
-                          .a_m = ta ? spread : spread * MOST,
-                          .a_k = ta ? spread * MOST : spread,
-                          .b_k = tb ? spread : MOST,
-                          .b_n = tb ? MOST : 1,
-                          .c_m = tc ? 1 : MOST,
-                          .c_n = tc ? MOST : 1 };
-        if (tb)
-            g.b_k = 1;
-        for (int64_t i = 0; i < 2 * MOST * MOST; i++)
-            cr[i] = g.accumulate ? 1 : (real)NAN;
-        gemm_run(&g);
-        for (int64_t i = 0; i < m; i++)
-            for (int64_t j = 0; j < n; j++) {
-                double want = g.accumulate;
-                for (int64_t l = 0; l < k; l++)
-                    want += 0.5 * a[i * g.a_m + l * g.a_k] * b[l * g.b_k + j * g.b_n];
-                ck_assert_double_eq_tol((double)cr[i * g.c_m + j * g.c_n], want, close_enough * 10);
-            }
+        check_product(&x, (struct gemm){ .m = m,
+                                         .n = n,
+                                         .k = k,
+                                         .accumulate = round % 3 == 0,
+                                         .a_m = ta ? spread : spread * MOST,
+                                         .a_k = ta ? spread * MOST : spread,
+                                         .b_k = tb ? 1 : MOST,
+                                         .b_n = tb ? MOST : 1,
+                                         .c_m = tc ? 1 : MOST,
+                                         .c_n = tc ? MOST : 1 });
     }
-    free(a), free(b), free(ar), free(br), free(cr);
+    free_matrices(&x);
+}
+END_TEST
+
+/* As weights' gradients are: large, of few products each, both operands side by side in memory; one block of rows and
+ * several. */
+START_TEST(gemm_of_short_sums)
+{
+    uint64_t random = 11;
+    struct matrices x = draw_matrices(&random);
+    for (int round = 0; round < 6; round++)
+        check_product(&x, (struct gemm){ .m = draw_in(&random, 800, MOST),
+                                         .n = draw_in(&random, 330, 370),
+                                         .k = round % 2 ? draw_in(&random, 300, 340) : draw_in(&random, 1, 40),
+                                         .accumulate = round / 2 % 2,
+                                         .a_m = 1,
+                                         .a_k = MOST,
+                                         .b_k = MOST,
+                                         .b_n = 1,
+                                         .c_m = MOST,
+                                         .c_n = 1 });
+    free_matrices(&x);
 }
 END_TEST
 
@@ -289,6 +327,7 @@ static Suite *primitives_suite(void)
 {
     Suite *suite = suite_create("kernel primitives");
     CHECK_ADD(suite, gemm_of_any_strides);
+    CHECK_ADD(suite, gemm_of_short_sums);
     CHECK_ADD(suite, exponential_is_accurate);
     CHECK_ADD(suite, adamw_follows_the_paper);
     CHECK_ADD(suite, flat_ranges);

@@ -9,7 +9,7 @@
 #endif
 
 /* Blocks live on the stack: kernels do not allocate. A block of a and a panel of b stay in the second-level cache. */
-enum { BLOCK_K = 3072 / (int)sizeof(real), BLOCK_ROWS = 264, ROW_STEP = TILE_ROWS / 3 };
+enum { BLOCK_K = 3072 / (int)sizeof(real), BLOCK_ROWS = 264, ROW_STEP = TILE_ROWS / 3, LARGE_BYTES = 1 << 20 };
 
 /* Writes a finished tile to c. */
 static inline void store_tile(const struct gemm *g, const vector (*sum)[2], real *c, int64_t rows, int64_t columns)
@@ -35,19 +35,25 @@ static inline void store_tile(const struct gemm *g, const vector (*sum)[2], real
     }
 }
 
+/* A tile of c: where it lies, and what its product calls into the caches for the one after it. */
+struct tile {
+    real *c;
+    int64_t rows, columns;
+    struct walk ahead;
+};
+
 /* `height` is a constant where this is inlined: all sums then live in registers. */
 static inline __attribute__((always_inline)) void tile_product(const int height, const struct gemm *g, const real *a,
-                                                               const vector *b, int64_t k, real *c, int64_t rows,
-                                                               int64_t columns, const struct touches *touches)
+                                                               const vector *b, int64_t k, const struct tile *t)
 {
     vector sum[TILE_ROWS][2] = { { { 0 } } };
-    for (int64_t r = 0; r < rows; r++) {
-        __builtin_prefetch(c + r * g->c_m, 1);
-        __builtin_prefetch(c + r * g->c_m + LANES * g->c_n, 1);
-    }
-    for (int64_t stop = 0; stop * CACHE_LINE < k; stop++) {
-        touch(touches, stop);
-        for (int64_t i = min_i64(CACHE_LINE, k - stop * CACHE_LINE); i > 0; i--) {
+    const int64_t bytes = (int64_t)sizeof(real), stops = ceil_div(k, CACHE_LINE);
+    struct walk c = { (uintptr_t)t->c, t->rows, g->c_m * bytes, t->columns * bytes }, ahead = t->ahead;
+    const int64_t c_rows = ceil_div(c.rows, stops), ahead_rows = ceil_div(ahead.rows, stops);
+    for (int64_t left = k; left > 0; left -= CACHE_LINE) {
+        walk_on(&c, c_rows, 1);
+        walk_on(&ahead, ahead_rows, 0);
+        for (int64_t i = min_i64(CACHE_LINE, left); i > 0; i--) {
 #pragma GCC unroll 12
             for (int r = 0; r < height; r++) {
                 sum[r][0] += b[0] * a[r];
@@ -57,37 +63,54 @@ static inline __attribute__((always_inline)) void tile_product(const int height,
             b += 2;
         }
     }
-    store_tile(g, (const vector(*)[2])sum, c, rows, columns);
+    store_tile(g, (const vector(*)[2])sum, t->c, t->rows, t->columns);
 }
 
 /* Kept out of the loops around it: values that they hoist would take the registers of the sums. */
 static __attribute__((noinline)) void any_tile_product(const struct gemm *g, const real *a, const vector *b, int64_t k,
-                                                       real *c, int64_t rows, int64_t columns,
-                                                       const struct touches *touches)
+                                                       const struct tile *t)
 {
-    if (rows > 2 * ROW_STEP)
-        tile_product(TILE_ROWS, g, a, b, k, c, rows, columns, touches);
-    else if (rows > ROW_STEP)
-        tile_product(2 * ROW_STEP, g, a, b, k, c, rows, columns, touches);
+    if (t->rows > 2 * ROW_STEP)
+        tile_product(TILE_ROWS, g, a, b, k, t);
+    else if (t->rows > ROW_STEP)
+        tile_product(2 * ROW_STEP, g, a, b, k, t);
     else
-        tile_product(ROW_STEP, g, a, b, k, c, rows, columns, touches);
+        tile_product(ROW_STEP, g, a, b, k, t);
 }
 
-/* c's rows [row, row + rows) += block of a times b's k range. */
+/* The panel of b that begins with a column; none from n on. */
+static struct lines panel_of(const struct gemm *g, int64_t column, int64_t k_low, int64_t k)
+{
+    int64_t columns = max_i64(0, min_i64(TILE_COLUMNS, g->n - column));
+    return (struct lines){ g->b + column * g->b_n + k_low * g->b_k, columns, g->b_n, k, g->b_k };
+}
+
+/* c's rows [row, row + rows) += block of a times b's k range. While a panel of b is multiplied the next one is copied,
+ * a share after each tile, and the share after that is called into the caches: it stays there for so short a time that
+ * strides which fall into few of their sets do not drive it out. */
 static void block_product(const struct gemm *g, const real *a, real *panel, int64_t row, int64_t rows, int64_t k_low,
                           int64_t k)
 {
+    int64_t tile_count = ceil_div(rows, TILE_ROWS), share = round_up(ceil_div(k, tile_count), LANES);
+    real *next_panel = panel + TILE_COLUMNS * k;
+    struct lines lines = panel_of(g, 0, k_low, k);
+    pack_lines(panel, &lines, TILE_COLUMNS);
     for (int64_t column = 0; column < g->n; column += TILE_COLUMNS) {
-        int64_t columns = min_i64(TILE_COLUMNS, g->n - column), next = min_i64(TILE_COLUMNS, g->n - column - columns);
-        struct lines lines = { g->b + column * g->b_n + k_low * g->b_k, columns, g->b_n, k, g->b_k };
-        struct lines ahead = { lines.data + columns * g->b_n, next, g->b_n, k, g->b_k };
-        pack_lines(panel, &lines, TILE_COLUMNS);
-        for (int64_t i = 0; i < rows; i += TILE_ROWS) {
-            struct touches touches = touches_of(&ahead, i / TILE_ROWS, ceil_div(rows, TILE_ROWS));
-            any_tile_product(g, a + i * k, (const vector *)(void *)panel, k,
-                             g->c + (row + i) * g->c_m + column * g->c_n, min_i64(TILE_ROWS, rows - i), columns,
-                             &touches);
+        struct lines next = panel_of(g, column + TILE_COLUMNS, k_low, k);
+        struct lines after = panel_of(g, column + 2 * TILE_COLUMNS, k_low, k);
+        for (int64_t i = 0; i < tile_count; i++) {
+            struct lines now = lines_part(&next, i * share, share);
+            struct lines soon =
+                i + 1 < tile_count ? lines_part(&next, (i + 1) * share, share) : lines_part(&after, 0, share);
+            struct tile tile = { g->c + (row + i * TILE_ROWS) * g->c_m + column * g->c_n,
+                                 min_i64(TILE_ROWS, rows - i * TILE_ROWS), min_i64(TILE_COLUMNS, g->n - column),
+                                 walk_of(&soon) };
+            any_tile_product(g, a + i * TILE_ROWS * k, (const vector *)(void *)panel, k, &tile);
+            pack_lines(next_panel + i * share * TILE_COLUMNS, &now, TILE_COLUMNS);
         }
+        real *done = panel;
+        panel = next_panel;
+        next_panel = done;
     }
 }
 
@@ -99,7 +122,7 @@ static int64_t even_part(int64_t whole, int64_t limit)
 static void packed_product(const struct gemm *gemm)
 {
     _Alignas(64) real a[BLOCK_ROWS * BLOCK_K];
-    _Alignas(64) real panel[TILE_COLUMNS * BLOCK_K];
+    _Alignas(64) real panels[2 * TILE_COLUMNS * BLOCK_K];
     struct gemm g = *gemm;
     if (g.k <= 0) {
         for (int64_t i = 0; !g.accumulate && i < g.m; i++)
@@ -107,7 +130,8 @@ static void packed_product(const struct gemm *gemm)
                 g.c[i * g.c_m + j * g.c_n] = 0;
         return;
     }
-    int64_t row_part = round_up(even_part(g.m, BLOCK_ROWS), ROW_STEP), k_part = even_part(g.k, BLOCK_K);
+    int64_t k_part = even_part(g.k, BLOCK_K), most_rows = BLOCK_ROWS * BLOCK_K / k_part / TILE_ROWS * TILE_ROWS;
+    int64_t row_part = round_up(even_part(g.m, most_rows), ROW_STEP);
     for (int64_t k_low = 0; k_low < g.k; k_low += k_part) {
         int64_t k = min_i64(k_part, g.k - k_low);
         g.accumulate = gemm->accumulate || k_low > 0;
@@ -115,7 +139,7 @@ static void packed_product(const struct gemm *gemm)
             int64_t rows = min_i64(row_part, g.m - row);
             struct lines lines = { g.a + row * g.a_m + k_low * g.a_k, rows, g.a_m, k, g.a_k };
             pack_lines(a, &lines, TILE_ROWS);
-            block_product(&g, a, panel, row, rows, k_low, k);
+            block_product(&g, a, panels, row, rows, k_low, k);
         }
     }
 }
@@ -154,11 +178,23 @@ static bool blas_product(const struct gemm *g)
 
 #ifdef HAVE_OPENBLAS
 /* A large b that one block of a meets: OpenBLAS copies b whole before it begins, which few rows do not repay; here its
- * panels come and go. (Its kernels for smaller registers were not compared.) */
+ * panels come and go. */
+static bool has_few_rows(const struct gemm *g)
+{
+    return g->m <= BLOCK_ROWS && g->n >= LARGE_BYTES / (int)sizeof(real) / g->k;
+}
+
+/* A large c of few products each, as weights' gradients are: OpenBLAS passes c twice, to zero it and to add to it; here
+ * it is written once. Both operands lie as packing wants them, so that packing b anew for each block costs little. */
+static bool has_short_sums(const struct gemm *g)
+{
+    return g->k <= BLOCK_K && g->a_m == 1 && g->b_n == 1 && g->n >= LARGE_BYTES / (int)sizeof(real) / g->m;
+}
+
+/* (Kernels for smaller registers were not compared.) */
 static bool packing_pays(const struct gemm *g)
 {
-    enum { LARGE_BYTES = 1 << 20 };
-    return VECTOR_BYTES == 64 && g->m <= BLOCK_ROWS && g->k > 0 && g->n >= LARGE_BYTES / (int)sizeof(real) / g->k;
+    return VECTOR_BYTES == 64 && g->k > 0 && (has_few_rows(g) || has_short_sums(g));
 }
 #endif
 

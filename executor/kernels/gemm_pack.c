@@ -76,8 +76,9 @@ static inline __attribute__((always_inline)) void pack_rows(real *restrict out, 
                                                             const int tile)
 {
     const real *from = lines->data + line;
-    for (int64_t i = 0; i < lines->k; i++)
-        memcpy(out + i * tile, from + i * lines->k_stride, (size_t)tile * sizeof(real));
+    const int64_t k = lines->k, k_stride = lines->k_stride;
+    for (int64_t i = 0; i < k; i++)
+        memcpy(out + i * tile, from + i * k_stride, (size_t)tile * sizeof(real));
 }
 
 /* Lines contiguous along k: squares are transposed; what is left of k goes the plain way. Returns the steps done. */

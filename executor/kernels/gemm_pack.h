@@ -35,41 +35,36 @@ struct lines {
 #define pack_lines ISA(pack_lines)
 void pack_lines(real *out, const struct lines *lines, int tile);
 
-/* Cache lines that a tile's product calls into the second-level cache on its way: every CACHE_LINE steps of k `rows`
- * rows of `width` elements. All at once they would keep the tile's own loads waiting. */
-struct touches {
-    uintptr_t at; /* runs past the lines' end, so it is no pointer */
-    int64_t rows, width, row_bytes, step_bytes;
-};
-/* The share that the tile-th of tile_count tiles, each of lines->k steps, takes of the lines. */
-static inline struct touches touches_of(const struct lines *lines, int64_t tile, int64_t tile_count)
+/* The lines' steps [low, low + count) of k, as far as they have them. */
+static inline struct lines lines_part(const struct lines *lines, int64_t low, int64_t count)
 {
-    struct touches t = { .at = (uintptr_t)lines->data, .rows = lines->count, .width = 1 };
-    int64_t bytes = (int64_t)sizeof(real), stops = ceil_div(lines->k, CACHE_LINE);
-    if (lines->stride == 1) {
-        t.rows = ceil_div(lines->k, tile_count * stops);
-        t.width = lines->count;
-        t.row_bytes = lines->k_stride * bytes;
-        t.step_bytes = t.rows * t.row_bytes;
-        t.at += (uintptr_t)(tile * stops * t.step_bytes);
-        if (tile * stops * t.rows >= lines->k)
-            t.rows = 0;
-    } else {
-        int64_t share = ceil_div(lines->count, tile_count), first = tile * share;
-        t.rows = max_i64(0, min_i64(share, lines->count - first));
-        t.row_bytes = lines->stride * bytes;
-        t.step_bytes = CACHE_LINE * bytes;
-        t.at += (uintptr_t)(first * t.row_bytes);
-    }
-    return t;
+    struct lines part = *lines;
+    part.data += low * lines->k_stride;
+    part.k = max_i64(0, min_i64(count, lines->k - low));
+    return part;
 }
 
-static inline __attribute__((always_inline)) void touch(const struct touches *t, int64_t stop)
+/* Rows of cache lines that a tile's product calls into the caches on its way, some every CACHE_LINE steps of k: all at
+ * once they would keep the tile's own loads waiting. */
+struct walk {
+    uintptr_t at; /* may run past the data's end, so it is no pointer */
+    int64_t rows, row_bytes, width_bytes;
+};
+
+static inline struct walk walk_of(const struct lines *lines)
 {
-    for (int64_t row = 0; row < t->rows; row++)
-        for (int64_t i = 0; i < t->width; i += CACHE_LINE)
-            __builtin_prefetch((const void *)(t->at + (uintptr_t)(stop * t->step_bytes + row * t->row_bytes +
-                                                                  i * (int64_t)sizeof(real))),
-                               0, 2);
+    int64_t bytes = (int64_t)sizeof(real);
+    uintptr_t at = (uintptr_t)lines->data;
+    if (lines->stride == 1)
+        return (struct walk){ at, lines->count ? lines->k : 0, lines->k_stride * bytes, lines->count * bytes };
+    return (struct walk){ at, lines->k ? lines->count : 0, lines->stride * bytes, lines->k * bytes };
+}
+
+/* Goes on by `rows` rows. `write` is 1 for what will be written, else 0: a constant. */
+static inline __attribute__((always_inline)) void walk_on(struct walk *w, int64_t rows, const int write)
+{
+    for (; rows > 0 && w->rows > 0; rows--, w->rows--, w->at += (uintptr_t)w->row_bytes)
+        for (int64_t i = 0; i < w->width_bytes; i += CACHE_LINE * (int64_t)sizeof(real))
+            __builtin_prefetch((const void *)(w->at + (uintptr_t)i), write, 3);
 }
 #endif
