@@ -40,6 +40,7 @@ struct tile {
     real *c;
     int64_t rows, columns;
     struct walk ahead;
+    int64_t c_step, ahead_step; /* rows of c and of what is ahead that are called in every CACHE_LINE steps of k */
 };
 
 /* `height` is a constant where this is inlined: all sums then live in registers. */
@@ -47,12 +48,11 @@ static inline __attribute__((always_inline)) void tile_product(const int height,
                                                                const vector *b, int64_t k, const struct tile *t)
 {
     vector sum[TILE_ROWS][2] = { { { 0 } } };
-    const int64_t bytes = (int64_t)sizeof(real), stops = ceil_div(k, CACHE_LINE);
+    const int64_t bytes = (int64_t)sizeof(real);
     struct walk c = { (uintptr_t)t->c, t->rows, g->c_m * bytes, t->columns * bytes }, ahead = t->ahead;
-    const int64_t c_rows = ceil_div(c.rows, stops), ahead_rows = ceil_div(ahead.rows, stops);
     for (int64_t left = k; left > 0; left -= CACHE_LINE) {
-        walk_on(&c, c_rows, 1);
-        walk_on(&ahead, ahead_rows, 0);
+        walk_on(&c, t->c_step, 1);
+        walk_on(&ahead, t->ahead_step, 0);
         for (int64_t i = min_i64(CACHE_LINE, left); i > 0; i--) {
 #pragma GCC unroll 12
             for (int r = 0; r < height; r++) {
@@ -92,6 +92,8 @@ static void block_product(const struct gemm *g, const real *a, real *panel, int6
                           int64_t k)
 {
     int64_t tile_count = ceil_div(rows, TILE_ROWS), share = round_up(ceil_div(k, tile_count), LANES);
+    int64_t stops = ceil_div(k, CACHE_LINE), c_step = ceil_div(TILE_ROWS, stops),
+            ahead_step = ceil_div(g->b_n == 1 ? share : TILE_COLUMNS, stops);
     real *next_panel = panel + TILE_COLUMNS * k;
     struct lines lines = panel_of(g, 0, k_low, k);
     pack_lines(panel, &lines, TILE_COLUMNS);
@@ -103,8 +105,11 @@ static void block_product(const struct gemm *g, const real *a, real *panel, int6
             struct lines soon =
                 i + 1 < tile_count ? lines_part(&next, (i + 1) * share, share) : lines_part(&after, 0, share);
             struct tile tile = { g->c + (row + i * TILE_ROWS) * g->c_m + column * g->c_n,
-                                 min_i64(TILE_ROWS, rows - i * TILE_ROWS), min_i64(TILE_COLUMNS, g->n - column),
-                                 walk_of(&soon) };
+                                 min_i64(TILE_ROWS, rows - i * TILE_ROWS),
+                                 min_i64(TILE_COLUMNS, g->n - column),
+                                 walk_of(&soon),
+                                 c_step,
+                                 ahead_step };
             any_tile_product(g, a + i * TILE_ROWS * k, (const vector *)(void *)panel, k, &tile);
             pack_lines(next_panel + i * share * TILE_COLUMNS, &now, TILE_COLUMNS);
         }

@@ -71,14 +71,18 @@ static void pack_slowly(real *restrict out, const struct lines *lines, int64_t l
     }
 }
 
-/* Lines side by side in memory already: rows of `tile` elements. */
+/* Lines side by side in memory already: rows of `tile` elements, far from each other. The tile after the next one is
+ * called in, which the processor does not do by itself. */
 static inline __attribute__((always_inline)) void pack_rows(real *restrict out, const struct lines *lines, int64_t line,
                                                             const int tile)
 {
     const real *from = lines->data + line;
     const int64_t k = lines->k, k_stride = lines->k_stride;
-    for (int64_t i = 0; i < k; i++)
+    for (int64_t i = 0; i < k; i++) {
+        if (tile == TILE_ROWS)
+            __builtin_prefetch((const void *)((uintptr_t)(from + i * k_stride) + 2 * (size_t)tile * sizeof(real)));
         memcpy(out + i * tile, from + i * k_stride, (size_t)tile * sizeof(real));
+    }
 }
 
 /* Lines contiguous along k: squares are transposed; what is left of k goes the plain way. Returns the steps done. */
