@@ -16,7 +16,7 @@ struct profile_arguments {
     const char *backend, *transport, *device, *dtype, *output;
     int64_t ranks, sequence, batch;
     double time_limit_s;
-    struct text_list existing;
+    struct text_list existing, dims;
     bool json, share_gpus;
 };
 static const struct profile_arguments defaults = {
@@ -36,6 +36,8 @@ static const struct option options[] = {
                 "device type of the cluster that this machine is; needed where a cluster has several"),
     LIST_OPTION("profile", AT(existing), "FILE",
                 "measurements to complete: what they hold for this machine is kept; may be repeated"),
+    LIST_OPTION("dimension", AT(dims), "NAME",
+                "plans to come also split layers along it (cleave dimensions): cp-ring, ep; may be repeated"),
     DOUBLE_OPTION("time-limit", AT(time_limit_s), "SECONDS", 1, 1e6, "aimed at (60); more time, smaller spreads"),
     OUTPUT_OPTION(AT(output), "the profile"),
     FLAG_OPTION("json", AT(json), "prints the profile"),
@@ -147,6 +149,20 @@ static bool write_out(const struct cli *cli, const struct profile_arguments *a, 
     return ok;
 }
 
+static bool read_dims(bool out[DIM_COUNT], const struct text_list *names, struct error *err)
+{
+    const char *words[DIM_COUNT + 1] = { NULL };
+    for (int d = 0; d < DIM_COUNT; d++)
+        words[d] = dimensions[d]->name;
+    for (int i = 0; i < names->count; i++) {
+        int d;
+        if (!inputs_word("--dimension", names->item[i], words, &d, err))
+            return false;
+        out[d] = d != DIM_none;
+    }
+    return true;
+}
+
 /* What computes: NULL and the host's numbers for the processor. */
 static bool describe_device(const struct cli *cli, const struct profile_arguments *a, struct crew *crew,
                             struct profiler_options *o, struct text *machine, struct error *err)
@@ -194,7 +210,7 @@ static void measure(const struct cli *cli, const struct profile_arguments *a, co
                                   .time_limit_s = a->time_limit_s,
                                   .context = (void *)(uintptr_t)cli,
                                   .on_progress = set.transports[0].rank == 0 ? on_progress : NULL };
-    bool measured = describe_device(cli, a, &crew, &o, &machine, err) &&
+    bool measured = read_dims(o.dims, &a->dims, err) && describe_device(cli, a, &crew, &o, &machine, err) &&
                     profiler_measure(&profile, &report, &crew, &o, err) && profile;
     if (measured && a->device)
         profile->device = a->device;

@@ -173,7 +173,7 @@ static bool list_cases(struct measuring *m, struct error *err)
     struct graph *graph;
     if (!graph_build(&graph, &m->shortened, 1, m->o->sequence, 1, err))
         return false;
-    bool ok = compute_cases(&m->cases, &m->case_count, graph, m->crew->rank_count, m->o->batch, err) &&
+    bool ok = compute_cases(&m->cases, &m->case_count, graph, m->crew->rank_count, m->o->batch, m->o->dims, err) &&
               data_synthetic(&m->data, sample_shape_of(graph), 1, err);
     graph_free(graph);
     return ok;

@@ -7,7 +7,8 @@
 #include "profiler/shorten.h"
 
 /* One configuration to run: every rank computes the same micro-batches of `micro` sequences, `tensor` ranks share the
- * work along the dimension. The other ranks only load the host, as they do in a plan. */
+ * work along the dimension (with one that splits the batch each of them has `micro` sequences of its own). The other
+ * ranks only load the host, as they do in a plan. */
 struct compute_case {
     int tensor, dimension;
     int64_t micro;
@@ -25,13 +26,16 @@ bool case_open(struct case_program *out, const struct model *shortened, int64_t 
 void case_close(struct case_program *program);
 
 /* The configurations whose computations plans of `batch` sequences per step on rank_count ranks can have, smallest
- * micro-batches first, without flops. graph: of the model, for any batch. The caller frees *out with free(). */
+ * micro-batches first, without flops. dims[DIM_COUNT]: dimensions to be split along besides
+ * tensor's; may be NULL. graph: of the
+ * model, for any batch. The caller frees *out with free(). */
 bool compute_cases(struct compute_case **out, int *count, const struct graph *graph, int rank_count, int64_t batch,
-                   struct error *err);
+                   const bool *dims, struct error *err);
 
 struct compute_options {
     const struct model *model;
     int64_t sequence, batch;
+    const bool *dims;               /* [DIM_COUNT]: as compute_cases() has them */
     const struct profile *existing; /* what it holds is not measured again; may be NULL */
     int64_t memory_limit_bytes;     /* of all arenas of this process; 0: unknown */
     double budget_s;

@@ -41,8 +41,9 @@ bool case_open(struct case_program *out, const struct model *shortened, int64_t 
                enum dtype dtype, const struct compute_case *c, struct error *err)
 {
     struct case_program made = { 0 };
-    bool ok = graph_build(&made.graph, shortened, c->micro * c->micro_count, sequence,
-                          vocab_multiple(shortened->vocab_size, c->tensor), err);
+    int64_t batch = c->micro * c->micro_count * (dimensions[c->dimension]->splits_batch ? c->tensor : 1);
+    bool ok =
+        graph_build(&made.graph, shortened, batch, sequence, vocab_multiple(shortened->vocab_size, c->tensor), err);
     if (ok && !(made.plan = case_plan(made.graph, rank_count, dtype, c)))
         ok = fail_kind(err, ERROR_ENVIRONMENT, "no memory for a plan");
     ok = ok && plan_check(made.plan, made.graph, err) && program_lower(&made.program, made.graph, made.plan, err) &&
@@ -65,11 +66,13 @@ void case_close(struct case_program *program)
 }
 
 /* ---- all cases ---- */
-/* The dimensions along which tensor ranks may share one sequence's work. */
-static bool is_offered(const struct graph *graph, int tensor, int d)
+/* The dimensions along which tensor ranks may share one sequence's work, and those asked for. */
+static bool is_offered(const struct graph *graph, int tensor, int d, const bool *dims)
 {
     if (tensor == 1)
         return d == DIM_none;
+    if (dims && dims[d])
+        return true;
     return d != DIM_none && dimensions[d]->lane == LANE_TP && !dimensions[d]->splits_batch &&
            tensor_legal(graph, tensor) && (d != DIM_tp_sp || graph->sequence % tensor == 0);
 }
@@ -78,12 +81,12 @@ static bool is_offered(const struct graph *graph, int tensor, int d)
  * few in a step, so that their weight gradients are mostly written; small ones are mostly added to what the one before
  * left. */
 static int cases_of_micro(struct compute_case *out, const struct graph *graph, int rank_count, int64_t batch,
-                          int64_t micro)
+                          int64_t micro, const bool *dims)
 {
     int count = 0;
     for (int tensor = 1; tensor <= rank_count; tensor++)
         for (int d = 0; rank_count % tensor == 0 && d < DIM_COUNT; d++)
-            if (is_offered(graph, tensor, d))
+            if (is_offered(graph, tensor, d, dims))
                 out[count++] = (struct compute_case){
                     .tensor = tensor, .dimension = d, .micro = micro, .micro_count = micro * 4 <= batch ? 2 : 1
                 };
@@ -91,7 +94,7 @@ static int cases_of_micro(struct compute_case *out, const struct graph *graph, i
 }
 
 bool compute_cases(struct compute_case **out, int *count, const struct graph *graph, int rank_count, int64_t batch,
-                   struct error *err)
+                   const bool *dims, struct error *err)
 {
     int64_t divisors = 0;
     for (int64_t b = 1; b <= batch; b++)
@@ -102,7 +105,7 @@ bool compute_cases(struct compute_case **out, int *count, const struct graph *gr
     int made = 0;
     for (int64_t b = 1; b <= batch; b++)
         if (batch % b == 0)
-            made += cases_of_micro(cases + made, graph, rank_count, batch, b);
+            made += cases_of_micro(cases + made, graph, rank_count, batch, b, dims);
     *out = cases;
     *count = made;
     return true;

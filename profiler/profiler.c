@@ -204,6 +204,7 @@ static bool measure(struct parts *parts, const struct crew *crew, const struct p
     struct compute_options compute = { .model = o->model,
                                        .sequence = o->sequence,
                                        .batch = o->batch,
+                                       .dims = o->dims,
                                        .existing = existing,
                                        .memory_limit_bytes = (int64_t)((double)memory_bytes * MEMORY_SHARE),
                                        .budget_s = o->time_limit_s * COMPUTE_SHARE,

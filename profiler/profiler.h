@@ -4,11 +4,13 @@
 #define CLEAVE_PROFILER_PROFILER_H
 #include "models/model.h"
 #include "planner/facts/profile.h"
+#include "planner/plan/dim.h"
 #include "profiler/crew.h"
 
 struct profiler_options {
     const struct model *model;
     int64_t sequence, batch; /* tokens per sequence; sequences per step of all ranks */
+    bool dims[DIM_COUNT];    /* dimensions that plans to come split layers along, besides data and tensor parallelism */
     const char *backend;     /* "cpu", "cuda": the crew's device */
     const char *machine;     /* provenance: what computes; NULL: this host */
     int64_t memory_bytes;    /* of what computes; 0: the host's */
