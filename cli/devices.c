@@ -92,14 +92,8 @@ static void write_levels(struct json_writer *w, const struct cluster *cluster, c
     json_write_key(w, "levels");
     json_begin_array(w);
     for (int i = 0; i < cluster->level_count; i++) {
-        const struct link_level *l = &type->levels[i];
         json_begin_object(w);
-        json_put_string(w, "name", l->name);
-        json_put_int(w, "fanout", l->fanout);
-        json_put_double(w, "bytes_per_s", l->bytes_per_s);
-        json_put_double(w, "efficiency", l->efficiency);
-        json_put_int(w, "latency_ns", l->latency_ns);
-        json_put_bool(w, "shared", l->shared);
+        link_level_put(w, &type->levels[i]);
         json_end_object(w);
     }
     json_end_array(w);

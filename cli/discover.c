@@ -34,32 +34,16 @@ struct view {
     struct device_type device;
 };
 
-/* Names that begin with the word, else the nearest; empty: none. */
-static void add_near(struct text *out, const char *word, const char *const *names, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (strncmp(names[i], word, strlen(word)) == 0)
-            text_printf(out, "%s%s", out->length ? ", " : ", did you mean ", names[i]);
-    const char *near = out->length ? NULL : text_nearest(word, names, (size_t)count);
-    if (near)
-        text_printf(out, ", did you mean %s", near);
-}
-
 static bool find_device(struct inputs *in, const char *name, struct device_type *out, struct error *err)
 {
-    const char **names = arena_alloc(&in->arena, (size_t)in->catalogue->count, sizeof *names);
-    struct text near = { 0 };
-    if (!names)
-        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
-    for (int i = 0; i < in->catalogue->count; i++) {
-        const struct catalogue_entry *entry = &in->catalogue->entries[i];
-        if (strcmp(entry->name, name) == 0)
-            return device_type_read(out, &in->arena, entry->name, entry->json, entry->length, err);
-        names[i] = entry->name;
-    }
-    add_near(&near, name, names, in->catalogue->count);
-    fail(err, "--device: expected a device of `cleave devices`, found \"%s\"%s", name, near.length ? near.data : "");
-    text_free(&near);
+    const struct catalogue *catalogue = in->catalogue;
+    const struct catalogue_entry *entry = catalogue_find(catalogue->entries, catalogue->count, name);
+    struct text hint = { 0 };
+    if (entry)
+        return device_type_read(out, &in->arena, entry->name, entry->json, entry->length, err);
+    catalogue_add_hint(&hint, catalogue->entries, catalogue->count, name);
+    fail(err, "--device: expected a device of `cleave devices`, found \"%s\"%s", name, hint.data ? hint.data : "");
+    text_free(&hint);
     return false;
 }
 

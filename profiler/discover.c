@@ -33,15 +33,16 @@ static bool is_pcie(const struct device_type *device)
     return device->link_bytes_per_s <= PCIE_5_BYTES_PER_S;
 }
 
+/* The level keeps its name and fanout. */
+static void set_link(struct discovered_level *level, struct link_level link)
+{
+    link.name = level->link.name, link.fanout = level->link.fanout;
+    level->link = link;
+}
+
 static void own_link(struct discovered_level *level, const struct device_type *device)
 {
-    struct link_level *link = &level->link;
-    link->bytes_per_s = device->link_bytes_per_s;
-    link->efficiency = device->link_efficiency;
-    link->latency_ns = device->link_latency_ns;
-    link->shared = device->link_shared;
-    link->switch_reduce_factor = device->switch_reduce_factor;
-    link->switch_reduce_latency_ns = device->switch_reduce_latency_ns;
+    set_link(level, device_link(device));
     say(level->comment, "the link of %s in the catalogue", device->name);
 }
 
@@ -92,10 +93,7 @@ static void add_nodes(struct discovery *out, const struct device_type *device, i
     if (nodes < 2)
         return;
     struct discovered_level *level = add_level(out, "cluster", nodes);
-    level->link.bytes_per_s = device->nic_bytes_per_s;
-    level->link.efficiency = device->nic_efficiency;
-    level->link.latency_ns = device->nic_latency_ns;
-    level->link.shared = device->nic_shared;
+    set_link(level, device_nic(device));
     say(level->comment, "the network of %s in the catalogue, for each device", device->name);
 }
 
@@ -272,17 +270,9 @@ void discovery_write(struct json_writer *w, const struct discovery *found)
     json_write_key(w, "levels");
     json_begin_array(w);
     for (int i = 0; i < found->level_count; i++) {
-        const struct link_level *link = &found->level[i].link;
         json_begin_object(w);
         json_put_string(w, "comment", found->level[i].comment);
-        json_put_string(w, "name", link->name);
-        json_put_int(w, "fanout", link->fanout);
-        json_put_double(w, "bytes_per_s", link->bytes_per_s);
-        json_put_double(w, "efficiency", link->efficiency);
-        json_put_int(w, "latency_ns", link->latency_ns);
-        json_put_double(w, "switch_reduce_factor", link->switch_reduce_factor);
-        json_put_int(w, "switch_reduce_latency_ns", link->switch_reduce_latency_ns);
-        json_put_bool(w, "shared", link->shared);
+        link_level_put(w, &found->level[i].link);
         json_end_object(w);
     }
     json_end_array(w);

@@ -38,16 +38,24 @@ const struct catalogue_entry *catalogue_find(const struct catalogue_entry *catal
     return NULL;
 }
 
-const char *catalogue_nearest(const struct catalogue_entry *catalogue, int count, const char *name)
+void catalogue_add_hint(struct text *out, const struct catalogue_entry *catalogue, int count, const char *name)
 {
-    const char **names = count > 0 ? malloc((size_t)count * sizeof *names) : NULL;
-    if (!names)
-        return NULL; /* only the hint is lost */
+    const char **near = count > 0 ? malloc((size_t)count * sizeof *near) : NULL;
+    int found = 0;
+    if (!near)
+        return; /* only the hint is lost */
     for (int i = 0; i < count; i++)
-        names[i] = catalogue[i].name;
-    const char *nearest = text_nearest(name, names, (size_t)count);
-    free(names);
-    return nearest;
+        if (strncmp(catalogue[i].name, name, strlen(name)) == 0)
+            near[found++] = catalogue[i].name;
+    if (found == 0) {
+        for (int i = 0; i < count; i++)
+            near[i] = catalogue[i].name;
+        near[0] = text_nearest(name, near, (size_t)count);
+        found = near[0] != NULL;
+    }
+    for (int i = 0; i < found; i++)
+        text_printf(out, "%s\"%s\"%s", i == 0 ? ", did you mean " : ", ", near[i], i + 1 == found ? "?" : "");
+    free(near);
 }
 
 static uint64_t hash_double(uint64_t hash, double value)

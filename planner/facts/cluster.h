@@ -81,6 +81,18 @@ struct catalogue_entry {
     const char *name, *json;
     size_t length;
 };
+const struct catalogue_entry *catalogue_find(const struct catalogue_entry *catalogue, int count, const char *name);
+/* Appends `, did you mean "a", "b"?` of the names that begin with this one, else of the nearest; nothing where there is
+ * neither. */
+struct text;
+void catalogue_add_hint(struct text *out, const struct catalogue_entry *catalogue, int count, const char *name);
+
+/* The links that a device brings, as levels of fanout 1. */
+struct link_level device_link(const struct device_type *device);
+struct link_level device_nic(const struct device_type *device);
+/* Puts the level's members, as a cluster file has them, into the open object. */
+struct json_writer;
+void link_level_put(struct json_writer *w, const struct link_level *level);
 
 /* Short form `NODESxDEVICES:TYPE[@key=value,...]`, several joined by '+' (keys: inter, intra, host bytes/s; latency,
  * intra-latency, host-latency seconds; memory, reserve, host-memory bytes) or, when text begins with '{', a cluster
@@ -98,7 +110,6 @@ bool cluster_scaled(struct cluster **out, const struct cluster *cluster, int tim
 void cluster_number(struct cluster *cluster);
 /* The short form of cluster_scaled(), of a cluster's short form: every group's nodes times so many. False: the name is
  * not a short form. */
-struct text;
 bool cluster_scaled_name(struct text *out, const char *name, int times);
 /* As many devices, or a few more that fill up a unit, all of one of the cluster's types: what a stage costs that lives
  * on it alone. Strings and levels below the outermost are borrowed from the original. */

@@ -1,5 +1,6 @@
 /* The JSON forms: a device of the catalogue, and a cluster with its levels. */
 #include "planner/facts/cluster_parts.h"
+#include "base/text.h"
 #include <math.h>
 #include <string.h>
 
@@ -108,6 +109,18 @@ static const struct json_field level_table[] = {
     { "shared", FIELD_BOOL, LEVEL_AT(shared),
       .doc = "the rate is of a whole unit, shared by its devices that talk at once" },
 };
+
+void link_level_put(struct json_writer *w, const struct link_level *level)
+{
+    json_put_string(w, "name", level->name);
+    json_put_int(w, "fanout", level->fanout);
+    json_put_double(w, "bytes_per_s", level->bytes_per_s);
+    json_put_double(w, "efficiency", level->efficiency);
+    json_put_int(w, "latency_ns", level->latency_ns);
+    json_put_double(w, "switch_reduce_factor", level->switch_reduce_factor);
+    json_put_int(w, "switch_reduce_latency_ns", level->switch_reduce_latency_ns);
+    json_put_bool(w, "shared", level->shared);
+}
 
 /* What a file says of one group: the whole cluster's where there is only one. */
 struct group_fields {
@@ -291,11 +304,11 @@ static bool read_device(struct reader *reader, struct device_type *out, const st
     const struct catalogue_entry *entry = catalogue_find(reader->catalogue, reader->catalogue_count, name);
     if (entry)
         return device_type_read(out, arena, entry->name, entry->json, entry->length, err);
-    const char *nearest = catalogue_nearest(reader->catalogue, reader->catalogue_count, name);
-    if (nearest)
-        return json_fail(device, err, "expected a device of `cleave devices`, found \"%s\", did you mean \"%s\"?", name,
-                         nearest);
-    return json_fail(device, err, "expected a device of `cleave devices`, found \"%s\"", name);
+    struct text hint = { 0 };
+    catalogue_add_hint(&hint, reader->catalogue, reader->catalogue_count, name);
+    json_fail(device, err, "expected a device of `cleave devices`, found \"%s\"%s", name, hint.data ? hint.data : "");
+    text_free(&hint);
+    return false;
 }
 
 /* at: the object that the fields stand in. */

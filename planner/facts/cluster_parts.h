@@ -12,12 +12,6 @@ struct group_text {
     struct link_level between;           /* to other groups, where the file has such a network */
 };
 
-/* The links that a device brings, as levels of fanout 1. */
-struct link_level device_link(const struct device_type *device);
-struct link_level device_nic(const struct device_type *device);
-const struct catalogue_entry *catalogue_find(const struct catalogue_entry *catalogue, int count, const char *name);
-/* Its name, or NULL when none is near. */
-const char *catalogue_nearest(const struct catalogue_entry *catalogue, int count, const char *name);
 bool device_type_read_value(struct device_type *out, struct arena *arena, const char *name, const struct json *value,
                             struct error *err);
 /* Types, groups and counts from the groups as written, whose devices are MAX_DEVICES at most. apart: groups are joined

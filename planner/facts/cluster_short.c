@@ -97,22 +97,18 @@ static bool scan_word(struct scan *scan, const char *stops, char out[WORD_BYTES]
 
 static bool scan_device(struct scan *scan, struct device_type *device, struct error *err)
 {
-    char word[WORD_BYTES], hint[2 * WORD_BYTES] = "";
+    char word[WORD_BYTES];
+    struct text hint = { 0 };
     size_t start = scan->at;
     if (!scan_word(scan, "@+", word, "a device of `cleave devices`", err))
         return false;
     const struct catalogue_entry *entry = catalogue_find(scan->catalogue, scan->catalogue_count, word);
     if (entry)
         return device_type_read(device, scan->arena, entry->name, entry->json, entry->length, err);
-    const char *nearest = catalogue_nearest(scan->catalogue, scan->catalogue_count, word);
-    if (nearest) {
-        struct text text = { 0 };
-        text_printf(&text, ", did you mean \"%s\"?", nearest);
-        if (!text.failed && text.length < sizeof hint)
-            memcpy(hint, text.data, text.length + 1);
-        text_free(&text);
-    }
-    return fail_at(scan, start, err, "a device of `cleave devices`", hint);
+    catalogue_add_hint(&hint, scan->catalogue, scan->catalogue_count, word);
+    fail_at(scan, start, err, "a device of `cleave devices`", hint.data ? hint.data : "");
+    text_free(&hint);
+    return false;
 }
 
 static bool scan_number(struct scan *scan, double min, double max, const char *expected, double *out, bool *percent,
