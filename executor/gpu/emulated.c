@@ -287,8 +287,16 @@ static bool sum_bias(void *self, void *stream, const struct gpu_matmul *m, struc
     return launch(self, stream, GPU_COLUMN_SUM, 1, &work, err);
 }
 
+/* cuBLASLt's table of types, as far as ours go: one type of both factors; of bf16 the product in either, else alike. */
+static bool takes_types(const struct gpu_matmul *m)
+{
+    return m->a_type == m->b_type && (m->c_type == m->a_type || (m->a_type == GPU_BF16 && m->c_type == GPU_REAL));
+}
+
 static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
 {
+    if (!takes_types(m))
+        return fail_kind(err, ERROR_BUG, "a matrix product of types that no library takes");
     if (m->m <= 0 || m->n <= 0 || m->k <= 0 || !matrix_leads(m->m, m->a_m, m->k, m->a_k) ||
         !matrix_leads(m->k, m->b_k, m->n, m->b_n) || !matrix_leads(m->m, m->c_m, m->n, m->c_n))
         return fail_kind(err, ERROR_BUG, "a matrix product that no library takes");
