@@ -45,9 +45,9 @@ static struct matrix transpose_of(int64_t lines, int64_t line_stride, int64_t wi
     return m;
 }
 
-static int64_t alignment_of(const void *a, const void *b, const void *c, const void *aux)
+static int64_t alignment_of(const struct gpu_matmul *m)
 {
-    uintptr_t all = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)aux;
+    uintptr_t all = (uintptr_t)m->a | (uintptr_t)m->b | (uintptr_t)m->c | (uintptr_t)m->aux | (uintptr_t)m->bias;
     int64_t alignment = 256;
     while (alignment > 1 && all % (uintptr_t)alignment != 0)
         alignment /= 2;
@@ -72,7 +72,7 @@ static struct key key_of(const struct gpu_matmul *m, bool *swapped)
         key.out = transpose_of(m->n, m->c_n, m->m, m->c_m, m->c_type);
     }
     key.k = m->k;
-    key.alignment = alignment_of(m->a, m->b, m->c, m->aux);
+    key.alignment = alignment_of(m);
     key.epilogue = m->epilogue;
     if (m->bias)
         key.bias_type = type_of(m->bias_type);
