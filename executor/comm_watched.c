@@ -1,9 +1,6 @@
 #define _GNU_SOURCE
 #include "executor/comm_watched.h"
 #include "host/clock.h"
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,20 +72,9 @@ static void add_address(struct offer *offer, const char *address)
 /* Those of networks first; this host's own for ranks beside this one where there is no network. */
 static void add_own_addresses(struct offer *offer)
 {
-    struct ifaddrs *list = NULL;
-    if (getifaddrs(&list) != 0)
-        list = NULL;
-    for (struct ifaddrs *i = list; i; i = i->ifa_next) {
-        char text[INET_ADDRSTRLEN];
-        if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP) ||
-            i->ifa_flags & IFF_LOOPBACK || offer->address_count == MOST_ADDRESSES - 1)
-            continue;
-        const struct sockaddr_in *address = (const struct sockaddr_in *)(const void *)i->ifa_addr;
-        if (inet_ntop(AF_INET, &address->sin_addr, text, sizeof text))
-            add_address(offer, text);
-    }
-    if (list)
-        freeifaddrs(list);
+    char address[SOCKET_HOST_BYTES];
+    for (int i = 0; i < MOST_ADDRESSES - 1 && socket_network_address(i, address); i++)
+        add_address(offer, address);
     add_address(offer, THIS_HOST);
 }
 

@@ -26,9 +26,10 @@ bool launch_check(const struct launch *launch, int plan_ranks, struct error *err
 /**
  * Where the ranks of a launcher meet. The host: MASTER_ADDR, or the first of Slurm's nodes, or this one if the launcher
  * says that all are here. The port: CLEAVE_MASTER_PORT, or MASTER_PORT (the next one while torchrun's agent listens
- * there itself), or one that follows from the job's number. The token: CLEAVE_JOB_TOKEN, or the first line of
- * CLEAVE_JOB_TOKEN_FILE, or the job's name as torchrun, Slurm or PMIx say it. What is missing is refused with what to
- * set.
+ * there itself), or one that follows from the job's number. Instead of both CLEAVE_MEETING_FOLDER, unless
+ * CLEAVE_MASTER_PORT is set: executor/meeting_file.h; the call then waits for rank 0. The token: CLEAVE_JOB_TOKEN, or
+ * the first line of CLEAVE_JOB_TOKEN_FILE, or the job's name as torchrun, Slurm or PMIx say it. What is missing is
+ * refused with what to set.
  */
 bool launch_meeting(struct meeting *out, const struct launch *launch, double timeout_s, launch_environment *environment,
                     struct error *err);

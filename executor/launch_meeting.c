@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "base/num.h"
 #include "executor/launch.h"
+#include "executor/meeting_file.h"
 #include "host/file.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +73,8 @@ static bool find_host(struct meeting *m, const struct launch *launch, launch_env
     return fail_kind(
         err, ERROR_INPUT,
         "%s started rank %d of several hosts, and nobody says where the ranks meet: set MASTER_ADDR to the "
-        "host of rank 0 and MASTER_PORT to a free port there",
+        "host of rank 0 and MASTER_PORT to a free port there, or CLEAVE_MEETING_FOLDER to a folder that all hosts "
+        "share",
         launch->launcher, launch->rank);
 }
 
@@ -88,6 +90,18 @@ static const char *job_name(launch_environment *environment, char *out, size_t s
     else if (space)
         snprintf(out, size, "PMIx %s", space);
     return run || job || space ? out : NULL;
+}
+
+/* By a file only its rank 0 needs to know a host, and that one it finds itself if it is not told. */
+static bool find_own_host(struct meeting *m, const struct launch *launch, launch_environment *environment,
+                          struct error *err)
+{
+    const char *named = environment("MASTER_ADDR");
+    if (named)
+        return copy(m->host, sizeof m->host, "MASTER_ADDR", named, err);
+    if (launch->local_count == launch->rank_count)
+        memcpy(m->host, this_host, sizeof this_host);
+    return true;
 }
 
 static bool find_port(struct meeting *m, const char *job, launch_environment *environment, struct error *err)
@@ -135,7 +149,10 @@ bool launch_meeting(struct meeting *out, const struct launch *launch, double tim
     const char *job = job_name(environment, job_text, sizeof job_text);
     const char *token = environment("CLEAVE_JOB_TOKEN"), *file = environment("CLEAVE_JOB_TOKEN_FILE");
     const char *listener = environment("CLEAVE_LISTENER");
-    if (!find_host(&m, launch, environment, err) || !find_port(&m, job, environment, err))
+    /* who names a port of ours means it */
+    const char *folder = environment("CLEAVE_MASTER_PORT") ? NULL : environment("CLEAVE_MEETING_FOLDER");
+    if (folder ? !find_own_host(&m, launch, environment, err)
+               : !find_host(&m, launch, environment, err) || !find_port(&m, job, environment, err))
         return false;
     if (!token && !file && !job)
         return fail_kind(err, ERROR_INPUT,
@@ -144,13 +161,15 @@ bool launch_meeting(struct meeting *out, const struct launch *launch, double tim
     if (token || !file ? !copy(m.token, sizeof m.token, "CLEAVE_JOB_TOKEN", token ? token : job, err)
                        : !read_token(&m, file, err))
         return false;
-    if (listener && launch->rank == 0) {
+    if (listener && launch->rank == 0 && !folder) {
         m.listener = atoi(listener);
         if (!socket_is_listening(m.listener))
             return fail_kind(err, ERROR_INPUT, "CLEAVE_LISTENER: expected a socket that listens, found descriptor '%s'",
                              listener);
     }
     name_host(&m);
+    if (folder && !meeting_file_find(&m, folder, err))
+        return false;
     *out = m;
     return true;
 }

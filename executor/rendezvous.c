@@ -463,6 +463,8 @@ void rendezvous_close(struct rendezvous *r)
         pthread_join(r->thread, NULL);
         say_farewell(r);
     }
+    if (r->meeting.file[0])
+        unlink(r->meeting.file);
     if (r->fd >= 0)
         close(r->fd);
     rendezvous_server_close(r->server);

@@ -7,7 +7,7 @@
 #include "executor/socket.h"
 #include "executor/status.h"
 
-enum { RENDEZVOUS_KEY_BYTES = 64, RENDEZVOUS_VALUE_BYTES = 4096 };
+enum { RENDEZVOUS_KEY_BYTES = 64, RENDEZVOUS_VALUE_BYTES = 4096, MEETING_PATH_BYTES = 1024 };
 /* How a process finds the others of its job. */
 struct meeting {
     int rank, rank_count;
@@ -16,6 +16,8 @@ struct meeting {
     int listener;                      /* on rank 0: a socket that listens there already, or -1 */
     char token[TOKEN_BYTES];           /* never sent, never empty */
     char host_name[STATUS_HOST_BYTES]; /* of this process, for messages and for the check of where ranks are */
+    char file[MEETING_PATH_BYTES];     /* on rank 0: what tells the others where (meeting_file.h), removed when the
+                                          rendezvous is closed; empty: none */
     double timeout_s;                  /* for meeting, and of silence until a process counts as lost; 0: for ever */
 };
 struct rendezvous;

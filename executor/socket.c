@@ -1,8 +1,11 @@
 #define _GNU_SOURCE
 #include "executor/socket.h"
 #include "host/clock.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -221,4 +224,30 @@ bool socket_own_address(int fd, char host[SOCKET_HOST_BYTES], int *port)
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         return false;
     return sscanf(service, "%d", port) == 1;
+}
+
+/* ---- this host ---- */
+static bool in_network(const struct ifaddrs *i)
+{
+    return i->ifa_addr && i->ifa_addr->sa_family == AF_INET && (i->ifa_flags & IFF_UP) &&
+           !(i->ifa_flags & IFF_LOOPBACK);
+}
+
+bool socket_network_address(int number, char out[SOCKET_HOST_BYTES])
+{
+    struct ifaddrs *list = NULL;
+    bool found = false;
+    if (getifaddrs(&list) != 0)
+        list = NULL;
+    for (struct ifaddrs *i = list; i && !found; i = i->ifa_next) {
+        if (!in_network(i) || number-- > 0)
+            continue;
+        const struct sockaddr_in *address = (const struct sockaddr_in *)(const void *)i->ifa_addr;
+        found = inet_ntop(AF_INET, &address->sin_addr, out, SOCKET_HOST_BYTES) != NULL;
+    }
+    if (list)
+        freeifaddrs(list);
+    if (!found)
+        snprintf(out, SOCKET_HOST_BYTES, "%s", "127.0.0.1");
+    return found;
 }

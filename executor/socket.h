@@ -24,6 +24,10 @@ enum socket_end socket_write(int fd, const void *data, size_t bytes, int64_t dea
 /* The numeric address and port of this side. */
 bool socket_own_address(int fd, char host[SOCKET_HOST_BYTES], int *port);
 
+/* The number-th of this host's IPv4 addresses in networks that are up, its own loopback left out. False: it has no so
+ * many; out is then that of the loopback. */
+bool socket_network_address(int number, char out[SOCKET_HOST_BYTES]);
+
 /* Descriptors that wake: once raised, all waits on it end at once until it is lowered. */
 int wake_new(void); /* -1: none left */
 void wake_raise(int wake);

@@ -129,6 +129,24 @@ START_TEST(other_graphs_are_not_taken)
 }
 END_TEST
 
+/* A library with more engines than are asked for fills as many and tells the number of all. */
+static cudnnStatus_t get_of_many(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                 cudnnBackendAttributeType_t type, int64_t asked, int64_t *count, void *elements)
+{
+    cudnnStatus_t status = library.get(descriptor, name, type, asked, count, elements);
+    *count += name == CUDNN_ATTR_ENGINEHEUR_RESULTS ? 100 : 0;
+    return status;
+}
+
+START_TEST(no_more_engines_than_there_is_room_for)
+{
+    struct cudnn_library many = library;
+    many.get = get_of_many;
+    struct attention_shape shape = shape_of(16, 16, 64, true, false, false);
+    ck_assert_int_eq(engines_of(&many, &shape, devices[1].json), GRAPH_ENGINES);
+}
+END_TEST
+
 static Suite *cudnn_graph_suite(void)
 {
     Suite *suite = suite_create("cudnn_graph");
@@ -137,6 +155,7 @@ static Suite *cudnn_graph_suite(void)
     tcase_add_loop_test(graphs, fused_engines_take_attention, 0, DEVICES * HEAD_CASES);
     tcase_add_loop_test(graphs, other_graphs_are_not_taken, 0, DEVICES);
     tcase_add_test(graphs, lengths_are_free);
+    tcase_add_test(graphs, no_more_engines_than_there_is_room_for);
     suite_add_tcase(suite, graphs);
     return suite;
 }

@@ -32,6 +32,7 @@ struct run_here {
     int faulty_rank, faulty_instr; /* -1: none */
     enum instr_fate fate;
     bool absent;        /* the faulty rank has no GPU */
+    bool breaks;        /* a call of the faulty rank is refused: the faulty_instr-th */
     struct error error; /* of a run that failed */
 };
 
@@ -59,7 +60,7 @@ static enum instr_fate on_instr(void *context, int64_t step, int rank, int instr
     const struct run_here *run = context;
     uint64_t state = (uint64_t)(step * 1000003 + rank * 1009 + instr);
     const struct timespec nap = { 0, (long)draw(&state, LONGEST_NAP_NS) };
-    if (step == 1 && rank == run->faulty_rank && instr == run->faulty_instr) {
+    if (step == 1 && !run->breaks && rank == run->faulty_rank && instr == run->faulty_instr) {
         if (run->fate == INSTR_FAILS)
             fail_kind(err, ERROR_ENVIRONMENT, "the device broke");
         return run->fate;
@@ -79,6 +80,8 @@ static bool execute(struct run_here *run, const struct graph *graph, const struc
     int ranks = program->plan->rank_count;
     ck_assert(comm_threads_open(transports, ranks, &error));
     ck_assert(!by_nccl || emulated_nccl_new(&run->shared, ranks, &error));
+    if (run->breaks)
+        emulated_nccl_break(run->shared, run->faulty_rank, run->faulty_instr);
     ck_assert_msg(data_synthetic(&data, sample_shape_of(graph), 7, &error), "%s", error.message);
     struct run_options options = changes ? *changes : run_options_default();
     options.step_count = STEPS, options.seed = 3, options.learning_rate = 1e-2;
@@ -238,6 +241,20 @@ START_TEST(a_rank_that_does_not_join_ends_all)
 }
 END_TEST
 
+/* In the middle of a group, which is ended before anything is aborted: the library would put that off. */
+START_TEST(a_call_that_is_refused_ends_all)
+{
+    struct run_here here = { .faulty_rank = 1, .faulty_instr = _i, .breaks = true };
+    struct lowered l = lower(tiny_models[0], &choices[3], full);
+    ck_assert(!execute(&here, l.graph, l.program, true, NULL));
+    ck_assert_msg(strstr(here.error.message, "rank 1") && strstr(here.error.message, "invalid argument"), "%s",
+                  here.error.message);
+    ck_assert_msg(!emulated_nccl_misuse(here.shared), "%s", emulated_nccl_misuse(here.shared));
+    emulated_nccl_free(here.shared);
+    release(&l);
+}
+END_TEST
+
 /* Its neighbours' kernels wait on their devices; the message names what each rank is at. */
 START_TEST(a_transfer_that_does_not_come_ends_all)
 {
@@ -339,6 +356,7 @@ static Suite *gpu_nccl_suite(void)
     tcase_set_timeout(trouble, 60);
     tcase_add_test(trouble, a_rank_that_does_not_join_ends_all);
     tcase_add_test(trouble, a_transfer_that_does_not_come_ends_all);
+    tcase_add_loop_test(trouble, a_call_that_is_refused_ends_all, 0, 12);
     tcase_add_loop_test(trouble, a_rank_that_fails_ends_all, 0, 1);
     tcase_add_loop_test(trouble, a_rank_that_fails_ends_all, 5, 6);
     suite_add_tcase(suite, trouble);

@@ -35,6 +35,19 @@ static bool counted_fuses(void *self, const struct gpu_matmul *matmul)
     return fuses;
 }
 
+/* Calls of the library that are several products, and products in these. */
+static _Atomic int64_t calls_of_several, products_in_several;
+static bool (*_Atomic library_matmul)(void *self, void *stream, const struct gpu_matmul *matmul, struct error *err);
+
+static bool counted_matmul(void *self, void *stream, const struct gpu_matmul *matmul, struct error *err)
+{
+    if (matmul->count > 1) {
+        calls_of_several++;
+        products_in_several += matmul->count;
+    }
+    return library_matmul(self, stream, matmul, err);
+}
+
 static _Atomic int replays, marks, open_marks;
 static bool (*_Atomic library_replay)(void *self, void *stream, void *graph, struct error *err);
 
@@ -66,6 +79,8 @@ static bool open_one(struct rank *rank, int threads, int teams, bool with_librar
     if (gpu.fuses) { /* of all ranks the same function */
         library_fuses = gpu.fuses;
         gpu.fuses = counted_fuses;
+        library_matmul = gpu.matmul;
+        gpu.matmul = counted_matmul;
     }
     library_replay = gpu.replay;
     gpu.replay = counted_replay, gpu.mark = count_mark, gpu.unmark = count_unmark;
@@ -396,6 +411,22 @@ START_TEST(products_take_what_follows_them)
 }
 END_TEST
 
+/* Two layers of four experts with two matrices each: every matrix is one call for all experts, forward and both ways
+ * back. A real library may have reasons of its own. */
+START_TEST(experts_are_multiplied_together)
+{
+    const int64_t calls = 2 * 2 * 3 * STEPS;
+    struct outcome want = run(TINY_DROPLESS, &single, &device_cpu, NULL, NULL);
+    calls_of_several = products_in_several = 0;
+    struct outcome got = run(TINY_DROPLESS, &single, &device_single, NULL, NULL);
+    expect_same(&got, &want);
+    if (gpu_module_path())
+        return;
+    ck_assert_int_eq(calls_of_several, calls);
+    ck_assert_int_eq(products_in_several, 4 * calls);
+}
+END_TEST
+
 START_TEST(checkpoints_pass_between_devices)
 {
     char dir[] = "/tmp/cleave-gpu-XXXXXX", command[64];
@@ -530,6 +561,7 @@ static Suite *gpu_run_suite(void)
     CHECK_ADD_LOOP(suite, kept_steps_are_the_queued_ones, 5);
     CHECK_ADD(suite, products_take_what_follows_them);
     CHECK_ADD(suite, checkpoints_pass_between_devices);
+    CHECK_ADD(suite, experts_are_multiplied_together);
     CHECK_ADD(suite, chosen_algorithms_outlive_a_run);
     CHECK_ADD(suite, absent_devices_say_so);
     return suite;

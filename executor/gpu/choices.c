@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_BYTES = 16 << 20, VERSION = 1 };
+enum { FILE_BYTES = 16 << 20, VERSION = 2 };
 static const char format_name[] = "cleave-tuned";
 static const int64_t most_setting = UINT32_MAX;
 

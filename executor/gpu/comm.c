@@ -312,10 +312,13 @@ static bool run_calls(const struct rank *rank, const struct instr *instr, const 
     void *comm = moves->channel >= 0 ? c->comm[moves->channel] : NULL;
     if (moves->call_count == 0)
         return true;
-    bool ok = c->nccl.begin(c->nccl.self, err);
+    if (!c->nccl.begin(c->nccl.self, err))
+        return false;
+    bool ok = true;
     for (int i = 0; ok && i < moves->call_count; i++)
         ok = c->nccl.call(c->nccl.self, comm, g->stream[instr->lane], &moves->calls[i], err);
-    return ok && c->nccl.end(c->nccl.self, err) && settle(rank, comm, err);
+    bool ended = c->nccl.end(c->nccl.self, err);
+    return ok && ended && settle(rank, comm, err);
 }
 
 static bool run_moves(struct rank *rank, const struct instr *instr, const struct moves *moves, struct error *err)

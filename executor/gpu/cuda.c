@@ -251,6 +251,13 @@ static bool choose(int place, int *device, int *device_count, struct error *err)
     return true;
 }
 
+/* Later, loading one may wait for all that runs on the device, as for a transfer that waits for that kernel. */
+static bool load_kernels(const struct gpu *gpu, struct error *err)
+{
+    return check((cudaError_t)cuda_load_kernels(), "loading the kernels", err) ||
+           error_within(err, "%s (was meson's gpu_arch set for it?)", gpu->description);
+}
+
 __attribute__((visibility("default"))) gpu_module_open cleave_gpu_open;
 __attribute__((visibility("default"))) gpu_module_libraries cleave_gpu_libraries;
 
@@ -268,7 +275,7 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
                          "the CUDA module is of another build (%s, the program is %s): install both together",
                          GPU_MODULE_VERSION, version);
     if (!choose(place, &cuda.device, &gpu.device_count, err) || !enter(&cuda, err) ||
-        !describe(&gpu, cuda.device, err) || !cuda_matmuls_new(&cuda.matmuls, err) ||
+        !describe(&gpu, cuda.device, err) || !load_kernels(&gpu, err) || !cuda_matmuls_new(&cuda.matmuls, err) ||
         !cuda_attention_new(&cuda.attention, err)) {
         cuda_matmuls_free(cuda.matmuls);
         return false;

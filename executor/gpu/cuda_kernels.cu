@@ -60,3 +60,14 @@ extern "C" int cuda_launch(enum gpu_kernel kernel, int64_t teams, const struct g
     grid<<<(unsigned)teams, (unsigned)threads, bytes, (cudaStream_t)stream>>>(*work);
     return cudaGetLastError();
 }
+
+extern "C" int cuda_load_kernels(void)
+{
+    cudaError_t error = cudaSuccess;
+    for (int kernel = 0; kernel < GPU_KERNEL_COUNT && error == cudaSuccess; kernel++) {
+        cudaFuncAttributes attributes;
+        int threads = 0;
+        error = cudaFuncGetAttributes(&attributes, (const void *)grid_of((enum gpu_kernel)kernel, &threads));
+    }
+    return error;
+}

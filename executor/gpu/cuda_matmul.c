@@ -32,6 +32,11 @@ static cudaDataType_t type_of(int type)
     return type == GPU_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
+static int64_t type_bytes(int type)
+{
+    return type == GPU_BF16 ? 2 : (int64_t)sizeof(float);
+}
+
 /* Ours, (lines, width) with the given strides, as the transpose that cuBLASLt sees: (width, lines). */
 static struct matrix transpose_of(int64_t lines, int64_t line_stride, int64_t width, int64_t width_stride, int type)
 {
@@ -45,13 +50,28 @@ static struct matrix transpose_of(int64_t lines, int64_t line_stride, int64_t wi
     return m;
 }
 
-static int64_t alignment_of(const void *a, const void *b, const void *c, const void *aux)
+/* Of all matrices of all products. */
+static int64_t alignment_of(const struct gpu_matmul *m)
 {
-    uintptr_t all = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)aux;
+    const uintptr_t next = (uintptr_t)(m->a_next * type_bytes(m->a_type)) |
+                           (uintptr_t)(m->b_next * type_bytes(m->b_type)) |
+                           (uintptr_t)(m->c_next * type_bytes(m->c_type)),
+                    all = (uintptr_t)m->a | (uintptr_t)m->b | (uintptr_t)m->c | (uintptr_t)m->aux | (uintptr_t)m->bias |
+                          (m->count > 1 ? next : 0);
     int64_t alignment = 256;
     while (alignment > 1 && all % (uintptr_t)alignment != 0)
         alignment /= 2;
     return alignment;
+}
+
+static void set_several(struct key *key, const struct gpu_matmul *m, bool swapped)
+{
+    key->count = m->count;
+    if (m->count == 1)
+        return;
+    key->left.next = swapped ? m->a_next : m->b_next;
+    key->right.next = swapped ? m->b_next : m->a_next;
+    key->out.next = m->c_next;
 }
 
 /* c' (n,m) = b' (n,k) a' (k,m). If c is had by columns only, the operands change places: c (m,n) = a (m,k) b (k,n). */
@@ -72,7 +92,8 @@ static struct key key_of(const struct gpu_matmul *m, bool *swapped)
         key.out = transpose_of(m->n, m->c_n, m->m, m->c_m, m->c_type);
     }
     key.k = m->k;
-    key.alignment = alignment_of(m->a, m->b, m->c, m->aux);
+    set_several(&key, m, *swapped);
+    key.alignment = alignment_of(m);
     key.epilogue = m->epilogue;
     if (m->bias)
         key.bias_type = type_of(m->bias_type);
@@ -80,7 +101,7 @@ static struct key key_of(const struct gpu_matmul *m, bool *swapped)
     return key;
 }
 
-_Static_assert(sizeof(struct matrix) == 3 * 8 + 2 * 4 && sizeof(struct key) == 7 * 8 + 3 * sizeof(struct matrix),
+_Static_assert(sizeof(struct matrix) == 4 * 8 + 2 * 4 && sizeof(struct key) == 8 * 8 + 3 * sizeof(struct matrix),
                "keys have no padding");
 
 /* ---- shapes ---- */
@@ -99,10 +120,17 @@ static void shape_free(struct shape *shape)
     free(shape);
 }
 
-static bool make_layout(cublasLtMatrixLayout_t *out, const struct matrix *m, struct error *err)
+static bool make_layout(cublasLtMatrixLayout_t *out, const struct matrix *m, int64_t count, struct error *err)
 {
+    const int32_t batch = (int32_t)count;
     return check(cublasLtMatrixLayoutCreate(out, m->type, (uint64_t)m->rows, (uint64_t)m->columns, m->lead),
-                 "describing a matrix", err);
+                 "describing a matrix", err) &&
+           (count == 1 ||
+            (check(cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch),
+                   "describing matrices", err) &&
+             check(cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &m->next,
+                                                    sizeof m->next),
+                   "describing matrices", err)));
 }
 
 static bool set(struct shape *s, cublasLtMatmulDescAttributes_t which, const void *value, size_t bytes,
@@ -159,8 +187,9 @@ static bool describe(struct shape *s, struct error *err)
                  "describing a product", err) &&
            check(cublasLtMatmulDescSetAttribute(s->operation, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof right),
                  "describing a product", err) &&
-           make_layout(&s->left, &s->key.left, err) && make_layout(&s->right, &s->key.right, err) &&
-           make_layout(&s->out, &s->key.out, err) && describe_epilogue(s, err);
+           make_layout(&s->left, &s->key.left, s->key.count, err) &&
+           make_layout(&s->right, &s->key.right, s->key.count, err) &&
+           make_layout(&s->out, &s->key.out, s->key.count, err) && describe_epilogue(s, err);
 }
 
 /* What is known of the shape from an earlier run. */
@@ -232,8 +261,8 @@ bool cuda_matmul_run(struct cuda_matmuls *c, void *stream, const struct gpu_matm
     pthread_mutex_lock(&c->mutex);
     struct shape *s = shape_of(c, &key, err);
     bool ok = s && (!s->refused ||
-                    fail_kind(err, ERROR_ENVIRONMENT, "cuBLASLt: no algorithm for a product of %lld x %lld x %lld",
-                              (long long)key.m, (long long)key.n, (long long)key.k));
+                    fail_kind(err, ERROR_ENVIRONMENT, "cuBLASLt: no algorithm for %lld products of %lld x %lld x %lld",
+                              (long long)key.count, (long long)key.m, (long long)key.n, (long long)key.k));
     void *workspace = ok ? workspace_of(c, stream, err) : NULL;
     ok = workspace && multiply(c, s, m, swapped, workspace, stream, err);
     pthread_mutex_unlock(&c->mutex);
@@ -244,7 +273,8 @@ bool cuda_matmul_fuses(struct cuda_matmuls *c, const struct gpu_matmul *m)
 {
     bool swapped;
     const struct key key = key_of(m, &swapped);
-    if (swapped || (m->epilogue == GPU_BIAS_GRADIENT && key.left.transposed)) /* a bias follows the lines of c */
+    if ((swapped && m->epilogue != GPU_PLAIN) || m->count > INT32_MAX ||
+        (m->epilogue == GPU_BIAS_GRADIENT && key.left.transposed)) /* a bias follows the lines of c */
         return false;
     pthread_mutex_lock(&c->mutex);
     const struct shape *s = shape_of(c, &key, NULL);

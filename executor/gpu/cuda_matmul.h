@@ -9,11 +9,13 @@ enum { WORKSPACE_BYTES = 32 << 20 };
 /* One matrix as cuBLASLt wants it: column-major (rows, columns) with a leading dimension, perhaps to be transposed. */
 struct matrix {
     int64_t rows, columns, lead;
+    int64_t next; /* elements to the next product's */
     cudaDataType_t type;
     int transposed; /* as wide as the type: keys are compared as bytes and have no padding */
 };
 struct key {
     int64_t m, n, k;
+    int64_t count; /* of products */
     struct matrix left, right, out;
     int64_t alignment; /* of all pointers: a power of two up to 256 */
     int64_t epilogue, bias_type, aux_lead;

@@ -75,7 +75,9 @@ static bool time_of(cublasLtHandle_t handle, const struct shape *s, const cublas
 
 static size_t out_bytes(const struct shape *s)
 {
-    return (size_t)s->key.out.columns * (size_t)s->key.out.lead * (s->key.out.type == CUDA_R_16BF ? 2 : sizeof(float));
+    const size_t elements =
+        (size_t)(s->key.count - 1) * (size_t)s->key.out.next + (size_t)s->key.out.columns * (size_t)s->key.out.lead;
+    return elements * (s->key.out.type == CUDA_R_16BF ? 2 : sizeof(float));
 }
 
 void cuda_tune(cublasLtHandle_t handle, struct shape *s, const struct operands *operands)
@@ -124,7 +126,9 @@ void cuda_tune_describe(const struct shape *s, struct gpu_choice *out)
                                           k->left.lead,  k->left.type,  k->left.transposed,
                                           k->right.lead, k->right.type, k->right.transposed,
                                           k->out.lead,   k->out.type,   k->alignment,
-                                          k->epilogue,   k->bias_type,  k->aux_lead };
+                                          k->epilogue,   k->bias_type,  k->aux_lead,
+                                          k->count,      k->left.next,  k->right.next,
+                                          k->out.next };
     memset(out, 0, sizeof *out);
     memcpy(out->key, key, sizeof key);
     for (int i = 0; i < GPU_CHOICE_SETTINGS; i++) { /* little endian: a shorter number is the low bytes */

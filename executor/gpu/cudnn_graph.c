@@ -422,7 +422,7 @@ bool cudnn_graph_engines(struct cudnn_graph *g, const struct cudnn_target *targe
              g->library->get(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, GRAPH_ENGINES,
                              &found, engines),
              "reading the engines");
-    *count = (int)found;
+    *count = found < GRAPH_ENGINES ? (int)found : GRAPH_ENGINES; /* the library says how many there are in all */
     return told(g, err);
 }
 

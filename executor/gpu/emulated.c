@@ -287,14 +287,42 @@ static bool sum_bias(void *self, void *stream, const struct gpu_matmul *m, struc
     return launch(self, stream, GPU_COLUMN_SUM, 1, &work, err);
 }
 
+/* cuBLASLt's table of types, as far as ours go: one type of both factors; of bf16 the product in either, else alike. */
+static bool takes_types(const struct gpu_matmul *m)
+{
+    return m->a_type == m->b_type && (m->c_type == m->a_type || (m->a_type == GPU_BF16 && m->c_type == GPU_REAL));
+}
+
+static void *behind(const void *at, int64_t elements, int type)
+{
+    int64_t bytes = type == GPU_BF16 ? 2 : (int64_t)sizeof(real);
+    return (unsigned char *)(uintptr_t)at + elements * bytes;
+}
+
+/* Several products one after another. */
+static bool products(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
+{
+    struct gpu_matmul one = *m;
+    for (int64_t i = 0; i < m->count; i++) {
+        one.a = behind(m->a, i * m->a_next, m->a_type), one.b = behind(m->b, i * m->b_next, m->b_type);
+        if (!product(self, stream, &one, behind(m->c, i * m->c_next, m->c_type), m->c_m, m->accumulate, err))
+            return false;
+    }
+    return true;
+}
+
 static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
 {
+    if (!takes_types(m))
+        return fail_kind(err, ERROR_BUG, "a matrix product of types that no library takes");
+    if (m->count < 1 || (m->count > 1 && (m->epilogue != GPU_PLAIN || m->c_next <= 0)))
+        return fail_kind(err, ERROR_BUG, "several matrix products that no library takes as one");
     if (m->m <= 0 || m->n <= 0 || m->k <= 0 || !matrix_leads(m->m, m->a_m, m->k, m->a_k) ||
         !matrix_leads(m->k, m->b_k, m->n, m->b_n) || !matrix_leads(m->m, m->c_m, m->n, m->c_n))
         return fail_kind(err, ERROR_BUG, "a matrix product that no library takes");
     switch (m->epilogue) {
     case GPU_PLAIN:
-        return product(self, stream, m, m->c, m->c_m, m->accumulate, err);
+        return products(self, stream, m, err);
     case GPU_BIAS:
         return put_bias(self, stream, m, m->c, m->c_m, err) && product(self, stream, m, m->c, m->c_m, true, err);
     case GPU_GELU:

@@ -52,17 +52,18 @@ struct emulated_nccl {
     pthread_mutex_t mutex; /* of everything */
     pthread_cond_t changed;
     struct group *groups;
-    struct request *requests; /* (split, rank) */
-    int asked[MOST_SPLITS];   /* by how many ranks */
-    struct rank_table *ranks; /* (rank) */
+    struct request *requests;     /* (split, rank) */
+    int asked[MOST_SPLITS];       /* by how many ranks */
+    struct rank_table *ranks;     /* (rank) */
+    int broken_rank, broken_call; /* -1: none; a call of this rank that fails, by its number */
     char misuse[MISUSE_BYTES];
 };
 struct rank_table {
     struct emulated_nccl *shared;
     int rank;
-    bool grouping;
+    bool grouping, failed; /* failed: a call of the group did */
     pthread_t grouper;
-    int call_count;
+    int call_count, made; /* of the group; of all */
     struct queued {
         struct handle *handle;
         void *stream;
@@ -385,6 +386,7 @@ static bool begin(void *self, struct error *err)
         note_misuse(table->shared, "two threads of a rank called at once");
     table->grouping = true;
     table->grouper = pthread_self();
+    table->failed = false;
     table->call_count = 0;
     pthread_mutex_unlock(&table->shared->mutex);
     return true;
@@ -403,6 +405,10 @@ static bool call(void *self, void *comm, void *stream, const struct comm_call *w
     struct handle *h = comm;
     if (table->call_count == MOST_CALLS)
         return fail_kind(err, ERROR_BUG, "emulated NCCL: too many calls in a group");
+    if (table->rank == table->shared->broken_rank && table->made++ == table->shared->broken_call) {
+        table->failed = true;
+        return fail_kind(err, ERROR_ENVIRONMENT, "emulated NCCL: %s: invalid argument", comm_kind_name(what->kind));
+    }
     pthread_mutex_lock(&table->shared->mutex);
     if (!table->grouping || !pthread_equal(table->grouper, pthread_self()))
         note_misuse(table->shared, "two threads of a rank called at once");
@@ -412,10 +418,16 @@ static bool call(void *self, void *comm, void *stream, const struct comm_call *w
     return true;
 }
 
+/* Of a group with a call that failed nothing runs. */
 static bool end(void *self, struct error *err)
 {
     struct rank_table *table = self;
     pthread_mutex_lock(&table->shared->mutex);
+    if (table->failed) {
+        table->grouping = false;
+        pthread_mutex_unlock(&table->shared->mutex);
+        return fail_kind(err, ERROR_ENVIRONMENT, "emulated NCCL: a call of the group failed");
+    }
     struct batch *batch = malloc(sizeof *batch);
     size_t bytes = (size_t)table->call_count * sizeof *table->calls;
     if (!batch || !(batch->calls = malloc(bytes + 1)))
@@ -442,6 +454,8 @@ static void abort_comm(void *self, void *comm)
     struct rank_table *table = self;
     struct handle *h = comm;
     pthread_mutex_lock(&table->shared->mutex);
+    if (table->grouping)
+        note_misuse(table->shared, "a communicator was aborted inside a group of calls");
     h->aborted = true;
     h->next = table->aborted, table->aborted = h;
     pthread_cond_broadcast(&table->shared->changed);
@@ -464,6 +478,7 @@ bool emulated_nccl_new(struct emulated_nccl **out, int rank_count, struct error 
     struct emulated_nccl *shared = calloc(1, sizeof *shared);
     if (shared) {
         shared->rank_count = rank_count;
+        shared->broken_rank = shared->broken_call = -1;
         pthread_mutex_init(&shared->mutex, NULL);
         pthread_cond_init(&shared->changed, NULL);
         shared->requests = calloc((size_t)rank_count * MOST_SPLITS, sizeof *shared->requests);
@@ -528,6 +543,11 @@ bool emulated_nccl_open(struct nccl *out, struct emulated_nccl *shared, int rank
                           .leave = leave,
                           .close = close_table };
     return true;
+}
+
+void emulated_nccl_break(struct emulated_nccl *shared, int rank, int call)
+{
+    shared->broken_rank = rank, shared->broken_call = call;
 }
 
 const char *emulated_nccl_order(const struct emulated_nccl *shared, int rank)

@@ -11,6 +11,9 @@ void emulated_nccl_free(struct emulated_nccl *shared); /* after all ranks have c
 /* The table of one rank. */
 bool emulated_nccl_open(struct nccl *out, struct emulated_nccl *shared, int rank, struct error *err);
 
+/* Before the run: the rank's call of this number, from 0, fails. */
+void emulated_nccl_break(struct emulated_nccl *shared, int rank, int call);
+
 /* The calls of a rank in the order in which they were begun, whatever the communicator: as text, "0 all-gather of 4;"
  * the number being that of the split that made the communicator. */
 const char *emulated_nccl_order(const struct emulated_nccl *shared, int rank);

@@ -19,9 +19,12 @@ enum gpu_epilogue {
 };
 
 /* c(m,n) = alpha * sum over k of a(m,k) b(k,n), plus c where accumulate. Of each matrix's two strides one is 1 and the
- * other at least the extent that it jumps over, if the extent is larger than 1. */
+ * other at least the extent that it jumps over, if the extent is larger than 1. Several such products whose matrices
+ * lie at even distances, as of experts, are one: no element of c is in two of them. */
 struct gpu_matmul {
     int64_t m, n, k;
+    int64_t count;                  /* of products, at least 1; with an epilogue 1 */
+    int64_t a_next, b_next, c_next; /* elements from one to the next; where count is 1 nothing */
     const void *a, *b;
     void *c;
     int64_t a_m, a_k, b_k, b_n, c_m, c_n;
@@ -37,7 +40,7 @@ struct gpu_matmul {
 
 /* How a library computes one shape of products, as it was found to be fastest: numbers that mean something to the
  * module and its library alone, the same for the same shape on the same device. */
-enum { GPU_CHOICE_KEY = 15, GPU_CHOICE_SETTINGS = 9 };
+enum { GPU_CHOICE_KEY = 19, GPU_CHOICE_SETTINGS = 9 };
 struct gpu_choice {
     int64_t key[GPU_CHOICE_KEY], setting[GPU_CHOICE_SETTINGS];
 };
@@ -78,7 +81,7 @@ struct gpu {
                    struct error *err);
     /* NULL: the device has none; the kernel PRODUCT serves. */
     bool (*matmul)(void *self, void *stream, const struct gpu_matmul *matmul, struct error *err);
-    /* Whether it takes this product with its epilogue. NULL: none but PLAIN. */
+    /* Whether it takes this product with its epilogue, or these several as one. NULL: none but single PLAIN ones. */
     bool (*fuses)(void *self, const struct gpu_matmul *matmul);
     /* What earlier runs found, to be used where it still holds; and all that is known now, at most `most`, returning
      * how many. NULL: the device times nothing. */
@@ -116,7 +119,7 @@ struct gpu {
  * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
 #define GPU_MODULE_FILE "cleave-cuda.so"
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
-#define GPU_MODULE_VERSION CLEAVE_VERSION " 2"
+#define GPU_MODULE_VERSION CLEAVE_VERSION " 3"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
 /* And under this one what serves beside it, with or without a GPU: the text of gpu.libraries. */
 #define GPU_LIBRARIES_SYMBOL "cleave_gpu_libraries"

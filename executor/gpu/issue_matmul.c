@@ -2,18 +2,12 @@
 #include "executor/gpu/issue.h"
 #include "executor/kernels/product.h"
 
-struct matmul_context {
-    const struct gpu_call *g;
-    int a_type, b_type, c_type;
-    struct error *err;
-    bool ok;
-};
-
 static struct gpu_matmul matmul_of(const struct gemm *g, int a_type, int b_type, int c_type)
 {
     return (struct gpu_matmul){ .m = g->m,
                                 .n = g->n,
                                 .k = g->k,
+                                .count = 1,
                                 .a = g->a,
                                 .b = g->b,
                                 .c = g->c,
@@ -30,39 +24,105 @@ static struct gpu_matmul matmul_of(const struct gemm *g, int a_type, int b_type,
                                 .accumulate = g->accumulate };
 }
 
-/* By the device's library where strides and the library allow. */
-static bool by_library(const struct matmul_context *m, const struct gemm *g, bool *done)
+/* ---- products as they come ---- */
+struct matmul_context {
+    const struct gpu_call *g;
+    int a_type, b_type, c_type;
+    struct gpu_matmul ready; /* what came so far and is not queued; count 0: nothing */
+    struct error *err;
+    bool ok;
+};
+
+static struct gpu_matmul number(const struct gpu_matmul *m, int64_t i)
 {
-    const struct gpu *gpu = m->g->gpu;
-    const struct gpu_matmul matmul = matmul_of(g, m->a_type, m->b_type, m->c_type);
-    *done = gpu->matmul && g->k > 0 && matrix_leads(g->m, g->a_m, g->k, g->a_k) &&
-            matrix_leads(g->k, g->b_k, g->n, g->b_n) && matrix_leads(g->m, g->c_m, g->n, g->c_n);
-    return !*done || gpu->matmul(gpu->self, m->g->stream, &matmul, m->err);
+    struct gpu_matmul one = *m;
+    one.count = 1;
+    one.a = (const char *)m->a + i * m->a_next * gpu_type_bytes(m->a_type);
+    one.b = (const char *)m->b + i * m->b_next * gpu_type_bytes(m->b_type);
+    one.c = (char *)m->c + i * m->c_next * gpu_type_bytes(m->c_type);
+    return one;
 }
 
-static bool by_kernel(const struct matmul_context *m, const struct gemm *g)
+/* By the device's library where strides and the library allow; several in one call where it takes them so. */
+static bool by_library(const struct gpu_call *g, const struct gpu_matmul *m, bool *done, struct error *err)
+{
+    *done = g->gpu->matmul && m->k > 0 && matrix_leads(m->m, m->a_m, m->k, m->a_k) &&
+            matrix_leads(m->k, m->b_k, m->n, m->b_n) && matrix_leads(m->m, m->c_m, m->n, m->c_n);
+    if (!*done)
+        return true;
+    if (m->count == 1 || (g->gpu->fuses && g->gpu->fuses(g->gpu->self, m)))
+        return g->gpu->matmul(g->gpu->self, g->stream, m, err);
+    for (int64_t i = 0; i < m->count; i++) {
+        const struct gpu_matmul one = number(m, i);
+        if (!g->gpu->matmul(g->gpu->self, g->stream, &one, err))
+            return false;
+    }
+    return true;
+}
+
+static bool by_kernel(const struct gpu_call *g, const struct gpu_matmul *m, struct error *err)
 {
     struct gpu_work work = {
-        .outer_loops = 2,
-        .outer = g->m * g->n,
+        .outer_loops = 3,
+        .outer = m->count * m->m * m->n,
         .inner = 1,
-        .extent = { g->m, g->n },
-        .integer = { g->k, g->a_k, g->b_k },
-        .number = { (double)g->alpha },
-        .spot = { { .data = g->c, .type = m->c_type, .begin = !g->accumulate, .stride = { g->c_m, g->c_n } },
-                  { .data = (void *)(uintptr_t)g->a, .type = m->a_type, .stride = { g->a_m, 0 } },
-                  { .data = (void *)(uintptr_t)g->b, .type = m->b_type, .stride = { 0, g->b_n } } },
+        .extent = { m->count, m->m, m->n },
+        .integer = { m->k, m->a_k, m->b_k },
+        .number = { m->alpha },
+        .spot = { { .data = m->c, .type = m->c_type, .begin = !m->accumulate, .stride = { m->c_next, m->c_m, m->c_n } },
+                  { .data = (void *)(uintptr_t)m->a, .type = m->a_type, .stride = { m->a_next, m->a_m, 0 } },
+                  { .data = (void *)(uintptr_t)m->b, .type = m->b_type, .stride = { m->b_next, 0, m->b_n } } },
     };
-    return gpu_start_elements(m->g->gpu, m->g->stream, GPU_PRODUCT, &work, work.outer, m->err);
+    return gpu_start_elements(g->gpu, g->stream, GPU_PRODUCT, &work, work.outer, err);
 }
 
-static void run(void *context, const struct gemm *g)
+static void queue(struct matmul_context *m)
+{
+    bool done = false;
+    if (m->ok && m->ready.count > 0)
+        m->ok = by_library(m->g, &m->ready, &done, m->err) && (done || by_kernel(m->g, &m->ready, m->err));
+    m->ready.count = 0;
+}
+
+/* Elements from where one product's matrix lies to where the next one's does. */
+static int64_t distance(const void *from, const void *to, int type)
+{
+    return ((const char *)to - (const char *)from) / gpu_type_bytes(type);
+}
+
+static bool alike(const struct gpu_matmul *x, const struct gpu_matmul *y)
+{
+    return x->m == y->m && x->n == y->n && x->k == y->k && x->a_m == y->a_m && x->a_k == y->a_k && x->b_k == y->b_k &&
+           x->b_n == y->b_n && x->c_m == y->c_m && x->c_n == y->c_n && x->alpha == y->alpha &&
+           x->accumulate == y->accumulate;
+}
+
+/* Whether it lies behind those that are ready as they lie behind each other; then it is one of them. Products that add
+ * to the same c come one after the other with no distance between. */
+static bool joins(struct gpu_matmul *ready, const struct gpu_matmul *next)
+{
+    const int64_t n = ready->count, a = distance(ready->a, next->a, ready->a_type),
+                  b = distance(ready->b, next->b, ready->b_type), c = distance(ready->c, next->c, ready->c_type);
+    if (n == 0 || !alike(ready, next) || a < 0 || b < 0 || c <= 0)
+        return false;
+    if (n > 1 && (a != n * ready->a_next || b != n * ready->b_next || c != n * ready->c_next))
+        return false;
+    if (n == 1)
+        ready->a_next = a, ready->b_next = b, ready->c_next = c;
+    ready->count++;
+    return true;
+}
+
+static void take(void *context, const struct gemm *g)
 {
     struct matmul_context *m = context;
-    bool done = false;
     if (!m->ok || g->m <= 0 || g->n <= 0)
         return;
-    m->ok = by_library(m, g, &done) && (done || by_kernel(m, g));
+    const struct gpu_matmul next = matmul_of(g, m->a_type, m->b_type, m->c_type);
+    if (joins(&m->ready, &next))
+        return;
+    queue(m);
+    m->ready = next;
 }
 
 static bool product(const struct gpu_call *g, enum role c, enum role a, enum role b, bool accumulate, struct error *err)
@@ -70,7 +130,8 @@ static bool product(const struct gpu_call *g, enum role c, enum role a, enum rol
     struct matmul_context m = {
         .g = g, .a_type = g->type[a][0], .b_type = g->type[b][0], .c_type = g->type[c][0], .err = err, .ok = true
     };
-    product_each(g->call, gpu_spot_of(g, c, 0), gpu_spot_of(g, a, 0), gpu_spot_of(g, b, 0), accumulate, run, &m);
+    product_each(g->call, gpu_spot_of(g, c, 0), gpu_spot_of(g, a, 0), gpu_spot_of(g, b, 0), accumulate, take, &m);
+    queue(&m);
     return m.ok;
 }
 

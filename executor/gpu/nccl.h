@@ -51,7 +51,8 @@ struct nccl {
     enum comm_state (*state)(void *self, void *comm, struct error *err);
     /* Memory that calls will often name; without effect where the library gains nothing by it. */
     void (*lend)(void *self, void *comm, void *memory, size_t bytes);
-    /* Calls between begin and end belong together: none of them waits for another. */
+    /* Calls between begin and end belong together: none of them waits for another. One that failed is followed by end
+     * as well: what a thread does about communicators inside a group, abort too, is put off until then. */
     bool (*begin)(void *self, struct error *err);
     bool (*call)(void *self, void *comm, void *stream, const struct comm_call *call, struct error *err);
     bool (*end)(void *self, struct error *err);

@@ -15,14 +15,10 @@ static const struct stage_program *stage_of(const struct rank *rank)
 
 static bool exchanges(const struct rank *rank)
 {
-    if (rank->program->plan->rank_count == 1)
-        return false;
-    for (int i = 0; i < stage_of(rank)->instr_count; i++) {
-        enum op op = stage_of(rank)->instrs[i].op;
-        if (op_info[op].collective || op == OP_SEND || op == OP_RECEIVE)
-            return true;
-    }
-    return false;
+    bool found = false;
+    for (int i = 0; i < stage_of(rank)->instr_count; i++)
+        found = found || instr_moves_data(&stage_of(rank)->instrs[i]);
+    return found && rank->program->plan->rank_count > 1;
 }
 
 bool gpu_replay_open(struct rank *rank, struct error *err)
@@ -130,13 +126,19 @@ bool gpu_replay_begin(struct rank *rank, struct error *err)
     return false;
 }
 
+static bool end_capture(const struct rank *rank, struct error *err)
+{
+    struct gpu_rank *g = rank->device_state;
+    return g->gpu.end_capture(g->gpu.self, g->stream[LANE_COMPUTE], &g->graph, err) ||
+           error_within(err, "rank %d: the step does not become a graph: run with --no-graph", rank->rank);
+}
+
 bool gpu_replay_finish(struct rank *rank, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     void *stream = g->stream[LANE_COMPUTE];
     return g->mode != GPU_STEP_CAPTURED ||
-           (join_streams(g, false, err) && g->gpu.end_capture(g->gpu.self, stream, &g->graph, err) &&
-            g->gpu.replay(g->gpu.self, stream, g->graph, err));
+           (join_streams(g, false, err) && end_capture(rank, err) && g->gpu.replay(g->gpu.self, stream, g->graph, err));
 }
 
 void gpu_replay_spans(const struct rank *rank, struct span *spans)

@@ -1,0 +1,206 @@
+/* Ranks that find each other by a file: the format against every change of a byte, and ranks that are there before it,
+ * beside the leavings of earlier runs and of other jobs. */
+#define _POSIX_C_SOURCE 200809L
+#include "tests/check.h"
+#include "executor/launch.h"
+#include "executor/meeting_file.h"
+#include "host/clock.h"
+#include "host/file.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RANKS = 4, VALUE_BYTES = 128 };
+static const char token[] = "Slurm 4711.0";
+static char folder[64], path[MEETING_PATH_BYTES];
+
+static void make_folder(void)
+{
+    struct error error = { 0 };
+    snprintf(folder, sizeof folder, "meeting-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert(meeting_file_path(path, folder, token, &error));
+}
+
+static void remove_folder(void)
+{
+    unlink(path);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+
+/* ---- the format ---- */
+START_TEST(only_what_was_made_is_read)
+{
+    const struct meeting_place place = { "10.0.0.7", 40123, RANKS };
+    struct meeting_place got;
+    unsigned char bytes[MEETING_FILE_BYTES];
+    struct error error = { 0 };
+    meeting_file_make(bytes, &place, token);
+    ck_assert_msg(meeting_file_read(&got, bytes, sizeof bytes, token, &error), "%s", error.message);
+    ck_assert(strcmp(got.host, "10.0.0.7") == 0 && got.port == 40123 && got.rank_count == RANKS);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] ^= 1 << i % 8;
+        error = (struct error){ 0 };
+        ck_assert_msg(!meeting_file_read(&got, bytes, sizeof bytes, token, &error), "byte %zu", i);
+        bytes[i] ^= 1 << i % 8;
+    }
+    for (size_t length = 0; length < sizeof bytes; length++)
+        ck_assert(!meeting_file_read(&got, bytes, length, token, &error));
+    error = (struct error){ 0 };
+    ck_assert(!meeting_file_read(&got, bytes, sizeof bytes, "Slurm 4712.0", &error));
+    ck_assert_str_eq(error.message, "it is of another job: its token is not this one's");
+}
+END_TEST
+
+START_TEST(places_without_sense_are_refused)
+{
+    struct meeting_place places[] = { { "", 1, 1 }, { "h", 0, 1 }, { "h", 65536, 1 }, { "h", 1, 0 }, { "", 1, 1 } },
+                         got;
+    memset(places[4].host, 'x', sizeof places[4].host);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        unsigned char bytes[MEETING_FILE_BYTES];
+        struct error error = { 0 };
+        meeting_file_make(bytes, &places[i], token);
+        ck_assert(!meeting_file_read(&got, bytes, sizeof bytes, token, &error));
+        ck_assert_msg(strstr(error.message, "it names no host, or port"), "%s", error.message);
+    }
+}
+END_TEST
+
+/* ---- ranks ---- */
+static const char *look_up(const char *name)
+{
+    return strcmp(name, "CLEAVE_MEETING_FOLDER") == 0 ? folder : strcmp(name, "CLEAVE_JOB_TOKEN") == 0 ? token : NULL;
+}
+
+struct process {
+    int rank;
+    struct rendezvous *rendezvous;
+    unsigned char value[VALUE_BYTES];
+    struct error error;
+    bool ok;
+};
+
+/* As many bytes as NCCL's id go from rank 0 to all. */
+static void *take_part(void *argument)
+{
+    struct process *p = argument;
+    const struct launch launch = { "a test", p->rank, RANKS, p->rank, RANKS };
+    struct meeting meeting;
+    size_t bytes;
+    p->ok = launch_meeting(&meeting, &launch, 20, look_up, &p->error) &&
+            rendezvous_open(&p->rendezvous, &meeting, NULL, NULL, &p->error) &&
+            (p->rank > 0 || rendezvous_put(p->rendezvous, "id", p->value, sizeof p->value, &p->error)) &&
+            rendezvous_get(p->rendezvous, "id", p->value, sizeof p->value, &bytes, &p->error) &&
+            bytes == sizeof p->value;
+    return NULL;
+}
+
+/* Rank 0 comes last. */
+static void expect_meeting(void)
+{
+    struct process processes[RANKS] = { { 0 } };
+    pthread_t threads[RANKS];
+    for (int r = RANKS - 1; r >= 0; r--) {
+        processes[r].rank = r;
+        for (int i = 0; i < VALUE_BYTES; i++)
+            processes[r].value[i] = (unsigned char)(r == 0 ? i : 0xff);
+        if (r == 0)
+            clock_sleep_until_ns(clock_now_ns() + 100000000);
+        ck_assert_int_eq(pthread_create(&threads[r], NULL, take_part, &processes[r]), 0);
+    }
+    for (int r = 0; r < RANKS; r++) {
+        pthread_join(threads[r], NULL);
+        ck_assert_msg(processes[r].ok, "rank %d: %s", r, processes[r].error.message);
+        for (int i = 0; i < VALUE_BYTES; i++)
+            ck_assert_int_eq(processes[r].value[i], i);
+    }
+    for (int r = RANKS - 1; r >= 0; r--)
+        rendezvous_close(processes[r].rendezvous);
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+
+START_TEST(ranks_meet_by_a_file)
+{
+    make_folder();
+    expect_meeting();
+    expect_meeting(); /* and the next run of the same job */
+    remove_folder();
+}
+END_TEST
+
+/* What an earlier run left leads to a port where nobody listens; half a file is none, and another job's neither. */
+START_TEST(leavings_lead_nobody_astray)
+{
+    struct error error = { 0 };
+    struct meeting_place place = { "127.0.0.1", 0, RANKS };
+    unsigned char bytes[MEETING_FILE_BYTES];
+    int listener = socket_listen(place.host, 0, &error), port;
+    ck_assert(listener >= 0 && socket_own_address(listener, place.host, &port));
+    place.port = port;
+    if (_i == 0)
+        close(listener);
+    meeting_file_make(bytes, &place, _i == 1 ? "Slurm 4712.0" : token);
+    make_folder();
+    ck_assert(file_write(path, bytes, sizeof bytes - (_i == 2 ? 1 : 0), &error));
+    expect_meeting();
+    remove_folder();
+    if (_i > 0)
+        close(listener);
+}
+END_TEST
+
+static void expect_refusal(int rank_count, const char *made_with, const char *why)
+{
+    const struct meeting_place place = { "127.0.0.1", 9, rank_count };
+    struct meeting meeting = { .rank = 2, .rank_count = RANKS, .listener = -1, .timeout_s = 0.1 };
+    struct error error = { 0 };
+    unsigned char bytes[MEETING_FILE_BYTES];
+    memcpy(meeting.token, token, sizeof token);
+    make_folder();
+    meeting_file_make(bytes, &place, made_with);
+    ck_assert(rank_count == 0 || file_write(path, bytes, sizeof bytes, &error));
+    ck_assert(!meeting_file_find(&meeting, folder, &error));
+    ck_assert_msg(strstr(error.message, "rank 2 has not found rank 0 within 0.1 s by meeting-") &&
+                      strstr(error.message, why),
+                  "%s", error.message);
+    remove_folder();
+}
+
+START_TEST(who_waits_in_vain_is_told_why)
+{
+    expect_refusal(0, token, "No such file");
+    expect_refusal(RANKS, "another", "it is of another job");
+    expect_refusal(RANKS + 1, token, "it is of a run with 5 ranks, this one has 4");
+    expect_refusal(RANKS, token, "nobody listens at 127.0.0.1 port 9");
+}
+END_TEST
+
+START_TEST(a_folder_that_is_not_there_is_named)
+{
+    struct meeting meeting = { .rank_count = RANKS, .listener = -1, .token = "t" };
+    struct error error = { 0 };
+    ck_assert(!meeting_file_find(&meeting, "nowhere", &error));
+    ck_assert_msg(strstr(error.message, "the folder where the ranks meet") && strstr(error.message, "nowhere"), "%s",
+                  error.message);
+}
+END_TEST
+
+static Suite *meeting_file_suite(void)
+{
+    Suite *suite = suite_create("meeting_file");
+    CHECK_ADD(suite, only_what_was_made_is_read);
+    CHECK_ADD(suite, places_without_sense_are_refused);
+    CHECK_ADD(suite, ranks_meet_by_a_file);
+    CHECK_ADD(suite, who_waits_in_vain_is_told_why);
+    CHECK_ADD(suite, a_folder_that_is_not_there_is_named);
+    TCase *leavings = tcase_create("leavings");
+    tcase_set_timeout(leavings, 0);
+    tcase_add_loop_test(leavings, leavings_lead_nobody_astray, 0, 3);
+    suite_add_tcase(suite, leavings);
+    return suite;
+}
+
+CHECK_MAIN(meeting_file_suite)
