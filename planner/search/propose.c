@@ -20,8 +20,7 @@ enum {
     CLOSE_SOLVES = 4,    /* in all */
     FAMILY_TRIES = 2,    /* configurations solved for a family, until one has a plan */
     FAMILY_SOLVES = 12,  /* in all */
-    FAMILY_CLOSE = 4,    /* configurations solved closely for the family that leads by the pipeline */
-    FEW_LAYERS = 64      /* of so many layers at most every family is solved closely, and four times as often */
+    FAMILY_CLOSE = 4     /* configurations solved closely for the family that leads by the pipeline */
 };
 
 const char *const config_fate_names[FATE_COUNT + 1] = {
@@ -455,7 +454,7 @@ bool search_solve_families(struct run *run)
         return true;
     if (!search_stops(run) && (!solve_comfortable(run) || !solve_close(run)))
         return false;
-    bool small = run->bench.chain.layer_count <= FEW_LAYERS;
+    bool small = search_is_small(run);
     int most = small ? 4 * FAMILY_SOLVES : FAMILY_SOLVES, rounds = small ? 4 * FAMILY_TRIES : FAMILY_TRIES, count = 0;
     int64_t below_ns = run->best_ns + run->best_ns / 1000 * FAMILY_PERMILLE;
     struct piece *pieces = arena_alloc(&run->arena, (size_t)most, sizeof *pieces);
