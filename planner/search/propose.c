@@ -199,8 +199,8 @@ struct waiting {
     enum { FIRST, RELAXED, SHARPENED } known; /* what that bound is */
 };
 struct queue {
-    int count;
-    struct waiting *list; /* ascending; those with several layouts behind all others */
+    int count, plain_count; /* plain_count: those of one layout */
+    struct waiting *list;   /* ascending; those with several layouts behind all others */
 };
 
 static bool open_queue(struct run *run, struct queue *queue)
@@ -209,14 +209,17 @@ static bool open_queue(struct run *run, struct queue *queue)
     run->close = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *run->close);
     if (!queue->list || !run->close)
         return search_out_of_memory(run->err);
-    for (int i = 0; i < run->config_count && run->order[i].bound_ns < INT64_MAX; i++)
+    for (int i = 0; i < run->config_count && run->order[i].bound_ns < INT64_MAX; i++) {
         queue->list[queue->count++].at = run->order[i];
+        queue->plain_count += !run->order[i].layouts;
+    }
     return true;
 }
 
 static struct waiting take_out(struct queue *queue, int place)
 {
     struct waiting taken = queue->list[place];
+    queue->plain_count -= !taken.at.layouts;
     memmove(&queue->list[place], &queue->list[place + 1], (size_t)(--queue->count - place) * sizeof taken);
     return taken;
 }
@@ -229,6 +232,7 @@ static void put_back(const struct run *run, struct queue *queue, const struct pi
     while (place < queue->count && compare_ordered(&queue->list[place].at, &at) < 0)
         place++;
     memmove(&queue->list[place + 1], &queue->list[place], (size_t)(queue->count++ - place) * sizeof *queue->list);
+    queue->plain_count += !at.layouts;
     queue->list[place] = (struct waiting){ at, piece->bound_only && piece->halves == 0 ? RELAXED : SHARPENED };
 }
 
@@ -237,13 +241,13 @@ static bool worth_solving(const struct run *run, const struct waiting *waiting)
     return run->options->keep_all || waiting->at.bound_ns < reach(run);
 }
 
-/* The place of the first that is, or their number. */
+/* The place of the first that is, or their number: the first of all, or the first with several layouts. */
 static int next_worth(const struct run *run, const struct queue *queue)
 {
-    int place = 0;
-    while (place < queue->count && !worth_solving(run, &queue->list[place]))
-        place++;
-    return place;
+    if (queue->plain_count > 0 && worth_solving(run, &queue->list[0]))
+        return 0;
+    int layered = queue->plain_count;
+    return layered < queue->count && worth_solving(run, &queue->list[layered]) ? layered : queue->count;
 }
 
 static void count_work(struct run *run, const struct partition_result *result)
