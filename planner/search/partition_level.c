@@ -337,12 +337,6 @@ static void set_most(struct solver *s)
     s->most_high_ns += exposed;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Bins of about equally many prices. */
 static bool set_bins(struct solver *s)
 {
@@ -353,7 +347,7 @@ static bool set_bins(struct solver *s)
         return false;
     for (int i = 0; i < count; i++)
         peak[i] = s->tables[i / block]->prices[i % block].transient_bytes;
-    qsort(peak, (size_t)count, sizeof *peak, ascending);
+    qsort(peak, (size_t)count, sizeof *peak, compare_i64);
     s->bin_peak[0] = -1;
     for (int b = 1; b <= BINS; b++)
         s->bin_peak[b] = peak[(int64_t)(count - 1) * b / BINS];

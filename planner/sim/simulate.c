@@ -63,15 +63,10 @@ struct sim {
     struct error *err;
 };
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    return b ? greatest_divisor(b, a % b) : a;
-}
-
 static struct rate rate_of(double factor)
 {
     int64_t thousandths = factor > 1 ? (int64_t)(factor * 1000 + 0.5) : 1000;
-    int64_t common = greatest_divisor(thousandths, 1000);
+    int64_t common = common_divisor(thousandths, 1000);
     return (struct rate){ thousandths / common, 1000 / common };
 }
 
