@@ -19,6 +19,12 @@ bool add_i64(int64_t *out, int64_t a, int64_t b)
     return true;
 }
 
+int compare_i64(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
 int64_t ceil_div(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);

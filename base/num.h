@@ -20,6 +20,8 @@ static inline int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
+/* For qsort(), ascending. */
+int compare_i64(const void *a, const void *b);
 /* The greatest one; of 0 and b it is b. */
 static inline int64_t common_divisor(int64_t a, int64_t b)
 {

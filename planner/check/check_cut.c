@@ -253,9 +253,8 @@ static bool settled(const struct cutter *c, const struct cell *cell)
 static bool too_long(const struct cutter *c, int index, int first, int end)
 {
     const struct stage_kind *kind = &c->p->stages[index];
-    int64_t waiting_ns = (kind->micro_batches - 1) * kind->waiting_ns;
     return least_of(c, index, LIMIT_BYTES, first, end) + kind->table->base_bytes > kind->capacity_bytes ||
-           least_of(c, index, LIMIT_PATH, first, end) + waiting_ns > c->cap_ns;
+           least_of(c, index, LIMIT_PATH, first, end) + stage_waiting_ns(kind) > c->cap_ns;
 }
 
 /* The first layers with which a stage can begin on each row when none before it, or behind it, is too long. */

@@ -16,12 +16,6 @@ struct dual {
     int layer_count;
 };
 
-static int compare_bytes(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The least transient bytes of any strategy above so many; INT64_MAX: none. */
 static int64_t next_transient(const struct price_table *table, int64_t above)
 {
@@ -38,7 +32,7 @@ static void set_bins(struct dual *d)
     int64_t below = -1;
     for (int i = 0; i < d->claim->peak_count; i++)
         d->at_most[i] = d->claim->peaks[i];
-    qsort(d->at_most, (size_t)d->claim->peak_count, sizeof *d->at_most, compare_bytes);
+    qsort(d->at_most, (size_t)d->claim->peak_count, sizeof *d->at_most, compare_i64);
     d->at_most[d->claim->peak_count] = INT64_MAX;
     for (int i = 0; i <= d->claim->peak_count; i++) {
         int64_t least = next_transient(d->kind->table, below);
@@ -111,12 +105,11 @@ struct dual *dual_open(struct arena *arena, const struct stage_kind *kind, const
 
 static int64_t bound_of(const struct dual *d, int vector, int first, int end, int64_t cap_ns)
 {
-    const int64_t *multiplier = d->claim->multiplier[vector],
-                  waiting = (d->kind->micro_batches - 1) * d->kind->waiting_ns;
+    const int64_t *multiplier = d->claim->multiplier[vector];
     const int64_t *sum = &d->sum[(int64_t)vector * (d->layer_count + 1) * d->bins];
     wide least = (wide)1 << 100,
          limits = (wide)multiplier[LIMIT_BYTES] * (d->kind->capacity_bytes - d->kind->table->base_bytes);
-    limits += (wide)(multiplier[LIMIT_PATH] + multiplier[LIMIT_TAIL]) * (cap_ns - waiting) +
+    limits += (wide)(multiplier[LIMIT_PATH] + multiplier[LIMIT_TAIL]) * (cap_ns - stage_waiting_ns(d->kind)) +
               (wide)multiplier[LIMIT_LANE] * cap_ns;
     for (int b = 0; b < d->bins; b++) {
         wide bound = (wide)(sum[end * d->bins + b] - sum[first * d->bins + b]) * ((wide)1 << (DUAL_BITS - SUM_BITS)) +

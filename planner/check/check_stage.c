@@ -20,6 +20,7 @@ struct option {
 };
 struct stage_solver {
     const struct stage_kind *kind;
+    bool whole; /* counts are, not parts of layers */
     int64_t cap_ns;
     struct arena arena;
     int group_count, *count;  /* (groups) layers of a layout and class, or one handover */
@@ -31,7 +32,7 @@ struct stage_solver {
     int64_t multiplier[LIMIT_COUNT];  /* times 2^-FIXED_BITS */
     double scale[LIMIT_COUNT], cost_scale;
     glp_prob *program;
-    int *whole;                      /* (options) counts as GLPK says */
+    int *counts;                     /* (options) whole, as GLPK says */
     int64_t least, best, best_times; /* least: the bound; best: path of the best choice found */
 };
 
@@ -44,6 +45,11 @@ void stage_layer_use(const struct stage_kind *kind, const struct layer_price *p,
     use[LIMIT_PATH] = (m - 1) * path + p->step_ns;
     use[LIMIT_TAIL] = (m - 1) * path - p->backward_ns + end;
     use[LIMIT_LANE] = m * lane - path + end;
+}
+
+int64_t stage_longest_ns(const struct stage_kind *kind, const int64_t use[LIMIT_COUNT])
+{
+    return max_i64(max_i64(use[LIMIT_PATH], use[LIMIT_TAIL]) + stage_waiting_ns(kind), use[LIMIT_LANE]);
 }
 
 int64_t stage_layer_least(const struct stage_kind *kind, int class_index, int what)
@@ -161,17 +167,16 @@ static void offer(struct stage_solver *s, const int *counts)
         if (use[r] > s->limit[r])
             return;
     if (cost < s->best) {
-        int64_t waiting_ns = (s->kind->micro_batches - 1) * s->kind->waiting_ns;
         s->best = cost;
-        s->best_times = max_i64(max_i64(use[LIMIT_PATH], use[LIMIT_TAIL]) + waiting_ns, use[LIMIT_LANE]);
+        s->best_times = stage_longest_ns(s->kind, use);
     }
 }
 
 static void take_whole(struct stage_solver *s)
 {
     for (int i = 0; i < s->option_count; i++)
-        s->whole[i] = (int)floor(glp_mip_col_val(s->program, i + 1) + 0.5);
-    offer(s, s->whole);
+        s->counts[i] = (int)floor(glp_mip_col_val(s->program, i + 1) + 0.5);
+    offer(s, s->counts);
 }
 
 /* Branch and cut from the relaxation's optimum: GLP_OPT, GLP_NOFEAS, or anything else when GLPK gives up. */
@@ -244,8 +249,8 @@ static bool list_options(struct stage_solver *s, const struct stage_content *con
     s->count = arena_alloc(&s->arena, (size_t)s->group_count, sizeof *s->count);
     s->option = arena_alloc(&s->arena, most, sizeof *s->option);
     s->peaks = arena_alloc(&s->arena, most, sizeof *s->peaks);
-    s->whole = arena_alloc(&s->arena, most, sizeof *s->whole);
-    if (!s->first || !s->count || !s->option || !s->peaks || !s->whole)
+    s->counts = arena_alloc(&s->arena, most, sizeof *s->counts);
+    if (!s->first || !s->count || !s->option || !s->peaks || !s->counts)
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     for (int g = 0; g < s->group_count; g++) {
         int handover = g - classes * layouts;
@@ -272,7 +277,7 @@ static void set_scales(struct stage_solver *s)
     }
 }
 
-/* Rows: the limits, then one of each class. */
+/* Rows: the limits, then one of each group. */
 static void make_program(struct stage_solver *s)
 {
     int index[LIMIT_COUNT + 2];
@@ -296,17 +301,11 @@ static void make_program(struct stage_solver *s)
     }
 }
 
-static int compare_bytes(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void list_peaks(struct stage_solver *s)
 {
     for (int i = 0; i < s->option_count; i++)
         s->peaks[i] = s->option[i].peak;
-    qsort(s->peaks, (size_t)s->option_count, sizeof *s->peaks, compare_bytes);
+    qsort(s->peaks, (size_t)s->option_count, sizeof *s->peaks, compare_i64);
     for (int i = 0; i < s->option_count; i++)
         if (i == 0 || s->peaks[i] != s->peaks[s->peak_count - 1])
             s->peaks[s->peak_count++] = s->peaks[i];
@@ -315,10 +314,9 @@ static void list_peaks(struct stage_solver *s)
 /* cap_ns of each of the stage's times, less what waiting takes of it. */
 static void set_limits(struct stage_solver *s, int64_t peak)
 {
-    int64_t m = s->kind->micro_batches;
     s->peak = peak;
     s->limit[LIMIT_BYTES] = s->kind->capacity_bytes - s->kind->table->base_bytes - peak;
-    s->limit[LIMIT_PATH] = s->limit[LIMIT_TAIL] = s->cap_ns - (m - 1) * s->kind->waiting_ns;
+    s->limit[LIMIT_PATH] = s->limit[LIMIT_TAIL] = s->cap_ns - stage_waiting_ns(s->kind);
     s->limit[LIMIT_LANE] = s->cap_ns;
     memset(s->multiplier, 0, sizeof s->multiplier);
 }
@@ -334,22 +332,12 @@ static void over_thresholds(struct stage_solver *s, bool capped, int64_t (*solve
     }
 }
 
-static bool relax_stage(void *context, struct error *err)
+static bool bound_stage(void *context, struct error *err)
 {
     struct stage_solver *s = context;
     (void)err;
     make_program(s);
-    over_thresholds(s, true, solve_relaxed);
-    glp_delete_prob(s->program);
-    return true;
-}
-
-static bool solve_stage(void *context, struct error *err)
-{
-    struct stage_solver *s = context;
-    (void)err;
-    make_program(s);
-    over_thresholds(s, true, solve_whole);
+    over_thresholds(s, true, s->whole ? solve_whole : solve_relaxed);
     glp_delete_prob(s->program);
     return true;
 }
@@ -366,8 +354,8 @@ static bool stage_open(struct stage_solver *s, const struct stage_content *conte
 bool stage_least_path(const struct stage_kind *kind, const struct stage_content *content, int64_t cap_ns, bool whole,
                       int64_t *least, int64_t *cost, int64_t *times, struct error *err)
 {
-    struct stage_solver s = { .kind = kind, .cap_ns = cap_ns };
-    bool good = stage_open(&s, content, err) && glpk_guard(whole ? solve_stage : relax_stage, &s, err);
+    struct stage_solver s = { .kind = kind, .whole = whole, .cap_ns = cap_ns };
+    bool good = stage_open(&s, content, err) && glpk_guard(bound_stage, &s, err);
     *least = s.least;
     *cost = s.best;
     *times = s.best_times;

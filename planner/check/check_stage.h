@@ -18,6 +18,13 @@ struct stage_kind {
 /* So much of each limit does one layer take; the tied weight counts unless the stage holds its first user too. */
 void stage_layer_use(const struct stage_kind *kind, const struct layer_price *price, bool holds_both,
                      int64_t use[LIMIT_COUNT]);
+/* What waiting adds to a stage's path and to its tail. */
+static inline int64_t stage_waiting_ns(const struct stage_kind *kind)
+{
+    return (kind->micro_batches - 1) * kind->waiting_ns;
+}
+/* The longest of a stage's three times, of what its layers take together. */
+int64_t stage_longest_ns(const struct stage_kind *kind, const int64_t use[LIMIT_COUNT]);
 /* What a stage holds: layers by layout (one, where the table has none) and class, and what its runs of layers with one
  * layout hand over to each other, whose prices count like those of layers. */
 struct stage_content {

@@ -48,13 +48,11 @@ int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first
         struct stage_use use;
         if (!sum_stage(p, kind, first, end, strategy, &use) || use.total[LIMIT_BYTES] + use.peak > kind->capacity_bytes)
             return INT64_MAX;
-        int64_t waiting_ns = (kind->micro_batches - 1) * kind->waiting_ns;
         if (k > 0 && price_has_layouts(kind->table))
             sum += kind->table->cut_ns[price_layout_of(kind->table, strategy[first - 1])]
                                       [price_layout_of(kind->table, strategy[first])];
         sum += use.path_ns;
-        longest = max_i64(longest, max_i64(max_i64(use.total[LIMIT_PATH], use.total[LIMIT_TAIL]) + waiting_ns,
-                                           use.total[LIMIT_LANE]));
+        longest = max_i64(longest, stage_longest_ns(kind, use.total));
         left -= turn ? p->turns[turn[k]] : 0;
     }
     return sum + longest;

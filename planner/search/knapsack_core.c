@@ -285,12 +285,6 @@ static bool expand(struct core *c, int index, int group, int option)
     }
 }
 
-static int ascending(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* a has all that b has, sorted before it: costs are compared as far as they matter. */
 static bool dominates(const struct core *c, const struct label *a, const struct label *b)
 {
@@ -323,7 +317,7 @@ static void sift(struct core *c)
         c->sorted[i].key = c->next[i].cost;
         c->sorted[i].index = i;
     }
-    qsort(c->sorted, (size_t)c->next_count, sizeof *c->sorted, ascending);
+    qsort(c->sorted, (size_t)c->next_count, sizeof *c->sorted, compare_i64);
     c->label_count = 0;
     struct label least = { .used = INT32_MAX };
     for (int r = 0; r < KNAPSACK_ROWS; r++)
@@ -343,7 +337,7 @@ static void sift(struct core *c)
         c->sorted[i].key = c->labels[i].reduced[0];
         c->sorted[i].index = i;
     }
-    qsort(c->sorted, (size_t)c->label_count, sizeof *c->sorted, ascending);
+    qsort(c->sorted, (size_t)c->label_count, sizeof *c->sorted, compare_i64);
     for (int i = 0; i < c->beam; i++)
         c->next[i] = c->labels[c->sorted[i].index];
     struct label *swap = c->labels;

@@ -46,6 +46,10 @@ static inline struct stage_runs stage_run(int first, int end)
 {
     return (struct stage_runs){ .end = end, .count = 1, .first = { first } };
 }
+static inline int stage_run_end(const struct stage_runs *runs, int run)
+{
+    return run + 1 < runs->count ? runs->first[run + 1] : runs->end;
+}
 /* Whether layers of the stage that share a weight have one layout. */
 bool stage_runs_legal(const struct chain *chain, const struct stage_runs *runs);
 /* What the stage's runs hand over to each other, to out; the number of them. */

@@ -66,34 +66,48 @@ int stage_handovers(const struct price_table *table, const struct chain *chain, 
     return runs->count - 1;
 }
 
+void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined)
+{
+    int64_t c = path_ns(p);
+    row[ROW_MEMORY] = layer_bytes(p, in_flight, joined);
+    row[ROW_PATH] = (m - 1) * c + p->step_ns;
+    row[ROW_LAST] = (m - 1) * c - p->backward_ns + p->reduce_last_ns + p->step_ns;
+    row[ROW_LANE] = m * lane_ns(p) - c + p->reduce_last_ns + p->step_ns;
+}
+
+/* Of layers of one stage. */
+struct stage_totals {
+    int64_t m, in_flight;
+    bool joined;
+    int64_t row[ROW_COUNT], path_ns, peak_bytes;
+};
+
+static void add_layers(struct stage_totals *totals, const struct layer_price *p, int count)
+{
+    int64_t row[ROW_COUNT];
+    stage_rows(row, p, totals->m, totals->in_flight, totals->joined);
+    for (int r = 0; r < ROW_COUNT; r++)
+        totals->row[r] += count * row[r];
+    totals->path_ns += count * path_ns(p);
+    totals->peak_bytes = max_i64(totals->peak_bytes, p->transient_bytes);
+}
+
 struct stage_sums stage_sum(const struct price_table *table, int64_t m, int64_t in_flight, int64_t period_ns,
                             const struct chain *chain, const struct stage_runs *runs, const int *count)
 {
-    int64_t c = 0, b = 0, d = 0, last = 0, step = 0, bytes = table->base_bytes, peak = 0;
-    bool joined = chain_holds_both(chain, runs->first[0], runs->end);
+    struct stage_totals totals = { .m = m,
+                                   .in_flight = in_flight,
+                                   .joined = chain_holds_both(chain, runs->first[0], runs->end) };
     const struct layer_price *handover[MOST_RUNS - 1];
     int handovers = stage_handovers(table, chain, runs, handover);
-    for (int i = 0; i < handovers; i++) {
-        c += path_ns(handover[i]);
-        b += handover[i]->backward_ns;
-        bytes += layer_bytes(handover[i], in_flight, joined);
-        peak = max_i64(peak, handover[i]->transient_bytes);
-    }
-    for (int i = 0; i < table->class_count * table->strategy_count; i++) {
-        const struct layer_price *p = &table->prices[i];
-        if (count[i] == 0)
-            continue;
-        c += count[i] * path_ns(p);
-        b += count[i] * p->backward_ns;
-        d += count[i] * lane_ns(p);
-        last += count[i] * p->reduce_last_ns;
-        step += count[i] * p->step_ns;
-        bytes += count[i] * layer_bytes(p, in_flight, joined);
-        peak = max_i64(peak, p->transient_bytes);
-    }
-    int64_t path = (m - 1) * (c + period_ns) + step;
-    int64_t high = max_i64(path, max_i64(path - b + last, m * d - c + last + step));
-    return (struct stage_sums){ c, high, bytes + peak };
+    for (int i = 0; i < handovers; i++)
+        add_layers(&totals, handover[i], 1);
+    for (int i = 0; i < table->class_count * table->strategy_count; i++)
+        if (count[i] > 0)
+            add_layers(&totals, &table->prices[i], count[i]);
+    const int64_t *row = totals.row, waiting_ns = (m - 1) * period_ns;
+    int64_t high_ns = max_i64(max_i64(row[ROW_PATH], row[ROW_LAST]) + waiting_ns, row[ROW_LANE]);
+    return (struct stage_sums){ totals.path_ns, high_ns, table->base_bytes + row[ROW_MEMORY] + totals.peak_bytes };
 }
 
 /* What a stage's prices depend on beside its layers. */
@@ -142,15 +156,6 @@ static int64_t tie_break(const struct solver *s, int level, const struct layer_p
     int64_t asks = s->micro_batches[level] * lane_ns(p) + p->reduce_last_ns + p->step_ns,
             share = ((INT64_C(1) << TIE_BITS) - 1) / s->layers;
     return worst > 0 ? (int64_t)((double)asks / (double)worst * (double)share) : 0;
-}
-
-void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined)
-{
-    int64_t c = path_ns(p);
-    row[ROW_MEMORY] = layer_bytes(p, in_flight, joined);
-    row[ROW_PATH] = (m - 1) * c + p->step_ns;
-    row[ROW_LAST] = (m - 1) * c - p->backward_ns + p->reduce_last_ns + p->step_ns;
-    row[ROW_LANE] = m * lane_ns(p) - c + p->reduce_last_ns + p->step_ns;
 }
 
 static struct knapsack_option make_option(const struct solver *s, int level, const struct layer_price *p, bool joined,
@@ -332,12 +337,6 @@ static void set_most(struct solver *s)
     s->most_high_ns += exposed;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Bins of about equally many prices. */
 static bool set_bins(struct solver *s)
 {
@@ -348,7 +347,7 @@ static bool set_bins(struct solver *s)
         return false;
     for (int i = 0; i < count; i++)
         peak[i] = s->tables[i / block]->prices[i % block].transient_bytes;
-    qsort(peak, (size_t)count, sizeof *peak, ascending);
+    qsort(peak, (size_t)count, sizeof *peak, compare_i64);
     s->bin_peak[0] = -1;
     for (int b = 1; b <= BINS; b++)
         s->bin_peak[b] = peak[(int64_t)(count - 1) * b / BINS];

@@ -115,7 +115,7 @@ static inline int64_t path_ns(const struct layer_price *p)
     return p->forward_ns + p->backward_ns;
 }
 
-/* So much above the bound is good enough. */
+/* So much above the bound is good enough: of a step, or of a part of it. */
 int64_t step_tolerance(const struct solver *s, int64_t step_ns);
 /* All sends of a micro-batch, there and back. */
 int64_t stage_send_total_ns(const struct partition_problem *problem);

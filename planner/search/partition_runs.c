@@ -24,7 +24,7 @@ int64_t runs_least_path(const struct solver *s, const struct stage_runs *runs)
 {
     int64_t sum = runs_handover_path(s, runs);
     for (int i = 0; i < runs->count; i++)
-        sum += run_path(s, runs->layout[i], runs->first[i], i + 1 < runs->count ? runs->first[i + 1] : runs->end);
+        sum += run_path(s, runs->layout[i], runs->first[i], stage_run_end(runs, i));
     return sum;
 }
 
@@ -36,7 +36,7 @@ static uint64_t runs_key(const struct solver *s, int level, const struct stage_r
     uint64_t key = 0, place = 2 * (uint64_t)level + chain_holds_both(chain, runs->first[0], runs->end);
     for (int i = 0; i < runs->count; i++) {
         const uint64_t *sum = &s->layout_key[runs->layout[i] * (s->layers + 1)];
-        key += sum[i + 1 < runs->count ? runs->first[i + 1] : runs->end] - sum[runs->first[i]];
+        key += sum[stage_run_end(runs, i)] - sum[runs->first[i]];
         if (i > 0)
             key += mix64(
                 ~(uint64_t)((chain->class_of[runs->first[i] - 1] * s->layouts + runs->layout[i - 1]) * s->layouts +

@@ -135,8 +135,7 @@ int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const
         int64_t price = v->peak_part[b] + handovers;
         for (int i = 0; i < runs->count; i++) {
             const int64_t *sum = &v->sum[runs->layout[i] * (s->layers + 1) * BINS + b];
-            int end = i + 1 < runs->count ? runs->first[i + 1] : runs->end;
-            price += sum[end * BINS] - sum[runs->first[i] * BINS];
+            price += sum[stage_run_end(runs, i) * BINS] - sum[runs->first[i] * BINS];
         }
         least = min_i64(least, price);
     }
@@ -333,11 +332,6 @@ bool stage_known(struct solver *s, int level, const struct stage_runs *runs, int
     return none || *cell;
 }
 
-static int64_t tolerance(const struct solver *s, int64_t ns)
-{
-    return (int64_t)((double)ns * (double)s->problem->gap_ppm / (1e6 + (double)s->problem->gap_ppm));
-}
-
 bool stage_open(const struct solver *s, const struct cell *cell, enum effort effort)
 {
     if (cell->lower == INT64_MAX || (cell->tried && cell->effort >= effort))
@@ -345,7 +339,7 @@ bool stage_open(const struct solver *s, const struct cell *cell, enum effort eff
     if (cell->solution < 0)
         return true;
     int64_t path = cell->records[cell->solution].path;
-    return cell->lower < path - tolerance(s, path);
+    return cell->lower < path - step_tolerance(s, path);
 }
 
 /* ---- knapsacks ---- */
@@ -353,8 +347,8 @@ bool stage_open(const struct solver *s, const struct cell *cell, enum effort eff
 static void count_classes(struct solver *s, const struct stage_runs *runs)
 {
     memset(s->class_count, 0, (size_t)(s->classes * s->layouts) * sizeof *s->class_count);
-    for (int i = 0, l = runs->first[0]; i < runs->count; i++)
-        for (int end = i + 1 < runs->count ? runs->first[i + 1] : runs->end; l < end; l++)
+    for (int i = 0; i < runs->count; i++)
+        for (int l = runs->first[i]; l < stage_run_end(runs, i); l++)
             s->class_count[runs->layout[i] * s->classes + s->problem->chain->class_of[l]]++;
 }
 

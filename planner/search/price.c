@@ -178,15 +178,27 @@ static bool price_alike(struct price_table *table, int strategy, const struct pr
     return true;
 }
 
+/* Whether there are layers and devices for a stage behind. */
+static bool has_second_stage(const struct price_book *book, const struct price_key *key)
+{
+    return book->graph->layer_count >= 2 && 2 * mesh_ranks(&key->mesh) <= book->facts->cluster->device_count;
+}
+
+/* Decides nothing but the dimensions of the atoms. */
+static struct plan_layer plain_layer(const int8_t *dims)
+{
+    struct plan_layer plain = { .slices = 1 };
+    memcpy(plain.dim, dims, sizeof plain.dim);
+    return plain;
+}
+
 /* The first layer's output, sent to a second stage by the same lowering. */
 static bool price_send(struct price_table *table, struct price_book *book, const struct price_key *key,
                        struct error *err)
 {
     struct sample *sample;
-    struct plan_layer plain = { .slices = 1 };
-    memcpy(plain.dim, key->mesh.dim, sizeof plain.dim);
-    if (key->bound_only || book->graph->layer_count < 2 ||
-        2 * mesh_ranks(&key->mesh) > book->facts->cluster->device_count)
+    struct plan_layer plain = plain_layer(key->mesh.dim);
+    if (key->bound_only || !has_second_stage(book, key))
         return true;
     if (!want_sample(&sample, book, key, &plain, 2, err))
         return false;
@@ -222,13 +234,6 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
 }
 
 /* ---- between layouts ---- */
-
-static struct plan_layer plain_layer(const int8_t *dims)
-{
-    struct plan_layer plain = { .slices = 1 };
-    memcpy(plain.dim, dims, sizeof plain.dim);
-    return plain;
-}
 
 /* Every second layer's dims are the other ones: those of `first` come first. */
 static bool want_alternating(struct sample **out, struct price_book *book, const struct price_key *key,
@@ -296,7 +301,7 @@ static bool pair_cuts(struct layout_change *pair, struct price_book *book, const
                       struct error *err)
 {
     pair->cut_ns[0] = pair->cut_ns[1] = 0;
-    if (book->graph->layer_count < 2 || 2 * mesh_ranks(&key->mesh) > book->facts->cluster->device_count)
+    if (!has_second_stage(book, key))
         return true;
     for (int first = 0; first < 2; first++) {
         struct sample *sample;

@@ -20,8 +20,7 @@ enum {
     CLOSE_SOLVES = 4,    /* in all */
     FAMILY_TRIES = 2,    /* configurations solved for a family, until one has a plan */
     FAMILY_SOLVES = 12,  /* in all */
-    FAMILY_CLOSE = 4,    /* configurations solved closely for the family that leads by the pipeline */
-    FEW_LAYERS = 64      /* of so many layers at most every family is solved closely, and four times as often */
+    FAMILY_CLOSE = 4     /* configurations solved closely for the family that leads by the pipeline */
 };
 
 const char *const config_fate_names[FATE_COUNT + 1] = {
@@ -200,8 +199,8 @@ struct waiting {
     enum { FIRST, RELAXED, SHARPENED } known; /* what that bound is */
 };
 struct queue {
-    int count;
-    struct waiting *list; /* ascending; those with several layouts behind all others */
+    int count, plain_count; /* plain_count: those of one layout */
+    struct waiting *list;   /* ascending; those with several layouts behind all others */
 };
 
 static bool open_queue(struct run *run, struct queue *queue)
@@ -210,14 +209,17 @@ static bool open_queue(struct run *run, struct queue *queue)
     run->close = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *run->close);
     if (!queue->list || !run->close)
         return search_out_of_memory(run->err);
-    for (int i = 0; i < run->config_count && run->order[i].bound_ns < INT64_MAX; i++)
+    for (int i = 0; i < run->config_count && run->order[i].bound_ns < INT64_MAX; i++) {
         queue->list[queue->count++].at = run->order[i];
+        queue->plain_count += !run->order[i].layouts;
+    }
     return true;
 }
 
 static struct waiting take_out(struct queue *queue, int place)
 {
     struct waiting taken = queue->list[place];
+    queue->plain_count -= !taken.at.layouts;
     memmove(&queue->list[place], &queue->list[place + 1], (size_t)(--queue->count - place) * sizeof taken);
     return taken;
 }
@@ -230,6 +232,7 @@ static void put_back(const struct run *run, struct queue *queue, const struct pi
     while (place < queue->count && compare_ordered(&queue->list[place].at, &at) < 0)
         place++;
     memmove(&queue->list[place + 1], &queue->list[place], (size_t)(queue->count++ - place) * sizeof *queue->list);
+    queue->plain_count += !at.layouts;
     queue->list[place] = (struct waiting){ at, piece->bound_only && piece->halves == 0 ? RELAXED : SHARPENED };
 }
 
@@ -238,13 +241,13 @@ static bool worth_solving(const struct run *run, const struct waiting *waiting)
     return run->options->keep_all || waiting->at.bound_ns < reach(run);
 }
 
-/* The place of the first that is, or their number. */
+/* The place of the first that is, or their number: the first of all, or the first with several layouts. */
 static int next_worth(const struct run *run, const struct queue *queue)
 {
-    int place = 0;
-    while (place < queue->count && !worth_solving(run, &queue->list[place]))
-        place++;
-    return place;
+    if (queue->plain_count > 0 && worth_solving(run, &queue->list[0]))
+        return 0;
+    int layered = queue->plain_count;
+    return layered < queue->count && worth_solving(run, &queue->list[layered]) ? layered : queue->count;
 }
 
 static void count_work(struct run *run, const struct partition_result *result)
@@ -455,7 +458,7 @@ bool search_solve_families(struct run *run)
         return true;
     if (!search_stops(run) && (!solve_comfortable(run) || !solve_close(run)))
         return false;
-    bool small = run->bench.chain.layer_count <= FEW_LAYERS;
+    bool small = search_is_small(run);
     int most = small ? 4 * FAMILY_SOLVES : FAMILY_SOLVES, rounds = small ? 4 * FAMILY_TRIES : FAMILY_TRIES, count = 0;
     int64_t below_ns = run->best_ns + run->best_ns / 1000 * FAMILY_PERMILLE;
     struct piece *pieces = arena_alloc(&run->arena, (size_t)most, sizeof *pieces);

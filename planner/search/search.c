@@ -59,6 +59,12 @@ bool search_same_family(const struct run *run, int config, int other)
            mesh_expert(&a->mesh) == mesh_expert(&b->mesh) && (a->runs > 1) == (b->runs > 1);
 }
 
+bool search_is_small(const struct run *run)
+{
+    enum { FEW_LAYERS = 64 };
+    return run->bench.chain.layer_count <= FEW_LAYERS;
+}
+
 bool search_add_candidate(struct run *run, const struct candidate *candidate)
 {
     if (run->candidate_count == run->candidate_capacity) {

@@ -3,7 +3,7 @@
 
 bool fluid_open(struct fluid *fluid, struct arena *arena, int slot_count, int64_t link_count)
 {
-    *fluid = (struct fluid){ .arena = arena, .slot_count = slot_count, .link_count = link_count };
+    *fluid = (struct fluid){ .arena = arena };
     fluid->links = arena_alloc(arena, (size_t)link_count, sizeof *fluid->links);
     fluid->slots = arena_alloc(arena, (size_t)slot_count, sizeof *fluid->slots);
     fluid->changed = arena_alloc(arena, (size_t)slot_count, sizeof *fluid->changed);

@@ -6,7 +6,7 @@
 #include "planner/cost/cost_links.h"
 
 struct fluid_passage { /* a slot's place on a link */
-    int slot, link;    /* link: NOWHERE while it is none */
+    int slot, link;
     int flows, busy;
     int speed; /* that the link allows, of LINK_WHOLE */
     struct fluid_passage *next, **at;
@@ -26,12 +26,11 @@ struct fluid_link {
 /* slots: of which one transfer at a time is under way, such as a lane of a stage. */
 struct fluid {
     struct arena *arena;
-    int64_t link_count;
-    int slot_count, changed_count, first_dirty; /* first_dirty: 1 + its index */
-    struct fluid_link *links;                   /* (link_count) */
-    struct fluid_slot *slots;
-    int *changed; /* (slot_count) slots whose speed fluid_share() changed */
-    bool any;     /* there is a link that several slots use */
+    int changed_count, first_dirty; /* first_dirty: 1 + its index */
+    struct fluid_link *links;       /* (links) */
+    struct fluid_slot *slots;       /* (slots) */
+    int *changed;                   /* (slots) those whose speed fluid_share() changed */
+    bool any;                       /* there is a link that several slots use */
 };
 
 /* Everything lives in the arena. Of links that a single slot ever uses, told beforehand by fluid_announce(), nothing is

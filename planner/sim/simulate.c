@@ -63,15 +63,10 @@ struct sim {
     struct error *err;
 };
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    return b ? greatest_divisor(b, a % b) : a;
-}
-
 static struct rate rate_of(double factor)
 {
     int64_t thousandths = factor > 1 ? (int64_t)(factor * 1000 + 0.5) : 1000;
-    int64_t common = greatest_divisor(thousandths, 1000);
+    int64_t common = common_divisor(thousandths, 1000);
     return (struct rate){ thousandths / common, 1000 / common };
 }
 
@@ -234,10 +229,7 @@ static bool run(struct sim *sim, int stage, int index, int64_t ns)
     const struct instr *instr = &sim->program->stages[stage].instrs[index];
     const struct link_uses *uses = uses_of(sim, stage, instr);
     enum lane lane = instr->lane;
-    int64_t units, end;
-    int64_t alone = lane == LANE_COMPUTE      ? rank->compute.alone
-                    : communicates((int)lane) ? rank->communication.alone
-                                              : 1;
+    int64_t units, end, alone = lane_rate(rank, (int)lane, false, false);
     if (ns < 0 || !mul_i64(&units, ns, alone) || !add_i64(&end, sim->now_ns, units)) {
         char name[INSTR_NAME_BYTES];
         return fail(sim->err, "simulate: %s: a duration of %lld ns does not fit in 63 bits",

@@ -16,14 +16,11 @@ static bool price_links(struct priced *priced, const struct program *program, in
     const struct stage_program *list = &program->stages[stage];
     struct link_uses **uses = priced->uses[stage];
     for (int i = 0; i < list->instr_count; i++) {
-        const struct instr *instr = &list->instrs[i];
         if (like[i] != i) {
             uses[i] = uses[like[i]];
             continue;
         }
-        if (instr->op != OP_SEND && !op_info[instr->op].collective)
-            continue;
-        struct link_uses found = cost_links(priced->facts, program, stage, instr);
+        struct link_uses found = cost_links(priced->facts, program, stage, &list->instrs[i]);
         if (found.count == 0)
             continue;
         if (!(uses[i] = arena_alloc(&priced->arena, 1, sizeof **uses)))
