@@ -59,6 +59,14 @@ bool search_same_family(const struct run *run, int config, int other)
            mesh_expert(&a->mesh) == mesh_expert(&b->mesh) && (a->runs > 1) == (b->runs > 1);
 }
 
+bool search_is_small(const struct run *run)
+{
+    enum { FEW_LAYERS = 64, FEW_STAGES = 1 << 16 };
+    const struct chain *chain = &run->bench.chain;
+    return chain->layer_count <= FEW_LAYERS &&
+           (!chain->branches || chain->branches->first_stage[chain->place_count] <= FEW_STAGES);
+}
+
 bool search_add_candidate(struct run *run, const struct candidate *candidate)
 {
     if (run->candidate_count == run->candidate_capacity) {

@@ -57,6 +57,8 @@ bool search_stops(struct run *run);
 void search_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context);
 struct arena *search_arena(struct run *run);                           /* freed with the run; NULL: out of memory */
 bool search_same_family(const struct run *run, int config, int other); /* stages, tensor and expert degree, layouts */
+/* Whether solving a configuration is cheap: few layers, and few ways to cut them. */
+bool search_is_small(const struct run *run);
 bool search_add_candidate(struct run *run, const struct candidate *candidate);
 /* The problem of a configuration with so much memory; false: out of memory. */
 bool search_problem(struct run *run, int config, const struct price_table *table, int64_t capacity_bytes,

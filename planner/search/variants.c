@@ -5,14 +5,13 @@
 #include "planner/search/search_parts.h"
 #include <string.h>
 
-/* LEADERS: so many configurations, within LEADER_PERMILLE of the best rank; MANY where at most FEW_LAYERS make that
- * cheap. REACH_PERMILLE: their formula may be so much above the best rank. */
+/* LEADERS: so many configurations, within LEADER_PERMILLE of the best rank; MANY where the model is so small that
+ * they are cheap. REACH_PERMILLE: their formula may be so much above the best rank. */
 enum {
     LEADERS = 3,
     LEADER_PERMILLE = 20,
     MANY_LEADERS = 12,
     MANY_PERMILLE = 200,
-    FEW_LAYERS = 64,
     REACH_PERMILLE = 10,
     VARIANT_GAP_PPM = 1000
 };
@@ -136,7 +135,7 @@ bool search_vary(struct run *run)
 {
     int ranked = (int)run->result->certificate.ranked, before = run->candidate_count;
     int64_t best_ns = run->candidates[0].ranked_ns;
-    bool few = run->bench.chain.layer_count <= FEW_LAYERS;
+    bool few = search_is_small(run);
     int most = few ? MANY_LEADERS : LEADERS;
     int64_t last_ns = best_ns + best_ns / 1000 * (few ? MANY_PERMILLE : LEADER_PERMILLE);
     for (int i = 0, leaders = 0; i < ranked && leaders < most; i++) {
