@@ -66,10 +66,9 @@ double compare_spread(const int64_t *samples, int count)
 static bool lower(struct compare_entry *e, const struct model *model, const struct facts *facts, struct error *err)
 {
     const struct plan *plan = e->plan;
-    return graph_build(&e->graph, model, plan->batch, plan->sequence, plan->vocab_multiple, err) &&
-           plan_check(plan, e->graph, err) && program_lower(&e->program, e->graph, plan, err) &&
-           program_layout(e->program, err) && program_verify(e->program, err) &&
-           simulate(&e->predicted, facts, e->program, err);
+    return plan_graph(&e->graph, model, plan, err) && plan_check(plan, e->graph, err) &&
+           program_lower(&e->program, e->graph, plan, err) && program_layout(e->program, err) &&
+           program_verify(e->program, err) && simulate(&e->predicted, facts, e->program, err);
 }
 
 bool comparison_add(struct comparison *c, const char *name, const char *description, bool chosen,

@@ -39,6 +39,8 @@ static bool print_json(const struct cli *cli, const struct check_report *r, stru
     json_put_int(&w, "undecided", r->undecided);
     json_put_int(&w, "refused", r->refused);
     json_put_int(&w, "left", r->left);
+    if (r->ideals >= 0)
+        json_put_int(&w, "ideals", r->ideals);
     json_end_object(&w);
     return inputs_hand_out_json(cli, NULL, &w, err);
 }
@@ -59,6 +61,10 @@ static void print_report(const struct cli *cli, const struct check_report *r)
             "  the plan's simulated step is %s, as it says; kernels alone take every plan at least %s\n",
             (long long)r->by_bound, (long long)r->by_memory, (long long)r->by_multipliers, (long long)r->by_cut,
             (long long)r->refused, text_duration_ns(step, r->step_ns), text_duration_ns(least, r->simulated_bound_ns));
+    if (r->ideals > 0)
+        fprintf(cli->out, "  in all orders of the layers: %lld order ideals\n", (long long)r->ideals);
+    if (r->ideals == 0)
+        fprintf(cli->out, "  of cuts in the file's order of the layers: it says nothing of other orders\n");
     if (r->left > 0)
         fprintf(cli->out, "  %lld were not looked at when the search ended: nothing is proven\n", (long long)r->left);
 }

@@ -69,7 +69,7 @@ static bool add_found(struct job *job, const char *name, bool chosen, const stru
     if (found) {
         struct plan *plan = plan_copy(result->plans[0].plan);
         ok = (plan || fail_kind(err, ERROR_ENVIRONMENT, "out of memory")) &&
-             graph_build(&job->in.graph, job->in.model, plan->batch, plan->sequence, plan->vocab_multiple, err);
+             plan_graph(&job->in.graph, job->in.model, plan, err);
         if (ok)
             print_plan_line(plan, job->in.graph, line);
         graph_free(job->in.graph);
@@ -180,7 +180,7 @@ static bool open_data(const struct job *job, struct data *data, struct error *er
     const struct compare_arguments *a = job->a;
     const struct plan *plan = job->comparison.entries[0].plan;
     struct graph *graph = NULL;
-    if (!graph_build(&graph, job->in.model, plan->batch, plan->sequence, plan->vocab_multiple, err))
+    if (!plan_graph(&graph, job->in.model, plan, err))
         return false;
     struct sample_shape shape = sample_shape_of(graph);
     graph_free(graph);

@@ -79,8 +79,7 @@ static bool build(struct plan **out, struct inputs *in, const struct estimate_ar
 {
     struct uniform uniform;
     return uniform_of(&uniform, a, err) && uniform_plan(out, &uniform, space, in->model, &in->facts, err) &&
-           graph_build(&in->graph, in->model, space->batch, space->sequence, (*out)->vocab_multiple, err) &&
-           plan_check(*out, in->graph, err);
+           plan_graph(&in->graph, in->model, *out, err) && plan_check(*out, in->graph, err);
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,

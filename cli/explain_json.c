@@ -256,7 +256,7 @@ static bool write_bare_plan(struct json_writer *w, const char *key, const struct
                             struct error *err)
 {
     struct graph *graph = NULL;
-    if (plan && !graph_build(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, err))
+    if (plan && !plan_graph(&graph, model, plan, err))
         return false;
     json_write_key(w, key);
     if (plan)

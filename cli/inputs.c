@@ -241,8 +241,7 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
     struct plan_context now = in->context;
     if (!profiles || profiles->count == 0)
         now.profile.source = NULL; /* measured again since: predictions may differ, decisions stand */
-    if (!plan_context_check(context, &now, err) ||
-        !graph_build(&in->graph, in->model, plan->batch, plan->sequence, plan->vocab_multiple, err) ||
+    if (!plan_context_check(context, &now, err) || !plan_graph(&in->graph, in->model, plan, err) ||
         !plan_check(plan, in->graph, err))
         return error_within(err, "%s", path);
     if (plan->rank_count != in->cluster->device_count)

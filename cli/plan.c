@@ -69,12 +69,6 @@ static int64_t peak_of(const struct search_plan *plan)
     return peak;
 }
 
-/* The plan's own vocabulary padding makes its graph. */
-static bool graph_of(const struct inputs *in, const struct plan *plan, struct graph **out, struct error *err)
-{
-    return graph_build(out, in->model, plan->batch, plan->sequence, plan->vocab_multiple, err);
-}
-
 static bool write_top(struct json_writer *w, const struct answer *answer, struct error *err)
 {
     json_write_key(w, "top");
@@ -82,7 +76,7 @@ static bool write_top(struct json_writer *w, const struct answer *answer, struct
     for (int i = 0; i < answer->ranking.count; i++) {
         const struct search_plan *plan = &answer->ranking.plans[i];
         struct graph *graph = NULL;
-        if (!graph_of(answer->in, plan->plan, &graph, err))
+        if (!plan_graph(&graph, answer->in->model, plan->plan, err))
             return false;
         json_begin_object(w);
         json_put_double(w, "step_s", (double)plan->estimate->prediction.step_ns / 1e9);
@@ -137,7 +131,7 @@ static bool print_others(const struct cli *cli, const struct answer *answer, str
     for (int i = 1; i < r->count; i++) {
         struct graph *graph = NULL;
         int64_t best = r->plans[0].estimate->prediction.step_ns, step = r->plans[i].estimate->prediction.step_ns;
-        if (!graph_of(answer->in, r->plans[i].plan, &graph, err))
+        if (!plan_graph(&graph, answer->in->model, r->plans[i].plan, err))
             return false;
         print_plan_line(r->plans[i].plan, graph, line);
         fprintf(cli->out, "%2d. %s (%+.1f %%), %s: %s\n", i + 1, text_duration_ns(number, step),
@@ -172,6 +166,15 @@ static void print_simulated_bound(const struct cli *cli, const struct certificat
                 text_duration_ns(bound, c->simulated_bound_ns), 100 * c->simulated_gap);
 }
 
+/* Of a model whose layers have several. */
+static void print_orders(const struct cli *cli, const struct certificate *c)
+{
+    if (c->ideals > 0)
+        fprintf(cli->out, "       this is about all orders of the layers: %lld order ideals\n", (long long)c->ideals);
+    if (c->ideals == 0)
+        fprintf(cli->out, "       this is about cuts of the file's order of the layers: other orders were not tried\n");
+}
+
 static void print_certificate(const struct cli *cli, const struct certificate *c)
 {
     char number[TEXT_NUMBER_BYTES], bound[TEXT_NUMBER_BYTES];
@@ -179,6 +182,7 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
         fprintf(cli->out, "no proof: the formula does not bound this space; %s configurations, %lld solved\n",
                 text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations), (long long)c->solved);
         print_simulated_bound(cli, c);
+        print_orders(cli, c);
         return;
     }
     fprintf(cli->out,
@@ -189,6 +193,7 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
             text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations), (long long)c->pruned_memory,
             (long long)c->pruned_bound, (long long)c->solved);
     print_simulated_bound(cli, c);
+    print_orders(cli, c);
 }
 
 static bool hand_out(const struct cli *cli, const struct answer *answer, struct error *err)
@@ -196,7 +201,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     const struct plan_arguments *a = answer->a;
     const struct search_plan *best = &answer->ranking.plans[0];
     struct inputs *in = answer->in;
-    if (!graph_of(in, best->plan, &in->graph, err))
+    if (!plan_graph(&in->graph, in->model, best->plan, err))
         return false;
     bool verified;
     if (!inputs_verify(&verified, best->plan, in->graph, err))

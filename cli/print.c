@@ -105,16 +105,24 @@ static void count_alike(const struct plan *plan, const struct graph *graph, int 
     }
 }
 
+/* Layers that follow each other in the file are one stretch: several where the plan's order is another. */
+static void print_layers(const struct cli *cli, const struct plan *plan, const struct graph *graph,
+                         struct layer_range range, bool more)
+{
+    for (int first = range.first, end, last = range.first + range.count; first < last; first = end, more = true) {
+        for (end = first + 1; end < last && plan_layer_at(plan, end) == plan_layer_at(plan, end - 1) + 1;)
+            end++;
+        fprintf(cli->out, "%s %s to %s", more ? "," : "", graph->layers[first].name, graph->layers[end - 1].name);
+    }
+}
+
 static void print_stage(const struct cli *cli, const struct plan *plan, const struct graph *graph, int index)
 {
     const struct plan_stage *stage = &plan->stages[index];
     int turns = stage_turns(plan, index), ranks = turns * stage_rank_count(plan, index);
     fprintf(cli->out, "  stage %d: layers", schedule_place_of(plan, index).stage);
-    for (int c = 0; c < plan->chunk_count; c++) {
-        struct layer_range range = stage_chunk(plan, index, c);
-        fprintf(cli->out, "%s %s to %s", c ? "," : "", graph->layers[range.first].name,
-                graph->layers[range.first + range.count - 1].name);
-    }
+    for (int c = 0; c < plan->chunk_count; c++)
+        print_layers(cli, plan, graph, stage_chunk(plan, index, c), c > 0);
     fprintf(cli->out, ", ranks %d to %d", stage->first_rank, stage->first_rank + ranks - 1);
     if (turns > 1)
         fprintf(cli->out, ": %d replicas take micro-batches in turn", turns);
@@ -154,6 +162,16 @@ static void print_batch(const struct cli *cli, const struct plan *plan, const st
         fprintf(cli->out, "%lld sequences of %lld tokens", (long long)plan->batch, (long long)plan->sequence);
 }
 
+/* Where it is not the file's. */
+static void print_order(const struct cli *cli, const struct plan *plan)
+{
+    struct text order = { 0 };
+    plan_order_text(&order, plan);
+    if (order.data)
+        fprintf(cli->out, "  layers in the order %s\n", order.data);
+    text_free(&order);
+}
+
 void print_plan(const struct cli *cli, const struct plan *plan, const struct graph *graph)
 {
     char line[PRINT_LINE_BYTES];
@@ -171,6 +189,7 @@ void print_plan(const struct cli *cli, const struct plan *plan, const struct gra
     if (plan->clip_norm > 0)
         fprintf(cli->out, ", gradients clipped to norm %g", plan->clip_norm);
     fprintf(cli->out, "\n");
+    print_order(cli, plan);
     for (int s = 0; s < plan->stage_count; s += stage_turns(plan, s))
         print_stage(cli, plan, graph, s);
 }

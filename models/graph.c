@@ -70,6 +70,14 @@ bool graph_layer_has_weights(const struct graph *graph, int layer)
     return false;
 }
 
+bool graph_is_chain(const struct graph *graph)
+{
+    for (int l = 1; l < graph->layer_count; l++)
+        if (graph->layers[l].input_count != 1 || graph->layers[l].input_layers[0] != l - 1)
+            return false;
+    return true;
+}
+
 struct graph_edge graph_edge_at(const struct graph *graph, int layer, int input)
 {
     struct graph_edge edge = { .from = graph->layers[layer].input_layers[input], .to = layer, .elements = 1 };

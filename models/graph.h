@@ -174,6 +174,7 @@ struct graph {
     struct weight *weights;
     struct segment *segments;   /* in layer order: a segment reads values of earlier ones only */
     struct graph_layer *layers; /* in a topological order of the DAG that their inputs make */
+    const int *order;           /* (layer_count) which layer of the file stands where; NULL: the file's own order */
     int tokens_value,
         labels_value; /* ELEMENT_INDEX, (batch, sequence); label -1: no target. No tokens (-1) of images */
     int image_value;  /* ELEMENT_ACTIVATION, (batch, pixels, channels); -1: the model reads tokens */
@@ -197,6 +198,12 @@ struct model;
 bool graph_build(struct graph **out, const struct model *model, int64_t batch, int64_t sequence, int64_t vocab_multiple,
                  struct error *err);
 void graph_free(struct graph *graph);
+/**
+ * Puts the layers of a graph in the file's order into another one: order[place] is the layer that comes there, each
+ * once, none before one that it reads. Names and the numbers of values and weights stay. Fails for a bad order, which
+ * leaves the graph as it was, and for want of memory.
+ */
+bool graph_reorder(struct graph *graph, const int *order, struct error *err);
 
 /* The i-th edge into a layer. A planner that cuts the layers into stages pays for each value once per stage that reads
  * it, whatever the number of edges. */
@@ -207,6 +214,9 @@ struct graph_edge {
 };
 /* Whether it has parameters, shared ones included. */
 bool graph_layer_has_weights(const struct graph *graph, int layer);
+
+/* Whether each layer reads the one before it, and nothing else. */
+bool graph_is_chain(const struct graph *graph);
 
 /* Of all dimensions, vocabulary padding included; of a built graph, where the product fits. */
 int64_t weight_elements(const struct weight *weight);

@@ -14,6 +14,7 @@ struct stage_sums {
 };
 struct plan_walk {
     const struct partition_problem *problem;
+    const uint64_t *reads; /* (layers) NULL: the file's order */
     int64_t best_ns, plan_count;
 };
 /* Which stage it is; where replicas take turns, how many it has and how many meshes there are from it on. */
@@ -83,30 +84,67 @@ static inline int64_t all_sends_ns(const struct partition_problem *p, int stages
     return sum;
 }
 
-/* layout: where there are several, of the layer before. */
-static inline void walk_layer(struct plan_walk *w, int layer, int layout, struct stage_spot at,
+static inline void walk_layer(struct plan_walk *w, uint64_t placed, uint64_t set, int layout, struct stage_spot at,
                               struct stage_sums before, int64_t paths, int64_t longest);
 
-/* Every number of replicas for a stage that begins with the layer. */
-static inline void walk_stage(struct plan_walk *w, int layer, int layout, int stage, int meshes_left, int64_t paths,
-                              int64_t longest)
+static inline uint64_t walk_all(const struct plan_walk *w)
 {
-    const struct partition_problem *p = w->problem;
-    for (int turn = 0; turn < (p->mesh_count > 0 ? p->turn_count : 1); turn++)
-        if (p->mesh_count == 0 || p->turns[turn] <= meshes_left)
-            walk_layer(w, layer, layout, (struct stage_spot){ stage, turn, meshes_left }, (struct stage_sums){ 0 },
-                       paths, longest);
+    return (UINT64_C(1) << w->problem->chain->layer_count) - 1;
 }
 
-/* Every strategy for the layer, then every way to go on: in the same stage, or in the next one. paths and longest are
- * those of the stages before. */
-static inline void walk_layer(struct plan_walk *w, int layer, int layout, struct stage_spot at,
+/* Whether the layers may be a stage when those that are placed come before it: the next ones of the file's order, or
+ * in some order of the layers the next ones. */
+static inline bool walk_may_be_next(const struct plan_walk *w, uint64_t placed, uint64_t set)
+{
+    for (int l = 0; l < w->problem->chain->layer_count; l++) {
+        uint64_t needed = w->reads ? w->reads[l] : (UINT64_C(1) << l) - 1;
+        if (set >> l & 1 && (needed & ~(placed | set)))
+            return false;
+    }
+    return true;
+}
+
+/* Every number of replicas and all layers that a stage may have. layout: where there are several, of the layer before.
+ */
+static inline void walk_stage(struct plan_walk *w, uint64_t placed, int layout, int stage, int meshes_left,
+                              int64_t paths, int64_t longest)
+{
+    const struct partition_problem *p = w->problem;
+    uint64_t rest = walk_all(w) & ~placed;
+    for (int turn = 0; turn < (p->mesh_count > 0 ? p->turn_count : 1); turn++)
+        for (uint64_t set = rest; set; set = (set - 1) & rest)
+            if ((p->mesh_count == 0 || p->turns[turn] <= meshes_left) && walk_may_be_next(w, placed, set))
+                walk_layer(w, placed | set, set, layout, (struct stage_spot){ stage, turn, meshes_left },
+                           (struct stage_sums){ 0 }, paths, longest);
+}
+
+/* The stage's strategies are chosen: the stages behind it, or the end. paths and longest are those of all stages so
+ * far. */
+static inline void walk_on(struct plan_walk *w, uint64_t placed, int layout, struct stage_spot at, int64_t paths,
+                           int64_t longest)
+{
+    const struct partition_problem *p = w->problem;
+    bool any = p->mesh_count > 0 && p->stage_count == 0, all = placed == walk_all(w); /* any number of stages */
+    int stages_left = p->stage_count - at.stage - 1,
+        meshes_left = at.meshes_left - (p->mesh_count > 0 ? p->turns[at.turn] : 0);
+    if (!all && (any || stages_left > 0))
+        walk_stage(w, placed, layout, at.stage + 1, meshes_left, paths, longest);
+    if (all && (any || stages_left == 0) && meshes_left == 0) {
+        w->best_ns = min_i64(w->best_ns, paths + longest + all_sends_ns(p, at.stage + 1));
+        w->plan_count++;
+    }
+}
+
+/* Every strategy for the first of the stage's layers that has none yet (set), then for the others. paths and longest
+ * are those of the stages before. */
+static inline void walk_layer(struct plan_walk *w, uint64_t placed, uint64_t set, int layout, struct stage_spot at,
                               struct stage_sums before, int64_t paths, int64_t longest)
 {
     const struct partition_problem *p = w->problem;
-    bool any = p->mesh_count > 0 && p->stage_count == 0; /* number of stages */
-    int layers_left = p->chain->layer_count - layer - 1, stages_left = p->stage_count - at.stage - 1;
-    int meshes_left = at.meshes_left - (p->mesh_count > 0 ? p->turns[at.turn] : 0);
+    int layer = 0;
+    while (!(set >> layer & 1))
+        layer++;
+    set &= set - 1;
     for (int strategy = 0; strategy < p->table->strategy_count; strategy++) {
         struct stage_sums sums = before;
         int64_t paths_before = paths;
@@ -117,30 +155,40 @@ static inline void walk_layer(struct plan_walk *w, int layer, int layout, struct
             continue;
         if (price_has_layouts(p->table) && before.runs == 0 && layer > 0)
             paths_before += p->table->cut_ns[layout][sums.layout];
-        if (layers_left > (any ? 0 : stages_left))
-            walk_layer(w, layer + 1, sums.layout, at, sums, paths_before, longest);
-        int64_t end_ns = sums_end_ns(&sums, p, at);
-        if (end_ns == INT64_MAX)
-            continue;
-        int64_t all_paths = paths_before + sums.path, most = max_i64(longest, end_ns);
-        if (layers_left > 0 && (any || stages_left > 0))
-            walk_stage(w, layer + 1, sums.layout, at.stage + 1, meshes_left, all_paths, most);
-        if (layers_left == 0 && (any || stages_left == 0) && meshes_left == 0) {
-            w->best_ns = min_i64(w->best_ns, all_paths + most + all_sends_ns(p, at.stage + 1));
-            w->plan_count++;
-        }
+        int64_t end_ns = set ? 0 : sums_end_ns(&sums, p, at);
+        if (set)
+            walk_layer(w, placed, set, sums.layout, at, sums, paths_before, longest);
+        else if (end_ns < INT64_MAX)
+            walk_on(w, placed, sums.layout, at, paths_before + sums.path, max_i64(longest, end_ns));
     }
 }
 
 /* The shortest step by the formula over all cuts into stages and all strategies of all layers; INT64_MAX: no plan fits.
- * *plan_count: those that do; may be NULL. */
-static inline int64_t enumerate_plans(const struct partition_problem *problem, int64_t *plan_count)
+ * reads: of each layer those that it reads, for cuts in all orders of the layers; NULL: of the file's order.
+ * *plan_count: those that fit; may be NULL. */
+static inline int64_t enumerate_orders(const struct partition_problem *problem, const uint64_t *reads,
+                                       int64_t *plan_count)
 {
-    struct plan_walk w = { .problem = problem, .best_ns = INT64_MAX };
+    struct plan_walk w = { .problem = problem, .reads = reads, .best_ns = INT64_MAX };
     if (problem->stage_count <= problem->chain->layer_count)
         walk_stage(&w, 0, 0, 0, problem->mesh_count, 0, INT64_MIN);
     if (plan_count)
         *plan_count = w.plan_count;
     return w.best_ns;
+}
+
+static inline int64_t enumerate_plans(const struct partition_problem *problem, int64_t *plan_count)
+{
+    return enumerate_orders(problem, NULL, plan_count);
+}
+
+/* What each layer of the graph reads. */
+static inline void graph_reads(const struct graph *graph, uint64_t *reads)
+{
+    for (int l = 0; l < graph->layer_count; l++) {
+        reads[l] = 0;
+        for (int i = 0; i < graph->layers[l].input_count; i++)
+            reads[l] |= UINT64_C(1) << graph->layers[l].input_layers[i];
+    }
 }
 #endif

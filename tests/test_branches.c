@@ -72,9 +72,9 @@ START_TEST(plans_of_branches_hold)
         ck_assert(result->feasible);
         const struct plan *plan = result->plans[0].plan;
         ck_assert_int_eq(plan->stage_count, stages);
-        ck_assert_msg(graph_build(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, &err) &&
-                          program_lower(&program, graph, plan, &err) && program_layout(program, &err) &&
-                          program_verify(program, &err) && simulate(&timeline, &facts, program, &err),
+        ck_assert_msg(plan_graph(&graph, model, plan, &err) && program_lower(&program, graph, plan, &err) &&
+                          program_layout(program, &err) && program_verify(program, &err) &&
+                          simulate(&timeline, &facts, program, &err),
                       "%s, %d stages: %s", names[_i], stages, err.message);
         int64_t predicted = result->plans[0].estimate->prediction.step_ns, simulated = timeline->step_ns;
         ck_assert_msg(llabs(predicted - simulated) <= simulated / 20,

@@ -137,7 +137,7 @@ static bool needs_its_multipliers(const struct written *written, const struct js
 
 START_TEST(certificates_hold)
 {
-    int checked = 0, undecided_ones = 0, chunked = 0, mixed = 0, turned = 0, multiplied = 0, needed = 0;
+    int checked = 0, undecided_ones = 0, chunked = 0, mixed = 0, turned = 0, reordered = 0, multiplied = 0, needed = 0;
     int64_t by_multipliers = 0, by_cut = 0;
     for (uint64_t seed = 1; seed <= 250; seed++) {
         struct written written;
@@ -158,6 +158,7 @@ START_TEST(certificates_hold)
             multiplied += any;
             chunked += written.result->plans[0].plan->chunk_count > 1;
             mixed += written.w.world.cluster->type_count > 1;
+            reordered += report.ideals > 0;
             turned += strstr(written.result->certificate.best, "meshes=") != NULL;
         }
         json_free(doc);
@@ -165,6 +166,7 @@ START_TEST(certificates_hold)
     }
     ck_assert_int_gt(checked, 100);
     ck_assert_int_gt(turned, 5);
+    ck_assert_int_gt(reordered, 10);
     ck_assert_int_gt(chunked, 0);
     ck_assert_int_gt(mixed, 20);
     ck_assert_msg(undecided_ones <= checked / 20, "%d of %d undecided", undecided_ones, checked);

@@ -157,8 +157,8 @@ START_TEST(bound_is_the_least_of_all_cuts)
         ck_assert_msg(bound_ns == least || (bound_ns > least && bound_ns == bound_of(&problem, 0)),
                       "instance %d: %lld, all cuts %lld", n, (long long)bound_ns, (long long)least);
         tight += bound_ns == least;
-        ck_assert(busy_holds(&holds, &toy.chain, &config, &toy.table, bound_ns, &err) && holds);
-        ck_assert(busy_holds(&holds, &toy.chain, &config, &toy.table, bound_ns + 1, &err));
+        ck_assert(busy_holds(&holds, &toy.chain, NULL, &config, &toy.table, bound_ns, &err) && holds);
+        ck_assert(busy_holds(&holds, &toy.chain, NULL, &config, &toy.table, bound_ns + 1, &err));
         ck_assert_msg(!holds, "instance %d: the checker proves more than %lld", n, (long long)bound_ns);
         arena_free(&toy.arena);
     }

@@ -71,6 +71,7 @@ static struct plan *random_plan(const struct graph *graph, uint64_t seed)
         plan->atom_count = 1 + (int)draw(&state, 3);
         plan->schedule = (int)draw(&state, 2);
         plan->micro_batch_count = 1 << draw(&state, 3);
+        ck_assert(!graph->order || plan_set_order(plan, graph->order));
         draw_stages(plan, &state, ranks);
         draw_choices(plan, graph, &state);
         draw_offload(plan, seed);
@@ -112,6 +113,7 @@ static struct plan *random_shape(const struct graph *graph, uint64_t seed)
         struct shape shape = draw_shape(schedules[schedule], &state);
         struct error error = { 0 };
         struct plan *plan = shape_plan(&shape, graph->layer_count);
+        ck_assert(!graph->order || plan_set_order(plan, graph->order));
         draw_choices(plan, graph, &state);
         draw_offload(plan, seed);
         plan->schedule = schedule;
@@ -150,6 +152,50 @@ START_TEST(random_plans_agree)
         check_plan(&r, plan, seed);
         plan_free(plan);
     }
+    free_reference(&r);
+}
+END_TEST
+
+/* ---- other orders of the layers: where stages begin and end changes, what is computed does not ---- */
+
+static void draw_order(const struct graph *graph, uint64_t *state, int *order)
+{
+    uint64_t placed = 0;
+    for (int p = 0; p < graph->layer_count; p++) {
+        int ready[64], count = 0;
+        for (int l = 0; l < graph->layer_count; l++) {
+            bool may = !(placed >> l & 1);
+            for (int i = 0; i < graph->layers[l].input_count; i++)
+                may = may && placed >> graph->layers[l].input_layers[i] & 1;
+            if (may)
+                ready[count++] = l;
+        }
+        order[p] = ready[draw(state, (uint64_t)count)];
+        placed |= UINT64_C(1) << order[p];
+    }
+}
+
+START_TEST(random_orders_agree)
+{
+    static const int branched[] = { 4, 6, 11 }; /* encoder and decoder, towers, residual blocks */
+    int m = branched[_i], moved = 0;
+    struct reference r = make_reference(tiny_models[m], 1);
+    for (int n = 0; n < random_plan_count() / 2; n++) {
+        uint64_t seed = (uint64_t)(n * SEED_STRIDE + m), state = seed + 1;
+        struct reference other = r;
+        struct error error = { 0 };
+        int order[64];
+        other.graph = tiny_graph(tiny_models[m]);
+        draw_order(r.graph, &state, order);
+        ck_assert_msg(graph_reorder(other.graph, order, &error), "%s", error.message);
+        struct plan *plan = n % 2 ? random_plan(other.graph, seed) : random_shape(other.graph, seed);
+        moved += plan->order != NULL;
+        if (plan->order)
+            check_plan(&other, plan, seed);
+        plan_free(plan);
+        graph_free(other.graph);
+    }
+    ck_assert_int_gt(moved, random_plan_count() / 4);
     free_reference(&r);
 }
 END_TEST
@@ -313,6 +359,7 @@ static Suite *oracle_random_suite(void)
     Suite *suite = suite_create("oracle: random plans");
     add_for_models(suite, "random_shapes_agree", random_shapes_agree);
     add_for_models(suite, "random_plans_agree", random_plans_agree);
+    CHECK_ADD_LOOP(suite, random_orders_agree, 3);
     add_for_models(suite, "tcp_gives_the_bits_of_threads", tcp_gives_the_bits_of_threads);
     add_for_models(suite, "silenced_transfers_are_noticed", silenced_transfers_are_noticed);
     if (PRECISE)

@@ -50,7 +50,7 @@ START_TEST(search_is_deterministic_and_legal)
         struct graph *graph = NULL;
         struct error err = { 0 };
         ck_assert(plan_hash(plan) == plan_hash(b->plans[i].plan));
-        ck_assert(graph_build(&graph, world.model, plan->batch, plan->sequence, plan->vocab_multiple, &err));
+        ck_assert(plan_graph(&graph, world.model, plan, &err));
         ck_assert_msg(plan_check(plan, graph, &err), "%s", err.message);
         ck_assert_int_eq(plan->rank_count, 8);
         ck_assert(a->plans[i].estimate->prediction.fits);

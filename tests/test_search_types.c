@@ -176,9 +176,7 @@ static void check_legal(const struct world *world, const struct plan *plan)
 {
     struct graph *graph = NULL;
     struct error err = { 0 };
-    ck_assert_msg(graph_build(&graph, world->model, plan->batch, plan->sequence, plan->vocab_multiple, &err) &&
-                      plan_check(plan, graph, &err),
-                  "%s", err.message);
+    ck_assert_msg(plan_graph(&graph, world->model, plan, &err) && plan_check(plan, graph, &err), "%s", err.message);
     graph_free(graph);
 }
 

@@ -16,7 +16,7 @@
 
 struct tally {
     int64_t instances, feasible, infeasible, empty, rejected, mixed, branched, unproven, configurations, plans,
-        most_plans, plans_with_turns, best_with_turns, plans_with_layouts, best_with_layouts;
+        reordered, most_plans, plans_with_turns, best_with_turns, plans_with_layouts, best_with_layouts;
     int64_t by_schedule[32], simulated[32];
 };
 
@@ -62,6 +62,22 @@ static struct stage_runs draw_runs(struct random_world *w, const struct price_ta
     return runs;
 }
 
+/* Some order of the layers, and the places of the chain that it goes through, (layers + 1). */
+static void draw_order(struct random_world *w, const struct chain *chain, int *order, int *place)
+{
+    place[0] = 0;
+    for (int l = 0; l < chain->layer_count; l++) {
+        int layer = l;
+        if (chain->branches) {
+            const struct ideals *ideals = &chain->branches->ideals;
+            int64_t first = ideals->first_up[place[l]], choices = ideals->first_up[place[l] + 1] - first;
+            layer = ideals->up_node[first + world_draw(w, choices)];
+        }
+        order[l] = layer;
+        place[l + 1] = chain_extend(chain, place[l], layer);
+    }
+}
+
 /* Any cut of the configuration and any strategy for each layer, whether it fits or not. */
 static struct plan *draw_plan(struct random_world *w, const struct workbench *bench, const struct config *config,
                               const struct price_table *table, struct arena *arena)
@@ -71,6 +87,8 @@ static struct plan *draw_plan(struct random_world *w, const struct workbench *be
     struct partition_plan solution = { .first_layer = arena_alloc(arena, (size_t)pieces, sizeof(int)),
                                        .count = arena_alloc(arena, (size_t)(pieces * classes * table->strategy_count),
                                                             sizeof(int)) };
+    int order[WORLD_LAYERS], place[WORLD_LAYERS + 1];
+    draw_order(w, &bench->chain, order, place);
     if (config->meshes > 0) {
         if (!draw_turns_of(w, config, layers, &solution, arena))
             return NULL;
@@ -85,7 +103,7 @@ static struct plan *draw_plan(struct random_world *w, const struct workbench *be
     for (int k = 0; k < pieces; k++) {
         int first = solution.first_layer[k], end = k + 1 < pieces ? solution.first_layer[k + 1] : layers;
         struct stage_runs runs = price_has_layouts(table) ? draw_runs(w, table, first, end) : stage_run(first, end);
-        if (!stage_runs_legal(&bench->chain, &runs))
+        if (solution.runs && !stage_runs_legal(&bench->chain, &runs))
             runs = stage_run(first, end);
         if (solution.runs)
             solution.runs[k] = runs;
@@ -93,10 +111,12 @@ static struct plan *draw_plan(struct random_world *w, const struct workbench *be
             run += run + 1 < runs.count && runs.first[run + 1] == l;
             int from = price_has_layouts(table) ? table->layout_first[runs.layout[run]] : 0,
                 to = price_has_layouts(table) ? table->layout_first[runs.layout[run] + 1] : table->strategy_count;
-            solution.count[(k * classes + bench->chain.class_of[l]) * table->strategy_count + from +
+            solution.count[(k * classes + bench->chain.class_of[order[l]]) * table->strategy_count + from +
                            world_draw(w, to - from)]++;
         }
     }
+    for (int k = 0; k < pieces; k++)
+        solution.first_layer[k] = place[solution.first_layer[k]];
     struct plan *plan = plan_from_partition(&w->space, config, bench->graph, &bench->chain, table, &solution);
     ck_assert_ptr_nonnull(plan);
     if (solution.turn)
@@ -110,9 +130,8 @@ static int64_t simulated_ns(const struct random_world *w, const struct plan *pla
     struct program *program = NULL;
     struct timeline *timeline = NULL;
     struct error err = { 0 };
-    ck_assert_msg(graph_build(&graph, w->world.model, plan->batch, plan->sequence, plan->vocab_multiple, &err) &&
-                      plan_check(plan, graph, &err) && program_lower(&program, graph, plan, &err) &&
-                      simulate(&timeline, &w->world.facts, program, &err),
+    ck_assert_msg(plan_graph(&graph, w->world.model, plan, &err) && plan_check(plan, graph, &err) &&
+                      program_lower(&program, graph, plan, &err) && simulate(&timeline, &w->world.facts, program, &err),
                   "%s", err.message);
     int64_t ns = timeline->step_ns;
     timeline_free(timeline);
@@ -152,10 +171,12 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
     int count = 0, drawn = 0;
     int64_t best = INT64_MAX;
     bool turns_best = false, layouts_best = false;
+    uint64_t reads[WORLD_LAYERS];
     ck_assert_msg(workbench_open(&bench, w->world.model, &w->world.facts, &w->space, &err), "%s", err.message);
     ck_assert(space_configs(&configs, &count, &arena, &w->space, bench.graph, w->world.cluster, &err));
     ck_assert_int_le(bench.chain.layer_count, WORLD_LAYERS);
     drawn = (int)world_draw(w, count);
+    graph_reads(bench.graph, reads);
     for (int i = 0; i < count; i++) {
         const struct price_table *table = NULL;
         int64_t plans = 0;
@@ -165,7 +186,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         ck_assert_int_le(table->strategy_count, price_has_layouts(table) ? 2 * MOST_LAYOUTS : WORLD_STRATEGIES);
         int *in_flight = config_in_flight(&arena, &configs[i]);
         struct partition_problem problem = workbench_problem(&bench, &configs[i], table, in_flight);
-        int64_t own = enumerate_plans(&problem, &plans);
+        int64_t own = enumerate_orders(&problem, reads, &plans);
         if (own < best) {
             turns_best = configs[i].meshes > 0;
             layouts_best = price_has_layouts(table);
@@ -183,6 +204,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
             tally->branched++;
             break;
         }
+    tally->reordered += bench.chain.branches != NULL;
     tally->configurations += count;
     tally->best_with_turns += turns_best;
     tally->best_with_layouts += layouts_best;
@@ -256,6 +278,7 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_gt(tally.infeasible, 50 / share_stride());
     ck_assert_int_gt(tally.mixed, 200 / share_stride());
     ck_assert_int_gt(tally.branched, 200 / share_stride());
+    ck_assert_int_gt(tally.reordered, 100 / share_stride());
     ck_assert_int_gt(tally.plans_with_turns, 10000 / share_stride());
     ck_assert_int_gt(tally.best_with_turns, 20 / share_stride());
     if (share_stride() == 1) { /* few worlds have many of them */
@@ -391,13 +414,15 @@ static Suite *space_suite(void)
 static void print_tally(const struct tally *t)
 {
     printf("{\"instances\": %lld, \"feasible\": %lld, \"infeasible\": %lld, \"empty\": %lld, \"rejected\": %lld, "
-           "\"mixed\": %lld, \"branched\": %lld, \"unproven\": %lld, \"configurations\": %lld, \"plans\": %lld, "
+           "\"mixed\": %lld, \"branched\": %lld, \"reordered\": %lld, \"unproven\": %lld, \"configurations\": %lld, "
+           "\"plans\": %lld, "
            "\"most_plans\": %lld, \"plans_with_turns\": %lld, \"best_with_turns\": %lld, "
            "\"plans_with_layouts\": %lld, \"best_with_layouts\": %lld, \"plans_by_schedule\": {",
            (long long)t->instances, (long long)t->feasible, (long long)t->infeasible, (long long)t->empty,
-           (long long)t->rejected, (long long)t->mixed, (long long)t->branched, (long long)t->unproven,
-           (long long)t->configurations, (long long)t->plans, (long long)t->most_plans, (long long)t->plans_with_turns,
-           (long long)t->best_with_turns, (long long)t->plans_with_layouts, (long long)t->best_with_layouts);
+           (long long)t->rejected, (long long)t->mixed, (long long)t->branched, (long long)t->reordered,
+           (long long)t->unproven, (long long)t->configurations, (long long)t->plans, (long long)t->most_plans,
+           (long long)t->plans_with_turns, (long long)t->best_with_turns, (long long)t->plans_with_layouts,
+           (long long)t->best_with_layouts);
     for (int s = 0; schedules[s]; s++)
         printf("%s\"%s\": %lld", s > 0 ? ", " : "", schedules[s]->name, (long long)t->by_schedule[s]);
     printf("}}\n");

@@ -18,6 +18,7 @@ struct checker {
     const struct facts *facts;
     const struct plan *plan;
     struct workbench bench;
+    struct orders orders; /* of the model's layers; as far as the certificate speaks of them */
     struct arena arena;
     struct config *configs;
     int config_count;
@@ -28,6 +29,12 @@ struct checker {
 };
 
 /* ---- one configuration's problem ---- */
+
+/* NULL: the certificate is about cuts of the file's order. */
+static const struct orders *orders_of(const struct checker *c)
+{
+    return c->claim->ideals > 0 ? &c->orders : NULL;
+}
 
 /* So much of each micro-batch's round trip to the next stage is not hidden by n in flight. */
 static int64_t waiting_ns(const struct price_table *table, int64_t in_flight, int64_t micro_batches)
@@ -64,6 +71,7 @@ static bool make_problem_with_turns(struct checker *c, const struct config *conf
                                  .class_count = chain->class_count,
                                  .micro_batch_count = config->micro_batch_count,
                                  .class_of = chain->class_of,
+                                 .orders = orders_of(c),
                                  .tied_first = chain->tied_first,
                                  .tied_second = chain->tied_second,
                                  .stages = stages,
@@ -89,6 +97,7 @@ static bool make_problem(struct checker *c, const struct config *config, const s
                                  .stage_count = pieces,
                                  .class_count = chain->class_count,
                                  .class_of = chain->class_of,
+                                 .orders = orders_of(c),
                                  .tied_first = chain->tied_first,
                                  .tied_second = chain->tied_second,
                                  .stages = stages };
@@ -204,7 +213,7 @@ static bool check_simulated(struct checker *c, const struct config *config, cons
                             const struct price_table *table)
 {
     bool holds = false;
-    if (!busy_holds(&holds, &c->bench.chain, config, table, c->claim->simulated_bound_ns, c->err))
+    if (!busy_holds(&holds, &c->bench.chain, orders_of(c), config, table, c->claim->simulated_bound_ns, c->err))
         return false;
     return holds || fail_kind(c->err, ERROR_GATE,
                               "the certificate does not hold: kernels alone do not keep every plan of %s from being "
@@ -376,9 +385,10 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     struct cut_problem problem;
     size_t most = (size_t)(config->meshes > 0 ? config->meshes : config_pieces(config));
     int *first = arena_alloc(&arena, most, sizeof *first), *turn = arena_alloc(&arena, most, sizeof *turn),
-        *strategy = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *strategy);
-    bool good = first && turn && strategy ? workbench_table(&c->bench, config, false, &table, c->err)
-                                          : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+        *strategy = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *strategy),
+        *class_of = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *class_of);
+    bool good = first && turn && strategy && class_of ? workbench_table(&c->bench, config, false, &table, c->err)
+                                                      : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
     *value_ns = INT64_MAX;
     int stages = list_stages(plan, config, first, turn);
     bool fits = table != NULL && stages > 0;
@@ -386,8 +396,10 @@ static bool plan_value(struct checker *c, const struct config *config, const str
         strategy[l] = price_strategy(table, &plan->layers[l]);
         fits = strategy[l] >= 0;
     }
-    if (good && fits && (good = make_problem(c, config, table, &arena, &problem)))
+    if (good && fits && (good = make_problem(c, config, table, &arena, &problem))) {
+        cut_set_order(&problem, plan->order, class_of);
         *value_ns = cut_value(&problem, stages, first, config->meshes > 0 ? turn : NULL, strategy);
+    }
     arena_free(&arena);
     return good;
 }
@@ -399,8 +411,7 @@ static bool simulate_plan(struct checker *c, const struct model *model, const st
     struct estimate *estimate = NULL;
     const struct price_table *table = NULL;
     bool good =
-        workbench_table(&c->bench, config, false, &table, c->err) &&
-        graph_build(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, c->err) &&
+        workbench_table(&c->bench, config, false, &table, c->err) && plan_graph(&graph, model, plan, c->err) &&
         plan_check(plan, graph, c->err) &&
         estimate_plan_steady(&estimate, model, graph, plan, &c->bench.chain, table, c->facts, INT64_MAX, c->err);
     if (good) {
@@ -514,6 +525,29 @@ static bool check_gaps(struct checker *c, int64_t step_ns)
                       (long long)claim->best_ns, (long long)claim->bound_ns));
 }
 
+/* In how many ways layers can come first is what the certificate says, and it covers the plan's own order. */
+static bool open_orders(struct checker *c)
+{
+    int64_t claimed = c->claim->ideals, only = c->bench.graph->layer_count + 1;
+    if (!orders_list(&c->orders, &c->arena, c->bench.graph, (int)max_i64(claimed, only), c->err))
+        return false;
+    if (claimed < 0 && c->orders.count > only)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: it does not say of which orders of the layers it speaks, "
+                         "and the model has several");
+    if (claimed > 0 && (c->orders.count != claimed || claimed == only))
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: it speaks of %lld order ideals of the layers, but there are "
+                         "%s%d",
+                         (long long)claimed, c->orders.count > claimed ? "at least " : "", c->orders.count);
+    if (claimed <= 0 && c->plan->order)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: it is about the file's order of the layers, but the plan has "
+                         "another one");
+    certificate_hash_orders(&c->hash, claimed);
+    return claimed <= 0 || orders_pair(&c->orders, &c->arena, c->err);
+}
+
 static bool checker_open(struct checker *c, const struct model *model)
 {
     int64_t usable = available_bytes(c->facts);
@@ -526,7 +560,7 @@ static bool checker_open(struct checker *c, const struct model *model)
                        c->err))
         return false;
     c->met = arena_alloc(&c->arena, (size_t)c->claim->config_count + 1, sizeof *c->met);
-    return c->met || fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    return c->met ? open_orders(c) : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
 }
 
 bool certificate_check(struct check_report *out, const struct claim *claim, const struct model *model,
@@ -536,7 +570,8 @@ bool certificate_check(struct check_report *out, const struct claim *claim, cons
     struct checker c = { .claim = claim, .facts = facts, .plan = plan, .report = out, .err = err };
     *out = (struct check_report){ .bound_ns = claim->bound_ns,
                                   .simulated_bound_ns = claim->simulated_bound_ns,
-                                  .formula_ns = claim->formula_ns };
+                                  .formula_ns = claim->formula_ns,
+                                  .ideals = claim->ideals };
     c.hash = certificate_hash_start(&claim->space);
     bool good = check_digest(&c) && check_seconds(&c) && checker_open(&c, model);
     out->configurations = c.config_count;

@@ -9,6 +9,7 @@ struct busy_check {
     const struct chain *chain;
     const struct config *config;
     const struct price_table *table;
+    const struct orders *orders; /* NULL: layers in one order */
     int layers;
     int64_t micro_batches, bound_ns, weight_ns; /* the largest weight's gradient of any layer */
     bool in_turn; /* a chain in which each layer's weights' gradients follow its inputs': nothing is put off */
@@ -61,6 +62,21 @@ static void reach_layer(struct busy_check *b, int l, int64_t *end)
     end[l] = max_i64(b->before[l] + b->kernels[l].forward_ns, last);
 }
 
+/* Over the layers that can be the first behind so many, the least of what was found of each. */
+static bool settle_orders(const struct busy_check *b, int64_t *of_layer, struct arena *arena)
+{
+    int64_t *least = arena_alloc(arena, (size_t)b->layers + 1, sizeof *least);
+    for (int count = 0; least && count < b->layers; count++) {
+        least[count] = INT64_MAX;
+        for (int l = 0; l < b->layers; l++)
+            if (b->orders->most_before[l] >= count)
+                least[count] = min_i64(least[count], of_layer[l]);
+    }
+    for (int count = 0; least && count < b->layers; count++)
+        of_layer[count] = least[count];
+    return least != NULL;
+}
+
 static bool find_ends(struct busy_check *b, struct arena *arena)
 {
     if (schedules[b->config->schedule]->asynchronous)
@@ -69,6 +85,8 @@ static bool find_ends(struct busy_check *b, struct arena *arena)
     b->in_turn = !schedules[b->config->schedule]->splits && config_chunks(b->config) == 1;
     for (int l = 0; end && l < b->layers; l++)
         reach_layer(b, l, end);
+    if (end && b->orders)
+        return settle_orders(b, b->before, arena) && settle_orders(b, b->after, arena);
     for (int l = b->layers - 2; end && l >= 0; l--) { /* its first kernel may be of any layer from here on */
         int64_t both = min_i64(b->before[l] + b->after[l], b->before[l + 1] + b->after[l + 1]);
         b->before[l] = min_i64(b->before[l], b->before[l + 1]);
@@ -164,13 +182,14 @@ static bool busy_open(struct busy_check *b, struct arena *arena)
     return find_ends(b, arena);
 }
 
-bool busy_holds(bool *holds, const struct chain *chain, const struct config *config, const struct price_table *table,
-                int64_t bound_ns, struct error *err)
+bool busy_holds(bool *holds, const struct chain *chain, const struct orders *orders, const struct config *config,
+                const struct price_table *table, int64_t bound_ns, struct error *err)
 {
     struct arena arena = { 0 };
     struct busy_check b = { .chain = chain,
                             .config = config,
                             .table = table,
+                            .orders = orders,
                             .layers = chain->layer_count,
                             .micro_batches = config->micro_batch_count,
                             .bound_ns = bound_ns };
@@ -178,7 +197,7 @@ bool busy_holds(bool *holds, const struct chain *chain, const struct config *con
     if (good && config->meshes > 0) /* whoever does it, some mesh does its share of all kernels */
         *holds = bound_ns <= ceil_div(b.micro_batches * b.ahead[b.layers], config->meshes);
     else if (good)
-        *holds = bound_ns <= 0 || too_much_together(&b) || (config_chunks(config) == 1 && !any_cut(&b));
+        *holds = bound_ns <= 0 || too_much_together(&b) || (config_chunks(config) == 1 && !orders && !any_cut(&b));
     arena_free(&arena);
     return good;
 }

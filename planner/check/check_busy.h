@@ -2,13 +2,15 @@
  * planner/search/busy_bound.h). */
 #ifndef CLEAVE_CHECK_BUSY_H
 #define CLEAVE_CHECK_BUSY_H
+#include "planner/check/check_orders.h"
 #include "planner/search/partition.h"
 #include "planner/search/space.h"
 
 /**
  * *holds: no cut and no choice of strategies keeps every stage's kernels, with what must run before and after them,
- * below bound_ns. All cuts are looked at. Fails only for want of memory.
+ * below bound_ns. All cuts are looked at; where layers may come in other orders (orders, else NULL), the mean of all
+ * stages. Fails only for want of memory.
  */
-bool busy_holds(bool *holds, const struct chain *chain, const struct config *config, const struct price_table *table,
-                int64_t bound_ns, struct error *err);
+bool busy_holds(bool *holds, const struct chain *chain, const struct orders *orders, const struct config *config,
+                const struct price_table *table, int64_t bound_ns, struct error *err);
 #endif

@@ -16,9 +16,9 @@ struct cutter {
     const struct cut_problem *p;
     struct arena arena;
     struct error *err;
-    int width;                  /* layers + 1 */
-    int *sum;                   /* (layers + 1, classes) layers of a class before */
-    int *content;               /* (layers, layers + 1) index of the multiset of [first, end) */
+    int width;                  /* places where stages begin and end */
+    int *sum;                   /* (width, classes) layers of a class before */
+    int *content;               /* (layers, layers + 1) index of the multiset of [first, end); by pair of the orders */
     int content_count, *sample; /* (contents, 2) */
     int kind_count, *kind;      /* (kinds of the problem) index of the first of the same kind */
     struct cell **cells;        /* (kinds) of (contents), by kind */
@@ -29,10 +29,10 @@ struct cutter {
     int run_capacity;
     int *counts;             /* (layouts, classes) */
     int row_count;           /* where a stage begins: stages before it; with turns meshes, and if need be both */
-    int64_t *best;           /* (rows, layouts of the first layer, layers + 1) */
-    struct stretch *stage;   /* (rows, layouts, layers + 1) */
-    int *turn, *behind;      /* (rows, layouts, layers + 1) behind: layout of the next stage */
-    int *nearest, *farthest; /* (rows) first layers of a stage there, under the present cap */
+    int64_t *best;           /* (rows, layouts of the first layer, width) */
+    struct stretch *stage;   /* (rows, layouts, width) */
+    int *turn, *behind;      /* (rows, layouts, width) behind: layout of the next stage */
+    int *nearest, *farthest; /* (rows) where a stage can begin there, under the present cap */
     int64_t cap_ns;
     struct dual **dual; /* (kinds) what bounds stages in place of cells; NULL: cells do */
 };
@@ -88,19 +88,28 @@ static uint64_t content_hash(const struct cutter *c, int first, int end)
     return hash;
 }
 
-/* Numbers the contents of all intervals. */
+/* Index of what lies between in c->content. */
+static int64_t pair_at(const struct cutter *c, int first, int end)
+{
+    return c->p->orders ? orders_find(c->p->orders, first, end) : (int64_t)first * c->width + end;
+}
+
+/* Numbers the contents of all stages. */
 static bool number_contents(struct cutter *c)
 {
-    int layers = c->p->layer_count;
-    size_t pairs = (size_t)layers * (size_t)(layers + 1) / 2, size = 16;
+    const struct orders *orders = c->p->orders;
+    int last = cut_last(c->p);
+    size_t pairs = orders ? (size_t)orders->first[last + 1] : (size_t)last * (size_t)(last + 1) / 2, size = 16;
     while (size < 2 * pairs)
         size *= 2;
     int *slot = calloc(size, sizeof *slot);
-    c->content = arena_alloc(&c->arena, (size_t)layers * (size_t)c->width, sizeof *c->content);
+    c->content = arena_alloc(&c->arena, orders ? pairs : (size_t)last * (size_t)c->width, sizeof *c->content);
     c->sample = arena_alloc(&c->arena, pairs, 2 * sizeof *c->sample);
     bool good = slot && c->content && c->sample;
-    for (int first = 0; good && first < layers; first++)
-        for (int end = first + 1; end <= layers; end++) {
+    for (int first = 0; good && first < last; first++)
+        for (int64_t i = orders ? orders->first[first] : first + 1; i < (orders ? orders->first[first + 1] : last + 1);
+             i++) {
+            int end = orders ? orders->larger[i] : (int)i;
             size_t at = content_hash(c, first, end) & (size - 1);
             while (slot[at] &&
                    !same_content(c, c->sample[2 * (slot[at] - 1)], c->sample[2 * (slot[at] - 1) + 1], first, end))
@@ -110,7 +119,7 @@ static bool number_contents(struct cutter *c)
                 c->sample[2 * c->content_count + 1] = end;
                 slot[at] = ++c->content_count;
             }
-            c->content[first * c->width + end] = slot[at] - 1;
+            c->content[orders ? i : (int64_t)first * c->width + end] = slot[at] - 1;
         }
     free(slot);
     return good;
@@ -133,8 +142,9 @@ static bool sum_least(struct cutter *c)
             *sums = arena_alloc(&c->arena, (size_t)c->width, sizeof **sums);
             if (!*sums)
                 return false;
-            for (int l = 0; l < p->layer_count; l++)
-                (*sums)[l + 1] = (*sums)[l] + stage_layer_least(&p->stages[k], p->class_of[l], what);
+            for (int at = 1; at < c->width; at++)
+                (*sums)[at] =
+                    (*sums)[cut_below(p, at)] + stage_layer_least(&p->stages[k], p->class_of[cut_added(p, at)], what);
         }
     return true;
 }
@@ -148,7 +158,7 @@ static int64_t least_of(const struct cutter *c, int kind, int what, int first, i
 static bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cells, struct error *err)
 {
     int meshes = p->mesh_count;
-    *c = (struct cutter){ .p = p, .err = err, .width = p->layer_count + 1 };
+    *c = (struct cutter){ .p = p, .err = err, .width = cut_last(p) + 1 };
     c->kind_count = meshes > 0 ? (meshes + 1) * p->turn_count : p->stage_count;
     c->row_count = meshes > 0 ? (meshes + 1) * (p->stage_count + 1) : p->stage_count + 1;
     c->layouts = meshes > 0 ? 1 : price_layouts(p->stages[0].table);
@@ -169,9 +179,10 @@ static bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cell
     if (!c->sum || !c->kind || !c->cells || !c->least_use || !c->best || !c->stage || !c->turn || !c->behind ||
         !c->run_cells || !c->counts || !c->nearest || !c->farthest)
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
-    for (int l = 0; l < p->layer_count; l++) {
-        memcpy(&c->sum[(size_t)(l + 1) * classes], &c->sum[(size_t)l * classes], classes * sizeof *c->sum);
-        c->sum[(size_t)(l + 1) * classes + (size_t)p->class_of[l]]++;
+    for (int at = 1; at < c->width; at++) {
+        int *sum = &c->sum[(size_t)at * classes];
+        memcpy(sum, &c->sum[(size_t)cut_below(p, at) * classes], classes * sizeof *sum);
+        sum[p->class_of[cut_added(p, at)]]++;
     }
     for (int k = 0; k < c->kind_count; k++) {
         int like = meshes > 0 && k >= p->turn_count ? c->kind[k - p->turn_count] : 0; /* with a mesh less */
@@ -192,7 +203,7 @@ static struct cell *plain_cell(struct cutter *c, int kind, int first, int end)
     struct cell **row = &c->cells[c->kind[kind]];
     if (!*row)
         *row = arena_alloc(&c->arena, (size_t)c->content_count, sizeof **row);
-    return *row ? &(*row)[c->content[first * c->width + end]] : NULL;
+    return *row ? &(*row)[c->content[pair_at(c, first, end)]] : NULL;
 }
 
 /* Room for the cells of all numbered stages, of every kind. */
@@ -257,10 +268,16 @@ static bool too_long(const struct cutter *c, int index, int first, int end)
            least_of(c, index, LIMIT_PATH, first, end) + stage_waiting_ns(kind) > c->cap_ns;
 }
 
-/* The first layers with which a stage can begin on each row when none before it, or behind it, is too long. */
+/* Where a stage can begin on each row when none before it, or behind it, is too long; with orders not so closely. */
 static void set_reach(struct cutter *c)
 {
-    int layers = c->p->layer_count, last = c->row_count - 1;
+    int layers = cut_last(c->p), last = c->row_count - 1;
+    for (int row = 0; c->p->orders && row <= last; row++) {
+        c->nearest[row] = row == last ? layers : 0;
+        c->farthest[row] = row == 0 ? 0 : layers;
+    }
+    if (c->p->orders)
+        return;
     for (int row = 0; row <= last; row++) {
         c->farthest[row] = row == 0 ? 0 : -1;
         c->nearest[row] = row == last ? layers : layers + 1;
@@ -328,7 +345,7 @@ static bool take_stage(void *self, const struct stretch *s)
         int64_t rest = c->best[spot(c, b->behind, layout, s->end)];
         if (rest == INT64_MAX)
             continue;
-        rest += s->end < c->p->layer_count ? cut_ns(c, s->layout[s->count - 1], layout) : 0;
+        rest += s->end < cut_last(c->p) ? cut_ns(c, s->layout[s->count - 1], layout) : 0;
         if (!known && c->best[b->at] < INT64_MAX && least + rest >= c->best[b->at])
             continue;
         if (!known && !stage_least(c, b->kind, s, &least))
@@ -371,7 +388,7 @@ static bool sweep(struct cutter *c, int64_t *sum, int *begins)
     for (int row = last; row >= 0; row--)
         for (int first = c->nearest[row]; first <= c->farthest[row]; first++)
             for (int layout = 0; layout < c->layouts; layout++) {
-                c->best[spot(c, row, layout, first)] = row == last && first == c->p->layer_count ? 0 : INT64_MAX;
+                c->best[spot(c, row, layout, first)] = row == last && first == cut_last(c->p) ? 0 : INT64_MAX;
                 for (int turn = 0; row < last && turn < choices(c->p); turn++)
                     if (!best_with(c, row, turn, layout, first))
                         return false;
@@ -392,7 +409,7 @@ static bool refine_cut(struct cutter *c, int begins, bool *moved, int64_t *value
 {
     int64_t sum = c->p->sends_ns, longest = INT64_MIN;
     *moved = false;
-    for (int row = 0, first = 0, layout = begins; first < c->p->layer_count;) {
+    for (int row = 0, first = 0, layout = begins; first < cut_last(c->p);) {
         int at = spot(c, row, layout, first), kind = kind_at(c->p, row, c->turn[at]);
         const struct stretch *s = &c->stage[at];
         struct cell *cell = cell_at(c, kind, s);
@@ -403,7 +420,7 @@ static bool refine_cut(struct cutter *c, int begins, bool *moved, int64_t *value
             if (!refine(c, cell, kind, s))
                 return false;
         }
-        int64_t behind_ns = s->end < c->p->layer_count ? cut_ns(c, s->layout[s->count - 1], c->behind[at]) : 0;
+        int64_t behind_ns = s->end < cut_last(c->p) ? cut_ns(c, s->layout[s->count - 1], c->behind[at]) : 0;
         sum = sum == INT64_MAX || cell->cost == INT64_MAX ? INT64_MAX : sum + cell->cost + behind_ns;
         longest = max_i64(longest, cell->times);
         row = row_behind(c, row, c->turn[at]);
@@ -488,8 +505,8 @@ static bool whole_is_long(struct cutter *c, int64_t bound_ns, bool *out)
                                    .body = check_whole,
                                    .layouts = c->layouts,
                                    .run_count = c->layouts > 1 ? p->stages[0].table->run_count : 1,
-                                   .from = p->layer_count,
-                                   .to = p->layer_count };
+                                   .from = cut_last(p),
+                                   .to = cut_last(p) };
     *out = false;
     if (p->stage_count != 1 || p->mesh_count > 0)
         return true;
@@ -557,7 +574,8 @@ bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *
     good = good && (c.dual || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory"));
     for (int k = 0; good && k < c.kind_count; k++)
         if (c.kind[k] == k) {
-            c.dual[k] = dual_open(&c.arena, &problem->stages[k], claim, problem->class_of, problem->layer_count);
+            c.dual[k] = dual_open(&c.arena, &problem->stages[k], claim, problem->class_of, problem->layer_count,
+                                  problem->orders);
             usable = usable && c.dual[k];
         }
     good = good && (!usable || descend_dual(&c, bound_ns, proven));

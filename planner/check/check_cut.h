@@ -3,12 +3,14 @@
 #ifndef CLEAVE_CHECK_CUT_H
 #define CLEAVE_CHECK_CUT_H
 #include "planner/check/check_dual.h"
+#include "planner/check/check_orders.h"
 #include "planner/check/check_stage.h"
 
 struct cut_problem {
     int layer_count, stage_count, class_count;
     int64_t micro_batch_count;       /* with turns: of all replicas together */
     const int *class_of;             /* (layers) */
+    const struct orders *orders;     /* paired; where stages begin and end: its sets. NULL: layers in one order */
     int tied_first, tied_second;     /* layers that share a weight; -1: none */
     const struct stage_kind *stages; /* (stages); with turns (mesh_count + 1, turn_count): of a stage by how many meshes
                                         there are from it on, and its number of replicas */
@@ -18,10 +20,30 @@ struct cut_problem {
     const int *turns;                /* (turn_count) replicas that a stage may have */
     int64_t cut_ns;                  /* sends of one cut */
 };
-/* Whether one stage would hold both layers that share a weight. */
+/* Whether a stage holds the layer; both layers that share a weight. */
+static inline bool cut_holds(const struct cut_problem *p, int first, int end, int layer)
+{
+    if (p->orders)
+        return orders_has(p->orders, end, layer) && !orders_has(p->orders, first, layer);
+    return layer >= first && layer < end;
+}
 static inline bool cut_holds_both(const struct cut_problem *p, int first, int end)
 {
-    return p->tied_first >= first && p->tied_second < end && p->tied_first >= 0;
+    return p->tied_first >= 0 && cut_holds(p, first, end, p->tied_first) && cut_holds(p, first, end, p->tied_second);
+}
+/* Where nothing is left: behind all layers. */
+static inline int cut_last(const struct cut_problem *p)
+{
+    return p->orders ? p->orders->count - 1 : p->layer_count;
+}
+/* Where there is one layer less than before `at`, and that layer. */
+static inline int cut_below(const struct cut_problem *p, int at)
+{
+    return p->orders ? p->orders->below[at] : at - 1;
+}
+static inline int cut_added(const struct cut_problem *p, int at)
+{
+    return p->orders ? p->orders->added[at] : at - 1;
 }
 enum cut_verdict {
     CUT_HOLDS,    /* proven: no plan is shorter than the bound */
@@ -42,6 +64,8 @@ bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_ver
  * they bound and none that are solved. Without turns. Fails only for want of memory. */
 bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns, bool *proven,
                     struct error *err);
+/* One order of the layers, in place of all: (layers), NULL: the file's. class_of: (layers) room for its classes. */
+void cut_set_order(struct cut_problem *problem, const int *order, int *class_of);
 /* The formula's value of given stages (first_layer, (stages); with turns turn, (stages), else NULL) with the strategy
  * index of each layer; INT64_MAX when one does not fit. */
 int64_t cut_value(const struct cut_problem *problem, int stage_count, const int *first_layer, const int *turn,

@@ -1,4 +1,4 @@
-/* Prefix sums over the chain, for each vector and threshold, in 2^-SUM_BITS nanoseconds rounded down. */
+/* Sums over the layers before a place, for each vector and threshold, in 2^-SUM_BITS nanoseconds rounded down. */
 #include "planner/check/check_dual.h"
 #include "base/num.h"
 #include <stdlib.h>
@@ -11,9 +11,9 @@ struct dual {
     const struct dual_claim *claim;
     int bins;
     int64_t at_most[DUAL_PEAKS + 1], charged[DUAL_PEAKS + 1]; /* (bins) transient bytes */
-    int64_t *sum;                                             /* (vectors, layers + 1, bins) */
-    int64_t *longest_ns;                                      /* (layers + 1) of the largest paths */
-    int layer_count;
+    int64_t *sum;                                             /* (vectors, places, bins) */
+    int64_t *longest_ns;                                      /* (places) of the largest paths */
+    int place_count;
 };
 
 /* The least transient bytes of any strategy above so many; INT64_MAX: none. */
@@ -54,10 +54,11 @@ static wide price_of(const struct dual *d, int vector, const struct layer_price 
 }
 
 /* False: a price is too large to be summed. A bin without a strategy of the class costs the most. */
-static bool add_layer(struct dual *d, int vector, int layer, int class_index)
+static bool add_layer(struct dual *d, int vector, int place, int below, int class_index)
 {
     const wide limit = (wide)1 << PRICE_BITS;
-    int64_t *before = &d->sum[((int64_t)vector * (d->layer_count + 1) + layer) * d->bins], *after = before + d->bins;
+    int64_t *sums = &d->sum[(int64_t)vector * d->place_count * d->bins];
+    int64_t *before = &sums[below * d->bins], *after = &sums[place * d->bins];
     for (int b = 0; b < d->bins; b++) {
         wide least = limit;
         for (int i = 0; i < d->kind->table->strategy_count; i++) {
@@ -72,41 +73,42 @@ static bool add_layer(struct dual *d, int vector, int layer, int class_index)
     return true;
 }
 
-static void set_longest(struct dual *d, const int *class_of)
+static void set_longest(struct dual *d, int place, int below, int class_index)
 {
-    for (int l = 0; l < d->layer_count; l++) {
-        int64_t most = 0;
-        for (int i = 0; i < d->kind->table->strategy_count; i++)
-            most = max_i64(most, stage_layer_path_ns(price_at(d->kind->table, class_of[l], i)));
-        d->longest_ns[l + 1] = d->longest_ns[l] + most;
-    }
+    int64_t most = 0;
+    for (int i = 0; i < d->kind->table->strategy_count; i++)
+        most = max_i64(most, stage_layer_path_ns(price_at(d->kind->table, class_index, i)));
+    d->longest_ns[place] = d->longest_ns[below] + most;
 }
 
 struct dual *dual_open(struct arena *arena, const struct stage_kind *kind, const struct dual_claim *claim,
-                       const int *class_of, int layer_count)
+                       const int *class_of, int layer_count, const struct orders *orders)
 {
     struct dual *d = arena_alloc(arena, 1, sizeof *d);
     if (!d || layer_count >= 1 << (62 - PRICE_BITS))
         return NULL;
-    *d = (struct dual){ .kind = kind, .claim = claim, .layer_count = layer_count };
+    *d = (struct dual){ .kind = kind, .claim = claim, .place_count = orders ? orders->count : layer_count + 1 };
     set_bins(d);
-    size_t width = (size_t)layer_count + 1;
+    size_t width = (size_t)d->place_count;
     d->sum = arena_alloc(arena, width * (size_t)(claim->vector_count * d->bins + 1), sizeof *d->sum);
     d->longest_ns = arena_alloc(arena, width, sizeof *d->longest_ns);
     if (!d->sum || !d->longest_ns)
         return NULL;
-    set_longest(d, class_of);
-    for (int v = 0; v < claim->vector_count; v++)
-        for (int l = 0; l < layer_count; l++)
-            if (!add_layer(d, v, l, class_of[l]))
+    for (int place = 1; place < d->place_count; place++) {
+        int below = orders ? orders->below[place] : place - 1,
+            class_index = class_of[orders ? orders->added[place] : place - 1];
+        set_longest(d, place, below, class_index);
+        for (int v = 0; v < claim->vector_count; v++)
+            if (!add_layer(d, v, place, below, class_index))
                 return NULL;
+    }
     return d;
 }
 
 static int64_t bound_of(const struct dual *d, int vector, int first, int end, int64_t cap_ns)
 {
     const int64_t *multiplier = d->claim->multiplier[vector];
-    const int64_t *sum = &d->sum[(int64_t)vector * (d->layer_count + 1) * d->bins];
+    const int64_t *sum = &d->sum[(int64_t)vector * d->place_count * d->bins];
     wide least = (wide)1 << 100,
          limits = (wide)multiplier[LIMIT_BYTES] * (d->kind->capacity_bytes - d->kind->table->base_bytes);
     limits += (wide)(multiplier[LIMIT_PATH] + multiplier[LIMIT_TAIL]) * (cap_ns - stage_waiting_ns(d->kind)) +

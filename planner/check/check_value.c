@@ -37,6 +37,21 @@ static bool sum_stage(const struct cut_problem *p, const struct stage_kind *kind
                                                             price_layout_of(kind->table, strategy[p->tied_second])));
 }
 
+void cut_set_order(struct cut_problem *p, const int *order, int *class_of)
+{
+    int first = -1, second = -1;
+    for (int place = 0; place < p->layer_count; place++) {
+        int layer = order ? order[place] : place;
+        class_of[place] = p->class_of[layer];
+        first = layer == p->tied_first ? place : first;
+        second = layer == p->tied_second ? place : second;
+    }
+    p->class_of = class_of;
+    p->tied_first = first;
+    p->tied_second = second;
+    p->orders = NULL;
+}
+
 int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first_layer, const int *turn,
                   const int *strategy)
 {

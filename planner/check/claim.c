@@ -6,7 +6,7 @@
 struct claim_fields {
     double bound_s, formula_s, gap, formula_gap, proof_gap, simulated_bound_s, simulated_gap;
     int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_memory,
-        pruned_bound, solved, refused, candidates, ranked, judged, rejected;
+        pruned_bound, solved, refused, candidates, ranked, judged, rejected, ideals;
     const char *best, *space_hash, *prices_hash, *digest;
     bool complete;
     const struct json *space, *fates[FATE_COUNT];
@@ -46,6 +46,14 @@ static const struct json_field claim_fields[] = {
     CLAIM(ranked, FIELD_INT, .doc = "Plans that the pipeline ranked."),
     CLAIM(judged, FIELD_INT, .doc = "Plans that were simulated."),
     CLAIM(rejected, FIELD_INT, .doc = "Plans that did not fit after layout."),
+    { .key = "ideals",
+      .type = FIELD_INT,
+      .offset = offsetof(struct claim_fields, ideals),
+      .min = 0,
+      .max = INT32_MAX - 1,
+      .doc = "Of a model with branches: sets of layers that hold, with each, all that it reads (order ideals). Stages "
+             "that lead from one to the next, in whatever order of the layers, are the cuts that the certificate "
+             "covers; 0: only those of the file's order." },
     CLAIM(space_hash, FIELD_STRING, .doc = "Of the names of all configurations."),
     CLAIM(prices_hash, FIELD_STRING, .doc = "Of the prices of their layers by which bounds are made."),
     CLAIM(digest, FIELD_STRING, .doc = "Of all other members: against damage."),
@@ -204,7 +212,7 @@ static bool read_configs(struct claim *claim, const struct claim_fields *f, stru
 
 bool claim_read(struct claim *out, const struct json *certificate, const struct space *space, struct error *err)
 {
-    struct claim_fields f = { 0 };
+    struct claim_fields f = { .ideals = -1 };
     *out = (struct claim){ .space = *space, .at = certificate };
     if (!json_read_fields(certificate, claim_fields, CLAIM_FIELDS, &f, &out->arena, err) ||
         !read_space(f.space, &out->space, err))
@@ -227,6 +235,7 @@ bool claim_read(struct claim *out, const struct json *certificate, const struct 
     out->pruned_bound = f.pruned_bound;
     out->solved = f.solved;
     out->refused = f.refused;
+    out->ideals = f.ideals;
     out->gap = f.gap;
     out->formula_gap = f.formula_gap;
     out->proof_gap = f.proof_gap;

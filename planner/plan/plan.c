@@ -268,7 +268,7 @@ void plan_set_chunk(struct plan *plan, int stage, int chunk, struct layer_range 
 struct plan *plan_copy(const struct plan *plan)
 {
     struct plan *copy = plan_new(plan->stage_count, plan->layer_count);
-    if (!copy || !plan_set_chunks(copy, plan->chunk_count)) {
+    if (!copy || !plan_set_chunks(copy, plan->chunk_count) || (plan->order && !plan_set_order(copy, plan->order))) {
         plan_free(copy);
         return NULL;
     }
@@ -278,6 +278,7 @@ struct plan *plan_copy(const struct plan *plan)
     copy->stages = keep.stages;
     copy->layers = keep.layers;
     copy->later_chunks = keep.later_chunks;
+    copy->order = keep.order;
     for (int c = 1; c < plan->chunk_count; c++)
         for (int s = 0; s < plan->stage_count; s++)
             plan_set_chunk(copy, s, c, stage_chunk(plan, s, c));
@@ -327,5 +328,7 @@ uint64_t plan_hash(const struct plan *plan)
         if (layer->offload != OFFLOAD_NONE)
             hash = hash_i64(hash, layer->offload);
     }
+    for (int p = 0; plan->order && p < plan->layer_count; p++)
+        hash = hash_i64(hash, plan->order[p]);
     return hash;
 }

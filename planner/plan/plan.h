@@ -7,6 +7,8 @@
 #include "models/graph.h"
 #include "planner/plan/dim.h"
 
+struct model;
+
 enum {
     MAX_ATOMS = 4,
     PLAN_MAX_CHUNKS = 64,
@@ -34,7 +36,7 @@ extern const char *const offload_names[OFFLOAD_COUNT + 1];
  * replica r of d the micro-batches r, r + d, ... (Narayanan et al. 2019, PipeDream). Replicas are stages of their own
  * that follow each other and hold the same layers. */
 struct plan_stage {
-    int first_layer, layer_count; /* contiguous in graph->layers; of its first chunk where there are several */
+    int first_layer, layer_count; /* contiguous in the plan's order; of its first chunk where there are several */
     int first_rank;               /* the stages' ranges of ranks tile 0 .. rank_count - 1 */
     int atom[MAX_ATOMS];          /* sizes; unused ones are 1 */
     int turn;                     /* which of the replicas that take turns; 0: the first, or the only one */
@@ -66,8 +68,20 @@ struct plan {
     int chunk_count; /* pieces of the model that each stage holds; 1 unless the schedule interleaves */
     struct plan_stage *stages;
     struct layer_range *later_chunks; /* [(chunk - 1) * stage_count + stage], of chunk 1 and up; NULL: none */
-    struct plan_layer *layers;        /* by graph layer */
+    struct plan_layer *layers;        /* by place in the order */
+    int *order; /* (layer_count) which layer of the file stands where: a topological order of the model, of which
+                   stages are intervals; NULL: the file's */
 };
+
+/* Unfolds the model for the plan: its batch, sequence and padding, its order of the layers. */
+bool plan_graph(struct graph **out, const struct model *model, const struct plan *plan, struct error *err);
+/* The file's index of the layer at that place of the plan's order. */
+static inline int plan_layer_at(const struct plan *plan, int place)
+{
+    return plan->order ? plan->order[place] : place;
+}
+/* Takes a copy of the order, (layer_count); of the file's own, none. False: out of memory. */
+bool plan_set_order(struct plan *plan, const int *order);
 
 /* Where the stage's ranks begin when stages lie in order: behind those of the stage before. */
 int stage_next_rank(const struct plan *plan, int stage);

@@ -266,6 +266,9 @@ static bool check_graph(const struct plan *plan, const struct graph *graph, stru
     if (plan->layer_count != graph->layer_count)
         return fail(err, "plan: it decides %d layers, but model %s has %d", plan->layer_count, graph->model_name,
                     graph->layer_count);
+    for (int p = 0; p < plan->layer_count; p++)
+        if (plan_layer_at(plan, p) != (graph->order ? graph->order[p] : p))
+            return fail_kind(err, ERROR_BUG, "plan: the graph has its layers in another order than the plan");
     if (plan->batch != graph->batch || plan->sequence != graph->sequence)
         return fail(err, "plan: it is for a batch of %lld sequences of %lld tokens, but the graph is of %lld of %lld",
                     (long long)plan->batch, (long long)plan->sequence, (long long)graph->batch,

@@ -98,6 +98,12 @@ static void write_decisions(struct json_writer *w, const struct plan *plan, cons
     json_put_int(w, "bucket_bytes", plan->bucket_bytes);
     json_put_int(w, "prefetch", plan->prefetch);
     json_put_double(w, "clip_norm", plan->clip_norm);
+    if (plan->order) {
+        struct text order = { 0 };
+        plan_order_text(&order, plan);
+        json_put_string(w, "order", order.data);
+        text_free(&order);
+    }
     write_stages(w, plan);
     write_layers(w, plan);
     json_write_free_members(w, read);

@@ -3,6 +3,7 @@
 #ifndef CLEAVE_PLAN_PLAN_JSON_H
 #define CLEAVE_PLAN_PLAN_JSON_H
 #include "base/json.h"
+#include "base/text.h"
 #include "planner/plan/plan.h"
 
 #define PLAN_FORMAT "cleave-plan"
@@ -41,6 +42,12 @@ void plan_json_members(struct json_writer *w, const struct plan *plan, const str
 /* The whole file; prediction and context may be NULL. Caller frees; NULL when memory is short. */
 char *plan_json_write(const struct plan *plan, const struct prediction *prediction, const struct plan_context *context,
                       size_t *length);
+
+/* The plan's order as the file has it, "0-3,8-11,4-7"; nothing where it is the model's own. */
+void plan_order_text(struct text *out, const struct plan *plan);
+/* The way back: every layer must be there once. Whether none comes before one that it reads, the model says
+ * (plan_graph()). where: for messages. */
+bool plan_order_read(const struct json *where, const char *text, struct plan *plan, struct error *err);
 
 struct plan_file {
     struct arena arena;

@@ -56,7 +56,7 @@ struct decision_fields {
     int64_t batch, sequence, vocab_multiple, interleave, micro_batches, extra_in_flight, bucket_bytes, prefetch;
     double clip_norm;
     int dtype;
-    const char *schedule;
+    const char *schedule, *order;
     const struct json *stages, *layers;
 };
 #define DECISION(name, type_, ...)                                                                                     \
@@ -82,6 +82,10 @@ static const struct json_field decision_fields[] = {
     DECISION(prefetch, FIELD_INT, .min = 0, .max = PLAN_MAX_PREFETCH,
              .doc = "ZeRO-3 gathers are issued this many layers ahead."),
     DECISION(clip_norm, FIELD_DOUBLE, .doc = "Global gradient norm above which gradients are scaled; 0: off."),
+    DECISION(order, FIELD_STRING,
+             .doc =
+                 "Layers of the model's file in the order of the plan, as \"0-3,8-11,4-7,12\": a topological order of "
+                 "which stages are intervals; \"layers\" below count places in it. The file's order when absent."),
     DECISION(stages, FIELD_NODE, .required = true, .doc = "Pipeline stages: [{layers, atoms, first_rank, turns}]."),
     DECISION(layers, FIELD_NODE, .required = true,
              .doc = "Per run of equal layers: [{layers, dims, zero, recompute, offload, slices}]."),
@@ -424,7 +428,8 @@ static bool read_decisions(const struct json *decisions, struct plan_file *file,
     if (in.interleave > 1 && stages > json_count(in.stages))
         return json_fail(in.stages, err, "expected no turns beside interleave, found %d replicas of %d stages", stages,
                          json_count(in.stages));
-    return read_stages(in.stages, file, err) && read_layers(in.layers, file, err);
+    return read_stages(in.stages, file, err) && read_layers(in.layers, file, err) &&
+           (!in.order || plan_order_read(json_member(decisions, "order"), in.order, file->plan, err));
 }
 
 struct origin_fields {

@@ -65,7 +65,8 @@ static int next_strategy(const int *count, const int *taken, int strategies)
     return pick;
 }
 
-static void assign_layers(struct plan *plan, const struct stage_runs *runs, const struct chain *chain,
+/* The runs' places are those of the plan, whose order holds the chain's layers. */
+static void assign_layers(struct plan *plan, const struct stage_runs *runs, const int *order, const struct chain *chain,
                           const struct price_table *table, const int *count, int *taken)
 {
     int strategies = table->strategy_count;
@@ -75,7 +76,8 @@ static void assign_layers(struct plan *plan, const struct stage_runs *runs, cons
         run += run + 1 < runs->count && runs->first[run + 1] == l;
         int layout = runs->layout[run], first = price_has_layouts(table) ? table->layout_first[layout] : 0,
             own = price_has_layouts(table) ? table->layout_first[layout + 1] - first : strategies,
-            base = chain->class_of[l] * strategies + first, pick = next_strategy(&count[base], &taken[base], own);
+            base = chain->class_of[order[l]] * strategies + first,
+            pick = next_strategy(&count[base], &taken[base], own);
         if (pick < 0)
             continue; /* the counts of a class sum up to its layers */
         taken[base + pick]++;
@@ -88,18 +90,25 @@ struct plan *plan_from_partition(const struct space *space, const struct config 
                                  const struct partition_plan *solution)
 {
     struct arena scratch = { 0 };
-    int block = table->class_count * table->strategy_count,
-        *taken = arena_alloc(&scratch, (size_t)block, sizeof *taken);
-    struct plan *plan = taken ? plan_from_config(space, config, graph) : NULL;
+    int block = table->class_count * table->strategy_count, end = 0,
+        *taken = arena_alloc(&scratch, (size_t)block, sizeof *taken),
+        *order = arena_alloc(&scratch, (size_t)graph->layer_count, sizeof *order);
+    struct plan *plan = taken && order ? plan_from_config(space, config, graph) : NULL;
     int pieces = solution->turn ? solution->stage_count : config_pieces(config), at = 0;
     for (int k = 0; plan && k < pieces; k++) {
-        int first = solution->first_layer[k], end = k + 1 < pieces ? solution->first_layer[k + 1] : graph->layer_count;
+        int first = end;
+        end += chain_list(chain, solution->first_layer[k],
+                          k + 1 < pieces ? solution->first_layer[k + 1] : chain_last(chain), &order[first]);
         if (solution->turn)
             at += set_replicas(plan, at, config->turns[solution->turn[k]], first, end, config);
         else
             set_piece(plan, k, first, end, config);
         struct stage_runs runs = solution->runs ? solution->runs[k] : stage_run(first, end);
-        assign_layers(plan, &runs, chain, table, &solution->count[k * block], taken);
+        assign_layers(plan, &runs, order, chain, table, &solution->count[k * block], taken);
+    }
+    if (plan && !plan_set_order(plan, order)) {
+        plan_free(plan);
+        plan = NULL;
     }
     arena_free(&scratch);
     return plan;
@@ -170,6 +179,8 @@ static void fill_thrifty(struct partition_plan *solution, const struct config *c
             solution->count[(k * table->class_count + class_index) * table->strategy_count + pick]++;
         }
     }
+    for (int k = 0; k < pieces; k++)
+        solution->first_layer[k] = chain_prefix(chain, solution->first_layer[k]);
 }
 
 struct plan *plan_thriftiest(const struct space *space, const struct config *config, const struct graph *graph,

@@ -7,7 +7,7 @@ enum { MOST_LINES = 3 };
 /* One of the inequalities: head[first layer] + m (sum of the stage's work) - stage * off. */
 struct line {
     bool weights;  /* work counts the weights' gradients */
-    int64_t *head; /* (layers + 1) never falls, nor rises by more than the layer's own work */
+    int64_t *head; /* (layers + 1) never falls, nor rises by more than the layer's own work where cuts are looked at */
     int64_t off_ns;
 };
 /* Least kernel times of each class. */
@@ -105,15 +105,6 @@ static bool list_works(struct busy *b)
 
 /* ---- heads ---- */
 
-static bool is_chain(const struct chain *chain)
-{
-    const struct graph *graph = chain->graph;
-    for (int l = 1; graph && l < chain->layer_count; l++)
-        if (graph->layers[l].input_count != 1 || graph->layers[l].input_layers[0] != l - 1)
-            return false;
-    return true;
-}
-
 static int input_count(const struct chain *chain, int layer)
 {
     return chain->graph ? chain->graph->layers[layer].input_count : layer > 0;
@@ -152,6 +143,35 @@ static void find_drains(const struct busy *b, int64_t *drain)
     }
 }
 
+/* The layer, and all that cannot do without it. */
+static int layers_behind(const struct busy *b, int layer, bool *behind)
+{
+    int count = 0;
+    for (int l = 0; l < b->layers; l++) {
+        behind[l] = l == layer;
+        for (int i = 0; i < input_count(b->p->chain, l); i++)
+            behind[l] = behind[l] || behind[input_layer(b->p->chain, l, i)];
+        count += behind[l];
+    }
+    return count;
+}
+
+/* The least value of layers that need not be among so many that come first, in whatever order: (layers + 1). */
+static bool least_behind(struct busy *b, const int64_t *value, int64_t *least)
+{
+    bool *behind = arena_alloc(&b->arena, (size_t)b->layers, sizeof *behind);
+    for (int l = 0; l <= b->layers; l++)
+        least[l] = INT64_MAX;
+    for (int l = 0; behind && l < b->layers; l++) {
+        int most_before = b->layers - layers_behind(b, l, behind);
+        least[most_before] = min_i64(least[most_before], value[l]);
+    }
+    for (int l = b->layers - 2; l >= 0; l--) /* behind all layers but the last there is that one */
+        least[l] = min_i64(least[l], least[l + 1]);
+    least[b->layers] = least[b->layers - 1];
+    return behind != NULL;
+}
+
 /* The stage's first layer may be any from here on, and heads grow no faster than work. */
 static void settle_head(const struct busy *b, struct line *line, const int64_t *value)
 {
@@ -161,6 +181,20 @@ static void settle_head(const struct busy *b, struct line *line, const int64_t *
     line->head[b->layers] = line->head[b->layers - 1];
     for (int l = 0; l < b->layers; l++)
         line->head[l + 1] = min_i64(line->head[l + 1], line->head[l] + work[l + 1] - work[l]);
+}
+
+/* Heads and drains of stages of a model with branches: a stage's first layer and its last one may be of two branches.
+ */
+static bool settle_branches(struct busy *b, const int64_t *begin, const int64_t *drain)
+{
+    if (!least_behind(b, drain, b->line[0].head))
+        return false;
+    memcpy(b->line[1].head, b->line[0].head, ((size_t)b->layers + 1) * sizeof *b->line[1].head);
+    if (!least_behind(b, begin, b->line[0].head))
+        return false;
+    for (int l = 0; l <= b->layers; l++)
+        b->line[1].head[l] += b->line[0].head[l];
+    return true;
 }
 
 static int64_t most_weight_ns(const struct price_table *table)
@@ -188,11 +222,14 @@ static bool make_lines(struct busy *b)
         return true;
     }
     b->line_count = 2;
+    if (b->p->chain->branches)
+        return settle_branches(b, begin, drain);
     settle_head(b, &b->line[0], begin);
     for (int l = 0; l < b->layers; l++)
         drain[l] += begin[l];
     settle_head(b, &b->line[1], drain);
-    if (!is_chain(b->p->chain) || b->p->splits || b->p->chunks > 1)
+    const struct graph *graph = b->p->chain->graph;
+    if ((graph && !graph_is_chain(graph)) || b->p->splits || b->p->chunks > 1)
         return true;
     b->line_count = 3;
     b->line[2].weights = true;
@@ -245,7 +282,7 @@ static bool can_end_by(const struct busy *b, int64_t step_ns)
 static int64_t least_step(const struct busy *b, int64_t low)
 {
     int64_t high = max_i64(low, 1);
-    if (b->p->chunks > 1 || can_end_by(b, low))
+    if (b->p->chunks > 1 || b->p->chain->branches || can_end_by(b, low))
         return low;
     while (!can_end_by(b, high))
         high *= 2;

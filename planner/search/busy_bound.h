@@ -12,7 +12,8 @@
  * Where steps run into each other (asynchronous schedules) nobody pays for filling and draining: T >= m (F_k + I_k +
  * W_k). Communication, memory, recomputation and the optimizer are left out. With chunks only head and drain of the
  * first chunk count, and the mean over stages; where chunks are copies of the model, of the one that lies further
- * forward. Where replicas take turns, only that: of G meshes one is busy for m (F + I + W) / G, summed over all layers.
+ * forward. Of models with branches too the mean counts, with the least head that any order allows behind so many
+ * layers. Where replicas take turns, only that: of G meshes one is busy for m (F + I + W) / G, summed over all layers.
  */
 #ifndef CLEAVE_SEARCH_BUSY_BOUND_H
 #define CLEAVE_SEARCH_BUSY_BOUND_H
@@ -34,6 +35,6 @@ struct busy_problem busy_problem_of(const struct chain *chain, const struct conf
  * much as can be said). Fails only for want of memory.
  */
 bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct error *err);
-/* The same of one cut, first_layer (stages); stages may be empty. One chunk. */
+/* The same of one cut of a chain without branches, first_layer (stages); stages may be empty. One chunk. */
 bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const int *first_layer, struct error *err);
 #endif

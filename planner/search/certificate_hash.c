@@ -35,6 +35,12 @@ struct certificate_hash certificate_hash_start(const struct space *space)
     return (struct certificate_hash){ .space = hash, .prices = HASH_START };
 }
 
+void certificate_hash_orders(struct certificate_hash *hash, int64_t ideals)
+{
+    if (ideals >= 0)
+        hash->space = hash_i64(hash->space, ideals);
+}
+
 static uint64_t hash_table(struct certificate_hash *hash, const struct price_table *table)
 {
     size_t count = (size_t)table->class_count * (size_t)table->strategy_count;

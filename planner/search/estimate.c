@@ -280,8 +280,8 @@ static bool judge_shortened(struct estimate **out, const struct model *model, co
         return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
     shorter->batch = plan->batch / plan->micro_batch_count * micro_batches;
     shorter->micro_batch_count = micro_batches;
-    good = graph_build(&graph, model, shorter->batch, plan->sequence, plan->vocab_multiple, err) &&
-           plan_check(shorter, graph, err) && judge(out, graph, shorter, facts, judging, worth_ns, err);
+    good = plan_graph(&graph, model, shorter, err) && plan_check(shorter, graph, err) &&
+           judge(out, graph, shorter, facts, judging, worth_ns, err);
     graph_free(graph);
     plan_free(shorter);
     return good;

@@ -186,8 +186,7 @@ static bool fill_explained(struct explained *e, const struct model *model, const
     e->memory = calloc((size_t)plan->stage_count, sizeof *e->memory);
     if (!e->plan || !e->memory)
         return fail_kind(err, ERROR_ENVIRONMENT, "explain: out of memory");
-    return graph_build(&e->graph, model, plan->batch, plan->sequence, plan->vocab_multiple, err) &&
-           plan_check(e->plan, e->graph, err);
+    return plan_graph(&e->graph, model, plan, err) && plan_check(e->plan, e->graph, err);
 }
 
 bool explained_open(struct explained **out, const struct model *model, const struct plan *plan, struct error *err)

@@ -36,12 +36,25 @@ static int differing_layers(const struct graph *graph, const struct plan *a, con
 {
     int count = 0, more = 0;
     for (int l = 0; l < a->layer_count; l++) {
-        count_layer(tallies, &count, graph->layers[l].class_index, &a->layers[l], 1);
-        count_layer(tallies, &count, graph->layers[l].class_index, &b->layers[l], -1);
+        count_layer(tallies, &count, graph->layers[plan_layer_at(a, l)].class_index, &a->layers[l], 1);
+        count_layer(tallies, &count, graph->layers[plan_layer_at(b, l)].class_index, &b->layers[l], -1);
     }
     for (int i = 0; i < count; i++)
         more += tallies[i].count > 0 ? tallies[i].count : 0;
     return more;
+}
+
+/* Layers that stand on another stage, whatever the orders. */
+static int layers_elsewhere(const struct plan *a, const struct plan *b)
+{
+    int moved = 0;
+    for (int p = 0; p < a->layer_count; p++) {
+        int q = 0;
+        while (plan_layer_at(b, q) != plan_layer_at(a, p))
+            q++;
+        moved += stage_of_layer(a, p) != stage_of_layer(b, q);
+    }
+    return moved;
 }
 
 static bool shapes_differ(const struct plan *a, const struct plan *b)
@@ -58,6 +71,8 @@ static bool shapes_differ(const struct plan *a, const struct plan *b)
             memcmp(a->stages[s].atom, b->stages[s].atom, (size_t)a->atom_count * sizeof *a->stages[s].atom) != 0)
             return true;
     }
+    if (a->order || b->order)
+        moved = layers_elsewhere(a, b);
     return 10 * moved >= a->layer_count;
 }
 

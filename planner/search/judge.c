@@ -24,8 +24,7 @@ bool search_estimate(const struct run *run, const struct plan *plan, const struc
                      struct estimate **out, struct error *err)
 {
     struct graph *graph = NULL;
-    bool good = graph_build(&graph, run->bench.model, plan->batch, plan->sequence, plan->vocab_multiple, err) &&
-                plan_check(plan, graph, err) &&
+    bool good = plan_graph(&graph, run->bench.model, plan, err) && plan_check(plan, graph, err) &&
                 estimate_plan_steady(out, run->bench.model, graph, plan, &run->bench.chain, table, run->bench.facts,
                                      worth_ns, err);
     graph_free(graph);

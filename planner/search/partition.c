@@ -27,9 +27,9 @@ static int64_t mean_high(const struct solver *s, int64_t sum)
     const struct partition_problem *p = s->problem;
     int64_t period = INT64_MAX;
     if (p->mesh_count > 0)
-        return max_i64(
-            0, ceil_div((p->micro_batch_count - most_replicas(p)) * s->least_path_ns[s->layers], p->mesh_count));
-    sum = max_i64(s->least_path_ns[s->layers], sum - stage_most_cuts_ns(p)); /* which are in it, but are no C */
+        return max_i64(0,
+                       ceil_div((p->micro_batch_count - most_replicas(p)) * s->least_path_ns[s->last], p->mesh_count));
+    sum = max_i64(s->least_path_ns[s->last], sum - stage_most_cuts_ns(p)); /* which are in it, but are no C */
     for (int i = 0; i < s->level_count; i++)
         period = min_i64(period, s->period_ns[i]);
     return (s->problem->micro_batch_count - 1) * (ceil_div(sum, s->stages) + period);
@@ -40,7 +40,7 @@ static bool lacks_memory(const struct solver *s)
 {
     int64_t least = INT64_MAX, room = s->problem->capacity_bytes - s->problem->table->base_bytes;
     for (int level = 0; level < s->level_count; level++)
-        least = min_i64(least, s->least_bytes[level][s->layers]);
+        least = min_i64(least, s->least_bytes[level][s->last]);
     int64_t stages = s->stages > 0 ? s->stages : min_i64(s->problem->mesh_count, s->layers);
     return least > 0 ? room <= 0 || ceil_div(least, stages) > room : room < 0;
 }
@@ -82,7 +82,7 @@ static bool try_cap(struct solver *s, int64_t cap_ns, bool polish, int64_t *uppe
 {
     int64_t high;
     set_cap(s, cap_ns);
-    if (!cut_refine(s, EFFORT_RELAX, s->least_path_ns[s->layers] / ROUGH, sum))
+    if (!cut_refine(s, EFFORT_RELAX, s->least_path_ns[s->last] / ROUGH, sum))
         return false;
     if (*sum == INT64_MAX || s->stopped || !take_plan(s, solutions, upper, &high, slope))
         return *sum == INT64_MAX || s->stopped;
@@ -92,7 +92,7 @@ static bool try_cap(struct solver *s, int64_t cap_ns, bool polish, int64_t *uppe
 /* Any plan, under the lowest of growing caps that has one. *low: no plan has a lower Y. */
 static bool first_plan(struct solver *s, int64_t *upper, int64_t *low)
 {
-    int64_t sum = 0, before = *upper, most = cap_below(s, *upper, s->least_path_ns[s->layers], 0);
+    int64_t sum = 0, before = *upper, most = cap_below(s, *upper, s->least_path_ns[s->last], 0);
     double slope;
     for (int64_t more = *low / 16 + 1; *upper == before && *low + more < most && !s->stopped; more *= 2) {
         if (!try_cap(s, *low + more, true, upper, &sum, &slope))
@@ -106,7 +106,7 @@ static bool first_plan(struct solver *s, int64_t *upper, int64_t *low)
 /* Then bisects S(Y) + Y by its slope, with relaxations. */
 static bool probe(struct solver *s, int64_t *upper)
 {
-    int64_t least = s->least_path_ns[s->layers], low = mean_high(s, least), sum = 0, best = 0;
+    int64_t least = s->least_path_ns[s->last], low = mean_high(s, least), sum = 0, best = 0;
     double slope = 0;
     if (!first_plan(s, upper, &low))
         return false;
@@ -209,7 +209,7 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
             return false;
         *done = is_alone(s) && !far && !left_out; /* C + Y was the whole question, and met its limit */
         if (*done) {
-            struct stage_runs all = stage_run(0, s->layers);
+            struct stage_runs all = stage_run(0, s->last);
             *bound = min_i64(*bound, sends + stage_cell(s, s->level[0], &all)->whole);
         }
         if (left_out || *done || s->stopped)
@@ -279,7 +279,7 @@ static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done
     int64_t sum = 0, next, sends = stage_send_total_ns(s->problem);
     if (upper == INT64_MAX)
         return true;
-    next = cap_below(s, upper, s->least_path_ns[s->layers], 0);
+    next = cap_below(s, upper, s->least_path_ns[s->last], 0);
     do {
         set_cap(s, next);
         if (!cut_refine(s, EFFORT_RELAX, step_tolerance(s, upper) / 4, &sum))
@@ -308,7 +308,7 @@ static bool descend(struct solver *s)
         done = done || s->problem->bound_only;
         if (!done && !probe(s, &upper))
             return false;
-        set_cap(s, cap_below(s, upper, s->least_path_ns[s->layers], 0));
+        set_cap(s, cap_below(s, upper, s->least_path_ns[s->last], 0));
     }
     while (!done && !s->stopped)
         if (!step_down(s, &upper, &bound, &done))
@@ -321,7 +321,7 @@ static bool descend(struct solver *s)
 
 static bool make_arrays(struct solver *s)
 {
-    size_t layers = (size_t)s->layers + 1, rows = (size_t)s->row_count, spots = rows * layers * (size_t)s->layouts;
+    size_t rows = (size_t)s->row_count, spots = rows * (size_t)s->places * (size_t)s->layouts;
     s->best_ns = arena_alloc(s->arena, spots, sizeof *s->best_ns);
     s->best_high = arena_alloc(s->arena, spots, sizeof *s->best_high);
     s->cut = arena_alloc(s->arena, spots, sizeof *s->cut);
@@ -331,6 +331,11 @@ static bool make_arrays(struct solver *s)
         s->cut_runs = arena_alloc(s->arena, spots, sizeof *s->cut_runs);
         s->cut_next = arena_alloc(s->arena, spots, sizeof *s->cut_next);
         runs = s->cut_runs && s->cut_next;
+    }
+    if (s->problem->chain->branches) {
+        s->reached = arena_alloc(s->arena, spots, sizeof *s->reached);
+        s->best_crossing = arena_alloc(s->arena, spots, sizeof *s->best_crossing);
+        runs = s->reached && s->best_crossing;
     }
     s->first_from = arena_alloc(s->arena, rows, sizeof *s->first_from);
     s->first_to = arena_alloc(s->arena, rows, sizeof *s->first_to);
@@ -355,6 +360,8 @@ static struct solver solver_of(const struct partition_problem *problem, struct a
                             .classes = problem->table->class_count,
                             .strategies = problem->table->strategy_count,
                             .layers = problem->chain->layer_count,
+                            .places = problem->chain->place_count,
+                            .last = chain_last(problem->chain),
                             .stages = problem->stage_count,
                             .layouts = price_layouts(problem->table),
                             .row_count = count_rows(problem),
@@ -387,7 +394,8 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
     struct partition_result result = { .bound_ns = problem->below_ns };
     bool proven = false;
     if (problem->solver && problem->solver->partition && problem->mesh_count == 0 &&
-        !price_has_layouts(problem->table) && !problem->solver->partition(problem, arena, &result, &proven, err))
+        !price_has_layouts(problem->table) && !problem->chain->branches &&
+        !problem->solver->partition(problem, arena, &result, &proven, err))
         return false;
     *out = result;
     return proven || solve_by_stages(problem, arena, out, err);
@@ -417,7 +425,7 @@ static bool learn(struct solver *s, bool *learnt)
 static bool prove(struct solver *s, int64_t bound_ns, bool *proven)
 {
     int64_t sum = 0, sends = stage_send_total_ns(s->problem);
-    set_cap(s, cap_below(s, bound_ns, s->least_path_ns[s->layers], 0));
+    set_cap(s, cap_below(s, bound_ns, s->least_path_ns[s->last], 0));
     for (int pass = 0; pass < PROOF_PASSES; pass++) {
         bool learnt = false;
         if (!cut_sweep(s, &sum))
@@ -454,7 +462,7 @@ bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, 
     int64_t margin_ns = 4 * (s.stages + 1) + s.layers / 64; /* what rounding may take from whoever works it out anew */
     *out = (struct partition_proof){ 0 };
     if (problem->mesh_count > 0 || s.layouts > 1 || s.stages > s.layers || s.layers > PROOF_LAYERS ||
-        (int64_t)s.stages * s.layers > PROOF_CELLS)
+        (int64_t)s.stages * (s.places - 1) > PROOF_CELLS)
         return true;
     s.vectors_only = true;
     bool good = make_arrays(&s) && prove(&s, bound_ns + margin_ns, &out->proven);

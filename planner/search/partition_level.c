@@ -132,7 +132,7 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
     int block = problem->table->class_count * problem->table->strategy_count, left = problem->mesh_count;
     int stages = partition_stages(problem, plan), layout = 0; /* of the stage before */
     for (int k = 0; k < stages; k++) {
-        int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain->layer_count;
+        int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain_last(chain);
         struct stage_place place = place_of(problem, k, plan->turn ? plan->turn[k] : 0, left);
         struct stage_runs runs = plan->runs ? plan->runs[k] : stage_run(first, end);
         struct stage_sums sums = stage_sum(place.table, place.micro_batches, place.in_flight,
@@ -222,12 +222,13 @@ static int64_t *make_least_bytes(struct solver *s, int level)
     for (int like = level - 1; s->problem->mesh_count > 0 && like >= 0; like--)
         if (rounded_in_flight(s, like) == n)
             return s->least_bytes[like];
-    int64_t *least = arena_alloc(s->arena, (size_t)s->layers + 1, sizeof *least);
-    for (int l = 0; least && l < s->layers; l++) {
+    int64_t *least = arena_alloc(s->arena, (size_t)s->places, sizeof *least);
+    for (int place = 1; least && place < s->places; place++) {
+        int class_index = chain->class_of[chain_added(chain, place)];
         int64_t bytes = INT64_MAX;
         for (int i = 0; i < s->strategies; i++)
-            bytes = min_i64(bytes, layer_bytes(price_at(s->tables[level], chain->class_of[l], i), n, true));
-        least[l + 1] = least[l] + bytes;
+            bytes = min_i64(bytes, layer_bytes(price_at(s->tables[level], class_index, i), n, true));
+        least[place] = least[chain_below(chain, place)] + bytes;
     }
     return least;
 }
@@ -274,29 +275,31 @@ static bool set_levels(struct solver *s)
     return true;
 }
 
-static void set_layout_least(struct solver *s, int layout, int layer)
+static void set_layout_least(struct solver *s, int layout, int place)
 {
     const struct price_table *table = s->problem->table;
-    int64_t path = INT64_MAX, *sums = &s->layout_path_ns[layout * (s->layers + 1)];
+    const struct chain *chain = s->problem->chain;
+    int64_t path = INT64_MAX, *sums = &s->layout_path_ns[layout * s->places];
     for (int i = table->layout_first[layout]; i < table->layout_first[layout + 1]; i++)
-        path = min_i64(path, path_ns(price_at(table, s->problem->chain->class_of[layer], i)));
-    sums[layer + 1] = sums[layer] + path;
+        path = min_i64(path, path_ns(price_at(table, chain->class_of[chain_added(chain, place)], i)));
+    sums[place] = sums[chain_below(chain, place)] + path;
 }
 
 static void set_least(struct solver *s)
 {
     const struct chain *chain = s->problem->chain;
-    for (int l = 0; l < s->layers; l++) {
+    for (int place = 1; place < s->places; place++) {
+        int below = chain_below(chain, place), class_index = chain->class_of[chain_added(chain, place)];
         int64_t path = INT64_MAX, step = INT64_MAX;
         for (int i = 0; i < s->strategies; i++) {
-            const struct layer_price *p = price_at(s->problem->table, chain->class_of[l], i);
+            const struct layer_price *p = price_at(s->problem->table, class_index, i);
             path = min_i64(path, path_ns(p));
             step = min_i64(step, p->step_ns);
         }
         for (int i = 0; s->layouts > 1 && i < s->layouts; i++)
-            set_layout_least(s, i, l);
-        s->least_path_ns[l + 1] = s->least_path_ns[l] + path;
-        s->least_step_ns[l + 1] = s->least_step_ns[l] + step;
+            set_layout_least(s, i, place);
+        s->least_path_ns[place] = s->least_path_ns[below] + path;
+        s->least_step_ns[place] = s->least_step_ns[below] + step;
     }
 }
 
@@ -316,18 +319,30 @@ static int64_t most_handovers_ns(const struct solver *s)
     return (MOST_RUNS - 1) * s->problem->micro_batch_count * most;
 }
 
+/* Of one layer of the class. */
+static void find_most(const struct solver *s, int class_index, int64_t *path, int64_t *high)
+{
+    *path = *high = 0;
+    for (int at = 0; at < s->level_count; at++)
+        for (int i = 0; i < s->strategies && !repeats(s, at); i++) {
+            const struct layer_price *p = price_at(s->tables[at], class_index, i);
+            const struct knapsack_option o = make_option(s, at, p, false, 0);
+            *path = max_i64(*path, path_ns(p));
+            *high = max_i64(*high, max_i64(o.row[ROW_PATH], max_i64(o.row[ROW_LAST], o.row[ROW_LANE])));
+        }
+}
+
 static void set_most(struct solver *s)
 {
-    for (int l = 0; l < s->layers; l++) {
-        int64_t path = 0, high = 0;
-        for (int at = 0; at < s->level_count; at++)
-            for (int i = 0; i < s->strategies && !repeats(s, at); i++) {
-                const struct layer_price *p = price_at(s->tables[at], s->problem->chain->class_of[l], i);
-                const struct knapsack_option o = make_option(s, at, p, false, 0);
-                path = max_i64(path, path_ns(p));
-                high = max_i64(high, max_i64(o.row[ROW_PATH], max_i64(o.row[ROW_LAST], o.row[ROW_LANE])));
-            }
-        s->most_path_ns[l + 1] = s->most_path_ns[l] + path;
+    const struct chain *chain = s->problem->chain;
+    int64_t path = 0, high = 0;
+    for (int place = 1; place < s->places; place++) {
+        find_most(s, chain->class_of[chain_added(chain, place)], &path, &high);
+        s->most_path_ns[place] = s->most_path_ns[chain_below(chain, place)] + path;
+        s->most_high_ns += chain->branches ? 0 : high;
+    }
+    for (int l = 0; chain->branches && l < s->layers; l++) {
+        find_most(s, chain->class_of[l], &path, &high);
         s->most_high_ns += high;
     }
     s->most_high_ns += most_handovers_ns(s);
@@ -357,7 +372,7 @@ static bool set_bins(struct solver *s)
 bool stage_start(struct solver *s)
 {
     int most = s->problem->mesh_count > 0 ? s->problem->mesh_count * s->turn_count : s->stages;
-    size_t layers = (size_t)s->layers + 1, levels = (size_t)most, classes = (size_t)s->classes,
+    size_t places = (size_t)s->places, levels = (size_t)most, classes = (size_t)s->classes,
            block = (size_t)(s->classes * s->strategies), groups = classes * (size_t)s->layouts + MOST_RUNS;
     s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->turn_count * sizeof *s->level);
     s->tables = arena_alloc(s->arena, levels, sizeof *s->tables);
@@ -367,11 +382,11 @@ bool stage_start(struct solver *s)
     s->cells = arena_alloc(s->arena, levels, sizeof *s->cells);
     s->options = arena_alloc(s->arena, levels, 2 * sizeof *s->options);
     s->least_bytes = arena_alloc(s->arena, levels, sizeof *s->least_bytes);
-    s->least_path_ns = arena_alloc(s->arena, layers, sizeof *s->least_path_ns);
-    s->most_path_ns = arena_alloc(s->arena, layers, sizeof *s->most_path_ns);
-    s->layout_path_ns = arena_alloc(s->arena, layers, (size_t)s->layouts * sizeof *s->layout_path_ns);
+    s->least_path_ns = arena_alloc(s->arena, places, sizeof *s->least_path_ns);
+    s->most_path_ns = arena_alloc(s->arena, places, sizeof *s->most_path_ns);
+    s->layout_path_ns = arena_alloc(s->arena, places, (size_t)s->layouts * sizeof *s->layout_path_ns);
     s->handovers = arena_alloc(s->arena, levels, sizeof *s->handovers);
-    s->least_step_ns = arena_alloc(s->arena, layers, sizeof *s->least_step_ns);
+    s->least_step_ns = arena_alloc(s->arena, places, sizeof *s->least_step_ns);
     s->vectors = arena_alloc(s->arena, levels, sizeof *s->vectors);
     s->whole_vectors = arena_alloc(s->arena, levels, sizeof *s->whole_vectors);
     s->skip_ns = s->skipped_ns = INT64_MAX;

@@ -46,7 +46,7 @@ struct cell_chunk {
 struct vector {
     int64_t multiplier[ROW_COUNT]; /* times 2^-30, cost per unit of each row */
     int64_t peak_part[BINS];       /* what a bin's peak adds */
-    int64_t *sum;                  /* (layouts, layers + 1, BINS) */
+    int64_t *sum;                  /* (layouts, places, BINS) of the layers before */
     int64_t cap_part;              /* what the caps take off, at the present cap */
     int64_t *handover;             /* (classes, layouts, layouts) with layouts; else NULL */
 };
@@ -68,7 +68,8 @@ struct solver {
     struct arena *arena; /* as long as the solver works */
     struct arena *kept;  /* the caller's: plans */
     int classes, strategies, layers, stages;
-    int layouts; /* 1: all layers have one */
+    int places, last; /* of the chain; last: behind all layers */
+    int layouts;      /* 1: all layers have one */
     /* Where a stage begins: the stages before it; with turns the meshes that they take, and where the number of stages
      * is given both, (stage, meshes). */
     int row_count, turn_count;
@@ -78,16 +79,17 @@ struct solver {
     /* made when the level is first asked for: */
     struct cell_chunk ***cells; /* (level_count) of (interval_count * layouts / CHUNK_CELLS + 1), all made on demand */
     struct run_cells run_cells; /* of stages of several runs, of all levels */
-    uint64_t *layout_key;       /* (layouts, layers + 1) sums over the layers before, for keys of runs */
+    uint64_t *layout_key;       /* (layouts, places) sums over the layers before, for keys of runs */
     struct knapsack_option *
         *options; /* (level_count, 2) of (class_count, strategy_count); the second: tied layers joined */
     struct knapsack_option **handovers;     /* (level_count) of (class_count, layouts, layouts); NULL without layouts */
-    int64_t *least_path_ns, *least_step_ns; /* (layers + 1) sums of each layer's smallest C, O */
-    int64_t *layout_path_ns;                /* (layouts, layers + 1) the first of each layout */
+    int64_t *least_path_ns, *least_step_ns; /* (places) sums of each layer's smallest C, O */
+    int64_t *layout_path_ns;                /* (layouts, places) the first of each layout */
     int64_t *most_path_ns;                  /* of its largest C of any table */
     int64_t most_high_ns;                   /* no plan's Y is larger */
-    int64_t **least_bytes;                  /* (level_count) of (layers + 1); may be less than the least */
-    int *first_from, *first_to;             /* (rows) where a stage can begin under the present cap */
+    int64_t **least_bytes;                  /* (level_count) of (places); may be less than the least */
+    int *first_from, *first_to;             /* (rows) places where a stage can begin under the present cap */
+    bool *reached;                          /* (rows, places) the same of a chain with branches; else NULL */
     struct vectors *vectors;                /* (level_count) */
     int vector_level;                       /* that got the latest vector; -1: none */
     int64_t *class_price;                   /* (class_count, BINS) */
@@ -99,11 +101,12 @@ struct solver {
                                     of them is shorter than the second */
     bool stopped;
     bool vectors_only; /* cells are bounded by vectors alone, which are every level's: for partition_prove() */
-    int64_t *best_ns, *best_high; /* (rows, layouts of the first layer, layers + 1) */
-    int *cut;                     /* (rows, layouts, layers + 1): end of the stage */
-    int8_t *cut_turn;             /* (rows, layouts, layers + 1): index of its number of replicas */
-    struct stage_runs *cut_runs;  /* (rows, layouts, layers + 1): its runs; NULL without layouts */
-    int8_t *cut_next;             /* (rows, layouts, layers + 1): layout behind it; NULL without layouts */
+    int64_t *best_ns, *best_high; /* (rows, layouts of the first layer, places) */
+    int *best_crossing; /* (rows, places) of a chain with branches, of all cuts behind: decides between equals */
+    int *cut;           /* (rows, layouts, places): end of the stage */
+    int8_t *cut_turn;   /* (rows, layouts, places): index of its number of replicas */
+    struct stage_runs *cut_runs; /* (rows, layouts, places): its runs; NULL without layouts */
+    int8_t *cut_next;            /* (rows, layouts, places): layout behind it; NULL without layouts */
     struct knapsack_group *groups;
     int *group_first, *counts, *class_count; /* group_first: index of its first option; -1: a handover */
     struct partition_result *result;
@@ -197,16 +200,16 @@ struct spot {
     int stage, row, turn, level, next; /* next: layout of the stage behind */
     struct stage_runs runs;
 };
-static inline int spot_index(const struct solver *s, int row, int layout, int first)
+static inline size_t spot_index(const struct solver *s, int row, int layout, int first)
 {
-    return (row * s->layouts + layout) * (s->layers + 1) + first;
+    return ((size_t)row * (size_t)s->layouts + (size_t)layout) * (size_t)s->places + (size_t)first;
 }
 static inline struct spot cut_spot(const struct solver *s, int stage, int row, int layout, int first)
 {
     struct spot at = { .stage = stage, .row = row, .runs = stage_run(first, first) };
-    if (first == s->layers)
+    if (first == s->last)
         return at;
-    int index = spot_index(s, row, layout, first);
+    size_t index = spot_index(s, row, layout, first);
     at.runs = s->cut_runs ? s->cut_runs[index] : stage_run(first, s->cut[index]);
     at.next = s->cut_next ? s->cut_next[index] : 0;
     at.turn = s->cut_turn[index];
@@ -215,7 +218,7 @@ static inline struct spot cut_spot(const struct solver *s, int stage, int row, i
 }
 static inline bool spot_ends(const struct solver *s, const struct spot *at)
 {
-    return at->runs.first[0] == s->layers;
+    return at->runs.first[0] == s->last;
 }
 /* for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) */
 static inline struct spot cut_first(const struct solver *s)

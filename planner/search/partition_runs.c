@@ -6,7 +6,7 @@
 
 static int64_t run_path(const struct solver *s, int layout, int first, int end)
 {
-    const int64_t *sum = s->layouts > 1 ? &s->layout_path_ns[layout * (s->layers + 1)] : s->least_path_ns;
+    const int64_t *sum = s->layouts > 1 ? &s->layout_path_ns[layout * s->places] : s->least_path_ns;
     return sum[end] - sum[first];
 }
 
@@ -35,7 +35,7 @@ static uint64_t runs_key(const struct solver *s, int level, const struct stage_r
     const struct chain *chain = s->problem->chain;
     uint64_t key = 0, place = 2 * (uint64_t)level + chain_holds_both(chain, runs->first[0], runs->end);
     for (int i = 0; i < runs->count; i++) {
-        const uint64_t *sum = &s->layout_key[runs->layout[i] * (s->layers + 1)];
+        const uint64_t *sum = &s->layout_key[runs->layout[i] * s->places];
         key += sum[stage_run_end(runs, i)] - sum[runs->first[i]];
         if (i > 0)
             key += mix64(
@@ -165,7 +165,7 @@ static void set_cut(struct solver *s, const struct stage_runs *runs)
 {
     for (int layout = 0; layout < s->layouts; layout++)
         s->best_ns[spot_index(s, 0, layout, 0)] = layout == runs->layout[0] ? 0 : INT64_MAX;
-    int at = spot_index(s, 0, runs->layout[0], 0);
+    size_t at = spot_index(s, 0, runs->layout[0], 0);
     s->cut[at] = runs->end;
     s->cut_turn[at] = s->cut_next[at] = 0;
     s->cut_runs[at] = *runs;

@@ -106,19 +106,23 @@ static bool set_handover_sums(struct solver *s, struct vector *v, int level)
 
 static bool set_sums(struct solver *s, struct vector *v, int level)
 {
+    const struct chain *chain = s->problem->chain;
     if (!v->sum)
-        v->sum = arena_alloc(s->arena, (size_t)s->layouts * BINS * ((size_t)s->layers + 1), sizeof *v->sum);
+        v->sum = arena_alloc(s->arena, (size_t)s->layouts * BINS * (size_t)s->places, sizeof *v->sum);
     if (!v->sum || (s->layouts > 1 && !set_handover_sums(s, v, level)))
         return false;
     for (int b = 0; b < BINS; b++)
         v->peak_part[b] = price_limited((int128)v->multiplier[ROW_MEMORY] * max_i64(s->bin_peak[b], 0));
     for (int layout = 0; layout < s->layouts; layout++) {
-        int64_t *sum = &v->sum[layout * (s->layers + 1) * BINS];
+        int64_t *sum = &v->sum[layout * s->places * BINS];
         for (int c = 0; c < s->classes; c++)
             least_prices(s, v, level, c, layout, &s->class_price[c * BINS]);
-        for (int l = 0; l < s->layers; l++)
+        for (int place = 1; place < s->places; place++) {
+            const int64_t *below = &sum[chain_below(chain, place) * BINS],
+                          *price = &s->class_price[chain->class_of[chain_added(chain, place)] * BINS];
             for (int b = 0; b < BINS; b++)
-                sum[(l + 1) * BINS + b] = sum[l * BINS + b] + s->class_price[s->problem->chain->class_of[l] * BINS + b];
+                sum[place * BINS + b] = below[b] + price[b];
+        }
     }
     return true;
 }
@@ -134,7 +138,7 @@ int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const
     for (int b = 0; b < BINS; b++) {
         int64_t price = v->peak_part[b] + handovers;
         for (int i = 0; i < runs->count; i++) {
-            const int64_t *sum = &v->sum[runs->layout[i] * (s->layers + 1) * BINS + b];
+            const int64_t *sum = &v->sum[runs->layout[i] * s->places * BINS + b];
             price += sum[stage_run_end(runs, i) * BINS] - sum[runs->first[i] * BINS];
         }
         least = min_i64(least, price);
@@ -289,7 +293,7 @@ static struct cell *new_cell(struct solver *s)
 /* Of one run; NULL: out of memory. */
 static struct cell *find_cell(struct solver *s, int level, const struct stage_runs *runs)
 {
-    int interval = s->problem->chain->interval[runs->first[0] * (s->layers + 1) + runs->end],
+    int interval = chain_interval(s->problem->chain, runs->first[0], runs->end),
         index = interval * s->layouts + runs->layout[0];
     struct cell_chunk **chunk = &s->cells[level][index / CHUNK_CELLS];
     if (!*chunk && !(*chunk = arena_alloc(s->arena, 1, sizeof **chunk)))
@@ -346,10 +350,13 @@ bool stage_open(const struct solver *s, const struct cell *cell, enum effort eff
 
 static void count_classes(struct solver *s, const struct stage_runs *runs)
 {
+    const struct chain *chain = s->problem->chain;
     memset(s->class_count, 0, (size_t)(s->classes * s->layouts) * sizeof *s->class_count);
-    for (int i = 0; i < runs->count; i++)
+    for (int l = 0; chain->branches && l < s->layers; l++)
+        s->class_count[chain->class_of[l]] += chain_holds(chain, runs->first[0], runs->end, l);
+    for (int i = 0; !chain->branches && i < runs->count; i++)
         for (int l = runs->first[i]; l < stage_run_end(runs, i); l++)
-            s->class_count[runs->layout[i] * s->classes + s->problem->chain->class_of[l]]++;
+            s->class_count[runs->layout[i] * s->classes + chain->class_of[l]]++;
 }
 
 /* A group for the layers of each class and layout, and one for each handover, which has no choice. */

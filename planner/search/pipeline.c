@@ -28,7 +28,7 @@ struct piece {
 };
 struct pipeline {
     const struct plan *plan;
-    const struct layer_price **price; /* (layers) */
+    const struct layer_price **price; /* (layers) by place in the plan's order */
     const struct price_table *table;
     int *values; /* (pieces, pieces): values that the first makes and the second reads; of replicas the first's */
     int ahead, micro_batches, piece_count;
@@ -216,8 +216,9 @@ static bool count_values(struct pipeline *p, const struct chain *chain, struct a
         return false;
     for (int k = 0; !graph && k + p->turns[k] < copied(p); k += p->turns[k])
         p->values[k * pieces + k + p->turns[k]] = 1;
-    for (int layer = 0, reader = 0; graph && layer < graph->layer_count; layer++) { /* readers ascend */
-        if (layer == p->pieces[reader].layers.first + p->pieces[reader].layers.count)
+    for (int place = 0, reader = 0; graph && place < graph->layer_count; place++) { /* readers ascend */
+        int layer = plan_layer_at(p->plan, place);
+        if (place == p->pieces[reader].layers.first + p->pieces[reader].layers.count)
             reader += p->turns[reader % p->plan->stage_count];
         piece_of[layer] = reader;
         for (int i = 0; i < graph->layers[layer].input_count; i++) {
@@ -367,7 +368,7 @@ static bool find_prices(struct pipeline *p, const struct chain *chain, const str
         int stage = stage_of_layer(p->plan, l);
         const struct price_table *own =
             table->by_turns ? price_of_replicas(table, stage_turns(p->plan, stage)) : price_of_stage(table, stage);
-        p->price[l] = find_price(own, chain->class_of[l], &p->plan->layers[l]);
+        p->price[l] = find_price(own, chain->class_of[plan_layer_at(p->plan, l)], &p->plan->layers[l]);
         if (!p->price[l])
             return fail_kind(err, ERROR_BUG, "search: layer %d has a strategy without a price", l);
         if (price_has_layouts(table) && !add_handover(p, chain, l, arena))

@@ -75,7 +75,9 @@ bool search_order(struct run *run)
     if (!run->order || !run->first_ns || !certificate->records)
         return search_out_of_memory(run->err);
     certificate->simulated_bound_ns = INT64_MAX;
+    certificate->ideals = chain_ideals(&run->bench.chain);
     certificate->hash = certificate_hash_start(&run->options->space);
+    certificate_hash_orders(&certificate->hash, certificate->ideals);
     for (int i = 0; i < run->config_count; i++) {
         const struct config *config = &run->configs[i];
         const struct price_table *table = NULL;
@@ -108,6 +110,7 @@ struct piece {
     int config; /* index */
     int64_t bound_ns;
     bool bound_only;                 /* relaxed, not solved */
+    bool files_order;                /* cut in no other order of the layers */
     int halves;                      /* then the bound is sharpened so often */
     const struct price_table *table; /* NULL: lowering has no program for it */
     struct partition_problem problem;
@@ -132,6 +135,7 @@ static bool prepare_piece(struct run *run, struct piece *piece, int64_t below_ns
     piece->arena = search_arena(run);
     if (!piece->arena || !search_problem(run, piece->config, piece->table, run->capacity_bytes, &piece->problem))
         return piece->arena || search_out_of_memory(run->err);
+    piece->problem.chain = piece->files_order ? &run->bench.line : &run->bench.chain;
     piece->problem.below_ns = below_ns;
     piece->problem.bound_only = piece->bound_only;
     piece->problem.halves = piece->halves;
@@ -143,15 +147,27 @@ static bool prepare_piece(struct run *run, struct piece *piece, int64_t below_ns
     return true;
 }
 
+/* Candidates are cut at places of the chain that has all orders. */
+static void take_places(const struct run *run, struct piece *piece)
+{
+    for (int i = 0; i < piece->result.plan_count && piece->files_order; i++) {
+        struct partition_plan *plan = &piece->result.plans[i];
+        for (int k = 0; k < partition_stages(&piece->problem, plan); k++)
+            plan->first_layer[k] = chain_prefix(&run->bench.chain, plan->first_layer[k]);
+    }
+}
+
 static bool solve_pieces(struct run *run, struct piece *pieces, int count, int64_t below_ns, int64_t gap_ppm)
 {
     for (int i = 0; i < count; i++)
         if (!prepare_piece(run, &pieces[i], below_ns, gap_ppm))
             return false;
     search_parallel(run, count, solve_piece, pieces);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         if (!pieces[i].good)
             return fail_kind(run->err, pieces[i].err.kind, "%s", pieces[i].err.message);
+        take_places(run, &pieces[i]);
+    }
     return true;
 }
 
@@ -423,6 +439,12 @@ static int tries_of(const struct run *run, const struct piece *pieces, int count
     return tries;
 }
 
+/* Where solving in all orders takes long, it is for the proof and not for the sake of families. */
+static bool has_many_orders(const struct run *run)
+{
+    return run->bench.chain.branches && !search_is_small(run);
+}
+
 /* Plans of the other comfortable configurations, whatever the best is: what no limit has cut off. */
 static bool solve_comfortable(struct run *run)
 {
@@ -434,7 +456,7 @@ static bool solve_comfortable(struct run *run)
             return false;
         met += good;
         if (good && met > 1) /* the first one was the scout */
-            pieces[count++] = (struct piece){ .config = run->order[i].index };
+            pieces[count++] = (struct piece){ .config = run->order[i].index, .files_order = has_many_orders(run) };
     }
     return solve_for_families(run, pieces, count, INT64_MAX, true);
 }
@@ -446,16 +468,31 @@ static bool solve_close(struct run *run)
     int count = 0;
     int64_t below_ns = run->best_ns + run->best_ns / 1000 * CLOSE_PERMILLE;
     for (; count < CLOSE_SOLVES && count < run->close_count && run->close[count].bound_ns < below_ns; count++)
-        pieces[count] = (struct piece){ .config = run->close[count].index };
+        pieces[count] = (struct piece){ .config = run->close[count].index, .files_order = has_many_orders(run) };
     return solve_for_families(run, pieces, count, below_ns, true);
+}
+
+/* The formula does not see which values cross a cut and which stages stand side by side. So of the configurations that
+ * have the best plans in any order, those in the file's order are candidates too. */
+static bool solve_files_order(struct run *run)
+{
+    struct piece *pieces = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *pieces);
+    bool *met = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *met);
+    int count = 0;
+    if (!pieces || !met)
+        return search_out_of_memory(run->err);
+    for (int i = 0; i < run->candidate_count && run->bench.chain.branches; i++)
+        met[run->candidates[i].config] = true;
+    for (int i = 0; i < run->config_count; i++)
+        if (met[i])
+            pieces[count++] = (struct piece){ .config = i, .files_order = true };
+    return solve_for_families(run, pieces, count, INT64_MAX, true);
 }
 
 /* A family without a candidate gets one, best bound first; of a small model, several. Round t tries each family's
  * configuration of that place, all at once. */
-bool search_solve_families(struct run *run)
+static bool solve_families(struct run *run)
 {
-    if (run->options->keep_all || run->best_ns == INT64_MAX)
-        return true;
     if (!search_stops(run) && (!solve_comfortable(run) || !solve_close(run)))
         return false;
     bool small = search_is_small(run);
@@ -473,12 +510,19 @@ bool search_solve_families(struct run *run)
                 run->configs[index].runs > 1) /* which take long; those near the best are candidates anyway */
                 continue;
             tried[i] = true;
-            pieces[count++] = (struct piece){ .config = index };
+            pieces[count++] = (struct piece){ .config = index, .files_order = has_many_orders(run) };
         }
         if (!solve_for_families(run, pieces + first, count - first, below_ns, !small))
             return false;
     }
     return true;
+}
+
+bool search_solve_families(struct run *run)
+{
+    if (run->options->keep_all || run->best_ns == INT64_MAX)
+        return true;
+    return solve_families(run) && (search_stops(run) || solve_files_order(run));
 }
 
 bool search_solve_leader(struct run *run)

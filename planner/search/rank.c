@@ -69,17 +69,19 @@ bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacit
 static bool count_plan(struct run *run, struct candidate *c)
 {
     const struct plan *plan = c->plan;
+    const struct chain *chain = &run->bench.chain;
     int strategies = c->table->strategy_count, block = c->table->class_count * strategies;
     struct partition_plan solution = { .first_layer = arena_alloc(&run->arena, (size_t)plan->stage_count, sizeof(int)),
                                        .count = arena_alloc(&run->arena, (size_t)plan->stage_count * (size_t)block,
                                                             sizeof(int)) };
     if (!solution.first_layer || !solution.count)
         return search_out_of_memory(run->err);
-    for (int l = 0, k = 0; l < plan->layer_count; l++) {
-        k += k + 1 < plan->stage_count && plan->stages[k + 1].first_layer == l;
-        solution.first_layer[k] = plan->stages[k].first_layer;
-        int pick = price_strategy(c->table, &plan->layers[l]);
-        solution.count[k * block + run->bench.chain.class_of[l] * strategies + pick]++;
+    for (int l = 0, k = 0, place = 0; l < plan->layer_count; l++) {
+        int layer = plan_layer_at(plan, l), pick = price_strategy(c->table, &plan->layers[l]);
+        if (k + 1 < plan->stage_count && plan->stages[k + 1].first_layer == l)
+            solution.first_layer[++k] = place;
+        solution.count[k * block + chain->class_of[layer] * strategies + pick]++;
+        place = chain_extend(chain, place, layer);
     }
     c->solution = solution;
     return search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns);

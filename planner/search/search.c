@@ -61,8 +61,10 @@ bool search_same_family(const struct run *run, int config, int other)
 
 bool search_is_small(const struct run *run)
 {
-    enum { FEW_LAYERS = 64 };
-    return run->bench.chain.layer_count <= FEW_LAYERS;
+    enum { FEW_LAYERS = 64, FEW_STAGES = 1 << 16 };
+    const struct chain *chain = &run->bench.chain;
+    return chain->layer_count <= FEW_LAYERS &&
+           (!chain->branches || chain->branches->first_stage[chain->place_count] <= FEW_STAGES);
 }
 
 bool search_add_candidate(struct run *run, const struct candidate *candidate)

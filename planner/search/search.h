@@ -79,6 +79,8 @@ struct certificate {
     double simulated_gap;       /* (simulated step - simulated_bound_ns) / simulated_bound_ns */
     bool complete;              /* neither time limit nor cancellation ended it */
     int64_t configurations, pruned_memory, pruned_bound, solved, refused; /* refused: lowering had no program for it */
+    int64_t ideals; /* of a model with branches: order ideals of its layers, whose chains are the cuts that all this is
+                       about; 0: only the cuts of the file's order; -1: the layers have one order only */
     struct certificate_hash hash; /* of the configurations that were looked at */
     int record_count;             /* all configurations but those that their bound ruled out */
     struct config_record *records;

@@ -57,7 +57,7 @@ bool search_stops(struct run *run);
 void search_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context);
 struct arena *search_arena(struct run *run);                           /* freed with the run; NULL: out of memory */
 bool search_same_family(const struct run *run, int config, int other); /* stages, tensor and expert degree, layouts */
-/* So few layers that solving and judging often is cheap. */
+/* So few layers and ways to cut them that solving and judging often is cheap. */
 bool search_is_small(const struct run *run);
 bool search_add_candidate(struct run *run, const struct candidate *candidate);
 /* The problem of a configuration with so much memory; false: out of memory. */

@@ -240,6 +240,8 @@ static void write_members(struct json_writer *w, const struct certificate *c, co
     write_int(w, "ranked", c->ranked);
     write_int(w, "judged", c->judged);
     write_int(w, "rejected", c->rejected);
+    if (c->ideals >= 0)
+        write_int(w, "ideals", c->ideals);
     write_hash(w, "space_hash", c->hash.space);
     write_hash(w, "prices_hash", c->hash.prices);
     write_space(w, space);

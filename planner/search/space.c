@@ -263,15 +263,6 @@ static bool layout_legal(const struct listing *l, const struct degrees *d, const
     return (d->context == 1 || context_legal(l->graph, mesh)) && space_strategies(l->space, mesh, NULL) > 0;
 }
 
-/* Each layer reads the one before it, and nothing else. */
-static bool is_chain(const struct graph *graph)
-{
-    for (int l = 1; l < graph->layer_count; l++)
-        if (graph->layers[l].input_count != 1 || graph->layers[l].input_layers[0] != l - 1)
-            return false;
-    return true;
-}
-
 /* The tensor-parallel ranks as something else, where a mesh may have that too. */
 static void add_layout(const struct listing *l, struct config *config, const struct degrees *d, int dimension,
                        enum mesh_order order, int group)
@@ -290,7 +281,8 @@ static void add_layouts(struct listing *l, struct config config, const struct de
 {
     for (int i = 0; i < l->space->layouts.count; i++)
         config.runs = (int)max_i64(config.runs, min_i64(l->space->layouts.values[i], MOST_RUNS));
-    if (config.runs < 2 || d->tensor == 1 || config.meshes > 0 || l->cluster->type_count > 1 || !is_chain(l->graph))
+    if (config.runs < 2 || d->tensor == 1 || config.meshes > 0 || l->cluster->type_count > 1 ||
+        !graph_is_chain(l->graph))
         return;
     for (int dimension = 0; dimension < DIM_COUNT; dimension++) {
         if (!tensor_dimension_legal(l, dimension, d))

@@ -57,6 +57,29 @@ static bool build_classes(struct workbench *bench, int *class_of)
     return true;
 }
 
+/* Asynchronous schedules refuse values that skip stages, which other orders have more of. */
+static bool only_the_files_order(const struct space *space)
+{
+    for (int i = 0; i < space->schedule.count; i++)
+        if (schedules[space->schedule.values[i]]->asynchronous)
+            return true;
+    return false;
+}
+
+static bool add_branches(struct workbench *bench, struct error *err)
+{
+    const struct graph *graph = bench->graph;
+    struct dag_edge *edges = arena_alloc(&bench->arena, (size_t)graph->layer_count, MAX_LAYER_INPUTS * sizeof *edges);
+    int count = 0;
+    if (!edges)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    for (int l = 0; l < graph->layer_count; l++)
+        for (int i = 0; i < graph->layers[l].input_count; i++)
+            edges[count++] = (struct dag_edge){ graph->layers[l].input_layers[i], l };
+    return chain_add_branches(&bench->chain, &bench->arena, edges, count,
+                              only_the_files_order(bench->space) ? graph->layer_count + 1 : CHAIN_IDEALS, err);
+}
+
 static bool build_chain(struct workbench *bench, struct error *err)
 {
     const struct graph *graph = bench->graph;
@@ -71,7 +94,8 @@ static bool build_chain(struct workbench *bench, struct error *err)
                      err))
         return false;
     bench->chain.graph = graph;
-    return true;
+    bench->line = bench->chain;
+    return graph_is_chain(graph) || add_branches(bench, err);
 }
 
 /* What shortens the compute path: sharding a little (accumulation in place or not), so a bound looks at both ends, and

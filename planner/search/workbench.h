@@ -17,9 +17,10 @@ struct workbench {
     const struct facts *facts;
     const struct space *space;
     struct graph *graph; /* of the whole batch */
-    struct chain chain;
-    int class_count;  /* of the chain: the graph's, told apart where the space has rules for layers */
-    int *class_layer; /* (class_count) where it has: a layer of each */
+    struct chain chain;  /* with all orders of the layers that there are */
+    struct chain line;   /* the same cut in the file's order */
+    int class_count;     /* of the chain: the graph's, told apart where the space has rules for layers */
+    int *class_layer;    /* (class_count) where it has: a layer of each */
     struct price_book book;
     struct facts *type_facts;    /* (types) as if the cluster had only the one; NULL where it has */
     struct mixed *mixed;         /* types.c: tables of configurations over several types */

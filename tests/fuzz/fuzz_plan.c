@@ -48,8 +48,7 @@ static void use(const struct plan *plan)
     struct graph *graph = NULL;
     struct error err = { 0 };
     must(model_read(&model, "tiny", model_text, sizeof model_text - 1, NULL, &err));
-    if (graph_build(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, &err) &&
-        plan_check(plan, graph, &err) && is_small(plan))
+    if (plan_graph(&graph, model, plan, &err) && plan_check(plan, graph, &err) && is_small(plan))
         lower(plan, graph);
     graph_free(graph);
     model_free(model);
