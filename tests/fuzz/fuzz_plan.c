@@ -4,16 +4,25 @@
 #include "planner/plan/plan_json.h"
 #include "planner/program/program.h"
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The model of corpus/plan_tiny.json. */
-static const char model_text[] =
+/* The models of corpus/plan_tiny.json, and of plan_towers.json, which has an order of its own. */
+static const char tiny_text[] =
     "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"tiny\", \"sequence\": 8, \"hidden\": 32, "
     "\"vocab_size\": 60, \"tied_embedding\": true, \"layers\": [{\"kind\": \"embedding\", \"learned_positions\": 8}, "
     "{\"repeat\": 2, \"layers\": [{\"kind\": \"attention\", \"heads\": 4, \"qkv_bias\": true, \"norm\": "
     "\"layer_norm\"}, {\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"gelu\", \"norm\": \"layer_norm\"}]}, "
     "{\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}";
+static const char towers_text[] =
+    "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"towers\", \"sequence\": 8, \"hidden\": 32, "
+    "\"vocab_size\": 60, \"layers\": [{\"kind\": \"embedding\", \"name\": \"left\", \"stream\": \"source\"}, "
+    "{\"kind\": \"mlp\", \"name\": \"wide\", \"inner\": 64, \"activation\": \"gelu\", \"norm\": \"layer_norm\"}, "
+    "{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": [{\"kind\": \"mlp\", \"name\": \"narrow\", \"inner\": 32, "
+    "\"activation\": \"gelu\", \"norm\": \"layer_norm\"}]}, {\"kind\": \"concat\", \"inputs\": [\"wide\", "
+    "\"narrow\"]}, {\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}";
+enum { TOWERS_LAYERS = 8 };
 
 static void must(bool holds)
 {
@@ -47,7 +56,8 @@ static void use(const struct plan *plan)
     struct model *model = NULL;
     struct graph *graph = NULL;
     struct error err = { 0 };
-    must(model_read(&model, "tiny", model_text, sizeof model_text - 1, NULL, &err));
+    const char *text = plan->layer_count == TOWERS_LAYERS ? towers_text : tiny_text;
+    must(model_read(&model, "tiny", text, strlen(text), NULL, &err));
     if (plan_graph(&graph, model, plan, &err) && plan_check(plan, graph, &err) && is_small(plan))
         lower(plan, graph);
     graph_free(graph);
