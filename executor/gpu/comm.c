@@ -34,6 +34,7 @@ struct gpu_comm {
     int64_t step;
     int64_t told; /* of the progress that the status page was told of */
     bool ended, closing, watched;
+    bool at_rest;       /* a step has ended well, and none has begun since */
     struct error error; /* why it ended */
     pthread_t watcher;
 };
@@ -359,6 +360,7 @@ void gpu_comm_begin_step(struct rank *rank)
     pthread_mutex_lock(&c->mutex);
     c->next = c->seen = 0;
     c->step = rank->step;
+    c->at_rest = false;
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -366,19 +368,20 @@ bool gpu_comm_check(struct rank *rank, struct error *err)
 {
     struct gpu_comm *c = comm_of(rank);
     pthread_mutex_lock(&c->mutex);
-    bool ok = tell_why(c, err);
+    bool ok = c->at_rest = tell_why(c, err);
     pthread_mutex_unlock(&c->mutex);
     return ok;
 }
 
 /* ---- closing ---- */
+/* Only ranks that all have come to rest leave together: who leaves alone waits for the others. */
 void gpu_comm_stop(struct rank *rank)
 {
     struct gpu_comm *c = comm_of(rank);
     if (!c)
         return;
     pthread_mutex_lock(&c->mutex);
-    if (others_gave_up(rank) || (c->transfer_count > 0 && oldest_unfinished(rank) >= 0))
+    if (!c->at_rest || others_gave_up(rank))
         end(rank, NULL);
     pthread_mutex_unlock(&c->mutex);
 }

@@ -28,6 +28,7 @@ struct message { /* posted by its sender, until it is taken */
 };
 struct group {
     struct emulated_nccl *shared;
+    int left;                 /* members that have */
     int count, split, colour; /* split: which one made it; -1: the world */
     struct meeting_point *points;
     struct message *messages;
@@ -439,13 +440,22 @@ static bool end(void *self, struct error *err)
     return gpu_emulated_call(batch->calls[0].stream, run_batch, batch, err);
 }
 
-static void leave(void *self, void *comm)
+static void handle_free(struct handle *h)
 {
-    struct handle *h = comm;
-    (void)self;
     free(h->sent);
     free(h->received);
     free(h);
+}
+
+/* Waits for nobody, but what would wait for ever is told. */
+static void leave(void *self, void *comm)
+{
+    struct rank_table *table = self;
+    struct handle *h = comm;
+    pthread_mutex_lock(&table->shared->mutex);
+    h->group->left++;
+    pthread_mutex_unlock(&table->shared->mutex);
+    handle_free(h);
 }
 
 /* What runs on streams still sees the handle: it stays until the table is closed. */
@@ -467,7 +477,7 @@ static void close_table(void *self)
     struct rank_table *table = self;
     for (struct handle *h = table->aborted, *next; h; h = next) {
         next = h->next;
-        leave(self, h);
+        handle_free(h);
     }
     table->aborted = NULL;
 }
@@ -557,5 +567,8 @@ const char *emulated_nccl_order(const struct emulated_nccl *shared, int rank)
 
 const char *emulated_nccl_misuse(const struct emulated_nccl *shared)
 {
+    for (const struct group *group = shared->groups; group; group = group->next)
+        if (group->left > 0 && group->left < group->count)
+            return "a member left a communicator that others did not leave";
     return shared->misuse[0] ? shared->misuse : NULL;
 }

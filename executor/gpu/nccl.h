@@ -58,7 +58,7 @@ struct nccl {
     bool (*end)(void *self, struct error *err);
     /* Ends what is under way on this rank, whatever the others do, and the communicator. */
     void (*abort)(void *self, void *comm);
-    void (*leave)(void *self, void *comm); /* all that was called has ended */
+    void (*leave)(void *self, void *comm); /* all that was called has ended; waits until all members leave */
     void (*close)(void *self);
 };
 
