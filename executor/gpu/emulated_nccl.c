@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MISUSE_BYTES = 256, MOST_CALLS = 4096, MOST_SPLITS = 64 };
+enum { MISUSE_BYTES = 256, MOST_CALLS = 4096, MOST_SPLITS = 64, MOST_LENT = 16 };
 /* ---- what ranks share ---- */
 /* A collective that members are at, by its number among those of the communicator. */
 struct meeting_point {
@@ -34,7 +34,13 @@ struct group {
     struct message *messages;
     struct group *next;
 };
+struct lent {
+    const unsigned char *memory;
+    size_t bytes;
+};
 struct handle { /* a rank's communicator */
+    struct lent lent[MOST_LENT];
+    int lent_count;
     struct group *group;
     int place;
     bool aborted, was_busy;
@@ -375,7 +381,10 @@ static enum comm_state state(void *self, void *comm, struct error *err)
 
 static void lend(void *self, void *comm, void *memory, size_t bytes)
 {
-    (void)self, (void)comm, (void)memory, (void)bytes;
+    struct handle *h = comm;
+    (void)self;
+    if (h->lent_count < MOST_LENT)
+        h->lent[h->lent_count++] = (struct lent){ memory, bytes };
 }
 
 static bool begin(void *self, struct error *err)
@@ -391,6 +400,15 @@ static bool begin(void *self, struct error *err)
     table->call_count = 0;
     pthread_mutex_unlock(&table->shared->mutex);
     return true;
+}
+
+static bool is_lent(const struct handle *h, const void *at)
+{
+    bool found = false;
+    for (int i = 0; i < h->lent_count; i++)
+        found = found || ((const unsigned char *)at >= h->lent[i].memory &&
+                          (const unsigned char *)at < h->lent[i].memory + h->lent[i].bytes);
+    return found;
 }
 
 static int64_t number_of(struct handle *h, const struct comm_call *call)
@@ -413,6 +431,8 @@ static bool call(void *self, void *comm, void *stream, const struct comm_call *w
     pthread_mutex_lock(&table->shared->mutex);
     if (!table->grouping || !pthread_equal(table->grouper, pthread_self()))
         note_misuse(table->shared, "two threads of a rank called at once");
+    if ((what->kind != COMM_RECEIVE && !is_lent(h, what->from)) || (what->kind != COMM_SEND && !is_lent(h, what->to)))
+        note_misuse(table->shared, "a call names memory that was not lent");
     table->calls[table->call_count++] = (struct queued){ h, stream, *what, number_of(h, what) };
     text_printf(&table->order, "%d %s of %d; ", h->group->split, comm_kind_name(what->kind), h->group->count);
     pthread_mutex_unlock(&table->shared->mutex);

@@ -18,6 +18,6 @@ void emulated_nccl_break(struct emulated_nccl *shared, int rank, int call);
  * the number being that of the split that made the communicator. */
 const char *emulated_nccl_order(const struct emulated_nccl *shared, int rank);
 /* After the run, what no library would bear: members that called different things, calls of one rank that interleaved,
- * members that left alone; NULL: none. */
+ * memory that was not lent, members that left alone; NULL: none. */
 const char *emulated_nccl_misuse(const struct emulated_nccl *shared);
 #endif
