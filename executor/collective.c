@@ -209,38 +209,23 @@ static bool run(struct collective *c, const struct instr *instr, bool muted, str
         c->members[0] = c->rank;
     else if (op_info[instr->op].collective)
         count = group_of(c, instr, &place);
-    switch (instr->op) {
-    case OP_ALL_REDUCE:
-    case OP_NORM_REDUCE:
+    switch (op_info[instr->op].transfer) {
+    case TRANSFER_SUM:
         return all_reduce(c, instr, count, place, err);
-    case OP_REDUCE:
-    case OP_BROADCAST:
+    case TRANSFER_ROOT:
         return one_rank(c, instr, count, place, err);
-    case OP_ALL_GATHER:
-    case OP_REDUCE_SCATTER:
-    case OP_ALL_TO_ALL:
-    case OP_REDISTRIBUTE:
+    case TRANSFER_CONVERSION:
         return convert(c, instr, count, place, err);
-    case OP_SHIFT:
+    case TRANSFER_SHIFT:
         return shift(c, instr, count, place, err);
-    case OP_SEND:
+    case TRANSFER_SEND:
         return muted || send(c, instr, err);
-    case OP_RECEIVE:
+    case TRANSFER_RECEIVE:
         if (!muted)
             return receive(c, instr, err);
         receive_nothing(c, instr);
         return true;
-    case OP_COMPUTE:
-    case OP_LOAD:
-    case OP_SEED:
-    case OP_ZERO:
-    case OP_SLICE:
-    case OP_ADD:
-    case OP_NORM:
-    case OP_UPDATE:
-    case OP_OFFLOAD:
-    case OP_FETCH:
-    case OP_COUNT:
+    case TRANSFER_NONE:
         break;
     }
     return fail_kind(err, ERROR_BUG, "instruction %s moves nothing between ranks", op_info[instr->op].name);

@@ -77,72 +77,28 @@ struct layouts {
     int to_dim;
 };
 
+/* Of conversions; all else leaves the matrix as it is, in rows. */
 static struct layouts layouts_of(enum op op)
 {
-    switch (op) {
-    case OP_ALL_REDUCE:
-        return (struct layouts){ LAYOUT_PARTIAL, 0, LAYOUT_REPLICATED, 0 };
-    case OP_ALL_GATHER:
-        return (struct layouts){ LAYOUT_SHARDED, 1, LAYOUT_REPLICATED, 0 };
-    case OP_REDUCE_SCATTER:
-        return (struct layouts){ LAYOUT_PARTIAL, 0, LAYOUT_SHARDED, 1 };
-    case OP_ALL_TO_ALL:
-        return (struct layouts){ LAYOUT_SHARDED, 0, LAYOUT_SHARDED, 1 };
-    case OP_REDISTRIBUTE:
-        return (struct layouts){ LAYOUT_SHARDED, 1, LAYOUT_SHARDED, 0 };
-    case OP_REDUCE:
-    case OP_BROADCAST:
-    case OP_SHIFT:
-    case OP_SEND:
-    case OP_RECEIVE:
-    case OP_COMPUTE:
-    case OP_LOAD:
-    case OP_SEED:
-    case OP_ZERO:
-    case OP_SLICE:
-    case OP_ADD:
-    case OP_NORM:
-    case OP_UPDATE:
-    case OP_OFFLOAD:
-    case OP_FETCH:
-    case OP_NORM_REDUCE:
-    case OP_COUNT:
-        break;
-    }
-    return (struct layouts){ LAYOUT_SHARDED, 0, LAYOUT_SHARDED, 0 };
+    static const struct layouts conversions[OP_COUNT] = {
+        [OP_ALL_REDUCE] = { LAYOUT_PARTIAL, 0, LAYOUT_REPLICATED, 0 },
+        [OP_ALL_GATHER] = { LAYOUT_SHARDED, 1, LAYOUT_REPLICATED, 0 },
+        [OP_REDUCE_SCATTER] = { LAYOUT_PARTIAL, 0, LAYOUT_SHARDED, 1 },
+        [OP_ALL_TO_ALL] = { LAYOUT_SHARDED, 0, LAYOUT_SHARDED, 1 },
+        [OP_REDISTRIBUTE] = { LAYOUT_SHARDED, 1, LAYOUT_SHARDED, 0 },
+    };
+    static const struct layouts rows = { LAYOUT_SHARDED, 0, LAYOUT_SHARDED, 0 };
+    bool converts = op_info[op].transfer == TRANSFER_CONVERSION || op == OP_ALL_REDUCE;
+    return converts ? conversions[op] : rows;
 }
 
 /* The matrix whose larger piece on one rank has so many elements. */
 static int tensor_of(struct rig *rig, const struct sweep_case *c, int64_t elements)
 {
-    switch (c->op) {
-    case OP_ALL_TO_ALL:
-    case OP_REDISTRIBUTE:
+    if (c->op == OP_ALL_TO_ALL || c->op == OP_REDISTRIBUTE)
         return rig_tensor(rig, elements / RUN_COLUMNS * c->concurrent, (int64_t)RUN_COLUMNS * c->ranks);
-    case OP_SHIFT:
+    if (c->op == OP_SHIFT)
         return rig_tensor(rig, (int64_t)c->ranks * c->concurrent, elements);
-    case OP_SEND:
-        return rig_tensor(rig, c->concurrent, elements);
-    case OP_ALL_REDUCE:
-    case OP_ALL_GATHER:
-    case OP_REDUCE_SCATTER:
-    case OP_REDUCE:
-    case OP_BROADCAST:
-    case OP_RECEIVE:
-    case OP_COMPUTE:
-    case OP_LOAD:
-    case OP_SEED:
-    case OP_ZERO:
-    case OP_SLICE:
-    case OP_ADD:
-    case OP_NORM:
-    case OP_UPDATE:
-    case OP_OFFLOAD:
-    case OP_FETCH:
-    case OP_NORM_REDUCE:
-    case OP_COUNT:
-        break;
-    }
     return rig_tensor(rig, c->concurrent, elements);
 }
 

@@ -31,7 +31,7 @@ struct run_here {
     double loss[STEPS], squared_norm;
     int faulty_rank, faulty_instr; /* -1: none */
     enum instr_fate fate;
-    bool absent;        /* the faulty rank has no GPU */
+    bool absent, late;  /* the faulty rank has no GPU, or loses it when all have met */
     bool breaks;        /* a call of the faulty rank is refused: the faulty_instr-th */
     struct error error; /* of a run that failed */
 };
@@ -44,7 +44,9 @@ static bool open_gpu(struct rank *rank, struct error *err)
     if (run->absent && rank->rank == run->faulty_rank)
         return fail_kind(err, ERROR_ENVIRONMENT, "its GPU fell off the bus");
     return gpu_emulated_open(&gpu, 1, 2, true, err) && gpu_device_open(rank, &gpu, err) &&
-           emulated_nccl_open(&nccl, run->shared, rank->rank, err) && gpu_comm_open(rank, &nccl, err);
+           emulated_nccl_open(&nccl, run->shared, rank->rank, err) && gpu_comm_open(rank, &nccl, err) &&
+           (!run->late || rank->rank != run->faulty_rank ||
+            fail_kind(err, ERROR_ENVIRONMENT, "its GPU fell off the bus"));
 }
 
 static const struct device device_nccl = { .name = "emulated", .open = open_gpu, GPU_DEVICE_FUNCTIONS };
@@ -241,6 +243,19 @@ START_TEST(a_rank_that_does_not_join_ends_all)
 }
 END_TEST
 
+/* When all communicators stand, but no step has begun: it must not wait for the others to leave them, too. */
+START_TEST(a_rank_that_fails_before_the_first_step_ends_all)
+{
+    struct run_here here = { .faulty_rank = 2, .faulty_instr = -1, .late = true };
+    struct lowered l = lower(tiny_models[0], &choices[3], full);
+    ck_assert(!execute(&here, l.graph, l.program, true, NULL));
+    ck_assert_str_eq(here.error.message, "rank 2: its GPU fell off the bus");
+    ck_assert_msg(!emulated_nccl_misuse(here.shared), "%s", emulated_nccl_misuse(here.shared));
+    emulated_nccl_free(here.shared);
+    release(&l);
+}
+END_TEST
+
 /* In the middle of a group, which is ended before anything is aborted: the library would put that off. */
 START_TEST(a_call_that_is_refused_ends_all)
 {
@@ -355,6 +370,7 @@ static Suite *gpu_nccl_suite(void)
     tcase_add_loop_test(programs, a_muted_transfer_shows, 2, 7);
     tcase_set_timeout(trouble, 60);
     tcase_add_test(trouble, a_rank_that_does_not_join_ends_all);
+    tcase_add_test(trouble, a_rank_that_fails_before_the_first_step_ends_all);
     tcase_add_test(trouble, a_transfer_that_does_not_come_ends_all);
     tcase_add_loop_test(trouble, a_call_that_is_refused_ends_all, 0, 12);
     tcase_add_loop_test(trouble, a_rank_that_fails_ends_all, 0, 1);

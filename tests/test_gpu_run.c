@@ -35,12 +35,14 @@ static bool counted_fuses(void *self, const struct gpu_matmul *matmul)
     return fuses;
 }
 
-/* Calls of the library that are several products, and products in these. */
-static _Atomic int64_t calls_of_several, products_in_several;
+/* Calls of the library that are several products, and products in these; of all, those with fixed bits. */
+static _Atomic int64_t calls_of_several, products_in_several, products_with_fixed_bits, products;
 static bool (*_Atomic library_matmul)(void *self, void *stream, const struct gpu_matmul *matmul, struct error *err);
 
 static bool counted_matmul(void *self, void *stream, const struct gpu_matmul *matmul, struct error *err)
 {
+    products++;
+    products_with_fixed_bits += matmul->deterministic;
     if (matmul->count > 1) {
         calls_of_several++;
         products_in_several += matmul->count;
@@ -101,6 +103,7 @@ static const struct device device_single = { .name = "emulated", .open = open_si
 static const struct device device_teams = { .name = "emulated", .open = open_teams, GPU_DEVICE_FUNCTIONS };
 
 static int steps_of_runs = STEPS;
+static bool fixed_bits;
 static bool no_graphs;
 
 struct outcome {
@@ -149,7 +152,7 @@ static struct outcome run_as(enum dtype dtype, const char *model, const struct t
     ck_assert_msg(data_synthetic(&data, sample_shape_of(graph), 7, &error), "%s", error.message);
     struct run_options options = run_options_default();
     options.step_count = write ? 1 : steps_of_runs, options.no_graph = no_graphs, options.seed = 3,
-    options.learning_rate = 1e-2;
+    options.deterministic = fixed_bits, options.learning_rate = 1e-2;
     options.data = &data, options.device = device, options.poison = true;
     options.context = &outcome, options.on_step = on_step;
     options.checkpoint_dir = write, options.resume_dir = resume;
@@ -427,6 +430,20 @@ START_TEST(experts_are_multiplied_together)
 }
 END_TEST
 
+/* What is timed differs from run to run: a library must know of every product that none of its choices may. */
+START_TEST(no_product_with_fixed_bits_is_timed)
+{
+    for (int fixed = 0; fixed < 2; fixed++) {
+        products = products_with_fixed_bits = 0;
+        fixed_bits = fixed;
+        run(tiny_models[0], &single, &device_single, NULL, NULL);
+        ck_assert_int_gt(products, 0);
+        ck_assert_int_eq(products_with_fixed_bits, fixed ? products : 0);
+    }
+    fixed_bits = false;
+}
+END_TEST
+
 START_TEST(checkpoints_pass_between_devices)
 {
     char dir[] = "/tmp/cleave-gpu-XXXXXX", command[64];
@@ -562,6 +579,7 @@ static Suite *gpu_run_suite(void)
     CHECK_ADD(suite, products_take_what_follows_them);
     CHECK_ADD(suite, checkpoints_pass_between_devices);
     CHECK_ADD(suite, experts_are_multiplied_together);
+    CHECK_ADD(suite, no_product_with_fixed_bits_is_timed);
     CHECK_ADD(suite, chosen_algorithms_outlive_a_run);
     CHECK_ADD(suite, absent_devices_say_so);
     return suite;

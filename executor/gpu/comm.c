@@ -34,6 +34,7 @@ struct gpu_comm {
     int64_t step;
     int64_t told; /* of the progress that the status page was told of */
     bool ended, closing, watched;
+    bool at_rest;       /* a step has ended well, and none has begun since */
     struct error error; /* why it ended */
     pthread_t watcher;
 };
@@ -221,9 +222,6 @@ static bool open_channels(const struct rank *rank, struct error *err)
     bool ok = c->world && settle(rank, c->world, err);
     for (int round = 0; ok && round < c->channels.round_count; round++)
         ok = split_round(rank, round, err);
-    for (int i = 0; ok && i < c->channels.count; i++)
-        if (c->comm[i])
-            c->nccl.lend(c->nccl.self, c->comm[i], g->arena, (size_t)rank->arena_bytes);
     pthread_mutex_unlock(&c->mutex);
     return ok;
 }
@@ -264,11 +262,31 @@ static bool open_moves(const struct rank *rank, struct error *err)
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (c->staging_bytes[lane] > 0 &&
             !(c->staging[lane] = g->gpu.allocate(g->gpu.self, c->staging_bytes[lane], err)))
-            return error_within(err, "rank %d: what lane %s packs", rank->rank, lane_names[lane]);
+            return error_within(err,
+                                "rank %d: the %zu bytes that lane %s packs, beside the arena (a plan with a larger "
+                                "--reserve leaves room)",
+                                rank->rank, c->staging_bytes[lane], lane_names[lane]);
     for (int t = 0; t < c->transfer_count; t++)
         if (!make_moves(rank, c->transfer[t], false, err))
             return false;
     return true;
+}
+
+/* All that calls name: where one rank's memory is lent and another's is not, NCCL promises nothing. */
+static void lend_memory(const struct rank *rank)
+{
+    struct gpu_rank *g = rank->device_state;
+    struct gpu_comm *c = g->comm;
+    pthread_mutex_lock(&c->mutex);
+    for (int i = 0; i < c->channels.count; i++) {
+        if (!c->comm[i])
+            continue;
+        c->nccl.lend(c->nccl.self, c->comm[i], g->arena, (size_t)rank->arena_bytes);
+        for (int lane = 0; lane < LANE_COUNT; lane++)
+            if (c->staging[lane])
+                c->nccl.lend(c->nccl.self, c->comm[i], c->staging[lane], c->staging_bytes[lane]);
+    }
+    pthread_mutex_unlock(&c->mutex);
 }
 
 static bool start_watching(struct rank *rank, struct error *err)
@@ -291,8 +309,10 @@ bool gpu_comm_open(struct rank *rank, const struct nccl *nccl, struct error *err
     pthread_mutex_init(&c->mutex, NULL);
     pthread_cond_init(&c->changed, NULL);
     g->comm = c;
-    return open_channels(rank, err) && open_moves(rank, err) && gpu_device_warm_up(rank, err) &&
-           start_watching(rank, err);
+    if (!open_channels(rank, err) || !open_moves(rank, err))
+        return false;
+    lend_memory(rank);
+    return gpu_device_warm_up(rank, err) && start_watching(rank, err);
 }
 
 /* ---- a transfer ---- */
@@ -359,6 +379,7 @@ void gpu_comm_begin_step(struct rank *rank)
     pthread_mutex_lock(&c->mutex);
     c->next = c->seen = 0;
     c->step = rank->step;
+    c->at_rest = false;
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -366,19 +387,20 @@ bool gpu_comm_check(struct rank *rank, struct error *err)
 {
     struct gpu_comm *c = comm_of(rank);
     pthread_mutex_lock(&c->mutex);
-    bool ok = tell_why(c, err);
+    bool ok = c->at_rest = tell_why(c, err);
     pthread_mutex_unlock(&c->mutex);
     return ok;
 }
 
 /* ---- closing ---- */
+/* Only ranks that all have come to rest leave together: who leaves alone waits for the others. */
 void gpu_comm_stop(struct rank *rank)
 {
     struct gpu_comm *c = comm_of(rank);
     if (!c)
         return;
     pthread_mutex_lock(&c->mutex);
-    if (others_gave_up(rank) || (c->transfer_count > 0 && oldest_unfinished(rank) >= 0))
+    if (!c->at_rest || others_gave_up(rank))
         end(rank, NULL);
     pthread_mutex_unlock(&c->mutex);
 }

@@ -247,7 +247,7 @@ static bool multiply(struct cuda_matmuls *c, struct shape *s, const struct gpu_m
     const struct operands operands = { swapped ? m->a : m->b, swapped ? m->b : m->a, workspace, stream, m->accumulate };
     if (!place_epilogue(s, m, err))
         return false;
-    if (!s->tuned)
+    if (!s->tuned && !m->deterministic)
         cuda_tune(c->handle, s, &operands);
     return check(cublasLtMatmul(c->handle, s->operation, &alpha, operands.left, s->left, operands.right, s->right,
                                 &beta, m->c, s->out, m->c, s->out, &s->algorithm, workspace, WORKSPACE_BYTES, stream),

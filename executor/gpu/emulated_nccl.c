@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MISUSE_BYTES = 256, MOST_CALLS = 4096, MOST_SPLITS = 64 };
+enum { MISUSE_BYTES = 256, MOST_CALLS = 4096, MOST_SPLITS = 64, MOST_LENT = 16 };
 /* ---- what ranks share ---- */
 /* A collective that members are at, by its number among those of the communicator. */
 struct meeting_point {
@@ -28,12 +28,19 @@ struct message { /* posted by its sender, until it is taken */
 };
 struct group {
     struct emulated_nccl *shared;
+    int left;                 /* members that have */
     int count, split, colour; /* split: which one made it; -1: the world */
     struct meeting_point *points;
     struct message *messages;
     struct group *next;
 };
+struct lent {
+    const unsigned char *memory;
+    size_t bytes;
+};
 struct handle { /* a rank's communicator */
+    struct lent lent[MOST_LENT];
+    int lent_count;
     struct group *group;
     int place;
     bool aborted, was_busy;
@@ -374,7 +381,10 @@ static enum comm_state state(void *self, void *comm, struct error *err)
 
 static void lend(void *self, void *comm, void *memory, size_t bytes)
 {
-    (void)self, (void)comm, (void)memory, (void)bytes;
+    struct handle *h = comm;
+    (void)self;
+    if (h->lent_count < MOST_LENT)
+        h->lent[h->lent_count++] = (struct lent){ memory, bytes };
 }
 
 static bool begin(void *self, struct error *err)
@@ -390,6 +400,15 @@ static bool begin(void *self, struct error *err)
     table->call_count = 0;
     pthread_mutex_unlock(&table->shared->mutex);
     return true;
+}
+
+static bool is_lent(const struct handle *h, const void *at)
+{
+    bool found = false;
+    for (int i = 0; i < h->lent_count; i++)
+        found = found || ((const unsigned char *)at >= h->lent[i].memory &&
+                          (const unsigned char *)at < h->lent[i].memory + h->lent[i].bytes);
+    return found;
 }
 
 static int64_t number_of(struct handle *h, const struct comm_call *call)
@@ -412,6 +431,8 @@ static bool call(void *self, void *comm, void *stream, const struct comm_call *w
     pthread_mutex_lock(&table->shared->mutex);
     if (!table->grouping || !pthread_equal(table->grouper, pthread_self()))
         note_misuse(table->shared, "two threads of a rank called at once");
+    if ((what->kind != COMM_RECEIVE && !is_lent(h, what->from)) || (what->kind != COMM_SEND && !is_lent(h, what->to)))
+        note_misuse(table->shared, "a call names memory that was not lent");
     table->calls[table->call_count++] = (struct queued){ h, stream, *what, number_of(h, what) };
     text_printf(&table->order, "%d %s of %d; ", h->group->split, comm_kind_name(what->kind), h->group->count);
     pthread_mutex_unlock(&table->shared->mutex);
@@ -439,13 +460,22 @@ static bool end(void *self, struct error *err)
     return gpu_emulated_call(batch->calls[0].stream, run_batch, batch, err);
 }
 
-static void leave(void *self, void *comm)
+static void handle_free(struct handle *h)
 {
-    struct handle *h = comm;
-    (void)self;
     free(h->sent);
     free(h->received);
     free(h);
+}
+
+/* Waits for nobody, but what would wait for ever is told. */
+static void leave(void *self, void *comm)
+{
+    struct rank_table *table = self;
+    struct handle *h = comm;
+    pthread_mutex_lock(&table->shared->mutex);
+    h->group->left++;
+    pthread_mutex_unlock(&table->shared->mutex);
+    handle_free(h);
 }
 
 /* What runs on streams still sees the handle: it stays until the table is closed. */
@@ -467,7 +497,7 @@ static void close_table(void *self)
     struct rank_table *table = self;
     for (struct handle *h = table->aborted, *next; h; h = next) {
         next = h->next;
-        leave(self, h);
+        handle_free(h);
     }
     table->aborted = NULL;
 }
@@ -557,5 +587,8 @@ const char *emulated_nccl_order(const struct emulated_nccl *shared, int rank)
 
 const char *emulated_nccl_misuse(const struct emulated_nccl *shared)
 {
+    for (const struct group *group = shared->groups; group; group = group->next)
+        if (group->left > 0 && group->left < group->count)
+            return "a member left a communicator that others did not leave";
     return shared->misuse[0] ? shared->misuse : NULL;
 }

@@ -17,7 +17,7 @@ void emulated_nccl_break(struct emulated_nccl *shared, int rank, int call);
 /* The calls of a rank in the order in which they were begun, whatever the communicator: as text, "0 all-gather of 4;"
  * the number being that of the split that made the communicator. */
 const char *emulated_nccl_order(const struct emulated_nccl *shared, int rank);
-/* What no library would bear: members that called different things or calls of one rank that interleaved; NULL: none.
- */
+/* After the run, what no library would bear: members that called different things, calls of one rank that interleaved,
+ * memory that was not lent, members that left alone; NULL: none. */
 const char *emulated_nccl_misuse(const struct emulated_nccl *shared);
 #endif

@@ -31,6 +31,7 @@ struct gpu_matmul {
     int a_type, b_type, c_type; /* enum gpu_type */
     double alpha;
     bool accumulate;
+    bool deterministic; /* the same bits in every run: how it is computed must not follow from how long it takes */
     enum gpu_epilogue epilogue;
     void *bias; /* (n) contiguous, of type bias_type */
     void *aux;  /* (m,n), as c but for its own distance between lines, of c's type */
@@ -119,7 +120,7 @@ struct gpu {
  * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
 #define GPU_MODULE_FILE "cleave-cuda.so"
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
-#define GPU_MODULE_VERSION CLEAVE_VERSION " 3"
+#define GPU_MODULE_VERSION CLEAVE_VERSION " 4"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
 /* And under this one what serves beside it, with or without a GPU: the text of gpu.libraries. */
 #define GPU_LIBRARIES_SYMBOL "cleave_gpu_libraries"

@@ -2,9 +2,11 @@
 #include "executor/gpu/issue.h"
 #include "executor/kernels/product.h"
 
-static struct gpu_matmul matmul_of(const struct gemm *g, int a_type, int b_type, int c_type)
+static struct gpu_matmul matmul_of(const struct gpu_call *call, const struct gemm *g, int a_type, int b_type,
+                                   int c_type)
 {
-    return (struct gpu_matmul){ .m = g->m,
+    return (struct gpu_matmul){ .deterministic = call->deterministic,
+                                .m = g->m,
                                 .n = g->n,
                                 .k = g->k,
                                 .count = 1,
@@ -118,7 +120,7 @@ static void take(void *context, const struct gemm *g)
     struct matmul_context *m = context;
     if (!m->ok || g->m <= 0 || g->n <= 0)
         return;
-    const struct gpu_matmul next = matmul_of(g, m->a_type, m->b_type, m->c_type);
+    const struct gpu_matmul next = matmul_of(m->g, g, m->a_type, m->b_type, m->c_type);
     if (joins(&m->ready, &next))
         return;
     queue(m);
@@ -158,7 +160,7 @@ static bool single(const struct gpu_call *g, enum role c, enum role a, enum role
     product_each(g->call, gpu_spot_of(g, c, 0), gpu_spot_of(g, a, 0), gpu_spot_of(g, b, 0), accumulate, collect,
                  &collected);
     const struct gemm *gemm = &collected.gemm;
-    *out = matmul_of(gemm, g->type[a][0], g->type[b][0], g->type[c][0]);
+    *out = matmul_of(g, gemm, g->type[a][0], g->type[b][0], g->type[c][0]);
     return collected.count == 1 && gemm->m > 0 && gemm->n > 0 && gemm->k > 0 && gemm->c_n == 1 &&
            matrix_leads(gemm->m, gemm->a_m, gemm->k, gemm->a_k) && matrix_leads(gemm->k, gemm->b_k, gemm->n, gemm->b_n);
 }

@@ -400,47 +400,30 @@ static void shift(struct maker *m)
 /* ---- the instruction ---- */
 static void make(struct maker *m, bool alone)
 {
-    switch (m->instr->op) {
-    case OP_ALL_REDUCE:
-    case OP_NORM_REDUCE:
+    switch (op_info[m->instr->op].transfer) {
+    case TRANSFER_SUM:
         whole(m, COMM_ALL_REDUCE);
         return;
-    case OP_REDUCE:
-        whole(m, COMM_REDUCE);
+    case TRANSFER_ROOT:
+        whole(m, m->instr->op == OP_REDUCE ? COMM_REDUCE : COMM_BROADCAST);
         return;
-    case OP_BROADCAST:
-        whole(m, COMM_BROADCAST);
-        return;
-    case OP_ALL_GATHER:
-    case OP_REDUCE_SCATTER:
-    case OP_ALL_TO_ALL:
-    case OP_REDISTRIBUTE:
+    case TRANSFER_CONVERSION:
         convert(m);
         return;
-    case OP_SHIFT:
+    case TRANSFER_SHIFT:
         shift(m);
         return;
-    case OP_SEND:
+    case TRANSFER_SEND:
         if (!alone)
             send(m);
         return;
-    case OP_RECEIVE:
+    case TRANSFER_RECEIVE:
         if (alone)
             receive_nothing(m);
         else
             receive(m);
         return;
-    case OP_COMPUTE:
-    case OP_LOAD:
-    case OP_SEED:
-    case OP_ZERO:
-    case OP_SLICE:
-    case OP_ADD:
-    case OP_NORM:
-    case OP_UPDATE:
-    case OP_OFFLOAD:
-    case OP_FETCH:
-    case OP_COUNT:
+    case TRANSFER_NONE:
         break;
     }
     m->ok = false;
@@ -467,7 +450,7 @@ bool moves_of(struct moves *out, const struct collective *geometry, const struct
         for (int i = 0; m.members && i < m.count; i++)
             m.members[i] = m.channel->members[i] - geometry->first_rank;
     }
-    bool message = instr->op == OP_SEND || instr->op == OP_RECEIVE;
+    bool message = instr_moves_data(instr) && !op_info[instr->op].collective;
     if (m.members && (m.channel || alone || !message))
         make(&m, alone);
     else

@@ -49,7 +49,8 @@ struct nccl {
     bool (*split)(void *self, void *comm, int colour, int key, void **out, struct error *err);
     /* FAILED: err says why. What was called is under way on its stream once READY. */
     enum comm_state (*state)(void *self, void *comm, struct error *err);
-    /* Memory that calls will often name; without effect where the library gains nothing by it. */
+    /* Memory that calls will name: all of it, on all ranks, or none. Without effect where the library gains nothing by
+     * it. */
     void (*lend)(void *self, void *comm, void *memory, size_t bytes);
     /* Calls between begin and end belong together: none of them waits for another. One that failed is followed by end
      * as well: what a thread does about communicators inside a group, abort too, is put off until then. */
@@ -58,7 +59,7 @@ struct nccl {
     bool (*end)(void *self, struct error *err);
     /* Ends what is under way on this rank, whatever the others do, and the communicator. */
     void (*abort)(void *self, void *comm);
-    void (*leave)(void *self, void *comm); /* all that was called has ended */
+    void (*leave)(void *self, void *comm); /* all that was called has ended; waits until all members leave */
     void (*close)(void *self);
 };
 

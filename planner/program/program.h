@@ -53,14 +53,25 @@ struct buffer {
 
 /* ---- instructions ---- */
 enum op {
-#define OP(id, name, reads, writes, collective) OP_##id,
+#define OP(id, name, reads, writes, transfer) OP_##id,
 #include "planner/program/ops.def"
 #undef OP
     OP_COUNT
 };
+/* Between ranks. All but messages are collectives of a group. */
+enum transfer {
+    TRANSFER_NONE,
+    TRANSFER_SUM,        /* of what all hold, to all */
+    TRANSFER_ROOT,       /* to or from the group's first rank */
+    TRANSFER_CONVERSION, /* from one layout to another, piece by piece */
+    TRANSFER_SHIFT,      /* to the next rank of a ring */
+    TRANSFER_SEND,       /* messages between stages */
+    TRANSFER_RECEIVE
+};
 struct op_info {
     const char *name;
     bool reads_source, writes_destination, collective;
+    enum transfer transfer;
 };
 extern const struct op_info op_info[OP_COUNT];
 
@@ -108,7 +119,7 @@ struct instr {
 /* Between ranks, or would in a larger group. */
 static inline bool instr_moves_data(const struct instr *instr)
 {
-    return op_info[instr->op].collective || instr->op == OP_SEND || instr->op == OP_RECEIVE;
+    return op_info[instr->op].transfer != TRANSFER_NONE;
 }
 
 enum { ARENA_ALIGNMENT_BYTES = 64 }; /* of every buffer's offset: a cache line, and enough for vector loads */
