@@ -149,13 +149,16 @@ static void fill_rates(struct estimate *estimate, const struct graph *graph, con
  * else does. */
 enum { ROOM_SHARE = 128, QUADRATIC = 500 };
 
+static int64_t stage_effort(int64_t instr_count)
+{
+    return instr_count + instr_count * instr_count / QUADRATIC;
+}
+
 static int64_t effort_of(const struct program *program)
 {
     int64_t effort = 0;
-    for (int s = 0; s < program->stage_count; s++) {
-        int64_t count = program->stages[s].instr_count;
-        effort = effort + count + count * count / QUADRATIC;
-    }
+    for (int s = 0; s < program->stage_count; s++)
+        effort += stage_effort(program->stages[s].instr_count);
     return effort;
 }
 
@@ -355,6 +358,15 @@ static int64_t longer_ns(const struct plan *plan, const struct prediction *few, 
     if (!schedules[plan->schedule]->asynchronous || few_ns <= 0)
         return more_ns;
     return max_i64(more_ns, (int64_t)((double)more_ns * (double)few->step_ns / (double)few_ns));
+}
+
+int64_t estimate_effort(const struct plan *plan)
+{
+    enum { LAYER_INSTRS = 16 }; /* of a layer for one micro-batch; gathers and tensor parallelism make it 40 */
+    int64_t micros = min_i64(settled_micro_batches(plan), plan->micro_batch_count), effort = 0;
+    for (int s = 0; s < plan->stage_count; s++)
+        effort += stage_effort(LAYER_INSTRS * micros * plan->stages[s].layer_count);
+    return effort;
 }
 
 bool estimate_shortens(const struct plan *plan)

@@ -47,6 +47,8 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
 bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
                           const struct facts *facts, int64_t worth_ns, struct error *err);
+/* About the effort (struct estimate) of that, beforehand: right but for a factor of a few. */
+int64_t estimate_effort(const struct plan *plan);
 /* Whether that is another program than the plan's: then a stage fits only if it leaves some room. */
 bool estimate_shortens(const struct plan *plan);
 /* What of so many bytes estimate_plan_steady() lets such a program have. */

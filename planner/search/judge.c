@@ -184,15 +184,15 @@ static struct candidate *next_fresh(struct run *run)
 }
 
 /* The candidate of the best rank that nobody has judged. Where nobody has judged any of its kind it counts as a little
- * shorter: what is alike fares alike. hopeful: only what may win. */
-static struct candidate *next_kind(struct run *run, bool hopeful)
+ * shorter: what is alike fares alike. hopeful: only what may win; most_effort: that takes about so much at most. */
+static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_effort)
 {
     struct candidate *next = NULL;
     int64_t least_ns = 0;
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         struct candidate *c = &run->candidates[i];
         int64_t doubt = c->ranked_ns / 100 * DOUBT_PERCENT;
-        if (c->judged || (hopeful && c->ranked_ns - doubt >= best_step(run)))
+        if (c->judged || (hopeful && c->ranked_ns - doubt >= best_step(run)) || estimate_effort(c->plan) > most_effort)
             continue;
         int64_t ns = c->ranked_ns - (kind_judged(run, c) ? 0 : doubt);
         if (!next || ns < least_ns) {
@@ -201,6 +201,14 @@ static struct candidate *next_kind(struct run *run, bool hopeful)
         }
     }
     return next;
+}
+
+/* While some take no more than half of what is left of the budget, none that takes more: it would be heard in place of
+ * many. */
+static struct candidate *next_affordable(struct run *run, bool hopeful, int64_t left)
+{
+    struct candidate *next = next_kind(run, hopeful, left / 2);
+    return next ? next : next_kind(run, hopeful, INT64_MAX);
 }
 
 /* A plan that takes so long would not be among the best. */
@@ -257,9 +265,9 @@ bool search_judge(struct run *run)
         struct candidate *c = families < JUDGED_FAMILIES ? next_fresh(run) : NULL;
         bool fresh = c && c->ranked_ns < best_step(run);
         if (!fresh)
-            c = !enough || spent < judge_budget ? next_kind(run, enough) : NULL;
+            c = !enough || spent < judge_budget ? next_affordable(run, enough, judge_budget - spent) : NULL;
         if (!c && spent < judge_budget / DOUBTLESS)
-            c = next_kind(run, false);
+            c = next_affordable(run, false, judge_budget - spent);
         if (!c)
             return true;
         if (!make_room(run, c) || !hear(run, c, fresh ? &on_families : &spent))

@@ -20,6 +20,8 @@ enum {
     CLOSE_SOLVES = 4,    /* in all */
     FAMILY_TRIES = 2,    /* configurations solved for a family, until one has a plan */
     FAMILY_SOLVES = 12,  /* in all */
+    FAMILY_LOOKS = 8,    /* relaxations for each of these, where families are solved closely */
+    SMALL_MORE = 4,      /* small models, of which all are: so many times as often */
     FAMILY_CLOSE = 4     /* configurations solved closely for the family that leads by the pipeline */
 };
 
@@ -109,6 +111,7 @@ bool search_order(struct run *run)
 struct piece {
     int config; /* index */
     int64_t bound_ns;
+    struct queue *queue;             /* that it was taken from */
     bool bound_only;                 /* relaxed, not solved */
     bool files_order;                /* cut in no other order of the layers */
     int halves;                      /* then the bound is sharpened so often */
@@ -240,8 +243,9 @@ static struct waiting take_out(struct queue *queue, int place)
     return taken;
 }
 
-static void put_back(const struct run *run, struct queue *queue, const struct piece *piece)
+static void put_back(const struct run *run, const struct piece *piece)
 {
+    struct queue *queue = piece->queue;
     struct ordered at = { max_i64(piece->bound_ns, piece->result.bound_ns), piece->config,
                           run->configs[piece->config].runs > 1 };
     int place = 0;
@@ -292,25 +296,29 @@ static bool count_piece(struct run *run, const struct piece *piece)
            keep_plans(run, piece, false);
 }
 
-/* A relaxation settles what it rules out; the rest waits for its turn with the new bound. */
-static bool settle(struct run *run, struct queue *queue, const struct piece *piece)
+/* Relaxed, which did not rule it out. */
+static bool is_open(const struct piece *piece)
 {
-    const struct partition_result *result = &piece->result;
-    count_work(run, result);
-    if (piece->table && piece->bound_only && !result->no_memory && !result->ruled_out) {
-        put_back(run, queue, piece);
-        return true;
-    }
-    return count_piece(run, piece);
+    return piece->table && piece->bound_only && !piece->result.no_memory && !piece->result.ruled_out;
 }
 
-static bool solve_wave(struct run *run, struct queue *queue, struct piece *pieces, int count)
+/* A relaxation settles what it rules out; the rest waits for its turn with the new bound. */
+static bool settle(struct run *run, const struct piece *piece)
+{
+    count_work(run, &piece->result);
+    if (!is_open(piece))
+        return count_piece(run, piece);
+    put_back(run, piece);
+    return true;
+}
+
+static bool solve_wave(struct run *run, struct piece *pieces, int count)
 {
     const struct search_calls *calls = &run->options->calls;
     if (!solve_pieces(run, pieces, count, run->options->keep_all ? INT64_MAX : reach(run), 0))
         return false;
     for (int i = 0; i < count; i++)
-        if (!settle(run, queue, &pieces[i]))
+        if (!settle(run, &pieces[i]))
             return false;
     if (calls->progress)
         calls->progress(calls->self, (int)run->result->certificate.solved, run->config_count, run->best_ns);
@@ -337,14 +345,14 @@ static bool comfortable(struct run *run, const struct ordered *at, bool *out)
 }
 
 /* A scout with a plan is near its best: that it is not better can be proven later. */
-static bool send_out(struct run *run, struct queue *queue, struct piece *piece)
+static bool send_out(struct run *run, struct piece *piece)
 {
     if (!solve_pieces(run, piece, 1, INT64_MAX, FAMILY_GAP_PPM))
         return false;
     if (!piece->table || !piece->result.feasible)
-        return settle(run, queue, piece);
+        return settle(run, piece);
     count_work(run, &piece->result);
-    put_back(run, queue, piece);
+    put_back(run, piece);
     return keep_plans(run, piece, true);
 }
 
@@ -358,8 +366,8 @@ static bool scout(struct run *run, struct queue *queue)
         if (!good)
             continue;
         struct waiting taken = take_out(queue, i--);
-        struct piece piece = { .config = taken.at.index, .bound_ns = taken.at.bound_ns };
-        if (!send_out(run, queue, &piece))
+        struct piece piece = { .config = taken.at.index, .bound_ns = taken.at.bound_ns, .queue = queue };
+        if (!send_out(run, &piece))
             return false;
         scouts++;
         if (run->best_ns < INT64_MAX)
@@ -400,11 +408,12 @@ bool search_solve(struct run *run)
             struct waiting next = take_out(&queue, place);
             pieces[count] = (struct piece){ .config = next.at.index,
                                             .bound_ns = next.at.bound_ns,
+                                            .queue = &queue,
                                             .halves = next.known == RELAXED ? PARTITION_HALVES : 0,
                                             .bound_only = next.known < SHARPENED && !next.at.layouts &&
                                                           run->best_ns < INT64_MAX && !run->options->keep_all };
         }
-        if (!solve_wave(run, &queue, pieces, count))
+        if (!solve_wave(run, pieces, count))
             return false;
     }
     return close_queue(run, &queue);
@@ -429,14 +438,6 @@ static bool solve_for_families(struct run *run, struct piece *pieces, int count,
         if (!keep_plans(run, &pieces[i], rough))
             return false;
     return true;
-}
-
-static int tries_of(const struct run *run, const struct piece *pieces, int count, int config)
-{
-    int tries = 0;
-    for (int i = 0; i < count; i++)
-        tries += search_same_family(run, pieces[i].config, config);
-    return tries;
 }
 
 /* Where solving in all orders takes long, it is for the proof and not for the sake of families. */
@@ -489,52 +490,133 @@ static bool solve_files_order(struct run *run)
     return solve_for_families(run, pieces, count, INT64_MAX, true);
 }
 
-/* A family without a candidate gets one, best bound first; of a small model, several. Round t tries each family's
- * configuration of that place, all at once. */
-static bool solve_families(struct run *run)
+/* What may still be tried for families, and how far that is. */
+struct families {
+    struct queue queue;
+    int64_t below_ns; /* only shorter plans are of use */
+    bool rough;       /* a plan near its family's best will do, and one */
+    int *of;          /* (configurations) number of the family, ascending as they are met */
+    int count;
+    int *tries;                  /* (count) configurations solved for each family */
+    bool *stepped;               /* (count) in this round */
+    struct piece *pieces;        /* (count) of this round */
+    int tries_each;              /* of a family at most */
+    int solves_left, looks_left; /* looks: relaxations */
+};
+
+static void add_to_families(struct families *f, const struct run *run, int *first, const struct ordered *at)
 {
-    if (!search_stops(run) && (!solve_comfortable(run) || !solve_close(run)))
-        return false;
-    bool small = search_is_small(run);
-    int most = small ? 4 * FAMILY_SOLVES : FAMILY_SOLVES, rounds = small ? 4 * FAMILY_TRIES : FAMILY_TRIES, count = 0;
-    int64_t below_ns = run->best_ns + run->best_ns / 1000 * FAMILY_PERMILLE;
-    struct piece *pieces = arena_alloc(&run->arena, (size_t)most, sizeof *pieces);
-    bool *tried = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *tried);
-    if (!pieces || !tried)
+    int family = 0;
+    while (family < f->count && !search_same_family(run, first[family], at->index))
+        family++;
+    if (family == f->count)
+        first[f->count++] = at->index;
+    f->of[at->index] = family;
+    f->queue.list[f->queue.count++] = (struct waiting){ .at = *at, .known = f->rough ? RELAXED : FIRST };
+    f->queue.plain_count += !at->layouts;
+}
+
+/* The configurations whose first bounds are low enough. like: one of the only family that is wanted; -1: all, but for
+ * those of several layouts, which take long, and near the best are candidates anyway. */
+static bool open_families(struct run *run, struct families *f, int like)
+{
+    size_t configs = (size_t)run->config_count + 1;
+    int *first = arena_alloc(&run->arena, configs, sizeof *first); /* (families) a configuration of it */
+    f->queue.list = arena_alloc(&run->arena, configs, sizeof *f->queue.list);
+    f->of = arena_alloc(&run->arena, configs, sizeof *f->of);
+    if (!first || !f->queue.list || !f->of)
         return search_out_of_memory(run->err);
-    for (int round = 0; round < rounds && count < most && !search_stops(run); round++) {
-        int first = count;
-        for (int i = 0; i < run->config_count && count < most && run->order[i].bound_ns < below_ns; i++) {
-            int index = run->order[i].index;
-            if (tried[i] || tries_of(run, pieces, count, index) > round || (!small && has_candidate(run, index)) ||
-                run->configs[index].runs > 1) /* which take long; those near the best are candidates anyway */
-                continue;
-            tried[i] = true;
-            pieces[count++] = (struct piece){ .config = index, .files_order = has_many_orders(run) };
+    for (int i = 0; i < run->config_count; i++) {
+        const struct ordered *at = &run->order[i];
+        bool wanted = like < 0 ? !at->layouts : search_same_family(run, at->index, like);
+        if (wanted && at->bound_ns < f->below_ns)
+            add_to_families(f, run, first, at);
+    }
+    size_t count = (size_t)f->count + 1;
+    f->tries = arena_alloc(&run->arena, count, sizeof *f->tries);
+    f->stepped = arena_alloc(&run->arena, count, sizeof *f->stepped);
+    f->pieces = arena_alloc(&run->arena, count, sizeof *f->pieces);
+    return (f->tries && f->stepped && f->pieces) || search_out_of_memory(run->err);
+}
+
+static bool may_step(const struct run *run, const struct families *f, const struct waiting *at)
+{
+    int config = at->at.index, family = f->of[config];
+    return !f->stepped[family] && f->tries[family] < f->tries_each &&
+           (at->known == FIRST ? f->looks_left > 0 : f->solves_left > 0) && !(f->rough && has_candidate(run, config));
+}
+
+/* One step of every family that may go on: its configuration with the least bound is relaxed, or solved where that is
+ * what its relaxation proved. Gives the number of steps. */
+static int step_families(const struct run *run, struct families *f)
+{
+    int count = 0;
+    memset(f->stepped, 0, (size_t)f->count * sizeof *f->stepped);
+    for (int i = 0; i < f->queue.count;) {
+        int family = f->of[f->queue.list[i].at.index];
+        bool steps = may_step(run, f, &f->queue.list[i]);
+        f->stepped[family] = true;
+        if (!steps) {
+            i++;
+            continue;
         }
-        if (!solve_for_families(run, pieces + first, count - first, below_ns, !small))
+        struct waiting next = take_out(&f->queue, i);
+        bool look = next.known == FIRST;
+        f->pieces[count++] = (struct piece){ .config = next.at.index,
+                                             .bound_ns = next.at.bound_ns,
+                                             .queue = &f->queue,
+                                             .bound_only = look,
+                                             .files_order = !look && has_many_orders(run) };
+        f->looks_left -= look;
+        f->solves_left -= !look;
+        f->tries[family] += !look;
+    }
+    return count;
+}
+
+/* First bounds know nothing of memory, and are equal where configurations differ in trifles: it is by their relaxations
+ * that the best of a family are found, unless it is only about some plan. */
+static bool solve_families(struct run *run, struct families *f, int like)
+{
+    if (!open_families(run, f, like))
+        return false;
+    for (int count; !search_stops(run) && (count = step_families(run, f)) > 0;) {
+        if (!solve_for_families(run, f->pieces, count, f->below_ns, f->rough))
             return false;
+        for (int i = 0; i < count; i++)
+            if (is_open(&f->pieces[i]))
+                put_back(run, &f->pieces[i]);
     }
     return true;
 }
 
+/* A family without a candidate gets one; of a small model, several. */
 bool search_solve_families(struct run *run)
 {
+    struct families families = { .rough = !search_is_small(run),
+                                 .tries_each = FAMILY_TRIES,
+                                 .solves_left = FAMILY_SOLVES };
     if (run->options->keep_all || run->best_ns == INT64_MAX)
         return true;
-    return solve_families(run) && (search_stops(run) || solve_files_order(run));
+    if (!search_stops(run) && (!solve_comfortable(run) || !solve_close(run)))
+        return false;
+    families.below_ns = run->best_ns + run->best_ns / 1000 * FAMILY_PERMILLE;
+    if (!families.rough) {
+        families.tries_each *= SMALL_MORE;
+        families.solves_left *= SMALL_MORE;
+        families.looks_left = families.solves_left * FAMILY_LOOKS;
+    }
+    return solve_families(run, &families, -1) && (search_stops(run) || solve_files_order(run));
 }
 
 bool search_solve_leader(struct run *run)
 {
     const struct candidate leader = run->candidates[0];
-    struct piece pieces[FAMILY_CLOSE] = { 0 };
-    int count = 0;
+    struct families family = { .tries_each = FAMILY_CLOSE,
+                               .solves_left = FAMILY_CLOSE,
+                               .looks_left = FAMILY_CLOSE * FAMILY_LOOKS };
     if (!leader.rough)
         return true;
-    int64_t below_ns = leader.solution.step_ns + leader.solution.step_ns / 1000 * SLACK_PERMILLE + 1;
-    for (int i = 0; i < run->config_count && count < FAMILY_CLOSE && run->order[i].bound_ns < below_ns; i++)
-        if (search_same_family(run, run->order[i].index, leader.config))
-            pieces[count++] = (struct piece){ .config = run->order[i].index };
-    return (search_stops(run) || solve_for_families(run, pieces, count, below_ns, false)) && search_rank(run);
+    family.below_ns = leader.solution.step_ns + leader.solution.step_ns / 1000 * SLACK_PERMILLE + 1;
+    return solve_families(run, &family, leader.config) && search_rank(run);
 }
