@@ -23,38 +23,67 @@ static void check_waits(const struct strategy *s, const struct program *program)
     }
 }
 
-/* Brute force: all pairs of accesses that must not swap are ordered by lanes and waits, found by a closure over all
- * instructions. */
-static void check_order(const struct strategy *s, const struct program *program, int k)
+/* (n, words) bits: bit j of row i says that instruction j has finished when i starts. A closure over lanes and waits.
+ */
+static uint64_t *finished_before(const struct stage_program *stage, size_t words)
 {
-    const struct stage_program *stage = &program->stages[k];
-    int n = stage->instr_count, last[LANE_COUNT];
-    bool *before = calloc((size_t)n * (size_t)n, sizeof *before); /* before[i * n + j]: j has finished when i starts */
+    uint64_t *before = calloc((size_t)stage->instr_count * words + 1, sizeof *before);
+    int last[LANE_COUNT];
     memset(last, -1, sizeof last);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < stage->instr_count; i++) {
         const struct instr *instr = &stage->instrs[i];
+        uint64_t *row = before + (size_t)i * words;
         for (int w = -1; w < instr->wait_count; w++) {
             int on = w < 0 ? last[instr->lane] : stage->waits[instr->wait_first + w];
-            for (int j = 0; j <= on; j++)
-                before[i * n + j] |= j == on || before[on * n + j];
+            for (size_t j = 0; on >= 0 && j < words; j++)
+                row[j] |= before[(size_t)on * words + j];
+            if (on >= 0)
+                row[on / 64] |= UINT64_C(1) << on % 64;
         }
         last[instr->lane] = i;
     }
-    struct access a, b;
-    for (int i = 0; i < n; i++) {
-        for (int x = 0; x < access_slots(&stage->instrs[i]); x++) {
-            if (!access_at(program, &stage->instrs[i], x, &a))
+    return before;
+}
+
+/* What a stage's instructions touch, in their order. */
+struct touch {
+    int instr;
+    struct access access;
+};
+static struct touch *touches_of(const struct program *program, const struct stage_program *stage, int *count)
+{
+    int capacity = 0;
+    *count = 0;
+    for (int i = 0; i < stage->instr_count; i++)
+        capacity += access_slots(&stage->instrs[i]);
+    struct touch *list = calloc((size_t)capacity + 1, sizeof *list);
+    for (int i = 0; i < stage->instr_count; i++)
+        for (int slot = 0; slot < access_slots(&stage->instrs[i]); slot++)
+            if (access_at(program, &stage->instrs[i], slot, &list[*count].access))
+                list[(*count)++].instr = i;
+    return list;
+}
+
+/* Brute force: all pairs of accesses that must not swap are ordered by lanes and waits. */
+static void check_order(const struct strategy *s, const struct program *program, int k)
+{
+    const struct stage_program *stage = &program->stages[k];
+    size_t words = (size_t)stage->instr_count / 64 + 1;
+    uint64_t *before = finished_before(stage, words);
+    int count;
+    struct touch *list = touches_of(program, stage, &count);
+    for (int x = 0; x < count; x++) {
+        for (int y = 0; y < x; y++) {
+            const struct touch *a = &list[x], *b = &list[y];
+            if (a->access.buffer != b->access.buffer || a->instr == b->instr)
                 continue;
-            for (int j = 0; j < i; j++) {
-                for (int y = 0; y < access_slots(&stage->instrs[j]) && !before[i * n + j]; y++) {
-                    bool clash =
-                        access_at(program, &stage->instrs[j], y, &b) && a.buffer == b.buffer && (a.writes || b.writes);
-                    ck_assert_msg(!clash, "%s: stage %d: %d and %d both touch buffer %d in no order", s->name, k, j, i,
-                                  a.buffer);
-                }
-            }
+            bool ordered = before[(size_t)a->instr * words + (size_t)b->instr / 64] >> b->instr % 64 & 1;
+            ck_assert_msg(ordered || !(a->access.writes || b->access.writes),
+                          "%s: stage %d: %d and %d both touch buffer %d in no order", s->name, k, b->instr, a->instr,
+                          a->access.buffer);
         }
     }
+    free(list);
     free(before);
 }
 
