@@ -482,7 +482,7 @@ static bool solve_files_order(struct run *run)
     for (int i = 0; i < run->config_count; i++)
         if (met[i])
             pieces[count++] = (struct piece){ .config = i, .files_order = true };
-    return solve_for_families(run, pieces, count, INT64_MAX, true);
+    return solve_for_families(run, pieces, count, INT64_MAX, false);
 }
 
 /* A family without a candidate gets one, best bound first; of a small model, several. Round t tries each family's
