@@ -223,6 +223,7 @@ void explanation_print(const struct cli *cli, const struct explanation *x)
     char line[PRINT_LINE_BYTES];
     print_plan_line(x->plan->plan, x->plan->graph, line);
     fprintf(cli->out, "%s on %d devices: %s\n", x->plan->graph->model_name, x->plan->plan->rank_count, line);
+    print_order(cli, x->plan->plan);
     print_binding(cli, x);
     print_time(cli, &x->account);
     print_memory(cli, &x->account);

@@ -162,8 +162,7 @@ static void print_batch(const struct cli *cli, const struct plan *plan, const st
         fprintf(cli->out, "%lld sequences of %lld tokens", (long long)plan->batch, (long long)plan->sequence);
 }
 
-/* Where it is not the file's. */
-static void print_order(const struct cli *cli, const struct plan *plan)
+void print_order(const struct cli *cli, const struct plan *plan)
 {
     struct text order = { 0 };
     plan_order_text(&order, plan);

@@ -10,6 +10,8 @@
 enum { PRINT_LINE_BYTES = 256 };
 void print_plan_line(const struct plan *plan, const struct graph *graph, char out[PRINT_LINE_BYTES]);
 void print_plan(const struct cli *cli, const struct plan *plan, const struct graph *graph);
+/* The order of the layers, on a line of its own, where it is not the file's. */
+void print_order(const struct cli *cli, const struct plan *plan);
 /* "16 h100-sxm", "8 h100-sxm + 8 a100-sxm-80": the devices of count ranks, into out. */
 void print_devices_line(const struct cluster *cluster, int first_rank, int count, char out[PRINT_LINE_BYTES]);
 /* Which devices each stage has, where the cluster has several types; else nothing. */

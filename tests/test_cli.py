@@ -308,6 +308,28 @@ def losses_of(result):
     return [json.loads(line)["loss"] for line in result.stdout.splitlines()[:-1]]
 
 
+def orders(folder):
+    """A plan in another order of the layers than the file's says so wherever it is shown, is checked over all orders, and runs; one in the
+    file's order says nothing."""
+    one, four, chain, bad = (folder / name for name in ("order-one.json", "order.json", "order-chain.json", "order-bad.json"))
+    job = ["--batch", 8, "--dtype", "fp32", "--cluster", "1x4:a100-sxm-80", "--fix", "pp=4"]
+    expect("a plan in its own order", 0, "order ideals", "plan", "tiny-encdec", *job, "-o", four)
+    plan = json.loads(four.read_text())
+    order = plan["decisions"].get("order")
+    check("the plan names its order", order is not None, plan["decisions"])
+    for verb, more in (("show", []), ("explain", ["--part", "versus"])):
+        expect(f"{verb} names the order", 0, f"layers in the order {order}", verb, four, *more)
+    expect("all orders are checked", 0, "order ideals", "check", four)
+    expect("its own order against one rank's", 0, "stage 0", "plan", "tiny-encdec", "--batch", 8, "--dtype", "fp32", "--cluster", "1x1:cpu", "-o", one)
+    wanted, found = (losses_of(run("run", path, "--steps", 3, "--json")) for path in (one, four))
+    check("it learns what one rank learns", all(abs(a - b) < 1e-4 for a, b in zip(found, wanted, strict=True)), (found, wanted))
+    plan["decisions"]["order"] = "0-1,6-8,2-5,9-14"
+    bad.write_text(json.dumps(plan))
+    expect("an order in which a layer comes before what it reads", 2, "expected layer 5.encoder before layer 8.cross_attention", "show", bad)
+    expect("a chain", 0, "stage 3", "plan", "tiny-gpt", *job, "-o", chain)
+    check("a chain has one order", "order" not in json.loads(chain.read_text())["decisions"] and "in the order" not in run("show", chain).stdout)
+
+
 NAIVE = "pp=4,schedule=gpipe,micro-batch=8,recompute=none"
 
 
@@ -615,6 +637,7 @@ with tempfile.TemporaryDirectory() as name:
     types(folder)
     discovers(folder)
     four_ranks(folder)
+    orders(folder)
     historical()
     lists()
     explains(folder)

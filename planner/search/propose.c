@@ -487,7 +487,7 @@ static bool solve_files_order(struct run *run)
     for (int i = 0; i < run->config_count; i++)
         if (met[i])
             pieces[count++] = (struct piece){ .config = i, .files_order = true };
-    return solve_for_families(run, pieces, count, INT64_MAX, true);
+    return solve_for_families(run, pieces, count, INT64_MAX, false);
 }
 
 /* What may still be tried for families, and how far that is. */
