@@ -172,12 +172,18 @@ static bool least_behind(struct busy *b, const int64_t *value, int64_t *least)
     return behind != NULL;
 }
 
-/* The stage's first layer may be any from here on, and heads grow no faster than work. */
+/* The stage's first layer may be any from here on. */
+static void least_from(int64_t *value, int layers)
+{
+    for (int l = layers - 2; l >= 0; l--)
+        value[l] = min_i64(value[l], value[l + 1]);
+}
+
+/* Heads grow no faster than work. */
 static void settle_head(const struct busy *b, struct line *line, const int64_t *value)
 {
     const int64_t *work = b->lowest.sum[line->weights];
-    for (int l = b->layers - 1; l >= 0; l--)
-        line->head[l] = l == b->layers - 1 ? value[l] : min_i64(value[l], line->head[l + 1]);
+    memcpy(line->head, value, (size_t)b->layers * sizeof *line->head);
     line->head[b->layers] = line->head[b->layers - 1];
     for (int l = 0; l < b->layers; l++)
         line->head[l + 1] = min_i64(line->head[l + 1], line->head[l] + work[l + 1] - work[l]);
@@ -224,6 +230,8 @@ static bool make_lines(struct busy *b)
     b->line_count = 2;
     if (b->p->chain->branches)
         return settle_branches(b, begin, drain);
+    least_from(begin, b->layers);
+    least_from(drain, b->layers); /* apart: with branches a stage may begin with one layer and drain with another */
     settle_head(b, &b->line[0], begin);
     for (int l = 0; l < b->layers; l++)
         drain[l] += begin[l];
