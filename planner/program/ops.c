@@ -1,7 +1,8 @@
 #include "planner/program/program.h"
 
 const struct op_info op_info[OP_COUNT] = {
-#define OP(id, name, reads, writes, collective) [OP_##id] = { name, reads, writes, collective },
+#define OP(id, name, reads, writes, traffic)                                                                           \
+    [OP_##id] = { name, reads, writes, TRAFFIC_##traffic >= TRAFFIC_REDUCE, TRAFFIC_##traffic },
 #include "planner/program/ops.def"
 #undef OP
 };
