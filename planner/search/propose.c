@@ -25,10 +25,6 @@ enum {
     FAMILY_CLOSE = 4     /* configurations solved closely for the family that leads by the pipeline */
 };
 
-const char *const config_fate_names[FATE_COUNT + 1] = {
-    [FATE_SOLVED] = "solved", [FATE_MEMORY] = "memory", [FATE_REFUSED] = "refused", [FATE_LEFT] = "left", NULL
-};
-
 /* Into the certificate, which has room for every configuration. */
 static bool record(struct run *run, int config, enum config_fate fate, int64_t bound_ns)
 {
