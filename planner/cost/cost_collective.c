@@ -14,7 +14,7 @@
 
 enum { SWITCH_MEMBERS = 8 }; /* fewest for which in-switch reduction was measured to win */
 
-static double level_rate(const struct link_level *level)
+double cost_link_bytes_per_s(const struct link_level *level)
 {
     return level->bytes_per_s * level->efficiency;
 }
@@ -86,8 +86,8 @@ static double ring_rate(const struct cluster *cluster, const struct group *group
 {
     const struct link_level *link = link_at(cluster, part, level);
     if (link->shared)
-        return level_rate(link) / talkers(group, part, level, OP_ALL_GATHER);
-    return level_rate(link) * (level > 0 ? members_below(part, level) : 1);
+        return cost_link_bytes_per_s(link) / talkers(group, part, level, OP_ALL_GATHER);
+    return cost_link_bytes_per_s(link) * (level > 0 ? members_below(part, level) : 1);
 }
 
 static double bus_rate(const struct cluster *cluster, const struct group *group)
@@ -159,7 +159,7 @@ static double exchange_level_ns(const struct cluster *cluster, double wire_bytes
     const struct link_level *link = link_at(cluster, part, level);
     double inside = level < group->level ? members_inside(part, level) : group->ranks; /* with those of other types */
     double share = (inside - members_below(part, level)) / (group->ranks - 1);
-    double rate = level_rate(link) / (link->shared ? talkers(group, part, level, OP_ALL_TO_ALL) : 1);
+    double rate = cost_link_bytes_per_s(link) / (link->shared ? talkers(group, part, level, OP_ALL_TO_ALL) : 1);
     return wire_bytes * share / rate * 1e9;
 }
 
@@ -188,7 +188,7 @@ static double shift_level_ns(const struct cluster *cluster, double wire_bytes, c
                              const struct group_part *part, int level, enum op op)
 {
     const struct link_level *link = link_at(cluster, part, level);
-    return wire_bytes / level_rate(link) * (link->shared ? talkers(group, part, level, op) : 1) * 1e9;
+    return wire_bytes / cost_link_bytes_per_s(link) * (link->shared ? talkers(group, part, level, op) : 1) * 1e9;
 }
 
 /* All senders of the part at once, in a ring to their neighbours; OP_SEND: one message instead. */
