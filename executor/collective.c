@@ -202,6 +202,15 @@ static void receive_nothing(const struct collective *c, const struct instr *inst
         clear(c, &c->program->buffers[c->program->pairs[instr->pair_first + p].destination], COMBINE_ADD);
 }
 
+static bool message(struct collective *c, const struct instr *instr, bool muted, struct error *err)
+{
+    if (!muted)
+        return instr->op == OP_SEND ? send(c, instr, err) : receive(c, instr, err);
+    if (instr->op == OP_RECEIVE)
+        receive_nothing(c, instr);
+    return true;
+}
+
 static bool run(struct collective *c, const struct instr *instr, bool muted, struct error *err)
 {
     int place = 0, count = 1;
@@ -209,23 +218,21 @@ static bool run(struct collective *c, const struct instr *instr, bool muted, str
         c->members[0] = c->rank;
     else if (op_info[instr->op].collective)
         count = group_of(c, instr, &place);
-    switch (op_info[instr->op].transfer) {
-    case TRANSFER_SUM:
+    switch (op_info[instr->op].traffic) {
+    case TRAFFIC_REDUCE:
         return all_reduce(c, instr, count, place, err);
-    case TRANSFER_ROOT:
+    case TRAFFIC_ROOT:
         return one_rank(c, instr, count, place, err);
-    case TRANSFER_CONVERSION:
+    case TRAFFIC_RING:
+    case TRAFFIC_EXCHANGE:
         return convert(c, instr, count, place, err);
-    case TRANSFER_SHIFT:
+    case TRAFFIC_SHIFT:
         return shift(c, instr, count, place, err);
-    case TRANSFER_SEND:
-        return muted || send(c, instr, err);
-    case TRANSFER_RECEIVE:
-        if (!muted)
-            return receive(c, instr, err);
-        receive_nothing(c, instr);
-        return true;
-    case TRANSFER_NONE:
+    case TRAFFIC_MESSAGE:
+        return message(c, instr, muted, err);
+    case TRAFFIC_KERNEL:
+    case TRAFFIC_LOCAL:
+    case TRAFFIC_HOST:
         break;
     }
     return fail_kind(err, ERROR_BUG, "instruction %s moves nothing between ranks", op_info[instr->op].name);

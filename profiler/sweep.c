@@ -88,7 +88,8 @@ static struct layouts layouts_of(enum op op)
         [OP_REDISTRIBUTE] = { LAYOUT_SHARDED, 1, LAYOUT_SHARDED, 0 },
     };
     static const struct layouts rows = { LAYOUT_SHARDED, 0, LAYOUT_SHARDED, 0 };
-    bool converts = op_info[op].transfer == TRANSFER_CONVERSION || op == OP_ALL_REDUCE;
+    enum traffic traffic = op_info[op].traffic;
+    bool converts = traffic == TRAFFIC_RING || traffic == TRAFFIC_EXCHANGE || op == OP_ALL_REDUCE;
     return converts ? conversions[op] : rows;
 }
 

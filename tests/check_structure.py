@@ -26,6 +26,10 @@ ALLOWED = re.compile(
     r"localeconv|glp_\w+|cJSON_\w+|_?_?(sig)?setjmp|__sigsetjmp|longjmp|__longjmp_chk|__stack_chk_fail|__errno_location|__assert_fail|abort|"
     r"_GLOBAL_OFFSET_TABLE_|__(asan|ubsan|tsan|sanitizer)_\w+|__\w*(di|ti)3?|__popcount\w*|__isnan|__isinf|__finite|__signbit\w*|__fpclassify\w*)$")
 
+# What the checker of certificates may use of the search: prices, the definition of the space, names, the simulator's estimate. None of
+# what solves, so that no mistake is made twice.
+SHARED = {"certificate_hash", "config_name", "estimate", "glpk_guard", "mesh", "price", "space", "space_choice", "space_rules", "workbench"}
+
 
 def included(path):
     return re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(encoding="utf-8"), re.M)
@@ -57,10 +61,30 @@ def check_headers(root, cc, errors):
                 errors.append(f"{path.relative_to(root)}: does not compile alone:\n{result.stderr.strip()}")
 
 
+def symbols(archive):
+    return subprocess.run(["nm", "-A", archive], capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def check_checker(archives, errors):
+    """The checker shares with the search what SHARED names."""
+    of_search, found = {}, False
+    for line in (line for archive in archives for line in symbols(archive)):
+        fields, place = line.split(), re.search(r"planner_search_(\w+)\.c\.o", line)
+        if place and fields[-2] != "U":
+            of_search[fields[-1]] = place.group(1)
+    for line in (line for archive in archives for line in symbols(archive) if "planner_check_" in line):
+        fields, found = line.split(), True
+        source = of_search.get(fields[-1]) if fields[-2] == "U" else None
+        if source and source not in SHARED:
+            errors.append(f"planner/check uses {fields[-1]} of planner/search/{source}.c: it shares prices and space with the search, no solver")
+    if not found or not SHARED <= set(of_search.values()):
+        errors.append("no symbols of planner/check or of the parts of planner/search that it shares: nothing was checked")
+
+
 def check_symbols(archives, errors):
     defined, wanted = set(), {}
     for archive in archives:
-        for line in subprocess.run(["nm", "-A", archive], capture_output=True, text=True, check=True).stdout.splitlines():
+        for line in symbols(archive):
             place, _, rest = line.partition(": " if ": " in line else ":")
             fields = line.split()
             kind, symbol = fields[-2], fields[-1]
@@ -81,6 +105,7 @@ def main():
     check_edges(root, errors)
     check_headers(root, cc, errors)
     check_symbols(archives, errors)
+    check_checker(archives, errors)
     for error in errors:
         print(error)
     print(f"{len(errors)} violations")

@@ -397,33 +397,39 @@ static void shift(struct maker *m)
     receive_all(m, m->members[before], before, how);
 }
 
+static void message(struct maker *m, bool alone)
+{
+    if (m->instr->op == OP_SEND && !alone)
+        send(m);
+    else if (m->instr->op == OP_RECEIVE && alone)
+        receive_nothing(m);
+    else if (m->instr->op == OP_RECEIVE)
+        receive(m);
+}
+
 /* ---- the instruction ---- */
 static void make(struct maker *m, bool alone)
 {
-    switch (op_info[m->instr->op].transfer) {
-    case TRANSFER_SUM:
+    switch (op_info[m->instr->op].traffic) {
+    case TRAFFIC_REDUCE:
         whole(m, COMM_ALL_REDUCE);
         return;
-    case TRANSFER_ROOT:
+    case TRAFFIC_ROOT:
         whole(m, m->instr->op == OP_REDUCE ? COMM_REDUCE : COMM_BROADCAST);
         return;
-    case TRANSFER_CONVERSION:
+    case TRAFFIC_RING:
+    case TRAFFIC_EXCHANGE:
         convert(m);
         return;
-    case TRANSFER_SHIFT:
+    case TRAFFIC_SHIFT:
         shift(m);
         return;
-    case TRANSFER_SEND:
-        if (!alone)
-            send(m);
+    case TRAFFIC_MESSAGE:
+        message(m, alone);
         return;
-    case TRANSFER_RECEIVE:
-        if (alone)
-            receive_nothing(m);
-        else
-            receive(m);
-        return;
-    case TRANSFER_NONE:
+    case TRAFFIC_KERNEL:
+    case TRAFFIC_LOCAL:
+    case TRAFFIC_HOST:
         break;
     }
     m->ok = false;

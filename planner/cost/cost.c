@@ -338,37 +338,23 @@ bool cost_check_host(const struct cluster *cluster, const struct plan *plan, str
 static struct cost cost_on(const struct facts *facts, const struct program *program, int stage,
                            const struct instr *instr, unsigned types)
 {
-    switch (instr->op) {
-    case OP_COMPUTE:
+    switch (op_info[instr->op].traffic) {
+    case TRAFFIC_KERNEL:
         return compute_cost(facts, program, stage, instr, types);
-    case OP_LOAD:
-    case OP_SEED:
-    case OP_ZERO:
-    case OP_SLICE:
-    case OP_ADD:
-    case OP_NORM:
-    case OP_UPDATE:
+    case TRAFFIC_LOCAL:
         return local_cost(facts, program, instr, types);
-    case OP_ALL_REDUCE:
-    case OP_ALL_GATHER:
-    case OP_REDUCE_SCATTER:
-    case OP_REDUCE:
-    case OP_BROADCAST:
-    case OP_ALL_TO_ALL:
-    case OP_REDISTRIBUTE:
-    case OP_SHIFT:
-    case OP_NORM_REDUCE:
-        return group_cost(facts, program, stage, instr, load_of(program, stage, instr));
-    case OP_SEND:
-    case OP_RECEIVE:
-        return transfer_cost(facts, program, stage, instr, instr_wire_bytes(program, stage, instr));
-    case OP_OFFLOAD:
-    case OP_FETCH:
+    case TRAFFIC_HOST:
         return host_cost(facts, program, instr, types);
-    case OP_COUNT:
+    case TRAFFIC_MESSAGE:
+        return transfer_cost(facts, program, stage, instr, instr_wire_bytes(program, stage, instr));
+    case TRAFFIC_REDUCE:
+    case TRAFFIC_RING:
+    case TRAFFIC_EXCHANGE:
+    case TRAFFIC_ROOT:
+    case TRAFFIC_SHIFT:
         break;
     }
-    return (struct cost){ 0, ORIGIN_ANALYTIC, false };
+    return group_cost(facts, program, stage, instr, load_of(program, stage, instr));
 }
 
 unsigned cost_stage_types(const struct facts *facts, const struct plan *plan, int stage)
@@ -412,7 +398,7 @@ int64_t cost_instr_ns(const struct facts *facts, const struct program *program, 
 int64_t cost_latency_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)
 {
     const struct load nothing = { 0, 0 };
-    if (instr->op == OP_SEND || instr->op == OP_RECEIVE)
+    if (op_info[instr->op].traffic == TRAFFIC_MESSAGE)
         return transfer_cost(facts, program, stage, instr, 0).ns;
     return op_info[instr->op].collective ? group_cost(facts, program, stage, instr, nothing).ns : 0;
 }

@@ -14,7 +14,7 @@
 
 enum { SWITCH_MEMBERS = 8 }; /* fewest for which in-switch reduction was measured to win */
 
-static double level_rate(const struct link_level *level)
+double cost_link_bytes_per_s(const struct link_level *level)
 {
     return level->bytes_per_s * level->efficiency;
 }
@@ -72,11 +72,11 @@ static double members_inside(const struct group_part *part, int level)
  * of a shift only one of them leaves it; the members of a bus all. Of every group beside it as many. */
 static double talkers(const struct group *group, const struct group_part *part, int level, enum op op)
 {
-    bool exchange = op == OP_ALL_TO_ALL || op == OP_REDISTRIBUTE;
+    bool exchange = op_info[op].traffic == TRAFFIC_EXCHANGE;
     if (level > 0)
         return part->concurrent * (exchange ? members_below(part, level) : 1);
     double inside = exchange && group->level == 0 ? group->ranks : members_inside(part, 0); /* with other types */
-    return part->concurrent * (op == OP_SEND || op == OP_RECEIVE ? inside / part->ranks : inside);
+    return part->concurrent * (op_info[op].traffic == TRAFFIC_MESSAGE ? inside / part->ranks : inside);
 }
 
 /* Bytes per second at which a ring passes a level. Every member of a unit brings its own link to it, and rings use them
@@ -86,8 +86,8 @@ static double ring_rate(const struct cluster *cluster, const struct group *group
 {
     const struct link_level *link = link_at(cluster, part, level);
     if (link->shared)
-        return level_rate(link) / talkers(group, part, level, OP_ALL_GATHER);
-    return level_rate(link) * (level > 0 ? members_below(part, level) : 1);
+        return cost_link_bytes_per_s(link) / talkers(group, part, level, OP_ALL_GATHER);
+    return cost_link_bytes_per_s(link) * (level > 0 ? members_below(part, level) : 1);
 }
 
 static double bus_rate(const struct cluster *cluster, const struct group *group)
@@ -159,7 +159,7 @@ static double exchange_level_ns(const struct cluster *cluster, double wire_bytes
     const struct link_level *link = link_at(cluster, part, level);
     double inside = level < group->level ? members_inside(part, level) : group->ranks; /* with those of other types */
     double share = (inside - members_below(part, level)) / (group->ranks - 1);
-    double rate = level_rate(link) / (link->shared ? talkers(group, part, level, OP_ALL_TO_ALL) : 1);
+    double rate = cost_link_bytes_per_s(link) / (link->shared ? talkers(group, part, level, OP_ALL_TO_ALL) : 1);
     return wire_bytes * share / rate * 1e9;
 }
 
@@ -188,7 +188,7 @@ static double shift_level_ns(const struct cluster *cluster, double wire_bytes, c
                              const struct group_part *part, int level, enum op op)
 {
     const struct link_level *link = link_at(cluster, part, level);
-    return wire_bytes / level_rate(link) * (link->shared ? talkers(group, part, level, op) : 1) * 1e9;
+    return wire_bytes / cost_link_bytes_per_s(link) * (link->shared ? talkers(group, part, level, op) : 1) * 1e9;
 }
 
 /* All senders of the part at once, in a ring to their neighbours; OP_SEND: one message instead. */
@@ -216,11 +216,12 @@ static double shift_ns(const struct cluster *cluster, double wire_bytes, const s
 double group_level_ns(const struct cluster *cluster, enum op op, double wire_bytes, const struct group *group,
                       const struct group_part *part, int level)
 {
-    if (op == OP_ALL_TO_ALL || op == OP_REDISTRIBUTE)
+    enum traffic traffic = op_info[op].traffic;
+    if (traffic == TRAFFIC_EXCHANGE)
         return exchange_level_ns(cluster, wire_bytes, group, part, level);
     if (!passes(group, part, level))
         return 0;
-    if (op == OP_SHIFT || op == OP_SEND || op == OP_RECEIVE)
+    if (traffic == TRAFFIC_SHIFT || traffic == TRAFFIC_MESSAGE)
         return shift_level_ns(cluster, wire_bytes, group, part, level, op);
     return wire_bytes / ring_rate(cluster, group, part, level) * 1e9;
 }
@@ -243,34 +244,20 @@ static double start_ns(const struct cluster *cluster, const struct group *group)
 static double analytic_ns(const struct cluster *cluster, enum op op, double wire_bytes, const struct group *group)
 {
     double start = start_ns(cluster, group);
-    switch (op) {
-    case OP_ALL_REDUCE:
-    case OP_NORM_REDUCE:
+    switch (op_info[op].traffic) {
+    case TRAFFIC_REDUCE:
         return start + all_reduce_ns(cluster, wire_bytes, group);
-    case OP_ALL_GATHER:
-    case OP_REDUCE_SCATTER:
+    case TRAFFIC_RING:
         return start + ring_latency_ns(cluster, group) + wire_bytes / bus_rate(cluster, group) * 1e9;
-    case OP_ALL_TO_ALL:
-    case OP_REDISTRIBUTE:
+    case TRAFFIC_EXCHANGE:
         return start + exchange_ns(cluster, wire_bytes, group);
-    case OP_SHIFT:
+    case TRAFFIC_SHIFT:
+    case TRAFFIC_MESSAGE:
         return start + shift_ns(cluster, wire_bytes, group, op);
-    case OP_SEND:
-    case OP_RECEIVE:
-        return start + shift_ns(cluster, wire_bytes, group, op);
-    case OP_REDUCE: /* messages: cost_of_group() */
-    case OP_BROADCAST:
-    case OP_COMPUTE:
-    case OP_LOAD:
-    case OP_SEED:
-    case OP_ZERO:
-    case OP_SLICE:
-    case OP_ADD:
-    case OP_NORM:
-    case OP_UPDATE:
-    case OP_OFFLOAD:
-    case OP_FETCH:
-    case OP_COUNT:
+    case TRAFFIC_ROOT: /* messages: cost_of_group() */
+    case TRAFFIC_KERNEL:
+    case TRAFFIC_LOCAL:
+    case TRAFFIC_HOST:
         break;
     }
     return 0;
@@ -370,7 +357,7 @@ struct cost cost_of_group(const struct facts *facts, enum op op, int64_t buffer_
     struct cost cost = { 0, ORIGIN_ANALYTIC, false };
     if (group->ranks < 2)
         return cost;
-    if (op == OP_REDUCE || op == OP_BROADCAST)
+    if (op_info[op].traffic == TRAFFIC_ROOT)
         return root_cost(facts, buffer_bytes, group);
     if (facts->profile && measured(facts, op, buffer_bytes, (double)wire_bytes, group, &cost))
         return cost;

@@ -24,6 +24,8 @@ struct group group_of_stage(const struct cluster *cluster, const struct plan *pl
 /* The stage's ranks of the type that share one of its links at the level. 1 where it shares nothing there. */
 int group_sharers(const struct cluster *cluster, int type, int level, const struct plan *plan, int stage);
 
+/* What a level's link carries of large buffers. */
+double cost_link_bytes_per_s(const struct link_level *level);
 /* Whole nanoseconds, at least 0, saturated at MAX_TIME_NS. */
 int64_t cost_round_ns(double ns);
 /* wire_bytes: what one rank moves (instr_wire_bytes). buffer_bytes: the key of curves. */

@@ -11,6 +11,8 @@ int64_t cost_link_count(const struct cluster *cluster, int rank_count)
     return (int64_t)cluster->level_count * DIRECTION_COUNT * rank_count;
 }
 
+#define ANY_BYTES 1e9 /* on the wire: only how long links take beside each other counts */
+
 /* How long a link is needed, before that is compared with the others. */
 struct needs {
     struct link_uses *uses;
@@ -54,6 +56,19 @@ static void compare(struct needs *needs)
 }
 
 /* ---- collectives ---- */
+/* At one end of the stage: own links are those of its first rank. */
+static void part_needs(struct needs *needs, const struct cluster *cluster, const struct plan *plan, int stage, int rank,
+                       enum op op, const struct group *group, const struct group_part *part)
+{
+    for (int level = 0; level <= group->level; level++) {
+        double ns = group_level_ns(cluster, op, ANY_BYTES, group, part, level);
+        int flows = group_flows(cluster, op, group, part, level);
+        int owner = is_shared(cluster, rank, level) ? rank : plan->stages[stage].first_rank;
+        for (int d = 0; d < DIRECTION_COUNT; d++)
+            need(needs, cluster, plan->rank_count, (enum direction)d, level, owner, flows, ns);
+    }
+}
+
 static void group_needs(struct needs *needs, const struct facts *facts, const struct program *program, int stage,
                         const struct instr *instr)
 {
@@ -61,21 +76,10 @@ static void group_needs(struct needs *needs, const struct facts *facts, const st
     const struct plan *plan = program->plan;
     struct group group = group_of_stage(cluster, plan, stage, instr->atoms);
     int first = plan->stages[stage].first_rank, last = first + stage_rank_count(plan, stage) - 1;
-    for (int end = 0; end < 2 && group.ranks > 1; end++) {
-        int rank = end ? last : first;
-        for (int p = 0; p < group.part_count; p++) {
-            const struct group_part *part = &group.part[p];
-            if (part->type != cluster_type(cluster, rank))
-                continue;
-            for (int level = 0; level <= group.level; level++) {
-                double ns = group_level_ns(cluster, instr->op, 1e9, &group, part, level);
-                int flows = group_flows(cluster, instr->op, &group, part, level);
-                bool own = !is_shared(cluster, rank, level);
-                for (int d = 0; d < DIRECTION_COUNT; d++)
-                    need(needs, cluster, plan->rank_count, (enum direction)d, level, own ? first : rank, flows, ns);
-            }
-        }
-    }
+    for (int end = 0; end < 2 && group.ranks > 1; end++)
+        for (int p = 0; p < group.part_count; p++)
+            if (group.part[p].type == cluster_type(cluster, end ? last : first))
+                part_needs(needs, cluster, plan, stage, end ? last : first, instr->op, &group, &group.part[p]);
 }
 
 /* ---- messages ---- */
@@ -99,7 +103,7 @@ static void end_needs(struct needs *needs, const struct facts *facts, const stru
         const struct link_level *link = &facts->cluster->types[cluster_type(facts->cluster, rank)].levels[level];
         int flows = sharers(facts->cluster, plan, stage, rank, level);
         need(needs, facts->cluster, plan->rank_count, direction, level, rank, flows,
-             flows / (link->bytes_per_s * link->efficiency));
+             flows * ANY_BYTES / cost_link_bytes_per_s(link) * 1e9);
     }
 }
 

@@ -19,7 +19,7 @@ static const char *const fold_words[] = {
     [FOLD_NONE] = "none", [FOLD_SUM] = "sum", [FOLD_MAX] = "max", [FOLD_LSE] = "lse", NULL,
 };
 static const char *const op_words[OP_COUNT + 1] = {
-#define OP(id, name, reads, writes, transfer) [OP_##id] = name,
+#define OP(id, name, reads, writes, traffic) [OP_##id] = name,
 #include "planner/program/ops.def"
 #undef OP
 };

@@ -255,34 +255,21 @@ static int64_t sent_bytes(const struct program *program, const struct pair *pair
 
 int64_t op_wire_bytes(enum op op, int64_t bytes, int64_t ranks)
 {
-    switch (op) {
-    case OP_ALL_REDUCE:
-    case OP_NORM_REDUCE:
+    switch (op_info[op].traffic) {
+    case TRAFFIC_REDUCE:
         return bytes > INT64_MAX / 2 ? INT64_MAX : 2 * bytes - ceil_div(2 * bytes, ranks);
-    case OP_ALL_GATHER:
-    case OP_REDUCE_SCATTER:
-    case OP_ALL_TO_ALL:
-    case OP_REDISTRIBUTE:
+    case TRAFFIC_RING:
+    case TRAFFIC_EXCHANGE:
         return bytes - ceil_div(bytes, ranks);
-    case OP_REDUCE:
-    case OP_BROADCAST:
+    case TRAFFIC_ROOT:
         return mul_i64(&bytes, bytes, ranks - 1) ? bytes : INT64_MAX;
-    case OP_SHIFT:
+    case TRAFFIC_SHIFT:
         return ranks > 1 ? bytes : 0;
-    case OP_SEND:
-    case OP_RECEIVE:
+    case TRAFFIC_MESSAGE:
         return bytes;
-    case OP_COMPUTE:
-    case OP_LOAD:
-    case OP_SEED:
-    case OP_ZERO:
-    case OP_SLICE:
-    case OP_ADD:
-    case OP_NORM:
-    case OP_UPDATE:
-    case OP_OFFLOAD: /* stays inside the rank's host */
-    case OP_FETCH:
-    case OP_COUNT:
+    case TRAFFIC_KERNEL:
+    case TRAFFIC_LOCAL:
+    case TRAFFIC_HOST: /* stays inside the rank's host */
         break;
     }
     return 0;

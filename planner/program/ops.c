@@ -1,10 +1,8 @@
 #include "planner/program/program.h"
 
-#define IS_COLLECTIVE(transfer)                                                                                        \
-    ((transfer) != TRANSFER_NONE && (transfer) != TRANSFER_SEND && (transfer) != TRANSFER_RECEIVE)
 const struct op_info op_info[OP_COUNT] = {
-#define OP(id, name, reads, writes, transfer)                                                                          \
-    [OP_##id] = { name, reads, writes, IS_COLLECTIVE(TRANSFER_##transfer), TRANSFER_##transfer },
+#define OP(id, name, reads, writes, traffic)                                                                           \
+    [OP_##id] = { name, reads, writes, TRAFFIC_##traffic >= TRAFFIC_REDUCE, TRAFFIC_##traffic },
 #include "planner/program/ops.def"
 #undef OP
 };

@@ -53,25 +53,28 @@ struct buffer {
 
 /* ---- instructions ---- */
 enum op {
-#define OP(id, name, reads, writes, transfer) OP_##id,
+#define OP(id, name, reads, writes, traffic) OP_##id,
 #include "planner/program/ops.def"
 #undef OP
     OP_COUNT
 };
-/* Between ranks. All but messages are collectives of a group. */
-enum transfer {
-    TRANSFER_NONE,
-    TRANSFER_SUM,        /* of what all hold, to all */
-    TRANSFER_ROOT,       /* to or from the group's first rank */
-    TRANSFER_CONVERSION, /* from one layout to another, piece by piece */
-    TRANSFER_SHIFT,      /* to the next rank of a ring */
-    TRANSFER_SEND,       /* messages between stages */
-    TRANSFER_RECEIVE
+/* How an op's bytes travel: from it follow how many there are on the wire, and what prices them. Collectives are those
+ * from TRAFFIC_REDUCE on. */
+enum traffic {
+    TRAFFIC_KERNEL,   /* a kernel's */
+    TRAFFIC_LOCAL,    /* in the rank's memory */
+    TRAFFIC_HOST,     /* between the rank and its host */
+    TRAFFIC_MESSAGE,  /* from one stage to another */
+    TRAFFIC_REDUCE,   /* twice around the group, or up and down a tree */
+    TRAFFIC_RING,     /* once around it */
+    TRAFFIC_EXCHANGE, /* between any two members, a share each */
+    TRAFFIC_ROOT,     /* all of it between the first member and each other */
+    TRAFFIC_SHIFT     /* all of it to the next member */
 };
 struct op_info {
     const char *name;
     bool reads_source, writes_destination, collective;
-    enum transfer transfer;
+    enum traffic traffic;
 };
 extern const struct op_info op_info[OP_COUNT];
 
@@ -119,7 +122,7 @@ struct instr {
 /* Between ranks, or would in a larger group. */
 static inline bool instr_moves_data(const struct instr *instr)
 {
-    return op_info[instr->op].transfer != TRANSFER_NONE;
+    return op_info[instr->op].traffic >= TRAFFIC_MESSAGE;
 }
 
 enum { ARENA_ALIGNMENT_BYTES = 64 }; /* of every buffer's offset: a cache line, and enough for vector loads */

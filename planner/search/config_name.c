@@ -1,6 +1,11 @@
 #include "planner/search/config_name.h"
 #include "planner/program/schedule.h"
+#include "planner/search/search.h"
 #include <stdio.h>
+
+const char *const config_fate_names[FATE_COUNT + 1] = {
+    [FATE_SOLVED] = "solved", [FATE_MEMORY] = "memory", [FATE_REFUSED] = "refused", [FATE_LEFT] = "left", NULL
+};
 
 const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config)
 {

@@ -25,10 +25,6 @@ enum {
     FAMILY_CLOSE = 4     /* configurations solved closely for the family that leads by the pipeline */
 };
 
-const char *const config_fate_names[FATE_COUNT + 1] = {
-    [FATE_SOLVED] = "solved", [FATE_MEMORY] = "memory", [FATE_REFUSED] = "refused", [FATE_LEFT] = "left", NULL
-};
-
 /* Into the certificate, which has room for every configuration. */
 static bool record(struct run *run, int config, enum config_fate fate, int64_t bound_ns)
 {
@@ -512,7 +508,7 @@ static void add_to_families(struct families *f, const struct run *run, int *firs
     if (family == f->count)
         first[f->count++] = at->index;
     f->of[at->index] = family;
-    f->queue.list[f->queue.count++] = (struct waiting){ .at = *at, .known = f->rough ? RELAXED : FIRST };
+    f->queue.list[f->queue.count++] = (struct waiting){ .at = *at };
     f->queue.plain_count += !at->layouts;
 }
 
@@ -539,15 +535,20 @@ static bool open_families(struct run *run, struct families *f, int like)
     return (f->tries && f->stepped && f->pieces) || search_out_of_memory(run->err);
 }
 
+static bool may_look(const struct families *f, const struct waiting *at)
+{
+    return at->known == FIRST && f->looks_left > 0;
+}
+
 static bool may_step(const struct run *run, const struct families *f, const struct waiting *at)
 {
     int config = at->at.index, family = f->of[config];
-    return !f->stepped[family] && f->tries[family] < f->tries_each &&
-           (at->known == FIRST ? f->looks_left > 0 : f->solves_left > 0) && !(f->rough && has_candidate(run, config));
+    return !f->stepped[family] && f->tries[family] < f->tries_each && (may_look(f, at) || f->solves_left > 0) &&
+           !(f->rough && has_candidate(run, config));
 }
 
-/* One step of every family that may go on: its configuration with the least bound is relaxed, or solved where that is
- * what its relaxation proved. Gives the number of steps. */
+/* One step of every family that may go on: its configuration with the least bound is relaxed, or solved where that was
+ * done or no more may be. Gives the number of steps. */
 static int step_families(const struct run *run, struct families *f)
 {
     int count = 0;
@@ -561,7 +562,7 @@ static int step_families(const struct run *run, struct families *f)
             continue;
         }
         struct waiting next = take_out(&f->queue, i);
-        bool look = next.known == FIRST;
+        bool look = may_look(f, &next);
         f->pieces[count++] = (struct piece){ .config = next.at.index,
                                              .bound_ns = next.at.bound_ns,
                                              .queue = &f->queue,
