@@ -373,7 +373,8 @@ def explains(folder):
         expect(f"cleave {' '.join(map(str, arguments))}", 2, pattern, *arguments)
     moved = folder / "moved.json"
     moved.write_text(plan.read_text().replace('"profile": null', '"profile": {"source": "gone.json", "name": "x", "hash": "0123456789abcdef"}'))
-    expect("explain: the profile is gone", 2, "made with the profile gone.json, which cannot be read; give it with --profile", "explain", moved)
+    for verb in ("explain", "check"):
+        expect(f"{verb}: the profile is gone", 2, "made with the profile gone.json, which cannot be read; give it with --profile", verb, moved)
 
 
 def processes(folder):
