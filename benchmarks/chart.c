@@ -42,7 +42,7 @@ void chart_escape(struct text *out, const char *raw)
         }
 }
 
-enum { WIDTH = 900, LABEL = 190, PLOT = WIDTH - LABEL - 110 };
+enum { WIDTH = 900, LABEL = 190, PLOT = WIDTH - LABEL - 140 };
 
 static void open_svg(struct text *out, int height, const char *label)
 {
@@ -88,15 +88,21 @@ static void fill_of(char out[16], int kind)
     snprintf(out, 16, "var(--t%d)", kind % 10);
 }
 
+/* Where the next one begins. */
+static int legend_item(struct text *out, int x, int y, const char *fill, const char *name)
+{
+    bar(out, x, y, 10, 10, fill, name);
+    label(out, x + 14, y + 9, "start", "soft", name);
+    return x + 24 + 7 * (int)strlen(name);
+}
+
 static void legend(struct text *out, int y)
 {
     int x = LABEL;
     for (int k = 0; k < TIME_KIND_COUNT; k++) {
         char fill[16];
         fill_of(fill, k);
-        bar(out, x, y, 10, 10, fill, time_kind_names[k]);
-        label(out, x + 14, y + 9, "start", "soft", time_kind_names[k]);
-        x += 24 + 7 * (int)strlen(time_kind_names[k]);
+        x = legend_item(out, x, y, fill, time_kind_names[k]);
     }
 }
 
@@ -167,17 +173,18 @@ static void memory_bar(struct text *out, double y, int64_t bytes, int64_t scale,
     bar(out, LABEL, y, (double)bytes / (double)scale * PLOT, 7, fill, words);
 }
 
-/* Behind the bars of a plan's first rank. */
+/* Behind the bars of a plan's first rank: predicted, measured. */
 static void memory_label(struct text *out, double y, int64_t predicted, int64_t measured, int64_t scale)
 {
     char number[TEXT_NUMBER_BYTES], words[128];
-    int length = snprintf(words, sizeof words, "%s predicted", text_bytes(number, predicted));
+    int length = snprintf(words, sizeof words, "%s", text_bytes(number, predicted));
     if (measured > 0)
-        snprintf(words + length, sizeof words - (size_t)length, ", %s measured", text_bytes(number, measured));
+        snprintf(words + length, sizeof words - (size_t)length, ", %s", text_bytes(number, measured));
     label(out, LABEL + (double)max_i64(predicted, measured) / (double)scale * PLOT + 6, y + 11, "start", "soft", words);
 }
 
 enum { MEMORY_RANKS = 8 }; /* more ranks are alike: the table has all */
+static const char predicted_fill[] = "var(--t0)", measured_fill[] = "var(--t6)";
 void chart_memory(struct text *out, const struct report *report, const int *order)
 {
     int64_t most = 1, limit = report->memory_limit_bytes;
@@ -191,15 +198,16 @@ void chart_memory(struct text *out, const struct report *report, const int *orde
     bool near = limit > 0 && limit < 3 * most; /* a far limit would squeeze the bars: it is said in words */
     int64_t scale = near ? max_i64(most, limit) : most;
     open_svg(out, height, "Peak memory per rank against the limit, predicted above measured");
+    int after = legend_item(out, legend_item(out, LABEL, 2, predicted_fill, "predicted"), 2, measured_fill, "measured");
     double y = 20;
     for (int i = 0; i < report->plan_count; i++) {
         const struct report_plan *plan = &report->plans[order[i]];
         short_label(out, LABEL - 8, y + 12, plan->name);
         for (int r = 0; r < plan->rank_count && r < MEMORY_RANKS; r++, y += 18) {
             if (plan->predicted_peak_bytes)
-                memory_bar(out, y, plan->predicted_peak_bytes[r], scale, "var(--t0)", r, "predicted");
+                memory_bar(out, y, plan->predicted_peak_bytes[r], scale, predicted_fill, r, "predicted");
             if (plan->measured_peak_bytes)
-                memory_bar(out, y + 8, plan->measured_peak_bytes[r], scale, "var(--t6)", r, "measured");
+                memory_bar(out, y + 8, plan->measured_peak_bytes[r], scale, measured_fill, r, "measured");
             if (r == 0 && plan->predicted_peak_bytes)
                 memory_label(out, y, plan->predicted_peak_bytes[0],
                              plan->measured_peak_bytes ? plan->measured_peak_bytes[0] : 0, scale);
@@ -213,7 +221,7 @@ void chart_memory(struct text *out, const struct report *report, const int *orde
         text_printf(out, "<line class=\"limit\" x1=\"%.1f\" x2=\"%.1f\" y1=\"16\" y2=\"%d\"/>", x, x, height);
         label(out, x, 11, "end", "soft", words);
     } else if (limit > 0)
-        label(out, LABEL, 11, "start", "soft", words);
+        label(out, after + 10, 11, "start", "soft", words);
     text_add(out, "</svg>\n");
 }
 

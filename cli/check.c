@@ -100,7 +100,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct inputs in = { .cli = cli };
     struct claim claim = { 0 };
     (void)operand_count;
-    if (inputs_plan(&in, operands[0], a->source.model, a->source.cluster, &a->source.profiles, err))
+    if (inputs_plan(&in, operands[0], a->source.model, a->source.cluster, &a->source.profiles, err) &&
+        inputs_has_profile(&in, operands[0], err))
         check_file(cli, a, &in, operands[0], &claim, err);
     claim_free(&claim);
     inputs_free(&in);

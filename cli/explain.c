@@ -62,11 +62,6 @@ static bool same_profile(const struct inputs *in, const char *path, struct error
     const struct plan_origin *made = &in->plan_file->context.profile, *now = &in->context.profile;
     if (!made->source)
         return true;
-    if (!in->profile)
-        return fail(err,
-                    "%s: the plan was made with the profile %s, which cannot be read; give it with --profile, or other "
-                    "measurements to explain the plan by those",
-                    path, made->source);
     return made->hash == now->hash ||
            fail(
                err,
@@ -90,7 +85,7 @@ static bool read_plan(struct explaining *g, const char *path, struct space *spac
                     "--batch too)",
                     path);
     if (!inputs_plan(&g->in, path, g->a->model, o->cluster, &o->profiles, err) ||
-        (o->profiles.count == 0 && !same_profile(&g->in, path, err)))
+        !inputs_has_profile(&g->in, path, err) || (o->profiles.count == 0 && !same_profile(&g->in, path, err)))
         return false;
     *plan = g->in.plan_file->plan;
     *space = explain_space(*plan);

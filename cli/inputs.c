@@ -271,6 +271,14 @@ bool inputs_is_stdout(const char *path)
     return path && !strcmp(path, "-");
 }
 
+bool inputs_has_profile(const struct inputs *in, const char *path, struct error *err)
+{
+    const struct plan_origin *made = &in->plan_file->context.profile;
+    return !made->source || in->profile ||
+           fail(err, "%s: the plan was made with the profile %s, which cannot be read; give it with --profile", path,
+                made->source);
+}
+
 bool inputs_hand_out(const struct cli *cli, const char *path, char *data, size_t length, struct error *err)
 {
     bool ok = inputs_write(cli, path, data, length, err);

@@ -158,7 +158,7 @@ static void summary_text(const struct cli *cli, const struct program *program, c
 {
     char a[TEXT_NUMBER_BYTES], b[TEXT_NUMBER_BYTES];
     fprintf(cli->out, "median step %s, predicted %s (%s): error %+.1f %%\n", text_duration_ns(a, s->step_ns_median),
-            text_duration_ns(b, predicted_ns), measured ? "from measurements" : "analytic: no profile was given",
+            text_duration_ns(b, predicted_ns), measured ? "from measurements" : "analytic: no profile",
             100 * (double)(predicted_ns - s->step_ns_median) / (double)s->step_ns_median);
     int64_t most = 0;
     for (int stage = 0; stage < program->stage_count; stage++)

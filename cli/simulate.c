@@ -99,7 +99,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     }
     char number[TEXT_NUMBER_BYTES];
     fprintf(cli->out, "step: %s%s\n", text_duration_ns(number, timeline->step_ns),
-            in.profile ? "" : " (analytic numbers: no profile was given)");
+            in.profile ? "" : " (analytic numbers: no profile)");
     for (int r = 0; r < timeline->rank_count; r++)
         print_stage(cli, in.cluster, program, timeline, r);
 cleanup:

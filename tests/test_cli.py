@@ -4,35 +4,11 @@ import json
 import os
 import pathlib
 import re
-import subprocess
-import sys
-import tempfile
 
-CLEAVE, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
-failures, checks = [], 0
+from calls import CLEAVE, ROOT, check, expect, main, run
 
 
-def run(*args, stdin=None, env=None, cwd=None):
-    return subprocess.run([CLEAVE, *map(str, args)], capture_output=True, text=True, input=stdin, timeout=300, cwd=cwd,
-                          env={**os.environ, **(env or {})})
-
-
-def check(name, condition, result=None):
-    global checks
-    checks += 1
-    if not condition:
-        detail = f"\n  exit {result.returncode}\n  stdout: {result.stdout[-600:]}\n  stderr: {result.stderr[-900:]}" if result else ""
-        failures.append(f"{name}{detail}")
-
-
-def expect(name, code, pattern, *args, **kwargs):
-    result = run(*args, **kwargs)
-    text = result.stdout if code == 0 else result.stderr
-    check(f"{name}: exit {code} and /{pattern}/", result.returncode == code and re.search(pattern, text, re.S), result)
-    return result
-
-
-def usage():
+def usage(_folder):
     expect("help", 0, "usage: cleave VERB", "--help")
     expect("version", 0, r"cleave \d", "--version")
     expect("no verb", 2, "usage")
@@ -161,7 +137,7 @@ def bad_models(folder):
     expect("huge", 2, r"n_embd", "import", folder / "huge.json")
 
 
-def bad_clusters():
+def bad_clusters(_folder):
     for text, pattern in [("1x2:a100-sxm-8", "did you mean"), ("0x2:cpu", "expected"), ("1x2", "expected"), ("1x2:cpu@bogus=1", "bogus"), ("axb:cpu", "expected")]:
         expect(f"cluster {text}", 2, pattern, "plan", "gpt2", "--cluster", text, "--batch", 4)
 
@@ -356,14 +332,14 @@ def four_ranks(folder):
             check(f"{model} with {fixed}: {transport} as on one rank", close, result)
 
 
-def lists():
+def lists(_folder):
     for verb, first in (("dimensions", "none"), ("schedules", "1f1b")):
         rows = json.loads(run(verb, "--json").stdout)[verb]
         shown = run(verb).stdout
         check(f"{verb}: both forms name all", rows[0]["name"] == first and all(re.search(rf"^{re.escape(r['name'])} ", shown, re.M) for r in rows), shown)
 
 
-def historical():
+def historical(_folder):
     job = ["compare", "--auto", "tiny-gpt", "--cluster", "1x4:cpu", "--batch", 8, "--dtype", "fp32", "--json"]
     times = {p["name"].removesuffix(" (same plan)"): p["predicted_step_s"] for p in json.loads(run(*job, "--historical").stdout)["plans"]}
     check("compare --historical", times["parameter server"] > times["data parallel"] and times["layers on devices"] > times["pipeline, GPipe"], times)
@@ -419,7 +395,8 @@ def explains(folder):
         expect(f"cleave {' '.join(map(str, arguments))}", 2, pattern, *arguments)
     moved = folder / "moved.json"
     moved.write_text(plan.read_text().replace('"profile": null', '"profile": {"source": "gone.json", "name": "x", "hash": "0123456789abcdef"}'))
-    expect("explain: the profile is gone", 2, "made with the profile gone.json, which cannot be read; give it with --profile", "explain", moved)
+    for verb in ("explain", "check"):
+        expect(f"{verb}: the profile is gone", 2, "made with the profile gone.json, which cannot be read; give it with --profile", verb, moved)
 
 
 def processes(folder):
@@ -550,106 +527,4 @@ def outputs(folder):
     check("no partial file after a failure", sorted(os.listdir(folder)) == before)
 
 
-def foreign_profile(folder):
-    """Galvatron's measurements as a profile, and its plans beside ours under the simulator."""
-    peer, profile = ROOT / "benchmarks/cases/peers/galvatron", folder / "galvatron.json"
-    source = ["import", "--from", "galvatron", peer]
-    target = ["--model", "llama-2-7b", "--cluster", "1x8:a100-sxm-80"]
-    result = run(*source, *target, "-o", profile)
-    check("import --from", result.returncode == 0 and json.loads(profile.read_text())["dtype"] == "bf16" and
-          "--seq 2048 --dtype bf16" in result.stderr, result)
-    expect("import --from, no model", 2, "needs --model and --cluster", *source)
-    expect("import --from, which", 2, "expected galvatron, found 'alpa'|did you mean|expected one of galvatron", "import", "--from", "alpa", peer)
-    expect("import --from, folder", 2, "expected a file computation_profiling_", "import", "--from", "galvatron", peer.parent, *target)
-    expect("import --from, no folder", 2, "expected a folder with Galvatron's files", "import", "--from", "galvatron", folder / "none", *target)
-    expect("import --from, device", 2, "expected a device that computes in bf16", *source, "--model", "llama-2-7b", "--cluster", "1x8:v100-sxm2-16")
-    expect("import, model options", 2, "belong to --from", "import", ROOT / "models/zoo/gpt2.json", "--model", "gpt2")
-    cluster, plan = folder / "small.json", folder / "small-plan.json"
-    job = ["plan", "llama-2-7b", "--batch", 16, "--seq", 2048, "--dtype", "bf16", "--profile", profile, "-o", plan]
-
-    def predicted(where, *fixed):
-        result = run(*job, "--cluster", where, *fixed)
-        check(f"plan with a foreign profile {fixed}", result.returncode == 0, result)
-        return json.loads(plan.read_text())["predicted"]
-
-    ends = "layer[0-0].recompute=none,layer[65-66].recompute=none,pp=1"
-    for gib, fixed in [(36, "tp=1,dp=8,micro-batch=2,zero=3,layer[1-40].recompute=full,layer[41-64].recompute=none"),
-                       (24, "tp=1,dp=8,micro-batch=2,zero=3,layer[1-60].recompute=full,layer[61-64].recompute=none"),
-                       (16, "tp=8,dp=1,sp=1,micro-batch=8,layer[1-64].recompute=full")]:
-        theirs = predicted("1x8:a100-sxm-80", "--fix", f"{ends},{fixed}")
-        usable = max((gib - 1) * 2**30, *theirs["peak_bytes"])
-        cluster.write_text(json.dumps({"format": "cleave-cluster", "version": 1, "device": "a100-sxm-80", "memory_bytes": usable + 2**30,
-                                       "reserve_bytes": 2**30, "levels": [{"name": "node", "fanout": 8, "bytes_per_s": 300e9,
-                                                                           "efficiency": 0.765, "latency_ns": 3400}]}))
-        ours = predicted(cluster)
-        check(f"no slower than Galvatron's plan for {gib} GB: {ours['step_s']} s, its {theirs['step_s']} s",
-              ours["step_s"] <= theirs["step_s"] and max(ours["peak_bytes"]) <= usable)
-
-
-def partitions(folder):
-    """Other planners' formats: answers, exit codes, and what mistyped options say."""
-    peers = ROOT / "benchmarks" / "cases" / "peers"
-    graph, piper = peers / "pipedream" / "alexnet.txt", peers / "piper" / "bert32a100.json"
-    two = ["--machines", "4,4", "--bandwidth", "10e9,1.25e9"]
-    result = expect("partition", 0, "0.0150994944 s in 2 stages, proven optimal", "partition", graph, "--format", "pipedream", *two)
-    result = run("partition", graph, "--format", "pipedream", "--json", *two)
-    answer = json.loads(result.stdout)
-    nodes = [n for stage in answer["stages"] for inner in stage["stages"] for n in inner["nodes"]]
-    check("partition --json", answer["format"] == "cleave-partition" and answer["optimal"] is True and answer["gap"] == 0 and
-          answer["cpu_s"] >= 0 and abs(answer["objective"] - .0150994944) < 1e-12 and len(nodes) == len(set(nodes)) == 22, result)
-    result = run("partition", piper, "--format", "piper", "--memory", 2**30, "--devices", 8, "--json")
-    answer = json.loads(result.stdout)
-    check("partition, nothing fits", result.returncode == 3 and answer["objective"] is None and answer["infeasible"]["proven"] is True and
-          "no split fits the memory" in result.stderr, result)
-    result = run("partition", graph, "--format", "pipedream", "--machines", 4, "--bandwidth", 1e9, "--ideals", 5, "--json")
-    answer = json.loads(result.stdout)
-    check("partition, too many ideals", answer["optimal"] is False and 0 < answer["bound"] <= .03421714133333333 <= answer["objective"] * (1 + 1e-9), result)
-    peer = ROOT / "benchmarks/cases/peers/galvatron"
-    model = ["--format", "galvatron", "--devices", 8, "--layers", 32, "--hidden", 4096, "--batch", 16]
-    result = run("partition", peer, *model, "--memory", 36 * 2**30, "--json")
-    answer = json.loads(result.stdout)
-    check("partition, galvatron", answer["optimal"] is True and answer["objective"] <= 1.08605 and
-          sum(part["count"] for part in answer["stages"][0]["layers"]) == 32, result)
-    expect("partition, galvatron in 8 GB", 3, "no split fits the memory", "partition", peer, *model, "--memory", 8 * 2**30)
-    expect("partition, galvatron without memory", 2, "--memory is needed", "partition", peer, *model)
-    expect("partition, galvatron's folder", 2, "expected a file computation_profiling_", "partition", peer.parent, *model, "--memory", 2**30)
-    expect("partition, galvatron twice", 2, "expected one file", "partition", peer, peer, *model, "--memory", 2**30)
-    expect("partition, two files", 2, "reads one file", "partition", graph, graph, "--format", "pipedream", *two)
-    expect("partition without format", 2, "--format is needed", "partition", graph)
-    expect("partition, format", 2, "expected one of pipedream, piper", "partition", graph, "--format", "pipe")
-    expect("partition without machines", 2, "--machines is needed", "partition", graph, "--format", "pipedream")
-    expect("partition, levels", 2, "as many numbers as --machines", "partition", graph, "--format", "pipedream", "--machines", "4,4", "--bandwidth", "1e9")
-    expect("partition, wrong file", 2, r"alexnet.txt:1:1: ", "partition", graph, "--format", "piper")
-    cycle = folder / "cycle.txt"
-    line = "%s -- x -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1\n"
-    cycle.write_text(line % "a" + line % "b" + "\ta -- b\n\tb -- a\n")
-    expect("partition, cycle", 2, "cycle.txt: expected a graph without cycles, found [ab] on one", "partition", cycle, "--format", "pipedream",
-           "--machines", 2, "--bandwidth", 1e9)
-
-
-with tempfile.TemporaryDirectory() as name:
-    folder = pathlib.Path(name)
-    usage()
-    wrong_usages(folder)
-    bad_models(folder)
-    bad_clusters()
-    plans(folder)
-    types(folder)
-    discovers(folder)
-    four_ranks(folder)
-    orders(folder)
-    historical()
-    lists()
-    explains(folder)
-    processes(folder)
-    early(folder)
-    several(folder)
-    differs(folder)
-    certificates(folder)
-    outputs(folder)
-    partitions(folder)
-    foreign_profile(folder)
-for failure in failures:
-    print("FAILED", failure)
-print(f"{checks - len(failures)} passed, {len(failures)} failed")
-sys.exit(1 if failures else 0)
+main(usage, wrong_usages, bad_models, bad_clusters, plans, types, discovers, four_ranks, orders, historical, lists, explains, processes, early, several, differs, certificates, outputs)

@@ -1,0 +1,41 @@
+"""How tests call the program: runs it, counts checks, says at the end which failed. sys.argv: CLEAVE SOURCE_ROOT"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+CLEAVE, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
+failures, checks = [], 0
+
+
+def run(*args, stdin=None, env=None, cwd=None):
+    return subprocess.run([CLEAVE, *map(str, args)], capture_output=True, text=True, input=stdin, timeout=300, cwd=cwd,
+                          env={**os.environ, **(env or {})})
+
+
+def check(name, condition, result=None):
+    global checks
+    checks += 1
+    if not condition:
+        detail = f"\n  exit {result.returncode}\n  stdout: {result.stdout[-600:]}\n  stderr: {result.stderr[-900:]}" if result else ""
+        failures.append(f"{name}{detail}")
+
+
+def expect(name, code, pattern, *args, **kwargs):
+    result = run(*args, **kwargs)
+    text = result.stdout if code == 0 else result.stderr
+    check(f"{name}: exit {code} and /{pattern}/", result.returncode == code and re.search(pattern, text, re.S), result)
+    return result
+
+
+def main(*tests):
+    """Runs each in one folder that is gone afterwards; the exit status says whether all held."""
+    with tempfile.TemporaryDirectory() as name:
+        for test in tests:
+            test(pathlib.Path(name))
+    for failure in failures:
+        print("FAILED", failure)
+    print(f"{checks - len(failures)} passed, {len(failures)} failed")
+    sys.exit(1 if failures or checks == 0 else 0)
