@@ -280,13 +280,30 @@ static int64_t least_memory(const struct cluster *cluster)
     return bytes;
 }
 
+/* Whether the machine was too unsteady to compare times on it; then says so. */
+static bool warn_of_drift(const struct job *job, char *out, size_t size)
+{
+    static const double STEADY = 0.05;
+    double drift = job->comparison.reference_count ? comparison_drift(&job->comparison) : 0;
+    if (drift <= STEADY)
+        return false;
+    snprintf(
+        out, size,
+        "the machine's speed changed by %.0f %% meanwhile, so the times say little: run it again when nothing else "
+        "runs",
+        100 * drift);
+    fprintf(job->cli->talk, "note: %s\n", out);
+    return true;
+}
+
 static bool show(struct job *job, struct error *err)
 {
     struct report_plan plans[REPORT_MAX_PLANS];
     struct host_machine machine;
     struct text command = { 0 };
     char where[HOST_TEXT_BYTES * 2], when[HOST_TIME_BYTES], drift[128] = "not measured", runs[128] = "not run",
-                                                            title[160];
+                                                            title[160], warning[160];
+    const char *notes[] = { NULL, NULL };
     const struct comparison *c = &job->comparison;
     host_machine_read(&machine);
     host_machine_text(&machine, where, sizeof where);
@@ -312,11 +329,14 @@ static bool show(struct job *job, struct error *err)
                                           { NULL, NULL } };
     snprintf(title, sizeof title, "%s: %d plans compared", job->in.model->name, c->count);
     comparison_report(c, plans);
+    if (warn_of_drift(job, warning, sizeof warning))
+        notes[0] = warning;
     struct report report = { .title = title,
                              .model = job->in.model->name,
                              .cluster = job->in.cluster->name,
                              .created = when,
                              .memory_limit_bytes = least_memory(job->in.cluster),
+                             .notes = notes,
                              .provenance = provenance,
                              .plan_count = c->count,
                              .plans = plans };

@@ -521,6 +521,34 @@ static bool explain_schedules(const struct space *space, const struct graph *gra
                 schedule->name, wants_of(schedule), stages);
 }
 
+/* The nearest batch below (step -1) or above (1) that has a configuration; 0: none near. */
+static int64_t nearest_batch(const struct space *space, const struct graph *graph, const struct cluster *cluster,
+                             int step)
+{
+    enum { NEAR = 64 };
+    struct space other = *space;
+    for (int i = 0; i < NEAR && other.batch + step > 0; i++) {
+        other.batch += step;
+        struct listing l = { .space = &other, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph) };
+        list_configs(&l);
+        if (l.count > 0)
+            return other.batch;
+    }
+    return 0;
+}
+
+/* What to type, as far as a nearby batch has what this one lacks. */
+static void write_nearest_batch(char *out, size_t size, const struct space *space, const struct graph *graph,
+                                const struct cluster *cluster)
+{
+    long long below = nearest_batch(space, graph, cluster, -1), above = nearest_batch(space, graph, cluster, 1);
+    out[0] = '\0';
+    if (below > 0 && above > 0)
+        snprintf(out, size, ", or give --batch %lld or %lld", below, above);
+    else if (below > 0 || above > 0)
+        snprintf(out, size, ", or give --batch %lld", below > 0 ? below : above);
+}
+
 bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                          struct error *err)
 {
@@ -529,11 +557,13 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
     list_configs(&l);
     if (l.count > 0 && !explain_schedules(space, graph, cluster, err))
         return false;
+    char batches[64];
+    write_nearest_batch(batches, sizeof batches, space, graph, cluster);
     if (l.count > 0)
         return fail(err,
                     "plan: no configuration of %d devices and a batch of %lld sequences has the fixed degrees (tensor "
                     "x pipeline x data "
-                    "must be %d, data must divide the batch%s%s%s); leave some of them out of --fix and --space",
+                    "must be %d, data must divide the batch%s%s%s); leave some of them out of --fix and --space%s",
                     cluster->device_count, (long long)space->batch, cluster->device_count,
                     space->interleave.count > 0 ? "; interleave wants 2 stages or more, a layer for each chunk, and "
                                                   "micro-batches that are a multiple of the stages"
@@ -542,7 +572,8 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
                     allows(&space->turns, 1) ? ""
                                              : "; turns are at most the micro-batches, and the most of them times the "
                                                "stages, of a layer or more each, at least the devices over tensor x "
-                                               "data");
+                                               "data",
+                    batches);
     int64_t unit = cluster->device_count;
     return fail(err,
                 "plan: a batch of %lld sequences cannot be shared out over %d devices: no product of tensor degree (a "
