@@ -225,6 +225,9 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
 {
     const char *text;
     size_t length;
+    if (strcmp(path, "-") != 0 && !is_json_path(path) && access(path, F_OK) != 0)
+        return fail(err, "%s: expected a plan file, found no file; `cleave plan MODEL ... -o plan.json` makes one",
+                    path);
     if (!inputs_text(in, path, &text, &length, err) || !plan_json_read(&in->plan_file, path, text, length, err))
         return false;
     const struct plan_context *context = &in->plan_file->context;

@@ -482,6 +482,7 @@ def differs(folder):
           and all(sum(predicted[side]["memory_bytes"].values()) == predicted[side]["peak_bytes"] for side in "ab"), answer)
     check("diff: same", json.loads(run("diff", a, a, "--json").stdout)["same"] is True and found["same"] is False)
     expect("diff of two models", 0, "no predictions: they are for different models", "diff", a, other)
+    expect("show of a model", 2, "gpt2: expected a plan file", "show", "gpt2")
     expect("diff of what is no plan", 2, "No such file", "diff", a, folder / "none.json")
 
 
