@@ -57,6 +57,7 @@ struct kernel_facts {
     bool cheap;      /* selective recomputation forgets its outputs */
     bool multiplies; /* a product of matrices: in[0] and weight[0], whose folded axes out lacks */
     bool attends;    /* softmax attention: in q, k, v; out the mix and the log-sum-exp */
+    bool picks_rows; /* of its weight, a table, only those that the inputs name: the others' gradient is 0 */
     uint8_t linear; /* inputs in which it is linear: a partial sum may pass through (a matmul only while it has no fused
                        bias) */
 };

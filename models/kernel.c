@@ -19,10 +19,12 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_MATMUL].multiplies = true,
 
     [KERNEL_EMBED].has_backward_weight = true,
+    [KERNEL_EMBED].picks_rows = true,
     [KERNEL_EMBED].weight_reads_in = IN0,
 
     [KERNEL_ADD_POSITION].has_backward_input = true,
     [KERNEL_ADD_POSITION].has_backward_weight = true,
+    [KERNEL_ADD_POSITION].picks_rows = true,
 
     [KERNEL_LAYER_NORM].has_backward_input = true,
     [KERNEL_LAYER_NORM].input_reads_in = IN0,

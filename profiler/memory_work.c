@@ -2,6 +2,7 @@
 #include "profiler/rig.h"
 
 enum { LINEAR_SIZES = 7, LINEAR_FIRST = 1 << 10, LINEAR_REACH = 1 << 20, WARM_UP_STEPS = 1, STEPS = 4 };
+enum { CACHED = 1 << 18 }; /* elements: larger buffers were last touched too long ago in a real step to be in a cache */
 struct in_memory {
     struct harvest *harvest;
     struct rig *rig;
@@ -28,22 +29,27 @@ static const struct {
 enum { LOCAL_OPS = sizeof local_ops / sizeof *local_ops };
 
 /* Each rank its own elements: of copies only one rank's would count in a norm. */
+static void add_op(struct rig *rig, int tensor, int number, bool apart, int scalar)
+{
+    enum op op = local_ops[number].op;
+    int source = -1, destination = scalar;
+    if (op != OP_ZERO)
+        source = rig_buffer(rig, 0, tensor, LAYOUT_SHARDED, 0, apart ? RIG_APART : RIG_SOURCE);
+    if (op != OP_NORM)
+        destination = rig_buffer(rig, 0, tensor, LAYOUT_SHARDED, 0, apart ? RIG_APART : RIG_DESTINATION);
+    struct instr *instr = rig_instr(rig, 0, op, LANE_COMPUTE, -1, source, destination);
+    instr->accumulate = local_ops[number].accumulate;
+}
+
 static void add_sizes(struct rig *rig, const int missing[LOCAL_OPS])
 {
     int scalar = rig_buffer(rig, 0, rig_tensor(rig, 1, 1), LAYOUT_REPLICATED, 0, RIG_APART);
     int64_t elements = LINEAR_FIRST;
     for (int size = 0; size < LINEAR_SIZES; size++, elements *= 4) {
         int tensor = rig_tensor(rig, rig->plan->rank_count, elements);
-        int source = rig_buffer(rig, 0, tensor, LAYOUT_SHARDED, 0, RIG_SOURCE);
-        int destination = rig_buffer(rig, 0, tensor, LAYOUT_SHARDED, 0, RIG_DESTINATION);
-        for (int i = 0; i < LOCAL_OPS; i++) {
-            if (!missing[i])
-                continue;
-            enum op op = local_ops[i].op;
-            struct instr *instr = rig_instr(rig, 0, op, LANE_COMPUTE, -1, op == OP_ZERO ? -1 : source,
-                                            op == OP_NORM ? scalar : destination);
-            instr->accumulate = local_ops[i].accumulate;
-        }
+        for (int i = 0; i < LOCAL_OPS; i++)
+            if (missing[i])
+                add_op(rig, tensor, i, elements >= CACHED, scalar);
     }
     rig_finish(rig);
 }
@@ -62,7 +68,8 @@ bool memory_work_measure(struct harvest *harvest, const struct crew *crew, const
         any |= missing[i];
     if (!any)
         return true;
-    if (!rig_new(&m.rig, crew->rank_count, 1, 1, crew->rank_count, LINEAR_SIZES + 1, LINEAR_SIZES * LOCAL_OPS, err))
+    if (!rig_new(&m.rig, crew->rank_count, 1, 1, crew->rank_count, LINEAR_SIZES * LOCAL_OPS + 1,
+                 LINEAR_SIZES * LOCAL_OPS, err))
         return false;
     add_sizes(m.rig, missing);
     bool ok = crew_run(crew, m.rig->program, NULL, WARM_UP_STEPS + STEPS, on_linear, &m, err);

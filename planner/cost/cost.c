@@ -30,12 +30,6 @@ static int64_t output_elements(const struct graph *graph, const struct segment *
     return touched(segment, &segment->out[0], out->dim_count, out->size, extents);
 }
 
-/* Tables of which a call reads only the rows that its tokens name. */
-static bool picks_rows(enum kernel kernel)
-{
-    return kernel == KERNEL_EMBED || kernel == KERNEL_ADD_POSITION;
-}
-
 static int64_t operand_bytes(const struct graph *graph, enum dtype dtype, const struct segment *segment, enum role role,
                              int index, const int64_t extents[MAX_AXES])
 {
@@ -46,7 +40,7 @@ static int64_t operand_bytes(const struct graph *graph, enum dtype dtype, const 
         const struct operand *operand = &segment->weight[index];
         const struct weight *w = &graph->weights[operand->id];
         elements = touched(segment, operand, w->dim_count, w->size, extents);
-        if (picks_rows(segment->kernel))
+        if (kernel_facts[segment->kernel].picks_rows)
             elements = min_i64(elements, output_elements(graph, segment, extents));
         each = role == ROLE_WEIGHT ? weight_bytes_per_element(dtype) : gradient_bytes_per_element(dtype);
     } else {

@@ -248,7 +248,8 @@ static void weight_round(struct backward *b, int round)
         gradient[i] = w->frozen ? -1 : weight_gradient(l, b->segment, i, round, &b->site, &defines);
         if (gradient[i] < 0 || l->failed)
             continue;
-        bool whole = covered(l, b->segment, &b->s->weight[i], w->size, w->dim_count, &b->recipe->weight[i].gradient);
+        bool whole = !k->picks_rows &&
+                     covered(l, b->segment, &b->s->weight[i], w->size, w->dim_count, &b->recipe->weight[i].gradient);
         bool fresh =
             round == 0 || buffer_at(l, gradient[i])->part_count > 1; /* later rounds write beside earlier ones */
         if (defines && !whole && fresh)
