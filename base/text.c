@@ -151,6 +151,16 @@ char *text_count(char out[TEXT_NUMBER_BYTES], int64_t count)
     return out;
 }
 
+/* Regular plurals: of names that end in a hiss "es". */
+char *text_number_of(char out[TEXT_NUMBER_BYTES], int64_t count, const char *noun)
+{
+    size_t length = strlen(noun);
+    bool hisses =
+        length > 1 && (noun[length - 1] == 's' || noun[length - 1] == 'x' || !strcmp(noun + length - 2, "ch"));
+    snprintf(out, TEXT_NUMBER_BYTES, "%lld %.20s%s", (long long)count, noun, count == 1 ? "" : hisses ? "es" : "s");
+    return out;
+}
+
 char *text_rate(char out[TEXT_NUMBER_BYTES], double per_s, const char *unit)
 {
     static const char *const prefixes[] = { "", "k", "M", "G", "T", "P", "E" };

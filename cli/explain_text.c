@@ -22,7 +22,7 @@ static void print_binding(const struct cli *cli, const struct explanation *x)
 {
     const struct account *a = &x->account;
     const struct choice *c = &x->choice;
-    char left[TEXT_NUMBER_BYTES], usable[TEXT_NUMBER_BYTES];
+    char left[TEXT_NUMBER_BYTES], usable[TEXT_NUMBER_BYTES], text[3][TEXT_NUMBER_BYTES];
     const struct what_if *binding = explain_binding(&x->what_ifs);
     int64_t left_bytes = account_left_bytes(a, a->full_stage), all_bytes = a->available_bytes[a->full_stage];
     if (x->asked[PART_WHAT_IF])
@@ -38,11 +38,12 @@ static void print_binding(const struct cli *cli, const struct explanation *x)
     text_bytes(usable, all_bytes);
     fprintf(cli->out, "  memory   stage %d: %s %s of %s (%.1f %%)\n", a->full_stage, left,
             left_bytes < 0 ? "missing" : "left", usable, 100 * (double)left_bytes / (double)all_bytes);
-    fprintf(cli->out, "  batch    %lld = %d data ranks x %lld sequences x %d micro-batch%s\n",
-            (long long)x->plan->plan->batch, c->data, (long long)c->micro, x->plan->plan->micro_batch_count,
-            x->plan->plan->micro_batch_count == 1 ? "" : "es");
-    fprintf(cli->out, "  devices  %d: %d stages (at most %d, the layers), of %d data x %d context x %d tensor ranks\n",
-            x->plan->plan->rank_count, c->pipeline, c->layers, c->data, c->context, c->tensor);
+    fprintf(cli->out, "  batch    %lld = %s x %s x %s\n", (long long)x->plan->plan->batch,
+            text_number_of(text[0], c->data, "data rank"), text_number_of(text[1], c->micro, "sequence"),
+            text_number_of(text[2], x->plan->plan->micro_batch_count, "micro-batch"));
+    fprintf(cli->out, "  devices  %d: %s (at most %d, the layers), of %d data x %d context x %d tensor ranks\n",
+            x->plan->plan->rank_count, text_number_of(text[0], c->pipeline, "stage"), c->layers, c->data, c->context,
+            c->tensor);
     fprintf(cli->out, "  bubble   %.1f %% of the step on stage %d, which ends last\n",
             100 * (double)a->time_ns[a->last_stage][TIME_BUBBLE] / (double)a->step_ns, a->last_stage);
 }

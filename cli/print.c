@@ -59,7 +59,7 @@ void print_plan_line(const struct plan *plan, const struct graph *graph, char ou
         append(out, ", ZeRO %d", low);
     else
         append(out, ", ZeRO %d-%d", low, high);
-    append(out, ", %d micro-batch%s", plan->micro_batch_count, plan->micro_batch_count == 1 ? "" : "es");
+    append(out, ", %s", text_number_of((char[TEXT_NUMBER_BYTES]){ 0 }, plan->micro_batch_count, "micro-batch"));
     bool asynchronous = schedules[plan->schedule]->asynchronous;
     if (plan->stage_count > 1 || asynchronous)
         append(out, ", %s%s", schedules[plan->schedule]->name,
@@ -153,13 +153,18 @@ const char *print_unit(const struct graph *graph)
     return graph->image_value >= 0 ? "images" : "tokens";
 }
 
+static const char *sample_noun(const struct graph *graph)
+{
+    return graph->image_value >= 0 ? "image" : "sequence";
+}
+
 /* "64 sequences of 1024 tokens" or "64 images". */
 static void print_batch(const struct cli *cli, const struct plan *plan, const struct graph *graph)
 {
-    if (graph->image_value >= 0)
-        fprintf(cli->out, "%lld images", (long long)plan->batch);
-    else
-        fprintf(cli->out, "%lld sequences of %lld tokens", (long long)plan->batch, (long long)plan->sequence);
+    char samples[TEXT_NUMBER_BYTES], tokens[TEXT_NUMBER_BYTES];
+    fprintf(cli->out, "%s", text_number_of(samples, plan->batch, sample_noun(graph)));
+    if (graph->image_value < 0)
+        fprintf(cli->out, " of %s", text_number_of(tokens, plan->sequence, "token"));
 }
 
 void print_order(const struct cli *cli, const struct plan *plan)
@@ -173,16 +178,15 @@ void print_order(const struct cli *cli, const struct plan *plan)
 
 void print_plan(const struct cli *cli, const struct plan *plan, const struct graph *graph)
 {
-    char line[PRINT_LINE_BYTES];
+    char line[PRINT_LINE_BYTES], number[TEXT_NUMBER_BYTES], each[TEXT_NUMBER_BYTES];
     print_plan_line(plan, graph, line);
-    fprintf(cli->out, "%s on %d devices: %s\n", graph->model_name, plan->rank_count, line);
+    fprintf(cli->out, "%s on %s: %s\n", graph->model_name, text_number_of(number, plan->rank_count, "device"), line);
     print_parameters(cli, graph);
     fprintf(cli->out, "  batch ");
     print_batch(cli, plan, graph);
-    fprintf(cli->out, ", %s, %d micro-batch%s of %lld %s", dtype_names[plan->dtype], plan->micro_batch_count,
-            plan->micro_batch_count == 1 ? "" : "es", (long long)(plan->batch / plan->micro_batch_count),
-            graph->image_value >= 0 ? "images" : "sequences");
-    char number[TEXT_NUMBER_BYTES];
+    fprintf(cli->out, ", %s, %s of %s", dtype_names[plan->dtype],
+            text_number_of(number, plan->micro_batch_count, "micro-batch"),
+            text_number_of(each, plan->batch / plan->micro_batch_count, sample_noun(graph)));
     if (plan->bucket_bytes)
         fprintf(cli->out, ", gradient buckets of %s", text_bytes(number, plan->bucket_bytes));
     if (plan->clip_norm > 0)

@@ -90,6 +90,9 @@ END_TEST
 START_TEST(counts_and_rates_for_people)
 {
     char out[TEXT_NUMBER_BYTES];
+    ck_assert_str_eq(text_number_of(out, 1, "micro-batch"), "1 micro-batch");
+    ck_assert_str_eq(text_number_of(out, 0, "micro-batch"), "0 micro-batches");
+    ck_assert_str_eq(text_number_of(out, 1000, "stage"), "1000 stages");
     ck_assert_str_eq(text_count(out, 0), "0");
     ck_assert_str_eq(text_count(out, 999), "999");
     ck_assert_str_eq(text_count(out, 1000), "1,000");
