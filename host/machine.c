@@ -36,6 +36,14 @@ int host_core_count(void)
     return online > 0 ? (int)online : 1;
 }
 
+int64_t host_cache_bytes(void)
+{
+    enum { UNNAMED = 32 << 20 };
+    long second = sysconf(_SC_LEVEL2_CACHE_SIZE), third = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    long largest = third > second ? third : second;
+    return largest > 0 ? largest : UNNAMED;
+}
+
 void host_machine_read(struct host_machine *machine)
 {
     *machine = (struct host_machine){ .cores = host_core_count() };

@@ -18,6 +18,8 @@ void host_machine_read(struct host_machine *machine);
 void host_machine_text(const struct host_machine *machine, char *out, size_t size);
 /* Cores that this process may use, at least 1. */
 int host_core_count(void);
+/* Bytes of the largest cache that the system names, other machines' share included; 32 MiB where it names none. */
+int64_t host_cache_bytes(void);
 /* The present moment as ISO 8601 in UTC, "2025-01-31T12:00:00Z". */
 enum { HOST_TIME_BYTES = 32 };
 void host_time_text(char out[HOST_TIME_BYTES]);

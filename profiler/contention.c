@@ -64,7 +64,7 @@ struct beside {
 static bool open_beside(struct beside *b, int rank_count, struct error *err)
 {
     int capacity = 3 * PRODUCTS + TRANSFERS_ALONE + 4;
-    if (!rig_new(&b->rig, rank_count, 1, 1, rank_count, 4, capacity, err))
+    if (!rig_new(&b->rig, rank_count, 1, 1, rank_count, 6 + TRANSFERS_ALONE, capacity, err))
         return false;
     struct rig *rig = b->rig;
     struct error error = { 0 };
@@ -72,20 +72,22 @@ static bool open_beside(struct beside *b, int rank_count, struct error *err)
     if (error.kind)
         return fail_kind(err, error.kind, "%s", error.message);
     int edge = rig_tensor(rig, PRODUCT_EDGE, PRODUCT_EDGE),
-        vector = rig_tensor(rig, 1, TRANSFER_BYTES / (int)sizeof(real)), product[3];
+        vector = rig_tensor(rig, 1, TRANSFER_BYTES / (int)sizeof(real)), product[3], sum[TRANSFERS_ALONE];
     for (int i = 0; i < 3; i++)
         product[i] = rig_buffer(rig, 0, edge, LAYOUT_REPLICATED, 0, RIG_APART);
-    int sum = rig_buffer(rig, 0, vector, LAYOUT_REPLICATED, 0, RIG_APART);
+    for (int i = 0; i < TRANSFERS_ALONE; i++)
+        sum[i] = rig_buffer(rig, 0, vector, LAYOUT_REPLICATED, 0, RIG_APART);
     for (int i = 0; i < PRODUCTS; i++)
         add_product(rig, product);
+    rig_empty_caches(rig, 0, -1);
     for (int i = 0; i < TRANSFERS_ALONE; i++)
-        rig_instr(rig, 0, OP_ALL_REDUCE, LANE_DP, i == 0 ? LANE_COMPUTE : -1, sum, sum);
-    rig_instr(rig, 0, OP_ZERO, LANE_COMPUTE, LANE_DP, -1, -1);
+        rig_instr(rig, 0, OP_ALL_REDUCE, LANE_DP, i == 0 ? LANE_COMPUTE : -1, sum[i], sum[i]);
+    rig_empty_caches(rig, 0, LANE_DP);
     b->together_from = rig->program->stages[0].instr_count;
     for (int i = 0; i < PRODUCTS; i++) {
         add_product(rig, product);
         if (i + 1 < PRODUCTS)
-            rig_instr(rig, 0, OP_ALL_REDUCE, LANE_DP, LANE_COMPUTE, sum, sum);
+            rig_instr(rig, 0, OP_ALL_REDUCE, LANE_DP, LANE_COMPUTE, sum[i], sum[i]);
     }
     rig_instr(rig, 0, OP_ZERO, LANE_COMPUTE, LANE_DP, -1, -1);
     rig_finish(rig);

@@ -45,6 +45,7 @@ static void add_sizes(struct rig *rig, const int missing[LOCAL_OPS])
 {
     int scalar = rig_buffer(rig, 0, rig_tensor(rig, 1, 1), LAYOUT_REPLICATED, 0, RIG_APART);
     int64_t elements = LINEAR_FIRST;
+    rig_empty_caches(rig, 0, -1);
     for (int size = 0; size < LINEAR_SIZES; size++, elements *= 4) {
         int tensor = rig_tensor(rig, rig->plan->rank_count, elements);
         for (int i = 0; i < LOCAL_OPS; i++)
@@ -68,8 +69,8 @@ bool memory_work_measure(struct harvest *harvest, const struct crew *crew, const
         any |= missing[i];
     if (!any)
         return true;
-    if (!rig_new(&m.rig, crew->rank_count, 1, 1, crew->rank_count, LINEAR_SIZES * LOCAL_OPS + 1,
-                 LINEAR_SIZES * LOCAL_OPS, err))
+    if (!rig_new(&m.rig, crew->rank_count, 1, 1, crew->rank_count, LINEAR_SIZES * LOCAL_OPS + 2,
+                 LINEAR_SIZES * LOCAL_OPS + 1, err))
         return false;
     add_sizes(m.rig, missing);
     bool ok = crew_run(crew, m.rig->program, NULL, WARM_UP_STEPS + STEPS, on_linear, &m, err);
