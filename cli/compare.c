@@ -168,7 +168,7 @@ static void on_progress(void *context, const char *what, int done, int count)
 static bool time_reference(int64_t *out_ns, struct error *err)
 {
     struct reference product;
-    if (!reference_measure(&product, 1024, 5, err))
+    if (!reference_measure(&product, err))
         return false;
     *out_ns = product.ns;
     return true;
