@@ -257,6 +257,8 @@ bool profiler_measure(struct profile **out, struct profiler_report *report, cons
     if (ok && crew_leads(crew)) {
         fill_report(report, &parts);
         made = assemble(&parts, machine, crew, options, existing);
+        if (made)
+            made->reference_ns = (before.ns + after.ns) / 2;
         ok = made ? finish(out, made, existing, &parts, err)
                   : fail_kind(err, ERROR_ENVIRONMENT, "no memory for the profile");
     }
