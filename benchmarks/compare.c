@@ -337,18 +337,20 @@ static bool another_speed(struct comparison *c, const struct compare_options *o,
 
 static bool not_steady(const struct comparison *c, const struct compare_options *o, int rounds, struct error *err)
 {
-    char low[TEXT_NUMBER_BYTES], high[TEXT_NUMBER_BYTES];
+    char low[TEXT_NUMBER_BYTES], high[TEXT_NUMBER_BYTES], known[TEXT_NUMBER_BYTES];
     int64_t least = INT64_MAX, most = 0;
     for (int i = 0; i < c->reference_count; i++) {
         least = min_i64(least, c->reference_ns[i]);
         most = max_i64(most, c->reference_ns[i]);
     }
+    text_duration_ns(known, o->known_reference_ns);
     return fail_kind(err, ERROR_ENVIRONMENT,
                      "--steady %g: the machine was not steady: in %d rounds the reference product took %s to %s, and "
-                     "the best band of %g %% holds %d of %d runs, %d too few for %d of each plan: run it again when "
-                     "nothing else runs, or give fewer --steps or a larger --steady",
+                     "the best band of %g %%%s%s holds %d of %d runs, %d too few for %d of each plan: run it again "
+                     "when nothing else runs, or give fewer --steps or a larger --steady",
                      100 * o->steady, rounds, text_duration_ns(low, least), text_duration_ns(high, most),
-                     100 * o->steady, c->band.run_count, c->run_count, c->band.missing, o->rounds);
+                     100 * o->steady, o->known_reference_ns ? " with the profile's " : "",
+                     o->known_reference_ns ? known : "", c->band.run_count, c->run_count, c->band.missing, o->rounds);
 }
 
 bool comparison_run(struct comparison *c, const struct compare_options *o, struct error *err)
