@@ -4,7 +4,6 @@ import datetime
 import json
 import os
 import platform
-import re
 import resource
 import statistics
 import subprocess
@@ -15,6 +14,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RESULTS = os.path.join(ROOT, "benchmarks", "results")
 CASES = os.path.join("benchmarks", "cases")
 OTHERS_BAR = 0.10  # of one core
+STEADY_PERCENT = 5  # runs count within a band of the machine's speed as wide
+ENVIRONMENT = 1  # exit status of cleave when the machine did not do
 
 
 class Failed(Exception):
@@ -82,6 +83,23 @@ class Bench:
         if others >= OTHERS_BAR and not self.any_load:
             raise Rejected(f"cleave {arguments[0]}: others used {100 * others:.0f} % of a core, allowed are {100 * OTHERS_BAR:.0f} %")
         return output, errors
+
+    def compare_steady(self, *arguments):
+        """What `cleave compare --run --json` says. Only runs count beside which the machine was as fast as beside the others, and as in
+        the profile; cleave repeats the others, and the whole is rejected when too few were left."""
+        steady = [] if self.any_load else ["--steady", str(STEADY_PERCENT)]
+        try:
+            output, _ = self.run_cleave_alone("compare", *arguments, "--run", *steady, "--json")
+        except Failed as why:
+            error = str(why).rpartition("error: ")[2]
+            if why.status == ENVIRONMENT and error.startswith("--steady"):
+                raise Rejected(f"cleave compare {error}") from why
+            raise
+        comparison = json.loads(output)
+        failed = [f"{p['name']}: {p['failure']}" for p in comparison["plans"] if p.get("failure")]
+        if failed:
+            raise Failed("a plan did not run: " + "; ".join(failed))
+        return comparison
 
     def profile_alone(self, *arguments):
         """`cleave profile`; rejected when the machine was not steady."""
@@ -217,12 +235,14 @@ class CpuMeter:
         return busy / total if total else 0.0
 
 
-def drift_of(comparison):
-    """The drift of the reference products that `cleave compare --run --json` states."""
-    found = re.match(r"([0-9.]+) %", comparison["provenance"]["drift of the machine"])
-    if not found:
-        raise Failed("cleave compare: no drift of the machine in its output")
-    return float(found.group(1)) / 100
+def runs_of(plan):
+    """How often a plan of a comparison was run, and what of it counts."""
+    return {key: plan[key] for key in ("timed_steps", "runs", "runs_left_out")}
+
+
+def left_out(rows):
+    """Runs of all rows that did not count and were repeated."""
+    return sum(row["runs_left_out"] for row in rows)
 
 
 def main(body, text, add_options=None):

@@ -22,11 +22,33 @@ static void entry_free(struct compare_entry *e)
     *e = (struct compare_entry){ 0 };
 }
 
+static void run_free(struct compare_run *run)
+{
+    timeline_free(run->timeline);
+    free(run->samples_ns);
+    *run = (struct compare_run){ 0 };
+}
+
 void comparison_free(struct comparison *c)
 {
     for (int i = 0; i < c->count; i++)
         entry_free(&c->entries[i]);
-    c->count = 0;
+    for (int i = 0; i < c->run_count; i++)
+        run_free(&c->measured[i]);
+    free(c->reference_ns);
+    free(c->runs);
+    free(c->measured);
+    *c = (struct comparison){ 0 };
+}
+
+static bool add_sample(int64_t **samples, int *count, int64_t value)
+{
+    int64_t *longer = realloc(*samples, (size_t)(*count + 1) * sizeof *longer);
+    if (!longer)
+        return false;
+    *samples = longer;
+    longer[(*count)++] = value;
+    return true;
 }
 
 static int compare_ns(const void *a, const void *b)
@@ -101,6 +123,7 @@ bool comparison_add(struct comparison *c, const char *name, const char *descript
 /* ---- one run of one plan ---- */
 struct watch {
     struct compare_entry *entry;
+    struct compare_run *run;
     int64_t first_step; /* whose time is left out */
     bool first_round;
     bool failed;
@@ -120,38 +143,26 @@ static void on_step(void *context, const struct run_step *step)
             losses[index] = step->loss;
         }
     }
-    if (step->step == w->first_step)
-        return;
-    int64_t *samples = realloc(e->samples_ns, (size_t)(e->sample_count + 1) * sizeof *samples);
-    w->failed |= !samples;
-    if (samples) {
-        e->samples_ns = samples;
-        samples[e->sample_count++] = step->step_ns;
-    }
+    if (step->step != w->first_step)
+        w->failed |= !add_sample(&w->run->samples_ns, &w->run->sample_count, step->step_ns);
 }
 
-/* Keeps the timeline nearest to the median so far: reports show a typical step. */
-static void keep_timeline(struct compare_entry *e, struct run_summary *summary)
+static void keep(struct compare_entry *e, struct compare_run *run, struct run_summary *summary)
 {
-    struct timeline *timeline = summary->timeline;
-    int64_t away = timeline ? llabs(timeline->step_ns - compare_median(e->samples_ns, e->sample_count)) : 0;
     for (int r = 0; summary->peak_bytes && r < summary->rank_count; r++)
         e->peak_bytes[r] = max_i64(e->peak_bytes[r], summary->peak_bytes[r]);
-    if (!timeline || (e->measured && away >= e->measured_key_ns))
-        return;
-    timeline_free(e->measured);
-    e->measured = timeline;
-    e->measured_key_ns = away;
+    run->timeline = summary->timeline;
     summary->timeline = NULL;
 }
 
-static bool run_once(struct compare_entry *e, const struct compare_options *o, int round, struct error *err)
+static bool run_once(struct compare_run *out, struct compare_entry *e, const struct compare_options *o, int round,
+                     struct error *err)
 {
     struct transport_set set = { 0 };
     struct run_summary summary = { 0 };
     struct run_options run = *o->run;
     run.module_dir = o->module_dir;
-    struct watch watch = { .entry = e, .first_step = 1, .first_round = round == 0 };
+    struct watch watch = { .entry = e, .run = out, .first_step = 1, .first_round = round == 0 };
     run.context = &watch;
     run.on_step = on_step;
     run.mute_instr = -1;
@@ -161,45 +172,204 @@ static bool run_once(struct compare_entry *e, const struct compare_options *o, i
     bool ok = run_program(&summary, e->program, set.transports, set.count, &run, err);
     transports_close(&set);
     if (ok)
-        keep_timeline(e, &summary);
+        keep(e, out, &summary);
     run_summary_free(&summary);
     return ok && (!watch.failed || fail_kind(err, ERROR_ENVIRONMENT, "out of memory"));
 }
 
+/* ---- rounds ---- */
 static bool note_reference(struct comparison *c, const struct compare_options *o, struct error *err)
 {
-    if (!o->reference || c->reference_count == 64)
+    int64_t ns;
+    if (!o->reference)
         return true;
-    return o->reference(&c->reference_ns[c->reference_count++], err);
+    return o->reference(&ns, err) && (add_sample(&c->reference_ns, &c->reference_count, ns) ||
+                                      fail_kind(err, ERROR_ENVIRONMENT, "out of memory"));
 }
 
-bool comparison_run(struct comparison *c, const struct compare_options *o, struct error *err)
+static bool add_run(struct comparison *c, int plan, const struct compare_run *run)
 {
-    for (int round = 0; round < o->rounds; round++) {
-        if (!note_reference(c, o, err))
-            return false;
-        for (int i = 0; i < c->count; i++) {
-            struct compare_entry *e = &c->entries[(i + round) % c->count]; /* each round begins with another plan */
-            struct error cause = { 0 };
-            if (e->failure[0])
-                continue;
-            if (o->on_progress)
-                o->on_progress(o->context, e->name, round * c->count + i, o->rounds * c->count);
-            if (!run_once(e, o, round, &cause))
-                snprintf(e->failure, sizeof e->failure, "%s", cause.message);
-        }
+    struct band_run *runs = realloc(c->runs, (size_t)(c->run_count + 1) * sizeof *runs);
+    c->runs = runs ? runs : c->runs;
+    struct compare_run *measured = realloc(c->measured, (size_t)(c->run_count + 1) * sizeof *measured);
+    c->measured = measured ? measured : c->measured;
+    if (!runs || !measured)
+        return false;
+    runs[c->run_count] = (struct band_run){ .plan = plan, .reference = c->reference_count - 1 };
+    measured[c->run_count++] = *run;
+    return true;
+}
+
+/* A plan that fails is not run again, and its reason stands in its entry. */
+static bool run_plan(struct comparison *c, const struct compare_options *o, int plan, int round, struct error *err)
+{
+    struct compare_run run = { 0 };
+    struct compare_entry *e = &c->entries[plan];
+    struct error cause = { 0 };
+    if (!run_once(&run, e, o, round, &cause)) {
+        snprintf(e->failure, sizeof e->failure, "%s", cause.message);
+        run_free(&run);
+    } else if (!add_run(c, plan, &run)) {
+        run_free(&run);
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
     }
     return note_reference(c, o, err);
 }
 
-double comparison_drift(const struct comparison *c)
+static struct band choose(const struct comparison *c, const struct compare_options *o, int64_t known_ns)
 {
-    int64_t low = INT64_MAX, high = 0;
-    for (int i = 0; i < c->reference_count; i++) {
-        low = min_i64(low, c->reference_ns[i]);
-        high = max_i64(high, c->reference_ns[i]);
+    int wanted[REPORT_MAX_PLANS];
+    for (int i = 0; i < c->count; i++)
+        wanted[i] = c->entries[i].failure[0] ? 0 : o->rounds;
+    return band_choose(&(struct band_runs){ .reference_ns = c->reference_ns,
+                                            .runs = c->runs,
+                                            .wanted = wanted,
+                                            .reference_count = c->reference_count,
+                                            .run_count = c->run_count,
+                                            .plan_count = c->count,
+                                            .width = o->steady,
+                                            .known_ns = known_ns });
+}
+
+/* *enough: whether the runs so far will do. */
+static bool run_round(struct comparison *c, const struct compare_options *o, int round, bool *enough, struct error *err)
+{
+    for (int i = 0; i < c->count && !*enough; i++) {
+        int plan = (i + round) % c->count; /* each round begins with another plan */
+        if (c->entries[plan].failure[0])
+            continue;
+        if (o->on_progress)
+            o->on_progress(o->context, c->entries[plan].name, round * c->count + i,
+                           (round < o->rounds ? o->rounds : round + 1) * c->count);
+        if (!run_plan(c, o, plan, round, err))
+            return false;
+        if (o->steady > 0) {
+            c->band = choose(c, o, o->known_reference_ns);
+            *enough = c->band.missing == 0;
+        }
     }
-    return high > 0 ? (double)(high - low) / (double)low : 0;
+    return true;
+}
+
+/* ---- which runs count ---- */
+static bool run_counts(const struct comparison *c, int run)
+{
+    return c->reference_count == 0 || band_has(&c->band, c->reference_ns, &c->runs[run]);
+}
+
+static bool reference_counts(const struct comparison *c, int reference)
+{
+    for (int i = 0; i < c->run_count; i++)
+        if ((c->runs[i].reference == reference || c->runs[i].reference + 1 == reference) && run_counts(c, i))
+            return true;
+    return false;
+}
+
+/* The timeline nearest to the median: reports show a typical step. */
+static void keep_typical(struct comparison *c, int plan)
+{
+    struct compare_entry *e = &c->entries[plan];
+    int64_t median = compare_median(e->samples_ns, e->sample_count);
+    struct compare_run *typical = NULL;
+    for (int i = 0; i < c->run_count; i++) {
+        struct compare_run *run = &c->measured[i];
+        if (c->runs[i].plan == plan && run->timeline && run_counts(c, i) &&
+            (!typical || llabs(run->timeline->step_ns - median) < llabs(typical->timeline->step_ns - median)))
+            typical = run;
+    }
+    if (typical) {
+        e->measured = typical->timeline;
+        typical->timeline = NULL;
+    }
+}
+
+static bool gather(struct comparison *c, struct error *err)
+{
+    for (int i = 0; i < c->run_count; i++) {
+        struct compare_entry *e = &c->entries[c->runs[i].plan];
+        bool counts = run_counts(c, i);
+        e->run_count += counts;
+        e->left_out_count += !counts;
+        for (int s = 0; counts && s < c->measured[i].sample_count; s++)
+            if (!add_sample(&e->samples_ns, &e->sample_count, c->measured[i].samples_ns[s]))
+                return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    }
+    for (int plan = 0; plan < c->count; plan++)
+        keep_typical(c, plan);
+    return true;
+}
+
+struct report_speed comparison_speed(const struct comparison *c)
+{
+    struct report_speed speed = { 0 };
+    int64_t low = INT64_MAX, high = 0, *counted = calloc((size_t)c->reference_count + 1, sizeof *counted);
+    for (int i = 0; counted && i < c->reference_count; i++)
+        if (reference_counts(c, i)) {
+            counted[speed.reference_count++] = c->reference_ns[i];
+            low = min_i64(low, c->reference_ns[i]);
+            high = max_i64(high, c->reference_ns[i]);
+        }
+    speed.reference_ns = compare_median(counted, speed.reference_count);
+    speed.drift = high > 0 ? (double)(high - low) / (double)low : 0;
+    free(counted);
+    return speed;
+}
+
+/* No run at the speed that predictions speak of: more of them would hardly be. */
+static bool is_hopeless(const struct comparison *c, const struct compare_options *o)
+{
+    return o->steady > 0 && o->known_reference_ns > 0 && c->band.run_count == 0;
+}
+
+static bool another_speed(struct comparison *c, const struct compare_options *o, struct error *err)
+{
+    char then[TEXT_NUMBER_BYTES], now[TEXT_NUMBER_BYTES];
+    int known_count = c->band.run_count;
+    c->band = choose(c, o, 0);
+    return fail_kind(err, ERROR_ENVIRONMENT,
+                     "--steady %g: the machine is not as fast as when the profile was made, of which predictions "
+                     "speak: the reference product took %s then and takes %s now; %d of %d runs agree with the "
+                     "profile, %d with each other: profile again (cleave profile), then compare",
+                     100 * o->steady, text_duration_ns(then, o->known_reference_ns),
+                     text_duration_ns(now, comparison_speed(c).reference_ns), known_count, c->run_count,
+                     c->band.run_count);
+}
+
+static bool not_steady(const struct comparison *c, const struct compare_options *o, int rounds, struct error *err)
+{
+    char low[TEXT_NUMBER_BYTES], high[TEXT_NUMBER_BYTES], known[TEXT_NUMBER_BYTES];
+    int64_t least = INT64_MAX, most = 0;
+    for (int i = 0; i < c->reference_count; i++) {
+        least = min_i64(least, c->reference_ns[i]);
+        most = max_i64(most, c->reference_ns[i]);
+    }
+    text_duration_ns(known, o->known_reference_ns);
+    return fail_kind(err, ERROR_ENVIRONMENT,
+                     "--steady %g: the machine was not steady: in %d rounds the reference product took %s to %s, and "
+                     "the best band of %g %%%s%s holds %d of %d runs, %d too few for %d of each plan: run it again "
+                     "when nothing else runs, or give fewer --steps or a larger --steady",
+                     100 * o->steady, rounds, text_duration_ns(low, least), text_duration_ns(high, most),
+                     100 * o->steady, o->known_reference_ns ? " with the profile's " : "",
+                     o->known_reference_ns ? known : "", c->band.run_count, c->run_count, c->band.missing, o->rounds);
+}
+
+bool comparison_run(struct comparison *c, const struct compare_options *o, struct error *err)
+{
+    bool enough = false;
+    int rounds = o->rounds * (o->steady > 0 ? STEADY_ROUNDS : 1);
+    c->band = (struct band){ .low_ns = 0, .high_ns = INT64_MAX };
+    if (!note_reference(c, o, err))
+        return false;
+    for (int round = 0; round < rounds && !enough; round++) {
+        if (round == o->rounds && is_hopeless(c, o))
+            break;
+        if (!run_round(c, o, round, &enough, err))
+            return false;
+    }
+    if (c->band.missing == 0)
+        return gather(c, err);
+    bool other = o->known_reference_ns > 0 && (is_hopeless(c, o) || choose(c, o, 0).missing == 0);
+    return other ? another_speed(c, o, err) : not_steady(c, o, rounds, err);
 }
 
 static void breakdown(const struct program *program, const struct timeline *timeline, int64_t ns[TIME_KIND_COUNT])
@@ -228,6 +398,9 @@ void comparison_report(const struct comparison *c, struct report_plan plans[REPO
             .step_count = e->step_count,
             .losses = e->losses,
             .tokens_per_step = (double)e->plan->batch * (double)e->plan->sequence,
+            .run_count = e->run_count,
+            .left_out_count = e->left_out_count,
+            .timed_step_count = e->sample_count,
         };
         if (e->predicted && e->program)
             breakdown(e->program, e->predicted, plans[i].predicted_breakdown_ns);

@@ -118,6 +118,9 @@ static void write_plan(struct json_writer *w, const struct report_plan *plan)
     json_put_double(w, "measured_step_s", plan->measured_step_ns ? (double)plan->measured_step_ns * 1e-9 : NAN);
     json_put_double(w, "measured_spread", plan->measured_step_ns ? plan->measured_spread : NAN);
     json_put_int(w, "steps", plan->step_count);
+    json_put_int(w, "timed_steps", plan->timed_step_count);
+    json_put_int(w, "runs", plan->run_count);
+    json_put_int(w, "runs_left_out", plan->left_out_count);
     json_put_double(w, "error", report_error(plan));
     json_put_double(w, "tokens_per_step", plan->tokens_per_step);
     write_bytes(w, "peak_bytes", plan->measured_peak_bytes, plan->rank_count);
@@ -135,6 +138,15 @@ static void write_plan(struct json_writer *w, const struct report_plan *plan)
     json_end_object(w);
 }
 
+static void write_speed(struct json_writer *w, const struct report *report)
+{
+    const struct report_speed *speed = &report->speed;
+    int64_t then_ns = report->profile_reference_ns;
+    json_put_double(w, "reference_product_s", speed->reference_ns ? (double)speed->reference_ns * 1e-9 : NAN);
+    json_put_double(w, "reference_drift", speed->reference_ns ? speed->drift : NAN);
+    json_put_double(w, "profile_reference_product_s", then_ns ? (double)then_ns * 1e-9 : NAN);
+}
+
 void report_json(const struct report *report, struct text *out)
 {
     struct json_writer w = { 0 };
@@ -143,6 +155,7 @@ void report_json(const struct report *report, struct text *out)
     json_put_string(&w, "model", report->model);
     json_put_string(&w, "cluster", report->cluster);
     json_put_double(&w, "mean_error", report_mean_error(report));
+    write_speed(&w, report);
     json_write_key(&w, "plans");
     json_begin_array(&w);
     for (int i = 0; i < report->plan_count; i++)

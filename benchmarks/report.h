@@ -21,6 +21,13 @@ struct report_plan {
     int step_count;
     const double *losses; /* by step, or NULL */
     double tokens_per_step;
+    int run_count, left_out_count, timed_step_count; /* runs that count, those that do not, steps behind the median */
+};
+/* How fast the machine was while plans ran: one product of two matrices, timed again and again. */
+struct report_speed {
+    int reference_count;  /* products beside runs that count */
+    int64_t reference_ns; /* their median; 0: not timed */
+    double drift;         /* (largest - smallest) / smallest */
 };
 struct report {
     const char *title, *model, *cluster, *created;
@@ -29,6 +36,8 @@ struct report {
     const char *const (*provenance)[2]; /* name, value pairs; ends with NULL name */
     int plan_count;
     const struct report_plan *plans;
+    struct report_speed speed;
+    int64_t profile_reference_ns; /* the same product when the profile was made; 0: it does not say */
 };
 
 /* Indices of the plans, fastest first: by measured step where there is one, else predicted; failures last. */

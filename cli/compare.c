@@ -12,6 +12,7 @@ struct compare_arguments {
     struct space_options space;
     const char *automatic, *report, *markdown, *data, *backend, *transport;
     int64_t steps, rounds, seed;
+    double steady_percent;
     bool run, json, shape, historical;
 };
 static const struct compare_arguments defaults = {
@@ -29,6 +30,8 @@ static const struct option options[] = {
     TEXT_OPTION("data", AT(data), "FILE", "training text or images, as cleave run has it; without it: synthetic"),
     INT_OPTION("steps", AT(steps), "N", 2, REPORT_MAX_STEPS, "steps of one run; the first is not timed (6)"),
     INT_OPTION("rounds", AT(rounds), "N", 1, 60, "runs of every plan, interleaved (2)"),
+    DOUBLE_OPTION("steady", AT(steady_percent), "PERCENT", 0, 1000,
+                  "only runs count beside which the machine's speed was within this, the others are repeated (0: all)"),
     INT_OPTION("seed", AT(seed), "N", 0, NO_LIMIT, "of weights and data (1)"),
     TEXT_OPTION("backend", AT(backend), "NAME", "cpu (default), cuda or timed"),
     TEXT_OPTION("transport", AT(transport), "NAME", "threads"),
@@ -168,10 +171,30 @@ static void on_progress(void *context, const char *what, int done, int count)
 static bool time_reference(int64_t *out_ns, struct error *err)
 {
     struct reference product;
-    if (!reference_measure(&product, 1024, 5, err))
+    if (!reference_measure(&product, err))
         return false;
     *out_ns = product.ns;
     return true;
+}
+
+/* What the predictions' profile says of the processor's speed; 0: nothing, or they are of a GPU. */
+static int64_t profile_reference_ns(const struct job *job)
+{
+    bool speaks = job->in.profile && !strcmp(job->a->backend, device_cpu.name);
+    return speaks ? job->in.profile->reference_ns : 0;
+}
+
+static bool check_steady(const struct compare_arguments *a, struct error *err)
+{
+    if (a->steady_percent <= 0)
+        return true;
+    if (!a->run)
+        return fail(err, "--steady %g: no plan is run: give --run, too", a->steady_percent);
+    return !strcmp(a->backend, device_cpu.name) ||
+           fail(err,
+                "--steady %g: it is the processor's speed that is timed, and --backend %s does not depend on it: "
+                "leave --steady out",
+                a->steady_percent, a->backend);
 }
 
 /* What all plans train on. */
@@ -203,6 +226,8 @@ static bool run_all(struct job *job, struct error *err)
     run.facts = &job->in.facts;
     struct compare_options o = { .run = &run,
                                  .rounds = (int)a->rounds,
+                                 .steady = a->steady_percent / 100,
+                                 .known_reference_ns = profile_reference_ns(job),
                                  .transport = a->transport,
                                  .module_dir = job->cli->module_dir,
                                  .shape = a->shape ? job->in.cluster : NULL,
@@ -281,67 +306,116 @@ static int64_t least_memory(const struct cluster *cluster)
 }
 
 /* Whether the machine was too unsteady to compare times on it; then says so. */
-static bool warn_of_drift(const struct job *job, char *out, size_t size)
+static bool warn_of_drift(const struct report_speed *speed, bool steady, char *out, size_t size)
 {
     static const double STEADY = 0.05;
-    double drift = job->comparison.reference_count ? comparison_drift(&job->comparison) : 0;
-    if (drift <= STEADY)
+    if (steady || speed->drift <= STEADY)
         return false;
     snprintf(
         out, size,
         "the machine's speed changed by %.0f %% meanwhile, so the times say little: run it again when nothing else "
-        "runs",
-        100 * drift);
-    fprintf(job->cli->talk, "note: %s\n", out);
+        "runs, or with --steady 5",
+        100 * speed->drift);
     return true;
+}
+
+enum { MAX_NOTES = 2, NOTE_BYTES = 320 };
+struct notes {
+    char text[MAX_NOTES][NOTE_BYTES];
+    const char *list[MAX_NOTES + 1]; /* NULL-terminated */
+};
+
+/* What readers must know of the machine; said on the terminal, too. */
+static void note_speed(struct notes *notes, const struct job *job, const struct report_speed *speed)
+{
+    int count = 0;
+    *notes = (struct notes){ 0 };
+    if (warn_of_drift(speed, job->a->steady_percent > 0, notes->text[count], NOTE_BYTES))
+        notes->list[count] = notes->text[count], count++;
+    if (print_speed_change(notes->text[count], NOTE_BYTES, speed->reference_ns, profile_reference_ns(job)))
+        notes->list[count] = notes->text[count], count++;
+    for (int i = 0; i < count; i++)
+        fprintf(job->cli->talk, "note: %s\n", notes->list[i]);
+}
+
+/* How the plans ran, and with --steady how many runs were left out. */
+static void describe_runs(const struct job *job, struct text *out)
+{
+    const struct compare_arguments *a = job->a;
+    int all = job->comparison.run_count, left_out = 0;
+    for (int i = 0; i < job->comparison.count; i++)
+        left_out += job->comparison.entries[i].left_out_count;
+    if (!a->run)
+        text_add(out, "not run");
+    else
+        text_printf(out, "%s%lld rounds of %lld steps per plan, interleaved; the first step of a run is not counted",
+                    a->steady_percent > 0 ? "at least " : "", (long long)a->rounds, (long long)a->steps);
+    if (a->steady_percent <= 0)
+        return;
+    text_printf(out, "; %d of %d runs left out: beside them the machine's speed was not within %g %% of the others'",
+                left_out, all, a->steady_percent);
+    fprintf(job->cli->talk, "%d of %d runs left out: the machine's speed was not within %g %% of the others'\n",
+            left_out, all, a->steady_percent);
+}
+
+static void describe_speed(const struct job *job, const struct report_speed *speed, struct text *out)
+{
+    char now[TEXT_NUMBER_BYTES], then[TEXT_NUMBER_BYTES];
+    int64_t profile_ns = profile_reference_ns(job);
+    if (!speed->reference_count) {
+        text_add(out, "not measured");
+        return;
+    }
+    text_printf(
+        out, "%.1f %% over %d products of two 1024 x 1024 matrices, before and after each run that counts; median %s",
+        100 * speed->drift, speed->reference_count, text_duration_ns(now, speed->reference_ns));
+    if (profile_ns)
+        text_printf(out, ", %s when the profile was made", text_duration_ns(then, profile_ns));
 }
 
 static bool show(struct job *job, struct error *err)
 {
     struct report_plan plans[REPORT_MAX_PLANS];
     struct host_machine machine;
-    struct text command = { 0 };
-    char where[HOST_TEXT_BYTES * 2], when[HOST_TIME_BYTES], drift[128] = "not measured", runs[128] = "not run",
-                                                            title[160], warning[160];
-    const char *notes[] = { NULL, NULL };
+    struct text command = { 0 }, runs = { 0 }, drift = { 0 };
+    struct notes notes;
+    char where[HOST_TEXT_BYTES * 2], when[HOST_TIME_BYTES], title[160];
     const struct comparison *c = &job->comparison;
+    const struct report_speed speed = comparison_speed(c);
     host_machine_read(&machine);
     host_machine_text(&machine, where, sizeof where);
     host_time_text(when);
     command_line(job->cli, &command);
-    if (c->reference_count)
-        snprintf(drift, sizeof drift,
-                 "%.1f %% over %d products of two 1024 x 1024 matrices before, between and after the rounds",
-                 100 * comparison_drift(c), c->reference_count);
-    if (job->a->run)
-        snprintf(runs, sizeof runs,
-                 "%lld rounds of %lld steps per plan, interleaved; the first step of a run is not counted",
-                 (long long)job->a->rounds, (long long)job->a->steps);
+    describe_runs(job, &runs);
+    describe_speed(job, &speed, &drift);
+    note_speed(&notes, job, &speed);
     const char *const provenance[][2] = { { "command", command.data },
                                           { "machine", where },
                                           { "cleave", CLEAVE_VERSION },
                                           { "time", when },
-                                          { "runs", runs },
-                                          { "drift of the machine", drift },
+                                          { "runs", runs.data },
+                                          { "drift of the machine", drift.data },
                                           { "profile",
                                             job->in.profile ? job->in.profile->machine : "none: analytic numbers" },
                                           { "profile made", job->in.profile ? job->in.profile->created : "-" },
                                           { NULL, NULL } };
     snprintf(title, sizeof title, "%s: %d plans compared", job->in.model->name, c->count);
     comparison_report(c, plans);
-    if (warn_of_drift(job, warning, sizeof warning))
-        notes[0] = warning;
     struct report report = { .title = title,
                              .model = job->in.model->name,
                              .cluster = job->in.cluster->name,
                              .created = when,
                              .memory_limit_bytes = least_memory(job->in.cluster),
-                             .notes = notes,
+                             .notes = notes.list,
                              .provenance = provenance,
                              .plan_count = c->count,
-                             .plans = plans };
+                             .plans = plans,
+                             .speed = speed,
+                             .profile_reference_ns = profile_reference_ns(job) };
     bool ok = write_reports(job, &report, err);
     text_free(&command);
+    text_free(&runs);
+    text_free(&drift);
     return ok;
 }
 
@@ -354,7 +428,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         return ERROR_ENVIRONMENT;
     }
     *job = (struct job){ .cli = cli, .a = given, .in = { .cli = cli } };
-    bool ok = inputs_can_write(job->a->report, err) && inputs_can_write(job->a->markdown, err);
+    bool ok =
+        check_steady(job->a, err) && inputs_can_write(job->a->report, err) && inputs_can_write(job->a->markdown, err);
     if (!ok)
         goto cleanup;
     if (job->a->automatic && operand_count > 0)

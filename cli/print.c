@@ -262,3 +262,18 @@ void print_prediction(const struct cli *cli, const struct prediction *p, const s
         fprintf(cli->out, " of %s", text_bytes(number, p->host_available_bytes));
     fprintf(cli->out, "%s\n", p->fits ? "" : ": DOES NOT FIT");
 }
+
+bool print_speed_change(char *out, size_t size, int64_t now_ns, int64_t profile_ns)
+{
+    static const double SAME = 0.05;
+    char now[TEXT_NUMBER_BYTES], then[TEXT_NUMBER_BYTES];
+    double change = now_ns > 0 && profile_ns > 0 ? (double)now_ns / (double)profile_ns - 1 : 0;
+    if (change <= SAME && change >= 1 / (1 + SAME) - 1)
+        return false;
+    snprintf(out, size,
+             "the machine is %s than when the profile was made: a product of two 1024 x 1024 matrices takes %s, then "
+             "%s (%+.0f %%); the predictions speak of then: profile again (cleave profile)",
+             change > 0 ? "slower" : "faster", text_duration_ns(now, now_ns), text_duration_ns(then, profile_ns),
+             100 * change);
+    return true;
+}

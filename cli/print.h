@@ -17,6 +17,9 @@ void print_devices_line(const struct cluster *cluster, int first_rank, int count
 /* Which devices each stage has, where the cluster has several types; else nothing. */
 void print_placement(const struct cli *cli, const struct plan *plan, const struct cluster *cluster);
 void print_prediction(const struct cli *cli, const struct prediction *prediction, const struct graph *graph);
+/* Whether the machine's reference product takes 5 % more or less than when the profile was made; then says so in out.
+ * A time of 0: not known. */
+bool print_speed_change(char *out, size_t size, int64_t now_ns, int64_t profile_ns);
 /* What a model's samples are counted in: "tokens" or "images". */
 const char *print_unit(const struct graph *graph);
 #endif

@@ -4,6 +4,7 @@
 #include "executor/gpu/nccl_environment.h"
 #include "base/text.h"
 #include "profiler/profiler.h"
+#include "profiler/resident.h"
 #include <stdlib.h>
 #include <string.h>
 

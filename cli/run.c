@@ -9,6 +9,7 @@
 #include "executor/run.h"
 #include "host/file.h"
 #include "planner/sim/simulate.h"
+#include "profiler/resident.h"
 #include <math.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -215,6 +216,17 @@ static bool read_data(struct data *out, const struct run_arguments *a, const str
                    : data_synthetic(out, sample_shape_of(in->graph), (uint64_t)a->seed, err);
 }
 
+/* Where the profile says how fast the processor was: whether it still is. */
+static void note_speed(const struct cli *cli, const struct inputs *in, const struct device *device)
+{
+    char note[320];
+    struct reference now;
+    struct error ignored = { 0 };
+    if (device == &device_cpu && in->profile && in->profile->reference_ns > 0 && reference_measure(&now, &ignored) &&
+        print_speed_change(note, sizeof note, now.ns, in->profile->reference_ns))
+        fprintf(cli->talk, "note: %s\n", note);
+}
+
 static bool execute(const struct cli *cli, const struct run_arguments *a, const struct inputs *in,
                     const struct device *device, const struct program *program, const struct transport_set *set,
                     struct status *page, struct error *err)
@@ -239,6 +251,7 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
             summary_text(cli, program, &summary, predicted->step_ns, in->profile != NULL);
         if (a->poison)
             summary_poison(cli, program, &summary, &report);
+        note_speed(cli, in, device);
         ok = !a->timeline || !summary.timeline || inputs_write_trace(cli, a->timeline, program, summary.timeline, err);
     }
     run_summary_free(&summary);

@@ -16,7 +16,6 @@
 /* Shares of the time limit. */
 static const double COMPUTE_SHARE = 0.68, SWEEP_SHARE = 0.2, CONTENTION_SHARE = 0.06;
 static const double STEADY = 0.05, MEMORY_SHARE = 0.8;
-enum { REFERENCE_REPEATS = 5 };
 
 bool profiler_unsteady(const struct profiler_report *report)
 {
@@ -248,16 +247,18 @@ bool profiler_measure(struct profile **out, struct profiler_report *report, cons
         snprintf(machine, sizeof machine, "%s", options->machine);
     if (existing && (report->existing_refused = refuse(existing, machine, crew, options->backend)))
         existing = NULL;
-    bool ok = reference_measure(&before, REFERENCE_EDGE, REFERENCE_REPEATS, err) &&
+    bool ok = reference_measure(&before, err) &&
               measure(&parts, crew, options, existing,
                       options->memory_bytes ? options->memory_bytes : host.memory_bytes, err) &&
-              reference_measure(&after, REFERENCE_EDGE, REFERENCE_REPEATS, err);
+              reference_measure(&after, err);
     report->reference_before_ns = before.ns, report->reference_after_ns = after.ns;
     report->processor_share = fmin(before.share, after.share);
     *out = NULL;
     if (ok && crew_leads(crew)) {
         fill_report(report, &parts);
         made = assemble(&parts, machine, crew, options, existing);
+        if (made)
+            made->reference_ns = (before.ns + after.ns) / 2;
         ok = made ? finish(out, made, existing, &parts, err)
                   : fail_kind(err, ERROR_ENVIRONMENT, "no memory for the profile");
     }

@@ -26,12 +26,11 @@ struct profiler_report {
     int case_count, known_case_count, dropped_case_count; /* configurations: run, not needed, too large */
     int64_t dropped_micro;                                /* the smallest micro-batch among the last; 0: none */
     int curve_count, known_curve_count;
-    int64_t reference_before_ns, reference_after_ns; /* of one product of two matrices of REFERENCE_EDGE */
+    int64_t reference_before_ns, reference_after_ns; /* reference_measure() (profiler/resident.h) */
     double processor_share; /* of a core that one busy thread got, before or after: below 1 other programs disturbed */
     int compute_samples, communication_samples; /* behind the two factors; 0: not measured, so kept or assumed */
     const char *existing_refused;               /* why `existing` was of no use; NULL: it was, or there was none */
 };
-enum { REFERENCE_EDGE = 1024 };
 /* The processor was not equally fast before and after, or other programs took part of it, beyond 5 %. */
 bool profiler_unsteady(const struct profiler_report *report);
 

@@ -40,13 +40,14 @@ static int64_t thread_cpu_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void time_calls(struct reference *out, const struct kernel_call *call, int repeats)
+static void time_calls(struct reference *out, const struct kernel_call *call)
 {
+    enum { REPEATS = 5 };
     kernel_function *kernel = kernel_find(KERNEL_MATMUL, PHASE_FORWARD);
     kernel(call); /* the warm-up */
     int64_t begin = clock_now_ns(), begin_cpu = thread_cpu_ns();
     out->ns = INT64_MAX;
-    for (int i = 0; i < repeats; i++) {
+    for (int i = 0; i < REPEATS; i++) {
         int64_t start = clock_now_ns();
         kernel(call);
         int64_t ns = clock_now_ns() - start;
@@ -55,8 +56,9 @@ static void time_calls(struct reference *out, const struct kernel_call *call, in
     out->share = (double)(thread_cpu_ns() - begin_cpu) / (double)(clock_now_ns() - begin + 1);
 }
 
-bool reference_measure(struct reference *out, int64_t size, int repeats, struct error *err)
+bool reference_measure(struct reference *out, struct error *err)
 {
+    const int64_t size = REFERENCE_EDGE;
     struct segment segment = square_product(size);
     size_t elements = (size_t)size * (size_t)size;
     real *memory = malloc(3 * elements * sizeof *memory);
@@ -72,7 +74,7 @@ bool reference_measure(struct reference *out, int64_t size, int repeats, struct 
         call.operand[roles[i]][0] =
             (struct view){ .data = memory + (size_t)i * elements, .dim_count = 2, .count = { size, size } };
     call.define[ROLE_OUT] = 1;
-    time_calls(out, &call, repeats);
+    time_calls(out, &call);
     free(memory);
     return true;
 }

@@ -9,10 +9,12 @@ int64_t resident_bytes(void);
 /* A product of two square matrices: out[row][column] = sum over k of in[row][k] weight[column][k]; axes row, k, column.
  */
 struct segment square_product(int64_t size);
-/* How fast the processor is now: one product of two square matrices on the calling thread. */
+/* How fast the processor is now: one product of two square matrices on the calling thread, by the same kernel as in a
+ * step, so by BLAS where the build has it (the program's own products are for other shapes). */
+enum { REFERENCE_EDGE = 1024 };
 struct reference {
-    int64_t ns;   /* the shortest time */
+    int64_t ns;   /* the shortest time of a few */
     double share; /* processor time over time, of all repeats: below 1 where other programs took some of the core */
 };
-bool reference_measure(struct reference *out, int64_t size, int repeats, struct error *err);
+bool reference_measure(struct reference *out, struct error *err);
 #endif

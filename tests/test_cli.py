@@ -88,6 +88,9 @@ def wrong_usages(folder):
         (["compare"], "give plan files, or --auto"),
         (["compare", folder / "other.json", "--auto", "tiny-gpt", *job], "not both"),
         (["compare", folder / "other.json"], 'found "cleave-model"'),
+        (["compare", folder / "other.json", "--steady", 5], "--steady 5: no plan is run: give --run, too"),
+        (["compare", folder / "other.json", "--run", "--backend", "timed", "--steady", 5], "--backend timed does not depend on it"),
+        (["compare", folder / "other.json", "--run", "--steady", -5], "--steady: expected 0 to 1000, found -5"),
         (["import", folder / "other.json", "more"], "expected 1 operand, found 2"),
         (["devices", "--jso"], "did you mean --json"),
         (["schedules", "x"], "expected 0 operands, found 1"),
@@ -340,6 +343,32 @@ def lists(_folder):
         check(f"{verb}: both forms name all", rows[0]["name"] == first and all(re.search(rf"^{re.escape(r['name'])} ", shown, re.M) for r in rows), shown)
 
 
+def steady(folder):
+    """Runs that count on a machine whose speed changes; which those are shows tests/test_compare.c."""
+    plan, profile = folder / "steady.json", folder / "slow-profile.json"
+    run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o", plan)
+    job = ["compare", plan, "--run", "--steps", 2, "--rounds", 1, "--markdown", folder / "steady.md", "--report", folder / "steady.html"]
+    done = expect("compare --steady", 0, '"reference_product_s"', *job, "--steady", 1000, "--json")
+    report = json.loads(done.stdout)
+    row = report["plans"][0]
+    check("how many runs counted", (row["runs"], row["runs_left_out"], row["timed_steps"]) == (1, 0, 1) and 0 < report["reference_product_s"] < 100 and
+          report["profile_reference_product_s"] is None and report["reference_drift"] < 10, done)
+    words = "0 of 1 runs left out"
+    check("and it is said", all(words in text for text in (done.stderr, report["provenance"]["runs"], (folder / "steady.md").read_text(),
+                                                          (folder / "steady.html").read_text())), done)
+    never = expect("never steady", 1, r"error: --steady 1e-09: the machine was not steady: in 4 rounds .* holds 0 of 4 runs, 1 too few for 1 of each plan: run it again",
+                   *job, "--steady", 1e-9)
+    check("and nothing is shown", never.stdout == "", never)
+    profile.write_text(json.dumps({"format": "cleave-profile", "version": 1, "dtype": "fp32", "reference_ns": 1000}))
+    slower = "note: the machine is slower than when the profile was made: .*profile again"
+    result = expect("compare at another speed", 0, '"plans"', *job, "--profile", profile, "--json")
+    check("says so", abs(json.loads(result.stdout)["profile_reference_product_s"] - 1e-6) < 1e-15 and re.search(slower, result.stderr) and "slower than when the profile" in (folder / "steady.md").read_text(), result)
+    result = expect("run at another speed", 0, "median step", "run", plan, "--profile", profile, "--steps", 1)
+    check("says so, too", re.search(slower, result.stderr), result)
+    expect("steady at another speed", 1, "not as fast as when the profile was made.*0 of 1 runs agree with the profile.*profile again", *job,
+           "--profile", profile, "--steady", 1000)
+
+
 def historical(_folder):
     job = ["compare", "--auto", "tiny-gpt", "--cluster", "1x4:cpu", "--batch", 8, "--dtype", "fp32", "--json"]
     times = {p["name"].removesuffix(" (same plan)"): p["predicted_step_s"] for p in json.loads(run(*job, "--historical").stdout)["plans"]}
@@ -529,4 +558,4 @@ def outputs(folder):
     check("no partial file after a failure", sorted(os.listdir(folder)) == before)
 
 
-main(usage, wrong_usages, bad_models, bad_clusters, plans, types, discovers, four_ranks, orders, historical, lists, explains, processes, early, several, differs, certificates, outputs)
+main(usage, wrong_usages, bad_models, bad_clusters, plans, types, discovers, four_ranks, orders, historical, steady, lists, explains, processes, early, several, differs, certificates, outputs)

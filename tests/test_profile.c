@@ -7,7 +7,7 @@
 
 static const char *const sample =
     "{\"format\": \"cleave-profile\", \"version\": 1, \"machine\": \"m\", \"dtype\": \"fp32\", "
-    "\"memory_outside_arena_bytes\": 5,"
+    "\"memory_outside_arena_bytes\": 5, \"reference_ns\": 20000000,"
     "\"compute_under_communication\": 1.25,"
     "\"compute\": [{\"work\": \"matmul.forward b2 t64 h768+ n12 d64\", \"loaded\": 2, \"ns\": 200, \"spread\": 0.1, "
     "\"repeats\": 9, \"origin\": \"measured\"},"
@@ -44,6 +44,7 @@ START_TEST(what_is_written_reads_back)
     ck_assert_uint_eq(a->hash, b->hash);
     ck_assert_int_eq(b->compute_count, 5);
     ck_assert_int_eq(b->memory_outside_arena_bytes, 5);
+    ck_assert_int_eq(b->reference_ns, 20000000);
     CHECK_NEAR(b->compute_under_communication, 1.25, 0);
     CHECK_NEAR(b->communication_under_compute, 1, 0);
     free(text);
@@ -159,6 +160,32 @@ START_TEST(curves_between_and_beyond_points)
 }
 END_TEST
 
+/* An old profile without the reference: none, and none is written, so that its bytes and its hash stay. */
+START_TEST(the_newest_reference_is_kept)
+{
+    static const char *const texts[] = {
+        "{\"format\": \"cleave-profile\", \"version\": 1, \"dtype\": \"fp32\"}",
+        "{\"format\": \"cleave-profile\", \"version\": 1, \"dtype\": \"fp32\", \"reference_ns\": 300}",
+        "{\"format\": \"cleave-profile\", \"version\": 1, \"dtype\": \"fp32\", \"reference_ns\": 200}"
+    };
+    static const int64_t expected[3][3] = { { 0, 300, 200 }, { 300, 300, 200 }, { 200, 300, 200 } };
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            struct profile *base = profile_open(texts[i]), *more = profile_open(texts[j]), *merged = NULL;
+            struct error err = { 0 };
+            ck_assert_msg(profile_merge(&merged, base, more, &err), "%s", err.message);
+            ck_assert_int_eq(merged->reference_ns, expected[i][j]);
+            size_t length;
+            char *text = profile_write(merged, &length);
+            ck_assert((strstr(text, "reference_ns") != NULL) == (expected[i][j] > 0));
+            free(text);
+            profile_free(base);
+            profile_free(more);
+            profile_free(merged);
+        }
+}
+END_TEST
+
 START_TEST(newer_entries_win)
 {
     static const char *const more = "{\"format\": \"cleave-profile\", \"version\": 1, \"machine\": \"\", \"backend\": "
@@ -185,6 +212,7 @@ START_TEST(newer_entries_win)
     CHECK_NEAR(m->communication_under_compute, 2, 0);
     CHECK_NEAR(m->compute_under_communication_spread, 0, 0);
     CHECK_NEAR(m->communication_under_compute_spread, 0.25, 0);
+    ck_assert_int_eq(m->reference_ns, 20000000); /* what the newer one does not say stays */
     uint64_t hash = a->hash;
     profile_free(b);
     ck_assert_msg(profile_merge(&same, NULL, a, &err), "%s", err.message);
@@ -229,6 +257,7 @@ static const struct {
       "points[1].bytes: expected more than the point before (2), found 2" },
     { HEAD ", \"compute_under_communication\": 0.5}", "compute_under_communication" },
     { HEAD ", \"communication_under_compute_spread\": -0.5}", "communication_under_compute_spread" },
+    { HEAD ", \"reference_ns\": -1}", "p.json:1:77: reference_ns" },
 };
 
 START_TEST(wrong_profiles_say_where)
@@ -252,6 +281,7 @@ static Suite *profile_suite(void)
     tcase_add_test(tcase, every_entry_is_found_in_a_large_profile);
     tcase_add_test(tcase, nearest_shapes_share_kernel_phase_and_axes);
     tcase_add_test(tcase, curves_between_and_beyond_points);
+    tcase_add_test(tcase, the_newest_reference_is_kept);
     tcase_add_test(tcase, newer_entries_win);
     tcase_add_loop_test(tcase, wrong_profiles_say_where, 0, sizeof wrong / sizeof wrong[0]);
     suite_add_tcase(suite, tcase);

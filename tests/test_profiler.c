@@ -531,6 +531,8 @@ START_TEST(one_rank_and_opaque_models)
     struct profile *profile = measure_tiny(model, 1, 2, NULL, &report), *none = NULL;
     ck_assert(profile->curve_count == 0 && profile->compute_count > 0);
     ck_assert(profile->compute_under_communication == 1);
+    ck_assert_int_eq(profile->reference_ns, (report.reference_before_ns + report.reference_after_ns) / 2);
+    ck_assert_int_gt(profile->reference_ns, 0);
     for (int i = 0; i < profile->compute_count; i++)
         ck_assert_int_eq(profile->compute[i].loaded, 1);
     struct transport transport;

@@ -8,7 +8,7 @@
 /* What the tables fill; files hold 64-bit integers, the structs narrower ones. */
 struct profile_text {
     const char *format;
-    int64_t version, memory;
+    int64_t version, memory, reference_ns;
     const char *machine, *backend, *transport, *software, *created, *device;
     int dtype;
     double compute_factor, communication_factor, compute_factor_spread, communication_factor_spread;
@@ -67,6 +67,10 @@ static const struct json_field profile_table[] = {
       .max = 1e6, .doc = "the same of the second" },
     { "memory_outside_arena_bytes", FIELD_INT, offsetof(struct profile_text, memory), .min = 0, .max = 1e15,
       .doc = "context, libraries and transport buffers of one rank" },
+    { "reference_ns", FIELD_INT, offsetof(struct profile_text, reference_ns), NS_LIMITS,
+      .doc =
+          "speed of the processor meanwhile: one product of two 1024 x 1024 matrices on one thread, mean of before and "
+          "after; 0 or absent: not kept" },
     { "compute", FIELD_NODE, offsetof(struct profile_text, compute), .doc = "array: computations" },
     { "linear", FIELD_NODE, offsetof(struct profile_text, linear), .doc = "array: work that is linear in elements" },
     { "collectives", FIELD_NODE, offsetof(struct profile_text, curves),
@@ -239,6 +243,7 @@ static bool read_root(struct profile *p, const struct json *root, struct error *
     p->compute_under_communication_spread = t.compute_factor_spread;
     p->communication_under_compute_spread = t.communication_factor_spread;
     p->memory_outside_arena_bytes = t.memory;
+    p->reference_ns = t.reference_ns;
     return read_compute(p, t.compute, err) && read_linear(p, t.linear, err) && read_curves(p, t.curves, err);
 }
 
@@ -325,7 +330,7 @@ static void put_note(struct json_writer *w, const char *key, const char *value)
     json_put_string(w, key, value ? value : "");
 }
 
-/* Profiles from before spreads were kept stay the same bytes, and so the same hash. */
+/* Profiles from before spreads and the reference were kept stay the same bytes, and so the same hash. */
 static void put_spread(struct json_writer *w, const char *key, double spread)
 {
     if (spread > 0)
@@ -348,6 +353,8 @@ static void put_header(struct json_writer *w, const struct profile *p)
     put_spread(w, "compute_under_communication_spread", p->compute_under_communication_spread);
     put_spread(w, "communication_under_compute_spread", p->communication_under_compute_spread);
     json_put_int(w, "memory_outside_arena_bytes", p->memory_outside_arena_bytes);
+    if (p->reference_ns > 0)
+        json_put_int(w, "reference_ns", p->reference_ns);
 }
 
 char *profile_write(const struct profile *p, size_t *length)

@@ -98,6 +98,7 @@ static bool merge_header(struct profile *to, const struct profile *base, const s
     to->communication_under_compute_spread = communication->communication_under_compute_spread;
     to->memory_outside_arena_bytes =
         more->memory_outside_arena_bytes > 0 ? more->memory_outside_arena_bytes : base->memory_outside_arena_bytes;
+    to->reference_ns = more->reference_ns > 0 ? more->reference_ns : base->reference_ns;
     return ok;
 }
 
