@@ -72,7 +72,8 @@ static void *open_file(const char *module_dir, const char *file, struct error *e
         fail_kind(err, ERROR_ENVIRONMENT, "the module directory's name is too long");
         return NULL;
     }
-    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    /* stays in memory when it is closed: what Open MPI 4.1 hooks into the allocator's calls it never takes out again */
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!module)
         fail_kind(err, ERROR_ENVIRONMENT, "%s", dlerror());
     return module;

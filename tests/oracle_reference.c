@@ -7,6 +7,7 @@
 #include "executor/comm_threads.h"
 #include "planner/plan/plan_json.h"
 #include "planner/program/geometry.h"
+#include "planner/search/estimate.h"
 #include "tests/tcp_ends.h"
 #include <sched.h>
 #include <stdio.h>
@@ -173,6 +174,7 @@ static void fail_with_plan(const struct plan *plan, const char *model, uint64_t 
     ck_abort_msg("%s, seed %llu: %s\n%s", model, (unsigned long long)seed, why, text ? text : "");
 }
 
+/* ---- lists of plans ---- */
 /* Plans of exhaustive lists that are run: one of so many. Models with frozen weights leave out what others do, and
  * those that see differ in their kernels, so of theirs a third is enough, drawn so that no switch of a list is left
  * out. */
@@ -187,6 +189,25 @@ static bool is_sampled(const struct graph *graph)
     return !every || atoi(every) <= 1 || number % atoi(every) == 0;
 }
 
+/* What the planner says each stage needs is between what the executor allocates and 2 % more. */
+static bool keeps_promise(const struct reference *r, const struct program *program, char *why, size_t room)
+{
+    struct error error = { 0 };
+    int64_t promised[MAX_RANKS];
+    if (!estimate_plan_bytes(promised, r->model, r->graph, program->plan, &error)) {
+        snprintf(why, room, "%s", error.message);
+        return false;
+    }
+    for (int s = 0; s < program->stage_count; s++) {
+        int64_t arena = program->stages[s].arena_bytes;
+        if (promised[s] >= arena && promised[s] <= arena + arena / 50)
+            continue;
+        snprintf(why, room, "stage %d: promised %lld bytes, arena %lld", s, (long long)promised[s], (long long)arena);
+        return false;
+    }
+    return true;
+}
+
 void check_plan(const struct reference *reference, const struct plan *plan, uint64_t seed)
 {
     struct error error = { 0 };
@@ -196,14 +217,15 @@ void check_plan(const struct reference *reference, const struct plan *plan, uint
     struct program *program = tiny_lower(reference->graph, plan, &error);
     if (!program)
         fail_with_plan(plan, reference->graph->model_name, seed, error.message);
-    else if (!run_and_compare(reference, program, 0, -1, why, sizeof why))
+    else if (!keeps_promise(reference, program, why, sizeof why) ||
+             !run_and_compare(reference, program, 0, -1, why, sizeof why))
         fail_with_plan(plan, reference->graph->model_name, seed, why);
     program_free(program);
 }
 
 struct reference make_reference_of(const char *json, double clip, int batch)
 {
-    struct reference r = { .graph = tiny_graph_of(json, batch) };
+    struct reference r = { .model = tiny_model(json), .graph = tiny_graph_of(json, batch) };
     struct plan *plan =
         tiny_plan(r.graph, &(struct tiny_choice){ .dp = 1, .tp = 1, .pp = 1, .micro = 1, .clip = clip });
     struct error error = { 0 };
@@ -250,6 +272,7 @@ void free_reference(struct reference *r)
         free(r->norm[s]);
     }
     graph_free(r->graph);
+    model_free(r->model);
 }
 
 void check_choice(const struct reference *reference, const struct tiny_choice *c)

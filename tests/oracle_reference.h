@@ -11,6 +11,7 @@ enum { PRECISE = sizeof(real) == sizeof(double), STEPS = 2, MAX_RANKS = 8 };
 extern const double TOLERANCE[STEPS]; /* of the 2-norms, by step */
 
 struct reference {
+    struct model *model;
     struct graph *graph;
     double **gradient[STEPS]; /* (step, weight) in global order */
     double *norm[STEPS], all[STEPS];
@@ -40,8 +41,8 @@ bool run_watched(struct watch *w, int mute_stage, int mute_instr, struct run_sum
 /* True when nothing differs from the reference; else why says what. */
 bool run_and_compare(const struct reference *reference, const struct program *program, int mute_stage, int mute_instr,
                      char *why, size_t room);
-/* These abort the test where the plan computes anything else; the message holds the plan. Of exhaustive lists a sample
- * runs (CLEAVE_ORACLE_SAMPLE). */
+/* These abort the test where the plan computes anything else or the planner promises less memory than it takes, or much
+ * more; the message holds the plan. Of exhaustive lists a sample runs (CLEAVE_ORACLE_SAMPLE). */
 void check_plan(const struct reference *reference, const struct plan *plan, uint64_t seed);
 void check_choice(const struct reference *reference, const struct tiny_choice *choice);
 

@@ -167,15 +167,25 @@ static const char *const tiny_models[TINY_MODELS] = {
     TINY_RESNET,
 };
 
-static inline struct graph *tiny_graph_of(const char *json, int batch)
+static inline struct model *tiny_model(const char *json)
 {
     struct model *model;
-    struct graph *graph;
     struct error error = { 0 };
-    if (!model_read(&model, "tiny", json, strlen(json), NULL, &error) ||
-        !graph_build(&graph, model, batch, 0, TINY_VOCAB_MULTIPLE, &error)) {
+    if (!model_read(&model, "tiny", json, strlen(json), NULL, &error)) {
         fprintf(stderr, "%s\n", error.message);
         abort(); /* also called where no test runs */
+    }
+    return model;
+}
+
+static inline struct graph *tiny_graph_of(const char *json, int batch)
+{
+    struct model *model = tiny_model(json);
+    struct graph *graph;
+    struct error error = { 0 };
+    if (!graph_build(&graph, model, batch, 0, TINY_VOCAB_MULTIPLE, &error)) {
+        fprintf(stderr, "%s\n", error.message);
+        abort();
     }
     model_free(model);
     return graph;

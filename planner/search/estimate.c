@@ -162,9 +162,48 @@ static int64_t effort_of(const struct program *program)
     return effort;
 }
 
-int64_t estimate_promised_bytes(int64_t bytes)
+/* How a program is judged: simulated although it does not fit; and what the promise of its memory adds, if it has fewer
+ * micro-batches than the plan: so many times 1/128, since more may pack a little worse, and what they leave behind. */
+struct judging {
+    bool always;
+    int rooms, left_out; /* micro-batches */
+};
+
+/* Where places repeat with every step, what a round of them leaves over moves the rest about; halves of backward passes
+ * leave holes between them, of which a longer step has more. */
+static int usual_rooms(const struct schedule *schedule)
 {
-    return bytes - ceil_div(bytes, ROOM_SHARE + 1);
+    return schedule->asynchronous ? 6 : schedule->splits ? 2 : 1;
+}
+
+/* Most bytes b for which b and its rooms are no more than these. */
+int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan)
+{
+    int rooms = usual_rooms(schedules[plan->schedule]);
+    return bytes - ceil_div(bytes, ROOM_SHARE + rooms) * rooms;
+}
+
+static int64_t with_rooms(int64_t bytes, int rooms)
+{
+    return rooms > 0 ? round_up(bytes + bytes / ROOM_SHARE * rooms, ARENA_ALIGNMENT_BYTES) : bytes;
+}
+
+/* What persists of further micro-batches: a loss each. */
+static int64_t losses_bytes(const struct program *program, int stage, int further)
+{
+    int micros = program->plan->micro_batch_count;
+    int64_t bytes = 0;
+    for (int m = 0; m < micros; m++) {
+        int loss = program->loss_buffers[stage * micros + m];
+        bytes += loss < 0 ? 0 : round_up(program->buffers[loss].bytes, ARENA_ALIGNMENT_BYTES);
+    }
+    return bytes / micros * further;
+}
+
+static int64_t promised_bytes(const struct program *program, int stage, const struct judging *judging)
+{
+    return with_rooms(program->stages[stage].arena_bytes, judging->rooms) +
+           losses_bytes(program, stage, judging->left_out);
 }
 
 /* Host memory, likewise: none where nobody offloads. */
@@ -174,8 +213,7 @@ static void fill_host(struct prediction *p, const struct program *program, const
     p->host_available_bytes = INT64_MAX;
     for (int s = 0; s < p->stage_count; s++) {
         int64_t available = cost_stage_host_bytes(facts, program->plan, s);
-        p->host_bytes[s] = program->stages[s].host_bytes;
-        p->host_bytes[s] += p->host_bytes[s] / ROOM_SHARE * rooms;
+        p->host_bytes[s] = with_rooms(program->stages[s].host_bytes, rooms);
         p->host_available_bytes = min_i64(p->host_available_bytes, available);
         p->fits = p->fits && p->host_bytes[s] <= available;
         most = max_i64(most, p->host_bytes[s]);
@@ -183,23 +221,17 @@ static void fill_host(struct prediction *p, const struct program *program, const
     p->host_bytes = most > 0 ? p->host_bytes : NULL;
 }
 
-/* rooms: of a program with few micro-batches. Another number may pack a little worse: the promise leaves so many times
- * 1/128 for it. */
-static void fill_memory(struct prediction *p, const struct program *program, const struct facts *facts, int rooms)
+static void fill_memory(struct prediction *p, const struct program *program, const struct facts *facts,
+                        const struct judging *judging)
 {
     p->fits = true;
     for (int s = 0; s < program->stage_count; s++) {
         p->available_bytes[s] = cost_stage_available_bytes(facts, program->plan, s);
-        p->peak_bytes[s] = program->stages[s].arena_bytes;
-        p->peak_bytes[s] += p->peak_bytes[s] / ROOM_SHARE * rooms;
+        p->peak_bytes[s] = promised_bytes(program, s, judging);
         p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes[s];
     }
-    fill_host(p, program, facts, rooms);
+    fill_host(p, program, facts, judging->rooms);
 }
-
-/* ALWAYS: simulated whether or not it fits. FITTING: only if it does. SHORTENED: the same, with room. PERIODIC: always,
- * with twice the room. */
-enum judging { JUDGE_ALWAYS, JUDGE_FITTING, JUDGE_SHORTENED, JUDGE_PERIODIC };
 
 /* Whether the program takes at least so long already before layout has made its bytes wait for each other. Simulating
  * is cheaper than layout. */
@@ -218,17 +250,14 @@ static bool is_beaten(bool *beaten, const struct program *program, const struct 
 }
 
 /* Lays the program out and simulates it. */
-static bool measure(struct estimate *estimate, struct program *program, const struct facts *facts, enum judging judging,
-                    struct error *err)
+static bool measure(struct estimate *estimate, struct program *program, const struct facts *facts,
+                    const struct judging *judging, struct error *err)
 {
     struct timeline *timeline = NULL;
-    /* where places repeat with every step, what a round of them leaves over moves the rest about */
-    int usual = schedules[program->plan->schedule]->asynchronous ? 6 : 1;
-    int rooms = judging == JUDGE_SHORTENED ? usual : judging == JUDGE_PERIODIC ? 2 : 0;
     if (!program_layout(program, err))
         return false;
-    fill_memory(&estimate->prediction, program, facts, rooms);
-    if (judging != JUDGE_ALWAYS && judging != JUDGE_PERIODIC && !estimate->prediction.fits)
+    fill_memory(&estimate->prediction, program, facts, judging);
+    if (!judging->always && !estimate->prediction.fits)
         return true;
     if (!simulate(&timeline, facts, program, err))
         return false;
@@ -241,7 +270,7 @@ static bool measure(struct estimate *estimate, struct program *program, const st
 
 /* Everything but the rates, which need the true batch. worth_ns: INT64_MAX, or what a step must stay below. */
 static bool judge(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
-                  enum judging judging, int64_t worth_ns, struct error *err)
+                  const struct judging *judging, int64_t worth_ns, struct error *err)
 {
     struct program *program = NULL;
     struct estimate *estimate = estimate_new(plan->stage_count);
@@ -265,26 +294,33 @@ static bool judge(struct estimate **out, const struct graph *graph, const struct
 bool estimate_plan(struct estimate **out, const struct graph *graph, const struct plan *plan, const struct facts *facts,
                    struct error *err)
 {
-    if (!judge(out, graph, plan, facts, JUDGE_ALWAYS, INT64_MAX, err))
+    if (!judge(out, graph, plan, facts, &(struct judging){ .always = true }, INT64_MAX, err))
         return false;
     fill_rates(*out, graph, plan, facts);
     return true;
 }
 
-/* The same plan for `micro_batches` micro-batches of the same size. */
-static bool judge_shortened(struct estimate **out, const struct model *model, const struct plan *plan,
-                            int micro_batches, const struct facts *facts, enum judging judging, int64_t worth_ns,
-                            struct error *err)
+/* The same plan for `micro_batches` micro-batches of the same size, and its graph; both are the caller's, on failure
+ * too. */
+static bool shorten(struct plan **out, struct graph **graph, const struct model *model, const struct plan *plan,
+                    int micro_batches, struct error *err)
 {
-    struct graph *graph = NULL;
-    struct plan *shorter = plan_copy(plan);
-    bool good = false;
+    struct plan *shorter = *out = plan_copy(plan);
     if (!shorter)
         return fail_kind(err, ERROR_ENVIRONMENT, "estimate: out of memory");
     shorter->batch = plan->batch / plan->micro_batch_count * micro_batches;
     shorter->micro_batch_count = micro_batches;
-    good = plan_graph(&graph, model, shorter, err) && plan_check(shorter, graph, err) &&
-           judge(out, graph, shorter, facts, judging, worth_ns, err);
+    return plan_graph(graph, model, shorter, err) && plan_check(shorter, *graph, err);
+}
+
+static bool judge_shortened(struct estimate **out, const struct model *model, const struct plan *plan,
+                            int micro_batches, const struct facts *facts, const struct judging *judging,
+                            int64_t worth_ns, struct error *err)
+{
+    struct graph *graph = NULL;
+    struct plan *shorter = NULL;
+    bool good = shorten(&shorter, &graph, model, plan, micro_batches, err) &&
+                judge(out, graph, shorter, facts, judging, worth_ns, err);
     graph_free(graph);
     plan_free(shorter);
     return good;
@@ -374,6 +410,31 @@ bool estimate_shortens(const struct plan *plan)
     return settled_micro_batches(plan) < plan->micro_batch_count;
 }
 
+static struct judging judging_shortened(const struct plan *plan)
+{
+    return (struct judging){ .rooms = usual_rooms(schedules[plan->schedule]),
+                             .left_out = plan->micro_batch_count - settled_micro_batches(plan) };
+}
+
+bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct graph *graph, const struct plan *plan,
+                         struct error *err)
+{
+    struct graph *few = NULL;
+    struct plan *shorter = NULL;
+    struct program *program = NULL;
+    bool shortens = estimate_shortens(plan);
+    struct judging judging = shortens ? judging_shortened(plan) : (struct judging){ 0 };
+    bool good = (!shortens || shorten(&shorter, &few, model, plan, settled_micro_batches(plan), err)) &&
+                program_lower(&program, shortens ? few : graph, shortens ? shorter : plan, err) &&
+                program_layout(program, err);
+    for (int s = 0; s < plan->stage_count && good; s++)
+        bytes[s] = promised_bytes(program, s, &judging);
+    program_free(program);
+    graph_free(few);
+    plan_free(shorter);
+    return good;
+}
+
 bool estimate_plan_periodic(struct estimate **out, const struct model *model, const struct graph *graph,
                             const struct plan *plan, const struct facts *facts, struct error *err)
 {
@@ -382,8 +443,9 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
     if (plan->micro_batch_count < WORTH_IT * (few + period) || schedules[plan->schedule]->asynchronous)
         return estimate_plan(out, graph, plan, facts, err);
     struct estimate *shorter = NULL, *longer = NULL;
-    bool ok = judge_shortened(&shorter, model, plan, few, facts, JUDGE_PERIODIC, INT64_MAX, err) &&
-              judge_shortened(&longer, model, plan, few + period, facts, JUDGE_PERIODIC, INT64_MAX, err);
+    struct judging judging = { .always = true, .rooms = 2, .left_out = plan->micro_batch_count - few - period };
+    bool ok = judge_shortened(&shorter, model, plan, few, facts, &judging, INT64_MAX, err) &&
+              judge_shortened(&longer, model, plan, few + period, facts, &judging, INT64_MAX, err);
     if (ok) {
         int64_t per_period_ns = longer->prediction.step_ns - shorter->prediction.step_ns;
         int periods = (plan->micro_batch_count - few) / period - 1, rest = (plan->micro_batch_count - few) % period;
@@ -411,8 +473,9 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
         more_ns = max_i64(0, all_ns - few_ns);
     }
     int64_t worth = worth_ns == INT64_MAX ? INT64_MAX : worth_ns - more_ns;
-    if (shortens ? !judge_shortened(out, model, plan, few, facts, JUDGE_SHORTENED, worth, err)
-                 : !judge(out, graph, plan, facts, JUDGE_FITTING, worth, err))
+    struct judging judging = shortens ? judging_shortened(plan) : (struct judging){ 0 };
+    if (shortens ? !judge_shortened(out, model, plan, few, facts, &judging, worth, err)
+                 : !judge(out, graph, plan, facts, &judging, worth, err))
         return false;
     if (shortens && !(*out)->beaten && (*out)->prediction.fits)
         lengthen(&(*out)->prediction, longer_ns(plan, &(*out)->prediction, few_ns, more_ns));

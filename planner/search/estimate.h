@@ -47,12 +47,19 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
 bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
                           const struct facts *facts, int64_t worth_ns, struct error *err);
+/**
+ * The memory that estimate_plan_steady() tells, alone and without facts: into bytes, (stages). It is the arena where
+ * the whole program is lowered, and between the arena and 2 % more where few micro-batches are enough
+ * (docs/cost-model.md, "How exact", has the exceptions). Fails when lowering or layout does.
+ */
+bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct graph *graph, const struct plan *plan,
+                         struct error *err);
 /* About the effort (struct estimate) of that, beforehand: right but for a factor of a few. */
 int64_t estimate_effort(const struct plan *plan);
 /* Whether that is another program than the plan's: then a stage fits only if it leaves some room. */
 bool estimate_shortens(const struct plan *plan);
-/* What of so many bytes estimate_plan_steady() lets such a program have. */
-int64_t estimate_promised_bytes(int64_t bytes);
+/* What of so many bytes estimate_plan_steady() lets the program of such a plan have. */
+int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan);
 void estimate_free(struct estimate *estimate); /* accepts NULL */
 
 /* Usable bytes of the type of device that has most; of each stage: cost_stage_available_bytes(). */

@@ -130,7 +130,7 @@ static int64_t less_bytes(const struct candidate *c, const struct prediction *p)
  * as good, it is judged instead. */
 static bool make_room(struct run *run, struct candidate *c)
 {
-    int64_t step_ns = 0, promised = estimate_promised_bytes(run->capacity_bytes);
+    int64_t step_ns = 0, promised = estimate_promised_bytes(run->capacity_bytes, c->plan);
     bool found = false;
     if (c->capacity_bytes <= promised || c->roomy || !estimate_shortens(c->plan))
         return true;
