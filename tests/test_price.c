@@ -25,6 +25,7 @@ static const struct field {
     { "longest reduction", offsetof(struct layer_price, reduce_tail_ns) },
     { "weights", offsetof(struct layer_price, weight_bytes) },
     { "tied", offsetof(struct layer_price, tied_bytes) },
+    { "tied gradient", offsetof(struct layer_price, tied_gradient_bytes) },
     { "saved", offsetof(struct layer_price, saved_bytes) },
     { "transient", offsetof(struct layer_price, transient_bytes) },
 };

@@ -8,7 +8,8 @@
 #include "planner/search/partition.h"
 
 /* ns of one step of the plan with micro_batches micro-batches. table prices the plan's strategies: a layer whose
- * strategy it does not have fails. */
+ * strategy it does not have fails. facts: the links between any two stages; NULL: each message takes what the table
+ * says of the first two. */
 bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,
-                      int micro_batches, struct error *err);
+                      const struct facts *facts, int micro_batches, struct error *err);
 #endif

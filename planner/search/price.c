@@ -129,6 +129,7 @@ static void merge_price(struct layer_price *into, const struct layer_price *p)
         .transient_bytes = max_i64(into->transient_bytes, p->transient_bytes),
         .exchange_bytes = max_i64(into->exchange_bytes, p->exchange_bytes),
         .exchange_parts = max_i64(into->exchange_parts, p->exchange_parts),
+        .tied_gradient_bytes = max_i64(into->tied_gradient_bytes, p->tied_gradient_bytes),
         .kernel_forward_ns = min_i64(into->kernel_forward_ns, p->kernel_forward_ns),
         .kernel_input_ns = min_i64(into->kernel_input_ns, p->kernel_input_ns),
         .kernel_weight_ns = min_i64(into->kernel_weight_ns, p->kernel_weight_ns),
@@ -203,6 +204,7 @@ static bool price_send(struct price_table *table, struct price_book *book, const
     if (!want_sample(&sample, book, key, &plain, 2, err))
         return false;
     table->send_ns = sample_send_ns(sample, book->facts, 0);
+    table->send_bytes = sample_send_bytes(sample);
     return true;
 }
 
@@ -225,9 +227,10 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
             return false;
         table.base_bytes = max_i64(table.base_bytes, table.workspace_bytes[i]);
     }
-    if (like)
+    if (like) {
         table.send_ns = like->send_ns;
-    else if (!price_send(&table, book, key, err))
+        table.send_bytes = like->send_bytes;
+    } else if (!price_send(&table, book, key, err))
         return false;
     *out = table;
     return true;

@@ -27,6 +27,7 @@ struct layer_price {
     int64_t saved_bytes;                    /* per micro-batch in flight */
     int64_t transient_bytes;                /* largest extra need while the layer runs */
     int64_t exchange_bytes, exchange_parts; /* gradients of one rank, and in how many pieces: what replicas exchange */
+    int64_t tied_gradient_bytes;            /* of them those of weights that another layer holds too */
     /* Kernels alone, without recomputation, of the cheapest member of the class: what any schedule has to run. Backward
      * by input and by weight. */
     int64_t kernel_forward_ns, kernel_input_ns, kernel_weight_ns;
@@ -40,6 +41,7 @@ struct price_table {
     struct layer_price *prices;        /* (class_count, strategy_count) */
     int64_t *workspace_bytes;          /* (strategy_count) of base_bytes */
     int64_t send_ns;                   /* one boundary value to the next stage */
+    int64_t send_bytes;                /* the first layer's value, as one rank sends it; 0: not known */
     int64_t base_bytes; /* of every stage: workspace, and what its devices have less than the largest of the cluster */
     /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
      * every number here is the least of theirs. NULL: this table is every stage's. */

@@ -53,7 +53,8 @@ static bool is_new(const struct run *run, int kept, const struct plan *plan)
 
 static bool rank_plan(struct run *run, struct candidate *c)
 {
-    return pipeline_step_ns(&c->ranked_ns, c->plan, &run->bench.chain, c->table, c->plan->micro_batch_count, run->err);
+    return pipeline_step_ns(&c->ranked_ns, c->plan, &run->bench.chain, c->table, run->bench.facts,
+                            c->plan->micro_batch_count, run->err);
 }
 
 bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns)

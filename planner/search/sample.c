@@ -294,7 +294,16 @@ bool sample_resize(struct sample *s, const struct graph *graph, const struct mes
 
 /* ---- time ---- */
 
-/* What a weight's transfer serves is its layer; of a bucket each weight pays its share. */
+static bool is_tied_to(const struct sample *s, int weight, int layer)
+{
+    for (int k = 0; k < s->tie_count; k++)
+        if (s->ties[k].layer == layer && s->program->buffers[s->ties[k].buffer].id == weight)
+            return true;
+    return false;
+}
+
+/* What a weight's transfer serves is its layer, the first of several unless it is for one of them alone; of a bucket
+ * each weight pays its share. */
 static int64_t *share_of(struct layer_price *price, const struct instr *instr)
 {
     if (!hands_out(instr))
@@ -309,7 +318,8 @@ static int pair_layer(const struct sample *s, const struct instr *instr, int pai
     const struct pair *p = &s->program->pairs[instr->pair_first + pair];
     const struct buffer *buffer = &s->program->buffers[p->destination >= 0 ? p->destination : p->source];
     *bytes = max_i64(buffer->bytes, 1);
-    return buffer->is_weight ? s->weight_layer[buffer->id] : layer_of(s, instr);
+    bool own = instr->phase != PHASE_STEP && buffer->is_weight && is_tied_to(s, buffer->id, instr->layer);
+    return buffer->is_weight && !own ? s->weight_layer[buffer->id] : layer_of(s, instr);
 }
 
 static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
@@ -470,6 +480,11 @@ static void price_exchange(struct sample *s)
         struct layer_price *price = &s->by_layer[s->weight_layer[gradient->id]];
         price->exchange_bytes += gradient->bytes;
         price->exchange_parts++;
+        for (int t = 0; t < s->tie_count; t++)
+            if (s->ties[t].buffer == pair->source) {
+                price->tied_gradient_bytes += gradient->bytes;
+                s->by_layer[s->ties[t].layer].tied_gradient_bytes += gradient->bytes;
+            }
     }
 }
 
@@ -588,4 +603,14 @@ int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int st
         if (list->instrs[i].op == OP_SEND && list->instrs[i].micro == 0)
             ns += cost_instr_ns(facts, s->program, stage, &list->instrs[i]);
     return ns;
+}
+
+int64_t sample_send_bytes(const struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t bytes = 0;
+    for (int i = 0; i < list->instr_count; i++)
+        if (list->instrs[i].op == OP_SEND && list->instrs[i].micro == 0)
+            bytes += s->program->buffers[s->program->pairs[list->instrs[i].pair_first].source].bytes;
+    return bytes;
 }

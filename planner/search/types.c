@@ -67,6 +67,7 @@ static void merge_price(struct layer_price *into, const struct layer_price *p, b
         .transient_bytes = pick(into->transient_bytes, p->transient_bytes, most),
         .exchange_bytes = pick(into->exchange_bytes, p->exchange_bytes, most),
         .exchange_parts = pick(into->exchange_parts, p->exchange_parts, most),
+        .tied_gradient_bytes = pick(into->tied_gradient_bytes, p->tied_gradient_bytes, most),
         .kernel_forward_ns = pick(into->kernel_forward_ns, p->kernel_forward_ns, most),
         .kernel_input_ns = pick(into->kernel_input_ns, p->kernel_input_ns, most),
         .kernel_weight_ns = pick(into->kernel_weight_ns, p->kernel_weight_ns, most),
