@@ -16,6 +16,7 @@ struct candidate {
     const struct price_table *table;
     struct partition_plan solution;
     struct plan *plan; /* made when ranked */
+    uint64_t hash;     /* the plan's */
     int64_t ranked_ns, capacity_bytes;
     int place;          /* how many of its family (stages, tensor degree) are better by the formula */
     int shrinks;        /* how often less memory was promised because a layout did not fit */
