@@ -473,29 +473,53 @@ static bool add_handover(struct pipeline *p, const struct chain *chain, int laye
     return true;
 }
 
-/* A weight of an earlier stage that this layer holds too is reduced and updated at the end of the step on both; prices
- * have that with the first of its layers. */
-static bool add_tied(struct pipeline *p, const struct chain *chain, int layer, const struct price_table *own,
-                     struct arena *arena)
+/* The price with what its dp lane and its step do besides. */
+static const struct layer_price *price_with(const struct layer_price *price, const struct layer_price *more,
+                                            struct arena *arena)
 {
-    int first = 0;
-    if (chain->tied_first < 0 || plan_layer_at(p->plan, layer) != chain->tied_second)
+    struct layer_price *sum = arena_alloc(arena, 1, sizeof *sum);
+    if (!sum)
+        return NULL;
+    *sum = *price;
+    sum->gather_forward_ns += more->gather_forward_ns;
+    sum->gather_backward_ns += more->gather_backward_ns;
+    sum->reduce_ns += more->reduce_ns;
+    sum->reduce_last_ns += more->reduce_last_ns;
+    sum->reduce_tail_ns = max_i64(sum->reduce_tail_ns, more->reduce_tail_ns);
+    sum->step_ns += more->step_ns;
+    return sum;
+}
+
+/* Prices have all that a weight costs with the first of its layers. On two stages each has what its own layer needs,
+ * and both reduce and update. */
+static bool part_tied(struct pipeline *p, const struct chain *chain, const struct price_table *table,
+                      struct arena *arena)
+{
+    int place[2] = { -1, -1 };
+    for (int l = 0; l < chain->layer_count && chain->tied_first >= 0; l++) {
+        int layer = plan_layer_at(p->plan, l);
+        if (layer == chain->tied_first || layer == chain->tied_second)
+            place[layer == chain->tied_second] = l;
+    }
+    if (place[0] < 0 || place[1] < 0 || stage_of_layer(p->plan, place[0]) == stage_of_layer(p->plan, place[1]))
         return true;
-    while (plan_layer_at(p->plan, first) != chain->tied_first)
-        first++;
-    const struct layer_price *tied = find_price(own, chain->class_of[chain->tied_first], &p->plan->layers[layer]);
-    if (stage_of_layer(p->plan, first) == stage_of_layer(p->plan, layer) || !tied || tied->exchange_bytes == 0)
+    const struct layer_price *first = p->price[place[0]],
+                             *like = find_price(table, chain->class_of[chain->tied_first], &p->plan->layers[place[1]]);
+    struct layer_price less = { .gather_forward_ns = -first->tied_gather_forward_ns,
+                                .gather_backward_ns = -first->tied_gather_backward_ns,
+                                .reduce_ns = -first->tied_reduce_ns };
+    if (!like || like->exchange_bytes == 0)
         return true;
-    struct layer_price *price = arena_alloc(arena, 1, sizeof *price);
-    double share = (double)tied->tied_gradient_bytes / (double)tied->exchange_bytes;
-    if (!price)
-        return false;
-    *price = *p->price[layer];
-    price->reduce_last_ns += (int64_t)(share * (double)tied->reduce_last_ns);
-    price->reduce_tail_ns = max_i64(price->reduce_tail_ns, (int64_t)(share * (double)tied->reduce_tail_ns));
-    price->step_ns += (int64_t)(share * (double)tied->step_ns);
-    p->price[layer] = price;
-    return true;
+    double share = (double)like->tied_gradient_bytes / (double)like->exchange_bytes;
+    struct layer_price more = { .gather_forward_ns = like->tied_gather_forward_ns,
+                                .gather_backward_ns = like->tied_gather_backward_ns,
+                                .reduce_ns = like->tied_reduce_ns,
+                                .reduce_last_ns = (int64_t)(share * (double)like->reduce_last_ns),
+                                .reduce_tail_ns = (int64_t)(share * (double)like->reduce_tail_ns),
+                                .step_ns = (int64_t)(share * (double)like->step_ns) };
+    p->price[place[0]] = price_with(first, &less, arena);
+    p->price[place[1]] = price_with(p->price[place[1]], &more, arena);
+    return p->price[place[0]] && p->price[place[1]];
 }
 
 static bool find_prices(struct pipeline *p, const struct chain *chain, const struct price_table *table,
@@ -511,10 +535,10 @@ static bool find_prices(struct pipeline *p, const struct chain *chain, const str
         p->price[l] = find_price(own, chain->class_of[plan_layer_at(p->plan, l)], &p->plan->layers[l]);
         if (!p->price[l])
             return fail_kind(err, ERROR_BUG, "search: layer %d has a strategy without a price", l);
-        if (!add_tied(p, chain, l, own, arena) || (price_has_layouts(table) && !add_handover(p, chain, l, arena)))
+        if (price_has_layouts(table) && !add_handover(p, chain, l, arena))
             return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     }
-    return true;
+    return part_tied(p, chain, table, arena) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
 }
 
 bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,

@@ -27,7 +27,10 @@ struct layer_price {
     int64_t saved_bytes;                    /* per micro-batch in flight */
     int64_t transient_bytes;                /* largest extra need while the layer runs */
     int64_t exchange_bytes, exchange_parts; /* gradients of one rank, and in how many pieces: what replicas exchange */
-    int64_t tied_gradient_bytes;            /* of them those of weights that another layer holds too */
+    /* Of weights that later layers use too: gradients of one rank, at the first as at the last of these layers; and
+     * what the first layer's price above holds for the others. */
+    int64_t tied_gradient_bytes;
+    int64_t tied_gather_forward_ns, tied_gather_backward_ns, tied_reduce_ns;
     /* Kernels alone, without recomputation, of the cheapest member of the class: what any schedule has to run. Backward
      * by input and by weight. */
     int64_t kernel_forward_ns, kernel_input_ns, kernel_weight_ns;

@@ -294,16 +294,7 @@ bool sample_resize(struct sample *s, const struct graph *graph, const struct mes
 
 /* ---- time ---- */
 
-static bool is_tied_to(const struct sample *s, int weight, int layer)
-{
-    for (int k = 0; k < s->tie_count; k++)
-        if (s->ties[k].layer == layer && s->program->buffers[s->ties[k].buffer].id == weight)
-            return true;
-    return false;
-}
-
-/* What a weight's transfer serves is its layer, the first of several unless it is for one of them alone; of a bucket
- * each weight pays its share. */
+/* What a weight's transfer serves is its layer; of a bucket each weight pays its share. */
 static int64_t *share_of(struct layer_price *price, const struct instr *instr)
 {
     if (!hands_out(instr))
@@ -318,8 +309,21 @@ static int pair_layer(const struct sample *s, const struct instr *instr, int pai
     const struct pair *p = &s->program->pairs[instr->pair_first + pair];
     const struct buffer *buffer = &s->program->buffers[p->destination >= 0 ? p->destination : p->source];
     *bytes = max_i64(buffer->bytes, 1);
-    bool own = instr->phase != PHASE_STEP && buffer->is_weight && is_tied_to(s, buffer->id, instr->layer);
-    return buffer->is_weight && !own ? s->weight_layer[buffer->id] : layer_of(s, instr);
+    return buffer->is_weight ? s->weight_layer[buffer->id] : layer_of(s, instr);
+}
+
+/* Where another layer than that is served, which uses one of its weights; else NULL. */
+static int64_t *tied_share_of(struct sample *s, const struct instr *instr, int layer)
+{
+    struct layer_price *price = &s->by_layer[layer];
+    bool tied = false;
+    for (int k = 0; k < s->tie_count; k++)
+        tied = tied || s->ties[k].layer == instr->layer;
+    if (!tied || instr->layer == layer || instr->phase == PHASE_STEP)
+        return NULL;
+    if (!hands_out(instr))
+        return &price->tied_reduce_ns;
+    return is_forward(instr) ? &price->tied_gather_forward_ns : &price->tied_gather_backward_ns;
 }
 
 static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
@@ -330,9 +334,13 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
         total += bytes;
     }
     for (int i = 0; i < instr->pair_count; i++) {
-        struct layer_price *price = &s->by_layer[pair_layer(s, instr, i, &bytes)];
+        int layer = pair_layer(s, instr, i, &bytes);
+        struct layer_price *price = &s->by_layer[layer];
+        int64_t *tied = tied_share_of(s, instr, layer);
         int64_t share = instr->pair_count == 1 ? ns : (int64_t)((double)ns * (double)bytes / (double)total + 0.5);
         *share_of(price, instr) += share;
+        if (tied)
+            *tied += share;
         if (!hands_out(instr))
             price->reduce_tail_ns = max_i64(price->reduce_tail_ns, share);
     }
@@ -595,22 +603,14 @@ struct layer_price sample_handover(const struct sample *s, int layer)
     return price;
 }
 
-int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int stage)
+int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int stage, int64_t *bytes)
 {
     const struct stage_program *list = &s->program->stages[stage];
     int64_t ns = 0;
-    for (int i = 0; i < list->instr_count; i++)
-        if (list->instrs[i].op == OP_SEND && list->instrs[i].micro == 0)
+    for (int i = *bytes = 0; i < list->instr_count; i++)
+        if (list->instrs[i].op == OP_SEND && list->instrs[i].micro == 0) {
             ns += cost_instr_ns(facts, s->program, stage, &list->instrs[i]);
+            *bytes += s->program->buffers[s->program->pairs[list->instrs[i].pair_first].source].bytes;
+        }
     return ns;
-}
-
-int64_t sample_send_bytes(const struct sample *s)
-{
-    const struct stage_program *list = &s->program->stages[0];
-    int64_t bytes = 0;
-    for (int i = 0; i < list->instr_count; i++)
-        if (list->instrs[i].op == OP_SEND && list->instrs[i].micro == 0)
-            bytes += s->program->buffers[s->program->pairs[list->instrs[i].pair_first].source].bytes;
-    return bytes;
 }
