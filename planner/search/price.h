@@ -43,8 +43,8 @@ struct price_table {
     const struct strategy *strategies; /* (strategy_count) */
     struct layer_price *prices;        /* (class_count, strategy_count) */
     int64_t *workspace_bytes;          /* (strategy_count) of base_bytes */
-    int64_t send_ns;                   /* one boundary value to the next stage */
-    int64_t send_bytes;                /* the first layer's value, as one rank sends it; 0: not known */
+    int64_t send_ns;    /* one boundary value to the next stage: the mean over a configuration's cuts (cuts.h) */
+    int64_t send_bytes; /* the first layer's value, as one rank sends it; 0: not known */
     int64_t base_bytes; /* of every stage: workspace, and what its devices have less than the largest of the cluster */
     /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
      * every number here is the least of theirs. NULL: this table is every stage's. */

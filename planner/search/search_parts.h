@@ -19,11 +19,11 @@ struct candidate {
     uint64_t hash;     /* the plan's */
     int64_t ranked_ns, capacity_bytes;
     int64_t simulated_ns; /* 0: not simulated, or beaten */
-    int place;          /* how many of its family (stages, tensor degree) are better by the formula */
-    int shrinks;        /* how often less memory was promised because a layout did not fit */
-    int part;           /* which strategies it chose from: 0 all, else of variants.c */
-    bool roomy;         /* was asked for room */
-    bool judged, rough; /* rough: solved for its family's sake, with a loose gap */
+    int place;            /* how many of its family (stages, tensor degree) are better by the formula */
+    int shrinks;          /* how often less memory was promised because a layout did not fit */
+    int part;             /* which strategies it chose from: 0 all, else of variants.c */
+    bool roomy;           /* was asked for room */
+    bool judged, rough;   /* rough: solved for its family's sake, with a loose gap */
 };
 /* Memory of one piece of work, kept as long as the run. */
 struct owned_arena {
