@@ -25,6 +25,10 @@ static const struct field {
     { "longest reduction", offsetof(struct layer_price, reduce_tail_ns) },
     { "weights", offsetof(struct layer_price, weight_bytes) },
     { "tied", offsetof(struct layer_price, tied_bytes) },
+    { "tied gradient", offsetof(struct layer_price, tied_gradient_bytes) },
+    { "tied gather forward", offsetof(struct layer_price, tied_gather_forward_ns) },
+    { "tied gather backward", offsetof(struct layer_price, tied_gather_backward_ns) },
+    { "tied reduce", offsetof(struct layer_price, tied_reduce_ns) },
     { "saved", offsetof(struct layer_price, saved_bytes) },
     { "transient", offsetof(struct layer_price, transient_bytes) },
 };

@@ -459,6 +459,33 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
     return ok;
 }
 
+/* DOUBT_SHARE: where the few take one part in so many more or less than the walk says, their pace is simulated, not
+ * walked. LONG_SHARE: so much of what the walk says of the others may be too much. */
+enum { DOUBT_SHARE = 32, LONG_SHARE = 4 };
+
+static bool is_doubted(const struct plan *plan, const struct estimate *few, int64_t few_ns)
+{
+    int64_t off_ns = few->prediction.step_ns - few_ns;
+    return !schedules[plan->schedule]->asynchronous && max_i64(off_ns, -off_ns) > few_ns / DOUBT_SHARE;
+}
+
+/* What the further micro-batches take by the pace of a longer step: in full pipelines one is like the other. */
+static bool simulate_more(int64_t *more_ns, struct estimate *few, const struct model *model, const struct plan *plan,
+                          const struct facts *facts, struct error *err)
+{
+    struct estimate *longer = NULL;
+    int count = few->micro_batches_simulated, unit = 2 * micro_batch_unit(plan);
+    int period = (int)min_i64(round_up(ceil_div(count, 2), unit), plan->micro_batch_count - count);
+    if (!judge_shortened(&longer, model, plan, count + period, facts, &(struct judging){ .always = true }, INT64_MAX,
+                         err))
+        return false;
+    double each = (double)(longer->prediction.step_ns - few->prediction.step_ns) / period;
+    *more_ns = max_i64(0, (int64_t)(each * (plan->micro_batch_count - count)));
+    few->effort += longer->effort;
+    estimate_free(longer);
+    return true;
+}
+
 bool estimate_plan_steady(struct estimate **out, const struct model *model, const struct graph *graph,
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
                           const struct facts *facts, int64_t worth_ns, struct error *err)
@@ -467,18 +494,28 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
     int64_t all_ns = 0, few_ns = 0, more_ns = 0;
     bool shortens = estimate_shortens(plan);
     if (shortens) {
-        if (!pipeline_step_ns(&all_ns, plan, chain, table, plan->micro_batch_count, err) ||
-            !pipeline_step_ns(&few_ns, plan, chain, table, few, err))
+        if (!pipeline_step_ns(&all_ns, plan, chain, table, facts, plan->micro_batch_count, err) ||
+            !pipeline_step_ns(&few_ns, plan, chain, table, facts, few, err))
             return false;
         more_ns = max_i64(0, all_ns - few_ns);
     }
-    int64_t worth = worth_ns == INT64_MAX ? INT64_MAX : worth_ns - more_ns;
+    int64_t worth = worth_ns == INT64_MAX ? INT64_MAX : worth_ns - (more_ns - more_ns / LONG_SHARE);
     struct judging judging = shortens ? judging_shortened(plan) : (struct judging){ 0 };
     if (shortens ? !judge_shortened(out, model, plan, few, facts, &judging, worth, err)
                  : !judge(out, graph, plan, facts, &judging, worth, err))
         return false;
-    if (shortens && !(*out)->beaten && (*out)->prediction.fits)
-        lengthen(&(*out)->prediction, longer_ns(plan, &(*out)->prediction, few_ns, more_ns));
+    if (shortens && !(*out)->beaten && (*out)->prediction.fits) {
+        bool good = true;
+        if (is_doubted(plan, *out, few_ns))
+            good = simulate_more(&more_ns, *out, model, plan, facts, err);
+        else
+            more_ns = longer_ns(plan, &(*out)->prediction, few_ns, more_ns);
+        if (!good) {
+            estimate_free(*out);
+            return false;
+        }
+        lengthen(&(*out)->prediction, more_ns);
+    }
     fill_rates(*out, graph, plan, facts);
     return true;
 }

@@ -4,10 +4,11 @@
 #include "planner/search/search_parts.h"
 #include <string.h>
 
-/* DOUBT_PERCENT: so far may the rank be off, much alike for plans of one configuration and choice of strategies.
- * JUDGED_FAMILIES: the best of so many (stages, tensor degree) is simulated while it may still win. judge_budget: how
- * much is spent on judging (struct estimate, effort) before the best plans are settled. ROOM_PERMILLE: a plan is made
- * to leave room beforehand where that lengthens it by so little. */
+/* DOUBT_PERCENT: so far may the rank be off, much alike for plans of one configuration and choice of strategies; where
+ * it is off by more, WRONG_BUDGETS times as much is spent. JUDGED_FAMILIES: the best of so many (stages, tensor degree)
+ * is simulated while it may still win. judge_budget: how much is spent on judging (struct estimate, effort) before the
+ * best plans are settled. ROOM_PERMILLE: a plan is made to leave room beforehand where that lengthens it by so little.
+ */
 enum {
     JUDGED_FAMILIES = 4,
     MAX_SHRINKS = 6,
@@ -15,6 +16,7 @@ enum {
     SHRUNK_GAP_PPM = 1000,
     ROOM_PERMILLE = 2,
     DOUBT_PERCENT = 10,
+    WRONG_BUDGETS = 4,
     DOUBTLESS = 4 /* a part of the budget, one in so many, is for whatever the rank */
 };
 static const int64_t judge_budget = 200000;
@@ -163,12 +165,32 @@ static bool family_judged(const struct run *run, const struct candidate *c)
     return false;
 }
 
-static bool kind_judged(const struct run *run, const struct candidate *c)
+/* How alike two candidates are in what the walk gets wrong: 0 not, 2 the same configuration and strategies. */
+static int likeness(const struct run *run, const struct candidate *a, const struct candidate *b)
 {
-    for (int i = 0; i < run->result->certificate.ranked; i++)
-        if (run->candidates[i].judged && run->candidates[i].config == c->config && run->candidates[i].part == c->part)
-            return true;
-    return false;
+    const struct config *x = &run->configs[a->config], *y = &run->configs[b->config];
+    if (a->part != b->part || x->schedule != y->schedule || !search_same_family(run, a->config, b->config))
+        return 0;
+    return a->config == b->config ? 2 : 1;
+}
+
+/* What the simulation would say if the rank was off as for those that are most alike. Where nobody has judged any of
+ * its kind it counts as a little shorter: what is alike fares alike. */
+static int64_t expected_ns(const struct run *run, const struct candidate *c)
+{
+    const struct candidate *like = NULL;
+    bool met = false;
+    for (int i = 0; i < run->result->certificate.ranked; i++) {
+        const struct candidate *other = &run->candidates[i];
+        int alike = other->judged ? likeness(run, other, c) : 0;
+        met = met || alike == 2;
+        if (alike > 0 && other->simulated_ns > 0 && (!like || alike > likeness(run, like, c)))
+            like = other;
+    }
+    double ns = (double)c->ranked_ns;
+    if (like && like->ranked_ns > 0)
+        ns *= (double)like->simulated_ns / (double)like->ranked_ns;
+    return (int64_t)ns - (met ? 0 : c->ranked_ns / 100 * DOUBT_PERCENT);
 }
 
 /* The candidate of the best rank of a family that nobody has judged; NULL: none. */
@@ -183,8 +205,8 @@ static struct candidate *next_fresh(struct run *run)
     return next;
 }
 
-/* The candidate of the best rank that nobody has judged. Where nobody has judged any of its kind it counts as a little
- * shorter: what is alike fares alike. hopeful: only what may win; most_effort: that takes about so much at most. */
+/* The candidate that is expected to be best of those that nobody has judged. hopeful: only what may win; most_effort:
+ * that takes about so much at most. */
 static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_effort)
 {
     struct candidate *next = NULL;
@@ -194,7 +216,7 @@ static struct candidate *next_kind(struct run *run, bool hopeful, int64_t most_e
         int64_t doubt = c->ranked_ns / 100 * DOUBT_PERCENT;
         if (c->judged || (hopeful && c->ranked_ns - doubt >= best_step(run)) || estimate_effort(c->plan) > most_effort)
             continue;
-        int64_t ns = c->ranked_ns - (kind_judged(run, c) ? 0 : doubt);
+        int64_t ns = expected_ns(run, c);
         if (!next || ns < least_ns) {
             next = c;
             least_ns = ns;
@@ -227,6 +249,13 @@ static bool lacks_host_memory(const struct prediction *p)
     return false;
 }
 
+/* So far off that the order of ranks says little. */
+static bool is_wrong(const struct candidate *c)
+{
+    int64_t off_ns = c->simulated_ns - c->ranked_ns;
+    return c->simulated_ns > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
+}
+
 static bool hear(struct run *run, struct candidate *c, int64_t *spent)
 {
     struct estimate *estimate = NULL;
@@ -241,6 +270,7 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
     }
     if (estimate->prediction.fits) {
         c->judged = true;
+        c->simulated_ns = estimate->prediction.step_ns;
         insert_plan(run, c, estimate);
         return true;
     }
@@ -257,7 +287,7 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
 
 bool search_judge(struct run *run)
 {
-    int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1);
+    int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1), budget = judge_budget;
     for (int families = 0, late = 0;;) {
         bool enough = run->result->plan_count >= top;
         if (search_stops(run) && (enough || run->result->plan_count > 0 || late++ == LATE_JUDGED))
@@ -265,7 +295,7 @@ bool search_judge(struct run *run)
         struct candidate *c = families < JUDGED_FAMILIES ? next_fresh(run) : NULL;
         bool fresh = c && c->ranked_ns < best_step(run);
         if (!fresh)
-            c = !enough || spent < judge_budget ? next_affordable(run, enough, judge_budget - spent) : NULL;
+            c = !enough || spent < budget ? next_affordable(run, enough, budget - spent) : NULL;
         if (!c && spent < judge_budget / DOUBTLESS)
             c = next_affordable(run, false, judge_budget - spent);
         if (!c)
@@ -273,5 +303,7 @@ bool search_judge(struct run *run)
         if (!make_room(run, c) || !hear(run, c, fresh ? &on_families : &spent))
             return false;
         families += fresh && c->judged;
+        if (is_wrong(c))
+            budget = WRONG_BUDGETS * judge_budget;
     }
 }

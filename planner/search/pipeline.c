@@ -9,9 +9,18 @@ enum { MAX_AHEAD = 8 };
 struct pending {
     int64_t first_ns, last_ns, reduce_ns, tail_ns;
 };
+/* What waits to be sent. */
+struct message {
+    int from, to, micro;
+    bool backward;
+    int64_t ready_ns;
+};
 struct stage_clock {
     struct action *actions;
     int action_count, next;
+    struct message *queue; /* in the order of sending */
+    int queued, sent;
+    int64_t sending_ns, receiving_ns;                               /* when these are free */
     int64_t compute_ns, lane_ns, send_forward_ns, send_backward_ns; /* when each is free */
     int64_t use_end[MAX_AHEAD + 1];                                 /* ring: ends of the latest uses */
     struct pending pending[MAX_AHEAD + 1];                          /* ring: not yet issued, by use */
@@ -30,8 +39,11 @@ struct pipeline {
     const struct plan *plan;
     const struct layer_price **price; /* (layers) by place in the plan's order */
     const struct price_table *table;
+    const struct facts *facts;
     int *values; /* (pieces, pieces): values that the first makes and the second reads; of replicas the first's */
+    int64_t *message_ns; /* (pieces, pieces) how long they take to get there */
     int ahead, micro_batches, piece_count;
+    bool meets; /* sends wait for their receivers, in the order of both sides */
     int *turns; /* (stages) */
     struct piece *pieces;
     struct stage_clock *stages;
@@ -109,27 +121,44 @@ static int layout_of(const struct pipeline *p, int layer)
     return price_layout_of(p->table, price_strategy(p->table, &p->plan->layers[layer]));
 }
 
-/* One value from the maker to the reader; where layouts differ the mean of there and back. */
-static int64_t send_ns(const struct pipeline *p, int maker, int reader)
+static double elements_of(const struct graph *graph, int layer)
+{
+    const struct value *value = &graph->values[graph->layers[layer].output_value];
+    double elements = 1;
+    for (int i = 0; i < value->dim_count; i++)
+        elements *= (double)value->size[i];
+    return elements;
+}
+
+/* The layer's value from the maker to the reader; where layouts differ the mean of there and back. */
+static int64_t send_ns(const struct pipeline *p, const struct chain *chain, int layer, int maker, int reader)
 {
     const struct layer_range *from = &p->pieces[maker].layers;
-    if (!price_has_layouts(p->table))
+    if (price_has_layouts(p->table))
+        return p->table
+                   ->cut_ns[layout_of(p, from->first + from->count - 1)][layout_of(p, p->pieces[reader].layers.first)] /
+               2;
+    if (!p->facts || !chain->graph || p->table->send_bytes == 0)
         return price_send_ns(p->table, maker % copied(p));
-    return p->table->cut_ns[layout_of(p, from->first + from->count - 1)][layout_of(p, p->pieces[reader].layers.first)] /
-           2;
+    double bytes = (double)p->table->send_bytes * elements_of(chain->graph, layer) / elements_of(chain->graph, 0);
+    return cost_between_stages(p->facts, p->plan, stage_of(p, maker), stage_of(p, reader), (int64_t)bytes).ns;
 }
 
 /* What one piece has made for another, by a message unless both are on one stage; of replicas `to` is the first. */
 static void hand_on(struct pipeline *p, int from, int to, int micro, bool backward)
 {
-    int own = first_replica(p, from), maker = backward ? to : own, count = values_between(p, maker, own + to - maker);
+    int own = first_replica(p, from), maker = backward ? to : own, reader = own + to - maker;
     struct stage_clock *s = &p->stages[stage_of(p, from)];
     int turns = replicas_of(p, to), own_micro = micro / turns;
     struct piece *piece = &p->pieces[to + micro % turns];
     int64_t at = s->compute_ns;
+    if (p->meets) {
+        s->queue[s->queued++] = (struct message){ from, to, micro, backward, at };
+        return;
+    }
     if (stage_of(p, from) != stage_of(p, to))
         at = send(backward ? &s->send_backward_ns : &s->send_forward_ns, at,
-                  count * send_ns(p, maker, backward ? own : to));
+                  p->message_ns[maker * p->piece_count + reader]);
     piece->arrived[backward][own_micro] = max_i64(piece->arrived[backward][own_micro], at);
     piece->missing[backward][own_micro]--;
 }
@@ -162,6 +191,27 @@ static void run_backward(struct pipeline *p, int number, int micro)
         hand_on(p, number, piece->others[1][i], micro, true);
 }
 
+/* A stage has one lane out, which keeps its order, and one in: it receives what an action reads when the one before has
+ * ended (planner/program/lower_arrivals.c). */
+static bool deliver(struct pipeline *p, int stage)
+{
+    struct stage_clock *s = &p->stages[stage];
+    bool moved = false;
+    for (; s->sent < s->queued; s->sent++, moved = true) {
+        const struct message *m = &s->queue[s->sent];
+        struct stage_clock *to = &p->stages[m->to];
+        const struct action *action = &to->actions[to->next];
+        if (action->micro != m->micro || (action->kind != ACTION_FORWARD) != m->backward)
+            break;
+        int64_t start = max_i64(max_i64(m->ready_ns, to->compute_ns), max_i64(s->sending_ns, to->receiving_ns));
+        s->sending_ns = to->receiving_ns =
+            start + p->message_ns[m->backward ? m->to * p->piece_count + m->from : m->from * p->piece_count + m->to];
+        p->pieces[m->to].arrived[m->backward][m->micro] = s->sending_ns;
+        p->pieces[m->to].missing[m->backward][m->micro]--;
+    }
+    return moved;
+}
+
 /* Runs a stage's actions as far as what they need has arrived; false when nothing moved. */
 static bool run_stage(struct pipeline *p, int stage)
 {
@@ -187,12 +237,52 @@ static bool run_stage(struct pipeline *p, int stage)
 static int64_t stage_end(struct pipeline *p, int stage)
 {
     struct stage_clock *s = &p->stages[stage];
-    int64_t step = 0;
     for (int64_t use = max_i64(0, s->uses - p->ahead - 1); use < s->uses; use++)
         issue_reduction(s, use);
+    return max_i64(s->compute_ns, s->lane_ns);
+}
+
+static int64_t update_ns(const struct pipeline *p, int stage)
+{
+    int64_t ns = 0;
     for (int l = 0; l < p->plan->layer_count; l++)
-        step += stage_holds(p->plan, stage, l) ? p->price[l]->step_ns : 0;
-    return max_i64(s->compute_ns, s->lane_ns) + step;
+        ns += stage_holds(p->plan, stage, l) ? p->price[l]->step_ns : 0;
+    return ns;
+}
+
+/* Two stages that hold a weight of the same name exchange its gradient, either way at once, whole where it is not cut
+ * into the same shards. */
+static void exchange_tied(const struct pipeline *p, const struct chain *chain, int64_t *end_ns)
+{
+    int holder[2] = { -1, -1 };
+    int64_t bytes = 0;
+    for (int l = 0; l < p->plan->layer_count && chain->tied_first >= 0; l++) {
+        int layer = plan_layer_at(p->plan, l), which = layer == chain->tied_second;
+        if (layer != chain->tied_first && !which)
+            continue;
+        holder[which] = stage_of_layer(p->plan, l);
+        bytes = max_i64(bytes, p->price[l]->tied_gradient_bytes);
+    }
+    if (!p->facts || bytes == 0 || holder[0] == holder[1])
+        return;
+    int64_t ready_ns = max_i64(end_ns[holder[0]], end_ns[holder[1]]);
+    end_ns[holder[0]] = end_ns[holder[1]] =
+        ready_ns + cost_between_stages(p->facts, p->plan, holder[0], holder[1], bytes).ns;
+}
+
+static bool step_end(struct pipeline *p, const struct chain *chain, int64_t *out, struct arena *arena)
+{
+    int stages = p->plan->stage_count;
+    int64_t *end_ns = arena_alloc(arena, (size_t)stages, sizeof *end_ns);
+    if (!end_ns)
+        return false;
+    for (int k = 0; k < stages; k++)
+        end_ns[k] = stage_end(p, k);
+    exchange_tied(p, chain, end_ns);
+    *out = 0;
+    for (int k = 0; k < stages; k++)
+        *out = max_i64(*out, end_ns[k] + update_ns(p, k));
+    return true;
 }
 
 /* What pieces of one copy of the model exchange, those of every other one do. */
@@ -200,9 +290,18 @@ static void repeat_values(struct pipeline *p)
 {
     int pieces = copied(p);
     for (int maker = pieces; maker < p->piece_count; maker++)
-        for (int reader = 0; reader < pieces; reader++)
-            p->values[maker * p->piece_count + maker / pieces * pieces + reader] =
-                values_between(p, maker % pieces, reader);
+        for (int reader = 0; reader < pieces; reader++) {
+            int own = maker * p->piece_count + maker / pieces * pieces + reader,
+                like = maker % pieces * p->piece_count + reader;
+            p->values[own] = p->values[like];
+            p->message_ns[own] = p->message_ns[like];
+        }
+}
+
+static void add_value(struct pipeline *p, const struct chain *chain, int layer, int maker, int reader)
+{
+    p->values[maker * p->piece_count + reader]++;
+    p->message_ns[maker * p->piece_count + reader] += send_ns(p, chain, layer, maker, reader);
 }
 
 /* Each value once per piece that reads it. */
@@ -212,10 +311,11 @@ static bool count_values(struct pipeline *p, const struct chain *chain, struct a
     int pieces = p->piece_count, *last_reader = arena_alloc(arena, (size_t)chain->layer_count, sizeof(int)),
         *piece_of = arena_alloc(arena, (size_t)chain->layer_count, sizeof(int));
     p->values = arena_alloc(arena, (size_t)pieces * (size_t)pieces, sizeof *p->values);
-    if (!p->values || !last_reader || !piece_of)
+    p->message_ns = arena_alloc(arena, (size_t)pieces * (size_t)pieces, sizeof *p->message_ns);
+    if (!p->values || !p->message_ns || !last_reader || !piece_of)
         return false;
     for (int k = 0; !graph && k + p->turns[k] < copied(p); k += p->turns[k])
-        p->values[k * pieces + k + p->turns[k]] = 1;
+        add_value(p, chain, -1, k, k + p->turns[k]);
     for (int place = 0, reader = 0; graph && place < graph->layer_count; place++) { /* readers ascend */
         int layer = plan_layer_at(p->plan, place);
         if (place == p->pieces[reader].layers.first + p->pieces[reader].layers.count)
@@ -224,7 +324,7 @@ static bool count_values(struct pipeline *p, const struct chain *chain, struct a
         for (int i = 0; i < graph->layers[layer].input_count; i++) {
             int from = graph->layers[layer].input_layers[i], maker = piece_of[from];
             if (maker != reader && last_reader[from] <= reader) {
-                p->values[maker * pieces + reader]++;
+                add_value(p, chain, from, maker, reader);
                 last_reader[from] = reader + 1;
             }
         }
@@ -299,9 +399,22 @@ static bool start_pieces(struct pipeline *p, struct arena *arena)
     return true;
 }
 
+/* Where each stage hands on to the next alone, so that its actions say in which order messages come. */
+static bool is_plain(const struct pipeline *p)
+{
+    bool plain = p->plan->chunk_count == 1 && !schedules[p->plan->schedule]->splits;
+    for (int maker = 0; maker < p->piece_count; maker++) {
+        plain = plain && p->turns[maker % p->plan->stage_count] == 1;
+        for (int reader = 0; reader < p->piece_count; reader++)
+            plain = plain && (reader == maker + 1) == (values_between(p, maker, reader) > 0);
+    }
+    return plain;
+}
+
 static bool start_stages(struct pipeline *p, struct arena *arena)
 {
     const struct schedule *schedule = schedules[p->plan->schedule];
+    p->meets = is_plain(p);
     p->stages = arena_alloc(arena, (size_t)p->plan->stage_count, sizeof *p->stages);
     for (int k = 0; p->stages && k < p->plan->stage_count; k++) {
         struct stage_clock *s = &p->stages[k];
@@ -312,6 +425,8 @@ static bool start_stages(struct pipeline *p, struct arena *arena)
         if (!s->actions)
             return false;
         schedule->order(&place, s->actions);
+        if (p->meets && !(s->queue = arena_alloc(arena, 2 * (size_t)p->micro_batches, sizeof *s->queue)))
+            return false;
     }
     return p->stages != NULL;
 }
@@ -328,7 +443,7 @@ static int64_t steady_step_ns(const struct pipeline *p)
             once += p->price[l]->reduce_last_ns + p->price[l]->step_ns;
         }
         if (k + 1 < p->piece_count)
-            sends = values_between(p, k, k + 1) * send_ns(p, k, k + 1);
+            sends = p->message_ns[k * p->piece_count + k + 1];
         longest = max_i64(longest, p->micro_batches * max_i64(each, sends) + once);
     }
     return longest;
@@ -358,6 +473,55 @@ static bool add_handover(struct pipeline *p, const struct chain *chain, int laye
     return true;
 }
 
+/* The price with what its dp lane and its step do besides. */
+static const struct layer_price *price_with(const struct layer_price *price, const struct layer_price *more,
+                                            struct arena *arena)
+{
+    struct layer_price *sum = arena_alloc(arena, 1, sizeof *sum);
+    if (!sum)
+        return NULL;
+    *sum = *price;
+    sum->gather_forward_ns += more->gather_forward_ns;
+    sum->gather_backward_ns += more->gather_backward_ns;
+    sum->reduce_ns += more->reduce_ns;
+    sum->reduce_last_ns += more->reduce_last_ns;
+    sum->reduce_tail_ns = max_i64(sum->reduce_tail_ns, more->reduce_tail_ns);
+    sum->step_ns += more->step_ns;
+    return sum;
+}
+
+/* Prices have all that a weight costs with the first of its layers. On two stages each has what its own layer needs,
+ * and both reduce and update. */
+static bool part_tied(struct pipeline *p, const struct chain *chain, const struct price_table *table,
+                      struct arena *arena)
+{
+    int place[2] = { -1, -1 };
+    for (int l = 0; l < chain->layer_count && chain->tied_first >= 0; l++) {
+        int layer = plan_layer_at(p->plan, l);
+        if (layer == chain->tied_first || layer == chain->tied_second)
+            place[layer == chain->tied_second] = l;
+    }
+    if (place[0] < 0 || place[1] < 0 || stage_of_layer(p->plan, place[0]) == stage_of_layer(p->plan, place[1]))
+        return true;
+    const struct layer_price *first = p->price[place[0]],
+                             *like = find_price(table, chain->class_of[chain->tied_first], &p->plan->layers[place[1]]);
+    struct layer_price less = { .gather_forward_ns = -first->tied_gather_forward_ns,
+                                .gather_backward_ns = -first->tied_gather_backward_ns,
+                                .reduce_ns = -first->tied_reduce_ns };
+    if (!like || like->exchange_bytes == 0)
+        return true;
+    double share = (double)like->tied_gradient_bytes / (double)like->exchange_bytes;
+    struct layer_price more = { .gather_forward_ns = like->tied_gather_forward_ns,
+                                .gather_backward_ns = like->tied_gather_backward_ns,
+                                .reduce_ns = like->tied_reduce_ns,
+                                .reduce_last_ns = (int64_t)(share * (double)like->reduce_last_ns),
+                                .reduce_tail_ns = (int64_t)(share * (double)like->reduce_tail_ns),
+                                .step_ns = (int64_t)(share * (double)like->step_ns) };
+    p->price[place[0]] = price_with(first, &less, arena);
+    p->price[place[1]] = price_with(p->price[place[1]], &more, arena);
+    return p->price[place[0]] && p->price[place[1]];
+}
+
 static bool find_prices(struct pipeline *p, const struct chain *chain, const struct price_table *table,
                         struct arena *arena, struct error *err)
 {
@@ -374,16 +538,18 @@ static bool find_prices(struct pipeline *p, const struct chain *chain, const str
         if (price_has_layouts(table) && !add_handover(p, chain, l, arena))
             return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     }
-    return true;
+    return part_tied(p, chain, table, arena) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
 }
 
 bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,
-                      int micro_batches, struct error *err)
+                      const struct facts *facts, int micro_batches, struct error *err)
 {
     struct arena arena = { 0 };
-    struct pipeline p = {
-        .plan = plan, .table = table, .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD), .micro_batches = micro_batches
-    };
+    struct pipeline p = { .plan = plan,
+                          .table = table,
+                          .facts = facts,
+                          .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD),
+                          .micro_batches = micro_batches };
     bool good = find_prices(&p, chain, table, &arena, err);
     if (good && !(list_pieces(&p, &arena) && count_values(&p, chain, &arena) && start_pieces(&p, &arena) &&
                   start_stages(&p, &arena)))
@@ -397,16 +563,14 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
         moved = false;
         for (int k = 0; k < plan->stage_count; k++)
             moved = run_stage(&p, k) || moved;
+        for (int k = 0; p.meets && k < plan->stage_count; k++)
+            moved = deliver(&p, k) || moved;
     }
-    int64_t end = 0;
-    for (int k = 0; good && k < plan->stage_count; k++) {
+    for (int k = 0; good && k < plan->stage_count; k++)
         if (p.stages[k].next < p.stages[k].action_count)
             good = fail(err, "search: schedule %s stalls at stage %d", schedules[plan->schedule]->name, k);
-        else
-            end = max_i64(end, stage_end(&p, k));
-    }
+    if (good && !step_end(&p, chain, out, &arena))
+        good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     arena_free(&arena);
-    if (good)
-        *out = end;
     return good;
 }

@@ -129,6 +129,10 @@ static void merge_price(struct layer_price *into, const struct layer_price *p)
         .transient_bytes = max_i64(into->transient_bytes, p->transient_bytes),
         .exchange_bytes = max_i64(into->exchange_bytes, p->exchange_bytes),
         .exchange_parts = max_i64(into->exchange_parts, p->exchange_parts),
+        .tied_gradient_bytes = max_i64(into->tied_gradient_bytes, p->tied_gradient_bytes),
+        .tied_gather_forward_ns = max_i64(into->tied_gather_forward_ns, p->tied_gather_forward_ns),
+        .tied_gather_backward_ns = max_i64(into->tied_gather_backward_ns, p->tied_gather_backward_ns),
+        .tied_reduce_ns = max_i64(into->tied_reduce_ns, p->tied_reduce_ns),
         .kernel_forward_ns = min_i64(into->kernel_forward_ns, p->kernel_forward_ns),
         .kernel_input_ns = min_i64(into->kernel_input_ns, p->kernel_input_ns),
         .kernel_weight_ns = min_i64(into->kernel_weight_ns, p->kernel_weight_ns),
@@ -141,7 +145,7 @@ static struct layer_price without_prefetch(struct layer_price p)
     p.forward_ns += p.gather_forward_ns;
     p.backward_ns += p.gather_backward_ns;
     p.gradient_ns += p.gather_backward_ns;
-    p.gather_forward_ns = p.gather_backward_ns = 0;
+    p.gather_forward_ns = p.gather_backward_ns = p.tied_gather_forward_ns = p.tied_gather_backward_ns = 0;
     return p;
 }
 
@@ -202,7 +206,7 @@ static bool price_send(struct price_table *table, struct price_book *book, const
         return true;
     if (!want_sample(&sample, book, key, &plain, 2, err))
         return false;
-    table->send_ns = sample_send_ns(sample, book->facts, 0);
+    table->send_ns = sample_send_ns(sample, book->facts, 0, &table->send_bytes);
     return true;
 }
 
@@ -225,9 +229,10 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
             return false;
         table.base_bytes = max_i64(table.base_bytes, table.workspace_bytes[i]);
     }
-    if (like)
+    if (like) {
         table.send_ns = like->send_ns;
-    else if (!price_send(&table, book, key, err))
+        table.send_bytes = like->send_bytes;
+    } else if (!price_send(&table, book, key, err))
         return false;
     *out = table;
     return true;
@@ -300,6 +305,7 @@ static bool pair_handovers(struct layout_change *pair, struct price_book *book, 
 static bool pair_cuts(struct layout_change *pair, struct price_book *book, const struct price_key *key,
                       struct error *err)
 {
+    int64_t bytes = 0;
     pair->cut_ns[0] = pair->cut_ns[1] = 0;
     if (!has_second_stage(book, key))
         return true;
@@ -307,7 +313,8 @@ static bool pair_cuts(struct layout_change *pair, struct price_book *book, const
         struct sample *sample;
         if (!want_alternating(&sample, book, key, pair, first, 2, err))
             return false;
-        pair->cut_ns[first] = sample_send_ns(sample, book->facts, 0) + sample_send_ns(sample, book->facts, 1);
+        for (int stage = 0; stage < 2; stage++)
+            pair->cut_ns[first] += sample_send_ns(sample, book->facts, stage, &bytes);
     }
     return true;
 }

@@ -27,6 +27,10 @@ struct layer_price {
     int64_t saved_bytes;                    /* per micro-batch in flight */
     int64_t transient_bytes;                /* largest extra need while the layer runs */
     int64_t exchange_bytes, exchange_parts; /* gradients of one rank, and in how many pieces: what replicas exchange */
+    /* Of weights that later layers use too: gradients of one rank, at the first as at the last of these layers; and
+     * what the first layer's price above holds for the others. */
+    int64_t tied_gradient_bytes;
+    int64_t tied_gather_forward_ns, tied_gather_backward_ns, tied_reduce_ns;
     /* Kernels alone, without recomputation, of the cheapest member of the class: what any schedule has to run. Backward
      * by input and by weight. */
     int64_t kernel_forward_ns, kernel_input_ns, kernel_weight_ns;
@@ -39,7 +43,8 @@ struct price_table {
     const struct strategy *strategies; /* (strategy_count) */
     struct layer_price *prices;        /* (class_count, strategy_count) */
     int64_t *workspace_bytes;          /* (strategy_count) of base_bytes */
-    int64_t send_ns;                   /* one boundary value to the next stage */
+    int64_t send_ns;    /* one boundary value to the next stage: the mean over a configuration's cuts (cuts.h) */
+    int64_t send_bytes; /* the first layer's value, as one rank sends it; 0: not known */
     int64_t base_bytes; /* of every stage: workspace, and what its devices have less than the largest of the cluster */
     /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
      * every number here is the least of theirs. NULL: this table is every stage's. */

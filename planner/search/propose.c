@@ -613,11 +613,12 @@ bool search_solve_families(struct run *run)
 bool search_solve_leader(struct run *run)
 {
     const struct candidate leader = run->candidates[0];
+    int before = run->candidate_count;
     struct families family = { .tries_each = FAMILY_CLOSE,
                                .solves_left = FAMILY_CLOSE,
                                .looks_left = FAMILY_CLOSE * FAMILY_LOOKS };
     if (!leader.rough)
         return true;
     family.below_ns = leader.solution.step_ns + leader.solution.step_ns / 1000 * SLACK_PERMILLE + 1;
-    return solve_families(run, &family, leader.config) && search_rank(run);
+    return solve_families(run, &family, leader.config) && search_rank_more(run, before);
 }

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_RANKED = 64, LEAST_CANDIDATES = 16, FAMILY_RANKED = 2 };
+/* CLIMBERS: of so many configurations and choices of strategies the plan that leads by rank is improved, with so many
+ * visits of layers by the walk for each. */
+enum { DEFAULT_RANKED = 64, LEAST_CANDIDATES = 16, FAMILY_RANKED = 2, CLIMBERS = 12, CLIMB_VISITS = 1 << 18 };
 
 static int compare_formula(const void *a, const void *b)
 {
@@ -43,17 +45,18 @@ static void settle_prefetch(struct plan *plan, const struct space *space)
     plan->prefetch = space->prefetch.count > 0 ? (int)space->prefetch.values[0] : 1;
 }
 
-static bool is_new(const struct run *run, int kept, const struct plan *plan)
+static bool is_new(const struct run *run, int kept, const struct candidate *c)
 {
     for (int i = 0; i < kept; i++)
-        if (run->candidates[i].plan && plan_hash(run->candidates[i].plan) == plan_hash(plan))
+        if (run->candidates[i].plan && run->candidates[i].hash == c->hash)
             return false;
     return true;
 }
 
 static bool rank_plan(struct run *run, struct candidate *c)
 {
-    return pipeline_step_ns(&c->ranked_ns, c->plan, &run->bench.chain, c->table, c->plan->micro_batch_count, run->err);
+    return pipeline_step_ns(&c->ranked_ns, c->plan, &run->bench.chain, c->table, run->bench.facts,
+                            c->plan->micro_batch_count, run->err);
 }
 
 bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns)
@@ -87,32 +90,45 @@ static bool count_plan(struct run *run, struct candidate *c)
     return search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns);
 }
 
-/* The plan with one cut moved by a layer, when that fits and is new. */
-static bool try_neighbour(struct run *run, const struct candidate *from, int cut, int by, int *kept)
+/* The plan with one cut moved by a layer, ranked; out->plan NULL: it does not fit, or is not new. */
+static bool move_cut(struct run *run, const struct candidate *from, int cut, int by, int kept, struct candidate *out)
 {
-    struct candidate c = *from;
-    c.plan = plan_copy(from->plan);
-    if (!c.plan)
+    *out = *from;
+    out->plan = plan_copy(from->plan);
+    if (!out->plan)
         return search_out_of_memory(run->err);
-    struct plan_stage *left = &c.plan->stages[cut - 1], *right = &c.plan->stages[cut];
+    struct plan_stage *left = &out->plan->stages[cut - 1], *right = &out->plan->stages[cut];
     left->layer_count += by;
     right->first_layer += by;
     right->layer_count -= by;
-    bool good = true, wanted = left->layer_count > 0 && right->layer_count > 0 && is_new(run, *kept, c.plan);
+    out->hash = plan_hash(out->plan);
+    bool good = true, wanted = left->layer_count > 0 && right->layer_count > 0 && is_new(run, kept, out);
     if (wanted)
-        good = count_plan(run, &c) && rank_plan(run, &c);
-    if (!good || !wanted || c.solution.step_ns == INT64_MAX) {
-        plan_free(c.plan);
-        return good;
+        good = count_plan(run, out) && rank_plan(run, out);
+    if (!good || !wanted || out->solution.step_ns == INT64_MAX) {
+        plan_free(out->plan);
+        out->plan = NULL;
     }
+    return good;
+}
+
+/* Takes the candidate with its plan. */
+static bool keep(struct run *run, const struct candidate *c, int *kept)
+{
     int count = run->candidate_count;
-    if (!search_add_candidate(run, &c)) {
-        plan_free(c.plan);
+    if (!search_add_candidate(run, c)) {
+        plan_free(c->plan);
         return false;
     }
     run->candidates[count] = run->candidates[*kept]; /* plans stay at the front */
-    run->candidates[(*kept)++] = c;
+    run->candidates[(*kept)++] = *c;
     return true;
+}
+
+static bool try_neighbour(struct run *run, const struct candidate *from, int cut, int by, int *kept)
+{
+    struct candidate c;
+    return move_cut(run, from, cut, by, *kept, &c) && (!c.plan || keep(run, &c, kept));
 }
 
 static bool has_neighbours(const struct run *run, const struct candidate *c)
@@ -153,6 +169,7 @@ static bool make_plan(struct run *run, struct candidate *c)
     if (!c->plan)
         return search_out_of_memory(run->err);
     settle_prefetch(c->plan, run->bench.space);
+    c->hash = plan_hash(c->plan);
     return true;
 }
 
@@ -171,7 +188,7 @@ bool search_rank(struct run *run)
         struct candidate c = run->candidates[i];
         if (!make_plan(run, &c))
             return false;
-        if (!is_new(run, kept, c.plan)) {
+        if (!is_new(run, kept, &c)) {
             plan_free(c.plan);
             continue;
         }
@@ -193,7 +210,7 @@ bool search_rank_more(struct run *run, int first)
     int kept = (int)run->result->certificate.ranked;
     for (int i = first; i < run->candidate_count; i++) {
         struct candidate c = run->candidates[i];
-        if (!search_make_plan(run, &c) || !is_new(run, kept, c.plan)) {
+        if (!search_make_plan(run, &c) || !is_new(run, kept, &c)) {
             plan_free(c.plan);
             if (run->err->kind != ERROR_NONE)
                 return false;
@@ -201,6 +218,74 @@ bool search_rank_more(struct run *run, int first)
         }
         run->candidates[i] = run->candidates[kept];
         run->candidates[kept++] = c;
+    }
+    qsort(run->candidates, (size_t)kept, sizeof *run->candidates, compare_ranked);
+    run->result->certificate.candidates = run->candidate_count;
+    run->result->certificate.ranked = kept;
+    return true;
+}
+
+/* ---- cuts by the walk ---- */
+
+/* Moves one cut after the other as long as the walk says that it helps. *c has a plan of its own. */
+static bool climb(struct run *run, struct candidate *c, int kept)
+{
+    int64_t each = (int64_t)c->plan->micro_batch_count * c->plan->layer_count, visits = CLIMB_VISITS;
+    for (int still = 0, cut = 1, cuts = c->plan->stage_count - 1; still < cuts; cut = cut % cuts + 1) {
+        still++;
+        for (int by = -1; by <= 1; by += 2) {
+            struct candidate moved = { 0 };
+            if ((visits -= each) < 0)
+                return true;
+            if (!move_cut(run, c, cut, by, kept, &moved))
+                return false;
+            bool better = moved.plan && moved.ranked_ns < c->ranked_ns;
+            plan_free(better ? c->plan : moved.plan);
+            if (!better)
+                continue;
+            *c = moved;
+            still = 0;
+        }
+    }
+    return true;
+}
+
+/* Where the walk says no more than the formula, other cuts are no better. */
+static bool may_climb(const struct run *run, const struct candidate *c)
+{
+    enum { ALIKE_PERCENT = 5 };
+    return c->plan->stage_count > 1 && has_neighbours(run, c) &&
+           c->ranked_ns > c->solution.step_ns + c->solution.step_ns / 100 * ALIKE_PERCENT;
+}
+
+static bool has_climbed(const struct candidate *climbed, int count, const struct candidate *c)
+{
+    for (int i = 0; i < count; i++)
+        if (climbed[i].config == c->config && climbed[i].part == c->part)
+            return true;
+    return false;
+}
+
+bool search_climb(struct run *run)
+{
+    struct candidate climbed[CLIMBERS];
+    int kept = (int)run->result->certificate.ranked, ranked = kept, count = 0;
+    for (int i = 0; i < ranked && count < CLIMBERS && !search_stops(run); i++) {
+        struct candidate c = run->candidates[i];
+        if (!may_climb(run, &c) || has_climbed(climbed, count, &c))
+            continue;
+        climbed[count++] = c;
+        c.plan = plan_copy(c.plan);
+        if (!c.plan)
+            return search_out_of_memory(run->err);
+        if (!climb(run, &c, kept)) {
+            plan_free(c.plan);
+            return false;
+        }
+        if (c.ranked_ns == run->candidates[i].ranked_ns)
+            plan_free(c.plan);
+        else if (!keep(run, &c, &kept))
+            return false;
     }
     qsort(run->candidates, (size_t)kept, sizeof *run->candidates, compare_ranked);
     run->result->certificate.candidates = run->candidate_count;

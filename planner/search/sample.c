@@ -312,6 +312,20 @@ static int pair_layer(const struct sample *s, const struct instr *instr, int pai
     return buffer->is_weight ? s->weight_layer[buffer->id] : layer_of(s, instr);
 }
 
+/* Where another layer than that is served, which uses one of its weights; else NULL. */
+static int64_t *tied_share_of(struct sample *s, const struct instr *instr, int layer)
+{
+    struct layer_price *price = &s->by_layer[layer];
+    bool tied = false;
+    for (int k = 0; k < s->tie_count; k++)
+        tied = tied || s->ties[k].layer == instr->layer;
+    if (!tied || instr->layer == layer || instr->phase == PHASE_STEP)
+        return NULL;
+    if (!hands_out(instr))
+        return &price->tied_reduce_ns;
+    return is_forward(instr) ? &price->tied_gather_forward_ns : &price->tied_gather_backward_ns;
+}
+
 static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
 {
     int64_t total = 0, bytes = 0;
@@ -320,9 +334,13 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
         total += bytes;
     }
     for (int i = 0; i < instr->pair_count; i++) {
-        struct layer_price *price = &s->by_layer[pair_layer(s, instr, i, &bytes)];
+        int layer = pair_layer(s, instr, i, &bytes);
+        struct layer_price *price = &s->by_layer[layer];
+        int64_t *tied = tied_share_of(s, instr, layer);
         int64_t share = instr->pair_count == 1 ? ns : (int64_t)((double)ns * (double)bytes / (double)total + 0.5);
         *share_of(price, instr) += share;
+        if (tied)
+            *tied += share;
         if (!hands_out(instr))
             price->reduce_tail_ns = max_i64(price->reduce_tail_ns, share);
     }
@@ -470,6 +488,11 @@ static void price_exchange(struct sample *s)
         struct layer_price *price = &s->by_layer[s->weight_layer[gradient->id]];
         price->exchange_bytes += gradient->bytes;
         price->exchange_parts++;
+        for (int t = 0; t < s->tie_count; t++)
+            if (s->ties[t].buffer == pair->source) {
+                price->tied_gradient_bytes += gradient->bytes;
+                s->by_layer[s->ties[t].layer].tied_gradient_bytes += gradient->bytes;
+            }
     }
 }
 
@@ -580,12 +603,14 @@ struct layer_price sample_handover(const struct sample *s, int layer)
     return price;
 }
 
-int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int stage)
+int64_t sample_send_ns(const struct sample *s, const struct facts *facts, int stage, int64_t *bytes)
 {
     const struct stage_program *list = &s->program->stages[stage];
     int64_t ns = 0;
-    for (int i = 0; i < list->instr_count; i++)
-        if (list->instrs[i].op == OP_SEND && list->instrs[i].micro == 0)
+    for (int i = *bytes = 0; i < list->instr_count; i++)
+        if (list->instrs[i].op == OP_SEND && list->instrs[i].micro == 0) {
             ns += cost_instr_ns(facts, s->program, stage, &list->instrs[i]);
+            *bytes += s->program->buffers[s->program->pairs[list->instrs[i].pair_first].source].bytes;
+        }
     return ns;
 }

@@ -31,8 +31,8 @@ bool sample_resize(struct sample *sample, const struct graph *graph, const struc
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, bool path_only,
                                         int64_t *workspace_bytes);
-/* Of two stages: what that one sends for one micro-batch. */
-int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage);
+/* Of two stages: what that one sends for one micro-batch, and the bytes of one of its ranks. */
+int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage, int64_t *bytes);
 /* Of what sample_prices() priced last: collectives and slices of what the layer hands on, and of its gradient, and the
  * bytes of all its layouts that are kept for backward. Other members are 0. */
 struct layer_price sample_handover(const struct sample *sample, int layer);

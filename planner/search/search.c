@@ -116,7 +116,7 @@ const char *const search_phase_names[SEARCH_PHASE_COUNT + 1] = { [PHASE_BOUNDS] 
 
 static bool rank_all(struct run *run)
 {
-    return search_rank(run) && search_solve_leader(run) && search_vary(run);
+    return search_rank(run) && search_solve_leader(run) && search_vary(run) && search_climb(run);
 }
 
 /* Notes what the phase took. */

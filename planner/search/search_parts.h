@@ -16,12 +16,14 @@ struct candidate {
     const struct price_table *table;
     struct partition_plan solution;
     struct plan *plan; /* made when ranked */
+    uint64_t hash;     /* the plan's */
     int64_t ranked_ns, capacity_bytes;
-    int place;          /* how many of its family (stages, tensor degree) are better by the formula */
-    int shrinks;        /* how often less memory was promised because a layout did not fit */
-    int part;           /* which strategies it chose from: 0 all, else of variants.c */
-    bool roomy;         /* was asked for room */
-    bool judged, rough; /* rough: solved for its family's sake, with a loose gap */
+    int64_t simulated_ns; /* 0: not simulated, or beaten */
+    int place;            /* how many of its family (stages, tensor degree) are better by the formula */
+    int shrinks;          /* how often less memory was promised because a layout did not fit */
+    int part;             /* which strategies it chose from: 0 all, else of variants.c */
+    bool roomy;           /* was asked for room */
+    bool judged, rough;   /* rough: solved for its family's sake, with a loose gap */
 };
 /* Memory of one piece of work, kept as long as the run. */
 struct owned_arena {
@@ -79,6 +81,9 @@ bool search_solve_leader(struct run *run);
 bool search_rank(struct run *run);
 /* The same for candidates from `first` on, beside those that are ranked. */
 bool search_rank_more(struct run *run, int first);
+/* Of the configurations that lead by rank the best plan with other cuts: the formula knows neither the links at a cut
+ * nor what crosses it. */
+bool search_climb(struct run *run);
 /* The formula's value of the candidate's solution; INT64_MAX when a stage does not fit into so much. */
 bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns);
 /* The candidate's plan and rank from its solution. */

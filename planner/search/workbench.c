@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "models/model.h"
 #include "planner/program/schedule.h"
+#include "planner/search/cuts.h"
 #include "planner/search/estimate.h"
 #include "planner/search/layouts.h"
 #include "planner/search/turns.h"
@@ -330,6 +331,8 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
         return good;
     if (config->meshes > 0)
         return turns_table(bench, config, out, err);
+    if (!cuts_table(bench, config, out, err))
+        return false;
     return !schedules[config->schedule]->asynchronous || workbench_versions(bench, config, out, err);
 }
 
