@@ -58,7 +58,14 @@ static bool solver_start(struct knapsack_solver *s, const struct knapsack *probl
     s->price = arena_alloc(&s->arena, options, sizeof *s->price);
     s->mean = arena_alloc(&s->arena, options, sizeof *s->mean);
     s->whole = arena_alloc(&s->arena, options, sizeof *s->whole);
-    bool good = s->option && s->origin && s->first && s->best && s->point && s->root && s->price && s->mean && s->whole;
+    s->scaled_cost = arena_alloc(&s->arena, options, sizeof *s->scaled_cost);
+    s->used = arena_alloc(&s->arena, options, sizeof *s->used);
+    bool good = s->option && s->origin && s->first && s->best && s->point && s->root && s->price && s->mean &&
+                s->whole && s->scaled_cost && s->used;
+    for (int r = 0; good && r < KNAPSACK_ROWS; r++) {
+        s->real_row[r] = arena_alloc(&s->arena, options, sizeof **s->real_row);
+        good = s->real_row[r] != NULL;
+    }
     for (int b = 0; good && b < BASIS; b++) {
         s->basis_x[b] = arena_alloc(&s->arena, options, sizeof(int));
         good = s->basis_x[b] != NULL;
@@ -162,8 +169,13 @@ static void set_scales(struct knapsack_solver *s)
     }
     s->dearest += knapsack_excess(s, most);
     s->cost_scale = 1 / cost;
-    for (int r = 0; r < s->rows; r++)
+    for (int i = 0; i < s->option_total; i++)
+        s->scaled_cost[i] = (double)s->option[i].cost * s->cost_scale;
+    for (int r = 0; r < s->rows; r++) {
         s->row_scale[r] = 1 / row[r];
+        for (int i = 0; i < s->option_total; i++)
+            s->real_row[r][i] = (double)s->option[i].row[r];
+    }
 }
 
 /* Leaves the problem of the thresholds from `charged` to `peak` in s; false when it has no point. */
