@@ -43,10 +43,11 @@ static void settle_prefetch(struct plan *plan, const struct space *space)
     plan->prefetch = space->prefetch.count > 0 ? (int)space->prefetch.values[0] : 1;
 }
 
-static bool is_new(const struct run *run, int kept, const struct plan *plan)
+/* None of the first `kept` has the same plan. */
+static bool is_new(const struct run *run, int kept, const struct candidate *c)
 {
     for (int i = 0; i < kept; i++)
-        if (run->candidates[i].plan && plan_hash(run->candidates[i].plan) == plan_hash(plan))
+        if (run->candidates[i].plan && run->candidates[i].plan_hash == c->plan_hash)
             return false;
     return true;
 }
@@ -98,7 +99,8 @@ static bool try_neighbour(struct run *run, const struct candidate *from, int cut
     left->layer_count += by;
     right->first_layer += by;
     right->layer_count -= by;
-    bool good = true, wanted = left->layer_count > 0 && right->layer_count > 0 && is_new(run, *kept, c.plan);
+    c.plan_hash = plan_hash(c.plan);
+    bool good = true, wanted = left->layer_count > 0 && right->layer_count > 0 && is_new(run, *kept, &c);
     if (wanted)
         good = count_plan(run, &c) && rank_plan(run, &c);
     if (!good || !wanted || c.solution.step_ns == INT64_MAX) {
@@ -153,6 +155,7 @@ static bool make_plan(struct run *run, struct candidate *c)
     if (!c->plan)
         return search_out_of_memory(run->err);
     settle_prefetch(c->plan, run->bench.space);
+    c->plan_hash = plan_hash(c->plan);
     return true;
 }
 
@@ -171,7 +174,7 @@ bool search_rank(struct run *run)
         struct candidate c = run->candidates[i];
         if (!make_plan(run, &c))
             return false;
-        if (!is_new(run, kept, c.plan)) {
+        if (!is_new(run, kept, &c)) {
             plan_free(c.plan);
             continue;
         }
@@ -193,7 +196,7 @@ bool search_rank_more(struct run *run, int first)
     int kept = (int)run->result->certificate.ranked;
     for (int i = first; i < run->candidate_count; i++) {
         struct candidate c = run->candidates[i];
-        if (!search_make_plan(run, &c) || !is_new(run, kept, c.plan)) {
+        if (!search_make_plan(run, &c) || !is_new(run, kept, &c)) {
             plan_free(c.plan);
             if (run->err->kind != ERROR_NONE)
                 return false;

@@ -15,7 +15,8 @@ struct candidate {
     int config; /* index */
     const struct price_table *table;
     struct partition_plan solution;
-    struct plan *plan; /* made when ranked */
+    struct plan *plan;  /* made when ranked */
+    uint64_t plan_hash; /* set with it */
     int64_t ranked_ns, capacity_bytes;
     int place;          /* how many of its family (stages, tensor degree) are better by the formula */
     int shrinks;        /* how often less memory was promised because a layout did not fit */
