@@ -146,6 +146,11 @@ static void drop_undercut(struct knapsack_solver *s)
     s->first[s->problem->group_count] = s->option_total = at;
 }
 
+static double larger(double a, double b) /* fmax() is a call where nothing says that there are no NaNs */
+{
+    return a > b ? a : b;
+}
+
 /* Scales bring costs and rows to about one, so that the doubles' tolerances mean something. */
 static void set_scales(struct knapsack_solver *s)
 {
@@ -157,9 +162,9 @@ static void set_scales(struct knapsack_solver *s)
         int64_t dearest = INT64_MIN, high[KNAPSACK_ROWS] = { INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN };
         for (int i = s->first[g]; i < s->first[g + 1]; i++) {
             dearest = max_i64(dearest, s->option[i].cost);
-            cost = fmax(cost, count * fabs((double)s->option[i].cost));
+            cost = larger(cost, count * fabs((double)s->option[i].cost));
             for (int r = 0; r < s->rows; r++) {
-                row[r] = fmax(row[r], count * fabs((double)s->option[i].row[r]));
+                row[r] = larger(row[r], count * fabs((double)s->option[i].row[r]));
                 high[r] = max_i64(high[r], s->option[i].row[r]);
             }
         }
@@ -205,9 +210,11 @@ static bool reduce(struct knapsack_solver *s, int64_t peak, int64_t charged)
     }
     s->first[problem->group_count] = s->option_total = at;
     drop_undercut(s);
+    int rows = s->rows;
     if (!keep_binding_rows(s, peak - charged))
         return false;
-    drop_undercut(s);
+    if (s->rows < rows)
+        drop_undercut(s);
     set_scales(s);
     return true;
 }

@@ -60,9 +60,9 @@ bool knapsack_tighten(const struct knapsack_solver *s, int *lo, int *hi, bool *s
 int64_t knapsack_bound(struct knapsack_solver *s, const int *lo, const int *hi);
 /* Column generation on the box lo..hi: a proven bound (INT64_MAX: no point fits), in mean the fractional optimum. */
 int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, double *mean);
-/* Multipliers as whole multiples of 2^-LAMBDA_BITS, those that all bounds are evaluated with. */
-void knapsack_whole_multipliers(const struct knapsack_solver *s, const double *scaled,
-                                knapsack_wide out[KNAPSACK_ROWS]);
+/* Multipliers as whole multiples of 2^-LAMBDA_BITS, those that all bounds are evaluated with; the price of every option
+ * for them into s->whole. Returns what the caps take off, a negative number. */
+knapsack_wide knapsack_whole_prices(struct knapsack_solver *s, const double *scaled);
 
 /* Lowers hi to what the multipliers in s->lambda allow to points that are worth having. */
 void knapsack_fix(struct knapsack_solver *s, const int *lo, int *hi);

@@ -114,6 +114,7 @@ static void price_options(const struct knapsack_solver *s, double *price)
     for (int r = 0; r < s->rows; r++) {
         double lambda = s->lambda[r], scale = s->row_scale[r];
         const double *row = s->real_row[r];
+#pragma omp simd
         for (int i = 0; i < s->option_total; i++)
             price[i] += lambda * row[i] * scale;
     }
@@ -137,7 +138,7 @@ static double price_out(struct knapsack_solver *s, const int *lo, const int *hi,
 }
 
 /* At most 2^70: times rows below 2^50 that stays well inside 128 bits. */
-void knapsack_whole_multipliers(const struct knapsack_solver *s, const double *scaled, int128 out[KNAPSACK_ROWS])
+static void whole_multipliers(const struct knapsack_solver *s, const double *scaled, int128 out[KNAPSACK_ROWS])
 {
     for (int r = 0; r < KNAPSACK_ROWS; r++) {
         double lambda = r < s->rows ? scaled[r] * s->row_scale[r] / s->cost_scale : 0;
@@ -151,25 +152,38 @@ void knapsack_whole_multipliers(const struct knapsack_solver *s, const double *s
     }
 }
 
-/* The Lagrangian bound of the box lo..hi for s->lambda in integers: rigorous whatever the doubles did. */
-static int64_t integer_bound(const struct knapsack_solver *s, const int *lo, const int *hi, int128 *price)
+int128 knapsack_whole_prices(struct knapsack_solver *s, const double *scaled)
 {
-    int128 lambda[KNAPSACK_ROWS] = { 0 }, total = 0;
-    knapsack_whole_multipliers(s, s->lambda, lambda);
-    for (int r = 0; r < s->rows; r++)
-        total -= lambda[r] * s->cap[r];
-    for (int i = 0; i < s->option_total; i++) {
-        price[i] = (int128)s->option[i].cost * (INT64_C(1) << LAMBDA_BITS);
-        for (int r = 0; r < s->rows; r++)
-            price[i] += lambda[r] * s->option[i].row[r];
+    int128 lambda[KNAPSACK_ROWS], taken = 0;
+    bool narrow = true; /* nearly always: a product of two words, and not of four */
+    whole_multipliers(s, scaled, lambda);
+    for (int r = 0; r < s->rows; r++) {
+        taken -= lambda[r] * s->cap[r];
+        narrow = narrow && lambda[r] <= INT64_MAX;
     }
+    for (int i = 0; i < s->option_total; i++) {
+        const struct knapsack_option *option = &s->option[i];
+        int128 price = (int128)option->cost * (INT64_C(1) << LAMBDA_BITS);
+        for (int r = 0; r < s->rows; r++)
+            price += narrow ? (int128)(int64_t)lambda[r] * option->row[r] : lambda[r] * option->row[r];
+        s->whole[i] = price;
+    }
+    return taken;
+}
+
+/* The Lagrangian bound of the box lo..hi for s->lambda in integers: rigorous whatever the doubles did. */
+static int64_t integer_bound(struct knapsack_solver *s, const int *lo, const int *hi)
+{
+    int128 total = knapsack_whole_prices(s, s->lambda);
+    const int128 *price = s->whole;
     for (int g = 0; g < s->problem->group_count; g++) {
         int from = s->first[g], to = s->first[g + 1];
         int64_t left = s->problem->groups[g].count;
-        for (int i = from; i < to; i++) {
-            total += price[i] * lo[i];
-            left -= lo[i];
-        }
+        for (int i = from; i < to; i++)
+            if (lo[i] > 0) {
+                total += price[i] * lo[i];
+                left -= lo[i];
+            }
         /* Cheapest first: each round takes the cheapest option that is dearer than the last one taken, or equal and
          * later. */
         for (int last = -1; left > 0;) {
@@ -374,7 +388,7 @@ static void start_basis(struct knapsack_solver *s, const int *x)
 
 int64_t knapsack_bound(struct knapsack_solver *s, const int *lo, const int *hi)
 {
-    int64_t bound = integer_bound(s, lo, hi, s->whole);
+    int64_t bound = integer_bound(s, lo, hi);
     return bound > s->dearest ? INT64_MAX : bound;
 }
 
@@ -417,16 +431,8 @@ int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, 
 
 void knapsack_fix(struct knapsack_solver *s, const int *lo, int *hi)
 {
-    int128 lambda[KNAPSACK_ROWS], total = 0, unit = (int128)1 << LAMBDA_BITS;
+    int128 total = knapsack_whole_prices(s, s->lambda), unit = (int128)1 << LAMBDA_BITS;
     int64_t target = knapsack_target(s);
-    knapsack_whole_multipliers(s, s->lambda, lambda);
-    for (int r = 0; r < s->rows; r++)
-        total -= lambda[r] * s->cap[r];
-    for (int i = 0; i < s->option_total; i++) {
-        s->whole[i] = (int128)s->option[i].cost * unit;
-        for (int r = 0; r < s->rows; r++)
-            s->whole[i] += lambda[r] * s->option[i].row[r];
-    }
     for (int pass = 0; pass < 2; pass++)
         for (int g = 0; g < s->problem->group_count; g++) {
             int128 least = s->first[g] < s->first[g + 1] ? s->whole[s->first[g]] : 0;
