@@ -173,40 +173,37 @@ static bool extend(struct stage_walk *walk, int label_index, int above, int choi
            add_stage(walk, label_index, above, choice, used, load);
 }
 
-static void fill_loads(struct stage_walk *walk, int below, int above)
+/* Of what a choice costs nobody knows how it came about. */
+static double plain_load(struct stage_walk *walk, int below, int above, int choice)
 {
-    const struct stage_model *model = walk->model;
     const int nothing[STAGE_AXES] = { 0 };
-    size_t choices = (size_t)model->choice_count;
-    if (!walk->potentials || below == walk->start) {
-        for (size_t c = 0; c < choices; c++)
-            walk->loads[c] = model->load(model->self, below, above, (int)c, nothing, walk->limit);
-        return;
-    }
-    const struct potentials *low = &walk->potentials[(size_t)below * choices],
-                            *high = &walk->potentials[(size_t)above * choices];
-    for (size_t c = 0; c < choices; c++) {
-        double load = high[c].key - low[c].key, way = low[c].entry > high[c].exit ? low[c].entry : high[c].exit;
-        walk->loads[c] = load > way ? load : way;
-    }
+    return walk->model->load(walk->model->self, below, above, choice, nothing, walk->limit);
 }
 
-/* The innermost loop of what has one exact axis. */
-static bool relax_slots(struct stage_walk *walk, int above)
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* The innermost loop of what has one exact axis: what extend() writes cannot change what stands in locals. */
+static bool relax_slots(struct stage_walk *walk, int below, int above)
 {
     const struct stage_model *model = walk->model;
-    const double *held = &walk->slot_value[stage_labels_slot(walk, above, 0)];
-    for (int c = 0; c < model->choice_count; c++) {
-        double load = walk->loads[c];
+    const size_t choices = (size_t)model->choice_count;
+    const bool far = walk->potentials && below != walk->start;
+    const struct potentials *low = far ? &walk->potentials[(size_t)below * choices] : NULL,
+                            *high = far ? &walk->potentials[(size_t)above * choices] : NULL;
+    const struct own_label *first = walk->own, *end = first + walk->own_count;
+    const double *held = &walk->slot_value[stage_labels_slot(walk, above, 0)], limit = walk->limit;
+    for (size_t c = 0; c < choices; c++) {
+        double load = far ? larger(high[c].key - low[c].key, larger(low[c].entry, high[c].exit))
+                          : plain_load(walk, below, above, (int)c);
         int use = model->choices[c].use[0], most = model->axis_limit[0] - use;
-        if (!(load < walk->limit))
+        if (!(load < limit))
             continue;
-        for (int k = 0; k < walk->own_count; k++) {
-            const struct own_label *own = &walk->own[k];
-            double value = own->value > load ? own->value : load;
-            if (own->used <= most && value < held[own->used + use] && !extend(walk, own->label, above, c, load))
+        for (const struct own_label *own = first; own < end && own->used <= most; own++)
+            if (larger(own->value, load) < held[own->used + use] && !extend(walk, own->label, above, (int)c, load))
                 return false;
-        }
     }
     return true;
 }
@@ -253,10 +250,8 @@ static bool relax_label(struct stage_walk *walk, int below, int above, int label
 static bool relax(struct stage_walk *walk, int below, int above)
 {
     const struct stage_model *model = walk->model;
-    if (walk->slot) {
-        fill_loads(walk, below, above);
-        return relax_slots(walk, above);
-    }
+    if (walk->slot)
+        return relax_slots(walk, below, above);
     for (int c = 0; c < model->choice_count; c++)
         walk->loads[c] = model->context && model->least_load ? model->least_load(model->self, below, above, c) : NAN;
     for (int l = walk->head[below]; l >= 0; l = walk->labels[l].next)
@@ -294,15 +289,16 @@ static bool leaves_hope(struct stage_walk *walk, const struct stage_label *label
     return false;
 }
 
-/* The labels of the ideal side by side: they do not change while stages begin there. end: an ideal that holds all that
- * they can end at, or count. */
+/* The labels of the ideal side by side, by what they use: they do not change while stages begin there. Those that leave
+ * nothing are of no use. end: an ideal that holds all that they can end at, or count. */
 static void list_own(struct stage_walk *walk, int ideal, int end)
 {
     bool ask = walk->model->may_finish && end < walk->ideals->count - 1;
+    const int *slot = walk->slot ? &walk->slot[stage_labels_slot(walk, ideal, 0)] : NULL;
     walk->own_count = 0;
-    for (int l = walk->slot ? walk->head[ideal] : -1; l >= 0; l = walk->labels[l].next)
-        if (!ask || leaves_hope(walk, &walk->labels[l], end))
-            walk->own[walk->own_count++] = (struct own_label){ walk->labels[l].value, l, walk->labels[l].used[0] };
+    for (int used = 0; slot && used < walk->model->axis_limit[0]; used++)
+        if (slot[used] >= 0 && (!ask || leaves_hope(walk, &walk->labels[slot[used]], end)))
+            walk->own[walk->own_count++] = (struct own_label){ walk->labels[slot[used]].value, slot[used], used };
 }
 
 static bool must_stop(struct stage_walk *walk)
