@@ -37,6 +37,7 @@ struct problem {
     struct error *err;
     int degree_count, degrees[PIPER_DEGREES];
     const struct piper_degree **of; /* (node_count, degree_count) NULL where a node lacks the degree */
+    double *edge_bytes;             /* (edge_count, degree_count) see edge_bytes() */
     struct stage_choice *choices;
     struct choice *kinds;
     struct fastest *fastest;
@@ -127,7 +128,7 @@ static struct sums sums_of_node(const struct problem *p, int node, int degree)
     for (int i = 0; i < n->out_count; i++) {
         if (d)
             sums.message_bytes += 2 * (p->graph->edges[n->out_edges[i]].bytes + d->sync_out[i]);
-        sums.message_bytes -= edge_bytes(p, n->out_edges[i], degree);
+        sums.message_bytes -= p->edge_bytes[n->out_edges[i] * p->degree_count + degree];
     }
     return sums;
 }
@@ -225,7 +226,7 @@ static const struct sums *sums_of_pair(struct problem *p, int degree)
     add_sums(sums, &p->sums[pair->below * p->degree_count + degree], -1);
     for (int i = 0; i < p->cut_count && sums->missing < 0.5; i++)
         if (ideal_has(p->ideals, pair->above, p->graph->edges[p->cut[i]].from))
-            sums->message_bytes += edge_bytes(p, p->cut[i], degree);
+            sums->message_bytes += p->edge_bytes[p->cut[i] * p->degree_count + degree];
     return sums;
 }
 
@@ -435,11 +436,16 @@ static bool list_degrees(struct problem *p)
         }
     p->of = arena_alloc(p->arena, (size_t)p->graph->node_count * (size_t)p->degree_count, sizeof *p->of);
     p->cut = arena_alloc(p->arena, (size_t)p->graph->edge_count, sizeof *p->cut);
-    if (!p->of || !p->cut)
+    p->edge_bytes =
+        arena_alloc(p->arena, (size_t)p->graph->edge_count * (size_t)p->degree_count, sizeof *p->edge_bytes);
+    if (!p->of || !p->cut || !p->edge_bytes)
         return no_memory(p->err);
     for (int v = 0; v < p->graph->node_count; v++)
         for (int d = 0; d < p->degree_count; d++)
             p->of[v * p->degree_count + d] = find_degree(&p->graph->nodes[v], p->degrees[d]);
+    for (int e = 0; e < p->graph->edge_count; e++)
+        for (int d = 0; d < p->degree_count; d++)
+            p->edge_bytes[e * p->degree_count + d] = edge_bytes(p, e, d);
     return true;
 }
 
