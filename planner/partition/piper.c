@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { SHORTEST_CACHE = 64 };
+/* TABLE_IDEALS: of so few what is known of every stage is kept from pass to pass. */
+enum { SHORTEST_CACHE = 64, TABLE_IDEALS = 64 };
 
 struct choice {              /* beside struct stage_choice */
     int data_degree, degree; /* degree: index in problem.degrees */
@@ -17,17 +18,19 @@ struct sums { /* of a set of nodes under one tensor degree, every node's fastest
 };
 struct fastest {         /* of the stage in hand under a choice, memory aside */
     double load, moving; /* moving: the part that no variant changes */
+    bool known;
 };
 struct shortest { /* time that fits with so many in flight: 0: not known */
     int in_flight;
     bool exact;
     double bound, time;
 };
-struct pair { /* the stage in hand */
+struct pair { /* what is known of a stage */
     int below, above;
     struct sums sums[PIPER_DEGREES];
     bool known[PIPER_DEGREES];
-    struct shortest shortest[PIPER_DEGREES][SHORTEST_CACHE];
+    struct shortest *shortest[PIPER_DEGREES]; /* (SHORTEST_CACHE) NULL: not asked for */
+    struct fastest *fastest;                  /* (choice_count) */
 };
 struct problem {
     const struct piper_graph *graph;
@@ -40,7 +43,6 @@ struct problem {
     double *edge_bytes;             /* (edge_count, degree_count) see edge_bytes() */
     struct stage_choice *choices;
     struct choice *kinds;
-    struct fastest *fastest;
     int choice_count;
     const struct ideals *ideals;
     struct sums *sums;         /* (ideals, degree_count) */
@@ -48,7 +50,8 @@ struct problem {
     double *least_bytes;       /* (ideals) sum of the thriftiest memory with one micro-batch in flight */
     double *least_a, *least_b; /* (ideals) likewise x degree, apart */
     int *cut, cut_count;       /* edges into `below` */
-    struct pair pair;
+    struct pair *pair;         /* the stage in hand */
+    struct pair **pairs; /* (ideals, ideals) of all that were looked at; NULL: too many, the one in hand serves all */
     struct variants variants;
     bool open;   /* a choice of variants was given up: nothing is proven */
     bool failed; /* memory ran out where nothing can be returned */
@@ -161,6 +164,16 @@ static struct least least_of(const struct piper_node *node)
     return least;
 }
 
+static struct pair *new_pair(struct problem *p)
+{
+    struct pair *pair = arena_alloc(p->arena, 1, sizeof *pair);
+    struct fastest *fastest = arena_alloc(p->arena, (size_t)p->choice_count, sizeof *fastest);
+    if (!pair || !fastest)
+        return NULL;
+    *pair = (struct pair){ .below = -1, .above = -1, .fastest = fastest };
+    return pair;
+}
+
 static bool prepare(void *self, const struct ideals *ideals, struct error *err)
 {
     struct problem *p = self;
@@ -196,8 +209,9 @@ static bool prepare(void *self, const struct ideals *ideals, struct error *err)
                 }
                 next++;
             }
-    p->pair.below = p->pair.above = -1;
-    return true;
+    p->pairs = n <= TABLE_IDEALS ? arena_alloc(p->arena, n * n, sizeof *p->pairs) : NULL;
+    p->pair = p->pairs ? NULL : new_pair(p);
+    return p->pairs || p->pair || no_memory(err);
 }
 
 /* ---- one stage ---- */
@@ -216,12 +230,13 @@ static bool enter(void *self, int below, const int room[STAGE_AXES], double limi
 /* Sums of the stage. Edges between it and what stands behind it were taken off as if inside, and come back. */
 static const struct sums *sums_of_pair(struct problem *p, int degree)
 {
-    struct pair *pair = &p->pair;
+    struct pair *pair = p->pair;
     struct sums *sums = &pair->sums[degree];
     if (pair->known[degree])
         return sums;
     pair->known[degree] = true;
-    memset(pair->shortest[degree], 0, sizeof pair->shortest[degree]);
+    if (pair->shortest[degree])
+        memset(pair->shortest[degree], 0, SHORTEST_CACHE * sizeof **pair->shortest);
     *sums = p->sums[pair->above * p->degree_count + degree];
     add_sums(sums, &p->sums[pair->below * p->degree_count + degree], -1);
     for (int i = 0; i < p->cut_count && sums->missing < 0.5; i++)
@@ -258,7 +273,11 @@ static bool list_stage(struct problem *p, int below, int above, int degree, int 
  * the bound leaves it open. */
 static double shortest_time(struct problem *p, int degree, int in_flight, double enough)
 {
-    struct pair *pair = &p->pair;
+    struct pair *pair = p->pair;
+    if (!pair->shortest[degree])
+        pair->shortest[degree] = arena_alloc(p->arena, SHORTEST_CACHE, sizeof **pair->shortest);
+    if (!pair->shortest[degree])
+        return out_of_memory(p);
     struct shortest *known = &pair->shortest[degree][in_flight % SHORTEST_CACHE];
     bool fresh = known->in_flight != in_flight;
     if (!fresh && (known->time < enough || known->exact || !(known->bound < enough)))
@@ -278,39 +297,51 @@ static double shortest_time(struct problem *p, int degree, int in_flight, double
     return known->time < enough ? known->time : INFINITY;
 }
 
-/* Loads with every node's fastest variant: no choice of variants is faster. */
-static void fill_fastest(struct problem *p)
+/* Load with every node's fastest variant: no choice of variants is faster. */
+static const struct fastest *fastest_of(struct problem *p, int choice)
 {
-    for (int c = 0; c < p->choice_count; c++) {
-        const struct choice *kind = &p->kinds[c];
-        const struct sums *sums = sums_of_pair(p, kind->degree);
-        double d = kind->data_degree, weights = 4 * (d - 1) * sums->parameter_bytes;
-        p->fastest[c].moving =
-            (sums->message_bytes / d + weights / (d * (double)p->graph->micro_batch_count)) / p->graph->bytes_per_s;
-        p->fastest[c].load = sums->missing > 0.5 ? INFINITY : sums->time * p->time_unit / d + p->fastest[c].moving;
-    }
+    struct fastest *fastest = &p->pair->fastest[choice];
+    if (fastest->known)
+        return fastest;
+    const struct choice *kind = &p->kinds[choice];
+    const struct sums *sums = sums_of_pair(p, kind->degree);
+    double d = kind->data_degree, weights = 4 * (d - 1) * sums->parameter_bytes;
+    fastest->known = true;
+    fastest->moving =
+        (sums->message_bytes / d + weights / (d * (double)p->graph->micro_batch_count)) / p->graph->bytes_per_s;
+    fastest->load = sums->missing > 0.5 ? INFINITY : sums->time * p->time_unit / d + fastest->moving;
+    return fastest;
 }
 
-static void look_at(struct problem *p, int below, int above)
+/* False: out of memory. */
+static bool look_at(struct problem *p, int below, int above)
 {
-    struct pair *pair = &p->pair;
+    if (p->pair && p->pair->below == below && p->pair->above == above)
+        return true;
+    struct pair **at = p->pairs ? &p->pairs[(size_t)below * (size_t)p->ideals->count + (size_t)above] : &p->pair;
+    if (!*at && !(*at = new_pair(p)))
+        return false;
+    struct pair *pair = p->pair = *at;
     if (pair->below == below && pair->above == above)
-        return;
+        return true;
     pair->below = below;
     pair->above = above;
     memset(pair->known, 0, sizeof pair->known);
-    fill_fastest(p);
+    for (int c = 0; c < p->choice_count; c++)
+        pair->fastest[c].known = false;
+    return true;
 }
 
 static double load(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit)
 {
     struct problem *p = self;
-    look_at(p, below, above);
-    const struct fastest *fastest = &p->fastest[choice];
+    if (!look_at(p, below, above))
+        return out_of_memory(p);
+    const struct fastest *fastest = fastest_of(p, choice);
     if (!(fastest->load < limit))
         return INFINITY;
     const struct choice *kind = &p->kinds[choice];
-    const struct sums *sums = &p->pair.sums[kind->degree];
+    const struct sums *sums = &p->pair->sums[kind->degree];
     int in_flight = in_flight_of(p, choice, used);
     if (sums->memory_a * in_flight + sums->memory_b <= p->graph->memory_bytes * (1 - 1e-12))
         return fastest->load;
@@ -321,8 +352,7 @@ static double load(void *self, int below, int above, int choice, const int used[
 static double least_load(void *self, int below, int above, int choice)
 {
     struct problem *p = self;
-    look_at(p, below, above);
-    return p->fastest[choice].load;
+    return look_at(p, below, above) ? fastest_of(p, choice)->load : out_of_memory(p);
 }
 
 static bool may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
@@ -456,8 +486,7 @@ static bool list_choices(struct problem *p)
     size_t most = (size_t)k * (size_t)p->degree_count;
     p->choices = arena_alloc(p->arena, most, sizeof *p->choices);
     p->kinds = arena_alloc(p->arena, most, sizeof *p->kinds);
-    p->fastest = arena_alloc(p->arena, most, sizeof *p->fastest);
-    if (!p->choices || !p->kinds || !p->fastest)
+    if (!p->choices || !p->kinds)
         return no_memory(p->err);
     for (int t = 0; t < p->degree_count; t++)
         for (int64_t d = 1; d * p->degrees[t] <= k && d <= n; d++) {

@@ -245,15 +245,21 @@ static bool relax_label(struct stage_walk *walk, int below, int above, int label
     return true;
 }
 
-/* All ways to place above \ below behind the labels of `below`. Loads are asked for last: most stages are too small for
- * the rest to fit. */
-static bool relax(struct stage_walk *walk, int below, int above)
+/* All ways to place above \ below behind the labels of `below`, which leave so much room at most. Loads are asked for
+ * last: most stages are too small for the rest to fit. */
+static bool relax(struct stage_walk *walk, int below, int above, const int room[STAGE_AXES])
 {
     const struct stage_model *model = walk->model;
     if (walk->slot)
         return relax_slots(walk, below, above);
-    for (int c = 0; c < model->choice_count; c++)
-        walk->loads[c] = model->context && model->least_load ? model->least_load(model->self, below, above, c) : NAN;
+    for (int c = 0; c < model->choice_count; c++) {
+        const int *use = model->choices[c].use;
+        if (use[0] > room[0] || use[1] > room[1])
+            walk->loads[c] = INFINITY;
+        else
+            walk->loads[c] =
+                model->context && model->least_load ? model->least_load(model->self, below, above, c) : NAN;
+    }
     for (int l = walk->head[below]; l >= 0; l = walk->labels[l].next)
         if (!relax_label(walk, below, above, l))
             return false;
@@ -320,7 +326,7 @@ static bool step_up(struct stage_walk *walk, int below, int next, int node, cons
         return true;
     if (model->add)
         model->add(model->self, node);
-    return relax(walk, below, next);
+    return relax(walk, below, next, room);
 }
 
 /* Depth first through the supersets of `below` with an index under `end`. */
