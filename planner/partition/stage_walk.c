@@ -119,6 +119,7 @@ void stage_walk_free(struct stage_walk *walk)
     free(walk->slot);
     free(walk->slot_value);
     free(walk->own);
+    free(walk->ways);
     for (int i = 0; walk->stairs && i < stair_count(walk->model); i++)
         free(walk->stairs[i].steps);
     free(walk->stairs);
@@ -132,24 +133,28 @@ const int64_t *stage_walk_work(const struct stage_walk *walk)
 
 /* ---- one stage ---- */
 
-/* What is used behind label and choice; false if that is too much, too little at the end, or if what is left cannot
- * hold the rest. */
-static bool may_use(struct stage_walk *walk, const struct stage_label *label, int above, int choice,
-                    int used[STAGE_AXES])
+/* What is used behind label and choice; false if that is too much. */
+static bool may_use(const struct stage_walk *walk, int label, int choice, int used[STAGE_AXES])
 {
     const struct stage_model *model = walk->model;
-    bool last = above == walk->ideals->count - 1;
+    bool within = true;
     for (int axis = 0; axis < STAGE_AXES; axis++) {
-        used[axis] = label->used[axis] + model->choices[choice].use[axis];
-        if (used[axis] > model->axis_limit[axis] ||
-            (last && model->axis_exact[axis] && used[axis] < model->axis_limit[axis]))
-            return false;
+        used[axis] = walk->labels[label].used[axis] + model->choices[choice].use[axis];
+        within = within && used[axis] <= model->axis_limit[axis];
     }
-    if (last || !model->may_finish || model->may_finish(model->self, above, used, walk->limit))
-        return true;
-    if (walk->slot)
-        walk->slot_value[stage_labels_slot(walk, above, used[0])] = -INFINITY;
-    return false;
+    return within;
+}
+
+/* False if that is too little at the end, or if what is left cannot hold the rest. */
+static bool may_leave(struct stage_walk *walk, int above, const int used[STAGE_AXES])
+{
+    const struct stage_model *model = walk->model;
+    if (above < walk->ideals->count - 1)
+        return !model->may_finish || model->may_finish(model->self, above, used, walk->limit);
+    for (int axis = 0; axis < STAGE_AXES; axis++)
+        if (model->axis_exact[axis] && used[axis] < model->axis_limit[axis])
+            return false;
+    return true;
 }
 
 /* The stage with this load behind the label. */
@@ -166,11 +171,17 @@ static bool add_stage(struct stage_walk *walk, int label_index, int above, int c
     return stage_labels_insert(walk, fresh);
 }
 
-static bool extend(struct stage_walk *walk, int label_index, int above, int choice, double load)
+/* The same where there are slots. */
+static bool extend(struct stage_walk *walk, int label, int above, int choice, double load)
 {
     int used[STAGE_AXES];
-    return !may_use(walk, &walk->labels[label_index], above, choice, used) ||
-           add_stage(walk, label_index, above, choice, used, load);
+    if (!may_use(walk, label, choice, used))
+        return true;
+    if (may_leave(walk, above, used))
+        return add_stage(walk, label, above, choice, used, load);
+    if (walk->slot && above < walk->ideals->count - 1)
+        walk->slot_value[stage_labels_slot(walk, above, used[0])] = -INFINITY;
+    return true;
 }
 
 /* Of what a choice costs nobody knows how it came about. */
@@ -229,20 +240,15 @@ static bool is_beaten(const struct stage_walk *walk, int above, const int used[S
     return false;
 }
 
-static bool relax_label(struct stage_walk *walk, int below, int above, int label)
+static bool relax_way(struct stage_walk *walk, int below, int above, const struct stage_way *way)
 {
     const struct stage_model *model = walk->model;
-    const int before[STAGE_AXES] = { walk->labels[label].used[0], walk->labels[label].used[1] };
-    for (int c = 0; c < model->choice_count; c++) {
-        int used[STAGE_AXES];
-        if (walk->loads[c] >= walk->limit || !may_use(walk, &walk->labels[label], above, c, used) ||
-            (model->context && walk->objective == VALUE_MAX && is_beaten(walk, above, used)))
-            continue;
-        double load = load_of(walk, below, above, c, before);
-        if (load < walk->limit && !add_stage(walk, label, above, c, used, load))
-            return false;
-    }
-    return true;
+    if (walk->loads[way->choice] >= walk->limit || !may_leave(walk, above, way->used) ||
+        (model->context && walk->objective == VALUE_MAX && is_beaten(walk, above, way->used)))
+        return true;
+    const int before[STAGE_AXES] = { walk->labels[way->label].used[0], walk->labels[way->label].used[1] };
+    double load = load_of(walk, below, above, way->choice, before);
+    return !(load < walk->limit) || add_stage(walk, way->label, above, way->choice, way->used, load);
 }
 
 /* All ways to place above \ below behind the labels of `below`, which leave so much room at most. Loads are asked for
@@ -260,8 +266,8 @@ static bool relax(struct stage_walk *walk, int below, int above, const int room[
             walk->loads[c] =
                 model->context && model->least_load ? model->least_load(model->self, below, above, c) : NAN;
     }
-    for (int l = walk->head[below]; l >= 0; l = walk->labels[l].next)
-        if (!relax_label(walk, below, above, l))
+    for (int w = 0; w < walk->way_count; w++)
+        if (!relax_way(walk, below, above, &walk->ways[w]))
             return false;
     return true;
 }
@@ -279,20 +285,37 @@ static void room_of(const struct stage_walk *walk, int ideal, int room[STAGE_AXE
 }
 
 /* Whether a stage behind the label that ends at or below `end` can leave a rest that fits. */
-static bool leaves_hope(struct stage_walk *walk, const struct stage_label *label, int end)
+static bool leaves_hope(const struct stage_walk *walk, int label, int end)
 {
     const struct stage_model *model = walk->model;
     for (int c = 0; c < model->choice_count; c++) {
         int used[STAGE_AXES];
-        bool within = true;
-        for (int axis = 0; axis < STAGE_AXES; axis++) {
-            used[axis] = label->used[axis] + model->choices[c].use[axis];
-            within = within && used[axis] <= model->axis_limit[axis];
-        }
-        if (within && model->may_finish(model->self, end, used, walk->limit))
+        if (may_use(walk, label, c, used) && model->may_finish(model->self, end, used, walk->limit))
             return true;
     }
     return false;
+}
+
+/* All labels of the ideal with all choices: neither change while stages begin there. */
+static bool list_ways(struct stage_walk *walk, int ideal)
+{
+    walk->way_count = 0;
+    for (int l = walk->head[ideal]; l >= 0; l = walk->labels[l].next)
+        for (int c = 0; c < walk->model->choice_count; c++) {
+            struct stage_way way = { .label = l, .choice = c };
+            if (!may_use(walk, l, c, way.used))
+                continue;
+            if (walk->way_count == walk->way_capacity) {
+                int capacity = walk->way_capacity ? 2 * walk->way_capacity : 256;
+                struct stage_way *grown = reallocarray(walk->ways, (size_t)capacity, sizeof *grown);
+                if (!grown)
+                    return no_memory(walk->err);
+                walk->ways = grown;
+                walk->way_capacity = capacity;
+            }
+            walk->ways[walk->way_count++] = way;
+        }
+    return true;
 }
 
 /* The labels of the ideal side by side, by what they use: they do not change while stages begin there. Those that leave
@@ -303,7 +326,7 @@ static void list_own(struct stage_walk *walk, int ideal, int end)
     const int *slot = walk->slot ? &walk->slot[stage_labels_slot(walk, ideal, 0)] : NULL;
     walk->own_count = 0;
     for (int used = 0; slot && used < walk->model->axis_limit[0]; used++)
-        if (slot[used] >= 0 && (!ask || leaves_hope(walk, &walk->labels[slot[used]], end)))
+        if (slot[used] >= 0 && (!ask || leaves_hope(walk, slot[used], end)))
             walk->own[walk->own_count++] = (struct own_label){ walk->labels[slot[used]].value, slot[used], used };
 }
 
@@ -337,8 +360,8 @@ static bool climb(struct stage_walk *walk, int below, int end)
     int depth = 0, room[STAGE_AXES];
     room_of(walk, below, room);
     list_own(walk, below, end);
-    if (walk->slot && walk->own_count == 0)
-        return true;
+    if (walk->slot ? walk->own_count == 0 : !list_ways(walk, below))
+        return walk->slot != NULL;
     walk->stamp++;
     walk->path[depth++] = (struct stage_frame){ below, -1, ideals->first_up[below] };
     while (depth > 0) {
