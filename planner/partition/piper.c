@@ -167,11 +167,10 @@ static struct least least_of(const struct piper_node *node)
 static struct pair *new_pair(struct problem *p)
 {
     struct pair *pair = arena_alloc(p->arena, 1, sizeof *pair);
-    struct fastest *fastest = arena_alloc(p->arena, (size_t)p->choice_count, sizeof *fastest);
-    if (!pair || !fastest)
-        return NULL;
-    *pair = (struct pair){ .below = -1, .above = -1, .fastest = fastest };
-    return pair;
+    if (pair)
+        *pair =
+            (struct pair){ -1, -1, .fastest = arena_alloc(p->arena, (size_t)p->choice_count, sizeof *pair->fastest) };
+    return pair && pair->fastest ? pair : NULL;
 }
 
 static bool prepare(void *self, const struct ideals *ideals, struct error *err)
@@ -274,11 +273,10 @@ static bool list_stage(struct problem *p, int below, int above, int degree, int 
 static double shortest_time(struct problem *p, int degree, int in_flight, double enough)
 {
     struct pair *pair = p->pair;
-    if (!pair->shortest[degree])
-        pair->shortest[degree] = arena_alloc(p->arena, SHORTEST_CACHE, sizeof **pair->shortest);
-    if (!pair->shortest[degree])
+    struct shortest **row = &pair->shortest[degree];
+    if (!*row && !(*row = arena_alloc(p->arena, SHORTEST_CACHE, sizeof **row)))
         return out_of_memory(p);
-    struct shortest *known = &pair->shortest[degree][in_flight % SHORTEST_CACHE];
+    struct shortest *known = &(*row)[in_flight % SHORTEST_CACHE];
     bool fresh = known->in_flight != in_flight;
     if (!fresh && (known->time < enough || known->exact || !(known->bound < enough)))
         return known->time < enough ? known->time : INFINITY;
@@ -327,8 +325,7 @@ static bool look_at(struct problem *p, int below, int above)
     pair->below = below;
     pair->above = above;
     memset(pair->known, 0, sizeof pair->known);
-    for (int c = 0; c < p->choice_count; c++)
-        pair->fastest[c].known = false;
+    memset(pair->fastest, 0, (size_t)p->choice_count * sizeof *pair->fastest);
     return true;
 }
 
@@ -425,13 +422,12 @@ static bool detail(void *self, int below, int above, int choice, const int used[
     struct piper_stage *stage = arena_alloc(arena, 1, sizeof *stage);
     int *variants = arena_alloc(arena, (size_t)p->graph->node_count, sizeof *variants), item = 0;
     uint64_t *nodes = arena_alloc(arena, words, sizeof *nodes);
-    double time;
+    double time, bound;
     if (!stage || !variants || !nodes)
         return no_memory(err);
     for (size_t w = 0; w < words; w++)
         nodes[w] = ideal_bits(p->ideals, above)[w] & ~ideal_bits(p->ideals, below)[w];
     int in_flight = in_flight_of(p, choice, used);
-    double bound;
     if (!list_stage(p, below, above, kind->degree, in_flight))
         return no_memory(err);
     variants_bound(&p->variants, &bound, &time);

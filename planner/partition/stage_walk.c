@@ -231,22 +231,11 @@ static double load_of(struct stage_walk *walk, int below, int above, int choice,
     return walk->loads[choice];
 }
 
-/* Whether a label that uses less makes any load superfluous. */
-static bool is_beaten(const struct stage_walk *walk, int above, const int used[STAGE_AXES])
-{
-    struct stage_label fresh = { .value = INFINITY, .used = { (int16_t)used[0], (int16_t)used[1] } };
-    for (int l = walk->head[above]; l >= 0; l = walk->labels[l].next)
-        if ((walk->labels[l].used[0] != used[0] || walk->labels[l].used[1] != used[1]) &&
-            stage_labels_dominate(walk, &walk->labels[l], &fresh))
-            return true;
-    return false;
-}
-
 static bool relax_way(struct stage_walk *walk, int below, int above, const struct stage_way *way)
 {
     const struct stage_model *model = walk->model;
     if (walk->loads[way->choice] >= walk->limit || !may_leave(walk, above, way->used) ||
-        (model->context && walk->objective == VALUE_MAX && is_beaten(walk, above, way->used)))
+        (model->context && walk->objective == VALUE_MAX && stage_labels_beat(walk, above, way->used)))
         return true;
     const int before[STAGE_AXES] = { walk->labels[way->label].used[0], walk->labels[way->label].used[1] };
     double load = load_of(walk, below, above, way->choice, before);
