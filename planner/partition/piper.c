@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* TABLE_IDEALS: of so few what is known of every stage is kept from pass to pass. */
-enum { SHORTEST_CACHE = 64, TABLE_IDEALS = 64 };
+enum { SHORTEST_CACHE = 16, TABLE_IDEALS = 64 };
 
 struct choice {              /* beside struct stage_choice */
     int data_degree, degree; /* degree: index in problem.degrees */
@@ -255,16 +255,16 @@ static double out_of_memory(struct problem *p)
 static bool list_stage(struct problem *p, int below, int above, int degree, int in_flight)
 {
     variants_clear(&p->variants, p->graph->memory_bytes);
-    for (int v = 0; v < p->graph->node_count; v++) {
-        if (!ideal_has(p->ideals, above, v) || ideal_has(p->ideals, below, v))
-            continue;
-        const struct piper_degree *d = degree_of(p, v, degree);
-        if (!variants_add_item(&p->variants, d->variant_count))
-            return false;
-        for (int i = 0; i < d->variant_count; i++)
-            variants_set(&p->variants, i, d->variants[i].time,
-                         d->variants[i].memory_a * in_flight + d->variants[i].memory_b);
-    }
+    const uint64_t *high = ideal_bits(p->ideals, above), *low = ideal_bits(p->ideals, below);
+    for (int w = 0; w < p->ideals->words; w++)
+        for (uint64_t rest = high[w] & ~low[w]; rest; rest &= rest - 1) {
+            const struct piper_degree *d = degree_of(p, 64 * w + __builtin_ctzll(rest), degree);
+            if (!variants_add_item(&p->variants, d->variant_count))
+                return false;
+            for (int i = 0; i < d->variant_count; i++)
+                variants_set(&p->variants, i, d->variants[i].time,
+                             d->variants[i].memory_a * in_flight + d->variants[i].memory_b);
+        }
     return true;
 }
 
