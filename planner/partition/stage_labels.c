@@ -49,6 +49,11 @@ static bool new_label(struct stage_walk *walk, const struct stage_label *label)
     return true;
 }
 
+size_t stage_labels_slot(const struct stage_walk *walk, int ideal, int used)
+{
+    return (size_t)ideal * (size_t)(walk->model->axis_limit[0] + 1) + (size_t)used;
+}
+
 /* Uses do not dominate each other: each has its slot. */
 static bool insert_in_slot(struct stage_walk *walk, const struct stage_label *label)
 {

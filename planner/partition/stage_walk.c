@@ -79,8 +79,7 @@ static bool make_slots(struct stage_walk *walk)
     walk->slot = malloc(n * uses * sizeof *walk->slot);
     walk->slot_value = malloc(n * uses * sizeof *walk->slot_value);
     walk->own = malloc(uses * sizeof *walk->own);
-    walk->own_value = malloc(uses * sizeof *walk->own_value);
-    return walk->slot && walk->slot_value && walk->own && walk->own_value;
+    return walk->slot && walk->slot_value && walk->own;
 }
 
 bool stage_walk_make(struct stage_walk **out, const struct stage_model *model, const struct ideals *ideals,
@@ -120,7 +119,6 @@ void stage_walk_free(struct stage_walk *walk)
     free(walk->slot);
     free(walk->slot_value);
     free(walk->own);
-    free(walk->own_value);
     free(walk->ways);
     for (int i = 0; walk->stairs && i < stair_count(walk->model); i++)
         free(walk->stairs[i].steps);
@@ -206,16 +204,16 @@ static bool relax_slots(struct stage_walk *walk, int below, int above)
     const bool far = walk->potentials && below != walk->start;
     const struct potentials *low = far ? &walk->potentials[(size_t)below * choices] : NULL,
                             *high = far ? &walk->potentials[(size_t)above * choices] : NULL;
-    const double *own = walk->own_value, *held = &walk->slot_value[stage_labels_slot(walk, above, 0)],
-                 limit = walk->limit;
+    const struct own_label *first = walk->own, *end = first + walk->own_count;
+    const double *held = &walk->slot_value[stage_labels_slot(walk, above, 0)], limit = walk->limit;
     for (size_t c = 0; c < choices; c++) {
         double load = far ? larger(high[c].key - low[c].key, larger(low[c].entry, high[c].exit))
                           : plain_load(walk, below, above, (int)c);
         int use = model->choices[c].use[0], most = model->axis_limit[0] - use;
         if (!(load < limit))
             continue;
-        for (int used = 0; used <= most; used++)
-            if (larger(own[used], load) < held[used + use] && !extend(walk, walk->own[used], above, (int)c, load))
+        for (const struct own_label *own = first; own < end && own->used <= most; own++)
+            if (larger(own->value, load) < held[own->used + use] && !extend(walk, own->label, above, (int)c, load))
                 return false;
     }
     return true;
@@ -309,19 +307,16 @@ static bool list_ways(struct stage_walk *walk, int ideal)
     return true;
 }
 
-/* The labels of the ideal side by side, by what they use: they do not change while stages begin there. end: an ideal
- * that holds all that they can end at, or count. False: none leaves anything. */
-static bool list_own(struct stage_walk *walk, int ideal, int end)
+/* The labels of the ideal side by side, by what they use: they do not change while stages begin there. Those that leave
+ * nothing are of no use. end: an ideal that holds all that they can end at, or count. */
+static void list_own(struct stage_walk *walk, int ideal, int end)
 {
-    bool ask = walk->model->may_finish && end < walk->ideals->count - 1, any = false;
-    const int *slot = &walk->slot[stage_labels_slot(walk, ideal, 0)];
-    for (int used = 0; used <= walk->model->axis_limit[0]; used++) {
-        bool good = slot[used] >= 0 && (!ask || leaves_hope(walk, slot[used], end));
-        walk->own[used] = slot[used];
-        walk->own_value[used] = good ? walk->labels[slot[used]].value : INFINITY;
-        any = any || good;
-    }
-    return any;
+    bool ask = walk->model->may_finish && end < walk->ideals->count - 1;
+    const int *slot = walk->slot ? &walk->slot[stage_labels_slot(walk, ideal, 0)] : NULL;
+    walk->own_count = 0;
+    for (int used = 0; slot && used < walk->model->axis_limit[0]; used++)
+        if (slot[used] >= 0 && (!ask || leaves_hope(walk, slot[used], end)))
+            walk->own[walk->own_count++] = (struct own_label){ walk->labels[slot[used]].value, slot[used], used };
 }
 
 static bool must_stop(struct stage_walk *walk)
@@ -353,7 +348,8 @@ static bool climb(struct stage_walk *walk, int below, int end)
     const struct ideals *ideals = walk->ideals;
     int depth = 0, room[STAGE_AXES];
     room_of(walk, below, room);
-    if (walk->slot ? !list_own(walk, below, end) : !list_ways(walk, below))
+    list_own(walk, below, end);
+    if (walk->slot ? walk->own_count == 0 : !list_ways(walk, below))
         return walk->slot != NULL;
     walk->stamp++;
     walk->path[depth++] = (struct stage_frame){ below, -1, ideals->first_up[below] };

@@ -21,6 +21,10 @@ struct far_stair { /* none better than another: value and key grow together */
     struct far_label *steps;
     int count, capacity;
 };
+struct own_label { /* of the ideal from which stages begin */
+    double value;
+    int label, used;
+};
 struct stage_way { /* to go on from the ideal where stages begin: a label, a choice, and what both use */
     int label, choice, used[STAGE_AXES];
 };
@@ -46,10 +50,10 @@ struct stage_walk {
     struct potentials *potentials; /* (count, choice_count); NULL: the model has none, or they are too many */
     int *pinch;                    /* (count) first pinch after the ideal; count when none */
     struct far_stair *stairs;      /* (choice_count, axis_limit[0] + 1) */
-    int *slot;              /* (count, axis_limit[0] + 1) label of exactly that use, -1. NULL: labels are searched */
-    double *slot_value;     /* (count, axis_limit[0] + 1) its value; INFINITY; -INFINITY where the rest cannot fit */
-    int *own;               /* (axis_limit[0] + 1) the labels where stages begin, by use */
-    double *own_value;      /* (axis_limit[0] + 1) their values; INFINITY: none that is of use */
+    int *slot;             /* (count, axis_limit[0] + 1) label of exactly that use, -1. NULL: labels are searched */
+    double *slot_value;    /* (count, axis_limit[0] + 1) its value; INFINITY; -INFINITY where the rest cannot fit */
+    struct own_label *own; /* (axis_limit[0] + 1) */
+    int own_count;
     struct stage_way *ways; /* without slots */
     int way_count, way_capacity;
     struct error *err;
@@ -63,10 +67,7 @@ bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best
 /* ---- stage_labels.c ---- */
 
 /* Place of a use of the ideal in slot and slot_value. */
-static inline size_t stage_labels_slot(const struct stage_walk *walk, int ideal, int used)
-{
-    return (size_t)ideal * (size_t)(walk->model->axis_limit[0] + 1) + (size_t)used;
-}
+size_t stage_labels_slot(const struct stage_walk *walk, int ideal, int used);
 /* Whether label a makes b superfluous. */
 bool stage_labels_dominate(const struct stage_walk *walk, const struct stage_label *a, const struct stage_label *b);
 /* Whether a label of `above` that uses less than this makes any load superfluous. */
