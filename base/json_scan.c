@@ -120,6 +120,10 @@ static bool scan_string(struct scan *s, bool *has_zero, bool *has_escape)
     *has_zero = *has_escape = false;
     for (s->at++; s->at < s->end && *s->at != '"';) {
         uint32_t character;
+        if (*s->at >= ' ' && *s->at <= '~' && *s->at != '\\') { /* nearly all */
+            s->at++;
+            continue;
+        }
         const char *expected, *next = json_scan_character(s->at, s->end, &character, &expected);
         if (!next)
             return refuse_character(s, expected);
@@ -209,7 +213,7 @@ static bool scan_number(struct scan *s)
     }
     double value;
     size_t length = (size_t)(s->at - begin);
-    if (!text_read_double(begin, length, &value)) {
+    if (!s->nodes && !text_read_double(begin, length, &value)) { /* numbers that were counted are within */
         refuse_at(s, begin, "a number within the range of a double");
         s->fault->found_length = length;
         return false;

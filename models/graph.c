@@ -157,6 +157,7 @@ static bool same_value(const struct graph *graph, int a, int b)
 struct class_entry {
     const struct layer *layer;       /* the first of its class */
     const struct graph_layer *entry; /* for what enters it */
+    uint64_t hash;                   /* of the layer's fields */
 };
 
 static bool same_entry(const struct graph *graph, const struct graph_layer *a, const struct graph_layer *b)
@@ -171,7 +172,7 @@ static bool same_entry(const struct graph *graph, const struct graph_layer *a, c
 
 static bool same_class(const struct graph *graph, const struct class_entry *a, const struct class_entry *b)
 {
-    bool same_layer = a->layer == b->layer || (a->layer->kind == b->layer->kind &&
+    bool same_layer = a->layer == b->layer || (a->hash == b->hash && a->layer->kind == b->layer->kind &&
                                                layer_fields_equal(a->layer->kind, a->layer->fields, b->layer->fields));
     return same_layer && same_entry(graph, a->entry, b->entry);
 }
@@ -183,7 +184,8 @@ static bool set_classes(struct graph *graph, const struct model *model, struct e
     if (!classes)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     for (int i = 0; i < graph->layer_count; i++) {
-        struct class_entry entry = { model_unfolded_layer(model, i), &graph->layers[i] };
+        const struct layer *layer = model_unfolded_layer(model, i);
+        struct class_entry entry = { layer, &graph->layers[i], layer_fields_hash(layer->kind, layer->fields) };
         int class_index = 0;
         while (class_index < graph->class_count && !same_class(graph, &entry, &classes[class_index]))
             class_index++;

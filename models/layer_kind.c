@@ -1,4 +1,5 @@
 #include "models/layer_kind.h"
+#include "base/num.h"
 #include <string.h>
 
 #define KIND(symbol) extern const struct layer_kind symbol##_kind;
@@ -46,12 +47,52 @@ static bool field_equal(const struct json_field *field, const void *a, const voi
     return false;
 }
 
+/* The names of layers tell nothing apart. */
+static bool field_counts(const struct json_field *field)
+{
+    return strcmp(field->key, "name") != 0;
+}
+
 bool layer_fields_equal(const struct layer_kind *kind, const void *a, const void *b)
 {
     for (size_t i = 0; i < kind->field_count; i++)
-        if (strcmp(kind->fields[i].key, "name") != 0 && !field_equal(&kind->fields[i], a, b))
+        if (field_counts(&kind->fields[i]) && !field_equal(&kind->fields[i], a, b))
             return false;
     return true;
+}
+
+static uint64_t field_hash(uint64_t hash, const struct json_field *field, const void *fields)
+{
+    const char *at = (const char *)fields + field->offset, *text;
+    int64_t value = 0;
+    switch (field->type) {
+    case FIELD_INT:
+    case FIELD_DOUBLE:
+        memcpy(&value, at, sizeof value);
+        break;
+    case FIELD_BOOL:
+        value = *(const bool *)at;
+        break;
+    case FIELD_STRING:
+        text = *(const char *const *)(const void *)at;
+        return text ? hash_string(hash, text) : hash;
+    case FIELD_ENUM:
+    case FIELD_WORDS:
+        value = *(const int *)(const void *)at;
+        break;
+    case FIELD_NODE:
+        return hash;
+    }
+    return mix64(hash ^ (uint64_t)value);
+}
+
+uint64_t layer_fields_hash(const struct layer_kind *kind, const void *fields)
+{
+    uint64_t hash = HASH_START;
+    for (size_t i = 0; i < kind->field_count; i++)
+        if (field_counts(&kind->fields[i]))
+            hash = field_hash(hash, &kind->fields[i], fields);
+    return hash;
 }
 
 static void words_write(struct json_writer *w, const char *const *words, int bits)

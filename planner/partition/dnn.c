@@ -125,13 +125,15 @@ static bool crosses(const struct problem *p, int node)
 }
 
 /* One change of `inside` or of a count, and what that does to the sum. */
-static void change_node(struct problem *p, int node, int readers, bool toggle)
+static inline void change_node(struct problem *p, int node, int readers, bool toggle)
 {
     bool before = crosses(p, node);
     p->inside_readers[node] += readers;
     if (toggle)
         p->inside[node] = !p->inside[node];
-    p->sending += (crosses(p, node) - before) * p->graph->nodes[node].cost;
+    bool after = crosses(p, node);
+    if (after != before)
+        p->sending += (after - before) * p->graph->nodes[node].cost;
 }
 
 static void change_part(struct problem *p, int part, int sign)
@@ -199,8 +201,7 @@ static bool may_grow(void *self, int below, int above, const int room[STAGE_AXES
 static bool enough_devices(const struct problem *p, double accelerator, double unsupported_cpu, double bytes,
                            int accelerators, int cpus, double limit)
 {
-    double over = fmax(0, accelerator - accelerators * limit),
-           cpu = unsupported_cpu + (over > 0 ? over * p->slowdown : 0);
+    double over = accelerator - accelerators * limit, cpu = unsupported_cpu + (over > 0 ? over * p->slowdown : 0);
     if (accelerators + cpus == 0)
         return false;
     return !(cpu * (1 - 1e-12) > cpus * limit) &&

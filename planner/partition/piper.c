@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { SHORTEST_CACHE = 64 };
+/* TABLE_IDEALS: of so few what is known of every stage is kept from pass to pass. */
+enum { SHORTEST_CACHE = 16, TABLE_IDEALS = 64 };
 
 struct choice {              /* beside struct stage_choice */
     int data_degree, degree; /* degree: index in problem.degrees */
@@ -17,17 +18,19 @@ struct sums { /* of a set of nodes under one tensor degree, every node's fastest
 };
 struct fastest {         /* of the stage in hand under a choice, memory aside */
     double load, moving; /* moving: the part that no variant changes */
+    bool known;
 };
 struct shortest { /* time that fits with so many in flight: 0: not known */
     int in_flight;
     bool exact;
     double bound, time;
 };
-struct pair { /* the stage in hand */
+struct pair { /* what is known of a stage */
     int below, above;
     struct sums sums[PIPER_DEGREES];
     bool known[PIPER_DEGREES];
-    struct shortest shortest[PIPER_DEGREES][SHORTEST_CACHE];
+    struct shortest *shortest[PIPER_DEGREES]; /* (SHORTEST_CACHE) NULL: not asked for */
+    struct fastest *fastest;                  /* (choice_count) */
 };
 struct problem {
     const struct piper_graph *graph;
@@ -37,9 +40,9 @@ struct problem {
     struct error *err;
     int degree_count, degrees[PIPER_DEGREES];
     const struct piper_degree **of; /* (node_count, degree_count) NULL where a node lacks the degree */
+    double *edge_bytes;             /* (edge_count, degree_count) see edge_bytes() */
     struct stage_choice *choices;
     struct choice *kinds;
-    struct fastest *fastest;
     int choice_count;
     const struct ideals *ideals;
     struct sums *sums;         /* (ideals, degree_count) */
@@ -47,7 +50,8 @@ struct problem {
     double *least_bytes;       /* (ideals) sum of the thriftiest memory with one micro-batch in flight */
     double *least_a, *least_b; /* (ideals) likewise x degree, apart */
     int *cut, cut_count;       /* edges into `below` */
-    struct pair pair;
+    struct pair *pair;         /* the stage in hand */
+    struct pair **pairs; /* (ideals, ideals) of all that were looked at; NULL: too many, the one in hand serves all */
     struct variants variants;
     bool open;   /* a choice of variants was given up: nothing is proven */
     bool failed; /* memory ran out where nothing can be returned */
@@ -127,7 +131,7 @@ static struct sums sums_of_node(const struct problem *p, int node, int degree)
     for (int i = 0; i < n->out_count; i++) {
         if (d)
             sums.message_bytes += 2 * (p->graph->edges[n->out_edges[i]].bytes + d->sync_out[i]);
-        sums.message_bytes -= edge_bytes(p, n->out_edges[i], degree);
+        sums.message_bytes -= p->edge_bytes[n->out_edges[i] * p->degree_count + degree];
     }
     return sums;
 }
@@ -158,6 +162,15 @@ static struct least least_of(const struct piper_node *node)
             least.b = fmin(least.b, t * variant->memory_b);
         }
     return least;
+}
+
+static struct pair *new_pair(struct problem *p)
+{
+    struct pair *pair = arena_alloc(p->arena, 1, sizeof *pair);
+    if (pair)
+        *pair =
+            (struct pair){ -1, -1, .fastest = arena_alloc(p->arena, (size_t)p->choice_count, sizeof *pair->fastest) };
+    return pair && pair->fastest ? pair : NULL;
 }
 
 static bool prepare(void *self, const struct ideals *ideals, struct error *err)
@@ -195,8 +208,9 @@ static bool prepare(void *self, const struct ideals *ideals, struct error *err)
                 }
                 next++;
             }
-    p->pair.below = p->pair.above = -1;
-    return true;
+    p->pairs = n <= TABLE_IDEALS ? arena_alloc(p->arena, n * n, sizeof *p->pairs) : NULL;
+    p->pair = p->pairs ? NULL : new_pair(p);
+    return p->pairs || p->pair || no_memory(err);
 }
 
 /* ---- one stage ---- */
@@ -215,17 +229,18 @@ static bool enter(void *self, int below, const int room[STAGE_AXES], double limi
 /* Sums of the stage. Edges between it and what stands behind it were taken off as if inside, and come back. */
 static const struct sums *sums_of_pair(struct problem *p, int degree)
 {
-    struct pair *pair = &p->pair;
+    struct pair *pair = p->pair;
     struct sums *sums = &pair->sums[degree];
     if (pair->known[degree])
         return sums;
     pair->known[degree] = true;
-    memset(pair->shortest[degree], 0, sizeof pair->shortest[degree]);
+    if (pair->shortest[degree])
+        memset(pair->shortest[degree], 0, SHORTEST_CACHE * sizeof **pair->shortest);
     *sums = p->sums[pair->above * p->degree_count + degree];
     add_sums(sums, &p->sums[pair->below * p->degree_count + degree], -1);
     for (int i = 0; i < p->cut_count && sums->missing < 0.5; i++)
         if (ideal_has(p->ideals, pair->above, p->graph->edges[p->cut[i]].from))
-            sums->message_bytes += edge_bytes(p, p->cut[i], degree);
+            sums->message_bytes += p->edge_bytes[p->cut[i] * p->degree_count + degree];
     return sums;
 }
 
@@ -240,16 +255,16 @@ static double out_of_memory(struct problem *p)
 static bool list_stage(struct problem *p, int below, int above, int degree, int in_flight)
 {
     variants_clear(&p->variants, p->graph->memory_bytes);
-    for (int v = 0; v < p->graph->node_count; v++) {
-        if (!ideal_has(p->ideals, above, v) || ideal_has(p->ideals, below, v))
-            continue;
-        const struct piper_degree *d = degree_of(p, v, degree);
-        if (!variants_add_item(&p->variants, d->variant_count))
-            return false;
-        for (int i = 0; i < d->variant_count; i++)
-            variants_set(&p->variants, i, d->variants[i].time,
-                         d->variants[i].memory_a * in_flight + d->variants[i].memory_b);
-    }
+    const uint64_t *high = ideal_bits(p->ideals, above), *low = ideal_bits(p->ideals, below);
+    for (int w = 0; w < p->ideals->words; w++)
+        for (uint64_t rest = high[w] & ~low[w]; rest; rest &= rest - 1) {
+            const struct piper_degree *d = degree_of(p, 64 * w + __builtin_ctzll(rest), degree);
+            if (!variants_add_item(&p->variants, d->variant_count))
+                return false;
+            for (int i = 0; i < d->variant_count; i++)
+                variants_set(&p->variants, i, d->variants[i].time,
+                             d->variants[i].memory_a * in_flight + d->variants[i].memory_b);
+        }
     return true;
 }
 
@@ -257,8 +272,11 @@ static bool list_stage(struct problem *p, int below, int above, int degree, int 
  * the bound leaves it open. */
 static double shortest_time(struct problem *p, int degree, int in_flight, double enough)
 {
-    struct pair *pair = &p->pair;
-    struct shortest *known = &pair->shortest[degree][in_flight % SHORTEST_CACHE];
+    struct pair *pair = p->pair;
+    struct shortest **row = &pair->shortest[degree];
+    if (!*row && !(*row = arena_alloc(p->arena, SHORTEST_CACHE, sizeof **row)))
+        return out_of_memory(p);
+    struct shortest *known = &(*row)[in_flight % SHORTEST_CACHE];
     bool fresh = known->in_flight != in_flight;
     if (!fresh && (known->time < enough || known->exact || !(known->bound < enough)))
         return known->time < enough ? known->time : INFINITY;
@@ -277,39 +295,50 @@ static double shortest_time(struct problem *p, int degree, int in_flight, double
     return known->time < enough ? known->time : INFINITY;
 }
 
-/* Loads with every node's fastest variant: no choice of variants is faster. */
-static void fill_fastest(struct problem *p)
+/* Load with every node's fastest variant: no choice of variants is faster. */
+static const struct fastest *fastest_of(struct problem *p, int choice)
 {
-    for (int c = 0; c < p->choice_count; c++) {
-        const struct choice *kind = &p->kinds[c];
-        const struct sums *sums = sums_of_pair(p, kind->degree);
-        double d = kind->data_degree, weights = 4 * (d - 1) * sums->parameter_bytes;
-        p->fastest[c].moving =
-            (sums->message_bytes / d + weights / (d * (double)p->graph->micro_batch_count)) / p->graph->bytes_per_s;
-        p->fastest[c].load = sums->missing > 0.5 ? INFINITY : sums->time * p->time_unit / d + p->fastest[c].moving;
-    }
+    struct fastest *fastest = &p->pair->fastest[choice];
+    if (fastest->known)
+        return fastest;
+    const struct choice *kind = &p->kinds[choice];
+    const struct sums *sums = sums_of_pair(p, kind->degree);
+    double d = kind->data_degree, weights = 4 * (d - 1) * sums->parameter_bytes;
+    fastest->known = true;
+    fastest->moving =
+        (sums->message_bytes / d + weights / (d * (double)p->graph->micro_batch_count)) / p->graph->bytes_per_s;
+    fastest->load = sums->missing > 0.5 ? INFINITY : sums->time * p->time_unit / d + fastest->moving;
+    return fastest;
 }
 
-static void look_at(struct problem *p, int below, int above)
+/* False: out of memory. */
+static bool look_at(struct problem *p, int below, int above)
 {
-    struct pair *pair = &p->pair;
+    if (p->pair && p->pair->below == below && p->pair->above == above)
+        return true;
+    struct pair **at = p->pairs ? &p->pairs[(size_t)below * (size_t)p->ideals->count + (size_t)above] : &p->pair;
+    if (!*at && !(*at = new_pair(p)))
+        return false;
+    struct pair *pair = p->pair = *at;
     if (pair->below == below && pair->above == above)
-        return;
+        return true;
     pair->below = below;
     pair->above = above;
     memset(pair->known, 0, sizeof pair->known);
-    fill_fastest(p);
+    memset(pair->fastest, 0, (size_t)p->choice_count * sizeof *pair->fastest);
+    return true;
 }
 
 static double load(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit)
 {
     struct problem *p = self;
-    look_at(p, below, above);
-    const struct fastest *fastest = &p->fastest[choice];
+    if (!look_at(p, below, above))
+        return out_of_memory(p);
+    const struct fastest *fastest = fastest_of(p, choice);
     if (!(fastest->load < limit))
         return INFINITY;
     const struct choice *kind = &p->kinds[choice];
-    const struct sums *sums = &p->pair.sums[kind->degree];
+    const struct sums *sums = &p->pair->sums[kind->degree];
     int in_flight = in_flight_of(p, choice, used);
     if (sums->memory_a * in_flight + sums->memory_b <= p->graph->memory_bytes * (1 - 1e-12))
         return fastest->load;
@@ -320,8 +349,7 @@ static double load(void *self, int below, int above, int choice, const int used[
 static double least_load(void *self, int below, int above, int choice)
 {
     struct problem *p = self;
-    look_at(p, below, above);
-    return p->fastest[choice].load;
+    return look_at(p, below, above) ? fastest_of(p, choice)->load : out_of_memory(p);
 }
 
 static bool may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
@@ -394,13 +422,12 @@ static bool detail(void *self, int below, int above, int choice, const int used[
     struct piper_stage *stage = arena_alloc(arena, 1, sizeof *stage);
     int *variants = arena_alloc(arena, (size_t)p->graph->node_count, sizeof *variants), item = 0;
     uint64_t *nodes = arena_alloc(arena, words, sizeof *nodes);
-    double time;
+    double time, bound;
     if (!stage || !variants || !nodes)
         return no_memory(err);
     for (size_t w = 0; w < words; w++)
         nodes[w] = ideal_bits(p->ideals, above)[w] & ~ideal_bits(p->ideals, below)[w];
     int in_flight = in_flight_of(p, choice, used);
-    double bound;
     if (!list_stage(p, below, above, kind->degree, in_flight))
         return no_memory(err);
     variants_bound(&p->variants, &bound, &time);
@@ -435,11 +462,16 @@ static bool list_degrees(struct problem *p)
         }
     p->of = arena_alloc(p->arena, (size_t)p->graph->node_count * (size_t)p->degree_count, sizeof *p->of);
     p->cut = arena_alloc(p->arena, (size_t)p->graph->edge_count, sizeof *p->cut);
-    if (!p->of || !p->cut)
+    p->edge_bytes =
+        arena_alloc(p->arena, (size_t)p->graph->edge_count * (size_t)p->degree_count, sizeof *p->edge_bytes);
+    if (!p->of || !p->cut || !p->edge_bytes)
         return no_memory(p->err);
     for (int v = 0; v < p->graph->node_count; v++)
         for (int d = 0; d < p->degree_count; d++)
             p->of[v * p->degree_count + d] = find_degree(&p->graph->nodes[v], p->degrees[d]);
+    for (int e = 0; e < p->graph->edge_count; e++)
+        for (int d = 0; d < p->degree_count; d++)
+            p->edge_bytes[e * p->degree_count + d] = edge_bytes(p, e, d);
     return true;
 }
 
@@ -450,8 +482,7 @@ static bool list_choices(struct problem *p)
     size_t most = (size_t)k * (size_t)p->degree_count;
     p->choices = arena_alloc(p->arena, most, sizeof *p->choices);
     p->kinds = arena_alloc(p->arena, most, sizeof *p->kinds);
-    p->fastest = arena_alloc(p->arena, most, sizeof *p->fastest);
-    if (!p->choices || !p->kinds || !p->fastest)
+    if (!p->choices || !p->kinds)
         return no_memory(p->err);
     for (int t = 0; t < p->degree_count; t++)
         for (int64_t d = 1; d * p->degrees[t] <= k && d <= n; d++) {

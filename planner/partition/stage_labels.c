@@ -1,5 +1,6 @@
 /* The labels of a pass: in lists by ideal, or, where one exact axis keeps them apart, in slots by use. */
 #include "planner/partition/stage_walk.h"
+#include <math.h>
 #include <stdlib.h>
 
 static bool no_memory(struct error *err)
@@ -20,6 +21,16 @@ bool stage_labels_dominate(const struct stage_walk *walk, const struct stage_lab
     }
     bool any_value = walk->objective == VALUE_MAX && walk->model->context;
     return (any_value && !equal) || a->value <= b->value;
+}
+
+bool stage_labels_beat(const struct stage_walk *walk, int above, const int used[STAGE_AXES])
+{
+    struct stage_label fresh = { .value = INFINITY, .used = { (int16_t)used[0], (int16_t)used[1] } };
+    for (int l = walk->head[above]; l >= 0; l = walk->labels[l].next)
+        if ((walk->labels[l].used[0] != used[0] || walk->labels[l].used[1] != used[1]) &&
+            stage_labels_dominate(walk, &walk->labels[l], &fresh))
+            return true;
+    return false;
 }
 
 static bool new_label(struct stage_walk *walk, const struct stage_label *label)

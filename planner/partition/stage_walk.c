@@ -119,6 +119,7 @@ void stage_walk_free(struct stage_walk *walk)
     free(walk->slot);
     free(walk->slot_value);
     free(walk->own);
+    free(walk->ways);
     for (int i = 0; walk->stairs && i < stair_count(walk->model); i++)
         free(walk->stairs[i].steps);
     free(walk->stairs);
@@ -132,24 +133,28 @@ const int64_t *stage_walk_work(const struct stage_walk *walk)
 
 /* ---- one stage ---- */
 
-/* What is used behind label and choice; false if that is too much, too little at the end, or if what is left cannot
- * hold the rest. */
-static bool may_use(struct stage_walk *walk, const struct stage_label *label, int above, int choice,
-                    int used[STAGE_AXES])
+/* What is used behind label and choice; false if that is too much. */
+static bool may_use(const struct stage_walk *walk, int label, int choice, int used[STAGE_AXES])
 {
     const struct stage_model *model = walk->model;
-    bool last = above == walk->ideals->count - 1;
+    bool within = true;
     for (int axis = 0; axis < STAGE_AXES; axis++) {
-        used[axis] = label->used[axis] + model->choices[choice].use[axis];
-        if (used[axis] > model->axis_limit[axis] ||
-            (last && model->axis_exact[axis] && used[axis] < model->axis_limit[axis]))
-            return false;
+        used[axis] = walk->labels[label].used[axis] + model->choices[choice].use[axis];
+        within = within && used[axis] <= model->axis_limit[axis];
     }
-    if (last || !model->may_finish || model->may_finish(model->self, above, used, walk->limit))
-        return true;
-    if (walk->slot)
-        walk->slot_value[stage_labels_slot(walk, above, used[0])] = -INFINITY;
-    return false;
+    return within;
+}
+
+/* False if that is too little at the end, or if what is left cannot hold the rest. */
+static bool may_leave(struct stage_walk *walk, int above, const int used[STAGE_AXES])
+{
+    const struct stage_model *model = walk->model;
+    if (above < walk->ideals->count - 1)
+        return !model->may_finish || model->may_finish(model->self, above, used, walk->limit);
+    for (int axis = 0; axis < STAGE_AXES; axis++)
+        if (model->axis_exact[axis] && used[axis] < model->axis_limit[axis])
+            return false;
+    return true;
 }
 
 /* The stage with this load behind the label. */
@@ -166,47 +171,50 @@ static bool add_stage(struct stage_walk *walk, int label_index, int above, int c
     return stage_labels_insert(walk, fresh);
 }
 
-static bool extend(struct stage_walk *walk, int label_index, int above, int choice, double load)
+/* The same where there are slots. */
+static bool extend(struct stage_walk *walk, int label, int above, int choice, double load)
 {
     int used[STAGE_AXES];
-    return !may_use(walk, &walk->labels[label_index], above, choice, used) ||
-           add_stage(walk, label_index, above, choice, used, load);
+    if (!may_use(walk, label, choice, used))
+        return true;
+    if (may_leave(walk, above, used))
+        return add_stage(walk, label, above, choice, used, load);
+    if (walk->slot && above < walk->ideals->count - 1)
+        walk->slot_value[stage_labels_slot(walk, above, used[0])] = -INFINITY;
+    return true;
 }
 
-static void fill_loads(struct stage_walk *walk, int below, int above)
+/* Of what a choice costs nobody knows how it came about. */
+static double plain_load(struct stage_walk *walk, int below, int above, int choice)
 {
-    const struct stage_model *model = walk->model;
     const int nothing[STAGE_AXES] = { 0 };
-    size_t choices = (size_t)model->choice_count;
-    if (!walk->potentials || below == walk->start) {
-        for (size_t c = 0; c < choices; c++)
-            walk->loads[c] = model->load(model->self, below, above, (int)c, nothing, walk->limit);
-        return;
-    }
-    const struct potentials *low = &walk->potentials[(size_t)below * choices],
-                            *high = &walk->potentials[(size_t)above * choices];
-    for (size_t c = 0; c < choices; c++) {
-        double load = high[c].key - low[c].key, way = low[c].entry > high[c].exit ? low[c].entry : high[c].exit;
-        walk->loads[c] = load > way ? load : way;
-    }
+    return walk->model->load(walk->model->self, below, above, choice, nothing, walk->limit);
 }
 
-/* The innermost loop of what has one exact axis. */
-static bool relax_slots(struct stage_walk *walk, int above)
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* The innermost loop of what has one exact axis: what extend() writes cannot change what stands in locals. */
+static bool relax_slots(struct stage_walk *walk, int below, int above)
 {
     const struct stage_model *model = walk->model;
-    const double *held = &walk->slot_value[stage_labels_slot(walk, above, 0)];
-    for (int c = 0; c < model->choice_count; c++) {
-        double load = walk->loads[c];
+    const size_t choices = (size_t)model->choice_count;
+    const bool far = walk->potentials && below != walk->start;
+    const struct potentials *low = far ? &walk->potentials[(size_t)below * choices] : NULL,
+                            *high = far ? &walk->potentials[(size_t)above * choices] : NULL;
+    const struct own_label *first = walk->own, *end = first + walk->own_count;
+    const double *held = &walk->slot_value[stage_labels_slot(walk, above, 0)], limit = walk->limit;
+    for (size_t c = 0; c < choices; c++) {
+        double load = far ? larger(high[c].key - low[c].key, larger(low[c].entry, high[c].exit))
+                          : plain_load(walk, below, above, (int)c);
         int use = model->choices[c].use[0], most = model->axis_limit[0] - use;
-        if (!(load < walk->limit))
+        if (!(load < limit))
             continue;
-        for (int k = 0; k < walk->own_count; k++) {
-            const struct own_label *own = &walk->own[k];
-            double value = own->value > load ? own->value : load;
-            if (own->used <= most && value < held[own->used + use] && !extend(walk, own->label, above, c, load))
+        for (const struct own_label *own = first; own < end && own->used <= most; own++)
+            if (larger(own->value, load) < held[own->used + use] && !extend(walk, own->label, above, (int)c, load))
                 return false;
-        }
     }
     return true;
 }
@@ -221,46 +229,34 @@ static double load_of(struct stage_walk *walk, int below, int above, int choice,
     return walk->loads[choice];
 }
 
-/* Whether a label that uses less makes any load superfluous. */
-static bool is_beaten(const struct stage_walk *walk, int above, const int used[STAGE_AXES])
-{
-    struct stage_label fresh = { .value = INFINITY, .used = { (int16_t)used[0], (int16_t)used[1] } };
-    for (int l = walk->head[above]; l >= 0; l = walk->labels[l].next)
-        if ((walk->labels[l].used[0] != used[0] || walk->labels[l].used[1] != used[1]) &&
-            stage_labels_dominate(walk, &walk->labels[l], &fresh))
-            return true;
-    return false;
-}
-
-static bool relax_label(struct stage_walk *walk, int below, int above, int label)
+static bool relax_way(struct stage_walk *walk, int below, int above, const struct stage_way *way)
 {
     const struct stage_model *model = walk->model;
-    const int before[STAGE_AXES] = { walk->labels[label].used[0], walk->labels[label].used[1] };
+    if (walk->loads[way->choice] >= walk->limit || !may_leave(walk, above, way->used) ||
+        (model->context && walk->objective == VALUE_MAX && stage_labels_beat(walk, above, way->used)))
+        return true;
+    const int before[STAGE_AXES] = { walk->labels[way->label].used[0], walk->labels[way->label].used[1] };
+    double load = load_of(walk, below, above, way->choice, before);
+    return !(load < walk->limit) || add_stage(walk, way->label, above, way->choice, way->used, load);
+}
+
+/* All ways to place above \ below behind the labels of `below`, which leave so much room at most. Loads are asked for
+ * last: most stages are too small for the rest to fit. */
+static bool relax(struct stage_walk *walk, int below, int above, const int room[STAGE_AXES])
+{
+    const struct stage_model *model = walk->model;
+    if (walk->slot)
+        return relax_slots(walk, below, above);
     for (int c = 0; c < model->choice_count; c++) {
-        int used[STAGE_AXES];
-        if (walk->loads[c] >= walk->limit || !may_use(walk, &walk->labels[label], above, c, used) ||
-            (model->context && walk->objective == VALUE_MAX && is_beaten(walk, above, used)))
-            continue;
-        double load = load_of(walk, below, above, c, before);
-        if (load < walk->limit && !add_stage(walk, label, above, c, used, load))
-            return false;
+        const int *use = model->choices[c].use;
+        if (use[0] > room[0] || use[1] > room[1])
+            walk->loads[c] = INFINITY;
+        else
+            walk->loads[c] =
+                model->context && model->least_load ? model->least_load(model->self, below, above, c) : NAN;
     }
-    return true;
-}
-
-/* All ways to place above \ below behind the labels of `below`. Loads are asked for last: most stages are too small for
- * the rest to fit. */
-static bool relax(struct stage_walk *walk, int below, int above)
-{
-    const struct stage_model *model = walk->model;
-    if (walk->slot) {
-        fill_loads(walk, below, above);
-        return relax_slots(walk, above);
-    }
-    for (int c = 0; c < model->choice_count; c++)
-        walk->loads[c] = model->context && model->least_load ? model->least_load(model->self, below, above, c) : NAN;
-    for (int l = walk->head[below]; l >= 0; l = walk->labels[l].next)
-        if (!relax_label(walk, below, above, l))
+    for (int w = 0; w < walk->way_count; w++)
+        if (!relax_way(walk, below, above, &walk->ways[w]))
             return false;
     return true;
 }
@@ -278,31 +274,49 @@ static void room_of(const struct stage_walk *walk, int ideal, int room[STAGE_AXE
 }
 
 /* Whether a stage behind the label that ends at or below `end` can leave a rest that fits. */
-static bool leaves_hope(struct stage_walk *walk, const struct stage_label *label, int end)
+static bool leaves_hope(const struct stage_walk *walk, int label, int end)
 {
     const struct stage_model *model = walk->model;
     for (int c = 0; c < model->choice_count; c++) {
         int used[STAGE_AXES];
-        bool within = true;
-        for (int axis = 0; axis < STAGE_AXES; axis++) {
-            used[axis] = label->used[axis] + model->choices[c].use[axis];
-            within = within && used[axis] <= model->axis_limit[axis];
-        }
-        if (within && model->may_finish(model->self, end, used, walk->limit))
+        if (may_use(walk, label, c, used) && model->may_finish(model->self, end, used, walk->limit))
             return true;
     }
     return false;
 }
 
-/* The labels of the ideal side by side: they do not change while stages begin there. end: an ideal that holds all that
- * they can end at, or count. */
+/* All labels of the ideal with all choices: neither change while stages begin there. */
+static bool list_ways(struct stage_walk *walk, int ideal)
+{
+    walk->way_count = 0;
+    for (int l = walk->head[ideal]; l >= 0; l = walk->labels[l].next)
+        for (int c = 0; c < walk->model->choice_count; c++) {
+            struct stage_way way = { .label = l, .choice = c };
+            if (!may_use(walk, l, c, way.used))
+                continue;
+            if (walk->way_count == walk->way_capacity) {
+                int capacity = walk->way_capacity ? 2 * walk->way_capacity : 256;
+                struct stage_way *grown = reallocarray(walk->ways, (size_t)capacity, sizeof *grown);
+                if (!grown)
+                    return no_memory(walk->err);
+                walk->ways = grown;
+                walk->way_capacity = capacity;
+            }
+            walk->ways[walk->way_count++] = way;
+        }
+    return true;
+}
+
+/* The labels of the ideal side by side, by what they use: they do not change while stages begin there. Those that leave
+ * nothing are of no use. end: an ideal that holds all that they can end at, or count. */
 static void list_own(struct stage_walk *walk, int ideal, int end)
 {
     bool ask = walk->model->may_finish && end < walk->ideals->count - 1;
+    const int *slot = walk->slot ? &walk->slot[stage_labels_slot(walk, ideal, 0)] : NULL;
     walk->own_count = 0;
-    for (int l = walk->slot ? walk->head[ideal] : -1; l >= 0; l = walk->labels[l].next)
-        if (!ask || leaves_hope(walk, &walk->labels[l], end))
-            walk->own[walk->own_count++] = (struct own_label){ walk->labels[l].value, l, walk->labels[l].used[0] };
+    for (int used = 0; slot && used < walk->model->axis_limit[0]; used++)
+        if (slot[used] >= 0 && (!ask || leaves_hope(walk, slot[used], end)))
+            walk->own[walk->own_count++] = (struct own_label){ walk->labels[slot[used]].value, slot[used], used };
 }
 
 static bool must_stop(struct stage_walk *walk)
@@ -324,7 +338,7 @@ static bool step_up(struct stage_walk *walk, int below, int next, int node, cons
         return true;
     if (model->add)
         model->add(model->self, node);
-    return relax(walk, below, next);
+    return relax(walk, below, next, room);
 }
 
 /* Depth first through the supersets of `below` with an index under `end`. */
@@ -335,8 +349,8 @@ static bool climb(struct stage_walk *walk, int below, int end)
     int depth = 0, room[STAGE_AXES];
     room_of(walk, below, room);
     list_own(walk, below, end);
-    if (walk->slot && walk->own_count == 0)
-        return true;
+    if (walk->slot ? walk->own_count == 0 : !list_ways(walk, below))
+        return walk->slot != NULL;
     walk->stamp++;
     walk->path[depth++] = (struct stage_frame){ below, -1, ideals->first_up[below] };
     while (depth > 0) {

@@ -25,6 +25,9 @@ struct own_label { /* of the ideal from which stages begin */
     double value;
     int label, used;
 };
+struct stage_way { /* to go on from the ideal where stages begin: a label, a choice, and what both use */
+    int label, choice, used[STAGE_AXES];
+};
 struct potentials { /* of one ideal and choice */
     double key, entry, exit;
 };
@@ -51,6 +54,8 @@ struct stage_walk {
     double *slot_value;    /* (count, axis_limit[0] + 1) its value; INFINITY; -INFINITY where the rest cannot fit */
     struct own_label *own; /* (axis_limit[0] + 1) */
     int own_count;
+    struct stage_way *ways; /* without slots */
+    int way_count, way_capacity;
     struct error *err;
 };
 /* Whether a pass finds the smallest largest load, and not only a placement below the limit. */
@@ -65,6 +70,8 @@ bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best
 size_t stage_labels_slot(const struct stage_walk *walk, int ideal, int used);
 /* Whether label a makes b superfluous. */
 bool stage_labels_dominate(const struct stage_walk *walk, const struct stage_label *a, const struct stage_label *b);
+/* Whether a label of `above` that uses less than this makes any load superfluous. */
+bool stage_labels_beat(const struct stage_walk *walk, int above, const int used[STAGE_AXES]);
 /* Keeps the label unless another one is as good; what it makes superfluous goes. Fails for want of memory. */
 bool stage_labels_insert(struct stage_walk *walk, struct stage_label label);
 #endif

@@ -131,6 +131,23 @@ static int list_steps(struct variants *v, int item, int at, int count)
     }
 }
 
+/* Insertion where they are few, as they mostly are. */
+static void sort_steps(struct variants *v, int count)
+{
+    enum { FEW = 24 };
+    if (count > FEW) {
+        qsort(v->steps, (size_t)count, sizeof *v->steps, by_rate);
+        return;
+    }
+    for (int s = 1; s < count; s++) {
+        struct variant_step step = v->steps[s];
+        int at = s;
+        for (; at > 0 && by_rate(&v->steps[at - 1], &step) > 0; at--)
+            v->steps[at] = v->steps[at - 1];
+        v->steps[at] = step;
+    }
+}
+
 void variants_bound(struct variants *v, double *bound, double *cost)
 {
     double spent = 0, bytes = 0;
@@ -146,7 +163,7 @@ void variants_bound(struct variants *v, double *bound, double *cost)
     *bound = spent;
     v->rate = 0;
     if (over > 0)
-        qsort(v->steps, (size_t)steps, sizeof *v->steps, by_rate);
+        sort_steps(v, steps);
     for (int s = 0; s < steps && over > 0; s++) {
         const struct variant_step *step = &v->steps[s];
         *bound = spent + step->cost * fmin(1, over / step->bytes);

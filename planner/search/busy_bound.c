@@ -287,11 +287,14 @@ static bool can_end_by(const struct busy *b, int64_t step_ns)
     return first == b->layers;
 }
 
-static int64_t least_step(const struct busy *b, int64_t low)
+/* below_ns: more need not be known. */
+static int64_t least_step(const struct busy *b, int64_t low, int64_t below_ns)
 {
     int64_t high = max_i64(low, 1);
     if (b->p->chunks > 1 || b->p->chain->branches || can_end_by(b, low))
         return low;
+    if (below_ns < INT64_MAX && !can_end_by(b, below_ns - 1))
+        return below_ns;
     while (!can_end_by(b, high))
         high *= 2;
     while (low + 1 < high) { /* low cannot be, high can */
@@ -324,7 +327,7 @@ bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_
         for (int i = 0; i < b.line_count; i++)
             *out = max_i64(*out, mean_bound(&b, &b.line[i]));
         if (*out < below_ns)
-            *out = least_step(&b, *out);
+            *out = least_step(&b, *out, below_ns);
     }
     arena_free(&b.arena);
     return good;

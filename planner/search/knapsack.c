@@ -58,7 +58,14 @@ static bool solver_start(struct knapsack_solver *s, const struct knapsack *probl
     s->price = arena_alloc(&s->arena, options, sizeof *s->price);
     s->mean = arena_alloc(&s->arena, options, sizeof *s->mean);
     s->whole = arena_alloc(&s->arena, options, sizeof *s->whole);
-    bool good = s->option && s->origin && s->first && s->best && s->point && s->root && s->price && s->mean && s->whole;
+    s->scaled_cost = arena_alloc(&s->arena, options, sizeof *s->scaled_cost);
+    s->used = arena_alloc(&s->arena, options, sizeof *s->used);
+    bool good = s->option && s->origin && s->first && s->best && s->point && s->root && s->price && s->mean &&
+                s->whole && s->scaled_cost && s->used;
+    for (int r = 0; good && r < KNAPSACK_ROWS; r++) {
+        s->real_row[r] = arena_alloc(&s->arena, options, sizeof **s->real_row);
+        good = s->real_row[r] != NULL;
+    }
     for (int b = 0; good && b < BASIS; b++) {
         s->basis_x[b] = arena_alloc(&s->arena, options, sizeof(int));
         good = s->basis_x[b] != NULL;
@@ -139,6 +146,11 @@ static void drop_undercut(struct knapsack_solver *s)
     s->first[s->problem->group_count] = s->option_total = at;
 }
 
+static double larger(double a, double b) /* fmax() is a call where nothing says that there are no NaNs */
+{
+    return a > b ? a : b;
+}
+
 /* Scales bring costs and rows to about one, so that the doubles' tolerances mean something. */
 static void set_scales(struct knapsack_solver *s)
 {
@@ -150,9 +162,9 @@ static void set_scales(struct knapsack_solver *s)
         int64_t dearest = INT64_MIN, high[KNAPSACK_ROWS] = { INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN };
         for (int i = s->first[g]; i < s->first[g + 1]; i++) {
             dearest = max_i64(dearest, s->option[i].cost);
-            cost = fmax(cost, count * fabs((double)s->option[i].cost));
+            cost = larger(cost, count * fabs((double)s->option[i].cost));
             for (int r = 0; r < s->rows; r++) {
-                row[r] = fmax(row[r], count * fabs((double)s->option[i].row[r]));
+                row[r] = larger(row[r], count * fabs((double)s->option[i].row[r]));
                 high[r] = max_i64(high[r], s->option[i].row[r]);
             }
         }
@@ -162,8 +174,13 @@ static void set_scales(struct knapsack_solver *s)
     }
     s->dearest += knapsack_excess(s, most);
     s->cost_scale = 1 / cost;
-    for (int r = 0; r < s->rows; r++)
+    for (int i = 0; i < s->option_total; i++)
+        s->scaled_cost[i] = (double)s->option[i].cost * s->cost_scale;
+    for (int r = 0; r < s->rows; r++) {
         s->row_scale[r] = 1 / row[r];
+        for (int i = 0; i < s->option_total; i++)
+            s->real_row[r][i] = (double)s->option[i].row[r];
+    }
 }
 
 /* Leaves the problem of the thresholds from `charged` to `peak` in s; false when it has no point. */
@@ -193,9 +210,11 @@ static bool reduce(struct knapsack_solver *s, int64_t peak, int64_t charged)
     }
     s->first[problem->group_count] = s->option_total = at;
     drop_undercut(s);
+    int rows = s->rows;
     if (!keep_binding_rows(s, peak - charged))
         return false;
-    drop_undercut(s);
+    if (s->rows < rows)
+        drop_undercut(s);
     set_scales(s);
     return true;
 }

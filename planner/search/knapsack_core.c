@@ -55,27 +55,16 @@ static int64_t saturated(int128 value)
     return (int64_t)(value > limit ? limit : value < -limit ? -limit : value);
 }
 
-static int128 option_price(const struct knapsack_solver *s, const int128 *lambda, int i)
-{
-    int128 price = (int128)s->option[i].cost * (INT64_C(1) << LAMBDA_BITS);
-    for (int r = 0; r < s->rows; r++)
-        price += lambda[r] * s->option[i].row[r];
-    return price;
-}
-
 static void add_vector(struct core *c, const double *scaled)
 {
     struct knapsack_solver *s = c->s;
     int v = c->vectors++;
-    int128 lambda[KNAPSACK_ROWS], total = 0;
-    knapsack_whole_multipliers(s, scaled, lambda);
-    for (int r = 0; r < s->rows; r++)
-        total -= lambda[r] * s->cap[r];
+    int128 total = knapsack_whole_prices(s, scaled);
     for (int g = 0; g < s->problem->group_count; g++) {
         int pick = -1;
         for (int i = s->first[g]; i < s->first[g + 1]; i++) {
-            s->whole[i] = option_price(s, lambda, i);
-            total += c->lo[i] * s->whole[i];
+            if (c->lo[i] > 0)
+                total += c->lo[i] * s->whole[i];
             if (c->hi[i] == c->lo[i] || (pick >= 0 && s->whole[i] >= s->whole[pick]))
                 continue;
             pick = i;

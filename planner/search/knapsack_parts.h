@@ -32,9 +32,12 @@ struct knapsack_solver {
     struct column basis[BASIS];
     int *basis_x[BASIS]; /* storage of the columns' points */
     double share[BASIS], lambda[KNAPSACK_ROWS];
-    int *frames[MAX_DEPTH]; /* lo and hi per depth, made on demand */
-    double *price, *mean;   /* (option_total) */
-    knapsack_wide *whole;   /* (option_total) */
+    int *frames[MAX_DEPTH];          /* lo and hi per depth, made on demand */
+    double *price, *mean;            /* (option_total) */
+    double *scaled_cost;             /* (option_total) cost times cost_scale */
+    double *real_row[KNAPSACK_ROWS]; /* (option_total) each row in doubles */
+    int *used, used_count; /* (option_total) the options of a point, ascending: of s->point once it is priced out */
+    knapsack_wide *whole;  /* (option_total) */
     bool out_of_memory, limited;
 };
 
@@ -53,16 +56,13 @@ void knapsack_offer_rounded(struct knapsack_solver *s, const int *lo, const int 
 /* Implied limits of the counts of each group; false when the box is empty, *single when one point is left. */
 bool knapsack_tighten(const struct knapsack_solver *s, int *lo, int *hi, bool *single);
 
-/* The cheapest point of the box for s->lambda, into s->point; its Lagrangian value in scaled doubles. price has room
- * for all options. */
-double knapsack_price_out(struct knapsack_solver *s, const int *lo, const int *hi, double *price);
 /* A proven bound of the box from the multipliers that s->lambda has now (INT64_MAX: no point fits). */
 int64_t knapsack_bound(struct knapsack_solver *s, const int *lo, const int *hi);
 /* Column generation on the box lo..hi: a proven bound (INT64_MAX: no point fits), in mean the fractional optimum. */
 int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, double *mean);
-/* Multipliers as whole multiples of 2^-LAMBDA_BITS, those that all bounds are evaluated with. */
-void knapsack_whole_multipliers(const struct knapsack_solver *s, const double *scaled,
-                                knapsack_wide out[KNAPSACK_ROWS]);
+/* Multipliers as whole multiples of 2^-LAMBDA_BITS, those that all bounds are evaluated with; the price of every option
+ * for them into s->whole. Returns what the caps take off, a negative number. */
+knapsack_wide knapsack_whole_prices(struct knapsack_solver *s, const double *scaled);
 
 /* Lowers hi to what the multipliers in s->lambda allow to points that are worth having. */
 void knapsack_fix(struct knapsack_solver *s, const int *lo, int *hi);

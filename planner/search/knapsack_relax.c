@@ -19,10 +19,20 @@ int64_t knapsack_excess(const struct knapsack_solver *s, const int64_t *row)
     return excess * s->problem->excess_cost;
 }
 
+/* Which of these options a point takes. */
+static void list_used(struct knapsack_solver *s, const int *x, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        if (x[i] != 0)
+            s->used[s->used_count++] = i;
+}
+
+/* Of the point that s->used lists. */
 static int64_t point_cost(const struct knapsack_solver *s, const int *x)
 {
     int64_t cost = 0, row[KNAPSACK_ROWS] = { 0 };
-    for (int i = 0; i < s->option_total; i++) {
+    for (int k = 0; k < s->used_count; k++) {
+        int i = s->used[k];
         cost += x[i] * s->option[i].cost;
         for (int r = s->excess_first; r < s->rows; r++)
             row[r] += x[i] * s->option[i].row[r];
@@ -34,9 +44,8 @@ static int64_t point_cost(const struct knapsack_solver *s, const int *x)
 static bool point_fits(const struct knapsack_solver *s, const int *x)
 {
     int64_t sum[KNAPSACK_ROWS] = { 0 }, peak = 0;
-    for (int i = 0; i < s->option_total; i++) {
-        if (x[i] == 0)
-            continue;
+    for (int k = 0; k < s->used_count; k++) {
+        int i = s->used[k];
         for (int r = 0; r < s->rows; r++)
             sum[r] += x[i] * s->option[i].row[r];
         peak = max_i64(peak, s->option[i].peak);
@@ -47,64 +56,89 @@ static bool point_fits(const struct knapsack_solver *s, const int *x)
     return true;
 }
 
-void knapsack_offer(struct knapsack_solver *s, const int *x)
+static void offer_used(struct knapsack_solver *s, const int *x)
 {
     int64_t cost = point_cost(s, x);
     if (cost >= s->best_cost || !point_fits(s, x))
         return;
     s->best_cost = cost;
     memset(s->best, 0, (size_t)s->problem_options * sizeof *s->best);
-    for (int i = 0; i < s->option_total; i++)
-        s->best[s->origin[i]] = x[i];
+    for (int k = 0; k < s->used_count; k++)
+        s->best[s->origin[s->used[k]]] = x[s->used[k]];
 }
 
-/* Fills x with the cheapest counts of one group within lo..hi, prices by option; ties go to the earlier option. */
-static void fill_group(const struct knapsack_solver *s, int group, const int *lo, const int *hi, const double *price,
-                       int *x)
+void knapsack_offer(struct knapsack_solver *s, const int *x)
 {
-    int from = s->first[group], to = s->first[group + 1], left = s->problem->groups[group].count;
+    s->used_count = 0;
+    list_used(s, x, 0, s->option_total);
+    offer_used(s, x);
+}
+
+/* Of a group's options that have room the cheapest, the earlier of equals; -1: none has. */
+static int cheapest_option(const double *price, const int *x, const int *hi, int from, int to)
+{
+    double least = INFINITY;
+    int cheapest = -1;
     for (int i = from; i < to; i++) {
-        x[i] = lo[i];
-        left -= lo[i];
+        bool cheaper = (x[i] < hi[i]) & (price[i] < least); /* & and ?: which of them it is cannot be predicted */
+        least = cheaper ? price[i] : least;
+        cheapest = cheaper ? i : cheapest;
     }
-    while (left > 0) {
-        int cheapest = -1;
-        for (int i = from; i < to; i++)
-            if (x[i] < hi[i] && (cheapest < 0 || price[i] < price[cheapest]))
-                cheapest = i;
+    return cheapest;
+}
+
+/* Fills x, which is lo, with the cheapest counts of one group within lo..hi, prices by option, and lists what it uses.
+ */
+static void fill_group(struct knapsack_solver *s, int group, const int *hi, const double *price, int *x)
+{
+    int from = s->first[group], to = s->first[group + 1], fixed = 0, takes = 0, cheapest = -1;
+    for (int i = from; i < to; i++)
+        fixed += x[i];
+    for (int left = s->problem->groups[group].count - fixed; left > 0; takes++) {
+        cheapest = cheapest_option(price, x, hi, from, to);
         if (cheapest < 0)
-            return; /* the caller has tightened lo..hi, so there is always room */
+            break; /* the caller has tightened lo..hi, so there is always room */
         int take = (int)min_i64(left, hi[cheapest] - x[cheapest]);
         x[cheapest] += take;
         left -= take;
     }
+    if (fixed == 0 && takes == 1)
+        s->used[s->used_count++] = cheapest;
+    else
+        list_used(s, x, from, to);
 }
 
-static double scaled_price(const struct knapsack_solver *s, int i)
+static void price_options(const struct knapsack_solver *s, double *price)
 {
-    double price = (double)s->option[i].cost * s->cost_scale;
-    for (int r = 0; r < s->rows; r++)
-        price += s->lambda[r] * (double)s->option[i].row[r] * s->row_scale[r];
-    return price;
+    memcpy(price, s->scaled_cost, (size_t)s->option_total * sizeof *price);
+    for (int r = 0; r < s->rows; r++) {
+        double lambda = s->lambda[r], scale = s->row_scale[r];
+        const double *row = s->real_row[r];
+#pragma omp simd
+        for (int i = 0; i < s->option_total; i++)
+            price[i] += lambda * row[i] * scale;
+    }
 }
 
-/* The point that minimises the Lagrangian for s->lambda, into s->point; returns its value in scaled doubles. */
-double knapsack_price_out(struct knapsack_solver *s, const int *lo, const int *hi, double *price)
+/* The cheapest point of the box for s->lambda, into s->point and s->used; returns its Lagrangian value in scaled
+ * doubles. price has room for all options. */
+static double price_out(struct knapsack_solver *s, const int *lo, const int *hi, double *price)
 {
     double value = 0;
-    for (int i = 0; i < s->option_total; i++)
-        price[i] = scaled_price(s, i);
+    price_options(s, price);
+    memcpy(s->point, lo, (size_t)s->option_total * sizeof *lo);
+    s->used_count = 0;
     for (int g = 0; g < s->problem->group_count; g++)
-        fill_group(s, g, lo, hi, price, s->point);
-    for (int i = 0; i < s->option_total; i++)
-        value += s->point[i] * price[i];
+        fill_group(s, g, hi, price, s->point);
+    for (int k = 0; k < s->used_count; k++)
+        value += s->point[s->used[k]] * price[s->used[k]];
     for (int r = 0; r < s->rows; r++)
         value -= s->lambda[r] * (double)s->cap[r] * s->row_scale[r];
     return value;
 }
 
 /* At most 2^70: times rows below 2^50 that stays well inside 128 bits. */
-void knapsack_whole_multipliers(const struct knapsack_solver *s, const double *scaled, int128 out[KNAPSACK_ROWS])
+static void whole_multipliers(const struct knapsack_solver *s, const double *scaled, int128 out[KNAPSACK_ROWS])
 {
     for (int r = 0; r < KNAPSACK_ROWS; r++) {
         double lambda = r < s->rows ? scaled[r] * s->row_scale[r] / s->cost_scale : 0;
@@ -118,25 +152,38 @@ void knapsack_whole_multipliers(const struct knapsack_solver *s, const double *s
     }
 }
 
-/* The Lagrangian bound of the box lo..hi for s->lambda in integers: rigorous whatever the doubles did. */
-static int64_t integer_bound(const struct knapsack_solver *s, const int *lo, const int *hi, int128 *price)
+int128 knapsack_whole_prices(struct knapsack_solver *s, const double *scaled)
 {
-    int128 lambda[KNAPSACK_ROWS] = { 0 }, total = 0;
-    knapsack_whole_multipliers(s, s->lambda, lambda);
-    for (int r = 0; r < s->rows; r++)
-        total -= lambda[r] * s->cap[r];
-    for (int i = 0; i < s->option_total; i++) {
-        price[i] = (int128)s->option[i].cost * (INT64_C(1) << LAMBDA_BITS);
-        for (int r = 0; r < s->rows; r++)
-            price[i] += lambda[r] * s->option[i].row[r];
+    int128 lambda[KNAPSACK_ROWS], taken = 0;
+    bool narrow = true; /* nearly always: a product of two words, and not of four */
+    whole_multipliers(s, scaled, lambda);
+    for (int r = 0; r < s->rows; r++) {
+        taken -= lambda[r] * s->cap[r];
+        narrow = narrow && lambda[r] <= INT64_MAX;
     }
+    for (int i = 0; i < s->option_total; i++) {
+        const struct knapsack_option *option = &s->option[i];
+        int128 price = (int128)option->cost * (INT64_C(1) << LAMBDA_BITS);
+        for (int r = 0; r < s->rows; r++)
+            price += narrow ? (int128)(int64_t)lambda[r] * option->row[r] : lambda[r] * option->row[r];
+        s->whole[i] = price;
+    }
+    return taken;
+}
+
+/* The Lagrangian bound of the box lo..hi for s->lambda in integers: rigorous whatever the doubles did. */
+static int64_t integer_bound(struct knapsack_solver *s, const int *lo, const int *hi)
+{
+    int128 total = knapsack_whole_prices(s, s->lambda);
+    const int128 *price = s->whole;
     for (int g = 0; g < s->problem->group_count; g++) {
         int from = s->first[g], to = s->first[g + 1];
         int64_t left = s->problem->groups[g].count;
-        for (int i = from; i < to; i++) {
-            total += price[i] * lo[i];
-            left -= lo[i];
-        }
+        for (int i = from; i < to; i++)
+            if (lo[i] > 0) {
+                total += price[i] * lo[i];
+                left -= lo[i];
+            }
         /* Cheapest first: each round takes the cheapest option that is dearer than the last one taken, or equal and
          * later. */
         for (int last = -1; left > 0;) {
@@ -196,12 +243,12 @@ static bool invert(int n, double a[BASIS][BASIS], double inverse[BASIS][BASIS])
     return true;
 }
 
+/* Of the point that s->used lists. */
 static struct column point_column(const struct knapsack_solver *s, const int *x)
 {
     struct column column = { .convexity = 1 };
-    for (int i = 0; i < s->option_total; i++) {
-        if (x[i] == 0)
-            continue;
+    for (int k = 0; k < s->used_count; k++) {
+        int i = s->used[k];
         column.cost += x[i] * (double)s->option[i].cost * s->cost_scale;
         for (int r = 0; r < s->rows; r++)
             column.row[r] += x[i] * (double)s->option[i].row[r] * s->row_scale[r];
@@ -341,7 +388,7 @@ static void start_basis(struct knapsack_solver *s, const int *x)
 
 int64_t knapsack_bound(struct knapsack_solver *s, const int *lo, const int *hi)
 {
-    int64_t bound = integer_bound(s, lo, hi, s->whole);
+    int64_t bound = integer_bound(s, lo, hi);
     return bound > s->dearest ? INT64_MAX : bound;
 }
 
@@ -353,17 +400,17 @@ int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, 
     double *price = s->price, inverse[BASIS][BASIS], best_lambda[KNAPSACK_ROWS] = { 0 }, level = 0;
     double best_value;
     memset(s->lambda, 0, sizeof s->lambda);
-    best_value = knapsack_price_out(s, lo, hi, price);
-    knapsack_offer(s, s->point);
+    best_value = price_out(s, lo, hi, price);
+    offer_used(s, s->point);
     start_basis(s, s->point);
     for (int i = 0; i < MAX_PIVOTS && solve_basis(s, inverse, &level); i++) {
         if (pivot_slack(s, inverse))
             continue;
         keep_dual_feasible(s);
-        double value = knapsack_price_out(s, lo, hi, price), gap = level;
+        double value = price_out(s, lo, hi, price), gap = level;
         for (int r = 0; r < s->rows; r++)
             gap -= s->lambda[r] * (double)s->cap[r] * s->row_scale[r];
-        knapsack_offer(s, s->point);
+        offer_used(s, s->point);
         if (value > best_value) {
             best_value = value;
             memcpy(best_lambda, s->lambda, sizeof best_lambda);
@@ -384,16 +431,8 @@ int64_t knapsack_relax(struct knapsack_solver *s, const int *lo, const int *hi, 
 
 void knapsack_fix(struct knapsack_solver *s, const int *lo, int *hi)
 {
-    int128 lambda[KNAPSACK_ROWS], total = 0, unit = (int128)1 << LAMBDA_BITS;
+    int128 total = knapsack_whole_prices(s, s->lambda), unit = (int128)1 << LAMBDA_BITS;
     int64_t target = knapsack_target(s);
-    knapsack_whole_multipliers(s, s->lambda, lambda);
-    for (int r = 0; r < s->rows; r++)
-        total -= lambda[r] * s->cap[r];
-    for (int i = 0; i < s->option_total; i++) {
-        s->whole[i] = (int128)s->option[i].cost * unit;
-        for (int r = 0; r < s->rows; r++)
-            s->whole[i] += lambda[r] * s->option[i].row[r];
-    }
     for (int pass = 0; pass < 2; pass++)
         for (int g = 0; g < s->problem->group_count; g++) {
             int128 least = s->first[g] < s->first[g + 1] ? s->whole[s->first[g]] : 0;

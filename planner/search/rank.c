@@ -45,10 +45,11 @@ static void settle_prefetch(struct plan *plan, const struct space *space)
     plan->prefetch = space->prefetch.count > 0 ? (int)space->prefetch.values[0] : 1;
 }
 
+/* None of the first `kept` has the same plan. */
 static bool is_new(const struct run *run, int kept, const struct candidate *c)
 {
     for (int i = 0; i < kept; i++)
-        if (run->candidates[i].plan && run->candidates[i].hash == c->hash)
+        if (run->candidates[i].plan && run->candidates[i].plan_hash == c->plan_hash)
             return false;
     return true;
 }
@@ -101,7 +102,7 @@ static bool move_cut(struct run *run, const struct candidate *from, int cut, int
     left->layer_count += by;
     right->first_layer += by;
     right->layer_count -= by;
-    out->hash = plan_hash(out->plan);
+    out->plan_hash = plan_hash(out->plan);
     bool good = true, wanted = left->layer_count > 0 && right->layer_count > 0 && is_new(run, kept, out);
     if (wanted)
         good = count_plan(run, out) && rank_plan(run, out);
@@ -169,7 +170,7 @@ static bool make_plan(struct run *run, struct candidate *c)
     if (!c->plan)
         return search_out_of_memory(run->err);
     settle_prefetch(c->plan, run->bench.space);
-    c->hash = plan_hash(c->plan);
+    c->plan_hash = plan_hash(c->plan);
     return true;
 }
 

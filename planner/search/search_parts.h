@@ -15,8 +15,8 @@ struct candidate {
     int config; /* index */
     const struct price_table *table;
     struct partition_plan solution;
-    struct plan *plan; /* made when ranked */
-    uint64_t hash;     /* the plan's */
+    struct plan *plan;  /* made when ranked */
+    uint64_t plan_hash; /* set with it */
     int64_t ranked_ns, capacity_bytes;
     int64_t simulated_ns; /* 0: not simulated, or beaten */
     int place;            /* how many of its family (stages, tensor degree) are better by the formula */
