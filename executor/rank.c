@@ -178,16 +178,16 @@ struct adamw rank_adamw(const struct rank *rank, const struct weight *weight, co
 /* Zero pages that the system provides when they are touched: a device that only imitates computation never touches
  * most. One that computes reads all of it every step, so large pages save page walks. The poisoned arena of a debug run
  * comes from malloc, where sanitizers see what lies outside. */
-static void *allocate_arena(size_t bytes, bool poison, bool computes)
+static void *allocate_arena(size_t bytes, const struct run_options *options)
 {
     void *arena = NULL;
-    if (!poison) {
+    if (!options->poison) {
         arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (arena == MAP_FAILED)
             return NULL;
-        if (computes)
+        if (options->device->computes || options->resident)
             madvise(arena, bytes, MADV_HUGEPAGE); /* a wish: where it is not granted nothing but speed differs */
-        return arena;
+        return options->resident ? memset(arena, 0, bytes) : arena;
     }
     if (posix_memalign(&arena, ARENA_ALIGNMENT, bytes) != 0)
         return NULL;
@@ -197,13 +197,11 @@ static void *allocate_arena(size_t bytes, bool poison, bool computes)
 static bool allocate(struct rank *rank, struct error *err)
 {
     rank->arena_bytes = rank->program->stages[rank->stage].arena_bytes;
-    if (rank->arena_bytes > 0 && !(rank->arena = allocate_arena((size_t)rank->arena_bytes, rank->options->poison,
-                                                                rank->options->device->computes)))
+    if (rank->arena_bytes > 0 && !(rank->arena = allocate_arena((size_t)rank->arena_bytes, rank->options)))
         return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for its arena of %lld bytes", rank->rank,
                          (long long)rank->arena_bytes);
     rank->host_bytes = rank->program->stages[rank->stage].host_bytes;
-    if (rank->host_bytes > 0 && !(rank->host_arena = allocate_arena((size_t)rank->host_bytes, rank->options->poison,
-                                                                    rank->options->device->computes)))
+    if (rank->host_bytes > 0 && !(rank->host_arena = allocate_arena((size_t)rank->host_bytes, rank->options)))
         return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for the %lld bytes that it offloads", rank->rank,
                          (long long)rank->host_bytes);
     size_t buffers = (size_t)rank->program->buffer_count;

@@ -46,6 +46,7 @@ struct run_options {
     const char *tuned_path;     /* on GPUs: algorithms that earlier runs timed, and where this one's go; NULL: none */
     bool deterministic;         /* the same bits every time on one device, also where that is slower */
     bool poison;                /* fills arenas with NaN first and counts the bytes that were touched */
+    bool resident;              /* writes arenas first: what nobody writes is read from memory of its own, too */
     int mute_stage, mute_instr; /* oracle: this instruction moves nothing; mute_instr -1: none */
 
     void *context;                                               /* of the callbacks, each of which may be NULL */

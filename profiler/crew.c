@@ -30,6 +30,7 @@ bool crew_run(const struct crew *crew, const struct program *program, const stru
     struct run_options options = run_options_default();
     options.step_count = step_count;
     options.device = &device;
+    options.resident = true; /* sources that only a program made by hand never writes would share one page of zeros */
     options.module_dir = crew->module_dir, options.share_gpus = crew->share_gpus;
     options.data = data;
     options.context = context;

@@ -165,13 +165,10 @@ static bool open_run(struct curve_run *run, const struct crew *crew, const struc
     if (!run->size_of)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for a sweep");
     int outer = stages == 2 ? 1 : c->concurrent, inner = stages == 2 ? c->concurrent : c->ranks;
-    if (!rig_new(&run->rig, crew->rank_count, stages, outer, inner, run->size_count + stages, 2 * capacity, err))
+    if (!rig_new(&run->rig, crew->rank_count, stages, outer, inner, run->size_count, 2 * capacity, err))
         return false;
-    for (int s = 0; s < stages; s++) /* the first marker; what lies apart comes from memory from the first byte on */
-        if (reduces_weights(c->op))
-            rig_empty_caches(run->rig, s, -1);
-        else
-            add_marker(run->rig, s, -1);
+    for (int s = 0; s < stages; s++)
+        add_marker(run->rig, s, -1);
     for (int i = 0; i < run->size_count; i++)
         add_size(run, i);
     rig_finish(run->rig);
