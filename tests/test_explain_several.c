@@ -116,7 +116,7 @@ START_TEST(device_frontier_falls)
     static const char *const forms[] = { "1x8:toy", "8x2:toy" };
     for (int i = 0; i < 2; i++) {
         struct world world = world_open(forms[i], 80000000000, 3);
-        struct search_options options = options_of(48);
+        struct search_options options = options_of(192);
         struct explainer e;
         struct frontier f;
         struct error err = { 0 };

@@ -170,16 +170,18 @@ struct judging {
 };
 
 /* Where places repeat with every step, what a round of them leaves over moves the rest about; halves of backward passes
- * leave holes between them, of which a longer step has more. */
-static int usual_rooms(const struct schedule *schedule)
+ * leave holes between them, of which a longer step has more; and so do the values of branches that stages keep side by
+ * side. */
+static int usual_rooms(const struct plan *plan)
 {
-    return schedule->asynchronous ? 6 : schedule->splits ? 2 : 1;
+    const struct schedule *schedule = schedules[plan->schedule];
+    return schedule->asynchronous ? 6 : schedule->splits || plan->order ? 2 : 1;
 }
 
 /* Most bytes b for which b and its rooms are no more than these. */
 int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan)
 {
-    int rooms = usual_rooms(schedules[plan->schedule]);
+    int rooms = usual_rooms(plan);
     return bytes - ceil_div(bytes, ROOM_SHARE + rooms) * rooms;
 }
 
@@ -412,7 +414,7 @@ bool estimate_shortens(const struct plan *plan)
 
 static struct judging judging_shortened(const struct plan *plan)
 {
-    return (struct judging){ .rooms = usual_rooms(schedules[plan->schedule]),
+    return (struct judging){ .rooms = usual_rooms(plan),
                              .left_out = plan->micro_batch_count - settled_micro_batches(plan) };
 }
 

@@ -4,26 +4,11 @@
 #include "base/num.h"
 #include "planner/search/busy_bound.h"
 #include "planner/search/config_name.h"
-#include "planner/search/search_parts.h"
+#include "planner/search/propose_parts.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* SLACK_PERMILLE: plans this much longer than the best by the formula are candidates too: the judge sees what the
- * formula does not. FAMILY_*: so does the best of each (stages, tensor degree) whose bound is not too far away. */
-enum {
-    SLACK_PERMILLE = 10,
-    SCOUTS = 3,
-    WAVE = 4,
-    FAMILY_PERMILLE = 300, /* families whose bound is more than this above the best are left out */
-    FAMILY_GAP_PPM = 10000,
-    CLOSE_PERMILLE = 50, /* so are configurations that are further away than this */
-    CLOSE_SOLVES = 4,    /* in all */
-    FAMILY_TRIES = 2,    /* configurations solved for a family, until one has a plan */
-    FAMILY_SOLVES = 12,  /* in all */
-    FAMILY_LOOKS = 8,    /* relaxations for each of these, where families are solved closely */
-    SMALL_MORE = 4,      /* small models, of which all are: so many times as often */
-    FAMILY_CLOSE = 4     /* configurations solved closely for the family that leads by the pipeline */
-};
+enum { WAVE = 4 };
 
 /* Into the certificate, which has room for every configuration. */
 static bool record(struct run *run, int config, enum config_fate fate, int64_t bound_ns)
@@ -103,22 +88,6 @@ bool search_order(struct run *run)
 
 /* ---- one wave ---- */
 
-/* One configuration's problem, solved beside the others of its wave. */
-struct piece {
-    int config; /* index */
-    int64_t bound_ns;
-    struct queue *queue;             /* that it was taken from */
-    bool bound_only;                 /* relaxed, not solved */
-    bool files_order;                /* cut in no other order of the layers */
-    int halves;                      /* then the bound is sharpened so often */
-    const struct price_table *table; /* NULL: lowering has no program for it */
-    struct partition_problem problem;
-    struct partition_result result;
-    struct arena *arena; /* of the run: candidates keep what lies in it */
-    struct error err;
-    bool good;
-};
-
 static void solve_piece(void *context, int index)
 {
     struct piece *piece = &((struct piece *)context)[index];
@@ -156,7 +125,7 @@ static void take_places(const struct run *run, struct piece *piece)
     }
 }
 
-static bool solve_pieces(struct run *run, struct piece *pieces, int count, int64_t below_ns, int64_t gap_ppm)
+bool propose_solve(struct run *run, struct piece *pieces, int count, int64_t below_ns, int64_t gap_ppm)
 {
     for (int i = 0; i < count; i++)
         if (!prepare_piece(run, &pieces[i], below_ns, gap_ppm))
@@ -180,7 +149,7 @@ static void drop_rough(struct run *run, int config)
     run->candidate_count = kept;
 }
 
-static bool keep_plans(struct run *run, const struct piece *piece, bool rough)
+bool propose_keep(struct run *run, const struct piece *piece, bool rough)
 {
     for (int i = 0; i < piece->result.plan_count; i++) {
         struct candidate candidate = {
@@ -208,16 +177,6 @@ static int64_t reach(const struct run *run)
     return run->best_ns == INT64_MAX ? INT64_MAX : run->best_ns + run->best_ns / 1000 * SLACK_PERMILLE + 1;
 }
 
-/* What is not settled yet, by what is proven of it. */
-struct waiting {
-    struct ordered at;
-    enum { FIRST, RELAXED, SHARPENED } known; /* what that bound is */
-};
-struct queue {
-    int count, plain_count; /* plain_count: those of one layout */
-    struct waiting *list;   /* ascending; those with several layouts behind all others */
-};
-
 static bool open_queue(struct run *run, struct queue *queue)
 {
     *queue = (struct queue){ .list = arena_alloc(&run->arena, (size_t)run->config_count + 1, sizeof *queue->list) };
@@ -231,7 +190,7 @@ static bool open_queue(struct run *run, struct queue *queue)
     return true;
 }
 
-static struct waiting take_out(struct queue *queue, int place)
+struct waiting propose_take_out(struct queue *queue, int place)
 {
     struct waiting taken = queue->list[place];
     queue->plain_count -= !taken.at.layouts;
@@ -239,7 +198,7 @@ static struct waiting take_out(struct queue *queue, int place)
     return taken;
 }
 
-static void put_back(const struct run *run, const struct piece *piece)
+void propose_put_back(const struct run *run, const struct piece *piece)
 {
     struct queue *queue = piece->queue;
     struct ordered at = { max_i64(piece->bound_ns, piece->result.bound_ns), piece->config,
@@ -289,11 +248,10 @@ static bool count_piece(struct run *run, const struct piece *piece)
     drop_rough(run, piece->config);
     run->open_bound_ns = min_i64(run->open_bound_ns, bound_ns);
     return record(run, piece->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED, bound_ns) &&
-           keep_plans(run, piece, false);
+           propose_keep(run, piece, false);
 }
 
-/* Relaxed, which did not rule it out. */
-static bool is_open(const struct piece *piece)
+bool propose_is_open(const struct piece *piece)
 {
     return piece->table && piece->bound_only && !piece->result.no_memory && !piece->result.ruled_out;
 }
@@ -302,16 +260,16 @@ static bool is_open(const struct piece *piece)
 static bool settle(struct run *run, const struct piece *piece)
 {
     count_work(run, &piece->result);
-    if (!is_open(piece))
+    if (!propose_is_open(piece))
         return count_piece(run, piece);
-    put_back(run, piece);
+    propose_put_back(run, piece);
     return true;
 }
 
 static bool solve_wave(struct run *run, struct piece *pieces, int count)
 {
     const struct search_calls *calls = &run->options->calls;
-    if (!solve_pieces(run, pieces, count, run->options->keep_all ? INT64_MAX : reach(run), 0))
+    if (!propose_solve(run, pieces, count, run->options->keep_all ? INT64_MAX : reach(run), 0))
         return false;
     for (int i = 0; i < count; i++)
         if (!settle(run, &pieces[i]))
@@ -321,9 +279,7 @@ static bool solve_wave(struct run *run, struct piece *pieces, int count)
     return true;
 }
 
-/* A configuration that plainly fits: weights without sharding take less than two thirds, and the pipeline is mostly
- * full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
-static bool comfortable(struct run *run, const struct ordered *at, bool *out)
+bool propose_comfortable(struct run *run, const struct ordered *at, bool *out)
 {
     const struct config *config = &run->configs[at->index];
     const struct price_table *table = NULL;
@@ -343,13 +299,13 @@ static bool comfortable(struct run *run, const struct ordered *at, bool *out)
 /* A scout with a plan is near its best: that it is not better can be proven later. */
 static bool send_out(struct run *run, struct piece *piece)
 {
-    if (!solve_pieces(run, piece, 1, INT64_MAX, FAMILY_GAP_PPM))
+    if (!propose_solve(run, piece, 1, INT64_MAX, FAMILY_GAP_PPM))
         return false;
     if (!piece->table || !piece->result.feasible)
         return settle(run, piece);
     count_work(run, &piece->result);
-    put_back(run, piece);
-    return keep_plans(run, piece, true);
+    propose_put_back(run, piece);
+    return propose_keep(run, piece, true);
 }
 
 /* The first comfortable ones, each on its own, until there is a plan; when time is over, of however many. */
@@ -357,11 +313,11 @@ static bool scout(struct run *run, struct queue *queue)
 {
     for (int i = 0, scouts = 0; i < queue->count && (scouts < SCOUTS || search_stops(run)); i++) {
         bool good = false;
-        if (!comfortable(run, &queue->list[i].at, &good))
+        if (!propose_comfortable(run, &queue->list[i].at, &good))
             return false;
         if (!good)
             continue;
-        struct waiting taken = take_out(queue, i--);
+        struct waiting taken = propose_take_out(queue, i--);
         struct piece piece = { .config = taken.at.index, .bound_ns = taken.at.bound_ns, .queue = queue };
         if (!send_out(run, &piece))
             return false;
@@ -401,7 +357,7 @@ bool search_solve(struct run *run)
         struct piece pieces[WAVE] = { 0 };
         int count = 0;
         for (int place; count < WAVE && (place = next_worth(run, &queue)) < queue.count; count++) {
-            struct waiting next = take_out(&queue, place);
+            struct waiting next = propose_take_out(&queue, place);
             pieces[count] = (struct piece){ .config = next.at.index,
                                             .bound_ns = next.at.bound_ns,
                                             .queue = &queue,
@@ -413,212 +369,4 @@ bool search_solve(struct run *run)
             return false;
     }
     return close_queue(run, &queue);
-}
-
-/* ---- families ---- */
-
-static bool has_candidate(const struct run *run, int config)
-{
-    for (int i = 0; i < run->candidate_count; i++)
-        if (search_same_family(run, run->candidates[i].config, config))
-            return true;
-    return false;
-}
-
-/* These plans are not for the certificate but for the judge. */
-static bool solve_for_families(struct run *run, struct piece *pieces, int count, int64_t below_ns, bool rough)
-{
-    if (!solve_pieces(run, pieces, count, below_ns, rough ? FAMILY_GAP_PPM : 0))
-        return false;
-    for (int i = 0; i < count; i++)
-        if (!keep_plans(run, &pieces[i], rough))
-            return false;
-    return true;
-}
-
-/* Where solving in all orders takes long, it is for the proof and not for the sake of families. */
-static bool has_many_orders(const struct run *run)
-{
-    return run->bench.chain.branches && !search_is_small(run);
-}
-
-/* Plans of the other comfortable configurations, whatever the best is: what no limit has cut off. */
-static bool solve_comfortable(struct run *run)
-{
-    struct piece pieces[SCOUTS] = { 0 };
-    int count = 0, met = 0;
-    for (int i = 0; i < run->config_count && run->order[i].bound_ns < INT64_MAX && met < SCOUTS; i++) {
-        bool good = false;
-        if (!comfortable(run, &run->order[i], &good))
-            return false;
-        met += good;
-        if (good && met > 1) /* the first one was the scout */
-            pieces[count++] = (struct piece){ .config = run->order[i].index, .files_order = has_many_orders(run) };
-    }
-    return solve_for_families(run, pieces, count, INT64_MAX, true);
-}
-
-/* Plans of configurations that only their relaxation ruled out, and not by far. */
-static bool solve_close(struct run *run)
-{
-    struct piece pieces[CLOSE_SOLVES] = { 0 };
-    int count = 0;
-    int64_t below_ns = run->best_ns + run->best_ns / 1000 * CLOSE_PERMILLE;
-    for (; count < CLOSE_SOLVES && count < run->close_count && run->close[count].bound_ns < below_ns; count++)
-        pieces[count] = (struct piece){ .config = run->close[count].index, .files_order = has_many_orders(run) };
-    return solve_for_families(run, pieces, count, below_ns, true);
-}
-
-/* The formula does not see which values cross a cut and which stages stand side by side. So of the configurations that
- * have the best plans in any order, those in the file's order are candidates too. */
-static bool solve_files_order(struct run *run)
-{
-    struct piece *pieces = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *pieces);
-    bool *met = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *met);
-    int count = 0;
-    if (!pieces || !met)
-        return search_out_of_memory(run->err);
-    for (int i = 0; i < run->candidate_count && run->bench.chain.branches; i++)
-        met[run->candidates[i].config] = true;
-    for (int i = 0; i < run->config_count; i++)
-        if (met[i])
-            pieces[count++] = (struct piece){ .config = i, .files_order = true };
-    return solve_for_families(run, pieces, count, INT64_MAX, false);
-}
-
-/* What may still be tried for families, and how far that is. */
-struct families {
-    struct queue queue;
-    int64_t below_ns; /* only shorter plans are of use */
-    bool rough;       /* a plan near its family's best will do, and one */
-    int *of;          /* (configurations) number of the family, ascending as they are met */
-    int count;
-    int *tries;                  /* (count) configurations solved for each family */
-    bool *stepped;               /* (count) in this round */
-    struct piece *pieces;        /* (count) of this round */
-    int tries_each;              /* of a family at most */
-    int solves_left, looks_left; /* looks: relaxations */
-};
-
-static void add_to_families(struct families *f, const struct run *run, int *first, const struct ordered *at)
-{
-    int family = 0;
-    while (family < f->count && !search_same_family(run, first[family], at->index))
-        family++;
-    if (family == f->count)
-        first[f->count++] = at->index;
-    f->of[at->index] = family;
-    f->queue.list[f->queue.count++] = (struct waiting){ .at = *at };
-    f->queue.plain_count += !at->layouts;
-}
-
-/* The configurations whose first bounds are low enough. like: one of the only family that is wanted; -1: all, but for
- * those of several layouts, which take long, and near the best are candidates anyway. */
-static bool open_families(struct run *run, struct families *f, int like)
-{
-    size_t configs = (size_t)run->config_count + 1;
-    int *first = arena_alloc(&run->arena, configs, sizeof *first); /* (families) a configuration of it */
-    f->queue.list = arena_alloc(&run->arena, configs, sizeof *f->queue.list);
-    f->of = arena_alloc(&run->arena, configs, sizeof *f->of);
-    if (!first || !f->queue.list || !f->of)
-        return search_out_of_memory(run->err);
-    for (int i = 0; i < run->config_count; i++) {
-        const struct ordered *at = &run->order[i];
-        bool wanted = like < 0 ? !at->layouts : search_same_family(run, at->index, like);
-        if (wanted && at->bound_ns < f->below_ns)
-            add_to_families(f, run, first, at);
-    }
-    size_t count = (size_t)f->count + 1;
-    f->tries = arena_alloc(&run->arena, count, sizeof *f->tries);
-    f->stepped = arena_alloc(&run->arena, count, sizeof *f->stepped);
-    f->pieces = arena_alloc(&run->arena, count, sizeof *f->pieces);
-    return (f->tries && f->stepped && f->pieces) || search_out_of_memory(run->err);
-}
-
-static bool may_look(const struct families *f, const struct waiting *at)
-{
-    return at->known == FIRST && f->looks_left > 0;
-}
-
-static bool may_step(const struct run *run, const struct families *f, const struct waiting *at)
-{
-    int config = at->at.index, family = f->of[config];
-    return !f->stepped[family] && f->tries[family] < f->tries_each && (may_look(f, at) || f->solves_left > 0) &&
-           !(f->rough && has_candidate(run, config));
-}
-
-/* One step of every family that may go on: its configuration with the least bound is relaxed, or solved where that was
- * done or no more may be. Gives the number of steps. */
-static int step_families(const struct run *run, struct families *f)
-{
-    int count = 0;
-    memset(f->stepped, 0, (size_t)f->count * sizeof *f->stepped);
-    for (int i = 0; i < f->queue.count;) {
-        int family = f->of[f->queue.list[i].at.index];
-        bool steps = may_step(run, f, &f->queue.list[i]);
-        f->stepped[family] = true;
-        if (!steps) {
-            i++;
-            continue;
-        }
-        struct waiting next = take_out(&f->queue, i);
-        bool look = may_look(f, &next);
-        f->pieces[count++] = (struct piece){ .config = next.at.index,
-                                             .bound_ns = next.at.bound_ns,
-                                             .queue = &f->queue,
-                                             .bound_only = look,
-                                             .files_order = !look && has_many_orders(run) };
-        f->looks_left -= look;
-        f->solves_left -= !look;
-        f->tries[family] += !look;
-    }
-    return count;
-}
-
-/* First bounds know nothing of memory, and are equal where configurations differ in trifles: it is by their relaxations
- * that the best of a family are found, unless it is only about some plan. */
-static bool solve_families(struct run *run, struct families *f, int like)
-{
-    if (!open_families(run, f, like))
-        return false;
-    for (int count; !search_stops(run) && (count = step_families(run, f)) > 0;) {
-        if (!solve_for_families(run, f->pieces, count, f->below_ns, f->rough))
-            return false;
-        for (int i = 0; i < count; i++)
-            if (is_open(&f->pieces[i]))
-                put_back(run, &f->pieces[i]);
-    }
-    return true;
-}
-
-/* A family without a candidate gets one; of a small model, several. */
-bool search_solve_families(struct run *run)
-{
-    struct families families = { .rough = !search_is_small(run),
-                                 .tries_each = FAMILY_TRIES,
-                                 .solves_left = FAMILY_SOLVES };
-    if (run->options->keep_all || run->best_ns == INT64_MAX)
-        return true;
-    if (!search_stops(run) && (!solve_comfortable(run) || !solve_close(run)))
-        return false;
-    families.below_ns = run->best_ns + run->best_ns / 1000 * FAMILY_PERMILLE;
-    if (!families.rough) {
-        families.tries_each *= SMALL_MORE;
-        families.solves_left *= SMALL_MORE;
-        families.looks_left = families.solves_left * FAMILY_LOOKS;
-    }
-    return solve_families(run, &families, -1) && (search_stops(run) || solve_files_order(run));
-}
-
-bool search_solve_leader(struct run *run)
-{
-    const struct candidate leader = run->candidates[0];
-    int before = run->candidate_count;
-    struct families family = { .tries_each = FAMILY_CLOSE,
-                               .solves_left = FAMILY_CLOSE,
-                               .looks_left = FAMILY_CLOSE * FAMILY_LOOKS };
-    if (!leader.rough)
-        return true;
-    family.below_ns = leader.solution.step_ns + leader.solution.step_ns / 1000 * SLACK_PERMILLE + 1;
-    return solve_families(run, &family, leader.config) && search_rank_more(run, before);
 }

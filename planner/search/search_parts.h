@@ -70,7 +70,7 @@ bool search_problem(struct run *run, int config, const struct price_table *table
 bool search_order(struct run *run);
 /* Solves them best first until no bound lies below what is already known. */
 bool search_solve(struct run *run);
-/* Candidates for the judge, from families that have none. */
+/* families.c: candidates for the judge, from families that have none. */
 bool search_solve_families(struct run *run);
 /* When a family leads by rank that was solved only roughly, its best configurations are solved like the others, and all
  * is ranked again. */

@@ -1,0 +1,221 @@
+/* Candidates for the judge from families (stages, tensor degree) of configurations that have none: the formula does not
+ * see all that the simulation does, so the best of each whose bound is not too far away is looked at as well. */
+#include "planner/search/propose_parts.h"
+#include <string.h>
+
+enum {
+    FAMILY_PERMILLE = 300, /* families whose bound is more than this above the best are left out */
+    CLOSE_PERMILLE = 50,   /* so are configurations that are further away than this */
+    CLOSE_SOLVES = 4,      /* in all */
+    FAMILY_TRIES = 2,      /* configurations solved for a family, until one has a plan */
+    FAMILY_SOLVES = 12,    /* in all */
+    FAMILY_LOOKS = 8,      /* relaxations for each of these, where families are solved closely */
+    SMALL_MORE = 4,        /* small models, of which all are: so many times as often */
+    FAMILY_CLOSE = 4       /* configurations solved closely for the family that leads by the pipeline */
+};
+
+static bool has_candidate(const struct run *run, int config)
+{
+    for (int i = 0; i < run->candidate_count; i++)
+        if (search_same_family(run, run->candidates[i].config, config))
+            return true;
+    return false;
+}
+
+/* These plans are not for the certificate but for the judge. */
+static bool solve_for_families(struct run *run, struct piece *pieces, int count, int64_t below_ns, bool rough)
+{
+    if (!propose_solve(run, pieces, count, below_ns, rough ? FAMILY_GAP_PPM : 0))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (!propose_keep(run, &pieces[i], rough))
+            return false;
+    return true;
+}
+
+/* Where solving in all orders takes long, it is for the proof and not for the sake of families. */
+static bool has_many_orders(const struct run *run)
+{
+    return run->bench.chain.branches && !search_is_small(run);
+}
+
+/* Plans of the other comfortable configurations, whatever the best is: what no limit has cut off. */
+static bool solve_comfortable(struct run *run)
+{
+    struct piece pieces[SCOUTS] = { 0 };
+    int count = 0, met = 0;
+    for (int i = 0; i < run->config_count && run->order[i].bound_ns < INT64_MAX && met < SCOUTS; i++) {
+        bool good = false;
+        if (!propose_comfortable(run, &run->order[i], &good))
+            return false;
+        met += good;
+        if (good && met > 1) /* the first one was the scout */
+            pieces[count++] = (struct piece){ .config = run->order[i].index, .files_order = has_many_orders(run) };
+    }
+    return solve_for_families(run, pieces, count, INT64_MAX, true);
+}
+
+/* Plans of configurations that only their relaxation ruled out, and not by far. */
+static bool solve_close(struct run *run)
+{
+    struct piece pieces[CLOSE_SOLVES] = { 0 };
+    int count = 0;
+    int64_t below_ns = run->best_ns + run->best_ns / 1000 * CLOSE_PERMILLE;
+    for (; count < CLOSE_SOLVES && count < run->close_count && run->close[count].bound_ns < below_ns; count++)
+        pieces[count] = (struct piece){ .config = run->close[count].index, .files_order = has_many_orders(run) };
+    return solve_for_families(run, pieces, count, below_ns, true);
+}
+
+/* The formula does not see which values cross a cut and which stages stand side by side. So of the configurations that
+ * have the best plans in any order, those in the file's order are candidates too. */
+static bool solve_files_order(struct run *run)
+{
+    struct piece *pieces = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *pieces);
+    bool *met = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *met);
+    int count = 0;
+    if (!pieces || !met)
+        return search_out_of_memory(run->err);
+    for (int i = 0; i < run->candidate_count && run->bench.chain.branches; i++)
+        met[run->candidates[i].config] = true;
+    for (int i = 0; i < run->config_count; i++)
+        if (met[i])
+            pieces[count++] = (struct piece){ .config = i, .files_order = true };
+    return solve_for_families(run, pieces, count, INT64_MAX, false);
+}
+
+/* What may still be tried for families, and how far that is. */
+struct families {
+    struct queue queue;
+    int64_t below_ns; /* only shorter plans are of use */
+    bool rough;       /* a plan near its family's best will do, and one */
+    int *of;          /* (configurations) number of the family, ascending as they are met */
+    int count;
+    int *tries;                  /* (count) configurations solved for each family */
+    bool *stepped;               /* (count) in this round */
+    struct piece *pieces;        /* (count) of this round */
+    int tries_each;              /* of a family at most */
+    int solves_left, looks_left; /* looks: relaxations */
+};
+
+static void add_to_families(struct families *f, const struct run *run, int *first, const struct ordered *at)
+{
+    int family = 0;
+    while (family < f->count && !search_same_family(run, first[family], at->index))
+        family++;
+    if (family == f->count)
+        first[f->count++] = at->index;
+    f->of[at->index] = family;
+    f->queue.list[f->queue.count++] = (struct waiting){ .at = *at };
+    f->queue.plain_count += !at->layouts;
+}
+
+/* The configurations whose first bounds are low enough. like: one of the only family that is wanted; -1: all, but for
+ * those of several layouts, which take long, and near the best are candidates anyway. */
+static bool open_families(struct run *run, struct families *f, int like)
+{
+    size_t configs = (size_t)run->config_count + 1;
+    int *first = arena_alloc(&run->arena, configs, sizeof *first); /* (families) a configuration of it */
+    f->queue.list = arena_alloc(&run->arena, configs, sizeof *f->queue.list);
+    f->of = arena_alloc(&run->arena, configs, sizeof *f->of);
+    if (!first || !f->queue.list || !f->of)
+        return search_out_of_memory(run->err);
+    for (int i = 0; i < run->config_count; i++) {
+        const struct ordered *at = &run->order[i];
+        bool wanted = like < 0 ? !at->layouts : search_same_family(run, at->index, like);
+        if (wanted && at->bound_ns < f->below_ns)
+            add_to_families(f, run, first, at);
+    }
+    size_t count = (size_t)f->count + 1;
+    f->tries = arena_alloc(&run->arena, count, sizeof *f->tries);
+    f->stepped = arena_alloc(&run->arena, count, sizeof *f->stepped);
+    f->pieces = arena_alloc(&run->arena, count, sizeof *f->pieces);
+    return (f->tries && f->stepped && f->pieces) || search_out_of_memory(run->err);
+}
+
+static bool may_look(const struct families *f, const struct waiting *at)
+{
+    return at->known == FIRST && f->looks_left > 0;
+}
+
+static bool may_step(const struct run *run, const struct families *f, const struct waiting *at)
+{
+    int config = at->at.index, family = f->of[config];
+    return !f->stepped[family] && f->tries[family] < f->tries_each && (may_look(f, at) || f->solves_left > 0) &&
+           !(f->rough && has_candidate(run, config));
+}
+
+/* One step of every family that may go on: its configuration with the least bound is relaxed, or solved where that was
+ * done or no more may be. Gives the number of steps. */
+static int step_families(const struct run *run, struct families *f)
+{
+    int count = 0;
+    memset(f->stepped, 0, (size_t)f->count * sizeof *f->stepped);
+    for (int i = 0; i < f->queue.count;) {
+        int family = f->of[f->queue.list[i].at.index];
+        bool steps = may_step(run, f, &f->queue.list[i]);
+        f->stepped[family] = true;
+        if (!steps) {
+            i++;
+            continue;
+        }
+        struct waiting next = propose_take_out(&f->queue, i);
+        bool look = may_look(f, &next);
+        f->pieces[count++] = (struct piece){ .config = next.at.index,
+                                             .bound_ns = next.at.bound_ns,
+                                             .queue = &f->queue,
+                                             .bound_only = look,
+                                             .files_order = !look && has_many_orders(run) };
+        f->looks_left -= look;
+        f->solves_left -= !look;
+        f->tries[family] += !look;
+    }
+    return count;
+}
+
+/* First bounds know nothing of memory, and are equal where configurations differ in trifles: it is by their relaxations
+ * that the best of a family are found, unless it is only about some plan. */
+static bool solve_families(struct run *run, struct families *f, int like)
+{
+    if (!open_families(run, f, like))
+        return false;
+    for (int count; !search_stops(run) && (count = step_families(run, f)) > 0;) {
+        if (!solve_for_families(run, f->pieces, count, f->below_ns, f->rough))
+            return false;
+        for (int i = 0; i < count; i++)
+            if (propose_is_open(&f->pieces[i]))
+                propose_put_back(run, &f->pieces[i]);
+    }
+    return true;
+}
+
+/* A family without a candidate gets one; of a small model, several. */
+bool search_solve_families(struct run *run)
+{
+    struct families families = { .rough = !search_is_small(run),
+                                 .tries_each = FAMILY_TRIES,
+                                 .solves_left = FAMILY_SOLVES };
+    if (run->options->keep_all || run->best_ns == INT64_MAX)
+        return true;
+    if (!search_stops(run) && (!solve_comfortable(run) || !solve_close(run)))
+        return false;
+    families.below_ns = run->best_ns + run->best_ns / 1000 * FAMILY_PERMILLE;
+    if (!families.rough) {
+        families.tries_each *= SMALL_MORE;
+        families.solves_left *= SMALL_MORE;
+        families.looks_left = families.solves_left * FAMILY_LOOKS;
+    }
+    return solve_families(run, &families, -1) && (search_stops(run) || solve_files_order(run));
+}
+
+bool search_solve_leader(struct run *run)
+{
+    const struct candidate leader = run->candidates[0];
+    int before = run->candidate_count;
+    struct families family = { .tries_each = FAMILY_CLOSE,
+                               .solves_left = FAMILY_CLOSE,
+                               .looks_left = FAMILY_CLOSE * FAMILY_LOOKS };
+    if (!leader.rough)
+        return true;
+    family.below_ns = leader.solution.step_ns + leader.solution.step_ns / 1000 * SLACK_PERMILLE + 1;
+    return solve_families(run, &family, leader.config) && search_rank_more(run, before);
+}

@@ -1,0 +1,51 @@
+/* What solving best first and solving for families share: pieces of a wave, and queues of what is not settled. */
+#ifndef CLEAVE_SEARCH_PROPOSE_PARTS_H
+#define CLEAVE_SEARCH_PROPOSE_PARTS_H
+#include "planner/search/search_parts.h"
+
+enum {
+    SLACK_PERMILLE = 10, /* plans this much longer than the best by the formula are candidates too: the judge sees what
+                            the formula does not */
+    SCOUTS = 3,
+    FAMILY_GAP_PPM = 10000 /* of plans that only have to be some plan */
+};
+
+struct queue;
+/* One configuration's problem, solved beside the others of its wave. */
+struct piece {
+    int config; /* index */
+    int64_t bound_ns;
+    struct queue *queue;             /* that it was taken from */
+    bool bound_only;                 /* relaxed, not solved */
+    bool files_order;                /* cut in no other order of the layers */
+    int halves;                      /* then the bound is sharpened so often */
+    const struct price_table *table; /* NULL: lowering has no program for it */
+    struct partition_problem problem;
+    struct partition_result result;
+    struct arena *arena; /* of the run: candidates keep what lies in it */
+    struct error err;
+    bool good;
+};
+/* What is not settled yet, by what is proven of it. */
+struct waiting {
+    struct ordered at;
+    enum { FIRST, RELAXED, SHARPENED } known; /* what that bound is */
+};
+struct queue {
+    int count, plain_count; /* plain_count: those of one layout */
+    struct waiting *list;   /* ascending; those with several layouts behind all others */
+};
+
+/* Solves them side by side, for plans shorter than below_ns, to a gap of at least gap_ppm. */
+bool propose_solve(struct run *run, struct piece *pieces, int count, int64_t below_ns, int64_t gap_ppm);
+/* The piece's plans become candidates. rough: by a loose gap, until their configuration is solved. */
+bool propose_keep(struct run *run, const struct piece *piece, bool rough);
+struct waiting propose_take_out(struct queue *queue, int place);
+/* The piece's configuration, by the bound that is proven of it now, into the queue that it came from. */
+void propose_put_back(const struct run *run, const struct piece *piece);
+/* Relaxed, which did not rule it out. */
+bool propose_is_open(const struct piece *piece);
+/* A configuration that plainly fits: weights without sharding take less than two thirds, and the pipeline is mostly
+ * full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
+bool propose_comfortable(struct run *run, const struct ordered *at, bool *out);
+#endif
