@@ -209,14 +209,22 @@ def process_of_rank(rank, plan):
     return None
 
 
-def mpi_trouble(plan, name, sent, mpirun, env, code, pattern, patience_s=HANGS_S):
-    """A rank of the other host is killed or stopped while all run under mpirun, which itself is ended after so many seconds."""
+def mpi_trouble_once(plan, sent, mpirun, env, patience_s):
     job = subprocess.Popen([*mpirun, CLEAVE, "run", plan, "--transport", "mpi", "--steps", "200000", "--timeout", "4"],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     wait_for_steps(job)
     time.sleep(1)  # ranks tell of themselves four times a second
     os.kill(process_of_rank(3, plan), sent)
-    results = finish([job], patience_s)
+    return finish([job], patience_s)
+
+
+def mpi_trouble(plan, name, sent, mpirun, env, code, pattern, patience_s=HANGS_S):
+    """A rank of the other host is killed or stopped while all run under mpirun, which itself is ended after so many seconds."""
+    for _ in range(3):
+        results = mpi_trouble_once(plan, sent, mpirun, env, patience_s)
+        if results[0][0] != -signal.SIGSEGV:  # seen in Open MPI 4.1.4: mpirun itself crashes while it forwards what a daemon logs
+            break
+        print(f"note: mpirun itself crashed, a rank is {name}: tried again")
     found = results[0][0]
     check(f"mpirun on two hosts, a rank is {name}: ends badly", found == code if code else found != 0, results)
     check(f"mpirun on two hosts, a rank is {name}: says who and where", re.search(pattern, results[0][2], re.S), results[0][2])
