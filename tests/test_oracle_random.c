@@ -418,6 +418,7 @@ static void check_mutations(const struct reference *r, struct plan **plans, int 
         ck_assert_msg(programs[p] != NULL, "%s", error.message);
         add_transfers(&all, r, programs[p]);
     }
+    stride = stride < all.count ? stride : all.count; /* one at least */
     for (int t = 0; t < all.count; t++)
         if (stride > 0 ? (turn + t + 1) % stride == 0 : speaks_for_its_kind(&all, t, turn)) {
             silenced++;
