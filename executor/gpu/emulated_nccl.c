@@ -184,7 +184,9 @@ static void meet(struct handle *h, const struct queued *q)
     }
     while (!p->done && !h->aborted)
         pthread_cond_wait(&group->shared->changed, &group->shared->mutex);
-    if (p->done && ++p->gone == group->count)
+    if (!p->done)
+        p->come--; /* its memory goes: nobody may do the work any more */
+    else if (++p->gone == group->count)
         drop_point(group, p);
 }
 
