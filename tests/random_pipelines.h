@@ -7,9 +7,9 @@
 #include "models/model.h"
 #include "planner/program/program.h"
 #include "planner/search/workbench.h"
-#include "planner/sim/simulate.h"
 #include "tests/check.h"
 #include "tests/pipeline_shape.h"
+#include "tests/simulated_step.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -208,19 +208,9 @@ static inline int64_t pipeline_formula_ns(struct pipeline_case *c)
 
 static inline int64_t pipeline_simulated_ns(struct pipeline_case *c)
 {
-    struct graph *graph = NULL;
-    struct program *program = NULL;
-    struct timeline *timeline = NULL;
-    struct error err = { 0 };
-    ck_assert_msg(graph_build(&graph, c->model, c->plan->batch, c->plan->sequence, 1, &err) &&
-                      plan_check(c->plan, graph, &err) && program_lower(&program, graph, c->plan, &err) &&
-                      simulate(&timeline, &c->facts, program, &err),
-                  "%s, %d stages, %d chunks, %d micro-batches: %s", schedules[c->draw.schedule]->name, c->draw.stages,
-                  c->draw.chunks, c->draw.micros, err.message);
-    int64_t ns = timeline->step_ns;
-    timeline_free(timeline);
-    program_free(program);
-    graph_free(graph);
-    return ns;
+    char what[128];
+    snprintf(what, sizeof what, "%s, %d stages, %d chunks, %d micro-batches", schedules[c->draw.schedule]->name,
+             c->draw.stages, c->draw.chunks, c->draw.micros);
+    return simulated_step_ns(what, c->model, c->plan, &c->facts);
 }
 #endif

@@ -10,6 +10,7 @@
 #include "tests/model_files.h"
 #include "tests/oracle_reference.h"
 #include "tests/random_dag.h"
+#include "tests/simulated_step.h"
 #include "tests/toy_chain.h"
 
 /* ---- the cut, against enumeration ---- */
@@ -361,23 +362,6 @@ static struct cluster *slow_cluster(void)
     return cluster;
 }
 
-static int64_t simulated_ns(const struct model *model, const struct plan *plan, const struct facts *facts)
-{
-    struct graph *graph = NULL;
-    struct program *program = NULL;
-    struct timeline *timeline = NULL;
-    struct error err = { 0 };
-    ck_assert_msg(plan_graph(&graph, model, plan, &err) && plan_check(plan, graph, &err) &&
-                      program_lower(&program, graph, plan, &err) && program_layout(program, &err) &&
-                      program_verify(program, &err) && simulate(&timeline, facts, program, &err),
-                  "%s", err.message);
-    int64_t ns = timeline->step_ns;
-    timeline_free(timeline);
-    program_free(program);
-    graph_free(graph);
-    return ns;
-}
-
 /* All of the file's order with the same decisions; returns the shortest. */
 static int64_t best_interval_ns(const struct model *model, const struct plan *plan, const struct facts *facts)
 {
@@ -387,7 +371,7 @@ static int64_t best_interval_ns(const struct model *model, const struct plan *pl
         other->order = NULL;
         other->stages[0].layer_count = other->stages[1].first_layer = cut;
         other->stages[1].layer_count = plan->layer_count - cut;
-        best = min_i64(best, simulated_ns(model, other, facts));
+        best = min_i64(best, simulated_step_ns("cut by hand", model, other, facts));
         plan_free(other);
     }
     return best;
@@ -432,7 +416,7 @@ START_TEST(towers_are_cut_across)
     ck_assert_ptr_nonnull(plan->order);
     ck_assert_int_gt(result->certificate.ideals, plan->layer_count + 1);
     int64_t line_ns = best_line_ns(model, &facts, &options), interval_ns = best_interval_ns(model, plan, &facts),
-            step_ns = simulated_ns(model, plan, &facts);
+            step_ns = simulated_step_ns("free order", model, plan, &facts);
     ck_assert_msg(result->certificate.best_ns < line_ns - line_ns / 10,
                   "formula: %lld in all orders, %lld in the file's", (long long)result->certificate.best_ns,
                   (long long)line_ns);

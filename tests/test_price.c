@@ -7,6 +7,7 @@
 #include "tests/check.h"
 #include "tests/fact_files.h"
 #include "tests/model_files.h"
+#include "tests/simulated_step.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -307,19 +308,9 @@ static struct partition_plan two_runs(const struct workbench *bench, const struc
 static int64_t simulated_ns(const struct world *w, const struct config *config, const struct price_table *table,
                             const struct partition_plan *solution)
 {
-    struct error err = { 0 };
-    struct program *program = NULL;
-    struct timeline *timeline = NULL;
     struct plan *plan = plan_from_partition(&w->space, config, w->bench.graph, &w->bench.chain, table, solution);
-    struct graph *graph = graph_of(w->model, plan->batch, plan->sequence, plan->vocab_multiple);
-    ck_assert_msg(plan_check(plan, graph, &err) && program_lower(&program, graph, plan, &err) &&
-                      simulate(&timeline, &w->facts, program, &err),
-                  "%s", err.message);
-    int64_t ns = timeline->step_ns;
-    timeline_free(timeline);
-    program_free(program);
+    int64_t ns = simulated_step_ns("priced plan", w->model, plan, &w->facts);
     plan_free(plan);
-    graph_free(graph);
     return ns;
 }
 

@@ -12,6 +12,7 @@
 #include "planner/search/workbench.h"
 #include "tests/enumerate_plans.h"
 #include "tests/random_worlds.h"
+#include "tests/simulated_step.h"
 #include "tests/toy_chain.h"
 
 struct tally {
@@ -124,22 +125,6 @@ static struct plan *draw_plan(struct random_world *w, const struct workbench *be
     return plan;
 }
 
-static int64_t simulated_ns(const struct random_world *w, const struct plan *plan)
-{
-    struct graph *graph = NULL;
-    struct program *program = NULL;
-    struct timeline *timeline = NULL;
-    struct error err = { 0 };
-    ck_assert_msg(plan_graph(&graph, w->world.model, plan, &err) && plan_check(plan, graph, &err) &&
-                      program_lower(&program, graph, plan, &err) && simulate(&timeline, &w->world.facts, program, &err),
-                  "%s", err.message);
-    int64_t ns = timeline->step_ns;
-    timeline_free(timeline);
-    program_free(program);
-    graph_free(graph);
-    return ns;
-}
-
 /* No plan is simulated shorter than its configuration's bound, from the prices that the search makes for bounds. */
 static void check_busy_bound(struct random_world *w, struct workbench *bench, const struct config *config,
                              const struct price_table *table, struct arena *arena, struct tally *tally)
@@ -154,7 +139,7 @@ static void check_busy_bound(struct random_world *w, struct workbench *bench, co
     struct plan *plan = draw_plan(w, bench, config, table, arena);
     if (!plan)
         return;
-    int64_t step_ns = simulated_ns(w, plan);
+    int64_t step_ns = simulated_step_ns(w->cluster_form, w->world.model, plan, &w->world.facts);
     ck_assert_msg(bound_ns <= step_ns, "%s on %s: bound %lld, simulated %lld; model %s", config_name(name, config),
                   w->cluster_form, (long long)bound_ns, (long long)step_ns, w->model_text.data);
     tally->simulated[config->stages > 1 ? config->schedule : 0]++;

@@ -87,8 +87,8 @@ static bool find_ends(struct busy_check *b, struct arena *arena)
         reach_layer(b, l, end);
     if (end && b->orders)
         return settle_orders(b, b->before, arena) && settle_orders(b, b->after, arena);
-    for (int l = b->layers - 2; end && l >= 0;
-         l--) { /* its first kernel and its last may be of any layers from here on */
+    /* A stage's first kernel and its last may be of any layers from here on. */
+    for (int l = b->layers - 2; end && l >= 0; l--) {
         b->before[l] = min_i64(b->before[l], b->before[l + 1]);
         b->after[l] = min_i64(b->after[l], b->after[l + 1]);
     }

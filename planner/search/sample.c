@@ -5,45 +5,10 @@
  * What backward may have to wait for in the dp lane follows from lifetimes and not from one placement of bytes: a
  * reduction's source keeps its bytes until the compute lane has left the next layer (lives.h), so from then on the
  * compute lane waits for it. No placement waits for more. */
-#include "planner/search/sample.h"
+#include "planner/search/sample_parts.h"
 #include "base/num.h"
-#include "planner/program/lives.h"
 #include <stdlib.h>
 #include <string.h>
-
-struct tie {
-    int buffer, layer;
-}; /* the layer uses a weight that an earlier one holds */
-
-/* Copies of one layer on the lanes to and from host memory. */
-struct copies {
-    int64_t out_ns, in_ns;           /* every micro-batch */
-    int64_t step_out_ns, step_in_ns; /* once */
-};
-
-struct sample {
-    struct sample *next;
-    struct arena arena;
-    struct sample_shape shape;
-    const struct graph *graph; /* borrowed */
-    struct plan *plan;
-    struct program *program;
-    int *weight_layer;        /* (weights) first layer that uses it */
-    int *listed, list_count;  /* instructions of the first micro-batch and of the step, ascending */
-    int *sized, sized_count;  /* buffers that these touch or that live beside them */
-    int *release, *releasing; /* (list_count) reductions in the dp lane: from which instruction on bytes may wait for
-                                 it, ascending */
-    int release_count;
-    struct life *lives; /* (buffers) */
-    int turn, end;      /* first instruction of the first backward; the first behind the first micro-batch */
-    struct tie *ties;
-    int tie_count;
-    /* filled anew for each size */
-    int64_t *duration, *finish;   /* (instructions) */
-    int64_t *change;              /* (instructions + 2) bytes that come and go */
-    struct layer_price *by_layer; /* (layers) */
-    struct copies *copies;        /* (layers) */
-};
 
 struct sample **sample_next(struct sample *sample)
 {
@@ -85,11 +50,6 @@ static bool make_plan(struct sample *s, const struct graph *graph)
         plan->layers[l] = shape->alternates && l % 2 == 1 ? shape->other : shape->layer;
     set_sizes(s, graph, &shape->mesh);
     return true;
-}
-
-static int layer_of(const struct sample *s, const struct instr *instr)
-{
-    return instr->layer >= 0 && instr->layer < s->graph->layer_count ? instr->layer : 0;
 }
 
 static bool on_path(const struct instr *instr)
@@ -309,7 +269,7 @@ static int pair_layer(const struct sample *s, const struct instr *instr, int pai
     const struct pair *p = &s->program->pairs[instr->pair_first + pair];
     const struct buffer *buffer = &s->program->buffers[p->destination >= 0 ? p->destination : p->source];
     *bytes = max_i64(buffer->bytes, 1);
-    return buffer->is_weight ? s->weight_layer[buffer->id] : layer_of(s, instr);
+    return buffer->is_weight ? s->weight_layer[buffer->id] : sample_layer_of(s, instr);
 }
 
 /* Where another layer than that is served, which uses one of its weights; else NULL. */
@@ -348,7 +308,7 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
 
 static void move_layer(struct sample *s, const struct instr *instr, int64_t moved, bool reductions)
 {
-    struct layer_price *price = &s->by_layer[layer_of(s, instr)];
+    struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
     bool step = instr->phase == PHASE_STEP || instr->micro < 0;
     if (step && !reductions)
         price->step_ns += moved;
@@ -361,7 +321,7 @@ static void move_layer(struct sample *s, const struct instr *instr, int64_t move
 /* The first weight's gradient is there at `now`, and the layer's backward has begun at `began`. */
 static void note_gradient(struct sample *s, const struct instr *instr, int64_t began, int64_t now)
 {
-    struct layer_price *price = &s->by_layer[layer_of(s, instr)];
+    struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
     if (instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT && price->gradient_ns == 0)
         price->gradient_ns = now - began;
 }
@@ -400,7 +360,7 @@ static void walk(struct sample *s, bool reductions)
 /* Of the first micro-batch, which adds to no gradient that another has left: no other takes less. */
 static void add_kernel(struct sample *s, const struct instr *instr, int64_t ns)
 {
-    struct layer_price *price = &s->by_layer[layer_of(s, instr)];
+    struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
     if (instr->op != OP_COMPUTE || instr->again)
         return;
     if (instr->phase == PHASE_FORWARD)
@@ -418,7 +378,7 @@ static bool copies_host(const struct instr *instr)
 
 static void add_copy(struct sample *s, const struct instr *instr, int64_t ns)
 {
-    struct copies *copies = &s->copies[layer_of(s, instr)];
+    struct copies *copies = &s->copies[sample_layer_of(s, instr)];
     bool out = instr->lane == LANE_COPY_OUT;
     if (instr->phase == PHASE_STEP)
         *(out ? &copies->step_out_ns : &copies->step_in_ns) += ns;
@@ -458,118 +418,13 @@ static void price_times(struct sample *s, const struct facts *facts, bool path_o
     settle_copies(s);
 }
 
-/* ---- memory ---- */
-
-static void price_persistent(struct sample *s)
-{
-    for (int k = 0; k < s->sized_count; k++) {
-        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
-        if (!buffer->persistent || !buffer->is_weight || buffer->host)
-            continue;
-        struct layer_price *price = &s->by_layer[s->weight_layer[buffer->id]];
-        price->weight_bytes += buffer->bytes;
-        if (buffer->kind == BUFFER_WEIGHT && !s->program->graph->weights[buffer->id].frozen)
-            price->version_bytes += buffer->bytes;
-    }
-    for (int k = 0; k < s->tie_count; k++)
-        s->by_layer[s->ties[k].layer].tied_bytes += s->program->buffers[s->ties[k].buffer].bytes;
-}
-
-/* Replicas exchange the gradients that are left for the update. */
-static void price_exchange(struct sample *s)
-{
-    const struct stage_program *list = &s->program->stages[0];
-    for (int k = 0; k < s->list_count; k++) {
-        const struct instr *instr = &list->instrs[s->listed[k]];
-        const struct pair *pair = &s->program->pairs[instr->pair_first];
-        if (instr->op != OP_UPDATE)
-            continue;
-        const struct buffer *gradient = &s->program->buffers[pair->source];
-        struct layer_price *price = &s->by_layer[s->weight_layer[gradient->id]];
-        price->exchange_bytes += gradient->bytes;
-        price->exchange_parts++;
-        for (int t = 0; t < s->tie_count; t++)
-            if (s->ties[t].buffer == pair->source) {
-                price->tied_gradient_bytes += gradient->bytes;
-                s->by_layer[s->ties[t].layer].tied_gradient_bytes += gradient->bytes;
-            }
-    }
-}
-
-/* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient. */
-static void price_temporary(struct sample *s)
-{
-    const struct stage_program *list = &s->program->stages[0];
-    int64_t alive = 0;
-    memset(s->change, 0, ((size_t)s->end + 1) * sizeof *s->change);
-    for (int k = 0; k < s->sized_count; k++) {
-        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
-        struct life life = s->lives[s->sized[k]];
-        if (buffer->persistent || buffer->host || life.first < 0 || life.first >= s->end)
-            continue;
-        if (!buffer->is_weight && life.first < s->turn && life.last >= s->turn) {
-            s->by_layer[layer_of(s, &list->instrs[life.first])].saved_bytes += buffer->bytes;
-            continue;
-        }
-        s->change[life.first] += buffer->bytes;
-        if (life.held + 1 < s->end)
-            s->change[life.held + 1] -= buffer->bytes;
-    }
-    for (int i = 0; i < s->end; i++) {
-        struct layer_price *price = &s->by_layer[layer_of(s, &list->instrs[i])];
-        alive += s->change[i];
-        if (list->instrs[i].micro == 0)
-            price->transient_bytes = max_i64(price->transient_bytes, alive);
-    }
-}
-
-/* What comes from the host for the step lives when no activation does: it counts where it is more than those. */
-static void price_fetched(struct sample *s)
-{
-    const struct stage_program *list = &s->program->stages[0];
-    int64_t alive = 0;
-    memset(s->change, 0, ((size_t)list->instr_count + 1) * sizeof *s->change);
-    for (int k = 0; k < s->sized_count; k++) {
-        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
-        struct life life = s->lives[s->sized[k]];
-        if (buffer->kind != BUFFER_STATE_USE || life.first < 0)
-            continue;
-        s->change[life.first] += buffer->bytes;
-        s->change[life.held + 1] -= buffer->bytes;
-    }
-    for (int i = 0; i < list->instr_count; i++) {
-        struct layer_price *price = &s->by_layer[layer_of(s, &list->instrs[i])];
-        alive += s->change[i];
-        price->transient_bytes = max_i64(price->transient_bytes, alive);
-    }
-}
-
-static int64_t workspace(const struct sample *s)
-{
-    const struct stage_program *list = &s->program->stages[0];
-    int64_t most = 0;
-    for (int k = 0; k < s->list_count; k++) {
-        const struct instr *instr = &list->instrs[s->listed[k]];
-        if (instr->op == OP_COMPUTE)
-            most = max_i64(most, instr_scratch_elements(s->program, 0, instr));
-    }
-    return most * element_bytes(s->plan->dtype, ELEMENT_STATISTIC);
-}
-
 const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, bool path_only,
                                         int64_t *workspace_bytes)
 {
     memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
     memset(s->copies, 0, (size_t)s->graph->layer_count * sizeof *s->copies);
     price_times(s, facts, path_only);
-    price_persistent(s);
-    if (!path_only) {
-        price_temporary(s);
-        if (layer_offloads_optimizer(&s->shape.layer))
-            price_fetched(s);
-        price_exchange(s);
-    }
-    *workspace_bytes = path_only ? 0 : workspace(s);
+    *workspace_bytes = sample_price_memory(s, path_only);
     return s->by_layer;
 }
 

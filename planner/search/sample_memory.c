@@ -1,0 +1,112 @@
+/* Bytes of a lowered sample, layer by layer. */
+#include "planner/search/sample_parts.h"
+#include "base/num.h"
+#include <string.h>
+
+static void price_persistent(struct sample *s)
+{
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
+        if (!buffer->persistent || !buffer->is_weight || buffer->host)
+            continue;
+        struct layer_price *price = &s->by_layer[s->weight_layer[buffer->id]];
+        price->weight_bytes += buffer->bytes;
+        if (buffer->kind == BUFFER_WEIGHT && !s->program->graph->weights[buffer->id].frozen)
+            price->version_bytes += buffer->bytes;
+    }
+    for (int k = 0; k < s->tie_count; k++)
+        s->by_layer[s->ties[k].layer].tied_bytes += s->program->buffers[s->ties[k].buffer].bytes;
+}
+
+/* Replicas exchange the gradients that are left for the update. */
+static void price_exchange(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    for (int k = 0; k < s->list_count; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        const struct pair *pair = &s->program->pairs[instr->pair_first];
+        if (instr->op != OP_UPDATE)
+            continue;
+        const struct buffer *gradient = &s->program->buffers[pair->source];
+        struct layer_price *price = &s->by_layer[s->weight_layer[gradient->id]];
+        price->exchange_bytes += gradient->bytes;
+        price->exchange_parts++;
+        for (int t = 0; t < s->tie_count; t++)
+            if (s->ties[t].buffer == pair->source) {
+                price->tied_gradient_bytes += gradient->bytes;
+                s->by_layer[s->ties[t].layer].tied_gradient_bytes += gradient->bytes;
+            }
+    }
+}
+
+/* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient. */
+static void price_temporary(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t alive = 0;
+    memset(s->change, 0, ((size_t)s->end + 1) * sizeof *s->change);
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
+        struct life life = s->lives[s->sized[k]];
+        if (buffer->persistent || buffer->host || life.first < 0 || life.first >= s->end)
+            continue;
+        if (!buffer->is_weight && life.first < s->turn && life.last >= s->turn) {
+            s->by_layer[sample_layer_of(s, &list->instrs[life.first])].saved_bytes += buffer->bytes;
+            continue;
+        }
+        s->change[life.first] += buffer->bytes;
+        if (life.held + 1 < s->end)
+            s->change[life.held + 1] -= buffer->bytes;
+    }
+    for (int i = 0; i < s->end; i++) {
+        struct layer_price *price = &s->by_layer[sample_layer_of(s, &list->instrs[i])];
+        alive += s->change[i];
+        if (list->instrs[i].micro == 0)
+            price->transient_bytes = max_i64(price->transient_bytes, alive);
+    }
+}
+
+/* What comes from the host for the step lives when no activation does: it counts where it is more than those. */
+static void price_fetched(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t alive = 0;
+    memset(s->change, 0, ((size_t)list->instr_count + 1) * sizeof *s->change);
+    for (int k = 0; k < s->sized_count; k++) {
+        const struct buffer *buffer = &s->program->buffers[s->sized[k]];
+        struct life life = s->lives[s->sized[k]];
+        if (buffer->kind != BUFFER_STATE_USE || life.first < 0)
+            continue;
+        s->change[life.first] += buffer->bytes;
+        s->change[life.held + 1] -= buffer->bytes;
+    }
+    for (int i = 0; i < list->instr_count; i++) {
+        struct layer_price *price = &s->by_layer[sample_layer_of(s, &list->instrs[i])];
+        alive += s->change[i];
+        price->transient_bytes = max_i64(price->transient_bytes, alive);
+    }
+}
+
+static int64_t workspace(const struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t most = 0;
+    for (int k = 0; k < s->list_count; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        if (instr->op == OP_COMPUTE)
+            most = max_i64(most, instr_scratch_elements(s->program, 0, instr));
+    }
+    return most * element_bytes(s->plan->dtype, ELEMENT_STATISTIC);
+}
+
+int64_t sample_price_memory(struct sample *s, bool resident_only)
+{
+    price_persistent(s);
+    if (resident_only)
+        return 0;
+    price_temporary(s);
+    if (layer_offloads_optimizer(&s->shape.layer))
+        price_fetched(s);
+    price_exchange(s);
+    return workspace(s);
+}

@@ -1,0 +1,48 @@
+/* What sample.c and sample_memory.c share: a lowered sample and what is kept of it. */
+#ifndef CLEAVE_PLANNER_SEARCH_SAMPLE_PARTS_H
+#define CLEAVE_PLANNER_SEARCH_SAMPLE_PARTS_H
+#include "planner/program/lives.h"
+#include "planner/search/sample.h"
+
+struct tie {
+    int buffer, layer;
+}; /* the layer uses a weight that an earlier one holds */
+
+/* Copies of one layer on the lanes to and from host memory. */
+struct copies {
+    int64_t out_ns, in_ns;           /* every micro-batch */
+    int64_t step_out_ns, step_in_ns; /* once */
+};
+
+struct sample {
+    struct sample *next;
+    struct arena arena;
+    struct sample_shape shape;
+    const struct graph *graph; /* borrowed */
+    struct plan *plan;
+    struct program *program;
+    int *weight_layer;        /* (weights) first layer that uses it */
+    int *listed, list_count;  /* instructions of the first micro-batch and of the step, ascending */
+    int *sized, sized_count;  /* buffers that these touch or that live beside them */
+    int *release, *releasing; /* (list_count) reductions in the dp lane: from which instruction on bytes may wait for
+                                 it, ascending */
+    int release_count;
+    struct life *lives; /* (buffers) */
+    int turn, end;      /* first instruction of the first backward; the first behind the first micro-batch */
+    struct tie *ties;
+    int tie_count;
+    /* filled anew for each size */
+    int64_t *duration, *finish;   /* (instructions) */
+    int64_t *change;              /* (instructions + 2) bytes that come and go */
+    struct layer_price *by_layer; /* (layers) */
+    struct copies *copies;        /* (layers) */
+};
+
+static inline int sample_layer_of(const struct sample *s, const struct instr *instr)
+{
+    return instr->layer >= 0 && instr->layer < s->graph->layer_count ? instr->layer : 0;
+}
+
+/* Adds the bytes of each layer to by_layer, or only what stays (resident_only); returns the largest workspace's. */
+int64_t sample_price_memory(struct sample *sample, bool resident_only);
+#endif

@@ -1,0 +1,26 @@
+/* What a plan's step takes by the simulation. */
+#ifndef CLEAVE_TESTS_SIMULATED_STEP_H
+#define CLEAVE_TESTS_SIMULATED_STEP_H
+#include "tests/check.h"
+#include "models/model.h"
+#include "planner/program/program.h"
+#include "planner/sim/simulate.h"
+
+/* The test fails where the plan does not lower; what: begins its message. */
+static inline int64_t simulated_step_ns(const char *what, const struct model *model, const struct plan *plan,
+                                        const struct facts *facts)
+{
+    struct graph *graph = NULL;
+    struct program *program = NULL;
+    struct timeline *timeline = NULL;
+    struct error err = { 0 };
+    ck_assert_msg(plan_graph(&graph, model, plan, &err) && plan_check(plan, graph, &err) &&
+                      program_lower(&program, graph, plan, &err) && simulate(&timeline, facts, program, &err),
+                  "%s: %s", what, err.message);
+    int64_t ns = timeline->step_ns;
+    timeline_free(timeline);
+    program_free(program);
+    graph_free(graph);
+    return ns;
+}
+#endif
