@@ -183,6 +183,22 @@ static bool set_reserve(struct inputs *in, const char *text, struct error *err)
            fail(err, "--reserve: %s leaves nothing of the device's memory", text);
 }
 
+static bool set_clip(struct space *space, const char *text, struct error *err)
+{
+    char *end;
+    const struct schedule *without = space_without_clipping(space);
+    double norm = strtod(text, &end);
+    if (end == text || *end || !(norm >= 0) || norm > 1e300)
+        return fail(err, "--clip: expected a norm of 0 (gradients are not clipped) or more, found '%s'", text);
+    if (norm > 0 && without)
+        return fail(err,
+                    "--clip %s: schedule %s updates after each micro-batch, before the norm is known; give --clip 0, "
+                    "or another --schedule",
+                    text, without->name);
+    space->clip_norm = norm;
+    return true;
+}
+
 bool space_apply(struct inputs *in, struct space *out, const struct space_options *o, struct error *err)
 {
     const char *names[64] = { NULL };
@@ -198,7 +214,7 @@ bool space_apply(struct inputs *in, struct space *out, const struct space_option
     for (int i = 0; i < o->fix.count; i++)
         if (!space_restrict(out, "--fix", o->fix.item[i], err))
             return false;
-    return !o->schedule || restrict_schedules(out, o->schedule, err);
+    return (!o->schedule || restrict_schedules(out, o->schedule, err)) && (!o->clip || set_clip(out, o->clip, err));
 }
 
 bool space_inputs(struct inputs *in, struct space *out, const char *model, const struct space_options *o,
@@ -214,7 +230,11 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
         !inputs_profiles(in, &o->profiles, err) || !dtype_of(in, o->dtype, &dtype, err))
         return false;
     *out = space_default(o->batch, o->sequence, dtype);
-    return space_apply(in, out, o, err);
+    if (!space_apply(in, out, o, err))
+        return false;
+    if (!o->clip && space_without_clipping(out))
+        out->clip_norm = 0;
+    return true;
 }
 
 static volatile sig_atomic_t interrupted; /* set by Ctrl-C: a signal handler has no other way to speak */

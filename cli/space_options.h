@@ -9,7 +9,7 @@ struct space_options {
     struct text_list profiles, fix, space;
     int64_t batch, sequence, jobs; /* jobs 0: one per core */
     double time_limit_s, gap;
-    const char *reserve, *solver;
+    const char *reserve, *solver, *clip;
 };
 /* What every verb needs that prices a model on a cluster: the facts, and the batch. */
 #define FACT_OPTIONS(holder, part)                                                                                     \
@@ -20,6 +20,9 @@ struct space_options {
         INT_OPTION("seq", offsetof(holder, part.sequence), "TOKENS", 1, 1e9, "tokens per sequence (the model's own)"), \
         TEXT_OPTION("dtype", offsetof(holder, part.dtype), "NAME",                                                     \
                     "fp32, fp64, bf16, fp16 or fp8 (bf16 where the device has it, else fp32)"),                        \
+        TEXT_OPTION("clip", offsetof(holder, part.clip), "NORM",                                                       \
+                    "gradients are scaled down to this global norm; 0: not (1; 0 where --schedule names one that "     \
+                    "updates after each micro-batch)"),                                                                \
         TEXT_OPTION("reserve", offsetof(holder, part.reserve), "BYTES|PERCENT",                                        \
                     "memory of each device that plans must leave free")
 #define JOB_OPTIONS(holder, part)                                                                                      \

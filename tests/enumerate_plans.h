@@ -76,9 +76,10 @@ static inline int64_t sums_end_ns(const struct stage_sums *sums, const struct pa
                    m * sums->lane - sums->path + sums->last + sums->step);
 }
 
-static inline int64_t all_sends_ns(const struct partition_problem *p, int stages)
+/* What a step has once. */
+static inline int64_t all_once_ns(const struct partition_problem *p, int stages)
 {
-    int64_t sum = 0;
+    int64_t sum = p->table->norm_exchange_ns;
     for (int k = 0; k + 1 < stages && !price_has_layouts(p->table); k++)
         sum += 2 * max_i64(price_of_stage(p->table, k)->send_ns, price_of_stage(p->table, k + 1)->send_ns);
     return sum;
@@ -130,7 +131,7 @@ static inline void walk_on(struct plan_walk *w, uint64_t placed, int layout, str
     if (!all && (any || stages_left > 0))
         walk_stage(w, placed, layout, at.stage + 1, meshes_left, paths, longest);
     if (all && (any || stages_left == 0) && meshes_left == 0) {
-        w->best_ns = min_i64(w->best_ns, paths + longest + all_sends_ns(p, at.stage + 1));
+        w->best_ns = min_i64(w->best_ns, paths + longest + all_once_ns(p, at.stage + 1));
         w->plan_count++;
     }
 }

@@ -22,7 +22,7 @@ static struct cut_problem cut_of(const struct toy *toy, struct stage_kind stages
                                  .tied_first = toy->chain.tied_first,
                                  .tied_second = toy->chain.tied_second,
                                  .stages = stages,
-                                 .sends_ns = price_has_layouts(&toy->table) ? 0 : 2 * send_ns * (p->stage_count - 1) };
+                                 .once_ns = price_has_layouts(&toy->table) ? 0 : 2 * send_ns * (p->stage_count - 1) };
 }
 
 /* The strategies of the plan's layers, first come first served within a run. */

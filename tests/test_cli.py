@@ -51,6 +51,10 @@ def wrong_usages(folder):
         ([*plan, "--time-limit", "inf"], "--time-limit: expected a number"),
         ([*plan, "--time-limit", "1e300"], "--time-limit: expected 0 to 1000000000"),
         ([*plan, "--reserve", "nan"], "--reserve: expected bytes or a percentage"),
+        ([*plan, "--clip", "nan"], "--clip: expected a norm of 0 .* or more, found 'nan'"),
+        ([*plan, "--clip", "-1"], "--clip: expected a norm of 0"),
+        ([*plan, "--clip", "1x"], "--clip: expected a norm of 0"),
+        ([*plan, "--clip", "1", "--schedule", "pipedream"], "give --clip 0, or another --schedule"),
         ([*plan, "--reserve", "inf"], "--reserve: expected bytes or a percentage"),
         ([*plan, "--reserve", "-1"], "--reserve: expected bytes or a percentage"),
         ([*plan, "--reserve", "100%"], "percentage below 100%"),
@@ -208,6 +212,11 @@ def plans(folder):
     expect("plan turns", 0, "2 replicas take micro-batches in turn", "plan", "tiny-gpt", "--cluster", "1x3:cpu", "--batch", 8, "--fix", "pp=2,tp=1,dp=1", "--space", "turns=1:2", "--seq", 16, "--dtype", "fp32", "-o", loops)
     expect("check turns", 0, "the certificate holds", "check", loops)
     expect("run planned turns", 0, "median step", "run", loops, "--steps", 2)
+    clips = ["plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
+    expect("clipping is on", 0, "gradients clipped to norm 1\n", *clips)
+    for text, named, norm in (("0", [], 0), ("0.5", [], 0.5), (None, ["--schedule", "pipedream", "--fix", "pp=2"], 0)):
+        plan = json.loads(run(*clips, *(["--clip", text] if text else []), *named, "--json").stdout)
+        check(f"--clip {text} {named}", plan["decisions"]["clip_norm"] == norm, plan["decisions"])
     expect("estimate", 0, "step", "estimate", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--micro-batch", 4, "--dp", 2, "--zero", 1, "--seq", 16, "--dtype", "fp32")
 
 

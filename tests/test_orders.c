@@ -115,7 +115,7 @@ static struct cut_problem cut_of(const struct branched *b, const struct orders *
                                  .tied_first = b->toy.chain.tied_first,
                                  .tied_second = b->toy.chain.tied_second,
                                  .stages = stages,
-                                 .sends_ns = 2 * send_ns * (p->stage_count - 1) };
+                                 .once_ns = 2 * send_ns * (p->stage_count - 1) };
 }
 
 /* The optimum is never refuted as a bound, more than it never held, and few are left undecided. */

@@ -78,7 +78,8 @@ static bool make_problem_with_turns(struct checker *c, const struct config *conf
                                  .mesh_count = config->meshes,
                                  .turn_count = turns,
                                  .turns = config->turns,
-                                 .cut_ns = 2 * table->send_ns };
+                                 .cut_ns = 2 * table->send_ns,
+                                 .once_ns = table->norm_exchange_ns };
     return true;
 }
 
@@ -100,7 +101,8 @@ static bool make_problem(struct checker *c, const struct config *config, const s
                                  .orders = orders_of(c),
                                  .tied_first = chain->tied_first,
                                  .tied_second = chain->tied_second,
-                                 .stages = stages };
+                                 .stages = stages,
+                                 .once_ns = table->norm_exchange_ns };
     for (int k = 0; k < pieces; k++) {
         const struct price_table *own = price_of_stage(table, k);
         stages[k] = (struct stage_kind){ .table = own,
@@ -109,7 +111,7 @@ static bool make_problem(struct checker *c, const struct config *config, const s
                                          .micro_batches = micro_batches,
                                          .waiting_ns = waiting_ns(own, in_flight[k], micro_batches) };
         if (k + 1 < pieces && !price_has_layouts(table))
-            out->sends_ns += 2 * price_send_ns(table, k);
+            out->once_ns += 2 * price_send_ns(table, k);
     }
     return true;
 }

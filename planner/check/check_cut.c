@@ -407,7 +407,7 @@ static bool sweep(struct cutter *c, int64_t *sum, int *begins)
  * that they make; INT64_MAX when for a cell none was found. */
 static bool refine_cut(struct cutter *c, int begins, bool *moved, int64_t *value)
 {
-    int64_t sum = c->p->sends_ns, longest = INT64_MIN;
+    int64_t sum = c->p->once_ns, longest = INT64_MIN;
     *moved = false;
     for (int row = 0, first = 0, layout = begins; first < cut_last(c->p);) {
         int at = spot(c, row, layout, first), kind = kind_at(c->p, row, c->turn[at]);
@@ -437,7 +437,7 @@ static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdic
     int64_t sum = 0, value = 0;
     int begins = 0, passes = c->layouts > 1 ? MOST_PASSES * MOST_PASSES : MOST_PASSES;
     *verdict = CUT_HOLDS;
-    c->cap_ns = bound_ns - 1 - c->p->sends_ns;
+    c->cap_ns = bound_ns - 1 - c->p->once_ns;
     for (int pass = 0;; pass++) {
         bool moved = true;
         if (pass == passes) {
@@ -448,7 +448,7 @@ static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdic
             return false;
         if (sum == INT64_MAX)
             return true;
-        int64_t cap_ns = bound_ns - 1 - c->p->sends_ns - sum;
+        int64_t cap_ns = bound_ns - 1 - c->p->once_ns - sum;
         if (cap_ns < c->cap_ns) {
             c->cap_ns = cap_ns;
             continue;
@@ -484,13 +484,13 @@ static bool check_whole(void *self, const struct stretch *s)
     struct stage_content content;
     int64_t least = 0;
     stretch_content(p, s, w->c->counts, &content);
-    for (int whole = w->c->layouts > 1 ? 0 : 1; whole <= 1 && p->sends_ns + least < w->bound_ns; whole++) {
+    for (int whole = w->c->layouts > 1 ? 0 : 1; whole <= 1 && p->once_ns + least < w->bound_ns; whole++) {
         int64_t own = 0;
         if (!stage_least_total(&p->stages[0], &content, whole == 1, &own, w->c->err))
             return false;
         least = own == INT64_MAX ? INT64_MAX / 2 : own;
     }
-    w->is_long = p->sends_ns + least >= w->bound_ns;
+    w->is_long = p->once_ns + least >= w->bound_ns;
     return w->is_long;
 }
 
@@ -549,15 +549,15 @@ static int64_t mean_longest(const struct cut_problem *p, int64_t sum)
 static bool descend_dual(struct cutter *c, int64_t bound_ns, bool *proven)
 {
     int begins;
-    int64_t sum = 0, cap_ns = bound_ns - 1 - c->p->sends_ns;
+    int64_t sum = 0, cap_ns = bound_ns - 1 - c->p->once_ns;
     for (int pass = 0; pass < MOST_PASSES && (pass == 0 || cap_ns < c->cap_ns); pass++) {
         c->cap_ns = cap_ns;
         if (!sweep(c, &sum, &begins))
             return false;
-        *proven = sum == INT64_MAX || c->p->sends_ns + sum + mean_longest(c->p, sum) >= bound_ns;
+        *proven = sum == INT64_MAX || c->p->once_ns + sum + mean_longest(c->p, sum) >= bound_ns;
         if (*proven)
             return true;
-        cap_ns = bound_ns - 1 - c->p->sends_ns - sum;
+        cap_ns = bound_ns - 1 - c->p->once_ns - sum;
     }
     return true;
 }

@@ -14,7 +14,7 @@ struct cut_problem {
     int tied_first, tied_second;     /* layers that share a weight; -1: none */
     const struct stage_kind *stages; /* (stages); with turns (mesh_count + 1, turn_count): of a stage by how many meshes
                                         there are from it on, and its number of replicas */
-    int64_t sends_ns;                /* of the whole pipeline, once */
+    int64_t once_ns;                 /* sends of the whole pipeline, and the norm's exchange */
     int mesh_count;                  /* 0: no turns; else of all stages together, and stage_count 0: any number */
     int turn_count;                  /* with turns: */
     const int *turns;                /* (turn_count) replicas that a stage may have */
@@ -51,9 +51,9 @@ enum cut_verdict {
     CUT_UNDECIDED /* branch and bound or the number of passes met its limit */
 };
 /**
- *   T = sum_k C_k + sends + max_k Y_k        Y_k: the longest of a stage's three times (check_stage.h)
+ *   T = sum_k C_k + once + max_k Y_k         Y_k: the longest of a stage's three times (check_stage.h)
  *
- * A plan with T < bound has max Y below bound - sends - (least sum of C). Under that cap the least sum is larger, which
+ * A plan with T < bound has max Y below bound - once - (least sum of C). Under that cap the least sum is larger, which
  * lowers the cap again, until no plan is left or one is found. Fails only for want of memory.
  *
  * Where the stages' table has layouts, which is then one for all, sends are added cut by cut, by its cut_ns.
@@ -70,7 +70,7 @@ void cut_set_order(struct cut_problem *problem, const int *order, int *class_of)
  * index of each layer; INT64_MAX when one does not fit. */
 int64_t cut_value(const struct cut_problem *problem, int stage_count, const int *first_layer, const int *turn,
                   const int *strategy);
-/* No plan is shorter, whatever fits: sends, and the least compute paths spread over the stages. */
+/* No plan is shorter, whatever fits: what comes once, and the least compute paths spread over the stages. */
 int64_t cut_quick_bound(const struct cut_problem *problem);
 /* All stages taken together lack memory even for the thriftiest strategies. */
 bool cut_lacks_memory(const struct cut_problem *problem);

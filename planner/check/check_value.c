@@ -55,7 +55,7 @@ void cut_set_order(struct cut_problem *p, const int *order, int *class_of)
 int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first_layer, const int *turn,
                   const int *strategy)
 {
-    int64_t sum = p->sends_ns + (stage_count - 1) * p->cut_ns, longest = INT64_MIN;
+    int64_t sum = p->once_ns + (stage_count - 1) * p->cut_ns, longest = INT64_MIN;
     int left = p->mesh_count;
     for (int k = 0; k < stage_count; k++) {
         const struct stage_kind *kind = &p->stages[turn ? left * p->turn_count + turn[k] : k];
@@ -96,7 +96,7 @@ int64_t cut_quick_bound(const struct cut_problem *p)
     }
     if (p->mesh_count > 0)
         return turns_bound(p, sum, p->micro_batch_count);
-    return sum + p->sends_ns + (p->stages[0].micro_batches - 1) * ceil_div(sum, p->stage_count);
+    return sum + p->once_ns + (p->stages[0].micro_batches - 1) * ceil_div(sum, p->stage_count);
 }
 
 bool cut_lacks_memory(const struct cut_problem *p)

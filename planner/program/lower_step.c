@@ -220,9 +220,12 @@ static int emit_norm(struct lowering *l)
     for (int i = 0; i < l->reduced_count && !l->failed; i++) {
         const struct weight_part *part = &l->parts[l->reduced[i]];
         int stages[MAX_HOLDERS], count = holders(l, part->weight, stages);
-        if (count && stages[0] == l->stage)
-            emit_pair(l, OP_NORM, LANE_COMPUTE, &site, part->gradient, scalar);
+        if (!count || stages[0] != l->stage)
+            continue;
+        site.layer = l->graph->segments[l->weights[part->weight].segment].layer;
+        emit_pair(l, OP_NORM, LANE_COMPUTE, &site, part->gradient, scalar);
     }
+    site.layer = -1;
     if (!l->alone) {
         struct instr *instr = emit_pair(l, OP_NORM_REDUCE, LANE_DP, &site, scalar, scalar);
         instr->atoms = (1u << MAX_ATOMS) - 1;

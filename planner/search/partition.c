@@ -62,7 +62,7 @@ static int64_t cap_below(const struct solver *s, int64_t upper, int64_t sum, int
 {
     if (upper == INT64_MAX)
         return s->most_high_ns;
-    return min_i64(s->most_high_ns, upper - tolerance_ns - stage_send_total_ns(s->problem) - sum - 1);
+    return min_i64(s->most_high_ns, upper - tolerance_ns - stage_once_ns(s->problem) - sum - 1);
 }
 
 /* The plan of the best cut's solutions, where each stage has one. *high: its Y. */
@@ -72,7 +72,7 @@ static bool take_plan(struct solver *s, struct choice choice, int64_t *upper, in
     int64_t path = 0;
     if (!cut_solution(s, choice, &path, high, slope))
         return true;
-    int64_t step_ns = stage_send_total_ns(s->problem) + path + *high;
+    int64_t step_ns = stage_once_ns(s->problem) + path + *high;
     *upper = min_i64(*upper, step_ns);
     return step_ns >= s->problem->below_ns || cut_keep_plan(s, choice, step_ns);
 }
@@ -155,14 +155,14 @@ static bool is_alone(const struct solver *s)
  * decides: there C and Y may be traded one for one, and no cap rules anything out. */
 static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bound, bool *left_out)
 {
-    int64_t sends = stage_send_total_ns(s->problem), high;
+    int64_t once = stage_once_ns(s->problem), high;
     bool alone = is_one_stage(s);
     double slope;
     *left_out = false;
     for (struct spot at = cut_first(s); !spot_ends(s, &at) && !s->stopped; at = cut_next(s, at)) {
         int record = -1;
         struct cell *cell = stage_cell(s, at.level, &at.runs);
-        int64_t others = sends + sum - cell->lower;
+        int64_t others = once + sum - cell->lower;
         bool binds = alone || (cell->tried && cell->slope > 0);
         for (int e = EFFORT_RELAX; e <= (binds ? EFFORT_END : EFFORT_RELAX); e += EFFORT_END) {
             if (others + cell->whole >= *upper - step_tolerance(s, *upper))
@@ -190,15 +190,15 @@ static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bo
 /* One cap: the plan of its best cut, and the next cap. *bound: no plan between the two is shorter. */
 static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *done)
 {
-    int64_t sum = 0, high = s->cap_ns, sends = stage_send_total_ns(s->problem);
+    int64_t sum = 0, high = s->cap_ns, once = stage_once_ns(s->problem);
     double slope;
     for (enum effort effort = EFFORT_RELAX; effort <= EFFORT_END; effort += EFFORT_END - EFFORT_RELAX) {
         s->skip_ns = *upper < INT64_MAX ? *upper - step_tolerance(s, *upper) : INT64_MAX;
         if (!cut_refine(s, effort, step_tolerance(s, *upper) / 4, &sum))
             return false;
-        *done = sum == INT64_MAX || s->stopped || sends + sum + mean_high(s, sum) >= *upper - step_tolerance(s, *upper);
+        *done = sum == INT64_MAX || s->stopped || once + sum + mean_high(s, sum) >= *upper - step_tolerance(s, *upper);
         if (*done && sum < INT64_MAX && !s->stopped)
-            *bound = min_i64(*bound, sends + sum + mean_high(s, sum));
+            *bound = min_i64(*bound, once + sum + mean_high(s, sum));
         if (*done)
             return true;
         if (effort == EFFORT_RELAX && !take_plan(s, solutions, upper, &high, &slope))
@@ -210,28 +210,28 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
         *done = is_alone(s) && !far && !left_out; /* C + Y was the whole question, and met its limit */
         if (*done) {
             struct stage_runs all = stage_run(0, s->last);
-            *bound = min_i64(*bound, sends + stage_cell(s, s->level[0], &all)->whole);
+            *bound = min_i64(*bound, once + stage_cell(s, s->level[0], &all)->whole);
         }
         if (left_out || *done || s->stopped)
             return true;
         if (!far) /* the tolerance is for what is hard to prove */
             next = cap_below(s, *upper, sum, step_tolerance(s, *upper));
         if (next < s->cap_ns) { /* the bounds alone rule out the upper part */
-            *bound = min_i64(*bound, sends + sum + next + 1);
+            *bound = min_i64(*bound, once + sum + next + 1);
             set_cap(s, next);
             return true;
         }
     }
     int64_t path = 0;
     if (!cut_solution(s, solutions, &path, &high, &slope)) {
-        *bound = min_i64(*bound, sends + sum + mean_high(s, sum));
+        *bound = min_i64(*bound, once + sum + mean_high(s, sum));
         block_unsolved(s);
         return true;
     }
     if (!take_plan(s, solutions, upper, &high, &slope))
         return false;
     int64_t next = min_i64(high - 1, cap_below(s, *upper, sum, step_tolerance(s, *upper)));
-    *bound = min_i64(*bound, sends + sum + next + 1);
+    *bound = min_i64(*bound, once + sum + next + 1);
     set_cap(s, next);
     return true;
 }
@@ -245,7 +245,7 @@ static int64_t span_bound(const struct solver *s, const struct span *span)
 {
     if (span->sum == INT64_MAX)
         return INT64_MAX;
-    return stage_send_total_ns(s->problem) + span->sum + max_i64(span->low + 1, mean_high(s, span->sum));
+    return stage_once_ns(s->problem) + span->sum + max_i64(span->low + 1, mean_high(s, span->sum));
 }
 
 /* S(Y) + Y of the relaxation between the present cap, with its sum, and the least Y: the span with the least bound is
@@ -276,7 +276,7 @@ static bool sharpen(struct solver *s, int64_t sum, int64_t upper, int64_t *bound
  * shows it; for a bound alone, under caps that fall as long as they fall far. *bound: no plan is shorter. */
 static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done)
 {
-    int64_t sum = 0, next, sends = stage_send_total_ns(s->problem);
+    int64_t sum = 0, next, once = stage_once_ns(s->problem);
     if (upper == INT64_MAX)
         return true;
     next = cap_below(s, upper, s->least_path_ns[s->last], 0);
@@ -284,11 +284,11 @@ static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done
         set_cap(s, next);
         if (!cut_refine(s, EFFORT_RELAX, step_tolerance(s, upper) / 4, &sum))
             return false;
-        *done = sum == INT64_MAX || sends + sum + mean_high(s, sum) >= upper - step_tolerance(s, upper);
+        *done = sum == INT64_MAX || once + sum + mean_high(s, sum) >= upper - step_tolerance(s, upper);
         next = *done ? s->cap_ns : cap_below(s, upper, sum, 0);
     } while (s->problem->bound_only && s->cap_ns - next > max_i64(s->cap_ns, 0) / NEAR && !s->stopped);
     if (*done && sum < INT64_MAX && !s->stopped)
-        *bound = min_i64(*bound, sends + sum + mean_high(s, sum));
+        *bound = min_i64(*bound, once + sum + mean_high(s, sum));
     return *done || !s->problem->bound_only || sharpen(s, sum, upper, bound, done);
 }
 
@@ -424,13 +424,13 @@ static bool learn(struct solver *s, bool *learnt)
 /* Down from cap to cap; where that does not get far, with one vector more. */
 static bool prove(struct solver *s, int64_t bound_ns, bool *proven)
 {
-    int64_t sum = 0, sends = stage_send_total_ns(s->problem);
+    int64_t sum = 0, once = stage_once_ns(s->problem);
     set_cap(s, cap_below(s, bound_ns, s->least_path_ns[s->last], 0));
     for (int pass = 0; pass < PROOF_PASSES; pass++) {
         bool learnt = false;
         if (!cut_sweep(s, &sum))
             return false;
-        *proven = sum == INT64_MAX || sends + sum + mean_high(s, sum) >= bound_ns;
+        *proven = sum == INT64_MAX || once + sum + mean_high(s, sum) >= bound_ns;
         if (*proven)
             return true;
         int64_t next = cap_below(s, bound_ns, sum, 0);
@@ -475,7 +475,7 @@ bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, 
 int64_t partition_quick_bound(const struct partition_problem *problem)
 {
     if (problem->table->by_stage)
-        return partition_mixed_bound(problem) + stage_send_total_ns(problem);
+        return partition_mixed_bound(problem) + stage_once_ns(problem);
     int64_t sum = 0, m = problem->micro_batch_count;
     for (int l = 0; l < problem->chain->layer_count; l++) {
         int64_t least = INT64_MAX;
@@ -485,5 +485,5 @@ int64_t partition_quick_bound(const struct partition_problem *problem)
     }
     if (problem->mesh_count > 0) /* as mean_high() */
         return sum + max_i64(0, ceil_div((m - most_replicas(problem)) * sum, problem->mesh_count));
-    return sum + stage_send_total_ns(problem) + (m - 1) * ceil_div(sum, problem->stage_count);
+    return sum + stage_once_ns(problem) + (m - 1) * ceil_div(sum, problem->stage_count);
 }

@@ -1,12 +1,13 @@
 /* The outer problem of one configuration: where to cut the chain of layers into stages, and which strategy each layer
  * takes, so that the formula's step is shortest and every stage fits. Exact.
  *
- *   T = sum_k C_k + 2 (P-1) c + max_k max( (m-1)(C_k + p_k) + O_k,
- *                                          (m-1)(C_k + p_k) - B_k + R_k + O_k,
- *                                          m D_k - C_k + R_k + O_k )
+ *   T = sum_k C_k + 2 (P-1) c + N + max_k max( (m-1)(C_k + p_k) + O_k,
+ *                                              (m-1)(C_k + p_k) - B_k + R_k + O_k,
+ *                                              m D_k - C_k + R_k + O_k )
  *
  * with, per stage k and micro-batch, C the compute path (B of it backward), D the dp lane, c one send, m micro-batches;
- * once per step R the last reductions and O the optimizer. That is sum C - C_* + m max(C_*, D_*) with the tail of the
+ * once per step R the last reductions, O the optimizer and the part of the norm that it clips by, N the exchange of
+ * those parts. That is sum C - C_* + m max(C_*, D_*) with the tail of the
  * bottleneck stage: the last reductions hide behind one backward or queue up in the lane. p_k = 2c (n-1)/n is the part
  * of a round trip that n micro-batches in flight leave exposed. Minimal C is not enough, so stages are solved under a
  * cap Y on the maximum, and Y falls from one Pareto point to the next.

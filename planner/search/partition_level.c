@@ -35,9 +35,9 @@ int64_t stage_most_cuts_ns(const struct partition_problem *problem)
     return (problem->stage_count - 1) * most;
 }
 
-int64_t stage_send_total_ns(const struct partition_problem *problem)
+int64_t stage_once_ns(const struct partition_problem *problem)
 {
-    int64_t sum = 0;
+    int64_t sum = problem->table->norm_exchange_ns;
     bool apart = problem->mesh_count > 0 || price_has_layouts(problem->table); /* stage_cut_ns() */
     for (int k = 0; !apart && k + 1 < problem->stage_count; k++)
         sum += 2 * price_send_ns(problem->table, k);
@@ -128,7 +128,7 @@ static struct stage_place place_of(const struct partition_problem *problem, int 
 int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan)
 {
     const struct chain *chain = problem->chain;
-    int64_t sum = stage_send_total_ns(problem), high = INT64_MIN;
+    int64_t sum = stage_once_ns(problem), high = INT64_MIN;
     int block = problem->table->class_count * problem->table->strategy_count, left = problem->mesh_count;
     int stages = partition_stages(problem, plan), layout = 0; /* of the stage before */
     for (int k = 0; k < stages; k++) {

@@ -120,9 +120,9 @@ static inline int64_t path_ns(const struct layer_price *p)
 
 /* So much above the bound is good enough: of a step, or of a part of it. */
 int64_t step_tolerance(const struct solver *s, int64_t step_ns);
-/* All sends of a micro-batch, there and back. */
-int64_t stage_send_total_ns(const struct partition_problem *problem);
-/* What a cut between those layouts adds to the sum of C: sends that are not in stage_send_total_ns(), since the number
+/* What a step has once: the sends of a micro-batch, there and back, and the norm's exchange. */
+int64_t stage_once_ns(const struct partition_problem *problem);
+/* What a cut between those layouts adds to the sum of C: sends that are not in stage_once_ns(), since the number
  * of cuts is free or what they cost. */
 int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, int to_layout);
 /* The most that all cuts can add so, where their number is given. */

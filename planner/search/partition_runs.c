@@ -175,7 +175,7 @@ static void set_cut(struct solver *s, const struct stage_runs *runs)
 static bool take_way(struct solver *s, const struct stage_runs *runs, int number, int64_t *upper)
 {
     const struct record *record = &stage_cell(s, s->level[0], runs)->records[number];
-    int64_t step_ns = record->path + record->high;
+    int64_t step_ns = stage_once_ns(s->problem) + record->path + record->high;
     set_cut(s, runs);
     *upper = min_i64(*upper, step_ns);
     return step_ns >= s->problem->below_ns || cut_keep_plan(s, (struct choice){ 0, number }, step_ns);
@@ -208,18 +208,18 @@ static bool look_closer(struct solver *s, struct ways *w, struct way *way, int64
 bool runs_descend(struct solver *s, int64_t *upper, int64_t *bound)
 {
     struct ways w = { 0 };
-    int64_t left = INT64_MAX; /* of ways that are known */
+    int64_t left = INT64_MAX, once = stage_once_ns(s->problem); /* left: of ways that are known */
     if (!open_ways(s, &w))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     while (!s->stopped) {
         struct way *way = least_way(&w);
         bool known = false;
-        *bound = min_i64(left, way->least < NOTHING_FITS ? way->least : INT64_MAX);
-        if (way->least >= NOTHING_FITS || way->least >= *upper - step_tolerance(s, *upper))
+        *bound = min_i64(left, way->least < NOTHING_FITS ? once + way->least : INT64_MAX);
+        if (way->least >= NOTHING_FITS || once + way->least >= *upper - step_tolerance(s, *upper))
             return true;
         if (!look_closer(s, &w, way, upper, &known))
             return false;
-        left = known && way->least < NOTHING_FITS ? min_i64(left, way->least) : left;
+        left = known && way->least < NOTHING_FITS ? min_i64(left, once + way->least) : left;
         way->least = known ? INT64_MAX : way->least;
     }
     return true;

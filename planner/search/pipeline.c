@@ -242,12 +242,27 @@ static int64_t stage_end(struct pipeline *p, int stage)
     return max_i64(s->compute_ns, s->lane_ns);
 }
 
-static int64_t update_ns(const struct pipeline *p, int stage)
+/* What comes before all stages know the norm, and what comes after it: without clipping nothing before. */
+static void add_step(const struct pipeline *p, int stage, int64_t *norm_ns, int64_t *update_ns)
 {
-    int64_t ns = 0;
     for (int l = 0; l < p->plan->layer_count; l++)
-        ns += stage_holds(p->plan, stage, l) ? p->price[l]->step_ns : 0;
-    return ns;
+        if (stage_holds(p->plan, stage, l)) {
+            *norm_ns += p->price[l]->norm_ns;
+            *update_ns += p->price[l]->step_ns - p->price[l]->norm_ns;
+        }
+}
+
+/* The step's end: with clipping no stage updates before all have exchanged their parts of the norm. */
+static int64_t updated_ns(const struct pipeline *p, const int64_t *end_ns)
+{
+    int64_t known_ns = 0, last_ns = 0;
+    for (int k = 0; k < p->plan->stage_count; k++) {
+        int64_t norm_ns = end_ns[k], update_ns = 0;
+        add_step(p, k, &norm_ns, &update_ns);
+        known_ns = max_i64(known_ns, norm_ns + p->table->norm_exchange_ns);
+        last_ns = max_i64(last_ns, p->plan->clip_norm > 0 ? update_ns : norm_ns + update_ns);
+    }
+    return p->plan->clip_norm > 0 ? known_ns + last_ns : last_ns;
 }
 
 /* Two stages that hold a weight of the same name exchange its gradient, either way at once, whole where it is not cut
@@ -279,9 +294,7 @@ static bool step_end(struct pipeline *p, const struct chain *chain, int64_t *out
     for (int k = 0; k < stages; k++)
         end_ns[k] = stage_end(p, k);
     exchange_tied(p, chain, end_ns);
-    *out = 0;
-    for (int k = 0; k < stages; k++)
-        *out = max_i64(*out, end_ns[k] + update_ns(p, k));
+    *out = updated_ns(p, end_ns);
     return true;
 }
 
@@ -446,7 +459,7 @@ static int64_t steady_step_ns(const struct pipeline *p)
             sends = p->message_ns[k * p->piece_count + k + 1];
         longest = max_i64(longest, p->micro_batches * max_i64(each, sends) + once);
     }
-    return longest;
+    return longest + p->table->norm_exchange_ns;
 }
 
 static const struct layer_price *find_price(const struct price_table *table, int class_index,
@@ -516,7 +529,7 @@ static bool part_tied(struct pipeline *p, const struct chain *chain, const struc
                                 .reduce_ns = like->tied_reduce_ns,
                                 .reduce_last_ns = (int64_t)(share * (double)like->reduce_last_ns),
                                 .reduce_tail_ns = (int64_t)(share * (double)like->reduce_tail_ns),
-                                .step_ns = (int64_t)(share * (double)like->step_ns) };
+                                .step_ns = (int64_t)(share * (double)(like->step_ns - like->norm_ns)) };
     p->price[place[0]] = price_with(first, &less, arena);
     p->price[place[1]] = price_with(p->price[place[1]], &more, arena);
     return p->price[place[0]] && p->price[place[1]];

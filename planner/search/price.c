@@ -35,14 +35,15 @@ static bool fold_model(struct price_book *book)
 }
 
 bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
-                     int64_t sequence, enum dtype dtype, int64_t bucket_bytes, struct error *err)
+                     int64_t sequence, enum dtype dtype, int64_t bucket_bytes, bool clips, struct error *err)
 {
     *book = (struct price_book){ .model = model,
                                  .facts = facts,
                                  .class_count = class_count,
                                  .sequence = sequence,
                                  .dtype = dtype,
-                                 .bucket_bytes = bucket_bytes };
+                                 .bucket_bytes = bucket_bytes,
+                                 .clips = clips };
     if (fold_model(book))
         return true;
     price_book_close(book);
@@ -102,7 +103,8 @@ static bool want_sample(struct sample **out, struct price_book *book, const stru
                                   .prefetch = layer->zero >= 3 ? key->prefetch : 0, /* nothing else is gathered */
                                   .vocab_multiple = key->vocab_multiple,
                                   .bucket_bytes = book->bucket_bytes,
-                                  .dtype = book->dtype };
+                                  .dtype = book->dtype,
+                                  .clips = book->clips };
     return find_sample(out, book, key, &shape, err);
 }
 
@@ -120,6 +122,7 @@ static void merge_price(struct layer_price *into, const struct layer_price *p)
         .reduce_ns = max_i64(into->reduce_ns, p->reduce_ns),
         .reduce_last_ns = max_i64(into->reduce_last_ns, p->reduce_last_ns),
         .step_ns = max_i64(into->step_ns, p->step_ns),
+        .norm_ns = max_i64(into->norm_ns, p->norm_ns),
         .gradient_ns = max_i64(into->gradient_ns, p->gradient_ns),
         .reduce_tail_ns = max_i64(into->reduce_tail_ns, p->reduce_tail_ns),
         .weight_bytes = max_i64(into->weight_bytes, p->weight_bytes),
@@ -210,6 +213,14 @@ static bool price_send(struct price_table *table, struct price_book *book, const
     return true;
 }
 
+/* One number of each rank, whatever the configuration: all use all devices. */
+static int64_t norm_exchange_ns(const struct price_book *book)
+{
+    return cost_collective(book->facts, OP_NORM_REDUCE, element_bytes(book->dtype, ELEMENT_STATISTIC),
+                           book->facts->cluster->device_count, 0, 1, 1)
+        .ns;
+}
+
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
                   const struct strategy *strategies, int strategy_count, const struct price_table *like,
                   struct error *err)
@@ -229,6 +240,8 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
             return false;
         table.base_bytes = max_i64(table.base_bytes, table.workspace_bytes[i]);
     }
+    if (book->clips && !key->bound_only)
+        table.norm_exchange_ns = norm_exchange_ns(book);
     if (like) {
         table.send_ns = like->send_ns;
         table.send_bytes = like->send_bytes;
@@ -251,7 +264,8 @@ static bool want_alternating(struct sample **out, struct price_book *book, const
                                   .stages = stages,
                                   .vocab_multiple = key->vocab_multiple,
                                   .bucket_bytes = book->bucket_bytes,
-                                  .dtype = book->dtype };
+                                  .dtype = book->dtype,
+                                  .clips = book->clips };
     return find_sample(out, book, key, &shape, err);
 }
 

@@ -18,7 +18,8 @@ struct layer_price {
     int64_t gather_forward_ns, gather_backward_ns; /* dp lane, every micro-batch: ZeRO-3 gathers */
     int64_t reduce_ns;                             /* dp lane, every micro-batch: ZeRO-2 and 3 reductions */
     int64_t reduce_last_ns;                        /* dp lane, once: after the last backward */
-    int64_t step_ns;                               /* once: optimizer, and gathers after it */
+    int64_t step_ns;                               /* once: norm, optimizer, and gathers after it */
+    int64_t norm_ns;                               /* of step_ns what comes before all ranks know the norm */
     int64_t gradient_ns;                           /* from the beginning of backward to the first weight's gradient */
     int64_t reduce_tail_ns;                        /* dp lane: the longest single reduction, at worst the last */
     int64_t weight_bytes;                          /* persistent: weights, accumulators, states */
@@ -43,8 +44,9 @@ struct price_table {
     const struct strategy *strategies; /* (strategy_count) */
     struct layer_price *prices;        /* (class_count, strategy_count) */
     int64_t *workspace_bytes;          /* (strategy_count) of base_bytes */
-    int64_t send_ns;    /* one boundary value to the next stage: the mean over a configuration's cuts (cuts.h) */
-    int64_t send_bytes; /* the first layer's value, as one rank sends it; 0: not known */
+    int64_t send_ns;          /* one boundary value to the next stage: the mean over a configuration's cuts (cuts.h) */
+    int64_t send_bytes;       /* the first layer's value, as one rank sends it; 0: not known */
+    int64_t norm_exchange_ns; /* once, between all ranks of the cluster; 0: nothing is clipped */
     int64_t base_bytes; /* of every stage: workspace, and what its devices have less than the largest of the cluster */
     /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
      * every number here is the least of theirs. NULL: this table is every stage's. */
@@ -127,13 +129,14 @@ struct price_book {
     int class_count; /* of the unfolded graph */
     int64_t sequence, bucket_bytes;
     enum dtype dtype;
+    bool clips; /* gradients by their global norm */
     struct model *folded;
     struct graph *graph; /* the folded model for the batch and padding last asked for */
     int64_t vocab_multiple;
     struct sample *samples;
 };
 bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
-                     int64_t sequence, enum dtype dtype, int64_t bucket_bytes, struct error *err);
+                     int64_t sequence, enum dtype dtype, int64_t bucket_bytes, bool clips, struct error *err);
 void price_book_close(struct price_book *book);
 /**
  * Prices every class of the model under every strategy, and one send between neighbouring stages. strategies and the

@@ -42,6 +42,7 @@ static bool make_plan(struct sample *s, const struct graph *graph)
     plan->atom_count = shape->mesh.atom_count;
     plan->prefetch = shape->prefetch;
     plan->bucket_bytes = shape->bucket_bytes;
+    plan->clip_norm = shape->clips;
     for (int k = 0; k < shape->stages; k++) {
         plan->stages[k].first_layer = k;
         plan->stages[k].layer_count = k + 1 < shape->stages ? 1 : graph->layer_count - k;
@@ -93,6 +94,20 @@ static void skip_taken_over(struct sample *s)
             to->held = to->held > from->held ? to->held : from->held;
             from->held = i;
         }
+}
+
+/* A lane runs in order: what hands out weights comes when the reductions before it are done. */
+static void list_behind(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int last[LANE_COUNT];
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        last[lane] = -1;
+    for (int i = 0; i < list->instr_count; i++) {
+        if (reduces_each_time(&list->instrs[i]))
+            last[list->instrs[i].lane] = i;
+        s->behind[i] = last[list->instrs[i].lane];
+    }
 }
 
 static void list_instructions(struct sample *s)
@@ -172,6 +187,7 @@ static bool open_arrays(struct sample *s)
     s->listed = arena_alloc(a, instrs, sizeof *s->listed);
     s->release = arena_alloc(a, instrs, sizeof *s->release);
     s->releasing = arena_alloc(a, instrs, sizeof *s->releasing);
+    s->behind = arena_alloc(a, instrs, sizeof *s->behind);
     s->sized = arena_alloc(a, buffers, sizeof *s->sized);
     s->lives = arena_alloc(a, buffers, sizeof *s->lives);
     s->duration = arena_alloc(a, instrs, sizeof *s->duration);
@@ -179,8 +195,8 @@ static bool open_arrays(struct sample *s)
     s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
     s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
-    return s->weight_layer && s->listed && s->release && s->releasing && s->sized && s->lives && s->duration &&
-           s->finish && s->change && s->by_layer && s->copies;
+    return s->weight_layer && s->listed && s->release && s->releasing && s->behind && s->sized && s->lives &&
+           s->duration && s->finish && s->change && s->by_layer && s->copies;
 }
 
 static bool dissect(struct sample *s, struct error *err)
@@ -194,6 +210,7 @@ static bool dissect(struct sample *s, struct error *err)
         return false;
     skip_taken_over(s);
     list_instructions(s);
+    list_behind(s);
     list_buffers(s);
     s->tie_count = list_ties(s, NULL);
     s->ties = arena_alloc(&s->arena, (size_t)s->tie_count, sizeof *s->ties);
@@ -234,7 +251,7 @@ bool sample_matches(const struct sample *s, const struct sample_shape *shape)
     const struct sample_shape *own = &s->shape;
     bool same = own->mesh.atom_count == shape->mesh.atom_count && own->stages == shape->stages &&
                 own->prefetch == shape->prefetch && own->vocab_multiple == shape->vocab_multiple &&
-                own->bucket_bytes == shape->bucket_bytes && own->dtype == shape->dtype &&
+                own->bucket_bytes == shape->bucket_bytes && own->dtype == shape->dtype && own->clips == shape->clips &&
                 plan_layer_equal(&own->layer, &shape->layer) && own->alternates == shape->alternates &&
                 (!shape->alternates || plan_layer_equal(&own->other, &shape->other));
     for (int i = 0; same && i < shape->mesh.atom_count; i++) {
@@ -310,9 +327,10 @@ static void move_layer(struct sample *s, const struct instr *instr, int64_t move
 {
     struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
     bool step = instr->phase == PHASE_STEP || instr->micro < 0;
-    if (step && !reductions)
+    if (step && !reductions) {
         price->step_ns += moved;
-    else if (!step && is_forward(instr) && !reductions)
+        price->norm_ns += instr->op == OP_NORM ? moved : 0;
+    } else if (!step && is_forward(instr) && !reductions)
         price->forward_ns += moved;
     else if (!step && !is_forward(instr) && reductions)
         price->backward_ns += moved;
@@ -326,32 +344,70 @@ static void note_gradient(struct sample *s, const struct instr *instr, int64_t b
         price->gradient_ns = now - began;
 }
 
+/* The reductions whose bytes are free by now, of them that end last: until then the path waits. */
+struct freed {
+    int next, last; /* last: -1: none */
+};
+
+static void later(const struct sample *s, int *last, int instr)
+{
+    if (*last < 0 || s->finish[instr] > s->finish[*last])
+        *last = instr;
+}
+
+static void free_bytes(const struct sample *s, int instr, struct freed *freed)
+{
+    for (; freed->next < s->release_count && s->release[freed->next] <= instr; freed->next++)
+        later(s, &freed->last, s->releasing[freed->next]);
+}
+
+/* When the instruction can begin for all that its lane and the path do; *reduction: the one for which it waits longest,
+ * be it for its result or for what comes behind it in its lane; -1: none. */
+static int64_t ready_ns(const struct sample *s, const struct instr *instr, int64_t lane_ns, int *reduction)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t ready = lane_ns;
+    for (int w = 0; w < instr->wait_count; w++) {
+        int other = list->waits[instr->wait_first + w], behind = on_path(instr) ? s->behind[other] : -1;
+        if (behind >= 0 && s->finish[other] == s->finish[behind])
+            later(s, reduction, behind);
+        else
+            ready = max_i64(ready, s->finish[other]);
+    }
+    return ready;
+}
+
 /* Walks the list on a clock on which only the path takes time, and reductions too if asked. Forward and step are read
- * off without, backward with them. */
+ * off without, backward with them: what the path waits for a reduction is the price of the layer whose it is. */
 static void walk(struct sample *s, bool reductions)
 {
     const struct stage_program *list = &s->program->stages[0];
-    int64_t lane[LANE_COUNT] = { 0 }, clock = 0, freed = 0, began = 0;
-    for (int k = 0, next = 0, layer = -1; k < s->list_count; k++) {
-        int i = s->listed[k];
+    int64_t lane[LANE_COUNT] = { 0 }, clock = 0, began = 0;
+    struct freed freed = { .last = -1 };
+    for (int k = 0, layer = -1; k < s->list_count; k++) {
+        int i = s->listed[k], reduction = -1;
         const struct instr *instr = &list->instrs[i];
-        int64_t start = lane[instr->lane];
-        for (; reductions && instr->phase != PHASE_STEP && next < s->release_count && s->release[next] <= i; next++)
-            freed = max_i64(freed, s->finish[s->releasing[next]]);
-        for (int w = 0; w < instr->wait_count; w++)
-            start = max_i64(start, s->finish[list->waits[instr->wait_first + w]]);
+        if (reductions && instr->phase != PHASE_STEP)
+            free_bytes(s, i, &freed);
+        reduction = freed.last;
+        int64_t start = ready_ns(s, instr, lane[instr->lane], &reduction);
         if (!on_path(instr)) {
             s->finish[i] = lane[instr->lane] = start + (reductions && reduces_each_time(instr) ? s->duration[i] : 0);
             continue;
         }
-        s->finish[i] = lane[instr->lane] = max_i64(start, freed) + s->duration[i];
-        int64_t moved = max_i64(0, s->finish[i] - clock);
+        int64_t waits = reduction < 0 ? 0 : max_i64(0, s->finish[reduction] - max_i64(start, clock));
+        if (waits > 0)
+            start = s->finish[reduction];
+        s->finish[i] = lane[instr->lane] = start + s->duration[i];
+        int64_t moved = max_i64(0, s->finish[i] - clock - waits);
         if (!is_forward(instr) && instr->layer != layer) {
             layer = instr->layer;
             began = clock;
         }
-        clock += moved;
+        clock += waits + moved;
         move_layer(s, instr, moved, reductions);
+        if (waits > 0)
+            s->by_layer[sample_layer_of(s, &list->instrs[reduction])].backward_ns += waits;
         if (!reductions)
             note_gradient(s, instr, began, clock);
     }
@@ -409,7 +465,7 @@ static void price_times(struct sample *s, const struct facts *facts, bool path_o
         s->duration[i] = wanted ? cost_instr_ns(facts, s->program, 0, instr) : 0;
         if (!path_only && copies_host(instr))
             add_copy(s, instr, s->duration[i]);
-        else if (!path_only && !on_path(instr))
+        else if (!path_only && !on_path(instr) && instr->op != OP_NORM_REDUCE)
             share_out(s, instr, s->duration[i]);
         add_kernel(s, instr, s->duration[i]);
     }

@@ -14,6 +14,7 @@ struct sample_shape {
     int prefetch;
     int64_t vocab_multiple, bucket_bytes;
     enum dtype dtype;
+    bool clips; /* gradients by their global norm */
 };
 struct sample;
 enum { SAMPLE_MICRO_BATCHES = 2 };

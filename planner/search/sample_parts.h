@@ -27,6 +27,7 @@ struct sample {
     int *release, *releasing; /* (list_count) reductions in the dp lane: from which instruction on bytes may wait for
                                  it, ascending */
     int release_count;
+    int *behind;        /* (instructions) of those off the path: the last such reduction of its lane up to it, or -1 */
     struct life *lives; /* (buffers) */
     int turn, end;      /* first instruction of the first backward; the first behind the first micro-batch */
     struct tie *ties;

@@ -23,6 +23,7 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .sequence = sequence,
         .dtype = dtype,
         .bucket_bytes = INT64_C(25) << 20,
+        .clip_norm = 1,
         .recompute = { .count = 2, .values = { RECOMPUTE_NONE, RECOMPUTE_FULL } },
         .offload = { .count = 1, .values = { OFFLOAD_NONE } },
         .prefetch = { .count = 2, .values = { 1, 0 } },
@@ -34,6 +35,14 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .turns = { .count = 1, .values = { 1 } },
         .layouts = { .count = 1, .values = { 1 } },
     };
+}
+
+const struct schedule *space_without_clipping(const struct space *space)
+{
+    for (int i = 0; i < space->schedule.count; i++)
+        if (schedules[space->schedule.values[i]]->updates_each)
+            return schedules[space->schedule.values[i]];
+    return NULL;
 }
 
 int config_first_rank(const struct config *config, int stage)

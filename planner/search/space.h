@@ -31,7 +31,7 @@ enum { SPACE_RULES = 16 };
 struct space {
     int64_t batch, sequence; /* sequences per step; tokens, 0: the model's own */
     enum dtype dtype;
-    double clip_norm;
+    double clip_norm; /* gradients are scaled down to this global norm; 0: not */
     int64_t bucket_bytes;
     struct allowed pipeline, tensor, data, micro; /* degrees; sequences of one micro-batch per data-parallel rank */
     struct allowed zero, recompute, offload;      /* 0..3; enum recompute; enum offload */
@@ -50,10 +50,12 @@ struct space {
     int rule_count;
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
-/* All of it: bucket_bytes 25 MiB (as common trainers), recompute none and full, no offload, prefetch 0 and 1,
- * synchronous schedules, tensor-parallel ranks as neighbours, data-parallel ones without a server; no context
+/* All of it: bucket_bytes 25 MiB and clip_norm 1 (as common trainers), recompute none and full, no offload, prefetch 0
+ * and 1, synchronous schedules, tensor-parallel ranks as neighbours, data-parallel ones without a server; no context
  * parallelism, no slices, ZeRO over all data-parallel ranks, one replica of each stage, one layout for all layers. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
+/* The schedule that was named and cannot clip, since it updates after each micro-batch; NULL: none. */
+const struct schedule *space_without_clipping(const struct space *space);
 
 /* One outer configuration: stages x the ranks of the mesh = devices. Where replicas take turns meshes x the ranks of
  * the mesh, and how stages share out the meshes is decided with the cut. */

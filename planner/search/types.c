@@ -58,6 +58,7 @@ static void merge_price(struct layer_price *into, const struct layer_price *p, b
         .reduce_ns = pick(into->reduce_ns, p->reduce_ns, most),
         .reduce_last_ns = pick(into->reduce_last_ns, p->reduce_last_ns, most),
         .step_ns = pick(into->step_ns, p->step_ns, most),
+        .norm_ns = pick(into->norm_ns, p->norm_ns, most),
         .gradient_ns = pick(into->gradient_ns, p->gradient_ns, most),
         .reduce_tail_ns = pick(into->reduce_tail_ns, p->reduce_tail_ns, most),
         .weight_bytes = pick(into->weight_bytes, p->weight_bytes, most),
@@ -95,6 +96,7 @@ static void merge_table(struct price_table *into, const struct price_table *tabl
     for (int i = 0; i < table->class_count * table->strategy_count; i++)
         merge_price(&into->prices[i], &table->prices[i], most);
     into->send_ns = pick(into->send_ns, table->send_ns, most);
+    into->norm_exchange_ns = pick(into->norm_exchange_ns, table->norm_exchange_ns, most);
     into->base_bytes = pick(into->base_bytes, table->base_bytes, most);
 }
 

@@ -152,7 +152,7 @@ bool workbench_open(struct workbench *bench, const struct model *model, const st
         graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) &&
         check_rules(space, bench->graph, err) && build_chain(bench, err) &&
         price_book_open(&bench->book, model, facts, bench->graph->class_count, bench->graph->sequence, space->dtype,
-                        space->bucket_bytes, err) &&
+                        space->bucket_bytes, space->clip_norm > 0, err) &&
         types_open(bench, err))
         return true;
     workbench_close(bench);
