@@ -6,8 +6,9 @@
 
 /* DOUBT_PERCENT: so far may the rank be off, much alike for plans of one configuration and choice of strategies; where
  * it is off by more, WRONG_BUDGETS times as much is spent. JUDGED_FAMILIES: the best of so many (stages, tensor degree)
- * is simulated while it may still win. judge_budget: how much is spent on judging (struct estimate, effort) before the
- * best plans are settled. ROOM_PERMILLE: a plan is made to leave room beforehand where that lengthens it by so little.
+ * is simulated while it may still win, within FAMILY_BUDGETS times as much. judge_budget: how much is spent on judging
+ * (struct estimate, effort) before the best plans are settled. ROOM_PERMILLE: a plan is made to leave room beforehand
+ * where that lengthens it by so little.
  */
 enum {
     JUDGED_FAMILIES = 4,
@@ -17,6 +18,7 @@ enum {
     ROOM_PERMILLE = 2,
     DOUBT_PERCENT = 10,
     WRONG_BUDGETS = 4,
+    FAMILY_BUDGETS = 40,
     DOUBTLESS = 4 /* a part of the budget, one in so many, is for whatever the rank */
 };
 static const int64_t judge_budget = 200000;
@@ -157,10 +159,10 @@ static int64_t best_step(const struct run *run)
     return run->result->plan_count > 0 ? run->result->plans[0].estimate->prediction.step_ns : INT64_MAX;
 }
 
-static bool family_judged(const struct run *run, const struct candidate *c)
+static bool family_heard(const struct run *run, const struct candidate *c)
 {
     for (int i = 0; i < run->result->certificate.ranked; i++)
-        if (run->candidates[i].judged && search_same_family(run, run->candidates[i].config, c->config))
+        if (run->candidates[i].heard && search_same_family(run, run->candidates[i].config, c->config))
             return true;
     return false;
 }
@@ -193,13 +195,13 @@ static int64_t expected_ns(const struct run *run, const struct candidate *c)
     return (int64_t)ns - (met ? 0 : c->ranked_ns / 100 * DOUBT_PERCENT);
 }
 
-/* The candidate of the best rank of a family that nobody has judged; NULL: none. */
+/* The candidate of the best rank of a family of which no plan that fits was simulated; NULL: none. */
 static struct candidate *next_fresh(struct run *run)
 {
     struct candidate *next = NULL;
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         struct candidate *c = &run->candidates[i];
-        if (!c->judged && (!next || c->ranked_ns < next->ranked_ns) && !family_judged(run, c))
+        if (!c->judged && (!next || c->ranked_ns < next->ranked_ns) && !family_heard(run, c))
             next = c;
     }
     return next;
@@ -264,12 +266,12 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
     run->result->certificate.judged++;
     *spent += estimate->effort;
     if (estimate->beaten) {
-        c->judged = true;
+        c->judged = c->heard = true;
         estimate_free(estimate);
         return true;
     }
     if (estimate->prediction.fits) {
-        c->judged = true;
+        c->judged = c->heard = true;
         c->simulated_ns = estimate->prediction.step_ns;
         insert_plan(run, c, estimate);
         return true;
@@ -292,7 +294,8 @@ bool search_judge(struct run *run)
         bool enough = run->result->plan_count >= top;
         if (search_stops(run) && (enough || run->result->plan_count > 0 || late++ == LATE_JUDGED))
             return true;
-        struct candidate *c = families < JUDGED_FAMILIES ? next_fresh(run) : NULL;
+        bool more = families < JUDGED_FAMILIES && on_families < FAMILY_BUDGETS * judge_budget;
+        struct candidate *c = more ? next_fresh(run) : NULL;
         bool fresh = c && c->ranked_ns < best_step(run);
         if (!fresh)
             c = !enough || spent < budget ? next_affordable(run, enough, budget - spent) : NULL;
@@ -302,7 +305,7 @@ bool search_judge(struct run *run)
             return true;
         if (!make_room(run, c) || !hear(run, c, fresh ? &on_families : &spent))
             return false;
-        families += fresh && c->judged;
+        families += fresh && c->heard;
         if (is_wrong(c))
             budget = WRONG_BUDGETS * judge_budget;
     }

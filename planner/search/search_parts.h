@@ -24,6 +24,7 @@ struct candidate {
     int part;             /* which strategies it chose from: 0 all, else of variants.c */
     bool roomy;           /* was asked for room */
     bool judged, rough;   /* rough: solved for its family's sake, with a loose gap */
+    bool heard;           /* judged, and not for want of memory */
 };
 /* Memory of one piece of work, kept as long as the run. */
 struct owned_arena {
