@@ -268,6 +268,21 @@ static int set_chunks(struct lowering *l, const struct layer_range *layers, int 
     return segments;
 }
 
+/* The stage's list moves to the program, without the room that it did not need. */
+static bool keep_instrs(struct lowering *l)
+{
+    struct stage_program *stage = &l->program->stages[l->stage];
+    size_t count = (size_t)stage->instr_count;
+    struct instr *instrs = arena_alloc(&l->program->arena, count, sizeof *instrs);
+    if (!instrs)
+        return lower_memory(l);
+    if (count > 0)
+        memcpy(instrs, stage->instrs, count * sizeof *instrs);
+    stage->instrs = instrs;
+    arena_free(&l->growing);
+    return true;
+}
+
 static bool lower_stage(struct lowering *l, int stage, const struct layer_range *layers, int chunk_count)
 {
     size_t versions = (size_t)l->graph->value_count * (size_t)l->micro_count;
@@ -282,7 +297,7 @@ static bool lower_stage(struct lowering *l, int stage, const struct layer_range 
     int segments = set_chunks(l, layers, chunk_count);
     l->instr_capacity = 4 * segments * l->own_micro_count + 64; /* most lists stay below it */
     l->program->stages[stage].instrs =
-        arena_alloc(&l->program->arena, (size_t)l->instr_capacity, sizeof *l->program->stages[stage].instrs);
+        arena_alloc(&l->growing, (size_t)l->instr_capacity, sizeof *l->program->stages[stage].instrs);
     if (!l->program->stages[stage].instrs)
         return lower_memory(l);
     memset(l->version_head[0], -1, versions * sizeof *l->version_head[0]);
@@ -294,7 +309,7 @@ static bool lower_stage(struct lowering *l, int stage, const struct layer_range 
         return false;
     run_visits(l);
     offload_activations(l, first_buffer);
-    return !l->failed;
+    return !l->failed && keep_instrs(l);
 }
 
 /* ---- who reads what ---- */
@@ -410,6 +425,7 @@ static bool finish(struct lowering *l, struct program **out, bool ok)
 {
     ok = ok && keep_arrays(l) && program_waits(l->program, l->err) && program_index(l->program, l->err);
     arena_free(&l->scratch);
+    arena_free(&l->growing);
     if (ok)
         *out = l->program;
     else

@@ -34,7 +34,7 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
 {
     struct stage_program *stage = &l->program->stages[l->stage];
     struct instr *instr = &l->spare;
-    if (lower_grow(l, &l->program->arena, (void **)&stage->instrs, stage->instr_count, &l->instr_capacity,
+    if (lower_grow(l, &l->growing, (void **)&stage->instrs, stage->instr_count, &l->instr_capacity,
                    sizeof *stage->instrs))
         instr = &stage->instrs[stage->instr_count++];
     memset(instr, 0, sizeof *instr);

@@ -148,7 +148,7 @@ static void insert_copies(struct trips *t, int count)
     struct stage_program *list = &l->program->stages[l->stage];
     const struct instr *old = list->instrs;
     int old_count = list->instr_count, visit = 0;
-    list->instrs = arena_alloc(&l->program->arena, (size_t)(old_count + 2 * count), sizeof *list->instrs);
+    list->instrs = arena_alloc(&l->growing, (size_t)(old_count + 2 * count), sizeof *list->instrs);
     if (!list->instrs) {
         list->instr_count = 0;
         lower_memory(l);
