@@ -315,10 +315,13 @@ struct report_speed comparison_speed(const struct comparison *c)
     return speed;
 }
 
-/* No run at the speed that predictions speak of: more of them would hardly be. */
-static bool is_hopeless(const struct comparison *c, const struct compare_options *o)
+/* Not even if runs counted twice as often as so far would all rounds be enough. */
+static bool is_hopeless(const struct comparison *c, const struct compare_options *o, int round, int rounds)
 {
-    return o->steady > 0 && o->known_reference_ns > 0 && c->band.run_count == 0;
+    int64_t wanted = 0;
+    for (int i = 0; i < c->count; i++)
+        wanted += c->entries[i].failure[0] ? 0 : o->rounds;
+    return o->steady > 0 && 2 * (int64_t)c->band.run_count * rounds < wanted * round;
 }
 
 static bool another_speed(struct comparison *c, const struct compare_options *o, struct error *err)
@@ -356,20 +359,20 @@ static bool not_steady(const struct comparison *c, const struct compare_options 
 bool comparison_run(struct comparison *c, const struct compare_options *o, struct error *err)
 {
     bool enough = false;
-    int rounds = o->rounds * (o->steady > 0 ? STEADY_ROUNDS : 1);
+    int round = 0, rounds = o->rounds * (o->steady > 0 ? STEADY_ROUNDS : 1);
     c->band = (struct band){ .low_ns = 0, .high_ns = INT64_MAX };
     if (!note_reference(c, o, err))
         return false;
-    for (int round = 0; round < rounds && !enough; round++) {
-        if (round == o->rounds && is_hopeless(c, o))
+    for (; round < rounds && !enough; round++) {
+        if (round >= o->rounds && is_hopeless(c, o, round, rounds))
             break;
         if (!run_round(c, o, round, &enough, err))
             return false;
     }
     if (c->band.missing == 0)
         return gather(c, err);
-    bool other = o->known_reference_ns > 0 && (is_hopeless(c, o) || choose(c, o, 0).missing == 0);
-    return other ? another_speed(c, o, err) : not_steady(c, o, rounds, err);
+    bool other = o->known_reference_ns > 0 && (c->band.run_count == 0 || choose(c, o, 0).missing == 0);
+    return other ? another_speed(c, o, err) : not_steady(c, o, round, err);
 }
 
 static void breakdown(const struct program *program, const struct timeline *timeline, int64_t ns[TIME_KIND_COUNT])

@@ -45,7 +45,8 @@ struct compare_options {
     const struct run_options *run; /* device, data, seed, learning rate, steps of one round */
     int rounds;                    /* every plan runs once per round: drifts of the machine meet all plans alike */
     /* Above 0: only runs count whose references lie within one band as wide (0.05: 5 %), chosen by band_choose(), and
-     * rounds go on until every plan has `rounds` of them, STEADY_ROUNDS times as many rounds at most. */
+     * rounds go on until every plan has `rounds` of them, STEADY_ROUNDS times as many rounds at most, and fewer where
+     * these would hardly be enough. */
     double steady;
     int64_t known_reference_ns; /* with steady: one that must lie in the band, since predictions speak of it; 0: none */
     const char *transport, *module_dir;

@@ -61,7 +61,7 @@ struct beside {
     struct error error;
 };
 
-static bool open_beside(struct beside *b, int rank_count, struct error *err)
+static bool open_beside(struct beside *b, int rank_count, int64_t cache_bytes, struct error *err)
 {
     int capacity = 3 * PRODUCTS + TRANSFERS_ALONE + 4;
     if (!rig_new(&b->rig, rank_count, 1, 1, rank_count, 6 + TRANSFERS_ALONE, capacity, err))
@@ -79,10 +79,10 @@ static bool open_beside(struct beside *b, int rank_count, struct error *err)
         sum[i] = rig_buffer(rig, 0, vector, LAYOUT_REPLICATED, 0, RIG_APART);
     for (int i = 0; i < PRODUCTS; i++)
         add_product(rig, product);
-    rig_empty_caches(rig, 0, -1);
+    rig_empty_caches(rig, 0, -1, cache_bytes);
     for (int i = 0; i < TRANSFERS_ALONE; i++)
         rig_instr(rig, 0, OP_ALL_REDUCE, LANE_DP, i == 0 ? LANE_COMPUTE : -1, sum[i], sum[i]);
-    rig_empty_caches(rig, 0, LANE_DP);
+    rig_empty_caches(rig, 0, LANE_DP, cache_bytes);
     b->together_from = rig->program->stages[0].instr_count;
     for (int i = 0; i < PRODUCTS; i++) {
         add_product(rig, product);
@@ -176,7 +176,7 @@ bool contention_measure(struct contention *out, const struct crew *crew, double 
     if (crew->rank_count < 2)
         return true;
     struct beside b = { .end_ns = clock_now_ns() + (int64_t)(budget_s * 1e9) };
-    bool ok = open_beside(&b, crew->rank_count, err) &&
+    bool ok = open_beside(&b, crew->rank_count, crew_cache_bytes(crew), err) &&
               crew_run(crew, b.rig->program, NULL, MAX_STEPS, on_beside, &b, err) &&
               (!b.error.kind || fail_kind(err, b.error.kind, "%s", b.error.message));
     rig_free(b.rig);

@@ -1,5 +1,11 @@
 #include "profiler/crew.h"
 #include "executor/device.h"
+#include "host/machine.h"
+
+int64_t crew_cache_bytes(const struct crew *crew)
+{
+    return crew->cache_bytes > 0 ? crew->cache_bytes : host_cache_bytes();
+}
 
 bool crew_leads(const struct crew *crew)
 {

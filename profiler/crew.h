@@ -11,7 +11,9 @@ struct crew {
     const char *module_dir;      /* of devices that are modules */
     bool share_gpus;             /* run_options.h */
     enum dtype dtype;            /* of the computations */
+    int64_t cache_bytes;         /* that rig_empty_caches() passes over; 0: as many as the host's caches have */
 };
+int64_t crew_cache_bytes(const struct crew *crew);
 bool crew_leads(const struct crew *crew); /* rank 0 lives here */
 /* Every process gets rank 0's bytes. Called by all, between runs. */
 bool crew_agree(const struct crew *crew, void *data, size_t bytes, struct error *err);

@@ -41,11 +41,11 @@ static void add_op(struct rig *rig, int tensor, int number, bool apart, int scal
     instr->accumulate = local_ops[number].accumulate;
 }
 
-static void add_sizes(struct rig *rig, const int missing[LOCAL_OPS])
+static void add_sizes(struct rig *rig, const int missing[LOCAL_OPS], int64_t cache_bytes)
 {
     int scalar = rig_buffer(rig, 0, rig_tensor(rig, 1, 1), LAYOUT_REPLICATED, 0, RIG_APART);
     int64_t elements = LINEAR_FIRST;
-    rig_empty_caches(rig, 0, -1);
+    rig_empty_caches(rig, 0, -1, cache_bytes);
     for (int size = 0; size < LINEAR_SIZES; size++, elements *= 4) {
         int tensor = rig_tensor(rig, rig->plan->rank_count, elements);
         for (int i = 0; i < LOCAL_OPS; i++)
@@ -72,7 +72,7 @@ bool memory_work_measure(struct harvest *harvest, const struct crew *crew, const
     if (!rig_new(&m.rig, crew->rank_count, 1, 1, crew->rank_count, LINEAR_SIZES * LOCAL_OPS + 2,
                  LINEAR_SIZES * LOCAL_OPS + 1, err))
         return false;
-    add_sizes(m.rig, missing);
+    add_sizes(m.rig, missing, crew_cache_bytes(crew));
     bool ok = crew_run(crew, m.rig->program, NULL, WARM_UP_STEPS + STEPS, on_linear, &m, err);
     rig_free(m.rig);
     return ok && (!m.error.kind || fail_kind(err, m.error.kind, "%s", m.error.message));

@@ -171,9 +171,9 @@ struct instr *rig_instr(struct rig *rig, int stage, enum op op, enum lane lane, 
     return &list->instrs[list->instr_count++];
 }
 
-struct instr *rig_empty_caches(struct rig *rig, int stage, int after)
+struct instr *rig_empty_caches(struct rig *rig, int stage, int after, int64_t cache_bytes)
 {
-    int64_t share = ceil_div(host_cache_bytes(), (int64_t)sizeof(real) * rig->plan->rank_count);
+    int64_t share = ceil_div(cache_bytes, (int64_t)sizeof(real) * rig->plan->rank_count);
     int tensor = rig_tensor(rig, rig->plan->stages[stage].atom[OUTER], share);
     int buffer = rig_buffer(rig, stage, tensor, LAYOUT_REPLICATED, 0, RIG_APART);
     return rig_instr(rig, stage, OP_ZERO, LANE_COMPUTE, after, -1, buffer);

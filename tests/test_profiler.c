@@ -281,6 +281,7 @@ START_TEST(short_models_do_the_same_work)
 END_TEST
 
 /* ---- a real measurement ---- */
+enum { CACHE_BYTES = 1 << 20 }; /* how full caches are is not what is tested */
 static struct profile *measure_along(bool all_dims, const struct model *model, int ranks, int64_t batch,
                                      const struct profile *existing, struct profiler_report *report)
 {
@@ -288,7 +289,9 @@ static struct profile *measure_along(bool all_dims, const struct model *model, i
     struct transport transports[4];
     struct profile *profile = NULL;
     ck_assert(comm_threads_open(transports, ranks, &err));
-    struct crew crew = { .transports = transports, .local_count = ranks, .rank_count = ranks };
+    struct crew crew = {
+        .transports = transports, .local_count = ranks, .rank_count = ranks, .cache_bytes = CACHE_BYTES
+    };
     struct profiler_options o = { .model = model,
                                   .sequence = 16,
                                   .batch = batch,
@@ -472,7 +475,7 @@ START_TEST(transfers_of_four_ranks_are_measured)
     struct transport transports[4];
     struct sweep_result result;
     ck_assert(comm_threads_open(transports, 4, &err));
-    struct crew crew = { .transports = transports, .local_count = 4, .rank_count = 4 };
+    struct crew crew = { .transports = transports, .local_count = 4, .rank_count = 4, .cache_bytes = CACHE_BYTES };
     struct sweep_options o = { .budget_s = 0 };
     ck_assert_msg(sweep_measure(&result, &crew, &o, &err), "%s", err.message);
     int all = 0, pairs_of_two = 0, sends = 0;
@@ -506,7 +509,7 @@ START_TEST(ranks_that_share_a_core_slow_each_other_down)
             CPU_SET(core, &one);
     ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
     ck_assert(comm_threads_open(transports, 2, &err));
-    struct crew crew = { .transports = transports, .local_count = 2, .rank_count = 2 };
+    struct crew crew = { .transports = transports, .local_count = 2, .rank_count = 2, .cache_bytes = CACHE_BYTES };
     double progress = 2;
     bool both = false; /* in one measurement, each is slowed down */
     for (int i = 0; i < ATTEMPTS && !(both && progress <= 1.8); i++) {
@@ -538,7 +541,7 @@ START_TEST(one_rank_and_opaque_models)
     struct transport transport;
     struct error err = { 0 };
     ck_assert(comm_threads_open(&transport, 1, &err));
-    struct crew crew = { .transports = &transport, .local_count = 1, .rank_count = 1 };
+    struct crew crew = { .transports = &transport, .local_count = 1, .rank_count = 1, .cache_bytes = CACHE_BYTES };
     struct profiler_options o = {
         .model = opaque, .sequence = 8, .batch = 1, .backend = "cpu", .software = "test", .time_limit_s = 1
     };
