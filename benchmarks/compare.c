@@ -348,11 +348,11 @@ static bool not_steady(const struct comparison *c, const struct compare_options 
     }
     text_duration_ns(known, o->known_reference_ns);
     return fail_kind(err, ERROR_ENVIRONMENT,
-                     "--steady %g: the machine was not steady: in %d rounds the reference product took %s to %s, and "
+                     "--steady %g: the machine was not steady: in %d round%s the reference product took %s to %s, and "
                      "the best band of %g %%%s%s holds %d of %d runs, %d too few for %d of each plan: run it again "
                      "when nothing else runs, or give fewer --steps or a larger --steady",
-                     100 * o->steady, rounds, text_duration_ns(low, least), text_duration_ns(high, most),
-                     100 * o->steady, o->known_reference_ns ? " with the profile's " : "",
+                     100 * o->steady, rounds, rounds == 1 ? "" : "s", text_duration_ns(low, least),
+                     text_duration_ns(high, most), 100 * o->steady, o->known_reference_ns ? " with the profile's " : "",
                      o->known_reference_ns ? known : "", c->band.run_count, c->run_count, c->band.missing, o->rounds);
 }
 
