@@ -40,7 +40,8 @@ struct cleave_answer {
     char message[2048]; /* why there is no plan */
 };
 
-/* The plan clips gradients to global norm 1. 0: answer->plan is filled. Else an exit code of the program: 1 no memory, 2 bad input, 3 nothing fits, 70 a bug. */
+/* The plan clips gradients to global norm 1. Returns 0: answer->plan is filled. Else an exit code of the program: 1 no
+ * memory, 2 bad input, 3 nothing fits, 70 a bug. */
 int cleave_plan(const struct cleave_request *request, struct cleave_answer *answer);
 void cleave_answer_free(struct cleave_answer *answer);
 const char *cleave_version(void);

@@ -313,6 +313,17 @@ static bool check_asynchronous(const struct plan *plan, const struct graph *grap
     return ok;
 }
 
+/* The global norm of one micro-batch is known when its gradient has come back to the first stage: the last stage would
+ * idle until then before every update. */
+static bool check_clipping(const struct plan *plan, const struct schedule *schedule, struct error *err)
+{
+    return plan->clip_norm == 0 || !schedule->updates_each ||
+           fail(err,
+                "plan: clip_norm %g: schedule %s updates after each micro-batch, before the other stages know "
+                "their part of the norm; expected 0, or schedule pipedream-2bw",
+                plan->clip_norm, schedule->name);
+}
+
 bool plan_check(const struct plan *plan, const struct graph *graph, struct error *err)
 {
     if (!check_graph(plan, graph, err) || !check_numbers(plan, err) || !check_stages(plan, err))
@@ -323,7 +334,7 @@ bool plan_check(const struct plan *plan, const struct graph *graph, struct error
     if (!check_batch(plan, err) || !check_turns(plan, err))
         return false;
     const struct schedule *schedule = schedules[plan->schedule];
-    if (schedule->legal && !schedule->legal(plan, err))
+    if (!check_clipping(plan, schedule, err) || (schedule->legal && !schedule->legal(plan, err)))
         return false;
     return !schedule->asynchronous || check_asynchronous(plan, graph, err);
 }

@@ -30,7 +30,7 @@ struct schedule {
     bool splits;               /* the weights' gradients are computed apart from the inputs' */
     const char *in_flight_doc; /* largest number of micro-batches in flight at stage k of P: m of the step, v chunks */
     const char *staleness_doc; /* how many updates old the weights are; NULL: not at all */
-    bool updates_each;         /* one update per micro-batch; else one per step */
+    bool updates_each;         /* one update per micro-batch, so nothing can be clipped; else one per step */
     /* Versions of its weights that a stage keeps: it computes with the oldest. NULL: one. Asynchronous schedules only.
      */
     int (*versions)(const struct schedule_place *place);

@@ -1,4 +1,4 @@
-#include "planner/program/schedules/pipedream.h"
+#include "planner/program/schedules/steady.h"
 
 /* Weight stashing: a version for each micro-batch that the stage holds. */
 static int versions(const struct schedule_place *place)
@@ -17,7 +17,7 @@ const struct schedule schedule_pipedream = {
     .staleness_doc = "P - k - 1 updates on stage k",
     .updates_each = true,
     .versions = versions,
-    .legal = pipedream_legal,
+    .legal = steady_legal,
     .order = steady_order,
     .in_flight = steady_in_flight,
 };

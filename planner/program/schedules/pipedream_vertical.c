@@ -1,4 +1,4 @@
-#include "planner/program/schedules/pipedream.h"
+#include "planner/program/schedules/steady.h"
 
 /* Every stage computes a micro-batch with the version that the first stage had when it began it. */
 static int versions(const struct schedule_place *place)
@@ -17,7 +17,7 @@ const struct schedule schedule_pipedream_vertical = {
     .staleness_doc = "P - 1 updates on all stages",
     .updates_each = true,
     .versions = versions,
-    .legal = pipedream_legal,
+    .legal = steady_legal,
     .order = steady_order,
     .in_flight = steady_in_flight,
 };
