@@ -6,7 +6,7 @@
 #include "planner/program/program.h"
 #include "planner/sim/simulate.h"
 
-/* The test fails where the plan does not lower; what: begins its message. */
+/* The test fails where the plan does not lower, or the verifier refuses its program; what: begins the message. */
 static inline int64_t simulated_step_ns(const char *what, const struct model *model, const struct plan *plan,
                                         const struct facts *facts)
 {
@@ -15,7 +15,8 @@ static inline int64_t simulated_step_ns(const char *what, const struct model *mo
     struct timeline *timeline = NULL;
     struct error err = { 0 };
     ck_assert_msg(plan_graph(&graph, model, plan, &err) && plan_check(plan, graph, &err) &&
-                      program_lower(&program, graph, plan, &err) && simulate(&timeline, facts, program, &err),
+                      program_lower(&program, graph, plan, &err) && program_layout(program, &err) &&
+                      program_verify(program, &err) && simulate(&timeline, facts, program, &err),
                   "%s: %s", what, err.message);
     int64_t ns = timeline->step_ns;
     timeline_free(timeline);

@@ -91,9 +91,9 @@ static int collect_items(const struct program *program, int stage, bool host, co
         t->item_of[b] = -1;
         if (!buffer->persistent && t->joined[b] < 0) {
             int64_t bytes = round_up(buffer->bytes, ARENA_ALIGNMENT_BYTES);
-            int first = t->lives[b].first, held = t->lives[b].held;
+            int since = t->lives[b].since, held = t->lives[b].held;
             t->items[count] = (struct place_item){ .bytes = bytes,
-                                                   .first = first < 0 ? 0 : first,
+                                                   .first = since < 0 ? 0 : since,
                                                    .last = held < 0 ? 0 : held,
                                                    .held = held > t->lives[b].last };
             t->item_of[b] = count++;

@@ -164,10 +164,15 @@ bool program_split_lives(struct program *program, struct error *err)
 }
 
 /* ---- lifetimes in program order ---- */
-bool lives_same_visit(const struct instr *a, const struct instr *b)
+static bool same_pass(const struct instr *a, const struct instr *b)
 {
     bool forward_a = a->phase == PHASE_FORWARD && !a->again, forward_b = b->phase == PHASE_FORWARD && !b->again;
-    return a->layer == b->layer && a->micro == b->micro && forward_a == forward_b;
+    return a->micro == b->micro && forward_a == forward_b;
+}
+
+bool lives_same_visit(const struct instr *a, const struct instr *b)
+{
+    return a->layer == b->layer && same_pass(a, b);
 }
 
 /* end[i]: the last instruction before the compute lane enters the layer after the next, seen from instruction i. */
@@ -190,7 +195,38 @@ static void find_ends(const struct stage_program *list, int *end)
     }
 }
 
-static void stage_lives(const struct program *program, int stage, const int *end, struct life *lives)
+static bool serves_layer(const struct instr *instr)
+{
+    return instr->lane == LANE_TP || instr->lane == LANE_CP || instr->lane == LANE_EP;
+}
+
+/* begin[i]: where in the list instruction i may begin to run, at worst at its place. */
+static void find_begins(const struct stage_program *list, int *begin)
+{
+    int done[LANE_COUNT] = { 0 }, pass = 0; /* behind the last of each lane; where the compute lane's pass began */
+    for (int i = 0; i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        if (instr->lane == LANE_COMPUTE && !same_pass(&list->instrs[pass], instr))
+            pass = i;
+        bool receives = instr->lane == LANE_RECEIVE;
+        begin[i] = !receives && !serves_layer(instr) ? i : done[instr->lane];
+        if (receives && pass > begin[i])
+            begin[i] = pass;
+        for (int k = 0; k < instr->wait_count; k++) {
+            int behind = list->waits[instr->wait_first + k] + 1;
+            begin[i] = behind > begin[i] ? behind : begin[i];
+        }
+        done[instr->lane] = i + 1;
+    }
+}
+
+static bool runs_beside(const struct instr *instr)
+{
+    return instr->lane == LANE_DP || instr->lane == LANE_SEND ||
+           (instr->lane == LANE_COPY_OUT && instr->phase != PHASE_STEP);
+}
+
+static void stage_lives(const struct program *program, int stage, const int *begin, const int *end, struct life *lives)
 {
     const struct stage_program *list = &program->stages[stage];
     struct access access;
@@ -200,11 +236,12 @@ static void stage_lives(const struct program *program, int stage, const int *end
             if (!access_at(program, instr, slot, &access))
                 continue;
             struct life *life = &lives[access.buffer];
-            if (life->first < 0)
+            if (life->first < 0) {
                 life->first = i;
+                life->since = access_in_place(instr) ? i : begin[i];
+            }
             life->last = i;
-            bool runs_beside = instr->lane == LANE_DP || (instr->lane == LANE_COPY_OUT && instr->phase != PHASE_STEP);
-            int held = runs_beside && access.reads && !access.writes ? end[i] : i;
+            int held = runs_beside(instr) && access.reads && !access.writes ? end[i] : i;
             life->held = held > life->held ? held : life->held;
         }
     }
@@ -215,15 +252,16 @@ bool program_lives(const struct program *program, struct life *lives, struct err
     int most = 0;
     for (int s = 0; s < program->stage_count; s++)
         most = program->stages[s].instr_count > most ? program->stages[s].instr_count : most;
-    int *end = malloc(((size_t)most + 1) * sizeof *end);
+    int *end = malloc(2 * ((size_t)most + 1) * sizeof *end), *begin = end ? &end[most + 1] : NULL;
     if (!end)
         return fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for the lifetimes of %d buffers",
                          program->buffer_count);
     for (int b = 0; b < program->buffer_count; b++)
-        lives[b] = (struct life){ -1, -1, -1 };
+        lives[b] = (struct life){ -1, -1, -1, -1 };
     for (int s = 0; s < program->stage_count; s++) {
         find_ends(&program->stages[s], end);
-        stage_lives(program, s, end, lives);
+        find_begins(&program->stages[s], begin);
+        stage_lives(program, s, begin, end, lives);
     }
     free(end);
     return true;

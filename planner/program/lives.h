@@ -12,17 +12,20 @@
  */
 bool program_split_lives(struct program *program, struct error *err);
 
-/* Instructions of a buffer's stage: first and last that touch it, on whatever lane, -1 none; held: until when its bytes
- * stay its own, at least last. */
+/* Instructions of a buffer's stage: first and last that touch it, on whatever lane, -1 none; its bytes are its own from
+ * `since`, at most first, to held, at least last. */
 struct life {
-    int first, last, held;
+    int first, last, since, held;
 };
 /**
  * Lifetimes in program order, lives (buffer_count) of all buffers. What a data-parallel transfer reads, or a copy of
  * activations to the host, is held until the compute lane has left the next layer as well: were the bytes given away at
  * once, the next layer's gradients would wait for the transfer of this one's, and nothing would run beside it. So at
  * most one layer's buffers are held beyond their use, and compute waits only for a transfer that is a whole layer
- * behind. Fails for want of memory.
+ * behind. What a stage sends is held alike. What a tensor-, context- or expert-parallel transfer writes has its bytes
+ * since the transfer may begin, behind what it waits for and what is before it in its lane, and so runs beside the
+ * computation that stands in between; what a stage receives, since the compute lane began the pass before. Fails for
+ * want of memory.
  */
 bool program_lives(const struct program *program, struct life *lives, struct error *err);
 /* Whether two instructions of the compute lane that follow each other there are for one layer, one way, of one

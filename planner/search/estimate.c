@@ -147,7 +147,7 @@ static void fill_rates(struct estimate *estimate, const struct graph *graph, con
 
 /* QUADRATIC: placing the buffers of a stage is quadratic in its length; of so many instructions it takes as long as all
  * else does. */
-enum { ROOM_SHARE = 128, QUADRATIC = 500 };
+enum { ROOM_SHARE = 128, ROOM_BYTES = 512, QUADRATIC = 500 };
 
 static int64_t stage_effort(int64_t instr_count)
 {
@@ -163,7 +163,8 @@ static int64_t effort_of(const struct program *program)
 }
 
 /* How a program is judged: simulated although it does not fit; and what the promise of its memory adds, if it has fewer
- * micro-batches than the plan: so many times 1/128, since more may pack a little worse, and what they leave behind. */
+ * micro-batches than the plan: so many times 1/128 and half a KiB, since more may pack a little worse, and what they
+ * leave behind. */
 struct judging {
     bool always;
     int rooms, left_out; /* micro-batches */
@@ -182,12 +183,14 @@ static int usual_rooms(const struct plan *plan)
 int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan)
 {
     int rooms = usual_rooms(plan);
-    return bytes - ceil_div(bytes, ROOM_SHARE + rooms) * rooms;
+    int64_t shared = max_i64(0, bytes - ROOM_BYTES);
+    return shared - ceil_div(shared, ROOM_SHARE + rooms) * rooms;
 }
 
 static int64_t with_rooms(int64_t bytes, int rooms)
 {
-    return rooms > 0 ? round_up(bytes + bytes / ROOM_SHARE * rooms, ARENA_ALIGNMENT_BYTES) : bytes;
+    return rooms > 0 && bytes > 0 ? round_up(bytes + bytes / ROOM_SHARE * rooms + ROOM_BYTES, ARENA_ALIGNMENT_BYTES)
+                                  : bytes;
 }
 
 /* What persists of further micro-batches: a loss each. */

@@ -69,7 +69,7 @@ static void hand_over(const struct program *program, int stage, struct life *liv
 /* What nobody touches has a place at the first moment. */
 static struct life alive(const struct life *life)
 {
-    return life->first < 0 ? (struct life){ 0, 0, 0 } : *life;
+    return life->first < 0 ? (struct life){ 0, 0, 0, 0 } : *life;
 }
 
 /* The instruction at which most bytes of the stage's temporary buffers live. change: (instructions + 1), zeroes. */
@@ -82,9 +82,9 @@ static int fullest_moment(const struct program *program, int stage, const struct
         if (buffer->stage != stage || buffer->persistent || buffer->host)
             continue;
         struct life life = alive(&lives[b]);
-        if (life.held < life.first)
+        if (life.held < life.since)
             continue; /* handed over where it began */
-        change[life.first] += taken_bytes(buffer);
+        change[life.since] += taken_bytes(buffer);
         change[life.held + 1] -= taken_bytes(buffer);
     }
     for (int i = 0; i < program->stages[stage].instr_count; i++) {
@@ -118,7 +118,7 @@ static void fill_stage(const struct program *program, int stage, const struct li
         const struct buffer *buffer = &program->buffers[b];
         struct life life = alive(&lives[b]);
         if (buffer->stage != stage || buffer->host ||
-            (!buffer->persistent && (moment < life.first || moment > life.held)))
+            (!buffer->persistent && (moment < life.since || moment > life.held)))
             continue;
         out->bytes[kind_of(buffer->kind)] += taken_bytes(buffer);
         sum += taken_bytes(buffer);

@@ -54,7 +54,7 @@ static void price_temporary(struct sample *s)
             s->by_layer[sample_layer_of(s, &list->instrs[life.first])].saved_bytes += buffer->bytes;
             continue;
         }
-        s->change[life.first] += buffer->bytes;
+        s->change[life.since] += buffer->bytes;
         if (life.held + 1 < s->end)
             s->change[life.held + 1] -= buffer->bytes;
     }
@@ -77,7 +77,7 @@ static void price_fetched(struct sample *s)
         struct life life = s->lives[s->sized[k]];
         if (buffer->kind != BUFFER_STATE_USE || life.first < 0)
             continue;
-        s->change[life.first] += buffer->bytes;
+        s->change[life.since] += buffer->bytes;
         s->change[life.held + 1] -= buffer->bytes;
     }
     for (int i = 0; i < list->instr_count; i++) {
