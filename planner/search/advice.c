@@ -30,7 +30,7 @@ static void narrow(struct allowed *allowed, int64_t value)
 static struct search_options narrow_options(const struct search_options *options)
 {
     struct search_options narrowed = {
-        .space = options->space, .top = 1, .rank_count = 1, .no_advice = true, .calls = options->calls
+        .space = options->space, .top = 1, .rank_count = 1, .no_advice = true, .thrifty = true, .calls = options->calls
     };
     narrowed.calls.progress = NULL;
     narrow(&narrowed.space.zero, 3);
@@ -158,4 +158,25 @@ bool advise(struct search_result *result, const struct model *model, const struc
     result->nearest.cluster = arena_strdup(&result->arena, name ? name : "");
     return (result->nearest.cluster || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory")) &&
            advise_memory(facts, result, err);
+}
+
+bool find_thrifty(struct search_result *result, const struct model *model, const struct facts *facts,
+                  const struct search_options *options, int64_t start_ns, struct error *err)
+{
+    struct search_options narrowed = narrow_options(options);
+    struct search_result *thrifty = NULL;
+    struct error why = { 0 };
+    int64_t left_ns = time_left(options, start_ns);
+    if (left_ns == 0)
+        return true;
+    narrowed.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
+    if (!search_run(&thrifty, model, facts, &narrowed, &why))
+        return why.kind == ERROR_INPUT || time_left(options, start_ns) == 0 ||
+               fail_kind(err, why.kind, "%s", why.message);
+    if (thrifty->feasible) {
+        result->plans[result->plan_count++] = thrifty->plans[0]; /* handed over */
+        thrifty->plan_count = 0;
+    }
+    search_result_free(thrifty);
+    return true;
 }

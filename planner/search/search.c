@@ -181,13 +181,16 @@ static bool fill_certificate(struct run *run)
         drop_records(c);
     if (run->result->plan_count == 0)
         return true;
-    c->best_ns = run->best_ns;
-    c->best = arena_strdup(&run->result->arena, config_name(name, &run->configs[run->best_config]));
+    const struct search_plan *first = &run->result->plans[0];
+    bool solved = run->best_ns < INT64_MAX;
+    c->best_ns = solved ? run->best_ns : first->formula_ns;
+    c->best =
+        arena_strdup(&run->result->arena, config_name(name, solved ? &run->configs[run->best_config] : &first->config));
     if (!c->best)
         return search_out_of_memory(run->err);
     if (c->bound_ns > 0)
         c->proof_gap = (double)(c->best_ns - c->bound_ns) / (double)c->bound_ns;
-    certificate_measure(c, run->result->plans[0].formula_ns, run->result->plans[0].estimate->prediction.step_ns);
+    certificate_measure(c, first->formula_ns, first->estimate->prediction.step_ns);
     return true;
 }
 
@@ -270,6 +273,9 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
     if (!run->result->plans)
         return search_out_of_memory(run->err);
     if (!propose_and_judge(run))
+        return false;
+    if (run->result->plan_count == 0 && !run->options->thrifty &&
+        !find_thrifty(run->result, model, facts, run->options, run->start_ns, run->err))
         return false;
     run->result->feasible = run->result->plan_count > 0;
     if (!fill_certificate(run) || !pass_phase(run, PHASE_PROVE, search_prove))

@@ -40,7 +40,8 @@ struct search_options {
     int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
     int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends */
     bool no_advice;        /* when nothing fits, do not look for what would */
-    bool keep_all;         /* no pruning by bounds: for tests and comparisons */
+    bool thrifty;  /* the space holds thrifty choices only: when nothing fits, do not look among them once more */
+    bool keep_all; /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
 };
 
