@@ -19,6 +19,8 @@ static const struct field {
     { "backward", offsetof(struct layer_price, backward_ns) },
     { "gather forward", offsetof(struct layer_price, gather_forward_ns) },
     { "gather backward", offsetof(struct layer_price, gather_backward_ns) },
+    { "rest of forward", offsetof(struct layer_price, rest_forward_ns) },
+    { "rest of backward", offsetof(struct layer_price, rest_backward_ns) },
     { "reduce", offsetof(struct layer_price, reduce_ns) },
     { "reduce last", offsetof(struct layer_price, reduce_last_ns) },
     { "step", offsetof(struct layer_price, step_ns) },

@@ -63,20 +63,21 @@ static void issue_reduction(struct stage_clock *s, int64_t use)
     p->reduce_ns = 0;
 }
 
-/* One layer in one direction: its gather was issued when the use `ahead` + 1 before it had ended, after that use's
- * reduction. Returns when it begins. */
-static int64_t run_use(struct pipeline *p, struct stage_clock *s, int64_t compute_ns, int64_t gather_ns)
+/* One layer in one direction: its gathers were issued when the use `ahead` + 1 before it had ended, after that use's
+ * reduction; rest_ns of it comes after the last of them. Returns when it begins. */
+static int64_t run_use(struct pipeline *p, struct stage_clock *s, int64_t compute_ns, int64_t gather_ns,
+                       int64_t rest_ns)
 {
     int64_t oldest = s->uses - p->ahead - 1;
     if (oldest >= 0)
         issue_reduction(s, oldest);
+    int64_t begin = s->compute_ns;
+    s->compute_ns += compute_ns;
     if (gather_ns > 0) {
         int64_t room = oldest >= 0 ? s->use_end[ring(oldest)] : 0;
         s->lane_ns = max_i64(s->lane_ns, room) + gather_ns;
-        s->compute_ns = max_i64(s->compute_ns, s->lane_ns);
+        s->compute_ns = max_i64(s->compute_ns, s->lane_ns + rest_ns);
     }
-    int64_t begin = s->compute_ns;
-    s->compute_ns += compute_ns;
     s->use_end[ring(s->uses)] = s->compute_ns;
     s->pending[ring(s->uses)] = (struct pending){ 0 };
     s->uses++;
@@ -169,7 +170,7 @@ static void run_forward(struct pipeline *p, int number, int micro)
     const struct piece *piece = &p->pieces[number];
     s->compute_ns = max_i64(s->compute_ns, piece->arrived[0][micro / replicas_of(p, number)]);
     for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++)
-        run_use(p, s, p->price[l]->forward_ns, p->price[l]->gather_forward_ns);
+        run_use(p, s, p->price[l]->forward_ns, p->price[l]->gather_forward_ns, p->price[l]->rest_forward_ns);
     for (int i = 0; i < piece->other_count[0]; i++)
         hand_on(p, number, piece->others[0][i], micro, false);
 }
@@ -182,7 +183,7 @@ static void run_backward(struct pipeline *p, int number, int micro)
     s->compute_ns = max_i64(s->compute_ns, piece->arrived[1][micro / replicas_of(p, number)]);
     for (int l = piece->layers.first + piece->layers.count - 1; l >= piece->layers.first; l--) {
         const struct layer_price *price = p->price[l];
-        int64_t begin = run_use(p, s, price->backward_ns, price->gather_backward_ns);
+        int64_t begin = run_use(p, s, price->backward_ns, price->gather_backward_ns, price->rest_backward_ns);
         s->pending[ring(s->uses - 1)] =
             (struct pending){ begin + min_i64(price->gradient_ns, price->backward_ns), s->compute_ns,
                               price->reduce_ns + (last ? price->reduce_last_ns : 0), price->reduce_tail_ns };
@@ -242,27 +243,25 @@ static int64_t stage_end(struct pipeline *p, int stage)
     return max_i64(s->compute_ns, s->lane_ns);
 }
 
-/* What comes before all stages know the norm, and what comes after it: without clipping nothing before. */
-static void add_step(const struct pipeline *p, int stage, int64_t *norm_ns, int64_t *update_ns)
+/* The stage's part of the norm, or else what comes after it. */
+static int64_t step_part_ns(const struct pipeline *p, int stage, bool norm)
 {
+    int64_t ns = 0;
     for (int l = 0; l < p->plan->layer_count; l++)
-        if (stage_holds(p->plan, stage, l)) {
-            *norm_ns += p->price[l]->norm_ns;
-            *update_ns += p->price[l]->step_ns - p->price[l]->norm_ns;
-        }
+        if (stage_holds(p->plan, stage, l))
+            ns += norm ? p->price[l]->norm_ns : p->price[l]->step_ns - p->price[l]->norm_ns;
+    return ns;
 }
 
 /* The step's end: with clipping no stage updates before all have exchanged their parts of the norm. */
 static int64_t updated_ns(const struct pipeline *p, const int64_t *end_ns)
 {
     int64_t known_ns = 0, last_ns = 0;
-    for (int k = 0; k < p->plan->stage_count; k++) {
-        int64_t norm_ns = end_ns[k], update_ns = 0;
-        add_step(p, k, &norm_ns, &update_ns);
-        known_ns = max_i64(known_ns, norm_ns + p->table->norm_exchange_ns);
-        last_ns = max_i64(last_ns, p->plan->clip_norm > 0 ? update_ns : norm_ns + update_ns);
-    }
-    return p->plan->clip_norm > 0 ? known_ns + last_ns : last_ns;
+    for (int k = 0; k < p->plan->stage_count && p->plan->clip_norm > 0; k++)
+        known_ns = max_i64(known_ns, end_ns[k] + step_part_ns(p, k, true) + p->table->norm_exchange_ns);
+    for (int k = 0; k < p->plan->stage_count; k++)
+        last_ns = max_i64(last_ns, max_i64(known_ns, end_ns[k]) + step_part_ns(p, k, false));
+    return last_ns;
 }
 
 /* Two stages that hold a weight of the same name exchange its gradient, either way at once, whole where it is not cut

@@ -110,36 +110,27 @@ static bool want_sample(struct sample **out, struct price_book *book, const stru
 
 /* ---- the table ---- */
 
+void price_merge(struct layer_price *into, const struct layer_price *price, bool largest)
+{
+    enum { FIELDS = sizeof *into / sizeof(int64_t) };
+    int64_t mine[FIELDS], other[FIELDS];
+    memcpy(mine, into, sizeof mine);
+    memcpy(other, price, sizeof other);
+    for (int i = 0; i < FIELDS; i++)
+        mine[i] = largest ? max_i64(mine[i], other[i]) : min_i64(mine[i], other[i]);
+    memcpy(into, mine, sizeof mine);
+}
+
 /* Layers of one class differ only at the ends of the chain: the dearer one speaks for all, but of the kernels the
  * cheaper one. */
 static void merge_price(struct layer_price *into, const struct layer_price *p)
 {
-    *into = (struct layer_price){
-        .forward_ns = max_i64(into->forward_ns, p->forward_ns),
-        .backward_ns = max_i64(into->backward_ns, p->backward_ns),
-        .gather_forward_ns = max_i64(into->gather_forward_ns, p->gather_forward_ns),
-        .gather_backward_ns = max_i64(into->gather_backward_ns, p->gather_backward_ns),
-        .reduce_ns = max_i64(into->reduce_ns, p->reduce_ns),
-        .reduce_last_ns = max_i64(into->reduce_last_ns, p->reduce_last_ns),
-        .step_ns = max_i64(into->step_ns, p->step_ns),
-        .norm_ns = max_i64(into->norm_ns, p->norm_ns),
-        .gradient_ns = max_i64(into->gradient_ns, p->gradient_ns),
-        .reduce_tail_ns = max_i64(into->reduce_tail_ns, p->reduce_tail_ns),
-        .weight_bytes = max_i64(into->weight_bytes, p->weight_bytes),
-        .version_bytes = max_i64(into->version_bytes, p->version_bytes),
-        .tied_bytes = max_i64(into->tied_bytes, p->tied_bytes),
-        .saved_bytes = max_i64(into->saved_bytes, p->saved_bytes),
-        .transient_bytes = max_i64(into->transient_bytes, p->transient_bytes),
-        .exchange_bytes = max_i64(into->exchange_bytes, p->exchange_bytes),
-        .exchange_parts = max_i64(into->exchange_parts, p->exchange_parts),
-        .tied_gradient_bytes = max_i64(into->tied_gradient_bytes, p->tied_gradient_bytes),
-        .tied_gather_forward_ns = max_i64(into->tied_gather_forward_ns, p->tied_gather_forward_ns),
-        .tied_gather_backward_ns = max_i64(into->tied_gather_backward_ns, p->tied_gather_backward_ns),
-        .tied_reduce_ns = max_i64(into->tied_reduce_ns, p->tied_reduce_ns),
-        .kernel_forward_ns = min_i64(into->kernel_forward_ns, p->kernel_forward_ns),
-        .kernel_input_ns = min_i64(into->kernel_input_ns, p->kernel_input_ns),
-        .kernel_weight_ns = min_i64(into->kernel_weight_ns, p->kernel_weight_ns),
-    };
+    struct layer_price cheaper = *into;
+    price_merge(&cheaper, p, false);
+    price_merge(into, p, true);
+    into->kernel_forward_ns = cheaper.kernel_forward_ns;
+    into->kernel_input_ns = cheaper.kernel_input_ns;
+    into->kernel_weight_ns = cheaper.kernel_weight_ns;
 }
 
 /* Gathers at the place of use stand on the compute path: nothing hides them. */
@@ -148,6 +139,7 @@ static struct layer_price without_prefetch(struct layer_price p)
     p.forward_ns += p.gather_forward_ns;
     p.backward_ns += p.gather_backward_ns;
     p.gradient_ns += p.gather_backward_ns;
+    p.rest_forward_ns = p.rest_backward_ns = 0;
     p.gather_forward_ns = p.gather_backward_ns = p.tied_gather_forward_ns = p.tied_gather_backward_ns = 0;
     return p;
 }

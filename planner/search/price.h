@@ -16,6 +16,7 @@ struct strategy {
 struct layer_price {
     int64_t forward_ns, backward_ns;               /* compute path; recomputation is part of backward */
     int64_t gather_forward_ns, gather_backward_ns; /* dp lane, every micro-batch: ZeRO-3 gathers */
+    int64_t rest_forward_ns, rest_backward_ns;     /* what is left of each, at least, when its last gather is there */
     int64_t reduce_ns;                             /* dp lane, every micro-batch: ZeRO-2 and 3 reductions */
     int64_t reduce_last_ns;                        /* dp lane, once: after the last backward */
     int64_t step_ns;                               /* once: norm, optimizer, and gathers after it */
@@ -36,6 +37,9 @@ struct layer_price {
      * by input and by weight. */
     int64_t kernel_forward_ns, kernel_input_ns, kernel_weight_ns;
 };
+
+/* Field by field the larger number, or the smaller. */
+void price_merge(struct layer_price *into, const struct layer_price *price, bool largest);
 
 /* MOST_LAYOUTS: that layers of one configuration choose from. MOST_RUNS: of layers with one layout each in a stage. */
 enum { MOST_LAYOUTS = 3, MOST_RUNS = 3 };

@@ -90,7 +90,7 @@ static void skip_taken_over(struct sample *s)
                 s->lives[pair->destination].last == i)
                 continue;
             struct life *from = &s->lives[pair->source], *to = &s->lives[pair->destination];
-            to->first = i + 1;
+            to->first = to->since = i + 1;
             to->held = to->held > from->held ? to->held : from->held;
             from->held = i;
         }
@@ -192,11 +192,13 @@ static bool open_arrays(struct sample *s)
     s->lives = arena_alloc(a, buffers, sizeof *s->lives);
     s->duration = arena_alloc(a, instrs, sizeof *s->duration);
     s->finish = arena_alloc(a, instrs, sizeof *s->finish);
+    s->issued = arena_alloc(a, instrs, sizeof *s->issued);
     s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
+    s->gathered = arena_alloc(a, 2 * (size_t)s->graph->layer_count, sizeof *s->gathered);
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
     s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
     return s->weight_layer && s->listed && s->release && s->releasing && s->behind && s->sized && s->lives &&
-           s->duration && s->finish && s->change && s->by_layer && s->copies;
+           s->duration && s->finish && s->issued && s->change && s->gathered && s->by_layer && s->copies;
 }
 
 static bool dissect(struct sample *s, struct error *err)
@@ -377,6 +379,40 @@ static int64_t ready_ns(const struct sample *s, const struct instr *instr, int64
     return ready;
 }
 
+/* The gathers that the path instruction waits for, or the one that is issued. moved_ns: of the path, by the former. */
+static void note_gathers(struct sample *s, int index, int64_t moved_ns)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    const struct instr *instr = &list->instrs[index];
+    struct gathered *g = &s->gathered[2 * sample_layer_of(s, instr) + is_forward(instr)];
+    if (instr->phase == PHASE_STEP)
+        return;
+    if (!on_path(instr) && hands_out(instr))
+        s->issued[index] = g->issued_ns += s->duration[index];
+    if (!on_path(instr))
+        return;
+    for (int w = 0; w < instr->wait_count; w++) {
+        int other = list->waits[instr->wait_first + w];
+        if (!on_path(&list->instrs[other]) && hands_out(&list->instrs[other]))
+            g->lag_ns = max_i64(g->lag_ns, s->issued[other] - g->passed_ns);
+    }
+    g->passed_ns += moved_ns;
+}
+
+/* Weights come one after another, and each is needed when the path has come to it. */
+static int64_t rest_ns(const struct gathered *g)
+{
+    return g->issued_ns > 0 ? max_i64(0, g->passed_ns + g->lag_ns - g->issued_ns) : 0;
+}
+
+static void settle_gathers(struct sample *s)
+{
+    for (int l = 0; l < s->graph->layer_count; l++) {
+        s->by_layer[l].rest_backward_ns = rest_ns(&s->gathered[2 * l]);
+        s->by_layer[l].rest_forward_ns = rest_ns(&s->gathered[2 * l + 1]);
+    }
+}
+
 /* Walks the list on a clock on which only the path takes time, and reductions too if asked. Forward and step are read
  * off without, backward with them: what the path waits for a reduction is the price of the layer whose it is. */
 static void walk(struct sample *s, bool reductions)
@@ -392,6 +428,8 @@ static void walk(struct sample *s, bool reductions)
         reduction = freed.last;
         int64_t start = ready_ns(s, instr, lane[instr->lane], &reduction);
         if (!on_path(instr)) {
+            if (!reductions)
+                note_gathers(s, i, 0);
             s->finish[i] = lane[instr->lane] = start + (reductions && reduces_each_time(instr) ? s->duration[i] : 0);
             continue;
         }
@@ -408,8 +446,10 @@ static void walk(struct sample *s, bool reductions)
         move_layer(s, instr, moved, reductions);
         if (waits > 0)
             s->by_layer[sample_layer_of(s, &list->instrs[reduction])].backward_ns += waits;
-        if (!reductions)
+        if (!reductions) {
+            note_gathers(s, i, moved);
             note_gradient(s, instr, began, clock);
+        }
     }
 }
 
@@ -471,6 +511,7 @@ static void price_times(struct sample *s, const struct facts *facts, bool path_o
     }
     walk(s, false);
     walk(s, true);
+    settle_gathers(s);
     settle_copies(s);
 }
 
@@ -478,6 +519,7 @@ const struct layer_price *sample_prices(struct sample *s, const struct facts *fa
                                         int64_t *workspace_bytes)
 {
     memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
+    memset(s->gathered, 0, 2 * (size_t)s->graph->layer_count * sizeof *s->gathered);
     memset(s->copies, 0, (size_t)s->graph->layer_count * sizeof *s->copies);
     price_times(s, facts, path_only);
     *workspace_bytes = sample_price_memory(s, path_only);

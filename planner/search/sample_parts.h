@@ -14,6 +14,13 @@ struct copies {
     int64_t step_out_ns, step_in_ns; /* once */
 };
 
+/* Gathers of one layer for one pass, as far as the list has come. */
+struct gathered {
+    int64_t issued_ns; /* of the lane */
+    int64_t passed_ns; /* of the path */
+    int64_t lag_ns;    /* the most that is issued by a moment when the path needs it, without what has passed */
+};
+
 struct sample {
     struct sample *next;
     struct arena arena;
@@ -34,6 +41,8 @@ struct sample {
     int tie_count;
     /* filled anew for each size */
     int64_t *duration, *finish;   /* (instructions) */
+    int64_t *issued;              /* (instructions) of gathers: all of its layer and pass up to it */
+    struct gathered *gathered;    /* (layers, 2) */
     int64_t *change;              /* (instructions + 2) bytes that come and go */
     struct layer_price *by_layer; /* (layers) */
     struct copies *copies;        /* (layers) */

@@ -41,41 +41,11 @@ void types_close(struct workbench *bench)
         cluster_free((struct cluster *)(uintptr_t)bench->type_facts[t].cluster); /* made in types_open() */
 }
 
-/* ---- field by field: the least or the most of two prices ---- */
+/* ---- the least or the most of two tables ---- */
 
 static int64_t pick(int64_t a, int64_t b, bool most)
 {
     return most ? max_i64(a, b) : min_i64(a, b);
-}
-
-static void merge_price(struct layer_price *into, const struct layer_price *p, bool most)
-{
-    *into = (struct layer_price){
-        .forward_ns = pick(into->forward_ns, p->forward_ns, most),
-        .backward_ns = pick(into->backward_ns, p->backward_ns, most),
-        .gather_forward_ns = pick(into->gather_forward_ns, p->gather_forward_ns, most),
-        .gather_backward_ns = pick(into->gather_backward_ns, p->gather_backward_ns, most),
-        .reduce_ns = pick(into->reduce_ns, p->reduce_ns, most),
-        .reduce_last_ns = pick(into->reduce_last_ns, p->reduce_last_ns, most),
-        .step_ns = pick(into->step_ns, p->step_ns, most),
-        .norm_ns = pick(into->norm_ns, p->norm_ns, most),
-        .gradient_ns = pick(into->gradient_ns, p->gradient_ns, most),
-        .reduce_tail_ns = pick(into->reduce_tail_ns, p->reduce_tail_ns, most),
-        .weight_bytes = pick(into->weight_bytes, p->weight_bytes, most),
-        .version_bytes = pick(into->version_bytes, p->version_bytes, most),
-        .tied_bytes = pick(into->tied_bytes, p->tied_bytes, most),
-        .saved_bytes = pick(into->saved_bytes, p->saved_bytes, most),
-        .transient_bytes = pick(into->transient_bytes, p->transient_bytes, most),
-        .exchange_bytes = pick(into->exchange_bytes, p->exchange_bytes, most),
-        .exchange_parts = pick(into->exchange_parts, p->exchange_parts, most),
-        .tied_gradient_bytes = pick(into->tied_gradient_bytes, p->tied_gradient_bytes, most),
-        .tied_gather_forward_ns = pick(into->tied_gather_forward_ns, p->tied_gather_forward_ns, most),
-        .tied_gather_backward_ns = pick(into->tied_gather_backward_ns, p->tied_gather_backward_ns, most),
-        .tied_reduce_ns = pick(into->tied_reduce_ns, p->tied_reduce_ns, most),
-        .kernel_forward_ns = pick(into->kernel_forward_ns, p->kernel_forward_ns, most),
-        .kernel_input_ns = pick(into->kernel_input_ns, p->kernel_input_ns, most),
-        .kernel_weight_ns = pick(into->kernel_weight_ns, p->kernel_weight_ns, most),
-    };
 }
 
 static struct price_table *copy_table(struct arena *arena, const struct price_table *table)
@@ -94,7 +64,7 @@ static struct price_table *copy_table(struct arena *arena, const struct price_ta
 static void merge_table(struct price_table *into, const struct price_table *table, bool most)
 {
     for (int i = 0; i < table->class_count * table->strategy_count; i++)
-        merge_price(&into->prices[i], &table->prices[i], most);
+        price_merge(&into->prices[i], &table->prices[i], most);
     into->send_ns = pick(into->send_ns, table->send_ns, most);
     into->norm_exchange_ns = pick(into->norm_exchange_ns, table->norm_exchange_ns, most);
     into->base_bytes = pick(into->base_bytes, table->base_bytes, most);
