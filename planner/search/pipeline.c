@@ -71,7 +71,6 @@ static int64_t run_use(struct pipeline *p, struct stage_clock *s, int64_t comput
     int64_t oldest = s->uses - p->ahead - 1;
     if (oldest >= 0)
         issue_reduction(s, oldest);
-    int64_t begin = s->compute_ns;
     s->compute_ns += compute_ns;
     if (gather_ns > 0) {
         int64_t room = oldest >= 0 ? s->use_end[ring(oldest)] : 0;
@@ -81,7 +80,7 @@ static int64_t run_use(struct pipeline *p, struct stage_clock *s, int64_t comput
     s->use_end[ring(s->uses)] = s->compute_ns;
     s->pending[ring(s->uses)] = (struct pending){ 0 };
     s->uses++;
-    return begin;
+    return s->compute_ns - compute_ns;
 }
 
 static int64_t send(int64_t *lane_ns, int64_t ready_ns, int64_t ns)

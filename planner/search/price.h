@@ -38,7 +38,7 @@ struct layer_price {
     int64_t kernel_forward_ns, kernel_input_ns, kernel_weight_ns;
 };
 
-/* Field by field the larger number, or the smaller. */
+/* Number by number the larger, or the smaller; a price is nothing but int64_t. */
 void price_merge(struct layer_price *into, const struct layer_price *price, bool largest);
 
 /* MOST_LAYOUTS: that layers of one configuration choose from. MOST_RUNS: of layers with one layout each in a stage. */

@@ -26,7 +26,7 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .clip_norm = 1,
         .recompute = { .count = 2, .values = { RECOMPUTE_NONE, RECOMPUTE_FULL } },
         .offload = { .count = 1, .values = { OFFLOAD_NONE } },
-        .prefetch = { .count = 2, .values = { 1, 0 } },
+        .prefetch = { .count = 3, .values = { 1, 0, 2 } },
         .context = { .count = 1, .values = { 1 } },
         .data_dimension = { .count = 1, .values = { DIM_dp } },
         .shard_group = { .count = 1, .values = { 0 } },

@@ -51,7 +51,7 @@ struct space {
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
 /* All of it: bucket_bytes 25 MiB and clip_norm 1 (as common trainers), recompute none and full, no offload, prefetch 0
- * and 1, synchronous schedules, tensor-parallel ranks as neighbours, data-parallel ones without a server; no context
+ * to 2, synchronous schedules, tensor-parallel ranks as neighbours, data-parallel ones without a server; no context
  * parallelism, no slices, ZeRO over all data-parallel ranks, one replica of each stage, one layout for all layers. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
 /* The schedule that was named and cannot clip, since it updates after each micro-batch; NULL: none. */

@@ -271,13 +271,13 @@ static bool apply_rules(struct workbench *bench, struct priced *priced, struct e
     return true;
 }
 
-/* Priced with prefetch, and nothing else is different. Rules change prices afterwards. */
+/* Priced with a prefetch of one layer, and nothing else is different. Rules change prices afterwards. */
 static const struct price_table *find_like(const struct workbench *bench, const struct price_key *key)
 {
     struct price_key like = *key;
     like.prefetch = 1;
     const struct priced *priced =
-        key->prefetch == 0 && bench->space->rule_count == 0 ? find_priced(bench, &like) : NULL;
+        key->prefetch != 1 && bench->space->rule_count == 0 ? find_priced(bench, &like) : NULL;
     return priced && !priced->refused ? &priced->table : NULL;
 }
 
