@@ -104,11 +104,25 @@ static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity
     return search_make_plan(run, c);
 }
 
+/* So little that the formula, which may see less than the layout, does not let the same plan pass again. */
+static bool too_little_for(struct run *run, const struct candidate *c, int64_t *capacity_bytes)
+{
+    enum { STEP_SHARE = 200 };
+    for (int64_t step_ns = 0;; *capacity_bytes -= *capacity_bytes / STEP_SHARE + 1) {
+        if (!search_evaluate(run, c, *capacity_bytes, &step_ns))
+            return false;
+        if (step_ns == INT64_MAX)
+            return true;
+    }
+}
+
 /* The formula may promise bytes that the layout does not keep: then less is promised. The candidate is judged for good
  * when nothing fits into that. */
 static bool shrink(struct run *run, struct candidate *c, int64_t capacity_bytes)
 {
     bool found = false;
+    if (!too_little_for(run, c, &capacity_bytes))
+        return false;
     c->capacity_bytes = capacity_bytes;
     c->judged = true;
     if (!drop_larger(run, c))
