@@ -17,6 +17,7 @@ static const struct field {
 } fields[] = {
     { "forward", offsetof(struct layer_price, forward_ns) },
     { "backward", offsetof(struct layer_price, backward_ns) },
+    { "wait", offsetof(struct layer_price, wait_ns) },
     { "gather forward", offsetof(struct layer_price, gather_forward_ns) },
     { "gather backward", offsetof(struct layer_price, gather_backward_ns) },
     { "rest of forward", offsetof(struct layer_price, rest_forward_ns) },

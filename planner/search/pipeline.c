@@ -3,11 +3,13 @@
 #include "planner/program/schedule.h"
 #include <stdlib.h>
 
-enum { MAX_AHEAD = 8 };
+enum { MAX_AHEAD = 8, HELD_USES = 2 };
 
-/* A layer's reductions: from when on there are gradients, and when the last one is there. */
+/* A layer's reductions: from when on there are gradients, and when the last one is there. holds: what is reduced has
+ * bytes that are wanted again. */
 struct pending {
-    int64_t first_ns, last_ns, reduce_ns, tail_ns;
+    int64_t first_ns, last_ns, reduce_ns, tail_ns, end_ns;
+    bool holds;
 };
 /* What waits to be sent. */
 struct message {
@@ -59,8 +61,19 @@ static void issue_reduction(struct stage_clock *s, int64_t use)
     struct pending *p = &s->pending[ring(use)];
     if (p->reduce_ns == 0)
         return;
-    s->lane_ns = max_i64(max_i64(s->lane_ns, p->first_ns) + p->reduce_ns, p->last_ns + p->tail_ns);
+    s->lane_ns = p->end_ns = max_i64(max_i64(s->lane_ns, p->first_ns) + p->reduce_ns, p->last_ns + p->tail_ns);
     p->reduce_ns = 0;
+}
+
+/* A layer's gradients keep their bytes until the layer after the next (planner/program/lives.h), which waits for their
+ * reduction. */
+static void wait_for_bytes(struct stage_clock *s)
+{
+    int64_t use = s->uses - HELD_USES;
+    if (use < 0 || !s->pending[ring(use)].holds)
+        return;
+    issue_reduction(s, use);
+    s->compute_ns = max_i64(s->compute_ns, s->pending[ring(use)].end_ns);
 }
 
 /* One layer in one direction: its gathers were issued when the use `ahead` + 1 before it had ended, after that use's
@@ -68,15 +81,15 @@ static void issue_reduction(struct stage_clock *s, int64_t use)
 static int64_t run_use(struct pipeline *p, struct stage_clock *s, int64_t compute_ns, int64_t gather_ns,
                        int64_t rest_ns)
 {
-    int64_t oldest = s->uses - p->ahead - 1;
+    int64_t oldest = s->uses - p->ahead - 1, gathered_ns = 0;
     if (oldest >= 0)
         issue_reduction(s, oldest);
-    s->compute_ns += compute_ns;
     if (gather_ns > 0) {
         int64_t room = oldest >= 0 ? s->use_end[ring(oldest)] : 0;
-        s->lane_ns = max_i64(s->lane_ns, room) + gather_ns;
-        s->compute_ns = max_i64(s->compute_ns, s->lane_ns + rest_ns);
+        gathered_ns = s->lane_ns = max_i64(s->lane_ns, room) + gather_ns;
     }
+    wait_for_bytes(s);
+    s->compute_ns = max_i64(s->compute_ns + compute_ns, gathered_ns + rest_ns);
     s->use_end[ring(s->uses)] = s->compute_ns;
     s->pending[ring(s->uses)] = (struct pending){ 0 };
     s->uses++;
@@ -182,10 +195,14 @@ static void run_backward(struct pipeline *p, int number, int micro)
     s->compute_ns = max_i64(s->compute_ns, piece->arrived[1][micro / replicas_of(p, number)]);
     for (int l = piece->layers.first + piece->layers.count - 1; l >= piece->layers.first; l--) {
         const struct layer_price *price = p->price[l];
-        int64_t begin = run_use(p, s, price->backward_ns, price->gather_backward_ns, price->rest_backward_ns);
+        int64_t alone_ns = price->backward_ns - price->wait_ns;
+        int64_t begin = run_use(p, s, alone_ns, price->gather_backward_ns, price->rest_backward_ns);
         s->pending[ring(s->uses - 1)] =
-            (struct pending){ begin + min_i64(price->gradient_ns, price->backward_ns), s->compute_ns,
-                              price->reduce_ns + (last ? price->reduce_last_ns : 0), price->reduce_tail_ns };
+            (struct pending){ .first_ns = begin + min_i64(price->gradient_ns, alone_ns),
+                              .last_ns = s->compute_ns,
+                              .reduce_ns = price->reduce_ns + (last ? price->reduce_last_ns : 0),
+                              .tail_ns = price->reduce_tail_ns,
+                              .holds = price->reduce_ns > 0 };
     }
     for (int i = 0; i < piece->other_count[1]; i++)
         hand_on(p, number, piece->others[1][i], micro, true);

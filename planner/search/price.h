@@ -15,6 +15,7 @@ struct strategy {
  * and context parallel); the data-parallel lane runs beside it. */
 struct layer_price {
     int64_t forward_ns, backward_ns;               /* compute path; recomputation is part of backward */
+    int64_t wait_ns;                               /* of backward: for reductions, were all layers decided like this */
     int64_t gather_forward_ns, gather_backward_ns; /* dp lane, every micro-batch: ZeRO-3 gathers */
     int64_t rest_forward_ns, rest_backward_ns;     /* what is left of each, at least, when its last gather is there */
     int64_t reduce_ns;                             /* dp lane, every micro-batch: ZeRO-2 and 3 reductions */

@@ -444,8 +444,11 @@ static void walk(struct sample *s, bool reductions)
         }
         clock += waits + moved;
         move_layer(s, instr, moved, reductions);
-        if (waits > 0)
-            s->by_layer[sample_layer_of(s, &list->instrs[reduction])].backward_ns += waits;
+        if (waits > 0) {
+            struct layer_price *price = &s->by_layer[sample_layer_of(s, &list->instrs[reduction])];
+            price->backward_ns += waits;
+            price->wait_ns += waits;
+        }
         if (!reductions) {
             note_gathers(s, i, moved);
             note_gradient(s, instr, began, clock);

@@ -1,6 +1,8 @@
 /* What the formula mixes may be worse than what it leaves alone: it lets gathers hide behind any computation of the
  * stage, the walk and the judge do not. So the configurations that lead by rank are solved again with part of their
- * strategies, one stage of ZeRO or one kind of recomputation for all layers, as a user's restriction would. */
+ * strategies, one stage of ZeRO or one kind of recomputation for all layers, as a user's restriction would; and with
+ * all of them as if no layer waited for its reductions, since those that do may have others between them that do not.
+ */
 #include "base/num.h"
 #include "planner/search/search_parts.h"
 #include <string.h>
@@ -20,7 +22,7 @@ enum {
 struct filter {
     int zero, recompute;
 };
-enum { ZEROS = 4, FILTERS = (ZEROS + 1) * (RECOMPUTE_COUNT + 1) - 1 };
+enum { ZEROS = 4, FILTERS = (ZEROS + 1) * (RECOMPUTE_COUNT + 1) - 1, WAITLESS = FILTERS + 1 };
 
 static struct filter filter_at(int index)
 {
@@ -97,14 +99,55 @@ static bool part_of(struct run *run, const struct price_table *table, const stru
     return true;
 }
 
+/* The table without waits. *out NULL: there are none. */
+static bool waitless(struct run *run, const struct price_table *table, const struct price_table **out)
+{
+    int count = table->class_count * table->strategy_count;
+    int64_t waits_ns = 0;
+    *out = NULL;
+    for (int i = 0; i < count; i++)
+        waits_ns += table->prices[i].wait_ns;
+    if (waits_ns == 0 || table->by_turns)
+        return true;
+    struct price_table *copy = arena_alloc(&run->arena, 1, sizeof *copy);
+    struct layer_price *prices = arena_alloc(&run->arena, (size_t)count, sizeof *prices);
+    if (!copy || !prices)
+        return search_out_of_memory(run->err);
+    for (int i = 0; i < count; i++) {
+        prices[i] = table->prices[i];
+        prices[i].backward_ns -= prices[i].wait_ns;
+        prices[i].wait_ns = 0;
+    }
+    *copy = *table;
+    copy->prices = prices;
+    *out = copy;
+    return true;
+}
+
+/* Of the best only, or of all that the cut found. */
+static bool add_plans(struct run *run, const struct candidate *like, const struct partition_result *result,
+                      const struct price_table *table, bool all)
+{
+    for (int i = 0; i < result->plan_count && (all || i == 0); i++) {
+        struct candidate variant = *like;
+        variant.table = table;
+        variant.solution = result->plans[i];
+        if (!search_evaluate(run, &variant, run->capacity_bytes, &variant.solution.step_ns) ||
+            !search_add_candidate(run, &variant))
+            return false;
+    }
+    return true;
+}
+
 static bool add_variants(struct run *run, const struct candidate *leader, int64_t below_ns)
 {
-    for (int f = 1; f <= FILTERS && !search_stops(run); f++) {
+    for (int f = 1; f <= WAITLESS && !search_stops(run); f++) {
         struct candidate variant = { .config = leader->config, .capacity_bytes = run->capacity_bytes, .part = f };
         struct filter filter = filter_at(f);
         struct partition_problem problem;
         struct partition_result result;
-        if (!part_of(run, leader->table, &filter, &variant.table))
+        if (!(f < WAITLESS ? part_of(run, leader->table, &filter, &variant.table)
+                           : waitless(run, leader->table, &variant.table)))
             return false;
         if (!variant.table)
             continue;
@@ -112,12 +155,8 @@ static bool add_variants(struct run *run, const struct candidate *leader, int64_
             return false;
         problem.below_ns = below_ns;
         problem.gap_ppm = max_i64(problem.gap_ppm, VARIANT_GAP_PPM);
-        if (!partition_solve(&problem, &run->arena, &result, run->err))
-            return false;
-        if (result.plan_count == 0)
-            continue;
-        variant.solution = result.plans[0];
-        if (!search_add_candidate(run, &variant))
+        if (!partition_solve(&problem, &run->arena, &result, run->err) ||
+            !add_plans(run, &variant, &result, f < WAITLESS ? variant.table : leader->table, f == WAITLESS))
             return false;
     }
     return true;
