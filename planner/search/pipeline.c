@@ -1,6 +1,7 @@
 #include "planner/search/pipeline.h"
 #include "base/num.h"
 #include "planner/program/schedule.h"
+#include "planner/search/pipeline_prices.h"
 #include <stdlib.h>
 
 enum { MAX_AHEAD = 8, HELD_USES = 2 };
@@ -74,6 +75,12 @@ static void wait_for_bytes(struct stage_clock *s)
         return;
     issue_reduction(s, use);
     s->compute_ns = max_i64(s->compute_ns, s->pending[ring(use)].end_ns);
+}
+
+/* What the lane moves in a pass, and what the path and the lane lose by that. */
+static int64_t lost_ns(int64_t moved_ns, int64_t loss_ppm)
+{
+    return (int64_t)((double)moved_ns * (double)loss_ppm * 1e-6);
 }
 
 /* One layer in one direction: its gathers were issued when the use `ahead` + 1 before it had ended, after that use's
@@ -181,8 +188,12 @@ static void run_forward(struct pipeline *p, int number, int micro)
     struct stage_clock *s = &p->stages[stage_of(p, number)];
     const struct piece *piece = &p->pieces[number];
     s->compute_ns = max_i64(s->compute_ns, piece->arrived[0][micro / replicas_of(p, number)]);
-    for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++)
-        run_use(p, s, p->price[l]->forward_ns, p->price[l]->gather_forward_ns, p->price[l]->rest_forward_ns);
+    for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++) {
+        const struct layer_price *price = p->price[l];
+        int64_t gather_ns = price->gather_forward_ns;
+        run_use(p, s, price->forward_ns + lost_ns(gather_ns, price->path_loss_forward_ppm),
+                gather_ns + lost_ns(gather_ns, price->lane_loss_forward_ppm), price->rest_forward_ns);
+    }
     for (int i = 0; i < piece->other_count[0]; i++)
         hand_on(p, number, piece->others[0][i], micro, false);
 }
@@ -195,12 +206,15 @@ static void run_backward(struct pipeline *p, int number, int micro)
     s->compute_ns = max_i64(s->compute_ns, piece->arrived[1][micro / replicas_of(p, number)]);
     for (int l = piece->layers.first + piece->layers.count - 1; l >= piece->layers.first; l--) {
         const struct layer_price *price = p->price[l];
-        int64_t alone_ns = price->backward_ns - price->wait_ns;
-        int64_t begin = run_use(p, s, alone_ns, price->gather_backward_ns, price->rest_backward_ns);
+        int64_t gather_ns = price->gather_backward_ns, path_ppm = price->path_loss_backward_ppm,
+                lane_ppm = price->lane_loss_backward_ppm;
+        int64_t alone_ns = price->backward_ns - price->wait_ns + lost_ns(gather_ns + price->reduce_ns, path_ppm);
+        int64_t begin = run_use(p, s, alone_ns, gather_ns + lost_ns(gather_ns, lane_ppm), price->rest_backward_ns);
         s->pending[ring(s->uses - 1)] =
             (struct pending){ .first_ns = begin + min_i64(price->gradient_ns, alone_ns),
                               .last_ns = s->compute_ns,
-                              .reduce_ns = price->reduce_ns + (last ? price->reduce_last_ns : 0),
+                              .reduce_ns = price->reduce_ns + lost_ns(price->reduce_ns, lane_ppm) +
+                                           (last ? price->reduce_last_ns : 0),
                               .tail_ns = price->reduce_tail_ns,
                               .holds = price->reduce_ns > 0 };
     }
@@ -477,98 +491,6 @@ static int64_t steady_step_ns(const struct pipeline *p)
     return longest + p->table->norm_exchange_ns;
 }
 
-static const struct layer_price *find_price(const struct price_table *table, int class_index,
-                                            const struct plan_layer *layer)
-{
-    int strategy = price_strategy(table, layer);
-    return strategy >= 0 ? price_at(table, class_index, strategy) : NULL;
-}
-
-/* Forward the layer gets what the one before it on its stage hands over, backward it hands back. */
-static bool add_handover(struct pipeline *p, const struct chain *chain, int layer, struct arena *arena)
-{
-    int from = layer > 0 ? layout_of(p, layer - 1) : 0, to = layout_of(p, layer);
-    if (layer == 0 || from == to || stage_of_layer(p->plan, layer - 1) != stage_of_layer(p->plan, layer))
-        return true;
-    const struct layer_price *handover = price_handover(p->table, chain->class_of[layer - 1], from, to);
-    struct layer_price *price = arena_alloc(arena, 1, sizeof *price);
-    if (!price)
-        return false;
-    *price = *p->price[layer];
-    price->forward_ns += handover->forward_ns;
-    price->backward_ns += handover->backward_ns;
-    p->price[layer] = price;
-    return true;
-}
-
-/* The price with what its dp lane and its step do besides. */
-static const struct layer_price *price_with(const struct layer_price *price, const struct layer_price *more,
-                                            struct arena *arena)
-{
-    struct layer_price *sum = arena_alloc(arena, 1, sizeof *sum);
-    if (!sum)
-        return NULL;
-    *sum = *price;
-    sum->gather_forward_ns += more->gather_forward_ns;
-    sum->gather_backward_ns += more->gather_backward_ns;
-    sum->reduce_ns += more->reduce_ns;
-    sum->reduce_last_ns += more->reduce_last_ns;
-    sum->reduce_tail_ns = max_i64(sum->reduce_tail_ns, more->reduce_tail_ns);
-    sum->step_ns += more->step_ns;
-    return sum;
-}
-
-/* Prices have all that a weight costs with the first of its layers. On two stages each has what its own layer needs,
- * and both reduce and update. */
-static bool part_tied(struct pipeline *p, const struct chain *chain, const struct price_table *table,
-                      struct arena *arena)
-{
-    int place[2] = { -1, -1 };
-    for (int l = 0; l < chain->layer_count && chain->tied_first >= 0; l++) {
-        int layer = plan_layer_at(p->plan, l);
-        if (layer == chain->tied_first || layer == chain->tied_second)
-            place[layer == chain->tied_second] = l;
-    }
-    if (place[0] < 0 || place[1] < 0 || stage_of_layer(p->plan, place[0]) == stage_of_layer(p->plan, place[1]))
-        return true;
-    const struct layer_price *first = p->price[place[0]],
-                             *like = find_price(table, chain->class_of[chain->tied_first], &p->plan->layers[place[1]]);
-    struct layer_price less = { .gather_forward_ns = -first->tied_gather_forward_ns,
-                                .gather_backward_ns = -first->tied_gather_backward_ns,
-                                .reduce_ns = -first->tied_reduce_ns };
-    if (!like || like->exchange_bytes == 0)
-        return true;
-    double share = (double)like->tied_gradient_bytes / (double)like->exchange_bytes;
-    struct layer_price more = { .gather_forward_ns = like->tied_gather_forward_ns,
-                                .gather_backward_ns = like->tied_gather_backward_ns,
-                                .reduce_ns = like->tied_reduce_ns,
-                                .reduce_last_ns = (int64_t)(share * (double)like->reduce_last_ns),
-                                .reduce_tail_ns = (int64_t)(share * (double)like->reduce_tail_ns),
-                                .step_ns = (int64_t)(share * (double)(like->step_ns - like->norm_ns)) };
-    p->price[place[0]] = price_with(first, &less, arena);
-    p->price[place[1]] = price_with(p->price[place[1]], &more, arena);
-    return p->price[place[0]] && p->price[place[1]];
-}
-
-static bool find_prices(struct pipeline *p, const struct chain *chain, const struct price_table *table,
-                        struct arena *arena, struct error *err)
-{
-    p->price = arena_alloc(arena, (size_t)chain->layer_count, sizeof *p->price);
-    if (!p->price)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    for (int l = 0; l < chain->layer_count; l++) {
-        int stage = stage_of_layer(p->plan, l);
-        const struct price_table *own =
-            table->by_turns ? price_of_replicas(table, stage_turns(p->plan, stage)) : price_of_stage(table, stage);
-        p->price[l] = find_price(own, chain->class_of[plan_layer_at(p->plan, l)], &p->plan->layers[l]);
-        if (!p->price[l])
-            return fail_kind(err, ERROR_BUG, "search: layer %d has a strategy without a price", l);
-        if (price_has_layouts(table) && !add_handover(p, chain, l, arena))
-            return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    }
-    return part_tied(p, chain, table, arena) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-}
-
 bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain *chain, const struct price_table *table,
                       const struct facts *facts, int micro_batches, struct error *err)
 {
@@ -578,7 +500,7 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
                           .facts = facts,
                           .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD),
                           .micro_batches = micro_batches };
-    bool good = find_prices(&p, chain, table, &arena, err);
+    bool good = pipeline_prices(&p.price, plan, chain, table, &arena, err);
     if (good && !(list_pieces(&p, &arena) && count_values(&p, chain, &arena) && start_pieces(&p, &arena) &&
                   start_stages(&p, &arena)))
         good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");

@@ -37,6 +37,9 @@ struct layer_price {
     /* Kernels alone, without recomputation, of the cheapest member of the class: what any schedule has to run. Backward
      * by input and by weight. */
     int64_t kernel_forward_ns, kernel_input_ns, kernel_weight_ns;
+    /* What the path, and the lane, lose in a pass by each ns that the lane moves data: they share links. For the walk:
+     * the closed form leaves it out. */
+    int64_t path_loss_forward_ppm, path_loss_backward_ppm, lane_loss_forward_ppm, lane_loss_backward_ppm;
 };
 
 /* Number by number the larger, or the smaller; a price is nothing but int64_t. */

@@ -516,6 +516,8 @@ static void price_times(struct sample *s, const struct facts *facts, bool path_o
     walk(s, true);
     settle_gathers(s);
     settle_copies(s);
+    if (!path_only)
+        sample_price_links(s, facts);
 }
 
 const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, bool path_only,

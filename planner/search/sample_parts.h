@@ -1,4 +1,4 @@
-/* What sample.c and sample_memory.c share: a lowered sample and what is kept of it. */
+/* What sample.c, sample_memory.c and sample_links.c share: a lowered sample and what is kept of it. */
 #ifndef CLEAVE_PLANNER_SEARCH_SAMPLE_PARTS_H
 #define CLEAVE_PLANNER_SEARCH_SAMPLE_PARTS_H
 #include "planner/program/lives.h"
@@ -14,11 +14,13 @@ struct copies {
     int64_t step_out_ns, step_in_ns; /* once */
 };
 
-/* Gathers of one layer for one pass, as far as the list has come. */
+/* One layer's pass: its gathers, as far as the list has come, and what the path sends. */
 struct gathered {
     int64_t issued_ns; /* of the lane */
     int64_t passed_ns; /* of the path */
     int64_t lag_ns;    /* the most that is issued by a moment when the path needs it, without what has passed */
+    /* What the path's transfers and the lane's lose to each other while the lane is busy. */
+    int64_t path_loss_ns, lane_loss_ns;
 };
 
 struct sample {
@@ -55,4 +57,6 @@ static inline int sample_layer_of(const struct sample *s, const struct instr *in
 
 /* Adds the bytes of each layer to by_layer, or only what stays (resident_only); returns the largest workspace's. */
 int64_t sample_price_memory(struct sample *sample, bool resident_only);
+/* Fills in what transfers of path and data-parallel lane lose to each other where they share links. */
+void sample_price_links(struct sample *sample, const struct facts *facts);
 #endif

@@ -1,0 +1,110 @@
+#include "planner/search/pipeline_prices.h"
+#include "base/num.h"
+
+struct priced {
+    const struct plan *plan;
+    const struct chain *chain;
+    const struct price_table *table;
+    struct arena *arena;
+    const struct layer_price **price; /* (layers) by place */
+};
+
+static int layout_of(const struct priced *p, int layer)
+{
+    return price_layout_of(p->table, price_strategy(p->table, &p->plan->layers[layer]));
+}
+
+static const struct layer_price *find_price(const struct price_table *table, int class_index,
+                                            const struct plan_layer *layer)
+{
+    int strategy = price_strategy(table, layer);
+    return strategy >= 0 ? price_at(table, class_index, strategy) : NULL;
+}
+
+/* Forward the layer gets what the one before it on its stage hands over, backward it hands back. */
+static bool add_handover(const struct priced *p, int layer)
+{
+    const struct chain *chain = p->chain;
+    int from = layer > 0 ? layout_of(p, layer - 1) : 0, to = layout_of(p, layer);
+    if (layer == 0 || from == to || stage_of_layer(p->plan, layer - 1) != stage_of_layer(p->plan, layer))
+        return true;
+    const struct layer_price *handover = price_handover(p->table, chain->class_of[layer - 1], from, to);
+    struct layer_price *price = arena_alloc(p->arena, 1, sizeof *price);
+    if (!price)
+        return false;
+    *price = *p->price[layer];
+    price->forward_ns += handover->forward_ns;
+    price->backward_ns += handover->backward_ns;
+    p->price[layer] = price;
+    return true;
+}
+
+/* The price with what its dp lane and its step do besides. */
+static const struct layer_price *price_with(const struct layer_price *price, const struct layer_price *more,
+                                            struct arena *arena)
+{
+    struct layer_price *sum = arena_alloc(arena, 1, sizeof *sum);
+    if (!sum)
+        return NULL;
+    *sum = *price;
+    sum->gather_forward_ns += more->gather_forward_ns;
+    sum->gather_backward_ns += more->gather_backward_ns;
+    sum->reduce_ns += more->reduce_ns;
+    sum->reduce_last_ns += more->reduce_last_ns;
+    sum->reduce_tail_ns = max_i64(sum->reduce_tail_ns, more->reduce_tail_ns);
+    sum->step_ns += more->step_ns;
+    return sum;
+}
+
+/* Prices have all that a weight costs with the first of its layers. On two stages each has what its own layer needs,
+ * and both reduce and update. */
+static bool part_tied(const struct priced *p)
+{
+    const struct chain *chain = p->chain;
+    int place[2] = { -1, -1 };
+    for (int l = 0; l < chain->layer_count && chain->tied_first >= 0; l++) {
+        int layer = plan_layer_at(p->plan, l);
+        if (layer == chain->tied_first || layer == chain->tied_second)
+            place[layer == chain->tied_second] = l;
+    }
+    if (place[0] < 0 || place[1] < 0 || stage_of_layer(p->plan, place[0]) == stage_of_layer(p->plan, place[1]))
+        return true;
+    const struct layer_price *first = p->price[place[0]],
+                             *like =
+                                 find_price(p->table, chain->class_of[chain->tied_first], &p->plan->layers[place[1]]);
+    struct layer_price less = { .gather_forward_ns = -first->tied_gather_forward_ns,
+                                .gather_backward_ns = -first->tied_gather_backward_ns,
+                                .reduce_ns = -first->tied_reduce_ns };
+    if (!like || like->exchange_bytes == 0)
+        return true;
+    double share = (double)like->tied_gradient_bytes / (double)like->exchange_bytes;
+    struct layer_price more = { .gather_forward_ns = like->tied_gather_forward_ns,
+                                .gather_backward_ns = like->tied_gather_backward_ns,
+                                .reduce_ns = like->tied_reduce_ns,
+                                .reduce_last_ns = (int64_t)(share * (double)like->reduce_last_ns),
+                                .reduce_tail_ns = (int64_t)(share * (double)like->reduce_tail_ns),
+                                .step_ns = (int64_t)(share * (double)(like->step_ns - like->norm_ns)) };
+    p->price[place[0]] = price_with(first, &less, p->arena);
+    p->price[place[1]] = price_with(p->price[place[1]], &more, p->arena);
+    return p->price[place[0]] && p->price[place[1]];
+}
+
+bool pipeline_prices(const struct layer_price ***out, const struct plan *plan, const struct chain *chain,
+                     const struct price_table *table, struct arena *arena, struct error *err)
+{
+    struct priced p = { plan, chain, table, arena, arena_alloc(arena, (size_t)chain->layer_count, sizeof *p.price) };
+    if (!p.price)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    for (int l = 0; l < chain->layer_count; l++) {
+        int stage = stage_of_layer(plan, l);
+        const struct price_table *own =
+            table->by_turns ? price_of_replicas(table, stage_turns(plan, stage)) : price_of_stage(table, stage);
+        p.price[l] = find_price(own, chain->class_of[plan_layer_at(plan, l)], &plan->layers[l]);
+        if (!p.price[l])
+            return fail_kind(err, ERROR_BUG, "search: layer %d has a strategy without a price", l);
+        if (price_has_layouts(table) && !add_handover(&p, l))
+            return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    }
+    *out = p.price;
+    return part_tied(&p) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+}

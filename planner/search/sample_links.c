@@ -1,0 +1,92 @@
+/* Where tensor-, context- or expert-parallel transfers go over links of the data-parallel lane, each takes from the
+ * other while both run. The simulator shares links moment by moment (planner/sim/fluid.h); here each transfer of the
+ * lane meets as much of the path's as there is in its layer's pass on average. The link is then busy for the sum of
+ * both: so much the path loses. The lane loses what it needs beyond half of the link. */
+#include "base/num.h"
+#include "planner/cost/cost_links.h"
+#include "planner/search/sample_parts.h"
+
+enum { MOST_LANE_LINKS = 16 };
+
+struct lane_links {
+    struct link_use use[MOST_LANE_LINKS]; /* busy: at most */
+    int count;
+};
+
+static struct link_use *find_link(struct lane_links *links, int link)
+{
+    int i = 0;
+    while (i < links->count && links->use[i].link != link)
+        i++;
+    return i < links->count ? &links->use[i] : NULL;
+}
+
+static void add_links(struct lane_links *links, const struct link_uses *uses)
+{
+    for (int i = 0; i < uses->count; i++) {
+        struct link_use *known = find_link(links, uses->use[i].link);
+        if (known)
+            known->busy = uses->use[i].busy > known->busy ? uses->use[i].busy : known->busy;
+        else if (links->count < MOST_LANE_LINKS)
+            links->use[links->count++] = uses->use[i];
+    }
+}
+
+static bool moves_beside(const struct instr *instr)
+{
+    return instr->lane == LANE_DP && instr->phase != PHASE_STEP;
+}
+
+static bool moves_on_path(const struct instr *instr)
+{
+    return (instr->lane == LANE_TP || instr->lane == LANE_CP || instr->lane == LANE_EP) && instr->phase != PHASE_STEP;
+}
+
+/* What the transfer and one of the lane that lasts as long would take from each other, on the link where it is most. */
+static void add_loss(struct gathered *pass, struct lane_links *links, const struct link_uses *uses, int64_t duration_ns)
+{
+    double moving_ns = (double)max_i64(0, duration_ns - uses->latency_ns), path = 0, lane = 0;
+    for (int i = 0; i < uses->count; i++) {
+        const struct link_use *other = find_link(links, uses->use[i].link);
+        double own = (double)uses->use[i].busy / LINK_WHOLE, others = other ? (double)other->busy / LINK_WHOLE : 0;
+        if (own * others > path)
+            path = own * others;
+        if (own * (2 * others - 1) > lane)
+            lane = own * (2 * others - 1);
+    }
+    pass->path_loss_ns += (int64_t)(moving_ns * path);
+    pass->lane_loss_ns += (int64_t)(moving_ns * lane);
+}
+
+static int64_t share_ppm(int64_t loss_ns, int64_t pass_ns)
+{
+    return pass_ns > 0 ? (int64_t)(1e6 * (double)min_i64(loss_ns, pass_ns) / (double)pass_ns) : 0;
+}
+
+void sample_price_links(struct sample *s, const struct facts *facts)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    struct lane_links links = { .count = 0 };
+    for (int k = 0; k < s->list_count; k++)
+        if (moves_beside(&list->instrs[s->listed[k]])) {
+            struct link_uses uses = cost_links(facts, s->program, 0, &list->instrs[s->listed[k]]);
+            add_links(&links, &uses);
+        }
+    for (int k = 0; k < s->list_count && links.count > 0; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        if (!moves_on_path(instr))
+            continue;
+        struct link_uses uses = cost_links(facts, s->program, 0, instr);
+        bool forward = instr->phase == PHASE_FORWARD && !instr->again;
+        add_loss(&s->gathered[2 * sample_layer_of(s, instr) + forward], &links, &uses, s->duration[s->listed[k]]);
+    }
+    for (int l = 0; l < s->graph->layer_count; l++) {
+        struct layer_price *price = &s->by_layer[l];
+        const struct gathered *backward = &s->gathered[2 * l], *forward = &s->gathered[2 * l + 1];
+        int64_t backward_ns = price->backward_ns - price->wait_ns;
+        price->path_loss_forward_ppm = share_ppm(forward->path_loss_ns, price->forward_ns);
+        price->path_loss_backward_ppm = share_ppm(backward->path_loss_ns, backward_ns);
+        price->lane_loss_forward_ppm = share_ppm(forward->lane_loss_ns, price->forward_ns);
+        price->lane_loss_backward_ppm = share_ppm(backward->lane_loss_ns, backward_ns);
+    }
+}
