@@ -49,6 +49,31 @@ static bool bound_simulation(struct run *run, const struct config *config, const
     return true;
 }
 
+/* Prefetch decides neither the first bound nor that of the kernels. */
+static bool is_bounded_like(const struct config *config, const struct config *before)
+{
+    struct config like = *before;
+    like.prefetch = config->prefetch;
+    return memcmp(&like, config, sizeof like) == 0;
+}
+
+/* The configuration's first bound; table: of bounds, NULL where it has no program. */
+static bool bound_config(struct run *run, int index, const struct price_table *table)
+{
+    const struct config *config = &run->configs[index];
+    struct ordered *order = &run->order[index];
+    *order = (struct ordered){ INT64_MAX, index, config->runs > 1 };
+    if (!table)
+        return record(run, index, FATE_REFUSED, 0);
+    if (index > 0 && is_bounded_like(config, &run->configs[index - 1])) {
+        order->bound_ns = run->order[index - 1].bound_ns;
+        return true;
+    }
+    struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
+    order->bound_ns = partition_quick_bound(&problem);
+    return bound_simulation(run, config, table);
+}
+
 bool search_order(struct run *run)
 {
     struct certificate *certificate = &run->result->certificate;
@@ -74,13 +99,12 @@ bool search_order(struct run *run)
         }
         if (!workbench_table(&run->bench, config, true, &table, run->err))
             return false;
-        struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
-        run->order[i] = (struct ordered){ table ? partition_quick_bound(&problem) : INT64_MAX, i, config->runs > 1 };
-        run->first_ns[i] = run->order[i].bound_ns;
         certificate->refused += table == NULL;
         certificate_hash_add(&certificate->hash, config, table);
-        if (table ? !bound_simulation(run, config, table) : !record(run, i, FATE_REFUSED, 0))
+        run->first_ns[i] = INT64_MAX;
+        if (!bound_config(run, i, table))
             return false;
+        run->first_ns[i] = run->order[i].bound_ns;
     }
     qsort(run->order, (size_t)run->config_count, sizeof *run->order, compare_ordered);
     return true;
@@ -279,6 +303,14 @@ static bool solve_wave(struct run *run, struct piece *pieces, int count)
     return true;
 }
 
+static int64_t least_weight_bytes(const struct price_table *table, int class_index)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < table->strategy_count; i++)
+        least = min_i64(least, price_at(table, class_index, i)->weight_bytes);
+    return least;
+}
+
 bool propose_comfortable(struct run *run, const struct ordered *at, bool *out)
 {
     const struct config *config = &run->configs[at->index];
@@ -290,7 +322,7 @@ bool propose_comfortable(struct run *run, const struct ordered *at, bool *out)
     if (!workbench_table(&run->bench, config, true, &table, run->err))
         return false;
     for (int l = 0; table && l < run->bench.chain.layer_count; l++)
-        bytes += price_at(table, run->bench.chain.class_of[l], 0)->weight_bytes;
+        bytes += least_weight_bytes(table, run->bench.chain.class_of[l]);
     *out = table && bytes / config->stages < run->capacity_bytes / 3 * 2 &&
            config->micro_batch_count >= 2 * config->stages;
     return true;

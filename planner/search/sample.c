@@ -192,13 +192,12 @@ static bool open_arrays(struct sample *s)
     s->lives = arena_alloc(a, buffers, sizeof *s->lives);
     s->duration = arena_alloc(a, instrs, sizeof *s->duration);
     s->finish = arena_alloc(a, instrs, sizeof *s->finish);
-    s->issued = arena_alloc(a, instrs, sizeof *s->issued);
     s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
     s->gathered = arena_alloc(a, 2 * (size_t)s->graph->layer_count, sizeof *s->gathered);
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
     s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
     return s->weight_layer && s->listed && s->release && s->releasing && s->behind && s->sized && s->lives &&
-           s->duration && s->finish && s->issued && s->change && s->gathered && s->by_layer && s->copies;
+           s->duration && s->finish && s->change && s->gathered && s->by_layer && s->copies;
 }
 
 static bool dissect(struct sample *s, struct error *err)
@@ -388,13 +387,13 @@ static void note_gathers(struct sample *s, int index, int64_t moved_ns)
     if (instr->phase == PHASE_STEP)
         return;
     if (!on_path(instr) && hands_out(instr))
-        s->issued[index] = g->issued_ns += s->duration[index];
+        s->change[index] = g->issued_ns += s->duration[index];
     if (!on_path(instr))
         return;
     for (int w = 0; w < instr->wait_count; w++) {
         int other = list->waits[instr->wait_first + w];
         if (!on_path(&list->instrs[other]) && hands_out(&list->instrs[other]))
-            g->lag_ns = max_i64(g->lag_ns, s->issued[other] - g->passed_ns);
+            g->lag_ns = max_i64(g->lag_ns, s->change[other] - g->passed_ns);
     }
     g->passed_ns += moved_ns;
 }

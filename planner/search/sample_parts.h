@@ -43,9 +43,9 @@ struct sample {
     int tie_count;
     /* filled anew for each size */
     int64_t *duration, *finish;   /* (instructions) */
-    int64_t *issued;              /* (instructions) of gathers: all of its layer and pass up to it */
     struct gathered *gathered;    /* (layers, 2) */
-    int64_t *change;              /* (instructions + 2) bytes that come and go */
+    int64_t *change;              /* (instructions + 2) of gathers: all of the layer and pass up to it; then bytes that
+                                     come and go */
     struct layer_price *by_layer; /* (layers) */
     struct copies *copies;        /* (layers) */
 };

@@ -220,9 +220,10 @@ static struct priced *new_priced(struct workbench *bench)
     return priced;
 }
 
+/* Neighbours in the space often have the same: the newest first. */
 static struct priced *find_priced(const struct workbench *bench, const struct price_key *key)
 {
-    for (int i = 0; i < bench->priced_count; i++)
+    for (int i = bench->priced_count - 1; i >= 0; i--)
         if (price_key_equal(&bench->priced[i]->key, key))
             return bench->priced[i];
     return NULL;
