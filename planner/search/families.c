@@ -8,7 +8,7 @@ enum {
     CLOSE_PERMILLE = 50,   /* so are configurations that are further away than this */
     CLOSE_SOLVES = 4,      /* in all */
     FAMILY_TRIES = 2,      /* configurations solved for a family, until one has a plan */
-    FAMILY_SOLVES = 12,    /* in all */
+    FAMILY_SOLVES = 24,    /* in all */
     FAMILY_LOOKS = 8,      /* relaxations for each of these, where families are solved closely */
     SMALL_MORE = 4,        /* small models, of which all are: so many times as often */
     FAMILY_CLOSE = 4       /* configurations solved closely for the family that leads by the pipeline */
@@ -22,13 +22,44 @@ static bool has_candidate(const struct run *run, int config)
     return false;
 }
 
+/* The same plans with more prefetch, of which the formula sees nothing but the memory. */
+static bool keep_ahead(struct run *run, const struct piece *piece, int config)
+{
+    const struct price_table *table = NULL;
+    if (!workbench_table(&run->bench, &run->configs[config], false, &table, run->err))
+        return false;
+    for (int i = 0; table && i < piece->result.plan_count; i++) {
+        struct candidate ahead = { .config = config,
+                                   .table = table,
+                                   .solution = piece->result.plans[i],
+                                   .capacity_bytes = run->capacity_bytes,
+                                   .rough = true };
+        if (table->strategy_count != piece->table->strategy_count ||
+            !search_evaluate(run, &ahead, run->capacity_bytes, &ahead.solution.step_ns))
+            return table->strategy_count != piece->table->strategy_count;
+        if (ahead.solution.step_ns < INT64_MAX && !search_add_candidate(run, &ahead))
+            return false;
+    }
+    return true;
+}
+
+static bool keep_all_ahead(struct run *run, const struct piece *piece)
+{
+    const struct config *own = &run->configs[piece->config];
+    for (int i = 0; i < run->config_count && piece->result.plan_count > 0; i++)
+        if (run->configs[i].prefetch > own->prefetch && propose_alike(&run->configs[i], own) &&
+            !keep_ahead(run, piece, i))
+            return false;
+    return true;
+}
+
 /* These plans are not for the certificate but for the judge. */
 static bool solve_for_families(struct run *run, struct piece *pieces, int count, int64_t below_ns, bool rough)
 {
     if (!propose_solve(run, pieces, count, below_ns, rough ? FAMILY_GAP_PPM : 0))
         return false;
     for (int i = 0; i < count; i++)
-        if (!propose_keep(run, &pieces[i], rough))
+        if (!propose_keep(run, &pieces[i], rough) || (rough && !keep_all_ahead(run, &pieces[i])))
             return false;
     return true;
 }
@@ -92,6 +123,7 @@ struct families {
     int count;
     int *tries;                  /* (count) configurations solved for each family */
     bool *stepped;               /* (count) in this round */
+    int *failed;                 /* (count) 1 + the latest configuration without a plan; 0: none yet */
     struct piece *pieces;        /* (count) of this round */
     int tries_each;              /* of a family at most */
     int solves_left, looks_left; /* looks: relaxations */
@@ -128,8 +160,9 @@ static bool open_families(struct run *run, struct families *f, int like)
     size_t count = (size_t)f->count + 1;
     f->tries = arena_alloc(&run->arena, count, sizeof *f->tries);
     f->stepped = arena_alloc(&run->arena, count, sizeof *f->stepped);
+    f->failed = arena_alloc(&run->arena, count, sizeof *f->failed);
     f->pieces = arena_alloc(&run->arena, count, sizeof *f->pieces);
-    return (f->tries && f->stepped && f->pieces) || search_out_of_memory(run->err);
+    return (f->tries && f->stepped && f->failed && f->pieces) || search_out_of_memory(run->err);
 }
 
 static bool may_look(const struct families *f, const struct waiting *at)
@@ -144,6 +177,13 @@ static bool may_step(const struct run *run, const struct families *f, const stru
            !(f->rough && has_candidate(run, config));
 }
 
+/* What differs from it in prefetch alone hardly fits either. */
+static bool fails_alike(const struct run *run, const struct families *f, int config)
+{
+    int failed = f->failed[f->of[config]];
+    return failed > 0 && propose_alike(&run->configs[failed - 1], &run->configs[config]);
+}
+
 /* One step of every family that may go on: its configuration with the least bound is relaxed, or solved where that was
  * done or no more may be. Gives the number of steps. */
 static int step_families(const struct run *run, struct families *f)
@@ -152,6 +192,10 @@ static int step_families(const struct run *run, struct families *f)
     memset(f->stepped, 0, (size_t)f->count * sizeof *f->stepped);
     for (int i = 0; i < f->queue.count;) {
         int family = f->of[f->queue.list[i].at.index];
+        if (fails_alike(run, f, f->queue.list[i].at.index)) {
+            i++;
+            continue;
+        }
         bool steps = may_step(run, f, &f->queue.list[i]);
         f->stepped[family] = true;
         if (!steps) {
@@ -181,9 +225,12 @@ static bool solve_families(struct run *run, struct families *f, int like)
     for (int count; !search_stops(run) && (count = step_families(run, f)) > 0;) {
         if (!solve_for_families(run, f->pieces, count, f->below_ns, f->rough))
             return false;
-        for (int i = 0; i < count; i++)
+        for (int i = 0; i < count; i++) {
             if (propose_is_open(&f->pieces[i]))
                 propose_put_back(run, &f->pieces[i]);
+            else if (!f->pieces[i].bound_only && !f->pieces[i].result.feasible)
+                f->failed[f->of[f->pieces[i].config]] = f->pieces[i].config + 1;
+        }
     }
     return true;
 }

@@ -24,6 +24,7 @@ struct stage_clock {
     struct message *queue; /* in the order of sending */
     int queued, sent;
     int64_t sending_ns, receiving_ns;                               /* when these are free */
+    int64_t before_ns;                                              /* the end of the action before the latest */
     int64_t compute_ns, lane_ns, send_forward_ns, send_backward_ns; /* when each is free */
     int64_t use_end[MAX_AHEAD + 1];                                 /* ring: ends of the latest uses */
     struct pending pending[MAX_AHEAD + 1];                          /* ring: not yet issued, by use */
@@ -222,8 +223,8 @@ static void run_backward(struct pipeline *p, int number, int micro)
         hand_on(p, number, piece->others[1][i], micro, true);
 }
 
-/* A stage has one lane out, which keeps its order, and one in: it receives what an action reads when the one before has
- * ended (planner/program/lower_arrivals.c). */
+/* A stage has one lane out, which keeps its order, and one in: it receives what an action reads beside the one before
+ * (planner/program/lower_arrivals.c, lives.h). */
 static bool deliver(struct pipeline *p, int stage)
 {
     struct stage_clock *s = &p->stages[stage];
@@ -234,7 +235,7 @@ static bool deliver(struct pipeline *p, int stage)
         const struct action *action = &to->actions[to->next];
         if (action->micro != m->micro || (action->kind != ACTION_FORWARD) != m->backward)
             break;
-        int64_t start = max_i64(max_i64(m->ready_ns, to->compute_ns), max_i64(s->sending_ns, to->receiving_ns));
+        int64_t start = max_i64(max_i64(m->ready_ns, to->before_ns), max_i64(s->sending_ns, to->receiving_ns));
         s->sending_ns = to->receiving_ns =
             start + p->message_ns[m->backward ? m->to * p->piece_count + m->from : m->from * p->piece_count + m->to];
         p->pieces[m->to].arrived[m->backward][m->micro] = s->sending_ns;
@@ -257,6 +258,7 @@ static bool run_stage(struct pipeline *p, int stage)
             continue;
         if (p->pieces[number].missing[backward][action->micro] > 0)
             break;
+        s->before_ns = s->compute_ns;
         if (backward)
             run_backward(p, number, micro);
         else

@@ -49,12 +49,11 @@ static bool bound_simulation(struct run *run, const struct config *config, const
     return true;
 }
 
-/* Prefetch decides neither the first bound nor that of the kernels. */
-static bool is_bounded_like(const struct config *config, const struct config *before)
+bool propose_alike(const struct config *a, const struct config *b)
 {
-    struct config like = *before;
-    like.prefetch = config->prefetch;
-    return memcmp(&like, config, sizeof like) == 0;
+    struct config like = *a;
+    like.prefetch = b->prefetch;
+    return memcmp(&like, b, sizeof like) == 0;
 }
 
 /* The configuration's first bound; table: of bounds, NULL where it has no program. */
@@ -65,7 +64,8 @@ static bool bound_config(struct run *run, int index, const struct price_table *t
     *order = (struct ordered){ INT64_MAX, index, config->runs > 1 };
     if (!table)
         return record(run, index, FATE_REFUSED, 0);
-    if (index > 0 && is_bounded_like(config, &run->configs[index - 1])) {
+    /* prefetch decides neither the first bound nor that of the kernels */
+    if (index > 0 && propose_alike(config, &run->configs[index - 1])) {
         order->bound_ns = run->order[index - 1].bound_ns;
         return true;
     }

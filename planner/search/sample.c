@@ -324,9 +324,21 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
     }
 }
 
+/* Where the reader wants another layout, partial sums are added up on the reader's behalf, but it is their maker that
+ * makes them: behind an embedding that is split by vocabulary, not in every layer like the one that stands there. */
+static int path_layer_of(const struct sample *s, const struct instr *instr)
+{
+    bool adds_up = instr->op == OP_REDUCE_SCATTER || instr->op == OP_ALL_REDUCE;
+    if (!adds_up || !is_forward(instr) || instr->pair_count == 0)
+        return sample_layer_of(s, instr);
+    const struct buffer *source = &s->program->buffers[s->program->pairs[instr->pair_first].source];
+    int maker = source->kind == BUFFER_VALUE ? s->graph->values[source->id].producer : -1;
+    return maker >= 0 ? s->graph->segments[maker].layer : sample_layer_of(s, instr);
+}
+
 static void move_layer(struct sample *s, const struct instr *instr, int64_t moved, bool reductions)
 {
-    struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
+    struct layer_price *price = &s->by_layer[path_layer_of(s, instr)];
     bool step = instr->phase == PHASE_STEP || instr->micro < 0;
     if (step && !reductions) {
         price->step_ns += moved;
