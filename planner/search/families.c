@@ -22,6 +22,23 @@ static bool has_candidate(const struct run *run, int config)
     return false;
 }
 
+static bool gathers(const struct piece *piece, const struct partition_plan *plan)
+{
+    int block = piece->table->class_count * piece->table->strategy_count;
+    for (int i = 0; i < partition_stages(&piece->problem, plan) * block; i++)
+        if (plan->count[i] > 0 && piece->table->prices[i % block].gather_forward_ns > 0)
+            return true;
+    return false;
+}
+
+static bool any_gathers(const struct piece *piece)
+{
+    for (int i = 0; i < piece->result.plan_count; i++)
+        if (gathers(piece, &piece->result.plans[i]))
+            return true;
+    return false;
+}
+
 /* The same plans with more prefetch, of which the formula sees nothing but the memory. */
 static bool keep_ahead(struct run *run, const struct piece *piece, int config)
 {
@@ -46,7 +63,7 @@ static bool keep_ahead(struct run *run, const struct piece *piece, int config)
 static bool keep_all_ahead(struct run *run, const struct piece *piece)
 {
     const struct config *own = &run->configs[piece->config];
-    for (int i = 0; i < run->config_count && piece->result.plan_count > 0; i++)
+    for (int i = 0, count = any_gathers(piece) ? run->config_count : 0; i < count; i++)
         if (run->configs[i].prefetch > own->prefetch && propose_alike(&run->configs[i], own) &&
             !keep_ahead(run, piece, i))
             return false;
@@ -58,9 +75,12 @@ static bool solve_for_families(struct run *run, struct piece *pieces, int count,
 {
     if (!propose_solve(run, pieces, count, below_ns, rough ? FAMILY_GAP_PPM : 0))
         return false;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         if (!propose_keep(run, &pieces[i], rough) || (rough && !keep_all_ahead(run, &pieces[i])))
             return false;
+        if (pieces[i].result.plan_count == 0 && pieces[i].arena)
+            arena_free(pieces[i].arena); /* nobody keeps what lies in it */
+    }
     return true;
 }
 
