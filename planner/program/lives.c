@@ -166,8 +166,7 @@ bool program_split_lives(struct program *program, struct error *err)
 /* ---- lifetimes in program order ---- */
 static bool same_pass(const struct instr *a, const struct instr *b)
 {
-    bool forward_a = a->phase == PHASE_FORWARD && !a->again, forward_b = b->phase == PHASE_FORWARD && !b->again;
-    return a->micro == b->micro && forward_a == forward_b;
+    return a->micro == b->micro && instr_is_forward(a) == instr_is_forward(b);
 }
 
 bool lives_same_visit(const struct instr *a, const struct instr *b)
@@ -195,11 +194,6 @@ static void find_ends(const struct stage_program *list, int *end)
     }
 }
 
-static bool serves_layer(const struct instr *instr)
-{
-    return instr->lane == LANE_TP || instr->lane == LANE_CP || instr->lane == LANE_EP;
-}
-
 /* begin[i]: where in the list instruction i may begin to run, at worst at its place. */
 static void find_begins(const struct stage_program *list, int *begin)
 {
@@ -209,7 +203,7 @@ static void find_begins(const struct stage_program *list, int *begin)
         if (instr->lane == LANE_COMPUTE && !same_pass(&list->instrs[pass], instr))
             pass = i;
         bool receives = instr->lane == LANE_RECEIVE;
-        begin[i] = !receives && !serves_layer(instr) ? i : done[instr->lane];
+        begin[i] = !receives && !instr_serves_layer(instr) ? i : done[instr->lane];
         if (receives && pass > begin[i])
             begin[i] = pass;
         for (int k = 0; k < instr->wait_count; k++) {

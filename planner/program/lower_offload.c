@@ -43,7 +43,7 @@ static void note_access(const struct trips *t, const struct instr *instr, int in
     const struct buffer *buffer = buffer_at(t->l, access->buffer);
     if (!trip || buffer->kind != BUFFER_VALUE || buffer->persistent || buffer->micro < 0)
         return;
-    bool forward = instr->phase == PHASE_FORWARD && !instr->again;
+    bool forward = instr_is_forward(instr);
     trip->stays |= instr->part != STEP_OWN || (forward ? trip->first >= 0 : access->writes);
     if (trip->layer < 0 && instr->op == OP_COMPUTE)
         trip->layer = instr->layer;

@@ -125,6 +125,17 @@ static inline bool instr_moves_data(const struct instr *instr)
     return op_info[instr->op].traffic >= TRAFFIC_MESSAGE;
 }
 
+/* Not recomputation, which belongs to backward. */
+static inline bool instr_is_forward(const struct instr *instr)
+{
+    return instr->phase == PHASE_FORWARD && !instr->again;
+}
+/* In a lane whose transfers the layer's own computation waits for: tensor, context and expert parallelism. */
+static inline bool instr_serves_layer(const struct instr *instr)
+{
+    return instr->lane == LANE_TP || instr->lane == LANE_CP || instr->lane == LANE_EP;
+}
+
 enum { ARENA_ALIGNMENT_BYTES = 64 }; /* of every buffer's offset: a cache line, and enough for vector loads */
 
 struct stage_program {

@@ -22,6 +22,7 @@ static bool has_candidate(const struct run *run, int config)
     return false;
 }
 
+/* Whether the plan has weights to gather ahead. */
 static bool gathers(const struct piece *piece, const struct partition_plan *plan)
 {
     int block = piece->table->class_count * piece->table->strategy_count;
@@ -45,16 +46,16 @@ static bool keep_ahead(struct run *run, const struct piece *piece, int config)
     const struct price_table *table = NULL;
     if (!workbench_table(&run->bench, &run->configs[config], false, &table, run->err))
         return false;
-    for (int i = 0; table && i < piece->result.plan_count; i++) {
+    if (!table || table->strategy_count != piece->table->strategy_count)
+        return true;
+    for (int i = 0; i < piece->result.plan_count; i++) {
         struct candidate ahead = { .config = config,
                                    .table = table,
                                    .solution = piece->result.plans[i],
                                    .capacity_bytes = run->capacity_bytes,
                                    .rough = true };
-        if (table->strategy_count != piece->table->strategy_count ||
-            !search_evaluate(run, &ahead, run->capacity_bytes, &ahead.solution.step_ns))
-            return table->strategy_count != piece->table->strategy_count;
-        if (ahead.solution.step_ns < INT64_MAX && !search_add_candidate(run, &ahead))
+        if (!search_evaluate(run, &ahead, run->capacity_bytes, &ahead.solution.step_ns) ||
+            (ahead.solution.step_ns < INT64_MAX && !search_add_candidate(run, &ahead)))
             return false;
     }
     return true;

@@ -47,7 +47,7 @@ void propose_put_back(const struct run *run, const struct piece *piece);
 bool propose_is_open(const struct piece *piece);
 /* Whether the two differ in nothing but their prefetch. */
 bool propose_alike(const struct config *a, const struct config *b);
-/* A configuration that plainly fits: weights without sharding take less than two thirds, and the pipeline is mostly
+/* A configuration that plainly fits: the least of its weights takes less than two thirds, and the pipeline is mostly
  * full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
 bool propose_comfortable(struct run *run, const struct ordered *at, bool *out);
 #endif

@@ -55,12 +55,7 @@ static bool make_plan(struct sample *s, const struct graph *graph)
 
 static bool on_path(const struct instr *instr)
 {
-    return instr->lane == LANE_COMPUTE || instr->lane == LANE_TP || instr->lane == LANE_CP || instr->lane == LANE_EP;
-}
-
-static bool is_forward(const struct instr *instr)
-{
-    return instr->phase == PHASE_FORWARD && !instr->again;
+    return instr->lane == LANE_COMPUTE || instr_serves_layer(instr);
 }
 
 /* Hands out weights, whole or in shards. */
@@ -115,7 +110,7 @@ static void list_instructions(struct sample *s)
     const struct stage_program *list = &s->program->stages[0];
     s->turn = list->instr_count;
     for (int i = list->instr_count - 1; i >= 0; i--)
-        if (list->instrs[i].micro == 0 && !is_forward(&list->instrs[i]))
+        if (list->instrs[i].micro == 0 && !instr_is_forward(&list->instrs[i]))
             s->turn = i;
     for (int i = 0; i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
@@ -193,11 +188,11 @@ static bool open_arrays(struct sample *s)
     s->duration = arena_alloc(a, instrs, sizeof *s->duration);
     s->finish = arena_alloc(a, instrs, sizeof *s->finish);
     s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
-    s->gathered = arena_alloc(a, 2 * (size_t)s->graph->layer_count, sizeof *s->gathered);
+    s->passes = arena_alloc(a, 2 * (size_t)s->graph->layer_count, sizeof *s->passes);
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
     s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
     return s->weight_layer && s->listed && s->release && s->releasing && s->behind && s->sized && s->lives &&
-           s->duration && s->finish && s->change && s->gathered && s->by_layer && s->copies;
+           s->duration && s->finish && s->change && s->passes && s->by_layer && s->copies;
 }
 
 static bool dissect(struct sample *s, struct error *err)
@@ -279,7 +274,7 @@ static int64_t *share_of(struct layer_price *price, const struct instr *instr)
         return instr->phase == PHASE_STEP ? &price->reduce_last_ns : &price->reduce_ns;
     if (instr->phase == PHASE_STEP)
         return &price->step_ns;
-    return is_forward(instr) ? &price->gather_forward_ns : &price->gather_backward_ns;
+    return instr_is_forward(instr) ? &price->gather_forward_ns : &price->gather_backward_ns;
 }
 
 static int pair_layer(const struct sample *s, const struct instr *instr, int pair, int64_t *bytes)
@@ -301,7 +296,7 @@ static int64_t *tied_share_of(struct sample *s, const struct instr *instr, int l
         return NULL;
     if (!hands_out(instr))
         return &price->tied_reduce_ns;
-    return is_forward(instr) ? &price->tied_gather_forward_ns : &price->tied_gather_backward_ns;
+    return instr_is_forward(instr) ? &price->tied_gather_forward_ns : &price->tied_gather_backward_ns;
 }
 
 static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
@@ -329,7 +324,7 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
 static int path_layer_of(const struct sample *s, const struct instr *instr)
 {
     bool adds_up = instr->op == OP_REDUCE_SCATTER || instr->op == OP_ALL_REDUCE;
-    if (!adds_up || !is_forward(instr) || instr->pair_count == 0)
+    if (!adds_up || !instr_is_forward(instr) || instr->pair_count == 0)
         return sample_layer_of(s, instr);
     const struct buffer *source = &s->program->buffers[s->program->pairs[instr->pair_first].source];
     int maker = source->kind == BUFFER_VALUE ? s->graph->values[source->id].producer : -1;
@@ -343,9 +338,9 @@ static void move_layer(struct sample *s, const struct instr *instr, int64_t move
     if (step && !reductions) {
         price->step_ns += moved;
         price->norm_ns += instr->op == OP_NORM ? moved : 0;
-    } else if (!step && is_forward(instr) && !reductions)
+    } else if (!step && instr_is_forward(instr) && !reductions)
         price->forward_ns += moved;
-    else if (!step && !is_forward(instr) && reductions)
+    else if (!step && !instr_is_forward(instr) && reductions)
         price->backward_ns += moved;
 }
 
@@ -395,7 +390,7 @@ static void note_gathers(struct sample *s, int index, int64_t moved_ns)
 {
     const struct stage_program *list = &s->program->stages[0];
     const struct instr *instr = &list->instrs[index];
-    struct gathered *g = &s->gathered[2 * sample_layer_of(s, instr) + is_forward(instr)];
+    struct layer_pass *g = sample_pass_of(s, instr);
     if (instr->phase == PHASE_STEP)
         return;
     if (!on_path(instr) && hands_out(instr))
@@ -411,7 +406,7 @@ static void note_gathers(struct sample *s, int index, int64_t moved_ns)
 }
 
 /* Weights come one after another, and each is needed when the path has come to it. */
-static int64_t rest_ns(const struct gathered *g)
+static int64_t rest_ns(const struct layer_pass *g)
 {
     return g->issued_ns > 0 ? max_i64(0, g->passed_ns + g->lag_ns - g->issued_ns) : 0;
 }
@@ -419,8 +414,8 @@ static int64_t rest_ns(const struct gathered *g)
 static void settle_gathers(struct sample *s)
 {
     for (int l = 0; l < s->graph->layer_count; l++) {
-        s->by_layer[l].rest_backward_ns = rest_ns(&s->gathered[2 * l]);
-        s->by_layer[l].rest_forward_ns = rest_ns(&s->gathered[2 * l + 1]);
+        s->by_layer[l].rest_backward_ns = rest_ns(&s->passes[2 * l]);
+        s->by_layer[l].rest_forward_ns = rest_ns(&s->passes[2 * l + 1]);
     }
 }
 
@@ -449,7 +444,7 @@ static void walk(struct sample *s, bool reductions)
             start = s->finish[reduction];
         s->finish[i] = lane[instr->lane] = start + s->duration[i];
         int64_t moved = max_i64(0, s->finish[i] - clock - waits);
-        if (!is_forward(instr) && instr->layer != layer) {
+        if (!instr_is_forward(instr) && instr->layer != layer) {
             layer = instr->layer;
             began = clock;
         }
@@ -535,7 +530,7 @@ const struct layer_price *sample_prices(struct sample *s, const struct facts *fa
                                         int64_t *workspace_bytes)
 {
     memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
-    memset(s->gathered, 0, 2 * (size_t)s->graph->layer_count * sizeof *s->gathered);
+    memset(s->passes, 0, 2 * (size_t)s->graph->layer_count * sizeof *s->passes);
     memset(s->copies, 0, (size_t)s->graph->layer_count * sizeof *s->copies);
     price_times(s, facts, path_only);
     *workspace_bytes = sample_price_memory(s, path_only);
@@ -560,7 +555,7 @@ struct layer_price sample_handover(const struct sample *s, int layer)
         const struct instr *instr = &list->instrs[s->listed[k]];
         int buffer = converted_buffer(s, instr);
         if (buffer >= 0 && s->program->buffers[buffer].id == value)
-            *(is_forward(instr) ? &price.forward_ns : &price.backward_ns) += s->duration[s->listed[k]];
+            *(instr_is_forward(instr) ? &price.forward_ns : &price.backward_ns) += s->duration[s->listed[k]];
     }
     for (int k = 0; k < s->sized_count; k++) {
         const struct buffer *buffer = &s->program->buffers[s->sized[k]];

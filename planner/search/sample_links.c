@@ -32,18 +32,9 @@ static void add_links(struct lane_links *links, const struct link_uses *uses)
     }
 }
 
-static bool moves_beside(const struct instr *instr)
-{
-    return instr->lane == LANE_DP && instr->phase != PHASE_STEP;
-}
-
-static bool moves_on_path(const struct instr *instr)
-{
-    return (instr->lane == LANE_TP || instr->lane == LANE_CP || instr->lane == LANE_EP) && instr->phase != PHASE_STEP;
-}
-
 /* What the transfer and one of the lane that lasts as long would take from each other, on the link where it is most. */
-static void add_loss(struct gathered *pass, struct lane_links *links, const struct link_uses *uses, int64_t duration_ns)
+static void add_loss(struct layer_pass *pass, struct lane_links *links, const struct link_uses *uses,
+                     int64_t duration_ns)
 {
     double moving_ns = (double)max_i64(0, duration_ns - uses->latency_ns), path = 0, lane = 0;
     for (int i = 0; i < uses->count; i++) {
@@ -67,22 +58,23 @@ void sample_price_links(struct sample *s, const struct facts *facts)
 {
     const struct stage_program *list = &s->program->stages[0];
     struct lane_links links = { .count = 0 };
-    for (int k = 0; k < s->list_count; k++)
-        if (moves_beside(&list->instrs[s->listed[k]])) {
-            struct link_uses uses = cost_links(facts, s->program, 0, &list->instrs[s->listed[k]]);
-            add_links(&links, &uses);
-        }
-    for (int k = 0; k < s->list_count && links.count > 0; k++) {
+    for (int k = 0; k < s->list_count; k++) {
         const struct instr *instr = &list->instrs[s->listed[k]];
-        if (!moves_on_path(instr))
+        if (instr->lane != LANE_DP || instr->phase == PHASE_STEP)
             continue;
         struct link_uses uses = cost_links(facts, s->program, 0, instr);
-        bool forward = instr->phase == PHASE_FORWARD && !instr->again;
-        add_loss(&s->gathered[2 * sample_layer_of(s, instr) + forward], &links, &uses, s->duration[s->listed[k]]);
+        add_links(&links, &uses);
+    }
+    for (int k = 0; k < s->list_count && links.count > 0; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        if (!instr_serves_layer(instr) || instr->phase == PHASE_STEP)
+            continue;
+        struct link_uses uses = cost_links(facts, s->program, 0, instr);
+        add_loss(sample_pass_of(s, instr), &links, &uses, s->duration[s->listed[k]]);
     }
     for (int l = 0; l < s->graph->layer_count; l++) {
         struct layer_price *price = &s->by_layer[l];
-        const struct gathered *backward = &s->gathered[2 * l], *forward = &s->gathered[2 * l + 1];
+        const struct layer_pass *backward = &s->passes[2 * l], *forward = &s->passes[2 * l + 1];
         int64_t backward_ns = price->backward_ns - price->wait_ns;
         price->path_loss_forward_ppm = share_ppm(forward->path_loss_ns, price->forward_ns);
         price->path_loss_backward_ppm = share_ppm(backward->path_loss_ns, backward_ns);

@@ -15,7 +15,7 @@ struct copies {
 };
 
 /* One layer's pass: its gathers, as far as the list has come, and what the path sends. */
-struct gathered {
+struct layer_pass {
     int64_t issued_ns; /* of the lane */
     int64_t passed_ns; /* of the path */
     int64_t lag_ns;    /* the most that is issued by a moment when the path needs it, without what has passed */
@@ -43,7 +43,7 @@ struct sample {
     int tie_count;
     /* filled anew for each size */
     int64_t *duration, *finish;   /* (instructions) */
-    struct gathered *gathered;    /* (layers, 2) */
+    struct layer_pass *passes;    /* (layers, 2): backward, forward */
     int64_t *change;              /* (instructions + 2) of gathers: all of the layer and pass up to it; then bytes that
                                      come and go */
     struct layer_price *by_layer; /* (layers) */
@@ -53,6 +53,11 @@ struct sample {
 static inline int sample_layer_of(const struct sample *s, const struct instr *instr)
 {
     return instr->layer >= 0 && instr->layer < s->graph->layer_count ? instr->layer : 0;
+}
+
+static inline struct layer_pass *sample_pass_of(const struct sample *s, const struct instr *instr)
+{
+    return &s->passes[2 * sample_layer_of(s, instr) + instr_is_forward(instr)];
 }
 
 /* Adds the bytes of each layer to by_layer, or only what stays (resident_only); returns the largest workspace's. */
