@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOOK_NS = 50000000, GRACE_LOOKS = 60, LAUNCH_SLACK_S = 2, NUMBER_BYTES = 16 };
+enum { LOOK_NS = 50000000, GRACE_LOOKS = 60, LAUNCH_SLACK_S = 2, FAREWELL_S = 5, NUMBER_BYTES = 16 };
 #define MEETING_HOST "127.0.0.1"
 
 /* All that is started and how it went. */
@@ -197,14 +197,14 @@ static void collect_ended(struct team *team, struct ending *verdict)
 }
 
 /* The processes have their own watchdogs, which speak first: this one is later by a slack. Once one has failed, the
- * others have that long to follow. */
+ * others have a moment to say so too, and to end: without it a late one would wait for it as long as for a slow one. */
 static void watch_all(struct team *team, struct ending *verdict)
 {
     const struct timespec look = { 0, LOOK_NS };
     const double timeout_s = team->launch->timeout_s;
     sigset_t ends = end_signals();
     uint64_t progress = 0;
-    int64_t since_ns = clock_now_ns();
+    int64_t since_ns = clock_now_ns(), failed_ns = INT64_MAX;
     *verdict = (struct ending){ .dead = -1 };
     for (;;) {
         collect_ended(team, verdict);
@@ -213,13 +213,15 @@ static void watch_all(struct team *team, struct ending *verdict)
         if (verdict->dead < 0 && team->status)
             verdict->dead = status_dead_rank(team->status);
         uint64_t now = team->status ? status_progress(team->status) : 0;
-        bool waits = !team->status && !team->result; /* without a page only a failure is a sign */
-        if (now != progress || waits)
+        if (now != progress || !team->status) /* without a page only a failure is a sign */
             progress = now, since_ns = clock_now_ns();
+        if (team->result && failed_ns == INT64_MAX)
+            failed_ns = clock_now_ns();
+        bool late = failed_ns < INT64_MAX && clock_now_ns() - failed_ns > FAREWELL_S * INT64_C(1000000000);
         int signal = sigtimedwait(&ends, NULL, &look);
         verdict->signal = signal > 0 ? signal : 0;
         verdict->stuck = timeout_s > 0 && (double)(clock_now_ns() - since_ns) > (timeout_s + LAUNCH_SLACK_S) * 1e9;
-        if (verdict->signal || verdict->stuck) {
+        if (verdict->signal || verdict->stuck || late) {
             end_all(team);
             return;
         }
@@ -257,6 +259,9 @@ static bool run_team(struct team *team, struct error *err)
     struct ending verdict = { .dead = -1 };
     sigprocmask(SIG_BLOCK, &ends, &before);
     bool ok = start_all(team, &before, err);
+    if (team->listener >= 0) /* rank 0 alone listens: where it is gone nobody is met */
+        close(team->listener);
+    team->listener = -1;
     if (ok)
         watch_all(team, &verdict);
     sigprocmask(SIG_SETMASK, &before, NULL);

@@ -196,6 +196,18 @@ START_TEST(dead_and_hanging_ranks_end_all)
 }
 END_TEST
 
+/* One that fails before the others have met it: whoever waits for it without an end is ended. */
+START_TEST(nobody_waits_for_one_that_failed)
+{
+    static const char script[] = "[ $RANK = 0 ] && exit 3; sleep 1000000";
+    const char *const arguments[] = { "/bin/sh", "-c", script, NULL };
+    const struct launch_local local = { .arguments = arguments, .rank_count = 3, .start = START_MEETING };
+    struct error error = { 0 };
+    ck_assert(!launch_run(&local, &error));
+    ck_assert_ptr_nonnull(strstr(error.message, "the run failed with code 3"));
+}
+END_TEST
+
 /* ---- launchers' variables ---- */
 static const char *torchrun(const char *name)
 {
@@ -251,6 +263,7 @@ static Suite *launch_suite(void)
     if (share_stride() > 1)
         case_count = CHOICES;
     CHECK_ADD(suite, launchers_are_recognised);
+    CHECK_ADD(suite, nobody_waits_for_one_that_failed);
     if (transport_available("mpi", module_dir, &error) && system("command -v mpirun >/dev/null") == 0)
         transport_count = 2;
     else

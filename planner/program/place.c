@@ -45,6 +45,11 @@ struct gap {
 };
 enum { SPAN_LEVELS = 3, SPAN_COUNT = 1 + 4 + 16 };
 
+/* The spans in which a life lies, by level, as numbers among all spans. */
+struct reach {
+    unsigned char first[SPAN_LEVELS], last[SPAN_LEVELS];
+};
+
 struct work {
     struct arena arena;
     const struct place_item *items;
@@ -52,6 +57,7 @@ struct work {
     struct ranked *order;
     int64_t *offset, *best;          /* (count) */
     struct spots placed[SPAN_COUNT]; /* by span of time */
+    struct reach *reach;             /* (count) of items, then of their second lives */
     struct gap *gaps; /* (count + 1) of the sweep: free bytes below the top, by address, never adjacent */
     int gap_count;
     int64_t top; /* of the sweep: the end of the highest living item */
@@ -93,6 +99,29 @@ static bool sort_moments(struct work *w)
     return true;
 }
 
+static struct reach reach_of(const struct work *w, int first, int last)
+{
+    static const int before[SPAN_LEVELS] = { 0, 1, 5 };
+    struct reach reach;
+    for (int level = 0; level < SPAN_LEVELS; level++) {
+        reach.first[level] = (unsigned char)(before[level] + ((int64_t)first << 2 * level) / w->end);
+        reach.last[level] = (unsigned char)(before[level] + ((int64_t)last << 2 * level) / w->end);
+    }
+    return reach;
+}
+
+static bool find_reaches(struct work *w)
+{
+    w->reach = arena_alloc(&w->arena, 2 * (size_t)w->count, sizeof *w->reach);
+    for (int i = 0; i < w->count && w->reach; i++) {
+        const struct place_item *it = &w->items[i];
+        w->reach[i] = reach_of(w, it->first, it->last);
+        if (it->again_last > 0)
+            w->reach[w->count + i] = reach_of(w, it->again_first, it->again_last);
+    }
+    return w->reach != NULL;
+}
+
 static bool work_open(struct work *w, const struct place_item *items, int count)
 {
     size_t n = (size_t)count;
@@ -123,23 +152,17 @@ static bool work_open(struct work *w, const struct place_item *items, int count)
         w->end = items[i].again_last >= w->end ? items[i].again_last + 1 : w->end;
         w->any_held = w->any_held || items[i].held;
     }
-    return sort_moments(w);
-}
-
-/* Number of the span of the level in which the moment lies. */
-static int span_at(const struct work *w, int level, int moment)
-{
-    static const int before[SPAN_LEVELS] = { 0, 1, 5 };
-    return before[level] + (int)((int64_t)moment * (1 << 2 * level) / w->end);
+    return find_reaches(w) && sort_moments(w);
 }
 
 /* The shortest span that holds the item's whole life. */
 static const struct spots *spots_around(const struct work *w, int item)
 {
+    const struct reach *reach = &w->reach[item];
     int level = w->items[item].again_last > 0 ? 0 : SPAN_LEVELS - 1;
-    while (span_at(w, level, w->items[item].first) != span_at(w, level, w->items[item].last))
+    while (reach->first[level] != reach->last[level])
         level--;
-    return &w->placed[span_at(w, level, w->items[item].first)];
+    return &w->placed[reach->first[level]];
 }
 
 static void insert_at(struct work *w, struct spots *spots, int item, int first, int last)
@@ -158,19 +181,19 @@ static void insert_at(struct work *w, struct spots *spots, int item, int first, 
     spots->count++;
 }
 
-static void insert_life(struct work *w, int item, int first, int last)
+static void insert_life(struct work *w, int item, const struct reach *reach, int first, int last)
 {
     for (int level = 0; level < SPAN_LEVELS; level++)
-        for (int span = span_at(w, level, first); span <= span_at(w, level, last); span++)
+        for (int span = reach->first[level]; span <= reach->last[level]; span++)
             insert_at(w, &w->placed[span], item, first, last);
 }
 
 static void insert_everywhere(struct work *w, int item)
 {
     const struct place_item *it = &w->items[item];
-    insert_life(w, item, it->first, it->last);
+    insert_life(w, item, &w->reach[item], it->first, it->last);
     if (it->again_last > 0)
-        insert_life(w, item, it->again_first, it->again_last);
+        insert_life(w, item, &w->reach[w->count + item], it->again_first, it->again_last);
 }
 
 /* The tightest gap between the placed items that live beside the item; else on top of them. */
@@ -243,13 +266,14 @@ static int64_t tightest_gap(const struct work *w, int64_t bytes)
     return best >= 0 ? best : top;
 }
 
-static int64_t place_in_order(struct work *w, bool dense)
+/* The end of the highest item; ends early, with what it found, above `most`. */
+static int64_t place_in_order(struct work *w, bool dense, int64_t most)
 {
     int64_t total = 0;
     memset(w->latest, -1, 2 * (size_t)w->leaf_count * sizeof *w->latest);
     for (int span = 0; span < SPAN_COUNT; span++)
         w->placed[span].count = 0;
-    for (int i = 0; i < w->count; i++) {
+    for (int i = 0; i < w->count && total <= most; i++) {
         int item = w->order[i].item;
         if (dense) { /* most items live together: passing over all of them is cheaper than finding and sorting */
             w->offset[item] = w->items[item].again_last > 0 ? find_gap_twice(w, spots_around(w, item), item)
@@ -449,14 +473,14 @@ static void repair(struct work *w, bool dense, int64_t looks, int64_t good, int6
     if (2 * looks > REPAIR_LIMIT)
         return;
     sort_items(w, w->any_held ? ORDER_HELD : ORDER_AREA);
-    int64_t present = place_in_order(w, dense);
+    int64_t present = place_in_order(w, dense, INT64_MAX);
     for (int64_t spent = 2 * looks; *best > good && spent <= REPAIR_LIMIT; spent += looks) {
         draw = mix64(draw);
         struct ranked *a = &w->order[draw % (uint64_t)widest], *b = &w->order[(draw >> 32) % (uint64_t)widest];
         struct ranked kept_a = *a, kept_b = *b;
         *a = kept_b;
         *b = kept_a;
-        int64_t top = place_in_order(w, dense);
+        int64_t top = place_in_order(w, dense, present);
         if (top > present) {
             *a = kept_a;
             *b = kept_b;
@@ -480,7 +504,7 @@ static int64_t search_orders(struct work *w, int64_t bound)
         if (!in_time && (spent += looks) > LOOK_LIMIT && best < INT64_MAX)
             break;
         sort_items(w, (enum order_kind)kind);
-        keep_best(w, in_time ? place_in_time(w, kind == ORDER_TIME_LOW) : place_in_order(w, dense), &best);
+        keep_best(w, in_time ? place_in_time(w, kind == ORDER_TIME_LOW) : place_in_order(w, dense, best - 1), &best);
     }
     if (best > good)
         repair(w, dense, looks, good, &best);
