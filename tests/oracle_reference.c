@@ -189,7 +189,7 @@ static bool is_sampled(const struct graph *graph)
     return !every || atoi(every) <= 1 || number % atoi(every) == 0;
 }
 
-/* What the planner says each stage needs is between what the executor allocates and 2.5 % and half a KiB more. */
+/* What the planner says each stage needs is between what the executor allocates and 2 % more. */
 static bool keeps_promise(const struct reference *r, const struct program *program, char *why, size_t room)
 {
     struct error error = { 0 };
@@ -200,7 +200,7 @@ static bool keeps_promise(const struct reference *r, const struct program *progr
     }
     for (int s = 0; s < program->stage_count; s++) {
         int64_t arena = program->stages[s].arena_bytes;
-        if (promised[s] >= arena && promised[s] <= arena + arena / 40 + 512)
+        if (promised[s] >= arena && promised[s] <= arena + arena / 50)
             continue;
         snprintf(why, room, "stage %d: promised %lld bytes, arena %lld", s, (long long)promised[s], (long long)arena);
         return false;

@@ -78,6 +78,16 @@ static bool scratch_of(const struct program *program, int stage, int64_t *bytes,
     return true;
 }
 
+/* What a buffer is, whatever the micro-batch, and what makes it. */
+static int64_t thing_of(const struct program *program, const struct buffer *b, const struct life *life)
+{
+    const struct instr *maker = &program->stages[b->stage].instrs[life->first < 0 ? 0 : life->first];
+    const int64_t facts[] = { b->kind,     b->is_weight, b->id,          b->ring_round, b->ring_atom,
+                              b->part,     b->version,   maker->op,      maker->phase,  maker->lane,
+                              maker->part, maker->layer, maker->segment, maker->again };
+    return (int64_t)(hash_bytes(HASH_START, facts, sizeof facts) >> 1);
+}
+
 /* The temporary buffers of a stage in one memory as items. What nobody touches gets a
  * place too, at the first moment: every offset lies in the arena. */
 static int collect_items(const struct program *program, int stage, bool host, const struct lifetimes *t)
@@ -95,7 +105,8 @@ static int collect_items(const struct program *program, int stage, bool host, co
             t->items[count] = (struct place_item){ .bytes = bytes,
                                                    .first = since < 0 ? 0 : since,
                                                    .last = held < 0 ? 0 : held,
-                                                   .held = held > t->lives[b].last };
+                                                   .held = held > t->lives[b].last,
+                                                   .alike = thing_of(program, buffer, &t->lives[b]) };
             t->item_of[b] = count++;
         }
     }

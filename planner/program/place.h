@@ -10,14 +10,16 @@ struct place_item {
     int first, last;             /* lifetime, both included */
     int again_first, again_last; /* a second one, after the first; again_last 0: none */
     int64_t offset;              /* out */
+    int64_t alike;               /* equal: very likely the same thing at different times, if of equal size */
     bool held;                   /* kept beyond its use, as transfers ask: one of the orders puts these first */
 };
 /**
  * Assigns offsets from 0 on; *total is the top. The general problem is NP-hard (dynamic storage allocation, Garey and
  * Johnson SR2). Several orders are tried, each placing an item into the tightest gap that its contemporaries leave (the
  * greedy orders of Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference"), and the lowest
- * total wins. The search ends close to the most bytes that live at once, below which no total can be. Orders that would
- * look at too many pairs of contemporaries are skipped in favour of a sweep in time. Deterministic.
+ * total wins; so are orders in which what comes again gets the bytes that it had. The search ends close to the most
+ * bytes that live at once, below which no total can be. Orders that would look at too many pairs of contemporaries are
+ * skipped in favour of a sweep in time. Deterministic.
  */
 bool place_items(struct place_item *items, int count, int64_t *total, struct error *err);
 /* The most bytes that live at once: no assignment is lower. */

@@ -147,7 +147,7 @@ static void fill_rates(struct estimate *estimate, const struct graph *graph, con
 
 /* QUADRATIC: placing the buffers of a stage is quadratic in its length; of so many instructions it takes as long as all
  * else does. */
-enum { ROOM_SHARE = 128, ROOM_BYTES = 512, QUADRATIC = 500 };
+enum { ROOM_SHARE = 64, QUADRATIC = 500 };
 
 static int64_t stage_effort(int64_t instr_count)
 {
@@ -163,34 +163,28 @@ static int64_t effort_of(const struct program *program)
 }
 
 /* How a program is judged: simulated although it does not fit; and what the promise of its memory adds, if it has fewer
- * micro-batches than the plan: so many times 1/128 and half a KiB, since more may pack a little worse, and what they
- * leave behind. */
+ * micro-batches than the plan: so many times 1/64, since more may pack a little worse, and what they leave behind. */
 struct judging {
     bool always;
     int rooms, left_out; /* micro-batches */
 };
 
-/* Where places repeat with every step, what a round of them leaves over moves the rest about; halves of backward passes
- * leave holes between them, of which a longer step has more; and so do the values of branches that stages keep side by
- * side. */
+/* Where places repeat with every step, what a round of them leaves over moves the rest about. */
 static int usual_rooms(const struct plan *plan)
 {
-    const struct schedule *schedule = schedules[plan->schedule];
-    return schedule->asynchronous ? 6 : schedule->splits || plan->order ? 2 : 1;
+    return schedules[plan->schedule]->asynchronous ? 3 : 1;
 }
 
 /* Most bytes b for which b and its rooms are no more than these. */
 int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan)
 {
     int rooms = usual_rooms(plan);
-    int64_t shared = max_i64(0, bytes - ROOM_BYTES);
-    return shared - ceil_div(shared, ROOM_SHARE + rooms) * rooms;
+    return bytes - ceil_div(bytes, ROOM_SHARE + rooms) * rooms;
 }
 
 static int64_t with_rooms(int64_t bytes, int rooms)
 {
-    return rooms > 0 && bytes > 0 ? round_up(bytes + bytes / ROOM_SHARE * rooms + ROOM_BYTES, ARENA_ALIGNMENT_BYTES)
-                                  : bytes;
+    return rooms > 0 && bytes > 0 ? round_up(bytes + bytes / ROOM_SHARE * rooms, ARENA_ALIGNMENT_BYTES) : bytes;
 }
 
 /* What persists of further micro-batches: a loss each. */
@@ -401,18 +395,36 @@ static int64_t longer_ns(const struct plan *plan, const struct prediction *few, 
     return max_i64(more_ns, (int64_t)((double)more_ns * (double)few->step_ns / (double)few_ns));
 }
 
-int64_t estimate_effort(const struct plan *plan)
+static int64_t effort_with(const struct plan *plan, int64_t micro_batches)
 {
     enum { LAYER_INSTRS = 16 }; /* of a layer for one micro-batch; gathers and tensor parallelism make it 40 */
-    int64_t micros = min_i64(settled_micro_batches(plan), plan->micro_batch_count), effort = 0;
+    int64_t effort = 0;
     for (int s = 0; s < plan->stage_count; s++)
-        effort += stage_effort(LAYER_INSTRS * micros * plan->stages[s].layer_count);
+        effort += stage_effort(LAYER_INSTRS * micro_batches * plan->stages[s].layer_count);
     return effort;
 }
 
+/* Steps of so little effort are judged whole: of tiny models, whose few buffers pack in leaps, nothing else can be
+ * promised. */
+enum { WHOLE_EFFORT = 100000 };
+
 bool estimate_shortens(const struct plan *plan)
 {
-    return settled_micro_batches(plan) < plan->micro_batch_count;
+    return settled_micro_batches(plan) < plan->micro_batch_count &&
+           effort_with(plan, plan->micro_batch_count) > WHOLE_EFFORT;
+}
+
+int64_t estimate_effort(const struct plan *plan)
+{
+    return effort_with(plan, min_i64(settled_micro_batches(plan), plan->micro_batch_count));
+}
+
+/* As if it had been judged on few micro-batches: how much a plan is worth does not hang on how exactly it is looked at.
+ */
+static int64_t effort_of_few(const struct plan *plan, int64_t effort)
+{
+    return (int64_t)((double)effort * (double)estimate_effort(plan) /
+                     (double)effort_with(plan, plan->micro_batch_count));
 }
 
 static struct judging judging_shortened(const struct plan *plan)
@@ -448,7 +460,7 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
     if (plan->micro_batch_count < WORTH_IT * (few + period) || schedules[plan->schedule]->asynchronous)
         return estimate_plan(out, graph, plan, facts, err);
     struct estimate *shorter = NULL, *longer = NULL;
-    struct judging judging = { .always = true, .rooms = 2, .left_out = plan->micro_batch_count - few - period };
+    struct judging judging = { .always = true, .rooms = 1, .left_out = plan->micro_batch_count - few - period };
     bool ok = judge_shortened(&shorter, model, plan, few, facts, &judging, INT64_MAX, err) &&
               judge_shortened(&longer, model, plan, few + period, facts, &judging, INT64_MAX, err);
     if (ok) {
@@ -509,6 +521,8 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
     if (shortens ? !judge_shortened(out, model, plan, few, facts, &judging, worth, err)
                  : !judge(out, graph, plan, facts, &judging, worth, err))
         return false;
+    if (!shortens)
+        (*out)->effort = effort_of_few(plan, (*out)->effort);
     if (shortens && !(*out)->beaten && (*out)->prediction.fits) {
         bool good = true;
         if (is_doubted(plan, *out, few_ns))
