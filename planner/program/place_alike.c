@@ -8,10 +8,10 @@
 enum { MOST_TURNS = 64 }; /* a thing of which more live side by side is not taken together */
 
 struct groups {
-    int *of, *first,
-        *next; /* (items) its group; of a group the first item, of an item the next of its group, -1 none */
+    int *of;           /* (items) its group */
+    int *first, *next; /* of a group the first item, of an item the next of its group, -1 none */
     int count;
-    struct ranked *order; /* (count) */
+    struct ranked *order; /* (count) as they are placed */
 };
 
 static bool is_alike(const struct place_work *w, const struct ranked *a, const struct ranked *b)

@@ -24,14 +24,15 @@ struct spots {
     int count;
 };
 /* Span 0 is all time, then come its quarters and its sixteenths. */
-struct gap {
-    int64_t low, high;
-};
 enum { SPAN_LEVELS = 3, SPAN_COUNT = 1 + 4 + 16 };
 
 /* The spans in which a life lies, by level, as numbers among all spans. */
 struct reach {
     unsigned char first[SPAN_LEVELS], last[SPAN_LEVELS];
+};
+
+struct gap {
+    int64_t low, high;
 };
 
 struct place_work {
