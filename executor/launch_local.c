@@ -115,6 +115,13 @@ static bool prepare_meeting(struct team *team, struct error *err)
             fail_kind(err, ERROR_ENVIRONMENT, "the system does not tell the port where the ranks meet"));
 }
 
+static void stop_listening(struct team *team)
+{
+    if (team->listener >= 0)
+        close(team->listener);
+    team->listener = -1;
+}
+
 static void end_all(struct team *team)
 {
     int result;
@@ -196,6 +203,11 @@ static void collect_ended(struct team *team, struct ending *verdict)
     }
 }
 
+static bool passed(int64_t since_ns, double seconds)
+{
+    return (double)(clock_now_ns() - since_ns) > seconds * 1e9;
+}
+
 /* The processes have their own watchdogs, which speak first: this one is later by a slack. Once one has failed, the
  * others have a moment to say so too, and to end: without it a late one would wait for it as long as for a slow one. */
 static void watch_all(struct team *team, struct ending *verdict)
@@ -204,7 +216,7 @@ static void watch_all(struct team *team, struct ending *verdict)
     const double timeout_s = team->launch->timeout_s;
     sigset_t ends = end_signals();
     uint64_t progress = 0;
-    int64_t since_ns = clock_now_ns(), failed_ns = INT64_MAX;
+    int64_t since_ns = clock_now_ns(), well_ns = since_ns;
     *verdict = (struct ending){ .dead = -1 };
     for (;;) {
         collect_ended(team, verdict);
@@ -215,13 +227,12 @@ static void watch_all(struct team *team, struct ending *verdict)
         uint64_t now = team->status ? status_progress(team->status) : 0;
         if (now != progress || !team->status) /* without a page only a failure is a sign */
             progress = now, since_ns = clock_now_ns();
-        if (team->result && failed_ns == INT64_MAX)
-            failed_ns = clock_now_ns();
-        bool late = failed_ns < INT64_MAX && clock_now_ns() - failed_ns > FAREWELL_S * INT64_C(1000000000);
+        if (!team->result)
+            well_ns = clock_now_ns();
         int signal = sigtimedwait(&ends, NULL, &look);
         verdict->signal = signal > 0 ? signal : 0;
-        verdict->stuck = timeout_s > 0 && (double)(clock_now_ns() - since_ns) > (timeout_s + LAUNCH_SLACK_S) * 1e9;
-        if (verdict->signal || verdict->stuck || late) {
+        verdict->stuck = timeout_s > 0 && passed(since_ns, timeout_s + LAUNCH_SLACK_S);
+        if (verdict->signal || verdict->stuck || passed(well_ns, FAREWELL_S)) {
             end_all(team);
             return;
         }
@@ -259,9 +270,7 @@ static bool run_team(struct team *team, struct error *err)
     struct ending verdict = { .dead = -1 };
     sigprocmask(SIG_BLOCK, &ends, &before);
     bool ok = start_all(team, &before, err);
-    if (team->listener >= 0) /* rank 0 alone listens: where it is gone nobody is met */
-        close(team->listener);
-    team->listener = -1;
+    stop_listening(team); /* rank 0 alone listens: where it is gone nobody is met */
     if (ok)
         watch_all(team, &verdict);
     sigprocmask(SIG_SETMASK, &before, NULL);
@@ -296,8 +305,7 @@ bool launch_run(const struct launch_local *launch, struct error *err)
     status_close(team.status);
     if (team.page)
         unlink(team.page);
-    if (team.listener >= 0)
-        close(team.listener);
+    stop_listening(&team);
     free(team.children);
     return ok;
 }

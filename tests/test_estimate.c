@@ -76,7 +76,7 @@ static const struct promise_case {
     const char *model; /* NULL: the toy */
     int64_t batch;
     int compared; /* at least so many of the plans are judged on few micro-batches */
-} promise_cases[] = { { NULL, 512, 2 }, { "llama-2-7b-lora", 64, 2 }, { "gpt2-large", 64, 3 } };
+} promise_cases[] = { { NULL, 512, 4 }, { "llama-2-7b-lora", 64, 4 }, { "gpt2-large", 64, 6 } };
 enum { PROMISE_CASES = sizeof promise_cases / sizeof *promise_cases };
 
 static struct world promise_world(const struct promise_case *c)
@@ -97,7 +97,7 @@ START_TEST(steady_estimate_promises_the_arena)
     struct world world = promise_world(c);
     uint64_t seed = 99;
     int compared = 0;
-    for (int n = 0; n < 60; n += 5 * share_stride()) {
+    for (int n = 0; n < 60; n += 3 * share_stride()) {
         struct space space = space_default(c->batch, 0, DTYPE_BF16);
         struct uniform u = uniform_unset();
         struct plan *plan = NULL;

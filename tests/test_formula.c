@@ -102,8 +102,7 @@ START_TEST(kernels_bound_the_simulator)
             most = fmax(most, (double)bound_ns / (double)step_ns);
         pipeline_close(c);
     }
-    ck_assert_msg(most > 0.97 || share_stride() > 3,
-                  "%s: with free sends the bound is at best %.4f of the simulated step", name, most);
+    ck_assert_msg(most > 0.97, "%s: with free sends the bound is at best %.4f of the simulated step", name, most);
 }
 END_TEST
 

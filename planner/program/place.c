@@ -38,7 +38,7 @@ static int64_t place_in_order(struct place_work *w, bool dense, int64_t most)
 enum order_kind {
     ORDER_TIME_TIGHT,
     ORDER_TIME_LOW,
-    ORDER_HELD, /* without held items the one by area */
+    ORDER_HELD,
     ORDER_SIZE,
     ORDER_AREA,
     ORDER_LENGTH,
@@ -156,6 +156,8 @@ static int64_t search_orders(struct place_work *w, int64_t bound)
     bool dense = w->any_again || pairs * DENSE > (int64_t)w->count * w->count;
     looks = dense ? (int64_t)w->count * w->count / 4 : pairs;
     for (int kind = 0; kind < ORDER_KIND_COUNT && best > good; kind++) {
+        if (kind == ORDER_HELD && !w->any_held)
+            continue; /* the one by area */
         bool in_time = kind == ORDER_TIME_TIGHT || kind == ORDER_TIME_LOW;
         in_time = in_time && !w->any_again; /* an allocator gives bytes back once */
         if (!in_time && (spent += looks) > LOOK_LIMIT && best < INT64_MAX)

@@ -150,39 +150,49 @@ void place_lists_add(struct place_work *w, int item)
         insert_life(w, item, &w->reach[w->count + item], it->again_first, it->again_last);
 }
 
-/* The tightest gap between the placed items that live beside the item; else on top of them. */
-static int64_t find_gap(const struct place_work *w, const struct spots *spots, int item)
+/* The tightest of the gaps that were passed, and how high what was passed reaches. */
+struct passed {
+    int64_t top, best, best_size;
+};
+
+static inline void pass(struct passed *p, int64_t bytes, bool beside, int64_t low, int64_t high)
 {
-    const struct place_item want = w->items[item];
-    int64_t top = 0, best = -1, best_size = INT64_MAX;
+    int64_t gap = beside ? low - p->top : -1;
+    if (gap >= bytes && gap < p->best_size) {
+        p->best = p->top;
+        p->best_size = gap;
+    }
+    p->top = max_i64(p->top, beside ? high : 0);
+}
+
+static int64_t found(const struct passed *p)
+{
+    return p->best >= 0 ? p->best : p->top;
+}
+
+static const struct passed nothing_passed = { .best = -1, .best_size = INT64_MAX };
+
+/* The tightest gap between the placed items that live beside the item; else on top of them. */
+static int64_t find_gap(const struct spots *spots, struct place_item want)
+{
+    struct passed passed = nothing_passed;
     for (const struct spot *at = spots->list, *end = at + spots->count; at < end; at++) {
         bool beside = (at->first <= want.last) & (at->last >= want.first); /* no branch: nothing foretells it */
-        int64_t gap = beside ? at->low - top : -1;
-        if (gap >= want.bytes && gap < best_size) {
-            best = top;
-            best_size = gap;
-        }
-        top = max_i64(top, beside ? at->high : 0);
+        pass(&passed, want.bytes, beside, at->low, at->high);
     }
-    return best >= 0 ? best : top;
+    return found(&passed);
 }
 
 /* The same for an item with two lives. */
-static int64_t find_gap_twice(const struct place_work *w, const struct spots *spots, int item)
+static int64_t find_gap_twice(const struct spots *spots, struct place_item want)
 {
-    const struct place_item want = w->items[item];
-    int64_t top = 0, best = -1, best_size = INT64_MAX;
+    struct passed passed = nothing_passed;
     for (const struct spot *at = spots->list, *end = at + spots->count; at < end; at++) {
         bool beside = (at->first <= want.last && at->last >= want.first) ||
                       (at->first <= want.again_last && at->last >= want.again_first);
-        int64_t gap = beside ? at->low - top : -1;
-        if (gap >= want.bytes && gap < best_size) {
-            best = top;
-            best_size = gap;
-        }
-        top = max_i64(top, beside ? at->high : 0);
+        pass(&passed, want.bytes, beside, at->low, at->high);
     }
-    return best >= 0 ? best : top;
+    return found(&passed);
 }
 
 void place_lists_clear(struct place_work *w)
@@ -194,7 +204,7 @@ void place_lists_clear(struct place_work *w)
 int64_t place_lists_gap(const struct place_work *w, int item)
 {
     const struct spots *spots = spots_around(w, item);
-    return w->items[item].again_last > 0 ? find_gap_twice(w, spots, item) : find_gap(w, spots, item);
+    return w->items[item].again_last > 0 ? find_gap_twice(spots, w->items[item]) : find_gap(spots, w->items[item]);
 }
 
 /* ---- a tree over time ---- */
@@ -230,16 +240,10 @@ static void collect_beside(struct place_work *w, int node, int low, int size, in
 int64_t place_tree_gap(struct place_work *w, int64_t bytes)
 {
     qsort(w->beside, (size_t)w->beside_count, sizeof *w->beside, place_compare_ranked);
-    int64_t top = 0, best = -1, best_size = INT64_MAX;
-    for (int i = 0; i < w->beside_count; i++) {
-        int64_t gap = w->beside[i].key - top;
-        if (gap >= bytes && gap < best_size) {
-            best = top;
-            best_size = gap;
-        }
-        top = max_i64(top, w->beside[i].second);
-    }
-    return best >= 0 ? best : top;
+    struct passed passed = nothing_passed;
+    for (int i = 0; i < w->beside_count; i++)
+        pass(&passed, bytes, true, w->beside[i].key, w->beside[i].second);
+    return found(&passed);
 }
 
 void place_tree_clear(struct place_work *w)
