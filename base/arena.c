@@ -95,6 +95,14 @@ char *arena_strdup(struct arena *arena, const char *text)
     return arena_strndup(arena, text, strlen(text));
 }
 
+size_t arena_bytes(const struct arena *arena)
+{
+    size_t bytes = 0;
+    for (const struct arena_block *block = arena->head; block; block = block->next)
+        bytes += sizeof *block + block->capacity;
+    return bytes;
+}
+
 void arena_free(struct arena *arena)
 {
     struct arena_block *block = arena->head;

@@ -18,5 +18,7 @@ void *arena_alloc(struct arena *arena, size_t count, size_t size);
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
 /* Frees everything; the arena is empty and usable again. */
+/* Of all blocks. */
+size_t arena_bytes(const struct arena *arena);
 void arena_free(struct arena *arena);
 #endif

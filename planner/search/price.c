@@ -7,6 +7,8 @@
 #include "planner/search/sample.h"
 #include <string.h>
 
+enum { SAMPLE_ROOM_BYTES = 1 << 27 };
+
 int price_strategy(const struct price_table *table, const struct plan_layer *layer)
 {
     for (int i = 0; i < table->strategy_count; i++)
@@ -76,19 +78,40 @@ static bool want_graph(struct price_book *book, const struct price_key *key, str
                      book->class_count);
 }
 
-/* A sample of the sizes asked for: one that was lowered for others, or a new one. */
+/* The longest unused go when all take too much memory: models of thousands of different layers have such samples. */
+static void make_room(struct price_book *book)
+{
+    size_t bytes = 0;
+    struct sample *sample;
+    for (struct sample **at = &book->samples; (sample = *at);) {
+        bytes += sample_bytes(sample);
+        if (bytes <= SAMPLE_ROOM_BYTES) {
+            at = sample_next(sample);
+            continue;
+        }
+        *at = *sample_next(sample);
+        sample_free(sample);
+    }
+}
+
+/* A sample of the sizes asked for: one that was lowered for others, or a new one. The last asked for is the first of
+ * the list. */
 static bool find_sample(struct sample **out, struct price_book *book, const struct price_key *key,
                         const struct sample_shape *shape, struct error *err)
 {
     if (!want_graph(book, key, err))
         return false;
-    for (struct sample *sample = book->samples; sample; sample = *sample_next(sample))
-        if (sample_matches(sample, shape) && sample_resize(sample, book->graph, &key->mesh)) {
-            *out = sample;
-            return true;
-        }
-    if (!sample_open(out, book->graph, shape, err))
-        return false;
+    struct sample **at = &book->samples;
+    while (*at && !(sample_matches(*at, shape) && sample_resize(*at, book->graph, &key->mesh)))
+        at = sample_next(*at);
+    *out = *at;
+    if (*out) {
+        *at = *sample_next(*out);
+    } else {
+        make_room(book);
+        if (!sample_open(out, book->graph, shape, err))
+            return false;
+    }
     *sample_next(*out) = book->samples;
     book->samples = *out;
     return true;

@@ -232,6 +232,11 @@ bool sample_open(struct sample **out, const struct graph *graph, const struct sa
     return good;
 }
 
+size_t sample_bytes(const struct sample *s)
+{
+    return arena_bytes(&s->program->arena) + arena_bytes(&s->arena);
+}
+
 void sample_free(struct sample *s)
 {
     if (!s)

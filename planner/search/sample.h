@@ -37,6 +37,7 @@ int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, i
 /* Of what sample_prices() priced last: collectives and slices of what the layer hands on, and of its gradient, and the
  * bytes of all its layouts that are kept for backward. Other members are 0. */
 struct layer_price sample_handover(const struct sample *sample, int layer);
+size_t sample_bytes(const struct sample *sample);
 /* Samples of one book are a list. */
 struct sample **sample_next(struct sample *sample);
 #endif
