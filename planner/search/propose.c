@@ -311,21 +311,35 @@ static int64_t least_weight_bytes(const struct price_table *table, int class_ind
     return least;
 }
 
-bool propose_comfortable(struct run *run, const struct ordered *at, bool *out)
+/* Whether weights and what goes with them leave a third of a device's memory, each rank holding `share` of what the
+ * bound's mesh says. */
+static bool leaves_room(struct run *run, const struct config *config, double share, bool *out)
 {
-    const struct config *config = &run->configs[at->index];
     const struct price_table *table = NULL;
     int64_t bytes = 0;
-    *out = false;
-    if (config->meshes > 0)
-        return true;
     if (!workbench_table(&run->bench, config, true, &table, run->err))
         return false;
     for (int l = 0; table && l < run->bench.chain.layer_count; l++)
         bytes += least_weight_bytes(table, run->bench.chain.class_of[l]);
-    *out = table && bytes / config->stages < run->capacity_bytes / 3 * 2 &&
-           config->micro_batch_count >= 2 * config->stages;
+    *out = table && (double)(bytes / config->stages) * share < (double)(run->capacity_bytes / 3 * 2);
     return true;
+}
+
+bool propose_comfortable(struct run *run, const struct ordered *at, bool *out)
+{
+    const struct config *config = &run->configs[at->index];
+    *out = false;
+    return config->meshes > 0 || config->micro_batch_count < 2 * config->stages || leaves_room(run, config, 1, out);
+}
+
+/* Without stages, all weights in shards. */
+static bool sharded_comfortable(struct run *run, const struct ordered *at, bool *out)
+{
+    const struct config *config = &run->configs[at->index];
+    int shards = mesh_shards(&config->mesh);
+    *out = false;
+    return config->meshes > 0 || config->stages > 1 || config->runs > 1 || shards < 2 ||
+           leaves_room(run, config, 2.0 / shards, out);
 }
 
 /* A scout with a plan is near its best: that it is not better can be proven later. */
@@ -340,12 +354,17 @@ static bool send_out(struct run *run, struct piece *piece)
     return propose_keep(run, piece, true);
 }
 
-/* The first comfortable ones, each on its own, until there is a plan; when time is over, of however many. */
-static bool scout(struct run *run, struct queue *queue)
+typedef bool comfort_function(struct run *run, const struct ordered *at, bool *out);
+
+/* The first comfortable ones, each on its own, until one has a plan; when time is over and there is none, of however
+ * many. */
+static bool scout(struct run *run, struct queue *queue, comfort_function *is_comfortable)
 {
-    for (int i = 0, scouts = 0; i < queue->count && (scouts < SCOUTS || search_stops(run)); i++) {
+    for (int i = 0, scouts = 0; i < queue->count; i++) {
         bool good = false;
-        if (!propose_comfortable(run, &queue->list[i].at, &good))
+        if (search_stops(run) ? run->best_ns < INT64_MAX : scouts == SCOUTS)
+            return true;
+        if (!is_comfortable(run, &queue->list[i].at, &good))
             return false;
         if (!good)
             continue;
@@ -354,7 +373,7 @@ static bool scout(struct run *run, struct queue *queue)
         if (!send_out(run, &piece))
             return false;
         scouts++;
-        if (run->best_ns < INT64_MAX)
+        if (piece.result.feasible)
             return true;
     }
     return true;
@@ -383,7 +402,9 @@ static bool close_queue(struct run *run, const struct queue *queue)
 bool search_solve(struct run *run)
 {
     struct queue queue;
-    if (!open_queue(run, &queue) || (!run->options->keep_all && !scout(run, &queue)))
+    if (!open_queue(run, &queue) ||
+        (!run->options->keep_all &&
+         (!scout(run, &queue, sharded_comfortable) || !scout(run, &queue, propose_comfortable))))
         return false;
     while (next_worth(run, &queue) < queue.count && !search_stops(run)) {
         struct piece pieces[WAVE] = { 0 };
