@@ -234,7 +234,7 @@ static int64_t promised_bytes(const struct workbench *bench, const struct price_
     return sum + transient;
 }
 
-static int64_t arena_bytes(const struct world *w, const struct config *config, const struct strategy *strategy)
+static int64_t stage_arena_bytes(const struct world *w, const struct config *config, const struct strategy *strategy)
 {
     struct error err = { 0 };
     struct program *program = NULL;
@@ -271,7 +271,7 @@ START_TEST(layouts_keep_what_prices_promise)
         ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &table, &err), "%s", err.message);
         for (int s = i % 5; table && s < table->strategy_count; s += 5) {
             int64_t promised = promised_bytes(&w.bench, table, s);
-            int64_t arena = arena_bytes(&w, &w.configs[i], &table->strategies[s]);
+            int64_t arena = stage_arena_bytes(&w, &w.configs[i], &table->strategies[s]);
             double share = (double)promised / (double)arena;
             const struct plan_layer *layer = &table->strategies[s].layer;
             least = share < least ? share : least;
