@@ -168,13 +168,24 @@ static void on_progress(void *context, const char *what, int done, int count)
         fprintf(cli->talk, "running %s (%d of %d)\n", what, done + 1, count);
 }
 
-static bool time_reference(int64_t *out_ns, struct error *err)
+static bool time_products(double seconds, int64_t *out_ns, struct error *err)
 {
     struct reference product;
-    if (!reference_measure(&product, err))
+    if (!reference_measure(&product, seconds, err))
         return false;
     *out_ns = product.ns;
     return true;
+}
+
+static bool time_reference(int64_t *out_ns, struct error *err)
+{
+    return time_products(REFERENCE_SHORT_S, out_ns, err);
+}
+
+/* Where runs are judged by it. */
+static bool time_long_reference(int64_t *out_ns, struct error *err)
+{
+    return time_products(REFERENCE_S, out_ns, err);
 }
 
 /* What the predictions' profile says of the processor's speed; 0: nothing, or they are of a GPU. */
@@ -231,7 +242,9 @@ static bool run_all(struct job *job, struct error *err)
                                  .transport = a->transport,
                                  .module_dir = job->cli->module_dir,
                                  .shape = a->shape ? job->in.cluster : NULL,
-                                 .reference = device->computes ? time_reference : NULL,
+                                 .reference = !device->computes       ? NULL
+                                              : a->steady_percent > 0 ? time_long_reference
+                                                                      : time_reference,
                                  .context = (void *)(uintptr_t)job->cli,
                                  .on_progress = on_progress };
     bool ok = comparison_run(&job->comparison, &o, err);

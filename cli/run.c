@@ -222,7 +222,8 @@ static void note_speed(const struct cli *cli, const struct inputs *in, const str
     char note[320];
     struct reference now;
     struct error ignored = { 0 };
-    if (device == &device_cpu && in->profile && in->profile->reference_ns > 0 && reference_measure(&now, &ignored) &&
+    if (device == &device_cpu && in->profile && in->profile->reference_ns > 0 &&
+        reference_measure(&now, REFERENCE_SHORT_S, &ignored) &&
         print_speed_change(note, sizeof note, now.ns, in->profile->reference_ns))
         fprintf(cli->talk, "note: %s\n", note);
 }

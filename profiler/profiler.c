@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Shares of the time limit. */
-static const double COMPUTE_SHARE = 0.68, SWEEP_SHARE = 0.2, CONTENTION_SHARE = 0.06;
+static const double COMPUTE_SHARE = 0.68, SWEEP_SHARE = 0.2, CONTENTION_SHARE = 0.06, REFERENCE_SHARE = 0.02;
 static const double STEADY = 0.05, MEMORY_SHARE = 0.8;
 
 bool profiler_unsteady(const struct profiler_report *report)
@@ -247,10 +247,11 @@ bool profiler_measure(struct profile **out, struct profiler_report *report, cons
         snprintf(machine, sizeof machine, "%s", options->machine);
     if (existing && (report->existing_refused = refuse(existing, machine, crew, options->backend)))
         existing = NULL;
-    bool ok = reference_measure(&before, err) &&
+    double reference_s = fmin(REFERENCE_S, REFERENCE_SHARE * options->time_limit_s);
+    bool ok = reference_measure(&before, reference_s, err) &&
               measure(&parts, crew, options, existing,
                       options->memory_bytes ? options->memory_bytes : host.memory_bytes, err) &&
-              reference_measure(&after, err);
+              reference_measure(&after, reference_s, err);
     report->reference_before_ns = before.ns, report->reference_after_ns = after.ns;
     report->processor_share = fmin(before.share, after.share);
     *out = NULL;

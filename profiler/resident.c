@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "profiler/resident.h"
+#include "base/num.h"
 #include "executor/kernel.h"
 #include "host/clock.h"
 #include <stdio.h>
@@ -40,23 +41,26 @@ static int64_t thread_cpu_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void time_calls(struct reference *out, const struct kernel_call *call)
+static void time_calls(struct reference *out, double seconds, const struct kernel_call *call)
 {
-    enum { REPEATS = 5 };
+    enum { FEWEST = 5, MOST = 400 };
+    int64_t times[MOST];
+    int count = 0;
     kernel_function *kernel = kernel_find(KERNEL_MATMUL, PHASE_FORWARD);
     kernel(call); /* the warm-up */
-    int64_t begin = clock_now_ns(), begin_cpu = thread_cpu_ns();
-    out->ns = INT64_MAX;
-    for (int i = 0; i < REPEATS; i++) {
-        int64_t start = clock_now_ns();
+    int64_t begin = clock_now_ns(), begin_cpu = thread_cpu_ns(), now = begin;
+    while (count < FEWEST || (count < MOST && (double)(now - begin) < seconds * 1e9)) {
+        int64_t start = now;
         kernel(call);
-        int64_t ns = clock_now_ns() - start;
-        out->ns = ns < out->ns ? ns : out->ns;
+        now = clock_now_ns();
+        times[count++] = now - start;
     }
-    out->share = (double)(thread_cpu_ns() - begin_cpu) / (double)(clock_now_ns() - begin + 1);
+    out->share = (double)(thread_cpu_ns() - begin_cpu) / (double)(now - begin + 1);
+    qsort(times, (size_t)count, sizeof *times, compare_i64);
+    out->ns = times[count / 2];
 }
 
-bool reference_measure(struct reference *out, struct error *err)
+bool reference_measure(struct reference *out, double seconds, struct error *err)
 {
     const int64_t size = REFERENCE_EDGE;
     struct segment segment = square_product(size);
@@ -74,7 +78,7 @@ bool reference_measure(struct reference *out, struct error *err)
         call.operand[roles[i]][0] =
             (struct view){ .data = memory + (size_t)i * elements, .dim_count = 2, .count = { size, size } };
     call.define[ROLE_OUT] = 1;
-    time_calls(out, &call);
+    time_calls(out, seconds, &call);
     free(memory);
     return true;
 }

@@ -13,8 +13,11 @@ struct segment square_product(int64_t size);
  * step, so by BLAS where the build has it (the program's own products are for other shapes). */
 enum { REFERENCE_EDGE = 1024 };
 struct reference {
-    int64_t ns;   /* the shortest time of a few */
+    int64_t ns;   /* the median */
     double share; /* processor time over time, of all repeats: below 1 where other programs took some of the core */
 };
-bool reference_measure(struct reference *out, struct error *err);
+/* Products for so many seconds, at least five. A virtual processor's speed changes several times in a second: what is
+ * to tell how fast a step was takes REFERENCE_S, what only notes that something is amiss REFERENCE_SHORT_S. */
+static const double REFERENCE_S = 1, REFERENCE_SHORT_S = 0.1;
+bool reference_measure(struct reference *out, double seconds, struct error *err);
 #endif
