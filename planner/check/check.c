@@ -1,32 +1,10 @@
-#include "planner/check/check.h"
 #include "base/num.h"
 #include "planner/check/check_busy.h"
-#include "planner/check/check_cut.h"
+#include "planner/check/check_parts.h"
 #include "planner/program/schedule.h"
-#include "planner/search/certificate_hash.h"
 #include "planner/search/config_name.h"
-#include "planner/search/estimate.h"
-#include "planner/search/workbench.h"
 #include <math.h>
 #include <string.h>
-
-/* A millionth of a bound is left to the tolerance of whole counts. */
-enum { TOLERANCE_PARTS = 1000000 };
-
-struct checker {
-    const struct claim *claim;
-    const struct facts *facts;
-    const struct plan *plan;
-    struct workbench bench;
-    struct orders orders; /* of the model's layers; as far as the certificate speaks of them */
-    struct arena arena;
-    struct config *configs;
-    int config_count;
-    bool *met; /* (claim's configurations) */
-    struct certificate_hash hash;
-    struct check_report *report;
-    struct error *err;
-};
 
 /* ---- one configuration's problem ---- */
 
@@ -83,8 +61,8 @@ static bool make_problem_with_turns(struct checker *c, const struct config *conf
     return true;
 }
 
-static bool make_problem(struct checker *c, const struct config *config, const struct price_table *table,
-                         struct arena *arena, struct cut_problem *out)
+bool check_problem(struct checker *c, const struct config *config, const struct price_table *table, struct arena *arena,
+                   struct cut_problem *out)
 {
     const struct chain *chain = &c->bench.chain;
     if (config->meshes > 0)
@@ -164,7 +142,7 @@ static bool check_bound(struct checker *c, const struct config *config, const ch
         return false;
     if (!table)
         return wrong_fate(c, claimed, name, "it has no program");
-    bool good = make_problem(c, config, table, &arena, &problem);
+    bool good = check_problem(c, config, table, &arena, &problem);
     bool lacks = good && cut_lacks_memory(&problem);
     if (good && claimed && claimed->fate == FATE_MEMORY) {
         c->report->by_memory++;
@@ -245,7 +223,7 @@ static bool check_config(struct checker *c, const struct config *config)
         return check_refused(c, claimed, name);
     if (refused)
         return wrong_fate(c, claimed, name, "it has a program");
-    bool good = check_simulated(c, config, name, table) && make_problem(c, config, table, &arena, &problem) &&
+    bool good = check_simulated(c, config, name, table) && check_problem(c, config, table, &arena, &problem) &&
                 check_priced(c, config, name, claimed, cut_quick_bound(&problem));
     arena_free(&arena);
     return good;
@@ -287,188 +265,6 @@ static bool check_counts(struct checker *c)
                "lists %lld, %lld and %lld",
                (long long)claim->solved, (long long)claim->refused, (long long)claim->pruned_bound,
                (long long)counts[FATE_SOLVED], (long long)counts[FATE_REFUSED], (long long)ruled_out);
-}
-
-static const struct config *find_config(const struct checker *c, const char *wanted)
-{
-    char name[CONFIG_NAME_BYTES];
-    for (int i = 0; i < c->config_count; i++)
-        if (strcmp(config_name(name, &c->configs[i]), wanted) == 0)
-            return &c->configs[i];
-    return NULL;
-}
-
-/* The formula's best plan exists: there is one as short as best_ns, but for the tolerance. */
-static bool check_best(struct checker *c)
-{
-    const struct config *config = find_config(c, c->claim->best);
-    const struct price_table *table = NULL;
-    struct arena arena = { 0 };
-    struct cut_problem problem;
-    enum cut_verdict verdict = CUT_HOLDS;
-    int64_t witness_ns = 0;
-    if (!config)
-        return fail_kind(c->err, ERROR_GATE,
-                         "the certificate does not hold: its best configuration, %s, is not in the space",
-                         c->claim->best);
-    if (!workbench_table(&c->bench, config, false, &table, c->err))
-        return false;
-    bool good =
-        table && make_problem(c, config, table, &arena, &problem) &&
-        cut_check(&problem, c->claim->best_ns + c->claim->best_ns / TOLERANCE_PARTS + 1, &verdict, &witness_ns, c->err);
-    arena_free(&arena);
-    if (good && verdict == CUT_HOLDS)
-        return fail_kind(
-            c->err, ERROR_GATE,
-            "the certificate does not hold: it says that a plan of %s takes %lld ns by the formula, but none does",
-            c->claim->best, (long long)c->claim->best_ns);
-    return good;
-}
-
-/* ---- the plan itself ---- */
-
-static bool same_outside(const struct plan *plan, const struct config *config)
-{
-    bool same = plan->stage_count == config_replicas(config) && plan->chunk_count == config_chunks(config) &&
-                plan->micro_batch_count == config->micro_batch_count &&
-                (plan->stage_count == 1 || plan->schedule == config->schedule);
-    for (int k = 0; same && k < plan->stage_count; k++)
-        same = config->meshes > 0
-                   ? plan->stages[k].first_rank == k * mesh_ranks(&config->mesh)
-                   : plan->stages[k].turn == 0 && plan->stages[k].first_rank == config_first_rank(config, k);
-    return same;
-}
-
-/* The plan's stages, and where replicas take turns which of the configuration's numbers of them each has: first and
- * turn (replicas of the configuration). 0: the configuration does not have such stages. */
-static int list_stages(const struct plan *plan, const struct config *config, int *first, int *turn)
-{
-    int count = 0;
-    if (config->meshes == 0) {
-        for (; count < config_pieces(config); count++)
-            first[count] = stage_chunk(plan, config_stage(config, count), count / config->stages).first;
-        return count;
-    }
-    for (int k = 0; k < plan->stage_count; k += stage_turns(plan, k)) {
-        int i = 0;
-        while (i < config->turn_count && config->turns[i] != stage_turns(plan, k))
-            i++;
-        if (i == config->turn_count)
-            return 0;
-        first[count] = plan->stages[k].first_layer;
-        turn[count++] = i;
-    }
-    return config->stages == 0 || config->stages == count ? count : 0;
-}
-
-/* The plan in the configuration's atoms, which the search joins where no layer tells them apart; NULL: it is of another
- * one. */
-static bool plan_in(struct checker *c, const struct config *config, struct plan **out)
-{
-    *out = NULL;
-    if (!same_outside(c->plan, config))
-        return true;
-    struct plan *plan = plan_copy(c->plan);
-    if (!plan)
-        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-    if (plan_split_atoms(plan, config->mesh.atom_count, config->mesh.size))
-        *out = plan;
-    else
-        plan_free(plan);
-    return true;
-}
-
-/* The plan's value by the formula with one configuration's prices; INT64_MAX when it has none for a layer, or the plan
- * does not fit. */
-static bool plan_value(struct checker *c, const struct config *config, const struct plan *plan, int64_t *value_ns)
-{
-    const struct price_table *table = NULL;
-    struct arena arena = { 0 };
-    struct cut_problem problem;
-    size_t most = (size_t)(config->meshes > 0 ? config->meshes : config_pieces(config));
-    int *first = arena_alloc(&arena, most, sizeof *first), *turn = arena_alloc(&arena, most, sizeof *turn),
-        *strategy = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *strategy),
-        *class_of = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *class_of);
-    bool good = first && turn && strategy && class_of ? workbench_table(&c->bench, config, false, &table, c->err)
-                                                      : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-    *value_ns = INT64_MAX;
-    int stages = list_stages(plan, config, first, turn);
-    bool fits = table != NULL && stages > 0;
-    for (int l = 0; good && fits && l < plan->layer_count; l++) {
-        strategy[l] = price_strategy(table, &plan->layers[l]);
-        fits = strategy[l] >= 0;
-    }
-    if (good && fits && (good = make_problem(c, config, table, &arena, &problem))) {
-        cut_set_order(&problem, plan->order, class_of);
-        *value_ns = cut_value(&problem, stages, first, config->meshes > 0 ? turn : NULL, strategy);
-    }
-    arena_free(&arena);
-    return good;
-}
-
-static bool simulate_plan(struct checker *c, const struct model *model, const struct config *config,
-                          const struct plan *plan, int64_t *step_ns)
-{
-    struct graph *graph = NULL;
-    struct estimate *estimate = NULL;
-    const struct price_table *table = NULL;
-    bool good =
-        workbench_table(&c->bench, config, false, &table, c->err) && plan_graph(&graph, model, plan, c->err) &&
-        plan_check(plan, graph, c->err) &&
-        estimate_plan_steady(&estimate, model, graph, plan, &c->bench.chain, table, c->facts, INT64_MAX, c->err);
-    if (good) {
-        *step_ns = estimate->prediction.step_ns;
-        good = estimate->prediction.fits ||
-               fail_kind(c->err, ERROR_GATE,
-                         "the certificate does not hold: the plan does not fit into the devices' memory");
-    }
-    estimate_free(estimate);
-    graph_free(graph);
-    return good;
-}
-
-/* What is known of the plan after some configurations. */
-struct plan_search {
-    int64_t found_ns; /* its least value by the formula; INT64_MAX: it is of none of them */
-    bool as_claimed, simulated;
-};
-
-static bool try_config(struct checker *c, const struct model *model, const struct config *config, struct plan_search *s,
-                       int64_t *step_ns)
-{
-    struct plan *plan = NULL;
-    int64_t value_ns = INT64_MAX;
-    bool good = plan_in(c, config, &plan) && (!plan || plan_value(c, config, plan, &value_ns));
-    if (good && value_ns < INT64_MAX) {
-        s->found_ns = min_i64(s->found_ns, value_ns);
-        s->as_claimed = s->as_claimed || value_ns == c->claim->formula_ns;
-        if (!s->simulated && config->prefetch == plan->prefetch) {
-            s->simulated = true;
-            good = simulate_plan(c, model, config, plan, step_ns);
-        }
-    }
-    plan_free(plan);
-    return good;
-}
-
-/* The plan's value by the formula is what the certificate says, with the prices of a configuration that it is of:
- * without ZeRO-3 it is of every prefetch. */
-static bool check_plan(struct checker *c, const struct model *model, int64_t *step_ns)
-{
-    struct plan_search s = { .found_ns = INT64_MAX };
-    for (int i = 0; i < c->config_count; i++)
-        if (!try_config(c, model, &c->configs[i], &s, step_ns))
-            return false;
-    if (s.found_ns == INT64_MAX)
-        return fail_kind(c->err, ERROR_GATE,
-                         "the certificate does not hold: the plan is of no configuration of its space, or does not fit "
-                         "by the formula");
-    if (!s.as_claimed)
-        return fail_kind(c->err, ERROR_GATE,
-                         "the certificate does not hold: by the formula the plan takes %lld ns, not %lld ns",
-                         (long long)s.found_ns, (long long)c->claim->formula_ns);
-    return s.simulated ||
-           fail_kind(c->err, ERROR_GATE, "the certificate does not hold: the plan's prefetch is not in its space");
 }
 
 static double gap_of(int64_t value_ns, int64_t bound_ns)
@@ -582,8 +378,8 @@ bool certificate_check(struct check_report *out, const struct claim *claim, cons
         if (progress)
             progress(self, i + 1, c.config_count);
     }
-    good = good && check_hashes(&c) && check_counts(&c) && check_best(&c) && check_plan(&c, model, &out->step_ns) &&
-           check_gaps(&c, out->step_ns);
+    good = good && check_hashes(&c) && check_counts(&c) && check_best(&c, model) &&
+           check_plan(&c, model, &out->step_ns) && check_gaps(&c, out->step_ns);
     workbench_close(&c.bench);
     arena_free(&c.arena);
     return good;

@@ -1,4 +1,5 @@
 #include "planner/check/claim.h"
+#include "planner/plan/plan_json.h"
 #include "planner/search/space_choice.h"
 #include <stddef.h>
 #include <string.h>
@@ -9,7 +10,7 @@ struct claim_fields {
         pruned_bound, solved, refused, candidates, ranked, judged, rejected, ideals;
     const char *best, *space_hash, *prices_hash, *digest;
     bool complete;
-    const struct json *space, *fates[FATE_COUNT];
+    const struct json *space, *best_plan, *fates[FATE_COUNT];
 };
 #define CLAIM(name, type_, ...)                                                                                        \
     {                                                                                                                  \
@@ -35,6 +36,10 @@ static const struct json_field claim_fields[] = {
     CLAIM(formula_ns, FIELD_INT, .min = 0, .max = 9e15, .doc = "The formula's value of this plan in nanoseconds."),
     CLAIM(best_ns, FIELD_INT, .min = 0, .max = 9e15, .doc = "The formula's value of its best plan in nanoseconds."),
     CLAIM(best, FIELD_STRING, .doc = "Configuration of the formula's best plan."),
+    { .key = "best_plan",
+      .type = FIELD_NODE,
+      .offset = offsetof(struct claim_fields, best_plan),
+      .doc = "That plan, as plan.decisions; absent where this plan is as short by the formula." },
     CLAIM(memory_bytes, FIELD_INT, .min = 1, .max = 9e15, .doc = "Bytes of a device that plans may use."),
     CLAIM(complete, FIELD_BOOL, .doc = "Neither a time limit nor an interruption ended the search."),
     CLAIM(configurations, FIELD_INT, .doc = "Configurations of the space."),
@@ -240,10 +245,11 @@ bool claim_read(struct claim *out, const struct json *certificate, const struct 
     out->formula_gap = f.formula_gap;
     out->proof_gap = f.proof_gap;
     out->simulated_gap = f.simulated_gap;
-    return read_configs(out, &f, err);
+    return (!f.best_plan || plan_json_read_decisions(&out->best_plan, f.best_plan, err)) && read_configs(out, &f, err);
 }
 
 void claim_free(struct claim *claim)
 {
+    plan_free(claim->best_plan);
     arena_free(&claim->arena);
 }

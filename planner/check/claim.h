@@ -21,6 +21,7 @@ struct claim {
     double gap, formula_gap, proof_gap, simulated_gap, bound_s, simulated_bound_s, formula_s;
     bool complete;
     const char *best, *space_hash, *prices_hash, *digest;
+    struct plan *best_plan; /* owned; NULL: the file shows none */
     int config_count;
     struct claimed_config *configs;
     const struct json *at;

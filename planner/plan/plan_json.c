@@ -84,7 +84,6 @@ static void write_layers(struct json_writer *w, const struct plan *plan)
 /* read: the decisions that the plan was read from, or NULL. */
 static void write_decisions(struct json_writer *w, const struct plan *plan, const struct json *read)
 {
-    json_write_key(w, "decisions");
     json_begin_object(w);
     json_put_int(w, "batch", plan->batch);
     json_put_int(w, "sequence", plan->sequence);
@@ -215,6 +214,7 @@ static void write_members(struct json_writer *w, const struct plan *plan, const 
     const struct json *predicted = file ? json_member(file, "predicted") : NULL;
     json_put_string(w, "format", PLAN_FORMAT);
     json_put_int(w, "version", PLAN_FORMAT_VERSION);
+    json_write_key(w, "decisions");
     write_decisions(w, plan, file ? json_member(file, "decisions") : NULL);
     if (prediction)
         write_predicted(w, prediction);
@@ -224,6 +224,11 @@ static void write_members(struct json_writer *w, const struct plan *plan, const 
     }
     if (context)
         write_context(w, context, file ? json_member(file, "context") : NULL);
+}
+
+void plan_json_decisions(struct json_writer *w, const struct plan *plan)
+{
+    write_decisions(w, plan, NULL);
 }
 
 void plan_json_members(struct json_writer *w, const struct plan *plan, const struct prediction *prediction,

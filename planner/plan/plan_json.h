@@ -49,6 +49,11 @@ void plan_order_text(struct text *out, const struct plan *plan);
  * (plan_graph()). where: for messages. */
 bool plan_order_read(const struct json *where, const char *text, struct plan *plan, struct error *err);
 
+/* The decisions alone, an object: of a second plan in a file. */
+void plan_json_decisions(struct json_writer *w, const struct plan *plan);
+/* Reads such an object; form and ranges are checked as in a file. The caller frees the plan: plan_free(). */
+bool plan_json_read_decisions(struct plan **out, const struct json *decisions, struct error *err);
+
 struct plan_file {
     struct arena arena;
     struct plan *plan;           /* owned */

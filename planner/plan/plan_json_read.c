@@ -432,6 +432,18 @@ static bool read_decisions(const struct json *decisions, struct plan_file *file,
            (!in.order || plan_order_read(json_member(decisions, "order"), in.order, file->plan, err));
 }
 
+bool plan_json_read_decisions(struct plan **out, const struct json *decisions, struct error *err)
+{
+    struct plan_file file = { 0 };
+    bool good = read_decisions(decisions, &file, err);
+    arena_free(&file.arena);
+    if (good)
+        *out = file.plan;
+    else
+        plan_free(file.plan);
+    return good;
+}
+
 struct origin_fields {
     const char *source, *name, *hash;
 };

@@ -186,6 +186,8 @@ bool propose_keep(struct run *run, const struct piece *piece, bool rough)
         if (piece->result.plans[i].step_ns < run->best_ns) {
             run->best_ns = piece->result.plans[i].step_ns;
             run->best_config = piece->config;
+            run->best_table = piece->table;
+            run->best_solution = piece->result.plans[i];
         }
         if (!search_add_candidate(run, &candidate))
             return false;
@@ -402,9 +404,8 @@ static bool close_queue(struct run *run, const struct queue *queue)
 bool search_solve(struct run *run)
 {
     struct queue queue;
-    if (!open_queue(run, &queue) ||
-        (!run->options->keep_all &&
-         (!scout(run, &queue, sharded_comfortable) || !scout(run, &queue, propose_comfortable))))
+    if (!open_queue(run, &queue) || (!run->options->keep_all && (!scout(run, &queue, sharded_comfortable) ||
+                                                                 !scout(run, &queue, propose_comfortable))))
         return false;
     while (next_worth(run, &queue) < queue.count && !search_stops(run)) {
         struct piece pieces[WAVE] = { 0 };

@@ -66,12 +66,13 @@ struct config_record {
 #define CERTIFICATE_NO_PLAN_NS INT64_C(9000000000000000)
 
 struct certificate {
-    int64_t bound_ns;     /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
-    int64_t formula_ns;   /* the chosen plan's own value */
-    int64_t best_ns;      /* the formula's value of the best plan by it */
-    const char *best;     /* that plan's configuration */
-    int64_t memory_bytes; /* of a device that plans may use */
-    double proof_gap;     /* (best_ns - bound_ns) / bound_ns: 0 when all that could be better was solved to the end */
+    int64_t bound_ns;       /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
+    int64_t formula_ns;     /* the chosen plan's own value */
+    int64_t best_ns;        /* the formula's value of the best plan by it */
+    const char *best;       /* that plan's configuration */
+    struct plan *best_plan; /* the plan itself, the result's; NULL: the first plan is it */
+    int64_t memory_bytes;   /* of a device that plans may use */
+    double proof_gap;       /* (best_ns - bound_ns) / bound_ns: 0 when all that could be better was solved to the end */
     double formula_gap; /* (formula_ns - bound_ns) / bound_ns: the chosen plan by the formula; more than proof_gap where
                            the simulation prefers it to the formula's best */
     double gap;         /* (simulated step - bound_ns) / bound_ns: what the formula does not see */

@@ -46,7 +46,9 @@ struct run {
     int candidate_count, candidate_capacity;
     struct candidate *candidates;
     int64_t best_ns, capacity_bytes;
-    int best_config;       /* index of the one with best_ns */
+    int best_config;       /* index of the one with best_ns; its table and solution: */
+    const struct price_table *best_table;
+    struct partition_plan best_solution;
     int64_t open_bound_ns; /* least proven bound of all configurations looked at, or left */
     int64_t start_ns;
     atomic_bool stopped; /* by time limit or cancellation; pieces of work ask at once */

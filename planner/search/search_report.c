@@ -1,5 +1,6 @@
 /* What a search has to say beside its plans: the certificate, and why nothing fits. */
 #include "base/num.h"
+#include "planner/plan/plan_json.h"
 #include "planner/search/search.h"
 #include "planner/search/space_choice.h"
 #include <stdio.h>
@@ -228,6 +229,10 @@ static void write_members(struct json_writer *w, const struct certificate *c, co
     json_put_int(w, "formula_ns", c->formula_ns);
     json_put_int(w, "best_ns", c->best_ns);
     json_put_string(w, "best", c->best);
+    if (c->best_plan) {
+        json_write_key(w, "best_plan");
+        plan_json_decisions(w, c->best_plan);
+    }
     json_put_int(w, "memory_bytes", c->memory_bytes);
     json_write_key(w, "complete");
     json_write_bool(w, c->complete);

@@ -1,0 +1,34 @@
+/* What check.c and check_plan.c share. */
+#ifndef CLEAVE_CHECK_CHECK_PARTS_H
+#define CLEAVE_CHECK_CHECK_PARTS_H
+#include "planner/check/check.h"
+#include "planner/check/check_cut.h"
+#include "planner/search/certificate_hash.h"
+#include "planner/search/workbench.h"
+
+/* A millionth of a bound is left to the tolerance of whole counts. */
+enum { TOLERANCE_PARTS = 1000000 };
+
+struct checker {
+    const struct claim *claim;
+    const struct facts *facts;
+    const struct plan *plan;
+    struct workbench bench;
+    struct orders orders; /* of the model's layers; as far as the certificate speaks of them */
+    struct arena arena;
+    struct config *configs;
+    int config_count;
+    bool *met; /* (claim's configurations) */
+    struct certificate_hash hash;
+    struct check_report *report;
+    struct error *err;
+};
+
+/* One configuration's problem with the prices of a table, in the arena. */
+bool check_problem(struct checker *c, const struct config *config, const struct price_table *table, struct arena *arena,
+                   struct cut_problem *out);
+/* The formula's best plan exists: the plan itself, or the one that the certificate shows, or one that is found. */
+bool check_best(struct checker *c, const struct model *model);
+/* The plan's value by the formula is what the certificate says; *step_ns: its simulated step. */
+bool check_plan(struct checker *c, const struct model *model, int64_t *step_ns);
+#endif

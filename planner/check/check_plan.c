@@ -1,0 +1,235 @@
+/* The plans of a certificate: the one that it is of, and the formula's best. */
+#include "base/num.h"
+#include "planner/check/check_parts.h"
+#include "planner/program/schedule.h"
+#include "planner/search/assemble.h"
+#include "planner/search/config_name.h"
+#include "planner/search/estimate.h"
+#include <string.h>
+
+static bool same_outside(const struct plan *plan, const struct config *config)
+{
+    bool same = plan->stage_count == config_replicas(config) && plan->chunk_count == config_chunks(config) &&
+                plan->micro_batch_count == config->micro_batch_count &&
+                (plan->stage_count == 1 || plan->schedule == config->schedule);
+    for (int k = 0; same && k < plan->stage_count; k++)
+        same = config->meshes > 0
+                   ? plan->stages[k].first_rank == k * mesh_ranks(&config->mesh)
+                   : plan->stages[k].turn == 0 && plan->stages[k].first_rank == config_first_rank(config, k);
+    return same;
+}
+
+/* The plan's stages, and where replicas take turns which of the configuration's numbers of them each has: first and
+ * turn (replicas of the configuration). 0: the configuration does not have such stages. */
+static int list_stages(const struct plan *plan, const struct config *config, int *first, int *turn)
+{
+    int count = 0;
+    if (config->meshes == 0) {
+        for (; count < config_pieces(config); count++)
+            first[count] = stage_chunk(plan, config_stage(config, count), count / config->stages).first;
+        return count;
+    }
+    for (int k = 0; k < plan->stage_count; k += stage_turns(plan, k)) {
+        int i = 0;
+        while (i < config->turn_count && config->turns[i] != stage_turns(plan, k))
+            i++;
+        if (i == config->turn_count)
+            return 0;
+        first[count] = plan->stages[k].first_layer;
+        turn[count++] = i;
+    }
+    return config->stages == 0 || config->stages == count ? count : 0;
+}
+
+/* The plan in the configuration's atoms, which the search joins where no layer tells them apart; NULL: it is of another
+ * one. */
+static bool plan_in(struct checker *c, const struct config *config, const struct plan *joined, struct plan **out)
+{
+    *out = NULL;
+    if (!same_outside(joined, config))
+        return true;
+    struct plan *plan = plan_copy(joined);
+    if (!plan)
+        return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    if (plan_split_atoms(plan, config->mesh.atom_count, config->mesh.size))
+        *out = plan;
+    else
+        plan_free(plan);
+    return true;
+}
+
+/* The plan's value by the formula with one configuration's prices; INT64_MAX when it has none for a layer, or the plan
+ * does not fit. */
+static bool plan_value(struct checker *c, const struct config *config, const struct plan *plan, int64_t *value_ns)
+{
+    const struct price_table *table = NULL;
+    struct arena arena = { 0 };
+    struct cut_problem problem;
+    size_t most = (size_t)(config->meshes > 0 ? config->meshes : config_pieces(config));
+    int *first = arena_alloc(&arena, most, sizeof *first), *turn = arena_alloc(&arena, most, sizeof *turn),
+        *strategy = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *strategy),
+        *class_of = arena_alloc(&arena, (size_t)plan->layer_count, sizeof *class_of);
+    bool good = first && turn && strategy && class_of ? workbench_table(&c->bench, config, false, &table, c->err)
+                                                      : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    *value_ns = INT64_MAX;
+    int stages = list_stages(plan, config, first, turn);
+    bool fits = table != NULL && stages > 0;
+    for (int l = 0; good && fits && l < plan->layer_count; l++) {
+        strategy[l] = price_strategy(table, &plan->layers[l]);
+        fits = strategy[l] >= 0;
+    }
+    if (good && fits && (good = check_problem(c, config, table, &arena, &problem))) {
+        cut_set_order(&problem, plan->order, class_of);
+        *value_ns = cut_value(&problem, stages, first, config->meshes > 0 ? turn : NULL, strategy);
+    }
+    arena_free(&arena);
+    return good;
+}
+
+static bool simulate_plan(struct checker *c, const struct model *model, const struct config *config,
+                          const struct plan *plan, int64_t *step_ns)
+{
+    struct graph *graph = NULL;
+    struct estimate *estimate = NULL;
+    const struct price_table *table = NULL;
+    bool good =
+        workbench_table(&c->bench, config, false, &table, c->err) && plan_graph(&graph, model, plan, c->err) &&
+        plan_check(plan, graph, c->err) &&
+        estimate_plan_steady(&estimate, model, graph, plan, &c->bench.chain, table, c->facts, INT64_MAX, c->err);
+    if (good) {
+        *step_ns = estimate->prediction.step_ns;
+        good = estimate->prediction.fits ||
+               fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: the plan does not fit into the devices' memory");
+    }
+    estimate_free(estimate);
+    graph_free(graph);
+    return good;
+}
+
+/* What is known of the plan after some configurations. */
+struct plan_search {
+    int64_t found_ns; /* its least value by the formula; INT64_MAX: it is of none of them */
+    bool as_claimed, simulated;
+};
+
+static bool try_config(struct checker *c, const struct model *model, const struct config *config, struct plan_search *s,
+                       int64_t *step_ns)
+{
+    struct plan *plan = NULL;
+    int64_t value_ns = INT64_MAX;
+    bool good = plan_in(c, config, c->plan, &plan) && (!plan || plan_value(c, config, plan, &value_ns));
+    if (good && value_ns < INT64_MAX) {
+        s->found_ns = min_i64(s->found_ns, value_ns);
+        s->as_claimed = s->as_claimed || value_ns == c->claim->formula_ns;
+        if (!s->simulated && config->prefetch == plan->prefetch) {
+            s->simulated = true;
+            good = simulate_plan(c, model, config, plan, step_ns);
+        }
+    }
+    plan_free(plan);
+    return good;
+}
+
+/* The plan's value by the formula is what the certificate says, with the prices of a configuration that it is of:
+ * without ZeRO-3 it is of every prefetch. */
+bool check_plan(struct checker *c, const struct model *model, int64_t *step_ns)
+{
+    struct plan_search s = { .found_ns = INT64_MAX };
+    for (int i = 0; i < c->config_count; i++)
+        if (!try_config(c, model, &c->configs[i], &s, step_ns))
+            return false;
+    if (s.found_ns == INT64_MAX)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: the plan is of no configuration of its space, or does not fit "
+                         "by the formula");
+    if (!s.as_claimed)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: by the formula the plan takes %lld ns, not %lld ns",
+                         (long long)s.found_ns, (long long)c->claim->formula_ns);
+    return s.simulated ||
+           fail_kind(c->err, ERROR_GATE, "the certificate does not hold: the plan's prefetch is not in its space");
+}
+
+/* ---- the formula's best ---- */
+
+static const struct config *find_config(const struct checker *c, const char *wanted)
+{
+    char name[CONFIG_NAME_BYTES];
+    for (int i = 0; i < c->config_count; i++)
+        if (strcmp(config_name(name, &c->configs[i]), wanted) == 0)
+            return &c->configs[i];
+    return NULL;
+}
+
+/* Legal for the model, and of the configuration in what its price does not show. */
+static bool check_settings(struct checker *c, const struct model *model, const struct config *config,
+                           const struct plan *plan)
+{
+    struct graph *graph = NULL;
+    struct plan *like = plan_from_config(&c->claim->space, config, c->bench.graph);
+    bool good = like || fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
+    bool same = good && plan->batch == like->batch && plan->sequence == like->sequence &&
+                plan->vocab_multiple == like->vocab_multiple && plan->dtype == like->dtype &&
+                plan->extra_in_flight == like->extra_in_flight && plan->bucket_bytes == like->bucket_bytes &&
+                plan->prefetch == like->prefetch && plan->clip_norm == like->clip_norm;
+    plan_free(like);
+    if (good && !same)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: the settings of its best_plan are not those of %s",
+                         c->claim->best);
+    good = good && plan_graph(&graph, model, plan, c->err) && plan_check(plan, graph, c->err);
+    graph_free(graph);
+    return good;
+}
+
+/* Whether the plan is one of the configuration and as short by the formula as the certificate says of its best. */
+static bool is_best(struct checker *c, const struct config *config, const struct plan *shown, bool *out)
+{
+    struct plan *plan = NULL;
+    int64_t value_ns = INT64_MAX;
+    bool good = plan_in(c, config, shown, &plan) && (!plan || plan_value(c, config, plan, &value_ns));
+    plan_free(plan);
+    *out = good && value_ns == c->claim->best_ns;
+    return good;
+}
+
+/* There is one as short as best_ns, but for the tolerance. */
+static bool look_for_best(struct checker *c, const struct config *config)
+{
+    const struct price_table *table = NULL;
+    struct arena arena = { 0 };
+    struct cut_problem problem;
+    enum cut_verdict verdict = CUT_HOLDS;
+    int64_t witness_ns = 0;
+    if (!workbench_table(&c->bench, config, false, &table, c->err))
+        return false;
+    bool good =
+        table && check_problem(c, config, table, &arena, &problem) &&
+        cut_check(&problem, c->claim->best_ns + c->claim->best_ns / TOLERANCE_PARTS + 1, &verdict, &witness_ns, c->err);
+    arena_free(&arena);
+    if (good && verdict == CUT_HOLDS)
+        return fail_kind(
+            c->err, ERROR_GATE,
+            "the certificate does not hold: it says that a plan of %s takes %lld ns by the formula, but none does",
+            c->claim->best, (long long)c->claim->best_ns);
+    return good;
+}
+
+bool check_best(struct checker *c, const struct model *model)
+{
+    const struct config *config = find_config(c, c->claim->best);
+    const struct plan *shown = c->claim->best_plan;
+    bool found = false;
+    if (!config)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: its best configuration, %s, is not in the space",
+                         c->claim->best);
+    if (shown)
+        return check_settings(c, model, config, shown) && is_best(c, config, shown, &found) &&
+               (found || fail_kind(c->err, ERROR_GATE,
+                                   "the certificate does not hold: by the formula its best_plan is none of %s that "
+                                   "takes %lld ns",
+                                   c->claim->best, (long long)c->claim->best_ns));
+    return is_best(c, config, c->plan, &found) && (found || look_for_best(c, config));
+}
