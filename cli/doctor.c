@@ -1,14 +1,10 @@
 /* What this machine offers cleave, and what is absent and why. */
 #include "cli/inputs.h"
 #include "executor/backends.h"
+#include "host/blas.h"
 #include "host/machine.h"
 #include <dlfcn.h>
 #include <string.h>
-
-#ifdef HAVE_OPENBLAS
-char *openblas_get_corename(void);
-char *openblas_get_config(void);
-#endif
 
 struct doctor_options {
     bool json;
@@ -69,10 +65,9 @@ static bool examine(struct findings *f, const struct cli *cli, struct error *err
     *f = (struct findings){ .catalogue = cli->data_dir, .modules = { { "mpi", "MPI" }, { "cuda", "CUDA" } } };
     host_machine_read(&machine);
     host_machine_text(&machine, f->machine, sizeof f->machine);
-#ifdef HAVE_OPENBLAS
-    f->library = openblas_get_config();
-    f->kernels = openblas_get_corename();
-#endif
+    const struct blas *blas = blas_open();
+    f->library = blas ? blas->config() : NULL;
+    f->kernels = blas ? blas->core() : NULL;
     bool ok = inputs_catalogue(&in, err);
     if (ok)
         f->device_types = in.catalogue->count;

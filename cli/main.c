@@ -117,7 +117,6 @@ int main(int argc, char **argv)
                        .environment = environment };
     struct setup setup;
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* in one file with what is said to people, lines stay in order and whole */
-    setup_blas(&cli);
     setup_find(&setup, &cli);
     int code = run_verb(verb, &cli, argc - 2, argv + 2);
     setup_free(&setup);

@@ -3,15 +3,11 @@
 #include "cli/ranks.h"
 #include "executor/gpu/nccl_environment.h"
 #include "base/text.h"
+#include "host/blas.h"
 #include "profiler/profiler.h"
 #include "profiler/resident.h"
 #include <stdlib.h>
 #include <string.h>
-
-#ifdef HAVE_OPENBLAS
-char *openblas_get_config(void);
-char *openblas_get_corename(void);
-#endif
 
 struct profile_arguments {
     const char *backend, *transport, *device, *dtype, *output;
@@ -57,11 +53,11 @@ static void on_progress(void *context, const char *what, int done, int count)
 
 static void software_text(char *out, size_t size)
 {
-#ifdef HAVE_OPENBLAS
-    snprintf(out, size, "cleave %s, %s, core type %s", CLEAVE_VERSION, openblas_get_config(), openblas_get_corename());
-#else
-    snprintf(out, size, "cleave %s, own matmul", CLEAVE_VERSION);
-#endif
+    const struct blas *blas = blas_open();
+    if (blas)
+        snprintf(out, size, "cleave %s, %s, core type %s", CLEAVE_VERSION, blas->config(), blas->core());
+    else
+        snprintf(out, size, "cleave %s, own matmul", CLEAVE_VERSION);
 }
 
 /* ---- the summary ---- */

@@ -1,15 +1,10 @@
 #define _GNU_SOURCE
 #include "cli/setup.h"
-#include "host/blas_core.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#ifdef HAVE_OPENBLAS
-char *openblas_get_corename(void);
-#endif
 
 static bool is_dir(const char *path)
 {
@@ -85,35 +80,5 @@ void setup_print_version(FILE *out)
     fprintf(out, "CPU matmuls: OpenBLAS\n");
 #else
     fprintf(out, "CPU matmuls: own\n");
-#endif
-}
-
-#ifdef HAVE_OPENBLAS
-/* NULL: what OpenBLAS or the user chose stands. */
-static const char *wanted_core_type(const struct cli *cli)
-{
-    bool avx2, avx512;
-    blas_core_extensions(&avx2, &avx512);
-    return cli->environment("OPENBLAS_CORETYPE") ? NULL : blas_core_instead(openblas_get_corename(), avx2, avx512);
-}
-#endif
-
-void setup_blas(const struct cli *cli)
-{
-#ifdef HAVE_OPENBLAS
-    const char *core_type = wanted_core_type(cli);
-    bool threads = !cli->environment("OPENBLAS_NUM_THREADS");
-    if ((!core_type && !threads) || cli->environment("CLEAVE_BLAS_READY"))
-        return;
-    fflush(NULL);
-    if (core_type)
-        setenv("OPENBLAS_CORETYPE", core_type, 1);
-    setenv("OPENBLAS_NUM_THREADS", "1", 0);
-    setenv("OMP_NUM_THREADS", "1", 0);
-    setenv("CLEAVE_BLAS_READY", "1", 1); /* once only, whatever happens */
-    execv("/proc/self/exe", cli->arguments);
-    /* no exec: go on with what there is; only speed differs */
-#else
-    (void)cli;
 #endif
 }

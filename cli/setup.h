@@ -1,4 +1,4 @@
-/* Where the program's own files are, and the mathematics library's settings. */
+/* Where the program's own files are. */
 #ifndef CLEAVE_CLI_SETUP_H
 #define CLEAVE_CLI_SETUP_H
 #include "cli/verb.h"
@@ -11,11 +11,4 @@ struct setup {
 void setup_find(struct setup *setup, struct cli *cli);
 void setup_free(struct setup *setup);
 void setup_print_version(FILE *out);
-/**
- * Makes the BLAS single-threaded and right for this CPU: ranks are the parallelism, and idle BLAS threads spin for a
- * while even when a verb multiplies nothing. OpenBLAS reads its settings when it is
- * loaded, so when they are missing the program replaces itself once by itself with them set. OPENBLAS_CORETYPE is set
- * only where OpenBLAS fell back to an older processor's kernels (host/blas_core.h); a value that the user has set stands.
- */
-void setup_blas(const struct cli *cli);
 #endif

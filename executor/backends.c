@@ -7,6 +7,7 @@
 #include "executor/comm_watched.h"
 #include "executor/gpu/gpu.h"
 #include "executor/gpu/nccl.h"
+#include "host/blas.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,8 @@ static int find(const char *const *names, const char *what, const char *name, st
 const struct device *device_find(const char *name, struct error *err)
 {
     int index = find(device_names, "backend", name, err);
+    if (index >= 0 && devices[index] == &device_cpu)
+        blas_open();
     return index >= 0 ? devices[index] : NULL;
 }
 

@@ -22,7 +22,8 @@ struct transport_set {
     struct error unwatched;       /* on rank 0: why options->watch came to nothing; kind NONE: it did not */
 };
 
-/* NULL when the name is unknown: err then names the nearest. */
+/* NULL when the name is unknown: err then names the nearest. Opens the processor's library of products, which is best
+ * done before there are threads (host/blas.h). */
 const struct device *device_find(const char *name, struct error *err);
 /**
  * Opens this process's ends of a transport by name. rank_count: of the plan; a transport that finds another number of

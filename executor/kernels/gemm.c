@@ -3,10 +3,8 @@
  * them. */
 #include "base/num.h"
 #include "executor/kernels/gemm_pack.h"
+#include "host/blas.h"
 #include <limits.h>
-#ifdef HAVE_OPENBLAS
-#include <cblas.h>
-#endif
 
 /* Blocks live on the stack: kernels do not allocate. A block of a and a panel of b stay in the second-level cache. */
 enum { BLOCK_K = 3072 / (int)sizeof(real), BLOCK_ROWS = 264, ROW_STEP = TILE_ROWS / 3, LARGE_BYTES = 1 << 20 };
@@ -149,7 +147,6 @@ static void packed_product(const struct gemm *gemm)
     }
 }
 
-#ifdef HAVE_OPENBLAS
 static bool lead(int64_t lines, int64_t line_stride, int64_t width, int64_t width_stride, int *out)
 {
     int64_t stride;
@@ -161,8 +158,9 @@ static bool lead(int64_t lines, int64_t line_stride, int64_t width, int64_t widt
 
 static bool blas_product(const struct gemm *g)
 {
+    const struct blas *blas = blas_open();
     int lda, ldb, ldc;
-    if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX || !lead(g->m, g->c_m, g->n, g->c_n, &ldc))
+    if (!blas || g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX || !lead(g->m, g->c_m, g->n, g->c_n, &ldc))
         return false;
     bool a_plain = lead(g->m, g->a_m, g->k, g->a_k, &lda);
     if (!a_plain && !lead(g->k, g->a_k, g->m, g->a_m, &lda))
@@ -171,17 +169,15 @@ static bool blas_product(const struct gemm *g)
     if (!b_plain && !lead(g->n, g->b_n, g->k, g->b_k, &ldb))
         return false;
 #ifdef CLEAVE_REAL_DOUBLE
-    cblas_dgemm
+    blas->dgemm
 #else
-    cblas_sgemm
+    blas->sgemm
 #endif
-        (CblasRowMajor, a_plain ? CblasNoTrans : CblasTrans, b_plain ? CblasNoTrans : CblasTrans, (int)g->m, (int)g->n,
-         (int)g->k, g->alpha, g->a, lda, g->b, ldb, g->accumulate ? 1 : 0, g->c, ldc);
+        (BLAS_ROW_MAJOR, a_plain ? BLAS_NO_TRANS : BLAS_TRANS, b_plain ? BLAS_NO_TRANS : BLAS_TRANS, (int)g->m,
+         (int)g->n, (int)g->k, g->alpha, g->a, lda, g->b, ldb, g->accumulate ? 1 : 0, g->c, ldc);
     return true;
 }
-#endif
 
-#ifdef HAVE_OPENBLAS
 /* A large b that one block of a meets: OpenBLAS copies b whole before it begins, which few rows do not repay; here its
  * panels come and go. */
 static bool has_few_rows(const struct gemm *g)
@@ -201,7 +197,6 @@ static bool packing_pays(const struct gemm *g)
 {
     return VECTOR_BYTES == 64 && g->k > 0 && (has_few_rows(g) || has_short_sums(g));
 }
-#endif
 
 void gemm_run(const struct gemm *gemm)
 {
@@ -212,9 +207,6 @@ void gemm_run(const struct gemm *gemm)
         g = (struct gemm){
             g.n, g.m, g.k, g.b, g.b_n, g.b_k, g.a, g.a_k, g.a_m, g.c, g.c_n, g.c_m, g.alpha, g.accumulate
         };
-#ifdef HAVE_OPENBLAS
-    if (g.k > 0 && !packing_pays(&g) && blas_product(&g))
-        return;
-#endif
-    packed_product(&g);
+    if (g.k <= 0 || packing_pays(&g) || !blas_product(&g))
+        packed_product(&g);
 }

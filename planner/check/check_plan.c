@@ -2,7 +2,6 @@
 #include "base/num.h"
 #include "planner/check/check_parts.h"
 #include "planner/program/schedule.h"
-#include "planner/search/assemble.h"
 #include "planner/search/config_name.h"
 #include "planner/search/estimate.h"
 #include <string.h>
@@ -162,23 +161,21 @@ static const struct config *find_config(const struct checker *c, const char *wan
     return NULL;
 }
 
-/* Legal for the model, and of the configuration in what its price does not show. */
+/* Legal for the model, and like the certificate's plan and of the configuration in what its price does not show. */
 static bool check_settings(struct checker *c, const struct model *model, const struct config *config,
                            const struct plan *plan)
 {
+    const struct plan *like = c->plan;
     struct graph *graph = NULL;
-    struct plan *like = plan_from_config(&c->claim->space, config, c->bench.graph);
-    bool good = like || fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-    bool same = good && plan->batch == like->batch && plan->sequence == like->sequence &&
-                plan->vocab_multiple == like->vocab_multiple && plan->dtype == like->dtype &&
+    bool same = plan->batch == like->batch && plan->sequence == like->sequence && plan->dtype == like->dtype &&
                 plan->extra_in_flight == like->extra_in_flight && plan->bucket_bytes == like->bucket_bytes &&
-                plan->prefetch == like->prefetch && plan->clip_norm == like->clip_norm;
-    plan_free(like);
-    if (good && !same)
+                plan->clip_norm == like->clip_norm && plan->prefetch == config->prefetch &&
+                plan->vocab_multiple == workbench_key(&c->bench, config, 0, false).vocab_multiple;
+    if (!same)
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: the settings of its best_plan are not those of %s",
                          c->claim->best);
-    good = good && plan_graph(&graph, model, plan, c->err) && plan_check(plan, graph, c->err);
+    bool good = plan_graph(&graph, model, plan, c->err) && plan_check(plan, graph, c->err);
     graph_free(graph);
     return good;
 }
