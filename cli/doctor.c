@@ -99,7 +99,7 @@ static void print_findings(const struct cli *cli, const struct findings *f)
     if (f->library)
         fprintf(cli->out, "%-10s %s; kernels for %s\n", "matmuls", f->library, f->kernels);
     else
-        fprintf(cli->out, "%-10s own code (OpenBLAS was absent at build time): slower\n", "matmuls");
+        fprintf(cli->out, "%-10s own code, slower: %s\n", "matmuls", blas_absence());
     fprintf(cli->out, "%-10s %s: %d device types\n", "catalogue", f->catalogue, f->device_types);
     for (size_t i = 0; i < sizeof f->modules / sizeof *f->modules; i++) {
         const struct module *m = &f->modules[i];

@@ -58,9 +58,18 @@ const struct blas *blas_open(void)
     pthread_once(&once, open_once);
     return is_open ? &blas : NULL;
 }
+const char *blas_absence(void)
+{
+    return "libopenblas.so.0 is not found: install OpenBLAS";
+}
 #else
 const struct blas *blas_open(void)
 {
     return NULL;
+}
+
+const char *blas_absence(void)
+{
+    return "OpenBLAS was absent at build time";
 }
 #endif

@@ -17,4 +17,6 @@ struct blas {
  * where it does not know it (blas_core.h). So make it before there are other threads. Later ones only look.
  */
 const struct blas *blas_open(void);
+/* Why blas_open() gave NULL. */
+const char *blas_absence(void);
 #endif
