@@ -142,7 +142,8 @@ struct families {
     bool rough;       /* a plan near its family's best will do, and one */
     int *of;          /* (configurations) number of the family, ascending as they are met */
     int count;
-    int *tries;                  /* (count) configurations solved for each family */
+    int *tries;                  /* (count) configurations solved for each family, those that are alike counted once */
+    bool *solved;                /* (configurations) */
     bool *stepped;               /* (count) in this round */
     int *failed;                 /* (count) 1 + the latest configuration without a plan; 0: none yet */
     struct piece *pieces;        /* (count) of this round */
@@ -170,7 +171,8 @@ static bool open_families(struct run *run, struct families *f, int like)
     int *first = arena_alloc(&run->arena, configs, sizeof *first); /* (families) a configuration of it */
     f->queue.list = arena_alloc(&run->arena, configs, sizeof *f->queue.list);
     f->of = arena_alloc(&run->arena, configs, sizeof *f->of);
-    if (!first || !f->queue.list || !f->of)
+    f->solved = arena_alloc(&run->arena, configs, sizeof *f->solved);
+    if (!first || !f->queue.list || !f->of || !f->solved)
         return search_out_of_memory(run->err);
     for (int i = 0; i < run->config_count; i++) {
         const struct ordered *at = &run->order[i];
@@ -205,6 +207,17 @@ static bool fails_alike(const struct run *run, const struct families *f, int con
     return failed > 0 && propose_alike(&run->configs[failed - 1], &run->configs[config]);
 }
 
+/* Whether one was solved that differs from it in prefetch alone, which are neighbours in the space. */
+static bool solved_alike(const struct run *run, const struct families *f, int config)
+{
+    for (int by = -1; by <= 1; by += 2)
+        for (int i = config + by;
+             i >= 0 && i < run->config_count && propose_alike(&run->configs[i], &run->configs[config]); i += by)
+            if (f->solved[i])
+                return true;
+    return false;
+}
+
 /* One step of every family that may go on: its configuration with the least bound is relaxed, or solved where that was
  * done or no more may be. Gives the number of steps. */
 static int step_families(const struct run *run, struct families *f)
@@ -232,7 +245,8 @@ static int step_families(const struct run *run, struct families *f)
                                              .files_order = !look && has_many_orders(run) };
         f->looks_left -= look;
         f->solves_left -= !look;
-        f->tries[family] += !look;
+        f->tries[family] += !look && !solved_alike(run, f, next.at.index);
+        f->solved[next.at.index] = !look;
     }
     return count;
 }

@@ -17,11 +17,11 @@ enum {
     SHRUNK_GAP_PPM = 1000,
     ROOM_PERMILLE = 2,
     DOUBT_PERCENT = 10,
-    WRONG_BUDGETS = 4,
-    FAMILY_BUDGETS = 16,
+    WRONG_BUDGETS = 3,
+    FAMILY_BUDGETS = 12,
     DOUBTLESS = 4 /* a part of the budget, one in so many, is for whatever the rank */
 };
-static const int64_t judge_budget = 500000;
+static const int64_t judge_budget = 700000;
 
 /* plan_check wants the graph with the plan's own vocabulary padding. */
 bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
