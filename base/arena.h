@@ -17,8 +17,8 @@ void *arena_alloc(struct arena *arena, size_t count, size_t size);
 /* A copy of the string; NULL when memory is short. */
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
-/* Frees everything; the arena is empty and usable again. */
-/* Of all blocks. */
+/* What it holds of the heap. */
 size_t arena_bytes(const struct arena *arena);
+/* Frees everything; the arena is empty and usable again. */
 void arena_free(struct arena *arena);
 #endif

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "cli/setup.h"
+#include "host/blas.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,9 +77,5 @@ void setup_free(struct setup *setup)
 void setup_print_version(FILE *out)
 {
     fprintf(out, "cleave %s\n", CLEAVE_VERSION);
-#ifdef HAVE_OPENBLAS
-    fprintf(out, "CPU matmuls: OpenBLAS\n");
-#else
-    fprintf(out, "CPU matmuls: own\n");
-#endif
+    fprintf(out, "CPU matmuls: %s\n", blas_open() ? "OpenBLAS" : "own");
 }

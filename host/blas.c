@@ -58,9 +58,10 @@ const struct blas *blas_open(void)
     pthread_once(&once, open_once);
     return is_open ? &blas : NULL;
 }
+
 const char *blas_absence(void)
 {
-    return "libopenblas.so.0 is not found: install OpenBLAS";
+    return "libopenblas.so.0 is not found or not OpenBLAS's: install libopenblas0";
 }
 #else
 const struct blas *blas_open(void)

@@ -126,13 +126,16 @@ START_TEST(resized_programs_price_like_lowered_ones)
     if (!in_share((uint64_t)_i))
         return;
     struct world w = world_open(in->model, in->cluster, in->batch);
+    struct workbench cramped;
     struct error err = { 0 };
     int compared = 0;
     if (in->general)
         free_choices(&w.space);
     world_start(&w);
+    ck_assert(workbench_open(&cramped, w.model, &w.facts, &w.space, &err));
+    cramped.book.sample_room_bytes = 1 << 20; /* of a few samples, so that the others go again and again */
     for (int i = 0; i < w.config_count; i += in->stride) {
-        const struct price_table *kept = NULL, *fresh = NULL;
+        const struct price_table *kept = NULL, *fresh = NULL, *again = NULL;
         struct workbench alone;
         char what[200];
         ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &kept, &err), "%s", err.message);
@@ -141,12 +144,17 @@ START_TEST(resized_programs_price_like_lowered_ones)
         ck_assert_int_eq(kept == NULL, fresh == NULL);
         snprintf(what, sizeof what, "%s, tp %d, dp %d, micro %lld", in->model, config_tensor(&w.configs[i]),
                  config_data(&w.configs[i]), (long long)w.configs[i].micro);
-        if (kept)
+        ck_assert_msg(workbench_table(&cramped, &w.configs[i], false, &again, &err), "%s", err.message);
+        ck_assert_int_eq(kept == NULL, again == NULL);
+        if (kept) {
             same_tables(kept, fresh, what);
+            same_tables(kept, again, what);
+        }
         compared += kept != NULL;
         workbench_close(&alone);
     }
     ck_assert_int_gt(compared, 3);
+    workbench_close(&cramped);
     world_close(&w);
 }
 END_TEST

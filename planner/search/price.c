@@ -45,7 +45,8 @@ bool price_book_open(struct price_book *book, const struct model *model, const s
                                  .sequence = sequence,
                                  .dtype = dtype,
                                  .bucket_bytes = bucket_bytes,
-                                 .clips = clips };
+                                 .clips = clips,
+                                 .sample_room_bytes = SAMPLE_ROOM_BYTES };
     if (fold_model(book))
         return true;
     price_book_close(book);
@@ -85,7 +86,7 @@ static void make_room(struct price_book *book)
     struct sample *sample;
     for (struct sample **at = &book->samples; (sample = *at);) {
         bytes += sample_bytes(sample);
-        if (bytes <= SAMPLE_ROOM_BYTES) {
+        if (bytes <= book->sample_room_bytes) {
             at = sample_next(sample);
             continue;
         }

@@ -142,6 +142,7 @@ struct price_book {
     struct graph *graph; /* the folded model for the batch and padding last asked for */
     int64_t vocab_multiple;
     struct sample *samples;
+    size_t sample_room_bytes; /* what samples take together before the longest unused go */
 };
 bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
                      int64_t sequence, enum dtype dtype, int64_t bucket_bytes, bool clips, struct error *err);

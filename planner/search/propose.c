@@ -334,14 +334,15 @@ bool propose_comfortable(struct run *run, const struct ordered *at, bool *out)
     return config->meshes > 0 || config->micro_batch_count < 2 * config->stages || leaves_room(run, config, 1, out);
 }
 
-/* Without stages, all weights in shards. */
+/* Without stages, all weights in shards: in more than the bound's mesh has. */
 static bool sharded_comfortable(struct run *run, const struct ordered *at, bool *out)
 {
     const struct config *config = &run->configs[at->index];
+    struct price_key bound = workbench_key(&run->bench, config, 0, true);
     int shards = mesh_shards(&config->mesh);
     *out = false;
     return config->meshes > 0 || config->stages > 1 || config->runs > 1 || shards < 2 ||
-           leaves_room(run, config, 2.0 / shards, out);
+           leaves_room(run, config, (double)mesh_shards(&bound.mesh) / shards, out);
 }
 
 /* A scout with a plan is near its best: that it is not better can be proven later. */

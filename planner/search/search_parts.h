@@ -46,7 +46,7 @@ struct run {
     int candidate_count, candidate_capacity;
     struct candidate *candidates;
     int64_t best_ns, capacity_bytes;
-    int best_config;       /* index of the one with best_ns; its table and solution: */
+    int best_config; /* index of the one with best_ns; its table and solution: */
     const struct price_table *best_table;
     struct partition_plan best_solution;
     int64_t open_bound_ns; /* least proven bound of all configurations looked at, or left */

@@ -1,0 +1,12 @@
+/* What the readers of the plan file share. */
+#ifndef CLEAVE_PLAN_PLAN_JSON_PARTS_H
+#define CLEAVE_PLAN_PLAN_JSON_PARTS_H
+#include "planner/plan/plan_json.h"
+
+#define READ_FIELDS(value, table, out, arena, err)                                                                     \
+    json_read_fields(value, table, sizeof table / sizeof *table, out, arena, err)
+
+bool plan_need_array(const struct json *value, int min, int max, const char *what, struct error *err);
+/* As plan_format(), of the decisions alone. */
+const char *plan_decision_format(int index, const struct json_field **fields, size_t *count);
+#endif
