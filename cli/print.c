@@ -1,6 +1,7 @@
 #include "cli/print.h"
 #include "base/text.h"
 #include "planner/program/schedule.h"
+#include <limits.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -38,6 +39,21 @@ static void append(char out[PRINT_LINE_BYTES], const char *format, ...)
     va_end(arguments);
 }
 
+/* The layer's degree of a dimension, the least and the most of all stages' meshes. */
+static void append_degree(char out[PRINT_LINE_BYTES], const struct plan *plan, int layer, int dim)
+{
+    int low = INT_MAX, high = 0;
+    for (int s = 0; s < plan->stage_count; s++) {
+        int own = degree(plan, &plan->stages[s], layer, dim);
+        low = own < low ? own : low;
+        high = own > high ? own : high;
+    }
+    if (high > low)
+        append(out, ", %s %d-%d", dimensions[dim]->name, low, high);
+    else if (high > 1)
+        append(out, ", %s %d", dimensions[dim]->name, high);
+}
+
 void print_plan_line(const struct plan *plan, const struct graph *graph, char out[PRINT_LINE_BYTES])
 {
     int low, high, recomputed, offloaded = 0;
@@ -48,8 +64,7 @@ void print_plan_line(const struct plan *plan, const struct graph *graph, char ou
     if (plan->chunk_count > 1)
         append(out, " x %d %s", plan->chunk_count, plan_copies(plan) > 1 ? "copies" : "chunks");
     for (int d = 1; d < DIM_COUNT; d++)
-        if (degree(plan, stage, middle, d) > 1)
-            append(out, ", %s %d", dimensions[d]->name, degree(plan, stage, middle, d));
+        append_degree(out, plan, middle, d);
     zero_range(plan, graph, &low, &high, &recomputed);
     for (int i = 0; i < plan->layer_count; i++)
         offloaded += plan->layers[i].offload != OFFLOAD_NONE;

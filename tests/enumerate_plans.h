@@ -17,7 +17,7 @@ struct plan_walk {
     const uint64_t *reads; /* (layers) NULL: the file's order */
     int64_t best_ns, plan_count;
 };
-/* Which stage it is; where replicas take turns, how many it has and how many meshes there are from it on. */
+/* Which stage it is; where it may have several meshes, how many and how many there are from it on. */
 struct stage_spot {
     int stage, turn, meshes_left;
 };
@@ -29,7 +29,7 @@ static inline const struct price_table *spot_table(const struct partition_proble
 
 static inline int64_t spot_in_flight(const struct partition_problem *p, struct stage_spot at)
 {
-    return p->in_flight[p->mesh_count > 0 ? at.meshes_left * p->turn_count + at.turn : at.stage];
+    return p->in_flight[p->mesh_count > 0 && !p->spread ? at.meshes_left * p->turn_count + at.turn : at.stage];
 }
 
 static inline void sums_add_price(struct stage_sums *sums, const struct layer_price *price, int64_t in_flight)
@@ -68,7 +68,8 @@ static inline int64_t sums_end_ns(const struct stage_sums *sums, const struct pa
     int64_t bytes = table->base_bytes + sums->bytes + sums->peak + (sums->tied_users == 2 ? 0 : sums->tied);
     if (bytes > p->capacity_bytes)
         return INT64_MAX;
-    int64_t m = p->micro_batch_count, n = spot_in_flight(p, at), replicas = p->mesh_count > 0 ? p->turns[at.turn] : 1;
+    int64_t m = p->micro_batch_count, n = spot_in_flight(p, at),
+            replicas = p->mesh_count > 0 && !p->spread ? p->turns[at.turn] : 1;
     m = m / replicas + (m % replicas > 0);
     int64_t exposed = n < m ? (2 * table->send_ns * (n - 1) + n - 1) / n : 0;
     int64_t compute = (m - 1) * (sums->path + exposed) + sums->step;
@@ -76,11 +77,18 @@ static inline int64_t sums_end_ns(const struct stage_sums *sums, const struct pa
                    m * sums->lane - sums->path + sums->last + sums->step);
 }
 
+/* Sends between stages of several meshes: each side's own, one way. */
+static inline int64_t ends_ns(const struct partition_problem *p, struct stage_spot at, bool last)
+{
+    int64_t ns = p->spread ? spot_table(p, at)->send_ns : 0;
+    return (at.stage > 0 ? ns : 0) + (last ? 0 : ns);
+}
+
 /* What a step has once. */
 static inline int64_t all_once_ns(const struct partition_problem *p, int stages)
 {
     int64_t sum = p->table->norm_exchange_ns;
-    for (int k = 0; k + 1 < stages && !price_has_layouts(p->table); k++)
+    for (int k = 0; k + 1 < stages && !price_has_layouts(p->table) && !p->spread; k++)
         sum += 2 * max_i64(price_of_stage(p->table, k)->send_ns, price_of_stage(p->table, k + 1)->send_ns);
     return sum;
 }
@@ -128,6 +136,7 @@ static inline void walk_on(struct plan_walk *w, uint64_t placed, int layout, str
     bool any = p->mesh_count > 0 && p->stage_count == 0, all = placed == walk_all(w); /* any number of stages */
     int stages_left = p->stage_count - at.stage - 1,
         meshes_left = at.meshes_left - (p->mesh_count > 0 ? p->turns[at.turn] : 0);
+    paths += ends_ns(p, at, all);
     if (!all && (any || stages_left > 0))
         walk_stage(w, placed, layout, at.stage + 1, meshes_left, paths, longest);
     if (all && (any || stages_left == 0) && meshes_left == 0) {

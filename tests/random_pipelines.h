@@ -13,7 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PIPELINE_TURNS = 3, PIPELINE_LAYERS = 24, PIPELINE_VALUE_BYTES = 2000000 };
+enum {
+    PIPELINE_TURNS = 3,
+    PIPELINE_SHARED = 6 /* sequences that meshes share */,
+    PIPELINE_LAYERS = 24,
+    PIPELINE_VALUE_BYTES = 2000000
+};
 struct pipeline_draw {
     int schedule, stages, chunks, layers, micros;
     double spread;     /* of the layers' times, 0.3: +-30 % */
@@ -23,6 +28,7 @@ struct pipeline_draw {
     int64_t forward_us;         /* of one layer, about */
     double backward_for;        /* times as long */
     int replicas[SHAPE_STAGES]; /* of each stage, in turn: 1 to PIPELINE_TURNS; 0: no turns */
+    bool shared;                /* these are meshes instead that share each micro-batch */
 };
 struct pipeline_case {
     struct pipeline_draw draw;
@@ -122,15 +128,12 @@ static inline void pipeline_plan(struct pipeline_case *c)
                            .chunks = d->chunks,
                            .folded = schedules[d->schedule]->folded,
                            .copies = schedules[d->schedule]->copies };
-    memcpy(shape.turns, d->replicas, sizeof shape.turns);
+    memcpy(d->shared ? shape.outer : shape.turns, d->replicas, sizeof shape.turns);
     c->plan = shape_plan(&shape, d->layers);
-    c->plan->batch = d->micros, c->plan->sequence = 16, c->plan->vocab_multiple = 1, c->plan->dtype = DTYPE_BF16;
+    c->plan->batch = c->space.batch, c->plan->sequence = 16, c->plan->vocab_multiple = 1, c->plan->dtype = DTYPE_BF16;
     c->plan->schedule = d->schedule, c->plan->micro_batch_count = d->micros, c->plan->prefetch = 1;
     for (int l = 0; l < d->layers; l++)
         c->plan->layers[l] = c->table->strategies[0].layer;
-    for (int s = 0; s < c->plan->stage_count; s++)
-        for (int atom = 0; atom < MAX_ATOMS; atom++)
-            c->plan->stages[s].atom[atom] = 1;
     c->plan->atom_count = c->config.mesh.atom_count;
 }
 
@@ -141,7 +144,8 @@ static inline struct pipeline_case *pipeline_open(const struct pipeline_draw *dr
     c->draw = *draw;
     pipeline_model(c, state);
     pipeline_cluster(c);
-    c->space = space_default(draw->micros, 16, DTYPE_BF16);
+    int sequences = draw->shared ? PIPELINE_SHARED : 1;
+    c->space = space_default(draw->micros * sequences, 16, DTYPE_BF16);
     c->space.recompute = (struct allowed){ 1, { RECOMPUTE_NONE } };
     c->space.zero = (struct allowed){ 1, { 0 } };
     c->config = (struct config){ .stages = draw->stages,
@@ -149,13 +153,14 @@ static inline struct pipeline_case *pipeline_open(const struct pipeline_draw *dr
                                  .chunks = draw->chunks,
                                  .prefetch = 1,
                                  .micro_batch_count = draw->micros,
-                                 .micro = 1,
+                                 .micro = sequences,
                                  .mesh = mesh_none() };
     mesh_add(&c->config.mesh, 1, DIM_dp);
     static const int turns[PIPELINE_TURNS] = { 1, 2, 3 };
     if (draw->replicas[0] > 0) {
         c->config.meshes = pipeline_ranks(draw);
-        c->config.stages = 0;
+        c->config.spread = draw->shared;
+        c->config.stages = draw->shared ? draw->stages : 0;
         c->config.turns = turns;
         c->config.turn_count = PIPELINE_TURNS;
     }
@@ -190,7 +195,7 @@ static inline int64_t pipeline_formula_ns(struct pipeline_case *c)
         plan.stage_count = pieces;
         plan.turn = arena_alloc(&c->arena, (size_t)pieces, sizeof *plan.turn);
     }
-    for (int piece = 0, at = 0; turns && piece < pieces; at += c->draw.replicas[piece++]) {
+    for (int piece = 0, at = 0; turns && piece < pieces; at += c->draw.shared ? 1 : c->draw.replicas[piece], piece++) {
         plan.turn[piece] = c->draw.replicas[piece] - 1;
         plan.first_layer[piece] = c->plan->stages[at].first_layer;
         for (int l = 0; l < c->plan->stages[at].layer_count; l++)

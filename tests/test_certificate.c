@@ -137,8 +137,8 @@ static bool needs_its_multipliers(const struct written *written, const struct js
 
 START_TEST(certificates_hold)
 {
-    int checked = 0, undecided_ones = 0, chunked = 0, mixed = 0, turned = 0, reordered = 0, multiplied = 0, needed = 0,
-        shown = 0;
+    int checked = 0, undecided_ones = 0, chunked = 0, mixed = 0, turned = 0, spread = 0, reordered = 0, multiplied = 0,
+        needed = 0, shown = 0;
     int64_t by_multipliers = 0, by_cut = 0;
     for (uint64_t seed = 1; seed <= 250; seed++) {
         struct written written;
@@ -162,12 +162,14 @@ START_TEST(certificates_hold)
             reordered += report.ideals > 0;
             shown += json_member(certificate, "best_plan") != NULL;
             turned += strstr(written.result->certificate.best, "meshes=") != NULL;
+            spread += strstr(written.result->certificate.best, "spread=") != NULL;
         }
         json_free(doc);
         written_close(&written);
     }
     ck_assert_int_gt(checked, 100);
     ck_assert_int_gt(turned, 5);
+    ck_assert_int_gt(spread, 2);
     ck_assert_int_gt(reordered, 10);
     ck_assert_int_gt(chunked, 0);
     ck_assert_int_gt(mixed, 20);

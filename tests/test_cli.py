@@ -63,7 +63,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "tp="], "tp needs a value"),
         ([*plan, "--fix", "tp=x"], "tp: expected a number from 1 to 1000000000, found 'x'"),
         ([*plan, "--fix", "zeor=1"], "unknown key 'zeor'; did you mean zero\\?"),
-        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, offload, schedule, prefetch, sp, cp, cp-by, dp-by, ep, hsdp, slices, order, interleave, turns, layouts"),
+        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, offload, schedule, prefetch, sp, cp, cp-by, dp-by, ep, hsdp, slices, order, interleave, turns, spread, layouts"),
         (["plan", "tiny-gpt", "--cluster", "1x1:h100-sxm+1x1:a100-sxm-80", "--batch", 4, "--space", "turns=1:2"], "turns: .*one type of device, found 2 types"),
         ([*plan, "--fix", "turns=2,schedule=zb-h1"], "turns: .*1f1b and gpipe, found zb-h1"),
         ([*plan, "--fix", "turns=65"], "turns: expected a number from 1 to 64, found '65'"),

@@ -17,11 +17,12 @@
 
 struct tally {
     int64_t instances, feasible, infeasible, empty, rejected, mixed, branched, unproven, configurations, plans,
-        reordered, most_plans, plans_with_turns, best_with_turns, plans_with_layouts, best_with_layouts;
+        reordered, most_plans, plans_with_turns, best_with_turns, plans_spread, best_spread, plans_with_layouts,
+        best_with_layouts;
     int64_t by_schedule[32], simulated[32];
 };
 
-/* Some number of replicas for each stage, or false when those drawn do not sum up to the meshes. */
+/* Some number of meshes for each stage, or false when those drawn do not sum up to all. */
 static bool draw_turns_of(struct random_world *w, const struct config *config, int layers,
                           struct partition_plan *solution, struct arena *arena)
 {
@@ -120,7 +121,7 @@ static struct plan *draw_plan(struct random_world *w, const struct workbench *be
         solution.first_layer[k] = place[solution.first_layer[k]];
     struct plan *plan = plan_from_partition(&w->space, config, bench->graph, &bench->chain, table, &solution);
     ck_assert_ptr_nonnull(plan);
-    if (solution.turn)
+    if (solution.turn && !config->spread)
         check_in_flight(plan, config, &solution, arena);
     return plan;
 }
@@ -155,7 +156,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
     struct error err = { 0 };
     int count = 0, drawn = 0;
     int64_t best = INT64_MAX;
-    bool turns_best = false, layouts_best = false;
+    bool turns_best = false, spread_best = false, layouts_best = false;
     uint64_t reads[WORLD_LAYERS];
     ck_assert_msg(workbench_open(&bench, w->world.model, &w->world.facts, &w->space, &err), "%s", err.message);
     ck_assert(space_configs(&configs, &count, &arena, &w->space, bench.graph, w->world.cluster, &err));
@@ -173,12 +174,14 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         struct partition_problem problem = workbench_problem(&bench, &configs[i], table, in_flight);
         int64_t own = enumerate_orders(&problem, reads, &plans);
         if (own < best) {
-            turns_best = configs[i].meshes > 0;
+            turns_best = configs[i].meshes > 0 && !configs[i].spread;
+            spread_best = configs[i].spread;
             layouts_best = price_has_layouts(table);
         }
         best = min_i64(best, own);
         *plan_count += plans;
-        tally->plans_with_turns += configs[i].meshes > 0 ? plans : 0;
+        tally->plans_with_turns += configs[i].meshes > 0 && !configs[i].spread ? plans : 0;
+        tally->plans_spread += configs[i].spread ? plans : 0;
         tally->plans_with_layouts += price_has_layouts(table) ? plans : 0;
         tally->by_schedule[configs[i].stages > 1 ? configs[i].schedule : 0] += plans;
         if (i == drawn)
@@ -192,6 +195,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
     tally->reordered += bench.chain.branches != NULL;
     tally->configurations += count;
     tally->best_with_turns += turns_best;
+    tally->best_spread += spread_best;
     tally->best_with_layouts += layouts_best;
     workbench_close(&bench);
     arena_free(&arena);
@@ -266,6 +270,8 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_gt(tally.reordered, 100 / share_stride());
     ck_assert_int_gt(tally.plans_with_turns, 10000 / share_stride());
     ck_assert_int_gt(tally.best_with_turns, 20 / share_stride());
+    ck_assert_int_gt(tally.plans_spread, 10000 / share_stride());
+    ck_assert_int_gt(tally.best_spread, 5 / share_stride());
     if (share_stride() == 1) { /* few worlds have many of them */
         ck_assert_int_gt(tally.plans_with_layouts, 10000);
         ck_assert_int_ge(tally.best_with_layouts, 2);
@@ -402,12 +408,13 @@ static void print_tally(const struct tally *t)
            "\"mixed\": %lld, \"branched\": %lld, \"reordered\": %lld, \"unproven\": %lld, \"configurations\": %lld, "
            "\"plans\": %lld, "
            "\"most_plans\": %lld, \"plans_with_turns\": %lld, \"best_with_turns\": %lld, "
+           "\"plans_spread\": %lld, \"best_spread\": %lld, "
            "\"plans_with_layouts\": %lld, \"best_with_layouts\": %lld, \"plans_by_schedule\": {",
            (long long)t->instances, (long long)t->feasible, (long long)t->infeasible, (long long)t->empty,
            (long long)t->rejected, (long long)t->mixed, (long long)t->branched, (long long)t->reordered,
            (long long)t->unproven, (long long)t->configurations, (long long)t->plans, (long long)t->most_plans,
-           (long long)t->plans_with_turns, (long long)t->best_with_turns, (long long)t->plans_with_layouts,
-           (long long)t->best_with_layouts);
+           (long long)t->plans_with_turns, (long long)t->best_with_turns, (long long)t->plans_spread,
+           (long long)t->best_spread, (long long)t->plans_with_layouts, (long long)t->best_with_layouts);
     for (int s = 0; schedules[s]; s++)
         printf("%s\"%s\": %lld", s > 0 ? ", " : "", schedules[s]->name, (long long)t->by_schedule[s]);
     printf("}}\n");

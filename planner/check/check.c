@@ -20,12 +20,13 @@ static int64_t waiting_ns(const struct price_table *table, int64_t in_flight, in
     return in_flight < 1 || in_flight >= micro_batches ? 0 : ceil_div(2 * table->send_ns * (in_flight - 1), in_flight);
 }
 
-/* A stage of so many replicas, from which on there are so many meshes. A table for bounds has no exchange. */
-static struct stage_kind kind_of_replicas(const struct checker *c, const struct config *config,
-                                          const struct price_table *table, int turn, int in_flight)
+/* A stage of so many meshes. Bounds of replicas that take turns have one table, without their exchange. */
+static struct stage_kind kind_of_meshes(const struct checker *c, const struct config *config,
+                                        const struct price_table *table, int turn, int in_flight)
 {
     const struct price_table *own = table->by_turns ? table->by_turns[turn] : table;
-    int64_t replicas = config->turns[turn], micro_batches = ceil_div(config->micro_batch_count, replicas);
+    int64_t replicas = config->spread ? 1 : config->turns[turn],
+            micro_batches = ceil_div(config->micro_batch_count, replicas);
     return (struct stage_kind){ .table = own,
                                 .capacity_bytes = c->claim->memory_bytes,
                                 .in_flight = in_flight,
@@ -33,17 +34,19 @@ static struct stage_kind kind_of_replicas(const struct checker *c, const struct 
                                 .waiting_ns = waiting_ns(own, in_flight, micro_batches) };
 }
 
-static bool make_problem_with_turns(struct checker *c, const struct config *config, const struct price_table *table,
-                                    struct arena *arena, struct cut_problem *out)
+static bool make_problem_with_meshes(struct checker *c, const struct config *config, const struct price_table *table,
+                                     struct arena *arena, struct cut_problem *out)
 {
     const struct chain *chain = &c->bench.chain;
-    int turns = config->turn_count, *in_flight = config_in_flight(arena, config);
-    struct stage_kind *stages = arena_alloc(arena, ((size_t)config->meshes + 1) * (size_t)turns, sizeof *stages);
+    int turns = config->turn_count, rows = config->spread ? config->stages : config->meshes + 1,
+        *in_flight = config_in_flight(arena, config);
+    struct stage_kind *stages = arena_alloc(arena, (size_t)rows * (size_t)turns, sizeof *stages);
     if (!stages || !in_flight)
         return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-    for (int left = 1; left <= config->meshes; left++)
+    for (int left = config->spread ? 0 : 1; left < rows; left++) /* with spread: a stage */
         for (int turn = 0; turn < turns; turn++)
-            stages[left * turns + turn] = kind_of_replicas(c, config, table, turn, in_flight[left * turns + turn]);
+            stages[left * turns + turn] =
+                kind_of_meshes(c, config, table, turn, in_flight[config->spread ? left : left * turns + turn]);
     *out = (struct cut_problem){ .layer_count = chain->layer_count,
                                  .stage_count = config->stages,
                                  .class_count = chain->class_count,
@@ -56,7 +59,7 @@ static bool make_problem_with_turns(struct checker *c, const struct config *conf
                                  .mesh_count = config->meshes,
                                  .turn_count = turns,
                                  .turns = config->turns,
-                                 .cut_ns = 2 * table->send_ns,
+                                 .spread = config->spread,
                                  .once_ns = table->norm_exchange_ns };
     return true;
 }
@@ -66,7 +69,7 @@ bool check_problem(struct checker *c, const struct config *config, const struct 
 {
     const struct chain *chain = &c->bench.chain;
     if (config->meshes > 0)
-        return make_problem_with_turns(c, config, table, arena, out);
+        return make_problem_with_meshes(c, config, table, arena, out);
     int *in_flight = config_in_flight(arena, config), pieces = config_pieces(config);
     struct stage_kind *stages = arena_alloc(arena, (size_t)pieces, sizeof *stages);
     if (!stages || !in_flight)

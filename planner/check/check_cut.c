@@ -47,7 +47,7 @@ static int choices(const struct cut_problem *p)
 static int kind_at(const struct cut_problem *p, int row, int turn)
 {
     int meshes = p->mesh_count;
-    return meshes > 0 ? (meshes - row % (meshes + 1)) * p->turn_count + turn : row;
+    return meshes > 0 ? cut_kind(p, row / (meshes + 1), meshes - row % (meshes + 1), turn) : row;
 }
 
 /* -1: there are not so many meshes, or stages. */
@@ -159,7 +159,7 @@ static bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cell
 {
     int meshes = p->mesh_count;
     *c = (struct cutter){ .p = p, .err = err, .width = cut_last(p) + 1 };
-    c->kind_count = meshes > 0 ? (meshes + 1) * p->turn_count : p->stage_count;
+    c->kind_count = meshes > 0 && !p->spread ? (meshes + 1) * p->turn_count : p->stage_count * choices(p);
     c->row_count = meshes > 0 ? (meshes + 1) * (p->stage_count + 1) : p->stage_count + 1;
     c->layouts = meshes > 0 ? 1 : price_layouts(p->stages[0].table);
     size_t kinds = (size_t)c->kind_count, rows = (size_t)c->row_count, classes = (size_t)p->class_count,
@@ -185,7 +185,7 @@ static bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cell
         sum[p->class_of[cut_added(p, at)]]++;
     }
     for (int k = 0; k < c->kind_count; k++) {
-        int like = meshes > 0 && k >= p->turn_count ? c->kind[k - p->turn_count] : 0; /* with a mesh less */
+        int like = meshes > 0 && k >= p->turn_count ? c->kind[k - p->turn_count] : 0; /* with a mesh or stage less */
         if (meshes > 0 && !same_kind(&p->stages[like], &p->stages[k]))
             like = k;
         while (!same_kind(&p->stages[like], &p->stages[k]))
@@ -306,7 +306,12 @@ static int spot(const struct cutter *c, int row, int layout, int first)
 
 static int64_t cut_ns(const struct cutter *c, int from_layout, int to_layout)
 {
-    return c->layouts > 1 ? c->p->stages[0].table->cut_ns[from_layout][to_layout] : c->p->cut_ns;
+    return c->layouts > 1 ? c->p->stages[0].table->cut_ns[from_layout][to_layout] : 0;
+}
+
+static int64_t ends_ns(const struct cutter *c, int kind, const struct stretch *s)
+{
+    return cut_ends_ns(c->p, &c->p->stages[kind], s->at[0] == 0, s->end == cut_last(c->p));
 }
 
 /* What is known of a stage; false: out of memory. */
@@ -345,7 +350,7 @@ static bool take_stage(void *self, const struct stretch *s)
         int64_t rest = c->best[spot(c, b->behind, layout, s->end)];
         if (rest == INT64_MAX)
             continue;
-        rest += s->end < cut_last(c->p) ? cut_ns(c, s->layout[s->count - 1], layout) : 0;
+        rest += ends_ns(c, b->kind, s) + (s->end < cut_last(c->p) ? cut_ns(c, s->layout[s->count - 1], layout) : 0);
         if (!known && c->best[b->at] < INT64_MAX && least + rest >= c->best[b->at])
             continue;
         if (!known && !stage_least(c, b->kind, s, &least))
@@ -421,6 +426,7 @@ static bool refine_cut(struct cutter *c, int begins, bool *moved, int64_t *value
                 return false;
         }
         int64_t behind_ns = s->end < cut_last(c->p) ? cut_ns(c, s->layout[s->count - 1], c->behind[at]) : 0;
+        behind_ns += ends_ns(c, kind, s);
         sum = sum == INT64_MAX || cell->cost == INT64_MAX ? INT64_MAX : sum + cell->cost + behind_ns;
         longest = max_i64(longest, cell->times);
         row = row_behind(c, row, c->turn[at]);

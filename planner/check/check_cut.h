@@ -8,18 +8,29 @@
 
 struct cut_problem {
     int layer_count, stage_count, class_count;
-    int64_t micro_batch_count;       /* with turns: of all replicas together */
-    const int *class_of;             /* (layers) */
-    const struct orders *orders;     /* paired; where stages begin and end: its sets. NULL: layers in one order */
-    int tied_first, tied_second;     /* layers that share a weight; -1: none */
-    const struct stage_kind *stages; /* (stages); with turns (mesh_count + 1, turn_count): of a stage by how many meshes
-                                        there are from it on, and its number of replicas */
-    int64_t once_ns;                 /* sends of the whole pipeline, and the norm's exchange */
-    int mesh_count;                  /* 0: no turns; else of all stages together, and stage_count 0: any number */
-    int turn_count;                  /* with turns: */
-    const int *turns;                /* (turn_count) replicas that a stage may have */
-    int64_t cut_ns;                  /* sends of one cut */
+    int64_t micro_batch_count;   /* with meshes: of all replicas together */
+    const int *class_of;         /* (layers) */
+    const struct orders *orders; /* paired; where stages begin and end: its sets. NULL: layers in one order */
+    int tied_first, tied_second; /* layers that share a weight; -1: none */
+    const struct stage_kind
+        *stages;      /* (stages); with meshes (mesh_count + 1, turn_count): of a stage by how many meshes
+                         there are from it on, and how many it has; with spread (stages, turn_count) */
+    int64_t once_ns;  /* sends of the whole pipeline, and the norm's exchange */
+    int mesh_count;   /* 0: one for each stage; else of all together, and stage_count 0: any number */
+    int turn_count;   /* with meshes: */
+    const int *turns; /* (turn_count) meshes that a stage may have */
+    bool spread;      /* with meshes: they share each micro-batch; else they take turns */
 };
+/* Index of the kind of a stage from which on there are so many meshes, and that has turns[turn] of them. */
+static inline int cut_kind(const struct cut_problem *p, int stage, int meshes_left, int turn)
+{
+    return p->mesh_count == 0 ? stage : (p->spread ? stage : meshes_left) * p->turn_count + turn;
+}
+/* What the sends at a stage's ends add to it where stages may have several meshes: of each cut one way. */
+static inline int64_t cut_ends_ns(const struct cut_problem *p, const struct stage_kind *kind, bool first, bool last)
+{
+    return p->mesh_count > 0 ? (2 - first - last) * kind->table->send_ns : 0;
+}
 /* Whether a stage holds the layer; both layers that share a weight. */
 static inline bool cut_holds(const struct cut_problem *p, int first, int end, int layer)
 {

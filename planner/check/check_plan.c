@@ -11,15 +11,29 @@ static bool same_outside(const struct plan *plan, const struct config *config)
     bool same = plan->stage_count == config_replicas(config) && plan->chunk_count == config_chunks(config) &&
                 plan->micro_batch_count == config->micro_batch_count &&
                 (plan->stage_count == 1 || plan->schedule == config->schedule);
-    for (int k = 0; same && k < plan->stage_count; k++)
+    for (int k = 0, ranks = 0; same && k < plan->stage_count; ranks += stage_rank_count(plan, k++))
         same = config->meshes > 0
-                   ? plan->stages[k].first_rank == k * mesh_ranks(&config->mesh)
+                   ? plan->stages[k].first_rank == ranks && (!config->spread || plan->stages[k].turn == 0)
                    : plan->stages[k].turn == 0 && plan->stages[k].first_rank == config_first_rank(config, k);
     return same;
 }
 
-/* The plan's stages, and where replicas take turns which of the configuration's numbers of them each has: first and
- * turn (replicas of the configuration). 0: the configuration does not have such stages. */
+/* So many meshes of the configuration's; 0: the stage's mesh is none of them. */
+static int meshes_of(const struct plan *plan, int stage, const struct config *config)
+{
+    if (!config->spread)
+        return stage_turns(plan, stage);
+    int meshes = stage_rank_count(plan, stage) / mesh_ranks(&config->mesh);
+    for (int i = 0; i < config->turn_count; i++) {
+        struct config own = config_of_spread(config, config->turns[i]);
+        if (config->turns[i] == meshes && !memcmp(plan->stages[stage].atom, own.mesh.size, sizeof own.mesh.size))
+            return meshes;
+    }
+    return 0;
+}
+
+/* The plan's stages, and where they may have several meshes which of the configuration's numbers of them each has:
+ * first and turn (meshes of the configuration). 0: the configuration does not have such stages. */
 static int list_stages(const struct plan *plan, const struct config *config, int *first, int *turn)
 {
     int count = 0;
@@ -30,7 +44,7 @@ static int list_stages(const struct plan *plan, const struct config *config, int
     }
     for (int k = 0; k < plan->stage_count; k += stage_turns(plan, k)) {
         int i = 0;
-        while (i < config->turn_count && config->turns[i] != stage_turns(plan, k))
+        while (i < config->turn_count && config->turns[i] != meshes_of(plan, k, config))
             i++;
         if (i == config->turn_count)
             return 0;
@@ -50,7 +64,8 @@ static bool plan_in(struct checker *c, const struct config *config, const struct
     struct plan *plan = plan_copy(joined);
     if (!plan)
         return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-    if (plan_split_atoms(plan, config->mesh.atom_count, config->mesh.size))
+    if (config->spread ? plan->atom_count == config->mesh.atom_count
+                       : plan_split_atoms(plan, config->mesh.atom_count, config->mesh.size))
         *out = plan;
     else
         plan_free(plan);
@@ -74,7 +89,7 @@ static bool plan_value(struct checker *c, const struct config *config, const str
     int stages = list_stages(plan, config, first, turn);
     bool fits = table != NULL && stages > 0;
     for (int l = 0; good && fits && l < plan->layer_count; l++) {
-        strategy[l] = price_strategy(table, &plan->layers[l]);
+        strategy[l] = price_strategy(price_of_plan_stage(table, plan, stage_of_layer(plan, l)), &plan->layers[l]);
         fits = strategy[l] >= 0;
     }
     if (good && fits && (good = check_problem(c, config, table, &arena, &problem))) {

@@ -55,10 +55,10 @@ void cut_set_order(struct cut_problem *p, const int *order, int *class_of)
 int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first_layer, const int *turn,
                   const int *strategy)
 {
-    int64_t sum = p->once_ns + (stage_count - 1) * p->cut_ns, longest = INT64_MIN;
+    int64_t sum = p->once_ns, longest = INT64_MIN;
     int left = p->mesh_count;
     for (int k = 0; k < stage_count; k++) {
-        const struct stage_kind *kind = &p->stages[turn ? left * p->turn_count + turn[k] : k];
+        const struct stage_kind *kind = &p->stages[cut_kind(p, k, left, turn ? turn[k] : 0)];
         int first = first_layer[k], end = k + 1 < stage_count ? first_layer[k + 1] : p->layer_count;
         struct stage_use use;
         if (!sum_stage(p, kind, first, end, strategy, &use) || use.total[LIMIT_BYTES] + use.peak > kind->capacity_bytes)
@@ -66,7 +66,7 @@ int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first
         if (k > 0 && price_has_layouts(kind->table))
             sum += kind->table->cut_ns[price_layout_of(kind->table, strategy[first - 1])]
                                       [price_layout_of(kind->table, strategy[first])];
-        sum += use.path_ns;
+        sum += use.path_ns + cut_ends_ns(p, kind, k == 0, k + 1 == stage_count);
         longest = max_i64(longest, stage_longest_ns(kind, use.total));
         left -= turn ? p->turns[turn[k]] : 0;
     }
@@ -83,26 +83,39 @@ static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t mic
     return sum + max_i64(0, ceil_div((micro_batches - most) * sum, p->mesh_count));
 }
 
-int64_t cut_quick_bound(const struct cut_problem *p)
+/* Of all layers by the kind of stage that is best for each; each_mesh: what that takes of all its meshes together. */
+static int64_t least_paths(const struct cut_problem *p, bool each_mesh)
 {
     int64_t sum = 0;
     int kinds = p->mesh_count > 0 ? p->turn_count : p->stage_count; /* that differ in their paths */
-    const struct stage_kind *stages = &p->stages[p->mesh_count > 0 ? p->turn_count : 0]; /* of one mesh left */
+    const struct stage_kind *stages = &p->stages[p->mesh_count > 0 && !p->spread ? p->turn_count : 0];
     for (int l = 0; l < p->layer_count; l++) {
         int64_t least = INT64_MAX;
         for (int k = 0; k < kinds; k++)
-            least = min_i64(least, stage_layer_least(&stages[k], p->class_of[l], LIMIT_COUNT));
+            least = min_i64(least,
+                            (each_mesh ? p->turns[k] : 1) * stage_layer_least(&stages[k], p->class_of[l], LIMIT_COUNT));
         sum += least;
     }
-    if (p->mesh_count > 0)
+    return sum;
+}
+
+int64_t cut_quick_bound(const struct cut_problem *p)
+{
+    int64_t sum = least_paths(p, false), longest = 0;
+    if (p->mesh_count > 0 && !p->spread)
         return turns_bound(p, sum, p->micro_batch_count);
-    return sum + p->once_ns + (p->stages[0].micro_batches - 1) * ceil_div(sum, p->stage_count);
+    longest = ceil_div(sum, p->stage_count);
+    if (p->spread) /* r meshes of a stage are all busy at once */
+        longest = max_i64(longest, ceil_div(least_paths(p, true), p->mesh_count));
+    return sum + p->once_ns + (p->stages[0].micro_batches - 1) * longest;
 }
 
 bool cut_lacks_memory(const struct cut_problem *p)
 {
     int64_t least = INT64_MAX, room = 0;
-    int kinds = p->mesh_count > 0 ? (p->mesh_count + 1) * p->turn_count : p->stage_count;
+    int kinds = p->mesh_count == 0 ? p->stage_count
+                : p->spread        ? p->stage_count * p->turn_count
+                                   : (p->mesh_count + 1) * p->turn_count;
     int most = p->stage_count > 0 ? p->stage_count : (int)min_i64(p->mesh_count, p->layer_count);
     for (int k = 0; k < kinds; k++) {
         int64_t sum = 0, own = 0;

@@ -41,17 +41,6 @@ static struct search_options narrow_options(const struct search_options *options
     return narrowed;
 }
 
-/* Time left of the search; 0: it is over, by the clock or by cancellation. */
-static int64_t time_left(const struct search_options *options, int64_t start_ns)
-{
-    const struct search_calls *calls = &options->calls;
-    if (calls->cancelled && calls->cancelled(calls->self))
-        return 0;
-    if (options->time_limit_ns <= 0 || !calls->now_ns)
-        return INT64_MAX;
-    return max_i64(0, options->time_limit_ns - (calls->now_ns(calls->self) - start_ns));
-}
-
 /* *plan NULL: nothing fits then, or the batch cannot be shared out. */
 static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t value, struct plan **plan,
                       struct error *err)
@@ -71,7 +60,7 @@ static bool find_plan(const struct adviser *a, enum advice_kind kind, int64_t va
     if (kind == ADVICE_DEVICES)
         options.space.data.count = 0; /* a fixed data-parallel degree cannot be kept with more devices */
     if (a->options->time_limit_ns > 0)
-        options.time_limit_ns = time_left(a->options, a->start_ns);
+        options.time_limit_ns = search_time_left(a->options, a->start_ns);
     bool good = cluster_scaled(&cluster, facts.cluster, times, &why);
     facts.cluster = cluster;
     good = good && search_run(&result, a->model, &facts, &options, &why);
@@ -119,9 +108,9 @@ static bool look_for(const struct adviser *a, enum advice_kind kind, struct advi
     int count = steps_of(a, kind, out->now, steps);
     for (int i = 0; i < count && !out->plan; i++) {
         struct error why = { 0 };
-        bool good =
-            time_left(a->options, a->start_ns) > 0 && find_plan(a, kind, out->value = steps[i], &out->plan, &why);
-        out->ended = !good && time_left(a->options, a->start_ns) == 0;
+        bool good = search_time_left(a->options, a->start_ns) > 0 &&
+                    find_plan(a, kind, out->value = steps[i], &out->plan, &why);
+        out->ended = !good && search_time_left(a->options, a->start_ns) == 0;
         if (out->ended)
             break;
         if (!good)
@@ -166,12 +155,12 @@ bool find_thrifty(struct search_result *result, const struct model *model, const
     struct search_options narrowed = narrow_options(options);
     struct search_result *thrifty = NULL;
     struct error why = { 0 };
-    int64_t left_ns = time_left(options, start_ns);
+    int64_t left_ns = search_time_left(options, start_ns);
     if (left_ns == 0)
         return true;
     narrowed.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
     if (!search_run(&thrifty, model, facts, &narrowed, &why))
-        return why.kind == ERROR_INPUT || time_left(options, start_ns) == 0 ||
+        return why.kind == ERROR_INPUT || search_time_left(options, start_ns) == 0 ||
                fail_kind(err, why.kind, "%s", why.message);
     if (thrifty->feasible) {
         result->plans[result->plan_count++] = thrifty->plans[0]; /* handed over */

@@ -37,8 +37,8 @@ struct busy_problem busy_problem_of(const struct chain *chain, const struct conf
 {
     return (struct busy_problem){ .chain = chain,
                                   .table = table,
-                                  .stages = config_replicas(config),
-                                  .turns = config->meshes > 0,
+                                  .stages = config_meshes(config),
+                                  .several = config->meshes > 0,
                                   .chunks = config_chunks(config),
                                   .micro_batches = config->micro_batch_count,
                                   .splits = schedules[config->schedule]->splits,
@@ -60,6 +60,21 @@ static struct least least_of(const struct price_table *table, int class_index)
     return least;
 }
 
+/* Of all ranks of a stage together, in ranks of one mesh. */
+static struct least least_of_meshes(const struct price_table *table, int class_index)
+{
+    struct least least = { INT64_MAX, INT64_MAX, INT64_MAX };
+    if (table->spread_ranks == 0)
+        return least_of(table, class_index);
+    for (int i = 0; i < table->turn_count; i++) {
+        struct least own = least_of(table->by_turns[i], class_index);
+        least.forward_ns = min_i64(least.forward_ns, table->turns[i] * own.forward_ns);
+        least.input_ns = min_i64(least.input_ns, table->turns[i] * own.input_ns);
+        least.weight_ns = min_i64(least.weight_ns, table->turns[i] * own.weight_ns);
+    }
+    return least;
+}
+
 static bool add_up(struct busy *b, const struct price_table *table, struct work *out)
 {
     const struct chain *chain = b->p->chain;
@@ -70,7 +85,7 @@ static bool add_up(struct busy *b, const struct price_table *table, struct work 
     if (!least || !out->sum[0] || !out->sum[1])
         return false;
     for (int c = 0; c < chain->class_count; c++)
-        least[c] = least_of(table, c);
+        least[c] = least_of_meshes(table, c);
     for (int l = 0; l < b->layers; l++) {
         const struct least *of = &least[chain->class_of[l]];
         out->sum[0][l + 1] = out->sum[0][l] + of->forward_ns + of->input_ns;
@@ -323,7 +338,7 @@ bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_
     struct busy b;
     bool good = busy_open(&b, problem, err);
     *out = good ? ceil_div(problem->micro_batches * b.lowest.sum[1][b.layers], problem->stages) : 0;
-    if (good && !problem->turns && *out < below_ns && (good = busy_lines(&b, err))) {
+    if (good && !problem->several && *out < below_ns && (good = busy_lines(&b, err))) {
         for (int i = 0; i < b.line_count; i++)
             *out = max_i64(*out, mean_bound(&b, &b.line[i]));
         if (*out < below_ns)

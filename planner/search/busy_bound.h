@@ -13,8 +13,9 @@
  * W_k). Communication, memory, recomputation and the optimizer are left out. With chunks only head and drain of the
  * first chunk count, and the mean over stages; where chunks are copies of the model, of the one that lies further
  * forward. Of models with branches too the mean counts, with the least head that any order allows behind so many
- * layers. Where replicas take turns, only that: of G meshes one is busy for m (F + I + W) / G, summed over all layers.
- */
+ * layers. Where stages have several meshes, only that: of G meshes one is busy for m (F + I + W) / G, summed over all
+ * layers; where a stage's r share each micro-batch, with r times what each of them runs, for the r with which that is
+ * least. */
 #ifndef CLEAVE_SEARCH_BUSY_BOUND_H
 #define CLEAVE_SEARCH_BUSY_BOUND_H
 #include "planner/search/partition.h"
@@ -23,10 +24,10 @@
 struct busy_problem {
     const struct chain *chain;
     const struct price_table *table; /* one for bounds is enough */
-    int stages, chunks;              /* with turns: meshes */
+    int stages, chunks;              /* stages: meshes where stages may have several */
     int64_t micro_batches;
     bool splits, asynchronous, copies; /* of the schedule */
-    bool turns;                        /* stages have replicas that take turns */
+    bool several;                      /* stages may have several meshes */
 };
 struct busy_problem busy_problem_of(const struct chain *chain, const struct config *config,
                                     const struct price_table *table);

@@ -18,6 +18,8 @@ struct certificate_hash certificate_hash_start(const struct space *space)
 {
     uint64_t hash = hash_allowed(hash_allowed(HASH_START, &space->shard_group), &space->slices);
     hash = hash_allowed(hash, &space->turns);
+    if (space->spread.count != 1 || space->spread.values[0] != 1)
+        hash = hash_allowed(hash, &space->spread);
     for (int zero = 0; zero <= 3; zero++)
         hash = hash_i64(hash, allows(&space->zero, zero));
     for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++)
@@ -60,6 +62,8 @@ void certificate_hash_add(struct certificate_hash *hash, const struct config *co
     hash->prices = hash_i64(hash->prices, table != NULL);
     for (int k = 0; table && k < (table->by_stage ? config_pieces(config) : 1); k++)
         hash->prices = hash_i64(hash->prices, (int64_t)hash_table(hash, price_of_stage(table, k)));
+    for (int i = 0; table && table->spread_ranks > 0 && i < table->turn_count; i++)
+        hash->prices = hash_i64(hash->prices, (int64_t)hash_table(hash, table->by_turns[i]));
 }
 
 void certificate_hash_text(char out[CERTIFICATE_DIGEST_BYTES], uint64_t hash)

@@ -12,7 +12,8 @@ const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config
     int length = config->stages > 0 ? snprintf(out, CONFIG_NAME_BYTES, "pp=%d", config->stages)
                                     : snprintf(out, CONFIG_NAME_BYTES, "pp=any");
     if (config->meshes > 0)
-        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " meshes=%d", config->meshes);
+        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " %s=%d",
+                           config->spread ? "spread" : "meshes", config->meshes);
     for (int a = 0; a < config->mesh.atom_count; a++)
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " %s=%d",
                            dimensions[config->mesh.dim[a]]->name, config->mesh.size[a]);

@@ -4,7 +4,8 @@
 #include "planner/search/space.h"
 
 enum { CONFIG_NAME_BYTES = 160 };
-/* "pp=8 dp=16 tp+sp=8 micro-batch=1 schedule=1f1b prefetch=1", "pp=any meshes=8 ..." where replicas take turns; with
- * "interleave=2" and "reversed" where they are so: the mesh's atoms from the outside in, then the rest. */
+/* "pp=8 dp=16 tp+sp=8 micro-batch=1 schedule=1f1b prefetch=1", "pp=any meshes=8 ..." where replicas take turns, "pp=3
+ * spread=8 ..." where a stage's meshes share micro-batches; with "interleave=2" and "reversed" where they are so: the
+ * mesh's atoms from the outside in, then the rest. */
 const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config);
 #endif

@@ -43,17 +43,14 @@ static bool is_listed(const struct search_result *result, const struct plan *pla
     return false;
 }
 
-static void insert_plan(struct run *run, struct candidate *c, struct estimate *estimate)
+bool search_list_plan(struct search_result *result, const struct search_plan *plan, int top)
 {
-    struct search_result *result = run->result;
-    plan_join_atoms(c->plan); /* where no layer made use of groups of shards */
-    int place = result->plan_count, top = (int)max_i64(run->options->top, 1);
-    while (place > 0 && result->plans[place - 1].estimate->prediction.step_ns > estimate->prediction.step_ns)
+    int place = result->plan_count;
+    int64_t step_ns = plan->estimate->prediction.step_ns;
+    while (place > 0 && result->plans[place - 1].estimate->prediction.step_ns > step_ns)
         place--;
-    if (place == top || is_listed(result, c->plan)) {
-        estimate_free(estimate);
-        return;
-    }
+    if (place == top || is_listed(result, plan->plan))
+        return false;
     if (result->plan_count == top) {
         struct search_plan *last = &result->plans[--result->plan_count];
         plan_free(last->plan);
@@ -61,10 +58,19 @@ static void insert_plan(struct run *run, struct candidate *c, struct estimate *e
     }
     memmove(&result->plans[place + 1], &result->plans[place],
             (size_t)(result->plan_count - place) * sizeof *result->plans);
-    result->plans[place] =
-        (struct search_plan){ c->plan, run->configs[c->config], c->solution.step_ns, c->ranked_ns, estimate };
+    result->plans[place] = *plan;
     result->plan_count++;
-    c->plan = NULL; /* handed over */
+    return true;
+}
+
+static void insert_plan(struct run *run, struct candidate *c, struct estimate *estimate)
+{
+    plan_join_atoms(c->plan); /* where no layer made use of groups of shards */
+    struct search_plan plan = { c->plan, run->configs[c->config], c->solution.step_ns, c->ranked_ns, estimate };
+    if (search_list_plan(run->result, &plan, (int)max_i64(run->options->top, 1)))
+        c->plan = NULL; /* handed over */
+    else
+        estimate_free(estimate);
 }
 
 /* Other candidates of the same configuration that need more than is promised now: its new solution speaks for them. */

@@ -20,19 +20,27 @@ static int64_t most_replicas(const struct partition_problem *problem)
     return min_i64(problem->turns[problem->turn_count - 1], problem->mesh_count);
 }
 
+/* C of the longest of a given number of stages, whose C come to at least so much. */
+static int64_t mean_path(const struct partition_problem *problem, int64_t sum, int64_t mesh_path_ns)
+{
+    int64_t mean = ceil_div(sum, problem->stage_count);
+    return problem->spread ? max_i64(mean, ceil_div(mesh_path_ns, problem->mesh_count)) : mean;
+}
+
 /* Whatever the cap, the longest stage is no shorter than the mean. With turns over the G meshes, since a stage of r
- * replicas takes Y >= (m/r - 1) C: G Y >= sum r Y >= sum (m - r) C. */
+ * replicas takes Y >= (m/r - 1) C: G Y >= sum r Y >= sum (m - r) C. Where r meshes share each micro-batch Y >= (m - 1)
+ * C and so G Y >= (m - 1) sum r C. */
 static int64_t mean_high(const struct solver *s, int64_t sum)
 {
     const struct partition_problem *p = s->problem;
     int64_t period = INT64_MAX;
-    if (p->mesh_count > 0)
+    if (p->mesh_count > 0 && !p->spread)
         return max_i64(0,
                        ceil_div((p->micro_batch_count - most_replicas(p)) * s->least_path_ns[s->last], p->mesh_count));
     sum = max_i64(s->least_path_ns[s->last], sum - stage_most_cuts_ns(p)); /* which are in it, but are no C */
     for (int i = 0; i < s->level_count; i++)
         period = min_i64(period, s->period_ns[i]);
-    return (s->problem->micro_batch_count - 1) * (ceil_div(sum, s->stages) + period);
+    return (s->problem->micro_batch_count - 1) * (mean_path(p, sum, s->mesh_path_ns) + period);
 }
 
 /* All stages' memory taken together is too little even for the thriftiest strategies with the fewest in flight. */
@@ -483,7 +491,7 @@ int64_t partition_quick_bound(const struct partition_problem *problem)
             least = min_i64(least, path_ns(price_at(problem->table, problem->chain->class_of[l], i)));
         sum += least;
     }
-    if (problem->mesh_count > 0) /* as mean_high() */
+    if (problem->mesh_count > 0 && !problem->spread) /* as mean_high() */
         return sum + max_i64(0, ceil_div((m - most_replicas(problem)) * sum, problem->mesh_count));
-    return sum + stage_once_ns(problem) + (m - 1) * ceil_div(sum, problem->stage_count);
+    return sum + stage_once_ns(problem) + (m - 1) * mean_path(problem, sum, stage_mesh_path_ns(problem));
 }

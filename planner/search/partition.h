@@ -15,6 +15,8 @@
  * Where replicas take turns, a stage of r replicas has m/r micro-batches, rounded up, in place of m: those of its
  * fullest replica, which has the first one too. Then the number of stages is free: what is given is how many meshes all
  * stages have together. n is in a replica's own micro-batches, and R has the exchange of gradients among r replicas.
+ * Where a stage's meshes share each micro-batch, all its numbers are those of its number of meshes, and in place of 2 c
+ * a cut costs c of either side; the number of stages is given.
  *
  * Where layers have different layouts, a stage consists of at most run_count runs of layers with one layout each. What
  * one run hands over to the next counts like a layer of the stage, and in place of 2 c a cut costs what the layouts on
@@ -138,9 +140,11 @@ struct partition_problem {
     int stage_count, micro_batch_count;
     const int *in_flight; /* (stage_count); with turns (mesh_count + 1, turn_count): of a stage from which on there are
                              so many meshes, itself among them */
-    int mesh_count;       /* 0: one for each stage, no turns. Else of all stages together; stage_count 0: any number */
-    int turn_count;       /* with turns: */
-    const int *turns;     /* (turn_count) replicas that a stage may have, ascending; table->by_turns has their prices */
+    int mesh_count;       /* 0: one for each stage. Else of all stages together; stage_count 0: any number */
+    int turn_count;       /* with meshes: */
+    const int *turns;     /* (turn_count) meshes that a stage may have, ascending; table->by_turns has their prices */
+    bool spread; /* with meshes and stages: those of a stage share each micro-batch, in_flight is (stage_count); else
+                    they take turns */
     int64_t capacity_bytes;
     const struct solver_method *solver; /* of the knapsacks that are solved to the end; NULL: the first of solvers[] */
     int64_t below_ns;                   /* only plans strictly shorter than this are wanted; INT64_MAX: any */

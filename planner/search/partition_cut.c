@@ -129,7 +129,7 @@ static bool set_reached(struct solver *s)
     return true;
 }
 
-/* One way to go on from a row: a stage with that number of replicas. */
+/* One way to go on from a row: a stage with that number of meshes. */
 struct leg {
     int row, turn, after, level;
 };
@@ -140,7 +140,7 @@ struct best {
     struct stage_runs runs;
 };
 
-/* The least behind a stage, and the layout with which that begins. */
+/* The least behind a stage, with its own cuts, and the layout with which that begins. */
 static int64_t best_behind(const struct solver *s, const struct leg *leg, const struct stage_runs *runs, int *next)
 {
     int64_t best = INT64_MAX;
@@ -153,7 +153,7 @@ static int64_t best_behind(const struct solver *s, const struct leg *leg, const 
             *next = layout;
         best = min_i64(best, rest);
     }
-    return best;
+    return best == INT64_MAX ? best : best + stage_ends_ns(s->problem, leg->turn, runs->first[0], runs->end);
 }
 
 /* Whether plans with the stage are no shorter than what is known, since the layers before it take their least, and its
@@ -180,7 +180,7 @@ static bool try_stage(struct solver *s, const struct leg *leg, const struct stag
 {
     int next = 0;
     int64_t lower = 0, rest = best_behind(s, leg, runs, &next);
-    if (rest == INT64_MAX || (best->ns < INT64_MAX && runs_least_path(s, runs) + rest > best->ns))
+    if (rest == INT64_MAX || (best->ns < INT64_MAX && runs_least_path(s, leg->level, runs) + rest > best->ns))
         return true;
     struct cell *cell = NULL;
     int64_t enough = best->ns < INT64_MAX ? best->ns - rest + 1 : INT64_MAX;
@@ -201,11 +201,11 @@ static bool try_stage(struct solver *s, const struct leg *leg, const struct stag
 
 /* Whether runs of which the last has no end yet may be the beginning of something better: from where it begins on, any
  * layers take their least. */
-static bool may_be_better(const struct solver *s, struct stage_runs runs, const struct best *best)
+static bool may_be_better(const struct solver *s, int level, struct stage_runs runs, const struct best *best)
 {
     int from = runs.end = runs.first[runs.count - 1];
     return best->ns == INT64_MAX ||
-           runs_least_path(s, &runs) + s->least_path_ns[s->last] - s->least_path_ns[from] <= best->ns;
+           runs_least_path(s, level, &runs) + s->least_path_ns[s->last] - s->least_path_ns[from] <= best->ns;
 }
 
 /* All ends of the last run that the cap allows, and behind each of them all runs that may follow. */
@@ -226,7 +226,8 @@ static bool try_runs(struct solver *s, const struct leg *leg, struct stage_runs 
         more.first[more.count++] = runs.end;
         for (int layout = 0; layout < s->layouts; layout++) {
             more.layout[more.count - 1] = (int8_t)layout;
-            if (layout != last_layout(&runs) && may_be_better(s, more, best) && !try_runs(s, leg, more, best))
+            if (layout != last_layout(&runs) && may_be_better(s, leg->level, more, best) &&
+                !try_runs(s, leg, more, best))
                 return false;
         }
     }

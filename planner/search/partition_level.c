@@ -21,15 +21,21 @@ int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m)
 
 int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, int to_layout)
 {
-    if (price_has_layouts(problem->table))
-        return problem->table->cut_ns[from_layout][to_layout];
-    return problem->mesh_count > 0 ? 2 * problem->table->send_ns : 0;
+    return price_has_layouts(problem->table) ? problem->table->cut_ns[from_layout][to_layout] : 0;
+}
+
+int64_t stage_ends_ns(const struct partition_problem *problem, int turn, int first, int end)
+{
+    int cuts = (first > 0) + (end < chain_last(problem->chain));
+    return problem->mesh_count > 0 ? cuts * problem->table->by_turns[turn]->send_ns : 0;
 }
 
 int64_t stage_most_cuts_ns(const struct partition_problem *problem)
 {
     const struct price_table *table = problem->table;
     int64_t most = 0;
+    for (int i = 0; problem->mesh_count > 0 && i < problem->turn_count; i++)
+        most = max_i64(most, 2 * table->by_turns[i]->send_ns);
     for (int i = 0; price_has_layouts(table) && i < table->layout_count * table->layout_count; i++)
         most = max_i64(most, table->cut_ns[i / table->layout_count][i % table->layout_count]);
     return (problem->stage_count - 1) * most;
@@ -38,7 +44,7 @@ int64_t stage_most_cuts_ns(const struct partition_problem *problem)
 int64_t stage_once_ns(const struct partition_problem *problem)
 {
     int64_t sum = problem->table->norm_exchange_ns;
-    bool apart = problem->mesh_count > 0 || price_has_layouts(problem->table); /* stage_cut_ns() */
+    bool apart = problem->mesh_count > 0 || price_has_layouts(problem->table); /* stage_cut_ns(), stage_ends_ns() */
     for (int k = 0; !apart && k + 1 < problem->stage_count; k++)
         sum += 2 * price_send_ns(problem->table, k);
     return sum;
@@ -110,7 +116,7 @@ struct stage_sums stage_sum(const struct price_table *table, int64_t m, int64_t 
     return (struct stage_sums){ totals.path_ns, high_ns, table->base_bytes + row[ROW_MEMORY] + totals.peak_bytes };
 }
 
-/* What a stage's prices depend on beside its layers. */
+/* What a stage's prices depend on beside its layers. turn: index of its number of meshes. */
 struct stage_place {
     const struct price_table *table;
     int64_t micro_batches, in_flight;
@@ -119,6 +125,9 @@ static struct stage_place place_of(const struct partition_problem *problem, int 
 {
     if (problem->mesh_count == 0)
         return (struct stage_place){ price_of_stage(problem->table, stage), problem->micro_batch_count,
+                                     problem->in_flight[stage] };
+    if (problem->spread)
+        return (struct stage_place){ problem->table->by_turns[turn], problem->micro_batch_count,
                                      problem->in_flight[stage] };
     return (struct stage_place){ problem->table->by_turns[turn],
                                  micro_batches_in_turn(problem->micro_batch_count, problem->turns[turn]),
@@ -132,18 +141,20 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
     int block = problem->table->class_count * problem->table->strategy_count, left = problem->mesh_count;
     int stages = partition_stages(problem, plan), layout = 0; /* of the stage before */
     for (int k = 0; k < stages; k++) {
-        int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain_last(chain);
-        struct stage_place place = place_of(problem, k, plan->turn ? plan->turn[k] : 0, left);
+        int first = plan->first_layer[k], end = k + 1 < stages ? plan->first_layer[k + 1] : chain_last(chain),
+            turn = plan->turn ? plan->turn[k] : 0;
+        struct stage_place place = place_of(problem, k, turn, left);
         struct stage_runs runs = plan->runs ? plan->runs[k] : stage_run(first, end);
         struct stage_sums sums = stage_sum(place.table, place.micro_batches, place.in_flight,
                                            stage_period_ns(place.table, place.in_flight, place.micro_batches), chain,
                                            &runs, &plan->count[k * block]);
         if (sums.bytes > problem->capacity_bytes)
             return INT64_MAX;
-        sum += sums.path_ns + (k > 0 ? stage_cut_ns(problem, layout, runs.layout[0]) : 0);
+        sum += sums.path_ns + stage_ends_ns(problem, turn, first, end) +
+               (k > 0 ? stage_cut_ns(problem, layout, runs.layout[0]) : 0);
         layout = runs.layout[runs.count - 1];
         high = max_i64(high, sums.high_ns);
-        left -= plan->turn ? problem->turns[plan->turn[k]] : 0;
+        left -= plan->turn ? problem->turns[turn] : 0;
     }
     return sum + high;
 }
@@ -220,7 +231,7 @@ static int64_t *make_least_bytes(struct solver *s, int level)
     const struct chain *chain = s->problem->chain;
     int64_t n = rounded_in_flight(s, level);
     for (int like = level - 1; s->problem->mesh_count > 0 && like >= 0; like--)
-        if (rounded_in_flight(s, like) == n)
+        if (rounded_in_flight(s, like) == n && (!s->problem->spread || s->tables[like] == s->tables[level]))
             return s->least_bytes[like];
     int64_t *least = arena_alloc(s->arena, (size_t)s->places, sizeof *least);
     for (int place = 1; least && place < s->places; place++) {
@@ -253,17 +264,27 @@ static int find_level(struct solver *s, const struct stage_place *place, int fro
     return s->least_bytes[level] ? level : -1;
 }
 
+/* A stage's rows have one level for each number of meshes. */
+static bool set_levels_of_stages(struct solver *s)
+{
+    int rows = s->problem->mesh_count + 1;
+    for (int k = 0; k < s->stages; k++)
+        for (int turn = 0; turn < s->turn_count; turn++) {
+            struct stage_place place = place_of(s->problem, k, turn, 0);
+            int level = find_level(s, &place, 0);
+            if (level < 0)
+                return false;
+            for (int row = k * rows; row < (k + 1) * rows; row++)
+                s->level[row * s->turn_count + turn] = level;
+        }
+    return true;
+}
+
 /* In flight grows with the meshes left, so that a level's rows follow each other. */
-static bool set_levels(struct solver *s)
+static bool set_levels_of_turns(struct solver *s)
 {
     int from = 0;
-    for (int k = 0; s->problem->mesh_count == 0 && k < s->stages; k++) {
-        struct stage_place place = place_of(s->problem, k, 0, 0);
-        s->level[k] = find_level(s, &place, 0);
-        if (s->level[k] < 0)
-            return false;
-    }
-    for (int turn = 0; s->problem->mesh_count > 0 && turn < s->turn_count; turn++)
+    for (int turn = 0; turn < s->turn_count; turn++)
         for (int left = 1; left <= s->problem->mesh_count; left++) {
             struct stage_place place = place_of(s->problem, 0, turn, left);
             from = find_level(s, &place, left == 1 ? s->level_count : from);
@@ -285,22 +306,66 @@ static void set_layout_least(struct solver *s, int layout, int place)
     sums[place] = sums[chain_below(chain, place)] + path;
 }
 
-static void set_least(struct solver *s)
+int64_t stage_mesh_path_ns(const struct partition_problem *problem)
+{
+    const struct price_table *table = problem->table;
+    int64_t sum = 0;
+    for (int l = 0; problem->spread && l < problem->chain->layer_count; l++) {
+        int64_t least = INT64_MAX;
+        for (int i = 0; i < table->turn_count * table->strategy_count; i++) {
+            const struct price_table *own = table->by_turns[i / table->strategy_count];
+            int64_t path = path_ns(price_at(own, problem->chain->class_of[l], i % table->strategy_count));
+            least = min_i64(least, table->turns[i / table->strategy_count] * path);
+        }
+        sum += least;
+    }
+    return sum;
+}
+
+/* Sums of each layer's smallest C and O by a table, to path_ns and step_ns, (places). */
+static void sum_least(const struct solver *s, const struct price_table *table, int64_t *path_ns_to, int64_t *step_ns_to)
 {
     const struct chain *chain = s->problem->chain;
     for (int place = 1; place < s->places; place++) {
         int below = chain_below(chain, place), class_index = chain->class_of[chain_added(chain, place)];
         int64_t path = INT64_MAX, step = INT64_MAX;
         for (int i = 0; i < s->strategies; i++) {
-            const struct layer_price *p = price_at(s->problem->table, class_index, i);
+            const struct layer_price *p = price_at(table, class_index, i);
             path = min_i64(path, path_ns(p));
             step = min_i64(step, p->step_ns);
         }
-        for (int i = 0; s->layouts > 1 && i < s->layouts; i++)
-            set_layout_least(s, i, place);
-        s->least_path_ns[place] = s->least_path_ns[below] + path;
-        s->least_step_ns[place] = s->least_step_ns[below] + step;
+        path_ns_to[place] = path_ns_to[below] + path;
+        step_ns_to[place] = step_ns_to[below] + step;
     }
+}
+
+/* The level's own sums: those of all, unless tables differ in what a stage's number of meshes makes of it. */
+static bool set_own_least(struct solver *s, int level)
+{
+    int like = 0;
+    while (like < level && s->tables[like] != s->tables[level])
+        like++;
+    s->own_path_ns[level] = like < level ? s->own_path_ns[like] : s->least_path_ns;
+    s->own_step_ns[level] = like < level ? s->own_step_ns[like] : s->least_step_ns;
+    if (!s->problem->spread || like < level)
+        return true;
+    s->own_path_ns[level] = arena_alloc(s->arena, (size_t)s->places, sizeof **s->own_path_ns);
+    s->own_step_ns[level] = arena_alloc(s->arena, (size_t)s->places, sizeof **s->own_step_ns);
+    if (s->own_path_ns[level] && s->own_step_ns[level])
+        sum_least(s, s->tables[level], s->own_path_ns[level], s->own_step_ns[level]);
+    return s->own_path_ns[level] && s->own_step_ns[level];
+}
+
+static bool set_least(struct solver *s)
+{
+    bool good = true;
+    sum_least(s, s->problem->table, s->least_path_ns, s->least_step_ns);
+    for (int place = 1; s->layouts > 1 && place < s->places; place++)
+        for (int i = 0; i < s->layouts; i++)
+            set_layout_least(s, i, place);
+    for (int level = 0; good && level < s->level_count; level++)
+        good = set_own_least(s, level);
+    return good;
 }
 
 /* What of a level's prices does not depend on the number in flight is that of an earlier one. */
@@ -355,7 +420,8 @@ static void set_most(struct solver *s)
 /* Bins of about equally many prices. */
 static bool set_bins(struct solver *s)
 {
-    int block = s->classes * s->strategies, levels = s->problem->mesh_count > 0 ? 1 : s->level_count; /* all alike */
+    bool alike = s->problem->mesh_count > 0 && !s->problem->spread;
+    int block = s->classes * s->strategies, levels = alike ? 1 : s->level_count;
     int count = levels * block;
     int64_t *peak = arena_alloc(s->arena, (size_t)count, sizeof *peak);
     if (!peak)
@@ -383,6 +449,8 @@ bool stage_start(struct solver *s)
     s->options = arena_alloc(s->arena, levels, 2 * sizeof *s->options);
     s->least_bytes = arena_alloc(s->arena, levels, sizeof *s->least_bytes);
     s->least_path_ns = arena_alloc(s->arena, places, sizeof *s->least_path_ns);
+    s->own_path_ns = arena_alloc(s->arena, levels, sizeof *s->own_path_ns);
+    s->own_step_ns = arena_alloc(s->arena, levels, sizeof *s->own_step_ns);
     s->most_path_ns = arena_alloc(s->arena, places, sizeof *s->most_path_ns);
     s->layout_path_ns = arena_alloc(s->arena, places, (size_t)s->layouts * sizeof *s->layout_path_ns);
     s->handovers = arena_alloc(s->arena, levels, sizeof *s->handovers);
@@ -399,10 +467,14 @@ bool stage_start(struct solver *s)
     bool good = s->vectors && s->whole_vectors && s->class_price && s->tables && s->most_path_ns && s->level &&
                 s->period_ns && s->in_flight && s->micro_batches && s->cells && s->options && s->least_bytes &&
                 s->least_path_ns && s->least_step_ns && s->groups && s->group_first && s->class_count && s->counts &&
-                s->layout_path_ns && s->handovers;
-    if (!good || !set_levels(s) || !set_bins(s) || (s->layouts > 1 && !runs_start(s)))
+                s->layout_path_ns && s->handovers && s->own_path_ns && s->own_step_ns;
+    bool by_stage = s->problem->mesh_count == 0 || s->problem->spread;
+    if (!good || !(by_stage ? set_levels_of_stages : set_levels_of_turns)(s) || !set_bins(s) ||
+        (s->layouts > 1 && !runs_start(s)))
         return false;
-    set_least(s);
+    s->mesh_path_ns = stage_mesh_path_ns(s->problem);
+    if (!set_least(s))
+        return false;
     set_most(s);
     return true;
 }

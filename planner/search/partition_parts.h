@@ -70,8 +70,8 @@ struct solver {
     int classes, strategies, layers, stages;
     int places, last; /* of the chain; last: behind all layers */
     int layouts;      /* 1: all layers have one */
-    /* Where a stage begins: the stages before it; with turns the meshes that they take, and where the number of stages
-     * is given both, (stage, meshes). */
+    /* Where a stage begins: the stages before it; with meshes those that they take, and where the number of stages is
+     * given both, (stage, meshes). */
     int row_count, turn_count;
     int level_count, *level;           /* (rows, turns) index of the distinct in-flight count and price table */
     const struct price_table **tables; /* (level_count) */
@@ -84,9 +84,11 @@ struct solver {
         *options; /* (level_count, 2) of (class_count, strategy_count); the second: tied layers joined */
     struct knapsack_option **handovers;     /* (level_count) of (class_count, layouts, layouts); NULL without layouts */
     int64_t *least_path_ns, *least_step_ns; /* (places) sums of each layer's smallest C, O */
+    int64_t **own_path_ns, **own_step_ns;   /* (level_count) of (places) the same by the level's own table */
     int64_t *layout_path_ns;                /* (layouts, places) the first of each layout */
     int64_t *most_path_ns;                  /* of its largest C of any table */
     int64_t most_high_ns;                   /* no plan's Y is larger */
+    int64_t mesh_path_ns;                   /* stage_mesh_path_ns() */
     int64_t **least_bytes;                  /* (level_count) of (places); may be less than the least */
     int *first_from, *first_to;             /* (rows) places where a stage can begin under the present cap */
     bool *reached;                          /* (rows, places) the same of a chain with branches; else NULL */
@@ -122,9 +124,12 @@ static inline int64_t path_ns(const struct layer_price *p)
 int64_t step_tolerance(const struct solver *s, int64_t step_ns);
 /* What a step has once: the sends of a micro-batch, there and back, and the norm's exchange. */
 int64_t stage_once_ns(const struct partition_problem *problem);
-/* What a cut between those layouts adds to the sum of C: sends that are not in stage_once_ns(), since the number
- * of cuts is free or what they cost. */
+/* What a cut between those layouts adds to the sum of C: sends that are not in stage_once_ns(). */
 int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, int to_layout);
+/* What the cuts at a stage's ends add to it where the number of cuts is free, or what they cost: the stage's half. */
+int64_t stage_ends_ns(const struct partition_problem *problem, int turn, int first, int end);
+/* Where meshes share micro-batches, what all layers take at least, each times the meshes of its stage; else 0. */
+int64_t stage_mesh_path_ns(const struct partition_problem *problem);
 /* The most that all cuts can add so, where their number is given. */
 int64_t stage_most_cuts_ns(const struct partition_problem *problem);
 /* C, Y and bytes of a stage of given counts, (class_count, strategy_count). */
@@ -175,7 +180,7 @@ bool runs_start(struct solver *s);
 /* One stage with layouts: the least C + Y over all runs, best first. *upper and *bound as in descend(). */
 bool runs_descend(struct solver *s, int64_t *upper, int64_t *bound);
 /* Least C of runs that are given, handovers included. */
-int64_t runs_least_path(const struct solver *s, const struct stage_runs *runs);
+int64_t runs_least_path(const struct solver *s, int level, const struct stage_runs *runs);
 /* C of what the runs hand over. */
 int64_t runs_handover_path(const struct solver *s, const struct stage_runs *runs);
 
@@ -184,7 +189,7 @@ static inline int row_meshes(const struct solver *s, int row)
 {
     return s->problem->mesh_count > 0 ? row % (s->problem->mesh_count + 1) : row;
 }
-/* The row behind a stage with that number of replicas; -1: there are not so many meshes, or no more stages. */
+/* The row behind a stage with that number of meshes; -1: there are not so many meshes, or no more stages. */
 static inline int row_after(const struct solver *s, int row, int turn)
 {
     int meshes = s->problem->mesh_count, after;
@@ -233,10 +238,11 @@ static inline struct spot cut_next(const struct solver *s, struct spot at)
 {
     return cut_spot(s, at.stage + 1, row_after(s, at.row, at.turn), at.next, at.runs.end);
 }
-/* What the cut before the stage adds to the sum of C. */
+/* What the cut before the stage, or those at its ends, add to the sum of C. */
 static inline int64_t spot_cut_ns(const struct solver *s, const struct spot *at, int layout_before)
 {
-    return at->stage > 0 ? stage_cut_ns(s->problem, layout_before, at->runs.layout[0]) : 0;
+    return (at->stage > 0 ? stage_cut_ns(s->problem, layout_before, at->runs.layout[0]) : 0) +
+           stage_ends_ns(s->problem, at->turn, at->runs.first[0], at->runs.end);
 }
 static inline int last_layout(const struct stage_runs *runs)
 {

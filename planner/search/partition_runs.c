@@ -4,9 +4,9 @@
 #include "planner/search/partition_parts.h"
 #include <string.h>
 
-static int64_t run_path(const struct solver *s, int layout, int first, int end)
+static int64_t run_path(const struct solver *s, int level, int layout, int first, int end)
 {
-    const int64_t *sum = s->layouts > 1 ? &s->layout_path_ns[layout * s->places] : s->least_path_ns;
+    const int64_t *sum = s->layouts > 1 ? &s->layout_path_ns[layout * s->places] : s->own_path_ns[level];
     return sum[end] - sum[first];
 }
 
@@ -20,11 +20,11 @@ int64_t runs_handover_path(const struct solver *s, const struct stage_runs *runs
     return sum;
 }
 
-int64_t runs_least_path(const struct solver *s, const struct stage_runs *runs)
+int64_t runs_least_path(const struct solver *s, int level, const struct stage_runs *runs)
 {
     int64_t sum = runs_handover_path(s, runs);
     for (int i = 0; i < runs->count; i++)
-        sum += run_path(s, runs->layout[i], runs->first[i], stage_run_end(runs, i));
+        sum += run_path(s, level, runs->layout[i], runs->first[i], stage_run_end(runs, i));
     return sum;
 }
 
@@ -110,7 +110,7 @@ static size_t list_ways(const struct solver *s, struct stage_runs runs, struct w
 {
     bool legal = stage_runs_legal(s->problem->chain, &runs);
     if (out && legal)
-        out[count] = (struct way){ runs_least_path(s, &runs), runs };
+        out[count] = (struct way){ runs_least_path(s, s->level[0], &runs), runs };
     count += legal;
     if (runs.count == s->problem->table->run_count)
         return count;

@@ -24,9 +24,10 @@ __extension__ typedef __int128 int128;
 
 bool stage_too_long(const struct solver *s, int level, int first, int end)
 {
-    int64_t m = s->micro_batches[level], path = s->least_path_ns[end] - s->least_path_ns[first];
+    int64_t m = s->micro_batches[level], path = s->own_path_ns[level][end] - s->own_path_ns[level][first];
     int64_t bytes = s->least_bytes[level][end] - s->least_bytes[level][first] + s->tables[level]->base_bytes;
-    int64_t high = (m - 1) * (path + s->period_ns[level]) + s->least_step_ns[end] - s->least_step_ns[first];
+    int64_t step = s->own_step_ns[level][end] - s->own_step_ns[level][first];
+    int64_t high = (m - 1) * (path + s->period_ns[level]) + step;
     return bytes > s->problem->capacity_bytes || high > s->cap_ns;
 }
 
@@ -151,7 +152,7 @@ int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const
 static int64_t quick_bound(const struct solver *s, int level, const struct stage_runs *runs, int seen, int64_t enough)
 {
     const struct vectors *vectors = &s->vectors[level];
-    int64_t bound = runs_least_path(s, runs),
+    int64_t bound = runs_least_path(s, level, runs),
             most = s->most_path_ns[runs->end] - s->most_path_ns[runs->first[0]] + runs_handover_path(s, runs);
     for (int i = (int)max_i64(seen, vectors->total - vectors->count); i < vectors->total && bound < enough; i++)
         bound = max_i64(bound, stage_vector_bound(s, &vectors->at[i % VECTORS], runs));

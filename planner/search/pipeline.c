@@ -3,6 +3,7 @@
 #include "planner/program/schedule.h"
 #include "planner/search/pipeline_prices.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { MAX_AHEAD = 8, HELD_USES = 2 };
 
@@ -161,7 +162,10 @@ static int64_t send_ns(const struct pipeline *p, const struct chain *chain, int 
                2;
     if (!p->facts || !chain->graph || p->table->send_bytes == 0)
         return price_send_ns(p->table, maker % copied(p));
-    double bytes = (double)p->table->send_bytes * elements_of(chain->graph, layer) / elements_of(chain->graph, 0);
+    const struct price_table *makers = price_of_plan_stage(p->table, p->plan, stage_of(p, maker)),
+                             *readers = price_of_plan_stage(p->table, p->plan, stage_of(p, reader));
+    int64_t most_bytes = max_i64(makers->send_bytes, readers->send_bytes); /* of the side with fewer ranks */
+    double bytes = (double)most_bytes * elements_of(chain->graph, layer) / elements_of(chain->graph, 0);
     return cost_between_stages(p->facts, p->plan, stage_of(p, maker), stage_of(p, reader), (int64_t)bytes).ns;
 }
 
@@ -296,19 +300,36 @@ static int64_t updated_ns(const struct pipeline *p, const int64_t *end_ns)
     return last_ns;
 }
 
+static bool same_mesh(const struct plan *plan, int stage, int other)
+{
+    return !memcmp(plan->stages[stage].atom, plan->stages[other].atom, sizeof plan->stages[stage].atom);
+}
+
+/* Of the layer's gradient that other stages have too, what a rank holds that shards nothing. */
+static int64_t whole_tied_bytes(const struct pipeline *p, const struct chain *chain, int layer)
+{
+    int64_t most = 0;
+    for (int i = 0; i < p->table->strategy_count; i++)
+        most = max_i64(most, price_at(p->table, chain->class_of[layer], i)->tied_gradient_bytes);
+    return most;
+}
+
 /* Two stages that hold a weight of the same name exchange its gradient, either way at once, whole where it is not cut
  * into the same shards. */
 static void exchange_tied(const struct pipeline *p, const struct chain *chain, int64_t *end_ns)
 {
     int holder[2] = { -1, -1 };
-    int64_t bytes = 0;
+    int64_t bytes = 0, whole_bytes = 0;
     for (int l = 0; l < p->plan->layer_count && chain->tied_first >= 0; l++) {
         int layer = plan_layer_at(p->plan, l), which = layer == chain->tied_second;
         if (layer != chain->tied_first && !which)
             continue;
         holder[which] = stage_of_layer(p->plan, l);
         bytes = max_i64(bytes, p->price[l]->tied_gradient_bytes);
+        whole_bytes = max_i64(whole_bytes, whole_tied_bytes(p, chain, layer));
     }
+    if (holder[0] >= 0 && holder[1] >= 0 && !same_mesh(p->plan, holder[0], holder[1]))
+        bytes = whole_bytes;
     if (!p->facts || bytes == 0 || holder[0] == holder[1])
         return;
     int64_t ready_ns = max_i64(end_ns[holder[0]], end_ns[holder[1]]);

@@ -71,7 +71,8 @@ static bool part_tied(const struct priced *p)
         return true;
     const struct layer_price *first = p->price[place[0]],
                              *like =
-                                 find_price(p->table, chain->class_of[chain->tied_first], &p->plan->layers[place[1]]);
+                                 find_price(price_of_plan_stage(p->table, p->plan, stage_of_layer(p->plan, place[1])),
+                                            chain->class_of[chain->tied_first], &p->plan->layers[place[1]]);
     struct layer_price less = { .gather_forward_ns = -first->tied_gather_forward_ns,
                                 .gather_backward_ns = -first->tied_gather_backward_ns,
                                 .reduce_ns = -first->tied_reduce_ns };
@@ -97,8 +98,7 @@ bool pipeline_prices(const struct layer_price ***out, const struct plan *plan, c
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (int l = 0; l < chain->layer_count; l++) {
         int stage = stage_of_layer(plan, l);
-        const struct price_table *own =
-            table->by_turns ? price_of_replicas(table, stage_turns(plan, stage)) : price_of_stage(table, stage);
+        const struct price_table *own = price_of_plan_stage(table, plan, stage);
         p.price[l] = find_price(own, chain->class_of[plan_layer_at(plan, l)], &plan->layers[l]);
         if (!p.price[l])
             return fail_kind(err, ERROR_BUG, "search: layer %d has a strategy without a price", l);

@@ -145,6 +145,33 @@ void price_merge(struct layer_price *into, const struct layer_price *price, bool
     memcpy(into, mine, sizeof mine);
 }
 
+struct price_table *price_copy_table(struct arena *arena, const struct price_table *table)
+{
+    struct price_table *copy = arena_alloc(arena, 1, sizeof *copy);
+    size_t prices = (size_t)(table->class_count * table->strategy_count);
+    if (!copy)
+        return NULL;
+    *copy = *table;
+    copy->prices = arena_alloc(arena, prices, sizeof *copy->prices);
+    if (copy->prices)
+        memcpy(copy->prices, table->prices, prices * sizeof *copy->prices);
+    return copy->prices ? copy : NULL;
+}
+
+static int64_t pick(int64_t a, int64_t b, bool most)
+{
+    return most ? max_i64(a, b) : min_i64(a, b);
+}
+
+void price_merge_tables(struct price_table *into, const struct price_table *table, bool most)
+{
+    for (int i = 0; i < table->class_count * table->strategy_count; i++)
+        price_merge(&into->prices[i], &table->prices[i], most);
+    into->send_ns = pick(into->send_ns, table->send_ns, most);
+    into->norm_exchange_ns = pick(into->norm_exchange_ns, table->norm_exchange_ns, most);
+    into->base_bytes = pick(into->base_bytes, table->base_bytes, most);
+}
+
 /* Layers of one class differ only at the ends of the chain: the dearer one speaks for all, but of the kernels the
  * cheaper one. */
 static void merge_price(struct layer_price *into, const struct layer_price *p)

@@ -59,11 +59,14 @@ struct price_table {
     /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
      * every number here is the least of theirs. NULL: this table is every stage's. */
     const struct price_table *const *by_stage;
-    /* (turn_count) Where replicas take turns: the table of stages with turns[i] of them, which has their exchange of
-     * gradients. NULL: none do. */
+    /* (turn_count) Where stages may have several meshes: the table of those with turns[i] of them. Of replicas that
+     * take turns it has their exchange of gradients. Of meshes that share each micro-batch it has what their ranks do
+     * together, with decisions of its own where less can be sharded, and every number here is the least of all. NULL:
+     * none do; a table for bounds of replicas that take turns has none either. */
     int turn_count;
     const int *turns;
     const struct price_table *const *by_turns;
+    int spread_ranks; /* of one mesh where a stage's meshes share each micro-batch; 0: they take turns */
     /* Where layers may have different layouts, in at most run_count runs of a stage; layout_count 0: all have one. */
     int layout_count, run_count;
     int layout_first[MOST_LAYOUTS + 1]; /* strategies of layout i: from [i] to before [i + 1] */
@@ -76,12 +79,21 @@ static inline const struct price_table *price_of_stage(const struct price_table 
 {
     return table->by_stage ? table->by_stage[stage] : table;
 }
-static inline const struct price_table *price_of_replicas(const struct price_table *table, int replicas)
+static inline const struct price_table *price_of_meshes(const struct price_table *table, int meshes)
 {
     int i = 0;
-    while (i + 1 < table->turn_count && table->turns[i] < replicas)
+    while (i + 1 < table->turn_count && table->turns[i] < meshes)
         i++;
     return table->by_turns ? table->by_turns[i] : table;
+}
+/* What layers of the plan's stage cost. */
+static inline const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan,
+                                                            int stage)
+{
+    if (!table->by_turns)
+        return price_of_stage(table, stage);
+    return price_of_meshes(table, table->spread_ranks > 0 ? stage_rank_count(plan, stage) / table->spread_ranks
+                                                          : stage_turns(plan, stage));
 }
 /* A boundary value from the stage to the next: the slower end's. */
 static inline int64_t price_send_ns(const struct price_table *table, int stage)
@@ -113,6 +125,10 @@ static inline const struct layer_price *price_handover(const struct price_table 
 {
     return &table->handovers[(class_index * table->layout_count + from) * table->layout_count + to];
 }
+/* A copy with prices of its own; NULL: out of memory. */
+struct price_table *price_copy_table(struct arena *arena, const struct price_table *table);
+/* The least or the most of both, number by number. */
+void price_merge_tables(struct price_table *into, const struct price_table *table, bool most);
 /* The strategy that decides as the layer does, or -1. */
 int price_strategy(const struct price_table *table, const struct plan_layer *layer);
 

@@ -4,6 +4,7 @@
 #include "planner/search/advice.h"
 #include "planner/search/assemble.h"
 #include "planner/search/config_name.h"
+#include "planner/search/plain.h"
 #include "planner/search/search_parts.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -56,7 +57,8 @@ bool search_same_family(const struct run *run, int config, int other)
 {
     const struct config *a = &run->configs[config], *b = &run->configs[other];
     return a->stages == b->stages && config_tensor(a) == config_tensor(b) &&
-           mesh_expert(&a->mesh) == mesh_expert(&b->mesh) && (a->runs > 1) == (b->runs > 1);
+           mesh_expert(&a->mesh) == mesh_expert(&b->mesh) && (a->runs > 1) == (b->runs > 1) &&
+           (a->meshes > 0) == (b->meshes > 0) && a->spread == b->spread;
 }
 
 bool search_is_small(const struct run *run)
@@ -285,7 +287,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         arena_alloc(&run->result->arena, (size_t)max_i64(run->options->top, 1) + 1, sizeof *run->result->plans);
     if (!run->result->plans)
         return search_out_of_memory(run->err);
-    if (!propose_and_judge(run))
+    if (!propose_and_judge(run) || !find_plain(run->result, model, facts, run->options, run->start_ns, run->err))
         return false;
     if (run->result->plan_count == 0 && !run->options->thrifty &&
         !find_thrifty(run->result, model, facts, run->options, run->start_ns, run->err))
@@ -297,6 +299,16 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return true;
     return find_nearest(run) &&
            (!run->result->nearest.plan || advise(run->result, model, facts, run->options, run->start_ns, run->err));
+}
+
+int64_t search_time_left(const struct search_options *options, int64_t start_ns)
+{
+    const struct search_calls *calls = &options->calls;
+    if (calls->cancelled && calls->cancelled(calls->self))
+        return 0;
+    if (options->time_limit_ns <= 0 || !calls->now_ns)
+        return INT64_MAX;
+    return max_i64(0, options->time_limit_ns - (calls->now_ns(calls->self) - start_ns));
 }
 
 bool search_run(struct search_result **out, const struct model *model, const struct facts *facts,

@@ -135,6 +135,9 @@ struct search_result {
 bool search_run(struct search_result **out, const struct model *model, const struct facts *facts,
                 const struct search_options *options, struct error *err);
 void search_result_free(struct search_result *result); /* accepts NULL */
+/* What the options leave of the time of a search that began at start_ns by their clock: 0, it is over, by the clock or
+ * by cancellation; INT64_MAX: there is no limit. */
+int64_t search_time_left(const struct search_options *options, int64_t start_ns);
 /* ERROR_INFEASIBLE: which stage, how many bytes are missing, and what to type so that a plan fits. Always false. */
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err);
 /* The gaps of a plan with this value of the formula and this simulated step. */

@@ -79,6 +79,9 @@ bool search_solve_families(struct run *run);
  * is ranked again. */
 bool search_solve_leader(struct run *run);
 
+/* judge.c: puts the plan into the result's list of at most `top`, best first. False: it is not among them, or there
+ * already; then it is still the caller's. */
+bool search_list_plan(struct search_result *result, const struct search_plan *plan, int top);
 /* rank.c: turns candidates into plans and ranks them by the pipeline: the best of every family and the best of all. May
  * be called again when there are more. */
 bool search_rank(struct run *run);

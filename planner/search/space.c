@@ -33,6 +33,7 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .slices = { .count = 1, .values = { 1 } },
         .order = { .count = 1, .values = { ORDER_TENSOR_INSIDE } },
         .turns = { .count = 1, .values = { 1 } },
+        .spread = { .count = 1, .values = { 1 } },
         .layouts = { .count = 1, .values = { 1 } },
     };
 }
@@ -117,6 +118,26 @@ struct config config_of_layout(const struct config *config, int layout)
     return own;
 }
 
+/* The atom that grows with a stage's meshes; -1: none. */
+static int spread_atom(const struct mesh *mesh)
+{
+    int atom = 0;
+    while (atom < mesh->atom_count && !dimension_is_data(dimensions[mesh->dim[atom]]))
+        atom++;
+    return atom < mesh->atom_count ? atom : -1;
+}
+
+struct config config_of_spread(const struct config *config, int meshes)
+{
+    struct config own = *config;
+    own.mesh.size[spread_atom(&config->mesh)] *= meshes;
+    own.micro = config->micro / meshes;
+    own.meshes = own.turn_count = 0;
+    own.turns = NULL;
+    own.spread = false;
+    return own;
+}
+
 /* ---- configurations ---- */
 
 struct listing {
@@ -126,18 +147,20 @@ struct listing {
     struct config *out; /* NULL: only count */
     int count;
     int64_t expert_most;
-    int turn_count, *turns; /* ascending */
-    int turn_values[SPACE_VALUES];
+    int several[SPACE_VALUES]; /* meshes that a stage of the present configuration may have */
+    struct arena *arena;       /* of out */
+    bool out_of_memory;
 };
 
-/* Numbers of replicas in order, each once. */
-static void list_turns(struct listing *l)
+/* Ascending, each once; the number of them. */
+static int list_several(struct listing *l, const struct config *config, int64_t most)
 {
-    const struct allowed *allowed = &l->space->turns;
-    l->turn_count = 0;
-    for (int value = 1; value <= SPACE_MOST_TURNS; value++)
-        if (allowed->count > 0 && allows(allowed, value))
-            l->turn_values[l->turn_count++] = value;
+    const struct allowed *allowed = config->spread ? &l->space->spread : &l->space->turns;
+    int count = 0;
+    for (int value = 1; value <= SPACE_MOST_TURNS && value <= most; value++)
+        if (allowed->count > 0 && allows(allowed, value) && (!config->spread || config->micro % value == 0))
+            l->several[count++] = value;
+    return count;
 }
 
 static void add_config(struct listing *l, const struct config *config)
@@ -190,7 +213,8 @@ static int chunk_choices(const struct listing *l, const struct config *config, i
 static void add_prefetches(struct listing *l, struct config config)
 {
     int prefetches = l->space->prefetch.count > 0 ? l->space->prefetch.count : 1;
-    for (int p = 0; p < prefetches && (p == 0 || mesh_shards(&config.mesh) > 1); p++) {
+    bool shards = mesh_shards(&config.mesh) > 1 || (config.spread && config.turns[config.turn_count - 1] > 1);
+    for (int p = 0; p < prefetches && (p == 0 || shards); p++) {
         config.prefetch = l->space->prefetch.count > 0 ? (int)l->space->prefetch.values[p] : 1;
         add_directions(l, config);
     }
@@ -311,7 +335,7 @@ static void add_mesh(struct listing *l, struct config config, const struct degre
     if (!mesh_legal(d, group))
         return;
     config.mesh = space_mesh(d, order, group);
-    if (!layout_legal(l, d, &config.mesh))
+    if (!layout_legal(l, d, &config.mesh) || (config.spread && spread_atom(&config.mesh) < 0))
         return;
     add_schedules(l, config);
     add_layouts(l, config, d, order, group);
@@ -324,12 +348,13 @@ static void add_orders(struct listing *l, const struct config *config, const str
     bool any_order = false;
     for (int order = 0; order < ORDER_COUNT; order++) {
         bool split = false;
-        if (!allows(&l->space->order, order) || (any_order && (d->tensor * d->context == 1 || d->data == 1)))
+        if (!allows(&l->space->order, order) ||
+            (any_order && (d->tensor * d->context == 1 || (d->data == 1 && !config->spread))))
             continue;
         any_order = true;
         for (int i = 0; i < groups->count; i++) {
             int64_t group = groups->values[i];
-            if (group < 1 || group >= d->data || d->data % group != 0)
+            if (group < 1 || group >= d->data || d->data % group != 0 || config->spread)
                 continue;
             split = true;
             add_mesh(l, *config, d, (enum mesh_order)order, (int)group);
@@ -390,17 +415,23 @@ static void add_variants(struct listing *l, const struct config *config, struct 
     }
 }
 
-/* No replica is without a micro-batch. False: nothing takes turns, or some meshes are left even when there are no more
- * stages than layers, or than are given. */
-static bool set_turns(const struct listing *l, struct config *config)
+/* No replica is without a micro-batch, no mesh without a sequence of each. False: a stage has no more than one, or some
+ * meshes are left even when there are no more stages than layers, or than are given. */
+static bool set_several(struct listing *l, struct config *config)
 {
-    int64_t stages = config->stages > 0 ? config->stages : l->graph->layer_count, most = 0;
-    config->turns = l->turns;
-    config->turn_count = 0;
-    while (config->turn_count < l->turn_count && l->turn_values[config->turn_count] <= config->meshes &&
-           l->turn_values[config->turn_count] <= config->micro_batch_count)
-        most = l->turn_values[config->turn_count++];
-    return most > 1 && stages * most >= config->meshes;
+    int64_t stages = config->stages > 0 ? config->stages : l->graph->layer_count,
+            most = config->spread ? config->meshes - config->stages + 1
+                                  : min_i64(config->meshes, config->micro_batch_count);
+    config->turn_count = list_several(l, config, most);
+    config->turns = l->several;
+    if (config->turn_count == 0 || l->several[config->turn_count - 1] == 1 ||
+        stages * l->several[config->turn_count - 1] < config->meshes)
+        return false;
+    int *kept = l->out ? arena_alloc(l->arena, (size_t)config->turn_count, sizeof *kept) : l->several;
+    l->out_of_memory = l->out_of_memory || !kept;
+    if (l->out && kept)
+        config->turns = memcpy(kept, l->several, (size_t)config->turn_count * sizeof *kept);
+    return true;
 }
 
 static void add_micro_batches(struct listing *l, struct config config, const struct degrees *d)
@@ -411,28 +442,50 @@ static void add_micro_batches(struct listing *l, struct config config, const str
             continue;
         config.micro = b;
         config.micro_batch_count = (int)(share / b);
-        if (config.meshes == 0 || set_turns(l, &config))
+        if (config.meshes == 0 || set_several(l, &config))
             add_variants(l, &config, *d);
     }
 }
 
+static bool only_one(const struct allowed *allowed)
+{
+    return allowed->count == 1 && allowed->values[0] == 1;
+}
+
 /* With every number of stages at once, unless they are restricted. */
-static void add_turns(struct listing *l, int ranks, struct degrees d)
+static void add_turns(struct listing *l, struct config config, const struct degrees *d)
 {
     const struct allowed *stages = &l->space->pipeline;
-    if (l->cluster->type_count > 1 || (l->space->turns.count == 1 && l->space->turns.values[0] == 1))
-        return;
-    for (d.data = 1; 2 * d.data <= ranks; d.data++) {
+    if (stages->count == 0)
+        add_micro_batches(l, config, d);
+    for (int i = 0; i < stages->count; i++) {
+        config.stages = (int)min_i64(stages->values[i], l->graph->layer_count + 1);
+        if (config.stages <= l->graph->layer_count && config.stages < config.meshes)
+            add_micro_batches(l, config, d);
+    }
+}
+
+/* What is in flight depends on the number of stages, so that each is a configuration of its own. */
+static void add_spread(struct listing *l, struct config config, const struct degrees *d)
+{
+    config.spread = true;
+    for (config.stages = 2; config.stages <= l->graph->layer_count && config.stages < config.meshes; config.stages++)
+        if (config.meshes <= SPACE_SPREAD_MESHES && allows(&l->space->pipeline, config.stages))
+            add_micro_batches(l, config, d);
+}
+
+/* Stages of several meshes. */
+static void add_several(struct listing *l, int ranks, struct degrees d)
+{
+    bool turns = !only_one(&l->space->turns), spread = !only_one(&l->space->spread);
+    for (d.data = 1; l->cluster->type_count == 1 && (turns || spread) && 2 * d.data <= ranks; d.data++) {
+        struct config config = { .meshes = ranks / d.data };
         if (ranks % d.data != 0 || !allows(&l->space->data, d.data) || l->space->batch % d.data != 0)
             continue;
-        struct config config = { .meshes = ranks / d.data };
-        if (stages->count == 0)
-            add_micro_batches(l, config, &d);
-        for (int i = 0; i < stages->count; i++) {
-            config.stages = (int)min_i64(stages->values[i], l->graph->layer_count + 1);
-            if (config.stages <= l->graph->layer_count && config.stages < config.meshes)
-                add_micro_batches(l, config, &d);
-        }
+        if (turns)
+            add_turns(l, config, &d);
+        if (spread)
+            add_spread(l, config, &d);
     }
 }
 
@@ -442,15 +495,14 @@ static void add_stages(struct listing *l, int ranks, struct degrees d)
     for (int stages = 1; stages <= l->graph->layer_count && stages <= ranks; stages++) {
         d.data = ranks / stages;
         if (ranks % stages == 0 && allows(&l->space->pipeline, stages) && allows(&l->space->data, d.data) &&
-            l->space->batch % d.data == 0 && allows(&l->space->turns, 1))
+            l->space->batch % d.data == 0 && allows(&l->space->turns, 1) && allows(&l->space->spread, 1))
             add_micro_batches(l, (struct config){ .stages = stages }, &d);
     }
-    add_turns(l, ranks, d);
+    add_several(l, ranks, d);
 }
 
 static void list_configs(struct listing *l)
 {
-    list_turns(l);
     int devices = l->cluster->device_count, node = cluster_node_size(l->cluster);
     for (int tensor = 1; tensor <= node && tensor <= devices; tensor++) {
         if (devices % tensor != 0 || !allows(&l->space->tensor, tensor) || !tensor_legal(l->graph, tensor))
@@ -461,134 +513,56 @@ static void list_configs(struct listing *l)
     }
 }
 
-/* The schedules and clusters whose stages can have replicas that take turns. */
-static bool check_turns(const struct space *space, const struct cluster *cluster, struct error *err)
+static bool asks_for_more(const struct allowed *allowed)
 {
-    bool searched = space->schedule.count == 0, asked = false;
-    for (int i = 0; i < space->turns.count; i++)
-        asked = asked || space->turns.values[i] > 1;
+    for (int i = 0; i < allowed->count; i++)
+        if (allowed->values[i] > 1)
+            return true;
+    return false;
+}
+
+/* The schedules and clusters whose stages can have several meshes. */
+static bool check_several(const struct space *space, const struct cluster *cluster, struct error *err)
+{
+    bool searched = space->schedule.count == 0, turns = asks_for_more(&space->turns),
+         asked = turns || asks_for_more(&space->spread);
+    const char *name = turns ? "turns" : "spread", *what = turns ? "replicas" : "meshes";
     for (int i = 0; i < space->schedule.count; i++)
         searched = searched || schedules[space->schedule.values[i]]->searched;
     if (asked && cluster->type_count > 1)
         return fail(err,
-                    "plan: turns: the search gives stages several replicas on clusters of one type of device, "
-                    "found %d types; leave turns out of --fix and --space",
-                    cluster->type_count);
+                    "plan: %s: the search gives stages several %s on clusters of one type of device, found %d types; "
+                    "leave %s out of --fix and --space",
+                    name, what, cluster->type_count, name);
     return !asked || searched ||
            fail(err,
-                "plan: turns: the search gives stages several replicas with schedules 1f1b and gpipe, found %s; "
-                "leave turns or the schedule out of --fix and --space",
-                schedules[space->schedule.values[0]]->name);
+                "plan: %s: the search gives stages several %s with schedules 1f1b and gpipe, found %s; leave %s or the "
+                "schedule out of --fix and --space",
+                name, what, schedules[space->schedule.values[0]]->name, name);
+}
+
+int space_count(const struct space *space, const struct graph *graph, const struct cluster *cluster)
+{
+    struct listing l = { .space = space, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph) };
+    list_configs(&l);
+    return l.count;
 }
 
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err)
 {
-    struct listing l = { .space = space, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph) };
-    if (!check_turns(space, cluster, err))
+    struct listing l = {
+        .space = space, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph), .arena = arena
+    };
+    if (!check_several(space, cluster, err))
         return false;
-    list_configs(&l);
-    l.out = arena_alloc(arena, (size_t)l.count, sizeof *l.out);
-    l.turns = arena_alloc(arena, SPACE_VALUES, sizeof *l.turns);
-    if (!l.out || !l.turns)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for %d configurations", l.count);
-    memcpy(l.turns, l.turn_values, sizeof l.turn_values);
-    l.count = 0;
-    list_configs(&l);
+    int listed = space_count(space, graph, cluster);
+    l.out = arena_alloc(arena, (size_t)listed, sizeof *l.out);
+    if (l.out)
+        list_configs(&l);
+    if (!l.out || l.out_of_memory)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for %d configurations", listed);
     *out = l.out;
     *count = l.count;
     return true;
-}
-
-static const char *wants_of(const struct schedule *schedule)
-{
-    if (schedule->interleaves)
-        return schedule->by_stages ? "several chunks on each of at least 2 stages, a layer for each chunk, and "
-                                     "micro-batches that are a multiple of the stages"
-                                   : "several chunks on each of at least 2 stages, and a layer for each chunk";
-    return schedule->asynchronous ? "one chunk per stage, and at least as many micro-batches as stages"
-                                  : "one chunk per stage";
-}
-
-/* True: it is not the named schedules' fault; any other would not do either. */
-static bool explain_schedules(const struct space *space, const struct graph *graph, const struct cluster *cluster,
-                              struct error *err)
-{
-    struct space others = *space;
-    others.schedule.count = 0;
-    struct listing l = { .space = &others, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph) };
-    list_configs(&l);
-    if (space->schedule.count == 0 || l.count == 0)
-        return true;
-    const struct schedule *schedule = schedules[space->schedule.values[0]];
-    char stages[48] = "";
-    if (space->pipeline.count == 1)
-        snprintf(stages, sizeof stages, ", found pp %lld", (long long)space->pipeline.values[0]);
-    return fail(err,
-                "plan: schedule %s goes with no configuration of the other fixed choices: it wants %s%s; leave some of "
-                "them out of --fix and --space",
-                schedule->name, wants_of(schedule), stages);
-}
-
-/* The nearest batch below (step -1) or above (1) that has a configuration; 0: none near. */
-static int64_t nearest_batch(const struct space *space, const struct graph *graph, const struct cluster *cluster,
-                             int step)
-{
-    enum { NEAR = 64 };
-    struct space other = *space;
-    for (int i = 0; i < NEAR && other.batch + step > 0; i++) {
-        other.batch += step;
-        struct listing l = { .space = &other, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph) };
-        list_configs(&l);
-        if (l.count > 0)
-            return other.batch;
-    }
-    return 0;
-}
-
-/* What to type, as far as a nearby batch has what this one lacks. */
-static void write_nearest_batch(char *out, size_t size, const struct space *space, const struct graph *graph,
-                                const struct cluster *cluster)
-{
-    long long below = nearest_batch(space, graph, cluster, -1), above = nearest_batch(space, graph, cluster, 1);
-    out[0] = '\0';
-    if (below > 0 && above > 0)
-        snprintf(out, size, ", or give --batch %lld or %lld", below, above);
-    else if (below > 0 || above > 0)
-        snprintf(out, size, ", or give --batch %lld", below > 0 ? below : above);
-}
-
-bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster,
-                         struct error *err)
-{
-    struct space free_space = space_default(space->batch, space->sequence, space->dtype);
-    struct listing l = { .space = &free_space, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph) };
-    list_configs(&l);
-    if (l.count > 0 && !explain_schedules(space, graph, cluster, err))
-        return false;
-    char batches[64];
-    write_nearest_batch(batches, sizeof batches, space, graph, cluster);
-    if (l.count > 0)
-        return fail(err,
-                    "plan: no configuration of %d devices and a batch of %lld sequences has the fixed degrees (tensor "
-                    "x pipeline x data "
-                    "must be %d, data must divide the batch%s%s%s); leave some of them out of --fix and --space%s",
-                    cluster->device_count, (long long)space->batch, cluster->device_count,
-                    space->interleave.count > 0 ? "; interleave wants 2 stages or more, a layer for each chunk, and "
-                                                  "micro-batches that are a multiple of the stages"
-                                                : "",
-                    space->expert.count > 0 ? "; ep must divide the data ranks and the experts of every layer" : "",
-                    allows(&space->turns, 1) ? ""
-                                             : "; turns are at most the micro-batches, and the most of them times the "
-                                               "stages, of a layer or more each, at least the devices over tensor x "
-                                               "data",
-                    batches);
-    int64_t unit = cluster->device_count;
-    return fail(err,
-                "plan: a batch of %lld sequences cannot be shared out over %d devices: no product of tensor degree (a "
-                "divisor of heads and "
-                "feed-forward width, inside a node), stages (at most %d layers) and a divisor of the batch is %d; a "
-                "batch of %lld sequences would do",
-                (long long)space->batch, cluster->device_count, graph->layer_count, cluster->device_count,
-                (long long)round_up(space->batch, unit));
 }

@@ -6,7 +6,7 @@
 #include "planner/program/schedule.h"
 #include "planner/search/price.h"
 
-enum { SPACE_VALUES = 24, SPACE_MOST_TURNS = 64 };
+enum { SPACE_VALUES = 24, SPACE_MOST_TURNS = 64, SPACE_SPREAD_MESHES = 128 };
 /* Which atoms of a mesh are neighbours: tensor-parallel ranks, or data-parallel ones. */
 enum mesh_order { ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE, ORDER_COUNT };
 extern const char *const mesh_order_names[ORDER_COUNT + 1];
@@ -45,6 +45,7 @@ struct space {
     struct allowed order;       /* enum mesh_order */
     struct allowed interleave;  /* chunks per stage; none: 1, or 2 where the schedule wants some */
     struct allowed turns;       /* replicas of a stage that take whole micro-batches in turn; at least one value */
+    struct allowed spread;      /* meshes of a stage that share each micro-batch; at least one value */
     struct allowed layouts; /* runs of layers with one layout each that a stage has at most: 1 to MOST_RUNS, of which
                                the largest counts; 1: one layout for all layers of the plan. At least one value */
     int rule_count;
@@ -52,21 +53,24 @@ struct space {
 };
 /* All of it: bucket_bytes 25 MiB and clip_norm 1 (as common trainers), recompute none and full, no offload, prefetch 0
  * to 2, synchronous schedules, tensor-parallel ranks as neighbours, data-parallel ones without a server; no context
- * parallelism, no slices, ZeRO over all data-parallel ranks, one replica of each stage, one layout for all layers. */
+ * parallelism, no slices, ZeRO over all data-parallel ranks, one mesh for each stage, one layout for all layers. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
 /* The schedule that was named and cannot clip, since it updates after each micro-batch; NULL: none. */
 const struct schedule *space_without_clipping(const struct space *space);
 
-/* One outer configuration: stages x the ranks of the mesh = devices. Where replicas take turns meshes x the ranks of
- * the mesh, and how stages share out the meshes is decided with the cut. */
+/* One outer configuration: stages x the ranks of the mesh = devices. Where stages may have several meshes, meshes x the
+ * ranks of the mesh, and how stages share out the meshes is decided with the cut: each of a stage's takes whole
+ * micro-batches in turn, or all share each micro-batch by its sequences and are one mesh of so many times the data
+ * ranks. */
 struct config {
     struct mesh mesh;
-    int meshes; /* 0: one for each stage; else of all replicas of all stages, and stages 0: any number */
+    int meshes;  /* 0: one for each stage; else of all stages together, and stages 0: any number */
+    bool spread; /* with meshes, and stages: those of a stage share each micro-batch; else they take turns */
     int stages, schedule, prefetch, micro_batch_count;
     int chunks;       /* of the model on each stage; below 1: one */
     int turn_count;   /* with meshes: */
-    const int *turns; /* (turn_count) replicas that a stage may have, ascending; in the arena of the list */
-    int64_t micro;
+    const int *turns; /* (turn_count) meshes that a stage may have, ascending; in the arena of the list */
+    int64_t micro;    /* sequences of a micro-batch on a data rank; with `spread` where a stage has one mesh */
     bool reversed;    /* the first stage takes the cluster's last ranks: the other order of its types of devices */
     int runs;         /* of layers with one layout each that a stage has at most; below 2: all layers have the mesh's */
     int layout_count; /* with runs: */
@@ -78,11 +82,17 @@ static inline int config_chunks(const struct config *config)
 {
     return config->chunks > 1 ? config->chunks : 1;
 }
-/* Stages of the plan's file, each replica counted. */
-static inline int config_replicas(const struct config *config)
+static inline int config_meshes(const struct config *config)
 {
     return config->meshes > 0 ? config->meshes : config->stages;
 }
+/* Stages of the plan's file, each replica counted. */
+static inline int config_replicas(const struct config *config)
+{
+    return config->spread ? config->stages : config_meshes(config);
+}
+/* The configuration of a stage that has so many of the meshes to itself; one of `spread`. */
+struct config config_of_spread(const struct config *config, int meshes);
 /* Pieces into which the layers are cut, and the stage that has one. */
 static inline int config_pieces(const struct config *config)
 {
@@ -142,9 +152,12 @@ struct allowed space_any_layer(const struct space *space, enum layer_choice choi
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out);
 
 /* All configurations that the space, the graph and the cluster allow, in a fixed order; in the arena. None is no
- * failure; replicas in turn are one on a cluster of several types, or with no schedule that is searched by itself. */
+ * failure; several meshes of a stage are one on a cluster of several types, or with no schedule that is searched by
+ * itself. */
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err);
+/* How many there would be. */
+int space_count(const struct space *space, const struct graph *graph, const struct cluster *cluster);
 /* Why there was none: which restriction to lift. Always false. */
 bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                          struct error *err);

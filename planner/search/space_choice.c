@@ -22,6 +22,7 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_ORDER] = "order",
     [SPACE_INTERLEAVE] = "interleave",
     [SPACE_TURNS] = "turns",
+    [SPACE_SPREAD] = "spread",
     [SPACE_LAYOUTS] = "layouts",
 };
 
@@ -47,6 +48,7 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_ORDER] = &space->order,
         [SPACE_INTERLEAVE] = &space->interleave,
         [SPACE_TURNS] = &space->turns,
+        [SPACE_SPREAD] = &space->spread,
         [SPACE_LAYOUTS] = &space->layouts,
     };
     return members[choice];
@@ -98,6 +100,7 @@ bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
             : choice == SPACE_SLICES   ? PLAN_MAX_SLICES
             : choice == SPACE_PREFETCH ? PLAN_MAX_PREFETCH
             : choice == SPACE_TURNS    ? SPACE_MOST_TURNS
+            : choice == SPACE_SPREAD   ? SPACE_MOST_TURNS
             : choice == SPACE_LAYOUTS  ? MOST_RUNS
                                        : 1000000000;
     return !named;

@@ -23,6 +23,7 @@ enum space_choice {
     SPACE_ORDER,
     SPACE_INTERLEAVE,
     SPACE_TURNS,
+    SPACE_SPREAD,
     SPACE_LAYOUTS,
     SPACE_CHOICES
 };

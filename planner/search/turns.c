@@ -65,29 +65,15 @@ static void add_exchange(const struct facts *facts, const struct plan *plan, str
 
 /* ---- tables ---- */
 
-static struct price_table *copy_of(struct arena *arena, const struct price_table *from)
-{
-    size_t count = (size_t)(from->class_count * from->strategy_count);
-    struct price_table *table = arena_alloc(arena, 1, sizeof *table);
-    if (!table)
-        return NULL;
-    *table = *from;
-    table->prices = arena_alloc(arena, count, sizeof *table->prices);
-    if (!table->prices)
-        return NULL;
-    memcpy(table->prices, from->prices, count * sizeof *table->prices);
-    return table;
-}
-
 static struct price_table *make_tables(struct workbench *bench, const struct config *config,
                                        const struct price_table *from)
 {
-    struct price_table *table = copy_of(&bench->arena, from);
+    struct price_table *table = price_copy_table(&bench->arena, from);
     const struct price_table **by_turns = arena_alloc(&bench->arena, (size_t)config->turn_count, sizeof *by_turns);
     if (!table || !by_turns)
         return NULL;
     for (int i = 0; i < config->turn_count; i++) {
-        struct price_table *own = copy_of(&bench->arena, from);
+        struct price_table *own = price_copy_table(&bench->arena, from);
         struct plan *plan = stage_of_replicas(&config->mesh, config->turns[i]);
         by_turns[i] = own;
         if (own && plan)

@@ -41,35 +41,6 @@ void types_close(struct workbench *bench)
         cluster_free((struct cluster *)(uintptr_t)bench->type_facts[t].cluster); /* made in types_open() */
 }
 
-/* ---- the least or the most of two tables ---- */
-
-static int64_t pick(int64_t a, int64_t b, bool most)
-{
-    return most ? max_i64(a, b) : min_i64(a, b);
-}
-
-static struct price_table *copy_table(struct arena *arena, const struct price_table *table)
-{
-    struct price_table *copy = arena_alloc(arena, 1, sizeof *copy);
-    size_t prices = (size_t)(table->class_count * table->strategy_count);
-    if (!copy)
-        return NULL;
-    *copy = *table;
-    copy->prices = arena_alloc(arena, prices, sizeof *copy->prices);
-    if (copy->prices)
-        memcpy(copy->prices, table->prices, prices * sizeof *copy->prices);
-    return copy->prices ? copy : NULL;
-}
-
-static void merge_table(struct price_table *into, const struct price_table *table, bool most)
-{
-    for (int i = 0; i < table->class_count * table->strategy_count; i++)
-        price_merge(&into->prices[i], &table->prices[i], most);
-    into->send_ns = pick(into->send_ns, table->send_ns, most);
-    into->norm_exchange_ns = pick(into->norm_exchange_ns, table->norm_exchange_ns, most);
-    into->base_bytes = pick(into->base_bytes, table->base_bytes, most);
-}
-
 /* ---- tables, made once ---- */
 
 static uint64_t hash_config(const struct config *config, bool bound_only)
@@ -120,8 +91,8 @@ static bool stage_table(struct workbench *bench, const struct config *config, un
             return true;
         }
         if (merged)
-            merge_table(merged, table, true);
-        else if (!(merged = copy_table(&bench->arena, table)))
+            price_merge_tables(merged, table, true);
+        else if (!(merged = price_copy_table(&bench->arena, table)))
             return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     }
     *out = mixture->table = merged;
@@ -143,10 +114,10 @@ static bool mix(struct workbench *bench, const struct config *config, bool bound
             return false;
         if (!stages[k])
             return true;
-        if (!least && !(least = copy_table(&bench->arena, stages[k])))
+        if (!least && !(least = price_copy_table(&bench->arena, stages[k])))
             return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
         if (k > 0 && stages[k] != stages[k - 1])
-            merge_table(least, stages[k], false);
+            price_merge_tables(least, stages[k], false);
     }
     for (int k = config->stages; k < pieces; k++)
         stages[k] = stages[config_stage(config, k)];

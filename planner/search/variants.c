@@ -58,45 +58,52 @@ static void set_layouts(struct price_table *part, const struct price_table *tabl
     }
 }
 
-/* The table of the strategies that pass. *out NULL: all of them do, or none. */
-static bool part_of(struct run *run, const struct price_table *table, const struct filter *filter,
-                    const struct price_table **out)
+/* The table with its strategies at[0..count) alone; NULL: out of memory. */
+static struct price_table *pick_strategies(struct run *run, const struct price_table *table, const int *at, int count)
 {
-    int count = 0;
-    *out = NULL;
-    for (int i = 0; i < table->strategy_count; i++)
-        count += passes(filter, &table->strategies[i].layer);
-    if (count == 0 || count == table->strategy_count || !all_layouts_pass(table, filter))
-        return true;
     struct price_table *part = arena_alloc(&run->arena, 1, sizeof *part);
     struct strategy *strategies = arena_alloc(&run->arena, (size_t)count, sizeof *strategies);
     struct layer_price *prices = arena_alloc(&run->arena, (size_t)(count * table->class_count), sizeof *prices);
     if (!part || !strategies || !prices)
-        return search_out_of_memory(run->err);
-    for (int i = 0, at = 0; i < table->strategy_count; i++) {
-        if (!passes(filter, &table->strategies[i].layer))
-            continue;
-        strategies[at] = table->strategies[i];
+        return NULL;
+    for (int i = 0; i < count; i++) {
+        strategies[i] = table->strategies[at[i]];
         for (int c = 0; c < table->class_count; c++)
-            prices[c * count + at] = *price_at(table, c, i);
-        at++;
+            prices[c * count + i] = *price_at(table, c, at[i]);
     }
     *part = *table;
     part->strategy_count = count;
     part->strategies = strategies;
     part->prices = prices;
+    return part;
+}
+
+/* The table of the strategies that pass. *out NULL: all of them do, or none. */
+static bool part_of(struct run *run, const struct price_table *table, const struct filter *filter,
+                    const struct price_table **out)
+{
+    int count = 0, *at = arena_alloc(&run->arena, (size_t)table->strategy_count, sizeof *at);
+    *out = NULL;
+    for (int i = 0; at && i < table->strategy_count; i++)
+        if (passes(filter, &table->strategies[i].layer))
+            at[count++] = i;
+    if (!at)
+        return search_out_of_memory(run->err);
+    if (count == 0 || count == table->strategy_count || !all_layouts_pass(table, filter))
+        return true;
+    struct price_table *part = pick_strategies(run, table, at, count);
+    if (!part)
+        return search_out_of_memory(run->err);
     set_layouts(part, table);
     *out = part;
     if (!table->by_turns)
         return true;
     const struct price_table **by_turns = arena_alloc(&run->arena, (size_t)table->turn_count, sizeof *by_turns);
-    if (!by_turns)
-        return search_out_of_memory(run->err);
     part->by_turns = by_turns;
-    for (int i = 0; i < table->turn_count; i++) /* which have the same strategies */
-        if (!part_of(run, table->by_turns[i], filter, &by_turns[i]))
-            return false;
-    return true;
+    for (int i = 0; by_turns && i < table->turn_count; i++)
+        if (!(by_turns[i] = pick_strategies(run, table->by_turns[i], at, count)))
+            return search_out_of_memory(run->err);
+    return by_turns || search_out_of_memory(run->err);
 }
 
 /* The table without waits. *out NULL: there are none. */

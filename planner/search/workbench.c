@@ -5,6 +5,7 @@
 #include "planner/search/cuts.h"
 #include "planner/search/estimate.h"
 #include "planner/search/layouts.h"
+#include "planner/search/spread.h"
 #include "planner/search/turns.h"
 #include "planner/search/types.h"
 #include <string.h>
@@ -326,6 +327,8 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
 {
     if (config->runs > 1)
         return layouts_table(bench, config, bound_only, out, err);
+    if (config->spread)
+        return spread_table(bench, config, bound_only, out, err);
     bool good = bench->type_facts ? types_table(bench, config, bound_only, out, err)
                                   : workbench_type_table(bench, config, 0, bound_only, out, err);
     if (!good || bound_only || !*out)
@@ -341,7 +344,7 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
  * full. */
 int *config_in_flight(struct arena *arena, const struct config *config)
 {
-    if (config->meshes > 0)
+    if (config->meshes > 0 && !config->spread)
         return turns_in_flight(arena, config);
     int pieces = config_pieces(config), chunks = config_chunks(config);
     int *in_flight = arena_alloc(arena, (size_t)pieces, sizeof *in_flight);
@@ -369,6 +372,7 @@ struct partition_problem workbench_problem(const struct workbench *bench, const 
                                        .mesh_count = config->meshes,
                                        .turn_count = config->turn_count,
                                        .turns = config->turns,
+                                       .spread = config->spread,
                                        .capacity_bytes = available_bytes(bench->facts) / config_chunks(config),
                                        .below_ns = INT64_MAX };
 }

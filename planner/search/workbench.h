@@ -26,6 +26,7 @@ struct workbench {
     struct mixed *mixed;         /* types.c: tables of configurations over several types */
     struct versioned *versioned; /* versions.c: tables of asynchronous schedules */
     struct turned *turned;       /* turns.c: tables of stages whose replicas take turns */
+    struct spread *spread;       /* spread.c: tables of stages whose meshes share each micro-batch */
     struct cut *cuts;            /* cuts.c: tables of configurations whose cuts are not all alike */
     struct laid *laid;           /* layouts.c: tables of layers with different layouts */
     int priced_count, priced_capacity;

@@ -1,0 +1,55 @@
+#include "planner/search/plain.h"
+#include "base/num.h"
+#include "planner/search/search_parts.h"
+
+/* Whether there was more than that to choose from. */
+static bool narrow_to_one(struct allowed *allowed)
+{
+    bool more = allowed->count > 1 || allowed->values[0] > 1;
+    *allowed = (struct allowed){ 1, { 1 } };
+    return more;
+}
+
+/* False: the space has no plain part, or nothing else. One layout for all is allowed whatever the most. */
+static bool plain_space(struct space *space)
+{
+    if (!allows(&space->turns, 1) || !allows(&space->spread, 1))
+        return false;
+    bool turns = narrow_to_one(&space->turns), spread = narrow_to_one(&space->spread),
+         layouts = narrow_to_one(&space->layouts);
+    return turns || spread || layouts;
+}
+
+static void add_up(struct search_result *result, const struct search_result *plain)
+{
+    struct certificate *all = &result->certificate;
+    all->candidates += plain->certificate.candidates;
+    all->ranked += plain->certificate.ranked;
+    all->judged += plain->certificate.judged;
+    all->rejected += plain->certificate.rejected;
+    for (int phase = 0; phase < SEARCH_PHASE_COUNT; phase++)
+        result->phase_ns[phase] += plain->phase_ns[phase];
+}
+
+bool find_plain(struct search_result *result, const struct model *model, const struct facts *facts,
+                const struct search_options *options, int64_t start_ns, struct error *err)
+{
+    struct search_options plain = *options;
+    struct search_result *found = NULL;
+    struct error why = { 0 };
+    int64_t left_ns = search_time_left(options, start_ns);
+    if (options->keep_all || left_ns == 0 || !plain_space(&plain.space))
+        return true;
+    plain.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
+    plain.no_advice = plain.thrifty = true;
+    plain.calls.progress = NULL;
+    if (!search_run(&found, model, facts, &plain, &why)) /* no plain configuration has such degrees, or time is over */
+        return why.kind == ERROR_INPUT || search_time_left(options, start_ns) == 0 ||
+               fail_kind(err, why.kind, "%s", why.message);
+    for (int i = 0; i < found->plan_count; i++)
+        if (search_list_plan(result, &found->plans[i], (int)max_i64(options->top, 1)))
+            found->plans[i] = (struct search_plan){ 0 }; /* handed over */
+    add_up(result, found);
+    search_result_free(found);
+    return true;
+}

@@ -1,0 +1,205 @@
+/* Stages of several meshes that share each micro-batch, and what more choices do to the plan that is found. */
+#include "models/model.h"
+#include "planner/search/search.h"
+#include "planner/search/workbench.h"
+#include "tests/check.h"
+#include "tests/fact_files.h"
+#include "tests/model_files.h"
+#include "tests/toy_world.h"
+
+static struct space spread_space(int64_t batch)
+{
+    struct space space = space_default(batch, 0, DTYPE_BF16);
+    space.spread = (struct allowed){ 3, { 1, 2, 4 } };
+    return space;
+}
+
+/* ---- prices ---- */
+
+static bool same_price(const struct layer_price *a, const struct layer_price *b)
+{
+    return memcmp(a, b, sizeof *a) == 0; /* nothing but int64_t */
+}
+
+/* Every price of a stage of so many meshes is that of a strategy of the stage's own mesh, which decides the same as far
+ * as there is something to shard. Returns the number of prices. */
+static int compare_tables(struct workbench *bench, const struct config *config, int turn,
+                          const struct price_table *table)
+{
+    struct config own = config_of_spread(config, config->turns[turn]);
+    const struct price_table *of_mesh = NULL, *of_stage = table->by_turns[turn];
+    struct error err = { 0 };
+    ck_assert(workbench_type_table(bench, &own, 0, false, &of_mesh, &err) && of_mesh);
+    ck_assert_int_eq(of_stage->strategy_count, table->strategy_count);
+    for (int i = 0; i < table->strategy_count; i++) {
+        struct plan_layer wanted = table->strategies[i].layer, found = of_stage->strategies[i].layer;
+        int at = price_strategy(of_mesh, &found);
+        ck_assert_int_ge(at, 0);
+        if (mesh_shards(&own.mesh) == 1)
+            wanted.zero = 0;
+        ck_assert(plan_layer_equal(&wanted, &found));
+        for (int c = 0; c < table->class_count; c++) {
+            ck_assert(same_price(price_at(of_stage, c, i), price_at(of_mesh, c, at)));
+            ck_assert_int_le(price_at(table, c, i)->forward_ns, price_at(of_stage, c, i)->forward_ns);
+        }
+    }
+    ck_assert_int_eq(of_stage->send_bytes * config->turns[turn], table->by_turns[0]->send_bytes * config->turns[0]);
+    return table->strategy_count * table->class_count;
+}
+
+START_TEST(prices_are_those_of_the_stage)
+{
+    struct world world = world_open("1x6:toy", 1 << 30, 2);
+    struct space space = spread_space(12);
+    struct workbench bench;
+    struct config *configs = NULL;
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    int count = 0, compared = 0;
+    ck_assert(workbench_open(&bench, world.model, &world.facts, &space, &err));
+    ck_assert(space_configs(&configs, &count, &arena, &space, bench.graph, world.cluster, &err));
+    for (int i = 0; i < count; i++) {
+        const struct price_table *table = NULL;
+        if (!configs[i].spread)
+            continue;
+        ck_assert(workbench_table(&bench, &configs[i], false, &table, &err) && table);
+        for (int turn = 0; turn < configs[i].turn_count; turn++)
+            compared += compare_tables(&bench, &configs[i], turn, table);
+    }
+    ck_assert_int_gt(compared, 1000);
+    workbench_close(&bench);
+    arena_free(&arena);
+    world_close(&world);
+}
+END_TEST
+
+/* ---- plans ---- */
+
+static struct search_result *search(const char *model_name, const char *cluster_text, const struct space *space)
+{
+    struct error err = { 0 };
+    struct model *model = model_of_zoo(model_name);
+    struct cluster *cluster = cluster_open(cluster_text);
+    struct facts facts = { .cluster = cluster };
+    struct search_options options = { .space = *space, .top = 2, .gap_ppm = 1000, .no_advice = true };
+    struct search_result *result = NULL;
+    ck_assert_msg(search_run(&result, model, &facts, &options, &err), "%s on %s: %s", model_name, cluster_text,
+                  err.message);
+    cluster_free(cluster);
+    model_free(model);
+    return result;
+}
+
+static int64_t step_of(const struct search_result *result)
+{
+    ck_assert(result->feasible);
+    return result->plans[0].estimate->prediction.step_ns;
+}
+
+/* Stages use all devices, one behind the other, and what a single rank could shard is not called sharded. */
+static void check_plan_of(const struct plan *plan, int devices)
+{
+    int ranks = 0;
+    for (int s = 0; s < plan->stage_count; s++) {
+        ck_assert_int_eq(plan->stages[s].first_rank, ranks);
+        ranks += stage_rank_count(plan, s);
+        for (int l = 0; l < plan->stages[s].layer_count; l++)
+            ck_assert(stage_rank_count(plan, s) > 1 || plan->layers[plan->stages[s].first_layer + l].zero == 0);
+    }
+    ck_assert_int_eq(ranks, devices);
+    ck_assert_int_eq(plan->rank_count, devices);
+}
+
+/* Five devices do not share out 24 sequences alike: as five stages, or as meshes of one to four. */
+START_TEST(odd_numbers_of_devices_are_shared_out)
+{
+    struct space plain = space_default(24, 0, DTYPE_BF16), spread = spread_space(24);
+    struct search_result *before = search("bert-large", "1x5:a100-sxm-80", &plain),
+                         *after = search("bert-large", "1x5:a100-sxm-80", &spread);
+    const struct plan *plan = after->plans[0].plan;
+    ck_assert_int_lt(step_of(after), step_of(before) - step_of(before) / 10);
+    ck_assert_int_lt(after->certificate.best_ns, before->certificate.best_ns);
+    ck_assert_int_lt(plan->stage_count, 5);
+    check_plan_of(plan, 5);
+    search_result_free(before);
+    search_result_free(after);
+}
+END_TEST
+
+static const struct more_case {
+    const char *model, *cluster;
+    int64_t batch;
+} more_cases[] = {
+    { "gpt2", "1x3:rtx4090", 16 },       { "gpt2", "1x6:rtx4090", 24 },        { "bert-large", "1x6:a100-sxm-80", 24 },
+    { "llama-2-7b", "3x8:rtx4090", 64 }, { "gpt2-xl", "3x8:a100-sxm-80", 16 },
+};
+enum { MORE_CASES = sizeof more_cases / sizeof *more_cases };
+
+/* Where the formula does not see all, what is allowed besides must not keep the plans that were there from being found.
+ */
+START_TEST(more_kinds_of_stages_make_no_plan_longer)
+{
+    const struct more_case *c = &more_cases[_i];
+    if (!in_share((uint64_t)_i))
+        return;
+    struct space plain = space_default(c->batch, 0, DTYPE_BF16);
+    struct search_result *before = search(c->model, c->cluster, &plain);
+    for (int kind = 0; kind < 2; kind++) {
+        struct space more = plain;
+        *(kind ? &more.spread : &more.turns) = (struct allowed){ 2, { 1, 2 } };
+        struct search_result *after = search(c->model, c->cluster, &more);
+        ck_assert_msg(step_of(after) <= step_of(before), "%s on %s, %s: %lld ns, without %lld", c->model, c->cluster,
+                      kind ? "spread" : "turns", (long long)step_of(after), (long long)step_of(before));
+        ck_assert_int_le(after->certificate.bound_ns, before->certificate.bound_ns);
+        ck_assert_int_ge(after->certificate.formula_ns, after->certificate.bound_ns);
+        search_result_free(after);
+    }
+    search_result_free(before);
+}
+END_TEST
+
+/* ---- refusals ---- */
+
+static const struct refused_case {
+    const char *cluster, *what;
+    int64_t spread;
+    const char *schedule;
+} refused_cases[] = {
+    { "1x4:cpu+1x2:cpu", "spread: the search gives stages several meshes on clusters of one type of device", 2, NULL },
+    { "1x4:cpu", "spread: the search gives stages several meshes with schedules 1f1b and gpipe, found interleaved", 2,
+      "interleaved" },
+    { "1x3:cpu", "spread divides the micro-batch", 2, NULL },
+};
+enum { REFUSED_CASES = sizeof refused_cases / sizeof *refused_cases };
+
+START_TEST(what_cannot_be_spread_is_refused)
+{
+    const struct refused_case *c = &refused_cases[_i];
+    struct error err = { 0 };
+    struct model *model = model_of_zoo("tiny-gpt");
+    struct cluster *cluster = cluster_open(c->cluster);
+    struct facts facts = { .cluster = cluster };
+    struct search_options options = { .space = space_default(7, 0, DTYPE_FP32), .top = 1, .no_advice = true };
+    struct search_result *result = NULL;
+    options.space.spread = (struct allowed){ 1, { c->spread } };
+    if (c->schedule)
+        options.space.schedule = (struct allowed){ 1, { schedule_find(c->schedule) } };
+    ck_assert(!search_run(&result, model, &facts, &options, &err));
+    ck_assert_int_eq(err.kind, ERROR_INPUT);
+    ck_assert_msg(strstr(err.message, c->what) != NULL, "%s", err.message);
+    cluster_free(cluster);
+    model_free(model);
+}
+END_TEST
+
+static Suite *spread_suite(void)
+{
+    Suite *suite = suite_create("spread");
+    CHECK_ADD(suite, prices_are_those_of_the_stage);
+    CHECK_ADD(suite, odd_numbers_of_devices_are_shared_out);
+    CHECK_ADD_LOOP(suite, more_kinds_of_stages_make_no_plan_longer, MORE_CASES);
+    CHECK_ADD_LOOP(suite, what_cannot_be_spread_is_refused, REFUSED_CASES);
+    return suite;
+}
+
+CHECK_MAIN(spread_suite)
