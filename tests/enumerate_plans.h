@@ -24,6 +24,8 @@ struct stage_spot {
 
 static inline const struct price_table *spot_table(const struct partition_problem *p, struct stage_spot at)
 {
+    if (p->table->by_place)
+        return p->table->by_place[(p->mesh_count - at.meshes_left) * p->turn_count + at.turn];
     return p->mesh_count > 0 ? p->table->by_turns[at.turn] : price_of_stage(p->table, at.stage);
 }
 

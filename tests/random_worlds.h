@@ -237,7 +237,7 @@ static inline void draw_spread(struct random_world *w)
         { 2, { 1, 2 } }, { 3, { 4, 1, 2 } }, { 2, { 2, 1 } }, { 2, { 1, 3 } }, { 1, { 2 } },
     };
     bool turns = w->space.turns.count > 1 || w->space.turns.values[0] > 1;
-    if (turns || world_draw(w, 3) || w->world.cluster->type_count > 1 || !has_searched_schedule(&w->space))
+    if (turns || world_draw(w, 3) || !has_searched_schedule(&w->space))
         return;
     w->space.spread = lists[world_draw(w, sizeof lists / sizeof *lists)];
 }

@@ -22,9 +22,9 @@ static int64_t waiting_ns(const struct price_table *table, int64_t in_flight, in
 
 /* A stage of so many meshes. Bounds of replicas that take turns have one table, without their exchange. */
 static struct stage_kind kind_of_meshes(const struct checker *c, const struct config *config,
-                                        const struct price_table *table, int turn, int in_flight)
+                                        const struct price_table *table, int left, int turn, int in_flight)
 {
-    const struct price_table *own = table->by_turns ? table->by_turns[turn] : table;
+    const struct price_table *own = table->by_turns ? price_of_meshes(table, config->meshes - left, turn) : table;
     int64_t replicas = config->spread ? 1 : config->turns[turn],
             micro_batches = ceil_div(config->micro_batch_count, replicas);
     return (struct stage_kind){ .table = own,
@@ -38,15 +38,16 @@ static bool make_problem_with_meshes(struct checker *c, const struct config *con
                                      struct arena *arena, struct cut_problem *out)
 {
     const struct chain *chain = &c->bench.chain;
-    int turns = config->turn_count, rows = config->spread ? config->stages : config->meshes + 1,
+    int turns = config->turn_count, rows = config->meshes + 1, stage_rows = config->spread ? config->stages : 1,
         *in_flight = config_in_flight(arena, config);
-    struct stage_kind *stages = arena_alloc(arena, (size_t)rows * (size_t)turns, sizeof *stages);
+    struct stage_kind *stages = arena_alloc(arena, (size_t)(stage_rows * rows) * (size_t)turns, sizeof *stages);
     if (!stages || !in_flight)
         return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-    for (int left = config->spread ? 0 : 1; left < rows; left++) /* with spread: a stage */
-        for (int turn = 0; turn < turns; turn++)
-            stages[left * turns + turn] =
-                kind_of_meshes(c, config, table, turn, in_flight[config->spread ? left : left * turns + turn]);
+    for (int stage = 0; stage < stage_rows; stage++)
+        for (int left = 1; left < rows; left++)
+            for (int turn = 0; turn < turns && (!config->spread || config->turns[turn] <= left); turn++)
+                stages[(stage * rows + left) * turns + turn] = kind_of_meshes(
+                    c, config, table, left, turn, in_flight[config->spread ? stage : left * turns + turn]);
     *out = (struct cut_problem){ .layer_count = chain->layer_count,
                                  .stage_count = config->stages,
                                  .class_count = chain->class_count,

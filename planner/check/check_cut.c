@@ -159,9 +159,9 @@ static bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cell
 {
     int meshes = p->mesh_count;
     *c = (struct cutter){ .p = p, .err = err, .width = cut_last(p) + 1 };
-    c->kind_count = meshes > 0 && !p->spread ? (meshes + 1) * p->turn_count : p->stage_count * choices(p);
+    c->kind_count = cut_kinds(p);
     c->row_count = meshes > 0 ? (meshes + 1) * (p->stage_count + 1) : p->stage_count + 1;
-    c->layouts = meshes > 0 ? 1 : price_layouts(p->stages[0].table);
+    c->layouts = cut_layouts(p);
     size_t kinds = (size_t)c->kind_count, rows = (size_t)c->row_count, classes = (size_t)p->class_count,
            spots = rows * (size_t)c->layouts * (size_t)c->width;
     c->sum = arena_alloc(&c->arena, (size_t)c->width * classes, sizeof *c->sum);
@@ -184,8 +184,11 @@ static bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cell
         memcpy(sum, &c->sum[(size_t)cut_below(p, at) * classes], classes * sizeof *sum);
         sum[p->class_of[cut_added(p, at)]]++;
     }
+    int each = (meshes + 1) * p->turn_count; /* of one stage, with spread */
     for (int k = 0; k < c->kind_count; k++) {
-        int like = meshes > 0 && k >= p->turn_count ? c->kind[k - p->turn_count] : 0; /* with a mesh or stage less */
+        int like = meshes > 0 && k >= p->turn_count ? c->kind[k - p->turn_count] : 0; /* with a mesh less */
+        if (meshes > 0 && !same_kind(&p->stages[like], &p->stages[k]))
+            like = p->spread && k >= each ? c->kind[k - each] : k; /* of the stage before */
         if (meshes > 0 && !same_kind(&p->stages[like], &p->stages[k]))
             like = k;
         while (!same_kind(&p->stages[like], &p->stages[k]))

@@ -14,7 +14,7 @@ struct cut_problem {
     int tied_first, tied_second; /* layers that share a weight; -1: none */
     const struct stage_kind
         *stages;      /* (stages); with meshes (mesh_count + 1, turn_count): of a stage by how many meshes
-                         there are from it on, and how many it has; with spread (stages, turn_count) */
+                         there are from it on, and how many it has; with spread of each stage so */
     int64_t once_ns;  /* sends of the whole pipeline, and the norm's exchange */
     int mesh_count;   /* 0: one for each stage; else of all together, and stage_count 0: any number */
     int turn_count;   /* with meshes: */
@@ -24,7 +24,17 @@ struct cut_problem {
 /* Index of the kind of a stage from which on there are so many meshes, and that has turns[turn] of them. */
 static inline int cut_kind(const struct cut_problem *p, int stage, int meshes_left, int turn)
 {
-    return p->mesh_count == 0 ? stage : (p->spread ? stage : meshes_left) * p->turn_count + turn;
+    int row = (p->spread ? stage * (p->mesh_count + 1) : 0) + meshes_left;
+    return p->mesh_count == 0 ? stage : row * p->turn_count + turn;
+}
+/* How many layouts layers choose from: one where stages may have several meshes. */
+static inline int cut_layouts(const struct cut_problem *p)
+{
+    return p->mesh_count > 0 ? 1 : price_layouts(p->stages[0].table);
+}
+static inline int cut_kinds(const struct cut_problem *p)
+{
+    return p->mesh_count == 0 ? p->stage_count : (p->spread ? p->stage_count : 1) * (p->mesh_count + 1) * p->turn_count;
 }
 /* What the sends at a stage's ends add to it where stages may have several meshes: of each cut one way. */
 static inline int64_t cut_ends_ns(const struct cut_problem *p, const struct stage_kind *kind, bool first, bool last)

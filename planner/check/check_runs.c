@@ -3,14 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct price_table *table_of(const struct cut_problem *p)
-{
-    return p->stages[p->mesh_count > 0 ? p->turn_count : 0].table; /* of one mesh left: of none there is none */
-}
-
 void stretch_content(const struct cut_problem *p, const struct stretch *s, int *counts, struct stage_content *out)
 {
-    memset(counts, 0, (size_t)(p->class_count * price_layouts(table_of(p))) * sizeof *counts);
+    memset(counts, 0, (size_t)(p->class_count * cut_layouts(p)) * sizeof *counts);
     for (int l = 0; p->orders && l < p->layer_count; l++)
         counts[p->class_of[l]] += cut_holds(p, s->at[0], s->end, l);
     for (int r = 0; !p->orders && r < s->count; r++)
@@ -20,15 +15,16 @@ void stretch_content(const struct cut_problem *p, const struct stretch *s, int *
                                    .holds_both = cut_holds_both(p, s->at[0], s->end),
                                    .handover_count = s->count - 1 };
     for (int r = 1; r < s->count; r++)
-        out->handover[r - 1] = price_handover(table_of(p), p->class_of[s->at[r] - 1], s->layout[r - 1], s->layout[r]);
+        out->handover[r - 1] =
+            price_handover(p->stages[0].table, p->class_of[s->at[r] - 1], s->layout[r - 1], s->layout[r]);
 }
 
 int64_t stretch_handover_ns(const struct cut_problem *p, const struct stretch *s)
 {
     int64_t sum = 0;
     for (int r = 1; r < s->count; r++)
-        sum +=
-            stage_layer_path_ns(price_handover(table_of(p), p->class_of[s->at[r] - 1], s->layout[r - 1], s->layout[r]));
+        sum += stage_layer_path_ns(
+            price_handover(p->stages[0].table, p->class_of[s->at[r] - 1], s->layout[r - 1], s->layout[r]));
     return sum;
 }
 
@@ -104,7 +100,7 @@ static int compare_pointers(const void *a, const void *b)
 
 static bool same_stage(const struct cut_problem *p, const struct stretch *a, const struct stretch *b)
 {
-    size_t groups = (size_t)(p->class_count * price_layouts(table_of(p)));
+    size_t groups = (size_t)(p->class_count * cut_layouts(p));
     int *counts = malloc(2 * groups * sizeof *counts);
     struct stage_content x, y;
     if (!counts)

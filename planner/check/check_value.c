@@ -83,17 +83,23 @@ static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t mic
     return sum + max_i64(0, ceil_div((micro_batches - most) * sum, p->mesh_count));
 }
 
+/* The kind's prices are those of the one with a mesh less behind it. */
+static bool repeats(const struct cut_problem *p, int kind)
+{
+    return p->mesh_count > 0 && kind >= p->turn_count && p->stages[kind].table == p->stages[kind - p->turn_count].table;
+}
+
 /* Of all layers by the kind of stage that is best for each; each_mesh: what that takes of all its meshes together. */
 static int64_t least_paths(const struct cut_problem *p, bool each_mesh)
 {
     int64_t sum = 0;
-    int kinds = p->mesh_count > 0 ? p->turn_count : p->stage_count; /* that differ in their paths */
-    const struct stage_kind *stages = &p->stages[p->mesh_count > 0 && !p->spread ? p->turn_count : 0];
+    int kinds = p->mesh_count > 0 ? (p->mesh_count + 1) * p->turn_count : p->stage_count; /* the first stage's */
     for (int l = 0; l < p->layer_count; l++) {
         int64_t least = INT64_MAX;
         for (int k = 0; k < kinds; k++)
-            least = min_i64(least,
-                            (each_mesh ? p->turns[k] : 1) * stage_layer_least(&stages[k], p->class_of[l], LIMIT_COUNT));
+            if (p->stages[k].table && !repeats(p, k))
+                least = min_i64(least, (each_mesh ? p->turns[k % p->turn_count] : 1) *
+                                           stage_layer_least(&p->stages[k], p->class_of[l], LIMIT_COUNT));
         sum += least;
     }
     return sum;
@@ -101,21 +107,20 @@ static int64_t least_paths(const struct cut_problem *p, bool each_mesh)
 
 int64_t cut_quick_bound(const struct cut_problem *p)
 {
-    int64_t sum = least_paths(p, false), longest = 0;
+    int64_t sum = least_paths(p, false), longest = 0,
+            micro_batches = p->spread ? p->micro_batch_count : p->stages[0].micro_batches;
     if (p->mesh_count > 0 && !p->spread)
         return turns_bound(p, sum, p->micro_batch_count);
     longest = ceil_div(sum, p->stage_count);
     if (p->spread) /* r meshes of a stage are all busy at once */
         longest = max_i64(longest, ceil_div(least_paths(p, true), p->mesh_count));
-    return sum + p->once_ns + (p->stages[0].micro_batches - 1) * longest;
+    return sum + p->once_ns + (micro_batches - 1) * longest;
 }
 
 bool cut_lacks_memory(const struct cut_problem *p)
 {
     int64_t least = INT64_MAX, room = 0;
-    int kinds = p->mesh_count == 0 ? p->stage_count
-                : p->spread        ? p->stage_count * p->turn_count
-                                   : (p->mesh_count + 1) * p->turn_count;
+    int kinds = cut_kinds(p);
     int most = p->stage_count > 0 ? p->stage_count : (int)min_i64(p->mesh_count, p->layer_count);
     for (int k = 0; k < kinds; k++) {
         int64_t sum = 0, own = 0;
@@ -125,7 +130,7 @@ bool cut_lacks_memory(const struct cut_problem *p)
             sum += stage_layer_least(&p->stages[k], p->class_of[l], LIMIT_BYTES);
         least = min_i64(least, sum);
         own = max_i64(0, p->stages[k].capacity_bytes - p->stages[k].table->base_bytes);
-        room = p->mesh_count > 0 ? most * own : room + own;
+        room = p->mesh_count > 0 ? max_i64(room, most * own) : room + own;
     }
     return least > room;
 }

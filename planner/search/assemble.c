@@ -23,11 +23,12 @@ static int set_replicas(struct plan *plan, int at, int replicas, int first, int 
     return replicas;
 }
 
-/* A stage whose ranks are those of several meshes, of which `before` lie before it. */
+/* A stage whose ranks are those of several meshes, of which `before` lie before it in the pipeline. */
 static int set_spread(struct plan *plan, int piece, int before, int meshes, const struct config *config)
 {
     struct config own = config_of_spread(config, meshes);
-    plan->stages[piece].first_rank = before * mesh_ranks(&config->mesh);
+    int first = config->reversed ? config->meshes - before - meshes : before;
+    plan->stages[piece].first_rank = first * mesh_ranks(&config->mesh);
     memcpy(plan->stages[piece].atom, own.mesh.size, sizeof own.mesh.size);
     return meshes;
 }

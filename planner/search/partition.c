@@ -24,7 +24,7 @@ static int64_t most_replicas(const struct partition_problem *problem)
 static int64_t mean_path(const struct partition_problem *problem, int64_t sum, int64_t mesh_path_ns)
 {
     int64_t mean = ceil_div(sum, problem->stage_count);
-    return problem->spread ? max_i64(mean, ceil_div(mesh_path_ns, problem->mesh_count)) : mean;
+    return problem->spread ? max_i64(mean, mesh_path_ns) : mean;
 }
 
 /* Whatever the cap, the longest stage is no shorter than the mean. With turns over the G meshes, since a stage of r
@@ -493,5 +493,5 @@ int64_t partition_quick_bound(const struct partition_problem *problem)
     }
     if (problem->mesh_count > 0 && !problem->spread) /* as mean_high() */
         return sum + max_i64(0, ceil_div((m - most_replicas(problem)) * sum, problem->mesh_count));
-    return sum + stage_once_ns(problem) + (m - 1) * mean_path(problem, sum, stage_mesh_path_ns(problem));
+    return sum + stage_once_ns(problem) + (m - 1) * mean_path(problem, sum, partition_mesh_path_ns(problem));
 }

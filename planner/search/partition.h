@@ -211,4 +211,6 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
 int64_t partition_quick_bound(const struct partition_problem *problem);
 /* The same without sends, for a table by_stage (partition_mixed.c). */
 int64_t partition_mixed_bound(const struct partition_problem *problem);
+/* Where meshes share micro-batches: the longest stage's C is no shorter; else 0 (partition_mixed.c). */
+int64_t partition_mesh_path_ns(const struct partition_problem *problem);
 #endif

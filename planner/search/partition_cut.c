@@ -153,7 +153,9 @@ static int64_t best_behind(const struct solver *s, const struct leg *leg, const 
             *next = layout;
         best = min_i64(best, rest);
     }
-    return best == INT64_MAX ? best : best + stage_ends_ns(s->problem, leg->turn, runs->first[0], runs->end);
+    return best == INT64_MAX
+               ? best
+               : best + stage_ends_ns(s->problem, row_meshes(s, leg->row), leg->turn, runs->first[0], runs->end);
 }
 
 /* Whether plans with the stage are no shorter than what is known, since the layers before it take their least, and its

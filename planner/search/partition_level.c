@@ -24,18 +24,19 @@ int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, i
     return price_has_layouts(problem->table) ? problem->table->cut_ns[from_layout][to_layout] : 0;
 }
 
-int64_t stage_ends_ns(const struct partition_problem *problem, int turn, int first, int end)
+int64_t stage_ends_ns(const struct partition_problem *problem, int before, int turn, int first, int end)
 {
     int cuts = (first > 0) + (end < chain_last(problem->chain));
-    return problem->mesh_count > 0 ? cuts * problem->table->by_turns[turn]->send_ns : 0;
+    return problem->mesh_count > 0 ? cuts * price_of_meshes(problem->table, before, turn)->send_ns : 0;
 }
 
 int64_t stage_most_cuts_ns(const struct partition_problem *problem)
 {
     const struct price_table *table = problem->table;
     int64_t most = 0;
-    for (int i = 0; problem->mesh_count > 0 && i < problem->turn_count; i++)
-        most = max_i64(most, 2 * table->by_turns[i]->send_ns);
+    for (int i = 0; i < problem->mesh_count * problem->turn_count; i++)
+        if (!table->by_place || table->by_place[i])
+            most = max_i64(most, 2 * price_of_meshes(table, i / problem->turn_count, i % problem->turn_count)->send_ns);
     for (int i = 0; price_has_layouts(table) && i < table->layout_count * table->layout_count; i++)
         most = max_i64(most, table->cut_ns[i / table->layout_count][i % table->layout_count]);
     return (problem->stage_count - 1) * most;
@@ -127,8 +128,8 @@ static struct stage_place place_of(const struct partition_problem *problem, int 
         return (struct stage_place){ price_of_stage(problem->table, stage), problem->micro_batch_count,
                                      problem->in_flight[stage] };
     if (problem->spread)
-        return (struct stage_place){ problem->table->by_turns[turn], problem->micro_batch_count,
-                                     problem->in_flight[stage] };
+        return (struct stage_place){ price_of_meshes(problem->table, problem->mesh_count - meshes_left, turn),
+                                     problem->micro_batch_count, problem->in_flight[stage] };
     return (struct stage_place){ problem->table->by_turns[turn],
                                  micro_batches_in_turn(problem->micro_batch_count, problem->turns[turn]),
                                  problem->in_flight[meshes_left * problem->turn_count + turn] };
@@ -150,7 +151,7 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
                                            &runs, &plan->count[k * block]);
         if (sums.bytes > problem->capacity_bytes)
             return INT64_MAX;
-        sum += sums.path_ns + stage_ends_ns(problem, turn, first, end) +
+        sum += sums.path_ns + stage_ends_ns(problem, problem->mesh_count - left, turn, first, end) +
                (k > 0 ? stage_cut_ns(problem, layout, runs.layout[0]) : 0);
         layout = runs.layout[runs.count - 1];
         high = max_i64(high, sums.high_ns);
@@ -264,19 +265,22 @@ static int find_level(struct solver *s, const struct stage_place *place, int fro
     return s->least_bytes[level] ? level : -1;
 }
 
-/* A stage's rows have one level for each number of meshes. */
+/* Where tables do not depend on the place, a stage's rows have one level for each number of meshes. */
 static bool set_levels_of_stages(struct solver *s)
 {
-    int rows = s->problem->mesh_count + 1;
+    int meshes = s->problem->mesh_count, level = 0;
     for (int k = 0; k < s->stages; k++)
-        for (int turn = 0; turn < s->turn_count; turn++) {
-            struct stage_place place = place_of(s->problem, k, turn, 0);
-            int level = find_level(s, &place, 0);
-            if (level < 0)
-                return false;
-            for (int row = k * rows; row < (k + 1) * rows; row++)
-                s->level[row * s->turn_count + turn] = level;
-        }
+        for (int turn = 0; turn < s->turn_count; turn++)
+            for (int before = 0; before <= meshes; before++) {
+                bool fits = meshes == 0 || before + s->problem->turns[turn] <= meshes,
+                     known = before > 0 && !s->problem->table->by_place;
+                struct stage_place place = { 0 };
+                if (fits)
+                    place = place_of(s->problem, k, turn, meshes - before);
+                if (fits && !known && (level = find_level(s, &place, 0)) < 0)
+                    return false;
+                s->level[(k * (meshes + 1) + before) * s->turn_count + turn] = level;
+            }
     return true;
 }
 
@@ -304,22 +308,6 @@ static void set_layout_least(struct solver *s, int layout, int place)
     for (int i = table->layout_first[layout]; i < table->layout_first[layout + 1]; i++)
         path = min_i64(path, path_ns(price_at(table, chain->class_of[chain_added(chain, place)], i)));
     sums[place] = sums[chain_below(chain, place)] + path;
-}
-
-int64_t stage_mesh_path_ns(const struct partition_problem *problem)
-{
-    const struct price_table *table = problem->table;
-    int64_t sum = 0;
-    for (int l = 0; problem->spread && l < problem->chain->layer_count; l++) {
-        int64_t least = INT64_MAX;
-        for (int i = 0; i < table->turn_count * table->strategy_count; i++) {
-            const struct price_table *own = table->by_turns[i / table->strategy_count];
-            int64_t path = path_ns(price_at(own, problem->chain->class_of[l], i % table->strategy_count));
-            least = min_i64(least, table->turns[i / table->strategy_count] * path);
-        }
-        sum += least;
-    }
-    return sum;
 }
 
 /* Sums of each layer's smallest C and O by a table, to path_ns and step_ns, (places). */
@@ -435,9 +423,25 @@ static bool set_bins(struct solver *s)
     return true;
 }
 
+/* At most so many differ: with spread each stage by its meshes, and by the types on which they lie. */
+static int most_levels(const struct partition_problem *p)
+{
+    int most = p->mesh_count > 0 ? p->mesh_count * p->turn_count : p->stage_count;
+    if (!p->spread || !p->table->by_place)
+        return most;
+    int tables = 0;
+    for (int i = 0; i < most; i++) {
+        int like = 0;
+        while (p->table->by_place[like] != p->table->by_place[i])
+            like++;
+        tables += like == i && p->table->by_place[i];
+    }
+    return p->stage_count * tables;
+}
+
 bool stage_start(struct solver *s)
 {
-    int most = s->problem->mesh_count > 0 ? s->problem->mesh_count * s->turn_count : s->stages;
+    int most = most_levels(s->problem);
     size_t places = (size_t)s->places, levels = (size_t)most, classes = (size_t)s->classes,
            block = (size_t)(s->classes * s->strategies), groups = classes * (size_t)s->layouts + MOST_RUNS;
     s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->turn_count * sizeof *s->level);
@@ -472,7 +476,7 @@ bool stage_start(struct solver *s)
     if (!good || !(by_stage ? set_levels_of_stages : set_levels_of_turns)(s) || !set_bins(s) ||
         (s->layouts > 1 && !runs_start(s)))
         return false;
-    s->mesh_path_ns = stage_mesh_path_ns(s->problem);
+    s->mesh_path_ns = partition_mesh_path_ns(s->problem);
     if (!set_least(s))
         return false;
     set_most(s);

@@ -88,7 +88,7 @@ struct solver {
     int64_t *layout_path_ns;                /* (layouts, places) the first of each layout */
     int64_t *most_path_ns;                  /* of its largest C of any table */
     int64_t most_high_ns;                   /* no plan's Y is larger */
-    int64_t mesh_path_ns;                   /* stage_mesh_path_ns() */
+    int64_t mesh_path_ns;                   /* partition_mesh_path_ns() */
     int64_t **least_bytes;                  /* (level_count) of (places); may be less than the least */
     int *first_from, *first_to;             /* (rows) places where a stage can begin under the present cap */
     bool *reached;                          /* (rows, places) the same of a chain with branches; else NULL */
@@ -126,10 +126,9 @@ int64_t step_tolerance(const struct solver *s, int64_t step_ns);
 int64_t stage_once_ns(const struct partition_problem *problem);
 /* What a cut between those layouts adds to the sum of C: sends that are not in stage_once_ns(). */
 int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, int to_layout);
-/* What the cuts at a stage's ends add to it where the number of cuts is free, or what they cost: the stage's half. */
-int64_t stage_ends_ns(const struct partition_problem *problem, int turn, int first, int end);
-/* Where meshes share micro-batches, what all layers take at least, each times the meshes of its stage; else 0. */
-int64_t stage_mesh_path_ns(const struct partition_problem *problem);
+/* What the cuts at a stage's ends add to it where the number of cuts is free, or what they cost: the stage's half.
+ * before: meshes of the stages before it. */
+int64_t stage_ends_ns(const struct partition_problem *problem, int before, int turn, int first, int end);
 /* The most that all cuts can add so, where their number is given. */
 int64_t stage_most_cuts_ns(const struct partition_problem *problem);
 /* C, Y and bytes of a stage of given counts, (class_count, strategy_count). */
@@ -242,7 +241,7 @@ static inline struct spot cut_next(const struct solver *s, struct spot at)
 static inline int64_t spot_cut_ns(const struct solver *s, const struct spot *at, int layout_before)
 {
     return (at->stage > 0 ? stage_cut_ns(s->problem, layout_before, at->runs.layout[0]) : 0) +
-           stage_ends_ns(s->problem, at->turn, at->runs.first[0], at->runs.end);
+           stage_ends_ns(s->problem, row_meshes(s, at->row), at->turn, at->runs.first[0], at->runs.end);
 }
 static inline int last_layout(const struct stage_runs *runs)
 {

@@ -172,6 +172,17 @@ void price_merge_tables(struct price_table *into, const struct price_table *tabl
     into->base_bytes = pick(into->base_bytes, table->base_bytes, most);
 }
 
+const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage)
+{
+    if (!table->by_turns)
+        return price_of_stage(table, stage);
+    int ranks = table->spread_ranks, turn = 0, before = ranks > 0 ? plan->stages[stage].first_rank / ranks : 0,
+        meshes = ranks > 0 ? stage_rank_count(plan, stage) / ranks : stage_turns(plan, stage);
+    while (turn + 1 < table->turn_count && table->turns[turn] < meshes)
+        turn++;
+    return price_of_meshes(table, table->spread_reversed ? table->spread_meshes - before - meshes : before, turn);
+}
+
 /* Layers of one class differ only at the ends of the chain: the dearer one speaks for all, but of the kernels the
  * cheaper one. */
 static void merge_price(struct layer_price *into, const struct layer_price *p)

@@ -45,8 +45,9 @@ struct layer_price {
 /* Number by number the larger, or the smaller; a price is nothing but int64_t. */
 void price_merge(struct layer_price *into, const struct layer_price *price, bool largest);
 
-/* MOST_LAYOUTS: that layers of one configuration choose from. MOST_RUNS: of layers with one layout each in a stage. */
-enum { MOST_LAYOUTS = 3, MOST_RUNS = 3 };
+/* MOST_LAYOUTS: that layers of one configuration choose from. MOST_RUNS: of layers with one layout each in a stage.
+ * MOST_SPREAD: meshes of all stages together, where a stage's share each micro-batch. */
+enum { MOST_LAYOUTS = 3, MOST_RUNS = 3, MOST_SPREAD = 128 };
 struct price_table {
     int class_count, strategy_count;
     const struct strategy *strategies; /* (strategy_count) */
@@ -67,6 +68,12 @@ struct price_table {
     const int *turns;
     const struct price_table *const *by_turns;
     int spread_ranks; /* of one mesh where a stage's meshes share each micro-batch; 0: they take turns */
+    /* (spread_meshes, turn_count) On a cluster of several types: of stages with so many meshes before them in the
+     * pipeline, by the types on which theirs lie; by_turns has the least of them. NULL where there are not so many
+     * meshes left. The pipeline begins at the cluster's end with spread_reversed. Else NULL: by_turns has all. */
+    const struct price_table *const *by_place;
+    int spread_meshes;
+    bool spread_reversed;
     /* Where layers may have different layouts, in at most run_count runs of a stage; layout_count 0: all have one. */
     int layout_count, run_count;
     int layout_first[MOST_LAYOUTS + 1]; /* strategies of layout i: from [i] to before [i + 1] */
@@ -79,22 +86,13 @@ static inline const struct price_table *price_of_stage(const struct price_table 
 {
     return table->by_stage ? table->by_stage[stage] : table;
 }
-static inline const struct price_table *price_of_meshes(const struct price_table *table, int meshes)
+/* Of a stage with so many meshes before it and turns[turn] of its own. */
+static inline const struct price_table *price_of_meshes(const struct price_table *table, int before, int turn)
 {
-    int i = 0;
-    while (i + 1 < table->turn_count && table->turns[i] < meshes)
-        i++;
-    return table->by_turns ? table->by_turns[i] : table;
+    return table->by_place ? table->by_place[before * table->turn_count + turn] : table->by_turns[turn];
 }
 /* What layers of the plan's stage cost. */
-static inline const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan,
-                                                            int stage)
-{
-    if (!table->by_turns)
-        return price_of_stage(table, stage);
-    return price_of_meshes(table, table->spread_ranks > 0 ? stage_rank_count(plan, stage) / table->spread_ranks
-                                                          : stage_turns(plan, stage));
-}
+const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage);
 /* A boundary value from the stage to the next: the slower end's. */
 static inline int64_t price_send_ns(const struct price_table *table, int stage)
 {

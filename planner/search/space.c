@@ -470,15 +470,15 @@ static void add_spread(struct listing *l, struct config config, const struct deg
 {
     config.spread = true;
     for (config.stages = 2; config.stages <= l->graph->layer_count && config.stages < config.meshes; config.stages++)
-        if (config.meshes <= SPACE_SPREAD_MESHES && allows(&l->space->pipeline, config.stages))
+        if (config.meshes <= MOST_SPREAD && allows(&l->space->pipeline, config.stages))
             add_micro_batches(l, config, d);
 }
 
 /* Stages of several meshes. */
 static void add_several(struct listing *l, int ranks, struct degrees d)
 {
-    bool turns = !only_one(&l->space->turns), spread = !only_one(&l->space->spread);
-    for (d.data = 1; l->cluster->type_count == 1 && (turns || spread) && 2 * d.data <= ranks; d.data++) {
+    bool turns = !only_one(&l->space->turns) && l->cluster->type_count == 1, spread = !only_one(&l->space->spread);
+    for (d.data = 1; (turns || spread) && 2 * d.data <= ranks; d.data++) {
         struct config config = { .meshes = ranks / d.data };
         if (ranks % d.data != 0 || !allows(&l->space->data, d.data) || l->space->batch % d.data != 0)
             continue;
@@ -521,7 +521,7 @@ static bool asks_for_more(const struct allowed *allowed)
     return false;
 }
 
-/* The schedules and clusters whose stages can have several meshes. */
+/* The schedules and clusters whose stages can have several meshes: what replicas exchange is priced for one type. */
 static bool check_several(const struct space *space, const struct cluster *cluster, struct error *err)
 {
     bool searched = space->schedule.count == 0, turns = asks_for_more(&space->turns),
@@ -529,11 +529,11 @@ static bool check_several(const struct space *space, const struct cluster *clust
     const char *name = turns ? "turns" : "spread", *what = turns ? "replicas" : "meshes";
     for (int i = 0; i < space->schedule.count; i++)
         searched = searched || schedules[space->schedule.values[i]]->searched;
-    if (asked && cluster->type_count > 1)
+    if (turns && cluster->type_count > 1)
         return fail(err,
-                    "plan: %s: the search gives stages several %s on clusters of one type of device, found %d types; "
-                    "leave %s out of --fix and --space",
-                    name, what, cluster->type_count, name);
+                    "plan: turns: the search gives stages several replicas on clusters of one type of device, found %d "
+                    "types; leave turns out of --fix and --space, or give spread",
+                    cluster->type_count);
     return !asked || searched ||
            fail(err,
                 "plan: %s: the search gives stages several %s with schedules 1f1b and gpipe, found %s; leave %s or the "

@@ -6,7 +6,7 @@
 #include "planner/program/schedule.h"
 #include "planner/search/price.h"
 
-enum { SPACE_VALUES = 24, SPACE_MOST_TURNS = 64, SPACE_SPREAD_MESHES = 128 };
+enum { SPACE_VALUES = 24, SPACE_MOST_TURNS = 64 };
 /* Which atoms of a mesh are neighbours: tensor-parallel ranks, or data-parallel ones. */
 enum mesh_order { ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE, ORDER_COUNT };
 extern const char *const mesh_order_names[ORDER_COUNT + 1];
@@ -152,8 +152,8 @@ struct allowed space_any_layer(const struct space *space, enum layer_choice choi
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out);
 
 /* All configurations that the space, the graph and the cluster allow, in a fixed order; in the arena. None is no
- * failure; several meshes of a stage are one on a cluster of several types, or with no schedule that is searched by
- * itself. */
+ * failure; several meshes of a stage are one with no schedule that is searched by itself, and replicas in turn on a
+ * cluster of several types. */
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err);
 /* How many there would be. */

@@ -1,16 +1,32 @@
 /* A stage of several meshes that share each micro-batch is priced as a stage of one mesh with so many times the data
- * ranks, each with its part of the sequences. All tables have the strategies of the largest mesh: where a smaller one
- * has nothing to shard, all ZeRO stages cost and decide what none does. */
+ * ranks, each with its part of the sequences; on a cluster of several types by those on which its ranks lie. All tables
+ * have the strategies of the largest mesh: where a smaller one has nothing to shard, all ZeRO stages cost and decide
+ * what none does. */
 #include "planner/search/spread.h"
 #include "base/num.h"
 #include "planner/plan/plan.h"
+#include "planner/search/types.h"
 #include <string.h>
 
 struct spread {
     struct spread *next;
-    const struct price_table *narrowest, *widest;
-    int ranks, last; /* of one mesh; the most meshes */
+    const struct price_table *narrowest, *widest; /* of the cluster's first type */
+    int ranks, last;                              /* of one mesh; the most meshes */
+    bool reversed;
     const struct price_table *table;
+};
+/* A table in the making. */
+struct spreader {
+    struct workbench *bench;
+    const struct config *config;
+    bool bound_only, refused;
+    const struct price_table *widest;
+    int made_count;
+    struct made {
+        const struct price_table *from, *table;
+        int turn;
+    } * made; /* (meshes * turn_count) */
+    struct error *err;
 };
 
 /* ---- sends ---- */
@@ -34,7 +50,17 @@ static int64_t send_ns(const struct facts *facts, const struct config *stage, in
     return ns;
 }
 
-/* ---- tables ---- */
+/* The slowest type's. */
+static int64_t send_over(const struct workbench *bench, const struct config *stage, unsigned types, int64_t bytes)
+{
+    int64_t most = 0;
+    for (int type = 0; types >> type; type++)
+        if (types >> type & 1)
+            most = max_i64(most, send_ns(bench->type_facts ? &bench->type_facts[type] : bench->facts, stage, bytes));
+    return most;
+}
+
+/* ---- the table of one stage ---- */
 
 /* The table's strategy that decides like that of a larger mesh; where nothing is sharded, but for its ZeRO stage, and
  * for slices unless they are listed. -1: none. */
@@ -51,10 +77,17 @@ static int like(const struct price_table *table, bool shards, const struct plan_
     return -1;
 }
 
-/* The table with the strategies of a larger mesh. NULL: out of memory, or *missing: it has not got one of them. */
-static struct price_table *with_strategies(struct arena *arena, const struct price_table *table, bool shards,
-                                           const struct price_table *of, bool *missing)
+static bool out_of_memory(struct error *err)
 {
+    return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for stages of several meshes");
+}
+
+/* The table with the strategies of the largest mesh; refused where it has not got one of them. NULL then, and when out
+ * of memory. */
+static struct price_table *with_strategies(struct spreader *s, const struct price_table *table, bool shards)
+{
+    const struct price_table *of = s->widest;
+    struct arena *arena = &s->bench->arena;
     size_t count = (size_t)of->strategy_count;
     struct price_table *own = arena_alloc(arena, 1, sizeof *own);
     struct strategy *strategies = arena_alloc(arena, count, sizeof *strategies);
@@ -68,7 +101,7 @@ static struct price_table *with_strategies(struct arena *arena, const struct pri
     own->workspace_bytes = NULL; /* base_bytes has the largest */
     for (int i = 0; i < of->strategy_count; i++) {
         int at = like(table, shards, &of->strategies[i].layer);
-        *missing = *missing || at < 0;
+        s->refused = s->refused || at < 0;
         if (at < 0)
             return NULL;
         strategies[i] = table->strategies[at];
@@ -78,76 +111,125 @@ static struct price_table *with_strategies(struct arena *arena, const struct pri
     return own;
 }
 
-/* Every number the least of all. */
-static struct price_table *least_of(struct arena *arena, const struct price_table *const *tables, int count)
+/* Of a stage of turns[turn] meshes on these types, made once; s->refused: there is none. */
+static bool table_on(struct spreader *s, int turn, unsigned types, const struct price_table **out)
 {
-    struct price_table *least = price_copy_table(arena, tables[count - 1]);
-    for (int i = 0; least && i < count - 1; i++)
-        price_merge_tables(least, tables[i], false);
-    return least;
-}
-
-/* The tables of all numbers of meshes; *refused: one has no program. */
-static bool list_tables(struct workbench *bench, const struct config *config, bool bound_only,
-                        const struct price_table **tables, bool *refused, struct error *err)
-{
-    for (int i = 0; i < config->turn_count && !*refused; i++) {
-        struct config own = config_of_spread(config, config->turns[i]);
-        if (!workbench_type_table(bench, &own, 0, bound_only, &tables[i], err))
-            return false;
-        *refused = !tables[i];
+    struct config stage = config_of_spread(s->config, s->config->turns[turn]);
+    const struct price_table *from = NULL;
+    bool good = s->bench->type_facts ? types_stage_table(s->bench, &stage, types, s->bound_only, &from, s->err)
+                                     : workbench_type_table(s->bench, &stage, 0, s->bound_only, &from, s->err);
+    s->refused = s->refused || (good && !from);
+    if (!good || s->refused)
+        return good;
+    for (int i = 0; i < s->made_count; i++)
+        if (s->made[i].from == from && s->made[i].turn == turn) {
+            *out = s->made[i].table;
+            return true;
+        }
+    struct price_table *table = with_strategies(s, from, mesh_shards(&stage.mesh) > 1);
+    if (!table)
+        return s->refused || out_of_memory(s->err);
+    s->made[s->made_count++] = (struct made){ from, table, turn };
+    *out = table;
+    if (!s->bound_only) { /* of the narrowest, which has room for another beside it */
+        table->send_bytes = s->made[0].table->send_bytes * s->config->turns[0] / s->config->turns[turn];
+        table->send_ns = send_over(s->bench, &stage, types, table->send_bytes);
     }
     return true;
 }
 
-static const struct price_table *make(struct workbench *bench, const struct config *config, bool bound_only,
-                                      const struct price_table *const *from, bool *missing)
+/* ---- all of them ---- */
+
+/* Every number the least of those made for so many meshes, or for any (turn -1). NULL: out of memory. */
+static struct price_table *least_of(struct spreader *s, int turn)
 {
-    int count = config->turn_count;
-    const struct price_table *widest = from[count - 1], **own = arena_alloc(&bench->arena, (size_t)count, sizeof *own);
-    for (int i = 0; own && i < count; i++) {
-        struct config stage = config_of_spread(config, config->turns[i]);
-        struct price_table *table =
-            with_strategies(&bench->arena, from[i], mesh_shards(&stage.mesh) > 1, widest, missing);
-        own[i] = table;
-        if (!table)
+    struct price_table *least = NULL;
+    for (int i = s->made_count - 1; i >= 0; i--) { /* the strategies shown are the largest mesh's */
+        if (turn >= 0 && s->made[i].turn != turn)
+            continue;
+        if (least)
+            price_merge_tables(least, s->made[i].table, false);
+        else if (!(least = price_copy_table(&s->bench->arena, s->made[i].table)))
             return NULL;
-        if (!bound_only) {
-            table->send_bytes = from[0]->send_bytes * config->turns[0] / config->turns[i];
-            table->send_ns = send_ns(bench->facts, &stage, table->send_bytes);
-        }
     }
-    struct price_table *table = own ? least_of(&bench->arena, own, count) : NULL;
+    return least;
+}
+
+static unsigned types_at(const struct spreader *s, int before, int meshes)
+{
+    const struct config *c = s->config;
+    int ranks = mesh_ranks(&c->mesh), first = c->reversed ? c->meshes - before - meshes : before;
+    return s->bench->type_facts ? cluster_types(s->bench->facts->cluster, first * ranks, meshes * ranks) : 1;
+}
+
+/* By place, from narrow to wide. */
+static bool make_tables(struct spreader *s, const struct price_table **by_place)
+{
+    const struct config *c = s->config;
+    int places = s->bench->type_facts ? c->meshes : 1;
+    for (int turn = 0; turn < c->turn_count; turn++)
+        for (int before = 0; before < places && before + c->turns[turn] <= c->meshes && !s->refused; before++)
+            if (!table_on(s, turn, types_at(s, before, c->turns[turn]), &by_place[before * c->turn_count + turn]))
+                return false;
+    return true;
+}
+
+static bool make(struct spreader *s, const struct price_table **out)
+{
+    const struct config *c = s->config;
+    struct arena *arena = &s->bench->arena;
+    size_t places = (size_t)(c->meshes * c->turn_count);
+    const struct price_table **by_place = arena_alloc(arena, places, sizeof *by_place),
+                             **by_turns = arena_alloc(arena, (size_t)c->turn_count, sizeof *by_turns);
+    s->made = arena_alloc(arena, places, sizeof *s->made);
+    if (!by_place || !by_turns || !s->made)
+        return out_of_memory(s->err);
+    if (!make_tables(s, by_place) || s->refused)
+        return s->refused;
+    struct price_table *table = least_of(s, -1);
+    for (int turn = 0; turn < c->turn_count; turn++)
+        if (!(by_turns[turn] = least_of(s, turn)))
+            return out_of_memory(s->err);
     if (!table)
-        return NULL;
-    table->turn_count = count;
-    table->turns = config->turns;
-    table->by_turns = own;
-    table->spread_ranks = mesh_ranks(&config->mesh);
-    return table;
+        return out_of_memory(s->err);
+    table->turn_count = c->turn_count;
+    table->turns = c->turns;
+    table->by_turns = by_turns;
+    table->by_place = s->bench->type_facts ? by_place : NULL;
+    table->spread_ranks = mesh_ranks(&c->mesh);
+    table->spread_meshes = c->meshes;
+    table->spread_reversed = c->reversed;
+    *out = table;
+    return true;
 }
 
 bool spread_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
                   struct error *err)
 {
-    const struct price_table *tables[SPACE_VALUES];
-    int count = config->turn_count, last = config->turns[count - 1], ranks = mesh_ranks(&config->mesh);
-    bool refused = false;
+    int last = config->turns[config->turn_count - 1], ranks = mesh_ranks(&config->mesh);
+    struct config narrow = config_of_spread(config, config->turns[0]), wide = config_of_spread(config, last);
+    const struct price_table *narrowest = NULL, *widest = NULL;
     *out = NULL;
-    if (!list_tables(bench, config, bound_only, tables, &refused, err) || refused)
-        return refused;
+    if (!workbench_type_table(bench, &narrow, 0, bound_only, &narrowest, err) ||
+        !workbench_type_table(bench, &wide, 0, bound_only, &widest, err))
+        return false;
+    if (!narrowest || !widest)
+        return true;
     for (const struct spread *s = bench->spread; s; s = s->next)
-        if (s->narrowest == tables[0] && s->widest == tables[count - 1] && s->ranks == ranks && s->last == last) {
+        if (s->narrowest == narrowest && s->widest == widest && s->ranks == ranks && s->last == last &&
+            s->reversed == config->reversed) {
             *out = s->table;
             return true;
         }
-    bool missing = false;
-    struct spread *made = arena_alloc(&bench->arena, 1, sizeof *made);
-    const struct price_table *table = made ? make(bench, config, bound_only, tables, &missing) : NULL;
-    if (!table && !missing)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for stages of several meshes");
-    *made = (struct spread){ bench->spread, tables[0], tables[count - 1], ranks, last, table };
-    bench->spread = made;
-    *out = table;
+    struct spreader spreader = {
+        .bench = bench, .config = config, .bound_only = bound_only, .widest = widest, .err = err
+    };
+    struct spread *kept = arena_alloc(&bench->arena, 1, sizeof *kept);
+    if (!kept)
+        return out_of_memory(err);
+    if (!make(&spreader, out))
+        return false;
+    *kept = (struct spread){ bench->spread, narrowest, widest, ranks, last, config->reversed, *out };
+    bench->spread = kept;
     return true;
 }

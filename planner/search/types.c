@@ -63,9 +63,8 @@ static struct mixture *find(struct workbench *bench, uint64_t key, bool *known)
     return *at;
 }
 
-/* Of a stage on these types. *out NULL: refused. */
-static bool stage_table(struct workbench *bench, const struct config *config, unsigned types, bool bound_only,
-                        const struct price_table **out, struct error *err)
+bool types_stage_table(struct workbench *bench, const struct config *config, unsigned types, bool bound_only,
+                       const struct price_table **out, struct error *err)
 {
     bool known, single = (types & (types - 1)) == 0;
     struct mixture *mixture =
@@ -110,7 +109,7 @@ static bool mix(struct workbench *bench, const struct config *config, bool bound
     for (int k = 0; k < config->stages; k++) {
         int ranks = mesh_ranks(&config->mesh);
         unsigned types = cluster_types(bench->facts->cluster, config_first_rank(config, k), ranks);
-        if (!stage_table(bench, config, types, bound_only, &stages[k], err))
+        if (!types_stage_table(bench, config, types, bound_only, &stages[k], err))
             return false;
         if (!stages[k])
             return true;

@@ -188,7 +188,7 @@ bool search_vary(struct run *run)
         const struct candidate leader = run->candidates[i];
         if (leader.ranked_ns > last_ns)
             break;
-        if (leader.table->by_stage || led_before(run, i))
+        if (leader.table->by_stage || leader.table->by_place || led_before(run, i))
             continue;
         leaders++;
         if (!add_variants(run, &leader, leader.ranked_ns + leader.ranked_ns / 1000 * REACH_PERMILLE))
