@@ -82,24 +82,35 @@ static struct json_doc *signed_again(const struct json *certificate)
     return doc;
 }
 
-/* The same with all multipliers set to 0; *changed: how many were not. */
-static void clear_value(struct json_writer *w, const struct json *value, int depth, bool solved, int *changed)
+enum cleared { CLEAR_MULTIPLIERS, CLEAR_CAPS };
+enum { CAP_PLACE = 4, RECORD_DEPTH = 2, VECTOR_DEPTH = 4 };
+
+/* The same with all multipliers set to 0, or caps so high that they rule nothing out; *changed: how many were not. */
+static void clear_value(struct json_writer *w, const struct json *value, int depth, enum cleared what, bool solved,
+                        int *changed)
 {
     int64_t whole;
     if (json_type(value) == JSON_OBJECT) {
         json_begin_object(w);
         for (int i = 0; i < json_count(value); i++) {
             json_write_key(w, json_key(value, i));
-            clear_value(w, json_member_at(value, i), depth, strcmp(json_key(value, i), "configurations_solved") == 0,
-                        changed);
+            clear_value(w, json_member_at(value, i), depth, what,
+                        strcmp(json_key(value, i), "configurations_solved") == 0, changed);
         }
         json_end_object(w);
     } else if (json_type(value) == JSON_ARRAY) {
         json_begin_array(w);
-        for (int i = 0; i < json_count(value); i++)
-            clear_value(w, json_at(value, i), depth + 1, solved, changed);
+        for (int i = 0; i < json_count(value); i++) {
+            bool cap = what == CLEAR_CAPS && solved && depth + 1 == RECORD_DEPTH && i == CAP_PLACE;
+            *changed += cap;
+            if (cap)
+                json_write_int(w, INT64_C(1) << 53);
+            else
+                clear_value(w, json_at(value, i), depth + 1, what, solved, changed);
+        }
         json_end_array(w);
-    } else if (solved && depth == 4 && json_int(value, 0, INT64_C(1) << 53, &whole, &(struct error){ 0 })) {
+    } else if (what == CLEAR_MULTIPLIERS && solved && depth == VECTOR_DEPTH &&
+               json_int(value, 0, INT64_C(1) << 53, &whole, &(struct error){ 0 })) {
         *changed += whole != 0;
         json_write_int(w, 0);
     } else {
@@ -107,26 +118,26 @@ static void clear_value(struct json_writer *w, const struct json *value, int dep
     }
 }
 
-static struct json_doc *without_multipliers(const struct json *certificate, int *changed)
+static struct json_doc *without(const struct json *certificate, enum cleared what, int *changed)
 {
     struct json_writer w = { 0 };
     struct json_doc *doc = NULL;
     size_t length = 0;
     *changed = 0;
-    clear_value(&w, certificate, 0, false, changed);
+    clear_value(&w, certificate, 0, what, false, changed);
     char *text = json_finish(&w, &length);
     ck_assert(json_parse(&doc, "cleared", text, length, &(struct error){ 0 }));
     free(text);
     return doc;
 }
 
-/* Whether the certificate is refused when its multipliers say nothing; *any: it has some. */
-static bool needs_its_multipliers(const struct written *written, const struct json *certificate, bool *any)
+/* Whether the certificate is refused when its multipliers, or its caps, say nothing; *any: it has some. */
+static bool needs_its(const struct written *written, const struct json *certificate, enum cleared what, bool *any)
 {
     struct check_report report = { 0 };
     struct error err = { 0 };
     int changed = 0;
-    struct json_doc *cleared = without_multipliers(certificate, &changed), *forged = signed_again(json_root(cleared));
+    struct json_doc *cleared = without(certificate, what, &changed), *forged = signed_again(json_root(cleared));
     bool good = holds_as(written, json_root(forged), &report, &err);
     ck_assert_msg(good || strstr(err.message, "multipliers"), "%s", err.message);
     json_free(cleared);
@@ -138,7 +149,7 @@ static bool needs_its_multipliers(const struct written *written, const struct js
 START_TEST(certificates_hold)
 {
     int checked = 0, undecided_ones = 0, chunked = 0, mixed = 0, turned = 0, spread = 0, reordered = 0, multiplied = 0,
-        needed = 0, shown = 0;
+        needed = 0, caps_needed = 0, shown = 0;
     int64_t by_multipliers = 0, by_cut = 0;
     for (uint64_t seed = 1; seed <= 250; seed++) {
         struct written written;
@@ -155,7 +166,8 @@ START_TEST(certificates_hold)
             undecided_ones += report.undecided > 0;
             by_multipliers += report.by_multipliers;
             by_cut += report.by_cut;
-            needed += needs_its_multipliers(&written, certificate, &any);
+            needed += needs_its(&written, certificate, CLEAR_MULTIPLIERS, &any);
+            caps_needed += needs_its(&written, certificate, CLEAR_CAPS, &(bool){ false });
             multiplied += any;
             chunked += written.result->plans[0].plan->chunk_count > 1;
             mixed += written.w.world.cluster->type_count > 1;
@@ -179,6 +191,7 @@ START_TEST(certificates_hold)
     ck_assert_msg(by_multipliers > by_cut / 4, "%d by multipliers, %d by solving", (int)by_multipliers, (int)by_cut);
     ck_assert_msg(multiplied > 10 && needed > multiplied / 5, "%d certificates of %d need their multipliers", needed,
                   multiplied);
+    ck_assert_msg(caps_needed > 5, "%d certificates of %d need their caps", caps_needed, multiplied);
 }
 END_TEST
 

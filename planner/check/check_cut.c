@@ -555,7 +555,8 @@ static int64_t mean_longest(const struct cut_problem *p, int64_t sum)
     return (p->stages[0].micro_batches - 1) * (ceil_div(sum, p->stage_count) + waiting_ns);
 }
 
-static bool descend_dual(struct cutter *c, int64_t bound_ns, bool *proven)
+/* Down to the claimed cap at most. */
+static bool descend_dual(struct cutter *c, int64_t bound_ns, int64_t last_cap_ns, bool *proven)
 {
     int begins;
     int64_t sum = 0, cap_ns = bound_ns - 1 - c->p->once_ns;
@@ -566,7 +567,7 @@ static bool descend_dual(struct cutter *c, int64_t bound_ns, bool *proven)
         *proven = sum == INT64_MAX || c->p->once_ns + sum + mean_longest(c->p, sum) >= bound_ns;
         if (*proven)
             return true;
-        cap_ns = bound_ns - 1 - c->p->once_ns - sum;
+        cap_ns = max_i64(last_cap_ns, bound_ns - 1 - c->p->once_ns - sum);
     }
     return true;
 }
@@ -587,7 +588,7 @@ bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *
                                   problem->orders);
             usable = usable && c.dual[k];
         }
-    good = good && (!usable || descend_dual(&c, bound_ns, proven));
+    good = good && (!usable || descend_dual(&c, bound_ns, claim->cap_ns, proven));
     arena_free(&c.arena);
     return good;
 }

@@ -82,7 +82,7 @@ enum cut_verdict {
 bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
                struct error *err);
 /* Whether claimed multipliers alone show that no plan is shorter than bound_ns: the same descent, with the stages that
- * they bound and none that are solved. Without turns. Fails only for want of memory. */
+ * they bound and none that are solved, down to the claimed cap. Without turns. Fails only for want of memory. */
 bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns, bool *proven,
                     struct error *err);
 /* One order of the layers, in place of all: (layers), NULL: the file's. class_of: (layers) room for its classes. */

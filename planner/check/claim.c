@@ -66,7 +66,8 @@ static const struct json_field claim_fields[] = {
     FATE("configurations_solved", FATE_SOLVED,
          "[name, proven bound in nanoseconds] of each that was solved or relaxed; and where few multipliers prove it, "
          "[thresholds of transient bytes], and of each vector [per byte, and per nanosecond of a stage's path, its "
-         "path with the last reductions, and its data-parallel lane], times 2^46."),
+         "path with the last reductions, and its data-parallel lane], times 2^46, and the cap in nanoseconds on the "
+         "longest stage's time under which they leave nothing shorter."),
     FATE("configurations_memory", FATE_MEMORY, "The same of those whose stages together lack memory."),
     FATE("configurations_refused", FATE_REFUSED, "The same of those without a program."),
     FATE("configurations_left", FATE_LEFT, "The same of those that were not settled when time was over."),
@@ -163,9 +164,10 @@ static bool read_integers(const struct json *at, int count, int64_t *out, struct
     return true;
 }
 
-static bool read_dual(const struct json *peaks, const struct json *vectors, struct arena *arena,
-                      const struct dual_claim **out, struct error *err)
+/* What follows the configuration's name and bound. */
+static bool read_dual(const struct json *at, struct arena *arena, const struct dual_claim **out, struct error *err)
 {
+    const struct json *peaks = json_at(at, 2), *vectors = json_at(at, 3);
     struct dual_claim *dual = arena_alloc(arena, 1, sizeof *dual);
     if (!dual)
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
@@ -179,21 +181,22 @@ static bool read_dual(const struct json *peaks, const struct json *vectors, stru
     for (int v = 0; v < dual->vector_count; v++)
         if (!read_integers(json_at(vectors, v), LIMIT_COUNT, dual->multiplier[v], err))
             return false;
-    return read_integers(peaks, dual->peak_count, dual->peaks, err);
+    return json_int(json_at(at, 4), -(INT64_C(1) << 53), INT64_C(1) << 53, &dual->cap_ns, err) &&
+           read_integers(peaks, dual->peak_count, dual->peaks, err);
 }
 
 static bool read_config(const struct json *at, enum config_fate fate, struct arena *arena, struct claimed_config *out,
                         struct error *err)
 {
     *out = (struct claimed_config){ .fate = fate, .at = at };
-    bool proven = json_type(at) == JSON_ARRAY && json_count(at) == 4 && fate == FATE_SOLVED;
+    bool proven = json_type(at) == JSON_ARRAY && json_count(at) == 5 && fate == FATE_SOLVED;
     if (json_type(at) != JSON_ARRAY || (json_count(at) != 2 && !proven))
         return json_fail(at, err,
                          "expected a configuration's name and its bound, and of one that was solved perhaps "
-                         "thresholds and vectors");
+                         "thresholds, vectors and a cap");
     return json_string(json_at(at, 0), &out->name, err) &&
            json_int(json_at(at, 1), 0, CERTIFICATE_NO_PLAN_NS, &out->bound_ns, err) &&
-           (!proven || read_dual(json_at(at, 2), json_at(at, 3), arena, &out->dual, err));
+           (!proven || read_dual(at, arena, &out->dual, err));
 }
 
 static bool read_configs(struct claim *claim, const struct claim_fields *f, struct error *err)

@@ -7,10 +7,8 @@ enum { AXIS_ACCELERATOR = 0, AXIS_CPU = 1 };
 enum { ON_ACCELERATOR = 0, ON_CPU = 1, KINDS = 2 };
 static const struct stage_choice choices[KINDS] = { { { 1, 0 } }, { { 0, 1 } } };
 
-struct sums { /* potentials: (ideals) each */
-    double *cpu, *accelerator, *bytes, *unsupported;
-    double *unsupported_cpu; /* CPU time of what only a CPU can do */
-};
+/* Potentials of ideals; SUM_CPU_ONLY: CPU time of what only a CPU can do. */
+enum sum { SUM_CPU, SUM_ACCELERATOR, SUM_BYTES, SUM_UNSUPPORTED, SUM_CPU_ONLY, SUMS };
 struct problem {
     const struct dnn_graph *graph;
     struct arena *arena;
@@ -19,13 +17,27 @@ struct problem {
     int *first_member, *member; /* (parts + 1), (nodes): nodes by part */
     struct dag readers;         /* the whole graph, cycles or not: only its rows are used */
     const struct ideals *ideals;
-    struct sums sums;
-    double slowdown; /* no node is slowed down less by a CPU */
+    double (*sums)[SUMS]; /* (ideals) */
+    double slowdown;      /* no node is slowed down less by a CPU */
     /* the stage in hand */
-    bool *inside;              /* (nodes) */
-    int *inside_readers;       /* (nodes) edges to nodes inside */
+    struct sender *senders;    /* (nodes) */
+    struct touch *touches;     /* by part from first_touch[part] on: what its coming in changes */
+    int *first_touch;          /* (parts + 1) */
     double *sent, sending;     /* (parts + 1) what crosses, before each part that was counted */
     int *path, depth, counted; /* (parts) added parts, of which the first `counted` are in the above */
+};
+
+/* A node as the stage in hand sees it. */
+struct sender {
+    double cost; /* of sending its value */
+    int readers, inside_readers;
+    bool inside;
+};
+
+/* A node that is of a part, or that so many edges lead from into it. */
+struct touch {
+    int node, readers;
+    bool member;
 };
 
 static bool no_memory(struct error *err)
@@ -118,31 +130,23 @@ bool dnn_parts(const struct dnn_graph *graph, struct arena *arena, int *part_of,
 
 /* ---- the stage in hand ---- */
 
-static bool crosses(const struct problem *p, int node)
+static bool crosses(const struct sender *s)
 {
-    int readers = p->readers.first_out[node + 1] - p->readers.first_out[node], inside = p->inside_readers[node];
-    return p->inside[node] ? inside < readers : inside > 0;
+    return s->inside ? s->inside_readers < s->readers : s->inside_readers > 0;
 }
 
-/* One change of `inside` or of a count, and what that does to the sum. */
-static inline void change_node(struct problem *p, int node, int readers, bool toggle)
-{
-    bool before = crosses(p, node);
-    p->inside_readers[node] += readers;
-    if (toggle)
-        p->inside[node] = !p->inside[node];
-    bool after = crosses(p, node);
-    if (after != before)
-        p->sending += (after - before) * p->graph->nodes[node].cost;
-}
-
+/* The part comes in (sign 1) or goes, and what that does to the sum. */
 static void change_part(struct problem *p, int part, int sign)
 {
-    for (int m = p->first_member[part]; m < p->first_member[part + 1]; m++) {
-        int v = p->member[m];
-        change_node(p, v, 0, true);
-        for (int k = p->readers.first_in[v]; k < p->readers.first_in[v + 1]; k++)
-            change_node(p, p->readers.in[k], sign, false);
+    for (int i = p->first_touch[part]; i < p->first_touch[part + 1]; i++) {
+        const struct touch *touch = &p->touches[i];
+        struct sender *s = &p->senders[touch->node];
+        bool before = crosses(s);
+        s->inside_readers += sign * touch->readers;
+        s->inside ^= touch->member;
+        bool after = crosses(s);
+        if (after != before)
+            p->sending += after ? s->cost : -s->cost;
     }
 }
 
@@ -174,13 +178,13 @@ static void count_parts(struct problem *p)
 static double load(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit)
 {
     struct problem *p = self;
-    const struct sums *s = &p->sums;
+    const double *from = p->sums[below], *to = p->sums[above];
     (void)used;
     if (choice == ON_CPU)
-        return s->cpu[above] - s->cpu[below];
-    double latency = s->accelerator[above] - s->accelerator[below];
-    if (!(latency < limit) || s->unsupported[above] - s->unsupported[below] > 0.5 ||
-        (s->bytes[above] - s->bytes[below]) * (1 - 1e-12) > p->graph->accelerator_bytes)
+        return to[SUM_CPU] - from[SUM_CPU];
+    double latency = to[SUM_ACCELERATOR] - from[SUM_ACCELERATOR];
+    if (!(latency < limit) || to[SUM_UNSUPPORTED] - from[SUM_UNSUPPORTED] > 0.5 ||
+        (to[SUM_BYTES] - from[SUM_BYTES]) * (1 - 1e-12) > p->graph->accelerator_bytes)
         return INFINITY;
     count_parts(p);
     return latency + p->sending;
@@ -189,11 +193,11 @@ static double load(void *self, int below, int above, int choice, const int used[
 static bool may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
 {
     const struct problem *p = self;
-    const struct sums *s = &p->sums;
-    bool on_cpu = room[AXIS_CPU] > 0 && s->cpu[above] - s->cpu[below] < limit;
-    bool on_accelerator = room[AXIS_ACCELERATOR] > 0 && s->unsupported[above] - s->unsupported[below] < 0.5 &&
-                          (s->accelerator[above] - s->accelerator[below]) * (1 - 1e-12) < limit &&
-                          (s->bytes[above] - s->bytes[below]) * (1 - 1e-12) <= p->graph->accelerator_bytes;
+    const double *from = p->sums[below], *to = p->sums[above];
+    bool on_cpu = room[AXIS_CPU] > 0 && to[SUM_CPU] - from[SUM_CPU] < limit;
+    bool on_accelerator = room[AXIS_ACCELERATOR] > 0 && to[SUM_UNSUPPORTED] - from[SUM_UNSUPPORTED] < 0.5 &&
+                          (to[SUM_ACCELERATOR] - from[SUM_ACCELERATOR]) * (1 - 1e-12) < limit &&
+                          (to[SUM_BYTES] - from[SUM_BYTES]) * (1 - 1e-12) <= p->graph->accelerator_bytes;
     return on_cpu || on_accelerator;
 }
 
@@ -211,11 +215,9 @@ static bool enough_devices(const struct problem *p, double accelerator, double u
 static bool may_finish(void *self, int above, const int used[STAGE_AXES], double limit)
 {
     const struct problem *p = self;
-    const struct sums *s = &p->sums;
-    int last = p->ideals->count - 1;
-    return enough_devices(p, s->accelerator[last] - s->accelerator[above],
-                          s->unsupported_cpu[last] - s->unsupported_cpu[above], s->bytes[last] - s->bytes[above],
-                          (int)p->graph->accelerator_count - used[AXIS_ACCELERATOR],
+    const double *from = p->sums[above], *all = p->sums[p->ideals->count - 1];
+    return enough_devices(p, all[SUM_ACCELERATOR] - from[SUM_ACCELERATOR], all[SUM_CPU_ONLY] - from[SUM_CPU_ONLY],
+                          all[SUM_BYTES] - from[SUM_BYTES], (int)p->graph->accelerator_count - used[AXIS_ACCELERATOR],
                           (int)p->graph->cpu_count - used[AXIS_CPU], limit);
 }
 
@@ -225,25 +227,25 @@ static bool prepare(void *self, const struct ideals *ideals, struct error *err)
 {
     struct problem *p = self;
     size_t n = (size_t)ideals->count, parts = (size_t)p->parts->node_count;
-    double *value = arena_alloc(p->arena, 5 * parts, sizeof *value),
-           *tables = arena_alloc(p->arena, 5 * n, sizeof *tables);
-    if (!value || !tables)
+    double *value = arena_alloc(p->arena, SUMS * parts, sizeof *value),
+           *table = arena_alloc(p->arena, n, sizeof *table);
+    p->sums = arena_alloc(p->arena, n, sizeof *p->sums);
+    if (!value || !table || !p->sums)
         return no_memory(err);
     p->ideals = ideals;
     for (int v = 0; v < p->graph->node_count; v++) {
         const struct dnn_node *node = &p->graph->nodes[v];
         size_t part = (size_t)p->part_of[v];
-        value[part] += node->cpu_latency;
-        value[parts + part] += node->supported ? node->accelerator_latency : 0;
-        value[2 * parts + part] += node->bytes;
-        value[3 * parts + part] += !node->supported;
-        value[4 * parts + part] += node->supported ? 0 : node->cpu_latency;
+        value[SUM_CPU * parts + part] += node->cpu_latency;
+        value[SUM_ACCELERATOR * parts + part] += node->supported ? node->accelerator_latency : 0;
+        value[SUM_BYTES * parts + part] += node->bytes;
+        value[SUM_UNSUPPORTED * parts + part] += !node->supported;
+        value[SUM_CPU_ONLY * parts + part] += node->supported ? 0 : node->cpu_latency;
     }
-    double **table[] = { &p->sums.cpu, &p->sums.accelerator, &p->sums.bytes, &p->sums.unsupported,
-                         &p->sums.unsupported_cpu };
-    for (size_t t = 0; t < 5; t++) {
-        *table[t] = tables + t * n;
-        ideals_sum(ideals, value + t * parts, *table[t]);
+    for (size_t t = 0; t < SUMS; t++) {
+        ideals_sum(ideals, value + t * parts, table);
+        for (size_t i = 0; i < n; i++)
+            p->sums[i][t] = table[i];
     }
     return true;
 }
@@ -278,11 +280,9 @@ static bool make_members(struct problem *p, struct error *err)
     size_t n = (size_t)p->graph->node_count, parts = (size_t)p->parts->node_count;
     p->first_member = arena_alloc(p->arena, parts + 2, sizeof *p->first_member);
     p->member = arena_alloc(p->arena, n, sizeof *p->member);
-    p->inside = arena_alloc(p->arena, n, sizeof *p->inside);
-    p->inside_readers = arena_alloc(p->arena, n, sizeof *p->inside_readers);
     p->sent = arena_alloc(p->arena, parts + 1, sizeof *p->sent);
     p->path = arena_alloc(p->arena, parts + 1, sizeof *p->path);
-    if (!p->path || !p->first_member || !p->member || !p->inside || !p->inside_readers || !p->sent)
+    if (!p->path || !p->first_member || !p->member || !p->sent)
         return no_memory(err);
     for (size_t v = 0; v < n; v++)
         p->first_member[p->part_of[v] + 2]++;
@@ -290,6 +290,43 @@ static bool make_members(struct problem *p, struct error *err)
         p->first_member[i + 2] += p->first_member[i + 1];
     for (size_t v = 0; v < n; v++)
         p->member[p->first_member[p->part_of[v] + 1]++] = (int)v;
+    return true;
+}
+
+/* The node's touch by the part whose touches begin at `first`: latest[node] is its index, or below. */
+static struct touch *touch_of(struct problem *p, int *latest, int first, int *count, int node)
+{
+    if (latest[node] < first) {
+        latest[node] = *count;
+        p->touches[(*count)++] = (struct touch){ .node = node };
+    }
+    return &p->touches[latest[node]];
+}
+
+static bool make_touches(struct problem *p, struct error *err)
+{
+    size_t n = (size_t)p->graph->node_count, parts = (size_t)p->parts->node_count;
+    int count = 0, *latest = arena_alloc(p->arena, n, sizeof *latest);
+    p->senders = arena_alloc(p->arena, n, sizeof *p->senders);
+    p->touches = arena_alloc(p->arena, n + (size_t)p->readers.edge_count, sizeof *p->touches);
+    p->first_touch = arena_alloc(p->arena, parts + 1, sizeof *p->first_touch);
+    if (!latest || !p->senders || !p->touches || !p->first_touch)
+        return no_memory(err);
+    for (size_t v = 0; v < n; v++) {
+        latest[v] = -1;
+        p->senders[v].cost = p->graph->nodes[v].cost;
+        p->senders[v].readers = p->readers.first_out[v + 1] - p->readers.first_out[v];
+    }
+    for (size_t part = 0; part < parts; part++) {
+        int first = p->first_touch[part] = count;
+        for (int m = p->first_member[part]; m < p->first_member[part + 1]; m++) {
+            int v = p->member[m];
+            touch_of(p, latest, first, &count, v)->member = true;
+            for (int k = p->readers.first_in[v]; k < p->readers.first_in[v + 1]; k++)
+                touch_of(p, latest, first, &count, p->readers.in[k])->readers++;
+        }
+    }
+    p->first_touch[parts] = count;
     return true;
 }
 
@@ -365,7 +402,8 @@ bool dnn_solve(const struct dnn_graph *graph, const struct stage_limits *limits,
     p.part_of = arena_alloc(arena, (size_t)graph->node_count, sizeof *p.part_of);
     if (!p.part_of)
         return no_memory(err);
-    if (!dnn_parts(graph, arena, p.part_of, &parts, err) || !make_rows(&p, err) || !make_members(&p, err))
+    if (!dnn_parts(graph, arena, p.part_of, &parts, err) || !make_rows(&p, err) || !make_members(&p, err) ||
+        !make_touches(&p, err))
         return false;
     struct stage_model model = { .name = "dnn-partitioning",
                                  .self = &p,

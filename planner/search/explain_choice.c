@@ -268,7 +268,8 @@ static bool least_peak(struct explainer *e, const struct space *space, const str
     int count = 0;
     bool good = space_configs(&configs, &count, &arena, space, graph, facts->cluster, err);
     for (int i = 0; good && i < count; i++) {
-        if (configs[i].meshes > 0 || configs[i].runs > 1) /* what takes turns holds no less; layouts are listed alone */
+        if (configs[i].meshes > 0 ||
+            configs[i].runs > 1) /* stages of one mesh speak for others; layouts are listed alone */
             continue;
         bool best = (int64_t)graph->layer_count * (configs[i].stages + FEW_MICRO_BATCHES) <= MISSING_BUDGET;
         for (int k = 0; k < count && best; k++)

@@ -456,6 +456,7 @@ static bool prove(struct solver *s, int64_t bound_ns, bool *proven)
 static void take_proof(const struct solver *s, struct partition_proof *out)
 {
     memcpy(out->peaks, &s->bin_peak[1], sizeof out->peaks);
+    out->cap_ns = s->cap_ns;
     out->vector_count = vectors_known(s);
     for (int v = 0; v < out->vector_count; v++)
         memcpy(out->multiplier[v], s->vectors[s->vector_level].at[v].multiplier, sizeof out->multiplier[v]);

@@ -185,6 +185,7 @@ bool partition_solve(const struct partition_problem *problem, struct arena *aren
 enum { PROOF_PEAKS = 6, PROOF_VECTORS = 6, PROOF_ROWS = 4, PROOF_BITS = 46 };
 struct partition_proof {
     bool proven;
+    int64_t cap_ns; /* the last cap on the longest stage's time: under it nothing shorter is left */
     int vector_count;
     int64_t peaks[PROOF_PEAKS];                    /* bytes, ascending; the last one is the largest of all */
     int64_t multiplier[PROOF_VECTORS][PROOF_ROWS]; /* ns per byte, and per ns of the formula's three times, times

@@ -239,7 +239,8 @@ static bool find_nearest(struct run *run)
         struct estimate *estimate = NULL;
         bool repeats = i > 0 && config_tensor(&run->configs[i - 1]) == config_tensor(config) &&
                        run->configs[i - 1].stages == config->stages;
-        if (repeats || config->meshes > 0 || config->runs > 1) /* what takes turns holds no less; layouts stand alone */
+        if (repeats || config->meshes > 0 ||
+            config->runs > 1) /* stages of one mesh speak for others; layouts stand alone */
             continue;
         if (search_stops(run) && result->nearest.plan)
             return true;

@@ -86,7 +86,7 @@ bool search_infeasible(const struct search_result *result, const struct space *s
     if (!plan)
         return fail_kind(err, ERROR_INFEASIBLE,
                          "nothing fits: no configuration of the space can be lowered, or memory is short where "
-                         "replicas take turns; allow turns=1 too");
+                         "stages have several meshes; allow turns=1 and spread=1 too");
     text_bytes(needed, result->nearest.needed_bytes);
     text_bytes(available, result->nearest.available_bytes);
     text_bytes(missing, max_i64(0, result->nearest.needed_bytes - result->nearest.available_bytes));
@@ -182,6 +182,7 @@ static void write_proof(struct json_writer *w, const struct partition_proof *pro
     for (int v = 0; v < proof->vector_count; v++)
         write_integers(w, proof->multiplier[v], PROOF_ROWS);
     json_end_array(w);
+    json_write_int(w, proof->cap_ns);
 }
 
 /* By fate: [name, proven bound, and what proves it] of each; the others were ruled out by a bound that anyone can work
