@@ -4,6 +4,7 @@
 #include "host/clock.h"
 #include "planner/search/batch.h"
 #include "planner/search/explain_several.h"
+#include "planner/search/space_choice.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,6 +197,17 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
     print_orders(cli, c);
 }
 
+/* Where the devices do not share out the batch alike, stages of equal size often are not the best. */
+static void suggest_spread(const struct cli *cli, const struct space *space, int devices)
+{
+    bool default_space = space_is_default(space, SPACE_SPREAD) && space_is_default(space, SPACE_TURNS);
+    if (devices > 2 && space->batch % devices != 0 && default_space)
+        fprintf(cli->talk,
+                "%d devices do not divide a batch of %lld: --space spread=1:2:4 also tries stages of different numbers "
+                "of devices, in more time\n",
+                devices, (long long)space->batch);
+}
+
 static bool hand_out(const struct cli *cli, const struct answer *answer, struct error *err)
 {
     const struct plan_arguments *a = answer->a;
@@ -223,6 +235,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
         print_points(cli, &answer->frontier, !answer->explainer.ended);
     if (!verified)
         inputs_say_unverified(cli, a->output);
+    suggest_spread(cli, answer->space, in->cluster->device_count);
     if (a->output)
         fprintf(cli->talk, "wrote %s; next: cleave show %s, cleave run %s\n", a->output, a->output, a->output);
     return true;

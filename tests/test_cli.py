@@ -67,6 +67,8 @@ def wrong_usages(folder):
         (["plan", "tiny-gpt", "--cluster", "1x1:h100-sxm+1x1:a100-sxm-80", "--batch", 4, "--space", "turns=1:2"], "turns: .*one type of device, found 2 types"),
         ([*plan, "--fix", "turns=2,schedule=zb-h1"], "turns: .*1f1b and gpipe, found zb-h1"),
         ([*plan, "--fix", "turns=65"], "turns: expected a number from 1 to 64, found '65'"),
+        ([*plan, "--fix", "spread=2,schedule=zb-h1"], "spread: .*1f1b and gpipe, found zb-h1"),
+        ([*plan, "--fix", "spread=65"], "spread: expected a number from 1 to 64, found '65'"),
         ([*plan, "--fix", "layouts=4"], "layouts: expected a number from 1 to 3, found '4'"),
         ([*plan, "--space", "recompute=some"], "expected one of none, selective, full; found 'some'"),
         ([*plan, "--schedule", "gpipee"], "--schedule: schedule: expected one of 1f1b, gpipe"),
@@ -209,6 +211,11 @@ def plans(folder):
     loops.write_text(json.dumps({key: turns[key] for key in ("format", "version", "decisions", "context")}))
     expect("show turns", 0, "ranks 0 to 1: 2 replicas take micro-batches in turn", "show", loops)
     expect("run turns", 0, "median step", "run", loops, "--steps", 2)
+    said = run("plan", "tiny-gpt", "--cluster", "1x3:cpu", "--batch", 8).stderr
+    check("a batch that devices do not divide", "3 devices do not divide a batch of 8: --space spread=1:2:4" in said, said)
+    expect("plan spread", 0, "dp 1-2", "plan", "tiny-gpt", "--cluster", "1x3:cpu", "--batch", 8, "--fix", "pp=2,tp=1,dp=1", "--space", "spread=1:2", "--seq", 16, "--dtype", "fp32", "-o", loops)
+    expect("check spread", 0, "the certificate holds", "check", loops)
+    expect("run spread", 0, "median step", "run", loops, "--steps", 2)
     expect("plan turns", 0, "2 replicas take micro-batches in turn", "plan", "tiny-gpt", "--cluster", "1x3:cpu", "--batch", 8, "--fix", "pp=2,tp=1,dp=1", "--space", "turns=1:2", "--seq", 16, "--dtype", "fp32", "-o", loops)
     expect("check turns", 0, "the certificate holds", "check", loops)
     expect("run planned turns", 0, "median step", "run", loops, "--steps", 2)
@@ -542,7 +549,8 @@ def certificates(folder):
             "a configuration less": {"configurations_solved": [s for s in solved if s[0] != c["best"]], "solved": c["solved"] - 1, "pruned_bound": c["pruned_bound"] + 1},
             "a configuration twice": {"configurations_solved": [*solved, solved[0]], "solved": c["solved"] + 1},
             "a better bound": {"configurations_solved": [[s[0], s[1] + s[1] // 20, *s[2:]] for s in solved], "bound_ns": c["bound_ns"] + c["bound_ns"] // 20},
-            "no multipliers": {"configurations_solved": [[*s[:3], []] if s[2:] else s for s in solved]},
+            "no multipliers": {"configurations_solved": [[*s[:3], [], *s[4:]] if s[2:] else s for s in solved]},
+            "no cap": {"configurations_solved": [[*s[:4], 1 << 53] if s[2:] else s for s in solved]},
             "another formula": {"formula_ns": c["formula_ns"] + 1000},
             "another gap": {"gap": c["gap"] / 2},
             "more of the simulation": {"simulated_bound_ns": 2 * c["simulated_bound_ns"]},

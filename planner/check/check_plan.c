@@ -11,13 +11,13 @@ static bool same_outside(const struct plan *plan, const struct config *config)
     bool same = plan->stage_count == config_replicas(config) && plan->chunk_count == config_chunks(config) &&
                 plan->micro_batch_count == config->micro_batch_count &&
                 (plan->stage_count == 1 || plan->schedule == config->schedule);
-    int all = config_meshes(config) * mesh_ranks(&config->mesh);
-    for (int k = 0, before = 0; same && k < plan->stage_count; before += stage_rank_count(plan, k++)) {
+    int all = config_meshes(config) * mesh_ranks(&config->mesh), before = 0;
+    for (int k = 0; same && k < plan->stage_count; before += stage_rank_count(plan, k++)) {
         int first = config->reversed ? all - before - stage_rank_count(plan, k) : before;
         same = plan->stages[k].first_rank == first &&
                (plan->stages[k].turn == 0 || (config->meshes > 0 && !config->spread));
     }
-    return same;
+    return same && before == all;
 }
 
 /* So many meshes of the configuration's; 0: the stage's mesh is none of them. */
