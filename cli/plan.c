@@ -200,8 +200,10 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
 /* Where the devices do not share out the batch alike, stages of equal size often are not the best. */
 static void suggest_spread(const struct cli *cli, const struct space *space, int devices)
 {
-    bool default_space = space_is_default(space, SPACE_SPREAD) && space_is_default(space, SPACE_TURNS);
-    if (devices > 2 && space->batch % devices != 0 && default_space)
+    bool free_space = space_is_default(space, SPACE_SPREAD) && space_is_default(space, SPACE_TURNS) &&
+                      space_is_default(space, SPACE_PP) && space_is_default(space, SPACE_SCHEDULE) &&
+                      space_is_default(space, SPACE_INTERLEAVE);
+    if (devices > 2 && space->batch % devices != 0 && free_space)
         fprintf(cli->talk,
                 "%d devices do not divide a batch of %lld: --space spread=1:2:4 also tries stages of different numbers "
                 "of devices, in more time\n",

@@ -17,8 +17,8 @@
 
 struct tally {
     int64_t instances, feasible, infeasible, empty, rejected, mixed, branched, unproven, configurations, plans,
-        reordered, most_plans, plans_with_turns, best_with_turns, plans_spread, best_spread, plans_with_layouts,
-        best_with_layouts;
+        reordered, most_plans, plans_with_turns, best_with_turns, plans_spread, best_spread, spread_reversed,
+        plans_with_layouts, best_with_layouts;
     int64_t by_schedule[32], simulated[32];
 };
 
@@ -173,6 +173,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         int *in_flight = config_in_flight(&arena, &configs[i]);
         struct partition_problem problem = workbench_problem(&bench, &configs[i], table, in_flight);
         int64_t own = enumerate_orders(&problem, reads, &plans);
+        ck_assert_int_le(partition_quick_bound(&problem), own);
         if (own < best) {
             turns_best = configs[i].meshes > 0 && !configs[i].spread;
             spread_best = configs[i].spread;
@@ -182,6 +183,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         *plan_count += plans;
         tally->plans_with_turns += configs[i].meshes > 0 && !configs[i].spread ? plans : 0;
         tally->plans_spread += configs[i].spread ? plans : 0;
+        tally->spread_reversed += configs[i].spread && configs[i].reversed ? plans : 0; /* on several types */
         tally->plans_with_layouts += price_has_layouts(table) ? plans : 0;
         tally->by_schedule[configs[i].stages > 1 ? configs[i].schedule : 0] += plans;
         if (i == drawn)
@@ -272,6 +274,7 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_gt(tally.best_with_turns, 20 / share_stride());
     ck_assert_int_gt(tally.plans_spread, 10000 / share_stride());
     ck_assert_int_gt(tally.best_spread, 5 / share_stride());
+    ck_assert_int_gt(tally.spread_reversed, 10000 / share_stride());
     if (share_stride() == 1) { /* few worlds have many of them */
         ck_assert_int_gt(tally.plans_with_layouts, 10000);
         ck_assert_int_ge(tally.best_with_layouts, 2);

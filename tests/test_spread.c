@@ -1,6 +1,7 @@
 /* Stages of several meshes that share each micro-batch, and what more choices do to the plan that is found. */
 #include "models/model.h"
 #include "planner/search/search.h"
+#include "planner/search/types.h"
 #include "planner/search/workbench.h"
 #include "tests/check.h"
 #include "tests/fact_files.h"
@@ -73,6 +74,59 @@ START_TEST(prices_are_those_of_the_stage)
 }
 END_TEST
 
+/* On several types each place has the prices of the types on which such a stage would really lie. */
+static int compare_places(struct workbench *bench, const struct config *config, const struct price_table *table)
+{
+    int compared = 0, ranks = mesh_ranks(&config->mesh);
+    struct error err = { 0 };
+    for (int before = 0; before < config->meshes; before++)
+        for (int turn = 0; turn < config->turn_count; turn++) {
+            struct config own = config_of_spread(config, config->turns[turn]);
+            int meshes = config->turns[turn], first = config->reversed ? config->meshes - before - meshes : before;
+            const struct price_table *at = table->by_place[before * config->turn_count + turn], *of_types = NULL;
+            ck_assert_int_eq(at != NULL, before + meshes <= config->meshes);
+            if (!at)
+                continue;
+            unsigned types = cluster_types(bench->facts->cluster, first * ranks, meshes * ranks);
+            ck_assert(types_stage_table(bench, &own, types, false, &of_types, &err) && of_types);
+            int strategy = price_strategy(of_types, &at->strategies[0].layer);
+            ck_assert_int_ge(strategy, 0);
+            for (int c = 0; c < at->class_count; c++, compared++)
+                ck_assert(same_price(price_at(at, c, 0), price_at(of_types, c, strategy)));
+            ck_assert_int_eq(at->base_bytes, of_types->base_bytes);
+        }
+    return compared;
+}
+
+START_TEST(places_have_the_prices_of_their_types)
+{
+    struct model *model = model_of_zoo("tiny-gpt");
+    struct cluster *cluster = cluster_open("2x1:h100-sxm+1x1:a100-sxm-80+1x1:l40s");
+    struct facts facts = { .cluster = cluster };
+    struct space space = spread_space(8);
+    struct workbench bench;
+    struct config *configs = NULL;
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    int count = 0, compared[2] = { 0 };
+    ck_assert(workbench_open(&bench, model, &facts, &space, &err));
+    ck_assert(space_configs(&configs, &count, &arena, &space, bench.graph, cluster, &err));
+    for (int i = 0; i < count; i++) {
+        const struct price_table *table = NULL;
+        if (!configs[i].spread)
+            continue;
+        ck_assert(workbench_table(&bench, &configs[i], false, &table, &err) && table && table->by_place);
+        compared[configs[i].reversed] += compare_places(&bench, &configs[i], table);
+    }
+    ck_assert_int_gt(compared[0], 100);
+    ck_assert_int_eq(compared[0], compared[1]);
+    workbench_close(&bench);
+    arena_free(&arena);
+    cluster_free(cluster);
+    model_free(model);
+}
+END_TEST
+
 /* ---- plans ---- */
 
 static struct search_result *search(const char *model_name, const char *cluster_text, const struct space *space)
@@ -96,15 +150,18 @@ static int64_t step_of(const struct search_result *result)
     return result->plans[0].estimate->prediction.step_ns;
 }
 
-/* Stages use all devices, one behind the other, and what a single rank could shard is not called sharded. */
+/* Stages use all devices, side by side in the one direction or the other, and what a single rank could shard is not
+ * called sharded. */
 static void check_plan_of(const struct plan *plan, int devices)
 {
     int ranks = 0;
+    bool reversed = plan->stages[0].first_rank > 0;
     for (int s = 0; s < plan->stage_count; s++) {
-        ck_assert_int_eq(plan->stages[s].first_rank, ranks);
-        ranks += stage_rank_count(plan, s);
+        int own = stage_rank_count(plan, s);
+        ck_assert_int_eq(plan->stages[s].first_rank, reversed ? devices - ranks - own : ranks);
+        ranks += own;
         for (int l = 0; l < plan->stages[s].layer_count; l++)
-            ck_assert(stage_rank_count(plan, s) > 1 || plan->layers[plan->stages[s].first_layer + l].zero == 0);
+            ck_assert(own > 1 || plan->layers[plan->stages[s].first_layer + l].zero == 0);
     }
     ck_assert_int_eq(ranks, devices);
     ck_assert_int_eq(plan->rank_count, devices);
@@ -136,7 +193,10 @@ START_TEST(types_get_stages_of_their_own_size)
     const struct plan *plan = after->plans[0].plan;
     ck_assert_int_lt(after->certificate.best_ns, before->certificate.best_ns - before->certificate.best_ns / 100);
     ck_assert_int_lt(step_of(after), step_of(before));
-    ck_assert_int_ne(stage_rank_count(plan, 0), stage_rank_count(plan, 1));
+    check_plan_of(plan, 24);
+    int large = stage_rank_count(plan, 1) > stage_rank_count(plan, 0);
+    ck_assert_int_eq(stage_rank_count(plan, large), 16);
+    ck_assert_int_eq(plan->stages[large].first_rank, 0); /* the H100 */
     search_result_free(before);
     search_result_free(after);
 }
@@ -165,12 +225,14 @@ START_TEST(more_kinds_of_stages_make_no_plan_longer)
     struct space plain = space_default(c->batch, 0, DTYPE_BF16);
     struct search_result *before = search(c->model, c->cluster, &plain);
     bool one_type = !strchr(c->cluster, '+'); /* replicas that take turns want it */
-    for (int kind = one_type ? 0 : 1; kind < 2; kind++) {
+    static const char *const kinds[] = { "turns", "spread", "layouts" };
+    for (int kind = one_type ? 0 : 1; kind < 3; kind++) {
         struct space more = plain;
-        *(kind ? &more.spread : &more.turns) = (struct allowed){ 2, { 1, 2 } };
+        struct allowed *const lists[] = { &more.turns, &more.spread, &more.layouts };
+        *lists[kind] = (struct allowed){ 2, { 1, 2 } };
         struct search_result *after = search(c->model, c->cluster, &more);
         ck_assert_msg(step_of(after) <= step_of(before), "%s on %s, %s: %lld ns, without %lld", c->model, c->cluster,
-                      kind ? "spread" : "turns", (long long)step_of(after), (long long)step_of(before));
+                      kinds[kind], (long long)step_of(after), (long long)step_of(before));
         ck_assert_int_le(after->certificate.bound_ns, before->certificate.bound_ns);
         ck_assert_int_ge(after->certificate.formula_ns, after->certificate.bound_ns);
         search_result_free(after);
@@ -183,12 +245,13 @@ END_TEST
 
 static const struct refused_case {
     const char *cluster, *what;
-    int64_t spread;
+    int64_t batch, spread;
     const char *schedule;
 } refused_cases[] = {
-    { "1x4:cpu", "spread: the search gives stages several meshes with schedules 1f1b and gpipe, found interleaved", 2,
-      "interleaved" },
-    { "1x3:cpu", "spread divides the micro-batch", 2, NULL },
+    { "1x4:cpu", "spread: the search gives stages several meshes with schedules 1f1b and gpipe, found interleaved", 8,
+      2, "interleaved" },
+    { "1x3:cpu", "spread divides the micro-batch", 7, 2, NULL },
+    { "1x3:cpu", "spread divides the micro-batch", 8, 2, NULL }, /* no two of it are three */
 };
 enum { REFUSED_CASES = sizeof refused_cases / sizeof *refused_cases };
 
@@ -199,7 +262,7 @@ START_TEST(what_cannot_be_spread_is_refused)
     struct model *model = model_of_zoo("tiny-gpt");
     struct cluster *cluster = cluster_open(c->cluster);
     struct facts facts = { .cluster = cluster };
-    struct search_options options = { .space = space_default(7, 0, DTYPE_FP32), .top = 1, .no_advice = true };
+    struct search_options options = { .space = space_default(c->batch, 0, DTYPE_FP32), .top = 1, .no_advice = true };
     struct search_result *result = NULL;
     options.space.spread = (struct allowed){ 1, { c->spread } };
     if (c->schedule)
@@ -216,6 +279,7 @@ static Suite *spread_suite(void)
 {
     Suite *suite = suite_create("spread");
     CHECK_ADD(suite, prices_are_those_of_the_stage);
+    CHECK_ADD(suite, places_have_the_prices_of_their_types);
     CHECK_ADD(suite, odd_numbers_of_devices_are_shared_out);
     CHECK_ADD(suite, types_get_stages_of_their_own_size);
     CHECK_ADD_LOOP(suite, more_kinds_of_stages_make_no_plan_longer, MORE_CASES);

@@ -28,7 +28,7 @@ struct cutter {
     struct cell **run_cells;    /* (kinds) of (run_capacity), by kind */
     int run_capacity;
     int *counts;             /* (layouts, classes) */
-    int row_count;           /* where a stage begins: stages before it; with turns meshes, and if need be both */
+    int row_count;           /* where a stage begins: stages before it; with meshes those, and if need be both */
     int64_t *best;           /* (rows, layouts of the first layer, width) */
     struct stretch *stage;   /* (rows, layouts, width) */
     int *turn, *behind;      /* (rows, layouts, width) behind: layout of the next stage */

@@ -8,7 +8,7 @@
 
 struct cut_problem {
     int layer_count, stage_count, class_count;
-    int64_t micro_batch_count;   /* with meshes: of all replicas together */
+    int64_t micro_batch_count;   /* of all replicas in turn together */
     const int *class_of;         /* (layers) */
     const struct orders *orders; /* paired; where stages begin and end: its sets. NULL: layers in one order */
     int tied_first, tied_second; /* layers that share a weight; -1: none */
@@ -82,12 +82,13 @@ enum cut_verdict {
 bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
                struct error *err);
 /* Whether claimed multipliers alone show that no plan is shorter than bound_ns: the same descent, with the stages that
- * they bound and none that are solved, down to the claimed cap. Without turns. Fails only for want of memory. */
+ * they bound and none that are solved, down to the claimed cap. One mesh for each stage. Fails only for want of
+ * memory. */
 bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns, bool *proven,
                     struct error *err);
 /* One order of the layers, in place of all: (layers), NULL: the file's. class_of: (layers) room for its classes. */
 void cut_set_order(struct cut_problem *problem, const int *order, int *class_of);
-/* The formula's value of given stages (first_layer, (stages); with turns turn, (stages), else NULL) with the strategy
+/* The formula's value of given stages (first_layer, (stages); with meshes turn, (stages), else NULL) with the strategy
  * index of each layer; INT64_MAX when one does not fit. */
 int64_t cut_value(const struct cut_problem *problem, int stage_count, const int *first_layer, const int *turn,
                   const int *strategy);

@@ -6,7 +6,7 @@
 
 enum { DUAL_PEAKS = 16, DUAL_VECTORS = 16, DUAL_BITS = 46 };
 struct dual_claim {
-    int64_t cap_ns; /* down to which the longest stage's time is to be followed; may be negative */
+    int64_t cap_ns; /* on the longest stage's time, where the proof ends: nothing below is looked at. May be negative */
     int peak_count, vector_count;
     int64_t peaks[DUAL_PEAKS];                     /* thresholds in bytes */
     int64_t multiplier[DUAL_VECTORS][LIMIT_COUNT]; /* ns per unit of each limit, times 2^DUAL_BITS */

@@ -29,9 +29,13 @@ static void narrow(struct allowed *allowed, int64_t value)
 /* One of each: the thriftiest, unless the user forbids it. */
 static struct search_options narrow_options(const struct search_options *options)
 {
-    struct search_options narrowed = {
-        .space = options->space, .top = 1, .rank_count = 1, .no_advice = true, .thrifty = true, .calls = options->calls
-    };
+    struct search_options narrowed = { .space = options->space,
+                                       .top = 1,
+                                       .rank_count = 1,
+                                       .no_advice = true,
+                                       .thrifty = true,
+                                       .unproven = true,
+                                       .calls = options->calls };
     narrowed.calls.progress = NULL;
     narrow(&narrowed.space.zero, 3);
     narrow(&narrowed.space.recompute, RECOMPUTE_FULL);

@@ -62,8 +62,12 @@ void certificate_hash_add(struct certificate_hash *hash, const struct config *co
     hash->prices = hash_i64(hash->prices, table != NULL);
     for (int k = 0; table && k < (table->by_stage ? config_pieces(config) : 1); k++)
         hash->prices = hash_i64(hash->prices, (int64_t)hash_table(hash, price_of_stage(table, k)));
-    for (int i = 0; table && table->spread_ranks > 0 && i < table->turn_count; i++)
-        hash->prices = hash_i64(hash->prices, (int64_t)hash_table(hash, table->by_turns[i]));
+    int places = !table || table->spread_ranks == 0 ? 0 : table->by_place ? table->spread_meshes : 1;
+    for (int i = 0; i < places * (places > 0 ? table->turn_count : 0); i++) {
+        const struct price_table *own = table->by_place ? table->by_place[i] : table->by_turns[i];
+        if (own)
+            hash->prices = hash_i64(hash->prices, (int64_t)hash_table(hash, own));
+    }
 }
 
 void certificate_hash_text(char out[CERTIFICATE_DIGEST_BYTES], uint64_t hash)

@@ -26,9 +26,11 @@ static bool has_candidate(const struct run *run, int config)
 static bool gathers(const struct piece *piece, const struct partition_plan *plan)
 {
     int block = piece->table->class_count * piece->table->strategy_count;
-    for (int i = 0; i < partition_stages(&piece->problem, plan) * block; i++)
-        if (plan->count[i] > 0 && piece->table->prices[i % block].gather_forward_ns > 0)
+    for (int i = 0; i < partition_stages(&piece->problem, plan) * block; i++) {
+        const struct price_table *own = plan->turn ? piece->table->by_turns[plan->turn[i / block]] : piece->table;
+        if (plan->count[i] > 0 && own->prices[i % block].gather_forward_ns > 0)
             return true;
+    }
     return false;
 }
 

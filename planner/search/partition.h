@@ -138,7 +138,7 @@ struct partition_problem {
     const struct chain *chain;
     const struct price_table *table; /* by_stage: each stage by its own prices */
     int stage_count, micro_batch_count;
-    const int *in_flight; /* (stage_count); with turns (mesh_count + 1, turn_count): of a stage from which on there are
+    const int *in_flight; /* (stage_count); in turn (mesh_count + 1, turn_count): of a stage from which on there are
                              so many meshes, itself among them */
     int mesh_count;       /* 0: one for each stage. Else of all stages together; stage_count 0: any number */
     int turn_count;       /* with meshes: */
@@ -160,8 +160,8 @@ struct partition_plan {
     int64_t step_ns;
     int *first_layer; /* (stage_count) place of the chain where each begins */
     int *count;       /* (stage_count, class_count, strategy_count): layers of the class that take the strategy */
-    int stage_count;  /* with turns; else the problem's */
-    int *turn;        /* (stage_count) index into the problem's turns; NULL: none take turns */
+    int stage_count;  /* with meshes; else the problem's */
+    int *turn;        /* (stage_count) index into the problem's turns, its meshes; NULL: one each */
     struct stage_runs *runs; /* (stage_count) where the table has layouts; else NULL */
 };
 enum { PARTITION_PLANS = 8, PARTITION_HALVES = 6 };
@@ -192,7 +192,8 @@ struct partition_proof {
                                                       2^PROOF_BITS; below 2^53 */
 };
 /* Looks for so few multipliers that prove that no plan is shorter than bound_ns. out->proven false: not found, also
- * where replicas take turns and for very many stages of layers. Fails only for want of memory. Deterministic. */
+ * where stages may have several meshes and for very many stages of layers. Fails only for want of memory.
+ * Deterministic. */
 bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, struct partition_proof *out,
                      struct error *err);
 

@@ -97,7 +97,7 @@ static bool has_room(const struct solver *s, const struct room *room, int first,
     return high_ns <= room->high_ns && bytes <= room->bytes;
 }
 
-/* The same of a chain with branches, place by place. Where replicas take turns, not so closely. */
+/* The same of a chain with branches, place by place. Where stages may have several meshes, not so closely. */
 static bool set_reached(struct solver *s)
 {
     int final = s->row_count - 1;

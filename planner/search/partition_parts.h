@@ -1,6 +1,6 @@
 /* Between the parts of the partition: partition.c falls from one cap to the next, partition_cut.c finds the best cut
  * under a cap, partition_level.c knows what stages cost at their places, partition_stage.c bounds and solves single
- * ones. */
+ * ones. A `turn` is the index of a stage's number of meshes, whether these take turns or share micro-batches. */
 #ifndef CLEAVE_SEARCH_PARTITION_PARTS_H
 #define CLEAVE_SEARCH_PARTITION_PARTS_H
 #include "planner/search/knapsack.h"
@@ -106,7 +106,7 @@ struct solver {
     int64_t *best_ns, *best_high; /* (rows, layouts of the first layer, places) */
     int *best_crossing; /* (rows, places) of a chain with branches, of all cuts behind: decides between equals */
     int *cut;           /* (rows, layouts, places): end of the stage */
-    int8_t *cut_turn;   /* (rows, layouts, places): index of its number of replicas */
+    int8_t *cut_turn;   /* (rows, layouts, places): index of its number of meshes */
     struct stage_runs *cut_runs; /* (rows, layouts, places): its runs; NULL without layouts */
     int8_t *cut_next;            /* (rows, layouts, places): layout behind it; NULL without layouts */
     struct knapsack_group *groups;

@@ -305,12 +305,16 @@ static bool same_mesh(const struct plan *plan, int stage, int other)
     return !memcmp(plan->stages[stage].atom, plan->stages[other].atom, sizeof plan->stages[stage].atom);
 }
 
-/* Of the layer's gradient that other stages have too, what a rank holds that shards nothing. */
+/* Of the layer's gradient that other stages have too, the most that a rank of any stage holds: all of it where a
+ * strategy shards nothing. */
 static int64_t whole_tied_bytes(const struct pipeline *p, const struct chain *chain, int layer)
 {
     int64_t most = 0;
-    for (int i = 0; i < p->table->strategy_count; i++)
-        most = max_i64(most, price_at(p->table, chain->class_of[layer], i)->tied_gradient_bytes);
+    for (int stage = 0; stage < p->plan->stage_count; stage++) {
+        const struct price_table *own = price_of_plan_stage(p->table, p->plan, stage);
+        for (int i = 0; i < own->strategy_count; i++)
+            most = max_i64(most, price_at(own, chain->class_of[layer], i)->tied_gradient_bytes);
+    }
     return most;
 }
 

@@ -41,7 +41,7 @@ bool find_plain(struct search_result *result, const struct model *model, const s
     if (options->keep_all || left_ns == 0 || !plain_space(&plain.space))
         return true;
     plain.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
-    plain.no_advice = plain.thrifty = true;
+    plain.no_advice = plain.thrifty = plain.unproven = true;
     plain.calls.progress = NULL;
     if (!search_run(&found, model, facts, &plain, &why)) /* no plain configuration has such degrees, or time is over */
         return why.kind == ERROR_INPUT || search_time_left(options, start_ns) == 0 ||

@@ -37,7 +37,7 @@ bool search_prove(struct run *run)
     int count = 0;
     if (!list)
         return search_out_of_memory(run->err);
-    if (certificate->bound_ns == 0 || run->stopped)
+    if (certificate->bound_ns == 0 || run->stopped || run->options->unproven)
         return true;
     for (int i = 0; i < certificate->record_count && count < MOST_PROOFS; i++)
         if (certificate->records[i].fate == FATE_SOLVED && !prepare(run, &certificate->records[i], &list[count++]))

@@ -41,6 +41,7 @@ struct search_options {
     int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends */
     bool no_advice;        /* when nothing fits, do not look for what would */
     bool thrifty;  /* the space holds thrifty choices only: when nothing fits, do not look among them once more */
+    bool unproven; /* no multipliers for the certificate: it is not handed out */
     bool keep_all; /* no pruning by bounds: for tests and comparisons */
     struct search_calls calls;
 };

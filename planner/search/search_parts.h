@@ -60,8 +60,9 @@ bool search_out_of_memory(struct error *err); /* always false */
 bool search_stops(struct run *run);
 /* body(context, i) for i in 0..count-1, on as many threads as the caller gives. */
 void search_parallel(const struct run *run, int count, void (*body)(void *context, int index), void *context);
-struct arena *search_arena(struct run *run);                           /* freed with the run; NULL: out of memory */
-bool search_same_family(const struct run *run, int config, int other); /* stages, tensor and expert degree, layouts */
+struct arena *search_arena(struct run *run); /* freed with the run; NULL: out of memory */
+/* Stages, tensor and expert degree, whether there are several layouts, and several meshes of a stage. */
+bool search_same_family(const struct run *run, int config, int other);
 /* So few layers and ways to cut them that solving and judging often is cheap. */
 bool search_is_small(const struct run *run);
 bool search_add_candidate(struct run *run, const struct candidate *candidate);

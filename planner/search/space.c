@@ -415,6 +415,21 @@ static void add_variants(struct listing *l, const struct config *config, struct 
     }
 }
 
+/* Whether so many stages of the present numbers of meshes can have all of them together. */
+static bool share_out(const struct listing *l, int count, int stages, int meshes)
+{
+    int fewest[MOST_SPREAD + 1] = { 0 }, left = meshes - stages * l->several[0];
+    if (left < 0 || left > MOST_SPREAD)
+        return false;
+    for (int sum = 1; sum <= left; sum++) { /* stages that need more than the least, to have so many more */
+        fewest[sum] = stages + 1;
+        for (int i = 1; i < count; i++)
+            if (l->several[i] - l->several[0] <= sum)
+                fewest[sum] = (int)min_i64(fewest[sum], fewest[sum - l->several[i] + l->several[0]] + 1);
+    }
+    return fewest[left] <= stages;
+}
+
 /* No replica is without a micro-batch, no mesh without a sequence of each. False: a stage has no more than one, or some
  * meshes are left even when there are no more stages than layers, or than are given. */
 static bool set_several(struct listing *l, struct config *config)
@@ -425,7 +440,8 @@ static bool set_several(struct listing *l, struct config *config)
     config->turn_count = list_several(l, config, most);
     config->turns = l->several;
     if (config->turn_count == 0 || l->several[config->turn_count - 1] == 1 ||
-        stages * l->several[config->turn_count - 1] < config->meshes)
+        stages * l->several[config->turn_count - 1] < config->meshes ||
+        (config->spread && !share_out(l, config->turn_count, config->stages, config->meshes)))
         return false;
     int *kept = l->out ? arena_alloc(l->arena, (size_t)config->turn_count, sizeof *kept) : l->several;
     l->out_of_memory = l->out_of_memory || !kept;
@@ -477,7 +493,8 @@ static void add_spread(struct listing *l, struct config config, const struct deg
 /* Stages of several meshes. */
 static void add_several(struct listing *l, int ranks, struct degrees d)
 {
-    bool turns = !only_one(&l->space->turns) && l->cluster->type_count == 1, spread = !only_one(&l->space->spread);
+    bool turns = !only_one(&l->space->turns) && allows(&l->space->spread, 1) && l->cluster->type_count == 1,
+         spread = !only_one(&l->space->spread) && allows(&l->space->turns, 1);
     for (d.data = 1; (turns || spread) && 2 * d.data <= ranks; d.data++) {
         struct config config = { .meshes = ranks / d.data };
         if (ranks % d.data != 0 || !allows(&l->space->data, d.data) || l->space->batch % d.data != 0)

@@ -8,6 +8,8 @@
 #include "planner/search/types.h"
 #include <string.h>
 
+/* Narrowest and widest have the micro-batch and the prefetch in them, so that with `last` the numbers of meshes are the
+ * same; `ranks` says how many meshes there are in all. Of stages nothing depends. */
 struct spread {
     struct spread *next;
     const struct price_table *narrowest, *widest; /* of the cluster's first type */
@@ -188,7 +190,7 @@ static bool make(struct spreader *s, const struct price_table **out)
         return s->refused;
     struct price_table *table = least_of(s, -1);
     for (int turn = 0; turn < c->turn_count; turn++)
-        if (!(by_turns[turn] = least_of(s, turn)))
+        if (!(by_turns[turn] = s->bench->type_facts ? least_of(s, turn) : by_place[turn]))
             return out_of_memory(s->err);
     if (!table)
         return out_of_memory(s->err);
