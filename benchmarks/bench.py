@@ -138,9 +138,20 @@ class Bench:
                   **self.notes, "rows": self.rows, "bars": self.bars}
         os.makedirs(self.options.results, exist_ok=True)
         path = os.path.join(self.options.results, self.name + ".json")
+        if not valid and is_valid(path):  # what was measured before is worth more than that nothing was
+            path = os.path.join(self.options.results, self.name + "_rejected.json")
         write_json(path, result)
         say(f"stored in {os.path.relpath(path, ROOT)}")
         return 0 if passed else 1 if valid else 2
+
+
+def is_valid(path):
+    """Whether the file has the results of a valid run."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file).get("verdict") in ("PASS", "FAIL")
+    except (OSError, ValueError):
+        return False
 
 
 def write_json(path, value):
