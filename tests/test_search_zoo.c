@@ -1,26 +1,6 @@
 /* Searches of real models: what they cost in work that does not depend on the machine, and that no restriction finds a
  * shorter step than the free search. */
-#include "models/model.h"
-#include "planner/search/search.h"
-#include "tests/check.h"
-#include "tests/fact_files.h"
-#include "tests/model_files.h"
-
-/* NULL: no configuration has the restricted degrees. */
-static struct search_result *search(const char *model_name, const char *cluster_text, const struct space *space)
-{
-    struct error err = { 0 };
-    struct model *model = model_of_zoo(model_name);
-    struct cluster *cluster = cluster_open(cluster_text);
-    struct facts facts = { .cluster = cluster };
-    struct search_options options = { .space = *space, .top = 1, .gap_ppm = 1000, .no_advice = true };
-    struct search_result *result = NULL;
-    bool found = search_run(&result, model, &facts, &options, &err);
-    ck_assert_msg(found || err.kind == ERROR_INPUT, "%s on %s: %s", model_name, cluster_text, err.message);
-    cluster_free(cluster);
-    model_free(model);
-    return result;
-}
+#include "tests/zoo_search.h"
 
 /* ---- work ---- */
 
@@ -51,7 +31,7 @@ START_TEST(work_is_bounded)
     if (!in_share((uint64_t)_i))
         return;
     struct space space = space_default(c->batch, 0, DTYPE_BF16);
-    struct search_result *result = search(c->model, c->cluster, &space);
+    struct search_result *result = search_zoo(c->model, c->cluster, &space);
     ck_assert_ptr_nonnull(result);
     const struct certificate *got = &result->certificate;
     ck_assert_int_eq(result->feasible, c->fits);
@@ -86,7 +66,7 @@ enum { RESTRICTED_CASES = sizeof restricted_cases / sizeof *restricted_cases };
 static void compare(const struct restricted_case *c, const struct space *space, const char *choice, int64_t value,
                     int64_t free_ns)
 {
-    struct search_result *part = search(c->model, c->cluster, space);
+    struct search_result *part = search_zoo(c->model, c->cluster, space);
     if (!part)
         return;
     int64_t step_ns = part->feasible ? part->plans[0].estimate->prediction.step_ns : INT64_MAX / 2;
@@ -104,7 +84,7 @@ START_TEST(no_restriction_is_shorter)
     if (!in_share((uint64_t)_i))
         return;
     const struct space whole = space_default(c->batch, c->sequence, DTYPE_BF16);
-    struct search_result *result = search(c->model, c->cluster, &whole);
+    struct search_result *result = search_zoo(c->model, c->cluster, &whole);
     ck_assert(result && result->feasible);
     int64_t free_ns = result->plans[0].estimate->prediction.step_ns;
     struct space space;

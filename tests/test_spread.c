@@ -1,12 +1,8 @@
 /* Stages of several meshes that share each micro-batch, and what more choices do to the plan that is found. */
-#include "models/model.h"
-#include "planner/search/search.h"
 #include "planner/search/types.h"
 #include "planner/search/workbench.h"
-#include "tests/check.h"
-#include "tests/fact_files.h"
-#include "tests/model_files.h"
 #include "tests/toy_world.h"
+#include "tests/zoo_search.h"
 
 static struct space spread_space(int64_t batch)
 {
@@ -129,24 +125,9 @@ END_TEST
 
 /* ---- plans ---- */
 
-static struct search_result *search(const char *model_name, const char *cluster_text, const struct space *space)
-{
-    struct error err = { 0 };
-    struct model *model = model_of_zoo(model_name);
-    struct cluster *cluster = cluster_open(cluster_text);
-    struct facts facts = { .cluster = cluster };
-    struct search_options options = { .space = *space, .top = 2, .gap_ppm = 1000, .no_advice = true };
-    struct search_result *result = NULL;
-    ck_assert_msg(search_run(&result, model, &facts, &options, &err), "%s on %s: %s", model_name, cluster_text,
-                  err.message);
-    cluster_free(cluster);
-    model_free(model);
-    return result;
-}
-
 static int64_t step_of(const struct search_result *result)
 {
-    ck_assert(result->feasible);
+    ck_assert(result && result->feasible);
     return result->plans[0].estimate->prediction.step_ns;
 }
 
@@ -171,8 +152,8 @@ static void check_plan_of(const struct plan *plan, int devices)
 START_TEST(odd_numbers_of_devices_are_shared_out)
 {
     struct space plain = space_default(24, 0, DTYPE_BF16), spread = spread_space(24);
-    struct search_result *before = search("bert-large", "1x5:a100-sxm-80", &plain),
-                         *after = search("bert-large", "1x5:a100-sxm-80", &spread);
+    struct search_result *before = search_zoo("bert-large", "1x5:a100-sxm-80", &plain),
+                         *after = search_zoo("bert-large", "1x5:a100-sxm-80", &spread);
     const struct plan *plan = after->plans[0].plan;
     ck_assert_int_lt(step_of(after), step_of(before) - step_of(before) / 10);
     ck_assert_int_lt(after->certificate.best_ns, before->certificate.best_ns);
@@ -188,8 +169,8 @@ START_TEST(types_get_stages_of_their_own_size)
 {
     struct space plain = space_default(96, 0, DTYPE_BF16), spread = spread_space(96);
     const char *cluster = "2x8:h100-sxm+1x8:a100-sxm-80";
-    struct search_result *before = search("llama-2-7b", cluster, &plain),
-                         *after = search("llama-2-7b", cluster, &spread);
+    struct search_result *before = search_zoo("llama-2-7b", cluster, &plain),
+                         *after = search_zoo("llama-2-7b", cluster, &spread);
     const struct plan *plan = after->plans[0].plan;
     ck_assert_int_lt(after->certificate.best_ns, before->certificate.best_ns - before->certificate.best_ns / 100);
     ck_assert_int_lt(step_of(after), step_of(before));
@@ -223,14 +204,14 @@ START_TEST(more_kinds_of_stages_make_no_plan_longer)
     if (!in_share((uint64_t)_i))
         return;
     struct space plain = space_default(c->batch, 0, DTYPE_BF16);
-    struct search_result *before = search(c->model, c->cluster, &plain);
+    struct search_result *before = search_zoo(c->model, c->cluster, &plain);
     bool one_type = !strchr(c->cluster, '+'); /* replicas that take turns want it */
     static const char *const kinds[] = { "turns", "spread", "layouts" };
     for (int kind = one_type ? 0 : 1; kind < 3; kind++) {
         struct space more = plain;
         struct allowed *const lists[] = { &more.turns, &more.spread, &more.layouts };
         *lists[kind] = (struct allowed){ 2, { 1, 2 } };
-        struct search_result *after = search(c->model, c->cluster, &more);
+        struct search_result *after = search_zoo(c->model, c->cluster, &more);
         ck_assert_msg(step_of(after) <= step_of(before), "%s on %s, %s: %lld ns, without %lld", c->model, c->cluster,
                       kinds[kind], (long long)step_of(after), (long long)step_of(before));
         ck_assert_int_le(after->certificate.bound_ns, before->certificate.bound_ns);

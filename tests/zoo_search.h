@@ -1,0 +1,26 @@
+/* Searches of the zoo's models on clusters of the catalogue's devices. */
+#ifndef CLEAVE_TESTS_ZOO_SEARCH_H
+#define CLEAVE_TESTS_ZOO_SEARCH_H
+#include "models/model.h"
+#include "planner/search/search.h"
+#include "tests/check.h"
+#include "tests/fact_files.h"
+#include "tests/model_files.h"
+
+/* To 0.1 %. NULL: no configuration has the restricted degrees. */
+static inline struct search_result *search_zoo(const char *model_name, const char *cluster_text,
+                                               const struct space *space)
+{
+    struct error err = { 0 };
+    struct model *model = model_of_zoo(model_name);
+    struct cluster *cluster = cluster_open(cluster_text);
+    struct facts facts = { .cluster = cluster };
+    struct search_options options = { .space = *space, .top = 1, .gap_ppm = 1000, .no_advice = true };
+    struct search_result *result = NULL;
+    bool found = search_run(&result, model, &facts, &options, &err);
+    ck_assert_msg(found || err.kind == ERROR_INPUT, "%s on %s: %s", model_name, cluster_text, err.message);
+    cluster_free(cluster);
+    model_free(model);
+    return result;
+}
+#endif
