@@ -13,6 +13,7 @@ struct shape {
     int turns[SHAPE_STAGES]; /* replicas of each stage; 0: one */
     int atom[2];             /* of all stages; 0: one */
     int outer[SHAPE_STAGES]; /* atom 0 of one stage, where not 0 */
+    int inner[SHAPE_STAGES]; /* likewise atom 1 */
 };
 
 static inline int shape_turns(const struct shape *shape, int stage)
@@ -37,7 +38,7 @@ static inline struct plan *shape_plan(const struct shape *shape, int layers)
             stage->turn = turn;
             stage->first_rank = rank;
             stage->atom[0] = shape->outer[s] ? shape->outer[s] : shape->atom[0] ? shape->atom[0] : 1;
-            stage->atom[1] = shape->atom[1] ? shape->atom[1] : 1;
+            stage->atom[1] = shape->inner[s] ? shape->inner[s] : shape->atom[1] ? shape->atom[1] : 1;
             rank += stage->atom[0] * stage->atom[1];
             for (int c = 0; c < chunks; c++) {
                 int round = shape->copies ? 0 : c,

@@ -156,12 +156,13 @@ static inline struct pipeline_case *pipeline_open(const struct pipeline_draw *dr
                                  .micro = sequences,
                                  .mesh = mesh_none() };
     mesh_add(&c->config.mesh, 1, DIM_dp);
-    static const int turns[PIPELINE_TURNS] = { 1, 2, 3 };
+    static const int turns[PIPELINE_TURNS] = { 1, 2, 3 }, once[PIPELINE_TURNS] = { 1, 1, 1 };
     if (draw->replicas[0] > 0) {
         c->config.meshes = pipeline_ranks(draw);
         c->config.spread = draw->shared;
         c->config.stages = draw->shared ? draw->stages : 0;
         c->config.turns = turns;
+        c->config.tensor_times = once;
         c->config.turn_count = PIPELINE_TURNS;
         if (draw->shared) /* no stage is left without a mesh */
             c->config.turn_count = (int)min_i64(PIPELINE_TURNS, c->config.meshes - draw->stages + 1);

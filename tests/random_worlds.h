@@ -240,6 +240,9 @@ static inline void draw_spread(struct random_world *w)
     if (turns || world_draw(w, 3) || !has_searched_schedule(&w->space))
         return;
     w->space.spread = lists[world_draw(w, sizeof lists / sizeof *lists)];
+    struct random_world own = { .state = mix64(w->state + 2), .full = w->full };
+    if (world_draw(&own, 2)) /* of half of these with tensor degrees of their own */
+        w->space.spread_tensor = lists[world_draw(&own, sizeof lists / sizeof *lists)];
 }
 
 /* A chain of real layers on devices of one type: others have no layouts to choose from. */

@@ -63,7 +63,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "tp="], "tp needs a value"),
         ([*plan, "--fix", "tp=x"], "tp: expected a number from 1 to 1000000000, found 'x'"),
         ([*plan, "--fix", "zeor=1"], "unknown key 'zeor'; did you mean zero\\?"),
-        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, offload, schedule, prefetch, sp, cp, cp-by, dp-by, ep, hsdp, slices, order, interleave, turns, spread, layouts"),
+        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, offload, schedule, prefetch, sp, cp, cp-by, dp-by, ep, hsdp, slices, order, interleave, turns, spread, spread-tp, layouts"),
         (["plan", "tiny-gpt", "--cluster", "1x1:h100-sxm+1x1:a100-sxm-80", "--batch", 4, "--space", "turns=1:2"], "turns: .*one type of device, found 2 types"),
         ([*plan, "--fix", "turns=2,schedule=zb-h1"], "turns: .*1f1b and gpipe, found zb-h1"),
         ([*plan, "--fix", "turns=65"], "turns: expected a number from 1 to 64, found '65'"),
@@ -216,6 +216,9 @@ def plans(folder):
     expect("plan spread", 0, "dp 1-2", "plan", "tiny-gpt", "--cluster", "1x3:cpu", "--batch", 8, "--fix", "pp=2,tp=1,dp=1", "--space", "spread=1:2", "--seq", 16, "--dtype", "fp32", "-o", loops)
     expect("check spread", 0, "the certificate holds", "check", loops)
     expect("run spread", 0, "median step", "run", loops, "--steps", 2)
+    expect("plan spread-tp", 0, "tp 1-2", "plan", "tiny-gpt", "--cluster", "1x3:cpu", "--batch", 1, "--fix", "pp=2,sp=0", "--space", "spread=1:2,spread-tp=1:2", "--seq", 16, "--dtype", "fp32", "-o", loops)
+    expect("check spread-tp", 0, "the certificate holds", "check", loops)
+    expect("run spread-tp", 0, "median step", "run", loops, "--steps", 2)
     expect("plan turns", 0, "2 replicas take micro-batches in turn", "plan", "tiny-gpt", "--cluster", "1x3:cpu", "--batch", 8, "--fix", "pp=2,tp=1,dp=1", "--space", "turns=1:2", "--seq", 16, "--dtype", "fp32", "-o", loops)
     expect("check turns", 0, "the certificate holds", "check", loops)
     expect("run planned turns", 0, "median step", "run", loops, "--steps", 2)

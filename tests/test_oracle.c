@@ -141,6 +141,9 @@ static void check_schedule(const struct reference *r, int schedule)
         { .dp = 1, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .outer = { 4, 2 }, .zero = 1 },
         { .dp = 1, .tp = 1, .pp = 3, .micro = 2, .tp_dim = DIM_tp, .outer = { 1, 4, 2 }, .zero = 3, .prefetch = 1 },
         { .dp = 1, .tp = 2, .pp = 2, .micro = 4, .tp_dim = DIM_tp_sp, .outer = { 1, 2 }, .zero = 2 },
+        { .dp = 1, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .outer = { 1, 4 }, .inner = { 4, 1 }, .zero = 1 },
+        { .dp = 1, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .outer = { 2, 1 }, .inner = { 1, 4 }, .zero = 3 },
+        { .dp = 1, .tp = 1, .pp = 3, .micro = 2, .tp_dim = DIM_tp_sp, .outer = { 2, 1, 2 }, .inner = { 1, 2, 2 } },
     };
     int tried = 0;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)

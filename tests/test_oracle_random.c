@@ -96,9 +96,12 @@ static struct shape draw_shape(const struct schedule *schedule, uint64_t *state)
     if (schedule->interleaves)
         shape.chunks = schedule->folded ? 2 : 2 + (int)draw(state, 2);
     shape.folded = schedule->folded, shape.copies = schedule->copies;
+    bool unequal = draw(state, 2) == 0;
     for (int s = 0; s < shape.stages; s++) {
         shape.turns[s] = schedule->interleaves ? 1 : 1 + (int)draw(state, 3);
         shape.outer[s] = 1 << draw(state, 2);
+        if (unequal)
+            shape.inner[s] = 1 << draw(state, 2);
     }
     return shape;
 }

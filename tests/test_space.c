@@ -18,7 +18,7 @@
 struct tally {
     int64_t instances, feasible, infeasible, empty, rejected, mixed, branched, unproven, configurations, plans,
         reordered, most_plans, plans_with_turns, best_with_turns, plans_spread, best_spread, spread_reversed,
-        plans_with_layouts, best_with_layouts;
+        plans_with_degrees, best_with_degrees, plans_with_layouts, best_with_layouts;
     int64_t by_schedule[32], simulated[32];
 };
 
@@ -156,7 +156,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
     struct error err = { 0 };
     int count = 0, drawn = 0;
     int64_t best = INT64_MAX;
-    bool turns_best = false, spread_best = false, layouts_best = false;
+    bool turns_best = false, spread_best = false, degrees_best = false, layouts_best = false;
     uint64_t reads[WORLD_LAYERS];
     ck_assert_msg(workbench_open(&bench, w->world.model, &w->world.facts, &w->space, &err), "%s", err.message);
     ck_assert(space_configs(&configs, &count, &arena, &w->space, bench.graph, w->world.cluster, &err));
@@ -177,12 +177,14 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         if (own < best) {
             turns_best = configs[i].meshes > 0 && !configs[i].spread;
             spread_best = configs[i].spread;
+            degrees_best = configs[i].most_tensor > config_tensor(&configs[i]);
             layouts_best = price_has_layouts(table);
         }
         best = min_i64(best, own);
         *plan_count += plans;
         tally->plans_with_turns += configs[i].meshes > 0 && !configs[i].spread ? plans : 0;
         tally->plans_spread += configs[i].spread ? plans : 0;
+        tally->plans_with_degrees += configs[i].most_tensor > config_tensor(&configs[i]) ? plans : 0;
         tally->spread_reversed += configs[i].spread && configs[i].reversed ? plans : 0; /* on several types */
         tally->plans_with_layouts += price_has_layouts(table) ? plans : 0;
         tally->by_schedule[configs[i].stages > 1 ? configs[i].schedule : 0] += plans;
@@ -198,6 +200,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
     tally->configurations += count;
     tally->best_with_turns += turns_best;
     tally->best_spread += spread_best;
+    tally->best_with_degrees += degrees_best;
     tally->best_with_layouts += layouts_best;
     workbench_close(&bench);
     arena_free(&arena);
@@ -274,6 +277,8 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_gt(tally.best_with_turns, 20 / share_stride());
     ck_assert_int_gt(tally.plans_spread, 10000 / share_stride());
     ck_assert_int_gt(tally.best_spread, 5 / share_stride());
+    ck_assert_int_gt(tally.plans_with_degrees, 10000 / share_stride());
+    ck_assert_int_gt(tally.best_with_degrees, 2 / share_stride());
     ck_assert_int_gt(tally.spread_reversed, 10000 / share_stride());
     if (share_stride() == 1) { /* few worlds have many of them */
         ck_assert_int_gt(tally.plans_with_layouts, 10000);
@@ -411,13 +416,14 @@ static void print_tally(const struct tally *t)
            "\"mixed\": %lld, \"branched\": %lld, \"reordered\": %lld, \"unproven\": %lld, \"configurations\": %lld, "
            "\"plans\": %lld, "
            "\"most_plans\": %lld, \"plans_with_turns\": %lld, \"best_with_turns\": %lld, "
-           "\"plans_spread\": %lld, \"best_spread\": %lld, "
+           "\"plans_spread\": %lld, \"best_spread\": %lld, \"plans_with_degrees\": %lld, \"best_with_degrees\": %lld, "
            "\"plans_with_layouts\": %lld, \"best_with_layouts\": %lld, \"plans_by_schedule\": {",
            (long long)t->instances, (long long)t->feasible, (long long)t->infeasible, (long long)t->empty,
            (long long)t->rejected, (long long)t->mixed, (long long)t->branched, (long long)t->reordered,
            (long long)t->unproven, (long long)t->configurations, (long long)t->plans, (long long)t->most_plans,
            (long long)t->plans_with_turns, (long long)t->best_with_turns, (long long)t->plans_spread,
-           (long long)t->best_spread, (long long)t->plans_with_layouts, (long long)t->best_with_layouts);
+           (long long)t->best_spread, (long long)t->plans_with_degrees, (long long)t->best_with_degrees,
+           (long long)t->plans_with_layouts, (long long)t->best_with_layouts);
     for (int s = 0; schedules[s]; s++)
         printf("%s\"%s\": %lld", s > 0 ? ", " : "", schedules[s]->name, (long long)t->by_schedule[s]);
     printf("}}\n");

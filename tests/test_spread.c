@@ -18,12 +18,22 @@ static bool same_price(const struct layer_price *a, const struct layer_price *b)
     return memcmp(a, b, sizeof *a) == 0; /* nothing but int64_t */
 }
 
+/* Ranks that have different parts of what a stage hands on: those of tensor parallelism where it shares out tokens. */
+static int64_t boundary_ranks(const struct config *config, int turn)
+{
+    struct config own = config_of_spread(config, turn);
+    int ranks = 1;
+    for (int i = 0; i < own.mesh.atom_count; i++)
+        ranks *= own.mesh.dim[i] == DIM_tp ? 1 : own.mesh.size[i];
+    return ranks;
+}
+
 /* Every price of a stage of so many meshes is that of a strategy of the stage's own mesh, which decides the same as far
  * as there is something to shard. Returns the number of prices. */
 static int compare_tables(struct workbench *bench, const struct config *config, int turn,
                           const struct price_table *table)
 {
-    struct config own = config_of_spread(config, config->turns[turn]);
+    struct config own = config_of_spread(config, turn);
     const struct price_table *of_mesh = NULL, *of_stage = table->by_turns[turn];
     struct error err = { 0 };
     ck_assert(workbench_type_table(bench, &own, 0, false, &of_mesh, &err) && of_mesh);
@@ -40,33 +50,59 @@ static int compare_tables(struct workbench *bench, const struct config *config, 
             ck_assert_int_le(price_at(table, c, i)->forward_ns, price_at(of_stage, c, i)->forward_ns);
         }
     }
-    ck_assert_int_eq(of_stage->send_bytes * config->turns[turn], table->by_turns[0]->send_bytes * config->turns[0]);
+    ck_assert_int_eq(of_stage->send_bytes * boundary_ranks(config, turn),
+                     table->by_turns[0]->send_bytes * boundary_ranks(config, 0));
     return table->strategy_count * table->class_count;
+}
+
+/* The number of prices compared, and of stages with more tensor-parallel ranks than others of their configuration. */
+static int compare_all(const struct model *model, const struct facts *facts, const struct space *space, int *wider)
+{
+    struct workbench bench;
+    struct config *configs = NULL;
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    int count = 0, compared = 0;
+    ck_assert(workbench_open(&bench, model, facts, space, &err));
+    ck_assert(space_configs(&configs, &count, &arena, space, bench.graph, facts->cluster, &err));
+    for (int i = 0; i < count; i++) {
+        const struct price_table *table = NULL;
+        if (!configs[i].spread)
+            continue;
+        ck_assert(workbench_table(&bench, &configs[i], false, &table, &err) && table);
+        for (int turn = 0; turn < configs[i].turn_count; turn++) {
+            compared += compare_tables(&bench, &configs[i], turn, table);
+            *wider += configs[i].tensor_times[turn] > configs[i].tensor_times[0];
+        }
+    }
+    workbench_close(&bench);
+    arena_free(&arena);
+    return compared;
 }
 
 START_TEST(prices_are_those_of_the_stage)
 {
     struct world world = world_open("1x6:toy", 1 << 30, 2);
     struct space space = spread_space(12);
-    struct workbench bench;
-    struct config *configs = NULL;
-    struct arena arena = { 0 };
-    struct error err = { 0 };
-    int count = 0, compared = 0;
-    ck_assert(workbench_open(&bench, world.model, &world.facts, &space, &err));
-    ck_assert(space_configs(&configs, &count, &arena, &space, bench.graph, world.cluster, &err));
-    for (int i = 0; i < count; i++) {
-        const struct price_table *table = NULL;
-        if (!configs[i].spread)
-            continue;
-        ck_assert(workbench_table(&bench, &configs[i], false, &table, &err) && table);
-        for (int turn = 0; turn < configs[i].turn_count; turn++)
-            compared += compare_tables(&bench, &configs[i], turn, table);
-    }
-    ck_assert_int_gt(compared, 1000);
-    workbench_close(&bench);
-    arena_free(&arena);
+    int wider = 0;
+    ck_assert_int_gt(compare_all(world.model, &world.facts, &space, &wider), 1000);
+    ck_assert_int_eq(wider, 0);
     world_close(&world);
+}
+END_TEST
+
+START_TEST(prices_are_those_of_the_stages_own_degrees)
+{
+    struct model *model = model_of_zoo("tiny-gpt");
+    struct cluster *cluster = cluster_open("1x6:a100-sxm-80");
+    struct facts facts = { .cluster = cluster };
+    struct space space = spread_space(8);
+    space.spread_tensor = space.spread;
+    int wider = 0;
+    ck_assert_int_gt(compare_all(model, &facts, &space, &wider), 1000);
+    ck_assert_int_gt(wider, 100);
+    cluster_free(cluster);
+    model_free(model);
 }
 END_TEST
 
@@ -77,7 +113,7 @@ static int compare_places(struct workbench *bench, const struct config *config, 
     struct error err = { 0 };
     for (int before = 0; before < config->meshes; before++)
         for (int turn = 0; turn < config->turn_count; turn++) {
-            struct config own = config_of_spread(config, config->turns[turn]);
+            struct config own = config_of_spread(config, turn);
             int meshes = config->turns[turn], first = config->reversed ? config->meshes - before - meshes : before;
             const struct price_table *at = table->by_place[before * config->turn_count + turn], *of_types = NULL;
             ck_assert_int_eq(at != NULL, before + meshes <= config->meshes);
@@ -183,6 +219,36 @@ START_TEST(types_get_stages_of_their_own_size)
 }
 END_TEST
 
+static int tensor_of(const struct plan *plan, int stage)
+{
+    return mesh_tensor(&(struct mesh){ .atom_count = plan->atom_count,
+                                       .size = { plan->stages[stage].atom[0], plan->stages[stage].atom[1] },
+                                       .dim = { plan->layers[plan->stages[stage].first_layer].dim[0],
+                                                plan->layers[plan->stages[stage].first_layer].dim[1] } });
+}
+
+/* Too few sequences for all ranks to have some: the stage on the faster devices has other degrees than the other. */
+START_TEST(stages_have_tensor_degrees_of_their_own)
+{
+    struct space spread = spread_space(6);
+    spread.spread = (struct allowed){ 4, { 1, 2, 4, 8 } };
+    struct space own = spread;
+    own.spread_tensor = own.spread;
+    const char *cluster = "1x4:h100-sxm+1x8:a100-sxm-80";
+    struct search_result *before = search_zoo("llama-2-13b", cluster, &spread),
+                         *after = search_zoo("llama-2-13b", cluster, &own);
+    const struct plan *plan = after->plans[0].plan;
+    ck_assert_int_lt(step_of(after), step_of(before) - step_of(before) / 50);
+    ck_assert_int_lt(after->certificate.best_ns, before->certificate.best_ns);
+    check_plan_of(plan, 12);
+    ck_assert_int_eq(plan->stage_count, 2);
+    ck_assert_int_eq(plan->atom_count, 2);
+    ck_assert_int_ne(tensor_of(plan, 0), tensor_of(plan, 1));
+    search_result_free(before);
+    search_result_free(after);
+}
+END_TEST
+
 static const struct more_case {
     const char *model, *cluster;
     int64_t batch;
@@ -206,11 +272,13 @@ START_TEST(more_kinds_of_stages_make_no_plan_longer)
     struct space plain = space_default(c->batch, 0, DTYPE_BF16);
     struct search_result *before = search_zoo(c->model, c->cluster, &plain);
     bool one_type = !strchr(c->cluster, '+'); /* replicas that take turns want it */
-    static const char *const kinds[] = { "turns", "spread", "layouts" };
-    for (int kind = one_type ? 0 : 1; kind < 3; kind++) {
+    static const char *const kinds[] = { "turns", "spread", "layouts", "spread-tp" };
+    for (int kind = one_type ? 0 : 1; kind < 4; kind++) {
         struct space more = plain;
-        struct allowed *const lists[] = { &more.turns, &more.spread, &more.layouts };
+        struct allowed *const lists[] = { &more.turns, &more.spread, &more.layouts, &more.spread };
         *lists[kind] = (struct allowed){ 2, { 1, 2 } };
+        if (kind == 3)
+            more.spread_tensor = more.spread;
         struct search_result *after = search_zoo(c->model, c->cluster, &more);
         ck_assert_msg(step_of(after) <= step_of(before), "%s on %s, %s: %lld ns, without %lld", c->model, c->cluster,
                       kinds[kind], (long long)step_of(after), (long long)step_of(before));
@@ -228,11 +296,13 @@ static const struct refused_case {
     const char *cluster, *what;
     int64_t batch, spread;
     const char *schedule;
+    int64_t spread_tensor;
 } refused_cases[] = {
     { "1x4:cpu", "spread: the search gives stages several meshes with schedules 1f1b and gpipe, found interleaved", 8,
-      2, "interleaved" },
-    { "1x3:cpu", "spread divides the micro-batch", 7, 2, NULL },
-    { "1x3:cpu", "spread divides the micro-batch", 8, 2, NULL }, /* no two of it are three */
+      2, "interleaved", 1 },
+    { "1x3:cpu", "spread divides the micro-batch", 7, 2, NULL, 1 },
+    { "1x3:cpu", "spread divides the micro-batch", 8, 2, NULL, 1 }, /* no two of it are three */
+    { "1x4:cpu", "give spread too, as in spread=1:2:4,spread-tp=1:2:4", 8, 1, NULL, 2 },
 };
 enum { REFUSED_CASES = sizeof refused_cases / sizeof *refused_cases };
 
@@ -246,6 +316,7 @@ START_TEST(what_cannot_be_spread_is_refused)
     struct search_options options = { .space = space_default(c->batch, 0, DTYPE_FP32), .top = 1, .no_advice = true };
     struct search_result *result = NULL;
     options.space.spread = (struct allowed){ 1, { c->spread } };
+    options.space.spread_tensor = (struct allowed){ 1, { c->spread_tensor } };
     if (c->schedule)
         options.space.schedule = (struct allowed){ 1, { schedule_find(c->schedule) } };
     ck_assert(!search_run(&result, model, &facts, &options, &err));
@@ -260,9 +331,11 @@ static Suite *spread_suite(void)
 {
     Suite *suite = suite_create("spread");
     CHECK_ADD(suite, prices_are_those_of_the_stage);
+    CHECK_ADD(suite, prices_are_those_of_the_stages_own_degrees);
     CHECK_ADD(suite, places_have_the_prices_of_their_types);
     CHECK_ADD(suite, odd_numbers_of_devices_are_shared_out);
     CHECK_ADD(suite, types_get_stages_of_their_own_size);
+    CHECK_ADD(suite, stages_have_tensor_degrees_of_their_own);
     CHECK_ADD_LOOP(suite, more_kinds_of_stages_make_no_plan_longer, MORE_CASES);
     CHECK_ADD_LOOP(suite, what_cannot_be_spread_is_refused, REFUSED_CASES);
     return suite;

@@ -211,9 +211,9 @@ static inline struct program *tiny_lower(const struct graph *graph, const struct
 struct tiny_choice {
     int dp, tp, pp, tp_dim, zero, recompute, schedule, micro, bucket, prefetch, slices, offload;
     double clip;
-    const char *named;              /* a schedule, instead of its number */
-    int chunks, turns[4], outer[4]; /* by stage; 0: one chunk, one replica, dp */
-    bool server;                    /* data parallel through a parameter server */
+    const char *named;                        /* a schedule, instead of its number */
+    int chunks, turns[4], outer[4], inner[4]; /* by stage; 0: one chunk, one replica, dp, tp */
+    bool server;                              /* data parallel through a parameter server */
 };
 
 /* Stages of about equal layer counts; atom 0 is dp, atom 1 is tp. */
@@ -227,6 +227,7 @@ static inline struct plan *tiny_plan(const struct graph *graph, const struct tin
                            .copies = schedules[schedule]->copies };
     memcpy(shape.turns, c->turns, sizeof c->turns);
     memcpy(shape.outer, c->outer, sizeof c->outer);
+    memcpy(shape.inner, c->inner, sizeof c->inner);
     struct plan *plan = shape_plan(&shape, graph->layer_count);
     plan->batch = graph->batch, plan->sequence = graph->sequence, plan->vocab_multiple = TINY_VOCAB_MULTIPLE;
     plan->dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;

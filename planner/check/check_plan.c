@@ -20,18 +20,13 @@ static bool same_outside(const struct plan *plan, const struct config *config)
     return same && before == all;
 }
 
-/* So many meshes of the configuration's; 0: the stage's mesh is none of them. */
-static int meshes_of(const struct plan *plan, int stage, const struct config *config)
+/* Whether the stage is what the configuration's turn `i` allows: so many replicas, or the mesh of so many meshes. */
+static bool is_turn(const struct plan *plan, int stage, const struct config *config, int i)
 {
     if (!config->spread)
-        return stage_turns(plan, stage);
-    int meshes = stage_rank_count(plan, stage) / mesh_ranks(&config->mesh);
-    for (int i = 0; i < config->turn_count; i++) {
-        struct config own = config_of_spread(config, config->turns[i]);
-        if (config->turns[i] == meshes && !memcmp(plan->stages[stage].atom, own.mesh.size, sizeof own.mesh.size))
-            return meshes;
-    }
-    return 0;
+        return stage_turns(plan, stage) == config->turns[i];
+    struct config own = config_of_spread(config, i);
+    return !memcmp(plan->stages[stage].atom, own.mesh.size, sizeof own.mesh.size);
 }
 
 /* The plan's stages, and where they may have several meshes which of the configuration's numbers of them each has:
@@ -46,7 +41,7 @@ static int list_stages(const struct plan *plan, const struct config *config, int
     }
     for (int k = 0; k < plan->stage_count; k += stage_turns(plan, k)) {
         int i = 0;
-        while (i < config->turn_count && config->turns[i] != meshes_of(plan, k, config))
+        while (i < config->turn_count && !is_turn(plan, k, config, i))
             i++;
         if (i == config->turn_count)
             return 0;

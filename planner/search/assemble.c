@@ -24,10 +24,10 @@ static int set_replicas(struct plan *plan, int at, int replicas, int first, int 
 }
 
 /* A stage whose ranks are those of several meshes, of which `before` lie before it in the pipeline. */
-static int set_spread(struct plan *plan, int piece, int before, int meshes, const struct config *config)
+static int set_spread(struct plan *plan, int piece, int before, int turn, const struct config *config)
 {
-    struct config own = config_of_spread(config, meshes);
-    int first = config->reversed ? config->meshes - before - meshes : before;
+    struct config own = config_of_spread(config, turn);
+    int meshes = config->turns[turn], first = config->reversed ? config->meshes - before - meshes : before;
     plan->stages[piece].first_rank = first * mesh_ranks(&config->mesh);
     memcpy(plan->stages[piece].atom, own.mesh.size, sizeof own.mesh.size);
     return meshes;
@@ -42,7 +42,7 @@ struct plan *plan_from_config(const struct space *space, const struct config *co
     }
     plan->batch = space->batch;
     plan->sequence = graph->sequence;
-    plan->vocab_multiple = vocab_multiple_of(graph, config_tensor(config));
+    plan->vocab_multiple = config_vocab_multiple(config, graph);
     plan->dtype = space->dtype;
     plan->schedule = config->schedule;
     plan->micro_batch_count = config->micro_batch_count;
@@ -115,7 +115,7 @@ struct plan *plan_from_partition(const struct space *space, const struct config 
         else
             set_piece(plan, k, first, end, config);
         if (config->spread)
-            at += set_spread(plan, k, at, config->turns[solution->turn[k]], config);
+            at += set_spread(plan, k, at, solution->turn[k], config);
         struct stage_runs runs = solution->runs ? solution->runs[k] : stage_run(first, end);
         assign_layers(plan, &runs, order, chain, own, &solution->count[k * block], taken);
     }

@@ -20,6 +20,8 @@ struct certificate_hash certificate_hash_start(const struct space *space)
     hash = hash_allowed(hash, &space->turns);
     if (space->spread.count != 1 || space->spread.values[0] != 1)
         hash = hash_allowed(hash, &space->spread);
+    if (space->spread_tensor.count != 1 || space->spread_tensor.values[0] != 1)
+        hash = hash_allowed(hash, &space->spread_tensor);
     for (int zero = 0; zero <= 3; zero++)
         hash = hash_i64(hash, allows(&space->zero, zero));
     for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++)

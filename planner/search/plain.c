@@ -10,9 +10,12 @@ static bool narrow_to_one(struct allowed *allowed)
     return more;
 }
 
-/* False: the space has no plain part, or nothing else. One layout for all is allowed whatever the most. */
+/* False: the space has no plain part, or nothing else. One layout for all is allowed whatever the most. Where stages
+ * may have tensor degrees of their own, first that: the part without is a space with a plain part in turn. */
 static bool plain_space(struct space *space)
 {
+    if (allows(&space->spread_tensor, 1) && narrow_to_one(&space->spread_tensor))
+        return true;
     if (!allows(&space->turns, 1) || !allows(&space->spread, 1))
         return false;
     bool turns = narrow_to_one(&space->turns), spread = narrow_to_one(&space->spread),

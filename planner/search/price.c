@@ -172,13 +172,19 @@ void price_merge_tables(struct price_table *into, const struct price_table *tabl
     into->base_bytes = pick(into->base_bytes, table->base_bytes, most);
 }
 
+static bool is_turn(const struct price_table *table, int turn, const struct plan_stage *stage, int meshes)
+{
+    return table->turn_mesh ? memcmp(table->turn_mesh[turn].size, stage->atom, sizeof stage->atom) == 0
+                            : table->turns[turn] >= meshes;
+}
+
 const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage)
 {
     if (!table->by_turns)
         return price_of_stage(table, stage);
     int ranks = table->spread_ranks, turn = 0, before = ranks > 0 ? plan->stages[stage].first_rank / ranks : 0,
         meshes = ranks > 0 ? stage_rank_count(plan, stage) / ranks : stage_turns(plan, stage);
-    while (turn + 1 < table->turn_count && table->turns[turn] < meshes)
+    while (turn + 1 < table->turn_count && !is_turn(table, turn, &plan->stages[stage], meshes))
         turn++;
     return price_of_meshes(table, table->spread_reversed ? table->spread_meshes - before - meshes : before, turn);
 }

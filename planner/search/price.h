@@ -67,7 +67,8 @@ struct price_table {
     int turn_count;
     const int *turns;
     const struct price_table *const *by_turns;
-    int spread_ranks; /* of one mesh where a stage's meshes share each micro-batch; 0: they take turns */
+    const struct mesh *turn_mesh; /* (turn_count) of such a stage, where its meshes share each micro-batch; else NULL */
+    int spread_ranks;             /* of one mesh where a stage's meshes share each micro-batch; 0: they take turns */
     /* (spread_meshes, turn_count) On a cluster of several types: of stages with so many meshes before them in the
      * pipeline, by the types on which theirs lie; by_turns has the least of them. NULL where there are not so many
      * meshes left. The pipeline begins at the cluster's end with spread_reversed. Else NULL: by_turns has all. */

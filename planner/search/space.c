@@ -1,4 +1,4 @@
-#include "planner/search/space.h"
+#include "planner/search/space_parts.h"
 #include "base/num.h"
 #include "planner/program/schedule.h"
 #include <stdio.h>
@@ -34,6 +34,7 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .order = { .count = 1, .values = { ORDER_TENSOR_INSIDE } },
         .turns = { .count = 1, .values = { 1 } },
         .spread = { .count = 1, .values = { 1 } },
+        .spread_tensor = { .count = 1, .values = { 1 } },
         .layouts = { .count = 1, .values = { 1 } },
     };
 }
@@ -56,59 +57,6 @@ int64_t vocab_multiple_of(const struct graph *graph, int tensor)
     return graph->vocab_size > 0 ? (int64_t)VOCABULARY_GRAIN * tensor : 1;
 }
 
-/* The axis that tensor parallelism would split, or -1. */
-static int tensor_axis(const struct segment *segment)
-{
-    for (int i = 0; i < segment->axis_count; i++)
-        if (segment->axes[i].tag == TAG_HEAD || segment->axes[i].tag == TAG_FFN)
-            return i;
-    return -1;
-}
-
-bool tensor_legal(const struct graph *graph, int tensor)
-{
-    bool splits = tensor == 1;
-    int64_t heads = 0;
-    for (int s = 0; s < graph->segment_count; s++) {
-        int axis = kernel_facts[graph->segments[s].kernel].attends ? tensor_axis(&graph->segments[s]) : -1;
-        heads = axis >= 0 ? max_i64(heads, graph->segments[s].axes[axis].size) : heads;
-    }
-    for (int s = 0; s < graph->segment_count; s++) {
-        const struct segment *segment = &graph->segments[s];
-        const struct kernel_facts *facts = &kernel_facts[segment->kernel];
-        int axis = facts->multiplies || facts->attends ? tensor_axis(segment) : -1;
-        if (axis < 0)
-            continue;
-        int64_t size = segment->axes[axis].size;
-        bool replicated = segment->axes[axis].tag == TAG_HEAD && size < heads && tensor % size == 0;
-        if (size % tensor != 0 && !replicated)
-            return false;
-        splits = true;
-    }
-    return splits;
-}
-
-bool context_legal(const struct graph *graph, const struct mesh *mesh)
-{
-    for (int s = 0; s < graph->segment_count; s++) {
-        const struct segment *segment = &graph->segments[s];
-        int64_t left[MAX_AXES];
-        if (!kernel_facts[segment->kernel].multiplies && segment->kernel != KERNEL_ATTENTION)
-            continue;
-        for (int i = 0; i < segment->axis_count; i++)
-            left[i] = segment->axes[i].size;
-        for (int atom = mesh->atom_count - 1; atom >= 0; atom--) {
-            const struct dimension *dimension = dimensions[mesh->dim[atom]];
-            int axis = mesh->size[atom] > 1 ? dimension_axis(dimension, segment, mesh->size[atom], left) : 0;
-            if (mesh->size[atom] > 1 && axis < 0 && dimension->lane == LANE_CP)
-                return false;
-            if (mesh->size[atom] > 1 && axis >= 0)
-                left[axis] /= mesh->size[atom];
-        }
-    }
-    return true;
-}
-
 struct config config_of_layout(const struct config *config, int layout)
 {
     struct config own = *config;
@@ -127,41 +75,40 @@ static int spread_atom(const struct mesh *mesh)
     return atom < mesh->atom_count ? atom : -1;
 }
 
-struct config config_of_spread(const struct config *config, int meshes)
+/* Like it, with a stage's tensor-parallel ranks. */
+static int tensor_atom(const struct mesh *mesh)
+{
+    int atom = 0;
+    while (atom < mesh->atom_count && dimensions[mesh->dim[atom]]->lane != LANE_TP)
+        atom++;
+    return atom < mesh->atom_count ? atom : -1;
+}
+
+struct config config_of_spread(const struct config *config, int turn)
 {
     struct config own = *config;
-    own.mesh.size[spread_atom(&config->mesh)] *= meshes;
-    own.micro = config->micro / meshes;
+    int times = config->tensor_times[turn], data_times = config->turns[turn] / times;
+    own.mesh.size[spread_atom(&config->mesh)] *= data_times;
+    if (times > 1)
+        own.mesh.size[tensor_atom(&config->mesh)] *= times;
+    own.micro = config->micro / data_times;
     own.meshes = own.turn_count = 0;
-    own.turns = NULL;
+    own.turns = own.tensor_times = NULL;
     own.spread = false;
     return own;
 }
 
-/* ---- configurations ---- */
-
-struct listing {
-    const struct space *space;
-    const struct graph *graph;
-    const struct cluster *cluster;
-    struct config *out; /* NULL: only count */
-    int count;
-    int64_t expert_most;
-    int several[SPACE_VALUES]; /* meshes that a stage of the present configuration may have */
-    struct arena *arena;       /* of out */
-    bool out_of_memory;
-};
-
-/* Ascending, each once; the number of them. */
-static int list_several(struct listing *l, const struct config *config, int64_t most)
+int64_t config_vocab_multiple(const struct config *config, const struct graph *graph)
 {
-    const struct allowed *allowed = config->spread ? &l->space->spread : &l->space->turns;
-    int count = 0;
-    for (int value = 1; value <= SPACE_MOST_TURNS && value <= most; value++)
-        if (allowed->count > 0 && allows(allowed, value) && (!config->spread || config->micro % value == 0))
-            l->several[count++] = value;
-    return count;
+    int widest = (int)max_i64(config->most_tensor, config_tensor(config));
+    for (int i = 0; i < config->layout_count; i++) {
+        struct config own = config_of_layout(config, i);
+        widest = (int)max_i64(widest, config_tensor(&own));
+    }
+    return vocab_multiple_of(graph, widest);
 }
+
+/* ---- configurations ---- */
 
 static void add_config(struct listing *l, const struct config *config)
 {
@@ -210,10 +157,19 @@ static int chunk_choices(const struct listing *l, const struct config *config, i
     return count;
 }
 
+/* Whether any stage has ranks to shard over. */
+static bool can_shard(const struct config *config)
+{
+    bool can = mesh_shards(&config->mesh) > 1;
+    for (int i = 0; !can && config->spread && i < config->turn_count; i++)
+        can = config->turns[i] > config->tensor_times[i];
+    return can;
+}
+
 static void add_prefetches(struct listing *l, struct config config)
 {
     int prefetches = l->space->prefetch.count > 0 ? l->space->prefetch.count : 1;
-    bool shards = mesh_shards(&config.mesh) > 1 || (config.spread && config.turns[config.turn_count - 1] > 1);
+    bool shards = can_shard(&config);
     for (int p = 0; p < prefetches && (p == 0 || shards); p++) {
         config.prefetch = l->space->prefetch.count > 0 ? (int)l->space->prefetch.values[p] : 1;
         add_directions(l, config);
@@ -286,9 +242,8 @@ static bool tensor_dimension_legal(const struct listing *l, int dimension, const
     if (dimension == DIM_none || of->lane != LANE_TP || of->defer)
         return false;
     if (!dimension_prefers(of, TAG_SEQUENCE))
-        return d->tensor == 1 || allows(&l->space->sequence_parallel, 0);
-    return d->tensor > 1 && allows(&l->space->sequence_parallel, 1) &&
-           l->graph->sequence % ((int64_t)d->tensor * d->context) == 0;
+        return space_most_tensor(l, d) == 1 || allows(&l->space->sequence_parallel, 0);
+    return space_most_tensor(l, d) > 1 && allows(&l->space->sequence_parallel, 1) && space_sequence_divides(l, d);
 }
 
 static bool layout_legal(const struct listing *l, const struct degrees *d, const struct mesh *mesh)
@@ -330,12 +285,26 @@ static void add_layouts(struct listing *l, struct config config, const struct de
         add_schedules(l, config);
 }
 
+/* Stages of several meshes, whichever number they have. */
+static bool shapes_legal(const struct listing *l, const struct degrees *d, const struct config *config)
+{
+    bool legal = spread_atom(&config->mesh) >= 0;
+    for (int i = 0; legal && d->context > 1 && i < l->shape_count; i++) {
+        struct config shaped = *config;
+        shaped.turns = l->meshes;
+        shaped.tensor_times = l->tensor_times;
+        struct config own = config_of_spread(&shaped, i);
+        legal = context_legal(l->graph, &own.mesh);
+    }
+    return legal;
+}
+
 static void add_mesh(struct listing *l, struct config config, const struct degrees *d, enum mesh_order order, int group)
 {
     if (!mesh_legal(d, group))
         return;
     config.mesh = space_mesh(d, order, group);
-    if (!layout_legal(l, d, &config.mesh) || (config.spread && spread_atom(&config.mesh) < 0))
+    if (!layout_legal(l, d, &config.mesh) || (config.spread && !shapes_legal(l, d, &config)))
         return;
     add_schedules(l, config);
     add_layouts(l, config, d, order, group);
@@ -349,7 +318,7 @@ static void add_orders(struct listing *l, const struct config *config, const str
     for (int order = 0; order < ORDER_COUNT; order++) {
         bool split = false;
         if (!allows(&l->space->order, order) ||
-            (any_order && (d->tensor * d->context == 1 || (d->data == 1 && !config->spread))))
+            (any_order && (space_most_tensor(l, d) * d->context == 1 || (d->data == 1 && !config->spread))))
             continue;
         any_order = true;
         for (int i = 0; i < groups->count; i++) {
@@ -362,18 +331,6 @@ static void add_orders(struct listing *l, const struct config *config, const str
         if (!split)
             add_mesh(l, *config, d, (enum mesh_order)order, d->data);
     }
-}
-
-int64_t expert_most(const struct graph *graph)
-{
-    int64_t most = 0;
-    for (int s = 0; s < graph->segment_count; s++)
-        for (int i = 0; i < graph->segments[s].axis_count; i++) {
-            const struct axis *axis = &graph->segments[s].axes[i];
-            if (axis->tag == TAG_EXPERT)
-                most = common_divisor(most, axis->size);
-        }
-    return most ? most : 1;
 }
 
 /* Every number of ranks that shares out the experts of all layers evenly. */
@@ -399,7 +356,7 @@ static void add_data_dimensions(struct listing *l, const struct config *config, 
     }
 }
 
-static void add_variants(struct listing *l, const struct config *config, struct degrees d)
+void space_add_variants(struct listing *l, const struct config *config, struct degrees d)
 {
     for (int tensor = 0; tensor < DIM_COUNT; tensor++) {
         d.tensor_dimension = (enum dimension_index)tensor;
@@ -415,42 +372,7 @@ static void add_variants(struct listing *l, const struct config *config, struct 
     }
 }
 
-/* Whether so many stages of the present numbers of meshes can have all of them together. */
-static bool share_out(const struct listing *l, int count, int stages, int meshes)
-{
-    int fewest[MOST_SPREAD + 1] = { 0 }, left = meshes - stages * l->several[0];
-    if (left < 0 || left > MOST_SPREAD)
-        return false;
-    for (int sum = 1; sum <= left; sum++) { /* stages that need more than the least, to have so many more */
-        fewest[sum] = stages + 1;
-        for (int i = 1; i < count; i++)
-            if (l->several[i] - l->several[0] <= sum)
-                fewest[sum] = (int)min_i64(fewest[sum], fewest[sum - l->several[i] + l->several[0]] + 1);
-    }
-    return fewest[left] <= stages;
-}
-
-/* No replica is without a micro-batch, no mesh without a sequence of each. False: a stage has no more than one, or some
- * meshes are left even when there are no more stages than layers, or than are given. */
-static bool set_several(struct listing *l, struct config *config)
-{
-    int64_t stages = config->stages > 0 ? config->stages : l->graph->layer_count,
-            most = config->spread ? config->meshes - config->stages + 1
-                                  : min_i64(config->meshes, config->micro_batch_count);
-    config->turn_count = list_several(l, config, most);
-    config->turns = l->several;
-    if (config->turn_count == 0 || l->several[config->turn_count - 1] == 1 ||
-        stages * l->several[config->turn_count - 1] < config->meshes ||
-        (config->spread && !share_out(l, config->turn_count, config->stages, config->meshes)))
-        return false;
-    int *kept = l->out ? arena_alloc(l->arena, (size_t)config->turn_count, sizeof *kept) : l->several;
-    l->out_of_memory = l->out_of_memory || !kept;
-    if (l->out && kept)
-        config->turns = memcpy(kept, l->several, (size_t)config->turn_count * sizeof *kept);
-    return true;
-}
-
-static void add_micro_batches(struct listing *l, struct config config, const struct degrees *d)
+void space_add_micro_batches(struct listing *l, struct config config, const struct degrees *d)
 {
     int64_t share = l->space->batch / d->data;
     for (int64_t b = 1; b <= share; b++) {
@@ -458,51 +380,11 @@ static void add_micro_batches(struct listing *l, struct config config, const str
             continue;
         config.micro = b;
         config.micro_batch_count = (int)(share / b);
-        if (config.meshes == 0 || set_several(l, &config))
-            add_variants(l, &config, *d);
-    }
-}
-
-static bool only_one(const struct allowed *allowed)
-{
-    return allowed->count == 1 && allowed->values[0] == 1;
-}
-
-/* With every number of stages at once, unless they are restricted. */
-static void add_turns(struct listing *l, struct config config, const struct degrees *d)
-{
-    const struct allowed *stages = &l->space->pipeline;
-    if (stages->count == 0)
-        add_micro_batches(l, config, d);
-    for (int i = 0; i < stages->count; i++) {
-        config.stages = (int)min_i64(stages->values[i], l->graph->layer_count + 1);
-        if (config.stages <= l->graph->layer_count && config.stages < config.meshes)
-            add_micro_batches(l, config, d);
-    }
-}
-
-/* What is in flight depends on the number of stages, so that each is a configuration of its own. */
-static void add_spread(struct listing *l, struct config config, const struct degrees *d)
-{
-    config.spread = true;
-    for (config.stages = 2; config.stages <= l->graph->layer_count && config.stages < config.meshes; config.stages++)
-        if (config.meshes <= MOST_SPREAD && allows(&l->space->pipeline, config.stages))
-            add_micro_batches(l, config, d);
-}
-
-/* Stages of several meshes. */
-static void add_several(struct listing *l, int ranks, struct degrees d)
-{
-    bool turns = !only_one(&l->space->turns) && allows(&l->space->spread, 1) && l->cluster->type_count == 1,
-         spread = !only_one(&l->space->spread) && allows(&l->space->turns, 1);
-    for (d.data = 1; (turns || spread) && 2 * d.data <= ranks; d.data++) {
-        struct config config = { .meshes = ranks / d.data };
-        if (ranks % d.data != 0 || !allows(&l->space->data, d.data) || l->space->batch % d.data != 0)
-            continue;
-        if (turns)
-            add_turns(l, config, &d);
-        if (spread)
-            add_spread(l, config, &d);
+        l->shape_count = 0;
+        if (config.meshes > 0)
+            space_add_shapes(l, config, d);
+        else
+            space_add_variants(l, &config, *d);
     }
 }
 
@@ -513,9 +395,9 @@ static void add_stages(struct listing *l, int ranks, struct degrees d)
         d.data = ranks / stages;
         if (ranks % stages == 0 && allows(&l->space->pipeline, stages) && allows(&l->space->data, d.data) &&
             l->space->batch % d.data == 0 && allows(&l->space->turns, 1) && allows(&l->space->spread, 1))
-            add_micro_batches(l, (struct config){ .stages = stages }, &d);
+            space_add_micro_batches(l, (struct config){ .stages = stages }, &d);
     }
-    add_several(l, ranks, d);
+    space_add_several(l, ranks, d);
 }
 
 static void list_configs(struct listing *l)
@@ -524,38 +406,11 @@ static void list_configs(struct listing *l)
     for (int tensor = 1; tensor <= node && tensor <= devices; tensor++) {
         if (devices % tensor != 0 || !allows(&l->space->tensor, tensor) || !tensor_legal(l->graph, tensor))
             continue;
+        space_set_times(l, tensor, node);
         for (int context = 1; context <= devices / tensor; context++)
             if (devices / tensor % context == 0 && allows(&l->space->context, context))
                 add_stages(l, devices / tensor / context, (struct degrees){ .tensor = tensor, .context = context });
     }
-}
-
-static bool asks_for_more(const struct allowed *allowed)
-{
-    for (int i = 0; i < allowed->count; i++)
-        if (allowed->values[i] > 1)
-            return true;
-    return false;
-}
-
-/* The schedules and clusters whose stages can have several meshes: what replicas exchange is priced for one type. */
-static bool check_several(const struct space *space, const struct cluster *cluster, struct error *err)
-{
-    bool searched = space->schedule.count == 0, turns = asks_for_more(&space->turns),
-         asked = turns || asks_for_more(&space->spread);
-    const char *name = turns ? "turns" : "spread", *what = turns ? "replicas" : "meshes";
-    for (int i = 0; i < space->schedule.count; i++)
-        searched = searched || schedules[space->schedule.values[i]]->searched;
-    if (turns && cluster->type_count > 1)
-        return fail(err,
-                    "plan: turns: the search gives stages several replicas on clusters of one type of device, found %d "
-                    "types; leave turns out of --fix and --space, or give spread",
-                    cluster->type_count);
-    return !asked || searched ||
-           fail(err,
-                "plan: %s: the search gives stages several %s with schedules 1f1b and gpipe, found %s; leave %s or the "
-                "schedule out of --fix and --space",
-                name, what, schedules[space->schedule.values[0]]->name, name);
 }
 
 int space_count(const struct space *space, const struct graph *graph, const struct cluster *cluster)
@@ -571,7 +426,7 @@ bool space_configs(struct config **out, int *count, struct arena *arena, const s
     struct listing l = {
         .space = space, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph), .arena = arena
     };
-    if (!check_several(space, cluster, err))
+    if (!space_check_several(space, cluster, err))
         return false;
     int listed = space_count(space, graph, cluster);
     l.out = arena_alloc(arena, (size_t)listed, sizeof *l.out);

@@ -23,6 +23,7 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_INTERLEAVE] = "interleave",
     [SPACE_TURNS] = "turns",
     [SPACE_SPREAD] = "spread",
+    [SPACE_SPREAD_TP] = "spread-tp",
     [SPACE_LAYOUTS] = "layouts",
 };
 
@@ -49,6 +50,7 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_INTERLEAVE] = &space->interleave,
         [SPACE_TURNS] = &space->turns,
         [SPACE_SPREAD] = &space->spread,
+        [SPACE_SPREAD_TP] = &space->spread_tensor,
         [SPACE_LAYOUTS] = &space->layouts,
     };
     return members[choice];
@@ -94,15 +96,16 @@ bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
                  choice == SPACE_ORDER || choice == SPACE_CP_DIMENSION || choice == SPACE_DP_DIMENSION;
     *least =
         named || choice == SPACE_ZERO || choice == SPACE_SP || choice == SPACE_HSDP || choice == SPACE_PREFETCH ? 0 : 1;
-    *most = named                      ? MOST_NAMES
-            : choice == SPACE_ZERO     ? 3
-            : choice == SPACE_SP       ? 1
-            : choice == SPACE_SLICES   ? PLAN_MAX_SLICES
-            : choice == SPACE_PREFETCH ? PLAN_MAX_PREFETCH
-            : choice == SPACE_TURNS    ? SPACE_MOST_TURNS
-            : choice == SPACE_SPREAD   ? SPACE_MOST_TURNS
-            : choice == SPACE_LAYOUTS  ? MOST_RUNS
-                                       : 1000000000;
+    *most = named                       ? MOST_NAMES
+            : choice == SPACE_ZERO      ? 3
+            : choice == SPACE_SP        ? 1
+            : choice == SPACE_SLICES    ? PLAN_MAX_SLICES
+            : choice == SPACE_PREFETCH  ? PLAN_MAX_PREFETCH
+            : choice == SPACE_TURNS     ? SPACE_MOST_TURNS
+            : choice == SPACE_SPREAD    ? SPACE_MOST_TURNS
+            : choice == SPACE_SPREAD_TP ? SPACE_MOST_TURNS
+            : choice == SPACE_LAYOUTS   ? MOST_RUNS
+                                        : 1000000000;
     return !named;
 }
 

@@ -24,6 +24,7 @@ enum space_choice {
     SPACE_INTERLEAVE,
     SPACE_TURNS,
     SPACE_SPREAD,
+    SPACE_SPREAD_TP,
     SPACE_LAYOUTS,
     SPACE_CHOICES
 };

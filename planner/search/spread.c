@@ -1,15 +1,15 @@
 /* A stage of several meshes that share each micro-batch is priced as a stage of one mesh with so many times the data
- * ranks, each with its part of the sequences; on a cluster of several types by those on which its ranks lie. All tables
- * have the strategies of the largest mesh: where a smaller one has nothing to shard, all ZeRO stages cost and decide
- * what none does. */
+ * and tensor-parallel ranks, each with its part of the sequences; on a cluster of several types by those on which its
+ * ranks lie. All tables have the strategies of the mesh that shards most: where another one has nothing to shard, all
+ * ZeRO stages cost and decide what none does. */
 #include "planner/search/spread.h"
 #include "base/num.h"
 #include "planner/plan/plan.h"
 #include "planner/search/types.h"
 #include <string.h>
 
-/* Narrowest and widest have the micro-batch and the prefetch in them, so that with `last` the numbers of meshes are the
- * same; `ranks` says how many meshes there are in all. Of stages nothing depends. */
+/* Narrowest and widest have the micro-batch, the tensor degree and the prefetch in them, so that with `last` the shapes
+ * of stages are the same; `ranks` says how many meshes there are in all. Of stages nothing depends. */
 struct spread {
     struct spread *next;
     const struct price_table *narrowest, *widest; /* of the cluster's first type */
@@ -113,10 +113,18 @@ static struct price_table *with_strategies(struct spreader *s, const struct pric
     return own;
 }
 
+/* Ranks of such a stage that share out the value at its boundary. */
+static int64_t boundary_ranks(const struct spreader *s, int turn)
+{
+    struct config stage = config_of_spread(s->config, turn);
+    return mesh_sequence_parallel(&stage.mesh) ? mesh_ranks(&stage.mesh)
+                                               : mesh_ranks(&stage.mesh) / mesh_tensor(&stage.mesh);
+}
+
 /* Of a stage of turns[turn] meshes on these types, made once; s->refused: there is none. */
 static bool table_on(struct spreader *s, int turn, unsigned types, const struct price_table **out)
 {
-    struct config stage = config_of_spread(s->config, s->config->turns[turn]);
+    struct config stage = config_of_spread(s->config, turn);
     const struct price_table *from = NULL;
     bool good = s->bench->type_facts ? types_stage_table(s->bench, &stage, types, s->bound_only, &from, s->err)
                                      : workbench_type_table(s->bench, &stage, 0, s->bound_only, &from, s->err);
@@ -134,7 +142,8 @@ static bool table_on(struct spreader *s, int turn, unsigned types, const struct 
     s->made[s->made_count++] = (struct made){ from, table, turn };
     *out = table;
     if (!s->bound_only) { /* of the narrowest, which has room for another beside it */
-        table->send_bytes = s->made[0].table->send_bytes * s->config->turns[0] / s->config->turns[turn];
+        const struct price_table *narrowest = s->made[0].table;
+        table->send_bytes = narrowest->send_bytes * boundary_ranks(s, 0) / boundary_ranks(s, turn);
         table->send_ns = send_over(s->bench, &stage, types, table->send_bytes);
     }
     return true;
@@ -142,17 +151,20 @@ static bool table_on(struct spreader *s, int turn, unsigned types, const struct 
 
 /* ---- all of them ---- */
 
-/* Every number the least of those made for so many meshes, or for any (turn -1). NULL: out of memory. */
+/* Every number the least of those made for a turn, or for any (-1), with the strategies of the mesh that shards most.
+ * NULL: out of memory. */
 static struct price_table *least_of(struct spreader *s, int turn)
 {
     struct price_table *least = NULL;
-    for (int i = s->made_count - 1; i >= 0; i--) { /* the strategies shown are the largest mesh's */
+    for (int i = 0; i < s->made_count; i++) {
         if (turn >= 0 && s->made[i].turn != turn)
             continue;
         if (least)
             price_merge_tables(least, s->made[i].table, false);
         else if (!(least = price_copy_table(&s->bench->arena, s->made[i].table)))
             return NULL;
+        else if (turn < 0)
+            least->strategies = s->widest->strategies;
     }
     return least;
 }
@@ -164,7 +176,7 @@ static unsigned types_at(const struct spreader *s, int before, int meshes)
     return s->bench->type_facts ? cluster_types(s->bench->facts->cluster, first * ranks, meshes * ranks) : 1;
 }
 
-/* By place, from narrow to wide. */
+/* By place, in the order of turns. */
 static bool make_tables(struct spreader *s, const struct price_table **by_place)
 {
     const struct config *c = s->config;
@@ -184,8 +196,11 @@ static bool make(struct spreader *s, const struct price_table **out)
     const struct price_table **by_place = arena_alloc(arena, places, sizeof *by_place),
                              **by_turns = arena_alloc(arena, (size_t)c->turn_count, sizeof *by_turns);
     s->made = arena_alloc(arena, places, sizeof *s->made);
-    if (!by_place || !by_turns || !s->made)
+    struct mesh *mesh = arena_alloc(arena, (size_t)c->turn_count, sizeof *mesh);
+    if (!by_place || !by_turns || !s->made || !mesh)
         return out_of_memory(s->err);
+    for (int turn = 0; turn < c->turn_count; turn++)
+        mesh[turn] = config_of_spread(c, turn).mesh;
     if (!make_tables(s, by_place) || s->refused)
         return s->refused;
     struct price_table *table = least_of(s, -1);
@@ -198,6 +213,7 @@ static bool make(struct spreader *s, const struct price_table **out)
     table->turns = c->turns;
     table->by_turns = by_turns;
     table->by_place = s->bench->type_facts ? by_place : NULL;
+    table->turn_mesh = mesh;
     table->spread_ranks = mesh_ranks(&c->mesh);
     table->spread_meshes = c->meshes;
     table->spread_reversed = c->reversed;
@@ -205,11 +221,22 @@ static bool make(struct spreader *s, const struct price_table **out)
     return true;
 }
 
+/* The turn whose stages have the most ranks to shard over. */
+static int most_sharded(const struct config *config)
+{
+    int most = 0;
+    for (int i = 1; i < config->turn_count; i++) {
+        struct config own = config_of_spread(config, i), best = config_of_spread(config, most);
+        most = mesh_shards(&own.mesh) >= mesh_shards(&best.mesh) ? i : most;
+    }
+    return most;
+}
+
 bool spread_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
                   struct error *err)
 {
     int last = config->turns[config->turn_count - 1], ranks = mesh_ranks(&config->mesh);
-    struct config narrow = config_of_spread(config, config->turns[0]), wide = config_of_spread(config, last);
+    struct config narrow = config_of_spread(config, 0), wide = config_of_spread(config, most_sharded(config));
     const struct price_table *narrowest = NULL, *widest = NULL;
     *out = NULL;
     if (!workbench_type_table(bench, &narrow, 0, bound_only, &narrowest, err) ||

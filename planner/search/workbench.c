@@ -169,23 +169,12 @@ void workbench_close(struct workbench *bench)
     *bench = (struct workbench){ 0 };
 }
 
-/* One padding of the vocabulary for all layers of the plan. */
-static int widest_tensor(const struct config *config)
-{
-    int widest = config_tensor(config);
-    for (int i = 0; i < config->layout_count; i++) {
-        struct config own = config_of_layout(config, i);
-        widest = (int)max_i64(widest, config_tensor(&own));
-    }
-    return widest;
-}
-
 struct price_key workbench_key(const struct workbench *bench, const struct config *config, int type, bool bound_only)
 {
     struct price_key key = { .type = type,
                              .mesh = config->mesh,
                              .micro = config->micro,
-                             .vocab_multiple = vocab_multiple_of(bench->graph, widest_tensor(config)),
+                             .vocab_multiple = config_vocab_multiple(config, bench->graph),
                              .prefetch = config->prefetch };
     if (!bound_only)
         return key;

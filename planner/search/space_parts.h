@@ -1,0 +1,44 @@
+/* What space.c and space_several.c share: a list of configurations in the making. */
+#ifndef CLEAVE_PLANNER_SEARCH_SPACE_PARTS_H
+#define CLEAVE_PLANNER_SEARCH_SPACE_PARTS_H
+#include "planner/search/space.h"
+
+enum { SPACE_SHAPES = SPACE_VALUES * SPACE_VALUES };
+struct listing {
+    const struct space *space;
+    const struct graph *graph;
+    const struct cluster *cluster;
+    struct config *out; /* NULL: only count */
+    int count;
+    int64_t expert_most;
+    bool times_legal[SPACE_MOST_TURNS + 1]; /* so many times the present tensor degree */
+    /* Of stages of the present configuration with several meshes: the number of them, and with `spread` how many times
+     * as many ranks are tensor-parallel. */
+    int shape_count, meshes[SPACE_SHAPES], tensor_times[SPACE_SHAPES];
+    struct arena *arena; /* of out */
+    bool out_of_memory;
+};
+
+/* ---- space.c ---- */
+
+/* With every micro-batch that the degrees and the space allow. */
+void space_add_micro_batches(struct listing *l, struct config config, const struct degrees *d);
+/* With every dimension that the degrees may stand for, and all that follows. */
+void space_add_variants(struct listing *l, const struct config *config, struct degrees d);
+
+/* ---- space_several.c ---- */
+
+/* Configurations whose stages have several meshes; ranks: what tensor and context parallelism leave. */
+void space_add_several(struct listing *l, int ranks, struct degrees d);
+/* The configuration with meshes once for each most tensor degree of its stages, and all that follows: the vocabulary's
+ * padding depends on it, so that a stage that nobody has should cost nothing. */
+void space_add_shapes(struct listing *l, struct config config, const struct degrees *d);
+/* Which multiples of the tensor degree are legal inside a node of so many ranks. */
+void space_set_times(struct listing *l, int tensor, int node);
+/* The most of the present configuration's stages, and whether all of their tensor-parallel ranks share out the sequence
+ * evenly. */
+int space_most_tensor(const struct listing *l, const struct degrees *d);
+bool space_sequence_divides(const struct listing *l, const struct degrees *d);
+/* The schedules and clusters whose stages can have several meshes: what replicas exchange is priced for one type. */
+bool space_check_several(const struct space *space, const struct cluster *cluster, struct error *err);
+#endif
