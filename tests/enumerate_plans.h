@@ -82,7 +82,7 @@ static inline int64_t sums_end_ns(const struct stage_sums *sums, const struct pa
 /* Sends between stages of several meshes: each side's own, one way. */
 static inline int64_t ends_ns(const struct partition_problem *p, struct stage_spot at, bool last)
 {
-    int64_t ns = p->spread ? spot_table(p, at)->send_ns : 0;
+    int64_t ns = p->spread || p->table->by_place ? spot_table(p, at)->send_ns : 0;
     return (at.stage > 0 ? ns : 0) + (last ? 0 : ns);
 }
 
@@ -90,7 +90,7 @@ static inline int64_t ends_ns(const struct partition_problem *p, struct stage_sp
 static inline int64_t all_once_ns(const struct partition_problem *p, int stages)
 {
     int64_t sum = p->table->norm_exchange_ns;
-    for (int k = 0; k + 1 < stages && !price_has_layouts(p->table) && !p->spread; k++)
+    for (int k = 0; k + 1 < stages && !price_has_layouts(p->table) && !p->spread && !p->table->by_place; k++)
         sum += 2 * max_i64(price_of_stage(p->table, k)->send_ns, price_of_stage(p->table, k + 1)->send_ns);
     return sum;
 }

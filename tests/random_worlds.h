@@ -223,7 +223,7 @@ static inline void draw_turns(struct random_world *w)
     static const struct allowed lists[] = {
         { 2, { 1, 2 } }, { 3, { 3, 1, 2 } }, { 1, { 2 } }, { 2, { 1, 3 } }, { 3, { 1, 2, 4 } },
     };
-    if (world_draw(w, 3) || w->world.cluster->type_count > 1 || !has_searched_schedule(&w->space))
+    if (world_draw(w, 3) || !has_searched_schedule(&w->space))
         return;
     w->space.turns = lists[world_draw(w, sizeof lists / sizeof *lists)];
     if (world_draw(w, 4) == 0)

@@ -18,7 +18,7 @@
 struct tally {
     int64_t instances, feasible, infeasible, empty, rejected, mixed, branched, unproven, configurations, plans,
         reordered, most_plans, plans_with_turns, best_with_turns, plans_spread, best_spread, spread_reversed,
-        plans_with_degrees, best_with_degrees, plans_with_layouts, best_with_layouts;
+        turns_reversed, plans_with_degrees, best_with_degrees, plans_with_layouts, best_with_layouts;
     int64_t by_schedule[32], simulated[32];
 };
 
@@ -185,6 +185,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         tally->plans_with_turns += configs[i].meshes > 0 && !configs[i].spread ? plans : 0;
         tally->plans_spread += configs[i].spread ? plans : 0;
         tally->plans_with_degrees += configs[i].most_tensor > config_tensor(&configs[i]) ? plans : 0;
+        tally->turns_reversed += configs[i].meshes > 0 && !configs[i].spread && configs[i].reversed ? plans : 0;
         tally->spread_reversed += configs[i].spread && configs[i].reversed ? plans : 0; /* on several types */
         tally->plans_with_layouts += price_has_layouts(table) ? plans : 0;
         tally->by_schedule[configs[i].stages > 1 ? configs[i].schedule : 0] += plans;
@@ -280,6 +281,7 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_gt(tally.plans_with_degrees, 10000 / share_stride());
     ck_assert_int_gt(tally.best_with_degrees, 2 / share_stride());
     ck_assert_int_gt(tally.spread_reversed, 10000 / share_stride());
+    ck_assert_int_gt(tally.turns_reversed, 10000 / share_stride());
     if (share_stride() == 1) { /* few worlds have many of them */
         ck_assert_int_gt(tally.plans_with_layouts, 10000);
         ck_assert_int_ge(tally.best_with_layouts, 2);

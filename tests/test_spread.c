@@ -106,6 +106,15 @@ START_TEST(prices_are_those_of_the_stages_own_degrees)
 }
 END_TEST
 
+/* What replicas exchange at the end comes on top of a replica's own. */
+static void compare_replica(const struct layer_price *price, const struct layer_price *own, int replicas)
+{
+    struct layer_price alone = *price;
+    ck_assert(replicas > 1 ? price->step_ns >= own->step_ns : price->step_ns == own->step_ns);
+    alone.step_ns = own->step_ns;
+    ck_assert(same_price(&alone, own));
+}
+
 /* On several types each place has the prices of the types on which such a stage would really lie. */
 static int compare_places(struct workbench *bench, const struct config *config, const struct price_table *table)
 {
@@ -113,7 +122,7 @@ static int compare_places(struct workbench *bench, const struct config *config, 
     struct error err = { 0 };
     for (int before = 0; before < config->meshes; before++)
         for (int turn = 0; turn < config->turn_count; turn++) {
-            struct config own = config_of_spread(config, turn);
+            struct config own = config->spread ? config_of_spread(config, turn) : *config;
             int meshes = config->turns[turn], first = config->reversed ? config->meshes - before - meshes : before;
             const struct price_table *at = table->by_place[before * config->turn_count + turn], *of_types = NULL;
             ck_assert_int_eq(at != NULL, before + meshes <= config->meshes);
@@ -124,28 +133,30 @@ static int compare_places(struct workbench *bench, const struct config *config, 
             int strategy = price_strategy(of_types, &at->strategies[0].layer);
             ck_assert_int_ge(strategy, 0);
             for (int c = 0; c < at->class_count; c++, compared++)
-                ck_assert(same_price(price_at(at, c, 0), price_at(of_types, c, strategy)));
+                compare_replica(price_at(at, c, 0), price_at(of_types, c, strategy), config->spread ? 1 : meshes);
             ck_assert_int_eq(at->base_bytes, of_types->base_bytes);
         }
     return compared;
 }
 
+/* Of meshes that share each micro-batch, and of replicas in turn. */
 START_TEST(places_have_the_prices_of_their_types)
 {
     struct model *model = model_of_zoo("tiny-gpt");
     struct cluster *cluster = cluster_open("2x1:h100-sxm+1x1:a100-sxm-80+1x1:l40s");
     struct facts facts = { .cluster = cluster };
-    struct space space = spread_space(8);
+    struct space space = _i == 0 ? spread_space(8) : space_default(8, 0, DTYPE_BF16);
     struct workbench bench;
     struct config *configs = NULL;
     struct arena arena = { 0 };
     struct error err = { 0 };
     int count = 0, compared[2] = { 0 };
+    space.turns = (struct allowed){ _i == 0 ? 1 : 3, { 1, 2, 3 } };
     ck_assert(workbench_open(&bench, model, &facts, &space, &err));
     ck_assert(space_configs(&configs, &count, &arena, &space, bench.graph, cluster, &err));
     for (int i = 0; i < count; i++) {
         const struct price_table *table = NULL;
-        if (!configs[i].spread)
+        if (configs[i].meshes == 0)
             continue;
         ck_assert(workbench_table(&bench, &configs[i], false, &table, &err) && table && table->by_place);
         compared[configs[i].reversed] += compare_places(&bench, &configs[i], table);
@@ -227,6 +238,25 @@ static int tensor_of(const struct plan *plan, int stage)
                                                 plan->layers[plan->stages[stage].first_layer].dim[1] } });
 }
 
+/* Three sequences on five devices, of which the two slower ones take whole sequences in turn. */
+START_TEST(types_get_replicas_in_turn)
+{
+    struct space plain = space_default(3, 0, DTYPE_BF16), turns = plain;
+    turns.turns = (struct allowed){ 3, { 1, 2, 3 } };
+    const char *cluster = "1x3:h100-sxm+1x2:l40s";
+    struct search_result *before = search_zoo("bert-large", cluster, &plain),
+                         *after = search_zoo("bert-large", cluster, &turns);
+    const struct plan *plan = after->plans[0].plan;
+    ck_assert_int_lt(step_of(after), step_of(before) - step_of(before) / 50);
+    ck_assert_int_lt(after->certificate.best_ns, before->certificate.best_ns);
+    ck_assert_int_eq(plan->stage_count, 5);
+    ck_assert_int_eq(stage_turns(plan, 3), 2);
+    ck_assert_int_eq(plan->stages[3].first_rank, 3); /* the L40S */
+    search_result_free(before);
+    search_result_free(after);
+}
+END_TEST
+
 /* Too few sequences for all ranks to have some: the stage on the faster devices has other degrees than the other. */
 START_TEST(stages_have_tensor_degrees_of_their_own)
 {
@@ -271,9 +301,8 @@ START_TEST(more_kinds_of_stages_make_no_plan_longer)
         return;
     struct space plain = space_default(c->batch, 0, DTYPE_BF16);
     struct search_result *before = search_zoo(c->model, c->cluster, &plain);
-    bool one_type = !strchr(c->cluster, '+'); /* replicas that take turns want it */
     static const char *const kinds[] = { "turns", "spread", "layouts", "spread-tp" };
-    for (int kind = one_type ? 0 : 1; kind < 4; kind++) {
+    for (int kind = 0; kind < 4; kind++) {
         struct space more = plain;
         struct allowed *const lists[] = { &more.turns, &more.spread, &more.layouts, &more.spread };
         *lists[kind] = (struct allowed){ 2, { 1, 2 } };
@@ -332,9 +361,10 @@ static Suite *spread_suite(void)
     Suite *suite = suite_create("spread");
     CHECK_ADD(suite, prices_are_those_of_the_stage);
     CHECK_ADD(suite, prices_are_those_of_the_stages_own_degrees);
-    CHECK_ADD(suite, places_have_the_prices_of_their_types);
+    CHECK_ADD_LOOP(suite, places_have_the_prices_of_their_types, 2);
     CHECK_ADD(suite, odd_numbers_of_devices_are_shared_out);
     CHECK_ADD(suite, types_get_stages_of_their_own_size);
+    CHECK_ADD(suite, types_get_replicas_in_turn);
     CHECK_ADD(suite, stages_have_tensor_degrees_of_their_own);
     CHECK_ADD_LOOP(suite, more_kinds_of_stages_make_no_plan_longer, MORE_CASES);
     CHECK_ADD_LOOP(suite, what_cannot_be_spread_is_refused, REFUSED_CASES);

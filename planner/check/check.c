@@ -40,12 +40,13 @@ static bool make_problem_with_meshes(struct checker *c, const struct config *con
     const struct chain *chain = &c->bench.chain;
     int turns = config->turn_count, rows = config->meshes + 1, stage_rows = config->spread ? config->stages : 1,
         *in_flight = config_in_flight(arena, config);
+    bool by_place = config->spread || (table->by_turns && table->by_place);
     struct stage_kind *stages = arena_alloc(arena, (size_t)(stage_rows * rows) * (size_t)turns, sizeof *stages);
     if (!stages || !in_flight)
         return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
     for (int stage = 0; stage < stage_rows; stage++)
         for (int left = 1; left < rows; left++)
-            for (int turn = 0; turn < turns && (!config->spread || config->turns[turn] <= left); turn++)
+            for (int turn = 0; turn < turns && (!by_place || config->turns[turn] <= left); turn++)
                 stages[(stage * rows + left) * turns + turn] = kind_of_meshes(
                     c, config, table, left, turn, in_flight[config->spread ? stage : left * turns + turn]);
     *out = (struct cut_problem){ .layer_count = chain->layer_count,

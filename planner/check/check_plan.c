@@ -13,9 +13,9 @@ static bool same_outside(const struct plan *plan, const struct config *config)
                 (plan->stage_count == 1 || plan->schedule == config->schedule);
     int all = config_meshes(config) * mesh_ranks(&config->mesh), before = 0;
     for (int k = 0; same && k < plan->stage_count; before += stage_rank_count(plan, k++)) {
-        int first = config->reversed ? all - before - stage_rank_count(plan, k) : before;
-        same = plan->stages[k].first_rank == first &&
-               (plan->stages[k].turn == 0 || (config->meshes > 0 && !config->spread));
+        int ranks = stage_rank_count(plan, k), turn = plan->stages[k].turn, replicas = stage_turns(plan, k),
+            first = config->reversed ? all - before - (replicas - 2 * turn) * ranks : before;
+        same = plan->stages[k].first_rank == first && (turn == 0 || (config->meshes > 0 && !config->spread));
     }
     return same && before == all;
 }

@@ -10,14 +10,16 @@ static void set_piece(struct plan *plan, int piece, int first, int end, const st
     memcpy(plan->stages[stage].atom, config->mesh.size, sizeof config->mesh.size);
 }
 
-/* A stage of replicas from the plan's stage `at` on; the number of them. Meshes lie in the order of stages. */
+/* A stage of replicas from the plan's stage `at` on; the number of them. Its meshes lie one after another, those of
+ * stages in their order or in the other one. */
 static int set_replicas(struct plan *plan, int at, int replicas, int first, int end, const struct config *config)
 {
+    int mesh = config->reversed ? config->meshes - at - replicas : at;
     for (int turn = 0; turn < replicas; turn++) {
         struct plan_stage *stage = &plan->stages[at + turn];
         plan_set_chunk(plan, at + turn, 0, (struct layer_range){ first, end - first });
         stage->turn = turn;
-        stage->first_rank = (at + turn) * mesh_ranks(&config->mesh);
+        stage->first_rank = (mesh + turn) * mesh_ranks(&config->mesh);
         memcpy(stage->atom, config->mesh.size, sizeof config->mesh.size);
     }
     return replicas;

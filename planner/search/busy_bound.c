@@ -64,7 +64,7 @@ static struct least least_of(const struct price_table *table, int class_index)
 static struct least least_of_meshes(const struct price_table *table, int class_index)
 {
     struct least least = { INT64_MAX, INT64_MAX, INT64_MAX };
-    if (table->spread_ranks == 0)
+    if (!table->turn_mesh)
         return least_of(table, class_index);
     for (int i = 0; i < table->turn_count; i++) {
         struct least own = least_of(table->by_turns[i], class_index);

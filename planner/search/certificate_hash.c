@@ -64,7 +64,10 @@ void certificate_hash_add(struct certificate_hash *hash, const struct config *co
     hash->prices = hash_i64(hash->prices, table != NULL);
     for (int k = 0; table && k < (table->by_stage ? config_pieces(config) : 1); k++)
         hash->prices = hash_i64(hash->prices, (int64_t)hash_table(hash, price_of_stage(table, k)));
-    int places = !table || table->spread_ranks == 0 ? 0 : table->by_place ? table->spread_meshes : 1;
+    int places = !table             ? 0
+                 : table->by_place  ? table->mesh_count
+                 : table->turn_mesh ? 1
+                                    : 0; /* replicas on one type add their exchange alone */
     for (int i = 0; i < places * (places > 0 ? table->turn_count : 0); i++) {
         const struct price_table *own = table->by_place ? table->by_place[i] : table->by_turns[i];
         if (own)

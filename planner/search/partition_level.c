@@ -130,7 +130,7 @@ static struct stage_place place_of(const struct partition_problem *problem, int 
     if (problem->spread)
         return (struct stage_place){ price_of_meshes(problem->table, problem->mesh_count - meshes_left, turn),
                                      problem->micro_batch_count, problem->in_flight[stage] };
-    return (struct stage_place){ problem->table->by_turns[turn],
+    return (struct stage_place){ price_of_meshes(problem->table, problem->mesh_count - meshes_left, turn),
                                  micro_batches_in_turn(problem->micro_batch_count, problem->turns[turn]),
                                  problem->in_flight[meshes_left * problem->turn_count + turn] };
 }
@@ -232,7 +232,7 @@ static int64_t *make_least_bytes(struct solver *s, int level)
     const struct chain *chain = s->problem->chain;
     int64_t n = rounded_in_flight(s, level);
     for (int like = level - 1; s->problem->mesh_count > 0 && like >= 0; like--)
-        if (rounded_in_flight(s, like) == n && (!s->problem->spread || s->tables[like] == s->tables[level]))
+        if (rounded_in_flight(s, like) == n && (s->turns_alike || s->tables[like] == s->tables[level]))
             return s->least_bytes[like];
     int64_t *least = arena_alloc(s->arena, (size_t)s->places, sizeof *least);
     for (int place = 1; least && place < s->places; place++) {
@@ -284,14 +284,15 @@ static bool set_levels_of_stages(struct solver *s)
     return true;
 }
 
-/* In flight grows with the meshes left, so that a level's rows follow each other. */
+/* In flight grows with the meshes left, so that a level's rows follow each other, on each type of device. */
 static bool set_levels_of_turns(struct solver *s)
 {
     int from = 0;
     for (int turn = 0; turn < s->turn_count; turn++)
-        for (int left = 1; left <= s->problem->mesh_count; left++) {
+        for (int left = s->turns_alike ? 1 : s->problem->turns[turn]; left <= s->problem->mesh_count; left++) {
             struct stage_place place = place_of(s->problem, 0, turn, left);
-            from = find_level(s, &place, left == 1 ? s->level_count : from);
+            from =
+                find_level(s, &place, left == (s->turns_alike ? 1 : s->problem->turns[turn]) ? s->level_count : from);
             if (from < 0)
                 return false;
             for (int row = s->problem->mesh_count - left; row < s->row_count; row += s->problem->mesh_count + 1)
@@ -335,7 +336,7 @@ static bool set_own_least(struct solver *s, int level)
         like++;
     s->own_path_ns[level] = like < level ? s->own_path_ns[like] : s->least_path_ns;
     s->own_step_ns[level] = like < level ? s->own_step_ns[like] : s->least_step_ns;
-    if (!s->problem->spread || like < level)
+    if (s->problem->mesh_count == 0 || s->turns_alike || like < level)
         return true;
     s->own_path_ns[level] = arena_alloc(s->arena, (size_t)s->places, sizeof **s->own_path_ns);
     s->own_step_ns[level] = arena_alloc(s->arena, (size_t)s->places, sizeof **s->own_step_ns);
@@ -408,8 +409,7 @@ static void set_most(struct solver *s)
 /* Bins of about equally many prices. */
 static bool set_bins(struct solver *s)
 {
-    bool alike = s->problem->mesh_count > 0 && !s->problem->spread;
-    int block = s->classes * s->strategies, levels = alike ? 1 : s->level_count;
+    int block = s->classes * s->strategies, levels = s->turns_alike ? 1 : s->level_count;
     int count = levels * block;
     int64_t *peak = arena_alloc(s->arena, (size_t)count, sizeof *peak);
     if (!peak)
@@ -444,6 +444,7 @@ bool stage_start(struct solver *s)
     int most = most_levels(s->problem);
     size_t places = (size_t)s->places, levels = (size_t)most, classes = (size_t)s->classes,
            block = (size_t)(s->classes * s->strategies), groups = classes * (size_t)s->layouts + MOST_RUNS;
+    s->turns_alike = s->problem->mesh_count > 0 && !s->problem->spread && !s->problem->table->by_place;
     s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->turn_count * sizeof *s->level);
     s->tables = arena_alloc(s->arena, levels, sizeof *s->tables);
     s->period_ns = arena_alloc(s->arena, levels, sizeof *s->period_ns);

@@ -73,6 +73,7 @@ struct solver {
     /* Where a stage begins: the stages before it; with meshes those that they take, and where the number of stages is
      * given both, (stage, meshes). */
     int row_count, turn_count;
+    bool turns_alike; /* replicas that take turns have the same prices wherever they are, but for their exchange */
     int level_count, *level;           /* (rows, turns) index of the distinct in-flight count and price table */
     const struct price_table **tables; /* (level_count) */
     int64_t *period_ns, *in_flight, *micro_batches; /* (level_count) p, n, m */

@@ -172,21 +172,22 @@ void price_merge_tables(struct price_table *into, const struct price_table *tabl
     into->base_bytes = pick(into->base_bytes, table->base_bytes, most);
 }
 
-static bool is_turn(const struct price_table *table, int turn, const struct plan_stage *stage, int meshes)
+static bool is_turn(const struct price_table *table, int turn, const struct plan_stage *stage, int replicas)
 {
     return table->turn_mesh ? memcmp(table->turn_mesh[turn].size, stage->atom, sizeof stage->atom) == 0
-                            : table->turns[turn] >= meshes;
+                            : table->turns[turn] == replicas;
 }
 
 const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage)
 {
     if (!table->by_turns)
         return price_of_stage(table, stage);
-    int ranks = table->spread_ranks, turn = 0, before = ranks > 0 ? plan->stages[stage].first_rank / ranks : 0,
-        meshes = ranks > 0 ? stage_rank_count(plan, stage) / ranks : stage_turns(plan, stage);
-    while (turn + 1 < table->turn_count && !is_turn(table, turn, &plan->stages[stage], meshes))
+    const struct plan_stage *own = &plan->stages[stage];
+    int turn = 0, replicas = stage_turns(plan, stage), first = own->first_rank / table->mesh_ranks - own->turn,
+        meshes = table->turn_mesh ? stage_rank_count(plan, stage) / table->mesh_ranks : replicas;
+    while (turn + 1 < table->turn_count && !is_turn(table, turn, own, replicas))
         turn++;
-    return price_of_meshes(table, table->spread_reversed ? table->spread_meshes - before - meshes : before, turn);
+    return price_of_meshes(table, table->reversed ? table->mesh_count - first - meshes : first, turn);
 }
 
 /* Layers of one class differ only at the ends of the chain: the dearer one speaks for all, but of the kernels the

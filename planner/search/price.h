@@ -60,21 +60,20 @@ struct price_table {
     /* (pieces) Where stages live on different types of devices: the table of each. All have the same strategies, and
      * every number here is the least of theirs. NULL: this table is every stage's. */
     const struct price_table *const *by_stage;
-    /* (turn_count) Where stages may have several meshes: the table of those with turns[i] of them. Of replicas that
-     * take turns it has their exchange of gradients. Of meshes that share each micro-batch it has what their ranks do
-     * together, with decisions of its own where less can be sharded, and every number here is the least of all. NULL:
-     * none do; a table for bounds of replicas that take turns has none either. */
+    /* (turn_count) Where stages may have several meshes: the table of those with turns[i] of them, of all of which
+     * every number here is the least. Of replicas that take turns it has their exchange of gradients. Of meshes that
+     * share each micro-batch it has what their ranks do together, with decisions of its own where less can be sharded.
+     * NULL: none do; a table for bounds of replicas that take turns has none either. */
     int turn_count;
     const int *turns;
     const struct price_table *const *by_turns;
     const struct mesh *turn_mesh; /* (turn_count) of such a stage, where its meshes share each micro-batch; else NULL */
-    int spread_ranks;             /* of one mesh where a stage's meshes share each micro-batch; 0: they take turns */
-    /* (spread_meshes, turn_count) On a cluster of several types: of stages with so many meshes before them in the
+    int mesh_ranks, mesh_count;   /* of one mesh; of all stages together */
+    bool reversed;                /* the pipeline begins at the cluster's end */
+    /* (mesh_count, turn_count) On a cluster of several types: of stages with so many meshes before them in the
      * pipeline, by the types on which theirs lie; by_turns has the least of them. NULL where there are not so many
-     * meshes left. The pipeline begins at the cluster's end with spread_reversed. Else NULL: by_turns has all. */
+     * meshes left. Else NULL: by_turns has all. */
     const struct price_table *const *by_place;
-    int spread_meshes;
-    bool spread_reversed;
     /* Where layers may have different layouts, in at most run_count runs of a stage; layout_count 0: all have one. */
     int layout_count, run_count;
     int layout_first[MOST_LAYOUTS + 1]; /* strategies of layout i: from [i] to before [i + 1] */

@@ -122,7 +122,7 @@ static void add_directions(struct listing *l, struct config config)
 {
     add_config(l, &config);
     config.reversed = true;
-    if (config.stages > 1 && l->cluster->type_count > 1)
+    if ((config.stages > 1 || config.meshes > 1) && l->cluster->type_count > 1)
         add_config(l, &config);
 }
 
@@ -426,7 +426,7 @@ bool space_configs(struct config **out, int *count, struct arena *arena, const s
     struct listing l = {
         .space = space, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph), .arena = arena
     };
-    if (!space_check_several(space, cluster, err))
+    if (!space_check_several(space, err))
         return false;
     int listed = space_count(space, graph, cluster);
     l.out = arena_alloc(arena, (size_t)listed, sizeof *l.out);

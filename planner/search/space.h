@@ -158,8 +158,7 @@ struct allowed space_any_layer(const struct space *space, enum layer_choice choi
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out);
 
 /* All configurations that the space, the graph and the cluster allow, in a fixed order; in the arena. None is no
- * failure; several meshes of a stage are one with no schedule that is searched by itself, and replicas in turn on a
- * cluster of several types. */
+ * failure; several meshes of a stage are one with no schedule that is searched by itself. */
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err);
 /* How many there would be. */

@@ -39,6 +39,6 @@ void space_set_times(struct listing *l, int tensor, int node);
  * evenly. */
 int space_most_tensor(const struct listing *l, const struct degrees *d);
 bool space_sequence_divides(const struct listing *l, const struct degrees *d);
-/* The schedules and clusters whose stages can have several meshes: what replicas exchange is priced for one type. */
-bool space_check_several(const struct space *space, const struct cluster *cluster, struct error *err);
+/* The schedules whose stages can have several meshes. */
+bool space_check_several(const struct space *space, struct error *err);
 #endif

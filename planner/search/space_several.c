@@ -160,7 +160,7 @@ static void add_spread(struct listing *l, struct config config, const struct deg
 
 void space_add_several(struct listing *l, int ranks, struct degrees d)
 {
-    bool turns = !only_one(&l->space->turns) && allows(&l->space->spread, 1) && l->cluster->type_count == 1,
+    bool turns = !only_one(&l->space->turns) && allows(&l->space->spread, 1),
          spread = !only_one(&l->space->spread) && allows(&l->space->turns, 1);
     for (d.data = 1; (turns || spread) && 2 * d.data <= ranks; d.data++) {
         struct config config = { .meshes = ranks / d.data };
@@ -183,18 +183,13 @@ static bool asks_for_more(const struct allowed *allowed)
     return false;
 }
 
-bool space_check_several(const struct space *space, const struct cluster *cluster, struct error *err)
+bool space_check_several(const struct space *space, struct error *err)
 {
     bool searched = space->schedule.count == 0, turns = asks_for_more(&space->turns),
          asked = turns || asks_for_more(&space->spread);
     const char *name = turns ? "turns" : "spread", *what = turns ? "replicas" : "meshes";
     for (int i = 0; i < space->schedule.count; i++)
         searched = searched || schedules[space->schedule.values[i]]->searched;
-    if (turns && cluster->type_count > 1)
-        return fail(err,
-                    "plan: turns: the search gives stages several replicas on clusters of one type of device, found %d "
-                    "types; leave turns out of --fix and --space, or give spread",
-                    cluster->type_count);
     if (asks_for_more(&space->spread_tensor) && !asks_for_more(&space->spread))
         return fail(err, "plan: spread-tp: a stage has more tensor-parallel ranks than a mesh where it has several "
                          "meshes; give spread too, as in spread=1:2:4,spread-tp=1:2:4");

@@ -5,6 +5,7 @@
 #include "planner/search/spread.h"
 #include "base/num.h"
 #include "planner/plan/plan.h"
+#include "planner/search/several.h"
 #include "planner/search/types.h"
 #include <string.h>
 
@@ -16,19 +17,6 @@ struct spread {
     int ranks, last;                              /* of one mesh; the most meshes */
     bool reversed;
     const struct price_table *table;
-};
-/* A table in the making. */
-struct spreader {
-    struct workbench *bench;
-    const struct config *config;
-    bool bound_only, refused;
-    const struct price_table *widest;
-    int made_count;
-    struct made {
-        const struct price_table *from, *table;
-        int turn;
-    } * made; /* (meshes * turn_count) */
-    struct error *err;
 };
 
 /* ---- sends ---- */
@@ -79,14 +67,9 @@ static int like(const struct price_table *table, bool shards, const struct plan_
     return -1;
 }
 
-static bool out_of_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for stages of several meshes");
-}
-
-/* The table with the strategies of the largest mesh; refused where it has not got one of them. NULL then, and when out
- * of memory. */
-static struct price_table *with_strategies(struct spreader *s, const struct price_table *table, bool shards)
+/* The table with the strategies of the mesh that shards most; refused where it has not got one of them. NULL then, and
+ * when out of memory. */
+static struct price_table *with_strategies(struct several *s, const struct price_table *table, bool shards)
 {
     const struct price_table *of = s->widest;
     struct arena *arena = &s->bench->arena;
@@ -114,112 +97,31 @@ static struct price_table *with_strategies(struct spreader *s, const struct pric
 }
 
 /* Ranks of such a stage that share out the value at its boundary. */
-static int64_t boundary_ranks(const struct spreader *s, int turn)
+static int64_t boundary_ranks(const struct config *config, int turn)
 {
-    struct config stage = config_of_spread(s->config, turn);
+    struct config stage = config_of_spread(config, turn);
     return mesh_sequence_parallel(&stage.mesh) ? mesh_ranks(&stage.mesh)
                                                : mesh_ranks(&stage.mesh) / mesh_tensor(&stage.mesh);
 }
 
-/* Of a stage of turns[turn] meshes on these types, made once; s->refused: there is none. */
-static bool table_on(struct spreader *s, int turn, unsigned types, const struct price_table **out)
+static struct price_table *own_table(struct several *s, int turn, int first, const struct price_table *from)
 {
     struct config stage = config_of_spread(s->config, turn);
-    const struct price_table *from = NULL;
-    bool good = s->bench->type_facts ? types_stage_table(s->bench, &stage, types, s->bound_only, &from, s->err)
-                                     : workbench_type_table(s->bench, &stage, 0, s->bound_only, &from, s->err);
-    s->refused = s->refused || (good && !from);
-    if (!good || s->refused)
-        return good;
-    for (int i = 0; i < s->made_count; i++)
-        if (s->made[i].from == from && s->made[i].turn == turn) {
-            *out = s->made[i].table;
-            return true;
-        }
     struct price_table *table = with_strategies(s, from, mesh_shards(&stage.mesh) > 1);
-    if (!table)
-        return s->refused || out_of_memory(s->err);
-    s->made[s->made_count++] = (struct made){ from, table, turn };
-    *out = table;
-    if (!s->bound_only) { /* of the narrowest, which has room for another beside it */
-        const struct price_table *narrowest = s->made[0].table;
-        table->send_bytes = narrowest->send_bytes * boundary_ranks(s, 0) / boundary_ranks(s, turn);
-        table->send_ns = send_over(s->bench, &stage, types, table->send_bytes);
-    }
-    return true;
+    if (!table || s->bound_only)
+        return table;
+    /* of the narrowest, which has room for another beside it and is made first */
+    const struct price_table *narrowest = s->made_count > 0 ? s->made[0].table : from;
+    int ranks = mesh_ranks(&s->config->mesh);
+    unsigned types = s->bench->type_facts
+                         ? cluster_types(s->bench->facts->cluster, first * ranks, s->config->turns[turn] * ranks)
+                         : 1;
+    table->send_bytes = narrowest->send_bytes * boundary_ranks(s->config, 0) / boundary_ranks(s->config, turn);
+    table->send_ns = send_over(s->bench, &stage, types, table->send_bytes);
+    return table;
 }
 
 /* ---- all of them ---- */
-
-/* Every number the least of those made for a turn, or for any (-1), with the strategies of the mesh that shards most.
- * NULL: out of memory. */
-static struct price_table *least_of(struct spreader *s, int turn)
-{
-    struct price_table *least = NULL;
-    for (int i = 0; i < s->made_count; i++) {
-        if (turn >= 0 && s->made[i].turn != turn)
-            continue;
-        if (least)
-            price_merge_tables(least, s->made[i].table, false);
-        else if (!(least = price_copy_table(&s->bench->arena, s->made[i].table)))
-            return NULL;
-        else if (turn < 0)
-            least->strategies = s->widest->strategies;
-    }
-    return least;
-}
-
-static unsigned types_at(const struct spreader *s, int before, int meshes)
-{
-    const struct config *c = s->config;
-    int ranks = mesh_ranks(&c->mesh), first = c->reversed ? c->meshes - before - meshes : before;
-    return s->bench->type_facts ? cluster_types(s->bench->facts->cluster, first * ranks, meshes * ranks) : 1;
-}
-
-/* By place, in the order of turns. */
-static bool make_tables(struct spreader *s, const struct price_table **by_place)
-{
-    const struct config *c = s->config;
-    int places = s->bench->type_facts ? c->meshes : 1;
-    for (int turn = 0; turn < c->turn_count; turn++)
-        for (int before = 0; before < places && before + c->turns[turn] <= c->meshes && !s->refused; before++)
-            if (!table_on(s, turn, types_at(s, before, c->turns[turn]), &by_place[before * c->turn_count + turn]))
-                return false;
-    return true;
-}
-
-static bool make(struct spreader *s, const struct price_table **out)
-{
-    const struct config *c = s->config;
-    struct arena *arena = &s->bench->arena;
-    size_t places = (size_t)(c->meshes * c->turn_count);
-    const struct price_table **by_place = arena_alloc(arena, places, sizeof *by_place),
-                             **by_turns = arena_alloc(arena, (size_t)c->turn_count, sizeof *by_turns);
-    s->made = arena_alloc(arena, places, sizeof *s->made);
-    struct mesh *mesh = arena_alloc(arena, (size_t)c->turn_count, sizeof *mesh);
-    if (!by_place || !by_turns || !s->made || !mesh)
-        return out_of_memory(s->err);
-    for (int turn = 0; turn < c->turn_count; turn++)
-        mesh[turn] = config_of_spread(c, turn).mesh;
-    if (!make_tables(s, by_place) || s->refused)
-        return s->refused;
-    struct price_table *table = least_of(s, -1);
-    for (int turn = 0; turn < c->turn_count; turn++)
-        if (!(by_turns[turn] = s->bench->type_facts ? least_of(s, turn) : by_place[turn]))
-            return out_of_memory(s->err);
-    if (!table)
-        return out_of_memory(s->err);
-    table->turn_count = c->turn_count;
-    table->turns = c->turns;
-    table->by_turns = by_turns;
-    table->by_place = s->bench->type_facts ? by_place : NULL;
-    table->turn_mesh = mesh;
-    table->spread_ranks = mesh_ranks(&c->mesh);
-    table->spread_meshes = c->meshes;
-    table->spread_reversed = c->reversed;
-    *out = table;
-    return true;
-}
 
 /* The turn whose stages have the most ranks to shard over. */
 static int most_sharded(const struct config *config)
@@ -250,13 +152,17 @@ bool spread_table(struct workbench *bench, const struct config *config, bool bou
             *out = s->table;
             return true;
         }
-    struct spreader spreader = {
-        .bench = bench, .config = config, .bound_only = bound_only, .widest = widest, .err = err
-    };
+    struct several several = { .bench = bench,
+                               .config = config,
+                               .bound_only = bound_only,
+                               .widest = widest,
+                               .own_table = own_table,
+                               .stage_config = config_of_spread,
+                               .err = err };
     struct spread *kept = arena_alloc(&bench->arena, 1, sizeof *kept);
     if (!kept)
-        return out_of_memory(err);
-    if (!make(&spreader, out))
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for stages of several meshes");
+    if (!several_table(&several, out))
         return false;
     *kept = (struct spread){ bench->spread, narrowest, widest, ranks, last, config->reversed, *out };
     bench->spread = kept;

@@ -1,17 +1,22 @@
 /* At the end of a step each replica sends its gradients to all others of its stage and gets theirs, part by part
- * (planner/program/lower_step.c). Such a message costs what it does where the stage begins at rank 0: by how many of
- * the other replicas lie within a node, and how many without. The sums that replicas then make are left to the judge.
- */
+ * (planner/program/lower_step.c). Such a message costs what it does where the stage begins at rank 0, and on a cluster
+ * of several types at the first place that has the stage's: by how many of the other replicas lie within a node, and
+ * how many without. The sums that replicas then make are left to the judge. Micro-batches go round, so that a stage on
+ * several types waits for the slowest. */
 #include "planner/search/turns.h"
 #include "base/num.h"
 #include "planner/plan/plan.h"
+#include "planner/search/several.h"
+#include "planner/search/types.h"
 #include <string.h>
 
-/* Tables of one table, for so many numbers of replicas. */
+/* What a table of replicas depends on: prices of one mesh on the cluster's first type, in which the micro-batch and so
+ * the numbers of replicas are, and the order of types. */
 struct turned {
     struct turned *next;
-    const struct price_table *from, *table;
-    int count;
+    const struct price_table *from;
+    bool reversed;
+    const struct price_table *table;
 };
 
 /* ---- the exchange ---- */
@@ -22,11 +27,11 @@ struct reach {
 };
 
 /* Of the first replica to the others, by level; their number. */
-static int list_reaches(const struct cluster *cluster, int replicas, int ranks, struct reach out[MAX_LEVELS])
+static int list_reaches(const struct cluster *cluster, const struct plan *plan, struct reach out[MAX_LEVELS])
 {
     int count = 0, last = -1;
-    for (int peer = 1; peer < replicas; peer++) {
-        int level = cluster_level(cluster, 0, peer * ranks);
+    for (int peer = 1; peer < plan->stage_count; peer++) {
+        int level = cluster_level(cluster, plan->stages[0].first_rank, plan->stages[peer].first_rank);
         if (level != last)
             out[count++] = (struct reach){ .peer = peer };
         out[count - 1].count++;
@@ -35,15 +40,16 @@ static int list_reaches(const struct cluster *cluster, int replicas, int ranks, 
     return count;
 }
 
-static struct plan *stage_of_replicas(const struct mesh *mesh, int replicas)
+/* From the cluster's mesh `first` on. */
+static struct plan *stage_of_replicas(const struct mesh *mesh, int first, int replicas)
 {
     struct plan *plan = plan_new(replicas, 1);
     for (int k = 0; plan && k < replicas; k++) {
-        plan->stages[k].first_rank = k * mesh_ranks(mesh);
+        plan->stages[k].first_rank = (first + k) * mesh_ranks(mesh);
         memcpy(plan->stages[k].atom, mesh->size, sizeof mesh->size);
     }
     if (plan) {
-        plan->rank_count = replicas * mesh_ranks(mesh);
+        plan->rank_count = (first + replicas) * mesh_ranks(mesh);
         plan->atom_count = mesh->atom_count;
     }
     return plan;
@@ -52,7 +58,7 @@ static struct plan *stage_of_replicas(const struct mesh *mesh, int replicas)
 static void add_exchange(const struct facts *facts, const struct plan *plan, struct price_table *table)
 {
     struct reach reach[MAX_LEVELS];
-    int reaches = list_reaches(facts->cluster, plan->stage_count, stage_rank_count(plan, 0), reach);
+    int reaches = list_reaches(facts->cluster, plan, reach);
     for (int i = 0; i < table->class_count * table->strategy_count; i++) {
         struct layer_price *price = &table->prices[i];
         for (int r = 0; r < reaches && price->exchange_parts > 0; r++) {
@@ -65,44 +71,57 @@ static void add_exchange(const struct facts *facts, const struct plan *plan, str
 
 /* ---- tables ---- */
 
-static struct price_table *make_tables(struct workbench *bench, const struct config *config,
-                                       const struct price_table *from)
+static struct price_table *own_table(struct several *s, int turn, int first, const struct price_table *from)
 {
-    struct price_table *table = price_copy_table(&bench->arena, from);
-    const struct price_table **by_turns = arena_alloc(&bench->arena, (size_t)config->turn_count, sizeof *by_turns);
-    if (!table || !by_turns)
-        return NULL;
-    for (int i = 0; i < config->turn_count; i++) {
-        struct price_table *own = price_copy_table(&bench->arena, from);
-        struct plan *plan = stage_of_replicas(&config->mesh, config->turns[i]);
-        by_turns[i] = own;
-        if (own && plan)
-            add_exchange(bench->facts, plan, own);
-        plan_free(plan);
-        if (!own || !plan)
-            return NULL;
-    }
-    table->turn_count = config->turn_count;
-    table->turns = config->turns;
-    table->by_turns = by_turns;
-    return table;
+    const struct config *c = s->config;
+    struct price_table *own = price_copy_table(&s->bench->arena, from);
+    struct plan *plan = stage_of_replicas(&c->mesh, s->bench->type_facts ? first : 0, c->turns[turn]);
+    if (own && plan)
+        add_exchange(s->bench->facts, plan, own);
+    bool good = own && plan;
+    plan_free(plan);
+    return good ? own : NULL;
 }
 
-bool turns_table(struct workbench *bench, const struct config *config, const struct price_table **table,
+static struct config one_replica(const struct config *config, int turn)
+{
+    (void)turn;
+    return *config;
+}
+
+static bool make(struct workbench *bench, const struct config *config, const struct price_table **out,
                  struct error *err)
 {
+    struct several several = {
+        .bench = bench, .config = config, .own_table = own_table, .stage_config = one_replica, .err = err
+    };
+    return several_table(&several, out);
+}
+
+bool turns_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
+                 struct error *err)
+{
+    const struct price_table *from = NULL;
+    *out = NULL;
+    if (bound_only)
+        return bench->type_facts ? types_least_table(bench, config, true, out, err)
+                                 : workbench_type_table(bench, config, 0, true, out, err);
+    if (!workbench_type_table(bench, config, 0, false, &from, err))
+        return false;
+    if (!from)
+        return true;
     for (const struct turned *t = bench->turned; t; t = t->next)
-        if (t->from == *table && t->count == config->turn_count) {
-            *table = t->table;
+        if (t->from == from && t->reversed == config->reversed) {
+            *out = t->table;
             return true;
         }
     struct turned *made = arena_alloc(&bench->arena, 1, sizeof *made);
-    if (made)
-        *made = (struct turned){ bench->turned, *table, make_tables(bench, config, *table), config->turn_count };
-    if (!made || !made->table)
+    if (!made)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for replicas in turn");
+    if (!make(bench, config, out, err))
+        return false;
+    *made = (struct turned){ bench->turned, from, config->reversed, *out };
     bench->turned = made;
-    *table = made->table;
     return true;
 }
 

@@ -3,9 +3,9 @@
 #define CLEAVE_SEARCH_TURNS_H
 #include "planner/search/workbench.h"
 
-/* The table with one for each number of replicas that the configuration's stages may have, made once.
- */
-bool turns_table(struct workbench *bench, const struct config *config, const struct price_table **table,
+/* A table of a configuration whose replicas take turns, with one for each number of them that its stages may have, made
+ * once; for bounds without these. *out NULL: lowering refuses it. */
+bool turns_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
                  struct error *err);
 /* In-flight micro-batches of a replica (meshes + 1, turns) by how many meshes there are from its stage on, itself among
  * them, and its stage's number of replicas; in the arena. NULL: out of memory. */

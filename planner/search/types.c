@@ -99,6 +99,39 @@ bool types_stage_table(struct workbench *bench, const struct config *config, uns
     return true;
 }
 
+static bool merge_least(struct workbench *bench, const struct config *config, bool bound_only,
+                        const struct price_table **out, struct error *err)
+{
+    struct price_table *least = NULL;
+    for (int type = 0; type < bench->facts->cluster->type_count; type++) {
+        const struct price_table *table = NULL;
+        if (!workbench_type_table(bench, config, type, bound_only, &table, err))
+            return false;
+        if (!table)
+            return true;
+        if (least)
+            price_merge_tables(least, table, false);
+        else if (!(least = price_copy_table(&bench->arena, table)))
+            return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    }
+    *out = least;
+    return true;
+}
+
+bool types_least_table(struct workbench *bench, const struct config *config, bool bound_only,
+                       const struct price_table **out, struct error *err)
+{
+    bool known;
+    struct mixture *mixture = find(bench, hash_i64(hash_config(config, bound_only), INT64_MAX), &known);
+    *out = NULL;
+    if (!mixture)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    if (!known && !merge_least(bench, config, bound_only, &mixture->table, err))
+        return false;
+    *out = mixture->table;
+    return true;
+}
+
 static bool mix(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
                 struct error *err)
 {

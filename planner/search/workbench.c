@@ -318,12 +318,12 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
         return layouts_table(bench, config, bound_only, out, err);
     if (config->spread)
         return spread_table(bench, config, bound_only, out, err);
+    if (config->meshes > 0)
+        return turns_table(bench, config, bound_only, out, err);
     bool good = bench->type_facts ? types_table(bench, config, bound_only, out, err)
                                   : workbench_type_table(bench, config, 0, bound_only, out, err);
     if (!good || bound_only || !*out)
         return good;
-    if (config->meshes > 0)
-        return turns_table(bench, config, out, err);
     if (!cuts_table(bench, config, out, err))
         return false;
     return !schedules[config->schedule]->asynchronous || workbench_versions(bench, config, out, err);
