@@ -201,6 +201,23 @@ static bool weigh_cases(struct measuring *m, struct error *err)
     return true;
 }
 
+/* So many that a step passes over twice what the processor's caches hold: then a layer's weights come from memory, as
+ * in training the whole model. A fraction of the memory allowed at most. */
+static int64_t least_parameters(const struct measuring *m)
+{
+    enum { COPIES = 4, PART = 4 }; /* weights, gradients and two moments */
+    int64_t bytes = m->crew->device ? 0 : 2 * crew_cache_bytes(m->crew), limit = m->o->memory_limit_bytes;
+    if (limit > 0)
+        bytes = min_i64(bytes, limit / PART / m->crew->local_count);
+    return bytes / (COPIES * (int64_t)sizeof(real));
+}
+
+static bool shorten(struct measuring *m, struct error *err)
+{
+    int64_t least = least_parameters(m);
+    return crew_agree(m->crew, &least, sizeof least, err) && model_shorten(&m->shortened, m->o->model, least, err);
+}
+
 bool compute_measure(struct compute_result *out, const struct crew *crew, const struct compute_options *options,
                      struct error *err)
 {
@@ -210,7 +227,7 @@ bool compute_measure(struct compute_result *out, const struct crew *crew, const 
                            .result = &result,
                            .flops_per_s = FIRST_FLOPS_PER_S,
                            .end_ns = clock_now_ns() + (int64_t)(options->budget_s * 1e9) };
-    bool ok = model_shorten(&m.shortened, options->model, err) && list_cases(&m, err) && weigh_cases(&m, err);
+    bool ok = shorten(&m, err) && list_cases(&m, err) && weigh_cases(&m, err);
     for (int i = 0; ok && i < m.case_count; i++)
         ok = measure_case(&m, i, err);
     free(m.cases);

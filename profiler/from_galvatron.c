@@ -194,7 +194,7 @@ static bool spread_computations(struct profile *out, const struct galvatron_prof
     struct arena arena = { 0 };
     struct model shortened;
     struct spread s = { .model = model, .facts = &facts, .arena = &arena, .err = err };
-    if (!model_shorten(&shortened, model, err))
+    if (!model_shorten(&shortened, model, 0, err))
         return false;
     bool ok = model_unfolded_count(&shortened) == model->layer_count ||
               fail(err, "galvatron: model %s: expected no frozen layers, found some", model->name);

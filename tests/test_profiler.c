@@ -176,7 +176,7 @@ START_TEST(harvest_reads_a_made_up_timeline)
     struct model *model = model_of_zoo("tiny-gpt"), shortened;
     struct case_program made;
     struct compute_case c = { .tensor = 1, .micro = 2, .micro_count = 2 };
-    ck_assert(model_shorten(&shortened, model, &err));
+    ck_assert(model_shorten(&shortened, model, 0, &err));
     ck_assert_msg(case_open(&made, &shortened, 32, 2, DTYPE_FP32, &c, &err), "%s", err.message);
     const struct stage_program *stage = &made.program->stages[0];
     struct harvest harvest = { 0 };
@@ -258,7 +258,7 @@ START_TEST(short_models_do_the_same_work)
         snprintf(name, sizeof name, "%.*s", (int)(length - 5), entry->d_name);
         struct model *model = model_of_zoo(name), shortened;
         struct error err = { 0 };
-        ck_assert(model_shorten(&shortened, model, &err));
+        ck_assert(model_shorten(&shortened, model, 0, &err));
         struct graph *whole = graph_of(model, 2, 0, 128), *part = graph_of(&shortened, 2, 0, 128);
         struct samples a = { 0 }, b = { 0 };
         collect_names(&a, whole);
@@ -277,6 +277,39 @@ START_TEST(short_models_do_the_same_work)
     }
     closedir(dir);
     ck_assert_int_gt(seen, 5);
+}
+END_TEST
+
+static int64_t parameters_of(const struct model *model)
+{
+    struct graph *graph = graph_of(model, 2, 0, 128);
+    int64_t count = graph_parameter_count(graph);
+    graph_free(graph);
+    return count;
+}
+
+/* Blocks are repeated until there are enough parameters, and no further; never more often than in the model. */
+START_TEST(shortened_models_are_long_enough)
+{
+    struct model *model = model_of_zoo("gpt2"), shortened, shorter;
+    struct error err = { 0 };
+    int64_t once = 0, before = 0, whole = parameters_of(model);
+    for (int blocks = 1; blocks <= 12; blocks++) {
+        ck_assert(model_shorten(&shortened, model, before + 1, &err));
+        int64_t count = parameters_of(&shortened), block = count - before;
+        ck_assert(count > before && (blocks == 12) == (count == whole));
+        once = blocks == 2 ? block : once;
+        ck_assert(blocks < 2 || block == once);
+        ck_assert(model_shorten(&shorter, model, count, &err));
+        ck_assert_int_eq(parameters_of(&shorter), count);
+        before = count;
+        arena_free(&shorter.arena);
+        arena_free(&shortened.arena);
+    }
+    ck_assert(model_shorten(&shortened, model, 2 * whole, &err));
+    ck_assert_int_eq(parameters_of(&shortened), whole);
+    arena_free(&shortened.arena);
+    model_free(model);
 }
 END_TEST
 
@@ -564,6 +597,7 @@ static Suite *profiler_suite(void)
     CHECK_ADD(suite, lines_never_fall);
     CHECK_ADD(suite, curves_keep_medians_and_find_latency_and_rate);
     CHECK_ADD(suite, sizes_ascend_and_divide);
+    CHECK_ADD(suite, shortened_models_are_long_enough);
     CHECK_ADD(suite, harvest_reads_a_made_up_timeline);
     CHECK_ADD(suite, short_models_do_the_same_work);
     CHECK_ADD(suite, a_profile_covers_the_plans);
