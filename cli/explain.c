@@ -1,6 +1,8 @@
 /* Why this plan and not another; or, where nothing fits, why not, and what would do. */
 #include "cli/explanation.h"
 #include "cli/space_options.h"
+#include "planner/check/claim.h"
+#include "planner/search/space_choice.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -90,6 +92,58 @@ static bool read_plan(struct explaining *g, const char *path, struct space *spac
     *plan = g->in.plan_file->plan;
     *space = explain_space(*plan);
     return space_apply(&g->in, space, o, err);
+}
+
+/* ---- what the plan could choose from besides ---- */
+
+/* Whether the choice's value is named nowhere in the space; of schedules those that must be named are not. */
+static bool is_missing(const struct space *space, enum space_choice choice, int64_t value)
+{
+    struct space copy = *space;
+    const struct allowed *allowed = space_allowed(&copy, choice);
+    bool must_be_named = choice == SPACE_SCHEDULE && !schedules[value]->searched;
+    return allowed->count == 0 ? must_be_named : !allows(allowed, value);
+}
+
+/* As --space takes them: choices of which the plan's own space has values that the space lacks. */
+static void list_missing(struct text *out, const struct space *own, const struct space *space)
+{
+    for (int choice = 0; choice < SPACE_CHOICES; choice++) {
+        struct space copy = *own;
+        const struct allowed *values = space_allowed(&copy, (enum space_choice)choice);
+        bool missing = false;
+        for (int i = 0; i < values->count; i++)
+            missing = missing || is_missing(space, (enum space_choice)choice, values->values[i]);
+        for (int i = 0; missing && i < values->count; i++) {
+            const char *name = space_value_name((enum space_choice)choice, values->values[i]);
+            if (i == 0)
+                text_printf(out, "%s%s=", out->length > 0 ? "," : "", space_choice_names[choice]);
+            text_add(out, i > 0 ? ":" : "");
+            if (name)
+                text_add(out, name);
+            else
+                text_printf(out, "%lld", (long long)values->values[i]);
+        }
+    }
+}
+
+/* Answers are of the space given, which by default is not all that the plan was chosen from. */
+static void note_missing(const struct explaining *g, const struct space *space)
+{
+    const struct plan_file *file = g->in.plan_file;
+    struct space fixed = explain_space(file->plan);
+    struct claim claim = { 0 };
+    struct text text = { 0 };
+    struct error why = { 0 };
+    if (file->certificate && claim_read(&claim, file->certificate, &fixed, &why))
+        list_missing(&text, &claim.space, space);
+    if (text.length > 0)
+        fprintf(g->cli->talk,
+                "note: other plans are sought in the default space; the plan's own had more: --space %s looks there, "
+                "too, and takes longer\n",
+                text.data);
+    text_free(&text);
+    claim_free(&claim);
 }
 
 /* What does not parse is told before anything is computed. */
@@ -203,6 +257,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         goto cleanup;
     struct search_options o = space_search_options(&a->space, &space);
     explainer_open(&g.explainer, g.in.model, &g.in.facts, &o);
+    if (plan)
+        note_missing(&g, &space);
     if (!plan && find_plan(&g, &found, err))
         plan = found.explained->plan;
     if (plan && explain_all(&g, plan, err)) {

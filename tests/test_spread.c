@@ -1,6 +1,9 @@
 /* Stages of several meshes that share each micro-batch, and what more choices do to the plan that is found. */
+#include "planner/search/assemble.h"
+#include "planner/search/pipeline.h"
 #include "planner/search/types.h"
 #include "planner/search/workbench.h"
+#include "tests/simulated_step.h"
 #include "tests/toy_world.h"
 #include "tests/zoo_search.h"
 
@@ -319,6 +322,100 @@ START_TEST(more_kinds_of_stages_make_no_plan_longer)
 }
 END_TEST
 
+/* ---- two stages of any shapes ---- */
+
+/* Data- and tensor-parallel ranks of two stages; on links so slow that the value between them counts. permille: that
+ * the walk may differ; it does not know that reductions of both stages share the links. */
+static const struct shapes_case {
+    int data[2], tensor[2];
+    int64_t permille;
+} shapes_cases[] = {
+    { { 1, 4 }, { 4, 1 }, 5 },  { { 4, 1 }, { 1, 4 }, 10 }, { { 2, 4 }, { 2, 1 }, 12 }, { { 4, 2 }, { 1, 2 }, 5 },
+    { { 2, 4 }, { 1, 1 }, 25 }, { { 4, 2 }, { 1, 1 }, 5 },  { { 1, 1 }, { 2, 4 }, 5 },  { { 4, 4 }, { 1, 1 }, 15 },
+};
+enum { SHAPES_CASES = sizeof shapes_cases / sizeof *shapes_cases };
+
+static struct space shapes_space(const struct shapes_case *c)
+{
+    struct space space = space_default(128, 0, DTYPE_BF16);
+    struct allowed one = { 1, { 1 } }, none = { 1, { 0 } };
+    space.pipeline = (struct allowed){ 1, { 2 } };
+    space.recompute = space.sequence_parallel = space.zero = none;
+    space.tensor = space.data = space.prefetch = one;
+    space.micro = (struct allowed){ 1, { 128 } };
+    space.schedule = (struct allowed){ 1, { schedule_find("1f1b") } };
+    space.spread_tensor = (struct allowed){ 2, { c->tensor[0], c->tensor[1] } };
+    space.spread = (struct allowed){ 2, { c->data[0] * c->tensor[0], c->data[1] * c->tensor[1] } };
+    space.clip_norm = 0;
+    return space;
+}
+
+static int turn_of(const struct config *config, int data, int tensor)
+{
+    for (int i = 0; i < config->turn_count; i++)
+        if (config->turns[i] == data * tensor && config->tensor_times[i] == tensor)
+            return i;
+    return -1;
+}
+
+/* The case's plan in the configuration that has both shapes; NULL: it has not. */
+static struct plan *plan_of_shapes(const struct workbench *bench, const struct space *space,
+                                   const struct config *config, const struct price_table *table,
+                                   const struct shapes_case *c)
+{
+    int classes = bench->chain.class_count, layers = bench->chain.layer_count, first[2] = { 0, layers / 2 },
+        turn[2] = { turn_of(config, c->data[0], c->tensor[0]), turn_of(config, c->data[1], c->tensor[1]) };
+    int *count = calloc((size_t)(2 * classes * table->strategy_count), sizeof *count);
+    struct partition_plan solution = { .first_layer = first, .count = count, .stage_count = 2, .turn = turn };
+    for (int l = 0; l < layers; l++)
+        count[((l >= first[1]) * classes + bench->chain.class_of[l]) * table->strategy_count]++;
+    struct plan *plan = turn[0] < 0 || turn[1] < 0
+                            ? NULL
+                            : plan_from_partition(space, config, bench->graph, &bench->chain, table, &solution);
+    free(count);
+    return plan;
+}
+
+/* The walk, by which plans are ranked, knows what passes between stages that share out a value in different ways, in
+ * both directions. */
+START_TEST(the_walk_knows_sends_between_shapes)
+{
+    const struct shapes_case *c = &shapes_cases[_i];
+    char form[64];
+    snprintf(form, sizeof form, "1x%d:l40s", c->data[0] * c->tensor[0] + c->data[1] * c->tensor[1]);
+    struct model *model = model_of_zoo("gpt2");
+    struct cluster *cluster = cluster_open(form);
+    struct facts facts = { .cluster = cluster };
+    struct space space = shapes_space(c);
+    struct workbench bench;
+    struct config *configs = NULL;
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    int count = 0, tried = 0;
+    ck_assert(workbench_open(&bench, model, &facts, &space, &err));
+    ck_assert(space_configs(&configs, &count, &arena, &space, bench.graph, cluster, &err));
+    for (int i = 0; i < count; i++) {
+        const struct price_table *table = NULL;
+        int64_t walked_ns = 0;
+        ck_assert(configs[i].spread && workbench_table(&bench, &configs[i], false, &table, &err) && table);
+        struct plan *plan = plan_of_shapes(&bench, &space, &configs[i], table, c);
+        if (!plan)
+            continue;
+        int64_t step_ns = simulated_step_ns(form, model, plan, &facts);
+        ck_assert(pipeline_step_ns(&walked_ns, plan, &bench.chain, table, &facts, plan->micro_batch_count, &err));
+        ck_assert_msg(1000 * llabs(walked_ns - step_ns) < c->permille * step_ns, "%s: walk %lld ns, simulation %lld ns",
+                      form, (long long)walked_ns, (long long)step_ns);
+        tried++;
+        plan_free(plan);
+    }
+    ck_assert_int_gt(tried, 0);
+    workbench_close(&bench);
+    arena_free(&arena);
+    cluster_free(cluster);
+    model_free(model);
+}
+END_TEST
+
 /* ---- refusals ---- */
 
 static const struct refused_case {
@@ -367,6 +464,7 @@ static Suite *spread_suite(void)
     CHECK_ADD(suite, types_get_replicas_in_turn);
     CHECK_ADD(suite, stages_have_tensor_degrees_of_their_own);
     CHECK_ADD_LOOP(suite, more_kinds_of_stages_make_no_plan_longer, MORE_CASES);
+    CHECK_ADD_LOOP(suite, the_walk_knows_sends_between_shapes, SHAPES_CASES);
     CHECK_ADD_LOOP(suite, what_cannot_be_spread_is_refused, REFUSED_CASES);
     return suite;
 }

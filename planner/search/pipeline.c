@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "planner/program/schedule.h"
 #include "planner/search/pipeline_prices.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +47,7 @@ struct pipeline {
     const struct price_table *table;
     const struct facts *facts;
     int *values; /* (pieces, pieces): values that the first makes and the second reads; of replicas the first's */
-    int64_t *message_ns; /* (pieces, pieces) how long they take to get there */
+    int64_t *message_ns; /* (pieces, pieces) how long they take to get there, and the gradients to get back */
     int ahead, micro_batches, piece_count;
     bool meets; /* sends wait for their receivers, in the order of both sides */
     int *turns; /* (stages) */
@@ -152,8 +153,9 @@ static double elements_of(const struct graph *graph, int layer)
     return elements;
 }
 
-/* The layer's value from the maker to the reader; where layouts differ the mean of there and back. */
-static int64_t send_ns(const struct pipeline *p, const struct chain *chain, int layer, int maker, int reader)
+/* The layer's value from the maker to the reader, or its gradient back; where layouts differ the mean of both. What a
+ * rank gets is its own part, and its like's among the senders, if they are fewer, send several. */
+static int64_t send_ns(const struct pipeline *p, const struct chain *chain, int layer, int maker, int reader, bool back)
 {
     const struct layer_range *from = &p->pieces[maker].layers;
     if (price_has_layouts(p->table))
@@ -162,17 +164,17 @@ static int64_t send_ns(const struct pipeline *p, const struct chain *chain, int 
                2;
     if (!p->facts || !chain->graph || p->table->send_bytes == 0)
         return price_send_ns(p->table, maker % copied(p));
-    const struct price_table *makers = price_of_plan_stage(p->table, p->plan, stage_of(p, maker)),
-                             *readers = price_of_plan_stage(p->table, p->plan, stage_of(p, reader));
-    int64_t most_bytes = max_i64(makers->send_bytes, readers->send_bytes); /* of the side with fewer ranks */
-    double bytes = (double)most_bytes * elements_of(chain->graph, layer) / elements_of(chain->graph, 0);
-    return cost_between_stages(p->facts, p->plan, stage_of(p, maker), stage_of(p, reader), (int64_t)bytes).ns;
+    int sender = stage_of(p, back ? reader : maker), receiver = stage_of(p, back ? maker : reader);
+    double part = (double)price_of_plan_stage(p->table, p->plan, receiver)->send_bytes,
+           parts = fmax(1, (double)stage_rank_count(p->plan, receiver) / stage_rank_count(p->plan, sender)),
+           bytes = parts * part * elements_of(chain->graph, layer) / elements_of(chain->graph, 0);
+    return cost_between_stages(p->facts, p->plan, sender, receiver, (int64_t)bytes).ns;
 }
 
 /* What one piece has made for another, by a message unless both are on one stage; of replicas `to` is the first. */
 static void hand_on(struct pipeline *p, int from, int to, int micro, bool backward)
 {
-    int own = first_replica(p, from), maker = backward ? to : own, reader = own + to - maker;
+    int own = first_replica(p, from);
     struct stage_clock *s = &p->stages[stage_of(p, from)];
     int turns = replicas_of(p, to), own_micro = micro / turns;
     struct piece *piece = &p->pieces[to + micro % turns];
@@ -182,8 +184,7 @@ static void hand_on(struct pipeline *p, int from, int to, int micro, bool backwa
         return;
     }
     if (stage_of(p, from) != stage_of(p, to))
-        at = send(backward ? &s->send_backward_ns : &s->send_forward_ns, at,
-                  p->message_ns[maker * p->piece_count + reader]);
+        at = send(backward ? &s->send_backward_ns : &s->send_forward_ns, at, p->message_ns[own * p->piece_count + to]);
     piece->arrived[backward][own_micro] = max_i64(piece->arrived[backward][own_micro], at);
     piece->missing[backward][own_micro]--;
 }
@@ -240,8 +241,7 @@ static bool deliver(struct pipeline *p, int stage)
         if (action->micro != m->micro || (action->kind != ACTION_FORWARD) != m->backward)
             break;
         int64_t start = max_i64(max_i64(m->ready_ns, to->before_ns), max_i64(s->sending_ns, to->receiving_ns));
-        s->sending_ns = to->receiving_ns =
-            start + p->message_ns[m->backward ? m->to * p->piece_count + m->from : m->from * p->piece_count + m->to];
+        s->sending_ns = to->receiving_ns = start + p->message_ns[m->from * p->piece_count + m->to];
         p->pieces[m->to].arrived[m->backward][m->micro] = s->sending_ns;
         p->pieces[m->to].missing[m->backward][m->micro]--;
     }
@@ -370,7 +370,8 @@ static void repeat_values(struct pipeline *p)
 static void add_value(struct pipeline *p, const struct chain *chain, int layer, int maker, int reader)
 {
     p->values[maker * p->piece_count + reader]++;
-    p->message_ns[maker * p->piece_count + reader] += send_ns(p, chain, layer, maker, reader);
+    p->message_ns[maker * p->piece_count + reader] += send_ns(p, chain, layer, maker, reader, false);
+    p->message_ns[reader * p->piece_count + maker] += send_ns(p, chain, layer, maker, reader, true);
 }
 
 /* Each value once per piece that reads it. */
@@ -512,7 +513,7 @@ static int64_t steady_step_ns(const struct pipeline *p)
             once += p->price[l]->reduce_last_ns + p->price[l]->step_ns;
         }
         if (k + 1 < p->piece_count)
-            sends = p->message_ns[k * p->piece_count + k + 1];
+            sends = max_i64(p->message_ns[k * p->piece_count + k + 1], p->message_ns[(k + 1) * p->piece_count + k]);
         longest = max_i64(longest, p->micro_batches * max_i64(each, sends) + once);
     }
     return longest + p->table->norm_exchange_ns;
