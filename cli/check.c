@@ -41,6 +41,8 @@ static bool print_json(const struct cli *cli, const struct check_report *r, stru
     json_put_int(&w, "left", r->left);
     if (r->ideals >= 0)
         json_put_int(&w, "ideals", r->ideals);
+    if (r->ideals == 0)
+        json_put_double(&w, "orders_bound_s", (double)r->orders_bound_ns / 1e9);
     json_end_object(&w);
     return inputs_hand_out_json(cli, NULL, &w, err);
 }
@@ -64,7 +66,12 @@ static void print_report(const struct cli *cli, const struct check_report *r)
     if (r->ideals > 0)
         fprintf(cli->out, "  in all orders of the layers: %lld order ideals\n", (long long)r->ideals);
     if (r->ideals == 0)
-        fprintf(cli->out, "  of cuts in the file's order of the layers: it says nothing of other orders\n");
+        fprintf(cli->out, "  of cuts in the file's order of the layers; ");
+    if (r->ideals == 0 && r->orders_bound_ns > 0)
+        fprintf(cli->out, "in other orders no plan is shorter than %s by the formula\n",
+                text_duration_ns(bound, r->orders_bound_ns));
+    if (r->ideals == 0 && r->orders_bound_ns == 0)
+        fprintf(cli->out, "it says nothing of other orders\n");
     if (r->left > 0)
         fprintf(cli->out, "  %lld were not looked at when the search ended: nothing is proven\n", (long long)r->left);
 }

@@ -3,6 +3,7 @@
 #include "planner/search/certificate_hash.h"
 #include "planner/search/config_name.h"
 #include "planner/search/workbench.h"
+#include "tests/fact_files.h"
 #include "tests/random_worlds.h"
 
 struct written {
@@ -392,9 +393,95 @@ START_TEST(changes_are_refused)
 }
 END_TEST
 
+/* ---- more orders than are searched ---- */
+
+/* Two towers of so many layers of unlike times between a first and a last one. */
+static struct model *model_of_towers(int layers)
+{
+    struct text text = { 0 };
+    struct error err = { 0 };
+    struct model *model = NULL;
+    const char *rest = "\"parameters\": 1000, \"activation_elements\": 1000}";
+    text_printf(&text,
+                "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"towers\", \"sequence\": 16, \"layers\": "
+                "[{\"kind\": \"opaque\", \"name\": \"in\", \"forward_us\": 50, \"backward_us\": 100, %s",
+                rest);
+    for (int tower = 0; tower < 2; tower++)
+        for (int i = 0; i < layers; i++) {
+            char before[32] = "in";
+            if (i > 0)
+                snprintf(before, sizeof before, "%d_%d", tower, i - 1);
+            text_printf(&text,
+                        ", {\"kind\": \"opaque\", \"name\": \"%d_%d\", \"inputs\": [\"%s\"], \"forward_us\": %d, "
+                        "\"backward_us\": %d, %s",
+                        tower, i, before, 100 + 37 * (i % 3) + 400 * tower, 200, rest);
+        }
+    text_printf(&text,
+                ", {\"kind\": \"opaque\", \"name\": \"out\", \"inputs\": [\"0_%d\", \"1_%d\"], \"forward_us\": 50, "
+                "\"backward_us\": 100, %s]}",
+                layers - 1, layers - 1, rest);
+    ck_assert_msg(model_read(&model, "towers", text.data, text.length, NULL, &err), "%s", err.message);
+    text_free(&text);
+    return model;
+}
+
+static bool accepts(const struct written *written, struct claim *claim, int64_t orders_bound_ns, const char *what)
+{
+    struct check_report report = { 0 };
+    struct error err = { 0 };
+    claim->orders_bound_ns = orders_bound_ns;
+    bool good = certificate_check(&report, claim, written->w.world.model, &written->w.world.facts,
+                                  written->result->plans[0].plan, NULL, NULL, &err);
+    ck_assert_msg(good || strstr(err.message, what), "%s", err.message);
+    return good;
+}
+
+/* Too many ideals to try: then there is a bound of all orders besides, which is not taken on trust. */
+START_TEST(other_orders_have_a_bound)
+{
+    struct written written = { 0 };
+    struct json_doc *doc = NULL;
+    struct claim claim;
+    struct error err = { 0 };
+    struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 1, .no_advice = true };
+    options.space.pipeline = (struct allowed){ 1, { 4 } };
+    written.w.space = options.space;
+    written.w.world.model = model_of_towers(100);
+    written.w.world.cluster = cluster_open("1x4:a100-sxm-80");
+    written.w.world.facts.cluster = written.w.world.cluster;
+    ck_assert_msg(search_run(&written.result, written.w.world.model, &written.w.world.facts, &options, &err), "%s",
+                  err.message);
+    const struct certificate *c = &written.result->certificate;
+    ck_assert_int_eq(c->ideals, 0);
+    ck_assert_int_gt(c->orders_bound_ns, c->best_ns * 9 / 10);
+    ck_assert_int_lt(c->orders_bound_ns, c->bound_ns);
+    struct json_writer w = { 0 };
+    size_t length = 0;
+    json_begin_object(&w);
+    certificate_json(&w, written.result, &options.space);
+    json_end_object(&w);
+    written.text = json_finish(&w, &length);
+    ck_assert(json_parse(&doc, "certificate", written.text, length, &err));
+    ck_assert_msg(claim_read(&claim, json_member(json_root(doc), "certificate"), &options.space, &err), "%s",
+                  err.message);
+    ck_assert_int_eq(claim.orders_bound_ns, c->orders_bound_ns);
+    ck_assert(accepts(&written, &claim, c->orders_bound_ns, ""));
+    ck_assert(accepts(&written, &claim, 0, ""));
+    ck_assert(!accepts(&written, &claim, c->orders_bound_ns + 1, "its bound of all orders"));
+    ck_assert(!accepts(&written, &claim, c->bound_ns + 1, "is above that of those that were searched"));
+    claim_free(&claim);
+    json_free(doc);
+    search_result_free(written.result);
+    free(written.text);
+    cluster_free(written.w.world.cluster);
+    model_free(written.w.world.model);
+}
+END_TEST
+
 static Suite *certificate_suite(void)
 {
     Suite *suite = suite_create("certificate");
+    CHECK_ADD(suite, other_orders_have_a_bound);
     CHECK_ADD(suite, certificates_hold);
     CHECK_ADD(suite, changes_are_refused);
     return suite;

@@ -328,6 +328,12 @@ def orders(folder):
     plan["decisions"]["order"] = "0-1,6-8,2-5,9-14"
     bad.write_text(json.dumps(plan))
     expect("an order in which a layer comes before what it reads", 2, "expected layer 5.encoder before layer 8.cross_attention", "show", bad)
+    towers, layer = folder / "towers.json", {"kind": "opaque", "forward_us": 100, "backward_us": 200, "parameters": 1000, "activation_elements": 1000}
+    rows = [{**layer, "name": f"{k}_{i}", "inputs": [f"{k}_{i - 1}" if i else "in"]} for k in range(2) for i in range(90)]
+    towers.write_text(json.dumps({"format": "cleave-model", "version": 1, "name": "towers", "sequence": 16,
+                                  "layers": [{**layer, "name": "in"}, *rows, {**layer, "name": "out", "inputs": ["0_89", "1_89"]}]}))
+    expect("more orders than are tried", 0, "other orders were not tried.*in whatever order no plan is shorter than", "plan", towers, *job, "-o", four)
+    expect("the bound of all of them is checked", 0, "in other orders no plan is shorter than", "check", four)
     expect("a chain", 0, "stage 3", "plan", "tiny-gpt", *job, "-o", chain)
     check("a chain has one order", "order" not in json.loads(chain.read_text())["decisions"] and "in the order" not in run("show", chain).stdout)
 

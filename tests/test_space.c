@@ -174,6 +174,7 @@ static int64_t enumerate_space(struct random_world *w, struct tally *tally, int6
         struct partition_problem problem = workbench_problem(&bench, &configs[i], table, in_flight);
         int64_t own = enumerate_orders(&problem, reads, &plans);
         ck_assert_int_le(partition_quick_bound(&problem), own);
+        ck_assert_int_le(partition_orders_bound(&problem), own);
         if (own < best) {
             turns_best = configs[i].meshes > 0 && !configs[i].spread;
             spread_best = configs[i].spread;

@@ -206,6 +206,17 @@ static bool check_simulated(struct checker *c, const struct config *config, cons
                               name, (long long)c->claim->simulated_bound_ns);
 }
 
+/* What is claimed of plans whose orders were not searched: one stage has no cut, and else neither a sum nor a mean over
+ * all layers depends on their order. */
+static bool check_other_orders(struct checker *c, const struct config *config, const char *name,
+                               const struct cut_problem *problem)
+{
+    return config->stages == 1 || c->claim->orders_bound_ns <= cut_quick_bound(problem) || cut_lacks_memory(problem) ||
+           fail_kind(c->err, ERROR_GATE,
+                     "the certificate does not hold: its bound of all orders, %lld ns, is not one of %s",
+                     (long long)c->claim->orders_bound_ns, name);
+}
+
 static bool check_config(struct checker *c, const struct config *config)
 {
     char name[CONFIG_NAME_BYTES];
@@ -229,6 +240,7 @@ static bool check_config(struct checker *c, const struct config *config)
     if (refused)
         return wrong_fate(c, claimed, name, "it has a program");
     bool good = check_simulated(c, config, name, table) && check_problem(c, config, table, &arena, &problem) &&
+                check_other_orders(c, config, name, &problem) &&
                 check_priced(c, config, name, claimed, cut_quick_bound(&problem));
     arena_free(&arena);
     return good;
@@ -343,6 +355,11 @@ static bool open_orders(struct checker *c)
                          "the certificate does not hold: it speaks of %lld order ideals of the layers, but there are "
                          "%s%d",
                          (long long)claimed, c->orders.count > claimed ? "at least " : "", c->orders.count);
+    if (c->claim->orders_bound_ns > (claimed == 0 ? c->claim->bound_ns : 0))
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: its bound of all orders, %lld ns, is above that of those that "
+                         "were searched",
+                         (long long)c->claim->orders_bound_ns);
     if (claimed <= 0 && c->plan->order)
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: it is about the file's order of the layers, but the plan has "
@@ -374,7 +391,8 @@ bool certificate_check(struct check_report *out, const struct claim *claim, cons
     *out = (struct check_report){ .bound_ns = claim->bound_ns,
                                   .simulated_bound_ns = claim->simulated_bound_ns,
                                   .formula_ns = claim->formula_ns,
-                                  .ideals = claim->ideals };
+                                  .ideals = claim->ideals,
+                                  .orders_bound_ns = claim->orders_bound_ns };
     c.hash = certificate_hash_start(&claim->space);
     bool good = check_digest(&c) && check_seconds(&c) && checker_open(&c, model);
     out->configurations = c.config_count;

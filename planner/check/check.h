@@ -12,7 +12,7 @@ struct check_report {
         left;          /* by_cut: no way to cut is shorter, by solving */
     int64_t undecided; /* of by_cut's: branch and bound ended first */
     int64_t bound_ns, simulated_bound_ns, formula_ns, step_ns;
-    int64_t ideals; /* as in struct certificate */
+    int64_t ideals, orders_bound_ns; /* as in struct certificate */
 };
 /**
  * Works everything out anew; ERROR_GATE with what differs when the certificate does not hold.

@@ -7,7 +7,7 @@
 struct claim_fields {
     double bound_s, formula_s, gap, formula_gap, proof_gap, simulated_bound_s, simulated_gap;
     int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_memory,
-        pruned_bound, solved, refused, candidates, ranked, judged, rejected, ideals;
+        pruned_bound, solved, refused, candidates, ranked, judged, rejected, ideals, orders_bound_ns;
     const char *best, *space_hash, *prices_hash, *digest;
     bool complete;
     const struct json *space, *best_plan, *fates[FATE_COUNT];
@@ -59,6 +59,13 @@ static const struct json_field claim_fields[] = {
       .doc = "Of a model with branches: sets of layers that hold, with each, all that it reads (order ideals). Stages "
              "that lead from one to the next, in whatever order of the layers, are the cuts that the certificate "
              "covers; 0: only those of the file's order." },
+    { .key = "orders_bound_ns",
+      .type = FIELD_INT,
+      .offset = offsetof(struct claim_fields, orders_bound_ns),
+      .min = 0,
+      .max = 9e15,
+      .doc = "With ideals 0: in any order of the layers no plan of the space is shorter by the formula; 0: nothing is "
+             "proven of other orders." },
     CLAIM(space_hash, FIELD_STRING, .doc = "Of the names of all configurations."),
     CLAIM(prices_hash, FIELD_STRING, .doc = "Of the prices of their layers by which bounds are made."),
     CLAIM(digest, FIELD_STRING, .doc = "Of all other members: against damage."),
@@ -244,6 +251,7 @@ bool claim_read(struct claim *out, const struct json *certificate, const struct 
     out->solved = f.solved;
     out->refused = f.refused;
     out->ideals = f.ideals;
+    out->orders_bound_ns = f.orders_bound_ns;
     out->gap = f.gap;
     out->formula_gap = f.formula_gap;
     out->proof_gap = f.proof_gap;

@@ -17,7 +17,7 @@ struct claim {
     struct space space; /* restrictions; batch, sequence, type from the plan */
     int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_bound, solved,
         refused, pruned_memory;
-    int64_t ideals; /* as in struct certificate */
+    int64_t ideals, orders_bound_ns; /* as in struct certificate */
     double gap, formula_gap, proof_gap, simulated_gap, bound_s, simulated_bound_s, formula_s;
     bool complete;
     const char *best, *space_hash, *prices_hash, *digest;

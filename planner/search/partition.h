@@ -211,6 +211,8 @@ static inline int micro_batches_in_turn(int micro_batch_count, int replicas)
 int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan);
 /* A bound without solving anything, for sorting and pruning: from the cheapest compute path of each class. */
 int64_t partition_quick_bound(const struct partition_problem *problem);
+/* The same of stages of layers in whatever order. */
+int64_t partition_orders_bound(const struct partition_problem *problem);
 /* The same without sends, for a table by_stage (partition_mixed.c). */
 int64_t partition_mixed_bound(const struct partition_problem *problem);
 /* Where meshes share micro-batches: the longest stage's C is no shorter; else 0 (partition_mixed.c). */

@@ -62,15 +62,19 @@ static bool bound_config(struct run *run, int index, const struct price_table *t
     const struct config *config = &run->configs[index];
     struct ordered *order = &run->order[index];
     *order = (struct ordered){ INT64_MAX, index, config->runs > 1 };
+    run->orders_ns[index] = INT64_MAX;
     if (!table)
         return record(run, index, FATE_REFUSED, 0);
     /* prefetch decides neither the first bound nor that of the kernels */
     if (index > 0 && propose_alike(config, &run->configs[index - 1])) {
         order->bound_ns = run->order[index - 1].bound_ns;
+        run->orders_ns[index] = run->orders_ns[index - 1];
         return true;
     }
     struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
     order->bound_ns = partition_quick_bound(&problem);
+    if (config->stages != 1) /* one stage has no cut */
+        run->orders_ns[index] = partition_orders_bound(&problem);
     return bound_simulation(run, config, table);
 }
 
@@ -80,7 +84,8 @@ bool search_order(struct run *run)
     run->order = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->order);
     certificate->records = arena_alloc(&run->result->arena, (size_t)run->config_count, sizeof *certificate->records);
     run->first_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->first_ns);
-    if (!run->order || !run->first_ns || !certificate->records)
+    run->orders_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->orders_ns);
+    if (!run->order || !run->first_ns || !run->orders_ns || !certificate->records)
         return search_out_of_memory(run->err);
     certificate->simulated_bound_ns = INT64_MAX;
     certificate->ideals = chain_ideals(&run->bench.chain);

@@ -166,6 +166,19 @@ static void drop_records(struct certificate *c)
     c->record_count = kept;
 }
 
+/* Of plans in any order where the file's alone was searched: what lacks memory does so in all of them. */
+static int64_t bound_orders(const struct run *run)
+{
+    const struct certificate *c = &run->result->certificate;
+    int64_t bound_ns = c->bound_ns;
+    for (int i = 0; i < c->record_count; i++)
+        if (c->records[i].fate == FATE_MEMORY)
+            run->orders_ns[c->records[i].config] = INT64_MAX;
+    for (int i = 0; i < run->config_count; i++)
+        bound_ns = min_i64(bound_ns, run->orders_ns[i]);
+    return bound_ns;
+}
+
 /* Who checks the certificate need not look for it then. */
 static bool show_best(struct run *run)
 {
@@ -190,6 +203,8 @@ static bool fill_certificate(struct run *run)
     for (int i = 0; i < run->config_count; i++)
         if (run->configs[i].stages > 1 && !schedules[run->configs[i].schedule]->searched)
             c->bound_ns = 0; /* it idles less than the formula's schedules */
+    if (c->ideals == 0)
+        c->orders_bound_ns = bound_orders(run);
     if (!run->options->keep_all)
         drop_records(c);
     if (run->result->plan_count == 0)

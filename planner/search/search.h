@@ -84,6 +84,8 @@ struct certificate {
     int64_t configurations, pruned_memory, pruned_bound, solved, refused; /* refused: lowering had no program for it */
     int64_t ideals; /* of a model with branches: order ideals of its layers, whose chains are the cuts that all this is
                        about; 0: only the cuts of the file's order; -1: the layers have one order only */
+    int64_t orders_bound_ns; /* with ideals 0: no plan in any order of the layers is shorter by the formula; 0: nothing
+                                is proven of them */
     struct certificate_hash hash; /* of the configurations that were looked at */
     int record_count;             /* all configurations but those that their bound ruled out */
     struct config_record *records;

@@ -41,6 +41,7 @@ struct run {
     int config_count;
     struct ordered *order; /* (config_count) by bound; those with several layouts behind all others */
     int64_t *first_ns;     /* (config_count) the same bounds by configuration; 0: none was worked out */
+    int64_t *orders_ns;    /* (config_count) where the file's order alone is searched: bounds of all orders */
     int close_count;       /* of those that their relaxation ruled out */
     struct ordered *close; /* (close_count) by that bound */
     int candidate_count, candidate_capacity;

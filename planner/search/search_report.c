@@ -248,6 +248,8 @@ static void write_members(struct json_writer *w, const struct certificate *c, co
     write_int(w, "rejected", c->rejected);
     if (c->ideals >= 0)
         write_int(w, "ideals", c->ideals);
+    if (c->ideals == 0)
+        json_put_int(w, "orders_bound_ns", c->orders_bound_ns);
     write_hash(w, "space_hash", c->hash.space);
     write_hash(w, "prices_hash", c->hash.prices);
     write_space(w, space);
