@@ -96,38 +96,66 @@ static bool read_plan(struct explaining *g, const char *path, struct space *spac
 
 /* ---- what the plan could choose from besides ---- */
 
-/* Whether the choice's value is named nowhere in the space; of schedules those that must be named are not. */
-static bool is_missing(const struct space *space, enum space_choice choice, int64_t value)
+/* Values that the choice may take in the space; where all may that need no name, those of schedules, else none. */
+static struct allowed values_of(const struct space *space, enum space_choice choice)
 {
     struct space copy = *space;
-    const struct allowed *allowed = space_allowed(&copy, choice);
-    bool must_be_named = choice == SPACE_SCHEDULE && !schedules[value]->searched;
-    return allowed->count == 0 ? must_be_named : !allows(allowed, value);
+    struct allowed values = *space_allowed(&copy, choice);
+    for (int i = 0; values.count < SPACE_VALUES && choice == SPACE_SCHEDULE && space->schedule.count == 0; i++) {
+        if (!schedules[i])
+            break;
+        if (schedules[i]->searched)
+            values.values[values.count++] = i;
+    }
+    return values;
 }
 
-/* As --space takes them: choices of which the plan's own space has values that the space lacks. */
-static void list_missing(struct text *out, const struct space *own, const struct space *space)
+/* Adds what is not there yet; whether there was such. Of a choice that is free everything is there. */
+static bool add_values(struct allowed *into, const struct allowed *more)
 {
-    for (int choice = 0; choice < SPACE_CHOICES; choice++) {
-        struct space copy = *own;
-        const struct allowed *values = space_allowed(&copy, (enum space_choice)choice);
-        bool missing = false;
-        for (int i = 0; i < values->count; i++)
-            missing = missing || is_missing(space, (enum space_choice)choice, values->values[i]);
-        for (int i = 0; missing && i < values->count; i++) {
-            const char *name = space_value_name((enum space_choice)choice, values->values[i]);
-            if (i == 0)
-                text_printf(out, "%s%s=", out->length > 0 ? "," : "", space_choice_names[choice]);
-            text_add(out, i > 0 ? ":" : "");
-            if (name)
-                text_add(out, name);
-            else
-                text_printf(out, "%lld", (long long)values->values[i]);
+    bool added = false;
+    for (int i = 0; into->count > 0 && i < more->count && into->count < SPACE_VALUES; i++)
+        if (!allows(into, more->values[i])) {
+            into->values[into->count++] = more->values[i];
+            added = true;
         }
+    return added;
+}
+
+static void print_values(struct text *out, enum space_choice choice, const struct allowed *values)
+{
+    text_printf(out, "%s%s=", out->length > 0 ? "," : "", space_choice_names[choice]);
+    for (int i = 0; i < values->count; i++) {
+        const char *name = space_value_name(choice, values->values[i]);
+        text_add(out, i > 0 ? ":" : "");
+        if (name)
+            text_add(out, name);
+        else
+            text_printf(out, "%lld", (long long)values->values[i]);
     }
 }
 
-/* Answers are of the space given, which by default is not all that the plan was chosen from. */
+/* As --space takes them: choices for which the plan's own space has values that the default one has not, with those of
+ * both and of the space given. Nothing when the latter has them all. */
+static void list_missing(struct text *out, const struct space *own, const struct space *space)
+{
+    struct space free_space = space_default(space->batch, space->sequence, space->dtype);
+    bool missing = false;
+    for (int i = 0; i < SPACE_CHOICES; i++) {
+        enum space_choice choice = (enum space_choice)i;
+        struct allowed all = values_of(&free_space, choice), given = values_of(space, choice),
+                       wanted = values_of(own, choice);
+        if (!add_values(&all, &wanted))
+            continue;
+        missing = add_values(&given, &wanted) || missing;
+        add_values(&all, &given);
+        print_values(out, choice, &all);
+    }
+    if (!missing)
+        text_free(out);
+}
+
+/* Answers are of the space given, which need not be all that the plan was chosen from. */
 static void note_missing(const struct explaining *g, const struct space *space)
 {
     const struct plan_file *file = g->in.plan_file;
@@ -139,8 +167,8 @@ static void note_missing(const struct explaining *g, const struct space *space)
         list_missing(&text, &claim.space, space);
     if (text.length > 0)
         fprintf(g->cli->talk,
-                "note: other plans are sought in the default space; the plan's own had more: --space %s looks there, "
-                "too, and takes longer\n",
+                "note: the plan was chosen from more than other plans are sought in now: --space %s looks there, too, "
+                "and takes longer\n",
                 text.data);
     text_free(&text);
     claim_free(&claim);

@@ -68,7 +68,8 @@ static bool add_value(const char *what, struct allowed *allowed, int key, const 
         return fail(err, "%s: more than %d values of %s", what, SPACE_VALUES, space_choice_names[key]);
     if (!value_of(what, (enum space_choice)key, word, &value, err))
         return false;
-    allowed->values[allowed->count++] = value;
+    if (allowed->count == 0 || !allows(allowed, value)) /* twice is once */
+        allowed->values[allowed->count++] = value;
     return true;
 }
 

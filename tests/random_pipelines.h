@@ -163,9 +163,8 @@ static inline struct pipeline_case *pipeline_open(const struct pipeline_draw *dr
         c->config.stages = draw->shared ? draw->stages : 0;
         c->config.turns = turns;
         c->config.tensor_times = once;
-        c->config.turn_count = PIPELINE_TURNS;
-        if (draw->shared) /* no stage is left without a mesh */
-            c->config.turn_count = (int)min_i64(PIPELINE_TURNS, c->config.meshes - draw->stages + 1);
+        int most = draw->shared ? c->config.meshes - draw->stages + 1 : c->config.meshes; /* no stage is without one */
+        c->config.turn_count = (int)min_i64(PIPELINE_TURNS, most);
     }
     ck_assert_msg(workbench_open(&c->bench, c->model, &c->facts, &c->space, &err), "%s", err.message);
     ck_assert_msg(workbench_table(&c->bench, &c->config, false, &c->table, &err), "%s", err.message);

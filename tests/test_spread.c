@@ -1,4 +1,5 @@
 /* Stages of several meshes that share each micro-batch, and what more choices do to the plan that is found. */
+#include "planner/check/check.h"
 #include "planner/search/assemble.h"
 #include "planner/search/pipeline.h"
 #include "planner/search/types.h"
@@ -416,6 +417,58 @@ START_TEST(the_walk_knows_sends_between_shapes)
 }
 END_TEST
 
+/* ---- configurations that are alike but for their shapes ---- */
+
+static const struct alike_case {
+    const char *model, *cluster;
+    int64_t batch;
+    struct allowed spread, spread_tensor, sequence_parallel;
+} alike_cases[] = {
+    { "tiny-gpt", "1x12:l40s", 8, { 2, { 2, 4 } }, { 3, { 1, 2, 4 } }, { 0, { 0 } } }, /* equal ends, other shapes */
+    { "tiny-gpt", "1x8:l40s", 6, { 3, { 1, 2, 3 } }, { 2, { 1, 2 } }, { 1, { 1 } } },  /* alone, tp is not sp */
+    { "tiny-gpt", "1x8:l40s", 3, { 2, { 1, 2 } }, { 1, { 2 } }, { 0, { 0 } } },        /* no shape without */
+};
+enum { ALIKE_CASES = sizeof alike_cases / sizeof *alike_cases };
+
+/* Whatever shapes are allowed: the plan is of its space, and no longer than without them where one mesh is. */
+START_TEST(every_space_has_its_own_prices)
+{
+    const struct alike_case *c = &alike_cases[_i];
+    struct space plain = space_default(c->batch, 0, DTYPE_BF16), space = plain;
+    space.spread = c->spread, space.spread_tensor = c->spread_tensor, space.sequence_parallel = c->sequence_parallel;
+    struct search_result *result = search_zoo(c->model, c->cluster, &space);
+    struct model *model = model_of_zoo(c->model);
+    struct cluster *cluster = cluster_open(c->cluster);
+    struct facts facts = { .cluster = cluster };
+    struct claim claim;
+    struct check_report report;
+    struct json_writer w = { 0 };
+    struct json_doc *doc = NULL;
+    struct error err = { 0 };
+    size_t length = 0;
+    ck_assert_int_gt(step_of(result), 0);
+    json_begin_object(&w);
+    certificate_json(&w, result, &space);
+    json_end_object(&w);
+    char *text = json_finish(&w, &length);
+    ck_assert(json_parse(&doc, "certificate", text, length, &err));
+    ck_assert_msg(claim_read(&claim, json_member(json_root(doc), "certificate"), &space, &err), "%s", err.message);
+    ck_assert_msg(certificate_check(&report, &claim, model, &facts, result->plans[0].plan, NULL, NULL, &err), "%s",
+                  err.message);
+    plain.sequence_parallel = c->sequence_parallel;
+    struct search_result *without = search_zoo(c->model, c->cluster, &plain);
+    if (allows(&space.spread, 1))
+        ck_assert_int_le(step_of(result), step_of(without));
+    search_result_free(without);
+    claim_free(&claim);
+    json_free(doc);
+    free(text);
+    search_result_free(result);
+    cluster_free(cluster);
+    model_free(model);
+}
+END_TEST
+
 /* ---- refusals ---- */
 
 static const struct refused_case {
@@ -465,6 +518,7 @@ static Suite *spread_suite(void)
     CHECK_ADD(suite, stages_have_tensor_degrees_of_their_own);
     CHECK_ADD_LOOP(suite, more_kinds_of_stages_make_no_plan_longer, MORE_CASES);
     CHECK_ADD_LOOP(suite, the_walk_knows_sends_between_shapes, SHAPES_CASES);
+    CHECK_ADD_LOOP(suite, every_space_has_its_own_prices, ALIKE_CASES);
     CHECK_ADD_LOOP(suite, what_cannot_be_spread_is_refused, REFUSED_CASES);
     return suite;
 }

@@ -55,8 +55,10 @@ static int list_stages(const struct plan *plan, const struct config *config, int
  * one. */
 static bool plan_in(struct checker *c, const struct config *config, const struct plan *joined, struct plan **out)
 {
+    int64_t words = c->bench.graph->vocab_size; /* padded alike, whatever the multiple */
     *out = NULL;
-    if (!same_outside(joined, config))
+    if (!same_outside(joined, config) ||
+        round_up(words, joined->vocab_multiple) != round_up(words, config_vocab_multiple(config, c->bench.graph)))
         return true;
     struct plan *plan = plan_copy(joined);
     if (!plan)

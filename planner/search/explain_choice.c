@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Degrees of the widest layer of the first stage. */
-static void choose_degrees(struct choice *c, const struct plan *plan)
+/* Degrees of the widest layer of the stage. */
+static void choose_degrees(struct choice *c, const struct plan *plan, const struct plan_stage *stage)
 {
-    const struct plan_stage *stage = &plan->stages[0];
     c->tensor = c->context = c->data = c->expert = 1;
     for (int l = stage->first_layer; l < stage->first_layer + stage->layer_count; l++) {
         int tensor = 1, context = 1, data = 1, expert = 1;
@@ -32,7 +31,12 @@ struct choice choice_of(const struct plan *plan, const struct graph *graph)
     struct choice c = { .schedule = plan->schedule, .prefetch = plan->prefetch, .layers = plan->layer_count };
     for (int s = 0; s < plan->stage_count; s++)
         c.pipeline += plan->stages[s].turn == 0;
-    choose_degrees(&c, plan);
+    choose_degrees(&c, plan, &plan->stages[0]);
+    for (int s = 1; s < plan->stage_count; s++) { /* where they differ, those of the stage with the most tensor ranks */
+        struct choice own = c;
+        choose_degrees(&own, plan, &plan->stages[s]);
+        c = own.tensor > c.tensor ? own : c;
+    }
     c.micro = max_i64(1, plan->batch / plan->micro_batch_count / c.data);
     for (int l = 0; l < plan->layer_count; l++) {
         c.recompute[plan->layers[l].recompute]++;
@@ -70,6 +74,13 @@ static bool fix(struct allowed *allowed, int64_t value)
         return false;
     *allowed = (struct allowed){ 1, { value } };
     return true;
+}
+
+/* In all stages, also where they may have tensor degrees of their own. */
+static bool fix_tensor(struct space *space, int64_t value)
+{
+    space->spread_tensor = (struct allowed){ 1, { 1 } };
+    return fix(&space->tensor, value);
 }
 
 static bool restrict_to(struct allowed *allowed, struct allowed values)
@@ -128,6 +139,7 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     case OTHER_PIPELINE:
         return restrict_to(&s->pipeline, others(&s->pipeline, devices, c->layers, c->pipeline));
     case OTHER_TENSOR:
+        s->spread_tensor = (struct allowed){ 1, { 1 } };
         return restrict_to(&s->tensor, others(&s->tensor, devices, cluster_node_size(cluster), c->tensor));
     case OTHER_MICRO:
         return restrict_to(&s->micro, others(&s->micro, s->batch, s->batch, c->micro));
@@ -136,9 +148,9 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     case NO_PIPELINE:
         return c->pipeline > 1 && fix(&s->pipeline, 1);
     case NO_TENSOR:
-        return c->tensor > 1 && fix(&s->tensor, 1);
+        return c->tensor > 1 && fix_tensor(s, 1);
     case PURE_DATA:
-        return c->pipeline > 1 && c->tensor > 1 && fix(&s->pipeline, 1) && fix(&s->tensor, 1);
+        return c->pipeline > 1 && c->tensor > 1 && fix(&s->pipeline, 1) && fix_tensor(s, 1);
     case NO_ZERO:
         return c->zero[0] < c->weighted && c->data > 1 && fix(&s->zero, 0);
     case ZERO_3:

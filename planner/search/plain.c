@@ -18,6 +18,7 @@ static bool plain_space(struct space *space)
         return true;
     if (!allows(&space->turns, 1) || !allows(&space->spread, 1))
         return false;
+    narrow_to_one(&space->spread_tensor); /* of use with spread alone */
     bool turns = narrow_to_one(&space->turns), spread = narrow_to_one(&space->spread),
          layouts = narrow_to_one(&space->layouts);
     return turns || spread || layouts;

@@ -220,7 +220,8 @@ static bool price_one(struct price_table *table, int strategy, struct price_book
     int64_t workspace = 0;
     if (!want_sample(&sample, book, key, &table->strategies[strategy].layer, 1, err))
         return false;
-    const struct layer_price *by_layer = sample_prices(sample, book->facts, key->bound_only, &workspace);
+    const struct layer_price *by_layer =
+        sample_prices(sample, book->facts, key->accumulates, key->bound_only, &workspace);
     table->workspace_bytes[strategy] = workspace;
     for (int l = 0; l < book->graph->layer_count; l++) {
         struct layer_price price = key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]);
@@ -351,7 +352,7 @@ static bool plain_handovers(struct layer_price *out, struct price_book *book, co
     int64_t workspace = 0;
     if (!want_sample(&sample, book, key, &plain, 1, err))
         return false;
-    sample_prices(sample, book->facts, false, &workspace);
+    sample_prices(sample, book->facts, key->accumulates, false, &workspace);
     for (int l = 0; l < book->graph->layer_count; l++)
         out[l] = sample_handover(sample, l);
     return true;
@@ -366,7 +367,7 @@ static bool pair_handovers(struct layout_change *pair, struct price_book *book, 
         int64_t workspace = 0;
         if (!want_alternating(&sample, book, key, pair, first, 1, err))
             return false;
-        const struct layer_price *by_layer = sample_prices(sample, book->facts, false, &workspace);
+        const struct layer_price *by_layer = sample_prices(sample, book->facts, key->accumulates, false, &workspace);
         for (int l = 0; l + 1 < book->graph->layer_count; l++) {
             int from = (first + l) % 2;
             struct layer_price mixed = sample_handover(sample, l);

@@ -34,8 +34,8 @@ struct layer_price {
      * what the first layer's price above holds for the others. */
     int64_t tied_gradient_bytes;
     int64_t tied_gather_forward_ns, tied_gather_backward_ns, tied_reduce_ns;
-    /* Kernels alone, without recomputation, of the cheapest member of the class: what any schedule has to run. Backward
-     * by input and by weight. */
+    /* Kernels alone, without recomputation, of the cheapest member of the class and in the first micro-batch: what any
+     * schedule has to run. Backward by input and by weight. */
     int64_t kernel_forward_ns, kernel_input_ns, kernel_weight_ns;
     /* What the path, and the lane, lose in a pass by each ns that the lane moves data: they share links. For the walk:
      * the closed form leaves it out. */
@@ -137,7 +137,8 @@ struct price_key {
     int64_t micro; /* sequences of one micro-batch on one data-parallel rank */
     int64_t vocab_multiple;
     int prefetch;
-    bool bound_only; /* nothing that waits for the data-parallel lane, and no send: enough for a lower bound */
+    bool accumulates; /* there are several micro-batches: all but the first add to gradients, and so are all priced */
+    bool bound_only;  /* nothing that waits for the data-parallel lane, and no send: enough for a lower bound */
 };
 
 bool price_key_equal(const struct price_key *a, const struct price_key *b);

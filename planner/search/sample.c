@@ -1,6 +1,6 @@
 /* Compute path: instructions of the compute, tp, cp and ep lanes on a clock of their own; a layer's price is by how
- * much it moves the clock forward in the first micro-batch. dp lane: sums; a bucket is shared out over its weights by
- * bytes.
+ * much it moves the clock forward in the first micro-batch, with what later ones add to gradients. dp lane: sums; a
+ * bucket is shared out over its weights by bytes.
  *
  * What backward may have to wait for in the dp lane follows from lifetimes and not from one placement of bytes: a
  * reduction's source keeps its bytes until the compute lane has left the next layer (lives.h), so from then on the
@@ -509,7 +509,20 @@ static void settle_copies(struct sample *s)
     }
 }
 
-static void price_times(struct sample *s, const struct facts *facts, bool path_only)
+/* Of the micro-batches after the first, which add to the gradients that it left. */
+static int64_t adding_ns(const struct sample *s, const struct facts *facts, const struct instr *instr)
+{
+    struct instr adding = *instr;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        for (int i = 0; i < MAX_OPERANDS; i++) {
+            int buffer = instr->operand[role][i];
+            if (buffer >= 0 && s->program->buffers[buffer].is_weight && s->program->buffers[buffer].persistent)
+                adding.define[role] &= (uint8_t) ~(1u << i);
+        }
+    return cost_instr_ns(facts, s->program, 0, &adding);
+}
+
+static void price_times(struct sample *s, const struct facts *facts, bool accumulates, bool path_only)
 {
     const struct stage_program *list = &s->program->stages[0];
     for (int k = 0; k < s->list_count; k++) {
@@ -522,6 +535,8 @@ static void price_times(struct sample *s, const struct facts *facts, bool path_o
         else if (!path_only && !on_path(instr) && instr->op != OP_NORM_REDUCE)
             share_out(s, instr, s->duration[i]);
         add_kernel(s, instr, s->duration[i]);
+        if (wanted && accumulates && instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT)
+            s->duration[i] = adding_ns(s, facts, instr);
     }
     walk(s, false);
     walk(s, true);
@@ -531,13 +546,13 @@ static void price_times(struct sample *s, const struct facts *facts, bool path_o
         sample_price_links(s, facts);
 }
 
-const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, bool path_only,
+const struct layer_price *sample_prices(struct sample *s, const struct facts *facts, bool accumulates, bool path_only,
                                         int64_t *workspace_bytes)
 {
     memset(s->by_layer, 0, (size_t)s->graph->layer_count * sizeof *s->by_layer);
     memset(s->passes, 0, 2 * (size_t)s->graph->layer_count * sizeof *s->passes);
     memset(s->copies, 0, (size_t)s->graph->layer_count * sizeof *s->copies);
-    price_times(s, facts, path_only);
+    price_times(s, facts, accumulates, path_only);
     *workspace_bytes = sample_price_memory(s, path_only);
     return s->by_layer;
 }

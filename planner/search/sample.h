@@ -28,10 +28,11 @@ bool sample_matches(const struct sample *sample, const struct sample_shape *shap
 bool sample_resize(struct sample *sample, const struct graph *graph, const struct mesh *mesh);
 /**
  * Prices by layer of the folded graph, in the sample's memory until the next call, and the workspace; NULL: out of
- * memory. path_only: nothing that waits for the data-parallel lane, and no temporary memory.
+ * memory. accumulates: of a micro-batch that is not the first. path_only: nothing that waits for the data-parallel lane,
+ * and no temporary memory.
  */
-const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, bool path_only,
-                                        int64_t *workspace_bytes);
+const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, bool accumulates,
+                                        bool path_only, int64_t *workspace_bytes);
 /* Of two stages: what that one sends for one micro-batch, and the bytes of one of its ranks. */
 int64_t sample_send_ns(const struct sample *sample, const struct facts *facts, int stage, int64_t *bytes);
 /* Of what sample_prices() priced last: collectives and slices of what the layer hands on, and of its gradient, and the

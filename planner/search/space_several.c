@@ -112,6 +112,12 @@ struct price_of_most {
     int64_t vocab_padded;
     bool sequence_divides, any; /* any: not known to be the same */
 };
+/* One tensor-parallel rank goes by another dimension than several do, where these must share out the sequence. */
+static bool only_alone(const struct listing *l, const struct degrees *d)
+{
+    return space_most_tensor(l, d) == 1 && !allows(&l->space->sequence_parallel, 0);
+}
+
 static bool same_price(const struct price_of_most *a, const struct price_of_most *b)
 {
     return !a->any && !b->any && a->vocab_padded == b->vocab_padded && a->sequence_divides == b->sequence_divides;
@@ -124,7 +130,7 @@ void space_add_shapes(struct listing *l, struct config config, const struct degr
         if (!l->times_legal[times] || !set_shapes(l, &config, d, times) || space_most_tensor(l, d) != times * d->tensor)
             continue;
         struct price_of_most own = { round_up(l->graph->vocab_size, config_vocab_multiple(&config, l->graph)),
-                                     space_sequence_divides(l, d), d->context > 1 };
+                                     space_sequence_divides(l, d), d->context > 1 || only_alone(l, d) };
         if (!same_price(&own, &last))
             space_add_variants(l, &config, *d);
         last = own;

@@ -9,15 +9,23 @@
 #include "planner/search/types.h"
 #include <string.h>
 
-/* Narrowest and widest have the micro-batch, the tensor degree and the prefetch in them, so that with `last` the shapes
- * of stages are the same; `ranks` says how many meshes there are in all. Of stages nothing depends. */
+/* Narrowest and widest have the micro-batch and the prefetch in them, `ranks` says how many meshes there are in all. Of
+ * the number of stages nothing depends. */
 struct spread {
     struct spread *next;
     const struct price_table *narrowest, *widest; /* of the cluster's first type */
-    int ranks, last;                              /* of one mesh; the most meshes */
+    int ranks;                                    /* of one mesh */
+    int shape_count;
+    const int *meshes, *tensor_times; /* (shape_count) */
     bool reversed;
     const struct price_table *table;
 };
+static bool same_shapes(const struct spread *s, const struct config *config)
+{
+    size_t bytes = (size_t)config->turn_count * sizeof *s->meshes;
+    return s->shape_count == config->turn_count && !memcmp(s->meshes, config->turns, bytes) &&
+           !memcmp(s->tensor_times, config->tensor_times, bytes);
+}
 
 /* ---- sends ---- */
 
@@ -137,7 +145,7 @@ static int most_sharded(const struct config *config)
 bool spread_table(struct workbench *bench, const struct config *config, bool bound_only, const struct price_table **out,
                   struct error *err)
 {
-    int last = config->turns[config->turn_count - 1], ranks = mesh_ranks(&config->mesh);
+    int ranks = mesh_ranks(&config->mesh);
     struct config narrow = config_of_spread(config, 0), wide = config_of_spread(config, most_sharded(config));
     const struct price_table *narrowest = NULL, *widest = NULL;
     *out = NULL;
@@ -147,8 +155,8 @@ bool spread_table(struct workbench *bench, const struct config *config, bool bou
     if (!narrowest || !widest)
         return true;
     for (const struct spread *s = bench->spread; s; s = s->next)
-        if (s->narrowest == narrowest && s->widest == widest && s->ranks == ranks && s->last == last &&
-            s->reversed == config->reversed) {
+        if (s->narrowest == narrowest && s->widest == widest && s->ranks == ranks && s->reversed == config->reversed &&
+            same_shapes(s, config)) {
             *out = s->table;
             return true;
         }
@@ -164,7 +172,8 @@ bool spread_table(struct workbench *bench, const struct config *config, bool bou
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for stages of several meshes");
     if (!several_table(&several, out))
         return false;
-    *kept = (struct spread){ bench->spread, narrowest, widest, ranks, last, config->reversed, *out };
+    *kept = (struct spread){ bench->spread,        narrowest,        widest, ranks, config->turn_count, config->turns,
+                             config->tensor_times, config->reversed, *out };
     bench->spread = kept;
     return true;
 }

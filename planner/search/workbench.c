@@ -175,7 +175,8 @@ struct price_key workbench_key(const struct workbench *bench, const struct confi
                              .mesh = config->mesh,
                              .micro = config->micro,
                              .vocab_multiple = config_vocab_multiple(config, bench->graph),
-                             .prefetch = config->prefetch };
+                             .prefetch = config->prefetch,
+                             .accumulates = config->micro_batch_count > 1 };
     if (!bound_only)
         return key;
     key.prefetch = 1; /* the compute path does not depend on it, nor on the number of data-parallel ranks */
@@ -189,7 +190,8 @@ struct price_key workbench_key(const struct workbench *bench, const struct confi
 bool price_key_equal(const struct price_key *a, const struct price_key *b)
 {
     return a->type == b->type && mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro &&
-           a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->bound_only == b->bound_only;
+           a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->accumulates == b->accumulates &&
+           a->bound_only == b->bound_only;
 }
 
 static struct priced *new_priced(struct workbench *bench)
