@@ -65,6 +65,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "zeor=1"], "unknown key 'zeor'; did you mean zero\\?"),
         ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, offload, schedule, prefetch, sp, cp, cp-by, dp-by, ep, hsdp, slices, order, interleave, turns, spread, spread-tp, layouts"),
         ([*plan, "--fix", "turns=2,schedule=zb-h1"], "turns: .*1f1b and gpipe, found zb-h1"),
+        (["plan", "tiny-gpt", "--cluster", "1x5:cpu", "--batch", 4, "--fix", "turns=2"], "no configuration of 5 devices.*turns are at most the micro-batches"),
         ([*plan, "--fix", "turns=65"], "turns: expected a number from 1 to 64, found '65'"),
         ([*plan, "--fix", "spread=2,schedule=zb-h1"], "spread: .*1f1b and gpipe, found zb-h1"),
         ([*plan, "--fix", "spread=65"], "spread: expected a number from 1 to 64, found '65'"),

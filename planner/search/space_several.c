@@ -76,6 +76,15 @@ static bool share_out(const struct listing *l, int stages, int meshes)
     return fewest[left] <= stages;
 }
 
+/* Else no stages have all meshes together. */
+static bool divides_meshes(const struct listing *l, int meshes)
+{
+    int64_t divisor = l->meshes[0];
+    for (int i = 1; i < l->shape_count; i++)
+        divisor = common_divisor(divisor, l->meshes[i]);
+    return meshes % divisor == 0;
+}
+
 /* In the arena of the list, where there is one. */
 static const int *keep(struct listing *l, const int *values)
 {
@@ -94,7 +103,7 @@ static bool set_shapes(struct listing *l, struct config *config, const struct de
                                   : min_i64(config->meshes, config->micro_batch_count);
     list_shapes(l, config, most, most_times);
     if (l->shape_count == 0 || l->meshes[l->shape_count - 1] == 1 ||
-        stages * l->meshes[l->shape_count - 1] < config->meshes ||
+        stages * l->meshes[l->shape_count - 1] < config->meshes || !divides_meshes(l, config->meshes) ||
         (config->spread && !share_out(l, config->stages, config->meshes)))
         return false;
     config->turn_count = l->shape_count;
