@@ -510,16 +510,16 @@ static void settle_copies(struct sample *s)
 }
 
 /* Of the micro-batches after the first, which add to the gradients that it left. */
-static int64_t adding_ns(const struct sample *s, const struct facts *facts, const struct instr *instr)
+static int64_t adding_ns(const struct sample *s, const struct facts *facts, const struct instr *instr, int64_t own_ns)
 {
     struct instr adding = *instr;
-    for (int role = 0; role < ROLE_COUNT; role++)
-        for (int i = 0; i < MAX_OPERANDS; i++) {
-            int buffer = instr->operand[role][i];
-            if (buffer >= 0 && s->program->buffers[buffer].is_weight && s->program->buffers[buffer].persistent)
-                adding.define[role] &= (uint8_t) ~(1u << i);
-        }
-    return cost_instr_ns(facts, s->program, 0, &adding);
+    for (int k = 0; k < ROLE_COUNT * MAX_OPERANDS; k++) {
+        int role = k / MAX_OPERANDS, i = k % MAX_OPERANDS, buffer = instr->operand[role][i];
+        if (buffer >= 0 && s->program->buffers[buffer].is_weight && s->program->buffers[buffer].persistent)
+            adding.define[role] &= (uint8_t) ~(1u << i);
+    }
+    bool adds = memcmp(adding.define, instr->define, sizeof adding.define) != 0;
+    return adds ? cost_instr_ns(facts, s->program, 0, &adding) : own_ns;
 }
 
 static void price_times(struct sample *s, const struct facts *facts, bool accumulates, bool path_only)
@@ -536,7 +536,7 @@ static void price_times(struct sample *s, const struct facts *facts, bool accumu
             share_out(s, instr, s->duration[i]);
         add_kernel(s, instr, s->duration[i]);
         if (wanted && accumulates && instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT)
-            s->duration[i] = adding_ns(s, facts, instr);
+            s->duration[i] = adding_ns(s, facts, instr, s->duration[i]);
     }
     walk(s, false);
     walk(s, true);
