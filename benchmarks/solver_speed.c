@@ -8,7 +8,7 @@
  * 80 % of the way from the thriftiest to the roomiest choice). "open": not solved to the end within the node limit. */
 #define _GNU_SOURCE
 #include "base/num.h"
-#include "planner/search/knapsack.h"
+#include "planner/knapsack/knapsack.h"
 #include "planner/search/partition.h"
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * in nanoseconds (costs times 2^16) and bytes. */
 #ifndef CLEAVE_TEST_HARD_KNAPSACKS_H
 #define CLEAVE_TEST_HARD_KNAPSACKS_H
-#include "planner/search/knapsack.h"
+#include "planner/knapsack/knapsack.h"
 
 enum { HARD_GROUPS = 5, HARD_OPTIONS = 8 };
 static const struct hard_knapsack {

@@ -2,7 +2,7 @@
 #include "base/num.h"
 #include "planner/search/ilp.h"
 #include "planner/search/ilp_partition.h"
-#include "planner/search/knapsack.h"
+#include "planner/knapsack/knapsack.h"
 #include "planner/search/partition.h"
 #include "tests/check.h"
 #include "tests/hard_knapsacks.h"

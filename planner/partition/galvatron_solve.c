@@ -3,7 +3,7 @@
  * numbers: its time C and what its gradients expose E. Its choices that no other beats in both come from knapsacks with
  * a falling limit on E; the stages' choices are then combined by depth first search. */
 #include "planner/partition/galvatron.h"
-#include "planner/search/knapsack.h"
+#include "planner/knapsack/knapsack.h"
 #include <math.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * independent second opinion. */
 #ifndef CLEAVE_SEARCH_ILP_H
 #define CLEAVE_SEARCH_ILP_H
-#include "planner/search/knapsack.h"
+#include "planner/knapsack/knapsack.h"
 
 /**
  * Solves the whole knapsack on counts: all rows, peaks, rows that may be exceeded.

@@ -3,7 +3,7 @@
  * ones. A `turn` is the index of a stage's number of meshes, whether these take turns or share micro-batches. */
 #ifndef CLEAVE_SEARCH_PARTITION_PARTS_H
 #define CLEAVE_SEARCH_PARTITION_PARTS_H
-#include "planner/search/knapsack.h"
+#include "planner/knapsack/knapsack.h"
 #include "planner/search/partition.h"
 
 enum { TIE_BITS = 16 };

@@ -2,7 +2,7 @@
  * and first answers come from knapsack.h whatever the method. */
 #ifndef CLEAVE_SEARCH_SOLVER_H
 #define CLEAVE_SEARCH_SOLVER_H
-#include "planner/search/knapsack.h"
+#include "planner/knapsack/knapsack.h"
 
 struct arena;
 struct partition_problem;

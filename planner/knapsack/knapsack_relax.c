@@ -1,7 +1,7 @@
 /* Bounds of the knapsack: the Lagrangian in integers, its multipliers by column generation in doubles. See knapsack.c.
  */
 #include "base/num.h"
-#include "planner/search/knapsack_parts.h"
+#include "planner/knapsack/knapsack_parts.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
  * use) is a threshold: for each distinct peak the options above it are forbidden and the cap is lowered by it. Many
  * thresholds are halved: options up to the highest, charged for the lowest, bound all of them. */
 #include "base/num.h"
-#include "planner/search/knapsack_parts.h"
+#include "planner/knapsack/knapsack_parts.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

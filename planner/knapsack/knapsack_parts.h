@@ -1,9 +1,9 @@
 /* Between the parts of the knapsack: knapsack.c reduces the problem, knapsack_relax.c bounds boxes of counts,
  * knapsack_core.c enumerates what the bounds leave, knapsack_tree.c branches where that is too much. */
-#ifndef CLEAVE_SEARCH_KNAPSACK_PARTS_H
-#define CLEAVE_SEARCH_KNAPSACK_PARTS_H
+#ifndef CLEAVE_KNAPSACK_PARTS_H
+#define CLEAVE_KNAPSACK_PARTS_H
 #include "base/arena.h"
-#include "planner/search/knapsack.h"
+#include "planner/knapsack/knapsack.h"
 
 enum { BASIS = KNAPSACK_ROWS + 1, MAX_DEPTH = 1024, LAMBDA_BITS = 30 };
 

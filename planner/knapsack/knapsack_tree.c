@@ -1,7 +1,7 @@
 /* Branch and bound on the counts: the last resort where enumeration meets its limit. A node is a box of counts; its
  * bound comes from column generation. */
 #include "base/num.h"
-#include "planner/search/knapsack_parts.h"
+#include "planner/knapsack/knapsack_parts.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
  *
  * Narrow beams come first, for good incumbents; the last pass keeps every label, up to a limit. */
 #include "base/num.h"
-#include "planner/search/knapsack_parts.h"
+#include "planner/knapsack/knapsack_parts.h"
 #include <stdlib.h>
 #include <string.h>
 
