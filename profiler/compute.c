@@ -205,11 +205,14 @@ static bool weigh_cases(struct measuring *m, struct error *err)
  * in training the whole model. A fraction of the memory allowed at most. */
 static int64_t least_parameters(const struct measuring *m)
 {
-    enum { COPIES = 4, PART = 4 }; /* weights, gradients and two moments */
+    enum { PART = 4 };
+    enum dtype dtype = m->crew->dtype;
+    int64_t each =
+        weight_bytes_per_element(dtype) + gradient_bytes_per_element(dtype) + optimizer_bytes_per_element(dtype);
     int64_t bytes = m->crew->device ? 0 : 2 * crew_cache_bytes(m->crew), limit = m->o->memory_limit_bytes;
     if (limit > 0)
         bytes = min_i64(bytes, limit / PART / m->crew->local_count);
-    return bytes / (COPIES * (int64_t)sizeof(real));
+    return bytes / each;
 }
 
 static bool shorten(struct measuring *m, struct error *err)

@@ -209,9 +209,9 @@ static bool check_simulated(struct checker *c, const struct config *config, cons
 /* What is claimed of plans whose orders were not searched: one stage has no cut, and else neither a sum nor a mean over
  * all layers depends on their order. */
 static bool check_other_orders(struct checker *c, const struct config *config, const char *name,
-                               const struct cut_problem *problem)
+                               const struct cut_problem *problem, int64_t first_bound_ns)
 {
-    return config->stages == 1 || c->claim->orders_bound_ns <= cut_quick_bound(problem) || cut_lacks_memory(problem) ||
+    return config->stages == 1 || c->claim->orders_bound_ns <= first_bound_ns || cut_lacks_memory(problem) ||
            fail_kind(c->err, ERROR_GATE,
                      "the certificate does not hold: its bound of all orders, %lld ns, is not one of %s",
                      (long long)c->claim->orders_bound_ns, name);
@@ -239,9 +239,10 @@ static bool check_config(struct checker *c, const struct config *config)
         return check_refused(c, claimed, name);
     if (refused)
         return wrong_fate(c, claimed, name, "it has a program");
-    bool good = check_simulated(c, config, name, table) && check_problem(c, config, table, &arena, &problem) &&
-                check_other_orders(c, config, name, &problem) &&
-                check_priced(c, config, name, claimed, cut_quick_bound(&problem));
+    bool good = check_simulated(c, config, name, table) && check_problem(c, config, table, &arena, &problem);
+    int64_t first_bound_ns = good ? cut_quick_bound(&problem) : 0;
+    good = good && check_other_orders(c, config, name, &problem, first_bound_ns) &&
+           check_priced(c, config, name, claimed, first_bound_ns);
     arena_free(&arena);
     return good;
 }

@@ -6,6 +6,7 @@
 #include "planner/search/estimate.h"
 #include <string.h>
 
+/* Replicas of a stage lie in their own order also where the stages lie from the last device on. */
 static bool same_outside(const struct plan *plan, const struct config *config)
 {
     bool same = plan->stage_count == config_replicas(config) && plan->chunk_count == config_chunks(config) &&

@@ -288,16 +288,17 @@ static bool set_levels_of_stages(struct solver *s)
 static bool set_levels_of_turns(struct solver *s)
 {
     int from = 0;
-    for (int turn = 0; turn < s->turn_count; turn++)
-        for (int left = s->turns_alike ? 1 : s->problem->turns[turn]; left <= s->problem->mesh_count; left++) {
+    for (int turn = 0; turn < s->turn_count; turn++) {
+        int least = s->turns_alike ? 1 : s->problem->turns[turn];
+        for (int left = least; left <= s->problem->mesh_count; left++) {
             struct stage_place place = place_of(s->problem, 0, turn, left);
-            from =
-                find_level(s, &place, left == (s->turns_alike ? 1 : s->problem->turns[turn]) ? s->level_count : from);
+            from = find_level(s, &place, left == least ? s->level_count : from);
             if (from < 0)
                 return false;
             for (int row = s->problem->mesh_count - left; row < s->row_count; row += s->problem->mesh_count + 1)
                 s->level[row * s->turn_count + turn] = from;
         }
+    }
     return true;
 }
 

@@ -163,13 +163,17 @@ static int64_t pick(int64_t a, int64_t b, bool most)
     return most ? max_i64(a, b) : min_i64(a, b);
 }
 
-void price_merge_tables(struct price_table *into, const struct price_table *table, bool most)
+bool price_join_table(struct price_table **into, struct arena *arena, const struct price_table *table, bool most)
 {
+    struct price_table *joined = *into;
+    if (!joined)
+        return (*into = price_copy_table(arena, table)) != NULL;
     for (int i = 0; i < table->class_count * table->strategy_count; i++)
-        price_merge(&into->prices[i], &table->prices[i], most);
-    into->send_ns = pick(into->send_ns, table->send_ns, most);
-    into->norm_exchange_ns = pick(into->norm_exchange_ns, table->norm_exchange_ns, most);
-    into->base_bytes = pick(into->base_bytes, table->base_bytes, most);
+        price_merge(&joined->prices[i], &table->prices[i], most);
+    joined->send_ns = pick(joined->send_ns, table->send_ns, most);
+    joined->norm_exchange_ns = pick(joined->norm_exchange_ns, table->norm_exchange_ns, most);
+    joined->base_bytes = pick(joined->base_bytes, table->base_bytes, most);
+    return true;
 }
 
 static bool is_turn(const struct price_table *table, int turn, const struct plan_stage *stage, int replicas)

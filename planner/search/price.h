@@ -125,8 +125,9 @@ static inline const struct layer_price *price_handover(const struct price_table 
 }
 /* A copy with prices of its own; NULL: out of memory. */
 struct price_table *price_copy_table(struct arena *arena, const struct price_table *table);
-/* The least or the most of both, number by number. */
-void price_merge_tables(struct price_table *into, const struct price_table *table, bool most);
+/* *into becomes the least or the most of both, number by number; a copy, where there is none yet. false: out of memory.
+ */
+bool price_join_table(struct price_table **into, struct arena *arena, const struct price_table *table, bool most);
 /* The strategy that decides as the layer does, or -1. */
 int price_strategy(const struct price_table *table, const struct plan_layer *layer);
 

@@ -73,7 +73,7 @@ static bool bound_config(struct run *run, int index, const struct price_table *t
     }
     struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
     order->bound_ns = partition_quick_bound(&problem);
-    if (config->stages != 1) /* one stage has no cut */
+    if (config->stages != 1 && run->result->certificate.ideals == 0) /* cuts of some orders only; one stage has none */
         run->orders_ns[index] = partition_orders_bound(&problem);
     return bound_simulation(run, config, table);
 }

@@ -6,22 +6,30 @@ static bool out_of_memory(const struct several *s)
     return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory for stages of several meshes");
 }
 
-static int first_mesh(const struct config *c, int before, int turn)
+/* Meshes that take turns stay what they are; those that share micro-batches act as one. */
+static struct config stage_config(const struct config *config, int turn)
 {
-    return c->reversed ? c->meshes - before - c->turns[turn] : before;
+    return config->spread ? config_of_spread(config, turn) : *config;
+}
+
+static struct several_place place_at(const struct several *s, int before, int turn)
+{
+    const struct config *c = s->config;
+    int ranks = mesh_ranks(&c->mesh), first = c->reversed ? c->meshes - before - c->turns[turn] : before;
+    bool typed = s->bench->type_facts != NULL;
+    return (struct several_place){
+        turn, first, typed ? cluster_types(s->bench->facts->cluster, first * ranks, c->turns[turn] * ranks) : 1
+    };
 }
 
 /* Of a stage with so many meshes before it in the pipeline, made once for equal types: there at the first such place.
  * s->refused: there is none. */
 static bool table_at(struct several *s, int before, int turn, const struct price_table **out)
 {
-    struct config stage = s->stage_config(s->config, turn);
+    struct config stage = stage_config(s->config, turn);
+    struct several_place place = place_at(s, before, turn);
     const struct price_table *from = NULL;
-    int ranks = mesh_ranks(&s->config->mesh), first = first_mesh(s->config, before, turn);
-    bool typed = s->bench->type_facts != NULL;
-    unsigned types = typed ? cluster_types(s->bench->facts->cluster, first * ranks, s->config->turns[turn] * ranks) : 1;
-    bool good = typed ? types_stage_table(s->bench, &stage, types, s->bound_only, &from, s->err)
-                      : workbench_type_table(s->bench, &stage, 0, s->bound_only, &from, s->err);
+    bool good = types_stage_table(s->bench, &stage, place.types, s->bound_only, &from, s->err);
     s->refused = s->refused || (good && !from);
     if (!good || s->refused)
         return good;
@@ -30,7 +38,7 @@ static bool table_at(struct several *s, int before, int turn, const struct price
             *out = s->made[i].table;
             return true;
         }
-    struct price_table *table = s->own_table(s, turn, first, from);
+    struct price_table *table = s->own_table(s, &place, from);
     if (!table)
         return s->refused || out_of_memory(s);
     s->made[s->made_count++] = (struct made){ from, table, turn };
@@ -44,11 +52,8 @@ static struct price_table *least_of(struct several *s, int turn)
 {
     struct price_table *least = NULL;
     for (int i = 0; i < s->made_count; i++) {
-        if (turn >= 0 && s->made[i].turn != turn)
-            continue;
-        if (least)
-            price_merge_tables(least, s->made[i].table, false);
-        else if (!(least = price_copy_table(&s->bench->arena, s->made[i].table)))
+        bool counts = turn < 0 || s->made[i].turn == turn;
+        if (counts && !price_join_table(&least, &s->bench->arena, s->made[i].table, false))
             return NULL;
     }
     if (least && turn < 0 && s->widest)
@@ -68,13 +73,15 @@ static bool make_tables(struct several *s, const struct price_table **by_place)
     return true;
 }
 
-/* Of such stages, where their meshes share each micro-batch. */
-static struct mesh *list_meshes(struct several *s)
+/* What those become that share micro-batches, by turn. false: out of memory. */
+static bool list_meshes(const struct several *s, struct price_table *table)
 {
-    struct mesh *mesh = arena_alloc(&s->bench->arena, (size_t)s->config->turn_count, sizeof *mesh);
-    for (int turn = 0; mesh && turn < s->config->turn_count; turn++)
-        mesh[turn] = s->stage_config(s->config, turn).mesh;
-    return mesh;
+    const struct config *c = s->config;
+    struct mesh *mesh = c->spread ? arena_alloc(&s->bench->arena, (size_t)c->turn_count, sizeof *mesh) : NULL;
+    for (int turn = 0; mesh && turn < c->turn_count; turn++)
+        mesh[turn] = stage_config(c, turn).mesh;
+    table->turn_mesh = mesh;
+    return mesh || !c->spread;
 }
 
 bool several_table(struct several *s, const struct price_table **out)
@@ -84,10 +91,9 @@ bool several_table(struct several *s, const struct price_table **out)
     size_t places = (size_t)(c->meshes * c->turn_count);
     const struct price_table **by_place = arena_alloc(arena, places, sizeof *by_place),
                              **by_turns = arena_alloc(arena, (size_t)c->turn_count, sizeof *by_turns);
-    struct mesh *mesh = list_meshes(s);
     s->made = arena_alloc(arena, places, sizeof *s->made);
     *out = NULL;
-    if (!by_place || !by_turns || !s->made || !mesh)
+    if (!by_place || !by_turns || !s->made)
         return out_of_memory(s);
     if (!make_tables(s, by_place) || s->refused)
         return s->refused;
@@ -95,13 +101,12 @@ bool several_table(struct several *s, const struct price_table **out)
     for (int turn = 0; turn < c->turn_count; turn++)
         if (!(by_turns[turn] = s->bench->type_facts ? least_of(s, turn) : by_place[turn]))
             return out_of_memory(s);
-    if (!table)
+    if (!table || !list_meshes(s, table))
         return out_of_memory(s);
     table->turn_count = c->turn_count;
     table->turns = c->turns;
     table->by_turns = by_turns;
     table->by_place = s->bench->type_facts ? by_place : NULL;
-    table->turn_mesh = c->spread ? mesh : NULL;
     table->mesh_ranks = mesh_ranks(&c->mesh);
     table->mesh_count = c->meshes;
     table->reversed = c->reversed;

@@ -4,17 +4,22 @@
 #define CLEAVE_SEARCH_SEVERAL_H
 #include "planner/search/workbench.h"
 
+/* Where a stage lies. */
+struct several_place {
+    int turn, first; /* the mesh of the cluster where it begins */
+    unsigned types;  /* of its devices; 1 on clusters of one */
+};
+
 /* A table in the making. */
 struct several {
     struct workbench *bench;
     const struct config *config;
     bool bound_only;
     const struct price_table *widest; /* spread alone: that of the mesh that shards most */
-    /* The table of a stage of config->turns[turn] meshes, the first of which is mesh `first` of the cluster, from that
-     * of its types; NULL: lowering refuses it (refused is set) or memory ran out. */
-    struct price_table *(*own_table)(struct several *s, int turn, int first, const struct price_table *from);
-    /* Of several meshes together, as types.h wants it. */
-    struct config (*stage_config)(const struct config *config, int turn);
+    /* The table of a stage of config->turns[turn] meshes, from that of its types; NULL: lowering refuses it (refused is
+     * set) or memory ran out. */
+    struct price_table *(*own_table)(struct several *s, const struct several_place *place,
+                                     const struct price_table *from);
     bool refused;
     int made_count;
     struct made {

@@ -112,20 +112,17 @@ static int64_t boundary_ranks(const struct config *config, int turn)
                                                : mesh_ranks(&stage.mesh) / mesh_tensor(&stage.mesh);
 }
 
-static struct price_table *own_table(struct several *s, int turn, int first, const struct price_table *from)
+static struct price_table *own_table(struct several *s, const struct several_place *place,
+                                     const struct price_table *from)
 {
-    struct config stage = config_of_spread(s->config, turn);
+    struct config stage = config_of_spread(s->config, place->turn);
     struct price_table *table = with_strategies(s, from, mesh_shards(&stage.mesh) > 1);
     if (!table || s->bound_only)
         return table;
     /* of the narrowest, which has room for another beside it and is made first */
     const struct price_table *narrowest = s->made_count > 0 ? s->made[0].table : from;
-    int ranks = mesh_ranks(&s->config->mesh);
-    unsigned types = s->bench->type_facts
-                         ? cluster_types(s->bench->facts->cluster, first * ranks, s->config->turns[turn] * ranks)
-                         : 1;
-    table->send_bytes = narrowest->send_bytes * boundary_ranks(s->config, 0) / boundary_ranks(s->config, turn);
-    table->send_ns = send_over(s->bench, &stage, types, table->send_bytes);
+    table->send_bytes = narrowest->send_bytes * boundary_ranks(s->config, 0) / boundary_ranks(s->config, place->turn);
+    table->send_ns = send_over(s->bench, &stage, place->types, table->send_bytes);
     return table;
 }
 
@@ -160,13 +157,9 @@ bool spread_table(struct workbench *bench, const struct config *config, bool bou
             *out = s->table;
             return true;
         }
-    struct several several = { .bench = bench,
-                               .config = config,
-                               .bound_only = bound_only,
-                               .widest = widest,
-                               .own_table = own_table,
-                               .stage_config = config_of_spread,
-                               .err = err };
+    struct several several = {
+        .bench = bench, .config = config, .bound_only = bound_only, .widest = widest, .own_table = own_table, .err = err
+    };
     struct spread *kept = arena_alloc(&bench->arena, 1, sizeof *kept);
     if (!kept)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for stages of several meshes");

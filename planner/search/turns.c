@@ -71,11 +71,12 @@ static void add_exchange(const struct facts *facts, const struct plan *plan, str
 
 /* ---- tables ---- */
 
-static struct price_table *own_table(struct several *s, int turn, int first, const struct price_table *from)
+static struct price_table *own_table(struct several *s, const struct several_place *place,
+                                     const struct price_table *from)
 {
     const struct config *c = s->config;
     struct price_table *own = price_copy_table(&s->bench->arena, from);
-    struct plan *plan = stage_of_replicas(&c->mesh, s->bench->type_facts ? first : 0, c->turns[turn]);
+    struct plan *plan = stage_of_replicas(&c->mesh, s->bench->type_facts ? place->first : 0, c->turns[place->turn]);
     if (own && plan)
         add_exchange(s->bench->facts, plan, own);
     bool good = own && plan;
@@ -83,18 +84,10 @@ static struct price_table *own_table(struct several *s, int turn, int first, con
     return good ? own : NULL;
 }
 
-static struct config one_replica(const struct config *config, int turn)
-{
-    (void)turn;
-    return *config;
-}
-
 static bool make(struct workbench *bench, const struct config *config, const struct price_table **out,
                  struct error *err)
 {
-    struct several several = {
-        .bench = bench, .config = config, .own_table = own_table, .stage_config = one_replica, .err = err
-    };
+    struct several several = { .bench = bench, .config = config, .own_table = own_table, .err = err };
     return several_table(&several, out);
 }
 

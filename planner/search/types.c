@@ -65,20 +65,16 @@ static struct mixture *find(struct workbench *bench, uint64_t key, bool *known)
     return *at;
 }
 
-bool types_stage_table(struct workbench *bench, const struct config *config, unsigned types, bool bound_only,
+static bool out_of_memory(struct error *err)
+{
+    return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices of several types of devices");
+}
+
+/* The most, or the least, of a set of types. *out stays NULL where they cannot be lowered. */
+static bool join_types(struct workbench *bench, const struct config *config, unsigned types, bool bound_only, bool most,
                        const struct price_table **out, struct error *err)
 {
-    bool known, single = (types & (types - 1)) == 0;
-    struct mixture *mixture =
-        single ? NULL : find(bench, hash_i64(hash_config(config, bound_only), -(int64_t)types), &known);
-    struct price_table *merged = NULL;
-    if (!single && !mixture)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    if (mixture && known) {
-        *out = mixture->table;
-        return true;
-    }
-    *out = NULL;
+    struct price_table *joined = NULL;
     for (int type = 0; types >> type; type++) {
         const struct price_table *table = NULL;
         if (!(types >> type & 1))
@@ -87,35 +83,26 @@ bool types_stage_table(struct workbench *bench, const struct config *config, uns
             return false;
         if (!table)
             return true; /* what cannot be lowered, cannot on any type */
-        if (single) {
-            *out = table;
-            return true;
-        }
-        if (merged)
-            price_merge_tables(merged, table, true);
-        else if (!(merged = price_copy_table(&bench->arena, table)))
-            return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        if (!price_join_table(&joined, &bench->arena, table, most))
+            return out_of_memory(err);
     }
-    *out = mixture->table = merged;
+    *out = joined;
     return true;
 }
 
-static bool merge_least(struct workbench *bench, const struct config *config, bool bound_only,
-                        const struct price_table **out, struct error *err)
+bool types_stage_table(struct workbench *bench, const struct config *config, unsigned types, bool bound_only,
+                       const struct price_table **out, struct error *err)
 {
-    struct price_table *least = NULL;
-    for (int type = 0; type < bench->facts->cluster->type_count; type++) {
-        const struct price_table *table = NULL;
-        if (!workbench_type_table(bench, config, type, bound_only, &table, err))
-            return false;
-        if (!table)
-            return true;
-        if (least)
-            price_merge_tables(least, table, false);
-        else if (!(least = price_copy_table(&bench->arena, table)))
-            return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    }
-    *out = least;
+    bool known;
+    *out = NULL;
+    if ((types & (types - 1)) == 0)
+        return workbench_type_table(bench, config, __builtin_ctz(types), bound_only, out, err);
+    struct mixture *mixture = find(bench, hash_i64(hash_config(config, bound_only), -(int64_t)types), &known);
+    if (!mixture)
+        return out_of_memory(err);
+    if (!known && !join_types(bench, config, types, bound_only, true, &mixture->table, err))
+        return false;
+    *out = mixture->table;
     return true;
 }
 
@@ -123,11 +110,12 @@ bool types_least_table(struct workbench *bench, const struct config *config, boo
                        const struct price_table **out, struct error *err)
 {
     bool known;
+    unsigned all = (1u << bench->facts->cluster->type_count) - 1;
     struct mixture *mixture = find(bench, hash_i64(hash_config(config, bound_only), INT64_MAX), &known);
     *out = NULL;
     if (!mixture)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-    if (!known && !merge_least(bench, config, bound_only, &mixture->table, err))
+        return out_of_memory(err);
+    if (!known && !join_types(bench, config, all, bound_only, false, &mixture->table, err))
         return false;
     *out = mixture->table;
     return true;
@@ -140,7 +128,7 @@ static bool mix(struct workbench *bench, const struct config *config, bool bound
     const struct price_table **stages = arena_alloc(&bench->arena, (size_t)pieces, sizeof *stages);
     struct price_table *least = NULL;
     if (!stages)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        return out_of_memory(err);
     for (int k = 0; k < config->stages; k++) {
         int ranks = mesh_ranks(&config->mesh);
         unsigned types = cluster_types(bench->facts->cluster, config_first_rank(config, k), ranks);
@@ -148,10 +136,8 @@ static bool mix(struct workbench *bench, const struct config *config, bool bound
             return false;
         if (!stages[k])
             return true;
-        if (!least && !(least = price_copy_table(&bench->arena, stages[k])))
-            return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-        if (k > 0 && stages[k] != stages[k - 1])
-            price_merge_tables(least, stages[k], false);
+        if ((k == 0 || stages[k] != stages[k - 1]) && !price_join_table(&least, &bench->arena, stages[k], false))
+            return out_of_memory(err);
     }
     for (int k = config->stages; k < pieces; k++)
         stages[k] = stages[config_stage(config, k)];
@@ -168,7 +154,7 @@ bool types_table(struct workbench *bench, const struct config *config, bool boun
     key = hash_i64(hash_i64(key, config_pieces(config)), schedules[config->schedule]->folded);
     struct mixture *mixture = find(bench, key, &known);
     if (!mixture)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        return out_of_memory(err);
     if (!known && !mix(bench, config, bound_only, &mixture->table, err))
         return false;
     *out = mixture->table;
