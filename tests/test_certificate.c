@@ -5,6 +5,7 @@
 #include "planner/search/workbench.h"
 #include "tests/fact_files.h"
 #include "tests/random_worlds.h"
+#include "tests/written_claim.h"
 
 struct written {
     struct random_world w;
@@ -16,18 +17,13 @@ struct written {
 static bool written_open(struct written *out, uint64_t seed)
 {
     struct search_options options = { .top = 1, .rank_count = 1, .no_advice = true };
-    struct json_writer w = { 0 };
     struct error err = { 0 };
     size_t length = 0;
     *out = (struct written){ .w = random_world(seed, false) };
     options.space = out->w.space;
     if (!search_run(&out->result, out->w.world.model, &out->w.world.facts, &options, &err) || !out->result->feasible)
         return false;
-    json_begin_object(&w);
-    certificate_json(&w, out->result, &out->w.space);
-    json_end_object(&w);
-    out->text = json_finish(&w, &length);
-    ck_assert_ptr_nonnull(out->text);
+    out->text = certificate_text(out->result, &out->w.space, &length);
     return true;
 }
 
@@ -440,8 +436,6 @@ static bool accepts(const struct written *written, struct claim *claim, int64_t 
 START_TEST(other_orders_have_a_bound)
 {
     struct written written = { 0 };
-    struct json_doc *doc = NULL;
-    struct claim claim;
     struct error err = { 0 };
     struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 1, .no_advice = true };
     options.space.pipeline = (struct allowed){ 1, { 4 } };
@@ -455,24 +449,14 @@ START_TEST(other_orders_have_a_bound)
     ck_assert_int_eq(c->ideals, 0);
     ck_assert_int_gt(c->orders_bound_ns, c->best_ns * 9 / 10);
     ck_assert_int_lt(c->orders_bound_ns, c->bound_ns);
-    struct json_writer w = { 0 };
-    size_t length = 0;
-    json_begin_object(&w);
-    certificate_json(&w, written.result, &options.space);
-    json_end_object(&w);
-    written.text = json_finish(&w, &length);
-    ck_assert(json_parse(&doc, "certificate", written.text, length, &err));
-    ck_assert_msg(claim_read(&claim, json_member(json_root(doc), "certificate"), &options.space, &err), "%s",
-                  err.message);
-    ck_assert_int_eq(claim.orders_bound_ns, c->orders_bound_ns);
-    ck_assert(accepts(&written, &claim, c->orders_bound_ns, ""));
-    ck_assert(accepts(&written, &claim, 0, ""));
-    ck_assert(!accepts(&written, &claim, c->orders_bound_ns + 1, "its bound of all orders"));
-    ck_assert(!accepts(&written, &claim, c->bound_ns + 1, "is above that of those that were searched"));
-    claim_free(&claim);
-    json_free(doc);
+    struct written_claim read = written_claim_open(written.result, &options.space);
+    ck_assert_int_eq(read.claim.orders_bound_ns, c->orders_bound_ns);
+    ck_assert(accepts(&written, &read.claim, c->orders_bound_ns, ""));
+    ck_assert(accepts(&written, &read.claim, 0, ""));
+    ck_assert(!accepts(&written, &read.claim, c->orders_bound_ns + 1, "its bound of all orders"));
+    ck_assert(!accepts(&written, &read.claim, c->bound_ns + 1, "is above that of those that were searched"));
+    written_claim_close(&read);
     search_result_free(written.result);
-    free(written.text);
     cluster_free(written.w.world.cluster);
     model_free(written.w.world.model);
 }

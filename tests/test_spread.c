@@ -6,6 +6,7 @@
 #include "planner/search/workbench.h"
 #include "tests/simulated_step.h"
 #include "tests/toy_world.h"
+#include "tests/written_claim.h"
 #include "tests/zoo_search.h"
 
 static struct space spread_space(int64_t batch)
@@ -332,8 +333,8 @@ END_TEST
 
 /* ---- two stages of any shapes ---- */
 
-/* Data- and tensor-parallel ranks of two stages; on links so slow that the value between them counts. permille: that
- * the walk may differ; it does not know that reductions of both stages share the links. */
+/* Data- and tensor-parallel ranks of two stages; on links so slow that the value between them counts. permille: how
+ * far the walk may be off. */
 static const struct shapes_case {
     int data[2], tensor[2];
     int64_t permille;
@@ -447,29 +448,18 @@ START_TEST(every_space_has_its_own_prices)
     struct model *model = model_of_zoo(c->model);
     struct cluster *cluster = cluster_open(c->cluster);
     struct facts facts = { .cluster = cluster };
-    struct claim claim;
     struct check_report report;
-    struct json_writer w = { 0 };
-    struct json_doc *doc = NULL;
     struct error err = { 0 };
-    size_t length = 0;
     ck_assert_int_gt(step_of(result), 0);
-    json_begin_object(&w);
-    certificate_json(&w, result, &space);
-    json_end_object(&w);
-    char *text = json_finish(&w, &length);
-    ck_assert(json_parse(&doc, "certificate", text, length, &err));
-    ck_assert_msg(claim_read(&claim, json_member(json_root(doc), "certificate"), &space, &err), "%s", err.message);
-    ck_assert_msg(certificate_check(&report, &claim, model, &facts, result->plans[0].plan, NULL, NULL, &err), "%s",
-                  err.message);
+    struct written_claim written = written_claim_open(result, &space);
+    ck_assert_msg(certificate_check(&report, &written.claim, model, &facts, result->plans[0].plan, NULL, NULL, &err),
+                  "%s", err.message);
     plain.sequence_parallel = c->sequence_parallel;
     struct search_result *without = search_zoo(c->model, c->cluster, &plain);
     if (allows(&space.spread, 1))
         ck_assert_int_le(step_of(result), step_of(without));
     search_result_free(without);
-    claim_free(&claim);
-    json_free(doc);
-    free(text);
+    written_claim_close(&written);
     search_result_free(result);
     cluster_free(cluster);
     model_free(model);
