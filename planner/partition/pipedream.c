@@ -1,4 +1,5 @@
 #include "planner/partition/pipedream.h"
+#include "planner/partition/pipedream_cut.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,14 +7,6 @@
 /* Rows of blocks are kept for graphs with at most so many ideals: 8 bytes per pair. */
 enum { ROW_IDEALS = 6000 };
 
-struct transfers { /* what a cut costs: by the peer's rule, or exactly */
-    const struct pipedream_graph *graph;
-    const struct dag *dag;
-    const uint64_t *ancestors; /* (node_count, words) */
-    uint64_t *left_behind;     /* (node_count, words) ancestors of the node with an edge to what is no ancestor of it */
-    int words;
-    bool exact;
-};
 struct block { /* the stages inside a server, or each of its replicas */
     struct stage *stages;
     int stage_count;
@@ -21,7 +14,7 @@ struct block { /* the stages inside a server, or each of its replicas */
 struct problem {
     const struct pipedream_graph *graph;
     const struct pipedream_options *options;
-    struct transfers transfers;
+    struct pipedream_cuts cuts;
     struct arena *arena;
     const struct ideals *ideals;
     double *compute_s, *parameter_bytes, *out_bytes; /* (ideals) */
@@ -95,70 +88,6 @@ bool pipedream_prepare(const struct pipedream_graph *graph, struct arena *arena,
     for (int e = 0; e < without_inputs.edge_count; e++)
         gone[without_inputs.edges[e].from] = false;
     return remove_nodes(&without_inputs, gone, arena, out, err);
-}
-
-/* ---- what crosses a cut ---- */
-
-static bool transfers_make(struct transfers *t, struct arena *arena, struct error *err)
-{
-    const struct dag *dag = t->dag;
-    uint64_t *ancestors;
-    t->words = dag_words(dag->node_count);
-    if (!dag_ancestors(dag, arena, &ancestors, err))
-        return false;
-    t->ancestors = ancestors;
-    t->left_behind = arena_alloc(arena, (size_t)dag->node_count * (size_t)t->words, sizeof *t->left_behind);
-    if (!t->left_behind)
-        return no_memory(err);
-    for (int a = 0; a < dag->node_count; a++) {
-        const uint64_t *before = ancestors + (size_t)a * (size_t)t->words;
-        for (int p = 0; p < dag->node_count; p++)
-            for (int e = dag->first_out[p]; has(before, p) && e < dag->first_out[p + 1]; e++)
-                if (dag->out[e] != a && !has(before, dag->out[e]))
-                    t->left_behind[(size_t)a * (size_t)t->words + (size_t)(p / 64)] |= UINT64_C(1) << (p % 64);
-    }
-    return true;
-}
-
-static double sum_activations(const struct transfers *t, const uint64_t *set)
-{
-    double bytes = 0;
-    for (int w = 0; w < t->words; w++)
-        for (uint64_t rest = set[w]; rest; rest &= rest - 1)
-            bytes += t->graph->nodes[64 * w + __builtin_ctzll(rest)].activation_bytes;
-    return bytes;
-}
-
-static bool is_read_outside(const struct dag *dag, const uint64_t *set, int node)
-{
-    for (int e = dag->first_out[node]; e < dag->first_out[node + 1]; e++)
-        if (!has(set, dag->out[e]))
-            return true;
-    return false;
-}
-
-static bool is_last(const struct dag *dag, const uint64_t *set, int node)
-{
-    for (int e = dag->first_out[node]; e < dag->first_out[node + 1]; e++)
-        if (has(set, dag->out[e]))
-            return false;
-    return true;
-}
-
-/* Bytes that leave the ideal. scratch: (words). */
-static double bytes_out(const struct transfers *t, const uint64_t *ideal, uint64_t *scratch)
-{
-    memset(scratch, 0, (size_t)t->words * sizeof *scratch);
-    for (int w = 0; w < t->words; w++)
-        for (uint64_t rest = ideal[w]; rest; rest &= rest - 1) {
-            int v = 64 * w + __builtin_ctzll(rest);
-            if (t->exact ? !is_read_outside(t->dag, ideal, v) : !is_last(t->dag, ideal, v))
-                continue;
-            scratch[w] |= UINT64_C(1) << (v % 64);
-            for (int k = 0; k < t->words && !t->exact; k++)
-                scratch[k] |= t->left_behind[(size_t)v * (size_t)t->words + (size_t)k];
-        }
-    return sum_activations(t, scratch);
 }
 
 /* ---- the plug-in ---- */
@@ -337,7 +266,7 @@ static bool prepare(void *self, const struct ideals *ideals, struct error *err)
         value[v] = graph->nodes[v].parameter_bytes;
     ideals_sum(ideals, value, p->parameter_bytes);
     for (int i = 0; i < ideals->count; i++)
-        p->out_bytes[i] = bytes_out(&p->transfers, ideal_bits(ideals, i), scratch);
+        p->out_bytes[i] = pipedream_cut_bytes(&p->cuts, ideal_bits(ideals, i), scratch);
     p->total_s = p->compute_s[n - 1];
     return p->options->level_count == 1 || prepare_blocks(p, err);
 }
@@ -487,8 +416,8 @@ bool pipedream_solve(const struct pipedream_graph *graph, const struct pipedream
                      out->graph.nodes[on_cycle].id);
         return false;
     }
-    p.transfers = (struct transfers){ .graph = &out->graph, .dag = &dag, .exact = options->exact_transfers };
-    bool ok = transfers_make(&p.transfers, arena, err) && make_model(&p, &model, err) &&
+    p.cuts = (struct pipedream_cuts){ .graph = &out->graph, .dag = &dag, .exact = options->exact_transfers };
+    bool ok = pipedream_cuts_make(&p.cuts, arena, err) && make_model(&p, &model, err) &&
               order_alike(&out->graph, &dag, arena, &ordered, err) &&
               stages_bottleneck(&model, &ordered, limits, arena, &out->found, err);
     stage_walk_free(p.walk);
@@ -499,7 +428,7 @@ bool pipedream_solve(const struct pipedream_graph *graph, const struct pipedream
 
 struct evaluation {
     const struct pipedream_graph *graph;
-    const struct transfers *transfers;
+    const struct pipedream_cuts *cuts;
     uint64_t *placed, *scratch; /* (words) */
     bool sound;
     double worst_s;
@@ -517,7 +446,7 @@ static void place_nodes(struct evaluation *e, const uint64_t *nodes, double *one
             e->sound = e->sound && !has(e->placed, v);
             e->placed[v / 64] |= UINT64_C(1) << (v % 64);
         }
-    const struct dag *dag = e->transfers->dag;
+    const struct dag *dag = e->cuts->dag;
     for (int v = 0; v < e->graph->node_count; v++)
         for (int k = dag->first_in[v]; has(nodes, v) && k < dag->first_in[v + 1]; k++)
             e->sound = e->sound && has(e->placed, dag->in[k]);
@@ -534,7 +463,7 @@ static bool all_placed(const struct evaluation *e)
 /* Seconds to move what leaves the placed nodes, by d machines. */
 static double evaluate_moving(const struct evaluation *e, int d, double bytes_per_s)
 {
-    return all_placed(e) ? 0 : 2 * bytes_out(e->transfers, e->placed, e->scratch) / (bytes_per_s * d);
+    return all_placed(e) ? 0 : 2 * pipedream_cut_bytes(e->cuts, e->placed, e->scratch) / (bytes_per_s * d);
 }
 
 /* The block's value on the machines of one server. */
@@ -580,12 +509,12 @@ double pipedream_evaluate(const struct pipedream_graph *prepared, const struct p
     struct dag dag;
     if (!dag_build(&dag, arena, prepared->node_count, prepared->edges, prepared->edge_count, NULL, NULL))
         return NAN;
-    struct transfers transfers = { .graph = prepared, .dag = &dag, .exact = options->exact_transfers };
-    if (!transfers_make(&transfers, arena, NULL))
+    struct pipedream_cuts cuts = { .graph = prepared, .dag = &dag, .exact = options->exact_transfers };
+    if (!pipedream_cuts_make(&cuts, arena, NULL))
         return NAN;
-    struct evaluation e = { .graph = prepared, .transfers = &transfers, .sound = true };
-    e.placed = arena_alloc(arena, (size_t)transfers.words, sizeof *e.placed);
-    e.scratch = arena_alloc(arena, (size_t)transfers.words, sizeof *e.scratch);
+    struct evaluation e = { .graph = prepared, .cuts = &cuts, .sound = true };
+    e.placed = arena_alloc(arena, (size_t)cuts.words, sizeof *e.placed);
+    e.scratch = arena_alloc(arena, (size_t)cuts.words, sizeof *e.scratch);
     if (!e.placed || !e.scratch)
         return NAN;
     int machines = 0;
