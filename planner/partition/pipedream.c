@@ -11,6 +11,11 @@ struct block { /* the stages inside a server, or each of its replicas */
     struct stage *stages;
     int stage_count;
 };
+struct sought { /* blocks that begin at an ideal: below which limit, and how many servers they and all behind them have
+                 */
+    double limit;
+    int servers;
+};
 struct problem {
     const struct pipedream_graph *graph;
     const struct pipedream_options *options;
@@ -24,8 +29,10 @@ struct problem {
     /* two levels */
     struct stage_model inner_model;
     struct stage_walk *walk;
-    double **rows, *row_limit; /* (ideals) best value of the blocks from each ideal; below which limit it was sought */
-    double *row;               /* of the ideal in hand */
+    double **rows;        /* (ideals) best values of the blocks from each ideal */
+    struct sought *asked; /* (ideals) for which they were found */
+    double *row;          /* of the ideal in hand */
+    struct sought sought;
     int start;
     int64_t inner_work;
     struct error *err;
@@ -174,6 +181,17 @@ static bool inner_may_grow(void *self, int below, int above, const int room[STAG
     return p->compute_s[above] - p->compute_s[below] < limit * room[0];
 }
 
+/* Whether the machines left hold the rest. A machine of the block's stands for as many as it has replicas, one at
+ * least.
+ */
+static bool inner_may_finish(void *self, int above, const int used[STAGE_AXES], double limit)
+{
+    const struct problem *p = self;
+    int machines = p->sought.servers * p->inside - used[0];
+    (void)limit;
+    return machines > 0 && (p->total_s - p->compute_s[above]) * (1 - 1e-12) < p->sought.limit * machines;
+}
+
 static bool walk_block(struct problem *p, int below, double limit, double *value, struct error *err)
 {
     int64_t before = *stage_walk_work(p->walk);
@@ -187,17 +205,17 @@ static bool walk_block(struct problem *p, int below, double limit, double *value
 static bool enter_block(void *self, int below, const int room[STAGE_AXES], double limit, struct error *err)
 {
     struct problem *p = self;
-    double inner_limit = limit * room[0];
     p->start = below;
+    p->sought = (struct sought){ limit, room[0] };
     if (p->rows) {
         if (!p->rows[below] && !(p->rows[below] = arena_alloc(p->arena, (size_t)p->ideals->count, sizeof **p->rows)))
             return no_memory(err);
         p->row = p->rows[below];
-        if (p->row_limit[below] >= inner_limit)
+        if (p->asked[below].limit >= limit && p->asked[below].servers >= room[0])
             return true;
-        p->row_limit[below] = inner_limit;
+        p->asked[below] = p->sought;
     }
-    return walk_block(p, below, inner_limit, p->row, err);
+    return walk_block(p, below, limit * room[0], p->row, err);
 }
 
 static double block_load(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit)
@@ -223,6 +241,7 @@ static bool detail_block(void *self, int below, int above, int choice, const int
     if (!block || !value)
         return no_memory(err);
     p->start = below;
+    p->sought = (struct sought){ INFINITY, p->servers + 1 };
     if (!walk_block(p, below, INFINITY, value, err))
         return false;
     *out = block;
@@ -237,8 +256,8 @@ static bool prepare_blocks(struct problem *p, struct error *err)
     p->rows = NULL;
     if (n <= ROW_IDEALS) {
         p->rows = arena_alloc(p->arena, n, sizeof *p->rows);
-        p->row_limit = arena_alloc(p->arena, n, sizeof *p->row_limit);
-        if (!p->rows || !p->row_limit)
+        p->asked = arena_alloc(p->arena, n, sizeof *p->asked);
+        if (!p->rows || !p->asked)
             return no_memory(err);
     } else if (!(p->row = arena_alloc(p->arena, n, sizeof *p->row))) {
         return no_memory(err);
@@ -336,6 +355,7 @@ static bool make_model(struct problem *p, struct stage_model *model, struct erro
                                            .choices = inner,
                                            .load = inner_load,
                                            .may_grow = inner_may_grow,
+                                           .may_finish = inner_may_finish,
                                            .key = inner_key,
                                            .entry = inner_entry,
                                            .exit = inner_entry };
