@@ -1,5 +1,6 @@
 #include "executor/device.h"
 #include "executor/kernels/elements.h"
+#include "executor/kernels/runs.h"
 #include "executor/rank.h"
 #include "host/clock.h"
 #include "planner/program/access.h"
@@ -41,6 +42,12 @@ static bool fail_overflow(const struct rank *rank, const struct segment *segment
                      (long long)a->slots, (long long)a->group);
 }
 
+static bool run_part(void *context, const struct kernel_call *part)
+{
+    (*(kernel_function **)context)(part);
+    return true;
+}
+
 static bool compute(struct rank *rank, const struct instr *instr, struct error *err)
 {
     const struct program *program = rank->program;
@@ -54,7 +61,7 @@ static bool compute(struct rank *rank, const struct instr *instr, struct error *
         call.scratch = (real *)(void *)(rank->arena + stage->scratch_offset);
     int64_t overflow = 0;
     call.overflow = &overflow;
-    kernel(&call);
+    kernel_each_run(&call, run_part, &kernel);
     if (overflow > 0 && segment->arguments.dropless)
         return fail_overflow(rank, segment, overflow, err);
     if (instr->phase == PHASE_FORWARD && program->graph->loss_value >= 0)

@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include "executor/rank.h"
 #include "executor/kernels/bf16.h"
+#include "base/num.h"
 #include "planner/program/access.h"
+#include "planner/program/token_order.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +96,8 @@ struct kernel_call rank_call(const struct rank *rank, const struct instr *instr,
                                 .phase = instr->phase,
                                 .first = instr->first,
                                 .loss_scale = schedule_updates(rank->program->plan) };
+    if (kernel_facts[call.segment->kernel].places)
+        call.token_parts = rank->token_parts;
     instr_range(rank->program, rank->stage, instr, rank->local_rank, call.low, call.high);
     memcpy(call.define, instr->define, sizeof call.define);
     for (int role = 0; role < ROLE_COUNT; role++)
@@ -112,9 +116,14 @@ bool rank_is_loss(const struct rank *rank, const struct instr *instr, int b)
 static void load_rows(const struct rank *rank, int64_t step, const struct block *block, enum data_kind kind,
                       int32_t *out)
 {
-    for (int64_t b = 0; b < block->count[0]; b++)
-        data_fill(rank->options->data, kind, step, block->low[0] + b, block->low[1], block->count[1],
-                  out + b * block->count[1]);
+    const int64_t size = rank->program->graph->sequence, parts = rank->token_parts;
+    for (int64_t t = 0, end; t < block->count[1]; t = end) {
+        int64_t stored = block->low[1] + t;
+        end = parts > 1 ? min_i64(t + token_run_end(stored, size, parts) - stored, block->count[1]) : block->count[1];
+        for (int64_t b = 0; b < block->count[0]; b++)
+            data_fill(rank->options->data, kind, step, block->low[0] + b, token_position(stored, size, parts), end - t,
+                      out + b * block->count[1] + t);
+    }
 }
 
 static void load_image(const struct rank *rank, int64_t step, const struct block *block, real *out)
@@ -294,6 +303,7 @@ bool rank_new(struct rank **out, const struct program *program, const struct tra
                            .options = options,
                            .transport = transport,
                            .rank = transport->rank,
+                           .token_parts = token_parts(program),
                            .stage = stage,
                            .local_rank = transport->rank - program->plan->stages[stage].first_rank };
     if (!allocate(rank, err) || !open_lanes(rank, err)) {

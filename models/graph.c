@@ -338,6 +338,33 @@ static void add_inputs(struct graph_builder *builder, const struct model *model)
     graph->count_value = builder_input(builder, "count", "1", ELEMENT_STATISTIC);
 }
 
+/* Whether a permutation of the tokens changes nothing but masks and positions that kernels know of, and gains: all
+ * attention is causal. Groups of experts are neighbours in the sequence; biases by distance are those of models that
+ * also look ahead. */
+static bool may_balance(const struct graph *graph)
+{
+    for (int s = 0; s < graph->segment_count; s++) {
+        const struct segment *segment = &graph->segments[s];
+        if (segment->arguments.window.height > 0 || segment->arguments.group > 0 ||
+            segment->kernel == KERNEL_CLASS_TOKEN || segment->kernel == KERNEL_BIASED_ATTENTION ||
+            (kernel_facts[segment->kernel].attends && !segment->arguments.causal))
+            return false;
+    }
+    return true;
+}
+
+/* Parts of the sequence are then two blocks each. */
+static void balance(struct graph *graph)
+{
+    for (int s = 0; s < graph->segment_count; s++) {
+        struct segment *segment = &graph->segments[s];
+        segment->arguments.balanced = kernel_facts[segment->kernel].attends;
+        for (int i = 0; segment->arguments.balanced && i < segment->axis_count; i++)
+            if (segment->axes[i].tag == TAG_SEQUENCE || segment->axes[i].tag == TAG_KEY)
+                segment->axes[i].grain = 2;
+    }
+}
+
 static bool build(struct graph *graph, const struct model *model, struct error *err)
 {
     graph->model_name = arena_strdup(&graph->arena, model->name);
@@ -362,6 +389,8 @@ static bool build(struct graph *graph, const struct model *model, struct error *
     if (!graph->needs_gradient)
         return fail_kind(err, ERROR_ENVIRONMENT, "out of memory while unfolding the model");
     mark_needs(graph);
+    if (may_balance(graph))
+        balance(graph);
     return set_classes(graph, model, err);
 }
 

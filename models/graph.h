@@ -57,6 +57,7 @@ struct kernel_facts {
     bool cheap;      /* selective recomputation forgets its outputs */
     bool multiplies; /* a product of matrices: in[0] and weight[0], whose folded axes out lacks */
     bool attends;    /* softmax attention: in q, k, v; out the mix and the log-sum-exp */
+    bool places;     /* what it computes depends on where tokens stand in their sequence */
     bool picks_rows; /* of its weight, a table, only those that the inputs name: the others' gradient is 0 */
     uint8_t linear; /* inputs in which it is linear: a partial sum may pass through (a matmul only while it has no fused
                        bias) */
@@ -101,6 +102,9 @@ struct kernel_arguments {
     double rope_factor, rope_low, rope_high, rope_original;
     double scale; /* attention: multiplies the scores. matmul: multiplies the product, 0: not at all */
     bool causal;  /* attention */
+    /* attention: where ranks share out the sequence, each holds an early and a late part of it, so that all see as many
+     * keys (planner/program/token_order.h) */
+    bool balanced;
     int64_t relative_buckets, relative_distance; /* biased attention: relative_bucket() */
     int64_t valid;    /* loss kernels: vocabulary without padding; beyond it logits count as -inf, gradients are 0 */
     int64_t kv_heads; /* attention: global number of key and value heads; query head i uses i * kv_heads / heads */

@@ -25,6 +25,7 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_ADD_POSITION].has_backward_input = true,
     [KERNEL_ADD_POSITION].has_backward_weight = true,
     [KERNEL_ADD_POSITION].picks_rows = true,
+    [KERNEL_ADD_POSITION].places = true,
 
     [KERNEL_LAYER_NORM].has_backward_input = true,
     [KERNEL_LAYER_NORM].input_reads_in = IN0,
@@ -44,12 +45,14 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
 
     [KERNEL_ROPE].has_backward_input = true,
     [KERNEL_ROPE].linear = IN0,
+    [KERNEL_ROPE].places = true,
 
     [KERNEL_ATTENTION].has_backward_input = true,
     [KERNEL_ATTENTION].input_reads_in = IN0 | IN1 | IN2,
     [KERNEL_ATTENTION].input_reads_out = OUT0 | OUT1,
     [KERNEL_ATTENTION].cheap = true,
     [KERNEL_ATTENTION].attends = true,
+    [KERNEL_ATTENTION].places = true,
 
     [KERNEL_BIASED_ATTENTION].has_backward_input = true,
     [KERNEL_BIASED_ATTENTION].input_reads_in = IN0 | IN1 | IN2,
@@ -61,6 +64,7 @@ const struct kernel_facts kernel_facts[KERNEL_COUNT] = {
     [KERNEL_BIASED_ATTENTION].weight_reads_weight = WEIGHT0,
     [KERNEL_BIASED_ATTENTION].cheap = true,
     [KERNEL_BIASED_ATTENTION].attends = true,
+    [KERNEL_BIASED_ATTENTION].places = true,
 
     [KERNEL_CONV].has_backward_input = true,
     [KERNEL_CONV].input_reads_weight = WEIGHT0,
@@ -210,6 +214,13 @@ static bool triangular(const struct segment *segment, const int64_t extents[MAX_
            tag_whole(segment, extents, TAG_KEY);
 }
 
+/* Two blocks of queries, one as far from the beginning as the other from the end, see one of any two such blocks of
+ * keys each, or one of them both; of their own, half and as many as a block has queries. */
+static bool halved(const struct segment *segment, const int64_t extents[MAX_AXES])
+{
+    return segment->arguments.balanced && !tag_whole(segment, extents, TAG_SEQUENCE);
+}
+
 /* Forward: q k^T and p v, two products of 2 flops per (query, key, head dim). Backward: scores again, then the
  * gradients of v, p, q and k: five products (Dao et al. 2022, algorithm 4). The gradient of biases: scores and the
  * gradient of p once more. Softmax is not counted, as is the custom. */
@@ -221,6 +232,8 @@ static int64_t attention_flops(const struct segment *segment, enum phase phase, 
     int64_t all = points(segment, extents), keys = tag_extent(segment, extents, TAG_KEY);
     if (triangular(segment, extents) && keys > 0)
         all = product(all / keys, keys + 1) / 2; /* t (t + 1) / 2 pairs */
+    else if (halved(segment, extents))
+        all /= 2;
     return product(all, each[phase]);
 }
 
@@ -412,7 +425,9 @@ void segment_work_name(const struct segment *segment, enum phase phase, const in
     if (kernel_facts[segment->kernel].attends) {
         int64_t heads = tag_extent(segment, extents, TAG_HEAD), all = tag_size(segment, TAG_HEAD);
         snprintf(out + used, room, " kv%lld%s", (long long)ceil_div(heads * a->kv_heads, all),
-                 triangular(segment, extents) ? " causal" : "");
+                 triangular(segment, extents) ? " causal"
+                 : halved(segment, extents)   ? " halved"
+                                              : "");
     } else if (segment->kernel == KERNEL_RESIDUAL) {
         snprintf(out + used, room, " in%d%s", segment->in_count, segment->weight_count ? " bias" : "");
     } else if (a->window.height > 0) {

@@ -342,8 +342,8 @@ START_TEST(work_names_are_canonical)
     extents[1] = 16; /* half the queries: no triangle any more; one query head: one key head */
     extents[3] = 1;
     segment_work_name(&layer[6], PHASE_BACKWARD_INPUT, extents, name);
-    ck_assert_str_eq(name, "attention.backward_input b2 t16 s32~ n1 d16 kv1");
-    ck_assert_int_eq(segment_flops(&layer[6], PHASE_FORWARD, extents), 4 * 2 * 16 * 32 * 1 * 16);
+    ck_assert_str_eq(name, "attention.backward_input b2 t16 s32~ n1 d16 kv1 halved");
+    ck_assert_int_eq(segment_flops(&layer[6], PHASE_FORWARD, extents), 4 * 2 * 16 * 32 * 1 * 16 / 2);
     ck_assert_int_eq(segment_scratch_elements(graph, &layer[6], PHASE_FORWARD, extents),
                      2 * ATTENTION_TILE_ROWS * (32 + 16));
     ck_assert_int_eq(segment_scratch_elements(graph, &layer[1], PHASE_FORWARD, extents), 0);

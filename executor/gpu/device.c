@@ -4,6 +4,7 @@
 #include "executor/gpu/kinds.h"
 #include "executor/gpu/comm.h"
 #include "executor/kernels/rates.h"
+#include "executor/kernels/runs.h"
 #include "host/clock.h"
 #include "planner/program/schedule.h"
 #include "planner/sim/timeline.h"
@@ -116,11 +117,23 @@ static struct gpu_call queued_call(const struct rank *rank, const struct instr *
     return queued;
 }
 
+struct issuing {
+    struct rank *rank;
+    const struct instr *instr;
+    struct error *err;
+};
+
+static bool issue_part(void *context, const struct kernel_call *part)
+{
+    const struct issuing *issuing = context;
+    const struct gpu_call queued = queued_call(issuing->rank, issuing->instr, part);
+    return gpu_issue(&queued, issuing->err);
+}
+
 static bool issue(struct rank *rank, const struct instr *instr, struct error *err)
 {
     const struct kernel_call call = rank_call(rank, instr, ((struct gpu_rank *)rank->device_state)->arena);
-    const struct gpu_call queued = queued_call(rank, instr, &call);
-    return gpu_issue(&queued, err);
+    return kernel_each_run(&call, issue_part, &(struct issuing){ rank, instr, err });
 }
 
 /* Both at the first one's place, where the device has that in one, and before them what lies between. */

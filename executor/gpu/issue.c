@@ -277,7 +277,8 @@ static bool rope(const struct gpu_call *g, enum phase phase, struct error *err)
     struct spot *angles = &p.spots[p.count];
     angles->stride[t_axis] = 2 * half;
     p.work.spot[p.count++] =
-        (struct gpu_spot){ .data = (real *)(uintptr_t)g->table + call->low[t_axis] * 2 * half, .type = GPU_REAL };
+        (struct gpu_spot){ .data = (real *)(uintptr_t)g->table + (call->low[t_axis] + call->shift[t_axis]) * 2 * half,
+                           .type = GPU_REAL };
     p.work.integer[0] = half;
     p.work.number[0] = forward ? 1 : -1; /* the inverse of a rotation is its transpose */
     if (forward)
@@ -318,8 +319,8 @@ static void follow_sequence(const struct gpu_call *g, struct plan_of_launch *p, 
     int sequence = g->call->segment->in[0].axis[1];
     struct spot *spot = &p->spots[place];
     spot->stride[sequence] = view->count[1];
-    p->work.spot[place].data =
-        spot->data + (g->call->low[sequence] - view->low[0]) * view->count[1] * spot->element_bytes;
+    p->work.spot[place].data = spot->data + (g->call->low[sequence] + g->call->shift[sequence] - view->low[0]) *
+                                                view->count[1] * spot->element_bytes;
 }
 
 /* Where the gradient begins, all rows of the table's block do: those of later positions are 0. */

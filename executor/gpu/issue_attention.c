@@ -7,6 +7,7 @@ enum { AXIS_B, AXIS_T, AXIS_N, AXIS_D };
 struct range {
     int64_t b, t, n, s, kv; /* low corner; kv: first key head that is read */
     int64_t width, kv_heads;
+    int64_t ahead; /* position of the first query less that of the first key */
 };
 
 static int64_t kv_head(const struct segment *segment, int64_t n)
@@ -50,6 +51,7 @@ static struct range range_of(const struct kernel_call *call)
                        .n = call->low[axis[AXIS_N]],
                        .s = call->low[segment->in[1].axis[1]],
                        .width = call->high[axis[AXIS_D]] - call->low[axis[AXIS_D]] };
+    r.ahead = r.t + call->shift[axis[AXIS_T]] - r.s - call->shift[segment->in[1].axis[1]];
     r.kv = kv_head(segment, r.n);
     if (call->high[axis[AXIS_N]] > r.n)
         r.kv_heads = kv_head(segment, call->high[axis[AXIS_N]] - 1) + 1 - r.kv;
@@ -66,12 +68,12 @@ static void set_integers(const struct kernel_call *call, const struct range *r, 
     integer[ATTENTION_HEADS] = max_i64(call->high[axis[AXIS_N]] - r->n, 0);
     integer[ATTENTION_KV_LOW] = r->kv;
     integer[ATTENTION_WIDTH] = r->width;
-    integer[ATTENTION_AHEAD] = r->t - r->s;
+    integer[ATTENTION_AHEAD] = r->ahead;
     integer[ATTENTION_CAUSAL] = segment->arguments.causal;
     integer[ATTENTION_N_LOW] = r->n;
     integer[ATTENTION_N_ALL] = segment->axes[axis[AXIS_N]].size;
     integer[ATTENTION_KV_ALL] = segment->arguments.kv_heads;
-    integer[ATTENTION_ORIGIN] = r->s - r->t + segment->axes[axis[AXIS_T]].size - 1;
+    integer[ATTENTION_ORIGIN] = -r->ahead + segment->axes[axis[AXIS_T]].size - 1;
 }
 
 static bool is_biased(const struct segment *segment)

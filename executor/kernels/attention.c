@@ -14,6 +14,7 @@ struct core {
     int key_axis;
     int64_t width; /* head dim */
     int64_t t_low, t_high, s_low, s_high;
+    int64_t ahead; /* of the first query before the first key, less t_low - s_low */
     real scale;
     int32_t *bucket; /* of key - query, from the smallest difference on; NULL: no biases */
 };
@@ -32,6 +33,7 @@ static struct core core_of(const struct kernel_call *call)
     core.width = call->high[core.axis[AXIS_D]] - call->low[core.axis[AXIS_D]];
     core.t_low = call->low[core.axis[AXIS_T]], core.t_high = call->high[core.axis[AXIS_T]];
     core.s_low = call->low[core.key_axis], core.s_high = call->high[core.key_axis];
+    core.ahead = call->shift[core.axis[AXIS_T]] - call->shift[core.key_axis];
     return core;
 }
 
@@ -41,7 +43,7 @@ static void list_buckets(struct core *core)
     int64_t keys = core->s_high - core->s_low;
     core->bucket = (int32_t *)(core->call->scratch + 2 * ATTENTION_TILE_ROWS * (keys + core->width));
     for (int64_t i = 0; i < keys + core->t_high - core->t_low - 1; i++)
-        core->bucket[i] = (int32_t)relative_bucket(&core->call->segment->arguments, core->t_high - 1, core->s_low + i);
+        core->bucket[i] = (int32_t)relative_bucket(&core->call->segment->arguments, core->t_high - 1 + core->ahead, core->s_low + i);
 }
 
 static int64_t kv_head(const struct core *core, int64_t n)
@@ -52,7 +54,7 @@ static int64_t kv_head(const struct core *core, int64_t n)
 /* Keys of the range that the query at t sees. */
 static int64_t visible(const struct core *core, int64_t t)
 {
-    int64_t all = core->s_high - core->s_low, seen = t + 1 - core->s_low;
+    int64_t all = core->s_high - core->s_low, seen = t + core->ahead + 1 - core->s_low;
     if (!core->call->segment->arguments.causal || seen > all)
         return all;
     return seen > 0 ? seen : 0;

@@ -78,7 +78,7 @@ static struct spot table_spot(const struct kernel_call *call, enum role role)
     if (!spot.data)
         return spot;
     spot.stride[sequence] = view->count[1];
-    spot.data += (call->low[sequence] - view->low[0]) * view->count[1] * spot.element_bytes;
+    spot.data += (call->low[sequence] + call->shift[sequence] - view->low[0]) * view->count[1] * spot.element_bytes;
     return spot;
 }
 

@@ -74,7 +74,7 @@ static void rotate_all(const struct kernel_call *call, enum role from, enum role
     for (int64_t pair = 0; pair < half; pair += PAIRS) {
         angles_start(&angles, arguments, pair, half - pair < PAIRS ? half - pair : PAIRS, half);
         for (int64_t t = 0; t < call->high[t_axis] - call->low[t_axis]; t++) {
-            angles_move(&angles, call->low[t_axis] + t);
+            angles_move(&angles, call->low[t_axis] + call->shift[t_axis] + t);
             for (int64_t b = 0; b < call->high[b_axis] - call->low[b_axis]; b++)
                 for (int64_t n = 0; n < call->high[n_axis] - call->low[n_axis]; n++) {
                     real *y = (real *)(void *)out.data + b * out.stride[b_axis] + t * out.stride[t_axis] +

@@ -99,13 +99,15 @@ static double roofline_ns(const struct device_type *device, const struct segment
 
 /* ---- from a measured shape to another ---- */
 
-/* The segment as if these extents were all of it, so that "whole" means the same for both shapes. */
-static struct segment whole_segment(const struct segment *segment, const int64_t extents[MAX_AXES], bool triangle)
+/* The segment as if these extents were all of it, so that "whole" means the same for both shapes; of halved attention
+ * (segment_work_name()), as if the sequence were longer. */
+static struct segment whole_segment(const struct segment *segment, const int64_t extents[MAX_AXES], const char *work)
 {
     struct segment copy = *segment;
+    bool halved = strstr(work, " halved") != NULL;
     for (int i = 0; i < segment->axis_count; i++)
-        copy.axes[i].size = extents[i];
-    copy.arguments.causal = triangle;
+        copy.axes[i].size = halved && copy.axes[i].tag == TAG_SEQUENCE ? 2 * extents[i] : extents[i];
+    copy.arguments.causal = halved || strstr(work, " causal") != NULL;
     return copy;
 }
 
@@ -140,8 +142,7 @@ static bool scaled(const struct profile *profile, const struct device_type *devi
     const struct compute_entry *entry = profile_compute_nearest(profile, work, loaded, near);
     if (!entry)
         return false;
-    bool triangle = strstr(work, " causal") != NULL;
-    struct segment here = whole_segment(segment, extents, triangle), there = whole_segment(segment, near, triangle);
+    struct segment here = whole_segment(segment, extents, work), there = whole_segment(segment, near, work);
     double scale = traffic(segment, extents) > 0 ? traffic(segment, near) / traffic(segment, extents) : 1;
     double wanted = roofline_ns(device, &here, phase, dtype, extents, (double)moved_bytes);
     double known = roofline_ns(device, &there, phase, dtype, near, (double)moved_bytes * scale);
