@@ -8,6 +8,7 @@ import tempfile
 
 CLEAVE, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 failures, checks = [], 0
+ALL = os.environ.get("CLEAVE_TEST_SHARE", "1") == "1"  # else what takes long is done once (tests/check.h)
 
 
 def run(*args, stdin=None, env=None, cwd=None):
