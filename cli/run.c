@@ -19,13 +19,17 @@
 struct run_arguments {
     struct source_options source;
     const char *backend, *transport, *data, *checkpoint, *resume, *timeline, *tuned;
-    int64_t ranks, steps, seed, every, warmup;
+    int64_t ranks, steps, seed, every, warmup, ignored;
     double learning_rate, timeout_s;
     bool json, shape, poison, deterministic, no_graph, share_gpus;
 };
-static const struct run_arguments defaults = {
-    .backend = "cpu", .transport = "threads", .steps = 10, .seed = 1, .learning_rate = 3e-4, .timeout_s = 60
-};
+static const struct run_arguments defaults = { .backend = "cpu",
+                                               .transport = "threads",
+                                               .steps = 10,
+                                               .seed = 1,
+                                               .learning_rate = 3e-4,
+                                               .timeout_s = 60,
+                                               .ignored = -1 };
 #define AT(field) offsetof(struct run_arguments, field)
 static const struct option options[] = {
     TEXT_OPTION("backend", AT(backend), "NAME",
@@ -34,6 +38,8 @@ static const struct option options[] = {
     RANKS_OPTION(AT(ranks), 1 << 20, "must equal the plan's; starts the processes of --transport tcp, mpi and nccl"),
     TEXT_OPTION("data", AT(data), "FILE",
                 "training text, byte-level tokens, or images as in CIFAR-10's binary files; without it: synthetic"),
+    INT_OPTION("ignore-token", AT(ignored), "N", 0, UINT8_MAX,
+               "a token of the data that is no target: padding, a separator"),
     INT_OPTION("steps", AT(steps), "N", 1, 1e12, "training steps (10)"),
     INT_OPTION("seed", AT(seed), "N", 0, NO_LIMIT, "of initial weights and data order (1)"),
     DOUBLE_OPTION("learning-rate", AT(learning_rate), "RATE", 0, NO_LIMIT, "peak rate of AdamW (3e-4)"),
@@ -212,8 +218,10 @@ static bool read_data(struct data *out, const struct run_arguments *a, const str
 {
     if (!device->computes)
         return true;
-    return a->data ? data_from_file(out, a->data, sample_shape_of(in->graph), (uint64_t)a->seed, err)
-                   : data_synthetic(out, sample_shape_of(in->graph), (uint64_t)a->seed, err);
+    struct sample_shape shape = sample_shape_of(in->graph);
+    return (a->data ? data_from_file(out, a->data, shape, (uint64_t)a->seed, err)
+                    : data_synthetic(out, shape, (uint64_t)a->seed, err)) &&
+           (a->ignored < 0 || data_ignore(out, a->ignored, err));
 }
 
 /* Where the profile says how fast the processor was: whether it still is. */

@@ -69,7 +69,7 @@ static bool adopt(struct data *out, const char *name, unsigned char *bytes, size
         free(bytes);
         return false;
     }
-    *out = (struct data){ .bytes = bytes, .size = size, .shape = shape, .seed = seed };
+    *out = (struct data){ .bytes = bytes, .size = size, .shape = shape, .seed = seed, .ignored = -1 };
     return true;
 }
 
@@ -150,6 +150,12 @@ static uint64_t sample_key(const struct data *data, int64_t step, int64_t sample
     return mix64(mix64(mix64(data->seed) + (uint64_t)step) + (uint64_t)sample);
 }
 
+/* Where the sample's tokens begin. */
+static size_t window_start(const struct data *data, int64_t step, int64_t sample)
+{
+    return (size_t)(sample_key(data, step, sample) % (uint64_t)((int64_t)data->size - data->shape.sequence));
+}
+
 static const unsigned char *record_of(const struct data *data, int64_t step, int64_t sample)
 {
     size_t record = record_bytes(&data->shape);
@@ -165,7 +171,7 @@ void data_fill(const struct data *data, enum data_kind kind, int64_t step, int64
         return;
     }
     const int64_t sequence = data->shape.sequence;
-    size_t start = (size_t)(sample_key(data, step, sample) % (uint64_t)((int64_t)data->size - sequence));
+    size_t start = window_start(data, step, sample);
     if (kind == DATA_SOURCE) {
         size_t place = (start + data->size - (size_t)sequence + (size_t)first) % data->size;
         for (int64_t i = 0; i < count; i++)
@@ -174,7 +180,7 @@ void data_fill(const struct data *data, enum data_kind kind, int64_t step, int64
     }
     const unsigned char *window = data->bytes + start + first + (kind == DATA_LABELS ? 1 : 0);
     for (int64_t i = 0; i < count; i++)
-        out[i] = window[i];
+        out[i] = kind == DATA_LABELS && window[i] == data->ignored ? -1 : window[i];
 }
 
 void data_fill_image(const struct data *data, int64_t step, int64_t sample, int64_t first, int64_t count, int64_t low,
@@ -186,7 +192,27 @@ void data_fill_image(const struct data *data, int64_t step, int64_t sample, int6
             *out++ = (real)planes[(low + c) * data->shape.pixels + first + i] / (real)127.5 - 1;
 }
 
-int64_t data_target_count(const struct data *data, int64_t batch)
+int64_t data_target_count(const struct data *data, int64_t step, int64_t batch)
 {
-    return batch * data->shape.sequence;
+    const int64_t sequence = data->shape.sequence;
+    int64_t count = batch * sequence;
+    for (int64_t sample = 0; data->ignored >= 0 && sample < batch; sample++) {
+        const unsigned char *labels = data->bytes + window_start(data, step, sample) + 1;
+        for (int64_t i = 0; i < sequence; i++)
+            count -= labels[i] == data->ignored;
+    }
+    return count;
+}
+
+bool data_ignore(struct data *data, int64_t token, struct error *err)
+{
+    if (is_image(&data->shape))
+        return fail_kind(err, ERROR_INPUT, "ignored token %lld: expected a model of tokens, found one of images",
+                         (long long)token);
+    if (token < 0 || token > UINT8_MAX || !memchr(data->bytes, (int)token, data->size))
+        return fail_kind(err, ERROR_INPUT,
+                         "ignored token %lld: expected one that occurs in the data (a byte, 0 to 255)",
+                         (long long)token);
+    data->ignored = (int32_t)token;
+    return true;
 }

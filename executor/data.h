@@ -20,6 +20,7 @@ struct data {
     size_t size;
     struct sample_shape shape;
     uint64_t seed;
+    int32_t ignored; /* nobody learns to say this token: as a label it is -1 and does not count; -1: all count */
 };
 /* Copies the bytes. Tokens: a byte is one; fails when there are fewer than sequence + 1 or one is not below vocab_size.
  * Images: records as in CIFAR-10's binary files (Krizhevsky 2009), a byte that is the label, then a plane of pixels per
@@ -43,6 +44,9 @@ void data_fill(const struct data *data, enum data_kind kind, int64_t step, int64
 /* Pixels [first, first + count) of the sample's image, each with channels [low, low + channels), from -1 to 1. */
 void data_fill_image(const struct data *data, int64_t step, int64_t sample, int64_t first, int64_t count, int64_t low,
                      int64_t channels, real *out);
-/* Targets of a step of `batch` samples: the loss is their mean. */
-int64_t data_target_count(const struct data *data, int64_t batch);
+/* Targets of the step's samples, `batch` of them: the loss is their mean, however many of them a rank or a micro-batch
+ * has. */
+int64_t data_target_count(const struct data *data, int64_t step, int64_t batch);
+/* Sets what is ignored; fails on images, and where no token of the data has that number. */
+bool data_ignore(struct data *data, int64_t token, struct error *err);
 #endif

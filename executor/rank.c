@@ -148,7 +148,7 @@ bool rank_load(const struct rank *rank, const struct instr *instr, int b, void *
     else if (buffer->id == graph->image_value)
         load_image(rank, step, &block, out);
     else if (buffer->id == graph->count_value)
-        *(real *)out = (real)data_target_count(rank->options->data, graph->batch);
+        *(real *)out = (real)data_target_count(rank->options->data, step, graph->batch);
     else
         return fail_kind(err, ERROR_BUG, "no data for input %s", graph->values[buffer->id].name);
     return true;

@@ -57,6 +57,36 @@ START_TEST(steps_samples_and_seeds_differ)
 END_TEST
 
 /* Every window start occurs: the last one too, whose last label is the last byte. */
+START_TEST(ignored_tokens_are_no_targets)
+{
+    struct data data = synthetic(1);
+    struct error error = { 0 };
+    const int32_t ignored = data.bytes[data.size / 2];
+    int64_t equal = 0;
+    for (int64_t step = 0; step < 3; step++) {
+        int64_t counted = 0;
+        int32_t labels[2][SEQUENCE], tokens[SEQUENCE];
+        for (int64_t sample = 0; sample < 9; sample++) {
+            data.ignored = -1;
+            data_fill(&data, DATA_LABELS, step, sample, 0, SEQUENCE, labels[0]);
+            ck_assert(data_ignore(&data, ignored, &error));
+            data_fill(&data, DATA_LABELS, step, sample, 0, SEQUENCE, labels[1]);
+            data_fill(&data, DATA_TOKENS, step, sample, 0, SEQUENCE, tokens);
+            for (int i = 0; i < SEQUENCE; i++) {
+                ck_assert_int_eq(labels[1][i], labels[0][i] == ignored ? -1 : labels[0][i]);
+                ck_assert(i == 0 || tokens[i] == labels[0][i - 1]); /* it is still read */
+                counted += labels[1][i] != -1;
+                equal += labels[0][i] == ignored;
+            }
+        }
+        ck_assert_int_eq(data_target_count(&data, step, 9), counted);
+    }
+    ck_assert_int_gt(equal, 0);
+    ck_assert(!data_ignore(&data, 256, &error) && strstr(error.message, "expected one that occurs in the data"));
+    data_free(&data);
+}
+END_TEST
+
 START_TEST(all_windows_occur)
 {
     unsigned char bytes[SEQUENCE + 4];
@@ -73,7 +103,7 @@ START_TEST(all_windows_occur)
         seen[last - SEQUENCE] = true;
     }
     ck_assert(seen[0] && seen[1] && seen[2] && seen[3]);
-    ck_assert_int_eq(data_target_count(&data, 5), 5 * SEQUENCE);
+    ck_assert_int_eq(data_target_count(&data, 0, 5), 5 * SEQUENCE);
     data_free(&data);
 }
 END_TEST
@@ -143,7 +173,7 @@ START_TEST(records_are_labels_and_planes)
         ck_assert(part[0] == pixels[2 * CHANNELS + 1] && part[1] == pixels[3 * CHANNELS + 1]);
     }
     ck_assert(met[0] && met[1]);
-    ck_assert_int_eq(data_target_count(&data, 7), 7);
+    ck_assert_int_eq(data_target_count(&data, 0, 7), 7);
     data_free(&data);
 }
 END_TEST
@@ -201,6 +231,7 @@ static Suite *data_suite(void)
     Suite *suite = suite_create("data");
     CHECK_ADD(suite, any_cut_of_a_window_is_the_same_window);
     CHECK_ADD(suite, steps_samples_and_seeds_differ);
+    CHECK_ADD(suite, ignored_tokens_are_no_targets);
     CHECK_ADD(suite, all_windows_occur);
     CHECK_ADD(suite, the_source_ends_where_the_window_begins);
     CHECK_ADD(suite, unfit_bytes_are_refused);

@@ -155,6 +155,33 @@ START_TEST(losses_after_ten_steps_agree)
 }
 END_TEST
 
+/* Of a token that is no target some samples have more than others, so that ranks and micro-batches have unequal numbers
+ * of targets: the loss is still the mean of all. */
+START_TEST(unequal_numbers_of_targets_have_one_mean)
+{
+    double single[STEPS] = { 0 };
+    for (int c = 0; c < CHOICES; c++) {
+        struct job job;
+        job_open(&job, tiny_models[0], &choices[c]);
+        ck_assert_msg(data_ignore(&job.data, job.data.bytes[0], &job.error), "%s", job.error.message);
+        int64_t batch = job.graph->batch, all = batch * job.graph->sequence,
+                some = data_target_count(&job.data, 0, batch), first = data_target_count(&job.data, 0, 1);
+        ck_assert(some < all && first * batch != some); /* the first sample has not as many as the others */
+        ck_assert_msg(job_run(&job), "%s", job.error.message);
+        if (c == 0)
+            memcpy(single, job.record.loss, sizeof single);
+        for (int s = 0; s < STEPS; s++)
+            CHECK_NEAR(job.record.loss[s], single[s], 1e-4 * single[s]);
+        job_close(&job);
+    }
+    struct job job;
+    job_open(&job, tiny_models[0], &choices[0]);
+    ck_assert_msg(job_run(&job), "%s", job.error.message);
+    ck_assert_double_ne(job.record.loss[0], single[0]);
+    job_close(&job);
+}
+END_TEST
+
 /* A choice without a slot ends the run of a description that promised none, on every rank, and names layer and number.
  */
 START_TEST(overflow_is_an_error_without_drops)
@@ -535,6 +562,7 @@ static Suite *run_suite(void)
 {
     Suite *suite = suite_create("run");
     CHECK_ADD(suite, losses_after_ten_steps_agree);
+    CHECK_ADD(suite, unequal_numbers_of_targets_have_one_mean);
     CHECK_ADD(suite, overflow_is_an_error_without_drops);
     CHECK_ADD(suite, spare_slots_change_nothing);
     CHECK_ADD(suite, runs_repeat_bit_by_bit);
