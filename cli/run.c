@@ -19,8 +19,8 @@
 struct run_arguments {
     struct source_options source;
     const char *backend, *transport, *data, *checkpoint, *resume, *timeline, *tuned;
-    int64_t ranks, steps, seed, every, warmup, ignored;
-    double learning_rate, timeout_s;
+    int64_t ranks, steps, seed, every, warmup, decay_steps, ignored;
+    double learning_rate, floor_rate, timeout_s; /* floor_rate below 0: not given */
     bool json, shape, poison, deterministic, no_graph, share_gpus;
 };
 static const struct run_arguments defaults = { .backend = "cpu",
@@ -28,6 +28,7 @@ static const struct run_arguments defaults = { .backend = "cpu",
                                                .steps = 10,
                                                .seed = 1,
                                                .learning_rate = 3e-4,
+                                               .floor_rate = -1,
                                                .timeout_s = 60,
                                                .ignored = -1 };
 #define AT(field) offsetof(struct run_arguments, field)
@@ -44,6 +45,10 @@ static const struct option options[] = {
     INT_OPTION("seed", AT(seed), "N", 0, NO_LIMIT, "of initial weights and data order (1)"),
     DOUBLE_OPTION("learning-rate", AT(learning_rate), "RATE", 0, NO_LIMIT, "peak rate of AdamW (3e-4)"),
     INT_OPTION("warmup", AT(warmup), "STEPS", 0, NO_LIMIT, "linear warm-up of the rate (0)"),
+    INT_OPTION("decay-steps", AT(decay_steps), "N", 1, NO_LIMIT,
+               "after the warm-up the rate falls as a cosine until step N; without it: constant"),
+    DOUBLE_OPTION("floor-rate", AT(floor_rate), "RATE", 0, NO_LIMIT,
+                  "with --decay-steps: the rate from step N on (a tenth of --learning-rate)"),
     TEXT_OPTION("checkpoint", AT(checkpoint), "DIR", "writes weights and optimizer state there"),
     INT_OPTION("every", AT(every), "N", 0, NO_LIMIT, "steps between checkpoints; the last step is always written"),
     TEXT_OPTION("resume", AT(resume), "DIR",
@@ -197,8 +202,9 @@ static struct run_options settings(const struct run_arguments *a, const struct i
     o.data = data->bytes ? data : NULL;
     o.facts = &in->facts;
     o.learning_rate = a->learning_rate;
-    o.floor_rate = a->learning_rate / 10;
+    o.floor_rate = a->floor_rate < 0 ? a->learning_rate / 10 : a->floor_rate;
     o.warmup_steps = a->warmup;
+    o.decay_steps = a->decay_steps;
     o.checkpoint_dir = a->checkpoint;
     o.checkpoint_every = a->every;
     o.resume_dir = a->resume;
@@ -327,6 +333,19 @@ static bool check_nccl(const struct run_arguments *a, const struct device *devic
     return nccl || !a->share_gpus || fail(err, "--share-gpus is for ranks that talk by NCCL: give --transport nccl");
 }
 
+static bool check_rates(const struct run_arguments *a, struct error *err)
+{
+    if (a->decay_steps && a->decay_steps <= a->warmup)
+        return fail(err, "--decay-steps %lld: expected a step after the warm-up: more than --warmup %lld",
+                    (long long)a->decay_steps, (long long)a->warmup);
+    if (a->floor_rate >= 0 && !a->decay_steps)
+        return fail(err, "--floor-rate %g: without --decay-steps the rate does not fall: give that, too",
+                    a->floor_rate);
+    return a->floor_rate <= a->learning_rate ||
+           fail(err, "--floor-rate %g: expected at most the rate that it falls from, --learning-rate %g", a->floor_rate,
+                a->learning_rate);
+}
+
 /* On real hosts a rank's place within its host must be the one that the cluster gives it. */
 static bool check_placement(const struct launch *launch, const struct run_arguments *a, const struct inputs *in,
                             struct error *err)
@@ -359,7 +378,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct launch launch;
     (void)operand_count;
     enum transport_start start;
-    const struct device *device = device_find(a->backend, err);
+    const struct device *device = check_rates(a, err) ? device_find(a->backend, err) : NULL;
     if (!device || !transport_start(a->transport, &start, err) || !launch_detect(&launch, cli->environment, err) ||
         !inputs_plan(&in, operands[0], a->source.model, a->source.cluster, &a->source.profiles, err))
         goto cleanup;

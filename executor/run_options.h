@@ -27,10 +27,11 @@ struct run_options {
     const struct data *data;   /* may be NULL on a device that does not compute */
     const struct facts *facts; /* the timed device's durations; else may be NULL */
 
-    /* Adam with decoupled weight decay; the rate warms up linearly and falls as a cosine to the floor at step
-     * decay_steps. */
+    /* Adam with decoupled weight decay; the rate warms up linearly until step warmup_steps and falls as a cosine to the
+     * floor at step decay_steps. Steps count from the first run's beginning, so that a resumed run goes on with the
+     * rates that an uninterrupted one has. */
     double learning_rate, floor_rate;
-    int64_t warmup_steps, decay_steps; /* decay_steps 0: constant after the warm-up */
+    int64_t warmup_steps, decay_steps; /* decay_steps 0: constant after the warm-up; else above warmup_steps */
     double beta1, beta2, epsilon, weight_decay;
 
     const char *checkpoint_dir; /* NULL: none */
@@ -68,5 +69,6 @@ struct run_options {
 /* Values that train small models: rate 3e-4 to a tenth of it, betas 0.9 and 0.95, weight decay 0.1 (Brown et al. 2020,
  * appendix B), the CPU device, a timeout of 60 s. */
 struct run_options run_options_default(void);
+/* Of a step, from 1. */
 double run_learning_rate(const struct run_options *options, int64_t step);
 #endif

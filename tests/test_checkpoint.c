@@ -133,6 +133,7 @@ static bool world_run(struct world *w, const struct tiny_choice *choice, int64_t
         memset(w->copies[i], 0, (size_t)weight_elements(&w->graph->weights[i]) * sizeof **w->copies);
     options.step_count = steps, options.seed = 3, options.learning_rate = 1e-3, options.data = &data,
     options.poison = true;
+    options.warmup_steps = 2, options.decay_steps = STEPS + 2; /* each step has a rate of its own */
     options.context = w, options.on_step = on_step, options.on_weight = on_weight;
     options.checkpoint_dir = save, options.checkpoint_every = every, options.resume_dir = resume;
     bool ok = run_program(&summary, program, transports, plan->rank_count, &options, err);

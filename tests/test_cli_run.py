@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""`cleave run` as people call it: rates of learning, checkpoints, resumed runs. usage: test_cli_run.py CLEAVE SOURCE_ROOT"""
+import json
+
+from calls import check, expect, main, run
+
+
+def losses_of(result):
+    return [json.loads(line)["loss"] for line in result.stdout.splitlines()[:-1]]
+
+
+def plan_for_two(folder):
+    plan = folder / "two.json"
+    if not plan.exists():
+        expect("a plan for two", 0, "stage 0", "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o", plan)
+    return plan
+
+
+def tensors_of(folder, step, rank_count=2):
+    return [(folder / f"step-{step}.rank-{rank}.safetensors").read_bytes() for rank in range(rank_count)]
+
+
+def rates(folder):
+    """The schedule of learning rates: what its options mean, and that a resumed run goes on with it, bit by bit."""
+    plan = plan_for_two(folder)
+
+    def learned(*options):
+        return losses_of(run("run", plan, "--steps", 4, "--json", *options))
+
+    low, high = learned("--learning-rate", 1e-3), learned("--learning-rate", 1e-2)
+    check("rates: the two differ", len(low) == 4 and low[0] == high[0] and low[1:] != high[1:])
+    check("rates: from step N on the floor, a tenth", learned("--learning-rate", 1e-2, "--decay-steps", 1) == low)
+    check("rates: --floor-rate", learned("--learning-rate", 1e-1, "--decay-steps", 1, "--floor-rate", 1e-3) == low)
+    check("rates: no lower than the peak", learned("--learning-rate", 1e-3, "--decay-steps", 3, "--floor-rate", 1e-3) == low)
+    check("rates: half a cosine between", learned("--learning-rate", 1e-2, "--decay-steps", 2)[2:] not in (low[2:], high[2:]))
+    fallen = ["--learning-rate", 1e-2, "--warmup", 2, "--decay-steps", 6]
+    whole, half, rest = folder / "whole", folder / "half", folder / "rest"
+    straight = expect("rates: a run", 0, '"summary"', "run", plan, "--steps", 7, "--json", *fallen, "--checkpoint", whole)
+    expect("rates: its first half", 0, '"summary"', "run", plan, "--steps", 4, "--json", *fallen, "--checkpoint", half)
+    resumed = expect("rates: resumed", 0, '"summary"', "run", plan, "--steps", 7, "--json", *fallen, "--resume", half, "--checkpoint", rest)
+    check("rates: resumed, the same losses", losses_of(resumed) == losses_of(straight)[4:], resumed)
+    check("rates: resumed, the same bits", tensors_of(rest, 7) == tensors_of(whole, 7))
+    run("run", plan, "--steps", 7, "--resume", half, "--checkpoint", rest, *fallen[:4])
+    check("rates: without the options other bits", tensors_of(rest, 7) != tensors_of(whole, 7))
+    for options, pattern in ((["--decay-steps", 0], "--decay-steps: expected 1 to"), (["--decay-steps", 2.5], "--decay-steps: expected a whole number"),
+                             (["--warmup", 9, "--decay-steps", 9], "--decay-steps 9: expected a step after the warm-up: more than --warmup 9"),
+                             (["--floor-rate", 1e-5], "--floor-rate 1e-05: without --decay-steps the rate does not fall"),
+                             (["--decay-steps", 9, "--floor-rate", -1], "--floor-rate: expected 0 to"),
+                             (["--decay-steps", 9, "--floor-rate", 1e-3], "--floor-rate 0.001: expected at most .* --learning-rate 0.0003")):
+        result = expect(f"rates: {options}", 2, pattern, "run", plan, *options)
+        check(f"rates: {options}: nothing on stdout", result.stdout == "", result)
+
+
+main(rates)
