@@ -2,6 +2,7 @@
 #include "cli/setup.h"
 #include "cli/verb.h"
 #include "base/text.h"
+#include "host/file.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,6 +89,7 @@ static int run_verb(const struct verb *verb, const struct cli *cli, int argc, ch
 
 int main(int argc, char **argv)
 {
+    file_ignore_size_signal();
     if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (!strcmp(argv[1], "help") && argc == 2)) {
         help(argc < 2 ? stderr : stdout);
         return argc < 2 ? ERROR_INPUT : ERROR_NONE;

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "executor/status.h"
 #include "base/text.h"
+#include "host/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -51,7 +52,8 @@ bool status_open(struct status **out, const char *path, int rank_count, struct e
         close(file);
     if (page == MAP_FAILED) {
         free(status);
-        return fail_kind(err, ERROR_ENVIRONMENT, "status page %s: %s", path ? path : "in memory", strerror(cause));
+        return fail_kind(err, ERROR_ENVIRONMENT, "status page %s: %s%s", path ? path : "in memory", strerror(cause),
+                         file_write_hint(cause));
     }
     *status = (struct status){ .page = page, .bytes = bytes, .rank_count = rank_count };
     *out = status;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,25 @@ bool file_read(char **data, size_t *length, const char *path, struct error *err)
 
 /* ---- writing ---- */
 
+void file_ignore_size_signal(void)
+{
+    struct sigaction action = { .sa_handler = SIG_IGN };
+    sigaction(SIGXFSZ, &action, NULL);
+}
+
+const char *file_write_hint(int error)
+{
+    return error == ENOSPC || error == EDQUOT ? " (free some space, or choose another place)"
+           : error == EFBIG ? " (files may not become so large here: raise the limit, `ulimit -f`, or choose another "
+                              "place)"
+                            : "";
+}
+
+static bool fail_write(struct error *err, const char *what, const char *path)
+{
+    return fail_system(err, what, path, errno, file_write_hint(errno));
+}
+
 static bool write_all(int file, const char *path, const char *data, size_t length, struct error *err)
 {
     size_t done = 0;
@@ -127,8 +147,7 @@ static bool write_all(int file, const char *path, const char *data, size_t lengt
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
-            return fail_system(err, "write it", path, errno,
-                               errno == ENOSPC || errno == EDQUOT ? " (free some space, or choose another place)" : "");
+            return fail_write(err, "write it", path);
         done += (size_t)put;
     }
     return true;
@@ -171,7 +190,7 @@ static bool fail_beside(const char *path, struct error *err)
     return fail_system(err, "write a file beside it", path, errno,
                        errno == ENOENT   ? " (its folder does not exist)"
                        : errno == EACCES ? " (check the folder's permissions)"
-                                         : "");
+                                         : file_write_hint(errno));
 }
 
 static bool replace(const char *path, const struct stat *old, const void *data, size_t length, bool durable,
@@ -185,11 +204,11 @@ static bool replace(const char *path, const struct stat *old, const void *data, 
     if (done && old && fchmod(file, old->st_mode & 07777) != 0)
         done = fail_system(err, "keep its permissions", path, errno, "");
     if (done && durable && fsync(file) != 0)
-        done = fail_system(err, "bring it to the disk", path, errno, "");
+        done = fail_write(err, "bring it to the disk", path);
     if (close(file) != 0 && done) /* where a network file system reports a full disk */
-        done = fail_system(err, "write it", path, errno, "");
+        done = fail_write(err, "write it", path);
     if (done && rename(name, path) != 0)
-        done = fail_system(err, "give the new file its name", path, errno, "");
+        done = fail_write(err, "give the new file its name", path);
     if (!done) {
         unlink(name);
         return false;
@@ -201,10 +220,10 @@ static bool write_in_place(const char *path, const void *data, size_t length, st
 {
     int file = open(path, O_WRONLY | O_CLOEXEC);
     if (file < 0)
-        return fail_system(err, "write it", path, errno, "");
+        return fail_write(err, "write it", path);
     bool done = write_all(file, path, data, length, err);
     if (close(file) != 0 && done)
-        done = fail_system(err, "write it", path, errno, "");
+        done = fail_write(err, "write it", path);
     return done;
 }
 
@@ -253,7 +272,7 @@ bool file_check_writable(const char *path, struct error *err)
     if (!find_target(&target, path, err))
         return false;
     if (target.exists && !S_ISREG(target.old.st_mode))
-        return access(target.path, W_OK) == 0 || fail_system(err, "write it", path, errno, "");
+        return access(target.path, W_OK) == 0 || fail_write(err, "write it", path);
     return check_beside(target.path, err);
 }
 
@@ -265,7 +284,7 @@ bool file_check_folder(const char *path, struct error *err)
         return false;
     if (mkdir(path, 0777) != 0 && errno != EEXIST)
         return fail_system(err, "make the folder", path, errno,
-                           errno == ENOENT ? " (the folder above does not exist)" : "");
+                           errno == ENOENT ? " (the folder above does not exist)" : file_write_hint(errno));
     if (stat(path, &status) == 0 && !S_ISDIR(status.st_mode))
         return fail_kind(err, ERROR_INPUT, "%s: expected a folder, found a file", path);
     if (snprintf(inside, sizeof inside, "%s/check", path) >= (int)sizeof inside)

@@ -22,6 +22,11 @@ bool file_read_limited(char **data, size_t *length, const char *path, int64_t ma
 bool file_write(const char *path, const void *data, size_t length, struct error *err);
 /* The same, and returns only when the bytes and the name are on the disk. */
 bool file_write_durable(const char *path, const void *data, size_t length, struct error *err);
+/* From here on a write beyond the limit on the size of files fails as on a full disk, in this process and in those that
+ * it starts; before, the system ends the process by SIGXFSZ. The program's first step. */
+void file_ignore_size_signal(void);
+/* What a user can do where writing failed with this errno, in brackets behind a space, or "". */
+const char *file_write_hint(int error);
 /* Whether file_write() could begin: asked before long work, whose result would be lost. Leaves nothing behind. */
 bool file_check_writable(const char *path, struct error *err);
 /* The same for files in a folder, which is made if it is absent and stays. */

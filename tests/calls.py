@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -11,9 +12,11 @@ failures, checks = [], 0
 ALL = os.environ.get("CLEAVE_TEST_SHARE", "1") == "1"  # else what takes long is done once (tests/check.h)
 
 
-def run(*args, stdin=None, env=None, cwd=None):
+def run(*args, stdin=None, env=None, cwd=None, file_bytes=None):
+    """file_bytes: what files may hold, as by `ulimit -f`; with the signal of that limit as the system has it."""
+    limit = file_bytes and (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes)))
     return subprocess.run([CLEAVE, *map(str, args)], capture_output=True, text=True, input=stdin, timeout=300, cwd=cwd,
-                          env={**os.environ, **(env or {})})
+                          env={**os.environ, **(env or {})}, preexec_fn=limit, restore_signals=True)
 
 
 def check(name, condition, result=None):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""`cleave run` as people call it: rates of learning, checkpoints, resumed runs. usage: test_cli_run.py CLEAVE SOURCE_ROOT"""
+"""`cleave run` as people call it: rates of learning, resumed runs, files that cannot be written. usage: test_cli_run.py CLEAVE SOURCE_ROOT"""
 import json
+import os
 
 from calls import check, expect, main, run
 
@@ -51,4 +52,13 @@ def rates(folder):
         check(f"rates: {options}: nothing on stdout", result.stdout == "", result)
 
 
-main(rates)
+def limits(folder):
+    """A limit on the size of files is an error like others: it does not end the program by a signal, and nothing partial stays."""
+    plan, small = plan_for_two(folder), {"file_bytes": 2 << 10}
+    before, too_large = sorted(os.listdir(folder)), r"cannot write (it|\S+): File too large \(.*`ulimit -f`"
+    expect("limits: a plan", 1, too_large, "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "-o", folder / "limited.json", **small)
+    expect("limits: a timeline", 1, too_large, "run", plan, "--steps", 1, "--timeline", folder / "limited.json", **small)
+    check("limits: nothing is left behind", sorted(os.listdir(folder)) == before)
+
+
+main(rates, limits)

@@ -128,7 +128,7 @@ START_TEST(a_failed_write_leaves_the_old_file)
     char *bytes = calloc(1, LARGE);
     struct error err = { 0 };
     ck_assert(file_write(in_folder(&f, "a", path), "old", 3, &err));
-    signal(SIGXFSZ, SIG_IGN);
+    file_ignore_size_signal();
     struct rlimit old, small = { .rlim_cur = 1 << 16 };
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
     small.rlim_max = old.rlim_max;
@@ -137,6 +137,7 @@ START_TEST(a_failed_write_leaves_the_old_file)
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
     ck_assert(!wrote);
     ck_assert_ptr_nonnull(strstr(err.message, path));
+    ck_assert_ptr_nonnull(strstr(err.message, "`ulimit -f`"));
     ck_assert_int_eq((int)err.kind, ERROR_ENVIRONMENT);
     check_content(path, "old", 3);
     ck_assert_int_eq(folder_count(&f, true), 1);
