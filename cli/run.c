@@ -362,11 +362,13 @@ static bool check_placement(const struct launch *launch, const struct run_argume
                 launch->launcher, launch->rank, launch->local_rank, in->cluster->name, fanout, place, fanout);
 }
 
-/* Before hours of work, whose result would be lost. Rank 0 writes the timeline, every rank its part of a checkpoint. */
-static bool check_outputs(const struct launch *launch, const struct run_arguments *a, struct error *err)
+/* Before hours of work, whose result would be lost. Rank 0 writes the timeline, every rank its part of a checkpoint,
+ * for which *made_folder says whether the folder is new. */
+static bool check_outputs(const struct launch *launch, const struct run_arguments *a, bool *made_folder,
+                          struct error *err)
 {
     return (launch->rank > 0 || inputs_can_write(a->timeline, err)) &&
-           (!a->checkpoint || file_check_folder(a->checkpoint, err));
+           (!a->checkpoint || file_check_folder(a->checkpoint, made_folder, err));
 }
 
 static int run(const struct cli *cli, const void *given, const char *const *operands, int operand_count,
@@ -376,6 +378,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct inputs in = { .cli = cli };
     struct program *program = NULL;
     struct launch launch;
+    bool made_folder = false;
     (void)operand_count;
     enum transport_start start;
     const struct device *device = check_rates(a, err) ? device_find(a->backend, err) : NULL;
@@ -396,12 +399,13 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         !launch_check(&launch, plan->rank_count, err) || !inputs_program(&program, plan, in.graph, err) ||
         (device->check && !device->check(program, err)))
         goto cleanup;
-    if (!check_outputs(&launch, a, err))
+    if (!check_outputs(&launch, a, &made_folder, err))
         goto cleanup;
-    if (is_launcher(&launch, start))
-        ranks_launch(cli, a->transport, plan->rank_count, program, a->timeout_s, err);
-    else
-        run_here(cli, a, &in, &launch, device, program, err);
+    bool ok = is_launcher(&launch, start)
+                  ? ranks_launch(cli, a->transport, plan->rank_count, program, a->timeout_s, err)
+                  : run_here(cli, a, &in, &launch, device, program, err);
+    if (!ok && made_folder)
+        file_remove_empty_folder(a->checkpoint);
 cleanup:
     program_free(program);
     inputs_free(&in);

@@ -14,7 +14,8 @@
 
 static bool io_fail(struct error *err, const char *what, const char *path)
 {
-    return fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: cannot %s %s: %s", what, path, strerror(errno));
+    return fail_kind(err, ERROR_ENVIRONMENT, "checkpoint: cannot %s %s: %s%s", what, path, strerror(errno),
+                     file_write_hint(errno));
 }
 
 static bool path_of(char out[CHECKPOINT_PATH_BYTES], const char *dir, const char *name, struct error *err)

@@ -276,20 +276,32 @@ bool file_check_writable(const char *path, struct error *err)
     return check_beside(target.path, err);
 }
 
-bool file_check_folder(const char *path, struct error *err)
+bool file_check_folder(const char *path, bool *made, struct error *err)
 {
     char inside[PATH_MAX];
     struct stat status;
+    *made = false;
     if (!check_path(path, err))
         return false;
-    if (mkdir(path, 0777) != 0 && errno != EEXIST)
+    bool new = mkdir(path, 0777) == 0;
+    if (!new &&errno != EEXIST)
         return fail_system(err, "make the folder", path, errno,
                            errno == ENOENT ? " (the folder above does not exist)" : file_write_hint(errno));
     if (stat(path, &status) == 0 && !S_ISDIR(status.st_mode))
         return fail_kind(err, ERROR_INPUT, "%s: expected a folder, found a file", path);
-    if (snprintf(inside, sizeof inside, "%s/check", path) >= (int)sizeof inside)
-        return fail_kind(err, ERROR_INPUT, "%s: the path is too long", path);
-    return check_beside(inside, err);
+    bool fits = snprintf(inside, sizeof inside, "%s/check", path) < (int)sizeof inside;
+    if ((fits || fail_kind(err, ERROR_INPUT, "%s: the path is too long", path)) && check_beside(inside, err)) {
+        *made = new;
+        return true;
+    }
+    if (new)
+        file_remove_empty_folder(path);
+    return false;
+}
+
+void file_remove_empty_folder(const char *path)
+{
+    rmdir(path); /* refuses what is not empty */
 }
 
 bool file_write(const char *path, const void *data, size_t length, struct error *err)

@@ -29,6 +29,8 @@ void file_ignore_size_signal(void);
 const char *file_write_hint(int error);
 /* Whether file_write() could begin: asked before long work, whose result would be lost. Leaves nothing behind. */
 bool file_check_writable(const char *path, struct error *err);
-/* The same for files in a folder, which is made if it is absent and stays. */
-bool file_check_folder(const char *path, struct error *err);
+/* The same for files in a folder, which is made if it is absent and then stays: *made says that it was. */
+bool file_check_folder(const char *path, bool *made, struct error *err);
+/* Removes a folder if nothing is in it. */
+void file_remove_empty_folder(const char *path);
 #endif

@@ -59,6 +59,19 @@ def limits(folder):
     expect("limits: a plan", 1, too_large, "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "-o", folder / "limited.json", **small)
     expect("limits: a timeline", 1, too_large, "run", plan, "--steps", 1, "--timeline", folder / "limited.json", **small)
     check("limits: nothing is left behind", sorted(os.listdir(folder)) == before)
+    saved, empty = folder / "saved", folder / "empty"
+    empty.mkdir()
+    expect("limits: a checkpoint", 0, "median step", "run", plan, "--steps", 1, "--checkpoint", saved)
+    old, small = {path.name: path.read_bytes() for path in saved.iterdir()}, {"file_bytes": 20 << 10}
+    for transport in ("threads", "tcp"):
+        for place in (folder / "new", empty, saved):
+            job = ["run", plan, "-n", 2, "--transport", transport, "--steps", 2, "--checkpoint", place]
+            expect(f"limits: a checkpoint in {place.name} over {transport}", 1, too_large, *job, **small)
+        check(f"limits: what a run over {transport} made is gone", not (folder / "new").exists())
+        check(f"limits: what was there before a run over {transport} stays", empty.is_dir() and not list(empty.iterdir()) and
+              {path.name: path.read_bytes() for path in saved.iterdir()} == old)
+    expect("limits: nothing to go on from", 2, "No such file", "run", plan, "--resume", folder / "none", "--checkpoint", folder / "new")
+    check("limits: no folder of a run that did not begin", not (folder / "new").exists())
 
 
 main(rates, limits)

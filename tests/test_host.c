@@ -162,6 +162,7 @@ END_TEST
 START_TEST(asking_whether_one_can_write_leaves_nothing)
 {
     struct folder f = folder_open();
+    bool made = true;
     char path[512];
     struct error err = { 0 };
     ck_assert_msg(file_check_writable(in_folder(&f, "new", path), &err), "%s", err.message);
@@ -176,14 +177,21 @@ START_TEST(asking_whether_one_can_write_leaves_nothing)
     ck_assert_ptr_nonnull(strstr(err.message, "found a directory"));
     err = (struct error){ 0 };
     ck_assert_msg(file_check_writable("/dev/null", &err), "%s", err.message);
-    ck_assert_msg(file_check_folder(f.path, &err), "%s", err.message);
+    ck_assert_msg(file_check_folder(f.path, &made, &err), "%s", err.message);
+    ck_assert(!made);
     ck_assert_int_eq(folder_count(&f, false), 1);
-    ck_assert(!file_check_folder(in_folder(&f, "none/a", path), &err));
+    ck_assert(!file_check_folder(in_folder(&f, "none/a", path), &made, &err));
     ck_assert_ptr_nonnull(strstr(err.message, "the folder above does not exist"));
     err = (struct error){ 0 };
-    ck_assert(!file_check_folder(in_folder(&f, "old", path), &err));
+    ck_assert(!file_check_folder(in_folder(&f, "old", path), &made, &err));
     ck_assert_ptr_nonnull(strstr(err.message, "expected a folder, found a file"));
-    folder_count(&f, true);
+    err = (struct error){ 0 };
+    ck_assert_msg(file_check_folder(in_folder(&f, "made", path), &made, &err), "%s", err.message);
+    ck_assert(made && access(path, F_OK) == 0);
+    file_remove_empty_folder(path);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    file_remove_empty_folder(f.path); /* not empty */
+    ck_assert_int_eq(folder_count(&f, true), 1);
 }
 END_TEST
 
