@@ -38,10 +38,30 @@ START_TEST(gpt2_is_the_native_gpt2)
 }
 END_TEST
 
+/* attribute_map of transformers 5.23: GPT2Config and T5Config read these names alone. */
+START_TEST(other_names_of_a_key_say_the_same)
+{
+    same_as_zoo("{\"model_type\":\"gpt2\",\"hidden_size\":768,\"num_attention_heads\":12,\"num_hidden_layers\":12,"
+                "\"max_position_embeddings\":1024,\"vocab_size\":50257}",
+                "gpt2");
+    same_as_zoo(
+        "{\"model_type\":\"gpt2\",\"hidden_size\":768,\"n_embd\":768.0,\"num_attention_heads\":12,\"n_head\":12,"
+        "\"num_hidden_layers\":12,\"n_layer\":null,\"max_position_embeddings\":1024,\"n_ctx\":1024,"
+        "\"vocab_size\":50257,\"architectures\":null}",
+        "gpt2");
+    same_as_zoo(
+        "{\"_name_or_path\":\"t5-small\",\"model_type\":\"t5\",\"architectures\":[\"T5Model\",\"T5EncoderModel\"],"
+        "\"d_ff\":2048,\"head_dim\":64,\"hidden_size\":512,\"num_attention_heads\":8,\"num_hidden_layers\":6,"
+        "\"num_decoder_layers\":6,\"vocab_size\":32128}",
+        "t5-small");
+}
+END_TEST
+
 START_TEST(llama_is_the_native_llama)
 {
     same_as_zoo(
-        "{\"_name_or_path\":\"llama-2-7b\",\"model_type\":\"llama\",\"hidden_act\":\"silu\",\"hidden_size\":4096,"
+        "{\"_name_or_path\":\"llama-2-7b\",\"architectures\":[\"LLaMAForCausalLM\"],"
+        "\"model_type\":\"llama\",\"hidden_act\":\"silu\",\"hidden_size\":4096,"
         "\"initializer_range\":0.02,\"intermediate_size\":11008,\"max_position_embeddings\":4096,\"num_attention_"
         "heads\":32,"
         "\"num_hidden_layers\":32,\"num_key_value_heads\":null,\"rms_norm_eps\":1e-05,\"rope_scaling\":null,"
@@ -273,6 +293,12 @@ START_TEST(mixtures_differ_where_they_should)
     ck_assert(attention->rope_base == 1e6 && attention->norm_epsilon == 1e-5 && attention->kv_heads == 8);
     ck_assert(moe->experts == 8 && moe->choices == 2 && moe->norm_epsilon == 1e-5);
     model_free(model);
+    model = import("{\"model_type\":\"mixtral\",\"hidden_size\":64,\"intermediate_size\":128,\"num_experts\":4,"
+                   "\"max_position_embeddings\":32,\"num_attention_heads\":8,\"num_hidden_layers\":1,"
+                   "\"vocab_size\":256}");
+    moe = model_unfolded_layer(model, 2)->fields;
+    ck_assert_int_eq(moe->experts, 4);
+    model_free(model);
     model = import(DEEPSEEK(",\"norm_topk_prob\":true"));
     ck_assert_str_eq(model_unfolded_layer(model, 2)->kind->name, "mlp");
     moe = model_unfolded_layer(model, 4)->fields;
@@ -309,6 +335,41 @@ static const struct {
       "scale_attn_by_inverse_layer_idx: only false is supported" },
     { GPT2(",\"n_head\":4,\"add_cross_attention\":@\"no\""), "add_cross_attention: " },
     { GPT2(",\"n_head\":4,\"tie_word_embeddings\":@1"), "tie_word_embeddings: " },
+    { GPT2(",\"n_head\":4,\"hidden_size\":@128"),
+      "hidden_size: expected the value of n_embd, for which it is another name (64 at line 1, column 31), found 128: "
+      "leave out the one that is wrong" },
+    { GPT2(",\"n_head\":4,\"num_hidden_layers\":@7"), "num_hidden_layers: expected the value of n_layer, " },
+    { "{\"num_attention_heads\":@2,\n\"n_head\":4,\"model_type\":\"gpt2\"}",
+      "num_attention_heads: expected the value of n_head, for which it is another name (4 at line 2, column 10), found "
+      "2" },
+    { GPT2(",\"n_head\":4,\"max_position_embeddings\":@33"),
+      "max_position_embeddings: expected the value of n_positions" },
+    { GPT2(",\"n_head\":4,\"n_ctx\":@31.5"), "n_ctx: expected the value of n_positions, " },
+    { "{\"model_type\":\"gpt2\",\"n_ctx\":@9,\"max_position_embeddings\":8}",
+      "n_ctx: expected the value of max_position_embeddings, " },
+    { "@{\"model_type\":\"gpt2\",\"n_embd\":64,\"n_layer\":2,\"n_head\":2,\"vocab_size\":9,\"n_ctx\":32}",
+      "expected the key \"n_positions\"" },
+    { GPT2(",\"n_head\":4,\"hidden_size\":@\"64\""), "hidden_size: expected a number, found \"64\"" },
+    { GPT2(",\"num_attention_heads\":@5"), "num_attention_heads: expected a divisor of the hidden size (64), found 5" },
+    { "{\"model_type\":\"t5\",\"d_model\":8,\"hidden_size\":@16}", "hidden_size: expected the value of d_model, " },
+    { "{\"model_type\":\"t5\",\"num_layers\":8,\"num_hidden_layers\":@9}",
+      "num_hidden_layers: expected the value of num_layers, " },
+    { "{\"model_type\":\"t5\",\"num_heads\":8,\"num_attention_heads\":@9}",
+      "num_attention_heads: expected the value of num_heads, " },
+    { "{\"model_type\":\"t5\",\"d_kv\":8,\"head_dim\":@9}", "head_dim: expected the value of d_kv, " },
+    { "@{\"model_type\":\"t5\",\"d_model\":8,\"num_hidden_layers\":1,\"num_heads\":2,\"d_kv\":4,\"d_ff\":8,"
+      "\"vocab_size\":9}",
+      "expected the key \"num_decoder_layers\"" },
+    { MIXTRAL(",\"num_experts\":@4"), "num_experts: expected the value of num_local_experts, " },
+    { "{\"model_type\":\"gpt2\",\"architectures\":[@\"LlamaForCausalLM\"]}",
+      "architectures[0]: expected a class of the model_type (\"gpt2\" at line 1, column 15) such as GPT2LMHeadModel, "
+      "found \"LlamaForCausalLM\": correct the one that is wrong" },
+    { "{\"model_type\":\"qwen2\",\"architectures\":[\"Qwen2ForCausalLM\",@\"Qwen2MoeForCausalLM\"]}",
+      "architectures[1]: expected a class of the model_type" },
+    { "{\"model_type\":\"gpt_neox\",\"architectures\":[@\"GPT\"]}", "architectures[0]: expected a class" },
+    { "{\"model_type\":\"gpt2\",\"architectures\":@\"GPT2LMHeadModel\"}",
+      "architectures: expected an array of names of classes, found a string" },
+    { "{\"model_type\":\"gpt2\",\"architectures\":[@3]}", "architectures[0]: expected a string, found 3" },
     { MIXTRAL(",\"router_jitter_noise\":@0.1"), "router_jitter_noise: only 0 is supported" },
     { "{\"model_type\":\"mixtral\",\"hidden_size\":64,\"intermediate_size\":128,\"max_position_embeddings\":32,"
       "\"num_attention_heads\":8,\"num_hidden_layers\":1,\"vocab_size\":256,\"num_experts_per_tok\":@9}",
@@ -362,6 +423,7 @@ static Suite *suite(void)
 {
     Suite *s = suite_create("import");
     CHECK_ADD(s, gpt2_is_the_native_gpt2);
+    CHECK_ADD(s, other_names_of_a_key_say_the_same);
     CHECK_ADD(s, llama_is_the_native_llama);
     CHECK_ADD(s, a_head_may_be_wider_than_its_share);
     CHECK_ADD(s, relatives_differ_where_they_should);

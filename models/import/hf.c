@@ -4,16 +4,24 @@
 #include "models/import/hf_keys.h"
 #include <string.h>
 
+static const struct hf_alias gpt2_aliases[] = {
+    { "hidden_size", "n_embd", false },         { "num_hidden_layers", "n_layer", false },
+    { "num_attention_heads", "n_head", false }, { "max_position_embeddings", "n_positions", false },
+    { "n_ctx", "n_positions", true },           { 0 }
+};
+
 /* Radford et al. 2019: learned positions, pre-norm, biases everywhere, GELU in its tanh form. */
 static bool read_gpt2(const struct json *root, struct hf_parts *p, struct error *err)
 {
     static const char *const activations[] = { "gelu_new", "gelu_pytorch_tanh", "gelu_fast", NULL };
+    const char *heads = hf_key(root, gpt2_aliases, "n_head");
     double epsilon;
     int64_t hidden = 0;
-    if (!hf_get_size(root, "n_embd", HF_REQUIRED, &hidden, err) || !hf_get_blocks(root, "n_layer", &p->blocks, err) ||
-        !hf_get_size(root, "n_head", HF_REQUIRED, &p->attention.heads, err) ||
+    if (!hf_get_size(root, hf_key(root, gpt2_aliases, "n_embd"), HF_REQUIRED, &hidden, err) ||
+        !hf_get_blocks(root, hf_key(root, gpt2_aliases, "n_layer"), &p->blocks, err) ||
+        !hf_get_size(root, heads, HF_REQUIRED, &p->attention.heads, err) ||
         !hf_get_size(root, "vocab_size", HF_REQUIRED, &p->head.vocab_size, err) ||
-        !hf_get_size(root, "n_positions", HF_REQUIRED, &p->head.sequence, err) ||
+        !hf_get_size(root, hf_key(root, gpt2_aliases, "n_positions"), HF_REQUIRED, &p->head.sequence, err) ||
         !hf_get_size(root, "n_inner", 4 * hidden, &p->mlp.inner, err) ||
         !hf_get_double(root, "layer_norm_epsilon", 1, 1e-5, &epsilon, err) ||
         !hf_get_bool(root, "tie_word_embeddings", true, &p->head.tied_embedding, err) ||
@@ -27,7 +35,7 @@ static bool read_gpt2(const struct json *root, struct hf_parts *p, struct error 
     p->attention.qkv_bias = p->attention.output_bias = p->mlp.bias = true;
     p->mlp.activation = ACTIVATION_GELU;
     hf_set_norms(p, NORM_LAYER, epsilon);
-    return hf_check_heads(root, "n_head", "n_head", hidden, &p->attention, err);
+    return hf_check_heads(root, heads, heads, hidden, &p->attention, err);
 }
 
 static bool check_window(const struct json *root, int64_t sequence, struct error *err)
@@ -103,8 +111,10 @@ bool hf_add_decoder(struct model *model, const struct hf_parts *p, const struct 
            model_add_layer(model, layer_kind_find("loss"), &loss, root, err) && model_finish(model, root, err);
 }
 
-static const struct hf_family gpt2 = { "gpt2", read_gpt2, NULL }, llama = { "llama", read_llama, NULL },
-                              mistral = { "mistral", read_mistral, NULL }, qwen2 = { "qwen2", read_qwen2, NULL };
+static const struct hf_family gpt2 = { "gpt2", "GPT2LMHeadModel", gpt2_aliases, read_gpt2, NULL },
+                              llama = { "llama", "LlamaForCausalLM", NULL, read_llama, NULL },
+                              mistral = { "mistral", "MistralForCausalLM", NULL, read_mistral, NULL },
+                              qwen2 = { "qwen2", "Qwen2ForCausalLM", NULL, read_qwen2, NULL };
 static const struct hf_family *const families[] = { &gpt2,  &llama,      &mistral,     &qwen2, &hf_gpt_neox,
                                                     &hf_t5, &hf_mixtral, &hf_deepseek, &hf_vit };
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -121,6 +131,7 @@ static bool read_parts(const struct json *root, struct hf_parts *p, const struct
             *family = families[i];
             return hf_get_string(root, "_name_or_path", type, &p->head.name, err) &&
                    hf_get_double(root, "initializer_range", 100, 0.02, &p->head.init_std, err) &&
+                   hf_check_classes(root, families[i], err) && hf_check_aliases(root, families[i]->aliases, err) &&
                    families[i]->read(root, p, err);
         }
     return json_fail(at, err,

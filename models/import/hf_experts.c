@@ -35,10 +35,13 @@ static bool read_balance(const struct json *root, struct hf_parts *p, struct err
     return true;
 }
 
+static const struct hf_alias mixtral_aliases[] = { { "num_experts", "num_local_experts", false }, { 0 } };
+
 static bool read_mixtral(const struct json *root, struct hf_parts *p, struct error *err)
 {
     double noise;
-    if (!hf_read_llama(root, p, 8, err) || !hf_get_size(root, "num_local_experts", 8, &p->moe.experts, err) ||
+    if (!hf_read_llama(root, p, 8, err) ||
+        !hf_get_size(root, hf_key(root, mixtral_aliases, "num_local_experts"), 8, &p->moe.experts, err) ||
         !hf_get_size(root, "num_experts_per_tok", 2, &p->moe.choices, err) ||
         !hf_get_double(root, "router_jitter_noise", 1, 0, &noise, err) || !check_choices(root, p, err))
         return false;
@@ -99,5 +102,5 @@ static bool add_experts(struct model *model, const struct hf_parts *p, const str
            model_add_layer(model, layer_kind_find("loss"), &loss, root, err) && model_finish(model, root, err);
 }
 
-const struct hf_family hf_mixtral = { "mixtral", read_mixtral, add_experts };
-const struct hf_family hf_deepseek = { "deepseek", read_deepseek, add_experts };
+const struct hf_family hf_mixtral = { "mixtral", "MixtralForCausalLM", mixtral_aliases, read_mixtral, add_experts };
+const struct hf_family hf_deepseek = { "deepseek", "DeepseekForCausalLM", NULL, read_deepseek, add_experts };

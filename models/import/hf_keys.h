@@ -24,6 +24,17 @@ bool hf_need_bool(const struct json *root, const char *key, bool wanted, struct 
 bool hf_need_word(const struct json *root, const char *key, const char *fallback, const char *const *words,
                   struct error *err);
 
+/* Another name of one of the family's keys: attribute_map of its configuration class, or a key of older files. */
+struct hf_alias {
+    const char *name, *key;
+    bool ignored_alone; /* the library does not read it; beside the key it must say the same */
+};
+/* The name under which the file gives the key: its own or another one; its own if there is none. aliases: ends with a
+ * name of NULL, or is NULL. */
+const char *hf_key(const struct json *root, const struct hf_alias *aliases, const char *key);
+/* Refuses two names of a key with different values. */
+bool hf_check_aliases(const struct json *root, const struct hf_alias *aliases, struct error *err);
+
 struct hf_parts {
     struct model_head head;
     int64_t blocks, decoder_blocks; /* a decoder beside an encoder has its own number */
@@ -49,10 +60,14 @@ bool hf_read_rope(const struct json *root, const char *base_key, const char *par
 
 /* One family: reads the keys, and adds the layers (NULL: a decoder of attention and mlp). */
 struct hf_family {
-    const char *type; /* model_type */
+    const char *type;               /* model_type */
+    const char *class_name;         /* one of "architectures", which begin alike */
+    const struct hf_alias *aliases; /* as hf_key() has them */
     bool (*read)(const struct json *root, struct hf_parts *p, struct error *err);
     bool (*add)(struct model *model, const struct hf_parts *p, const struct json *root, struct error *err);
 };
+/* Refuses "architectures" of another family. */
+bool hf_check_classes(const struct json *root, const struct hf_family *family, struct error *err);
 /* Touvron et al. 2023 and its relatives: fills in all but biases. kv_default: key and value heads; 0: as many as heads.
  */
 bool hf_read_llama(const struct json *root, struct hf_parts *p, int64_t kv_default, struct error *err);

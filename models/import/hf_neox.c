@@ -47,4 +47,4 @@ static bool add_branches(struct model *model, const struct hf_parts *p, const st
            model_add_layer(model, layer_kind_find("loss"), &loss, root, err) && model_finish(model, root, err);
 }
 
-const struct hf_family hf_gpt_neox = { "gpt_neox", read_gpt_neox, add_branches };
+const struct hf_family hf_gpt_neox = { "gpt_neox", "GPTNeoXForCausalLM", NULL, read_gpt_neox, add_branches };

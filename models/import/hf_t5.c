@@ -16,16 +16,25 @@ static bool read_activation(const struct json *root, int *activation, struct err
     return true;
 }
 
+static const struct hf_alias aliases[] = { { "hidden_size", "d_model", false },
+                                           { "num_hidden_layers", "num_layers", false },
+                                           { "num_attention_heads", "num_heads", false },
+                                           { "head_dim", "d_kv", false },
+                                           { 0 } };
+
+/* The library takes the decoder's blocks from num_layers before it reads the other names: beside those it needs its own
+ * key. */
 static bool read_t5(const struct json *root, struct hf_parts *p, struct error *err)
 {
     double epsilon;
     int64_t buckets, distance;
     if (!hf_need_bool(root, "is_encoder_decoder", true, err) ||
-        !hf_get_size(root, "d_model", HF_REQUIRED, &p->head.hidden, err) ||
-        !hf_get_blocks(root, "num_layers", &p->blocks, err) ||
-        !hf_get_size(root, "num_decoder_layers", p->blocks, &p->decoder_blocks, err) ||
-        !hf_get_size(root, "num_heads", HF_REQUIRED, &p->attention.heads, err) ||
-        !hf_get_size(root, "d_kv", HF_REQUIRED, &p->attention.head_dim, err) ||
+        !hf_get_size(root, hf_key(root, aliases, "d_model"), HF_REQUIRED, &p->head.hidden, err) ||
+        !hf_get_blocks(root, hf_key(root, aliases, "num_layers"), &p->blocks, err) ||
+        !hf_get_size(root, "num_decoder_layers", hf_given(root, "num_layers") ? p->blocks : HF_REQUIRED,
+                     &p->decoder_blocks, err) ||
+        !hf_get_size(root, hf_key(root, aliases, "num_heads"), HF_REQUIRED, &p->attention.heads, err) ||
+        !hf_get_size(root, hf_key(root, aliases, "d_kv"), HF_REQUIRED, &p->attention.head_dim, err) ||
         !hf_get_size(root, "d_ff", HF_REQUIRED, &p->mlp.inner, err) ||
         !hf_get_size(root, "vocab_size", HF_REQUIRED, &p->head.vocab_size, err) ||
         !hf_get_size(root, "n_positions", 512, &p->head.sequence, err) ||
@@ -89,4 +98,4 @@ static bool add_t5(struct model *model, const struct hf_parts *p, const struct j
            model_add_layer(model, layer_kind_find("loss"), &loss, root, err) && model_finish(model, root, err);
 }
 
-const struct hf_family hf_t5 = { "t5", read_t5, add_t5 };
+const struct hf_family hf_t5 = { "t5", "T5ForConditionalGeneration", aliases, read_t5, add_t5 };

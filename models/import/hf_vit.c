@@ -60,4 +60,4 @@ static bool add_vit(struct model *model, const struct hf_parts *p, const struct 
            model_add_layer(model, layer_kind_find("loss"), &loss, root, err) && model_finish(model, root, err);
 }
 
-const struct hf_family hf_vit = { "vit", read_vit, add_vit };
+const struct hf_family hf_vit = { "vit", "ViTForImageClassification", NULL, read_vit, add_vit };
