@@ -40,6 +40,9 @@ const struct json *json_member_at(const struct json *object, int index);
 bool json_fail(const struct json *value, struct error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Puts the same place before the message of a filled error: of what was found out after reading. Returns false. */
+bool json_error_within(const struct json *value, struct error *err);
+
 /* Where the value begins, from 1; the column counts characters. */
 void json_position(const struct json *value, int *line, int *column);
 

@@ -87,16 +87,23 @@ static void add_path(struct text *out, const struct json *value)
     text_free(&path);
 }
 
+/* "name:line:column: path: ". */
+static void add_place(struct text *out, const struct json_doc *doc, size_t offset, const struct json *value)
+{
+    int line, column;
+    json_find_position(doc, offset, &line, &column);
+    text_printf(out, "%s:%d:%d: ", doc->name, line, column);
+    if (value)
+        add_path(out, value);
+}
+
 bool json_fail_at(const struct json_doc *doc, size_t offset, const struct json *value, struct error *err,
                   const char *message)
 {
-    int line, column;
-    struct text path = { 0 };
-    json_find_position(doc, offset, &line, &column);
-    if (value)
-        add_path(&path, value);
-    fail(err, "%s:%d:%d: %s%s", doc->name, line, column, path.length ? path.data : "", message);
-    text_free(&path);
+    struct text place = { 0 };
+    add_place(&place, doc, offset, value);
+    fail(err, "%s%s", place.failed ? "" : place.data, message);
+    text_free(&place);
     return false;
 }
 
@@ -108,6 +115,17 @@ bool json_fail(const struct json *value, struct error *err, const char *format, 
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     return json_fail_at(value->doc, value->offset, value, err, message);
+}
+
+bool json_error_within(const struct json *value, struct error *err)
+{
+    enum { COLON = 2 }; /* error_within() adds it */
+    struct text place = { 0 };
+    add_place(&place, value->doc, value->offset, value);
+    if (!place.failed)
+        error_within(err, "%.*s", (int)place.length - COLON, place.data);
+    text_free(&place);
+    return false;
 }
 
 /* What stands there, for "found ...". */

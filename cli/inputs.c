@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "base/text.h"
 #include "host/file.h"
+#include "models/layer_kind.h"
 #include "planner/export/trace.h"
 #include <dirent.h>
 #include <stdlib.h>
@@ -220,6 +221,28 @@ bool inputs_profiles_named(struct inputs *in, const char *paths, struct error *e
     return ok;
 }
 
+/* Whether what was decided fits the model and the cluster. */
+static bool check_decisions(struct inputs *in, struct error *err)
+{
+    const struct json *decisions = json_member(json_root(in->plan_file->document), "decisions");
+    const struct plan *plan = in->plan_file->plan;
+    const char *key = NULL;
+    if (!plan_graph_at(&in->graph, &key, in->model, plan, err) || !plan_check_at(&key, plan, in->graph, err))
+        return json_error_within(json_at_key(decisions, key), err);
+    return plan->rank_count == in->cluster->device_count ||
+           json_fail(json_member(decisions, "stages"), err,
+                     "the plan is for %d devices, the cluster %s has %d: give --cluster one of as many, or plan anew",
+                     plan->rank_count, in->cluster->name, in->cluster->device_count);
+}
+
+/* A name that stands in the plan file (under the key of its context), or that was given in its place. */
+static bool fail_source(const struct inputs *in, const char *path, const char *given, const char *key,
+                        struct error *err)
+{
+    const struct json *at = json_member(json_root(in->plan_file->document), "context");
+    return given ? error_within(err, "%s", path) : json_error_within(json_member(at, key), err);
+}
+
 bool inputs_plan(struct inputs *in, const char *path, const char *model, const char *cluster,
                  const struct text_list *profiles, struct error *err)
 {
@@ -231,26 +254,23 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
     if (!inputs_text(in, path, &text, &length, err) || !plan_json_read(&in->plan_file, path, text, length, err))
         return false;
     const struct plan_context *context = &in->plan_file->context;
-    const struct plan *plan = in->plan_file->plan;
-    model = model ? model : context->model.source;
-    cluster = cluster ? cluster : context->cluster.source;
-    if (!model || !cluster)
-        return fail(err, "%s: the plan does not name its %s: give --%s", path, model ? "cluster" : "model",
-                    model ? "cluster" : "model");
-    if (!inputs_model(in, model, err) || !inputs_cluster(in, cluster, err) || !inputs_profiles(in, profiles, err))
+    const char *own_model = context->model.source, *own_cluster = context->cluster.source;
+    if (!(model || own_model) || !(cluster || own_cluster))
+        return fail(err, "%s: the plan does not name its %s: give --%s", path, model || own_model ? "cluster" : "model",
+                    model || own_model ? "cluster" : "model");
+    if (!inputs_model(in, model ? model : own_model, err))
+        return fail_source(in, path, model, "model", err);
+    if (!inputs_cluster(in, cluster ? cluster : own_cluster, err))
+        return fail_source(in, path, cluster, "cluster", err);
+    if (!inputs_profiles(in, profiles, err))
         return error_within(err, "%s", path);
     if (!in->profile && context->profile.source && !inputs_profiles_named(in, context->profile.source, err))
-        return error_within(err, "%s", path);
+        return fail_source(in, path, NULL, "profile", err);
     struct plan_context now = in->context;
     if (!profiles || profiles->count == 0)
         now.profile.source = NULL; /* measured again since: predictions may differ, decisions stand */
-    if (!plan_context_check(context, &now, err) || !plan_graph(&in->graph, in->model, plan, err) ||
-        !plan_check(plan, in->graph, err))
-        return error_within(err, "%s", path);
-    if (plan->rank_count != in->cluster->device_count)
-        return fail(err, "%s: the plan is for %d devices, the cluster %s has %d", path, plan->rank_count,
-                    in->cluster->name, in->cluster->device_count);
-    return true;
+    const struct json *at = json_member(json_root(in->plan_file->document), "context");
+    return plan_context_check(context, at, &now, err) && check_decisions(in, err);
 }
 
 bool inputs_write(const struct cli *cli, const char *path, const char *data, size_t length, struct error *err)

@@ -14,6 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What to do where a file is not what was written. */
+#define WHOLE_ONE "give --resume another checkpoint, or copy this one anew from where it is whole"
+
 struct source { /* one rank's file */
     int file;
     char path[CHECKPOINT_PATH_BYTES];
@@ -58,10 +61,10 @@ static bool read_header(struct source *source, int64_t bytes, uint64_t hash, str
     size_t length;
     source->file = open(source->path, O_RDONLY | O_CLOEXEC);
     if (source->file < 0 || fstat(source->file, &status) != 0)
-        return fail_kind(err, ERROR_INPUT, "%s: %s", source->path, strerror(errno));
+        return fail_kind(err, ERROR_INPUT, "%s: cannot read it: %s: " WHOLE_ONE, source->path, strerror(errno));
     if (status.st_size != bytes)
-        return fail_kind(err, ERROR_INPUT, "%s: expected %lld bytes as the manifest says, found %lld", source->path,
-                         (long long)bytes, (long long)status.st_size);
+        return fail_kind(err, ERROR_INPUT, "%s: expected %lld bytes as the manifest says, found %lld: " WHOLE_ONE,
+                         source->path, (long long)bytes, (long long)status.st_size);
     if (!read_at(source->file, source->path, start, sizeof start, 0, err) ||
         !safetensors_header_bytes(&length, source->path, start, bytes, err))
         return false;
@@ -70,7 +73,8 @@ static bool read_header(struct source *source, int64_t bytes, uint64_t hash, str
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: no memory for its header", source->path);
     bool ok = read_at(source->file, source->path, header, length + sizeof start, 0, err);
     if (ok && hash_bytes(HASH_START, header, length + sizeof start) != hash)
-        ok = fail_kind(err, ERROR_INPUT, "%s: the header's checksum differs from the manifest: the file is damaged",
+        ok = fail_kind(err, ERROR_INPUT,
+                       "%s: the header's checksum differs from the manifest: the file is damaged: " WHOLE_ONE,
                        source->path);
     ok = ok && safetensors_parse(&source->header, source->path, header + sizeof start, length, bytes, err);
     free(header);
@@ -95,6 +99,20 @@ static bool open_source(struct source *source, const char *dir, const struct jso
     return read_header(source, bytes, hash, err);
 }
 
+/* The name is for people: two models may share it. */
+static bool fail_model(const struct json *root, const struct graph *graph, uint64_t found, struct error *err)
+{
+    const struct json *member = json_member(root, "model");
+    const char *name = "another one";
+    if (member)
+        json_string(member, &name, NULL);
+    return json_fail(json_member(root, "model_hash"), err,
+                     "expected a checkpoint of the plan's model, %s (hash %016" PRIx64
+                     "), found one of %s (hash %016" PRIx64
+                     "): run a plan for that model, or give --resume a checkpoint of this one",
+                     graph->model_name, graph->model_hash, name, found);
+}
+
 static bool check_manifest(const struct json *root, const struct rank *rank, int64_t *step, struct error *err)
 {
     const struct json *member;
@@ -111,10 +129,9 @@ static bool check_manifest(const struct json *root, const struct rank *rank, int
         !json_require(root, "step", &member, err) || !json_int(member, 1, INT64_MAX, step, err))
         return false;
     if (model_hash != rank->program->graph->model_hash)
-        return json_fail(root, err, "expected a checkpoint of model %s, found one of another model",
-                         rank->program->graph->model_name);
+        return fail_model(root, rank->program->graph, model_hash, err);
     if (seed != rank->options->seed)
-        return json_fail(root, err,
+        return json_fail(json_member(root, "seed"), err,
                          "expected the seed of this run (%" PRIu64 "), found %" PRIu64
                          ": data would differ; run with --seed %" PRIu64,
                          rank->options->seed, seed, seed);
@@ -168,7 +185,8 @@ static bool take_tensor(const struct source *source, const struct tensor *tensor
     bool ok = read_at(source->file, source->path, data, (size_t)tensor->bytes,
                       source->header->data_start + tensor->offset, err);
     if (ok && hash_bytes(HASH_START, data, (size_t)tensor->bytes) != hash)
-        ok = fail_kind(err, ERROR_INPUT, "%s: tensor %s is damaged: its checksum differs", source->path, tensor->name);
+        ok = fail_kind(err, ERROR_INPUT, "%s: tensor %s is damaged: its checksum differs: " WHOLE_ONE, source->path,
+                       tensor->name);
     if (ok)
         place_copy(destination, to, covered, &place, data);
     free(data);
@@ -186,8 +204,8 @@ static bool check_covered(const struct rank *rank, const struct place *place, co
         int64_t row = place->block.low[0] + (place->first + i) / row_elements;
         if (!covered[i] && row < weight->valid_rows)
             return fail_kind(err, ERROR_INPUT,
-                             "checkpoint: %s of %s: rank %d finds no value for an element of row %lld", what,
-                             weight->name, rank->rank, (long long)row);
+                             "checkpoint: %s of %s: rank %d finds no value for an element of row %lld: " WHOLE_ONE,
+                             what, weight->name, rank->rank, (long long)row);
     }
     return true;
 }

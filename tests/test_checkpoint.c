@@ -11,6 +11,7 @@
 #include "planner/program/geometry.h"
 #include "tests/tiny_models.h"
 #include <dirent.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -308,6 +309,7 @@ START_TEST(damaged_checkpoints_are_refused)
         static const char *const reasons[] = { "is damaged", "checksum differs", "bytes as the manifest says",
                                                "No such file" };
         ck_assert_msg(strstr(error.message, reasons[kind]) != NULL, "%s", error.message);
+        ck_assert_msg(strstr(error.message, ": give --resume another checkpoint") != NULL, "%s", error.message);
         world_close(&w);
         folder_remove(folder);
     }
@@ -323,7 +325,12 @@ START_TEST(other_models_and_seeds_are_refused)
     world_open(&w, tiny_models[0]), world_open(&other, tiny_models[1]);
     must_run(&w, &choices[0], 1, folder, NULL, 0);
     ck_assert(!world_run(&other, &choices[0], 2, NULL, folder, 0, &error));
-    ck_assert_msg(strstr(error.message, "another model") != NULL, "%s", error.message);
+    char expected[4 * PATH_BYTES];
+    snprintf(expected, sizeof expected,
+             "%s/manifest.json:6:17: model_hash: expected a checkpoint of the plan's model, %s (hash %016" PRIx64
+             "), found one of %s (hash %016" PRIx64 "): run a plan for that model, ",
+             folder, other.graph->model_name, other.graph->model_hash, w.graph->model_name, w.graph->model_hash);
+    ck_assert_msg(strstr(error.message, expected) != NULL, "%s\n%s", error.message, expected);
     error = (struct error){ 0 };
     ck_assert(!world_run(&w, &choices[0], 2, NULL, "/nonexistent", 0, &error));
     world_close(&w), world_close(&other);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`cleave run` as people call it: rates of learning, resumed runs, files that cannot be written. usage: test_cli_run.py CLEAVE SOURCE_ROOT"""
+"""`cleave run` as people call it: rates of learning, resumed runs, files that cannot be written, plans that do not fit. usage: test_cli_run.py CLEAVE SOURCE_ROOT"""
 import json
 import os
 
@@ -74,4 +74,32 @@ def limits(folder):
     check("limits: no folder of a run that did not begin", not (folder / "new").exists())
 
 
-main(rates, limits)
+def place_of(path, key):
+    """Where the value of the file's first member of that name begins: "12:18"."""
+    words = f'"{key}": '
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if words in line:
+            return f"{number}:{line.index(words) + len(words) + 1}"
+    raise AssertionError(f"{path} has no {key}")
+
+
+def positions(folder):
+    """What does not fit the model, or is another one, is said with the place in the plan file."""
+    good, bad = json.loads(plan_for_two(folder).read_text()), folder / "changed.json"
+    changes = [({"micro_batches": 3}, "batch", "decisions.batch: plan: batch 8: expected a multiple of (3|6) "),
+               ({"sequence": 4096}, "sequence", "decisions.sequence: .* a sequence of 4096 tokens"),
+               ({"schedule": "zb-v"}, "schedule", "decisions.schedule: plan: schedule zb-v runs several chunks"),
+               ({"schedule": "pipedream", "clip_norm": 1}, "clip_norm", "decisions.clip_norm: plan: clip_norm 1: "),
+               ({"order": "1-6,0"}, "order", "decisions.order: .*expected layer 0.embedding before"),
+               ({"stages": [{"layers": "0-6", "atoms": [2, 1], "first_rank": 1}]}, "stages", "decisions.stages: plan: stage 0: expected its ranks to begin at 0")]
+    for decisions, key, pattern in changes:
+        bad.write_text(json.dumps({**good, "decisions": {**good["decisions"], **decisions}}, indent=2))
+        expect(f"positions: {decisions}", 2, f"error: {bad}:{place_of(bad, key)}: {pattern}", "run", bad)
+    bad.write_text(json.dumps(good, indent=2))
+    expect("positions: another cluster", 2, f"{bad}:{place_of(bad, 'cluster')}: context.cluster: plan: it was made for cluster 1x2:cpu", "show", bad, "--cluster", "1x4:cpu")
+    bad.write_text(json.dumps(good, indent=2).replace('"source": "tiny-gpt"', '"source": "tiny-gpx"'))
+    expect("positions: no such model", 2, f"{bad}:{place_of(bad, 'model')}: context.model: model 'tiny-gpx': .*did you mean tiny-gpt", "show", bad)
+    expect("positions: no such model, given", 2, f"error: {bad}: model 'tiny-gpx'", "show", bad, "--model", "tiny-gpx")
+
+
+main(rates, limits, positions)

@@ -81,6 +81,38 @@ static void expect_refusal(const struct plan *plan, const struct graph *graph, c
     ck_assert_int_eq(err.kind, ERROR_INPUT);
 }
 
+/* Which decision plan_check_at() names for a plan that it refuses. */
+static void expect_key(struct plan *plan, const struct graph *graph, const char *key)
+{
+    const char *found = NULL;
+    struct error err = { 0 };
+    ck_assert(!plan_check_at(&found, plan, graph, &err));
+    ck_assert_msg(strcmp(found, key) == 0, "%s is said to be about \"%s\", expected \"%s\"", err.message, found, key);
+    plan_free(plan);
+}
+
+START_TEST(refusals_name_the_decision)
+{
+    struct graph *graph = small_graph(8, 4);
+#define CONCERNS(change, key)                                                                                          \
+    do {                                                                                                               \
+        struct plan *bad = small_plan(8);                                                                              \
+        bad->change;                                                                                                   \
+        expect_key(bad, graph, key);                                                                                   \
+    } while (0)
+    CONCERNS(layer_count = 6, "layers");
+    CONCERNS(stages[1].first_rank = 3, "stages");
+    CONCERNS(layers[3].zero = 4, "layers");
+    CONCERNS(micro_batch_count = 3, "batch");
+    CONCERNS(schedule = schedule_find("interleaved"), "schedule");
+    CONCERNS(schedule = schedule_find("pipedream"), "schedule");
+    struct plan *clipped = small_plan(8);
+    clipped->schedule = schedule_find("pipedream"), clipped->clip_norm = 1;
+    expect_key(clipped, graph, "clip_norm");
+    graph_free(graph);
+}
+END_TEST
+
 START_TEST(check_refuses)
 {
     struct graph *graph = small_graph(8, 4);
@@ -521,19 +553,19 @@ START_TEST(context_is_held_against_the_present)
 {
     struct plan_context file = full_context(), now = full_context();
     struct error err = { 0 };
-    ck_assert(plan_context_check(&file, &now, &err));
+    ck_assert(plan_context_check(&file, NULL, &now, &err));
     now.model.hash++;
-    ck_assert(!plan_context_check(&file, &now, &err));
+    ck_assert(!plan_context_check(&file, NULL, &now, &err));
     ck_assert_msg(strstr(err.message, "model zoo/small.json") != NULL && strstr(err.message, "cleave plan") != NULL,
                   "%s", err.message);
     now = full_context();
     now.cluster = (struct plan_origin){ "2x8:cpu", "2x8:cpu", 8 };
     err = (struct error){ 0 };
-    ck_assert(!plan_context_check(&file, &now, &err));
+    ck_assert(!plan_context_check(&file, NULL, &now, &err));
     ck_assert_msg(strstr(err.message, "1x8:cpu") != NULL && strstr(err.message, "2x8:cpu") != NULL, "%s", err.message);
     now.cluster.source = NULL; /* not given: the plan's own */
     err = (struct error){ 0 };
-    ck_assert(plan_context_check(&file, &now, &err));
+    ck_assert(plan_context_check(&file, NULL, &now, &err));
 }
 END_TEST
 
@@ -542,6 +574,7 @@ static Suite *plan_suite(void)
     Suite *suite = suite_create("plan");
     CHECK_ADD(suite, mesh_questions);
     CHECK_ADD(suite, check_refuses);
+    CHECK_ADD(suite, refusals_name_the_decision);
     CHECK_ADD(suite, check_names_the_nearest_batches);
     return suite;
 }

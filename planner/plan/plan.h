@@ -75,6 +75,9 @@ struct plan {
 
 /* Unfolds the model for the plan: its batch, sequence and padding, its order of the layers. */
 bool plan_graph(struct graph **out, const struct model *model, const struct plan *plan, struct error *err);
+/* The same; where it fails, *key is the decision at fault, as the plan file names it. */
+bool plan_graph_at(struct graph **out, const char **key, const struct model *model, const struct plan *plan,
+                   struct error *err);
 /* The file's index of the layer at that place of the plan's order. */
 static inline int plan_layer_at(const struct plan *plan, int place)
 {
@@ -129,6 +132,8 @@ bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b);
  * atom is allowed and has no effect. Lowering trusts a plan that passed.
  */
 bool plan_check(const struct plan *plan, const struct graph *graph, struct error *err);
+/* The same; where it refuses, *key is the decision at fault, as the plan file names it. */
+bool plan_check_at(const char **key, const struct plan *plan, const struct graph *graph, struct error *err);
 /* 64-bit hash of all decisions. */
 uint64_t plan_hash(const struct plan *plan);
 #endif

@@ -235,10 +235,9 @@ static bool check_batch(const struct plan *plan, struct error *err)
         (long long)below, (long long)above);
 }
 
-/* What the schedule cannot do, and replicas that would have no micro-batch. */
+/* Replicas that would have no micro-batch. */
 static bool check_turns(const struct plan *plan, struct error *err)
 {
-    const struct schedule *schedule = schedules[plan->schedule];
     for (int s = 0; s < plan->stage_count; s++)
         if (stage_turns(plan, s) > plan->micro_batch_count)
             return fail(err,
@@ -246,10 +245,22 @@ static bool check_turns(const struct plan *plan, struct error *err)
                         "at least %d micro-batches",
                         s, stage_turns(plan, s), plan->micro_batch_count, plan->micro_batch_count,
                         stage_turns(plan, s));
+    return true;
+}
+
+static bool check_chunks(const struct plan *plan, struct error *err)
+{
+    const struct schedule *schedule = schedules[plan->schedule];
     if ((plan->chunk_count > 1) != schedule->interleaves)
         return fail(err, "plan: schedule %s runs %s per stage, found interleave %d%s", schedule->name,
                     schedule->interleaves ? "several chunks" : "one chunk", plan->chunk_count,
                     schedule->interleaves ? "; give 2 or more" : "; schedule interleaved runs several");
+    return true;
+}
+
+static bool check_micro_batches(const struct plan *plan, struct error *err)
+{
+    const struct schedule *schedule = schedules[plan->schedule];
     int micros = plan->micro_batch_count, unit = schedule_unit(schedule, plan->stage_count),
         below = micros / unit * unit;
     if (below != micros)
@@ -315,8 +326,9 @@ static bool check_asynchronous(const struct plan *plan, const struct graph *grap
 
 /* The global norm of one micro-batch is known when its gradient has come back to the first stage: the last stage would
  * idle until then before every update. */
-static bool check_clipping(const struct plan *plan, const struct schedule *schedule, struct error *err)
+static bool check_clipping(const struct plan *plan, struct error *err)
 {
+    const struct schedule *schedule = schedules[plan->schedule];
     return plan->clip_norm == 0 || !schedule->updates_each ||
            fail(err,
                 "plan: clip_norm %g: schedule %s updates after each micro-batch, before the other stages know "
@@ -324,17 +336,42 @@ static bool check_clipping(const struct plan *plan, const struct schedule *sched
                 plan->clip_norm, schedule->name);
 }
 
-bool plan_check(const struct plan *plan, const struct graph *graph, struct error *err)
+static bool check_schedule(const struct plan *plan, const struct graph *graph, struct error *err)
 {
-    if (!check_graph(plan, graph, err) || !check_numbers(plan, err) || !check_stages(plan, err))
-        return false;
+    const struct schedule *schedule = schedules[plan->schedule];
+    return (!schedule->legal || schedule->legal(plan, err)) &&
+           (!schedule->asynchronous || check_asynchronous(plan, graph, err));
+}
+
+static bool check_decided(const struct plan *plan, struct error *err)
+{
     for (int l = 0; l < plan->layer_count; l++)
         if (!check_layer(plan, l, err))
             return false;
-    if (!check_batch(plan, err) || !check_turns(plan, err))
-        return false;
-    const struct schedule *schedule = schedules[plan->schedule];
-    if (!check_clipping(plan, schedule, err) || (schedule->legal && !schedule->legal(plan, err)))
-        return false;
-    return !schedule->asynchronous || check_asynchronous(plan, graph, err);
+    return true;
+}
+
+static bool concerns(const char **key, const char *decision, bool holds)
+{
+    if (!holds)
+        *key = decision;
+    return holds;
+}
+
+/* In this order: later ones trust what earlier ones found. */
+bool plan_check_at(const char **key, const struct plan *plan, const struct graph *graph, struct error *err)
+{
+    return concerns(key, "layers", check_graph(plan, graph, err) && check_numbers(plan, err)) &&
+           concerns(key, "stages", check_stages(plan, err)) && concerns(key, "layers", check_decided(plan, err)) &&
+           concerns(key, "batch", check_batch(plan, err)) && concerns(key, "stages", check_turns(plan, err)) &&
+           concerns(key, "schedule", check_chunks(plan, err)) &&
+           concerns(key, "micro_batches", check_micro_batches(plan, err)) &&
+           concerns(key, "clip_norm", check_clipping(plan, err)) &&
+           concerns(key, "schedule", check_schedule(plan, graph, err));
+}
+
+bool plan_check(const struct plan *plan, const struct graph *graph, struct error *err)
+{
+    const char *key;
+    return plan_check_at(&key, plan, graph, err);
 }

@@ -261,26 +261,28 @@ char *plan_json_write(const struct plan *plan, const struct prediction *predicti
     return json_finish(&w, length);
 }
 
-static bool same_origin(const char *what, const struct plan_origin *file, const struct plan_origin *now,
-                        const char *advice, struct error *err)
+static bool same_origin(const char *what, const struct json *at, const struct plan_origin *file,
+                        const struct plan_origin *now, const char *advice, struct error *err)
 {
     if (!file->source || !now->source || file->hash == now->hash)
         return true;
-    return fail(err, "plan: it was made for %s %s%s%s%s (hash %016" PRIx64 "), but %s has hash %016" PRIx64 "; %s",
-                what, file->source, file->name ? " (" : "", file->name ? file->name : "", file->name ? ")" : "",
-                file->hash, now->source, now->hash, advice);
+    fail(err, "plan: it was made for %s %s%s%s%s (hash %016" PRIx64 "), but %s has hash %016" PRIx64 "; %s", what,
+         file->source, file->name ? " (" : "", file->name ? file->name : "", file->name ? ")" : "", file->hash,
+         now->source, now->hash, advice);
+    return at && json_error_within(json_member(at, what), err);
 }
 
-bool plan_context_check(const struct plan_context *file, const struct plan_context *now, struct error *err)
+bool plan_context_check(const struct plan_context *file, const struct json *at, const struct plan_context *now,
+                        struct error *err)
 {
-    return same_origin("model", &file->model, &now->model,
+    return same_origin("model", at, &file->model, &now->model,
                        "give the model it names, or plan anew: cleave plan MODEL --cluster CLUSTER -o plan.json",
                        err) &&
-           same_origin("cluster", &file->cluster, &now->cluster,
+           same_origin("cluster", at, &file->cluster, &now->cluster,
                        "leave out --cluster to use the plan's own, or plan anew for this cluster: cleave plan MODEL "
                        "--cluster CLUSTER",
                        err) &&
-           same_origin("profile", &file->profile, &now->profile,
+           same_origin("profile", at, &file->profile, &now->profile,
                        "leave out --profile to use the plan's own, or plan anew: cleave plan MODEL --profile FILE",
                        err);
 }

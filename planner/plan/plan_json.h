@@ -76,8 +76,10 @@ char *plan_file_write(const struct plan_file *file, size_t *length);
 const char *plan_format(int index, const struct json_field **fields, size_t *count);
 void plan_file_free(struct plan_file *file); /* accepts NULL */
 /**
- * Refuses a plan made for another model, cluster or profile: says what differs and what to type. A NULL source in `now`
- * is not compared (nothing was given); a NULL source in the file neither.
+ * Refuses a plan made for another model, cluster or profile: says what differs and what to type, and where the file
+ * says it: at, its object "context", may be NULL. A NULL source in `now` is not compared (nothing was given); a NULL
+ * source in the file neither.
  */
-bool plan_context_check(const struct plan_context *file, const struct plan_context *now, struct error *err);
+bool plan_context_check(const struct plan_context *file, const struct json *at, const struct plan_context *now,
+                        struct error *err);
 #endif

@@ -13,17 +13,26 @@ bool plan_set_order(struct plan *plan, const int *order)
     return files || plan->order;
 }
 
-bool plan_graph(struct graph **out, const struct model *model, const struct plan *plan, struct error *err)
+bool plan_graph_at(struct graph **out, const char **key, const struct model *model, const struct plan *plan,
+                   struct error *err)
 {
     struct graph *graph = NULL;
+    *key = "sequence";
     if (!graph_build(&graph, model, plan->batch, plan->sequence, plan->vocab_multiple, err))
         return false;
+    *key = "order";
     if (plan->order && plan->layer_count == graph->layer_count && !graph_reorder(graph, plan->order, err)) {
         graph_free(graph);
         return false;
     }
     *out = graph;
     return true;
+}
+
+bool plan_graph(struct graph **out, const struct model *model, const struct plan *plan, struct error *err)
+{
+    const char *key;
+    return plan_graph_at(out, &key, model, plan, err);
 }
 
 void plan_order_text(struct text *out, const struct plan *plan)
