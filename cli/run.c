@@ -131,35 +131,71 @@ static void breakdown_json(const struct cli *cli, const char *key, const struct 
     fprintf(cli->out, "}");
 }
 
-/* Of the rank that ended last, and of its stage in the simulation. */
+/* Of a rank, and of its stage in the simulation. */
+static void both_breakdowns_json(const struct cli *cli, const struct program *program, const struct timeline *measured,
+                                 const struct timeline *predicted, int rank_index)
+{
+    breakdown_json(cli, "breakdown_s", program, measured, rank_index);
+    breakdown_json(cli, "predicted_breakdown_s", program, predicted, measured->ranks[rank_index].stage);
+}
+
+/* Of the rank that ended last, and of all. */
 static void breakdowns_json(const struct cli *cli, const struct program *program, const struct timeline *measured,
                             const struct timeline *predicted)
 {
-    int last = timeline_last_rank(measured), stage = measured->ranks[last].stage;
+    int last = timeline_last_rank(measured);
     fprintf(cli->out, ", \"breakdown_rank\": %d, \"breakdown_stage\": %d, \"timeline_step_s\": %.9g",
-            measured->ranks[last].rank, stage, (double)measured->step_ns * 1e-9);
-    breakdown_json(cli, "breakdown_s", program, measured, last);
-    breakdown_json(cli, "predicted_breakdown_s", program, predicted, stage);
+            measured->ranks[last].rank, measured->ranks[last].stage, (double)measured->step_ns * 1e-9);
+    both_breakdowns_json(cli, program, measured, predicted, last);
+    fprintf(cli->out, ", \"ranks\": [");
+    for (int r = 0; r < measured->rank_count; r++) {
+        fprintf(cli->out, "%s{\"rank\": %d, \"stage\": %d", r ? ", " : "", measured->ranks[r].rank,
+                measured->ranks[r].stage);
+        both_breakdowns_json(cli, program, measured, predicted, r);
+        fprintf(cli->out, "}");
+    }
+    fprintf(cli->out, "]");
+}
+
+/* What the run used of each rank's arena, and what is laid out. */
+static void bytes_json(const struct cli *cli, const struct program *program, const struct run_summary *s, bool host)
+{
+    const int64_t *used = host ? s->host_peak_bytes : s->peak_bytes;
+    fprintf(cli->out, ", \"%speak_bytes\": [", host ? "host_" : "");
+    for (int r = 0; used && r < s->rank_count; r++)
+        fprintf(cli->out, "%s%lld", r ? ", " : "", (long long)used[r]);
+    fprintf(cli->out, "], \"predicted_%speak_bytes\": [", host ? "host_" : "");
+    for (int r = 0; r < s->rank_count; r++) {
+        const struct stage_program *stage = &program->stages[stage_of_rank(program->plan, r)];
+        fprintf(cli->out, "%s%lld", r ? ", " : "", (long long)(host ? stage->host_bytes : stage->arena_bytes));
+    }
+    fprintf(cli->out, "]");
+}
+
+static bool offloads(const struct program *program)
+{
+    bool any = false;
+    for (int s = 0; s < program->stage_count; s++)
+        any = any || program->stages[s].host_bytes > 0;
+    return any;
 }
 
 static void summary_json(const struct cli *cli, const struct program *program, const struct run_summary *s,
-                         const struct timeline *predicted)
+                         const struct timeline *predicted, const struct report_step *poisoned)
 {
     char first[TEXT_NUMBER_BYTES], last[TEXT_NUMBER_BYTES];
     int64_t predicted_ns = predicted->step_ns;
     fprintf(cli->out,
             "{\"summary\": {\"step_s_median\": %.9g, \"predicted_step_s\": %.9g, \"error\": %.4g, \"first_loss\": %s, "
-            "\"last_loss\": %s, \"peak_bytes\": [",
+            "\"last_loss\": %s",
             (double)s->step_ns_median * 1e-9, (double)predicted_ns * 1e-9,
             (double)(predicted_ns - s->step_ns_median) / (double)s->step_ns_median, json_number(first, s->first_loss),
             json_number(last, s->last_loss));
-    for (int r = 0; s->peak_bytes && r < s->rank_count; r++)
-        fprintf(cli->out, "%s%lld", r ? ", " : "", (long long)s->peak_bytes[r]);
-    fprintf(cli->out, "], \"predicted_peak_bytes\": [");
-    for (int r = 0; r < s->rank_count; r++)
-        fprintf(cli->out, "%s%lld", r ? ", " : "",
-                (long long)program->stages[stage_of_rank(program->plan, r)].arena_bytes);
-    fprintf(cli->out, "]");
+    bytes_json(cli, program, s, false);
+    if (offloads(program))
+        bytes_json(cli, program, s, true);
+    if (poisoned && poisoned->heap_first >= 0)
+        fprintf(cli->out, ", \"allocated_bytes\": %lld", (long long)(poisoned->heap_last - poisoned->heap_first));
     if (s->timeline)
         breakdowns_json(cli, program, s->timeline, predicted);
     fprintf(cli->out, "}}\n");
@@ -261,7 +297,7 @@ static bool execute(const struct cli *cli, const struct run_arguments *a, const 
     }
     if (ok && set->transports[0].rank == 0) {
         if (a->json)
-            summary_json(cli, program, &summary, predicted);
+            summary_json(cli, program, &summary, predicted, a->poison ? &report : NULL);
         else
             summary_text(cli, program, &summary, predicted->step_ns, in->profile != NULL);
         if (a->poison)

@@ -1,7 +1,7 @@
 #include "cli/inputs.h"
 #include "cli/print.h"
 #include "cli/program_options.h"
-#include "planner/sim/simulate.h"
+#include "planner/search/estimate.h"
 #include <stdlib.h>
 
 struct simulate_options {
@@ -39,8 +39,9 @@ static void print_stage(const struct cli *cli, const struct cluster *cluster, co
     fprintf(cli->out, "\n");
 }
 
+/* promised_bytes: what the search takes a plan's stages to need when it judges it. */
 static void write_json(const struct cli *cli, const struct cluster *cluster, const struct program *program,
-                       const struct timeline *timeline, struct error *err)
+                       const struct timeline *timeline, const int64_t *promised_bytes, struct error *err)
 {
     struct json_writer w = { 0 };
     json_begin_format(&w, "cleave-simulation", 1);
@@ -56,6 +57,7 @@ static void write_json(const struct cli *cli, const struct cluster *cluster, con
         json_put_int(&w, "stage", timeline->ranks[r].stage);
         json_put_string(&w, "devices", devices);
         json_put_int(&w, "peak_bytes", timeline->ranks[r].peak_bytes);
+        json_put_int(&w, "promised_bytes", promised_bytes[timeline->ranks[r].stage]);
         json_write_key(&w, "breakdown_s");
         json_begin_object(&w);
         for (int k = 0; k < TIME_KIND_COUNT; k++) {
@@ -94,7 +96,11 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         (o->trace && !inputs_write_trace(cli, o->trace, program, timeline, err)))
         goto cleanup;
     if (o->json) {
-        write_json(cli, in.cluster, program, timeline, err);
+        int64_t *promised = arena_alloc(&in.arena, (size_t)program->stage_count, sizeof *promised);
+        if (!promised)
+            fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
+        else if (estimate_plan_bytes(promised, in.model, in.graph, in.plan_file->plan, err))
+            write_json(cli, in.cluster, program, timeline, promised, err);
         goto cleanup;
     }
     char number[TEXT_NUMBER_BYTES];

@@ -63,17 +63,28 @@ double rank_loss(const struct rank *rank)
     return loss;
 }
 
-int64_t rank_touched_bytes(const struct rank *rank)
+/* All bytes of an arena that was not poisoned, or that the device has elsewhere (NULL). */
+static int64_t touched_bytes(const struct rank *rank, const unsigned char *arena, int64_t bytes)
 {
-    if (!rank->options->poison)
-        return rank->arena_bytes;
+    if (!rank->options->poison || !arena)
+        return bytes;
     int64_t touched = 0;
-    for (int64_t at = 0; at + (int64_t)sizeof(uint32_t) <= rank->arena_bytes; at += (int64_t)sizeof(uint32_t)) {
+    for (int64_t at = 0; at + (int64_t)sizeof(uint32_t) <= bytes; at += (int64_t)sizeof(uint32_t)) {
         uint32_t word;
-        memcpy(&word, rank->arena + at, sizeof word);
+        memcpy(&word, arena + at, sizeof word);
         touched += word != UINT32_MAX ? (int64_t)sizeof word : 0;
     }
     return touched;
+}
+
+int64_t rank_touched_bytes(const struct rank *rank)
+{
+    return touched_bytes(rank, rank->arena, rank->arena_bytes);
+}
+
+int64_t rank_touched_host_bytes(const struct rank *rank)
+{
+    return touched_bytes(rank, rank->host_arena, rank->host_bytes);
 }
 
 /* ---- what devices need to run an instruction ---- */

@@ -37,8 +37,9 @@ void rank_free_host(struct rank *rank);
 void rank_begin_step(struct rank *rank, int64_t step);
 /* This rank's share of the step's loss; the sum over all ranks is the loss. */
 double rank_loss(const struct rank *rank);
-/* Bytes that were written since the arena was poisoned; all of it without poison. */
+/* Bytes that were written since the arena was poisoned, and of the host's arena; all of it without poison. */
 int64_t rank_touched_bytes(const struct rank *rank);
+int64_t rank_touched_host_bytes(const struct rank *rank);
 
 /* Where the buffer lies now, in the arena or in the host's: the versions of a weight have changed places with every
  * update. */

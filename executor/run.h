@@ -12,6 +12,7 @@ struct run_summary {
     double squared_norm;          /* of the last step's gradient; 0 without clipping */
     int rank_count;
     int64_t *peak_bytes;       /* (rank_count) on rank 0's process, else NULL */
+    int64_t *host_peak_bytes;  /* likewise, of host memory */
     struct timeline *timeline; /* of the last step, all ranks; on rank 0's process, else NULL */
 };
 void run_summary_free(struct run_summary *summary);

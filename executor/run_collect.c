@@ -65,7 +65,7 @@ bool run_report_step(struct rank_thread *thread, int64_t step, int64_t *before_n
 }
 
 struct rank_report {
-    int64_t peak_bytes, step_start_ns;
+    int64_t peak_bytes, host_peak_bytes, step_start_ns;
     double squared_norm; /* the same on all ranks but those that update nothing: there 0 */
 };
 
@@ -86,6 +86,7 @@ static bool add_rank(struct rank_thread *thread, struct timeline *timeline, int 
     if (rank == 0)
         memcpy(row->spans, lanes_spans(thread->lanes), (size_t)count * sizeof *row->spans);
     row->peak_bytes = thread->run->summary->peak_bytes[rank] = report->peak_bytes;
+    thread->run->summary->host_peak_bytes[rank] = report->host_peak_bytes;
     return true;
 }
 
@@ -128,7 +129,8 @@ static void from_own_begin(struct timeline *timeline, const struct rank_report *
 bool run_collect(struct rank_thread *thread, struct error *err)
 {
     const struct transport *t = thread->transport;
-    struct rank_report own = { rank_touched_bytes(thread->rank), thread->step_start_ns, thread->rank->squared_norm };
+    struct rank_report own = { rank_touched_bytes(thread->rank), rank_touched_host_bytes(thread->rank),
+                               thread->step_start_ns, thread->rank->squared_norm };
     size_t count = (size_t)thread->run->program->stages[thread->rank->stage].instr_count;
     if (t->rank > 0)
         return send_to_first(t, &own, sizeof own, err) &&
@@ -136,10 +138,12 @@ bool run_collect(struct rank_thread *thread, struct error *err)
     struct run_summary *s = thread->run->summary;
     timeline_free(s->timeline); /* of the step before, where each is shown */
     free(s->peak_bytes);
+    free(s->host_peak_bytes);
     struct timeline *timeline = s->timeline = calloc(1, sizeof *timeline);
     s->peak_bytes = calloc((size_t)t->rank_count, sizeof *s->peak_bytes);
+    s->host_peak_bytes = calloc((size_t)t->rank_count, sizeof *s->host_peak_bytes);
     struct rank_report *reports = calloc((size_t)t->rank_count, sizeof *reports);
-    bool ok = timeline && s->peak_bytes && reports;
+    bool ok = timeline && s->peak_bytes && s->host_peak_bytes && reports;
     if (ok) {
         timeline->origin = TIMELINE_MEASURED;
         timeline->rank_count = s->rank_count = t->rank_count;

@@ -169,6 +169,19 @@ def plans(folder):
     check("trace", json.loads((folder / "trace.json").read_text())["traceEvents"])
     result = expect("run", 0, '"summary"', "run", plan, "--steps", 3, "--json")
     losses = [json.loads(line)["loss"] for line in result.stdout.splitlines()[:-1]]
+    ran, stages = json.loads(result.stdout.splitlines()[-1])["summary"], json.loads(run("simulate", plan, "--json").stdout)["stages"]
+    check("run --json: time of each rank", [r["rank"] for r in ran["ranks"]] == [0, 1] and all(
+        abs(sum(r["breakdown_s"].values()) - ran["timeline_step_s"]) < 1e-7 and
+        all(abs(s - stages[r["stage"]]["breakdown_s"][kind]) < 1e-9 for kind, s in r["predicted_breakdown_s"].items()) for r in ran["ranks"]), result)
+    check("a plan that is judged whole promises its arenas", all(s["promised_bytes"] == s["peak_bytes"] for s in stages) and
+          ran["predicted_peak_bytes"] == [stages[r["stage"]]["peak_bytes"] for r in ran["ranks"]], stages)
+    check("no host memory without offload", "host_peak_bytes" not in ran)
+    offloads = folder / "offloads.json"
+    run(*args, "--fix", "offload=both", "-o", offloads)
+    ran = json.loads(expect("run offloaded", 0, '"summary"', "run", offloads, "--steps", 1, "--poison", "--json").stdout.splitlines()[-1])["summary"]
+    hosts = json.loads(offloads.read_text())["predicted"]["host_bytes"]
+    check("host memory by rank", ran["predicted_host_peak_bytes"] == [hosts[r["stage"]] for r in ran["ranks"]] and all(
+        0.9 * laid_out < touched <= laid_out for touched, laid_out in zip(ran["host_peak_bytes"], ran["predicted_host_peak_bytes"])), ran)
     opaque = folder / "opaque.json"
     run("plan", "tiny-opaque", "--cluster", "1x2:cpu", "--batch", 4, "-o", opaque)
     expect("no mathematics, no loss", 0, r"step    1  loss +none .*\n", "run", opaque, "--backend", "timed", "--steps", 1)
