@@ -256,6 +256,25 @@ def left_out(rows):
     return sum(row["runs_left_out"] for row in rows)
 
 
+def listed(b, verb):
+    """Names that a verb lists: dimensions, schedules."""
+    return [row["name"] for row in json.loads(b.run_cleave(verb, "--json")[0])[verb]]
+
+
+def kinds_of(b, what):
+    """The values that a plan's layers may have for a choice."""
+    layers = json.loads(b.run_cleave("schema", "plan.layers", "--json")[0])["schemas"][0]
+    return layers["properties"][what]["enum"]
+
+
+def changed(path, change):
+    """The plan file with other decisions: change(decisions)."""
+    with open(path, encoding="utf-8") as file:
+        plan = json.load(file)
+    change(plan["decisions"])
+    return write_json(path, {key: plan[key] for key in ("format", "version", "decisions", "context")})
+
+
 def main(body, text, add_options=None):
     sys.dont_write_bytecode = True
     p = parser(text)

@@ -7,7 +7,9 @@ import os
 import bench
 
 BUSY_BAR, SHORTEST_BAR_S, ERROR_BAR, EXPOSED_BAR = 0.5, 2e-3, 0.05, 0.05
-COMMUNICATION = ("tp", "dp", "cp", "ep", "pp")
+COMMUNICATION = ("tp", "dp", "cp", "ep", "pp", "host")
+WORK = ("compute", "recompute", "optimizer")
+AS_BUSY = 0.99  # of the work of a stage's busiest rank
 
 
 def add_options(p, cluster):
@@ -28,9 +30,9 @@ def slow_cluster(path, slower, changes):
     node.update(fanout=changes.get("devices_per_node", node["fanout"]), bytes_per_s=changes.get("node_bytes_per_s", node["bytes_per_s"]))
     network.update(fanout=changes.get("nodes", network["fanout"]), bytes_per_s=changes.get("network_bytes_per_s", network["bytes_per_s"]))
     device.update(devices_per_node=node["fanout"], memory_bytes=changes.get("memory_bytes", device["memory_bytes"]))
-    for key in ("launch_ns", "collective_launch_ns"):
+    for key in ("launch_ns", "collective_launch_ns", "host_latency_ns"):
         device[key] = round(device[key] * slower)
-    for key in ("vector_flops_per_s", "memory_bytes_per_s"):
+    for key in ("vector_flops_per_s", "memory_bytes_per_s", "host_bytes_per_s"):
         device[key] /= slower
     device["matmul_flops_per_s"] = {dtype: rate / slower for dtype, rate in device["matmul_flops_per_s"].items()}
     for level in (node, network):
@@ -50,8 +52,31 @@ def simulated(b, plan_path):
     return json.loads(output)["step_s"], shortest["dur"] * 1e-6, shortest["name"]
 
 
-def exposed(breakdown):
-    return sum(breakdown[kind] for kind in COMMUNICATION)
+def seconds(breakdown, kinds):
+    return sum(breakdown[kind] for kind in kinds)
+
+
+def exposed_by_stage(ranks):
+    """Seconds of exposed communication and of copies to host memory: predicted of each stage, measured of its busiest ranks. The
+    prediction speaks of those: of the slower type of device, of a parameter server and not of those that wait for it."""
+    stages = []
+    for stage in sorted({r["stage"] for r in ranks}):
+        here = [r for r in ranks if r["stage"] == stage]
+        most = max(seconds(r["breakdown_s"], WORK) for r in here)
+        busy = [r for r in here if seconds(r["breakdown_s"], WORK) >= AS_BUSY * most]
+        stages.append({"stage": stage, "ranks": [r["rank"] for r in busy],
+                       "predicted_s": seconds(here[0]["predicted_breakdown_s"], COMMUNICATION),
+                       "measured_s": [seconds(r["breakdown_s"], COMMUNICATION) for r in busy]})
+    return stages
+
+
+def exposed(ranks, step_s):
+    """Sums over the stages and their ratio; and the largest difference on any stage, in shares of the step."""
+    stages = exposed_by_stage(ranks)
+    predicted = sum(s["predicted_s"] for s in stages)
+    measured = sum(sum(s["measured_s"]) / len(s["ranks"]) for s in stages)
+    return {"predicted_exposed_s": predicted, "measured_exposed_s": measured, "exposed_error": predicted / measured - 1 if measured else None,
+            "exposed_away": max(abs(s["predicted_s"] - m) for s in stages for m in s["measured_s"]) / step_s, "exposed_by_stage": stages}
 
 
 def imitated(b, o, name, fix, plan_path):
@@ -64,11 +89,11 @@ def imitated(b, o, name, fix, plan_path):
     output, _, _ = b.run_cleave("run", plan_path, "--backend", "timed", "--shape", "--steps", str(o.steps), "--json")
     busy = meter.share()
     steps, summary = bench.step_times(output)
-    measured_s, predicted, measured = bench.median(steps), summary["predicted_breakdown_s"], summary["breakdown_s"]
+    measured_s = bench.median(steps)
     return {"plan": name, "fix": fix, "predicted_step_s": step_s, "measured_step_s": measured_s, "error": step_s / measured_s - 1,
             "spread": bench.spread(steps), "timed_steps": len(steps), "host_busy": busy, "shortest_instruction_s": shortest_s,
-            "predicted_exposed_s": exposed(predicted), "measured_exposed_s": exposed(measured), "stage": summary["breakdown_stage"],
-            "predicted_breakdown_s": predicted, "measured_breakdown_s": measured}
+            **exposed(summary["ranks"], measured_s), "stage": summary["breakdown_stage"],
+            "predicted_breakdown_s": summary["predicted_breakdown_s"], "measured_breakdown_s": summary["breakdown_s"]}
 
 
 def one_plan(b, o, name, fix):
@@ -84,9 +109,19 @@ def check_busy(row, o):
 
 
 def print_row(r):
+    error = "" if r["exposed_error"] is None else f"{100 * r['exposed_error']:+6.1f}%"
     bench.say(f"{r['plan']:26} {r['predicted_step_s']:7.3f} s {r['measured_step_s']:7.3f} s {100 * r['error']:+6.1f}%   exposed "
-              f"{r['predicted_exposed_s']:6.3f} s {r['measured_exposed_s']:6.3f} s   busy {100 * r['host_busy']:3.0f}%   shortest "
+              f"{r['predicted_exposed_s']:6.3f} s {r['measured_exposed_s']:6.3f} s {error:7}   busy {100 * r['host_busy']:3.0f}%   shortest "
               f"{1e3 * r['shortest_instruction_s']:.1f} ms   spread {100 * r['spread']:.1f}%")
+
+
+def bars(b, rows, what):
+    """what: "plans"."""
+    worst, far = max(rows, key=lambda r: abs(r["error"])), max(rows, key=lambda r: r["exposed_away"])
+    b.bar(f"largest |error| of the step over {len(rows)} {what} ({worst['plan']})", abs(worst["error"]), ERROR_BAR)
+    b.bar(f"exposed communication of a stage, largest |predicted - measured| in shares of the step ({far['plan']})", far["exposed_away"],
+          EXPOSED_BAR)
+    b.bar("host busy, most of all runs", max(r["host_busy"] for r in rows), BUSY_BAR)
 
 
 def compare(name_, all_plans, o):
@@ -106,11 +141,5 @@ def compare(name_, all_plans, o):
     b.rows, b.bars = rows, []
     b.notes = {"model": o.model, "cluster": o.cluster, "batch": o.batch}
     if rows:
-        worst = max(rows, key=lambda r: abs(r["error"]))
-        b.bar(f"largest |error| of the step over {len(rows)} plans ({worst['plan']})", abs(worst["error"]), ERROR_BAR)
-        def away(r):
-            return abs(r["predicted_exposed_s"] - r["measured_exposed_s"]) / r["measured_step_s"]
-        far = max(rows, key=away)
-        b.bar(f"exposed communication, largest |predicted - measured| in shares of the step ({far['plan']})", away(far), EXPOSED_BAR)
-        b.bar("host busy, most of all runs", max(r["host_busy"] for r in rows), BUSY_BAR)
+        bars(b, rows, "plans")
     return b.finish(valid)
