@@ -8,14 +8,20 @@
 
 struct estimate_arguments {
     struct space_options space;
-    const char *output, *recompute, *offload;
+    const char *output, *recompute, *offload, *reshard;
     const char *cp_by, *order;
     int64_t micro, tp, pp, dp, cp, ep, zero, hsdp, slices, prefetch, interleave;
     bool json, sp, reversed;
 };
-static const struct estimate_arguments defaults = {
-    .tp = 1, .pp = 1, .cp = 1, .ep = 1, .slices = 1, .prefetch = 1, .recompute = "none", .offload = "none"
-};
+static const struct estimate_arguments defaults = { .tp = 1,
+                                                    .pp = 1,
+                                                    .cp = 1,
+                                                    .ep = 1,
+                                                    .slices = 1,
+                                                    .prefetch = 1,
+                                                    .recompute = "none",
+                                                    .offload = "none",
+                                                    .reshard = "true" };
 #define AT(field) offsetof(struct estimate_arguments, field)
 static const struct option options[] = {
     INT_OPTION("micro-batch", AT(micro), "N", 1, 1e9, "sequences of one micro-batch per data-parallel rank"),
@@ -38,6 +44,9 @@ static const struct option options[] = {
     TEXT_OPTION("offload", AT(offload), "WHAT",
                 "none, activations, optimizer or both: what all layers keep in host memory (none)"),
     TEXT_OPTION("schedule", AT(space.schedule), "NAME", "order of a pipeline's micro-batches (1f1b; cleave schedules)"),
+    TEXT_OPTION("reshard", AT(reshard), "true|false",
+                "whether ZeRO-3 gives up gathered weights after each pass of a layer; false: after the step's last "
+                "(true)"),
     FLAG_OPTION("reversed", AT(reversed), "the pipeline begins on the cluster's last devices: other types come first"),
     FLAG_OPTION("sp", AT(sp), "sequence parallelism with the tensor degree"),
     OUTPUT_OPTION(AT(output), "the plan file"),
@@ -71,7 +80,8 @@ static bool uniform_of(struct uniform *out, const struct estimate_arguments *a, 
                                                : schedules[0]->name;
     return space_schedule("--schedule", schedule, &out->schedule, err) &&
            inputs_word("--recompute", a->recompute, recompute_names, &out->recompute, err) &&
-           inputs_word("--offload", a->offload, offload_names, &out->offload, err);
+           inputs_word("--offload", a->offload, offload_names, &out->offload, err) &&
+           inputs_word("--reshard", a->reshard, reshard_names, &out->reshard, err);
 }
 
 static bool build(struct plan **out, struct inputs *in, const struct estimate_arguments *a, const struct space *space,

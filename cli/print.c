@@ -15,6 +15,15 @@ static int degree(const struct plan *plan, const struct plan_stage *stage, int l
     return product;
 }
 
+/* Whether the layer gathers weights that stay: its shards lie on more than one rank of the stage. */
+static bool keeps_gathered(const struct plan *plan, const struct plan_stage *stage, int layer)
+{
+    bool sharded = false;
+    for (int a = 0; a < plan->atom_count; a++)
+        sharded |= stage->atom[a] > 1 && dimensions[plan->layers[layer].dim[a]]->shard;
+    return sharded && layer_keeps_gathered(&plan->layers[layer]);
+}
+
 /* ZeRO stages of the layers that have weights; how many layers are recomputed. */
 static void zero_range(const struct plan *plan, const struct graph *graph, int *low, int *high, int *recomputed)
 {
@@ -56,7 +65,7 @@ static void append_degree(char out[PRINT_LINE_BYTES], const struct plan *plan, i
 
 void print_plan_line(const struct plan *plan, const struct graph *graph, char out[PRINT_LINE_BYTES])
 {
-    int low, high, recomputed, offloaded = 0;
+    int low, high, recomputed, offloaded = 0, kept = 0;
     const struct plan_stage *stage = &plan->stages[0];
     int middle = stage->first_layer + stage->layer_count / 2;
     out[0] = 0;
@@ -66,8 +75,10 @@ void print_plan_line(const struct plan *plan, const struct graph *graph, char ou
     for (int d = 1; d < DIM_COUNT; d++)
         append_degree(out, plan, middle, d);
     zero_range(plan, graph, &low, &high, &recomputed);
-    for (int i = 0; i < plan->layer_count; i++)
+    for (int i = 0; i < plan->layer_count; i++) {
         offloaded += plan->layers[i].offload != OFFLOAD_NONE;
+        kept += graph_layer_has_weights(graph, i) && keeps_gathered(plan, &plan->stages[stage_of_layer(plan, i)], i);
+    }
     if (high == 0)
         append(out, ", no ZeRO");
     else if (low == high)
@@ -81,6 +92,8 @@ void print_plan_line(const struct plan *plan, const struct graph *graph, char ou
                asynchronous ? " (asynchronous: other mathematics)" : "");
     if (recomputed)
         append(out, ", %d of %d layers recomputed", recomputed, plan->layer_count);
+    if (kept)
+        append(out, ", %d of %d layers stay gathered", kept, plan->layer_count);
     if (offloaded)
         append(out, ", %d of %d layers offloaded", offloaded, plan->layer_count);
 }
@@ -101,6 +114,8 @@ static void print_layer(const struct cli *cli, const struct plan *plan, const st
         if (stage->atom[a] > 1)
             fprintf(cli->out, " %s %d", dimensions[l->dim[a]]->name, stage->atom[a]);
     fprintf(cli->out, "  ZeRO %d  recompute %s", l->zero, recompute_names[l->recompute]);
+    if (keeps_gathered(plan, stage, layer))
+        fprintf(cli->out, "  reshard false");
     if (l->offload != OFFLOAD_NONE)
         fprintf(cli->out, "  offload %s", offload_names[l->offload]);
     if (l->slices > 1)

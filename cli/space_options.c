@@ -113,7 +113,8 @@ static bool restrict_layers(struct space *space, const char *what, char *item, c
     while (layer_choice_names[choice] && strcmp(layer_choice_names[choice], item + read))
         choice++;
     if (!layer_choice_names[choice])
-        return fail(err, "%s: layers have no key '%s'; known: zero, recompute, offload, slices", what, item + read);
+        return fail(err, "%s: layers have no key '%s'; known: zero, recompute, offload, slices, reshard", what,
+                    item + read);
     if (space->rule_count == SPACE_RULES)
         return fail(err, "%s: more than %d rules for layers", what, SPACE_RULES);
     rule.choice = (enum layer_choice)choice;

@@ -33,8 +33,8 @@ struct space_options {
     LIST_OPTION(                                                                                                       \
         "fix", offsetof(holder, part.fix), "KEY=VALUE,...",                                                            \
         "fixes choices: pp, tp, dp, dp-by, micro-batch, zero, recompute, offload, schedule, prefetch, sp, cp, cp-by, " \
-        "ep, hsdp, slices, "                                                                                           \
-        "order, layouts, and layer[FIRST-LAST].zero, .recompute, .offload, .slices"),                                           \
+        "ep, hsdp, reshard, slices, order, layouts, and layer[FIRST-LAST].zero, .recompute, .offload, .reshard, "      \
+        ".slices"),                                                                                                    \
         LIST_OPTION("space", offsetof(holder, part.space), "KEY=A:B,...",                                              \
                     "allows only these values of a choice: tp=1:2:4,zero=0:3"),                                        \
         TEXT_OPTION("schedule", offsetof(holder, part.schedule), "NAME,...",                                           \

@@ -24,6 +24,7 @@ static const struct {
     [COLUMN_ZERO] = { "ZeRO", "%s" },
     [COLUMN_RECOMPUTE] = { "recomputation", "recompute" },
     [COLUMN_OFFLOAD] = { "offload", "offload" },
+    [COLUMN_RESHARD] = { "resharding", "reshard" },
     [COLUMN_STAGES] = { "stages", "stages" },
     [COLUMN_REPLICAS] = { "replicas", "replicas" },
     [COLUMN_SLICES] = { "slices", "slices" },
@@ -58,6 +59,8 @@ int row_count(enum column column)
         return RECOMPUTE_COUNT;
     case COLUMN_OFFLOAD:
         return OFFLOAD_COUNT;
+    case COLUMN_RESHARD:
+        return RESHARD_COUNT;
     case COLUMN_STAGES:
         return (int)(sizeof stage_counts / sizeof *stage_counts);
     case COLUMN_REPLICAS:
@@ -97,6 +100,9 @@ void row_name(const struct combination_graphs *graphs, enum column column, int r
         break;
     case COLUMN_OFFLOAD:
         snprintf(name, ROW_NAME_BYTES, "offload %s", offload_names[row]);
+        break;
+    case COLUMN_RESHARD:
+        snprintf(name, ROW_NAME_BYTES, "reshard %s", reshard_names[row]);
         break;
     case COLUMN_STAGES:
         snprintf(name, ROW_NAME_BYTES, "%d stage%s", stage_counts[row], row > 0 ? "s" : "");
@@ -198,6 +204,7 @@ struct plan *combination_plan(const struct combination_graphs *graphs, const str
                                   .zero = row[COLUMN_ZERO],
                                   .recompute = row[COLUMN_RECOMPUTE],
                                   .offload = row[COLUMN_OFFLOAD],
+                                  .reshard = row[COLUMN_RESHARD],
                                   .schedule = row[COLUMN_SCHEDULE],
                                   .micro = micro_batches(c),
                                   .bucket = row[COLUMN_BUCKETS] ? 4096 : 0,

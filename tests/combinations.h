@@ -15,6 +15,7 @@ enum column {
     COLUMN_ZERO,      /* 0 to 3 */
     COLUMN_RECOMPUTE, /* enum recompute */
     COLUMN_OFFLOAD,   /* enum offload */
+    COLUMN_RESHARD,   /* enum reshard */
     COLUMN_STAGES,    /* 1, 2, 4 */
     COLUMN_REPLICAS,  /* equal stages, replicas that take turns, meshes that differ by stage */
     COLUMN_SLICES,    /* 1, 2 */

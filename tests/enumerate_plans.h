@@ -7,7 +7,7 @@
 
 /* Of the layers that a stage has so far. */
 struct stage_sums {
-    int64_t path, backward, lane, last, step, bytes, tied, peak;
+    int64_t path, backward, lane, first, last, step, bytes, tied, peak;
     int tied_users;
     int runs, layout; /* of layers with one layout; that of the last one */
     int tied_layout;  /* of the first layer that shares a weight, if it is here */
@@ -39,6 +39,7 @@ static inline void sums_add_price(struct stage_sums *sums, const struct layer_pr
     sums->path += price->forward_ns + price->backward_ns;
     sums->backward += price->backward_ns;
     sums->lane += price->gather_forward_ns + price->gather_backward_ns + price->reduce_ns;
+    sums->first += price->gather_once_ns;
     sums->last += price->reduce_last_ns;
     sums->step += price->step_ns;
     sums->bytes += price->weight_bytes + in_flight * price->saved_bytes;
@@ -76,7 +77,7 @@ static inline int64_t sums_end_ns(const struct stage_sums *sums, const struct pa
     int64_t exposed = n < m ? (2 * table->send_ns * (n - 1) + n - 1) / n : 0;
     int64_t compute = (m - 1) * (sums->path + exposed) + sums->step;
     return max_i64(max_i64(compute, compute - sums->backward + sums->last),
-                   m * sums->lane - sums->path + sums->last + sums->step);
+                   m * sums->lane + sums->first - sums->path + sums->last + sums->step);
 }
 
 /* Sends between stages of several meshes: each side's own, one way. */

@@ -223,6 +223,38 @@ START_TEST(zero_3_gathers)
 }
 END_TEST
 
+/* PyTorch FSDP's reshard_after_forward=False over a step: what stays gathered travels once, whatever the micro-batches,
+ * the schedule and the gathers ahead; other layers and all gradients as without it. */
+START_TEST(kept_weights_are_gathered_once)
+{
+    enum { MICROS = 3 };
+    for (int stages = 1; stages <= 2; stages++)
+        for (int prefetch = 0; prefetch <= 2; prefetch++) {
+            struct strategy s = {
+                "kept", "tiny-llama", "1f1b", stages, { 2, 1 }, { "dp", "none" }, MICROS, 3, 2 * (stages - 1),
+                1,      prefetch,     0,      0
+            };
+            struct error err = { 0 };
+            struct lowered l = lowered_open(&s), each = lower_one(&s);
+            for (int i = 0; i < l.plan->layer_count; i++)
+                l.plan->layers[i].reshard = i % 3 > 0 ? RESHARD_EACH_STEP : RESHARD_EACH_PASS;
+            ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "%s", err.message);
+            for (int i = 0; i < l.graph->segment_count; i++) {
+                const struct segment *segment = &l.graph->segments[i];
+                for (int k = 0; k < segment->weight_count; k++) {
+                    int weight = segment->weight[k].id, before = gathers_of(each.program, weight);
+                    ck_assert_int_ge(before, MICROS);
+                    ck_assert_int_eq(gathers_of(l.program, weight), segment->layer % 3 > 0 ? 1 : before);
+                }
+            }
+            ck_assert_int_eq(count_pairs(l.program, OP_REDUCE_SCATTER, PHASE_COUNT, -1),
+                             count_pairs(each.program, OP_REDUCE_SCATTER, PHASE_COUNT, -1));
+            lowered_free(&l);
+            lowered_free(&each);
+        }
+}
+END_TEST
+
 static Suite *lower_counts_suite(void)
 {
     Suite *suite = suite_create("lower: counts");
@@ -232,6 +264,7 @@ static Suite *lower_counts_suite(void)
     CHECK_ADD(suite, expert_parallel_counts);
     CHECK_ADD(suite, groups_of_shards_talk_once_a_step);
     CHECK_ADD(suite, zero_3_gathers);
+    CHECK_ADD(suite, kept_weights_are_gathered_once);
     return suite;
 }
 

@@ -2,6 +2,7 @@
  * rank's piece of every reduced gradient is compared with the single-rank run, in a step after an update, so that what
  * the update gathers is seen as well. CLEAVE_ORACLE_SAMPLE: every how many of all plans one is run (1). */
 #include "tests/oracle_reference.h"
+#include "base/num.h"
 #include "executor/comm_threads.h"
 #include "planner/program/schedule.h"
 
@@ -224,6 +225,40 @@ START_TEST(groups_of_shards_agree)
 }
 END_TEST
 
+/* ---- gathered weights that stay for the step ---- */
+/* Of all layers of ZeRO-3 or of some of them, beside other stages of ZeRO, with groups of shards, tensor or context
+ * parallelism, pipelines, gathers ahead, slices and recomputation. */
+START_TEST(kept_gathers_agree)
+{
+    struct reference r = make_reference(tiny_models[_i], 1);
+    static const int8_t beside[] = { DIM_tp, DIM_dp, DIM_tp_sp, DIM_rp, DIM_cp_gather, DIM_cp_ring };
+    for (int n = 0; n < 36; n++) {
+        struct tiny_choice c = { .dp = 2,
+                                 .tp = n % 4 < 2 ? 2 : 1,
+                                 .pp = n % 4 % 2 ? 2 : 1 + n % 3,
+                                 .tp_dim = beside[n % 6],
+                                 .zero = 3,
+                                 .reshard = RESHARD_EACH_STEP,
+                                 .recompute = n / 3 % RECOMPUTE_COUNT,
+                                 .schedule = n / 2 % 2,
+                                 .micro = n % 4 < 2 ? 2 : 4,
+                                 .bucket = n % 5 < 3 ? 0 : 1 << 12,
+                                 .prefetch = n / 4 % 3,
+                                 .slices = n % 7 == 3 ? 2 : 1,
+                                 .clip = 1 };
+        struct plan *plan = tiny_plan(r.graph, &c);
+        for (int l = 0; l < plan->layer_count; l++) {
+            uint64_t own = mix64((uint64_t)(n * 64 + l));
+            plan->layers[l].reshard = (int8_t)(n % 3 == 0 ? RESHARD_EACH_STEP : own % RESHARD_COUNT);
+            plan->layers[l].zero = (int8_t)(n % 3 == 2 && own / 2 % 4 == 0 ? own / 8 % 3 : 3);
+        }
+        check_plan(&r, plan, (uint64_t)(93000 + n));
+        plan_free(plan);
+    }
+    free_reference(&r);
+}
+END_TEST
+
 /* ---- parameter servers ---- */
 /* One rank updates for all: over everything, over groups that shard, beside other dimensions, in every other layer, in
  * a pipeline whose stages share a weight. */
@@ -311,6 +346,7 @@ static Suite *oracle_suite(void)
     add_for_models(suite, "schedules_agree", schedules_agree);
     add_for_models(suite, "slices_of_any_ratio_agree", slices_of_any_ratio_agree);
     add_for_models(suite, "groups_of_shards_agree", groups_of_shards_agree);
+    add_for_models(suite, "kept_gathers_agree", kept_gathers_agree);
     add_for_models(suite, "parameter_servers_agree", parameter_servers_agree);
     add_for_models(suite, "pairs_of_layer_choices_agree", pairs_of_layer_choices_agree);
     if (PRECISE) /* a slope of 1e-8 is nothing in single precision */

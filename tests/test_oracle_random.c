@@ -54,14 +54,16 @@ static void draw_choices(struct plan *plan, const struct graph *graph, uint64_t 
 }
 
 /* From numbers of its own, so that the other draws stay what they were. */
-static void draw_offload(struct plan *plan, uint64_t seed)
+static void draw_further(struct plan *plan, uint64_t seed)
 {
-    for (int l = 0; l < plan->layer_count; l++)
+    for (int l = 0; l < plan->layer_count; l++) {
         plan->layers[l].offload = (int8_t)(mix64(seed * 4099 + (uint64_t)l) % OFFLOAD_COUNT);
+        plan->layers[l].reshard = (int8_t)(mix64(seed * 4111 + (uint64_t)l) % RESHARD_COUNT);
+    }
 }
 
-/* Each layer and mesh atom draws its own dimension, ZeRO stage, recomputation, offload and slices; redrawn while
- * illegal. */
+/* Each layer and mesh atom draws its own dimension, ZeRO stage, recomputation, offload, resharding and slices; redrawn
+ * while illegal. */
 static struct plan *random_plan(const struct graph *graph, uint64_t seed)
 {
     uint64_t state = seed * 1000003;
@@ -76,7 +78,7 @@ static struct plan *random_plan(const struct graph *graph, uint64_t seed)
         ck_assert(!graph->order || plan_set_order(plan, graph->order));
         draw_stages(plan, &state, ranks);
         draw_choices(plan, graph, &state);
-        draw_offload(plan, seed);
+        draw_further(plan, seed);
         if (plan_check(plan, graph, &error))
             return plan;
         plan_free(plan);
@@ -120,7 +122,7 @@ static struct plan *random_shape(const struct graph *graph, uint64_t seed)
         struct plan *plan = shape_plan(&shape, graph->layer_count);
         ck_assert(!graph->order || plan_set_order(plan, graph->order));
         draw_choices(plan, graph, &state);
-        draw_offload(plan, seed);
+        draw_further(plan, seed);
         plan->schedule = schedule;
         plan->micro_batch_count = 1 + (int)draw(&state, 8);
         if (plan->rank_count <= MAX_RANKS && !schedules[schedule]->asynchronous && plan_check(plan, graph, &error))

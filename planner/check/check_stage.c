@@ -44,7 +44,7 @@ void stage_layer_use(const struct stage_kind *kind, const struct layer_price *p,
     use[LIMIT_BYTES] = p->weight_bytes + (holds_both ? 0 : p->tied_bytes) + kind->in_flight * p->saved_bytes;
     use[LIMIT_PATH] = (m - 1) * path + p->step_ns;
     use[LIMIT_TAIL] = (m - 1) * path - p->backward_ns + end;
-    use[LIMIT_LANE] = m * lane - path + end;
+    use[LIMIT_LANE] = p->gather_once_ns + m * lane - path + end;
 }
 
 int64_t stage_longest_ns(const struct stage_kind *kind, const int64_t use[LIMIT_COUNT])

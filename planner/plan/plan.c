@@ -7,6 +7,7 @@
 
 const char *const recompute_names[RECOMPUTE_COUNT + 1] = { "none", "selective", "full", NULL };
 const char *const offload_names[OFFLOAD_COUNT + 1] = { "none", "activations", "optimizer", "both", NULL };
+const char *const reshard_names[RESHARD_COUNT + 1] = { "true", "false", NULL };
 
 int stage_rank_count(const struct plan *plan, int stage)
 {
@@ -197,7 +198,7 @@ bool plan_split_atoms(struct plan *plan, int atom_count, const int *size)
 bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b)
 {
     return memcmp(a->dim, b->dim, sizeof a->dim) == 0 && a->zero == b->zero && a->recompute == b->recompute &&
-           a->offload == b->offload && a->slices == b->slices;
+           a->offload == b->offload && a->reshard == b->reshard && a->slices == b->slices;
 }
 
 bool layer_offloads_activations(const struct plan_layer *layer)
@@ -208,6 +209,11 @@ bool layer_offloads_activations(const struct plan_layer *layer)
 bool layer_offloads_optimizer(const struct plan_layer *layer)
 {
     return layer->offload == OFFLOAD_OPTIMIZER || layer->offload == OFFLOAD_BOTH;
+}
+
+bool layer_keeps_gathered(const struct plan_layer *layer)
+{
+    return layer->zero >= 3 && layer->reshard == RESHARD_EACH_STEP;
 }
 
 int plan_first_offload(const struct plan *plan)
@@ -327,6 +333,8 @@ uint64_t plan_hash(const struct plan *plan)
         hash = hash_i64(hash_i64(hash_i64(hash, layer->zero), layer->recompute), layer->slices);
         if (layer->offload != OFFLOAD_NONE)
             hash = hash_i64(hash, layer->offload);
+        if (layer->reshard != RESHARD_EACH_PASS)
+            hash = hash_i64(hash_string(hash, "reshard"), layer->reshard);
     }
     for (int p = 0; plan->order && p < plan->layer_count; p++)
         hash = hash_i64(hash, plan->order[p]);

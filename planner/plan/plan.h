@@ -25,6 +25,11 @@ extern const char *const recompute_names[RECOMPUTE_COUNT + 1];
 enum offload { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_OPTIMIZER, OFFLOAD_BOTH, OFFLOAD_COUNT };
 extern const char *const offload_names[OFFLOAD_COUNT + 1];
 
+/* When what ZeRO-3 gathered goes back to shards (FSDP: reshard_after_forward): after each pass of its layer, "true", or
+ * after the last pass of the step, "false". */
+enum reshard { RESHARD_EACH_PASS, RESHARD_EACH_STEP, RESHARD_COUNT };
+extern const char *const reshard_names[RESHARD_COUNT + 1];
+
 /* A stage is a mesh of atoms (factors of its rank count). Rank first_rank + mixed-radix coordinate; the LAST atom is
  * the innermost (neighbouring ranks).
  *
@@ -49,6 +54,7 @@ struct plan_layer {
     int8_t zero;           /* 0..3, over the atoms whose dimension shards */
     int8_t recompute;      /* enum recompute */
     int8_t offload;        /* enum offload */
+    int8_t reshard;        /* enum reshard; without shards of ZeRO-3 it has no effect */
     int16_t slices;        /* rounds in which the layer's sliceable operators run; 1: whole */
 };
 
@@ -122,6 +128,8 @@ void plan_join_atoms(struct plan *plan);
 bool plan_split_atoms(struct plan *plan, int atom_count, const int *size);
 bool layer_offloads_activations(const struct plan_layer *layer);
 bool layer_offloads_optimizer(const struct plan_layer *layer);
+/* Whether weights that it gathers stay gathered until their last use in the step. */
+bool layer_keeps_gathered(const struct plan_layer *layer);
 /* The first layer that keeps something in host memory; -1: none does. */
 int plan_first_offload(const struct plan *plan);
 /* Whether two layers were decided alike. */

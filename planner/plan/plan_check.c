@@ -182,6 +182,9 @@ static bool check_layer(const struct plan *plan, int index, struct error *err)
     if (layer->offload < 0 || layer->offload >= OFFLOAD_COUNT)
         return fail(err, "plan: layer %d: offload: expected 0 to %d, found %d", index, OFFLOAD_COUNT - 1,
                     layer->offload);
+    if (layer->reshard < 0 || layer->reshard >= RESHARD_COUNT)
+        return fail(err, "plan: layer %d: reshard: expected 0 to %d, found %d", index, RESHARD_COUNT - 1,
+                    layer->reshard);
     if (layer->slices < 1)
         return fail(err, "plan: layer %d: slices: expected at least 1, found %d", index, layer->slices);
     return true;

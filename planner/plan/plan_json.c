@@ -75,6 +75,8 @@ static void write_layers(struct json_writer *w, const struct plan *plan)
         json_put_string(w, "recompute", recompute_names[layer->recompute]);
         if (layer->offload != OFFLOAD_NONE)
             json_put_string(w, "offload", offload_names[layer->offload]);
+        if (layer->reshard != RESHARD_EACH_PASS)
+            json_put_bool(w, "reshard", false);
         json_put_int(w, "slices", layer->slices);
         json_end_object(w);
     }

@@ -53,7 +53,7 @@ static const struct json_field decision_fields[] = {
                  "which stages are intervals; \"layers\" below count places in it. The file's order when absent."),
     DECISION(stages, FIELD_NODE, .required = true, .doc = "Pipeline stages: [{layers, atoms, first_rank, turns}]."),
     DECISION(layers, FIELD_NODE, .required = true,
-             .doc = "Per run of equal layers: [{layers, dims, zero, recompute, offload, slices}]."),
+             .doc = "Per run of equal layers: [{layers, dims, zero, recompute, offload, reshard, slices}]."),
 };
 
 struct run_fields {
@@ -61,6 +61,7 @@ struct run_fields {
     const struct json *atoms, *dims;
     int64_t zero, slices, first_rank, turns;
     int recompute, offload;
+    bool reshard;
 };
 static const struct json_field stage_fields[] = {
     { .key = "layers",
@@ -114,6 +115,11 @@ static const struct json_field layer_fields[] = {
       .offset = offsetof(struct run_fields, offload),
       .names = offload_names,
       .doc = "What lies in host memory while nobody reads it; none when absent." },
+    { .key = "reshard",
+      .type = FIELD_BOOL,
+      .offset = offsetof(struct run_fields, reshard),
+      .doc = "Whether what ZeRO-3 gathered is given up after each pass of the layer; false: after its last pass of the "
+             "step (FSDP: reshard_after_forward). true when absent." },
     { .key = "slices",
       .type = FIELD_INT,
       .offset = offsetof(struct run_fields, slices),
@@ -166,7 +172,7 @@ static bool count_layers(const struct json *layers, struct reading *r, int *tota
     int count = 0;
     *total = 0;
     for (int i = 0; i < json_count(layers); i++) {
-        struct run_fields run = { .slices = 1 };
+        struct run_fields run = { .slices = 1, .reshard = true };
         const struct json *at = json_at(layers, i);
         if (!READ_FIELDS(at, layer_fields, &run, &r->arena, err) || !read_range(at, run.layers, 0, total, &count, err))
             return false;
@@ -323,7 +329,7 @@ static bool read_layers(const struct json *layers, struct reading *r, struct err
     struct plan *plan = r->plan;
     int next = 0, count = 0;
     for (int i = 0; i < json_count(layers); i++) {
-        struct run_fields run = { .slices = 1 };
+        struct run_fields run = { .slices = 1, .reshard = true };
         struct plan_layer layer = { .slices = 1 };
         int first = next;
         const struct json *at = json_at(layers, i);
@@ -335,6 +341,7 @@ static bool read_layers(const struct json *layers, struct reading *r, struct err
         layer.zero = (int8_t)run.zero;
         layer.recompute = (int8_t)run.recompute;
         layer.offload = (int8_t)run.offload;
+        layer.reshard = run.reshard ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
         layer.slices = (int16_t)run.slices;
         for (int l = first; l < next; l++)
             plan->layers[l] = layer;

@@ -55,6 +55,7 @@ struct weight_part {
 };
 struct weight_use {
     int weight, part, buffer, visit;
+    bool kept; /* until the end of the step */
     struct layout layout;
 }; /* a gathered weight that lives now */
 struct foreign {
@@ -272,7 +273,7 @@ struct layout reduced_layout(const struct lowering *l, int segment, int index);
 /* The buffer that a segment's weight operand reads in a round. */
 int use_weight(struct lowering *l, int segment, int index, int round, const struct site *site);
 void release_parts(struct lowering *l); /* a sliced operator gathers, uses and frees one slice at a time */
-void release_visit(struct lowering *l); /* gathered weights end with the visit that they were gathered for */
+void release_visit(struct lowering *l); /* gathered weights end with the visit that they were gathered for, or stay */
 void gather_ahead(struct lowering *l);  /* the weights of the next visits, plan->prefetch layers ahead */
 /* The buffer that BWD_WEIGHT writes; *define: it holds nothing yet. */
 int weight_gradient(struct lowering *l, int segment, int index, int round, const struct site *site, bool *define);

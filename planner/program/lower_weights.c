@@ -6,6 +6,9 @@
  *   2       as used         after the update             each micro-batch           whole, while its layer runs
  *   3       shard           each forward and backward    each micro-batch           whole, while its layer runs
  *
+ * Where a layer of stage 3 keeps what it gathered (enum reshard), it is gathered for its first use of the step and
+ * lives until its last.
+ *
  * A parameter server is a fifth row: stored as used, reduced at last to the first rank, which updates and broadcasts.
  *
  * "At last" is after the last contribution of the last micro-batch. Rajbhandari et al. 2020 (ZeRO), Zhao et al. 2023
@@ -183,14 +186,20 @@ int part_version(const struct weight_part *part, int version)
 }
 
 /* ---- use ---- */
-static int find_use(const struct lowering *l, int weight, int part, const struct layout *layout)
+static struct weight_use *find_use(const struct lowering *l, int weight, int part, const struct layout *layout)
 {
     for (int i = 0; i < l->use_live_count; i++) {
-        const struct weight_use *use = &l->uses[i];
+        struct weight_use *use = &l->uses[i];
         if (use->weight == weight && use->part == part && layout_equal(&use->layout, layout))
-            return use->buffer;
+            return use;
     }
-    return -1;
+    return NULL;
+}
+
+/* Whether the use wants the weight to stay gathered: no update lies between one use of a step and the next. */
+static bool keeps_gathered(const struct lowering *l, int segment, const struct stage_weight *w)
+{
+    return w->zero >= 3 && w->shard && layer_keeps_gathered(&l->plan->layers[l->graph->segments[segment].layer]);
 }
 
 /* Ahead of time, gathers of a layer may share one transfer. */
@@ -222,14 +231,18 @@ static int obtain(struct lowering *l, int segment, int index, int round, int vis
     int stored = part_version(&l->parts[w->first_part + part], l->version);
     if (layout_equal(layout, &buffer_at(l, stored)->layout))
         return stored;
-    int buffer = find_use(l, weight, part, layout);
-    if (buffer >= 0)
-        return buffer;
+    bool kept = keeps_gathered(l, segment, w);
+    struct weight_use *live = find_use(l, weight, part, layout);
+    if (live) {
+        live->kept |= kept;
+        return live->buffer;
+    }
     if (!lower_grow(l, &l->scratch, (void **)&l->uses, l->use_live_count, &l->use_capacity, sizeof *l->uses))
         return -1;
-    buffer = gather(l, stored, layout, visit > l->visit, site);
-    l->uses[l->use_live_count++] =
-        (struct weight_use){ .weight = weight, .part = part, .buffer = buffer, .visit = visit, .layout = *layout };
+    int buffer = gather(l, stored, layout, visit > l->visit, site);
+    l->uses[l->use_live_count++] = (struct weight_use){
+        .weight = weight, .part = part, .buffer = buffer, .visit = visit, .kept = kept, .layout = *layout
+    };
     return buffer;
 }
 
@@ -242,7 +255,7 @@ void release_parts(struct lowering *l)
 {
     int kept = 0;
     for (int i = 0; i < l->use_live_count; i++) {
-        if (l->weights[l->uses[i].weight].part_count == 1)
+        if (l->uses[i].kept || l->weights[l->uses[i].weight].part_count == 1)
             l->uses[kept++] = l->uses[i];
     }
     l->use_live_count = kept;
@@ -252,7 +265,7 @@ void release_visit(struct lowering *l)
 {
     int kept = 0;
     for (int i = 0; i < l->use_live_count; i++) {
-        if (l->uses[i].visit > l->visit)
+        if (l->uses[i].kept || l->uses[i].visit > l->visit)
             l->uses[kept++] = l->uses[i];
     }
     l->use_live_count = kept;

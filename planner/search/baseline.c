@@ -15,6 +15,7 @@ struct uniform uniform_unset(void)
                              .zero = -1,
                              .recompute = -1,
                              .offload = -1,
+                             .reshard = -1,
                              .schedule = -1,
                              .prefetch = -1,
                              .chunks = -1,
@@ -226,6 +227,7 @@ bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct
     own.zero = only(u.zero < 0 ? 0 : u.zero);
     own.recompute = only(u.recompute < 0 ? RECOMPUTE_NONE : u.recompute);
     own.offload = only(u.offload < 0 ? OFFLOAD_NONE : u.offload);
+    own.reshard = only(u.reshard < 0 ? RESHARD_EACH_PASS : u.reshard);
     own.rule_count = 0;
     own.slices = only(max_i64(1, u.slices));
     own.shard_group = only(max_i64(0, u.shard_group));

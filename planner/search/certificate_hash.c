@@ -31,6 +31,9 @@ struct certificate_hash certificate_hash_start(const struct space *space)
             hash = hash_i64(hash, offload);
     if (!allows(&space->offload, OFFLOAD_NONE))
         hash = hash_i64(hash, OFFLOAD_NONE);
+    for (int reshard = 0; reshard < RESHARD_COUNT; reshard++)
+        if (allows(&space->reshard, reshard) != (reshard == RESHARD_EACH_PASS)) /* unlike the default */
+            hash = hash_i64(hash_string(hash, reshard_names[reshard]), allows(&space->reshard, reshard));
     for (int i = 0; i < space->rule_count; i++) {
         const struct layer_rule *rule = &space->rules[i];
         hash = hash_i64(hash_i64(hash_i64(hash, rule->first), rule->last), rule->choice);

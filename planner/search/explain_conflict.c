@@ -55,6 +55,7 @@ static struct space thrifty(const struct space *space)
         least = min_i64(least, s.micro.values[i]);
     narrow(&s.recompute, RECOMPUTE_FULL);
     narrow(&s.offload, OFFLOAD_BOTH);
+    narrow(&s.reshard, RESHARD_EACH_PASS);
     narrow(&s.micro, least);
     narrow(&s.prefetch, 0);
     return s;

@@ -28,7 +28,7 @@ static bool gathers(const struct piece *piece, const struct partition_plan *plan
     int block = piece->table->class_count * piece->table->strategy_count;
     for (int i = 0; i < partition_stages(&piece->problem, plan) * block; i++) {
         const struct price_table *own = plan->turn ? piece->table->by_turns[plan->turn[i / block]] : piece->table;
-        if (plan->count[i] > 0 && own->prices[i % block].gather_forward_ns > 0)
+        if (plan->count[i] > 0 && own->prices[i % block].gather_forward_ns + own->prices[i % block].gather_once_ns > 0)
             return true;
     }
     return false;

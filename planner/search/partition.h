@@ -3,14 +3,14 @@
  *
  *   T = sum_k C_k + 2 (P-1) c + N + max_k max( (m-1)(C_k + p_k) + O_k,
  *                                              (m-1)(C_k + p_k) - B_k + R_k + O_k,
- *                                              m D_k - C_k + R_k + O_k )
+ *                                              m D_k + G_k - C_k + R_k + O_k )
  *
  * with, per stage k and micro-batch, C the compute path (B of it backward), D the dp lane, c one send, m micro-batches;
- * once per step R the last reductions, O the optimizer and the part of the norm that it clips by, N the exchange of
- * those parts. That is sum C - C_* + m max(C_*, D_*) with the tail of the
- * bottleneck stage: the last reductions hide behind one backward or queue up in the lane. p_k = 2c (n-1)/n is the part
- * of a round trip that n micro-batches in flight leave exposed. Minimal C is not enough, so stages are solved under a
- * cap Y on the maximum, and Y falls from one Pareto point to the next.
+ * once per step G the gathers that stay, R the last reductions, O the optimizer and the part of the norm that it clips
+ * by, N the exchange of those parts. That is sum C - C_* + m max(C_*, D_*) with the tail of the bottleneck stage: the
+ * last reductions hide behind one backward or queue up in the lane. p_k = 2c (n-1)/n is the part of a round trip that n
+ * micro-batches in flight leave exposed. Minimal C is not enough, so stages are solved under a cap Y on the maximum,
+ * and Y falls from one Pareto point to the next.
  *
  * Where replicas take turns, a stage of r replicas has m/r micro-batches, rounded up, in place of m: those of its
  * fullest replica, which has the first one too. Then the number of stages is free: what is given is how many meshes all

@@ -9,6 +9,12 @@ static int64_t lane_ns(const struct layer_price *p)
     return p->gather_forward_ns + p->gather_backward_ns + p->reduce_ns;
 }
 
+/* What the lane and the update do once a step. */
+static int64_t once_ns(const struct layer_price *p)
+{
+    return p->gather_once_ns + p->reduce_last_ns + p->step_ns;
+}
+
 static int64_t layer_bytes(const struct layer_price *p, int64_t in_flight, bool joined)
 {
     return p->weight_bytes + (joined ? 0 : p->tied_bytes) + in_flight * p->saved_bytes;
@@ -79,7 +85,7 @@ void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, 
     row[ROW_MEMORY] = layer_bytes(p, in_flight, joined);
     row[ROW_PATH] = (m - 1) * c + p->step_ns;
     row[ROW_LAST] = (m - 1) * c - p->backward_ns + p->reduce_last_ns + p->step_ns;
-    row[ROW_LANE] = m * lane_ns(p) - c + p->reduce_last_ns + p->step_ns;
+    row[ROW_LANE] = m * lane_ns(p) - c + once_ns(p);
 }
 
 /* Of layers of one stage. */
@@ -165,7 +171,7 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
 /* Ties in C go to the strategy that asks less of the lane and of the end: a share of at most 2^TIE_BITS in all. */
 static int64_t tie_break(const struct solver *s, int level, const struct layer_price *p, int64_t worst)
 {
-    int64_t asks = s->micro_batches[level] * lane_ns(p) + p->reduce_last_ns + p->step_ns,
+    int64_t asks = s->micro_batches[level] * lane_ns(p) + once_ns(p),
             share = ((INT64_C(1) << TIE_BITS) - 1) / s->layers;
     return worst > 0 ? (int64_t)((double)asks / (double)worst * (double)share) : 0;
 }
@@ -195,7 +201,7 @@ bool stage_set_options(struct solver *s, int level)
     int block = s->classes * s->strategies;
     for (int i = 0; i < block; i++) {
         const struct layer_price *p = &table->prices[i];
-        worst = max_i64(worst, m * lane_ns(p) + p->reduce_last_ns + p->step_ns);
+        worst = max_i64(worst, m * lane_ns(p) + once_ns(p));
     }
     for (int joined = 0; joined < 2; joined++) {
         struct knapsack_option *options = arena_alloc(s->arena, (size_t)block, sizeof *options);

@@ -40,6 +40,7 @@ struct piece {
     int *others[2]; /* [backward] (other_count) to which something goes: later ones, earlier ones; first replicas */
     int other_count[2];
     int backwards_left;
+    bool gathered; /* what stays for the step */
 };
 struct pipeline {
     const struct plan *plan;
@@ -192,14 +193,15 @@ static void hand_on(struct pipeline *p, int from, int to, int micro, bool backwa
 static void run_forward(struct pipeline *p, int number, int micro)
 {
     struct stage_clock *s = &p->stages[stage_of(p, number)];
-    const struct piece *piece = &p->pieces[number];
+    struct piece *piece = &p->pieces[number];
     s->compute_ns = max_i64(s->compute_ns, piece->arrived[0][micro / replicas_of(p, number)]);
     for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++) {
         const struct layer_price *price = p->price[l];
-        int64_t gather_ns = price->gather_forward_ns;
+        int64_t gather_ns = price->gather_forward_ns + (piece->gathered ? 0 : price->gather_once_ns);
         run_use(p, s, price->forward_ns + lost_ns(gather_ns, price->path_loss_forward_ppm),
                 gather_ns + lost_ns(gather_ns, price->lane_loss_forward_ppm), price->rest_forward_ns);
     }
+    piece->gathered = true;
     for (int i = 0; i < piece->other_count[0]; i++)
         hand_on(p, number, piece->others[0][i], micro, false);
 }

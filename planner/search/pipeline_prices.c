@@ -49,6 +49,7 @@ static const struct layer_price *price_with(const struct layer_price *price, con
     *sum = *price;
     sum->gather_forward_ns += more->gather_forward_ns;
     sum->gather_backward_ns += more->gather_backward_ns;
+    sum->gather_once_ns += more->gather_once_ns;
     sum->reduce_ns += more->reduce_ns;
     sum->reduce_last_ns += more->reduce_last_ns;
     sum->reduce_tail_ns = max_i64(sum->reduce_tail_ns, more->reduce_tail_ns);
@@ -79,7 +80,8 @@ static bool part_tied(const struct priced *p)
     if (!like || like->exchange_bytes == 0)
         return true;
     double share = (double)like->tied_gradient_bytes / (double)like->exchange_bytes;
-    struct layer_price more = { .gather_forward_ns = like->tied_gather_forward_ns,
+    struct layer_price more = { .gather_once_ns = like->tied_gather_once_ns,
+                                .gather_forward_ns = like->tied_gather_forward_ns,
                                 .gather_backward_ns = like->tied_gather_backward_ns,
                                 .reduce_ns = like->tied_reduce_ns,
                                 .reduce_last_ns = (int64_t)(share * (double)like->reduce_last_ns),

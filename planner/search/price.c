@@ -212,8 +212,10 @@ static struct layer_price without_prefetch(struct layer_price p)
     p.forward_ns += p.gather_forward_ns;
     p.backward_ns += p.gather_backward_ns;
     p.gradient_ns += p.gather_backward_ns;
-    p.rest_forward_ns = p.rest_backward_ns = 0;
-    p.gather_forward_ns = p.gather_backward_ns = p.tied_gather_forward_ns = p.tied_gather_backward_ns = 0;
+    p.step_ns += p.gather_once_ns;
+    p.gather_once_ns = p.rest_forward_ns = p.rest_backward_ns = 0;
+    p.gather_forward_ns = p.gather_backward_ns = p.tied_gather_forward_ns = p.tied_gather_backward_ns =
+        p.tied_gather_once_ns = 0;
     return p;
 }
 

@@ -17,6 +17,7 @@ struct layer_price {
     int64_t forward_ns, backward_ns;               /* compute path; recomputation is part of backward */
     int64_t wait_ns;                               /* of backward: for reductions, were all layers decided like this */
     int64_t gather_forward_ns, gather_backward_ns; /* dp lane, every micro-batch: ZeRO-3 gathers */
+    int64_t gather_once_ns;                        /* dp lane, once: gathers of ZeRO-3 that stay for the step */
     int64_t rest_forward_ns, rest_backward_ns;     /* what is left of each, at least, when its last gather is there */
     int64_t reduce_ns;                             /* dp lane, every micro-batch: ZeRO-2 and 3 reductions */
     int64_t reduce_last_ns;                        /* dp lane, once: after the last backward */
@@ -24,16 +25,17 @@ struct layer_price {
     int64_t norm_ns;                               /* of step_ns what comes before all ranks know the norm */
     int64_t gradient_ns;                           /* from the beginning of backward to the first weight's gradient */
     int64_t reduce_tail_ns;                        /* dp lane: the longest single reduction, at worst the last */
-    int64_t weight_bytes;                          /* persistent: weights, accumulators, states */
-    int64_t version_bytes;                  /* of weight_bytes what a further version of the weights takes again */
-    int64_t tied_bytes;                     /* persistent too, unless the stage holds the weight's first user as well */
-    int64_t saved_bytes;                    /* per micro-batch in flight */
+    int64_t weight_bytes;  /* persistent: weights, accumulators, states; and weights that stay gathered for the step */
+    int64_t version_bytes; /* of weight_bytes what a further version of the weights takes again */
+    int64_t tied_bytes;    /* persistent too, unless the stage holds the weight's first user as well */
+    int64_t saved_bytes;   /* per micro-batch in flight */
     int64_t transient_bytes;                /* largest extra need while the layer runs */
     int64_t exchange_bytes, exchange_parts; /* gradients of one rank, and in how many pieces: what replicas exchange */
     /* Of weights that later layers use too: gradients of one rank, at the first as at the last of these layers; and
      * what the first layer's price above holds for the others. */
     int64_t tied_gradient_bytes;
     int64_t tied_gather_forward_ns, tied_gather_backward_ns, tied_reduce_ns;
+    int64_t tied_gather_once_ns; /* of gather_once_ns what the others gather again on another stage */
     /* Kernels alone, without recomputation, of the cheapest member of the class and in the first micro-batch: what any
      * schedule has to run. Backward by input and by weight. */
     int64_t kernel_forward_ns, kernel_input_ns, kernel_weight_ns;

@@ -146,34 +146,6 @@ static void list_buffers(struct sample *s)
     }
 }
 
-/* The buffers that hold a weight which a later layer uses too, or only their number. */
-static int list_ties_of(const struct sample *s, int weight, int layer, struct tie *ties)
-{
-    int count = 0;
-    for (int b = 0; b < s->program->buffer_count; b++) {
-        const struct buffer *buffer = &s->program->buffers[b];
-        if (!buffer->persistent || !buffer->is_weight || buffer->id != weight || buffer->host)
-            continue;
-        if (ties)
-            ties[count] = (struct tie){ b, layer };
-        count++;
-    }
-    return count;
-}
-
-/* Later users of weights, or only their number. Few weights have any. */
-static int list_ties(const struct sample *s, struct tie *ties)
-{
-    int count = 0;
-    for (int i = 0; i < s->graph->segment_count; i++) {
-        const struct segment *user = &s->graph->segments[i];
-        for (int k = 0; k < user->weight_count; k++)
-            if (user->layer != s->weight_layer[user->weight[k].id])
-                count += list_ties_of(s, user->weight[k].id, user->layer, ties ? &ties[count] : NULL);
-    }
-    return count;
-}
-
 static bool open_arrays(struct sample *s)
 {
     size_t instrs = (size_t)s->program->stages[0].instr_count, buffers = (size_t)s->program->buffer_count;
@@ -185,6 +157,7 @@ static bool open_arrays(struct sample *s)
     s->behind = arena_alloc(a, instrs, sizeof *s->behind);
     s->sized = arena_alloc(a, buffers, sizeof *s->sized);
     s->lives = arena_alloc(a, buffers, sizeof *s->lives);
+    s->kept_layer = arena_alloc(a, buffers, sizeof *s->kept_layer);
     s->duration = arena_alloc(a, instrs, sizeof *s->duration);
     s->finish = arena_alloc(a, instrs, sizeof *s->finish);
     s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
@@ -192,7 +165,7 @@ static bool open_arrays(struct sample *s)
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
     s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
     return s->weight_layer && s->listed && s->release && s->releasing && s->behind && s->sized && s->lives &&
-           s->duration && s->finish && s->change && s->passes && s->by_layer && s->copies;
+           s->kept_layer && s->duration && s->finish && s->change && s->passes && s->by_layer && s->copies;
 }
 
 static bool dissect(struct sample *s, struct error *err)
@@ -208,12 +181,7 @@ static bool dissect(struct sample *s, struct error *err)
     list_instructions(s);
     list_behind(s);
     list_buffers(s);
-    s->tie_count = list_ties(s, NULL);
-    s->ties = arena_alloc(&s->arena, (size_t)s->tie_count, sizeof *s->ties);
-    if (!s->ties)
-        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
-    list_ties(s, s->ties);
-    return true;
+    return sample_list_kept(s) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
 }
 
 bool sample_open(struct sample **out, const struct graph *graph, const struct sample_shape *shape, struct error *err)
@@ -273,30 +241,40 @@ bool sample_resize(struct sample *s, const struct graph *graph, const struct mes
 /* ---- time ---- */
 
 /* What a weight's transfer serves is its layer; of a bucket each weight pays its share. */
-static int64_t *share_of(struct layer_price *price, const struct instr *instr)
+static int64_t *share_of(const struct sample *s, struct layer_price *price, const struct instr *instr)
 {
     if (!hands_out(instr))
         return instr->phase == PHASE_STEP ? &price->reduce_last_ns : &price->reduce_ns;
     if (instr->phase == PHASE_STEP)
         return &price->step_ns;
+    if (s->kept_layer[s->program->pairs[instr->pair_first].destination] >= 0)
+        return &price->gather_once_ns;
     return instr_is_forward(instr) ? &price->gather_forward_ns : &price->gather_backward_ns;
 }
 
 static int pair_layer(const struct sample *s, const struct instr *instr, int pair, int64_t *bytes)
 {
     const struct pair *p = &s->program->pairs[instr->pair_first + pair];
-    const struct buffer *buffer = &s->program->buffers[p->destination >= 0 ? p->destination : p->source];
+    int number = p->destination >= 0 ? p->destination : p->source;
+    const struct buffer *buffer = &s->program->buffers[number];
     *bytes = max_i64(buffer->bytes, 1);
+    if (s->kept_layer[number] >= 0)
+        return s->kept_layer[number];
     return buffer->is_weight ? s->weight_layer[buffer->id] : sample_layer_of(s, instr);
 }
 
-/* Where another layer than that is served, which uses one of its weights; else NULL. */
-static int64_t *tied_share_of(struct sample *s, const struct instr *instr, int layer)
+/* Where another layer than that is served, which uses one of its weights; else NULL. Once gathered it serves both. */
+static int64_t *tied_share_of(struct sample *s, const struct instr *instr, int pair, int layer)
 {
     struct layer_price *price = &s->by_layer[layer];
-    bool tied = false;
-    for (int k = 0; k < s->tie_count; k++)
+    int buffer = s->program->pairs[instr->pair_first + pair].destination;
+    bool tied = false, shared = false;
+    for (int k = 0; k < s->tie_count; k++) {
         tied = tied || s->ties[k].layer == instr->layer;
+        shared = shared || s->ties[k].buffer == buffer;
+    }
+    if (buffer >= 0 && s->kept_layer[buffer] >= 0)
+        return shared && hands_out(instr) ? &price->tied_gather_once_ns : NULL;
     if (!tied || instr->layer == layer || instr->phase == PHASE_STEP)
         return NULL;
     if (!hands_out(instr))
@@ -314,9 +292,9 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
     for (int i = 0; i < instr->pair_count; i++) {
         int layer = pair_layer(s, instr, i, &bytes);
         struct layer_price *price = &s->by_layer[layer];
-        int64_t *tied = tied_share_of(s, instr, layer);
+        int64_t *tied = tied_share_of(s, instr, i, layer);
         int64_t share = instr->pair_count == 1 ? ns : (int64_t)((double)ns * (double)bytes / (double)total + 0.5);
-        *share_of(price, instr) += share;
+        *share_of(s, price, instr) += share;
         if (tied)
             *tied += share;
         if (!hands_out(instr))

@@ -1,7 +1,88 @@
 /* Bytes of a lowered sample, layer by layer. */
 #include "planner/search/sample_parts.h"
 #include "base/num.h"
+#include "planner/program/access.h"
 #include <string.h>
+
+/* ---- what is there beyond one micro-batch ---- */
+
+/* Gathered before the end of the first micro-batch and read by the second. */
+static bool stays_gathered(const struct sample *s, int buffer)
+{
+    const struct life *life = &s->lives[buffer];
+    return s->program->buffers[buffer].kind == BUFFER_WEIGHT_USE && layer_keeps_gathered(&s->shape.layer) &&
+           life->first >= 0 && life->first < s->end && life->last >= s->end;
+}
+
+static void list_kept(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    struct access access;
+    for (int b = 0; b < s->program->buffer_count; b++)
+        s->kept_layer[b] = -1;
+    for (int i = 0; i < s->end; i++)
+        for (int slot = 0; list->instrs[i].op == OP_COMPUTE && slot < access_slots(&list->instrs[i]); slot++)
+            if (access_at(s->program, &list->instrs[i], slot, &access) && s->kept_layer[access.buffer] < 0 &&
+                stays_gathered(s, access.buffer))
+                s->kept_layer[access.buffer] = sample_layer_of(s, &list->instrs[i]);
+}
+
+/* The layer has a gathered copy of its own, in a layout of its own. */
+static bool keeps_own(const struct sample *s, int weight, int layer)
+{
+    for (int b = 0; b < s->program->buffer_count; b++)
+        if (s->kept_layer[b] == layer && s->program->buffers[b].id == weight)
+            return true;
+    return false;
+}
+
+/* The buffers that hold a weight which a later layer uses too, or only their number. */
+static int list_ties_of(const struct sample *s, int weight, int layer, struct tie *ties)
+{
+    int count = 0;
+    bool own = keeps_own(s, weight, layer);
+    for (int b = 0; b < s->program->buffer_count; b++) {
+        const struct buffer *buffer = &s->program->buffers[b];
+        bool holds = buffer->persistent && !buffer->host, keeps = !own && s->kept_layer[b] >= 0;
+        if (!buffer->is_weight || buffer->id != weight || !(holds || keeps))
+            continue;
+        if (ties)
+            ties[count] = (struct tie){ b, layer };
+        count++;
+    }
+    return count;
+}
+
+/* Later users of weights, or only their number. Few weights have any. */
+static int list_ties(const struct sample *s, struct tie *ties)
+{
+    int count = 0;
+    for (int i = 0; i < s->graph->segment_count; i++) {
+        const struct segment *user = &s->graph->segments[i];
+        for (int k = 0; k < user->weight_count; k++)
+            if (user->layer != s->weight_layer[user->weight[k].id])
+                count += list_ties_of(s, user->weight[k].id, user->layer, ties ? &ties[count] : NULL);
+    }
+    return count;
+}
+
+bool sample_list_kept(struct sample *s)
+{
+    list_kept(s);
+    s->tie_count = list_ties(s, NULL);
+    s->ties = arena_alloc(&s->arena, (size_t)s->tie_count, sizeof *s->ties);
+    if (!s->ties)
+        return false;
+    list_ties(s, s->ties);
+    return true;
+}
+
+static void price_kept(struct sample *s)
+{
+    for (int k = 0; k < s->sized_count; k++)
+        if (s->kept_layer[s->sized[k]] >= 0)
+            s->by_layer[s->kept_layer[s->sized[k]]].weight_bytes += s->program->buffers[s->sized[k]].bytes;
+}
 
 static void price_persistent(struct sample *s)
 {
@@ -48,7 +129,8 @@ static void price_temporary(struct sample *s)
     for (int k = 0; k < s->sized_count; k++) {
         const struct buffer *buffer = &s->program->buffers[s->sized[k]];
         struct life life = s->lives[s->sized[k]];
-        if (buffer->persistent || buffer->host || life.first < 0 || life.first >= s->end)
+        if (buffer->persistent || buffer->host || s->kept_layer[s->sized[k]] >= 0 || life.first < 0 ||
+            life.first >= s->end)
             continue;
         if (!buffer->is_weight && life.first < s->turn && life.last >= s->turn) {
             s->by_layer[sample_layer_of(s, &list->instrs[life.first])].saved_bytes += buffer->bytes;
@@ -102,6 +184,7 @@ static int64_t workspace(const struct sample *s)
 int64_t sample_price_memory(struct sample *s, bool resident_only)
 {
     price_persistent(s);
+    price_kept(s);
     if (resident_only)
         return 0;
     price_temporary(s);

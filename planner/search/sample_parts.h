@@ -6,7 +6,7 @@
 
 struct tie {
     int buffer, layer;
-}; /* the layer uses a weight that an earlier one holds */
+}; /* the layer uses a weight that an earlier one holds, or keeps gathered for both */
 
 /* Copies of one layer on the lanes to and from host memory. */
 struct copies {
@@ -39,6 +39,7 @@ struct sample {
     int *behind;        /* (instructions) of those off the path: the last such reduction of its lane up to it, or -1 */
     struct life *lives; /* (buffers) */
     int turn, end;      /* first instruction of the first backward; the first behind the first micro-batch */
+    int *kept_layer;    /* (buffers) of weights that stay gathered: the layer that uses them first; else -1 */
     struct tie *ties;
     int tie_count;
     /* filled anew for each size */
@@ -60,6 +61,8 @@ static inline struct layer_pass *sample_pass_of(const struct sample *s, const st
     return &s->passes[2 * sample_layer_of(s, instr) + instr_is_forward(instr)];
 }
 
+/* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
+bool sample_list_kept(struct sample *sample);
 /* Adds the bytes of each layer to by_layer, or only what stays (resident_only); returns the largest workspace's. */
 int64_t sample_price_memory(struct sample *sample, bool resident_only);
 /* Fills in what transfers of path and data-parallel lane lose to each other where they share links. */

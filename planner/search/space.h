@@ -19,7 +19,7 @@ struct allowed {
 bool allows(const struct allowed *allowed, int64_t value);
 
 /* What some layers may choose from, instead of what all others may. */
-enum layer_choice { LAYER_ZERO, LAYER_RECOMPUTE, LAYER_OFFLOAD, LAYER_SLICES, LAYER_CHOICES };
+enum layer_choice { LAYER_ZERO, LAYER_RECOMPUTE, LAYER_OFFLOAD, LAYER_SLICES, LAYER_RESHARD, LAYER_CHOICES };
 extern const char *const layer_choice_names[LAYER_CHOICES + 1];
 struct layer_rule {
     int first, last; /* layers of the graph, both included */
@@ -41,6 +41,7 @@ struct space {
     struct allowed data_dimension;                /* enum dimension_index: dimension_is_data() */
     struct allowed expert;                        /* of the data-parallel ranks those that share out the experts */
     struct allowed shard_group;   /* data-parallel ranks over which ZeRO shards, the others replicate (HSDP); 0: all */
+    struct allowed reshard;       /* enum reshard, of layers that gather: ZeRO-3 on ranks that share shards */
     struct allowed slices;        /* rounds of sliceable operators */
     struct allowed order;         /* enum mesh_order */
     struct allowed interleave;    /* chunks per stage; none: 1, or 2 where the schedule wants some */
@@ -53,9 +54,10 @@ struct space {
     int rule_count;
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
-/* All of it: bucket_bytes 25 MiB and clip_norm 1 (as common trainers), recompute none and full, no offload, prefetch 0
- * to 2, synchronous schedules, tensor-parallel ranks as neighbours, data-parallel ones without a server; no context
- * parallelism, no slices, ZeRO over all data-parallel ranks, one mesh for each stage, one layout for all layers. */
+/* All of it: bucket_bytes 25 MiB and clip_norm 1 (as common trainers), recompute none and full, no offload, gathered
+ * weights given up after each pass, prefetch 0 to 2, synchronous schedules, tensor-parallel ranks as neighbours,
+ * data-parallel ones without a server; no context parallelism, no slices, ZeRO over all data-parallel ranks, one mesh
+ * for each stage, one layout for all layers. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
 /* The schedule that was named and cannot clip, since it updates after each micro-batch; NULL: none. */
 const struct schedule *space_without_clipping(const struct space *space);
@@ -145,7 +147,8 @@ bool context_legal(const struct graph *graph, const struct mesh *mesh);
 
 /* What the layer may choose from: its rule's values, or everybody's. */
 const struct allowed *space_layer_allowed(const struct space *space, int layer, enum layer_choice choice);
-/* Whether the layer may decide so on the mesh; where nothing can be sharded, any ZeRO stage will do. */
+/* Whether the layer may decide so on the mesh; where nothing can be sharded, any ZeRO stage will do, and where nothing
+ * is gathered, any resharding. */
 bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice);
 /* Which layers have equal rules: the rules that count for the layer, as bits. */
 unsigned space_rules_of(const struct space *space, int layer);
@@ -153,8 +156,9 @@ unsigned space_rules_of(const struct space *space, int layer);
 struct allowed space_any_layer(const struct space *space, enum layer_choice choice);
 
 /* Every strategy that the space allows some layer on the mesh, to out (NULL: only counted); their number. What makes no
- * difference is listed once: without sharding there are no groups of shards, slices serve to gather and reduce less at
- * a time. Dimensions take the place of others that split alike (dimension_replica()). */
+ * difference is listed once: without sharding there are no groups of shards, without ZeRO-3 nothing is kept gathered,
+ * slices serve to gather and reduce less at a time. Dimensions take the place of others that split alike
+ * (dimension_replica()). */
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out);
 
 /* All configurations that the space, the graph and the cluster allow, in a fixed order; in the arena. None is no

@@ -18,6 +18,7 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_DP_DIMENSION] = "dp-by",
     [SPACE_EP] = "ep",
     [SPACE_HSDP] = "hsdp",
+    [SPACE_RESHARD] = "reshard",
     [SPACE_SLICES] = "slices",
     [SPACE_ORDER] = "order",
     [SPACE_INTERLEAVE] = "interleave",
@@ -45,6 +46,7 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_DP_DIMENSION] = &space->data_dimension,
         [SPACE_EP] = &space->expert,
         [SPACE_HSDP] = &space->shard_group,
+        [SPACE_RESHARD] = &space->reshard,
         [SPACE_SLICES] = &space->slices,
         [SPACE_ORDER] = &space->order,
         [SPACE_INTERLEAVE] = &space->interleave,
@@ -59,10 +61,8 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
 enum space_choice space_choice_of_layers(enum layer_choice choice)
 {
     static const enum space_choice choices[LAYER_CHOICES] = {
-        [LAYER_ZERO] = SPACE_ZERO,
-        [LAYER_RECOMPUTE] = SPACE_RECOMPUTE,
-        [LAYER_OFFLOAD] = SPACE_OFFLOAD,
-        [LAYER_SLICES] = SPACE_SLICES,
+        [LAYER_ZERO] = SPACE_ZERO,     [LAYER_RECOMPUTE] = SPACE_RECOMPUTE, [LAYER_OFFLOAD] = SPACE_OFFLOAD,
+        [LAYER_SLICES] = SPACE_SLICES, [LAYER_RESHARD] = SPACE_RESHARD,
     };
     return choices[choice];
 }
@@ -78,6 +78,8 @@ const char *space_value_name(enum space_choice choice, int64_t value)
         return index < RECOMPUTE_COUNT ? recompute_names[index] : NULL;
     if (choice == SPACE_OFFLOAD)
         return index < OFFLOAD_COUNT ? offload_names[index] : NULL;
+    if (choice == SPACE_RESHARD)
+        return index < RESHARD_COUNT ? reshard_names[index] : NULL;
     if (choice == SPACE_SCHEDULE)
         return index < schedule_count ? schedules[index]->name : NULL;
     if (choice == SPACE_ORDER)
@@ -92,8 +94,9 @@ const char *space_value_name(enum space_choice choice, int64_t value)
 bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
 {
     enum { MOST_NAMES = 64 };
-    bool named = choice == SPACE_RECOMPUTE || choice == SPACE_OFFLOAD || choice == SPACE_SCHEDULE ||
-                 choice == SPACE_ORDER || choice == SPACE_CP_DIMENSION || choice == SPACE_DP_DIMENSION;
+    bool named = choice == SPACE_RECOMPUTE || choice == SPACE_OFFLOAD || choice == SPACE_RESHARD ||
+                 choice == SPACE_SCHEDULE || choice == SPACE_ORDER || choice == SPACE_CP_DIMENSION ||
+                 choice == SPACE_DP_DIMENSION;
     *least =
         named || choice == SPACE_ZERO || choice == SPACE_SP || choice == SPACE_HSDP || choice == SPACE_PREFETCH ? 0 : 1;
     *most = named                       ? MOST_NAMES

@@ -19,6 +19,7 @@ enum space_choice {
     SPACE_DP_DIMENSION,
     SPACE_EP,
     SPACE_HSDP,
+    SPACE_RESHARD,
     SPACE_SLICES,
     SPACE_ORDER,
     SPACE_INTERLEAVE,

@@ -1,7 +1,7 @@
 /* What layers may choose from: everybody's values, or those of a rule for some. */
 #include "planner/search/space.h"
 
-const char *const layer_choice_names[LAYER_CHOICES + 1] = { "zero", "recompute", "offload", "slices", NULL };
+const char *const layer_choice_names[LAYER_CHOICES + 1] = { "zero", "recompute", "offload", "slices", "reshard", NULL };
 
 static const struct allowed *for_all(const struct space *space, enum layer_choice choice)
 {
@@ -12,6 +12,8 @@ static const struct allowed *for_all(const struct space *space, enum layer_choic
         return &space->recompute;
     case LAYER_OFFLOAD:
         return &space->offload;
+    case LAYER_RESHARD:
+        return &space->reshard;
     case LAYER_SLICES:
     case LAYER_CHOICES:
         break;
@@ -47,7 +49,9 @@ unsigned space_rules_of(const struct space *space, int layer)
 
 bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice)
 {
-    return (mesh_shards(mesh) == 1 || allows(space_layer_allowed(space, layer, LAYER_ZERO), choice->zero)) &&
+    bool sharded = mesh_shards(mesh) > 1, gathers = sharded && choice->zero >= 3;
+    return (!sharded || allows(space_layer_allowed(space, layer, LAYER_ZERO), choice->zero)) &&
+           (!gathers || allows(space_layer_allowed(space, layer, LAYER_RESHARD), choice->reshard)) &&
            allows(space_layer_allowed(space, layer, LAYER_RECOMPUTE), choice->recompute) &&
            allows(space_layer_allowed(space, layer, LAYER_OFFLOAD), choice->offload) &&
            allows(space_layer_allowed(space, layer, LAYER_SLICES), choice->slices);

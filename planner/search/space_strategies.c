@@ -49,6 +49,18 @@ static void add_groups(struct strategies *list, const struct plan_layer *layer)
     }
 }
 
+/* What is gathered may stay: only ZeRO-3 gathers, and only from ranks that share shards. */
+static void add_reshards(struct strategies *list, struct plan_layer layer)
+{
+    struct allowed reshards = space_any_layer(list->space, LAYER_RESHARD);
+    bool gathers = list->sharded && layer.zero >= 3;
+    for (int reshard = 0; reshard < (gathers ? RESHARD_COUNT : 1); reshard++) {
+        layer.reshard = (int8_t)reshard;
+        if (!gathers || allows(&reshards, reshard))
+            add_groups(list, &layer);
+    }
+}
+
 /* Slices gather and reduce less at a time: of use where gradients at least are sharded. */
 static void add_slices(struct strategies *list, struct plan_layer layer)
 {
@@ -58,7 +70,7 @@ static void add_slices(struct strategies *list, struct plan_layer layer)
         if (slices.values[i] > 1 && !useful && allows(&slices, 1))
             continue;
         layer.slices = (int16_t)slices.values[i];
-        add_groups(list, &layer);
+        add_reshards(list, layer);
     }
 }
 
