@@ -42,6 +42,8 @@ static const struct strategy strategies[] = {
     { "offload", "tiny-gpt", "1f1b", 1, { 2, 1 }, { "dp", "none" }, 2, 1, 0, 1, 0, 0, 1 },
     { "offload, pipeline", "tiny-llama", "1f1b", 2, { 2, 1 }, { "tp+sp", "none" }, 4, 0, 2, 1, 0, 0, 1 },
     { "offload, zero 2", "tiny-gpt", "gpipe", 2, { 2, 1 }, { "dp", "none" }, 3, 2, 1, 1, 0, 0, 1 },
+    { "zero 3, kept", "tiny-gpt", "1f1b", 2, { 2, 1 }, { "dp", "none" }, 4, 3, 2, 1, 1, 100000, 1 },
+    { "zero 3, every other kept", "tiny-llama", "gpipe", 1, { 2, 2 }, { "dp", "tp" }, 3, 3, 0, 2, 0, 0, 1 },
     { "interleaved", "tiny-gpt", "interleaved", 2, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
     { "interleaved, zero 3", "tiny-llama", "interleaved", 2, { 2, 1 }, { "dp", "none" }, 2, 3, 2, 1, 1, 0, 1 },
     { "zero bubble", "tiny-gpt", "zb-h1", 3, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
@@ -75,6 +77,12 @@ static const struct {
     { "offload, pipeline", OFFLOAD_BOTH },
     { "offload, zero 2", OFFLOAD_ACTIVATIONS },
 };
+
+/* Of every how many layers one gives up after each pass what it gathered; 1: all do, 0: none. */
+static inline int lowered_resharded(const struct strategy *s)
+{
+    return !strcmp(s->name, "zero 3, kept") ? 0 : !strcmp(s->name, "zero 3, every other kept") ? 2 : 1;
+}
 
 /* Those before "interleaved" have equal meshes of 1, 2 or 4 ranks on all stages, and one chunk. */
 enum {
@@ -144,7 +152,9 @@ static inline void lowered_plan(struct lowered *l, const struct strategy *s)
     plan->bucket_bytes = s->bucket_bytes;
     plan->prefetch = s->prefetch;
     plan->clip_norm = s->clip_norm;
+    int resharded = lowered_resharded(s);
     for (int i = 0; i < layers; i++) {
+        plan->layers[i].reshard = resharded > 0 && i % resharded == 0 ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
         plan->layers[i].dim[0] = (int8_t)dimension_find(s->dim[0]);
         plan->layers[i].dim[1] = (int8_t)dimension_find(s->dim[1]);
         plan->layers[i].zero = (int8_t)s->zero;

@@ -193,6 +193,17 @@ static inline void draw_offloads(struct random_world *w)
     w->space.recompute.count = w->space.offload.count > 1 ? 1 : w->space.recompute.count;
 }
 
+/* Of half of the worlds with ZeRO-3; likewise. */
+static inline void draw_reshards(struct random_world *w)
+{
+    struct random_world own = { .state = mix64(w->state + 3), .full = w->full };
+    if (!allows(&w->space.zero, 3) || world_draw(&own, 2))
+        return;
+    w->space.reshard = draw_allowed(&own, RESHARD_COUNT, 2);
+    if (w->space.reshard.count > 1)
+        w->space.recompute.count = w->space.offload.count = 1;
+}
+
 static inline void draw_space(struct random_world *w)
 {
     static const int batches[] = { 1, 2, 3, 4, 6, 8, 12, 16 };
@@ -200,6 +211,7 @@ static inline void draw_space(struct random_world *w)
     w->space.zero = draw_allowed(w, 4, 2);
     w->space.recompute = draw_allowed(w, RECOMPUTE_COUNT, 2);
     draw_offloads(w);
+    draw_reshards(w);
     if (!w->full && world_draw(w, 2))
         w->space.prefetch = draw_allowed(w, 2, 1);
     if (world_draw(w, 2))
@@ -261,7 +273,7 @@ static inline void draw_layouts(struct random_world *w)
     if (!has_layouts(w) || world_draw(&own, 3) == 0)
         return;
     w->space.layouts = lists[world_draw(&own, sizeof lists / sizeof *lists)];
-    w->space.offload.count = 1;
+    w->space.offload.count = w->space.reshard.count = 1;
     w->space.zero.count = world_draw(&own, 2) ? 1 : w->space.zero.count;
     w->space.recompute.count = w->space.zero.count > 1 || world_draw(&own, 2) ? 1 : w->space.recompute.count;
     if (world_draw(&own, 2))
@@ -282,6 +294,7 @@ static inline struct random_world random_world_with(uint64_t seed, bool full, en
         w.space.zero = w.space.recompute = w.space.sequence_parallel = (struct allowed){ 0 };
         w.space.layouts = has_layouts(&w) ? (struct allowed){ MOST_RUNS, { 1, 2, 3 } } : w.space.layouts;
         w.space.prefetch = (struct allowed){ 2, { 1, 0 } };
+        w.space.reshard = (struct allowed){ 0 };
     }
     return w;
 }

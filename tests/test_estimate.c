@@ -50,6 +50,7 @@ static void steady_and_whole(struct estimate **few, struct estimate **all, const
     only.zero = (struct allowed){ 1, { uniform->zero } };
     only.recompute = (struct allowed){ 1, { uniform->recompute } };
     only.offload = (struct allowed){ 1, { uniform->offload < 0 ? OFFLOAD_NONE : uniform->offload } };
+    only.reshard = (struct allowed){ 1, { uniform->reshard < 0 ? RESHARD_EACH_PASS : uniform->reshard } };
     ck_assert(workbench_open(&bench, world->model, &world->facts, &only, &err));
     struct config config = { .stages = plan->stage_count,
                              .schedule = uniform->schedule,
@@ -109,16 +110,19 @@ START_TEST(steady_estimate_promises_the_arena)
         u.schedule = (int)random_below(&seed, 2);
         u.micro = 1 << random_below(&seed, 2);
         u.offload = n % 8 < OFFLOAD_COUNT ? n % 8 : OFFLOAD_NONE;
+        u.reshard = n / 3 % 4 < 2 ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
+        u.zero = n / 3 % 4 == 3 ? 3 : u.zero;
         space.clip_norm = n % 2;
         ck_assert_msg(uniform_plan(&plan, &u, &space, world.model, &world.facts, &err), "%s", err.message);
         struct estimate *few = NULL, *all = NULL;
         steady_and_whole(&few, &all, &world, plan, &space, &u);
         for (int k = 0; k < plan->stage_count; k++) {
             int64_t arena = all->prediction.peak_bytes[k], promised = few->prediction.peak_bytes[k];
-            ck_assert_msg(promised >= arena && promised <= arena + arena / 50,
-                          "%s, stage %d: promised %lld, arena %lld (pp %d tp %d zero %d recompute %d offload %d %s)",
-                          world.model->name, k, (long long)promised, (long long)arena, u.pipeline, u.tensor, u.zero,
-                          u.recompute, u.offload, schedules[u.schedule]->name);
+            ck_assert_msg(
+                promised >= arena && promised <= arena + arena / 50,
+                "%s, stage %d: promised %lld, arena %lld (pp %d tp %d zero %d recompute %d offload %d reshard %d %s)",
+                world.model->name, k, (long long)promised, (long long)arena, u.pipeline, u.tensor, u.zero, u.recompute,
+                u.offload, u.reshard, schedules[u.schedule]->name);
             ck_assert_int_eq(few->prediction.host_bytes != NULL, all->prediction.host_bytes != NULL);
             int64_t away = all->prediction.host_bytes ? all->prediction.host_bytes[k] : 0,
                     told = few->prediction.host_bytes ? few->prediction.host_bytes[k] : 0;

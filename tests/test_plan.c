@@ -152,6 +152,7 @@ START_TEST(check_refuses)
     REFUSED(layers[3].dim[3], DIM_dp, "layer 3");
     REFUSED(layers[3].zero, 4, "zero");
     REFUSED(layers[3].recompute, -1, "recompute");
+    REFUSED(layers[3].reshard, RESHARD_COUNT, "reshard");
     REFUSED(layers[3].slices, 0, "slices");
     REFUSED(batch, 16, "batch of 16");
     REFUSED(vocab_multiple, 128, "vocabulary");
@@ -462,6 +463,7 @@ START_TEST(file_round_trip_random)
             plan->layers[l].zero = (int8_t)(mix64(seed++) % 4);
             plan->layers[l].recompute = (int8_t)(mix64(seed++) % RECOMPUTE_COUNT);
             plan->layers[l].slices = (int16_t)(1 + mix64(seed++) % 3);
+            plan->layers[l].reshard = (int8_t)(mix64(seed++) % RESHARD_COUNT);
         }
         size_t length = 0;
         struct error err = { 0 };

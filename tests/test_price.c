@@ -102,7 +102,7 @@ static void free_choices(struct space *space)
     space->context = (struct allowed){ 3, { 1, 2, 4 } };
     space->shard_group = (struct allowed){ 3, { 0, 2, 4 } };
     space->slices = (struct allowed){ 2, { 1, 4 } };
-    space->order.count = 0;
+    space->order.count = space->reshard.count = 0;
 }
 
 /* Every few configurations, priced by one book that grows, and by a book of their own. */
@@ -230,6 +230,55 @@ START_TEST(joined_atoms_make_the_same_plan)
 }
 END_TEST
 
+/* ---- gathered weights that stay ---- */
+
+static int64_t whole_weight_bytes(const struct graph *graph, int class_index, enum dtype dtype)
+{
+    int64_t elements = 0;
+    int layer = 0;
+    while (graph->layers[layer].class_index != class_index)
+        layer++;
+    for (int i = 0; i < graph->layers[layer].segment_count; i++) {
+        const struct segment *segment = &graph->segments[graph->layers[layer].first_segment + i];
+        for (int k = 0; k < segment->weight_count; k++)
+            elements += weight_elements(&graph->weights[segment->weight[k].id]);
+    }
+    return elements * weight_bytes_per_element(dtype);
+}
+
+/* Once a step in place of once for each forward pass and again backward, and whole beside the shard; no weight of the
+ * model is used by two layers. With prefetch 0 the step is longer by as much. */
+START_TEST(kept_weights_are_gathered_once)
+{
+    struct world w = world_open("llama-2-7b", "2x4:a100-sxm-80", 32);
+    struct error err = { 0 };
+    int compared = 0;
+    w.space.zero = (struct allowed){ 1, { 3 } };
+    w.space.reshard.count = 0;
+    w.space.recompute = w.space.tensor = w.space.pipeline = (struct allowed){ 1, { 1 } };
+    world_start(&w);
+    for (int i = 0; i < w.config_count; i++) {
+        const struct price_table *table = NULL;
+        ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &table, &err) && table, "%s", err.message);
+        ck_assert_int_eq(table->strategy_count, RESHARD_COUNT);
+        for (int c = 0; c < table->class_count; c++) {
+            const struct layer_price *each = price_at(table, c, RESHARD_EACH_PASS),
+                                     *kept = price_at(table, c, RESHARD_EACH_STEP);
+            bool ahead = w.configs[i].prefetch > 0;
+            int64_t once = ahead ? kept->gather_once_ns : kept->step_ns - each->step_ns;
+            ck_assert_int_eq(once, ahead ? each->gather_forward_ns : each->forward_ns - kept->forward_ns);
+            ck_assert_int_eq(kept->gather_forward_ns + kept->gather_backward_ns, 0);
+            ck_assert_int_eq(kept->reduce_ns, each->reduce_ns);
+            ck_assert_int_eq(kept->weight_bytes - each->weight_bytes,
+                             whole_weight_bytes(w.bench.graph, c, w.space.dtype));
+            compared += once > 0;
+        }
+    }
+    ck_assert_int_gt(compared, 8);
+    world_close(&w);
+}
+END_TEST
+
 /* ---- memory: what prices promise, against the layout of a plan in which every layer decides so ---- */
 
 /* Of one stage with one micro-batch in flight. */
@@ -287,10 +336,11 @@ START_TEST(layouts_keep_what_prices_promise)
             least = share < least ? share : least;
             most = share > most ? share : most;
             ck_assert_msg(share >= 0.95 && share < 1.35,
-                          "%s, tp %d cp %d dp %d, zero %d recompute %d offload %d slices %d: promised %lld, arena %lld",
+                          "%s, tp %d cp %d dp %d, zero %d recompute %d offload %d reshard %d slices %d: promised %lld, "
+                          "arena %lld",
                           models[_i], config_tensor(&w.configs[i]), mesh_context(&w.configs[i].mesh),
-                          config_data(&w.configs[i]), layer->zero, layer->recompute, layer->offload, layer->slices,
-                          (long long)promised, (long long)arena);
+                          config_data(&w.configs[i]), layer->zero, layer->recompute, layer->offload, layer->reshard,
+                          layer->slices, (long long)promised, (long long)arena);
         }
     }
     printf("%s: promised over arena %.3f to %.3f\n", models[_i], least, most);
@@ -402,6 +452,7 @@ static Suite *price_suite(void)
     tcase_add_test(tcase, joined_atoms_make_the_same_plan);
     tcase_add_loop_test(tcase, layouts_keep_what_prices_promise, 0, 3);
     suite_add_tcase(suite, tcase);
+    CHECK_ADD(suite, kept_weights_are_gathered_once);
     CHECK_ADD(suite, handovers_are_what_plans_pay);
     return suite;
 }

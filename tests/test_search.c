@@ -261,7 +261,9 @@ START_TEST(rules_for_layers_are_kept)
     struct search_options options = { .space = space_default(16, 0, DTYPE_BF16), .top = 2 };
     options.space.data = (struct allowed){ 1, { 8 } };
     options.space.zero = (struct allowed){ 2, { 0, 1 } };
-    options.space.rule_count = 2;
+    options.space.rule_count = 3;
+    options.space.rules[2] =
+        (struct layer_rule){ .first = 3, .last = 8, .choice = LAYER_RESHARD, .allowed = { 1, { RESHARD_EACH_STEP } } };
     options.space.rules[0] =
         (struct layer_rule){ .first = 2, .last = 4, .choice = LAYER_ZERO, .allowed = { 1, { 3 } } };
     options.space.rules[1] = (struct layer_rule){
@@ -273,6 +275,8 @@ START_TEST(rules_for_layers_are_kept)
         for (int l = 0; l < result->plans[i].plan->layer_count; l++) {
             const struct plan_layer *layer = &result->plans[i].plan->layers[l];
             ck_assert_msg(l >= 2 && l <= 4 ? layer->zero == 3 : layer->zero <= 1, "layer %d: ZeRO %d", l, layer->zero);
+            ck_assert_msg((l == 3 || l == 4) == layer_keeps_gathered(layer), "layer %d: ZeRO %d, reshard %d", l,
+                          layer->zero, layer->reshard);
             ck_assert_msg((l <= 2) == (layer->recompute == RECOMPUTE_SELECTIVE), "layer %d: recompute %d", l,
                           layer->recompute);
         }

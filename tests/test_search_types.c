@@ -34,6 +34,7 @@ static void draw_price(struct layer_price *p, uint64_t *state)
                                .backward_ns = 20 + draw(state, 200),
                                .gather_forward_ns = draw(state, 60),
                                .gather_backward_ns = draw(state, 60),
+                               .gather_once_ns = draw(state, 300),
                                .reduce_ns = draw(state, 80),
                                .reduce_last_ns = draw(state, 300),
                                .step_ns = draw(state, 50),

@@ -18,7 +18,8 @@
 struct tally {
     int64_t instances, feasible, infeasible, empty, rejected, mixed, branched, unproven, configurations, plans,
         reordered, most_plans, plans_with_turns, best_with_turns, plans_spread, best_spread, spread_reversed,
-        turns_reversed, plans_with_degrees, best_with_degrees, plans_with_layouts, best_with_layouts;
+        turns_reversed, plans_with_degrees, best_with_degrees, plans_with_layouts, best_with_layouts, reshards,
+        best_kept;
     int64_t by_schedule[32], simulated[32];
 };
 
@@ -222,6 +223,14 @@ static bool claims_bound(const struct random_world *w, const struct certificate 
     return certificate->bound_ns > 0 || w->space.schedule.count == 0;
 }
 
+static bool keeps_gathered(const struct plan *plan)
+{
+    bool keeps = false;
+    for (int l = 0; l < plan->layer_count; l++)
+        keeps |= layer_keeps_gathered(&plan->layers[l]);
+    return keeps;
+}
+
 static void check_instance(uint64_t seed, bool full, struct tally *tally)
 {
     struct random_world w = random_world(seed, full);
@@ -250,6 +259,8 @@ static void check_instance(uint64_t seed, bool full, struct tally *tally)
         ck_assert_int_gt(certificate->simulated_bound_ns, 0);
         if (result->feasible)
             ck_assert_int_le(certificate->simulated_bound_ns, result->plans[0].estimate->prediction.step_ns);
+        tally->reshards += w.space.reshard.count > 1;
+        tally->best_kept += result->feasible && keeps_gathered(result->plans[0].plan);
         tally->feasible += result->feasible;
         tally->infeasible += best == INT64_MAX;
         tally->rejected += !result->feasible && best < INT64_MAX;
@@ -283,6 +294,8 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_ge(tally.best_with_degrees, 2 / share_stride());
     ck_assert_int_gt(tally.spread_reversed, 10000 / share_stride());
     ck_assert_int_gt(tally.turns_reversed, 10000 / share_stride());
+    ck_assert_int_gt(tally.reshards, 60 / share_stride());
+    ck_assert_int_gt(tally.best_kept, 20 / share_stride());
     if (share_stride() == 1) { /* few worlds have many of them */
         ck_assert_int_gt(tally.plans_with_layouts, 10000);
         ck_assert_int_ge(tally.best_with_layouts, 2);
@@ -359,6 +372,7 @@ static void scale_times(struct toy *toy, int64_t times)
         price->backward_ns *= times;
         price->gather_forward_ns *= times;
         price->gather_backward_ns *= times;
+        price->gather_once_ns *= times;
         price->reduce_ns *= times;
         price->reduce_last_ns *= times;
         price->step_ns *= times;

@@ -63,6 +63,18 @@ static void toy_draw(struct toy *toy, uint64_t *seed)
                                                .capacity_bytes = random_below(seed, range * (2 + 2 * layers)) };
 }
 
+/* Half of the strategies keep what they gather: it travels once, in place of each time. */
+static inline void toy_draw_kept(struct toy *toy, uint64_t *seed)
+{
+    for (int i = 0; i < CHAIN_CLASSES * toy->table.strategy_count; i++) {
+        struct layer_price *price = &toy->prices[i];
+        if (random_below(seed, 2))
+            continue;
+        price->gather_once_ns = price->gather_forward_ns * (1 + random_below(seed, 6));
+        price->gather_forward_ns = price->gather_backward_ns = 0;
+    }
+}
+
 /* Shares the strategies out over two or three layouts, of which a stage may have up to that many runs. */
 static inline void toy_draw_layouts(struct toy *toy, uint64_t *seed)
 {

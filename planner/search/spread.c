@@ -1,7 +1,7 @@
 /* A stage of several meshes that share each micro-batch is priced as a stage of one mesh with so many times the data
  * and tensor-parallel ranks, each with its part of the sequences; on a cluster of several types by those on which its
  * ranks lie. All tables have the strategies of the mesh that shards most: where another one has nothing to shard, all
- * ZeRO stages cost and decide what none does. */
+ * ZeRO stages and both kinds of resharding cost and decide what none does. */
 #include "planner/search/spread.h"
 #include "base/num.h"
 #include "planner/plan/plan.h"
@@ -60,14 +60,15 @@ static int64_t send_over(const struct workbench *bench, const struct config *sta
 
 /* ---- the table of one stage ---- */
 
-/* The table's strategy that decides like that of a larger mesh; where nothing is sharded, but for its ZeRO stage, and
- * for slices unless they are listed. -1: none. */
+/* The table's strategy that decides like that of a larger mesh; where nothing is sharded, but for its ZeRO stage and
+ * resharding, and for slices unless they are listed. -1: none. */
 static int like(const struct price_table *table, bool shards, const struct plan_layer *layer)
 {
     for (int pass = 0; pass < (shards ? 1 : 2); pass++)
         for (int i = 0; i < table->strategy_count; i++) {
             struct plan_layer own = table->strategies[i].layer;
             own.zero = shards ? own.zero : layer->zero;
+            own.reshard = shards ? own.reshard : layer->reshard;
             own.slices = pass == 0 ? own.slices : layer->slices;
             if (plan_layer_equal(&own, layer))
                 return i;
