@@ -166,6 +166,10 @@ static bool check_operand(const struct program *program, int stage, int index, e
     if (buffer->micro != -1 && buffer->micro != instr->micro)
         return verify_fail(program, stage, index, err, "operand %s %d is buffer %d of micro-batch %d", role_names[role],
                            place, b, buffer->micro);
+    if (weight && buffer->part_count > 1 && buffer->part != instr->round)
+        return verify_fail(program, stage, index, err,
+                           "operand %s %d is part %d of weight %s, expected that of round %d", role_names[role], place,
+                           buffer->part, program->graph->weights[buffer->id].name, instr->round);
     int count = buffer->version_count > 1 ? buffer->version_count : 1,
         version = schedule_version(program->plan, stage, instr->micro, instr->part) % count;
     if (buffer->kind == BUFFER_WEIGHT && buffer->version != (version + count) % count)
