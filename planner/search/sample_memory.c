@@ -6,12 +6,12 @@
 
 /* ---- what is there beyond one micro-batch ---- */
 
-/* Gathered before the end of the first micro-batch and read by the second. */
+/* Gathered before the end of the first micro-batch and read by the second, in a sample that keeps any. */
 static bool stays_gathered(const struct sample *s, int buffer)
 {
     const struct life *life = &s->lives[buffer];
-    return s->program->buffers[buffer].kind == BUFFER_WEIGHT_USE && layer_keeps_gathered(&s->shape.layer) &&
-           life->first >= 0 && life->first < s->end && life->last >= s->end;
+    return s->program->buffers[buffer].kind == BUFFER_WEIGHT_USE && life->first >= 0 && life->first < s->end &&
+           life->last >= s->end;
 }
 
 static void list_kept(struct sample *s)
@@ -20,7 +20,7 @@ static void list_kept(struct sample *s)
     struct access access;
     for (int b = 0; b < s->program->buffer_count; b++)
         s->kept_layer[b] = -1;
-    for (int i = 0; i < s->end; i++)
+    for (int i = 0; i < s->end && layer_keeps_gathered(&s->shape.layer); i++)
         for (int slot = 0; list->instrs[i].op == OP_COMPUTE && slot < access_slots(&list->instrs[i]); slot++)
             if (access_at(s->program, &list->instrs[i], slot, &access) && s->kept_layer[access.buffer] < 0 &&
                 stays_gathered(s, access.buffer))
