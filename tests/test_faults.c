@@ -1,7 +1,6 @@
 /* At random instructions of random plans a rank dies, fails, hangs or loses a message. All ranks end, the exit code is
  * 1, the message names ranks with what they did last, no process and no file is left behind, and a checkpoint that is
- * there is whole. Fifty trials of each transport; of mpi one in MPI_SHARE, since mpirun takes a second, unless
- * CLEAVE_FAULT_TRIALS=all. CLEAVE_FAULT_SEED: only the trial of this number, to replay one.
+ * there is whole. Fifty trials of each transport. CLEAVE_FAULT_SEED: only the trial of this number, to replay one.
  *
  * Each trial is a process, which starts its ranks as `cleave run -n` does. Most of a trial is waiting, so that several
  * run side by side. Until its deed is done the ranks tell that they are well, so that patience begins with it. */
@@ -24,15 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    TRIALS = 50,
-    MPI_SHARE = 3,
-    STEPS = 3,
-    SIDE_BY_SIDE = 12,
-    TRIAL_RANKS = 4,
-    PATH_BYTES = 4096,
-    BEAT_NS = 100000000
-};
+enum { TRIALS = 50, STEPS = 3, SIDE_BY_SIDE = 12, TRIAL_RANKS = 4, PATH_BYTES = 4096, BEAT_NS = 100000000 };
 static const double PATIENCE_S = 1, LONG_S = 120; /* LONG_S: not how such a run should end */
 
 enum deed { DEED_END, DEED_HANG, DEED_LOSE }; /* END: the process is killed; on threads the instruction fails */
@@ -416,12 +407,10 @@ START_TEST(faults_end_all_ranks_and_are_described)
 {
     struct started all[TRIALS];
     const char *only = getenv("CLEAVE_FAULT_SEED");
-    const char *trials = getenv("CLEAVE_FAULT_TRIALS");
-    int share = strcmp(transports[_i], "mpi") != 0 || (trials && strcmp(trials, "all") == 0) ? 1 : MPI_SHARE;
     int count = 0, running = 0, saved = 0;
     for (int n = 0; n < TRIALS; n++) {
         uint64_t seed = (uint64_t)(n * 3 + _i);
-        if (only ? seed != strtoull(only, NULL, 10) : n % share != 0 || !in_share((uint64_t)(n / share)))
+        if (only ? seed != strtoull(only, NULL, 10) : !in_share((uint64_t)n))
             continue;
         if (running == SIDE_BY_SIDE) {
             saved += finish_one(all, count, transports[_i]);
