@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* CLEAVE_TEST_SHARE=8: of the long lists of cases one in 8 runs, for sanitizers, once all have run without them. */
+/* CLEAVE_TEST_SHARE=8: of the long lists of cases one in 8 runs, for sanitizers, once more have run without them. */
 static inline int share_stride(void)
 {
     const char *stride = getenv("CLEAVE_TEST_SHARE");
@@ -17,6 +17,13 @@ static inline int share_stride(void)
 static inline bool in_share(uint64_t number)
 {
     return number % (uint64_t)share_stride() == 0;
+}
+
+/* Whether so few cases are wanted, as under sanitizers, that even what every change must pass whole is thinned out, and
+ * that single long cases are left out. */
+static inline bool small_share(void)
+{
+    return share_stride() > 3;
 }
 
 #undef fail /* an old name of ck_abort_msg; here it is the function of base/error.h */

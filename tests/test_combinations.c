@@ -64,7 +64,7 @@ static void check_combination(const struct combination_graphs *graphs, struct re
     plan_free(plan);
 }
 
-/* The combinations of one model. */
+/* The combinations of one model. Only a small share of all cases leaves pairs out. */
 START_TEST(pairs_agree)
 {
     struct combination_graphs graphs;
@@ -75,7 +75,7 @@ START_TEST(pairs_agree)
     combination_pairs_open(&pairs, &graphs);
     struct combination *array = covering_array(&graphs, &pairs, &count);
     for (int i = 0; i < count; i++)
-        if (array[i].row[COLUMN_MODEL] == _i && in_share((uint64_t)i))
+        if (array[i].row[COLUMN_MODEL] == _i && (!small_share() || in_share((uint64_t)i)))
             check_combination(&graphs, &references, &array[i]);
     free(array);
     references_close(&references);

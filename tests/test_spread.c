@@ -177,9 +177,6 @@ END_TEST
 
 /* ---- plans ---- */
 
-/* Long searches are left out where a small sample of all cases is wanted, as under sanitizers. */
-enum { MOST_STRIDE = 3 };
-
 static int64_t step_of(const struct search_result *result)
 {
     ck_assert(result && result->feasible);
@@ -222,7 +219,7 @@ END_TEST
 /* Of three nodes of two types a stage on the two faster ones is better than three stages. */
 START_TEST(types_get_stages_of_their_own_size)
 {
-    if (share_stride() > MOST_STRIDE)
+    if (small_share())
         return;
     struct space plain = space_default(96, 0, DTYPE_BF16), spread = spread_space(96);
     const char *cluster = "2x8:h100-sxm+1x8:a100-sxm-80";
@@ -270,7 +267,7 @@ END_TEST
 /* Too few sequences for all ranks to have some: the stage on the faster devices has other degrees than the other. */
 START_TEST(stages_have_tensor_degrees_of_their_own)
 {
-    if (share_stride() > MOST_STRIDE)
+    if (small_share())
         return;
     struct space spread = spread_space(6);
     spread.spread = (struct allowed){ 4, { 1, 2, 4, 8 } };
@@ -444,7 +441,7 @@ enum { ALIKE_CASES = sizeof alike_cases / sizeof *alike_cases };
 START_TEST(every_space_has_its_own_prices)
 {
     const struct alike_case *c = &alike_cases[_i];
-    if (share_stride() > MOST_STRIDE && !in_share((uint64_t)_i))
+    if (small_share() && !in_share((uint64_t)_i))
         return;
     struct space plain = space_default(c->batch, 0, DTYPE_BF16), space = plain;
     space.spread = c->spread, space.spread_tensor = c->spread_tensor, space.sequence_parallel = c->sequence_parallel;
