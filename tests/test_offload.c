@@ -3,41 +3,13 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tests/check.h"
 #include "base/num.h"
-#include "executor/comm_threads.h"
-#include "executor/run.h"
 #include "host/catalogue.h"
 #include "planner/program/geometry.h"
 #include "planner/sim/simulate.h"
-#include "tests/tcp_ends.h"
-#include "tests/tiny_models.h"
-#include <pthread.h>
+#include "tests/recorded_run.h"
 #include <time.h>
 
-enum { MAX_RANKS = 8, STEPS = 2 };
-
 /* ---- runs ---- */
-struct record {
-    const struct program *program;
-    pthread_mutex_t mutex;
-    double loss[STEPS];
-    uint64_t weights; /* of all ranks' weights after the last step; buffers are told apart by what they hold */
-};
-
-static void on_step(void *context, const struct run_step *step)
-{
-    ((struct record *)context)->loss[step->step - 1] = step->loss;
-}
-
-static void on_weight(void *context, int rank, int buffer, const void *data)
-{
-    struct record *r = context;
-    const struct buffer *b = &r->program->buffers[buffer];
-    uint64_t start = hash_i64(hash_i64(hash_i64(HASH_START, rank), b->id), b->part);
-    pthread_mutex_lock(&r->mutex);
-    r->weights += mix64(hash_bytes(start, data, (size_t)b->bytes));
-    pthread_mutex_unlock(&r->mutex);
-}
-
 /* Of host memory all is used that is laid out, but for what aligns buffers and the 2 % that tests/test_layout.c allows.
  */
 static void fills_host_arena(const struct program *program, int stage, int64_t touched_bytes)
@@ -52,30 +24,11 @@ static void fills_host_arena(const struct program *program, int stage, int64_t t
     ck_assert_int_ge(touched_bytes, host_bytes - gaps_bytes - host_bytes / 50);
 }
 
-static struct record run(const struct program *program, const struct facts *facts, bool over_tcp)
+static struct record *run(const struct program *program, const struct facts *facts, bool over_tcp)
 {
-    struct record record = { .program = program };
-    struct transport transports[MAX_RANKS];
-    struct run_options options = run_options_default();
-    struct run_summary summary;
-    struct data data;
-    struct error err = { 0 };
-    int ranks = program->plan->rank_count;
-    pthread_mutex_init(&record.mutex, NULL);
-    ck_assert_msg(data_synthetic(&data, sample_shape_of(program->graph), 7, &err), "%s", err.message);
-    ck_assert_msg(over_tcp ? tcp_open_all(transports, ranks, ranks, &err) : comm_threads_open(transports, ranks, &err),
-                  "%s", err.message);
-    options.step_count = STEPS, options.seed = 3, options.learning_rate = 1e-2;
-    options.data = &data, options.facts = facts, options.poison = true;
-    options.context = &record, options.on_step = on_step, options.on_weight = on_weight;
-    ck_assert_msg(run_program(&summary, program, transports, ranks, &options, &err), "%s", err.message);
-    for (int r = ranks - 1; r >= 0; r--)
-        transports[r].close(transports[r].self);
-    for (int r = 0; r < ranks; r++)
-        fills_host_arena(program, stage_of_rank(program->plan, r), summary.host_peak_bytes[r]);
-    run_summary_free(&summary);
-    data_free(&data);
-    pthread_mutex_destroy(&record.mutex);
+    struct record *record = run_recorded(program, facts, over_tcp);
+    for (int r = 0; r < program->plan->rank_count; r++)
+        fills_host_arena(program, stage_of_rank(program->plan, r), record->host_peak_bytes[r]);
     return record;
 }
 
@@ -110,30 +63,25 @@ static const struct tiny_choice choices[] = {
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 
-static void same(const struct record *without, const struct record *with, const char *model, int choice, int offload)
-{
-    for (int s = 0; s < STEPS; s++)
-        ck_assert_msg(without->loss[s] == with->loss[s], "%s, choice %d, offload %s: loss %.17g, without %.17g", model,
-                      choice, offload_names[offload], with->loss[s], without->loss[s]);
-    ck_assert_msg(without->weights == with->weights, "%s, choice %d, offload %s: other weights", model, choice,
-                  offload_names[offload]);
-}
-
 /* Every tiny model and choice, on threads; over sockets in turn. */
 START_TEST(offloaded_runs_are_bitwise_the_same)
 {
+    char name[128];
     for (int c = 0; c < CHOICES; c++) {
         if (!in_share((uint64_t)(c + _i)))
             continue;
         struct graph *graph = tiny_graph(tiny_models[_i]);
         struct program *without = lower(graph, &choices[c], OFFLOAD_NONE);
-        struct record plain = run(without, NULL, false);
+        struct record *plain = run(without, NULL, false);
         for (int offload = OFFLOAD_ACTIVATIONS + (c + _i) % 2; offload < OFFLOAD_COUNT; offload++) {
             struct program *with = lower(graph, &choices[c], (enum offload)offload);
-            struct record record = run(with, NULL, (c + offload + _i) % 8 == 0);
-            same(&plain, &record, graph->model_name, c, offload);
+            struct record *record = run(with, NULL, (c + offload + _i) % 8 == 0);
+            snprintf(name, sizeof name, "%s, choice %d, offload %s", graph->model_name, c, offload_names[offload]);
+            check_same_record(plain, record, name);
+            record_free(record);
             close_program(with);
         }
+        record_free(plain);
         close_program(without);
         graph_free(graph);
     }
@@ -275,10 +223,10 @@ START_TEST(runs_wait_for_the_link)
     struct program *with = lower(graph, &choices[0], OFFLOAD_OPTIMIZER);
     struct timespec before, after;
     clock_gettime(CLOCK_MONOTONIC, &before);
-    run(with, &facts, false);
+    record_free(run(with, &facts, false));
     clock_gettime(CLOCK_MONOTONIC, &after);
     double seconds = (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
-    ck_assert_double_ge(seconds, STEPS * 1e-6 * (double)moved_bytes(with, 0, OP_FETCH));
+    ck_assert_double_ge(seconds, RECORDED_STEPS * 1e-6 * (double)moved_bytes(with, 0, OP_FETCH));
     close_program(with);
     graph_free(graph);
     cluster_free(cluster);

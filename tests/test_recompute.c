@@ -1,0 +1,112 @@
+/* What is computed again is what was forgotten: losses and weights of every kind of recomputation, also of kinds that
+ * differ by layer, are those of none to the last bit. */
+#include "tests/check.h"
+#include "tests/recorded_run.h"
+
+enum { MIXED = RECOMPUTE_COUNT, WAYS = MIXED + RECOMPUTE_COUNT };
+
+/* One kind for all layers, or by turns, beginning with each of them. */
+static int recompute_of(int way, int layer)
+{
+    return way < MIXED ? way : (way - MIXED + layer) % RECOMPUTE_COUNT;
+}
+
+static const char *way_name(int way)
+{
+    static const char *const mixed[] = { "none, selective, full by turns", "selective, full, none by turns",
+                                         "full, none, selective by turns" };
+    return way < MIXED ? recompute_names[way] : mixed[way - MIXED];
+}
+
+static const struct tiny_choice choices[] = {
+    { .dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1 },
+    { .dp = 4, .tp = 1, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .zero = 1, .bucket = 1 << 12 },
+    { .dp = 1, .tp = 4, .pp = 1, .micro = 2, .tp_dim = DIM_tp },
+    { .dp = 1, .tp = 1, .pp = 4, .micro = 4, .tp_dim = DIM_tp, .clip = 1 },
+    { .dp = 2, .tp = 2, .pp = 2, .micro = 4, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 2 },
+    { .dp = 2, .tp = 2, .pp = 1, .micro = 2, .tp_dim = DIM_cp_ring, .clip = 1, .zero = 3, .prefetch = 1, .slices = 2 },
+    { .dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_ep, .clip = 1 }, /* models with experts only */
+    { .dp = 2, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .named = "interleaved", .chunks = 2 },
+    { .dp = 1, .tp = 2, .pp = 3, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .named = "zb-h1" },
+    { .dp = 1, .tp = 1, .pp = 3, .micro = 8, .tp_dim = DIM_tp, .clip = 1, .turns = { 2, 1, 1 } },
+};
+enum { CHOICES = sizeof choices / sizeof *choices };
+
+/* The plan and what it means; the caller frees both. */
+static struct program *lower(const struct graph *graph, const struct tiny_choice *choice, int way, struct plan **plan)
+{
+    struct error err = { 0 };
+    *plan = tiny_plan(graph, choice);
+    for (int l = 0; l < graph->layer_count; l++)
+        (*plan)->layers[l].recompute = (int8_t)recompute_of(way, l);
+    ck_assert_msg(plan_check(*plan, graph, &err), "%s", err.message);
+    struct program *program = tiny_lower(graph, *plan, &err);
+    ck_assert_msg(program != NULL, "%s", err.message);
+    return program;
+}
+
+static int again_count(const struct program *program)
+{
+    int count = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        for (int i = 0; i < program->stages[s].instr_count; i++)
+            count += program->stages[s].instrs[i].op == OP_COMPUTE && program->stages[s].instrs[i].again;
+    return count;
+}
+
+/* Selectively, only of attention. */
+static bool forgets(const struct graph *graph, int way)
+{
+    for (int i = 0; i < graph->segment_count; i++) {
+        const struct segment *s = &graph->segments[i];
+        int recompute = recompute_of(way, s->layer);
+        if (recompute == RECOMPUTE_FULL || (recompute == RECOMPUTE_SELECTIVE && kernel_facts[s->kernel].cheap))
+            return true;
+    }
+    return false;
+}
+
+static void check_way(const struct graph *graph, int choice, int way, const struct record *plain)
+{
+    char name[160];
+    struct plan *plan;
+    struct program *program = lower(graph, &choices[choice], way, &plan);
+    struct record *record = run_recorded(program, NULL, false);
+    snprintf(name, sizeof name, "%s, choice %d, recompute %s", graph->model_name, choice, way_name(way));
+    ck_assert_msg((again_count(program) > 0) == forgets(graph, way), "%s: %d instructions again", name,
+                  again_count(program));
+    check_same_record(plain, record, name);
+    record_free(record);
+    program_free(program);
+    plan_free(plan);
+}
+
+/* Every tiny model and choice, on threads. */
+START_TEST(recomputed_runs_are_bitwise_the_same)
+{
+    for (int c = 0; c < CHOICES; c++) {
+        if (!in_share((uint64_t)(c + _i)) || (choices[c].tp_dim == DIM_ep && _i != TINY_MIXTURE))
+            continue;
+        struct graph *graph = tiny_graph(tiny_models[_i]);
+        struct plan *plan;
+        struct program *program = lower(graph, &choices[c], RECOMPUTE_NONE, &plan);
+        struct record *plain = run_recorded(program, NULL, false);
+        ck_assert_int_eq(again_count(program), 0);
+        for (int way = RECOMPUTE_NONE + 1; way < WAYS; way++)
+            check_way(graph, c, way, plain);
+        record_free(plain);
+        program_free(program);
+        plan_free(plan);
+        graph_free(graph);
+    }
+}
+END_TEST
+
+static Suite *recompute_suite(void)
+{
+    Suite *suite = suite_create("recompute");
+    CHECK_ADD_LOOP(suite, recomputed_runs_are_bitwise_the_same, TINY_MODELS);
+    return suite;
+}
+
+CHECK_MAIN(recompute_suite)
