@@ -194,6 +194,7 @@ def plans(folder):
     check("no losses in a report", "losses" not in compared and compared["steps"] == 2 and "Training loss" not in (folder / "opaque.html").read_text())
     check("losses are finite numbers", len(losses) == 3 and all(isinstance(x, float) and 0 < x < 20 for x in losses), result)
     expect("degrees that do not divide the batch", 2, "or give --batch 6 or 8", *args[:4], "--batch", 7, "--fix", "dp=2")
+    expect("a batch that no degrees divide", 2, "; 1024 or 1040 sequences would do$", "plan", "gpt2", "--cluster", "128x8:a100-sxm-80", "--batch", 1025)
     expect("wrong rank count", 2, "2 ranks", "run", plan, "-n", 3)
     expect("missing data", 2, "No such file", "run", plan, "--data", folder / "none.txt")
     expect("plan for another model", 2, "model", "show", plan, "--model", "tiny-llama")

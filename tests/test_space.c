@@ -307,6 +307,54 @@ START_TEST(search_equals_enumeration)
 }
 END_TEST
 
+/* ---- batches ---- */
+
+/* Degrees and micro-batches may be fixed as well, so that few batches have a configuration. */
+static void draw_batch(struct random_world *w)
+{
+    w->space.batch = 1 + world_draw(w, 200);
+    if (world_draw(w, 2))
+        w->space.data = (struct allowed){ 1, { 1 + world_draw(w, 8) } };
+    if (world_draw(w, 2))
+        w->space.micro = (struct allowed){ 1 + (int)world_draw(w, 2), { 5 + world_draw(w, 8), 13 } };
+}
+
+/* By counting the configurations of every batch up to the one that is named, or as far as is looked. */
+static int64_t check_nearest(const struct random_world *w, const struct graph *graph, uint64_t seed, bool above)
+{
+    enum { LOOKS = 64 };
+    int64_t named = space_nearest_batch(&w->space, graph, w->world.cluster, above), step = above ? 1 : -1;
+    struct space other = w->space;
+    for (int i = 0; named > 0 ? other.batch != named : i < LOOKS && other.batch + step > 0; i++) {
+        other.batch += step;
+        bool is_named = other.batch == named, plans = space_count(&other, graph, w->world.cluster) > 0;
+        ck_assert_msg(plans == is_named, "seed %llu, batch %lld on %s: %lld has %s configuration, named was %lld",
+                      (unsigned long long)seed, (long long)w->space.batch, w->cluster_form, (long long)other.batch,
+                      plans ? "a" : "no", (long long)named);
+    }
+    return named;
+}
+
+START_TEST(nearest_batches_are_named)
+{
+    int both = 0, far = 0;
+    for (uint64_t seed = 1; seed <= 1000; seed += (uint64_t)share_stride()) {
+        struct random_world w = random_world(seed, false);
+        struct graph *graph = NULL;
+        struct error err = { 0 };
+        draw_batch(&w);
+        ck_assert_msg(graph_build(&graph, w.world.model, w.space.batch, 0, 1, &err), "%s", err.message);
+        int64_t below = check_nearest(&w, graph, seed, false), above = check_nearest(&w, graph, seed, true);
+        both += below > 0 && above > 0;
+        far += above > w.space.batch + 8;
+        graph_free(graph);
+        random_world_close(&w);
+    }
+    ck_assert_int_gt(both, 300 / share_stride());
+    ck_assert_int_gt(far, 50 / share_stride());
+}
+END_TEST
+
 /* ---- more is never worse ---- */
 
 /* The formula's optimum as far as the search proves it; INT64_MAX: nothing fits, 0: nothing is asked. */
@@ -420,6 +468,7 @@ static Suite *space_suite(void)
 {
     Suite *suite = suite_create("space");
     CHECK_ADD(suite, search_equals_enumeration);
+    CHECK_ADD(suite, nearest_batches_are_named);
     CHECK_ADD(suite, more_is_never_worse);
     CHECK_ADD(suite, scale_and_numbers_change_nothing);
     return suite;

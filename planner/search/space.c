@@ -389,13 +389,27 @@ void space_add_micro_batches(struct listing *l, struct config config, const stru
     }
 }
 
+bool space_shares_batch(struct listing *l, int data)
+{
+    const struct allowed *micro = &l->space->micro;
+    int64_t batch = l->space->batch;
+    if (!allows(&l->space->data, data))
+        return false;
+    for (int i = 0; i < max_i64(micro->count, 1); i++) {
+        int64_t unit = micro->count > 0 ? data * max_i64(micro->values[i], 1) : data;
+        l->batch_below = max_i64(l->batch_below, (batch - 1) / unit * unit);
+        l->batch_above = min_i64(l->batch_above, batch / unit * unit + unit);
+    }
+    return batch % data == 0;
+}
+
 /* ranks: what tensor and context parallelism leave. */
 static void add_stages(struct listing *l, int ranks, struct degrees d)
 {
-    for (int stages = 1; stages <= l->graph->layer_count && stages <= ranks; stages++) {
+    bool one_mesh = allows(&l->space->turns, 1) && allows(&l->space->spread, 1);
+    for (int stages = 1; one_mesh && stages <= l->graph->layer_count && stages <= ranks; stages++) {
         d.data = ranks / stages;
-        if (ranks % stages == 0 && allows(&l->space->pipeline, stages) && allows(&l->space->data, d.data) &&
-            l->space->batch % d.data == 0 && allows(&l->space->turns, 1) && allows(&l->space->spread, 1))
+        if (ranks % stages == 0 && allows(&l->space->pipeline, stages) && space_shares_batch(l, d.data))
             space_add_micro_batches(l, (struct config){ .stages = stages }, &d);
     }
     space_add_several(l, ranks, d);
@@ -414,19 +428,43 @@ static void list_configs(struct listing *l)
     }
 }
 
+static struct listing list_of(const struct space *space, const struct graph *graph, const struct cluster *cluster)
+{
+    return (struct listing){
+        .space = space, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph), .batch_above = INT64_MAX
+    };
+}
+
 int space_count(const struct space *space, const struct graph *graph, const struct cluster *cluster)
 {
-    struct listing l = { .space = space, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph) };
+    struct listing l = list_of(space, graph, cluster);
     list_configs(&l);
     return l.count;
+}
+
+/* From one batch that some degrees divide to the next, until all other rules are kept too. */
+int64_t space_nearest_batch(const struct space *space, const struct graph *graph, const struct cluster *cluster,
+                            bool above)
+{
+    enum { TRIES = 64 };
+    struct space other = *space;
+    for (int i = 0; i <= TRIES; i++) {
+        struct listing l = list_of(&other, graph, cluster);
+        list_configs(&l);
+        if (i > 0 && l.count > 0)
+            return other.batch;
+        other.batch = above ? l.batch_above : l.batch_below;
+        if (other.batch < 1 || other.batch == INT64_MAX)
+            break;
+    }
+    return 0;
 }
 
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err)
 {
-    struct listing l = {
-        .space = space, .graph = graph, .cluster = cluster, .expert_most = expert_most(graph), .arena = arena
-    };
+    struct listing l = list_of(space, graph, cluster);
+    l.arena = arena;
     if (!space_check_several(space, err))
         return false;
     int listed = space_count(space, graph, cluster);

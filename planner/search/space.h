@@ -167,6 +167,9 @@ bool space_configs(struct config **out, int *count, struct arena *arena, const s
                    const struct graph *graph, const struct cluster *cluster, struct error *err);
 /* How many there would be. */
 int space_count(const struct space *space, const struct graph *graph, const struct cluster *cluster);
+/* The nearest batch below or above the space's that has a configuration; 0: there is none, or it takes long to find. */
+int64_t space_nearest_batch(const struct space *space, const struct graph *graph, const struct cluster *cluster,
+                            bool above);
 /* Why there was none: which restriction to lift. Always false. */
 bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                          struct error *err);

@@ -1,5 +1,4 @@
 /* Why a space has no configuration, and what to type instead. */
-#include "base/num.h"
 #include "planner/search/space.h"
 #include <stdio.h>
 
@@ -31,30 +30,17 @@ static bool explain_schedules(const struct space *space, const struct graph *gra
                 schedule->name, wants_of(schedule), stages);
 }
 
-/* The nearest batch below (step -1) or above (1) that has a configuration; 0: none near. */
-static int64_t nearest_batch(const struct space *space, const struct graph *graph, const struct cluster *cluster,
-                             int step)
+/* "1024 or 1040", behind `before` and before `after`; nothing where no batch near this one would do. */
+static void write_nearest_batches(char *out, size_t size, const char *before, const char *after,
+                                  const struct space *space, const struct graph *graph, const struct cluster *cluster)
 {
-    enum { NEAR = 64 };
-    struct space other = *space;
-    for (int i = 0; i < NEAR && other.batch + step > 0; i++) {
-        other.batch += step;
-        if (space_count(&other, graph, cluster) > 0)
-            return other.batch;
-    }
-    return 0;
-}
-
-/* What to type, as far as a nearby batch has what this one lacks. */
-static void write_nearest_batch(char *out, size_t size, const struct space *space, const struct graph *graph,
-                                const struct cluster *cluster)
-{
-    long long below = nearest_batch(space, graph, cluster, -1), above = nearest_batch(space, graph, cluster, 1);
+    long long below = space_nearest_batch(space, graph, cluster, false),
+              above = space_nearest_batch(space, graph, cluster, true);
     out[0] = '\0';
     if (below > 0 && above > 0)
-        snprintf(out, size, ", or give --batch %lld or %lld", below, above);
+        snprintf(out, size, "%s%lld or %lld%s", before, below, above, after);
     else if (below > 0 || above > 0)
-        snprintf(out, size, ", or give --batch %lld", below > 0 ? below : above);
+        snprintf(out, size, "%s%lld%s", before, below > 0 ? below : above, after);
 }
 
 /* Of stages with several meshes. */
@@ -75,9 +61,9 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
     bool any = space_count(&free_space, graph, cluster) > 0;
     if (any && !explain_schedules(space, graph, cluster, err))
         return false;
-    char batches[64];
-    write_nearest_batch(batches, sizeof batches, space, graph, cluster);
-    if (any)
+    char batches[128];
+    if (any) {
+        write_nearest_batches(batches, sizeof batches, ", or give --batch ", "", space, graph, cluster);
         return fail(err,
                     "plan: no configuration of %d devices and a batch of %lld sequences has the fixed degrees (tensor "
                     "x pipeline x data "
@@ -88,12 +74,14 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
                                                 : "",
                     space->expert.count > 0 ? "; ep must divide the data ranks and the experts of every layer" : "",
                     several_wanted(space), batches);
-    int64_t unit = cluster->device_count;
+    }
+    write_nearest_batches(batches, sizeof batches, "; ", " sequences would do", space, graph, cluster);
+    if (!batches[0])
+        write_nearest_batches(batches, sizeof batches, "; ", " sequences would do without --fix and --space",
+                              &free_space, graph, cluster);
     return fail(err,
                 "plan: a batch of %lld sequences cannot be shared out over %d devices: no product of tensor degree (a "
                 "divisor of heads and "
-                "feed-forward width, inside a node), stages (at most %d layers) and a divisor of the batch is %d; a "
-                "batch of %lld sequences would do",
-                (long long)space->batch, cluster->device_count, graph->layer_count, cluster->device_count,
-                (long long)round_up(space->batch, unit));
+                "feed-forward width, inside a node), stages (at most %d layers) and a divisor of the batch is %d%s",
+                (long long)space->batch, cluster->device_count, graph->layer_count, cluster->device_count, batches);
 }

@@ -11,6 +11,7 @@ struct listing {
     struct config *out; /* NULL: only count */
     int count;
     int64_t expert_most;
+    int64_t batch_below, batch_above;       /* the nearest that degrees so far would divide; 0, INT64_MAX: none */
     bool times_legal[SPACE_MOST_TURNS + 1]; /* so many times the present tensor degree */
     /* Of stages of the present configuration with several meshes: the number of them, and with `spread` how many times
      * as many ranks are tensor-parallel. */
@@ -23,6 +24,8 @@ struct listing {
 
 /* With every micro-batch that the degrees and the space allow. */
 void space_add_micro_batches(struct listing *l, struct config config, const struct degrees *d);
+/* Whether the space has the data degree and it divides the batch. Which batches near it it would divide is noted. */
+bool space_shares_batch(struct listing *l, int data);
 /* With every dimension that the degrees may stand for, and all that follows. */
 void space_add_variants(struct listing *l, const struct config *config, struct degrees d);
 

@@ -179,7 +179,7 @@ void space_add_several(struct listing *l, int ranks, struct degrees d)
          spread = !only_one(&l->space->spread) && allows(&l->space->turns, 1);
     for (d.data = 1; (turns || spread) && 2 * d.data <= ranks; d.data++) {
         struct config config = { .meshes = ranks / d.data };
-        if (ranks % d.data != 0 || !allows(&l->space->data, d.data) || l->space->batch % d.data != 0)
+        if (ranks % d.data != 0 || !space_shares_batch(l, d.data))
             continue;
         if (turns)
             add_turns(l, config, &d);
