@@ -96,20 +96,22 @@ static void print_short(char *out, size_t size, double value, const char *unit)
     snprintf(out, size, "%.24s %.20s", number, unit);
 }
 
+static const char *const byte_units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+enum { BYTE_UNITS = sizeof byte_units / sizeof *byte_units };
+
 char *text_bytes(char out[TEXT_NUMBER_BYTES], int64_t bytes)
 {
-    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
     double value = (double)bytes;
     size_t unit = 0;
     /* 1023.5 would be printed as 1024 */
-    while (unit + 1 < sizeof units / sizeof *units && fabs(value) >= (unit ? 1023.5 : 1024.0)) {
+    while (unit + 1 < BYTE_UNITS && fabs(value) >= (unit ? 1023.5 : 1024.0)) {
         value /= 1024;
         unit++;
     }
     if (unit == 0)
         snprintf(out, TEXT_NUMBER_BYTES, "%lld B", (long long)bytes);
     else
-        print_short(out, TEXT_NUMBER_BYTES, value, units[unit]);
+        print_short(out, TEXT_NUMBER_BYTES, value, byte_units[unit]);
     return out;
 }
 
@@ -241,6 +243,25 @@ bool text_read_double(const char *bytes, size_t length, double *out)
     if (whole)
         *out = value;
     return whole;
+}
+
+bool text_read_bytes(const char *word, int64_t *out)
+{
+    size_t length = strlen(word);
+    double scale = 1, value = 0;
+    for (size_t unit = BYTE_UNITS; unit-- > 0;) {
+        size_t own = strlen(byte_units[unit]);
+        if (length < own || strcmp(word + length - own, byte_units[unit]) != 0)
+            continue;
+        scale = ldexp(1, 10 * (int)unit);
+        length -= own;
+        length -= length > 0 && word[length - 1] == ' ';
+        break;
+    }
+    if (!text_read_double(word, length, &value) || value < 0 || value * scale >= 0x1p63)
+        return false;
+    *out = (int64_t)(value * scale);
+    return true;
 }
 
 /* ---- UTF-8 ---- */

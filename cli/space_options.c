@@ -176,12 +176,15 @@ static bool dtype_of(const struct inputs *in, const char *word, enum dtype *out,
 
 static bool set_reserve(struct inputs *in, const char *text, struct error *err)
 {
-    char *end;
-    double value = strtod(text, &end);
-    bool percent = end != text && !strcmp(end, "%");
-    if (end == text || (*end && !percent) || !(value >= 0) || value > 1e15 || (percent && value >= 100))
-        return fail(err, "--reserve: expected bytes or a percentage below 100%%, found '%s'", text);
-    return cluster_set_reserve(in->cluster, (int64_t)value, percent ? value : -1) ||
+    size_t length = strlen(text);
+    int64_t bytes = 0;
+    double share = 0;
+    bool percent = length > 0 && text[length - 1] == '%';
+    if (percent ? !text_read_double(text, length - 1, &share) || !(share >= 0 && share < 100)
+                : !text_read_bytes(text, &bytes))
+        return fail(err, "--reserve: expected bytes or a percentage below 100%%, such as 4096, 2GiB or 5%%, found '%s'",
+                    text);
+    return cluster_set_reserve(in->cluster, bytes, percent ? share : -1) ||
            fail(err, "--reserve: %s leaves nothing of the device's memory", text);
 }
 

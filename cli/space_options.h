@@ -24,7 +24,7 @@ struct space_options {
                     "gradients are scaled down to this global norm; 0: not (1; 0 where --schedule names one that "     \
                     "updates after each micro-batch)"),                                                                \
         TEXT_OPTION("reserve", offsetof(holder, part.reserve), "BYTES|PERCENT",                                        \
-                    "memory of each device that plans must leave free")
+                    "memory of each device that plans must leave free, such as 2GiB or 5%")
 #define JOB_OPTIONS(holder, part)                                                                                      \
     INT_OPTION("batch", offsetof(holder, part.batch), "SEQUENCES", 1, 1e9, "sequences per step over all devices"),     \
         FACT_OPTIONS(holder, part)

@@ -62,6 +62,35 @@ START_TEST(bytes_for_people)
 }
 END_TEST
 
+static void assert_read_bytes(const char *word, int64_t expected)
+{
+    int64_t bytes = -1;
+    bool read = text_read_bytes(word, &bytes);
+    ck_assert_msg(read == (expected >= 0) && bytes == expected, "%s: read %d, %lld, expected %lld", word, read,
+                  (long long)bytes, (long long)expected);
+}
+
+START_TEST(bytes_that_people_write)
+{
+    assert_read_bytes("0", 0);
+    assert_read_bytes("4194304", 4194304);
+    assert_read_bytes("4MiB", 4194304);
+    assert_read_bytes("512B", 512);
+    assert_read_bytes("1.5 GiB", INT64_C(3) << 29);
+    assert_read_bytes("2e9", 2000000000);
+    assert_read_bytes("0.0005KiB", 0);
+    assert_read_bytes("7EiB", INT64_C(7) << 60);
+    static const char *const wrong[] = { "",     "MiB",   "4M",   "4 MiB ", "4  MiB", "-1",  "-1KiB",
+                                         "8EiB", "1e300", "4mib", "nan",    "inf",    "0x4", "4BB" };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_read_bytes(wrong[i], -1);
+    for (int unit = 0; unit < 63; unit++) { /* a power of two is written whole */
+        char out[TEXT_NUMBER_BYTES];
+        assert_read_bytes(text_bytes(out, INT64_C(1) << unit), INT64_C(1) << unit);
+    }
+}
+END_TEST
+
 static void assert_duration(int64_t ns, const char *expected)
 {
     char out[TEXT_NUMBER_BYTES];
@@ -263,6 +292,7 @@ static Suite *text_suite(void)
     CHECK_ADD(suite, text_grows_and_stays_terminated);
     CHECK_ADD(suite, text_that_does_not_fit_fails_and_drops_the_rest);
     CHECK_ADD(suite, bytes_for_people);
+    CHECK_ADD(suite, bytes_that_people_write);
     CHECK_ADD(suite, durations_for_people);
     CHECK_ADD(suite, counts_and_rates_for_people);
     CHECK_ADD(suite, doubles_are_the_shortest_that_read_back);
