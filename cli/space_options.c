@@ -44,6 +44,9 @@ static bool value_of(const char *what, enum space_choice choice, const char *wor
     int64_t least, most;
     if (!space_value_range(choice, &least, &most))
         return named_value(what, choice, word, most, out, err);
+    if (space_value_is_bytes(choice))
+        return (text_read_bytes(word, out) && *out >= least && *out <= most) ||
+               fail(err, "%s: %s: expected bytes, such as 4MiB, found '%s'", what, space_choice_names[choice], word);
     long long number = strtoll(word, &end, 10);
     if (end == word || *end || number < least || number > most)
         return fail(err, "%s: %s: expected a number from %lld to %lld, found '%s'", what, space_choice_names[choice],

@@ -389,6 +389,36 @@ START_TEST(changes_are_refused)
 }
 END_TEST
 
+/* A certificate of other gradient buckets is not the plan's, and the hash of its space says which it is of. */
+START_TEST(other_buckets_are_refused)
+{
+    int refused_count = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct written written;
+        struct error err = { 0 };
+        if (written_open(&written, seed)) {
+            struct written_claim read = written_claim_open(written.result, &written.w.space);
+            struct plan *plan = written.result->plans[0].plan;
+            struct check_report report;
+            ck_assert_int_eq(plan->bucket_bytes, space_bucket_bytes(&read.claim.space));
+            plan->bucket_bytes++;
+            ck_assert(!certificate_check(&report, &read.claim, written.w.world.model, &written.w.world.facts, plan,
+                                         NULL, NULL, &err));
+            ck_assert_msg(err.kind == ERROR_GATE && strstr(err.message, "about gradient buckets"), "%s", err.message);
+            read.claim.space.bucket.values[0]++;
+            err = (struct error){ 0 };
+            ck_assert(!certificate_check(&report, &read.claim, written.w.world.model, &written.w.world.facts, plan,
+                                         NULL, NULL, &err));
+            ck_assert_msg(err.kind == ERROR_GATE, "%s", err.message);
+            refused_count++;
+            written_claim_close(&read);
+        }
+        written_close(&written);
+    }
+    ck_assert_int_gt(refused_count, 10);
+}
+END_TEST
+
 /* ---- more orders than are searched ---- */
 
 /* Two towers of so many layers of unlike times between a first and a last one. */
@@ -465,6 +495,7 @@ END_TEST
 static Suite *certificate_suite(void)
 {
     Suite *suite = suite_create("certificate");
+    CHECK_ADD(suite, other_buckets_are_refused);
     CHECK_ADD(suite, other_orders_have_a_bound);
     CHECK_ADD(suite, certificates_hold);
     CHECK_ADD(suite, changes_are_refused);

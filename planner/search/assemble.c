@@ -49,7 +49,7 @@ struct plan *plan_from_config(const struct space *space, const struct config *co
     plan->schedule = config->schedule;
     plan->micro_batch_count = config->micro_batch_count;
     plan->atom_count = config->mesh.atom_count;
-    plan->bucket_bytes = space->bucket_bytes;
+    plan->bucket_bytes = space_bucket_bytes(space);
     plan->prefetch = config->prefetch;
     plan->clip_norm = space->clip_norm;
     plan->rank_count = config_meshes(config) * mesh_ranks(&config->mesh);

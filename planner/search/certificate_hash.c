@@ -16,12 +16,15 @@ static uint64_t hash_allowed(uint64_t hash, const struct allowed *allowed)
 
 struct certificate_hash certificate_hash_start(const struct space *space)
 {
+    struct space usual = space_default(space->batch, space->sequence, space->dtype);
     uint64_t hash = hash_allowed(hash_allowed(HASH_START, &space->shard_group), &space->slices);
     hash = hash_allowed(hash, &space->turns);
     if (space->spread.count != 1 || space->spread.values[0] != 1)
         hash = hash_allowed(hash, &space->spread);
     if (space->spread_tensor.count != 1 || space->spread_tensor.values[0] != 1)
         hash = hash_allowed(hash, &space->spread_tensor);
+    if (space_bucket_bytes(space) != space_bucket_bytes(&usual))
+        hash = hash_allowed(hash, &space->bucket);
     for (int zero = 0; zero <= 3; zero++)
         hash = hash_i64(hash, allows(&space->zero, zero));
     for (int recompute = 0; recompute < RECOMPUTE_COUNT; recompute++)

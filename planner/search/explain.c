@@ -140,7 +140,7 @@ bool explainer_account(struct explainer *e, const struct explained *explained, c
 struct space explain_space(const struct plan *plan)
 {
     struct space space = space_default(plan->batch, plan->sequence, plan->dtype);
-    space.bucket_bytes = plan->bucket_bytes;
+    space.bucket = (struct allowed){ 1, { plan->bucket_bytes } };
     space.clip_norm = plan->clip_norm;
     return space;
 }

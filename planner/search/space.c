@@ -22,7 +22,6 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .batch = batch,
         .sequence = sequence,
         .dtype = dtype,
-        .bucket_bytes = INT64_C(25) << 20,
         .clip_norm = 1,
         .recompute = { .count = 2, .values = { RECOMPUTE_NONE, RECOMPUTE_FULL } },
         .offload = { .count = 1, .values = { OFFLOAD_NONE } },
@@ -37,6 +36,7 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .spread = { .count = 1, .values = { 1 } },
         .spread_tensor = { .count = 1, .values = { 1 } },
         .layouts = { .count = 1, .values = { 1 } },
+        .bucket = { .count = 1, .values = { INT64_C(25) << 20 } },
     };
 }
 

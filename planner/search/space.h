@@ -31,8 +31,7 @@ enum { SPACE_RULES = 16 };
 struct space {
     int64_t batch, sequence; /* sequences per step; tokens, 0: the model's own */
     enum dtype dtype;
-    double clip_norm; /* gradients are scaled down to this global norm; 0: not */
-    int64_t bucket_bytes;
+    double clip_norm;                             /* gradients are scaled down to this global norm; 0: not */
     struct allowed pipeline, tensor, data, micro; /* degrees; sequences of one micro-batch per data-parallel rank */
     struct allowed zero, recompute, offload;      /* 0..3; enum recompute; enum offload */
     struct allowed schedule, prefetch;            /* index into schedules; layers ahead */
@@ -51,14 +50,19 @@ struct space {
                                      data-parallel ones; at least one value */
     struct allowed layouts; /* runs of layers with one layout each that a stage has at most: 1 to MOST_RUNS, of which
                                the largest counts; 1: one layout for all layers of the plan. At least one value */
+    struct allowed bucket;  /* bytes of gradients that are reduced together, 0: one by one. Exactly one value */
     int rule_count;
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
-/* All of it: bucket_bytes 25 MiB and clip_norm 1 (as common trainers), recompute none and full, no offload, gathered
+/* All of it: buckets of 25 MiB and clip_norm 1 (as common trainers), recompute none and full, no offload, gathered
  * weights given up after each pass, prefetch 0 to 2, synchronous schedules, tensor-parallel ranks as neighbours,
  * data-parallel ones without a server; no context parallelism, no slices, ZeRO over all data-parallel ranks, one mesh
  * for each stage, one layout for all layers. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
+static inline int64_t space_bucket_bytes(const struct space *space)
+{
+    return space->bucket.values[0];
+}
 /* The schedule that was named and cannot clip, since it updates after each micro-batch; NULL: none. */
 const struct schedule *space_without_clipping(const struct space *space);
 

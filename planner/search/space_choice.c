@@ -26,6 +26,7 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_SPREAD] = "spread",
     [SPACE_SPREAD_TP] = "spread-tp",
     [SPACE_LAYOUTS] = "layouts",
+    [SPACE_BUCKET] = "bucket",
 };
 
 struct allowed *space_allowed(struct space *space, enum space_choice choice)
@@ -54,6 +55,7 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_SPREAD] = &space->spread,
         [SPACE_SPREAD_TP] = &space->spread_tensor,
         [SPACE_LAYOUTS] = &space->layouts,
+        [SPACE_BUCKET] = &space->bucket,
     };
     return members[choice];
 }
@@ -91,14 +93,20 @@ const char *space_value_name(enum space_choice choice, int64_t value)
     return NULL;
 }
 
+bool space_value_is_bytes(enum space_choice choice)
+{
+    return choice == SPACE_BUCKET;
+}
+
 bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
 {
     enum { MOST_NAMES = 64 };
     bool named = choice == SPACE_RECOMPUTE || choice == SPACE_OFFLOAD || choice == SPACE_RESHARD ||
                  choice == SPACE_SCHEDULE || choice == SPACE_ORDER || choice == SPACE_CP_DIMENSION ||
                  choice == SPACE_DP_DIMENSION;
-    *least =
-        named || choice == SPACE_ZERO || choice == SPACE_SP || choice == SPACE_HSDP || choice == SPACE_PREFETCH ? 0 : 1;
+    bool from_0 = named || choice == SPACE_ZERO || choice == SPACE_SP || choice == SPACE_HSDP ||
+                  choice == SPACE_PREFETCH || choice == SPACE_BUCKET;
+    *least = from_0 ? 0 : 1;
     *most = named                       ? MOST_NAMES
             : choice == SPACE_ZERO      ? 3
             : choice == SPACE_SP        ? 1
@@ -108,6 +116,7 @@ bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
             : choice == SPACE_SPREAD    ? SPACE_MOST_TURNS
             : choice == SPACE_SPREAD_TP ? SPACE_MOST_TURNS
             : choice == SPACE_LAYOUTS   ? MOST_RUNS
+            : choice == SPACE_BUCKET    ? INT64_C(1) << 50
                                         : 1000000000;
     return !named;
 }

@@ -27,6 +27,7 @@ enum space_choice {
     SPACE_SPREAD,
     SPACE_SPREAD_TP,
     SPACE_LAYOUTS,
+    SPACE_BUCKET,
     SPACE_CHOICES
 };
 extern const char *const space_choice_names[SPACE_CHOICES + 1]; /* NULL-terminated */
@@ -35,6 +36,8 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice);
 enum space_choice space_choice_of_layers(enum layer_choice choice);
 /* How users name a value of the choice; NULL: there is no such value, or it is a number (space_value_range()). */
 const char *space_value_name(enum space_choice choice, int64_t value);
+/* Whether its values are bytes, which users write as 4MiB. */
+bool space_value_is_bytes(enum space_choice choice);
 /* Numbers that the choice may take; false: its values have names, from 0 to below `most`. */
 bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most);
 /* Whether the choice is free as in space_default(). */

@@ -121,6 +121,11 @@ static bool check_choices(const struct space *space, struct error *err)
         zero = zero || allows(&space->zero, i);
     for (int i = 0; i < RECOMPUTE_COUNT; i++)
         recompute = recompute || allows(&space->recompute, i);
+    if (space->bucket.count != 1)
+        return fail(err,
+                    "plan: bucket: the gradients of a plan are reduced in buckets of one size, found %d sizes; give "
+                    "one, such as --fix bucket=4MiB",
+                    space->bucket.count);
     return (zero && recompute) || fail(err, "plan: the space allows no ZeRO stage or no recomputation mode; zero is 0 "
                                             "to 3, recompute none, selective or full");
 }
@@ -153,7 +158,7 @@ bool workbench_open(struct workbench *bench, const struct model *model, const st
         graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) &&
         check_rules(space, bench->graph, err) && build_chain(bench, err) &&
         price_book_open(&bench->book, model, facts, bench->graph->class_count, bench->graph->sequence, space->dtype,
-                        space->bucket_bytes, space->clip_norm > 0, err) &&
+                        space_bucket_bytes(space), space->clip_norm > 0, err) &&
         types_open(bench, err))
         return true;
     workbench_close(bench);
