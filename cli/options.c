@@ -143,6 +143,16 @@ bool options_parse(const struct verb *verb, int argc, char **argv, void *options
     return true;
 }
 
+/* The caller frees it. */
+static struct text doc_of(const struct option *option)
+{
+    struct text doc = { 0 };
+    text_add(&doc, option->doc);
+    if (option->end_doc)
+        option->end_doc(&doc);
+    return doc;
+}
+
 void options_help(const struct verb *verb, FILE *out)
 {
     fprintf(out, "%s\n\nusage: cleave %s %s\n", verb->summary, verb->name, verb->usage);
@@ -156,7 +166,9 @@ void options_help(const struct verb *verb, FILE *out)
             snprintf(letter, sizeof letter, "-%c, ", o->letter);
         snprintf(head, sizeof head, "%s--%s%s%s", letter, o->name, o->value_name ? " " : "",
                  o->value_name ? o->value_name : "");
-        fprintf(out, "  %-30s %s\n", head, o->doc);
+        struct text doc = doc_of(o);
+        fprintf(out, "  %-30s %s\n", head, doc.data ? doc.data : o->doc);
+        text_free(&doc);
     }
     fprintf(out, "  %-30s %s\n", "    --help", "this text");
 }
@@ -211,7 +223,9 @@ void options_man_page(FILE *out)
             fprintf(out, ".TP\n.B \\-\\-");
             roff(out, o->name);
             fprintf(out, " %s\n", o->value_name ? o->value_name : "");
-            roff(out, o->doc);
+            struct text doc = doc_of(o);
+            roff(out, doc.data ? doc.data : o->doc);
+            text_free(&doc);
             fprintf(out, "\n");
         }
     }

@@ -76,15 +76,36 @@ static bool add_value(const char *what, struct allowed *allowed, int key, const 
     return true;
 }
 
+static void list_names(struct text *out, const char *const *names)
+{
+    for (int i = 0; names[i]; i++)
+        text_printf(out, "%s%s", i ? ", " : "", names[i]);
+}
+
+void space_list_keys(struct text *out)
+{
+    list_names(out, space_choice_names);
+    text_add(out, "; of some layers, as layer[0-11].zero=3: ");
+    list_names(out, layer_choice_names);
+}
+
 static bool unknown_key(const char *what, const char *word, struct error *err)
 {
     const char *near = text_nearest(word, space_choice_names, SPACE_CHOICES);
     struct text list = { 0 };
     if (near)
         return fail(err, "%s: unknown key '%s'; did you mean %s?", what, word, near);
-    for (int i = 0; i < SPACE_CHOICES; i++)
-        text_printf(&list, "%s%s", i ? ", " : "", space_choice_names[i]);
+    space_list_keys(&list);
     fail(err, "%s: unknown key '%s'; known: %s", what, word, list.data ? list.data : "");
+    text_free(&list);
+    return false;
+}
+
+static bool unknown_layer_key(const char *what, const char *word, struct error *err)
+{
+    struct text list = { 0 };
+    list_names(&list, layer_choice_names);
+    fail(err, "%s: layers have no key '%s'; known: %s", what, word, list.data ? list.data : "");
     text_free(&list);
     return false;
 }
@@ -116,8 +137,7 @@ static bool restrict_layers(struct space *space, const char *what, char *item, c
     while (layer_choice_names[choice] && strcmp(layer_choice_names[choice], item + read))
         choice++;
     if (!layer_choice_names[choice])
-        return fail(err, "%s: layers have no key '%s'; known: zero, recompute, offload, slices, reshard", what,
-                    item + read);
+        return unknown_layer_key(what, item + read, err);
     if (space->rule_count == SPACE_RULES)
         return fail(err, "%s: more than %d rules for layers", what, SPACE_RULES);
     rule.choice = (enum layer_choice)choice;

@@ -28,13 +28,14 @@ struct space_options {
 #define JOB_OPTIONS(holder, part)                                                                                      \
     INT_OPTION("batch", offsetof(holder, part.batch), "SEQUENCES", 1, 1e9, "sequences per step over all devices"),     \
         FACT_OPTIONS(holder, part)
+#define FIX_OPTION(at)                                                                                                 \
+    {                                                                                                                  \
+        .name = "fix", .type = OPTION_LIST, .offset = at, .value_name = "KEY=VALUE,...",                               \
+        .doc = "fixes choices, as in tp=2,bucket=4MiB: ", .end_doc = space_list_keys                                   \
+    }
 /* What restricts a search. */
 #define SEARCH_OPTIONS(holder, part)                                                                                   \
-    LIST_OPTION(                                                                                                       \
-        "fix", offsetof(holder, part.fix), "KEY=VALUE,...",                                                            \
-        "fixes choices: pp, tp, dp, dp-by, micro-batch, zero, recompute, offload, schedule, prefetch, sp, cp, cp-by, " \
-        "ep, hsdp, reshard, slices, order, layouts, and layer[FIRST-LAST].zero, .recompute, .offload, .reshard, "      \
-        ".slices"),                                                                                                    \
+    FIX_OPTION(offsetof(holder, part.fix)),                                                                            \
         LIST_OPTION("space", offsetof(holder, part.space), "KEY=A:B,...",                                              \
                     "allows only these values of a choice: tp=1:2:4,zero=0:3"),                                        \
         TEXT_OPTION("schedule", offsetof(holder, part.schedule), "NAME,...",                                           \
@@ -57,6 +58,8 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
 bool space_apply(struct inputs *in, struct space *out, const struct space_options *options, struct error *err);
 /* Restricts by "tp=2,zero=0:3"; what: the option, for messages. */
 bool space_restrict(struct space *space, const char *what, const char *text, struct error *err);
+/* Adds the keys of --fix. */
+void space_list_keys(struct text *out);
 /* Index of the schedule of that name, else a failure that lists them. what: the option, for messages. */
 bool space_schedule(const char *what, const char *name, int *out, struct error *err);
 /* The context-parallel dimension of that name, likewise. */

@@ -2,6 +2,7 @@
 #ifndef CLEAVE_CLI_VERB_H
 #define CLEAVE_CLI_VERB_H
 #include "base/error.h"
+#include "base/text.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +21,8 @@ struct option {
     size_t offset;          /* of a bool (FLAG), const char * (TEXT), int64_t (INT), double or struct text_list */
     const char *value_name; /* "FILE"; NULL for flags */
     const char *doc;
-    double min, max; /* INT, DOUBLE */
+    double min, max;                   /* INT, DOUBLE */
+    void (*end_doc)(struct text *doc); /* adds to doc what stands in a table; may be NULL: nothing */
 };
 
 /* What a verb may see of the world: handed down, since only cli/ reads argv, environment and tty. */
