@@ -204,10 +204,15 @@ static inline void draw_reshards(struct random_world *w)
         w->space.recompute.count = w->space.offload.count = 1;
 }
 
-/* Of half of the worlds no buckets, or others than usual; from numbers of its own too. */
-static inline void draw_bucket(struct random_world *w)
+/* Of half of the worlds no buckets, or others than usual, and of every third deferred sums; from numbers of its own
+ * too.
+ */
+static inline void draw_unusual(struct random_world *w)
 {
+    static const struct allowed deferred[] = { { 1, { DIM_tp_deferred } }, { 2, { DIM_tp, DIM_tp_deferred } } };
     struct random_world own = { .state = mix64(w->state + 4) };
+    if (world_draw(&own, 3) == 0)
+        w->space.tensor_dimension = deferred[world_draw(&own, 2)];
     if (world_draw(&own, 2))
         w->space.bucket = (struct allowed){ 1, { world_draw(&own, 3) ? world_draw_scale(&own, 64, 16) : 0 } };
 }
@@ -225,7 +230,7 @@ static inline void draw_space(struct random_world *w)
     if (world_draw(w, 2))
         w->space.sequence_parallel = draw_allowed(w, 2, 1);
     w->space.clip_norm = (double)world_draw(w, 2);
-    draw_bucket(w);
+    draw_unusual(w);
     draw_schedules(w);
 }
 

@@ -44,6 +44,12 @@ bool dimension_is_data(const struct dimension *dimension)
     return dimension_deals_batch(dimension) && (dimension->shard || dimension->server);
 }
 
+bool dimension_is_tensor(const struct dimension *dimension)
+{
+    return dimension->lane == LANE_TP && dimension_prefers(dimension, TAG_HEAD) &&
+           !dimension_prefers(dimension, TAG_SEQUENCE);
+}
+
 int dimension_replica(int dimension)
 {
     const struct dimension *of = dimensions[dimension];

@@ -45,6 +45,8 @@ bool dimension_prefers(const struct dimension *dimension, enum axis_tag tag);
 bool dimension_deals_batch(const struct dimension *dimension);
 /* Whether data-parallel ranks may go by it in the search's space: what splits alike without sharding is its twin. */
 bool dimension_is_data(const struct dimension *dimension);
+/* Whether tensor-parallel ranks may, those that share out the sequence as well left aside. */
+bool dimension_is_tensor(const struct dimension *dimension);
 /* The dimension that splits alike and over which ZeRO does not shard, or -1: the replicating twin of a sharding one. */
 int dimension_replica(int dimension);
 

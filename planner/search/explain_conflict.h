@@ -14,6 +14,7 @@ enum constraint {
     CONSTRAINT_MEMORY,                                   /* of a device */
     CONSTRAINT_COUNT
 };
+_Static_assert(CONSTRAINT_COUNT <= 32, "sets of constraints have 32 bits");
 const char *constraint_name(enum constraint constraint);
 
 /**

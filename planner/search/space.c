@@ -28,6 +28,7 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .prefetch = { .count = 3, .values = { 1, 0, 2 } },
         .context = { .count = 1, .values = { 1 } },
         .data_dimension = { .count = 1, .values = { DIM_dp } },
+        .tensor_dimension = { .count = 1, .values = { DIM_tp } },
         .shard_group = { .count = 1, .values = { 0 } },
         .reshard = { .count = 1, .values = { RESHARD_EACH_PASS } },
         .slices = { .count = 1, .values = { 1 } },
@@ -235,15 +236,15 @@ struct mesh space_mesh(const struct degrees *d, enum mesh_order order, int group
     return mesh;
 }
 
-/* Tensor-parallel dimensions, of which those that share out the sequence as well are sequence parallelism. Deferred
- * sums are left to plan files. */
+/* Tensor-parallel dimensions, of which those that share out the sequence as well are sequence parallelism. */
 static bool tensor_dimension_legal(const struct listing *l, int dimension, const struct degrees *d)
 {
     const struct dimension *of = dimensions[dimension];
-    if (dimension == DIM_none || of->lane != LANE_TP || of->defer)
+    if (dimension_is_tensor(of))
+        return allows(&l->space->tensor_dimension, dimension) &&
+               (space_most_tensor(l, d) == 1 || allows(&l->space->sequence_parallel, 0));
+    if (dimension == DIM_none || of->lane != LANE_TP)
         return false;
-    if (!dimension_prefers(of, TAG_SEQUENCE))
-        return space_most_tensor(l, d) == 1 || allows(&l->space->sequence_parallel, 0);
     return space_most_tensor(l, d) > 1 && allows(&l->space->sequence_parallel, 1) && space_sequence_divides(l, d);
 }
 
@@ -357,12 +358,15 @@ static void add_data_dimensions(struct listing *l, const struct config *config, 
     }
 }
 
+/* One tensor-parallel rank goes by the first of them. */
 void space_add_variants(struct listing *l, const struct config *config, struct degrees d)
 {
-    for (int tensor = 0; tensor < DIM_COUNT; tensor++) {
+    bool any = false;
+    for (int tensor = 0; tensor < DIM_COUNT && !(any && space_most_tensor(l, &d) == 1); tensor++) {
         d.tensor_dimension = (enum dimension_index)tensor;
         if (!tensor_dimension_legal(l, tensor, &d))
             continue;
+        any = true;
         if (d.context == 1)
             add_data_dimensions(l, config, d);
         for (int context = 0; context < DIM_COUNT && d.context > 1; context++) {

@@ -38,6 +38,7 @@ struct space {
     struct allowed sequence_parallel;             /* 0, 1 */
     struct allowed context, context_dimension;    /* degrees; enum dimension_index of those with a cp lane */
     struct allowed data_dimension;                /* enum dimension_index: dimension_is_data() */
+    struct allowed tensor_dimension;              /* enum dimension_index: dimension_is_tensor() */
     struct allowed expert;                        /* of the data-parallel ranks those that share out the experts */
     struct allowed shard_group;   /* data-parallel ranks over which ZeRO shards, the others replicate (HSDP); 0: all */
     struct allowed reshard;       /* enum reshard, of layers that gather: ZeRO-3 on ranks that share shards */

@@ -16,6 +16,7 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_CP] = "cp",
     [SPACE_CP_DIMENSION] = "cp-by",
     [SPACE_DP_DIMENSION] = "dp-by",
+    [SPACE_TP_DIMENSION] = "tp-by",
     [SPACE_EP] = "ep",
     [SPACE_HSDP] = "hsdp",
     [SPACE_RESHARD] = "reshard",
@@ -45,6 +46,7 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_CP] = &space->context,
         [SPACE_CP_DIMENSION] = &space->context_dimension,
         [SPACE_DP_DIMENSION] = &space->data_dimension,
+        [SPACE_TP_DIMENSION] = &space->tensor_dimension,
         [SPACE_EP] = &space->expert,
         [SPACE_HSDP] = &space->shard_group,
         [SPACE_RESHARD] = &space->reshard,
@@ -90,6 +92,8 @@ const char *space_value_name(enum space_choice choice, int64_t value)
         return index < DIM_COUNT && dimensions[index]->lane == LANE_CP ? dimensions[index]->name : NULL;
     if (choice == SPACE_DP_DIMENSION)
         return index < DIM_COUNT && dimension_is_data(dimensions[index]) ? dimensions[index]->name : NULL;
+    if (choice == SPACE_TP_DIMENSION)
+        return index < DIM_COUNT && dimension_is_tensor(dimensions[index]) ? dimensions[index]->name : NULL;
     return NULL;
 }
 
@@ -103,7 +107,7 @@ bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
     enum { MOST_NAMES = 64 };
     bool named = choice == SPACE_RECOMPUTE || choice == SPACE_OFFLOAD || choice == SPACE_RESHARD ||
                  choice == SPACE_SCHEDULE || choice == SPACE_ORDER || choice == SPACE_CP_DIMENSION ||
-                 choice == SPACE_DP_DIMENSION;
+                 choice == SPACE_DP_DIMENSION || choice == SPACE_TP_DIMENSION;
     bool from_0 = named || choice == SPACE_ZERO || choice == SPACE_SP || choice == SPACE_HSDP ||
                   choice == SPACE_PREFETCH || choice == SPACE_BUCKET;
     *least = from_0 ? 0 : 1;

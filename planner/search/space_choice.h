@@ -17,6 +17,7 @@ enum space_choice {
     SPACE_CP,
     SPACE_CP_DIMENSION,
     SPACE_DP_DIMENSION,
+    SPACE_TP_DIMENSION,
     SPACE_EP,
     SPACE_HSDP,
     SPACE_RESHARD,
