@@ -2,7 +2,8 @@
 #include "cli/print.h"
 #include "cli/space_options.h"
 #include "planner/program/schedule.h"
-#include "planner/search/baseline.h"
+#include "planner/search/fixed.h"
+#include "planner/search/space_choice.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,18 +14,24 @@ struct estimate_arguments {
     int64_t micro, tp, pp, dp, cp, ep, zero, hsdp, slices, prefetch, interleave;
     bool json, sp, reversed;
 };
-static const struct estimate_arguments defaults = { .tp = 1,
-                                                    .pp = 1,
-                                                    .cp = 1,
-                                                    .ep = 1,
-                                                    .slices = 1,
-                                                    .prefetch = 1,
-                                                    .recompute = "none",
-                                                    .offload = "none",
-                                                    .reshard = "true" };
+enum { UNSAID = -1 }; /* by an option that was not given */
+static const struct estimate_arguments defaults = {
+    .space.gap = DEFAULT_GAP,
+    .micro = UNSAID,
+    .tp = UNSAID,
+    .pp = UNSAID,
+    .dp = UNSAID,
+    .cp = UNSAID,
+    .ep = UNSAID,
+    .zero = UNSAID,
+    .hsdp = UNSAID,
+    .slices = UNSAID,
+    .prefetch = UNSAID,
+    .interleave = UNSAID,
+};
 #define AT(field) offsetof(struct estimate_arguments, field)
 static const struct option options[] = {
-    INT_OPTION("micro-batch", AT(micro), "N", 1, 1e9, "sequences of one micro-batch per data-parallel rank"),
+    INT_OPTION("micro-batch", AT(micro), "N", 1, 1e9, "sequences of one micro-batch per data-parallel rank (1)"),
     INT_OPTION("tp", AT(tp), "N", 1, 1e6, "tensor degree (1)"),
     INT_OPTION("pp", AT(pp), "N", 1, 1e6, "pipeline stages (1)"),
     INT_OPTION("dp", AT(dp), "N", 1, 1e6, "data degree (what the devices leave)"),
@@ -39,7 +46,7 @@ static const struct option options[] = {
     TEXT_OPTION("cp-by", AT(cp_by), "DIMENSION", "cp-gather, cp-ring or cp-ulysses (cp-gather)"),
     TEXT_OPTION("order", AT(order), "ORDER",
                 "tensor-inside or data-inside: whose ranks are neighbours (tensor-inside)"),
-    INT_OPTION("prefetch", AT(prefetch), "N", 0, 16, "layers that ZeRO-3 gathers run ahead (1)"),
+    INT_OPTION("prefetch", AT(prefetch), "N", 0, PLAN_MAX_PREFETCH, "layers that ZeRO-3 gathers run ahead (1)"),
     TEXT_OPTION("recompute", AT(recompute), "MODE", "none, selective or full, for all layers (none)"),
     TEXT_OPTION("offload", AT(offload), "WHAT",
                 "none, activations, optimizer or both: what all layers keep in host memory (none)"),
@@ -49,46 +56,96 @@ static const struct option options[] = {
                 "(true)"),
     FLAG_OPTION("reversed", AT(reversed), "the pipeline begins on the cluster's last devices: other types come first"),
     FLAG_OPTION("sp", AT(sp), "sequence parallelism with the tensor degree"),
+    FIX_OPTION(AT(space.fix)),
     OUTPUT_OPTION(AT(output), "the plan file"),
     FLAG_OPTION("json", AT(json), "the plan file on standard output"),
     JOB_OPTIONS(struct estimate_arguments, space),
 };
 
-static bool uniform_of(struct uniform *out, const struct estimate_arguments *a, struct error *err)
+/* A choice: what an option says of it, and what holds where neither that nor --fix does; UNSAID: what the search's
+ * default space has, which is one value, or for dp what the devices leave. */
+struct said {
+    enum space_choice choice;
+    int64_t given, otherwise;
+};
+struct words {
+    int recompute, offload, reshard, order, context, schedule;
+};
+
+static bool read_words(struct words *out, const struct estimate_arguments *a, struct error *err)
 {
-    *out = uniform_unset();
-    out->pipeline = (int)a->pp;
-    out->tensor = (int)a->tp;
-    out->data = a->dp ? (int)a->dp : out->data;
-    out->micro = a->micro;
-    out->zero = (int)a->zero;
-    out->prefetch = (int)a->prefetch;
-    out->sequence_parallel = a->sp;
-    out->reversed = a->reversed;
-    out->chunks = (int)a->interleave;
-    out->context = (int)a->cp;
-    out->expert = (int)a->ep;
-    out->shard_group = (int)a->hsdp;
-    out->slices = (int)a->slices;
-    int order = ORDER_TENSOR_INSIDE;
-    if ((a->order && !inputs_word("--order", a->order, mesh_order_names, &order, err)) ||
-        (a->cp_by && !space_context_dimension("--cp-by", a->cp_by, &out->context_dimension, err)))
-        return false;
-    out->order = (enum mesh_order)order;
-    const char *schedule = a->space.schedule   ? a->space.schedule
-                           : a->interleave > 1 ? "interleaved"
-                                               : schedules[0]->name;
-    return space_schedule("--schedule", schedule, &out->schedule, err) &&
-           inputs_word("--recompute", a->recompute, recompute_names, &out->recompute, err) &&
-           inputs_word("--offload", a->offload, offload_names, &out->offload, err) &&
-           inputs_word("--reshard", a->reshard, reshard_names, &out->reshard, err);
+    *out = (struct words){ UNSAID, UNSAID, UNSAID, UNSAID, UNSAID, UNSAID };
+    return (!a->recompute || inputs_word("--recompute", a->recompute, recompute_names, &out->recompute, err)) &&
+           (!a->offload || inputs_word("--offload", a->offload, offload_names, &out->offload, err)) &&
+           (!a->reshard || inputs_word("--reshard", a->reshard, reshard_names, &out->reshard, err)) &&
+           (!a->order || inputs_word("--order", a->order, mesh_order_names, &out->order, err)) &&
+           (!a->cp_by || space_context_dimension("--cp-by", a->cp_by, &out->context, err)) &&
+           (!a->space.schedule || space_schedule("--schedule", a->space.schedule, &out->schedule, err));
 }
 
-static bool build(struct plan **out, struct inputs *in, const struct estimate_arguments *a, const struct space *space,
+/* What --fix says: all other choices have no values. */
+static bool read_fixed(struct space *out, const struct text_list *fix, struct error *err)
+{
+    *out = (struct space){ 0 };
+    for (int i = 0; i < fix->count; i++)
+        if (!space_restrict(out, "--fix", fix->item[i], err))
+            return false;
+    return true;
+}
+
+/* The space, which has what --fix says, takes what an option does. */
+static bool narrow_one(struct space *space, struct space *fixed, const struct said *said, struct error *err)
+{
+    const char *name = space_choice_names[said->choice];
+    bool is_fixed = space_allowed(fixed, said->choice)->count > 0;
+    int64_t value = said->given != UNSAID ? said->given : said->otherwise;
+    if (said->given != UNSAID && is_fixed)
+        return fail(err, "--fix: %s is given by --%s, too; leave one of them out", name, name);
+    if (!is_fixed && value != UNSAID)
+        *space_allowed(space, said->choice) = (struct allowed){ 1, { value } };
+    return true;
+}
+
+static bool narrow(struct space *space, const struct estimate_arguments *a, struct error *err)
+{
+    struct words words;
+    struct space fixed;
+    if (!read_words(&words, a, err) || !read_fixed(&fixed, &a->space.fix, err))
+        return false;
+    bool chunks = a->interleave > 1 || fixed.interleave.values[0] > 1;
+    const struct said all[] = {
+        { SPACE_PP, a->pp, 1 },
+        { SPACE_TP, a->tp, 1 },
+        { SPACE_DP, a->dp, UNSAID },
+        { SPACE_MICRO, a->micro, 1 },
+        { SPACE_ZERO, a->zero, 0 },
+        { SPACE_RECOMPUTE, words.recompute, RECOMPUTE_NONE },
+        { SPACE_OFFLOAD, words.offload, UNSAID },
+        { SPACE_RESHARD, words.reshard, UNSAID },
+        { SPACE_SCHEDULE, words.schedule, chunks ? schedule_find("interleaved") : 0 },
+        { SPACE_INTERLEAVE, a->interleave, UNSAID },
+        { SPACE_PREFETCH, a->prefetch, 1 },
+        { SPACE_SP, a->sp ? 1 : UNSAID, 0 },
+        { SPACE_CP, a->cp, UNSAID },
+        { SPACE_CP_DIMENSION, words.context, DIM_cp_gather },
+        { SPACE_EP, a->ep, 1 },
+        { SPACE_HSDP, a->hsdp, UNSAID },
+        { SPACE_SLICES, a->slices, UNSAID },
+        { SPACE_ORDER, words.order, UNSAID },
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!narrow_one(space, &fixed, &all[i], err))
+            return false;
+    return true;
+}
+
+static bool build(struct plan **out, struct inputs *in, const struct estimate_arguments *a, struct space *space,
                   struct error *err)
 {
-    struct uniform uniform;
-    return uniform_of(&uniform, a, err) && uniform_plan(out, &uniform, space, in->model, &in->facts, err) &&
+    if (!narrow(space, a, err))
+        return false;
+    struct search_options o = space_search_options(&a->space, space);
+    return fixed_plan(out, &o, a->reversed, in->model, &in->facts, err) &&
            plan_graph(&in->graph, in->model, *out, err) && plan_check(*out, in->graph, err);
 }
 
@@ -133,9 +190,12 @@ cleanup:
 const struct verb verb_estimate = {
     .name = "estimate",
     .summary = "prices one given configuration",
-    .usage = "MODEL --cluster CLUSTER --batch N --micro-batch N [--tp N --pp N --dp N --zero 0..3 ...]",
-    .examples = "  cleave estimate gpt3-175b --cluster 128x8:a100-sxm-80 --batch 1536 --micro-batch 1 --tp 8 --pp 16 "
-                "--recompute full\n",
+    .usage = "MODEL --cluster CLUSTER --batch N --micro-batch N [--tp N --pp N --dp N --zero 0..3 ...] [--fix "
+             "KEY=VALUE,...]",
+    .examples =
+        "  cleave estimate gpt3-175b --cluster 128x8:a100-sxm-80 --batch 1536 --micro-batch 1 --tp 8 --pp 16 "
+        "--recompute full\n"
+        "  cleave estimate gpt2 --cluster 1x8:a100-sxm-80 --batch 64 --fix 'micro-batch=8,layer[0-11].zero=3'\n",
     .min_operands = 1,
     .max_operands = 1,
     OPTIONS_OF(options),

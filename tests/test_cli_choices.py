@@ -14,7 +14,7 @@ def keys():
 
 
 def help_names_every_key(folder):
-    for verb in ("plan", "compare", "explain"):
+    for verb in ("plan", "compare", "explain", "estimate"):
         expect(f"{verb} --help", 0, re.escape(keys()), verb, "--help")
     expect("man page", 0, re.escape(keys()).replace(r"\-", r"\\-"), "--man-page")
 
@@ -32,4 +32,60 @@ def buckets(folder):
     check("buckets: transfers one by one and one late one take longer", steps[0] > steps[2] < steps[3])
 
 
-main(help_names_every_key, buckets)
+def decisions(*args):
+    """Of the plan that the command writes; None: it writes none."""
+    result = run(*args, "--json")
+    return json.loads(result.stdout)["decisions"] if result.returncode == 0 else check(f"{args}", False, result)
+
+
+def estimate_takes_keys_as_options(folder):
+    job = ["estimate", "tiny-llama", "--batch", 16, "--seq", 32, "--dtype", "fp32", "--cluster", "1x8:cpu"]
+    for fixed in ("tp=2,pp=2,micro-batch=2,zero=1", "dp=8,zero=3,hsdp=4,prefetch=2", "tp=2,recompute=full,order=data-inside", "pp=2,schedule=gpipe",
+                  "cp=2,cp-by=cp-ring", "pp=2,interleave=2", "pp=2,dp=4,schedule=zb-v", "tp=2,slices=2,zero=3"):
+        options = [part for word in fixed.split(",") for part in (f"--{word.split('=')[0]}", word.split("=")[1])]
+        check(f"estimate {fixed}", decisions(*job, *options) == decisions(*job, "--fix", fixed) != None)
+    check("estimate sp=1", decisions(*job, "--tp", 2, "--sp") == decisions(*job, "--fix", "tp=2,sp=1") != decisions(*job, "--tp", 2))
+
+
+def estimate_decides_as_plan(folder):
+    """What an estimate leaves open, stages of different numbers of devices, it decides as a plan with the same keys."""
+    rest = "zero=0,recompute=none,prefetch=1,sp=0"
+    for cluster, batch, fixed in (("1x3:a100-sxm-80", 24, "pp=2,tp=1,dp=1,micro-batch=1,turns=1:2"),
+                                  ("1x5:a100-sxm-80", 24, "pp=2,tp=1,dp=1,micro-batch=4,spread=1:2:4"),
+                                  ("1x3:a100-sxm-80", 1, "pp=2,tp=1,dp=1,micro-batch=1,spread=1:2,spread-tp=1:2"),
+                                  ("1x8:rtx4090", 16, "pp=1,tp=4,dp=2,micro-batch=4,layouts=3"),
+                                  ("1x1:h100-sxm+1x2:a100-sxm-80", 24, "pp=2,tp=1,dp=1,micro-batch=2,spread=1:2")):
+        job = ["gpt2", "--cluster", cluster, "--batch", batch, "--fix"]
+        found, made = decisions("estimate", *job, f"{fixed},schedule=1f1b"), decisions("plan", *job, f"{fixed},schedule=1f1b,{rest}")
+        check(f"estimate {fixed}: as plan does, {found}, {made}", found == made != None)
+        check(f"estimate {fixed}: not all stages or layers alike", len({json.dumps(s.get("atoms", 0)) + str(s.get("turns")) for s in made["stages"]}) > 1 or
+              len({json.dumps(run["dims"]) for run in made["layers"]}) > 1, None)
+
+
+def layers_have_their_own(folder):
+    made = decisions("estimate", *SMALL, "--cluster", "1x2:cpu", "--zero", 1, "--fix", "layer[1-2].zero=3,layer[2].recompute=full,bucket=4KiB")
+    runs = [(run["layers"], run["zero"], run["recompute"]) for run in made["layers"]]
+    check(f"estimate: rules for layers, {runs}", runs == [("0", 1, "none"), ("1", 3, "none"), ("2", 3, "full"), ("3-6", 1, "none")])
+    check("estimate: bucket", made["bucket_bytes"] == 4096)
+
+
+# What makes each parallel dimension a part of a plan of tiny-moe or tiny-llama; `none` is for ranks that do nothing of their own.
+DIMENSIONS = {"dp": "dp=4", "rp": "dp=4,hsdp=2,zero=3", "ps": "dp=4,dp-by=ps", "ep": "dp=4,ep=2", "tp": "tp=2,sp=0", "tp+sp": "tp=2,sp=1",
+              "tp-deferred": "tp=2,sp=0,tp-by=tp-deferred", "cp-gather": "cp=2,cp-by=cp-gather", "cp-ring": "cp=2,cp-by=cp-ring",
+              "cp-ulysses": "cp=2,cp-by=cp-ulysses"}
+
+
+def every_row_is_a_choice(folder):
+    names = [d["name"] for d in json.loads(run("dimensions", "--json").stdout)["dimensions"]]
+    check(f"every dimension has a choice: {names}", set(names) == {"none", *DIMENSIONS})
+    for name, fixed in DIMENSIONS.items():
+        job = ["tiny-moe" if name == "ep" else "tiny-llama", "--batch", 8, "--seq", 32, "--dtype", "fp32", "--cluster", "1x4:cpu", "--fix", fixed]
+        for made in decisions("estimate", *job), decisions("plan", *job):
+            check(f"dimension {name}: {made}", any(name in layers["dims"] for layers in made["layers"]))
+    for schedule in [s["name"] for s in json.loads(run("schedules", "--json").stdout)["schedules"]]:
+        job = ["tiny-llama", "--batch", 8, "--seq", 32, "--dtype", "fp32", "--cluster", "1x2:cpu", "--fix", f"pp=2,zero=0,schedule={schedule}"]
+        for made in decisions("estimate", *job), decisions("plan", *job):
+            check(f"schedule {schedule}: {made}", made["schedule"] == schedule)
+
+
+main(help_names_every_key, buckets, estimate_takes_keys_as_options, estimate_decides_as_plan, layers_have_their_own, every_row_is_a_choice)

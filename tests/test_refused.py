@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Pairs of rows that docs/combinations.md says are refused, asked of the program as people ask: `plan --fix` and `estimate`
-refuse each with exit code 2 and a message that names both. usage: test_refused.py CLEAVE SOURCE_ROOT"""
+"""Pairs of rows that docs/combinations.md says are refused, asked of the program as people ask: `plan --fix`, `estimate` and
+`estimate --fix` refuse each with exit code 2 and a message that names both. usage: test_refused.py CLEAVE SOURCE_ROOT"""
 import pathlib
 import re
 import subprocess
@@ -33,7 +33,9 @@ def check(given, failures):
     fixed = ",".join(f"{option}={value}" for option, value, _ in given)
     options = [word for option, value, _ in given for word in (f"--{option}", value)]
     interleave = ["--interleave", "2"] if given[0][1] in ("interleaved", "zb-v") else []
-    for command in [["plan", *PROBLEM, "--fix", fixed], ["estimate", *PROBLEM, "--micro-batch", "1", *options, *interleave]]:
+    chunks = ",interleave=2" if interleave else ""
+    for command in [["plan", *PROBLEM, "--fix", fixed], ["estimate", *PROBLEM, "--micro-batch", "1", *options, *interleave],
+                    ["estimate", *PROBLEM, "--fix", f"micro-batch=1,{fixed}{chunks}"]]:
         code, said = refusal(command)
         if code != 2 or not all(re.search(name, said) for _, _, name in given):
             failures.append(f"cleave {' '.join(command)}: exit {code}: {said}")

@@ -15,12 +15,13 @@ struct uniform uniform_unset(void)
                              .zero = -1,
                              .recompute = -1,
                              .offload = -1,
-                             .reshard = -1,
                              .schedule = -1,
                              .prefetch = -1,
                              .chunks = -1,
                              .context = 1,
                              .context_dimension = -1,
+                             .data_dimension = -1,
+                             .tensor_dimension = -1,
                              .micro = -1 };
 }
 
@@ -109,6 +110,13 @@ static bool cannot_share(const struct uniform *u, const struct dimension *by, co
         u->context, by->name, graph->model_name, (long long)graph->sequence);
 }
 
+static enum dimension_index tensor_dimension_of(const struct uniform *u)
+{
+    if (u->sequence_parallel && u->tensor > 1)
+        return DIM_tp_sp;
+    return u->tensor_dimension < 0 ? DIM_tp : (enum dimension_index)u->tensor_dimension;
+}
+
 static bool make_mesh(struct mesh *out, const struct uniform *u, const struct graph *graph, struct error *err)
 {
     int context = u->context_dimension < 0 ? first_context_dimension() : u->context_dimension;
@@ -116,8 +124,8 @@ static bool make_mesh(struct mesh *out, const struct uniform *u, const struct gr
                                .context = u->context,
                                .data = u->data,
                                .expert = u->expert,
-                               .data_dimension = DIM_dp,
-                               .tensor_dimension = u->sequence_parallel && u->tensor > 1 ? DIM_tp_sp : DIM_tp,
+                               .data_dimension = u->data_dimension < 0 ? DIM_dp : u->data_dimension,
+                               .tensor_dimension = tensor_dimension_of(u),
                                .context_dimension = (enum dimension_index)context };
     int group = u->shard_group < 1 ? u->data : u->shard_group;
     if (u->data % group != 0)
@@ -164,9 +172,23 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
     return make_mesh(&out->mesh, u, graph, err);
 }
 
+/* What every layer decides: (layers) the strategy of `strategies` that the space leaves it. */
+static bool pick_strategies(int *pick, const struct strategy *strategies, int count, const struct workbench *bench,
+                            const struct mesh *mesh, struct error *err)
+{
+    for (int l = 0; l < bench->graph->layer_count; l++) {
+        pick[l] = 0;
+        while (pick[l] < count && !space_layer_allows(bench->space, l, mesh, &strategies[pick[l]].layer))
+            pick[l]++;
+        if (pick[l] == count)
+            return fail(err, "plan: layer %d: its ZeRO stage, recomputation, offload and slices exclude each other", l);
+    }
+    return true;
+}
+
 /* Stages balanced by the compute path of their layers on each stage's own devices (without a table by their number);
  * their chunks likewise, round by round. */
-static bool balance(struct plan *plan, const struct workbench *bench, const struct price_table *table,
+static bool balance(struct plan *plan, const struct workbench *bench, const struct price_table *table, const int *pick,
                     struct error *err)
 {
     struct arena scratch = { 0 };
@@ -178,7 +200,7 @@ static bool balance(struct plan *plan, const struct workbench *bench, const stru
     for (int k = 0; good && k < pieces; k++)
         for (int l = 0; l < layers; l++) {
             const struct layer_price *p =
-                table ? price_at(price_of_stage(table, k), bench->chain.class_of[l], 0) : NULL;
+                table ? price_at(price_of_stage(table, k), bench->chain.class_of[l], pick[l]) : NULL;
             weight[k * layers + l] = p ? p->forward_ns + p->backward_ns : 1;
         }
     if (good)
@@ -191,19 +213,23 @@ static bool balance(struct plan *plan, const struct workbench *bench, const stru
     return good || fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
 }
 
-/* Every layer takes the one strategy that is left of the space. */
 static bool build(struct plan **out, const struct config *config, struct workbench *bench, struct error *err)
 {
     const struct price_table *table = NULL;
+    int count = space_strategies(bench->space, &config->mesh, NULL);
+    struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
+    int *pick = arena_alloc(&bench->arena, (size_t)bench->graph->layer_count, sizeof *pick);
     struct plan *plan = plan_from_config(bench->space, config, bench->graph);
-    bool good = plan ? workbench_table(bench, config, false, &table, err)
-                     : fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
-    struct strategy only;
-    space_strategies(bench->space, &config->mesh, &only);
+    bool good = strategies && pick && plan ? workbench_table(bench, config, false, &table, err)
+                                           : fail_kind(err, ERROR_ENVIRONMENT, "plan: out of memory");
+    if (good) {
+        space_strategies(bench->space, &config->mesh, strategies);
+        good = pick_strategies(pick, strategies, count, bench, &config->mesh, err);
+    }
     for (int l = 0; good && l < plan->layer_count; l++)
-        plan->layers[l] = only.layer;
+        plan->layers[l] = strategies[pick[l]].layer;
     if (good && (table || config_chunks(config) > 1))
-        good = balance(plan, bench, table, err);
+        good = balance(plan, bench, table, pick, err);
     if (good)
         *out = plan;
     else
@@ -228,7 +254,6 @@ bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct
     own.recompute = only(u.recompute < 0 ? RECOMPUTE_NONE : u.recompute);
     own.offload = only(u.offload < 0 ? OFFLOAD_NONE : u.offload);
     own.reshard = only(u.reshard < 0 ? RESHARD_EACH_PASS : u.reshard);
-    own.rule_count = 0;
     own.slices = only(max_i64(1, u.slices));
     own.shard_group = only(max_i64(0, u.shard_group));
     if (!fill_degrees(&u, facts->cluster->device_count, err) || !workbench_open(&bench, model, facts, &own, err))

@@ -10,12 +10,13 @@ struct model;
  * schedule 0, prefetch 1. */
 struct uniform {
     int pipeline, tensor, data, zero, recompute, offload, reshard, schedule, prefetch;
-    bool sequence_parallel, reversed; /* reversed: the pipeline begins on the cluster's last ranks */
-    int chunks;                       /* of the model on each stage; below 1: as few as the schedule takes */
-    int context, slices;              /* below 1: 1 */
-    int context_dimension;            /* enum dimension_index; below 0: the first with a cp lane */
-    int expert;                       /* data-parallel ranks that share out the experts; below 1: 1 */
-    int shard_group;                  /* data-parallel ranks over which ZeRO shards; below 1: all */
+    bool sequence_parallel, reversed;     /* reversed: the pipeline begins on the cluster's last ranks */
+    int chunks;                           /* of the model on each stage; below 1: as few as the schedule takes */
+    int context, slices;                  /* below 1: 1 */
+    int context_dimension;                /* enum dimension_index; below 0: the first with a cp lane */
+    int data_dimension, tensor_dimension; /* enum dimension_index; below 0: dp, tp */
+    int expert;                           /* data-parallel ranks that share out the experts; below 1: 1 */
+    int shard_group;                      /* data-parallel ranks over which ZeRO shards; below 1: all */
     enum mesh_order order;
     int64_t micro; /* sequences per micro-batch and data-parallel rank; below 1: 1 */
 };
@@ -26,7 +27,8 @@ struct uniform uniform_unset(void);
 bool uniform_named(struct uniform *out, const char *name, const struct graph *graph, const struct cluster *cluster);
 extern const char *const baseline_names[5]; /* NULL-terminated */
 /**
- * The plan. space gives batch, sequence, dtype, bucket and clipping. Fails when degrees do not multiply to the device
+ * The plan. space gives batch, sequence, dtype, bucket and clipping, and its rules what some layers decide instead, of
+ * one value each. Fails when degrees do not multiply to the device
  * count, a batch does not divide (with the nearest sizes that do), or tensor parallelism cannot share the model.
  */
 bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct space *space,

@@ -249,6 +249,7 @@ static bool uniform_peak(struct explainer *e, const struct space *space, const s
     u.recompute = thriftiest(&space->recompute, RECOMPUTE_FULL);
     u.offload = thriftiest(&space->offload, OFFLOAD_BOTH);
     u.reshard = thriftiest(&space->reshard, RESHARD_EACH_PASS);
+    shorter.rule_count = 0;
     shorter.batch =
         config_data(config) * config->micro *
         min_i64(config->micro_batch_count, round_up(config->stages + FEW_MICRO_BATCHES,

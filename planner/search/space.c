@@ -16,6 +16,14 @@ bool allows(const struct allowed *allowed, int64_t value)
     return allowed->count == 0;
 }
 
+bool names_several(const struct allowed *allowed)
+{
+    for (int i = 0; i < allowed->count; i++)
+        if (allowed->values[i] > 1)
+            return true;
+    return false;
+}
+
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
 {
     return (struct space){

@@ -17,6 +17,8 @@ struct allowed {
     int64_t values[SPACE_VALUES];
 };
 bool allows(const struct allowed *allowed, int64_t value);
+/* Whether a value above 1 is named. */
+bool names_several(const struct allowed *allowed);
 
 /* What some layers may choose from, instead of what all others may. */
 enum layer_choice { LAYER_ZERO, LAYER_RECOMPUTE, LAYER_OFFLOAD, LAYER_SLICES, LAYER_RESHARD, LAYER_CHOICES };

@@ -72,7 +72,7 @@ bool space_explain_empty(const struct space *space, const struct graph *graph, c
                     space->interleave.count > 0 ? "; interleave wants 2 stages or more, a layer for each chunk, and "
                                                   "micro-batches that are a multiple of the stages"
                                                 : "",
-                    space->expert.count > 0 ? "; ep must divide the data ranks and the experts of every layer" : "",
+                    !allows(&space->expert, 1) ? "; ep must divide the data ranks and the experts of every layer" : "",
                     several_wanted(space), batches);
     }
     write_nearest_batches(batches, sizeof batches, "; ", " sequences would do", space, graph, cluster);

@@ -190,22 +190,14 @@ void space_add_several(struct listing *l, int ranks, struct degrees d)
 
 /* ---- restrictions ---- */
 
-static bool asks_for_more(const struct allowed *allowed)
-{
-    for (int i = 0; i < allowed->count; i++)
-        if (allowed->values[i] > 1)
-            return true;
-    return false;
-}
-
 bool space_check_several(const struct space *space, struct error *err)
 {
-    bool searched = space->schedule.count == 0, turns = asks_for_more(&space->turns),
-         asked = turns || asks_for_more(&space->spread);
+    bool searched = space->schedule.count == 0, turns = names_several(&space->turns),
+         asked = turns || names_several(&space->spread);
     const char *name = turns ? "turns" : "spread", *what = turns ? "replicas" : "meshes";
     for (int i = 0; i < space->schedule.count; i++)
         searched = searched || schedules[space->schedule.values[i]]->searched;
-    if (asks_for_more(&space->spread_tensor) && !asks_for_more(&space->spread))
+    if (names_several(&space->spread_tensor) && !names_several(&space->spread))
         return fail(err, "plan: spread-tp: a stage has more tensor-parallel ranks than a mesh where it has several "
                          "meshes; give spread too, as in spread=1:2:4,spread-tp=1:2:4");
     return !asked || searched ||
