@@ -15,6 +15,7 @@ struct uniform uniform_unset(void)
                              .zero = -1,
                              .recompute = -1,
                              .offload = -1,
+                             .reshard = -1,
                              .schedule = -1,
                              .prefetch = -1,
                              .chunks = -1,
@@ -181,7 +182,9 @@ static bool pick_strategies(int *pick, const struct strategy *strategies, int co
         while (pick[l] < count && !space_layer_allows(bench->space, l, mesh, &strategies[pick[l]].layer))
             pick[l]++;
         if (pick[l] == count)
-            return fail(err, "plan: layer %d: its ZeRO stage, recomputation, offload and slices exclude each other", l);
+            return fail(
+                err, "plan: layer %d: its ZeRO stage, resharding, recomputation, offload and slices exclude each other",
+                l);
     }
     return true;
 }

@@ -45,6 +45,7 @@ static struct uniform uniform_of(const struct space *space, bool reversed)
     u.zero = value_of(&space->zero);
     u.recompute = value_of(&space->recompute);
     u.offload = value_of(&space->offload);
+    u.reshard = value_of(&space->reshard);
     u.schedule = value_of(&space->schedule);
     u.prefetch = value_of(&space->prefetch);
     u.sequence_parallel = value_of(&space->sequence_parallel) > 0;
