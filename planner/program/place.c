@@ -42,6 +42,7 @@ enum order_kind {
     ORDER_SIZE,
     ORDER_AREA,
     ORDER_LENGTH,
+    ORDER_SIZE_TIME,
     ORDER_KIND_COUNT
 };
 
@@ -91,6 +92,9 @@ static void sort_items(struct place_work *w, enum order_kind kind)
             break;
         case ORDER_LENGTH:
             *r = (struct ranked){ -length, -item->bytes, i };
+            break;
+        case ORDER_SIZE_TIME: /* what is equally wide in the order of time: of one width alone the best there is */
+            *r = (struct ranked){ -item->bytes, item->first, i };
             break;
         case ORDER_AREA:
             *r = (struct ranked){ -area, -length, i };
