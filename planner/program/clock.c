@@ -32,9 +32,9 @@ int clock_end(const struct clock *clock, const struct plan *plan, int stage, int
     return *entry(clock, plan, piece_of(clock, plan, stage, chunk), micro, backward);
 }
 
-static int duration(enum action_kind kind)
+static int duration(const struct schedule *schedule, enum action_kind kind)
 {
-    return kind == ACTION_BACKWARD ? 2 : 1;
+    return kind == ACTION_BACKWARD && !schedule->equal_passes ? 2 : 1;
 }
 
 /* When what the action reads is there: 0 without a neighbour before it, -1 not yet. */
@@ -60,7 +60,7 @@ static bool advance(const struct clock *clock, const struct plan *plan, int stag
         int from = ready(clock, plan, piece, action), before = *next > 0 ? s->end[*next - 1] : 0;
         if (from < 0)
             break;
-        s->end[*next] = (from > before ? from : before) + duration(action->kind);
+        s->end[*next] = (from > before ? from : before) + duration(schedules[plan->schedule], action->kind);
         if (action->kind != ACTION_BACKWARD_WEIGHT)
             *entry(clock, plan, piece, action->micro, action->kind != ACTION_FORWARD) = s->end[*next];
     }

@@ -1,4 +1,5 @@
-/* When each action of a plan would run where forward takes 1, each half of backward 1, and messages nothing. */
+/* When each action of a plan would run where forward takes 1, each half of backward 1, all of it at once 2 (1 where the
+ * schedule's order is laid out so), and messages nothing. */
 #ifndef CLEAVE_PROGRAM_CLOCK_H
 #define CLEAVE_PROGRAM_CLOCK_H
 #include "planner/program/schedule.h"

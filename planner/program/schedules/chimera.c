@@ -46,6 +46,7 @@ const struct schedule schedule_chimera = {
     .interleaves = true,
     .folded = true,
     .copies = true,
+    .equal_passes = true,
     .by_stages = true,
     .legal = schedule_check_copies,
     .order = order,
