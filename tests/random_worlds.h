@@ -204,9 +204,7 @@ static inline void draw_reshards(struct random_world *w)
         w->space.recompute.count = w->space.offload.count = 1;
 }
 
-/* Of half of the worlds no buckets, or others than usual, and of every third deferred sums; from numbers of its own
- * too.
- */
+/* Of half of the worlds no buckets, or others than usual, and of every third deferred sums; likewise. */
 static inline void draw_unusual(struct random_world *w)
 {
     static const struct allowed deferred[] = { { 1, { DIM_tp_deferred } }, { 2, { DIM_tp, DIM_tp_deferred } } };

@@ -182,9 +182,7 @@ static bool pick_strategies(int *pick, const struct strategy *strategies, int co
         while (pick[l] < count && !space_layer_allows(bench->space, l, mesh, &strategies[pick[l]].layer))
             pick[l]++;
         if (pick[l] == count)
-            return fail(
-                err, "plan: layer %d: its ZeRO stage, resharding, recomputation, offload and slices exclude each other",
-                l);
+            return fail(err, "plan: layer %d: the choices that are fixed for it exclude each other", l);
     }
     return true;
 }
