@@ -135,9 +135,10 @@ START_TEST(steady_estimate_promises_the_arena)
         ck_assert_int_eq(sum, few->prediction.step_ns);
         compared += few->micro_batches_simulated < all->micro_batches_simulated;
         int64_t step_ns = all->prediction.step_ns, error_ns = llabs(few->prediction.step_ns - step_ns);
-        ck_assert_msg(!few->prediction.fits || 1000 * error_ns <= 15 * step_ns,
-                      "%s: %lld ns, simulated whole %lld (pp %d tp %d zero %d, %s)", world.model->name,
-                      (long long)few->prediction.step_ns, (long long)step_ns, u.pipeline, u.tensor, u.zero,
+        int64_t permille = u.reshard == RESHARD_EACH_STEP ? 25 : 15; /* what stays moves what else lies where */
+        ck_assert_msg(!few->prediction.fits || 1000 * error_ns <= permille * step_ns,
+                      "%s: %lld ns, simulated whole %lld (pp %d tp %d zero %d reshard %d, %s)", world.model->name,
+                      (long long)few->prediction.step_ns, (long long)step_ns, u.pipeline, u.tensor, u.zero, u.reshard,
                       schedules[u.schedule]->name);
         estimate_free(few);
         estimate_free(all);
