@@ -97,6 +97,7 @@ bool run_watched(struct watch *w, int mute_stage, int mute_instr, struct run_sum
     struct transport transports[MAX_RANKS];
     struct run_options options = run_options_default();
     int ranks = w->program->plan->rank_count;
+    ck_assert_int_le(ranks, MAX_RANKS);
     if (!data_synthetic(&data, sample_shape_of(w->program->graph), 7, err) ||
         !(w->over_tcp ? tcp_open_all(transports, ranks, ranks, err) : comm_threads_open(transports, ranks, err)))
         return false;

@@ -235,7 +235,9 @@ START_TEST(kept_gathers_agree)
     for (int n = 0; n < 36; n++) {
         struct tiny_choice c = { .dp = 2,
                                  .tp = n % 4 < 2 ? 2 : 1,
-                                 .pp = n % 4 % 2 ? 2 : 1 + n % 3,
+                                 .pp = n % 4 % 2   ? 2
+                                       : n % 4 > 0 ? 1 + n % 3
+                                                   : 1 + n % 3 % 2,
                                  .tp_dim = beside[n % 6],
                                  .zero = 3,
                                  .reshard = RESHARD_EACH_STEP,
