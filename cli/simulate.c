@@ -99,7 +99,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         int64_t *promised = arena_alloc(&in.arena, (size_t)program->stage_count, sizeof *promised);
         if (!promised)
             fail_kind(err, ERROR_ENVIRONMENT, "simulate: out of memory");
-        else if (estimate_plan_bytes(promised, in.model, in.graph, in.plan_file->plan, err))
+        else if (estimate_plan_bytes(promised, in.model, in.plan_file->plan, err))
             write_json(cli, in.cluster, program, timeline, promised, err);
         goto cleanup;
     }

@@ -195,7 +195,7 @@ static bool keeps_promise(const struct reference *r, const struct program *progr
 {
     struct error error = { 0 };
     int64_t promised[MAX_RANKS];
-    if (!estimate_plan_bytes(promised, r->model, r->graph, program->plan, &error)) {
+    if (!estimate_plan_bytes(promised, r->model, program->plan, &error)) {
         snprintf(why, room, "%s", error.message);
         return false;
     }

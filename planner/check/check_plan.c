@@ -109,7 +109,8 @@ static bool simulate_plan(struct checker *c, const struct model *model, const st
     bool good =
         workbench_table(&c->bench, config, false, &table, c->err) && plan_graph(&graph, model, plan, c->err) &&
         plan_check(plan, graph, c->err) &&
-        estimate_plan_steady(&estimate, model, graph, plan, &c->bench.chain, table, c->facts, INT64_MAX, c->err);
+        estimate_plan_steady(&estimate, model, graph, plan, &c->bench.chain, table, c->facts, INT64_MAX, c->err) &&
+        estimate_settle(estimate, model, plan, c->facts, c->err);
     if (good) {
         *step_ns = estimate->prediction.step_ns;
         good = estimate->prediction.fits ||

@@ -10,6 +10,14 @@ void program_free(struct program *program)
     free(program);
 }
 
+int64_t program_instrs(const struct program *program)
+{
+    int64_t count = 0;
+    for (int s = 0; s < program->stage_count; s++)
+        count += program->stages[s].instr_count;
+    return count;
+}
+
 int stage_opening_count(const struct stage_program *stage)
 {
     int count = 0;

@@ -181,6 +181,8 @@ struct program {
  * than program_lower(). */
 bool program_index(struct program *program, struct error *err);
 void program_free(struct program *program); /* accepts NULL */
+/* Of all stages. */
+int64_t program_instrs(const struct program *program);
 
 /* Lowering: the recipes of all layers, communication derived, waits included, offsets not yet. The plan must have
  * passed plan_check(). graph and plan are borrowed and must outlive *out. */

@@ -1,4 +1,4 @@
-#include "planner/search/estimate.h"
+#include "planner/search/estimate_parts.h"
 #include "base/num.h"
 #include "models/model.h"
 #include "planner/program/schedule.h"
@@ -147,7 +147,7 @@ static void fill_rates(struct estimate *estimate, const struct graph *graph, con
 
 /* QUADRATIC: placing the buffers of a stage is quadratic in its length; of so many instructions it takes as long as all
  * else does. */
-enum { ROOM_SHARE = 64, QUADRATIC = 500 };
+enum { QUADRATIC = 500 };
 
 static int64_t stage_effort(int64_t instr_count)
 {
@@ -160,76 +160,6 @@ static int64_t effort_of(const struct program *program)
     for (int s = 0; s < program->stage_count; s++)
         effort += stage_effort(program->stages[s].instr_count);
     return effort;
-}
-
-/* How a program is judged: simulated although it does not fit; and what the promise of its memory adds, if it has fewer
- * micro-batches than the plan: so many times 1/64, since more may pack a little worse, and what they leave behind. */
-struct judging {
-    bool always;
-    int rooms, left_out; /* micro-batches */
-};
-
-/* Where places repeat with every step, what a round of them leaves over moves the rest about. */
-static int usual_rooms(const struct plan *plan)
-{
-    return schedules[plan->schedule]->asynchronous ? 3 : 1;
-}
-
-/* Most bytes b for which b and its rooms are no more than these. */
-int64_t estimate_promised_bytes(int64_t bytes, const struct plan *plan)
-{
-    int rooms = usual_rooms(plan);
-    return bytes - ceil_div(bytes, ROOM_SHARE + rooms) * rooms;
-}
-
-static int64_t with_rooms(int64_t bytes, int rooms)
-{
-    return rooms > 0 && bytes > 0 ? round_up(bytes + bytes / ROOM_SHARE * rooms, ARENA_ALIGNMENT_BYTES) : bytes;
-}
-
-/* What persists of further micro-batches: a loss each. */
-static int64_t losses_bytes(const struct program *program, int stage, int further)
-{
-    int micros = program->plan->micro_batch_count;
-    int64_t bytes = 0;
-    for (int m = 0; m < micros; m++) {
-        int loss = program->loss_buffers[stage * micros + m];
-        bytes += loss < 0 ? 0 : round_up(program->buffers[loss].bytes, ARENA_ALIGNMENT_BYTES);
-    }
-    return bytes / micros * further;
-}
-
-static int64_t promised_bytes(const struct program *program, int stage, const struct judging *judging)
-{
-    return with_rooms(program->stages[stage].arena_bytes, judging->rooms) +
-           losses_bytes(program, stage, judging->left_out);
-}
-
-/* Host memory, likewise: none where nobody offloads. */
-static void fill_host(struct prediction *p, const struct program *program, const struct facts *facts, int rooms)
-{
-    int64_t most = 0;
-    p->host_available_bytes = INT64_MAX;
-    for (int s = 0; s < p->stage_count; s++) {
-        int64_t available = cost_stage_host_bytes(facts, program->plan, s);
-        p->host_bytes[s] = with_rooms(program->stages[s].host_bytes, rooms);
-        p->host_available_bytes = min_i64(p->host_available_bytes, available);
-        p->fits = p->fits && p->host_bytes[s] <= available;
-        most = max_i64(most, p->host_bytes[s]);
-    }
-    p->host_bytes = most > 0 ? p->host_bytes : NULL;
-}
-
-static void fill_memory(struct prediction *p, const struct program *program, const struct facts *facts,
-                        const struct judging *judging)
-{
-    p->fits = true;
-    for (int s = 0; s < program->stage_count; s++) {
-        p->available_bytes[s] = cost_stage_available_bytes(facts, program->plan, s);
-        p->peak_bytes[s] = promised_bytes(program, s, judging);
-        p->fits = p->fits && p->peak_bytes[s] <= p->available_bytes[s];
-    }
-    fill_host(p, program, facts, judging->rooms);
 }
 
 /* Whether the program takes at least so long already before layout has made its bytes wait for each other. Simulating
@@ -255,7 +185,7 @@ static bool measure(struct estimate *estimate, struct program *program, const st
     struct timeline *timeline = NULL;
     if (!program_layout(program, err))
         return false;
-    fill_memory(&estimate->prediction, program, facts, judging);
+    estimate_fill_memory(&estimate->prediction, program, facts, judging);
     if (!judging->always && !estimate->prediction.fits)
         return true;
     if (!simulate(&timeline, facts, program, err))
@@ -279,6 +209,7 @@ static bool judge(struct estimate **out, const struct graph *graph, const struct
         program_lower(&program, graph, plan, err) && is_beaten(&estimate->beaten, program, facts, worth_ns, err);
     if (good) {
         estimate->effort = effort_of(program);
+        estimate->program_instrs = program_instrs(program);
         estimate->micro_batches_simulated = plan->micro_batch_count;
         good = estimate->beaten || measure(estimate, program, facts, judging, err);
     }
@@ -299,10 +230,8 @@ bool estimate_plan(struct estimate **out, const struct graph *graph, const struc
     return true;
 }
 
-/* The same plan for `micro_batches` micro-batches of the same size, and its graph; both are the caller's, on failure
- * too. */
-static bool shorten(struct plan **out, struct graph **graph, const struct model *model, const struct plan *plan,
-                    int micro_batches, struct error *err)
+bool estimate_shorten(struct plan **out, struct graph **graph, const struct model *model, const struct plan *plan,
+                      int micro_batches, struct error *err)
 {
     struct plan *shorter = *out = plan_copy(plan);
     if (!shorter)
@@ -318,15 +247,14 @@ static bool judge_shortened(struct estimate **out, const struct model *model, co
 {
     struct graph *graph = NULL;
     struct plan *shorter = NULL;
-    bool good = shorten(&shorter, &graph, model, plan, micro_batches, err) &&
+    bool good = estimate_shorten(&shorter, &graph, model, plan, micro_batches, err) &&
                 judge(out, graph, shorter, facts, judging, worth_ns, err);
     graph_free(graph);
     plan_free(shorter);
     return good;
 }
 
-/* Numbers of micro-batches that leave no replica without work and that the schedule takes. */
-static int micro_batch_unit(const struct plan *plan)
+int estimate_micro_batch_unit(const struct plan *plan)
 {
     int turns = 1;
     for (int s = 0; s < plan->stage_count; s++)
@@ -356,9 +284,7 @@ static int alike_micro_batches(const struct plan *plan, int few)
     return few;
 }
 
-/* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak.
- * Replicas and copies of the model each see a share of them. */
-static int settled_micro_batches(const struct plan *plan)
+int estimate_settled_micro_batches(const struct plan *plan)
 {
     int in_flight = 0, turns = 1;
     for (int s = 0; s < plan->stage_count; s++) {
@@ -366,7 +292,7 @@ static int settled_micro_batches(const struct plan *plan)
         in_flight = (int)max_i64(in_flight, schedule_held(schedules[plan->schedule], &place));
         turns = (int)max_i64(turns, stage_turns(plan, s));
     }
-    int few = (int)round_up((in_flight + 2) * turns * plan_copies(plan), micro_batch_unit(plan));
+    int few = (int)round_up((in_flight + 2) * turns * plan_copies(plan), estimate_micro_batch_unit(plan));
     return schedules[plan->schedule]->asynchronous ? alike_micro_batches(plan, (int)max_i64(few, STEADY_WHOLE)) : few;
 }
 
@@ -410,13 +336,13 @@ enum { WHOLE_EFFORT = 100000 };
 
 bool estimate_shortens(const struct plan *plan)
 {
-    return settled_micro_batches(plan) < plan->micro_batch_count &&
+    return estimate_settled_micro_batches(plan) < plan->micro_batch_count &&
            effort_with(plan, plan->micro_batch_count) > WHOLE_EFFORT;
 }
 
 int64_t estimate_effort(const struct plan *plan)
 {
-    return effort_with(plan, min_i64(settled_micro_batches(plan), plan->micro_batch_count));
+    return effort_with(plan, min_i64(estimate_settled_micro_batches(plan), plan->micro_batch_count));
 }
 
 /* As if it had been judged on few micro-batches: how much a plan is worth does not hang on how exactly it is looked at.
@@ -427,36 +353,11 @@ static int64_t effort_of_few(const struct plan *plan, int64_t effort)
                      (double)effort_with(plan, plan->micro_batch_count));
 }
 
-static struct judging judging_shortened(const struct plan *plan)
-{
-    return (struct judging){ .rooms = usual_rooms(plan),
-                             .left_out = plan->micro_batch_count - settled_micro_batches(plan) };
-}
-
-bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct graph *graph, const struct plan *plan,
-                         struct error *err)
-{
-    struct graph *few = NULL;
-    struct plan *shorter = NULL;
-    struct program *program = NULL;
-    bool shortens = estimate_shortens(plan);
-    struct judging judging = shortens ? judging_shortened(plan) : (struct judging){ 0 };
-    bool good = (!shortens || shorten(&shorter, &few, model, plan, settled_micro_batches(plan), err)) &&
-                program_lower(&program, shortens ? few : graph, shortens ? shorter : plan, err) &&
-                program_layout(program, err);
-    for (int s = 0; s < plan->stage_count && good; s++)
-        bytes[s] = promised_bytes(program, s, &judging);
-    program_free(program);
-    graph_free(few);
-    plan_free(shorter);
-    return good;
-}
-
 bool estimate_plan_periodic(struct estimate **out, const struct model *model, const struct graph *graph,
                             const struct plan *plan, const struct facts *facts, struct error *err)
 {
     enum { WORTH_IT = 2 };
-    int settled = settled_micro_batches(plan), few = 2 * settled, period = 3 * settled;
+    int settled = estimate_settled_micro_batches(plan), few = 2 * settled, period = 3 * settled;
     if (plan->micro_batch_count < WORTH_IT * (few + period) || schedules[plan->schedule]->asynchronous)
         return estimate_plan(out, graph, plan, facts, err);
     struct estimate *shorter = NULL, *longer = NULL;
@@ -468,6 +369,9 @@ bool estimate_plan_periodic(struct estimate **out, const struct model *model, co
         int periods = (plan->micro_batch_count - few) / period - 1, rest = (plan->micro_batch_count - few) % period;
         lengthen(&longer->prediction, per_period_ns * periods + per_period_ns * rest / period);
         fill_rates(longer, graph, plan, facts);
+        ok = estimate_settle(longer, model, plan, facts, err);
+    }
+    if (ok) {
         *out = longer;
         longer = NULL;
     }
@@ -491,7 +395,7 @@ static bool simulate_more(int64_t *more_ns, struct estimate *few, const struct m
                           const struct facts *facts, struct error *err)
 {
     struct estimate *longer = NULL;
-    int count = few->micro_batches_simulated, unit = 2 * micro_batch_unit(plan);
+    int count = few->micro_batches_simulated, unit = 2 * estimate_micro_batch_unit(plan);
     int period = (int)min_i64(round_up(ceil_div(count, 2), unit), plan->micro_batch_count - count);
     if (!judge_shortened(&longer, model, plan, count + period, facts, &(struct judging){ .always = true }, INT64_MAX,
                          err))
@@ -507,7 +411,7 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
                           const struct facts *facts, int64_t worth_ns, struct error *err)
 {
-    int few = settled_micro_batches(plan);
+    int few = estimate_settled_micro_batches(plan);
     int64_t all_ns = 0, few_ns = 0, more_ns = 0;
     bool shortens = estimate_shortens(plan);
     if (shortens) {
@@ -517,7 +421,7 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
         more_ns = max_i64(0, all_ns - few_ns);
     }
     int64_t worth = worth_ns == INT64_MAX ? INT64_MAX : worth_ns - (more_ns - more_ns / LONG_SHARE);
-    struct judging judging = shortens ? judging_shortened(plan) : (struct judging){ 0 };
+    struct judging judging = shortens ? estimate_judging_shortened(plan) : (struct judging){ 0 };
     if (shortens ? !judge_shortened(out, model, plan, few, facts, &judging, worth, err)
                  : !judge(out, graph, plan, facts, &judging, worth, err))
         return false;

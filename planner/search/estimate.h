@@ -12,6 +12,7 @@ struct estimate {
     double model_flops; /* floating-point operations of one step that the model needs: no recomputation, no vocabulary
                             padding */
     int micro_batches_simulated; /* below the plan's own: the rest repeats the steady state */
+    int64_t program_instrs;      /* of the program that was simulated */
     bool beaten;                 /* not worth it: neither memory nor time were looked at further */
     int64_t effort;              /* about how long lowering, layout and simulation took, in instructions */
 };
@@ -48,12 +49,17 @@ bool estimate_plan_steady(struct estimate **out, const struct model *model, cons
                           const struct plan *plan, const struct chain *chain, const struct price_table *table,
                           const struct facts *facts, int64_t worth_ns, struct error *err);
 /**
- * The memory that estimate_plan_steady() tells, alone and without facts: into bytes, (stages). It is the arena where
- * the whole program is lowered, and between the arena and 2 % more where few micro-batches are enough
- * (docs/cost-model.md, "How exact", has the exceptions). Fails when lowering or layout does.
+ * A second look at the memory of a plan that is chosen or hardly fits: that of the whole step, or of as many
+ * micro-batches as are soon laid out, replaces what few of them promise. model: the plan's.
  */
-bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct graph *graph, const struct plan *plan,
-                         struct error *err);
+bool estimate_settle(struct estimate *estimate, const struct model *model, const struct plan *plan,
+                     const struct facts *facts, struct error *err);
+/**
+ * The memory that estimate_plan_steady() and estimate_settle() tell in the end, alone and without facts: into bytes,
+ * (stages). It is the arena where the whole program is laid out, and between the arena and 2 % more where few
+ * micro-batches are enough (docs/cost-model.md, "How exact", has the exceptions). Fails when lowering or layout does.
+ */
+bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct plan *plan, struct error *err);
 /* About the effort (struct estimate) of that, beforehand: right but for a factor of a few. */
 int64_t estimate_effort(const struct plan *plan);
 /* Whether that is another program than the plan's: then a stage fits only if it leaves some room. */

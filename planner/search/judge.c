@@ -278,6 +278,21 @@ static bool is_wrong(const struct candidate *c)
     return c->simulated_ns > 0 && max_i64(off_ns, -off_ns) > c->ranked_ns / 100 * DOUBT_PERCENT;
 }
 
+/* So little below what there is that a step of more micro-batches may not fit after all. */
+static bool hardly_fits(const struct prediction *p)
+{
+    enum { MARGIN_SHARE = 8 };
+    for (int s = 0; s < p->stage_count; s++)
+        if (p->peak_bytes[s] > p->available_bytes[s] - p->available_bytes[s] / MARGIN_SHARE)
+            return true;
+    return false;
+}
+
+static bool settle(const struct run *run, const struct plan *plan, struct estimate *estimate)
+{
+    return estimate_settle(estimate, run->bench.model, plan, run->bench.facts, run->err);
+}
+
 static bool hear(struct run *run, struct candidate *c, int64_t *spent)
 {
     struct estimate *estimate = NULL;
@@ -289,6 +304,10 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
         c->judged = c->heard = true;
         estimate_free(estimate);
         return true;
+    }
+    if (estimate->prediction.fits && hardly_fits(&estimate->prediction) && !settle(run, c->plan, estimate)) {
+        estimate_free(estimate);
+        return false;
     }
     if (estimate->prediction.fits) {
         c->judged = c->heard = true;
@@ -307,7 +326,8 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
     return good;
 }
 
-bool search_judge(struct run *run)
+/* One after the other until enough are heard. */
+static bool judge_all(struct run *run)
 {
     int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1), budget = judge_budget;
     for (int families = 0, late = 0;;) {
@@ -329,4 +349,15 @@ bool search_judge(struct run *run)
         if (is_wrong(c))
             budget = WRONG_BUDGETS * judge_budget;
     }
+}
+
+/* What is returned tells the memory of the whole step where that is soon known. */
+bool search_judge(struct run *run)
+{
+    if (!judge_all(run))
+        return false;
+    for (int i = 0; i < run->result->plan_count && !search_stops(run); i++)
+        if (!settle(run, run->result->plans[i].plan, run->result->plans[i].estimate))
+            return false;
+    return true;
 }
