@@ -154,7 +154,8 @@ START_TEST(knapsack_equals_glpk)
         struct instance in;
         struct error err = { 0 };
         int ours[MAX_GROUPS * MAX_OPTIONS], theirs[MAX_GROUPS * MAX_OPTIONS];
-        instance_draw(&in, &seed, n % 2 ? 100 : 100000, n % 3 == 0, n % 5 == 0);
+        static const int64_t ranges[] = { 100, 100000, 100, 100000, INT64_C(1000000000) };
+        instance_draw(&in, &seed, ranges[n % 5], n % 3 == 0, n % 5 == 0);
         if (n % 7 < 3 && in.problem.row_count > 1) {
             in.problem.excess_first = 1 + (int)random_below(&seed, in.problem.row_count - 1);
             in.problem.excess_cost = 1 + random_below(&seed, 3);
@@ -170,10 +171,11 @@ START_TEST(knapsack_equals_glpk)
         compared++;
         if (b.status == KNAPSACK_OPTIMAL)
             check_counts(&in.problem, &b);
-        ck_assert_msg(a.status == b.status && a.cost == b.cost, "instance %d: got %lld, GLPK %lld", n,
-                      (long long)a.cost, (long long)b.cost);
+        int64_t slack = ranges[n % 5] > 1 << 26 && b.cost < INT64_MAX ? b.cost / 1000000000 + 1 : 0;
+        ck_assert_msg(a.status == b.status && a.cost <= b.cost && b.cost - a.cost <= slack,
+                      "instance %d: got %lld, GLPK %lld", n, (long long)a.cost, (long long)b.cost);
     }
-    ck_assert_int_gt(compared, 950);
+    ck_assert_int_eq(compared, 1000);
 }
 END_TEST
 
@@ -277,6 +279,9 @@ START_TEST(solvers_agree)
         struct error err = { 0 };
         int64_t want = 0;
         toy_draw(&toy, &seed);
+        uint64_t own = mix64((uint64_t)n);
+        if (n % 2)
+            toy_draw_kept(&toy, &own);
         for (int i = 0; solvers[i]; i++) {
             struct partition_result result;
             toy.problem.solver = solvers[i];
@@ -306,6 +311,9 @@ START_TEST(partition_equals_glpk)
         struct partition_result ours, theirs;
         bool proven;
         toy_draw(&toy, &seed);
+        uint64_t own = mix64((uint64_t)n);
+        if (n % 2)
+            toy_draw_kept(&toy, &own);
         ck_assert_msg(partition_solve(&toy.problem, &toy.arena, &ours, &err), "%s", err.message);
         ck_assert_msg(ilp_partition(&toy.problem, LIMIT_MS, &toy.arena, &theirs, &proven, &err), "%s", err.message);
         ck_assert(!proven || ours.feasible == theirs.feasible);

@@ -11,8 +11,8 @@
  *
  * with b in {0, 1} where an option has a peak. Costs are taken without the bits that only break ties. GLPK works in
  * doubles: exact agreement can be asked where integers stay below 2^26, and to about 1e-9 beyond. The answer is rounded
- * and evaluated in integers here; where it breaks a cap by rounding, that row is tightened and solved again (the status
- * is then KNAPSACK_LIMIT, with no bound). mip gap 0, tol_obj 1e-9: GLPK's own 1e-7 loses optima. A fatal error inside
+ * and evaluated in integers here; a cap that it breaks by rounding is stated again in digits that doubles hold exactly,
+ * and solved again. mip gap 0, tol_obj 1e-9: GLPK's own 1e-7 loses optima. A fatal error inside
  * GLPK fails with ERROR_BUG instead of ending the process; GLPK's environment of the thread is then made anew.
  *
  * result->counts, ->cost, ->status as in knapsack_solve(). time_limit_ms is of the wall clock.
