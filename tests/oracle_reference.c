@@ -54,6 +54,15 @@ static double compare(struct watch *w, int64_t step, const struct buffer *buffer
     return sum;
 }
 
+/* Ranks come in any order. */
+static void add_bits(struct watch *w, uint64_t *sum, uint64_t number, const real *data, int64_t count)
+{
+    uint64_t hash = hash_bytes(number, data, (size_t)count * sizeof *data);
+    pthread_mutex_lock(&w->mutex);
+    *sum += mix64(hash);
+    pthread_mutex_unlock(&w->mutex);
+}
+
 static void on_gradient(void *context, int64_t step, int rank, int buffer, const void *data)
 {
     struct watch *w = context;
@@ -61,7 +70,9 @@ static void on_gradient(void *context, int64_t step, int rank, int buffer, const
     int local_rank = rank - w->program->plan->stages[b->stage].first_rank;
     int64_t count;
     double difference = compare(w, step, b, local_rank, data, &count);
-    if (w->record)
+    if (w->bits)
+        add_bits(w, &w->bits->gradients, (uint64_t)((step * MAX_RANKS + rank) * 100003 + buffer), data, count);
+    if (w->record || w->bits)
         return;
     double bar = fmax(w->reference->norm[step][b->id], SMALL_TENSOR * w->reference->all[step]),
            error = sqrt(difference) / bar / TOLERANCE[step];
@@ -80,14 +91,10 @@ static void on_step(void *context, const struct run_step *step)
     ((struct watch *)context)->loss[step->step - 1] = step->loss;
 }
 
-/* Ranks come in any order. */
 static void on_weight(void *context, int rank, int buffer, const void *data)
 {
     struct watch *w = context;
-    uint64_t hash = hash_bytes((uint64_t)(rank * 100003 + buffer), data, (size_t)w->program->buffers[buffer].bytes);
-    pthread_mutex_lock(&w->mutex);
-    w->weights += mix64(hash);
-    pthread_mutex_unlock(&w->mutex);
+    add_bits(w, &w->bits->weights, (uint64_t)(rank * 100003 + buffer), data, w->program->buffers[buffer].elements);
 }
 
 /* ---- one plan ---- */
@@ -110,7 +117,7 @@ bool run_watched(struct watch *w, int mute_stage, int mute_instr, struct run_sum
     options.context = w;
     options.on_gradient = on_gradient;
     options.on_step = on_step;
-    options.on_weight = on_weight;
+    options.on_weight = w->bits ? on_weight : NULL;
     bool ok = run_program(summary, w->program, transports, ranks, &options, err);
     for (int r = ranks - 1; r >= 0; r--)
         transports[r].close(transports[r].self);
@@ -168,6 +175,21 @@ bool run_and_compare(const struct reference *reference, const struct program *pr
     return ok;
 }
 
+struct bits run_bits(const struct reference *reference, const struct program *program, bool over_tcp, int mute_stage,
+                     int mute_instr)
+{
+    struct bits bits = { 0 };
+    struct watch w = { .reference = reference, .program = program, .bits = &bits, .over_tcp = over_tcp };
+    struct run_summary summary;
+    struct error error = { 0 };
+    pthread_mutex_init(&w.mutex, NULL);
+    ck_assert_msg(run_watched(&w, mute_stage, mute_instr, &summary, &error), "%s", error.message);
+    memcpy(bits.loss, w.loss, sizeof bits.loss);
+    run_summary_free(&summary);
+    pthread_mutex_destroy(&w.mutex);
+    return bits;
+}
+
 static void fail_with_plan(const struct plan *plan, const char *model, uint64_t seed, const char *why)
 {
     size_t length;
@@ -176,18 +198,23 @@ static void fail_with_plan(const struct plan *plan, const char *model, uint64_t 
 }
 
 /* ---- lists of plans ---- */
-/* Plans of exhaustive lists that are run: one of so many. Models with frozen weights leave out what others do, and
- * those that see differ in their kernels, so of theirs a third is enough, drawn so that no switch of a list is left
- * out. */
-static bool is_sampled(const struct graph *graph)
+bool is_drawn(int number)
+{
+    const char *sample = getenv("CLEAVE_ORACLE_SAMPLE");
+    int every = sample && atoi(sample) > 1 ? atoi(sample) : 1;
+    return number % every == (int)(mix64((uint64_t)(number / every)) % (uint64_t)every);
+}
+
+/* Models with frozen weights leave out what others do, and those that see differ in their kernels, so of their plans a
+ * third is enough. */
+bool is_sampled(const struct graph *graph)
 {
     static int met;
-    const char *every = getenv("CLEAVE_ORACLE_SAMPLE");
     int number = met++;
     if ((graph->image_value >= 0 || graph_trainable_count(graph) < graph_parameter_count(graph)) &&
         mix64((uint64_t)number) % 3 != 0)
         return false;
-    return !every || atoi(every) <= 1 || number % atoi(every) == 0;
+    return is_drawn(number);
 }
 
 /* What the planner says each stage needs is between what the executor allocates and 2 % more. */
@@ -209,12 +236,10 @@ static bool keeps_promise(const struct reference *r, const struct program *progr
     return true;
 }
 
-void check_plan(const struct reference *reference, const struct plan *plan, uint64_t seed)
+void must_agree(const struct reference *reference, const struct plan *plan, uint64_t seed)
 {
     struct error error = { 0 };
     char why[4096];
-    if (!is_sampled(reference->graph))
-        return;
     struct program *program = tiny_lower(reference->graph, plan, &error);
     if (!program)
         fail_with_plan(plan, reference->graph->model_name, seed, error.message);
@@ -224,9 +249,15 @@ void check_plan(const struct reference *reference, const struct plan *plan, uint
     program_free(program);
 }
 
-struct reference make_reference_of(const char *json, double clip, int batch)
+void check_plan(const struct reference *reference, const struct plan *plan, uint64_t seed)
 {
-    struct reference r = { .model = tiny_model(json), .graph = tiny_graph_of(json, batch) };
+    if (is_sampled(reference->graph))
+        must_agree(reference, plan, seed);
+}
+
+struct reference make_reference_of(const char *json, double clip, int batch, int vocab_multiple)
+{
+    struct reference r = { .model = tiny_model(json), .graph = tiny_graph_padded(json, batch, vocab_multiple) };
     struct plan *plan =
         tiny_plan(r.graph, &(struct tiny_choice){ .dp = 1, .tp = 1, .pp = 1, .micro = 1, .clip = clip });
     struct error error = { 0 };
@@ -261,7 +292,7 @@ struct reference make_reference_of(const char *json, double clip, int batch)
 
 struct reference make_reference(const char *json, double clip)
 {
-    return make_reference_of(json, clip, TINY_BATCH);
+    return make_reference_of(json, clip, TINY_BATCH, TINY_VOCAB_MULTIPLE);
 }
 
 void free_reference(struct reference *r)
@@ -276,13 +307,19 @@ void free_reference(struct reference *r)
     model_free(r->model);
 }
 
-void check_choice(const struct reference *reference, const struct tiny_choice *c)
+void must_agree_choice(const struct reference *reference, const struct tiny_choice *c)
 {
     struct plan *plan = tiny_plan(reference->graph, c);
     struct error error = { 0 };
     ck_assert_msg(plan_check(plan, reference->graph, &error), "%s", error.message);
-    check_plan(reference, plan, 0);
+    must_agree(reference, plan, 0);
     plan_free(plan);
+}
+
+void check_choice(const struct reference *reference, const struct tiny_choice *c)
+{
+    if (is_sampled(reference->graph))
+        must_agree_choice(reference, c);
 }
 
 /* ---- suites ---- */

@@ -18,12 +18,18 @@ struct reference {
     double loss[STEPS], squared_norm;
 };
 
+/* Of all that a run computes: losses, hashes of all ranks' gradients, and of their weights after the last step. */
+struct bits {
+    double loss[STEPS];
+    uint64_t gradients, weights;
+};
+
 /* What a run is held against, or what the single-rank run fills in. */
 struct watch {
     const struct reference *reference;
     const struct program *program;
     bool record, over_tcp; /* else over threads */
-    uint64_t weights;      /* of the bytes of all ranks' weights after the last step */
+    struct bits *bits;     /* may be NULL: nothing is hashed; else nothing is compared */
     pthread_mutex_t mutex;
     double error;  /* the largest, in tolerances */
     int worst;     /* its weight */
@@ -31,9 +37,9 @@ struct watch {
     double loss[STEPS];
 };
 
-/* The caller frees it. Other batches than TINY_BATCH by make_reference_of(). */
+/* The caller frees it. make_reference() is of TINY_BATCH and TINY_VOCAB_MULTIPLE. */
 struct reference make_reference(const char *json, double clip);
-struct reference make_reference_of(const char *json, double clip, int batch);
+struct reference make_reference_of(const char *json, double clip, int batch, int vocab_multiple);
 void free_reference(struct reference *reference);
 
 /* Runs w->program; mute_instr -1: no instruction is silenced. */
@@ -41,8 +47,18 @@ bool run_watched(struct watch *w, int mute_stage, int mute_instr, struct run_sum
 /* True when nothing differs from the reference; else why says what. */
 bool run_and_compare(const struct reference *reference, const struct program *program, int mute_stage, int mute_instr,
                      char *why, size_t room);
+struct bits run_bits(const struct reference *reference, const struct program *program, bool over_tcp, int mute_stage,
+                     int mute_instr);
 /* These abort the test where the plan computes anything else or the planner promises less memory than it takes, or much
- * more; the message holds the plan. Of exhaustive lists a sample runs (CLEAVE_ORACLE_SAMPLE). */
+ * more; the message holds the plan. */
+void must_agree(const struct reference *reference, const struct plan *plan, uint64_t seed);
+void must_agree_choice(const struct reference *reference, const struct tiny_choice *choice);
+/* Of so many numbers that follow each other (CLEAVE_ORACLE_SAMPLE) one, drawn so that no switch of a list is left out.
+ */
+bool is_drawn(int number);
+/* Whether a plan of an exhaustive list is run. To be asked once for each of the list. */
+bool is_sampled(const struct graph *graph);
+/* must_agree() of one of a list, if it is sampled. */
 void check_plan(const struct reference *reference, const struct plan *plan, uint64_t seed);
 void check_choice(const struct reference *reference, const struct tiny_choice *choice);
 

@@ -207,36 +207,21 @@ START_TEST(random_orders_agree)
 }
 END_TEST
 
-/* ---- another transport: the same plans to the last bit ---- */
-static uint64_t weights_over(const struct reference *r, const struct program *program, bool over_tcp,
-                             double loss[STEPS])
-{
-    struct watch w = { .reference = r, .program = program, .over_tcp = over_tcp };
-    struct run_summary summary;
-    struct error error = { 0 };
-    w.seen = calloc((size_t)(STEPS * r->graph->weight_count), sizeof *w.seen);
-    pthread_mutex_init(&w.mutex, NULL);
-    ck_assert_msg(run_watched(&w, 0, -1, &summary, &error), "%s", error.message);
-    memcpy(loss, w.loss, sizeof w.loss);
-    run_summary_free(&summary);
-    pthread_mutex_destroy(&w.mutex);
-    free(w.seen);
-    return w.weights;
-}
-
-START_TEST(tcp_gives_the_bits_of_threads)
+/* ---- once more and over another transport: the same plans to the last bit ---- */
+START_TEST(threads_and_tcp_repeat_each_bit)
 {
     struct reference r = make_reference(tiny_models[_i], 1);
     for (int n = 0; n < 1 + random_plan_count() / 10; n++) {
         struct error error = { 0 };
-        double threads[STEPS], tcp[STEPS];
         struct plan *plan = random_plan(r.graph, (uint64_t)(n * SEED_STRIDE + _i + 100000));
         struct program *program = tiny_lower(r.graph, plan, &error);
         ck_assert_msg(program != NULL, "%s", error.message);
-        uint64_t one = weights_over(&r, program, false, threads), other = weights_over(&r, program, true, tcp);
-        ck_assert_msg(one == other && memcmp(threads, tcp, sizeof tcp) == 0,
-                      "%s, plan %d of %d ranks: losses %.17g over threads, %.17g over tcp", r.graph->model_name, n,
-                      plan->rank_count, threads[STEPS - 1], tcp[STEPS - 1]);
+        struct bits threads = run_bits(&r, program, false, 0, -1), again = run_bits(&r, program, false, 0, -1),
+                    tcp = run_bits(&r, program, true, 0, -1);
+        ck_assert_msg(memcmp(&threads, &again, sizeof threads) == 0 && memcmp(&threads, &tcp, sizeof tcp) == 0,
+                      "%s, plan %d of %d ranks: losses %.17g over threads, %.17g once more, %.17g over tcp",
+                      r.graph->model_name, n, plan->rank_count, threads.loss[STEPS - 1], again.loss[STEPS - 1],
+                      tcp.loss[STEPS - 1]);
         program_free(program);
         plan_free(plan);
     }
@@ -480,7 +465,7 @@ static Suite *oracle_random_suite(void)
     add_for_models(suite, "random_shapes_agree", random_shapes_agree);
     add_for_models(suite, "random_plans_agree", random_plans_agree);
     CHECK_ADD_LOOP(suite, random_orders_agree, 3);
-    add_for_models(suite, "tcp_gives_the_bits_of_threads", tcp_gives_the_bits_of_threads);
+    add_for_models(suite, "threads_and_tcp_repeat_each_bit", threads_and_tcp_repeat_each_bit);
     add_for_models(suite, "silenced_transfers_are_noticed", silenced_transfers_are_noticed);
     if (PRECISE)
         CHECK_ADD_LOOP(suite, silenced_expert_transfers_are_noticed, 3);

@@ -11,22 +11,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TINY_HEAD(name, tied)                                                                                          \
-    "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"" name                                                 \
-    "\", \"sequence\": 8, \"hidden\": 32, \"vocab_size\": 60, "                                                        \
-    "\"tied_embedding\": " tied ", \"layers\": ["
-#define TINY_GPT(name, tied)                                                                                           \
-    TINY_HEAD(name, tied)                                                                                              \
-    "{\"kind\": \"embedding\", \"learned_positions\": 8}, {\"repeat\": 2, \"layers\": ["                               \
-    "{\"kind\": \"attention\", \"heads\": 4, \"qkv_bias\": true, \"output_bias\": true, \"norm\": \"layer_norm\"}, "   \
-    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"gelu\", \"bias\": true, \"norm\": \"layer_norm\"}]}, "       \
+#define TINY_HEAD_OF(name, sequence, hidden, tied)                                                                     \
+    "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"" name "\", \"sequence\": " sequence                   \
+    ", \"hidden\": " hidden ", \"vocab_size\": 60, \"tied_embedding\": " tied ", \"layers\": ["
+#define TINY_HEAD(name, tied) TINY_HEAD_OF(name, "8", "32", tied)
+/* Numbers as text, or as what sprintf() takes them by: in the order in which the text has them. */
+#define TINY_GPT_OF(name, sequence, hidden, tied, positions, blocks, heads, inner)                                     \
+    TINY_HEAD_OF(name, sequence, hidden, tied)                                                                         \
+    "{\"kind\": \"embedding\", \"learned_positions\": " positions "}, {\"repeat\": " blocks ", \"layers\": ["          \
+    "{\"kind\": \"attention\", \"heads\": " heads                                                                      \
+    ", \"qkv_bias\": true, \"output_bias\": true, \"norm\": \"layer_norm\"}, "                                         \
+    "{\"kind\": \"mlp\", \"inner\": " inner                                                                            \
+    ", \"activation\": \"gelu\", \"bias\": true, \"norm\": \"layer_norm\"}]}, "                                        \
     "{\"kind\": \"head\", \"norm\": \"layer_norm\"}, {\"kind\": \"loss\"}]}"
-#define TINY_LLAMA(name, tied)                                                                                         \
-    TINY_HEAD(name, tied)                                                                                              \
-    "{\"kind\": \"embedding\"}, {\"repeat\": 2, \"layers\": ["                                                         \
-    "{\"kind\": \"attention\", \"heads\": 4, \"kv_heads\": 2, \"rope_base\": 10000, \"norm\": \"rms_norm\"}, "         \
-    "{\"kind\": \"mlp\", \"inner\": 64, \"activation\": \"swiglu\", \"norm\": \"rms_norm\"}]}, "                       \
+#define TINY_LLAMA_OF(name, sequence, hidden, tied, blocks, heads, kv_heads, inner)                                    \
+    TINY_HEAD_OF(name, sequence, hidden, tied)                                                                         \
+    "{\"kind\": \"embedding\"}, {\"repeat\": " blocks ", \"layers\": ["                                                \
+    "{\"kind\": \"attention\", \"heads\": " heads ", \"kv_heads\": " kv_heads                                          \
+    ", \"rope_base\": 10000, \"norm\": \"rms_norm\"}, "                                                                \
+    "{\"kind\": \"mlp\", \"inner\": " inner ", \"activation\": \"swiglu\", \"norm\": \"rms_norm\"}]}, "                \
     "{\"kind\": \"head\", \"norm\": \"rms_norm\"}, {\"kind\": \"loss\"}]}"
+#define TINY_GPT(name, tied) TINY_GPT_OF(name, "8", "32", tied, "8", "2", "4", "64")
+#define TINY_LLAMA(name, tied) TINY_LLAMA_OF(name, "8", "32", tied, "2", "4", "2", "64")
 
 /* Models that are no chains: cross attention to an encoder, long skips between repeats, two towers and parallel
  * branches. */
@@ -178,17 +184,22 @@ static inline struct model *tiny_model(const char *json)
     return model;
 }
 
-static inline struct graph *tiny_graph_of(const char *json, int batch)
+static inline struct graph *tiny_graph_padded(const char *json, int batch, int vocab_multiple)
 {
     struct model *model = tiny_model(json);
     struct graph *graph;
     struct error error = { 0 };
-    if (!graph_build(&graph, model, batch, 0, TINY_VOCAB_MULTIPLE, &error)) {
+    if (!graph_build(&graph, model, batch, 0, vocab_multiple, &error)) {
         fprintf(stderr, "%s\n", error.message);
         abort();
     }
     model_free(model);
     return graph;
+}
+
+static inline struct graph *tiny_graph_of(const char *json, int batch)
+{
+    return tiny_graph_padded(json, batch, TINY_VOCAB_MULTIPLE);
 }
 
 static inline struct graph *tiny_graph(const char *json)
@@ -229,7 +240,8 @@ static inline struct plan *tiny_plan(const struct graph *graph, const struct tin
     memcpy(shape.outer, c->outer, sizeof c->outer);
     memcpy(shape.inner, c->inner, sizeof c->inner);
     struct plan *plan = shape_plan(&shape, graph->layer_count);
-    plan->batch = graph->batch, plan->sequence = graph->sequence, plan->vocab_multiple = TINY_VOCAB_MULTIPLE;
+    plan->batch = graph->batch, plan->sequence = graph->sequence;
+    plan->vocab_multiple = graph->vocab_padded ? graph->vocab_padded : TINY_VOCAB_MULTIPLE; /* of any multiple */
     plan->dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
     plan->schedule = schedule, plan->micro_batch_count = c->micro;
     plan->bucket_bytes = c->bucket, plan->prefetch = c->prefetch, plan->clip_norm = c->clip;
