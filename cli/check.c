@@ -60,7 +60,7 @@ static void print_report(const struct cli *cli, const struct check_report *r)
     fprintf(cli->out,
             "  %lld by their first bound, %lld by memory, %lld by their multipliers, %lld by solving, %lld without a "
             "program\n"
-            "  the plan's simulated step is %s, as it says; kernels alone take every plan at least %s\n",
+            "  the plan's simulated step is %s, as it says; what lanes have to do takes every plan at least %s\n",
             (long long)r->by_bound, (long long)r->by_memory, (long long)r->by_multipliers, (long long)r->by_cut,
             (long long)r->refused, text_duration_ns(step, r->step_ns), text_duration_ns(least, r->simulated_bound_ns));
     if (r->ideals > 0)

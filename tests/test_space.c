@@ -7,7 +7,8 @@
  * With arguments it does so many random instances and prints what it found as JSON: `benchmarks/run_brute`. */
 #include "planner/program/program.h"
 #include "planner/search/assemble.h"
-#include "planner/search/busy_bound.h"
+#include "planner/check/check_busy.h"
+#include "planner/search/lanes_bound.h"
 #include "planner/search/config_name.h"
 #include "planner/search/workbench.h"
 #include "tests/enumerate_plans.h"
@@ -19,7 +20,7 @@ struct tally {
     int64_t instances, feasible, infeasible, empty, rejected, mixed, branched, unproven, configurations, plans,
         reordered, most_plans, plans_with_turns, best_with_turns, plans_spread, best_spread, spread_reversed,
         turns_reversed, plans_with_degrees, best_with_degrees, plans_with_layouts, best_with_layouts, reshards,
-        best_kept;
+        best_kept, lanes, raised;
     int64_t by_schedule[32], simulated[32];
 };
 
@@ -141,7 +142,23 @@ static void check_busy_bound(struct random_world *w, struct workbench *bench, co
     struct plan *plan = draw_plan(w, bench, config, table, arena);
     if (!plan)
         return;
-    int64_t step_ns = simulated_step_ns(w->cluster_form, w->world.model, plan, &w->world.facts);
+    int64_t most_bytes = 0,
+            step_ns = simulated_step(w->cluster_form, w->world.model, plan, &w->world.facts, &most_bytes);
+    if (lanes_bound_applies(config, w->world.cluster)) {
+        int64_t lanes_ns = 0;
+        bool holds = false;
+        problem.table = table;
+        ck_assert(lanes_bound(&lanes_ns, &problem, most_bytes, &err));
+        ck_assert_msg(lanes_ns <= step_ns, "%s on %s: lanes %lld, simulated %lld; model %s", config_name(name, config),
+                      w->cluster_form, (long long)lanes_ns, (long long)step_ns, w->model_text.data);
+        if (!bench->chain.branches) {
+            ck_assert(busy_lanes_hold(&holds, &bench->chain, NULL, config, table, most_bytes, lanes_ns, &err));
+            ck_assert_msg(holds, "%s on %s: the checker does not prove %lld", name, w->cluster_form,
+                          (long long)lanes_ns);
+        }
+        tally->raised += lanes_ns > bound_ns;
+        tally->lanes++;
+    }
     ck_assert_msg(bound_ns <= step_ns, "%s on %s: bound %lld, simulated %lld; model %s", config_name(name, config),
                   w->cluster_form, (long long)bound_ns, (long long)step_ns, w->model_text.data);
     tally->simulated[config->stages > 1 ? config->schedule : 0]++;
@@ -300,6 +317,7 @@ START_TEST(search_equals_enumeration)
         ck_assert_int_gt(tally.plans_with_layouts, 10000);
         ck_assert_int_ge(tally.best_with_layouts, 2);
     }
+    ck_assert_int_gt(4 * tally.raised, tally.lanes);
     for (int s = 0; schedules[s] && share_stride() == 1; s++)
         ck_assert_msg(schedules[s]->asynchronous || (tally.by_schedule[s] > 100 && tally.simulated[s] > 2),
                       "%s: %lld plans, %lld simulated", schedules[s]->name, (long long)tally.by_schedule[s],

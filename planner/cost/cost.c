@@ -397,6 +397,15 @@ int64_t cost_latency_ns(const struct facts *facts, const struct program *program
     return op_info[instr->op].collective ? group_cost(facts, program, stage, instr, nothing).ns : 0;
 }
 
+int64_t cost_stream_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr)
+{
+    enum { MANY = 1024 };
+    struct load load = load_of(program, stage, instr);
+    if (!mul_i64(&load.wire_bytes, load.wire_bytes, MANY) || !mul_i64(&load.curve_bytes, load.curve_bytes, MANY))
+        return 0;
+    return group_cost(facts, program, stage, instr, load).ns / MANY;
+}
+
 int64_t cost_instr_rank_ns(const struct facts *facts, const struct program *program, int stage,
                            const struct instr *instr, int rank)
 {

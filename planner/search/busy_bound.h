@@ -15,7 +15,8 @@
  * forward. Of models with branches too the mean counts, with the least head that any order allows behind so many
  * layers. Where stages have several meshes, only that: of G meshes one is busy for m (F + I + W) / G, summed over all
  * layers; where a stage's r share each micro-batch, with r times what each of them runs, for the r with which that is
- * least. */
+ * least.
+ */
 #ifndef CLEAVE_SEARCH_BUSY_BOUND_H
 #define CLEAVE_SEARCH_BUSY_BOUND_H
 #include "planner/search/partition.h"
@@ -26,6 +27,7 @@ struct busy_problem {
     const struct price_table *table; /* one for bounds is enough */
     int stages, chunks;              /* stages: meshes where stages may have several */
     int64_t micro_batches;
+    int prefetch;                      /* layers that gathers run ahead */
     bool splits, asynchronous, copies; /* of the schedule */
     bool several;                      /* stages may have several meshes */
 };
@@ -36,6 +38,17 @@ struct busy_problem busy_problem_of(const struct chain *chain, const struct conf
  * much as can be said). Fails only for want of memory.
  */
 bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct error *err);
+/* One more inequality of a chain's stages: parts T >= heads head_k + (sum of the stage's layers) - off, and less by gap
+ * where it is not the first. heads times what a layer's kernels take before the next is never more than its sum. */
+struct busy_line {
+    const int64_t *sum; /* (layers + 1) over the layers before */
+    int64_t parts, heads, off_ns, gap_ns;
+};
+/* busy_bound() with that line beside the others; line NULL: without. It is left out with chunks or branches. */
+bool busy_bound_beside(int64_t *out, const struct busy_problem *problem, const struct busy_line *line, int64_t below_ns,
+                       struct error *err);
+/* Of all stages together, the least time before their first kernels. */
+bool busy_heads(int64_t *heads_ns, const struct busy_problem *problem, struct error *err);
 /* The same of one cut of a chain without branches, first_layer (stages); stages may be empty. One chunk. */
 bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const int *first_layer, struct error *err);
 #endif

@@ -39,6 +39,12 @@ struct layer_price {
     /* Kernels alone, without recomputation, of the cheapest member of the class and in the first micro-batch: what any
      * schedule has to run. Backward by input and by weight. */
     int64_t kernel_forward_ns, kernel_input_ns, kernel_weight_ns;
+    /* Of the cheapest member too, what each of the two lanes has to do at least: the compute lane once, after all
+     * kernels, for the norm and the updates; the dp lane once after these, to hand out what was updated; the dp lane in
+     * all, for each micro-batch and once; what is recomputed for each; how long the compute lane waits in each for
+     * transfers between two kernels, at a stage's first layer perhaps less; and bytes that are held beside those of all
+     * other layers when a micro-batch turns around. */
+    int64_t update_ns, refresh_ns, lane_micro_ns, lane_once_ns, again_ns, gap_ns, held_bytes;
     /* What the path, and the lane, lose in a pass by each ns that the lane moves data: they share links. For the walk:
      * the closed form leaves it out. */
     int64_t path_loss_forward_ppm, path_loss_backward_ppm, lane_loss_forward_ppm, lane_loss_backward_ppm;

@@ -39,13 +39,13 @@ static int compare_ordered(const void *a, const void *b)
 }
 
 /* No plan of any configuration is simulated shorter. */
-static bool bound_simulation(struct run *run, const struct config *config, const struct price_table *table)
+static bool bound_simulation(struct run *run, int index, const struct price_table *table)
 {
-    int64_t *least_ns = &run->result->certificate.simulated_bound_ns, bound_ns = 0;
-    struct busy_problem problem = busy_problem_of(&run->bench.chain, config, table);
-    if (!busy_bound(&bound_ns, &problem, *least_ns, run->err))
+    int64_t *least_ns = &run->result->certificate.simulated_bound_ns;
+    struct busy_problem problem = busy_problem_of(&run->bench.chain, &run->configs[index], table);
+    if (!busy_bound(&run->busy_ns[index], &problem, *least_ns, run->err))
         return false;
-    *least_ns = min_i64(*least_ns, bound_ns);
+    *least_ns = min_i64(*least_ns, run->busy_ns[index]);
     return true;
 }
 
@@ -62,20 +62,21 @@ static bool bound_config(struct run *run, int index, const struct price_table *t
     const struct config *config = &run->configs[index];
     struct ordered *order = &run->order[index];
     *order = (struct ordered){ INT64_MAX, index, config->runs > 1 };
-    run->orders_ns[index] = INT64_MAX;
+    run->orders_ns[index] = run->busy_ns[index] = INT64_MAX;
     if (!table)
         return record(run, index, FATE_REFUSED, 0);
     /* prefetch decides neither the first bound nor that of the kernels */
     if (index > 0 && propose_alike(config, &run->configs[index - 1])) {
         order->bound_ns = run->order[index - 1].bound_ns;
         run->orders_ns[index] = run->orders_ns[index - 1];
+        run->busy_ns[index] = run->busy_ns[index - 1];
         return true;
     }
     struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
     order->bound_ns = partition_quick_bound(&problem);
     if (config->stages != 1 && run->result->certificate.ideals == 0) /* cuts of some orders only; one stage has none */
         run->orders_ns[index] = partition_orders_bound(&problem);
-    return bound_simulation(run, config, table);
+    return bound_simulation(run, index, table);
 }
 
 bool search_order(struct run *run)
@@ -85,7 +86,8 @@ bool search_order(struct run *run)
     certificate->records = arena_alloc(&run->result->arena, (size_t)run->config_count, sizeof *certificate->records);
     run->first_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->first_ns);
     run->orders_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->orders_ns);
-    if (!run->order || !run->first_ns || !run->orders_ns || !certificate->records)
+    run->busy_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->busy_ns);
+    if (!run->order || !run->first_ns || !run->orders_ns || !run->busy_ns || !certificate->records)
         return search_out_of_memory(run->err);
     certificate->simulated_bound_ns = INT64_MAX;
     certificate->ideals = chain_ideals(&run->bench.chain);

@@ -282,7 +282,8 @@ static int64_t *tied_share_of(struct sample *s, const struct instr *instr, int p
     return instr_is_forward(instr) ? &price->tied_gather_forward_ns : &price->tied_gather_backward_ns;
 }
 
-static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
+/* stream_ns: as a part of a larger transfer. */
+static void share_out(struct sample *s, const struct instr *instr, int64_t ns, int64_t stream_ns)
 {
     int64_t total = 0, bytes = 0;
     for (int i = 0; i < instr->pair_count; i++) {
@@ -297,14 +298,15 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns)
         *share_of(s, price, instr) += share;
         if (tied)
             *tied += share;
+        else
+            sample_add_lane(price, share_of(s, price, instr),
+                            (int64_t)((double)stream_ns * (double)bytes / (double)total));
         if (!hands_out(instr))
             price->reduce_tail_ns = max_i64(price->reduce_tail_ns, share);
     }
 }
 
-/* Where the reader wants another layout, partial sums are added up on the reader's behalf, but it is their maker that
- * makes them: behind an embedding that is split by vocabulary, not in every layer like the one that stands there. */
-static int path_layer_of(const struct sample *s, const struct instr *instr)
+int sample_path_layer_of(const struct sample *s, const struct instr *instr)
 {
     bool adds_up = instr->op == OP_REDUCE_SCATTER || instr->op == OP_ALL_REDUCE;
     if (!adds_up || !instr_is_forward(instr) || instr->pair_count == 0)
@@ -316,7 +318,7 @@ static int path_layer_of(const struct sample *s, const struct instr *instr)
 
 static void move_layer(struct sample *s, const struct instr *instr, int64_t moved, bool reductions)
 {
-    struct layer_price *price = &s->by_layer[path_layer_of(s, instr)];
+    struct layer_price *price = &s->by_layer[sample_path_layer_of(s, instr)];
     bool step = instr->phase == PHASE_STEP || instr->micro < 0;
     if (step && !reductions) {
         price->step_ns += moved;
@@ -445,20 +447,6 @@ static void walk(struct sample *s, bool reductions)
     }
 }
 
-/* Of the first micro-batch, which adds to no gradient that another has left: no other takes less. */
-static void add_kernel(struct sample *s, const struct instr *instr, int64_t ns)
-{
-    struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
-    if (instr->op != OP_COMPUTE || instr->again)
-        return;
-    if (instr->phase == PHASE_FORWARD)
-        price->kernel_forward_ns += ns;
-    else if (instr->phase == PHASE_BACKWARD_INPUT)
-        price->kernel_input_ns += ns;
-    else if (instr->phase == PHASE_BACKWARD_WEIGHT)
-        price->kernel_weight_ns += ns;
-}
-
 static bool copies_host(const struct instr *instr)
 {
     return instr->lane == LANE_COPY_OUT || instr->lane == LANE_COPY_IN;
@@ -511,9 +499,14 @@ static void price_times(struct sample *s, const struct facts *facts, bool accumu
         if (!path_only && copies_host(instr))
             add_copy(s, instr, s->duration[i]);
         else if (!path_only && !on_path(instr) && instr->op != OP_NORM_REDUCE)
-            share_out(s, instr, s->duration[i]);
-        add_kernel(s, instr, s->duration[i]);
-        if (wanted && accumulates && instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT)
+            share_out(s, instr, s->duration[i], facts->profile ? 0 : cost_stream_ns(facts, s->program, 0, instr));
+    }
+    sample_price_least(s);
+    for (int k = 0; accumulates && k < s->list_count; k++) {
+        int i = s->listed[k];
+        const struct instr *instr = &list->instrs[i];
+        bool wanted = !path_only || (on_path(instr) && instr->phase != PHASE_STEP);
+        if (wanted && instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT)
             s->duration[i] = adding_ns(s, facts, instr, s->duration[i]);
     }
     walk(s, false);

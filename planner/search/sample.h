@@ -28,8 +28,8 @@ bool sample_matches(const struct sample *sample, const struct sample_shape *shap
 bool sample_resize(struct sample *sample, const struct graph *graph, const struct mesh *mesh);
 /**
  * Prices by layer of the folded graph, in the sample's memory until the next call, and the workspace; NULL: out of
- * memory. accumulates: of a micro-batch that is not the first. path_only: nothing that waits for the data-parallel lane,
- * and no temporary memory.
+ * memory. accumulates: of a micro-batch that is not the first. path_only: nothing that waits for the data-parallel
+ * lane, and no temporary memory.
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, bool accumulates,
                                         bool path_only, int64_t *workspace_bytes);

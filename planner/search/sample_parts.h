@@ -61,6 +61,15 @@ static inline struct layer_pass *sample_pass_of(const struct sample *s, const st
     return &s->passes[2 * sample_layer_of(s, instr) + instr_is_forward(instr)];
 }
 
+/* Where the reader wants another layout, partial sums are added up on the reader's behalf, but it is their maker that
+ * makes them: behind an embedding that is split by vocabulary, not in every layer like the one that stands there. */
+int sample_path_layer_of(const struct sample *s, const struct instr *instr);
+/* Adds to by_layer what any program has to do at least, for bounds; of the durations of the first micro-batch, which
+ * adds to no gradient that another has left. */
+void sample_price_least(struct sample *sample);
+/* What of that the data-parallel lane has to move at least: as a part of a larger transfer, of what is also counted in
+ * *into. */
+void sample_add_lane(struct layer_price *price, const int64_t *into, int64_t stream_ns);
 /* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
 bool sample_list_kept(struct sample *sample);
 /* Adds the bytes of each layer to by_layer, or only what stays (resident_only); returns the largest workspace's. */

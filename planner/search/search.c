@@ -108,13 +108,12 @@ static void drop_candidates(struct run *run)
     run->candidate_count = 0;
 }
 
-const char *const search_phase_names[SEARCH_PHASE_COUNT + 1] = { [PHASE_BOUNDS] = "bounds",
-                                                                 [PHASE_PROOF] = "proof",
-                                                                 [PHASE_FAMILIES] = "other families",
-                                                                 [PHASE_RANKS] = "ranking",
-                                                                 [PHASE_JUDGE] = "simulations",
-                                                                 [PHASE_PROVE] = "certificate",
-                                                                 NULL };
+const char *const search_phase_names[SEARCH_PHASE_COUNT + 1] = {
+    [PHASE_BOUNDS] = "bounds",           [PHASE_PROOF] = "proof",
+    [PHASE_FAMILIES] = "other families", [PHASE_RANKS] = "ranking",
+    [PHASE_JUDGE] = "simulations",       [PHASE_LANES] = "simulated bound",
+    [PHASE_PROVE] = "certificate",       NULL
+};
 
 static bool rank_all(struct run *run)
 {
@@ -309,7 +308,8 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         !find_thrifty(run->result, model, facts, run->options, run->start_ns, run->err))
         return false;
     run->result->feasible = run->result->plan_count > 0;
-    if (!fill_certificate(run) || !pass_phase(run, PHASE_PROVE, search_prove))
+    if (!pass_phase(run, PHASE_LANES, search_raise_simulated_bound) || !fill_certificate(run) ||
+        !pass_phase(run, PHASE_PROVE, search_prove))
         return false;
     if (run->result->feasible || run->options->no_advice)
         return true;

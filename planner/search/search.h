@@ -18,6 +18,7 @@ enum search_phase {
     PHASE_FAMILIES, /* so are the best of other families, for the judge */
     PHASE_RANKS,    /* candidates become plans and are ranked */
     PHASE_JUDGE,    /* the best are lowered, laid out and simulated */
+    PHASE_LANES,    /* the bound of simulated steps is raised where it is far below the best */
     PHASE_PROVE,    /* the bound of each configuration is proven by few multipliers, for the certificate */
     SEARCH_PHASE_COUNT
 };

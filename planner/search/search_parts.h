@@ -41,6 +41,7 @@ struct run {
     int config_count;
     struct ordered *order; /* (config_count) by bound; those with several layouts behind all others */
     int64_t *first_ns;     /* (config_count) the same bounds by configuration; 0: none was worked out */
+    int64_t *busy_ns;      /* (config_count) none of its plans is simulated shorter; INT64_MAX: it has none */
     int64_t *orders_ns;    /* (config_count) where the file's order alone is searched: bounds of all orders */
     int close_count;       /* of those that their relaxation ruled out */
     struct ordered *close; /* (close_count) by that bound */
@@ -107,5 +108,7 @@ bool search_estimate(const struct run *run, const struct plan *plan, const struc
                      struct estimate **out, struct error *err);
 
 /* prove.c: multipliers for the certificate's configurations, of its bound. */
+/* Raises the bound of what any plan is simulated to take (simulated_bound.c). */
+bool search_raise_simulated_bound(struct run *run);
 bool search_prove(struct run *run);
 #endif

@@ -1,0 +1,33 @@
+/* A bound of the simulated step that knows more than kernels (busy_bound.h): both lanes of a stage, and its memory.
+ *
+ * A stage's compute lane runs its kernels, those that are recomputed too (K), then the norm and the
+ * updates (U); after those the data-parallel lane hands out the weights that ranks share (R), and in all it moves L. Of
+ * each layer the stage holds B bytes at the least when a micro-batch turns around, of C that a device has. So for any
+ * shares a and u of 0 to 1 and any price j of memory, each layer with its cheapest strategy, over all S stages:
+ *
+ *   S T >= a sum of head_k - j S + sum of layers min (a (m K + u U + (1 - u) R) + (1 - a) L + j B / C)
+ *
+ * K has the time, too, that the compute lane waits between two kernels for transfers; not at the first layer of a stage
+ * but the first, for which the longest such wait of any layer is taken off; from L, where there are several stages, as
+ * many of the longest gathers for backward as run ahead, since the last layers of a stage may still have their weights.
+ * With the a, u and j that make this most the same holds for each stage, and so for all cuts of a chain.
+ *
+ * Not where steps run into each other, stages have several meshes or the model two copies, layers several layouts, or
+ * devices several types: prices then are not of the ranks that share a transfer.
+ */
+#ifndef CLEAVE_SEARCH_LANES_BOUND_H
+#define CLEAVE_SEARCH_LANES_BOUND_H
+#include "planner/search/busy_bound.h"
+
+/* a is a number of LANES_PATH_PARTS, u of LANES_STEP_PARTS; j counts in LANES_UNITS of the kernels' time of a stage,
+ * and memory in LANES_FINE of C. */
+enum { LANES_PATH_PARTS = 16, LANES_STEP_PARTS = 4, LANES_UNITS = 16, LANES_MOST_UNITS = 128, LANES_FINE = 1 << 16 };
+
+/* Whether it can be said of the configuration. */
+bool lanes_bound_applies(const struct config *config, const struct cluster *cluster);
+/**
+ * *out: no plan of the configuration whose stages' arenas are at most capacity_bytes is simulated shorter, with the
+ * best a, u and j that climb_up() finds. problem->table: of whole strategies. Fails only for want of memory.
+ */
+bool lanes_bound(int64_t *out, const struct busy_problem *problem, int64_t capacity_bytes, struct error *err);
+#endif

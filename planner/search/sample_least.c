@@ -1,0 +1,82 @@
+/* What every program has to do at least, whatever stands around the layer: for bounds of the simulated step. */
+#include "base/num.h"
+#include "planner/search/sample_parts.h"
+
+static void add_kernel(struct sample *s, const struct instr *instr, int64_t ns)
+{
+    struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
+    if (instr->again)
+        price->again_ns += ns;
+    else if (instr->phase == PHASE_FORWARD)
+        price->kernel_forward_ns += ns;
+    else if (instr->phase == PHASE_BACKWARD_INPUT)
+        price->kernel_input_ns += ns;
+    else if (instr->phase == PHASE_BACKWARD_WEIGHT)
+        price->kernel_weight_ns += ns;
+}
+
+static bool is_on_the_way(const struct instr *instr)
+{
+    return instr->lane == LANE_TP || instr->lane == LANE_CP || instr->lane == LANE_EP;
+}
+
+/* How long after the last kernel the transfers are done at the earliest that the instruction waits for, of those that
+ * wait for this kernel themselves; -1: it waits for none. since: when each is done, -1: of another kernel. */
+static int64_t done_after(const struct stage_program *list, const struct instr *instr, int last, const int64_t *since)
+{
+    int64_t latest = -1;
+    for (int k = 0; k < instr->wait_count; k++) {
+        int wait = list->waits[instr->wait_first + k];
+        latest = max_i64(latest, wait == last ? 0 : since[wait]);
+    }
+    return latest;
+}
+
+/* Time in which the compute lane can do nothing: between a kernel and the very next, where this one waits for
+ * transfers that wait for that one. */
+static void add_gaps(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    int64_t *since = s->finish;
+    int last = -1;
+    for (int i = 0; i < list->instr_count; i++)
+        since[i] = -1;
+    for (int k = 0, newest = 0; k < s->list_count; k++) {
+        int i = s->listed[k];
+        const struct instr *instr = &list->instrs[i];
+        if (instr->micro != 0)
+            continue;
+        if (is_on_the_way(instr)) {
+            int64_t begins = last < 0 ? -1 : done_after(list, instr, last, since);
+            since[i] = begins < 0 ? -1 : begins + s->duration[i];
+        } else if (instr->lane == LANE_COMPUTE) {
+            int64_t gap = last < 0 ? 0 : done_after(list, instr, last, since);
+            s->by_layer[sample_path_layer_of(s, instr)].gap_ns += max_i64(gap, 0);
+            for (; newest <= k; newest++)
+                since[s->listed[newest]] = -1;
+            last = i;
+        }
+    }
+}
+
+/* Weights may stay from the pass before where the micro-batch before ended with the layer, so that only the first
+ * gathers for sure. */
+void sample_add_lane(struct layer_price *price, const int64_t *into, int64_t stream_ns)
+{
+    bool each = into == &price->gather_backward_ns || into == &price->reduce_ns;
+    *(each ? &price->lane_micro_ns : &price->lane_once_ns) += stream_ns;
+    price->refresh_ns += into == &price->step_ns ? stream_ns : 0;
+}
+
+void sample_price_least(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    for (int k = 0; k < s->list_count; k++) {
+        const struct instr *instr = &list->instrs[s->listed[k]];
+        if (instr->op == OP_COMPUTE)
+            add_kernel(s, instr, s->duration[s->listed[k]]);
+        else if (instr->lane == LANE_COMPUTE && (instr->op == OP_UPDATE || instr->op == OP_NORM))
+            s->by_layer[sample_path_layer_of(s, instr)].update_ns += s->duration[s->listed[k]];
+    }
+    add_gaps(s);
+}

@@ -1,0 +1,74 @@
+/* How short a plan could be simulated at the least: the bound by kernels alone, which all configurations have, is
+ * raised where it lies far below what was found. */
+#include "base/num.h"
+#include "planner/search/lanes_bound.h"
+#include "planner/search/propose_parts.h"
+#include <stdlib.h>
+
+/* NEAR_SHARE: a bound is good enough when it is one in so many below the step. MOST_LOOKED_AT: configurations whose
+ * whole prices are asked for. */
+enum { NEAR_SHARE = 50, MOST_LOOKED_AT = 400 };
+
+static int compare_bounds(const void *left, const void *right)
+{
+    const struct ordered *a = left, *b = right;
+    if (a->bound_ns != b->bound_ns)
+        return a->bound_ns < b->bound_ns ? -1 : 1;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+/* Configurations by their bound. */
+static struct ordered *list_bounds(struct run *run)
+{
+    struct ordered *list = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *list);
+    for (int i = 0; list && i < run->config_count; i++)
+        list[i] = (struct ordered){ run->busy_ns[i], i, false };
+    if (list)
+        qsort(list, (size_t)run->config_count, sizeof *list, compare_bounds);
+    return list;
+}
+
+/* *bound_ns of the configuration's plans, or below_ns where it is more. */
+static bool bound_of(struct run *run, int index, int64_t below_ns, int64_t *bound_ns, int *looked_at)
+{
+    const struct config *config = &run->configs[index];
+    const struct price_table *table = NULL;
+    int64_t lanes_ns = 0;
+    if (!workbench_table(&run->bench, config, true, &table, run->err))
+        return false;
+    struct busy_problem problem = busy_problem_of(&run->bench.chain, config, table);
+    if (!busy_bound(bound_ns, &problem, below_ns, run->err))
+        return false;
+    if (*bound_ns >= below_ns || *looked_at >= MOST_LOOKED_AT ||
+        !lanes_bound_applies(config, run->bench.facts->cluster))
+        return true;
+    ++*looked_at;
+    if (!workbench_table(&run->bench, config, false, &table, run->err))
+        return false;
+    problem.table = table;
+    if (table && !lanes_bound(&lanes_ns, &problem, run->capacity_bytes, run->err))
+        return false;
+    *bound_ns = table ? max_i64(*bound_ns, lanes_ns) : INT64_MAX;
+    return true;
+}
+
+/* From the lowest on, until all that are left lie above the lowest that was raised. */
+bool search_raise_simulated_bound(struct run *run)
+{
+    int64_t *least_ns = &run->result->certificate.simulated_bound_ns, best_ns = INT64_MAX;
+    int64_t step_ns = run->result->plan_count > 0 ? run->result->plans[0].estimate->prediction.step_ns : 0;
+    struct ordered *list = step_ns - *least_ns > step_ns / NEAR_SHARE && *least_ns > 0 ? list_bounds(run) : NULL;
+    int looked_at = 0;
+    if (!list)
+        return true;
+    for (int i = 0; i < run->config_count && list[i].bound_ns < best_ns; i++) {
+        int64_t bound_ns = 0;
+        if (search_stops(run))
+            return true;
+        if (!bound_of(run, list[i].index, best_ns, &bound_ns, &looked_at))
+            return false;
+        best_ns = min_i64(best_ns, bound_ns);
+    }
+    *least_ns = max_i64(*least_ns, best_ns);
+    return true;
+}

@@ -1,0 +1,135 @@
+/* The bound by both lanes and memory beside the simulator: of no plan drawn is the step shorter. */
+#include "base/num.h"
+#include "planner/check/check_busy.h"
+#include "planner/search/assemble.h"
+#include "planner/search/config_name.h"
+#include "planner/search/lanes_bound.h"
+#include "planner/search/workbench.h"
+#include "tests/model_files.h"
+#include "tests/random_numbers.h"
+#include "tests/simulated_step.h"
+#include "tests/toy_world.h"
+#include <stdio.h>
+
+/* What models with their kinds of layers meet on links of one and of two levels; what the space has beside its default.
+ */
+static const struct lanes_case {
+    const char *model, *form, *more;
+    int64_t batch;
+    bool clips;
+} lanes_cases[] = { { "tiny-gpt", "2x4:toy", NULL, 16, true },    { "tiny-llama", "1x8:toy", "kinds", 16, true },
+                    { "tiny-moe", "2x2:toy", "expert", 8, true }, { "tiny-lora", "2x2:toy", NULL, 16, false },
+                    { "tiny-vit", "1x4:toy", "kinds", 16, true }, { "gpt2", "2x4:toy", "kinds", 16, true },
+                    { "gpt2", "4x2:toy", "context", 16, false },  { "llama-2-7b", "4x8:toy", "kinds", 64, true },
+                    { "bert-large", "8x1:toy", NULL, 32, false }, { "gpt2-medium", "1x8:toy", "shard", 64, true } };
+enum { LANES_CASES = sizeof lanes_cases / sizeof *lanes_cases, DRAWS = 24 };
+
+static struct allowed values_of(int count, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    return (struct allowed){ count, { a, b, c, d } };
+}
+
+static struct space space_of(const struct lanes_case *c)
+{
+    struct space space = space_default(c->batch, 0, DTYPE_BF16);
+    const char *more = c->more ? c->more : "";
+    space.clip_norm = c->clips ? 1 : 0;
+    if (strcmp(more, "kinds") == 0) {
+        space.recompute = values_of(3, RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, 0);
+        space.offload = values_of(OFFLOAD_COUNT, 0, 1, 2, 3);
+        space.reshard = values_of(2, RESHARD_EACH_PASS, RESHARD_EACH_STEP, 0, 0);
+        space.bucket = values_of(1, 0, 0, 0, 0);
+    } else if (strcmp(more, "expert") == 0)
+        space.expert = values_of(2, 1, 2, 0, 0);
+    else if (strcmp(more, "context") == 0)
+        space.context = values_of(2, 1, 2, 0, 0);
+    else if (strcmp(more, "shard") == 0)
+        space.shard_group = values_of(3, 0, 2, 4, 0);
+    return space;
+}
+
+/* Any cut, and any strategy for each layer. */
+static struct plan *draw_plan(uint64_t *seed, const struct workbench *bench, const struct config *config,
+                              const struct price_table *table, struct arena *arena)
+{
+    int pieces = config_pieces(config), layers = bench->chain.layer_count, strategies = table->strategy_count;
+    struct partition_plan solution = { .first_layer = arena_alloc(arena, (size_t)pieces, sizeof(int)),
+                                       .count = arena_alloc(arena, (size_t)(pieces * table->class_count * strategies),
+                                                            sizeof(int)) };
+    int favourite = (int)random_below(seed, strategies), mixed = (int)random_below(seed, 3);
+    for (int k = 1; k < pieces; k++) {
+        int from = solution.first_layer[k - 1] + 1, most = layers - (pieces - k), even = k * layers / pieces;
+        bool free = random_below(seed, 4) == 0 || even < from || even > most;
+        solution.first_layer[k] = free ? from + (int)random_below(seed, most - from + 1) : even;
+    }
+    for (int k = 0; k < pieces; k++)
+        for (int l = solution.first_layer[k], end = k + 1 < pieces ? solution.first_layer[k + 1] : layers; l < end;
+             l++) {
+            int strategy = mixed ? (int)random_below(seed, strategies) : favourite;
+            solution.count[(k * table->class_count + bench->chain.class_of[l]) * strategies + strategy]++;
+        }
+    return plan_from_partition(bench->space, config, bench->graph, &bench->chain, table, &solution);
+}
+
+static void check_lanes(const struct world *world, const struct workbench *bench, const struct config *config,
+                        const struct price_table *table, const struct plan *plan, double *closest)
+{
+    struct busy_problem problem = busy_problem_of(&bench->chain, config, table);
+    struct error err = { 0 };
+    char name[CONFIG_NAME_BYTES];
+    int64_t bound_ns = 0, most_bytes = 0;
+    int64_t step_ns = simulated_step(config_name(name, config), world->model, plan, &world->facts, &most_bytes);
+    bool holds = false;
+    ck_assert(lanes_bound(&bound_ns, &problem, most_bytes, &err));
+    ck_assert_msg(bound_ns <= step_ns, "%s, %s: bound %lld, simulated %lld", world->model->name, name,
+                  (long long)bound_ns, (long long)step_ns);
+    ck_assert(busy_lanes_hold(&holds, &bench->chain, NULL, config, table, most_bytes, bound_ns, &err));
+    ck_assert_msg(holds, "%s, %s: the checker does not prove %lld", world->model->name, name, (long long)bound_ns);
+    *closest = (double)bound_ns / (double)step_ns > *closest ? (double)bound_ns / (double)step_ns : *closest;
+}
+
+START_TEST(no_plan_is_simulated_shorter)
+{
+    const struct lanes_case *c = &lanes_cases[_i];
+    struct world world = world_of(c->form, INT64_C(80000000000), 1, false);
+    struct space space = space_of(c);
+    struct workbench bench;
+    struct config *configs = NULL;
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    uint64_t seed = (uint64_t)_i;
+    int count = 0, compared = 0;
+    double closest = 0;
+    model_free(world.model);
+    world.model = model_of_zoo(c->model);
+    ck_assert_msg(workbench_open(&bench, world.model, &world.facts, &space, &err), "%s", err.message);
+    ck_assert(space_configs(&configs, &count, &arena, &space, bench.graph, world.cluster, &err));
+    for (int n = 0; n < DRAWS; n += share_stride()) {
+        const struct config *config = &configs[random_below(&seed, count)];
+        const struct price_table *table = NULL;
+        ck_assert_msg(workbench_table(&bench, config, false, &table, &err), "%s", err.message);
+        struct plan *plan = table && lanes_bound_applies(config, world.cluster)
+                                ? draw_plan(&seed, &bench, config, table, &arena)
+                                : NULL;
+        if (plan) {
+            check_lanes(&world, &bench, config, table, plan, &closest);
+            compared++;
+        }
+        plan_free(plan);
+    }
+    ck_assert_int_ge(compared, DRAWS / share_stride() / 2);
+    printf("%s on %s: %d plans, the bound at most %.3f of a step\n", c->model, c->form, compared, closest);
+    workbench_close(&bench);
+    arena_free(&arena);
+    world_close(&world);
+}
+END_TEST
+
+static Suite *lanes_suite(void)
+{
+    Suite *suite = suite_create("lanes_bound");
+    CHECK_ADD_LOOP(suite, no_plan_is_simulated_shorter, LANES_CASES);
+    return suite;
+}
+
+CHECK_MAIN(lanes_suite)
