@@ -573,6 +573,11 @@ def certificates(folder):
     plan, forged = folder / "certified.json", folder / "forged.json"
     run("plan", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "-o", plan)
     expect("check", 0, "the certificate holds: no plan of .* configurations", "check", plan)
+    for key, value in (("step_s", 1.0), ("mfu", 0.99), ("peak_bytes", [123]), ("fits", False)):
+        changed = json.loads(plan.read_text())
+        changed["predicted"][key] = value
+        forged.write_text(json.dumps(changed))
+        expect(f"check of a changed {key}", 4, f"predicted.{key}.*the prediction does not hold", "check", forged)
     check("check --json", json.loads(run("check", plan, "--json").stdout)["holds"] is True)
     away, tight = folder / "offloaded.json", ["plan", "gpt2-medium", "--cluster", "1x2:a100-sxm-80@memory=7e9", "--batch", 16, "--fix", "recompute=none"]
     expect("does not fit without host memory", 3, "nothing fits", *tight)

@@ -117,6 +117,7 @@ static bool simulate_plan(struct checker *c, const struct model *model, const st
                fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: the plan does not fit into the devices' memory");
     }
+    good = good && check_predicted(c, plan, &estimate->prediction);
     estimate_free(estimate);
     graph_free(graph);
     return good;

@@ -62,6 +62,7 @@ struct plan_file {
     int predicted_stages;
     int64_t *predicted_peak_bytes;
     struct json_doc *document;      /* what was read */
+    const struct json *predicted;   /* in the document; NULL: nothing is */
     const struct json *certificate; /* in the document; NULL: none */
 };
 /**

@@ -162,6 +162,7 @@ static bool read_file(const struct json *root, struct plan_file *file, struct er
                          "expected version %d, found %lld; this cleave cannot read it", PLAN_FORMAT_VERSION,
                          (long long)in.version);
     file->certificate = in.certificate;
+    file->predicted = in.predicted;
     return plan_json_read_decisions(&file->plan, in.decisions, err) && read_predicted(in.predicted, file, err) &&
            read_context(in.context, file, err);
 }

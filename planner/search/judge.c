@@ -356,7 +356,7 @@ bool search_judge(struct run *run)
 {
     if (!judge_all(run))
         return false;
-    for (int i = 0; i < run->result->plan_count && !search_stops(run); i++)
+    for (int i = 0; i < run->result->plan_count; i++)
         if (!settle(run, run->result->plans[i].plan, run->result->plans[i].estimate))
             return false;
     return true;
