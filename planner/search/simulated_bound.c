@@ -57,10 +57,12 @@ bool search_raise_simulated_bound(struct run *run)
 {
     int64_t *least_ns = &run->result->certificate.simulated_bound_ns, best_ns = INT64_MAX;
     int64_t step_ns = run->result->plan_count > 0 ? run->result->plans[0].estimate->prediction.step_ns : 0;
-    struct ordered *list = step_ns - *least_ns > step_ns / NEAR_SHARE && *least_ns > 0 ? list_bounds(run) : NULL;
     int looked_at = 0;
+    if (*least_ns <= 0 || step_ns - *least_ns <= step_ns / NEAR_SHARE)
+        return true; /* nothing is known, or enough */
+    struct ordered *list = list_bounds(run);
     if (!list)
-        return true;
+        return search_out_of_memory(run->err);
     for (int i = 0; i < run->config_count && list[i].bound_ns < best_ns; i++) {
         int64_t bound_ns = 0;
         if (search_stops(run))
