@@ -282,8 +282,8 @@ static int64_t *tied_share_of(struct sample *s, const struct instr *instr, int p
     return instr_is_forward(instr) ? &price->tied_gather_forward_ns : &price->tied_gather_backward_ns;
 }
 
-/* stream_ns: as a part of a larger transfer. */
-static void share_out(struct sample *s, const struct instr *instr, int64_t ns, int64_t stream_ns)
+/* least_ns: of what the lane has to move at least. */
+static void share_out(struct sample *s, const struct instr *instr, int64_t ns, int64_t least_ns)
 {
     int64_t total = 0, bytes = 0;
     for (int i = 0; i < instr->pair_count; i++) {
@@ -300,7 +300,7 @@ static void share_out(struct sample *s, const struct instr *instr, int64_t ns, i
             *tied += share;
         else
             sample_add_lane(price, share_of(s, price, instr),
-                            (int64_t)((double)stream_ns * (double)bytes / (double)total));
+                            (int64_t)((double)least_ns * (double)bytes / (double)total));
         if (!hands_out(instr))
             price->reduce_tail_ns = max_i64(price->reduce_tail_ns, share);
     }
@@ -499,7 +499,7 @@ static void price_times(struct sample *s, const struct facts *facts, bool accumu
         if (!path_only && copies_host(instr))
             add_copy(s, instr, s->duration[i]);
         else if (!path_only && !on_path(instr) && instr->op != OP_NORM_REDUCE)
-            share_out(s, instr, s->duration[i], facts->profile ? 0 : cost_stream_ns(facts, s->program, 0, instr));
+            share_out(s, instr, s->duration[i], sample_least_transfer_ns(s, facts, instr, s->duration[i]));
     }
     sample_price_least(s);
     for (int k = 0; accumulates && k < s->list_count; k++) {

@@ -59,13 +59,25 @@ static void add_gaps(struct sample *s)
     }
 }
 
+int64_t sample_least_transfer_ns(const struct sample *s, const struct facts *facts, const struct instr *instr,
+                                 int64_t ns)
+{
+    const struct pair *pair = &s->program->pairs[instr->pair_first];
+    int64_t bytes = 0;
+    if (facts->profile || !op_info[instr->op].collective)
+        return 0;
+    if (instr->pair_count == 1 && pair->source >= 0 && pair->destination >= 0)
+        bytes = max_i64(s->program->buffers[pair->source].bytes, s->program->buffers[pair->destination].bytes);
+    return bytes > 0 && bytes >= s->plan->bucket_bytes ? ns : cost_stream_ns(facts, s->program, 0, instr);
+}
+
 /* Weights may stay from the pass before where the micro-batch before ended with the layer, so that only the first
  * gathers for sure. */
-void sample_add_lane(struct layer_price *price, const int64_t *into, int64_t stream_ns)
+void sample_add_lane(struct layer_price *price, const int64_t *into, int64_t least_ns)
 {
     bool each = into == &price->gather_backward_ns || into == &price->reduce_ns;
-    *(each ? &price->lane_micro_ns : &price->lane_once_ns) += stream_ns;
-    price->refresh_ns += into == &price->step_ns ? stream_ns : 0;
+    *(each ? &price->lane_micro_ns : &price->lane_once_ns) += least_ns;
+    price->refresh_ns += into == &price->step_ns ? least_ns : 0;
 }
 
 void sample_price_least(struct sample *s)

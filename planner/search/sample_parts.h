@@ -67,9 +67,12 @@ int sample_path_layer_of(const struct sample *s, const struct instr *instr);
 /* Adds to by_layer what any program has to do at least, for bounds; of the durations of the first micro-batch, which
  * adds to no gradient that another has left. */
 void sample_price_least(struct sample *sample);
-/* What of that the data-parallel lane has to move at least: as a part of a larger transfer, of what is also counted in
- * *into. */
-void sample_add_lane(struct layer_price *price, const int64_t *into, int64_t stream_ns);
+/* What the transfer of ns adds to the data-parallel lane at least, whatever shares a bucket with it: what fills one
+ * takes no less with others, what does not may be a part of a larger one. 0 with a profile, whose curves may bend. */
+int64_t sample_least_transfer_ns(const struct sample *s, const struct facts *facts, const struct instr *instr,
+                                 int64_t ns);
+/* Counts it, of what is also counted in *into. */
+void sample_add_lane(struct layer_price *price, const int64_t *into, int64_t least_ns);
 /* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
 bool sample_list_kept(struct sample *sample);
 /* Adds the bytes of each layer to by_layer, or only what stays (resident_only); returns the largest workspace's. */
