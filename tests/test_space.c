@@ -73,9 +73,9 @@ static void draw_order(struct random_world *w, const struct chain *chain, int *o
     for (int l = 0; l < chain->layer_count; l++) {
         int layer = l;
         if (chain->branches) {
-            const struct ideals *ideals = &chain->branches->ideals;
-            int64_t first = ideals->first_up[place[l]], choices = ideals->first_up[place[l] + 1] - first;
-            layer = ideals->up_node[first + world_draw(w, choices)];
+            const struct branches *b = chain->branches;
+            int64_t first = b->first_up[place[l]], choices = b->first_up[place[l] + 1] - first;
+            layer = b->up_layer[first + world_draw(w, choices)];
         }
         order[l] = layer;
         place[l + 1] = chain_extend(chain, place[l], layer);

@@ -35,9 +35,8 @@ static int64_t mean_high(const struct solver *s, int64_t sum)
     const struct partition_problem *p = s->problem;
     int64_t period = INT64_MAX;
     if (p->mesh_count > 0 && !p->spread)
-        return max_i64(0,
-                       ceil_div((p->micro_batch_count - most_replicas(p)) * s->least_path_ns[s->last], p->mesh_count));
-    sum = max_i64(s->least_path_ns[s->last], sum - stage_most_cuts_ns(p)); /* which are in it, but are no C */
+        return max_i64(0, ceil_div((p->micro_batch_count - most_replicas(p)) * s->least_ns, p->mesh_count));
+    sum = max_i64(s->least_ns, sum - stage_most_cuts_ns(p)); /* which are in it, but are no C */
     for (int i = 0; i < s->level_count; i++)
         period = min_i64(period, s->period_ns[i]);
     return (s->problem->micro_batch_count - 1) * (mean_path(p, sum, s->mesh_path_ns) + period);
@@ -48,7 +47,7 @@ static bool lacks_memory(const struct solver *s)
 {
     int64_t least = INT64_MAX, room = s->problem->capacity_bytes - s->problem->table->base_bytes;
     for (int level = 0; level < s->level_count; level++)
-        least = min_i64(least, s->least_bytes[level][s->last]);
+        least = min_i64(least, chain_between(s->problem->chain, s->least_bytes[level], 0, s->last));
     int64_t stages = s->stages > 0 ? s->stages : min_i64(s->problem->mesh_count, s->layers);
     return least > 0 ? room <= 0 || ceil_div(least, stages) > room : room < 0;
 }
@@ -57,6 +56,27 @@ int64_t step_tolerance(const struct solver *s, int64_t step_ns)
 {
     double share = (double)s->problem->gap_ppm / (1e6 + (double)s->problem->gap_ppm); /* the gap is one of the bound */
     return step_ns == INT64_MAX ? 0 : (int64_t)((double)step_ns * share);
+}
+
+static int64_t step_of_sum(const struct solver *s, int64_t sum)
+{
+    return stage_once_ns(s->problem) + sum + mean_high(s, sum);
+}
+
+/* With branches very many cuts are alike. Those whose sum of C alone makes a step of `wanted_ns` are not looked for. */
+static void set_most_sum(struct solver *s, int64_t wanted_ns)
+{
+    int64_t low = s->least_ns - 1, high = wanted_ns;
+    if (!s->problem->chain->branches || wanted_ns == INT64_MAX)
+        return;
+    while (low < high) { /* a sum of up to `low` makes less */
+        int64_t middle = low + (high - low + 1) / 2;
+        if (step_of_sum(s, middle) < wanted_ns)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    s->most_sum_ns = low;
 }
 
 static void set_cap(struct solver *s, int64_t cap_ns)
@@ -90,7 +110,8 @@ static bool try_cap(struct solver *s, int64_t cap_ns, bool polish, int64_t *uppe
 {
     int64_t high;
     set_cap(s, cap_ns);
-    if (!cut_refine(s, EFFORT_RELAX, s->least_path_ns[s->last] / ROUGH, sum))
+    set_most_sum(s, *upper);
+    if (!cut_refine(s, EFFORT_RELAX, s->least_ns / ROUGH, sum))
         return false;
     if (*sum == INT64_MAX || s->stopped || !take_plan(s, solutions, upper, &high, slope))
         return *sum == INT64_MAX || s->stopped;
@@ -100,7 +121,7 @@ static bool try_cap(struct solver *s, int64_t cap_ns, bool polish, int64_t *uppe
 /* Any plan, under the lowest of growing caps that has one. *low: no plan has a lower Y. */
 static bool first_plan(struct solver *s, int64_t *upper, int64_t *low)
 {
-    int64_t sum = 0, before = *upper, most = cap_below(s, *upper, s->least_path_ns[s->last], 0);
+    int64_t sum = 0, before = *upper, most = cap_below(s, *upper, s->least_ns, 0);
     double slope;
     for (int64_t more = *low / 16 + 1; *upper == before && *low + more < most && !s->stopped; more *= 2) {
         if (!try_cap(s, *low + more, true, upper, &sum, &slope))
@@ -114,7 +135,7 @@ static bool first_plan(struct solver *s, int64_t *upper, int64_t *low)
 /* Then bisects S(Y) + Y by its slope, with relaxations. */
 static bool probe(struct solver *s, int64_t *upper)
 {
-    int64_t least = s->least_path_ns[s->last], low = mean_high(s, least), sum = 0, best = 0;
+    int64_t least = s->least_ns, low = mean_high(s, least), sum = 0, best = 0;
     double slope = 0;
     if (!first_plan(s, upper, &low))
         return false;
@@ -202,6 +223,7 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
     double slope;
     for (enum effort effort = EFFORT_RELAX; effort <= EFFORT_END; effort += EFFORT_END - EFFORT_RELAX) {
         s->skip_ns = *upper < INT64_MAX ? *upper - step_tolerance(s, *upper) : INT64_MAX;
+        set_most_sum(s, s->skip_ns);
         if (!cut_refine(s, effort, step_tolerance(s, *upper) / 4, &sum))
             return false;
         *done = sum == INT64_MAX || s->stopped || once + sum + mean_high(s, sum) >= *upper - step_tolerance(s, *upper);
@@ -287,7 +309,8 @@ static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done
     int64_t sum = 0, next, once = stage_once_ns(s->problem);
     if (upper == INT64_MAX)
         return true;
-    next = cap_below(s, upper, s->least_path_ns[s->last], 0);
+    next = cap_below(s, upper, s->least_ns, 0);
+    set_most_sum(s, upper - step_tolerance(s, upper));
     do {
         set_cap(s, next);
         if (!cut_refine(s, EFFORT_RELAX, step_tolerance(s, upper) / 4, &sum))
@@ -298,6 +321,21 @@ static bool rule_out(struct solver *s, int64_t upper, int64_t *bound, bool *done
     if (*done && sum < INT64_MAX && !s->stopped)
         *bound = min_i64(*bound, once + sum + mean_high(s, sum));
     return *done || !s->problem->bound_only || sharpen(s, sum, upper, bound, done);
+}
+
+/* Where cuts were too many to look at: what their places alone prove of plans shorter than `upper`. */
+static bool bound_left(struct solver *s, int64_t upper, int64_t *bound)
+{
+    int64_t sum = s->least_ns, once = stage_once_ns(s->problem), cap_ns = INT64_MAX;
+    for (int64_t next = cap_below(s, upper, sum, 0); next < cap_ns - max_i64(cap_ns, 0) / (4 * NEAR);) {
+        cap_ns = next;
+        set_cap(s, cap_ns);
+        if (!ideals_rest(s, &sum))
+            return false;
+        *bound = sum == INT64_MAX ? upper : max_i64(*bound, once + sum + mean_high(s, sum));
+        next = sum == INT64_MAX ? cap_ns : cap_below(s, upper, sum, 0);
+    }
+    return true;
 }
 
 static bool descend(struct solver *s)
@@ -316,20 +354,27 @@ static bool descend(struct solver *s)
         done = done || s->problem->bound_only;
         if (!done && !probe(s, &upper))
             return false;
-        set_cap(s, cap_below(s, upper, s->least_path_ns[s->last], 0));
+        set_cap(s, cap_below(s, upper, s->least_ns, 0));
     }
     while (!done && !s->stopped)
         if (!step_down(s, &upper, &bound, &done))
             return false;
+    if (s->open_sum_ns < INT64_MAX)
+        bound = min_i64(bound, step_of_sum(s, s->open_sum_ns));
     s->result->bound_ns = min_i64(min_i64(bound, s->skipped_ns), upper);
-    if (s->stopped)
-        s->result->bound_ns = min_i64(s->result->bound_ns, partition_quick_bound(s->problem));
+    if (!s->stopped)
+        return true;
+    bound = partition_quick_bound(s->problem);
+    if (s->exhausted && !bound_left(s, upper, &bound))
+        return false;
+    s->result->bound_ns = min_i64(s->result->bound_ns, bound);
     return true;
 }
 
 static bool make_arrays(struct solver *s)
 {
-    size_t rows = (size_t)s->row_count, spots = rows * (size_t)s->places * (size_t)s->layouts;
+    size_t rows = (size_t)s->row_count,
+           spots = rows * (s->problem->chain->branches ? 1 : (size_t)s->places * (size_t)s->layouts);
     s->best_ns = arena_alloc(s->arena, spots, sizeof *s->best_ns);
     s->best_high = arena_alloc(s->arena, spots, sizeof *s->best_high);
     s->cut = arena_alloc(s->arena, spots, sizeof *s->cut);
@@ -339,11 +384,6 @@ static bool make_arrays(struct solver *s)
         s->cut_runs = arena_alloc(s->arena, spots, sizeof *s->cut_runs);
         s->cut_next = arena_alloc(s->arena, spots, sizeof *s->cut_next);
         runs = s->cut_runs && s->cut_next;
-    }
-    if (s->problem->chain->branches) {
-        s->reached = arena_alloc(s->arena, spots, sizeof *s->reached);
-        s->best_crossing = arena_alloc(s->arena, spots, sizeof *s->best_crossing);
-        runs = s->reached && s->best_crossing;
     }
     s->first_from = arena_alloc(s->arena, rows, sizeof *s->first_from);
     s->first_to = arena_alloc(s->arena, rows, sizeof *s->first_to);
@@ -370,6 +410,7 @@ static struct solver solver_of(const struct partition_problem *problem, struct a
                             .layers = problem->chain->layer_count,
                             .places = problem->chain->place_count,
                             .last = chain_last(problem->chain),
+                            .sums = chain_sums(problem->chain),
                             .stages = problem->stage_count,
                             .layouts = price_layouts(problem->table),
                             .row_count = count_rows(problem),
@@ -391,6 +432,7 @@ static bool solve_by_stages(const struct partition_problem *problem, struct aren
         result.no_memory = good && lacks_memory(&s);
         good = good && (result.no_memory || descend(&s));
     }
+    ideals_close(&s);
     arena_free(&scratch);
     *out = result;
     return good;
@@ -433,11 +475,14 @@ static bool learn(struct solver *s, bool *learnt)
 static bool prove(struct solver *s, int64_t bound_ns, bool *proven)
 {
     int64_t sum = 0, once = stage_once_ns(s->problem);
-    set_cap(s, cap_below(s, bound_ns, s->least_path_ns[s->last], 0));
+    set_cap(s, cap_below(s, bound_ns, s->least_ns, 0));
+    set_most_sum(s, bound_ns);
     for (int pass = 0; pass < PROOF_PASSES; pass++) {
         bool learnt = false;
         if (!cut_sweep(s, &sum))
             return false;
+        if (s->stopped)
+            return true;
         *proven = sum == INT64_MAX || once + sum + mean_high(s, sum) >= bound_ns;
         if (*proven)
             return true;
@@ -477,6 +522,7 @@ bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, 
     bool good = make_arrays(&s) && prove(&s, bound_ns + margin_ns, &out->proven);
     if (good && out->proven)
         take_proof(&s, out);
+    ideals_close(&s);
     arena_free(&scratch);
     return good;
 }

@@ -23,91 +23,10 @@
  * both sides of it say. Layers that share a weight have one layout where they are in one stage. */
 #ifndef CLEAVE_SEARCH_PARTITION_H
 #define CLEAVE_SEARCH_PARTITION_H
-#include "base/arena.h"
-#include "planner/partition/ideals.h"
+#include "planner/search/chain.h"
 #include "planner/search/price.h"
 #include "planner/search/solver.h"
 
-struct interval_slot {
-    uint64_t key;
-    int index;
-    bool used;
-};
-/* Where a model with branches can be cut: its order ideals. Place 0 has no layer before it, the last one all. Any
- * stages that follow each other are a chain of ideals, and intervals of some topological order. */
-struct branches {
-    struct ideals ideals;       /* by place */
-    const int *below, *added;   /* (places) the layers before a place are those before `below`, and `added` */
-    const int *prefix;          /* (layers + 1) the place behind so many layers of the file's order */
-    const int *crossing;        /* (places) layers before it that one behind it reads */
-    const int64_t *first_stage; /* (places + 1) stages by the place where they begin: */
-    const int *stage_end;       /* ascending */
-    /* Number of the interval with as many layers of each class, found by a key: sums over the layers before a place. */
-    const uint64_t *key;               /* (places) */
-    const struct interval_slot *slots; /* (slot_count, a power of two) */
-    size_t slot_count;
-};
-
-/* The layers, and the intervals of the chain that hold equal multisets of classes. A place is where it can be cut: of
- * layers in one order, place i has the first i before it. */
-struct chain {
-    int layer_count, class_count, place_count;
-    const struct branches *branches; /* NULL: cut in the file's order only */
-    bool orders_left_out;            /* there are others than the file's, but no branches */
-    const int *class_of;             /* (layer_count) */
-    int tied_first, tied_second;     /* layers that share a weight, -1 none: a stage with both holds it once */
-    int interval_count;              /* distinct ones */
-    const int *interval;             /* (layer_count, layer_count + 1): index of [first, end) */
-    const int *sample;               /* (interval_count, 2): first and end of one interval of each */
-    const struct graph *graph; /* whose layers these are, for what crosses cuts; NULL: each reads the one before */
-};
-bool chain_build(struct chain *out, struct arena *arena, int layer_count, const int *class_of, int class_count,
-                 int tied_first, int tied_second, struct error *err);
-/* More ideals than the first, or more pairs of them that hold each other than the second, are too many. */
-enum { CHAIN_IDEALS = 1 << 17, CHAIN_PAIRS = 1 << 23 };
-/* Lets the chain be cut in all topological orders of its layers, unless it has but one, or more than most_ideals ideals
- * or CHAIN_PAIRS pairs. edges: from a layer to those that read it. */
-bool chain_add_branches(struct chain *chain, struct arena *arena, const struct dag_edge *edges, int edge_count,
-                        int most_ideals, struct error *err);
-/* What a certificate says of the orders (struct certificate). */
-static inline int64_t chain_ideals(const struct chain *chain)
-{
-    return chain->branches ? chain->place_count : chain->orders_left_out ? 0 : -1;
-}
-static inline int chain_last(const struct chain *chain)
-{
-    return chain->place_count - 1;
-}
-/* A place with one layer less before it, for sums over the layers before a place; and that layer. */
-static inline int chain_below(const struct chain *chain, int place)
-{
-    return chain->branches ? chain->branches->below[place] : place - 1;
-}
-static inline int chain_added(const struct chain *chain, int place)
-{
-    return chain->branches ? chain->branches->added[place] : place - 1;
-}
-/* The place behind so many layers of the file's order. */
-static inline int chain_prefix(const struct chain *chain, int layers)
-{
-    return chain->branches ? chain->branches->prefix[layers] : layers;
-}
-/* The place that has `layer` before it, beside what is before `place`: nothing that it reads is missing there. */
-int chain_extend(const struct chain *chain, int place, int layer);
-/* The layers of a stage, in the file's order; out has room for all. Returns their number. */
-int chain_list(const struct chain *chain, int first, int end, int *out);
-int branches_interval(const struct chain *chain, int first, int end);
-static inline int chain_interval(const struct chain *chain, int first, int end)
-{
-    return chain->branches ? branches_interval(chain, first, end)
-                           : chain->interval[first * (chain->layer_count + 1) + end];
-}
-static inline bool chain_holds(const struct chain *chain, int first, int end, int layer)
-{
-    if (chain->branches)
-        return ideal_has(&chain->branches->ideals, end, layer) && !ideal_has(&chain->branches->ideals, first, layer);
-    return layer >= first && layer < end;
-}
 /* The layers of a stage between two places of the chain: runs of one layout each. */
 struct stage_runs {
     int end, count;
@@ -127,13 +46,6 @@ bool stage_runs_legal(const struct chain *chain, const struct stage_runs *runs);
 /* What the stage's runs hand over to each other, to out; the number of them. */
 int stage_handovers(const struct price_table *table, const struct chain *chain, const struct stage_runs *runs,
                     const struct layer_price *out[MOST_RUNS - 1]);
-/* Whether one stage would hold both layers that share a weight. */
-static inline bool chain_holds_both(const struct chain *chain, int first, int end)
-{
-    return chain->tied_first >= 0 && chain_holds(chain, first, end, chain->tied_first) &&
-           chain_holds(chain, first, end, chain->tied_second);
-}
-
 struct partition_problem {
     const struct chain *chain;
     const struct price_table *table; /* by_stage: each stage by its own prices */

@@ -76,59 +76,6 @@ static bool set_band_of_turns(struct solver *s)
     return s->first_from[0] == 0 && s->first_to[final] == s->layers;
 }
 
-/* Sums over the stages before a row, or from it on: what all of them can hold under the cap. */
-struct room {
-    int64_t high_ns, bytes;
-};
-static void add_room(const struct solver *s, int row, struct room *room)
-{
-    int level = s->level[row];
-    room->high_ns += s->cap_ns - (s->micro_batches[level] - 1) * s->period_ns[level];
-    room->bytes += s->problem->capacity_bytes - s->tables[level]->base_bytes;
-}
-
-static bool has_room(const struct solver *s, const struct room *room, int first, int end)
-{
-    int64_t m = s->problem->micro_batch_count, bytes = INT64_MAX,
-            high_ns = (m - 1) * (s->least_path_ns[end] - s->least_path_ns[first]) + s->least_step_ns[end] -
-                      s->least_step_ns[first];
-    for (int level = 0; level < s->level_count; level++)
-        bytes = min_i64(bytes, s->least_bytes[level][end] - s->least_bytes[level][first]);
-    return high_ns <= room->high_ns && bytes <= room->bytes;
-}
-
-/* The same of a chain with branches, place by place. Where stages may have several meshes, not so closely. */
-static bool set_reached(struct solver *s)
-{
-    int final = s->row_count - 1;
-    struct room before = { 0 }, behind = { 0 };
-    for (int row = 0; row < final && s->problem->mesh_count == 0; row++)
-        add_room(s, row, &behind);
-    for (int row = 0; row <= final; row++) {
-        bool *reached = &s->reached[(size_t)row * (size_t)s->places];
-        s->first_from[row] = s->places;
-        s->first_to[row] = -1;
-        for (int at = 0; at < s->places; at++) {
-            s->best_ns[spot_index(s, row, 0, at)] = INT64_MAX;
-            reached[at] =
-                (at == 0) == (row == 0) && (at == s->last) == (row == final) &&
-                (s->problem->mesh_count > 0 || (has_room(s, &before, 0, at) && has_room(s, &behind, at, s->last)));
-            if (reached[at])
-                s->first_to[row] = at;
-            if (reached[at] && s->first_from[row] > at)
-                s->first_from[row] = at;
-        }
-        struct room own = { 0 };
-        if (row < final && s->problem->mesh_count == 0)
-            add_room(s, row, &own);
-        before = (struct room){ before.high_ns + own.high_ns, before.bytes + own.bytes };
-        behind = (struct room){ behind.high_ns - own.high_ns, behind.bytes - own.bytes };
-        if (s->first_to[row] < 0 && s->problem->mesh_count == 0)
-            return false;
-    }
-    return true;
-}
-
 /* One way to go on from a row: a stage with that number of meshes. */
 struct leg {
     int row, turn, after, level;
@@ -136,7 +83,7 @@ struct leg {
 /* What is best from a place on. */
 struct best {
     int64_t ns, high_ns;
-    int turn, next, crossing;
+    int turn, next;
     struct stage_runs runs;
 };
 
@@ -170,13 +117,6 @@ static bool skips(struct solver *s, const struct leg *leg, const struct stage_ru
     return least >= s->skip_ns;
 }
 
-/* What crosses the cut at the place, and those of the best way from there on: of equals the one where less does. */
-static int crossing_from(const struct solver *s, int row, int place)
-{
-    return s->reached ? s->problem->chain->branches->crossing[place] + s->best_crossing[spot_index(s, row, 0, place)]
-                      : 0;
-}
-
 /* A stage of these runs, if it is better. */
 static bool try_stage(struct solver *s, const struct leg *leg, const struct stage_runs *runs, struct best *best)
 {
@@ -194,10 +134,8 @@ static bool try_stage(struct solver *s, const struct leg *leg, const struct stag
     high = max_i64(high, s->best_high[spot_index(s, leg->after, next, runs->end)]);
     if (total <= best->ns && skips(s, leg, runs, rest))
         return true;
-    int crossing = crossing_from(s, leg->after, runs->end);
-    if (total < best->ns || (total == best->ns && high < best->high_ns) ||
-        (total == best->ns && high == best->high_ns && crossing < best->crossing))
-        *best = (struct best){ total, high, leg->turn, next, crossing, *runs };
+    if (total < best->ns || (total == best->ns && high < best->high_ns))
+        *best = (struct best){ total, high, leg->turn, next, *runs };
     return true;
 }
 
@@ -206,8 +144,7 @@ static bool try_stage(struct solver *s, const struct leg *leg, const struct stag
 static bool may_be_better(const struct solver *s, int level, struct stage_runs runs, const struct best *best)
 {
     int from = runs.end = runs.first[runs.count - 1];
-    return best->ns == INT64_MAX ||
-           runs_least_path(s, level, &runs) + s->least_path_ns[s->last] - s->least_path_ns[from] <= best->ns;
+    return best->ns == INT64_MAX || runs_least_path(s, level, &runs) + s->least_ns - s->least_path_ns[from] <= best->ns;
 }
 
 /* All ends of the last run that the cap allows, and behind each of them all runs that may follow. */
@@ -236,28 +173,6 @@ static bool try_runs(struct solver *s, const struct leg *leg, struct stage_runs 
     return true;
 }
 
-/* All ends of a stage of a chain with branches. */
-static bool try_branches(struct solver *s, const struct leg *leg, struct stage_runs runs, struct best *best)
-{
-    const struct branches *b = s->problem->chain->branches;
-    int first = runs.first[0];
-    int64_t low = b->first_stage[first], high = b->first_stage[first + 1];
-    while (low < high) { /* the first end that is not too early */
-        int64_t middle = low + (high - low) / 2;
-        if (b->stage_end[middle] < s->first_from[leg->after])
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < b->first_stage[first + 1] && b->stage_end[low] <= s->first_to[leg->after]; low++) {
-        runs.end = b->stage_end[low];
-        if (s->best_ns[spot_index(s, leg->after, 0, runs.end)] < INT64_MAX &&
-            !stage_too_long(s, leg->level, first, runs.end) && !try_stage(s, leg, &runs, best))
-            return false;
-    }
-    return true;
-}
-
 /* Least sum of C from `first` on in all stages from the row on; ties go to the smaller maximum Y. */
 static bool best_from(struct solver *s, int row, int layout, int first)
 {
@@ -267,13 +182,11 @@ static bool best_from(struct solver *s, int row, int layout, int first)
     runs.layout[0] = (int8_t)layout;
     for (int turn = 0; turn < s->turn_count; turn++) {
         struct leg leg = { row, turn, row_after(s, row, turn), s->level[row * s->turn_count + turn] };
-        if (leg.after >= 0 && !(s->reached ? try_branches : try_runs)(s, &leg, runs, &best))
+        if (leg.after >= 0 && !try_runs(s, &leg, runs, &best))
             return false;
     }
     s->best_ns[at] = best.ns;
     s->best_high[at] = best.high_ns;
-    if (s->reached)
-        s->best_crossing[at] = best.crossing;
     s->cut[at] = best.runs.end;
     s->cut_turn[at] = (int8_t)best.turn;
     if (s->layouts > 1) {
@@ -288,8 +201,9 @@ bool cut_sweep(struct solver *s, int64_t *sum)
     int final = s->row_count - 1;
     *sum = INT64_MAX;
     s->result->passes++;
-    bool any = s->reached ? set_reached(s) : s->problem->mesh_count > 0 ? set_band_of_turns(s) : set_band_of_stages(s);
-    if (!any)
+    if (s->problem->chain->branches)
+        return ideals_sweep(s, sum);
+    if (!(s->problem->mesh_count > 0 ? set_band_of_turns(s) : set_band_of_stages(s)))
         return true;
     for (int layout = 0; layout < s->layouts; layout++) {
         s->best_ns[spot_index(s, final, layout, s->last)] = 0;
@@ -298,7 +212,7 @@ bool cut_sweep(struct solver *s, int64_t *sum)
     for (int row = final - 1; row >= 0; row--)
         for (int first = s->first_from[row]; first <= s->first_to[row]; first++)
             for (int layout = 0; layout < s->layouts; layout++)
-                if ((!s->reached || s->reached[spot_index(s, row, layout, first)]) && !best_from(s, row, layout, first))
+                if (!best_from(s, row, layout, first))
                     return false;
     for (int layout = 0; layout < s->layouts; layout++)
         *sum = min_i64(*sum, s->best_ns[spot_index(s, 0, layout, 0)]);

@@ -240,13 +240,13 @@ static int64_t *make_least_bytes(struct solver *s, int level)
     for (int like = level - 1; s->problem->mesh_count > 0 && like >= 0; like--)
         if (rounded_in_flight(s, like) == n && (s->turns_alike || s->tables[like] == s->tables[level]))
             return s->least_bytes[like];
-    int64_t *least = arena_alloc(s->arena, (size_t)s->places, sizeof *least);
-    for (int place = 1; least && place < s->places; place++) {
-        int class_index = chain->class_of[chain_added(chain, place)];
+    int64_t *least = arena_alloc(s->arena, (size_t)s->sums, sizeof *least);
+    for (int at = 1; least && at < s->sums; at++) {
+        int layer = chain_sum_layer(chain, at);
         int64_t bytes = INT64_MAX;
-        for (int i = 0; i < s->strategies; i++)
-            bytes = min_i64(bytes, layer_bytes(price_at(s->tables[level], class_index, i), n, true));
-        least[place] = least[chain_below(chain, place)] + bytes;
+        for (int i = 0; layer >= 0 && i < s->strategies; i++)
+            bytes = min_i64(bytes, layer_bytes(price_at(s->tables[level], chain->class_of[layer], i), n, true));
+        least[at] = layer < 0 ? 0 : least[at - 1] + bytes;
     }
     return least;
 }
@@ -308,30 +308,30 @@ static bool set_levels_of_turns(struct solver *s)
     return true;
 }
 
-static void set_layout_least(struct solver *s, int layout, int place)
+static void set_layout_least(struct solver *s, int layout, int at)
 {
     const struct price_table *table = s->problem->table;
     const struct chain *chain = s->problem->chain;
-    int64_t path = INT64_MAX, *sums = &s->layout_path_ns[layout * s->places];
+    int64_t path = INT64_MAX, *sums = &s->layout_path_ns[layout * s->sums];
     for (int i = table->layout_first[layout]; i < table->layout_first[layout + 1]; i++)
-        path = min_i64(path, path_ns(price_at(table, chain->class_of[chain_added(chain, place)], i)));
-    sums[place] = sums[chain_below(chain, place)] + path;
+        path = min_i64(path, path_ns(price_at(table, chain->class_of[chain_sum_layer(chain, at)], i)));
+    sums[at] = sums[at - 1] + path;
 }
 
-/* Sums of each layer's smallest C and O by a table, to path_ns and step_ns, (places). */
+/* Sums of each layer's smallest C and O by a table, to path_ns and step_ns, (sums). */
 static void sum_least(const struct solver *s, const struct price_table *table, int64_t *path_ns_to, int64_t *step_ns_to)
 {
     const struct chain *chain = s->problem->chain;
-    for (int place = 1; place < s->places; place++) {
-        int below = chain_below(chain, place), class_index = chain->class_of[chain_added(chain, place)];
+    for (int at = 1; at < s->sums; at++) {
+        int layer = chain_sum_layer(chain, at);
         int64_t path = INT64_MAX, step = INT64_MAX;
-        for (int i = 0; i < s->strategies; i++) {
-            const struct layer_price *p = price_at(table, class_index, i);
+        for (int i = 0; layer >= 0 && i < s->strategies; i++) {
+            const struct layer_price *p = price_at(table, chain->class_of[layer], i);
             path = min_i64(path, path_ns(p));
             step = min_i64(step, p->step_ns);
         }
-        path_ns_to[place] = path_ns_to[below] + path;
-        step_ns_to[place] = step_ns_to[below] + step;
+        path_ns_to[at] = layer < 0 ? 0 : path_ns_to[at - 1] + path;
+        step_ns_to[at] = layer < 0 ? 0 : step_ns_to[at - 1] + step;
     }
 }
 
@@ -345,8 +345,8 @@ static bool set_own_least(struct solver *s, int level)
     s->own_step_ns[level] = like < level ? s->own_step_ns[like] : s->least_step_ns;
     if (s->problem->mesh_count == 0 || s->turns_alike || like < level)
         return true;
-    s->own_path_ns[level] = arena_alloc(s->arena, (size_t)s->places, sizeof **s->own_path_ns);
-    s->own_step_ns[level] = arena_alloc(s->arena, (size_t)s->places, sizeof **s->own_step_ns);
+    s->own_path_ns[level] = arena_alloc(s->arena, (size_t)s->sums, sizeof **s->own_path_ns);
+    s->own_step_ns[level] = arena_alloc(s->arena, (size_t)s->sums, sizeof **s->own_step_ns);
     if (s->own_path_ns[level] && s->own_step_ns[level])
         sum_least(s, s->tables[level], s->own_path_ns[level], s->own_step_ns[level]);
     return s->own_path_ns[level] && s->own_step_ns[level];
@@ -356,9 +356,10 @@ static bool set_least(struct solver *s)
 {
     bool good = true;
     sum_least(s, s->problem->table, s->least_path_ns, s->least_step_ns);
-    for (int place = 1; s->layouts > 1 && place < s->places; place++)
+    s->least_ns = chain_between(s->problem->chain, s->least_path_ns, 0, s->last);
+    for (int at = 1; s->layouts > 1 && at < s->sums; at++)
         for (int i = 0; i < s->layouts; i++)
-            set_layout_least(s, i, place);
+            set_layout_least(s, i, at);
     for (int level = 0; good && level < s->level_count; level++)
         good = set_own_least(s, level);
     return good;
@@ -397,13 +398,12 @@ static void set_most(struct solver *s)
 {
     const struct chain *chain = s->problem->chain;
     int64_t path = 0, high = 0;
-    for (int place = 1; place < s->places; place++) {
-        find_most(s, chain->class_of[chain_added(chain, place)], &path, &high);
-        s->most_path_ns[place] = s->most_path_ns[chain_below(chain, place)] + path;
-        s->most_high_ns += chain->branches ? 0 : high;
-    }
-    for (int l = 0; chain->branches && l < s->layers; l++) {
-        find_most(s, chain->class_of[l], &path, &high);
+    for (int at = 1; at < s->sums; at++) {
+        int layer = chain_sum_layer(chain, at);
+        if (layer < 0)
+            continue;
+        find_most(s, chain->class_of[layer], &path, &high);
+        s->most_path_ns[at] = s->most_path_ns[at - 1] + path;
         s->most_high_ns += high;
     }
     s->most_high_ns += most_handovers_ns(s);
@@ -449,7 +449,7 @@ static int most_levels(const struct partition_problem *p)
 bool stage_start(struct solver *s)
 {
     int most = most_levels(s->problem);
-    size_t places = (size_t)s->places, levels = (size_t)most, classes = (size_t)s->classes,
+    size_t sums = (size_t)s->sums, levels = (size_t)most, classes = (size_t)s->classes,
            block = (size_t)(s->classes * s->strategies), groups = classes * (size_t)s->layouts + MOST_RUNS;
     s->turns_alike = s->problem->mesh_count > 0 && !s->problem->spread && !s->problem->table->by_place;
     s->level = arena_alloc(s->arena, (size_t)s->row_count, (size_t)s->turn_count * sizeof *s->level);
@@ -460,16 +460,16 @@ bool stage_start(struct solver *s)
     s->cells = arena_alloc(s->arena, levels, sizeof *s->cells);
     s->options = arena_alloc(s->arena, levels, 2 * sizeof *s->options);
     s->least_bytes = arena_alloc(s->arena, levels, sizeof *s->least_bytes);
-    s->least_path_ns = arena_alloc(s->arena, places, sizeof *s->least_path_ns);
+    s->least_path_ns = arena_alloc(s->arena, sums, sizeof *s->least_path_ns);
     s->own_path_ns = arena_alloc(s->arena, levels, sizeof *s->own_path_ns);
     s->own_step_ns = arena_alloc(s->arena, levels, sizeof *s->own_step_ns);
-    s->most_path_ns = arena_alloc(s->arena, places, sizeof *s->most_path_ns);
-    s->layout_path_ns = arena_alloc(s->arena, places, (size_t)s->layouts * sizeof *s->layout_path_ns);
+    s->most_path_ns = arena_alloc(s->arena, sums, sizeof *s->most_path_ns);
+    s->layout_path_ns = arena_alloc(s->arena, sums, (size_t)s->layouts * sizeof *s->layout_path_ns);
     s->handovers = arena_alloc(s->arena, levels, sizeof *s->handovers);
-    s->least_step_ns = arena_alloc(s->arena, places, sizeof *s->least_step_ns);
+    s->least_step_ns = arena_alloc(s->arena, sums, sizeof *s->least_step_ns);
     s->vectors = arena_alloc(s->arena, levels, sizeof *s->vectors);
     s->whole_vectors = arena_alloc(s->arena, levels, sizeof *s->whole_vectors);
-    s->skip_ns = s->skipped_ns = INT64_MAX;
+    s->skip_ns = s->skipped_ns = s->most_sum_ns = s->open_sum_ns = INT64_MAX;
     s->vector_level = -1;
     s->class_price = arena_alloc(s->arena, classes, BINS * sizeof *s->class_price);
     s->groups = arena_alloc(s->arena, groups, sizeof *s->groups);

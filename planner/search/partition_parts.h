@@ -10,8 +10,8 @@ enum { TIE_BITS = 16 };
 #define NOTHING_FITS (INT64_MAX / 4) /* as a bound of C + Y */
 enum { ROW_MEMORY = 0, ROW_PATH, ROW_LAST, ROW_LANE, ROW_COUNT };
 /* VECTORS: multipliers that bound every stage. BINS: ranges of the transient bytes. RECORDS: answers kept of a stage.
- */
-enum { VECTORS = 6, BINS = 6, RECORDS = 8 };
+ * VECTOR_SUM_BITS: fraction of a nanosecond in a vector's sums. */
+enum { VECTORS = 6, BINS = 6, RECORDS = 8, VECTOR_SUM_BITS = 8 };
 
 /* How closely a stage is solved: its relaxation, with a beam for a good answer, to the end. */
 enum effort { EFFORT_RELAX, EFFORT_BEAM, EFFORT_END };
@@ -46,7 +46,7 @@ struct cell_chunk {
 struct vector {
     int64_t multiplier[ROW_COUNT]; /* times 2^-30, cost per unit of each row */
     int64_t peak_part[BINS];       /* what a bin's peak adds */
-    int64_t *sum;                  /* (layouts, places, BINS) of the layers before */
+    int64_t *sum;                  /* (layouts, sums, BINS) */
     int64_t cap_part;              /* what the caps take off, at the present cap */
     int64_t *handover;             /* (classes, layouts, layouts) with layouts; else NULL */
 };
@@ -54,7 +54,7 @@ struct vectors { /* of one level, the oldest replaced first: the i-th of all is 
     int count, next, total;
     struct vector at[VECTORS];
 };
-/* Cells by a key of what the stage holds. */
+/* Cells by a key of what the stage holds: several runs, or layers of a chain with branches. */
 struct run_slot {
     uint64_t key;
     struct cell *cell; /* NULL: free */
@@ -69,6 +69,7 @@ struct solver {
     struct arena *kept;  /* the caller's: plans */
     int classes, strategies, layers, stages;
     int places, last; /* of the chain; last: behind all layers */
+    int sums;         /* chain_sums() */
     int layouts;      /* 1: all layers have one */
     /* Where a stage begins: the stages before it; with meshes those that they take, and where the number of stages is
      * given both, (stage, meshes). */
@@ -79,20 +80,20 @@ struct solver {
     int64_t *period_ns, *in_flight, *micro_batches; /* (level_count) p, n, m */
     /* made when the level is first asked for: */
     struct cell_chunk ***cells; /* (level_count) of (interval_count * layouts / CHUNK_CELLS + 1), all made on demand */
-    struct run_cells run_cells; /* of stages of several runs, of all levels */
-    uint64_t *layout_key;       /* (layouts, places) sums over the layers before, for keys of runs */
+    struct run_cells run_cells; /* of all levels */
+    uint64_t *layout_key;       /* (layouts, sums) sums over the layers before, for keys of runs */
     struct knapsack_option *
         *options; /* (level_count, 2) of (class_count, strategy_count); the second: tied layers joined */
     struct knapsack_option **handovers;     /* (level_count) of (class_count, layouts, layouts); NULL without layouts */
-    int64_t *least_path_ns, *least_step_ns; /* (places) sums of each layer's smallest C, O */
-    int64_t **own_path_ns, **own_step_ns;   /* (level_count) of (places) the same by the level's own table */
-    int64_t *layout_path_ns;                /* (layouts, places) the first of each layout */
+    int64_t *least_path_ns, *least_step_ns; /* (sums) of each layer's smallest C, O */
+    int64_t least_ns;                       /* the former of all layers */
+    int64_t **own_path_ns, **own_step_ns;   /* (level_count) of (sums) the same by the level's own table */
+    int64_t *layout_path_ns;                /* (layouts, sums) the first of each layout */
     int64_t *most_path_ns;                  /* of its largest C of any table */
     int64_t most_high_ns;                   /* no plan's Y is larger */
     int64_t mesh_path_ns;                   /* partition_mesh_path_ns() */
-    int64_t **least_bytes;                  /* (level_count) of (places); may be less than the least */
+    int64_t **least_bytes;                  /* (level_count) of (sums); may be less than the least */
     int *first_from, *first_to;             /* (rows) places where a stage can begin under the present cap */
-    bool *reached;                          /* (rows, places) the same of a chain with branches; else NULL */
     struct vectors *vectors;                /* (level_count) */
     int vector_level;                       /* that got the latest vector; -1: none */
     int64_t *class_price;                   /* (class_count, BINS) */
@@ -102,12 +103,14 @@ struct solver {
     struct vectors *whole_vectors;          /* (level_count) with layouts: that bound C + Y of every stage */
     int64_t skip_ns, skipped_ns; /* plans that these prove to be no shorter than the first are not looked at, and none
                                     of them is shorter than the second */
-    bool stopped;
-    bool vectors_only; /* cells are bounded by vectors alone, which are every level's: for partition_prove() */
+    int64_t most_sum_ns,
+        open_sum_ns;         /* with branches: larger sums of C are not looked for; the least one left out so */
+    bool stopped, exhausted; /* exhausted: by the work of ideals_sweep() */
+    bool vectors_only;       /* cells are bounded by vectors alone, which are every level's: for partition_prove() */
     int64_t *best_ns, *best_high; /* (rows, layouts of the first layer, places) */
-    int *best_crossing; /* (rows, places) of a chain with branches, of all cuts behind: decides between equals */
-    int *cut;           /* (rows, layouts, places): end of the stage */
-    int8_t *cut_turn;   /* (rows, layouts, places): index of its number of meshes */
+    struct ideal_cut *ideal_cut;  /* of a chain with branches, in place of the best: partition_ideals.c */
+    int *cut;         /* (rows, layouts, places): end of the stage; with branches (rows), of the best cut alone */
+    int8_t *cut_turn; /* (rows, layouts, places): index of its number of meshes */
     struct stage_runs *cut_runs; /* (rows, layouts, places): its runs; NULL without layouts */
     int8_t *cut_next;            /* (rows, layouts, places): layout behind it; NULL without layouts */
     struct knapsack_group *groups;
@@ -207,6 +210,8 @@ struct spot {
 };
 static inline size_t spot_index(const struct solver *s, int row, int layout, int first)
 {
+    if (s->problem->chain->branches)
+        return (size_t)row;
     return ((size_t)row * (size_t)s->layouts + (size_t)layout) * (size_t)s->places + (size_t)first;
 }
 static inline struct spot cut_spot(const struct solver *s, int stage, int row, int layout, int first)
@@ -249,6 +254,11 @@ static inline int last_layout(const struct stage_runs *runs)
     return runs->layout[runs->count - 1];
 }
 
+/* cut_sweep() of a chain with branches (partition_ideals.c): s->stopped where that is too much work. */
+bool ideals_sweep(struct solver *s, int64_t *sum);
+/* What is proven of the sum without looking at single stages; INT64_MAX: nothing fits. */
+bool ideals_rest(struct solver *s, int64_t *sum);
+void ideals_close(struct solver *s);
 /* The least sum of C of all stages under the present cap, as far as is proven (INT64_MAX: nothing fits); its cut in
  * s->cut. */
 bool cut_sweep(struct solver *s, int64_t *sum);

@@ -6,8 +6,8 @@
 
 static int64_t run_path(const struct solver *s, int level, int layout, int first, int end)
 {
-    const int64_t *sum = s->layouts > 1 ? &s->layout_path_ns[layout * s->places] : s->own_path_ns[level];
-    return sum[end] - sum[first];
+    const int64_t *sums = s->layouts > 1 ? &s->layout_path_ns[layout * s->sums] : s->own_path_ns[level];
+    return chain_between(s->problem->chain, sums, first, end);
 }
 
 int64_t runs_handover_path(const struct solver *s, const struct stage_runs *runs)
@@ -33,9 +33,11 @@ int64_t runs_least_path(const struct solver *s, int level, const struct stage_ru
 static uint64_t runs_key(const struct solver *s, int level, const struct stage_runs *runs)
 {
     const struct chain *chain = s->problem->chain;
+    if (chain->branches)
+        return mix64(chain_key(chain, runs->first[0], runs->end) + mix64((uint64_t)level));
     uint64_t key = 0, place = 2 * (uint64_t)level + chain_holds_both(chain, runs->first[0], runs->end);
     for (int i = 0; i < runs->count; i++) {
-        const uint64_t *sum = &s->layout_key[runs->layout[i] * s->places];
+        const uint64_t *sum = &s->layout_key[runs->layout[i] * s->sums];
         key += sum[stage_run_end(runs, i)] - sum[runs->first[i]];
         if (i > 0)
             key += mix64(

@@ -7,26 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* HARD_KNAPSACKS: so many times node_limit nodes, then each knapsack gets a quarter of it. SUM_BITS: fraction of a
- * nanosecond in prefix sums. RAY_BITS: of a layer's largest price, in nanoseconds, where nothing fits. */
-enum {
-    HARD_KNAPSACKS = 4,
-    HARD_SHARE = 4,
-    MULTIPLIER_BITS = 30,
-    SUM_BITS = 8,
-    BEAM_NODES = 2,
-    RAY_BITS = 36,
-    DIGITS = 52
-};
+/* HARD_KNAPSACKS: so many times node_limit nodes, then each knapsack gets a quarter of it. RAY_BITS: of a layer's
+ * largest price, in nanoseconds, where nothing fits. */
+enum { HARD_KNAPSACKS = 4, HARD_SHARE = 4, MULTIPLIER_BITS = 30, BEAM_NODES = 2, RAY_BITS = 36, DIGITS = 52 };
 __extension__ typedef __int128 int128;
 
 /* ---- bounds ---- */
 
 bool stage_too_long(const struct solver *s, int level, int first, int end)
 {
-    int64_t m = s->micro_batches[level], path = s->own_path_ns[level][end] - s->own_path_ns[level][first];
-    int64_t bytes = s->least_bytes[level][end] - s->least_bytes[level][first] + s->tables[level]->base_bytes;
-    int64_t step = s->own_step_ns[level][end] - s->own_step_ns[level][first];
+    const struct chain *chain = s->problem->chain;
+    int64_t m = s->micro_batches[level], path = chain_between(chain, s->own_path_ns[level], first, end);
+    int64_t bytes = chain_between(chain, s->least_bytes[level], first, end) + s->tables[level]->base_bytes;
+    int64_t step = chain_between(chain, s->own_step_ns[level], first, end);
     int64_t high = (m - 1) * (path + s->period_ns[level]) + step;
     return bytes > s->problem->capacity_bytes || high > s->cap_ns;
 }
@@ -43,7 +36,7 @@ static void set_caps(const struct solver *s, int level, int64_t *cap)
 static int64_t price_limited(int128 value)
 {
     int128 limit = (int128)1 << 60;
-    value >>= MULTIPLIER_BITS + TIE_BITS - SUM_BITS;
+    value >>= MULTIPLIER_BITS + TIE_BITS - VECTOR_SUM_BITS;
     return (int64_t)(value > limit ? limit : value < -limit ? -limit : value);
 }
 
@@ -64,7 +57,7 @@ void stage_cap_changed(struct solver *s)
             set_cap_part(s, &s->vectors[level].at[v], level);
 }
 
-/* In 2^-SUM_BITS nanoseconds, rounded down. */
+/* In 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
 static int64_t priced(const struct vector *v, const struct knapsack_option *option)
 {
     int128 price = (int128)option->cost * (INT64_C(1) << MULTIPLIER_BITS);
@@ -79,7 +72,7 @@ static int first_option(const struct solver *s, int layout)
     return s->layouts > 1 ? s->problem->table->layout_first[layout] : layout * s->strategies;
 }
 
-/* Least price of a class in every bin, in 2^-SUM_BITS nanoseconds, rounded down. */
+/* Least price of a class in every bin, in 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
 static void least_prices(const struct solver *s, const struct vector *v, int level, int class_index, int layout,
                          int64_t *out)
 {
@@ -109,23 +102,40 @@ static bool set_sums(struct solver *s, struct vector *v, int level)
 {
     const struct chain *chain = s->problem->chain;
     if (!v->sum)
-        v->sum = arena_alloc(s->arena, (size_t)s->layouts * BINS * (size_t)s->places, sizeof *v->sum);
+        v->sum = arena_alloc(s->arena, (size_t)s->layouts * BINS * (size_t)s->sums, sizeof *v->sum);
     if (!v->sum || (s->layouts > 1 && !set_handover_sums(s, v, level)))
         return false;
     for (int b = 0; b < BINS; b++)
         v->peak_part[b] = price_limited((int128)v->multiplier[ROW_MEMORY] * max_i64(s->bin_peak[b], 0));
     for (int layout = 0; layout < s->layouts; layout++) {
-        int64_t *sum = &v->sum[layout * s->places * BINS];
+        int64_t *sum = &v->sum[layout * s->sums * BINS];
         for (int c = 0; c < s->classes; c++)
             least_prices(s, v, level, c, layout, &s->class_price[c * BINS]);
-        for (int place = 1; place < s->places; place++) {
-            const int64_t *below = &sum[chain_below(chain, place) * BINS],
-                          *price = &s->class_price[chain->class_of[chain_added(chain, place)] * BINS];
+        for (int at = 1; at < s->sums; at++) {
+            int layer = chain_sum_layer(chain, at);
             for (int b = 0; b < BINS; b++)
-                sum[place * BINS + b] = below[b] + price[b];
+                sum[at * BINS + b] =
+                    layer < 0 ? 0 : sum[(at - 1) * BINS + b] + s->class_price[chain->class_of[layer] * BINS + b];
         }
     }
     return true;
+}
+
+/* The same of a chain with branches, where a place's sums are those of the towers. */
+static int64_t vector_bound_of_branches(const struct solver *s, const struct vector *v, int first, int end)
+{
+    const struct branches *b = s->problem->chain->branches;
+    int64_t price[BINS], least = INT64_MAX;
+    memcpy(price, v->peak_part, sizeof price);
+    for (int t = 0; t < b->tower_count; t++) {
+        const int64_t *low = &v->sum[(b->tower_first[t] + branches_at(b, first, t)) * BINS],
+                      *high = &v->sum[(b->tower_first[t] + branches_at(b, end, t)) * BINS];
+        for (int i = 0; i < BINS; i++)
+            price[i] += high[i] - low[i];
+    }
+    for (int i = 0; i < BINS; i++)
+        least = min_i64(least, price[i]);
+    return (least - v->cap_part) >> VECTOR_SUM_BITS;
 }
 
 /* A bound of C from one vector. */
@@ -133,18 +143,20 @@ int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const
 {
     const struct chain *chain = s->problem->chain;
     int64_t least = INT64_MAX, handovers = 0;
+    if (chain->branches)
+        return vector_bound_of_branches(s, v, runs->first[0], runs->end);
     for (int i = 1; i < runs->count; i++)
         handovers += v->handover[(chain->class_of[runs->first[i] - 1] * s->layouts + runs->layout[i - 1]) * s->layouts +
                                  runs->layout[i]];
     for (int b = 0; b < BINS; b++) {
         int64_t price = v->peak_part[b] + handovers;
         for (int i = 0; i < runs->count; i++) {
-            const int64_t *sum = &v->sum[runs->layout[i] * s->places * BINS + b];
+            const int64_t *sum = &v->sum[runs->layout[i] * s->sums * BINS + b];
             price += sum[stage_run_end(runs, i) * BINS] - sum[runs->first[i] * BINS];
         }
         least = min_i64(least, price);
     }
-    return (least - v->cap_part) >> SUM_BITS;
+    return (least - v->cap_part) >> VECTOR_SUM_BITS;
 }
 
 /* The best bound of the vectors that came after the first `seen` of the level, and are still there. No more than
@@ -153,7 +165,8 @@ static int64_t quick_bound(const struct solver *s, int level, const struct stage
 {
     const struct vectors *vectors = &s->vectors[level];
     int64_t bound = runs_least_path(s, level, runs),
-            most = s->most_path_ns[runs->end] - s->most_path_ns[runs->first[0]] + runs_handover_path(s, runs);
+            most = chain_between(s->problem->chain, s->most_path_ns, runs->first[0], runs->end) +
+                   runs_handover_path(s, runs);
     for (int i = (int)max_i64(seen, vectors->total - vectors->count); i < vectors->total && bound < enough; i++)
         bound = max_i64(bound, stage_vector_bound(s, &vectors->at[i % VECTORS], runs));
     return bound > most ? INT64_MAX : bound; /* no choice is so long */
@@ -305,8 +318,14 @@ static struct cell *find_cell(struct solver *s, int level, const struct stage_ru
     return *cell;
 }
 
-/* Of several; NULL: out of memory. */
-static struct cell *find_runs_cell(struct solver *s, int level, const struct stage_runs *runs)
+/* Stages of several runs, or of any layers, are too many to be numbered: they have a cell once one is asked for. */
+static bool is_keyed(const struct solver *s, const struct stage_runs *runs)
+{
+    return runs->count > 1 || s->problem->chain->branches;
+}
+
+/* NULL: out of memory. */
+static struct cell *find_keyed_cell(struct solver *s, int level, const struct stage_runs *runs)
 {
     struct cell *cell = runs_cell(s, level, runs);
     if (!cell && (cell = new_cell(s)) && !runs_put_cell(s, level, runs, cell))
@@ -318,7 +337,7 @@ struct cell *stage_cell(struct solver *s, int level, const struct stage_runs *ru
 {
     if (!s->cells[level] && !open_level(s, level))
         return NULL;
-    struct cell *cell = runs->count > 1 ? find_runs_cell(s, level, runs) : find_cell(s, level, runs);
+    struct cell *cell = is_keyed(s, runs) ? find_keyed_cell(s, level, runs) : find_cell(s, level, runs);
     if (cell && cell->cap != s->cap_ns)
         look_up(s, cell, level, runs);
     else if (cell && cell->seen != s->vectors[level].total)
@@ -331,7 +350,7 @@ bool stage_known(struct solver *s, int level, const struct stage_runs *runs, int
 {
     if (!s->cells[level] && !open_level(s, level))
         return false;
-    bool none = runs->count > 1 && !runs_cell(s, level, runs);
+    bool none = is_keyed(s, runs) && !runs_cell(s, level, runs);
     *cell = none ? NULL : stage_cell(s, level, runs);
     *lower = *cell ? (*cell)->lower : none ? quick_bound(s, level, runs, 0, enough) : 0;
     return none || *cell;

@@ -63,10 +63,9 @@ bool search_same_family(const struct run *run, int config, int other)
 
 bool search_is_small(const struct run *run)
 {
-    enum { FEW_LAYERS = 128, FEW_STAGES = 1 << 16 };
+    enum { FEW_LAYERS = 128, FEW_PLACES = 1 << 9 };
     const struct chain *chain = &run->bench.chain;
-    return chain->layer_count <= FEW_LAYERS &&
-           (!chain->branches || chain->branches->first_stage[chain->place_count] <= FEW_STAGES);
+    return chain->layer_count <= FEW_LAYERS && (!chain->branches || chain->place_count <= FEW_PLACES);
 }
 
 bool search_add_candidate(struct run *run, const struct candidate *candidate)

@@ -1,0 +1,58 @@
+/* Between the two parts of partition_ideals.c: bands of places, in partition_bands.c, and the search for a cut. */
+#ifndef CLEAVE_SEARCH_PARTITION_IDEALS_H
+#define CLEAVE_SEARCH_PARTITION_IDEALS_H
+#include "planner/search/partition_parts.h"
+
+#define OUT_OF_REACH (INT64_MAX / 4)
+
+/* Where stages of a row can begin. */
+struct band {
+    int from, to; /* from above to: nowhere */
+    int count;
+    int *place;    /* (count) ascending */
+    int64_t *rest; /* (to - from + 1) the sum of C from there on is no less; OUT_OF_REACH: stages do not begin there */
+};
+/* What was found of all stages from a row and place on. */
+struct known {
+    uint64_t key; /* 0: free */
+    int64_t ns, high_ns;
+    int end, turn, crossing;
+    int sweep; /* in this one it is the least; in later ones a bound, as it is when 0 */
+};
+/* A stage to go on with. */
+struct option {
+    int64_t ns, stage_ns, high_ns; /* ns: with all that follows, at least */
+    int end, turn, crossing;
+    bool solved;
+};
+/* Sums over the stages before a row: what all of them can hold under the cap. */
+struct room {
+    int64_t high_ns, bytes;
+};
+struct ideal_cut {
+    int64_t cap_ns, known_cap_ns; /* of the bands; of what is known */
+    int64_t work, next_stop, work_limit;
+    bool given_up; /* work_limit was met */
+    int sweep;
+    int64_t *least_bytes; /* (sums) of each layer at any level */
+    struct room *before;  /* (rows) */
+    struct band *band;    /* (rows) */
+    int64_t *rest, *own, *better, *least;
+    int *place;
+    int64_t rest_capacity, own_capacity, better_capacity, least_capacity, place_capacity;
+    struct known *known; /* (known_size, a power of two) */
+    size_t known_size, known_used;
+    struct option *options;
+    int64_t option_count, option_capacity;
+};
+
+/* Of (capacity) elements to at least so many; false: out of memory. */
+bool bands_reserve(void *array, int64_t *capacity, int64_t count, size_t size);
+/* s->ideal_cut; false: out of memory. */
+bool bands_open(struct solver *s);
+void bands_close(struct solver *s);
+/* Where stages can begin under the present cap. *any: in each row somewhere. False: out of memory. */
+bool bands_set(struct solver *s, bool *any);
+/* Bounds what is left from each place on, closely. False: out of memory. */
+bool bands_bound(struct solver *s);
+#endif
