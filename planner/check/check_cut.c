@@ -1,5 +1,6 @@
 #include "planner/check/check_cut.h"
 #include "base/num.h"
+#include "planner/check/check_ideals.h"
 #include "planner/check/check_runs.h"
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ struct cutter {
     struct error *err;
     int width;                  /* places where stages begin and end */
     int *sum;                   /* (width, classes) layers of a class before */
-    int *content;               /* (layers, layers + 1) index of the multiset of [first, end); by pair of the orders */
+    int *content;               /* (layers, layers + 1) index of the multiset of [first, end) */
     int content_count, *sample; /* (contents, 2) */
     int kind_count, *kind;      /* (kinds of the problem) index of the first of the same kind */
     struct cell **cells;        /* (kinds) of (contents), by kind */
@@ -39,32 +40,26 @@ struct cutter {
 
 /* ---- rows ---- */
 
-static int choices(const struct cut_problem *p)
-{
-    return p->mesh_count > 0 ? p->turn_count : 1;
-}
-
-static int kind_at(const struct cut_problem *p, int row, int turn)
-{
-    int meshes = p->mesh_count;
-    return meshes > 0 ? cut_kind(p, row / (meshes + 1), meshes - row % (meshes + 1), turn) : row;
-}
-
-/* -1: there are not so many meshes, or stages. */
-static int row_behind(const struct cutter *c, int row, int turn)
-{
-    const struct cut_problem *p = c->p;
-    int meshes = p->mesh_count;
-    if (meshes == 0)
-        return row + 1;
-    int used = row % (meshes + 1) + p->turns[turn], stage = row / (meshes + 1) + (p->stage_count > 0);
-    return used > meshes || stage > p->stage_count ? -1 : stage * (meshes + 1) + used;
-}
-
 static bool same_kind(const struct stage_kind *a, const struct stage_kind *b)
 {
     return a->table == b->table && a->capacity_bytes == b->capacity_bytes && a->in_flight == b->in_flight &&
            a->waiting_ns == b->waiting_ns;
+}
+
+void cut_like_kinds(const struct cut_problem *p, int *kind)
+{
+    int meshes = p->mesh_count;
+    int each = (meshes + 1) * p->turn_count; /* of one stage, with spread */
+    for (int k = 0; k < cut_kinds(p); k++) {
+        int like = meshes > 0 && k >= p->turn_count ? kind[k - p->turn_count] : 0; /* with a mesh less */
+        if (meshes > 0 && !same_kind(&p->stages[like], &p->stages[k]))
+            like = p->spread && k >= each ? kind[k - each] : k; /* of the stage before */
+        if (meshes > 0 && !same_kind(&p->stages[like], &p->stages[k]))
+            like = k;
+        while (!same_kind(&p->stages[like], &p->stages[k]))
+            like++;
+        kind[k] = like;
+    }
 }
 
 /* ---- equal contents ---- */
@@ -88,28 +83,19 @@ static uint64_t content_hash(const struct cutter *c, int first, int end)
     return hash;
 }
 
-/* Index of what lies between in c->content. */
-static int64_t pair_at(const struct cutter *c, int first, int end)
-{
-    return c->p->orders ? orders_find(c->p->orders, first, end) : (int64_t)first * c->width + end;
-}
-
 /* Numbers the contents of all stages. */
 static bool number_contents(struct cutter *c)
 {
-    const struct orders *orders = c->p->orders;
     int last = cut_last(c->p);
-    size_t pairs = orders ? (size_t)orders->first[last + 1] : (size_t)last * (size_t)(last + 1) / 2, size = 16;
+    size_t pairs = (size_t)last * (size_t)(last + 1) / 2, size = 16;
     while (size < 2 * pairs)
         size *= 2;
     int *slot = calloc(size, sizeof *slot);
-    c->content = arena_alloc(&c->arena, orders ? pairs : (size_t)last * (size_t)c->width, sizeof *c->content);
+    c->content = arena_alloc(&c->arena, (size_t)last * (size_t)c->width, sizeof *c->content);
     c->sample = arena_alloc(&c->arena, pairs, 2 * sizeof *c->sample);
     bool good = slot && c->content && c->sample;
     for (int first = 0; good && first < last; first++)
-        for (int64_t i = orders ? orders->first[first] : first + 1; i < (orders ? orders->first[first + 1] : last + 1);
-             i++) {
-            int end = orders ? orders->larger[i] : (int)i;
+        for (int end = first + 1; end <= last; end++) {
             size_t at = content_hash(c, first, end) & (size - 1);
             while (slot[at] &&
                    !same_content(c, c->sample[2 * (slot[at] - 1)], c->sample[2 * (slot[at] - 1) + 1], first, end))
@@ -119,7 +105,7 @@ static bool number_contents(struct cutter *c)
                 c->sample[2 * c->content_count + 1] = end;
                 slot[at] = ++c->content_count;
             }
-            c->content[orders ? i : (int64_t)first * c->width + end] = slot[at] - 1;
+            c->content[first * c->width + end] = slot[at] - 1;
         }
     free(slot);
     return good;
@@ -143,8 +129,7 @@ static bool sum_least(struct cutter *c)
             if (!*sums)
                 return false;
             for (int at = 1; at < c->width; at++)
-                (*sums)[at] =
-                    (*sums)[cut_below(p, at)] + stage_layer_least(&p->stages[k], p->class_of[cut_added(p, at)], what);
+                (*sums)[at] = (*sums)[at - 1] + stage_layer_least(&p->stages[k], p->class_of[at - 1], what);
         }
     return true;
 }
@@ -157,10 +142,9 @@ static int64_t least_of(const struct cutter *c, int kind, int what, int first, i
 
 static bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cells, struct error *err)
 {
-    int meshes = p->mesh_count;
     *c = (struct cutter){ .p = p, .err = err, .width = cut_last(p) + 1 };
     c->kind_count = cut_kinds(p);
-    c->row_count = meshes > 0 ? (meshes + 1) * (p->stage_count + 1) : p->stage_count + 1;
+    c->row_count = cut_rows(p);
     c->layouts = cut_layouts(p);
     size_t kinds = (size_t)c->kind_count, rows = (size_t)c->row_count, classes = (size_t)p->class_count,
            spots = rows * (size_t)c->layouts * (size_t)c->width;
@@ -181,20 +165,10 @@ static bool cutter_open(struct cutter *c, const struct cut_problem *p, bool cell
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     for (int at = 1; at < c->width; at++) {
         int *sum = &c->sum[(size_t)at * classes];
-        memcpy(sum, &c->sum[(size_t)cut_below(p, at) * classes], classes * sizeof *sum);
-        sum[p->class_of[cut_added(p, at)]]++;
+        memcpy(sum, sum - classes, classes * sizeof *sum);
+        sum[p->class_of[at - 1]]++;
     }
-    int each = (meshes + 1) * p->turn_count; /* of one stage, with spread */
-    for (int k = 0; k < c->kind_count; k++) {
-        int like = meshes > 0 && k >= p->turn_count ? c->kind[k - p->turn_count] : 0; /* with a mesh less */
-        if (meshes > 0 && !same_kind(&p->stages[like], &p->stages[k]))
-            like = p->spread && k >= each ? c->kind[k - each] : k; /* of the stage before */
-        if (meshes > 0 && !same_kind(&p->stages[like], &p->stages[k]))
-            like = k;
-        while (!same_kind(&p->stages[like], &p->stages[k]))
-            like++;
-        c->kind[k] = like;
-    }
+    cut_like_kinds(p, c->kind);
     return ((!cells || number_contents(c)) && sum_least(c)) ||
            fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
 }
@@ -206,7 +180,7 @@ static struct cell *plain_cell(struct cutter *c, int kind, int first, int end)
     struct cell **row = &c->cells[c->kind[kind]];
     if (!*row)
         *row = arena_alloc(&c->arena, (size_t)c->content_count, sizeof **row);
-    return *row ? &(*row)[c->content[pair_at(c, first, end)]] : NULL;
+    return *row ? &(*row)[c->content[first * c->width + end]] : NULL;
 }
 
 /* Room for the cells of all numbered stages, of every kind. */
@@ -271,32 +245,28 @@ static bool too_long(const struct cutter *c, int index, int first, int end)
            least_of(c, index, LIMIT_PATH, first, end) + stage_waiting_ns(kind) > c->cap_ns;
 }
 
-/* Where a stage can begin on each row when none before it, or behind it, is too long; with orders not so closely. */
+/* Where a stage can begin on each row when none before it, or behind it, is too long. */
 static void set_reach(struct cutter *c)
 {
     int layers = cut_last(c->p), last = c->row_count - 1;
-    for (int row = 0; c->p->orders && row <= last; row++) {
-        c->nearest[row] = row == last ? layers : 0;
-        c->farthest[row] = row == 0 ? 0 : layers;
-    }
-    if (c->p->orders)
-        return;
     for (int row = 0; row <= last; row++) {
         c->farthest[row] = row == 0 ? 0 : -1;
         c->nearest[row] = row == last ? layers : layers + 1;
     }
     for (int row = 0; row < last; row++)
-        for (int turn = 0; turn < choices(c->p) && c->farthest[row] >= 0; turn++) {
-            int behind = row_behind(c, row, turn), end = c->farthest[row];
-            while (behind >= 0 && end < layers && !too_long(c, kind_at(c->p, row, turn), c->farthest[row], end + 1))
+        for (int turn = 0; turn < cut_row_turns(c->p) && c->farthest[row] >= 0; turn++) {
+            int behind = cut_row_behind(c->p, row, turn), end = c->farthest[row];
+            while (behind >= 0 && end < layers &&
+                   !too_long(c, cut_row_kind(c->p, row, turn), c->farthest[row], end + 1))
                 end++;
             if (behind >= 0)
                 c->farthest[behind] = (int)max_i64(c->farthest[behind], end);
         }
     for (int row = last - 1; row >= 0; row--)
-        for (int turn = 0; turn < choices(c->p); turn++) {
-            int behind = row_behind(c, row, turn), end = behind < 0 ? layers + 1 : c->nearest[behind], first = end;
-            while (end <= layers && first > 0 && !too_long(c, kind_at(c->p, row, turn), first - 1, end))
+        for (int turn = 0; turn < cut_row_turns(c->p); turn++) {
+            int behind = cut_row_behind(c->p, row, turn), end = behind < 0 ? layers + 1 : c->nearest[behind],
+                first = end;
+            while (end <= layers && first > 0 && !too_long(c, cut_row_kind(c->p, row, turn), first - 1, end))
                 first--;
             c->nearest[row] = (int)min_i64(c->nearest[row], first);
         }
@@ -371,10 +341,10 @@ static bool take_stage(void *self, const struct stretch *s)
 
 static bool best_with(struct cutter *c, int row, int turn, int layout, int first)
 {
-    int behind = row_behind(c, row, turn);
+    int behind = cut_row_behind(c->p, row, turn);
     if (behind < 0)
         return true;
-    struct begin begin = { c, spot(c, row, layout, first), kind_at(c->p, row, turn), turn, behind };
+    struct begin begin = { c, spot(c, row, layout, first), cut_row_kind(c->p, row, turn), turn, behind };
     struct stretch begun = stretch_plain(first, first);
     begun.layout[0] = (int8_t)layout;
     return stretch_visit(&(struct stretch_visit){ .problem = c->p,
@@ -397,7 +367,7 @@ static bool sweep(struct cutter *c, int64_t *sum, int *begins)
         for (int first = c->nearest[row]; first <= c->farthest[row]; first++)
             for (int layout = 0; layout < c->layouts; layout++) {
                 c->best[spot(c, row, layout, first)] = row == last && first == cut_last(c->p) ? 0 : INT64_MAX;
-                for (int turn = 0; row < last && turn < choices(c->p); turn++)
+                for (int turn = 0; row < last && turn < cut_row_turns(c->p); turn++)
                     if (!best_with(c, row, turn, layout, first))
                         return false;
             }
@@ -418,7 +388,7 @@ static bool refine_cut(struct cutter *c, int begins, bool *moved, int64_t *value
     int64_t sum = c->p->once_ns, longest = INT64_MIN;
     *moved = false;
     for (int row = 0, first = 0, layout = begins; first < cut_last(c->p);) {
-        int at = spot(c, row, layout, first), kind = kind_at(c->p, row, c->turn[at]);
+        int at = spot(c, row, layout, first), kind = cut_row_kind(c->p, row, c->turn[at]);
         const struct stretch *s = &c->stage[at];
         struct cell *cell = cell_at(c, kind, s);
         if (!cell)
@@ -432,7 +402,7 @@ static bool refine_cut(struct cutter *c, int begins, bool *moved, int64_t *value
         behind_ns += ends_ns(c, kind, s);
         sum = sum == INT64_MAX || cell->cost == INT64_MAX ? INT64_MAX : sum + cell->cost + behind_ns;
         longest = max_i64(longest, cell->times);
-        row = row_behind(c, row, c->turn[at]);
+        row = cut_row_behind(c->p, row, c->turn[at]);
         layout = c->behind[at];
         first = s->end;
     }
@@ -533,11 +503,15 @@ bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_ver
                struct error *err)
 {
     struct cutter c;
+    struct cut_problem line = *problem;
     *verdict = CUT_HOLDS;
     if (problem->stage_count > problem->layer_count)
         return true;
+    if (problem->orders && (problem->stage_count != 1 || problem->mesh_count > 0))
+        return ideals_check(problem, bound_ns, verdict, witness_ns, err);
+    line.orders = NULL; /* one stage has all layers in any order */
     bool proven = false;
-    bool good = cutter_open(&c, problem, true, err) && whole_is_long(&c, bound_ns, &proven) &&
+    bool good = cutter_open(&c, &line, true, err) && whole_is_long(&c, bound_ns, &proven) &&
                 (proven || descend(&c, bound_ns, verdict, witness_ns));
     run_table_free(&c.runs);
     arena_free(&c.arena);
@@ -546,8 +520,7 @@ bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_ver
 
 /* ---- by multipliers ---- */
 
-/* The longest stage is no shorter than the mean. */
-static int64_t mean_longest(const struct cut_problem *p, int64_t sum)
+int64_t cut_mean_longest(const struct cut_problem *p, int64_t sum)
 {
     int64_t waiting_ns = INT64_MAX;
     for (int k = 0; k < p->stage_count; k++)
@@ -564,7 +537,7 @@ static bool descend_dual(struct cutter *c, int64_t bound_ns, int64_t last_cap_ns
         c->cap_ns = cap_ns;
         if (!sweep(c, &sum, &begins))
             return false;
-        *proven = sum == INT64_MAX || c->p->once_ns + sum + mean_longest(c->p, sum) >= bound_ns;
+        *proven = sum == INT64_MAX || c->p->once_ns + sum + cut_mean_longest(c->p, sum) >= bound_ns;
         if (*proven)
             return true;
         cap_ns = max_i64(last_cap_ns, bound_ns - 1 - c->p->once_ns - sum);
@@ -579,13 +552,14 @@ bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *
     *proven = problem->mesh_count == 0 && problem->stage_count > problem->layer_count;
     if (*proven || problem->mesh_count > 0 || problem->stages[0].table->layout_count > 1)
         return true;
+    if (problem->orders)
+        return ideals_check_dual(problem, claim, bound_ns, proven, err);
     bool good = cutter_open(&c, problem, false, err), usable = true;
     c.dual = arena_alloc(&c.arena, (size_t)problem->stage_count, sizeof *c.dual);
     good = good && (c.dual || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory"));
     for (int k = 0; good && k < c.kind_count; k++)
         if (c.kind[k] == k) {
-            c.dual[k] = dual_open(&c.arena, &problem->stages[k], claim, problem->class_of, problem->layer_count,
-                                  problem->orders);
+            c.dual[k] = dual_open(&c.arena, &problem->stages[k], claim, problem->class_of, problem->layer_count, NULL);
             usable = usable && c.dual[k];
         }
     good = good && (!usable || descend_dual(&c, bound_ns, claim->cap_ns, proven));

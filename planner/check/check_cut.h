@@ -10,7 +10,7 @@ struct cut_problem {
     int layer_count, stage_count, class_count;
     int64_t micro_batch_count;   /* of all replicas in turn together */
     const int *class_of;         /* (layers) */
-    const struct orders *orders; /* paired; where stages begin and end: its sets. NULL: layers in one order */
+    const struct orders *orders; /* where stages begin and end: its sets. NULL: layers in one order */
     int tied_first, tied_second; /* layers that share a weight; -1: none */
     const struct stage_kind
         *stages;      /* (stages); with meshes (mesh_count + 1, turn_count): of a stage by how many meshes
@@ -57,15 +57,33 @@ static inline int cut_last(const struct cut_problem *p)
 {
     return p->orders ? p->orders->count - 1 : p->layer_count;
 }
-/* Where there is one layer less than before `at`, and that layer. */
-static inline int cut_below(const struct cut_problem *p, int at)
+/* The stage behind one on the row: rows count stages, with meshes those that are used, and if need be both. -1: there
+ * are not so many meshes, or stages. */
+static inline int cut_row_behind(const struct cut_problem *p, int row, int turn)
 {
-    return p->orders ? p->orders->below[at] : at - 1;
+    int meshes = p->mesh_count;
+    if (meshes == 0)
+        return row + 1;
+    int used = row % (meshes + 1) + p->turns[turn], stage = row / (meshes + 1) + (p->stage_count > 0);
+    return used > meshes || stage > p->stage_count ? -1 : stage * (meshes + 1) + used;
 }
-static inline int cut_added(const struct cut_problem *p, int at)
+static inline int cut_rows(const struct cut_problem *p)
 {
-    return p->orders ? p->orders->added[at] : at - 1;
+    return p->mesh_count > 0 ? (p->mesh_count + 1) * (p->stage_count + 1) : p->stage_count + 1;
 }
+static inline int cut_row_kind(const struct cut_problem *p, int row, int turn)
+{
+    int meshes = p->mesh_count;
+    return meshes > 0 ? cut_kind(p, row / (meshes + 1), meshes - row % (meshes + 1), turn) : row;
+}
+static inline int cut_row_turns(const struct cut_problem *p)
+{
+    return p->mesh_count > 0 ? p->turn_count : 1;
+}
+/* kind: (kinds) index of the first of the same kind. */
+void cut_like_kinds(const struct cut_problem *p, int *kind);
+/* The longest of the stages, of one mesh each, is no shorter than the mean of that sum of paths. */
+int64_t cut_mean_longest(const struct cut_problem *p, int64_t sum);
 enum cut_verdict {
     CUT_HOLDS,    /* proven: no plan is shorter than the bound */
     CUT_REFUTED,  /* *witness_ns is the formula's value of a plan that is */

@@ -1,4 +1,5 @@
-/* Sums over the layers before a place, for each vector and threshold, in 2^-SUM_BITS nanoseconds rounded down. */
+/* Sums over the layers before a place, with orders over those of each column, for each vector and threshold, in
+ * 2^-SUM_BITS nanoseconds rounded down. */
 #include "planner/check/check_dual.h"
 #include "base/num.h"
 #include <stdlib.h>
@@ -11,9 +12,10 @@ struct dual {
     const struct dual_claim *claim;
     int bins;
     int64_t at_most[DUAL_PEAKS + 1], charged[DUAL_PEAKS + 1]; /* (bins) transient bytes */
-    int64_t *sum;                                             /* (vectors, places, bins) */
-    int64_t *longest_ns;                                      /* (places) of the largest paths */
-    int place_count;
+    const struct orders *orders;                              /* NULL: a chain */
+    int64_t *sum;                                             /* (vectors, sums, bins) */
+    int64_t *longest_ns;                                      /* (sums) of the largest paths */
+    int sum_count;
 };
 
 /* The least transient bytes of any strategy above so many; INT64_MAX: none. */
@@ -54,11 +56,11 @@ static wide price_of(const struct dual *d, int vector, const struct layer_price 
 }
 
 /* False: a price is too large to be summed. A bin without a strategy of the class costs the most. */
-static bool add_layer(struct dual *d, int vector, int place, int below, int class_index)
+static bool add_layer(struct dual *d, int vector, int at, int class_index)
 {
     const wide limit = (wide)1 << PRICE_BITS;
-    int64_t *sums = &d->sum[(int64_t)vector * d->place_count * d->bins];
-    int64_t *before = &sums[below * d->bins], *after = &sums[place * d->bins];
+    int64_t *sums = &d->sum[(int64_t)vector * d->sum_count * d->bins];
+    int64_t *before = &sums[(at - 1) * d->bins], *after = &sums[at * d->bins];
     for (int b = 0; b < d->bins; b++) {
         wide least = limit;
         for (int i = 0; i < d->kind->table->strategy_count; i++) {
@@ -73,12 +75,12 @@ static bool add_layer(struct dual *d, int vector, int place, int below, int clas
     return true;
 }
 
-static void set_longest(struct dual *d, int place, int below, int class_index)
+static void set_longest(struct dual *d, int at, int class_index)
 {
     int64_t most = 0;
     for (int i = 0; i < d->kind->table->strategy_count; i++)
         most = max_i64(most, stage_layer_path_ns(price_at(d->kind->table, class_index, i)));
-    d->longest_ns[place] = d->longest_ns[below] + most;
+    d->longest_ns[at] = d->longest_ns[at - 1] + most;
 }
 
 struct dual *dual_open(struct arena *arena, const struct stage_kind *kind, const struct dual_claim *claim,
@@ -87,35 +89,50 @@ struct dual *dual_open(struct arena *arena, const struct stage_kind *kind, const
     struct dual *d = arena_alloc(arena, 1, sizeof *d);
     if (!d || layer_count >= 1 << (62 - PRICE_BITS))
         return NULL;
-    *d = (struct dual){ .kind = kind, .claim = claim, .place_count = orders ? orders->count : layer_count + 1 };
+    *d = (struct dual){
+        .kind = kind, .claim = claim, .orders = orders, .sum_count = layer_count + (orders ? orders->column_count : 1)
+    };
     set_bins(d);
-    size_t width = (size_t)d->place_count;
+    size_t width = (size_t)d->sum_count;
     d->sum = arena_alloc(arena, width * (size_t)(claim->vector_count * d->bins + 1), sizeof *d->sum);
     d->longest_ns = arena_alloc(arena, width, sizeof *d->longest_ns);
     if (!d->sum || !d->longest_ns)
         return NULL;
-    for (int place = 1; place < d->place_count; place++) {
-        int below = orders ? orders->below[place] : place - 1,
-            class_index = class_of[orders ? orders->added[place] : place - 1];
-        set_longest(d, place, below, class_index);
+    for (int l = 0; l < layer_count; l++) { /* each column from its first layer on */
+        int layer = orders ? orders->column_layer[l] : l,
+            at = orders ? orders_sum(orders, orders->column[layer], orders->depth[layer] + 1) : l + 1;
+        set_longest(d, at, class_of[layer]);
         for (int v = 0; v < claim->vector_count; v++)
-            if (!add_layer(d, v, place, below, class_index))
+            if (!add_layer(d, v, at, class_of[layer]))
                 return NULL;
     }
     return d;
 }
 
+/* Of what lies between, by bin. */
+static void sum_bins(const struct dual *d, int vector, int first, int end, wide out[DUAL_PEAKS + 1])
+{
+    const int64_t *sum = &d->sum[(int64_t)vector * d->sum_count * d->bins];
+    for (int b = 0; b < d->bins; b++)
+        out[b] = 0;
+    for (int i = 0; i < (d->orders ? d->orders->column_count : 1); i++) {
+        int low = d->orders ? orders_sum(d->orders, i, orders_heights(d->orders, first)[i]) : first,
+            high = d->orders ? orders_sum(d->orders, i, orders_heights(d->orders, end)[i]) : end;
+        for (int b = 0; b < d->bins; b++)
+            out[b] += sum[high * d->bins + b] - sum[low * d->bins + b];
+    }
+}
+
 static int64_t bound_of(const struct dual *d, int vector, int first, int end, int64_t cap_ns)
 {
     const int64_t *multiplier = d->claim->multiplier[vector];
-    const int64_t *sum = &d->sum[(int64_t)vector * d->place_count * d->bins];
-    wide least = (wide)1 << 100,
+    wide least = (wide)1 << 100, sums[DUAL_PEAKS + 1],
          limits = (wide)multiplier[LIMIT_BYTES] * (d->kind->capacity_bytes - d->kind->table->base_bytes);
     limits += (wide)(multiplier[LIMIT_PATH] + multiplier[LIMIT_TAIL]) * (cap_ns - stage_waiting_ns(d->kind)) +
               (wide)multiplier[LIMIT_LANE] * cap_ns;
+    sum_bins(d, vector, first, end, sums);
     for (int b = 0; b < d->bins; b++) {
-        wide bound = (wide)(sum[end * d->bins + b] - sum[first * d->bins + b]) * ((wide)1 << (DUAL_BITS - SUM_BITS)) +
-                     (wide)multiplier[LIMIT_BYTES] * d->charged[b];
+        wide bound = sums[b] * ((wide)1 << (DUAL_BITS - SUM_BITS)) + (wide)multiplier[LIMIT_BYTES] * d->charged[b];
         least = bound < least ? bound : least;
     }
     least = (least - limits) >> DUAL_BITS;
@@ -127,5 +144,7 @@ int64_t dual_least(const struct dual *d, int first, int end, int64_t cap_ns)
     int64_t bound = 0;
     for (int v = 0; v < d->claim->vector_count; v++)
         bound = max_i64(bound, bound_of(d, v, first, end, cap_ns));
-    return bound > d->longest_ns[end] - d->longest_ns[first] ? INT64_MAX : bound; /* no choice is so long */
+    int64_t longest_ns =
+        d->orders ? orders_between(d->orders, d->longest_ns, first, end) : d->longest_ns[end] - d->longest_ns[first];
+    return bound > longest_ns ? INT64_MAX : bound; /* no choice is so long */
 }

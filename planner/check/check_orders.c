@@ -2,12 +2,82 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Which layers come before each in all orders: (layers, words). */
+struct before {
+    int words;
+    uint64_t *bits;
+};
+
+static bool comes_before(const struct before *b, int layer, int other)
+{
+    return b->bits[(size_t)other * (size_t)b->words + (size_t)(layer / 64)] >> (layer % 64) & 1;
+}
+
+static void find_before(struct before *b, const struct graph *graph)
+{
+    size_t words = (size_t)b->words;
+    for (int l = 0; l < graph->layer_count; l++)
+        for (int i = 0; i < graph->layers[l].input_count; i++) {
+            int from = graph->layers[l].input_layers[i];
+            for (size_t w = 0; w < words; w++)
+                b->bits[(size_t)l * words + w] |= b->bits[(size_t)from * words + w];
+            b->bits[(size_t)l * words + (size_t)(from / 64)] |= UINT64_C(1) << (from % 64);
+        }
+}
+
+/* The column whose lowest layer is latest of those that come before the layer; -1: none. */
+static int column_of(const struct before *b, const int *lowest, int columns, int layer)
+{
+    int best = -1;
+    for (int i = 0; i < columns; i++)
+        if (comes_before(b, lowest[i], layer) && (best < 0 || lowest[i] > lowest[best]))
+            best = i;
+    return best;
+}
+
+static bool deal_out(struct orders *o, struct arena *arena, const struct before *before)
+{
+    size_t layers = (size_t)o->layer_count;
+    int *column = arena_alloc(arena, layers, sizeof *column), *depth = arena_alloc(arena, layers, sizeof *depth),
+        *first = arena_alloc(arena, layers + 1, sizeof *first), *layer = arena_alloc(arena, layers, sizeof *layer),
+        *lowest = arena_alloc(arena, layers, sizeof *lowest);
+    if (!column || !depth || !first || !layer || !lowest)
+        return false;
+    for (int l = 0; l < o->layer_count; l++) {
+        int found = column_of(before, lowest, o->column_count, l);
+        column[l] = found < 0 ? o->column_count++ : found;
+        depth[l] = found < 0 ? 0 : depth[lowest[found]] + 1;
+        lowest[column[l]] = l;
+    }
+    for (int i = 0; i < o->column_count; i++)
+        first[i + 1] = first[i] + depth[lowest[i]] + 1;
+    for (int l = 0; l < o->layer_count; l++)
+        layer[first[column[l]] + depth[l]] = l;
+    o->column = column;
+    o->depth = depth;
+    o->column_first = first;
+    o->column_layer = layer;
+    return true;
+}
+
+/* All but the layer itself and those that it comes before. */
+static bool find_most_before(struct orders *o, struct arena *arena, const struct before *before)
+{
+    int *most = arena_alloc(arena, (size_t)o->layer_count, sizeof *most);
+    for (int l = 0; most && l < o->layer_count; l++)
+        for (int other = 0; other < o->layer_count; other++)
+            most[l] += other != l && !comes_before(before, l, other);
+    o->most_before = most;
+    return most != NULL;
+}
+
 /* While sets are listed. */
 struct list {
+    const struct orders *orders;
     const struct graph *graph;
-    int count, capacity, words;
-    uint64_t *sets;
-    int *below, *added;
+    int count, capacity;
+    int *height;
+    int *last; /* the set's last layer in the file's order, -1 */
 };
 
 static bool grow(struct list *list)
@@ -15,142 +85,84 @@ static bool grow(struct list *list)
     if (list->count < list->capacity)
         return true;
     int capacity = 2 * list->capacity + 256;
-    uint64_t *sets = realloc(list->sets, (size_t)capacity * (size_t)list->words * sizeof *sets);
-    list->sets = sets ? sets : list->sets;
-    int *below = realloc(list->below, (size_t)capacity * sizeof *below);
-    list->below = below ? below : list->below;
-    int *added = realloc(list->added, (size_t)capacity * sizeof *added);
-    list->added = added ? added : list->added;
-    list->capacity = sets && below && added ? capacity : list->capacity;
-    return sets && below && added;
+    size_t columns = (size_t)list->orders->column_count;
+    int *height = realloc(list->height, (size_t)capacity * columns * sizeof *height);
+    list->height = height ? height : list->height;
+    int *last = realloc(list->last, (size_t)capacity * sizeof *last);
+    list->last = last ? last : list->last;
+    list->capacity = height && last ? capacity : list->capacity;
+    return height && last;
 }
 
-static bool may_add(const struct list *list, int set, int layer)
+/* The set with one layer more; layer -1: the empty one. */
+static bool add(struct list *list, int set, int layer)
 {
-    const uint64_t *bits = &list->sets[(size_t)set * (size_t)list->words];
-    const struct graph_layer *l = &list->graph->layers[layer];
-    for (int i = 0; i < l->input_count; i++)
-        if (!(bits[l->input_layers[i] / 64] >> (l->input_layers[i] % 64) & 1))
-            return false;
+    size_t columns = (size_t)list->orders->column_count;
+    if (!grow(list))
+        return false;
+    int *to = &list->height[(size_t)list->count * columns];
+    memset(to, 0, columns * sizeof *to);
+    if (layer >= 0) {
+        memcpy(to, &list->height[(size_t)set * columns], columns * sizeof *to);
+        to[list->orders->column[layer]]++;
+    }
+    list->last[list->count++] = layer;
     return true;
 }
 
-static bool add(struct list *list, int below, int layer)
+static bool reads_within(const struct list *list, int set, int layer)
 {
-    if (!grow(list))
-        return false;
-    uint64_t *to = &list->sets[(size_t)list->count * (size_t)list->words];
-    memset(to, 0, (size_t)list->words * sizeof *to);
-    if (below >= 0) {
-        memcpy(to, &list->sets[(size_t)below * (size_t)list->words], (size_t)list->words * sizeof *to);
-        to[layer / 64] |= UINT64_C(1) << (layer % 64);
-    }
-    list->below[list->count] = below;
-    list->added[list->count++] = layer;
+    const struct orders *o = list->orders;
+    const int *height = &list->height[(size_t)set * (size_t)o->column_count];
+    const struct graph_layer *l = &list->graph->layers[layer];
+    for (int i = 0; i < l->input_count; i++)
+        if (height[o->column[l->input_layers[i]]] <= o->depth[l->input_layers[i]])
+            return false;
     return true;
 }
 
 /* Nobody before the last layer of a set, in the file's order, reads it: each set comes once, from the one without it.
- */
+ * What may come next is next in its column. */
 static bool list_sets(struct list *list, int most)
 {
+    const struct orders *o = list->orders;
     if (!add(list, -1, -1))
         return false;
     for (int set = 0; set < list->count && list->count <= most; set++)
-        for (int layer = list->added[set] + 1; layer < list->graph->layer_count && list->count <= most; layer++)
-            if (may_add(list, set, layer) && !add(list, set, layer))
+        for (int i = 0; i < o->column_count && list->count <= most; i++) {
+            int at = o->column_first[i] + list->height[(size_t)set * (size_t)o->column_count + (size_t)i];
+            int layer = at < o->column_first[i + 1] ? o->column_layer[at] : -1;
+            if (layer > list->last[set] && reads_within(list, set, layer) && !add(list, set, layer))
                 return false;
+        }
     return true;
 }
 
-static void *keep(struct arena *arena, const void *from, size_t bytes)
+static bool keep_sets(struct orders *o, struct arena *arena, const struct list *list)
 {
-    void *to = arena_alloc(arena, bytes, 1);
-    if (to)
-        memcpy(to, from, bytes);
-    return to;
+    size_t count = (size_t)list->count * (size_t)o->column_count;
+    int *height = arena_alloc(arena, count, sizeof *height);
+    if (height)
+        memcpy(height, list->height, count * sizeof *height);
+    o->height = height;
+    return height != NULL;
 }
 
 bool orders_list(struct orders *out, struct arena *arena, const struct graph *graph, int most, struct error *err)
 {
-    struct list list = { .graph = graph, .words = graph->layer_count / 64 + 1 };
-    bool good = list_sets(&list, most);
-    size_t count = (size_t)list.count;
-    *out = (struct orders){ .layer_count = graph->layer_count, .count = list.count, .words = list.words };
-    if (good && list.count <= most) {
-        out->sets = keep(arena, list.sets, count * (size_t)list.words * sizeof *list.sets);
-        out->below = keep(arena, list.below, count * sizeof *list.below);
-        out->added = keep(arena, list.added, count * sizeof *list.added);
-        good = out->sets && out->below && out->added;
-    }
-    free(list.sets);
-    free(list.below);
-    free(list.added);
+    struct before before = { .words = graph->layer_count / 64 + 1 };
+    struct list list = { .orders = out, .graph = graph };
+    *out = (struct orders){ .layer_count = graph->layer_count };
+    before.bits = arena_alloc(arena, (size_t)graph->layer_count * (size_t)before.words, sizeof *before.bits);
+    bool good = before.bits != NULL;
+    if (good)
+        find_before(&before, graph);
+    good = good && deal_out(out, arena, &before) && list_sets(&list, most);
+    out->count = list.count;
+    if (good && list.count <= most)
+        good = keep_sets(out, arena, &list) &&
+               (list.count == graph->layer_count + 1 || find_most_before(out, arena, &before));
+    free(list.height);
+    free(list.last);
     return good || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
-}
-
-static bool holds(const struct orders *o, int larger, int smaller)
-{
-    const uint64_t *a = &o->sets[(size_t)larger * (size_t)o->words], *b = &o->sets[(size_t)smaller * (size_t)o->words];
-    for (int w = 0; w < o->words; w++)
-        if (b[w] & ~a[w])
-            return false;
-    return true;
-}
-
-static bool find_most_before(struct orders *o, struct arena *arena)
-{
-    int *size = arena_alloc(arena, (size_t)o->count, sizeof *size),
-        *most = arena_alloc(arena, (size_t)o->layer_count, sizeof *most);
-    for (int set = 0; size && most && set < o->count; set++) {
-        size[set] = set > 0 ? size[o->below[set]] + 1 : 0;
-        for (int l = 0; l < o->layer_count; l++)
-            if (!orders_has(o, set, l) && size[set] > most[l])
-                most[l] = size[set];
-    }
-    o->most_before = most;
-    return size && most;
-}
-
-bool orders_pair(struct orders *o, struct arena *arena, struct error *err)
-{
-    int64_t *first = arena_alloc(arena, (size_t)o->count + 1, sizeof *first), count = 0, capacity = 0;
-    int *larger = NULL;
-    bool good = first && find_most_before(o, arena);
-    for (int a = 0; good && a < o->count; a++) {
-        first[a] = count;
-        for (int b = a + 1; good && b < o->count; b++) {
-            if (!holds(o, b, a))
-                continue;
-            if (count == capacity) {
-                capacity = 2 * capacity + 1024;
-                int *grown = realloc(larger, (size_t)capacity * sizeof *grown);
-                good = grown != NULL;
-                larger = good ? grown : larger;
-            }
-            if (good)
-                larger[count++] = b;
-        }
-    }
-    if (good) {
-        first[o->count] = count;
-        o->first = first;
-        o->larger = keep(arena, larger, (size_t)count * sizeof *larger);
-        good = o->larger != NULL;
-    }
-    free(larger);
-    return good || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
-}
-
-int64_t orders_find(const struct orders *o, int first, int end)
-{
-    int64_t from = o->first[first], to = o->first[first + 1];
-    while (to - from > 1) {
-        int64_t middle = from + (to - from) / 2;
-        if (o->larger[middle] <= end)
-            from = middle;
-        else
-            to = middle;
-    }
-    return from;
 }

@@ -6,9 +6,7 @@
 void stretch_content(const struct cut_problem *p, const struct stretch *s, int *counts, struct stage_content *out)
 {
     memset(counts, 0, (size_t)(p->class_count * cut_layouts(p)) * sizeof *counts);
-    for (int l = 0; p->orders && l < p->layer_count; l++)
-        counts[p->class_of[l]] += cut_holds(p, s->at[0], s->end, l);
-    for (int r = 0; !p->orders && r < s->count; r++)
+    for (int r = 0; r < s->count; r++)
         for (int l = s->at[r]; l < stretch_end(s, r); l++)
             counts[s->layout[r] * p->class_count + p->class_of[l]]++;
     *out = (struct stage_content){ .count = counts,
@@ -42,25 +40,8 @@ static bool legal(const struct cut_problem *p, const struct stretch *s)
     return !cut_holds_both(p, s->at[0], s->end) || layout_at(s, p->tied_first) == layout_at(s, p->tied_second);
 }
 
-/* In any order, in one layout. */
-static bool visit_orders(const struct stretch_visit *v, struct stretch begun)
-{
-    const struct orders *orders = v->problem->orders;
-    int first = begun.at[0];
-    for (int64_t i = orders_find(orders, first, v->from); i < orders->first[first + 1]; i++) {
-        begun.end = orders->larger[i];
-        if (begun.end > v->to)
-            break;
-        if (begun.end >= v->from && !v->too_long(v->self, first, begun.end) && !v->body(v->self, &begun))
-            return false;
-    }
-    return true;
-}
-
 bool stretch_visit(const struct stretch_visit *v, struct stretch begun)
 {
-    if (v->problem->orders)
-        return visit_orders(v, begun);
     int last = begun.at[begun.count - 1];
     for (begun.end = last + 1; begun.end <= v->to && !v->too_long(v->self, begun.at[0], begun.end); begun.end++) {
         if (begun.end >= v->from && legal(v->problem, &begun) && !v->body(v->self, &begun))

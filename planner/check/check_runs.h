@@ -3,7 +3,7 @@
 #define CLEAVE_CHECK_RUNS_H
 #include "planner/check/check_cut.h"
 
-/* Layers [at[0], end) in runs of one layout each; those between two sets where there are orders. */
+/* Layers [at[0], end) in runs of one layout each. */
 struct stretch {
     int end, count;
     int at[MOST_RUNS];

@@ -1,0 +1,11 @@
+/* The same questions as in check_cut.h of layers that may come in any order: stages between sets of layers. */
+#ifndef CLEAVE_CHECK_IDEALS_H
+#define CLEAVE_CHECK_IDEALS_H
+#include "planner/check/check_cut.h"
+
+/* cut_check() and cut_check_dual() of a problem with orders and several stages. */
+bool ideals_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
+                  struct error *err);
+bool ideals_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns,
+                       bool *proven, struct error *err);
+#endif
