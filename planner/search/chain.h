@@ -71,14 +71,13 @@ static inline int branches_at(const struct branches *b, int place, int tower)
                  (PLACE_BITS * (tower % PLACE_TOWERS))) &
            PLACE_LAYERS;
 }
-/* Whether all that is before `first` is before `end`, tower by tower: the free bits are left where nothing is
- * borrowed. */
-static inline bool branches_hold(const struct branches *b, int first, int end)
+/* Whether all that is before one place is before another, tower by tower: the free bits are left where nothing is
+ * borrowed. Both (words). */
+static inline bool branches_within(const struct branches *b, const uint64_t *first, const uint64_t *end)
 {
-    const uint64_t free_bits = UINT64_C(0x8000800080008000), *low = &b->at[(size_t)first * (size_t)b->words],
-                   *high = &b->at[(size_t)end * (size_t)b->words];
+    const uint64_t free_bits = UINT64_C(0x8000800080008000);
     for (int w = 0; w < b->words; w++)
-        if ((((high[w] | free_bits) - low[w]) & free_bits) != free_bits)
+        if ((((end[w] | free_bits) - first[w]) & free_bits) != free_bits)
             return false;
     return true;
 }

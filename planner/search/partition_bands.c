@@ -20,6 +20,15 @@ bool bands_reserve(void *array, int64_t *capacity, int64_t count, size_t size)
     return grown != NULL;
 }
 
+static struct room layers_need(const struct solver *s, int place)
+{
+    const struct chain *chain = s->problem->chain;
+    int64_t m = s->problem->micro_batch_count;
+    return (struct room){ (m - 1) * chain_between(chain, s->least_path_ns, 0, place) +
+                              chain_between(chain, s->least_step_ns, 0, place),
+                          chain_between(chain, s->ideal_cut->least_bytes, 0, place) };
+}
+
 bool bands_open(struct solver *s)
 {
     struct ideal_cut *c = arena_alloc(s->arena, 1, sizeof *c);
@@ -36,7 +45,10 @@ bool bands_open(struct solver *s)
             least = min_i64(least, s->least_bytes[level][at] - s->least_bytes[level][at - 1]);
         c->least_bytes[at] = chain_sum_layer(s->problem->chain, at) < 0 ? 0 : c->least_bytes[at - 1] + least;
     }
-    return c->least_bytes && c->before && c->band;
+    c->need = arena_alloc(s->arena, (size_t)s->places, sizeof *c->need);
+    for (int place = 0; c->need && c->least_bytes && place < s->places; place++)
+        c->need[place] = layers_need(s, place);
+    return c->least_bytes && c->before && c->band && c->need;
 }
 
 void bands_close(struct solver *s)
@@ -44,6 +56,7 @@ void bands_close(struct solver *s)
     struct ideal_cut *c = s->ideal_cut;
     if (!c)
         return;
+    free(c->at);
     free(c->rest);
     free(c->own);
     free(c->better);
@@ -61,15 +74,6 @@ static struct room row_room(const struct solver *s, int row)
     int level = s->level[row];
     return (struct room){ s->cap_ns - (s->micro_batches[level] - 1) * s->period_ns[level],
                           s->problem->capacity_bytes - s->tables[level]->base_bytes };
-}
-
-static struct room layers_need(const struct solver *s, int first, int end)
-{
-    const struct chain *chain = s->problem->chain;
-    int64_t m = s->problem->micro_batch_count;
-    return (struct room){ (m - 1) * chain_between(chain, s->least_path_ns, first, end) +
-                              chain_between(chain, s->least_step_ns, first, end),
-                          chain_between(chain, s->ideal_cut->least_bytes, first, end) };
 }
 
 static bool fits(const struct room *need, const struct room *room)
@@ -103,7 +107,7 @@ static bool has_room(const struct solver *s, int row, const struct room *need, c
 static void find_rows(const struct solver *s, int place, const struct room *all, int *low, int *high)
 {
     int final = s->row_count - 1;
-    struct room need = layers_need(s, 0, place);
+    struct room need = s->ideal_cut->need[place];
     *low = place == 0 ? 0 : place == s->last ? final : 1;
     *high = place == 0 ? 0 : place == s->last ? final : final - 1;
     while (*low <= *high && !has_room(s, *low, &need, all))
@@ -112,66 +116,62 @@ static void find_rows(const struct solver *s, int place, const struct room *all,
         --*high;
 }
 
-/* Of all rows: finds where their bands begin and end, or lists them with what the layers behind take at least. */
+/* Of all rows: counts their places, or lists them with what the layers behind take at least. */
 static void visit_bands(struct solver *s, bool list)
 {
-    struct ideal_cut *c = s->ideal_cut;
-    struct room all = layers_need(s, 0, s->last);
+    const struct branches *b = s->problem->chain->branches;
+    struct room all = s->ideal_cut->need[s->last];
+    size_t words = (size_t)b->words;
     for (int place = 0; place < s->places; place++) {
         int low, high;
         find_rows(s, place, &all, &low, &high);
         int64_t rest = list && low <= high ? chain_between(s->problem->chain, s->least_path_ns, place, s->last) : 0;
         for (int row = low; row <= high; row++) {
-            struct band *band = &c->band[row];
-            band->from = (int)min_i64(band->from, place);
-            band->to = (int)max_i64(band->to, place);
+            struct band *band = &s->ideal_cut->band[row];
             if (list) {
-                band->place[band->count++] = place;
-                band->rest[place - band->from] = rest;
+                band->place[band->count] = place;
+                band->rest[band->count] = rest;
+                memcpy(&band->at[(size_t)band->count * words], &b->at[(size_t)place * words], words * sizeof *band->at);
             }
+            band->count++;
         }
     }
-}
-
-static bool reserve_bands(struct solver *s)
-{
-    struct ideal_cut *c = s->ideal_cut;
-    int64_t all = 0;
-    for (int row = 0; row < s->row_count; row++)
-        all += max_i64(0, c->band[row].to - c->band[row].from + 1);
-    if (!bands_reserve(&c->rest, &c->rest_capacity, all, sizeof *c->rest) ||
-        !bands_reserve(&c->place, &c->place_capacity, all, sizeof *c->place))
-        return false;
-    for (int64_t i = 0; i < all; i++)
-        c->rest[i] = OUT_OF_REACH;
-    all = 0;
-    for (int row = 0; row < s->row_count; row++) {
-        c->band[row].rest = c->rest + all;
-        c->band[row].place = c->place + all;
-        all += max_i64(0, c->band[row].to - c->band[row].from + 1);
-    }
-    return true;
 }
 
 static bool open_bands(struct solver *s)
 {
     struct ideal_cut *c = s->ideal_cut;
+    int64_t all = 0, words = s->problem->chain->branches->words;
     for (int row = 0; row < s->row_count; row++)
-        c->band[row] = (struct band){ .from = s->places, .to = -1 };
+        c->band[row].count = 0;
     visit_bands(s, false);
-    if (!reserve_bands(s))
+    for (int row = 0; row < s->row_count; row++)
+        all += c->band[row].count;
+    if (!bands_reserve(&c->rest, &c->rest_capacity, all, sizeof *c->rest) ||
+        !bands_reserve(&c->place, &c->place_capacity, all, sizeof *c->place) ||
+        !bands_reserve(&c->at, &c->at_capacity, all * words, sizeof *c->at))
         return false;
+    all = 0;
+    for (int row = 0; row < s->row_count; row++) {
+        int count = c->band[row].count;
+        c->band[row] = (struct band){ 0, c->place + all, c->at + all * words, c->rest + all };
+        all += count;
+    }
     visit_bands(s, true);
     return true;
 }
 
 /* Leaves out places of which nothing more is to be known. */
-static void drop_places(struct band *band)
+static void drop_places(struct band *band, size_t words)
 {
     int kept = 0;
-    for (int i = 0; i < band->count; i++)
-        if (band->rest[band->place[i] - band->from] < OUT_OF_REACH)
-            band->place[kept++] = band->place[i];
+    for (int i = 0; i < band->count; i++) {
+        if (band->rest[i] >= OUT_OF_REACH)
+            continue;
+        band->place[kept] = band->place[i];
+        band->rest[kept] = band->rest[i];
+        memmove(&band->at[(size_t)kept++ * words], &band->at[(size_t)i * words], words * sizeof *band->at);
+    }
     band->count = kept;
 }
 
@@ -179,15 +179,14 @@ static void drop_places(struct band *band)
 static void narrow_bands(struct solver *s)
 {
     struct ideal_cut *c = s->ideal_cut;
-    struct room all = layers_need(s, 0, s->last);
+    struct room all = s->ideal_cut->need[s->last];
     for (int row = 0; row < s->row_count; row++) {
         struct band *band = &c->band[row];
         for (int i = 0; i < band->count; i++) {
-            struct room need = layers_need(s, 0, band->place[i]);
-            if (!has_room(s, row, &need, &all))
-                band->rest[band->place[i] - band->from] = OUT_OF_REACH;
+            if (!has_room(s, row, &c->need[band->place[i]], &all))
+                band->rest[i] = OUT_OF_REACH;
         }
-        drop_places(band);
+        drop_places(band, (size_t)s->problem->chain->branches->words);
     }
 }
 
@@ -261,44 +260,40 @@ static int last_place(const struct band *band)
     return band->place[band->count - 1];
 }
 
-static int64_t band_rest(const struct band *band, int place)
-{
-    return place >= band->from && place <= band->to ? band->rest[place - band->from] : OUT_OF_REACH;
-}
-
 /* Of every place of the row a bound of the stage that begins there and all that follow: own, where that is more. */
 static void hand_down(struct solver *s, int row, int after, const struct slope *slope)
 {
     struct ideal_cut *c = s->ideal_cut;
     const struct branches *b = s->problem->chain->branches;
     const struct band *band = &c->band[row], *next = &c->band[after];
-    int bins = slope->bins, from = first_place(band), to = last_place(next);
+    int bins = slope->bins, from = first_place(band), to = last_place(next), i = band->count - 1, j = next->count - 1;
+    while (i >= 0 && band->place[i] > to)
+        c->own[i--] = OUT_OF_REACH;
     for (int place = to; place >= from; place--) {
-        int64_t *least = &c->least[(int64_t)(place - from) * bins], rest = band_rest(next, place), sum[BINS];
-        bool begins = band_rest(band, place) < OUT_OF_REACH,
+        int64_t *least = &c->least[(int64_t)(place - from) * bins], sum[BINS];
+        bool begins = i >= 0 && band->place[i] == place, ends = j >= 0 && next->place[j] == place,
              any = least_of_steps(b, c->least, bins, place, from, to, least);
-        if (begins || rest < OUT_OF_REACH)
+        if (begins || ends)
             add_sums(b, slope, place, sum);
-        if (begins && any)
-            c->own[place - from] = max_i64(c->own[place - from], least_over_bins(slope, least, sum));
-        else if (begins)
-            c->own[place - from] = OUT_OF_REACH;
-        for (int i = 0; rest < OUT_OF_REACH && i < bins; i++)
-            least[i] = min_i64(least[i], rest * (INT64_C(1) << slope->bits) + sum[i]);
+        if (begins) {
+            c->own[i] = any ? max_i64(c->own[i], least_over_bins(slope, least, sum)) : OUT_OF_REACH;
+            i--;
+        }
+        int64_t rest = ends ? next->rest[j--] : OUT_OF_REACH;
+        for (int k = 0; rest < OUT_OF_REACH && k < bins; k++)
+            least[k] = min_i64(least[k], rest * (INT64_C(1) << slope->bits) + sum[k]);
     }
 }
 
 /* By all that bounds stages with that number of meshes; better of several. */
-static void hand_down_leg(struct solver *s, int row, int turn, int64_t *better)
+static void hand_down_leg(struct solver *s, int row, int turn)
 {
     struct ideal_cut *c = s->ideal_cut;
     const struct band *band = &c->band[row];
     int after = row_after(s, row, turn), level = s->level[row * s->turn_count + turn];
     if (after < 0 || c->band[after].count == 0)
         return;
-    int from = first_place(band);
-    for (int place = from; place <= last_place(band); place++)
-        c->own[place - from] = place < last_place(&c->band[after]) ? 0 : OUT_OF_REACH;
+    memset(c->own, 0, (size_t)band->count * sizeof *c->own);
     hand_down(s, row, after, &(struct slope){ .sum = s->own_path_ns[level], .bins = 1 });
     for (int v = 0; v < s->vectors[level].count; v++) {
         const struct vector *vector = &s->vectors[level].at[v];
@@ -306,7 +301,7 @@ static void hand_down_leg(struct solver *s, int row, int turn, int64_t *better)
                   &(struct slope){ vector->sum, vector->peak_part, BINS, VECTOR_SUM_BITS, vector->cap_part });
     }
     for (int i = 0; i < band->count; i++)
-        better[i] = min_i64(better[i], c->own[band->place[i] - from]);
+        c->better[i] = min_i64(c->better[i], c->own[i]);
 }
 
 /* Room for what is handed down from any row to any that may be before it. */
@@ -317,7 +312,7 @@ static bool reserve_least(struct solver *s)
     for (int row = 0; row < s->row_count; row++)
         for (int turn = 0; c->band[row].count > 0 && turn < s->turn_count; turn++) {
             int after = row + 1 < s->row_count ? row_after(s, row, turn) : -1, from = first_place(&c->band[row]);
-            own = max_i64(own, last_place(&c->band[row]) - from + 1);
+            own = max_i64(own, c->band[row].count);
             if (after >= 0 && c->band[after].count > 0)
                 widest = max_i64(widest, last_place(&c->band[after]) - from + 1);
         }
@@ -339,13 +334,13 @@ bool bands_bound(struct solver *s)
         for (int i = 0; i < band->count; i++)
             c->better[i] = OUT_OF_REACH;
         for (int turn = 0; band->count > 0 && turn < s->turn_count; turn++)
-            hand_down_leg(s, row, turn, c->better);
+            hand_down_leg(s, row, turn);
         for (int i = 0; i < band->count; i++) {
-            int64_t *rest = &band->rest[band->place[i] - band->from];
+            int64_t *rest = &band->rest[i];
             *rest = max_i64(*rest, c->better[i]);
             *rest = *rest > most ? OUT_OF_REACH : *rest;
         }
-        drop_places(band);
+        drop_places(band, (size_t)s->problem->chain->branches->words);
     }
     return true;
 }

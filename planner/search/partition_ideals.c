@@ -109,16 +109,19 @@ static bool gives_up(const struct solver *s)
 }
 
 /* A stage that may be on a cut of at most limit_ns from where it begins; else *open is what it was bounded by. */
-static bool look_at(struct solver *s, const struct spot *at, int64_t rest, int64_t limit_ns, int64_t *open)
+static bool look_at(struct solver *s, const struct spot *at, int index, int64_t rest, int64_t limit_ns, int64_t *open)
 {
     int first = at->runs.first[0], end = at->runs.end;
     int64_t lower = 0, ends_ns = stage_ends_ns(s->problem, row_meshes(s, at->row), at->turn, first, end);
-    int64_t least = chain_between(s->problem->chain, s->own_path_ns[at->level], first, end) + ends_ns + rest;
+    int64_t path = chain_between(s->problem->chain, s->own_path_ns[at->level], first, end);
+    int64_t least = path + ends_ns + rest, waiting_ns = s->period_ns[at->level];
     struct cell *cell = NULL;
-    if (least > limit_ns || stage_too_long(s, at->level, first, end)) {
-        *open = least > limit_ns ? min_i64(*open, least) : *open;
+    if ((s->micro_batches[at->level] - 1) * (path + waiting_ns) > s->cap_ns)
+        return true; /* stage_too_long(), sooner */
+    if (least > limit_ns)
+        *open = min_i64(*open, least);
+    if (least > limit_ns || stage_too_long(s, at->level, first, end))
         return true;
-    }
     if (!stage_known(s, at->level, &at->runs, limit_ns - ends_ns - rest + 1, &cell, &lower))
         return false;
     spend(s, BOUND_WORK);
@@ -130,6 +133,7 @@ static bool look_at(struct solver *s, const struct spot *at, int64_t rest, int64
                              .high_ns = solved ? cell->records[cell->solution].high : s->cap_ns,
                              .end = end,
                              .turn = at->turn,
+                             .index = index,
                              .crossing = s->problem->chain->branches->crossing[end],
                              .solved = solved };
     if (option.ns > limit_ns)
@@ -137,28 +141,48 @@ static bool look_at(struct solver *s, const struct spot *at, int64_t rest, int64
     return option.ns > limit_ns || put_option(s->ideal_cut, &option);
 }
 
+/* Which of up to 64 places of a band hold the place before them, bit by bit: no branch that is hard to foresee. */
+static uint64_t holders(const struct branches *b, const struct band *band, int from, int first)
+{
+    const uint64_t *own = &b->at[(size_t)first * (size_t)b->words];
+    uint64_t bits = 0;
+    for (int i = 0; i < 64 && from + i < band->count; i++)
+        bits |= (uint64_t)branches_within(b, own, &band->at[(size_t)(from + i) * (size_t)b->words]) << i;
+    return bits;
+}
+
+/* The first of the band that is further than the place. */
+static int first_behind(const struct band *band, int place)
+{
+    int low = 0;
+    for (int high = band->count; low < high;) {
+        int middle = low + (high - low) / 2;
+        if (band->place[middle] <= place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* All stages of one number of meshes that begin there. */
 static bool look_at_all(struct solver *s, int row, int turn, int first, int64_t limit_ns, int64_t *open)
 {
-    const struct branches *b = s->problem->chain->branches;
-    int after = row_after(s, row, turn), i = 0;
+    int after = row_after(s, row, turn);
     if (after < 0)
         return true;
     const struct band *band = &s->ideal_cut->band[after];
     struct spot at = { .row = row, .turn = turn, .level = s->level[row * s->turn_count + turn] };
-    for (int high = band->count; i < high;) { /* the first that is further */
-        int middle = i + (high - i) / 2;
-        if (band->place[middle] <= first)
-            i = middle + 1;
-        else
-            high = middle;
-    }
-    spend(s, band->count - i);
-    for (; i < band->count && !gives_up(s); i++) {
-        at.runs = stage_run(first, band->place[i]);
-        int64_t rest = band->rest[at.runs.end - band->from];
-        if (rest < OUT_OF_REACH && branches_hold(b, first, at.runs.end) && !look_at(s, &at, rest, limit_ns, open))
-            return false;
+    for (int i = first_behind(band, first); i < band->count && !gives_up(s); i += 64) {
+        spend(s, 64);
+        for (uint64_t bits = holders(s->problem->chain->branches, band, i, first); bits; bits &= bits - 1) {
+            int index = i + __builtin_ctzll(bits);
+            at.runs = stage_run(first, band->place[index]);
+            if (band->rest[index] > limit_ns)
+                *open = min_i64(*open, band->rest[index]);
+            else if (!look_at(s, &at, index, band->rest[index], limit_ns, open))
+                return false;
+        }
     }
     return true;
 }
@@ -175,12 +199,13 @@ static uint64_t spot_key(const struct solver *s, int row, int first)
     return (uint64_t)row * (uint64_t)s->places + (uint64_t)first + 1;
 }
 
-/* The least sum of C from `first` on in all stages from the row on, if it is at most limit_ns; else a bound above that.
- * Of equals the one with the smaller maximum Y, and of these the one where less crosses; with very many places one of
- * them. */
-static bool least_from(struct solver *s, int row, int first, int64_t limit_ns, struct known *out)
+/* The least sum of C from a place of the band on in all stages from the row on, if it is at most limit_ns; else a bound
+ * above that. Of equals the one with the smaller maximum Y, and of these the one where less crosses; with very many
+ * places one of them. */
+static bool least_from(struct solver *s, int row, int index, int64_t limit_ns, struct known *out)
 {
     struct ideal_cut *c = s->ideal_cut;
+    int first = c->band[row].place[index];
     int64_t base = c->option_count, open = OUT_OF_REACH, ties = s->places <= TIE_PLACES ? 0 : 1;
     struct known best = { .key = spot_key(s, row, first), .ns = OUT_OF_REACH };
     *out = c->known_size > 0 ? *find_known(c, best.key) : (struct known){ 0 };
@@ -199,7 +224,7 @@ static bool least_from(struct solver *s, int row, int first, int64_t limit_ns, s
         c->options[base] = c->options[--c->option_count];
         if (c->option_count > base)
             sink(&c->options[base], c->option_count - base, 0);
-        if (!least_from(s, row_after(s, row, option.turn), option.end, limit_ns - option.stage_ns, &behind))
+        if (!least_from(s, row_after(s, row, option.turn), option.index, limit_ns - option.stage_ns, &behind))
             return false;
         struct known way = { best.key,
                              min_i64(OUT_OF_REACH, option.stage_ns + behind.ns),
@@ -220,8 +245,7 @@ static bool least_from(struct solver *s, int row, int first, int64_t limit_ns, s
     *out = best;
     if (gives_up(s))
         return true;
-    int64_t *rest = &c->band[row].rest[first - c->band[row].from];
-    *rest = max_i64(*rest, best.ns);
+    c->band[row].rest[index] = max_i64(c->band[row].rest[index], best.ns);
     return keep_known(c, &best);
 }
 

@@ -5,12 +5,12 @@
 
 #define OUT_OF_REACH (INT64_MAX / 4)
 
-/* Where stages of a row can begin. */
+/* Where stages of a row can begin: places in ascending order. */
 struct band {
-    int from, to; /* from above to: nowhere */
     int count;
-    int *place;    /* (count) ascending */
-    int64_t *rest; /* (to - from + 1) the sum of C from there on is no less; OUT_OF_REACH: stages do not begin there */
+    int *place;
+    uint64_t *at;  /* (count, words) what branches say of them, one after the other */
+    int64_t *rest; /* the sum of C from there on is no less; OUT_OF_REACH: no way from there on */
 };
 /* What was found of all stages from a row and place on. */
 struct known {
@@ -23,9 +23,10 @@ struct known {
 struct option {
     int64_t ns, stage_ns, high_ns; /* ns: with all that follows, at least */
     int end, turn, crossing;
+    int index; /* of the end, in its band */
     bool solved;
 };
-/* Sums over the stages before a row: what all of them can hold under the cap. */
+/* Sums over the stages before a row: what all of them can hold under the cap; or over layers: what they need. */
 struct room {
     int64_t high_ns, bytes;
 };
@@ -36,10 +37,12 @@ struct ideal_cut {
     int sweep;
     int64_t *least_bytes; /* (sums) of each layer at any level */
     struct room *before;  /* (rows) */
+    struct room *need;    /* (places) of the layers before, at least */
     struct band *band;    /* (rows) */
+    uint64_t *at;
     int64_t *rest, *own, *better, *least;
     int *place;
-    int64_t rest_capacity, own_capacity, better_capacity, least_capacity, place_capacity;
+    int64_t at_capacity, rest_capacity, own_capacity, better_capacity, least_capacity, place_capacity;
     struct known *known; /* (known_size, a power of two) */
     size_t known_size, known_used;
     struct option *options;
