@@ -44,6 +44,14 @@ static void branched_draw(struct branched *b, uint64_t *seed)
     ck_assert(chain_add_branches(&b->toy.chain, &b->toy.arena, edges, count, CHAIN_IDEALS, &err));
 }
 
+/* All equally good cuts compared; any of them; what is left bounded before each sweep. */
+static const struct ideal_limits ways_to_look[] = {
+    { .tie_places = 1 << 13, .trial_work = 128, .most_work = INT64_C(1) << 34 },
+    { .tie_places = 0, .trial_work = 128, .most_work = INT64_C(1) << 34 },
+    { .tie_places = 0, .trial_work = 0, .most_work = INT64_C(1) << 34 },
+};
+enum { WAYS_TO_LOOK = sizeof ways_to_look / sizeof *ways_to_look };
+
 START_TEST(cuts_equal_enumeration_over_all_orders)
 {
     uint64_t seed = 77;
@@ -54,6 +62,7 @@ START_TEST(cuts_equal_enumeration_over_all_orders)
         struct partition_result result, none;
         branched_draw(&b, &seed);
         struct partition_problem *problem = &b.toy.problem;
+        problem->ideal_limits = &ways_to_look[_i];
         int64_t want = enumerate_orders(problem, b.reads, NULL);
         ck_assert(partition_solve(problem, &b.toy.arena, &result, &err));
         ck_assert_msg(result.bound_ns == want, "instance %d: got %lld, brute force %lld", n, (long long)result.bound_ns,
@@ -77,6 +86,43 @@ START_TEST(cuts_equal_enumeration_over_all_orders)
     ck_assert_int_gt(feasible, 1000);
     ck_assert_int_gt(infeasible, 300);
     ck_assert_int_gt(shorter, 200);
+}
+END_TEST
+
+/* However little is looked at, bounds hold, with a gap and for bounds alone too. */
+START_TEST(little_work_leaves_bounds_that_hold)
+{
+    uint64_t seed = 78;
+    int ended_early = 0, useful = 0;
+    for (int n = 0; n < 2000; n++) {
+        struct branched b;
+        struct error err = { 0 };
+        struct partition_result result;
+        struct ideal_limits little = { .trial_work = n % 4, .most_work = 1 << n % 16 };
+        branched_draw(&b, &seed);
+        struct partition_problem *problem = &b.toy.problem;
+        int64_t want = enumerate_orders(problem, b.reads, NULL);
+        problem->ideal_limits = &little;
+        problem->gap_ppm = n % 3 * 5000;
+        problem->bound_only = n % 5 == 0 && want < INT64_MAX;
+        problem->halves = n % PARTITION_HALVES;
+        problem->below_ns = problem->bound_only ? want + want / 100 + 1 : INT64_MAX;
+        ck_assert(partition_solve(problem, &b.toy.arena, &result, &err));
+        ck_assert_msg(result.bound_ns <= want, "instance %d: bound %lld, brute force %lld", n,
+                      (long long)result.bound_ns, (long long)want);
+        for (int i = 0; i < result.plan_count; i++) {
+            ck_assert_int_eq(partition_evaluate(problem, &result.plans[i]), result.plans[i].step_ns);
+            ck_assert_int_ge(result.plans[i].step_ns, want);
+        }
+        bool early = b.toy.chain.branches && want < INT64_MAX && !problem->bound_only && problem->gap_ppm == 0 &&
+                     result.bound_ns < want;
+        ended_early += early;
+        problem->below_ns = INT64_MAX;
+        useful += early && result.bound_ns > partition_quick_bound(problem);
+        arena_free(&b.toy.arena);
+    }
+    ck_assert_int_gt(ended_early, 50);
+    ck_assert_int_gt(useful, 3);
 }
 END_TEST
 
@@ -440,7 +486,8 @@ END_TEST
 static Suite *orders_suite(void)
 {
     Suite *suite = suite_create("orders");
-    CHECK_ADD(suite, cuts_equal_enumeration_over_all_orders);
+    CHECK_ADD_LOOP(suite, cuts_equal_enumeration_over_all_orders, WAYS_TO_LOOK);
+    CHECK_ADD(suite, little_work_leaves_bounds_that_hold);
     CHECK_ADD(suite, verdicts_are_those_of_enumeration);
     CHECK_ADD(suite, too_many_orders_leave_the_files);
     CHECK_ADD_LOOP(suite, reordered_graphs_are_the_same_model, BRANCHED_MODELS);

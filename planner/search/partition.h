@@ -46,6 +46,12 @@ bool stage_runs_legal(const struct chain *chain, const struct stage_runs *runs);
 /* What the stage's runs hand over to each other, to out; the number of them. */
 int stage_handovers(const struct price_table *table, const struct chain *chain, const struct stage_runs *runs,
                     const struct layer_price *out[MOST_RUNS - 1]);
+/* How much is looked at where a model has branches: counts and not seconds, so that answers are the same everywhere. */
+struct ideal_limits {
+    int tie_places;     /* up to so many places, cuts that are equally good are compared by what crosses them */
+    int64_t trial_work; /* places looked at for each place of the chain, before what is left behind them is bounded */
+    int64_t most_work;  /* in all: then the plans so far, with a bound that holds */
+};
 struct partition_problem {
     const struct chain *chain;
     const struct price_table *table; /* by_stage: each stage by its own prices */
@@ -64,6 +70,7 @@ struct partition_problem {
     int64_t gap_ppm;                    /* good enough: within so many millionths; 0: exact */
     int halves;                         /* of bound_only: how often the bound is sharpened, at most PARTITION_HALVES */
     bool bound_only; /* no plan is looked for: bound_ns is what the relaxation proves of those below below_ns */
+    const struct ideal_limits *ideal_limits; /* NULL: the usual ones */
     bool (*stops)(void *self); /* may be NULL; true ends the solution: the plans so far, with a bound that holds */
     void *self;
 };

@@ -7,11 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* TIE_PLACES: up to so many all cuts that are equally good are compared. WORK: places looked at by one solution, a
- * stage's bound counts for several; STOP_WORK: between two looks at the clock. TRIAL_WORK: for each place, before
- * bounds are made anew. */
-enum { TIE_PLACES = 1 << 13, BOUND_WORK = 16, STOP_WORK = 1 << 20, TRIAL_WORK = 128 };
-#define MOST_WORK (INT64_C(1) << 34)
+/* Work is places looked at; bounding a stage counts for several. STOP_WORK: between two looks at the clock. */
+enum { BOUND_WORK = 16, STOP_WORK = 1 << 20 };
+static const struct ideal_limits usual_limits = { .tie_places = 1 << 13,
+                                                  .trial_work = 128,
+                                                  .most_work = INT64_C(1) << 34 };
+
+static const struct ideal_limits *limits_of(const struct solver *s)
+{
+    return s->problem->ideal_limits ? s->problem->ideal_limits : &usual_limits;
+}
 
 /* ---- what is known ---- */
 
@@ -96,10 +101,11 @@ static void spend(struct solver *s, int64_t work)
     struct ideal_cut *c = s->ideal_cut;
     c->work += work;
     c->given_up = c->given_up || c->work > c->work_limit;
+    s->exhausted = s->exhausted || c->work > limits_of(s)->most_work;
+    s->stopped = s->stopped || s->exhausted;
     if (c->work >= c->next_stop) {
         c->next_stop = c->work + STOP_WORK;
-        s->exhausted = s->exhausted || c->work > MOST_WORK;
-        s->stopped = s->stopped || s->exhausted || (s->problem->stops && s->problem->stops(s->problem->self));
+        s->stopped = s->stopped || (s->problem->stops && s->problem->stops(s->problem->self));
     }
 }
 
@@ -206,7 +212,7 @@ static bool least_from(struct solver *s, int row, int index, int64_t limit_ns, s
 {
     struct ideal_cut *c = s->ideal_cut;
     int first = c->band[row].place[index];
-    int64_t base = c->option_count, open = OUT_OF_REACH, ties = s->places <= TIE_PLACES ? 0 : 1;
+    int64_t base = c->option_count, open = OUT_OF_REACH, ties = s->places <= limits_of(s)->tie_places ? 0 : 1;
     struct known best = { .key = spot_key(s, row, first), .ns = OUT_OF_REACH };
     *out = c->known_size > 0 ? *find_known(c, best.key) : (struct known){ 0 };
     if (first == s->last)
@@ -279,9 +285,9 @@ bool ideals_sweep(struct solver *s, int64_t *sum)
     *sum = INT64_MAX;
     if (good && any) {
         forget(s);
-        good = search_cut(s, TRIAL_WORK * (int64_t)s->places, &found);
+        good = search_cut(s, limits_of(s)->trial_work * (int64_t)s->places, &found);
         if (good && s->ideal_cut->given_up && !s->stopped)
-            good = bands_bound(s) && search_cut(s, MOST_WORK, &found);
+            good = bands_bound(s) && search_cut(s, limits_of(s)->most_work, &found);
     }
     if (!good)
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
