@@ -47,7 +47,7 @@ static void branched_draw(struct branched *b, uint64_t *seed)
 /* All equally good cuts compared; any of them; what is left bounded before each sweep. */
 static const struct ideal_limits ways_to_look[] = {
     { .tie_places = 1 << 13, .trial_work = 128, .most_work = INT64_C(1) << 34 },
-    { .tie_places = 0, .trial_work = 128, .most_work = INT64_C(1) << 34 },
+    { .tie_places = 0, .trial_work = 4, .most_work = INT64_C(1) << 34 },
     { .tie_places = 0, .trial_work = 0, .most_work = INT64_C(1) << 34 },
 };
 enum { WAYS_TO_LOOK = sizeof ways_to_look / sizeof *ways_to_look };

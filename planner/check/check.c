@@ -125,13 +125,15 @@ static bool wrong_fate(struct checker *c, const struct claimed_config *claimed, 
 static bool check_dual(struct checker *c, const char *name, const struct claimed_config *claimed,
                        const struct cut_problem *problem)
 {
-    bool proven = false;
+    enum cut_verdict verdict = CUT_REFUTED;
     c->report->by_multipliers++;
-    return cut_check_dual(problem, claimed->dual, claimed->bound_ns, &proven, c->err) &&
-           (proven ||
-            fail_kind(c->err, ERROR_GATE,
-                      "the certificate does not hold: the multipliers of %s do not prove its bound of %lld ns", name,
-                      (long long)claimed->bound_ns));
+    if (!cut_check_dual(problem, claimed->dual, claimed->bound_ns, &verdict, c->err))
+        return false;
+    c->report->undecided += verdict == CUT_UNDECIDED;
+    return verdict != CUT_REFUTED ||
+           fail_kind(c->err, ERROR_GATE,
+                     "the certificate does not hold: the multipliers of %s do not prove its bound of %lld ns", name,
+                     (long long)claimed->bound_ns);
 }
 
 /* No plan of the configuration is shorter than bound_ns. */

@@ -545,15 +545,16 @@ static bool descend_dual(struct cutter *c, int64_t bound_ns, int64_t last_cap_ns
     return true;
 }
 
-bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns, bool *proven,
-                    struct error *err)
+bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns,
+                    enum cut_verdict *verdict, struct error *err)
 {
     struct cutter c;
-    *proven = problem->mesh_count == 0 && problem->stage_count > problem->layer_count;
-    if (*proven || problem->mesh_count > 0 || problem->stages[0].table->layout_count > 1)
+    bool proven = problem->mesh_count == 0 && problem->stage_count > problem->layer_count;
+    *verdict = proven ? CUT_HOLDS : CUT_REFUTED;
+    if (proven || problem->mesh_count > 0 || problem->stages[0].table->layout_count > 1)
         return true;
     if (problem->orders)
-        return ideals_check_dual(problem, claim, bound_ns, proven, err);
+        return ideals_check_dual(problem, claim, bound_ns, verdict, err);
     bool good = cutter_open(&c, problem, false, err), usable = true;
     c.dual = arena_alloc(&c.arena, (size_t)problem->stage_count, sizeof *c.dual);
     good = good && (c.dual || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory"));
@@ -562,7 +563,8 @@ bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *
             c.dual[k] = dual_open(&c.arena, &problem->stages[k], claim, problem->class_of, problem->layer_count, NULL);
             usable = usable && c.dual[k];
         }
-    good = good && (!usable || descend_dual(&c, bound_ns, claim->cap_ns, proven));
+    good = good && (!usable || descend_dual(&c, bound_ns, claim->cap_ns, &proven));
+    *verdict = proven ? CUT_HOLDS : CUT_REFUTED;
     arena_free(&c.arena);
     return good;
 }

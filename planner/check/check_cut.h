@@ -100,10 +100,10 @@ enum cut_verdict {
 bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
                struct error *err);
 /* Whether claimed multipliers alone show that no plan is shorter than bound_ns: the same descent, with the stages that
- * they bound and none that are solved, down to the claimed cap. One mesh for each stage. Fails only for want of
- * memory. */
-bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns, bool *proven,
-                    struct error *err);
+ * they bound and none that are solved, down to the claimed cap. One mesh for each stage. CUT_REFUTED: they do not.
+ * Fails only for want of memory. */
+bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns,
+                    enum cut_verdict *verdict, struct error *err);
 /* One order of the layers, in place of all: (layers), NULL: the file's. class_of: (layers) room for its classes. */
 void cut_set_order(struct cut_problem *problem, const int *order, int *class_of);
 /* The formula's value of given stages (first_layer, (stages); with meshes turn, (stages), else NULL) with the strategy

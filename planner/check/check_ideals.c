@@ -509,7 +509,8 @@ static int64_t most_sum(const struct cut_problem *p, int64_t bound_ns)
 /* Down from cap to cap, not below last_cap_ns. *sum INT64_MAX: nothing is shorter. */
 static bool fall(struct walk *w, int64_t bound_ns, int64_t last_cap_ns, int64_t *sum)
 {
-    int64_t cap_ns = w->pass == 0 ? bound_ns - 1 - w->p->once_ns : w->cap_ns;
+    int64_t least = of_any(w, LIMIT_COUNT, 0, w->last);
+    int64_t cap_ns = w->pass == 0 ? max_i64(last_cap_ns, bound_ns - 1 - w->p->once_ns - least) : w->cap_ns;
     for (int pass = 0; pass < MOST_PASSES; pass++) {
         bool any = true;
         *sum = INT64_MAX;
@@ -559,7 +560,7 @@ bool ideals_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_
 }
 
 bool ideals_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns,
-                       bool *proven, struct error *err)
+                       enum cut_verdict *verdict, struct error *err)
 {
     struct walk w;
     int64_t sum = 0;
@@ -575,7 +576,8 @@ bool ideals_check_dual(const struct cut_problem *problem, const struct dual_clai
             usable = usable && w.dual[k];
         }
     good = good && (!usable || fall(&w, bound_ns, claim->cap_ns, &sum));
-    *proven = good && usable && sum == INT64_MAX && w.work <= MOST_WORK;
+    *verdict = usable && sum == INT64_MAX ? CUT_HOLDS : CUT_REFUTED;
+    *verdict = w.work > MOST_WORK ? CUT_UNDECIDED : *verdict;
     walk_free(&w);
     return good;
 }

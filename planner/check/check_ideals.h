@@ -7,5 +7,5 @@
 bool ideals_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
                   struct error *err);
 bool ideals_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns,
-                       bool *proven, struct error *err);
+                       enum cut_verdict *verdict, struct error *err);
 #endif

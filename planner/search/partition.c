@@ -516,7 +516,7 @@ bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, 
     int64_t margin_ns = 4 * (s.stages + 1) + s.layers / 64; /* what rounding may take from whoever works it out anew */
     *out = (struct partition_proof){ 0 };
     if (problem->mesh_count > 0 || s.layouts > 1 || s.stages > s.layers || s.layers > PROOF_LAYERS ||
-        (int64_t)s.stages * (s.places - 1) > PROOF_CELLS)
+        (!problem->chain->branches && (int64_t)s.stages * (s.places - 1) > PROOF_CELLS))
         return true;
     s.vectors_only = true;
     bool good = make_arrays(&s) && prove(&s, bound_ns + margin_ns, &out->proven);

@@ -240,14 +240,14 @@ static bool least_of_steps(const struct branches *b, const int64_t *least, int b
 {
     bool any = false;
     for (int i = 0; i < bins; i++)
-        out[i] = OUT_OF_REACH;
+        out[i] = INT64_MAX;
     for (int64_t k = b->first_up[place]; k < b->first_up[place + 1]; k++) {
         const int64_t *up = &least[(int64_t)(b->up_place[k] - from) * bins];
         any = any || b->up_place[k] <= to;
         for (int i = 0; b->up_place[k] <= to && i < bins; i++)
             out[i] = min_i64(out[i], up[i]);
     }
-    return any && out[0] < OUT_OF_REACH;
+    return any && out[0] < INT64_MAX;
 }
 
 static int first_place(const struct band *band)

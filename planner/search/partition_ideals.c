@@ -10,7 +10,7 @@
 /* Work is places looked at; bounding a stage counts for several. STOP_WORK: between two looks at the clock. */
 enum { BOUND_WORK = 16, STOP_WORK = 1 << 20 };
 static const struct ideal_limits usual_limits = { .tie_places = 1 << 13,
-                                                  .trial_work = 128,
+                                                  .trial_work = 4,
                                                   .most_work = INT64_C(1) << 34 };
 
 static const struct ideal_limits *limits_of(const struct solver *s)
