@@ -353,11 +353,15 @@ def orders(folder):
     bad.write_text(json.dumps(plan))
     expect("an order in which a layer comes before what it reads", 2, "expected layer 5.encoder before layer 8.cross_attention", "show", bad)
     towers, layer = folder / "towers.json", {"kind": "opaque", "forward_us": 100, "backward_us": 200, "parameters": 1000, "activation_elements": 1000}
-    rows = [{**layer, "name": f"{k}_{i}", "inputs": [f"{k}_{i - 1}" if i else "in"]} for k in range(2) for i in range(90)]
-    towers.write_text(json.dumps({"format": "cleave-model", "version": 1, "name": "towers", "sequence": 16,
-                                  "layers": [{**layer, "name": "in"}, *rows, {**layer, "name": "out", "inputs": ["0_89", "1_89"]}]}))
-    expect("more orders than are tried", 0, "other orders were not tried.*in whatever order no plan is shorter than", "plan", towers, *job, "-o", four)
-    expect("the bound of all of them is checked", 0, "in other orders no plan is shorter than", "check", four)
+    for count, height, planned, checked in (
+            (2, 90, "all orders of the layers: 8283 order ideals", "in all orders of the layers: 8283 order ideals"),
+            (4, 40, "other orders were not tried.*in whatever order no plan is shorter than", "in other orders no plan is shorter than")):
+        rows = [{**layer, "name": f"{k}_{i}", "inputs": [f"{k}_{i - 1}" if i else "in"]} for k in range(count) for i in range(height)]
+        out = {**layer, "name": "out", "inputs": [f"{k}_{height - 1}" for k in range(count)]}
+        towers.write_text(json.dumps({"format": "cleave-model", "version": 1, "name": "towers", "sequence": 16,
+                                      "layers": [{**layer, "name": "in"}, *rows, out]}))
+        expect(f"orders of {count} towers", 0, planned, "plan", towers, *job, "-o", four)
+        expect(f"what is said of the orders of {count} towers is checked", 0, checked, "check", four)
     expect("a chain", 0, "stage 3", "plan", "tiny-gpt", *job, "-o", chain)
     check("a chain has one order", "order" not in json.loads(chain.read_text())["decisions"] and "in the order" not in run("show", chain).stdout)
 
