@@ -235,6 +235,21 @@ static bool check_decisions(struct inputs *in, struct error *err)
                      plan->rank_count, in->cluster->name, in->cluster->device_count);
 }
 
+bool inputs_reserve(struct inputs *in, const char *text, struct error *err)
+{
+    size_t length = strlen(text);
+    int64_t bytes = 0;
+    double share = 0;
+    bool percent = length > 0 && text[length - 1] == '%';
+    if (percent ? !text_read_double(text, length - 1, &share) || !(share >= 0 && share < 100)
+                : !text_read_bytes(text, &bytes))
+        return fail(err, "--reserve: expected bytes or a percentage below 100%%, such as 4096, 2GiB or 5%%, found '%s'",
+                    text);
+    in->context.reserve = text;
+    return cluster_set_reserve(in->cluster, bytes, percent ? share : -1) ||
+           fail(err, "--reserve: %s leaves nothing of the device's memory", text);
+}
+
 /* A name that stands in the plan file (under the key of its context), or that was given in its place. */
 static bool fail_source(const struct inputs *in, const char *path, const char *given, const char *key,
                         struct error *err)
@@ -270,7 +285,11 @@ bool inputs_plan(struct inputs *in, const char *path, const char *model, const c
     if (!profiles || profiles->count == 0)
         now.profile.source = NULL; /* measured again since: predictions may differ, decisions stand */
     const struct json *at = json_member(json_root(in->plan_file->document), "context");
-    return plan_context_check(context, at, &now, err) && check_decisions(in, err);
+    if (!plan_context_check(context, at, &now, err))
+        return false;
+    if (context->reserve && !inputs_reserve(in, context->reserve, err))
+        return fail_source(in, path, NULL, "reserve", err);
+    return check_decisions(in, err);
 }
 
 bool inputs_write(const struct cli *cli, const char *path, const char *data, size_t length, struct error *err)

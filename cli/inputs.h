@@ -35,6 +35,8 @@ bool inputs_model(struct inputs *in, const char *name, struct error *err);
 bool inputs_catalogue(struct inputs *in, struct error *err);
 /* A cluster file or the short form. */
 bool inputs_cluster(struct inputs *in, const char *text, struct error *err);
+/* Memory of each device that plans must leave free, as --reserve has it; noted in the context of plans. */
+bool inputs_reserve(struct inputs *in, const char *text, struct error *err);
 /* Later files win over earlier ones of the same device; none: in->profile stays NULL. A profile that says
  * nothing of the cluster, if one was read, is refused. */
 bool inputs_profiles(struct inputs *in, const struct text_list *paths, struct error *err);

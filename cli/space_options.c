@@ -197,20 +197,6 @@ static bool dtype_of(const struct inputs *in, const char *word, enum dtype *out,
     return cluster_check_dtype(in->cluster, *out, err);
 }
 
-static bool set_reserve(struct inputs *in, const char *text, struct error *err)
-{
-    size_t length = strlen(text);
-    int64_t bytes = 0;
-    double share = 0;
-    bool percent = length > 0 && text[length - 1] == '%';
-    if (percent ? !text_read_double(text, length - 1, &share) || !(share >= 0 && share < 100)
-                : !text_read_bytes(text, &bytes))
-        return fail(err, "--reserve: expected bytes or a percentage below 100%%, such as 4096, 2GiB or 5%%, found '%s'",
-                    text);
-    return cluster_set_reserve(in->cluster, bytes, percent ? share : -1) ||
-           fail(err, "--reserve: %s leaves nothing of the device's memory", text);
-}
-
 static bool set_clip(struct space *space, const char *text, struct error *err)
 {
     char *end;
@@ -234,7 +220,7 @@ bool space_apply(struct inputs *in, struct space *out, const struct space_option
     for (int i = 0; i < 63 && solvers[i]; i++)
         names[i] = solvers[i]->name;
     if ((o->solver && !inputs_word("--solver", o->solver, names, &method, err)) ||
-        (o->reserve && !set_reserve(in, o->reserve, err)))
+        (o->reserve && !inputs_reserve(in, o->reserve, err)))
         return false;
     for (int i = 0; i < o->space.count; i++)
         if (!space_restrict(out, "--space", o->space.item[i], err))

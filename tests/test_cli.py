@@ -582,6 +582,11 @@ def certificates(folder):
         changed["predicted"][key] = value
         forged.write_text(json.dumps(changed))
         expect(f"check of a changed {key}", 4, f"predicted.{key}.*the prediction does not hold", "check", forged)
+    kept = folder / "reserved.json"
+    run("plan", "gpt2", "--cluster", "1x2:a100-sxm-80", "--batch", 8, "--reserve", "5%", "-o", kept)
+    expect("check of a plan that leaves memory free", 0, "the certificate holds", "check", kept)
+    kept.write_text(kept.read_text().replace('"5%"', '"x%"'))
+    expect("a reserve that is none", 2, "context.reserve: --reserve: expected bytes or a percentage", "simulate", kept)
     check("check --json", json.loads(run("check", plan, "--json").stdout)["holds"] is True)
     away, tight = folder / "offloaded.json", ["plan", "gpt2-medium", "--cluster", "1x2:a100-sxm-80@memory=7e9", "--batch", 16, "--fix", "recompute=none"]
     expect("does not fit without host memory", 3, "nothing fits", *tight)

@@ -203,6 +203,8 @@ static void write_context(struct json_writer *w, const struct plan_context *cont
     write_origin(w, "cluster", &context->cluster);
     write_origin(w, "profile", &context->profile);
     write_origin(w, "options", &context->options);
+    if (context->reserve)
+        json_put_string(w, "reserve", context->reserve);
     if (context->cleave)
         json_put_string(w, "cleave", context->cleave);
     json_write_free_members(w, read);

@@ -17,7 +17,8 @@ struct plan_origin {
 }; /* source NULL: there was none */
 struct plan_context {
     struct plan_origin model, cluster, profile, options; /* options.source: the text of the options */
-    const char *cleave;                                  /* version that wrote the file */
+    const char *reserve; /* memory of each device that was to stay free, as --reserve has it; NULL: the devices' own */
+    const char *cleave;  /* version that wrote the file */
 };
 
 /* What was predicted, as the file shows it. Names and values of the breakdown come from the simulator's categories. */

@@ -95,7 +95,7 @@ static bool read_origin(const struct json *at, struct arena *arena, struct plan_
 
 struct context_fields {
     const struct json *model, *cluster, *profile, *options;
-    const char *cleave;
+    const char *reserve, *cleave;
 };
 #define CONTEXT(name, doc_)                                                                                            \
     {                                                                                                                  \
@@ -106,6 +106,10 @@ static const struct json_field context_fields[] = {
     CONTEXT(cluster, "Cluster the plan was made for."),
     CONTEXT(profile, "Profile the plan was made with, or null."),
     CONTEXT(options, "Options of the search, or null."),
+    { .key = "reserve",
+      .type = FIELD_STRING,
+      .offset = offsetof(struct context_fields, reserve),
+      .doc = "Memory of each device that plans had to leave free, as --reserve has it; absent: the devices' own." },
     { .key = "cleave",
       .type = FIELD_STRING,
       .offset = offsetof(struct context_fields, cleave),
@@ -121,6 +125,7 @@ static bool read_context(const struct json *at, struct plan_file *file, struct e
     if (!READ_FIELDS(at, context_fields, &in, &file->arena, err))
         return false;
     context->cleave = in.cleave;
+    context->reserve = in.reserve;
     return read_origin(in.model, &file->arena, &context->model, err) &&
            read_origin(in.cluster, &file->arena, &context->cluster, err) &&
            read_origin(in.profile, &file->arena, &context->profile, err) &&
