@@ -132,6 +132,95 @@ START_TEST(restriction_conflict)
 }
 END_TEST
 
+/* Degrees that do not divide the devices: dp pp tp, 0 free, of some sequences on a cluster, exclude each other with the
+ * devices; so many would do, and no fewer of those that are more. */
+static const struct indivisible {
+    const char *cluster, *enough;
+    int64_t batch, data, pipeline, tensor;
+    long long devices; /* 0: none would do */
+    const char *less;  /* NULL: there is nothing in between */
+} indivisibles[] = {
+    { "1x4:toy", "3x4:toy", 63, 3, 0, 0, 12, "2x4:toy" },
+    { "1x4:toy", "3x4:toy", 60, 12, 0, 0, 12, "2x4:toy" },
+    { "1x4:toy", "3x4:toy", 63, 3, 2, 0, 12, "2x4:toy" },
+    { "2x4:toy", "5x4:toy", 5, 5, 0, 0, 20, "4x4:toy" },
+    { "2x2:toy", "3x2:toy", 64, 0, 3, 0, 6, NULL },
+    { "1x4:toy", "1x3:toy", 63, 3, 1, 1, 3, NULL }, /* exactly three: fewer */
+    { "4x2:toy", "3x2:toy", 63, 3, 1, 2, 6, NULL },
+    { "1x4:toy", NULL, 64, 0, 0, 3, 0, NULL }, /* three ranks do not share four heads, wherever they are */
+};
+enum { INDIVISIBLES = sizeof indivisibles / sizeof *indivisibles };
+
+static void fix(struct allowed *degrees, int64_t value)
+{
+    if (value > 0)
+        *degrees = (struct allowed){ 1, { value } };
+}
+
+static bool fits_on(const char *form, const struct space *space)
+{
+    struct world world = world_open(form, 80000000000, 2);
+    bool fits = fits_with(&world, space);
+    world_close(&world);
+    return fits;
+}
+
+START_TEST(devices_conflict)
+{
+    const struct indivisible *c = &indivisibles[_i];
+    struct world world = world_open(c->cluster, 80000000000, 2);
+    struct search_options options = options_of(c->batch);
+    struct explainer e;
+    struct conflict conflict;
+    struct error err = { 0 };
+    uint32_t want = (c->devices > 0) << CONSTRAINT_DEVICES | (c->data > 0) << SPACE_DP;
+    fix(&options.space.data, c->data);
+    fix(&options.space.pipeline, c->pipeline);
+    fix(&options.space.tensor, c->tensor);
+    explainer_open(&e, world.model, &world.facts, &options);
+    ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+    ck_assert(conflict.exists && conflict.irreducible);
+    ck_assert_msg((conflict.set & (UINT32_C(1) << CONSTRAINT_DEVICES | 1u << SPACE_DP)) == want, "%s: set %x",
+                  c->cluster, conflict.set);
+    ck_assert(!(conflict.set >> CONSTRAINT_MEMORY & 1) && !(conflict.set >> CONSTRAINT_BATCH & 1));
+    const struct change *devices = change_of(&conflict, "devices");
+    ck_assert_int_eq(devices->found, c->devices > 0);
+    ck_assert_int_eq(devices->value, c->devices);
+    ck_assert(!c->enough || fits_on(c->enough, &options.space));
+    ck_assert(!c->less || !fits_on(c->less, &options.space));
+    explainer_close(&e);
+    world_close(&world);
+}
+END_TEST
+
+/* A batch that has no configuration: the nearest that has one, found by trying all. */
+START_TEST(nearest_batch)
+{
+    static const int64_t batches[] = { 31, 44, 46, 7 };
+    struct world world = world_open("1x6:toy", 80000000000, 2);
+    for (int i = 0; i < 4; i++) {
+        struct search_options options = options_of(batches[i]);
+        struct explainer e;
+        struct conflict conflict;
+        struct error err = { 0 };
+        int64_t nearest = 0;
+        fix(&options.space.data, 3);
+        fix(&options.space.micro, 5);
+        explainer_open(&e, world.model, &world.facts, &options);
+        ck_assert_msg(explain_conflict(&e, &conflict, &err), "%s", err.message);
+        for (int64_t away = 1; nearest == 0; away++)
+            for (int side = -1; side <= 1 && nearest == 0; side += 2) {
+                struct space space = options.space;
+                space.batch = batches[i] + side * away;
+                nearest = space.batch > 0 && fits_with(&world, &space) ? space.batch : 0;
+            }
+        ck_assert_int_eq(change_of(&conflict, "batch")->value, nearest);
+        explainer_close(&e);
+    }
+    world_close(&world);
+}
+END_TEST
+
 /* Where a plan fits there is no conflict. */
 START_TEST(no_conflict)
 {
@@ -179,6 +268,8 @@ static Suite *explain_conflict_suite(void)
     CHECK_ADD(suite, filter_equals_brute_force);
     CHECK_ADD(suite, memory_conflict);
     CHECK_ADD(suite, restriction_conflict);
+    CHECK_ADD_LOOP(suite, devices_conflict, INDIVISIBLES);
+    CHECK_ADD(suite, nearest_batch);
     CHECK_ADD(suite, no_conflict);
     CHECK_ADD(suite, freedom_needs_no_more_memory);
     return suite;

@@ -45,9 +45,11 @@ struct conflict {
 /**
  * Of the explainer's space and facts. Where memory is tight, only the thriftiest values that the user allows are tried
  * first, then all. Constraints are relaxed like this: memory a thousandfold; devices to any of 1/64 to 64 times the
- * nodes; the batch to any of itself, one sequence, and multiples of the devices; the node to the whole cluster. The
- * changes are found by bisection or halving, each with everything else held: memory to 1 %, devices to whole nodes up
- * to 64 times, batch and sequence downwards, each restriction of a choice lifted.
+ * nodes, and to 1, 2, 3, 5 and 7 times what the named degrees need; the batch to any of itself, the next below and
+ * above that have a configuration, the least, one sequence, and multiples of the devices; the node to the whole
+ * cluster. The changes are found by bisection or halving, each with everything else held: memory to 1 %, devices to
+ * whole nodes up to 64 times, or fewer of them where degrees do not divide those that there are, the batch to what has
+ * a configuration and the sequence downwards, each restriction of a choice lifted.
  */
 bool explain_conflict(struct explainer *e, struct conflict *out, struct error *err);
 #endif
