@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The program on what belongs to other planners: their problems and their profiles. usage: test_cli_peers.py CLEAVE SOURCE_ROOT"""
 import json
+import shutil
 
 from calls import ROOT, check, expect, main, run
 
@@ -33,6 +34,12 @@ def partitions(folder):
     expect("partition, galvatron without memory", 2, "--memory is needed", "partition", peer, *model)
     expect("partition, galvatron's folder", 2, "expected a file computation_profiling_", "partition", peer.parent, *model, "--memory", 2**30)
     expect("partition, galvatron twice", 2, "expected one file", "partition", peer, peer, *model, "--memory", 2**30)
+    measured = folder / "measured"
+    shutil.copytree(peer, measured)
+    for name in ("b", "a"):
+        shutil.copy(next(peer.glob("computation_profiling_*")), measured / f"computation_profiling_{name}.json")
+    expect("partition, galvatron, whose", 2, r"found 3: \S+_a\.json, \S+_b\.json, \S+\.json; copy that of your model and machine",
+           "partition", measured, *model, "--memory", 2**30)
     expect("partition, two files", 2, "reads one file", "partition", graph, graph, "--format", "pipedream", *two)
     expect("partition without format", 2, "--format is needed", "partition", graph)
     expect("partition, format", 2, "expected one of pipedream, piper", "partition", graph, "--format", "pipe")
