@@ -140,14 +140,16 @@ static void print_memory(const struct cli *cli, const struct account *a)
 static void print_difference(const struct cli *cli, const struct solution *s, const struct account *own)
 {
     char number[TEXT_NUMBER_BYTES];
+    bool differs = false;
     fprintf(cli->out, "     ");
     for (int k = 0; k < TIME_KIND_COUNT; k++) {
         int64_t ns = s->time_ns[k] - own->time_ns[own->last_stage][k];
+        differs = differs || ns != 0;
         if (ns != 0)
             fprintf(cli->out, " %s %c%s", time_kind_names[k], ns < 0 ? '-' : '+',
                     text_duration_ns(number, ns < 0 ? -ns : ns));
     }
-    fprintf(cli->out, "; peak %s\n", text_bytes(number, s->peak_bytes));
+    fprintf(cli->out, "%s; peak %s\n", differs ? "" : " as long in each item", text_bytes(number, s->peak_bytes));
 }
 
 /* The kind under which the same plan was listed before; NULL: none. */

@@ -496,6 +496,8 @@ def processes(folder):
         if transport == "mpi" and result.returncode == 1 and "mpi" in result.stderr.lower():
             continue  # not built, or no launcher here
         wanted = wanted or losses_of(result)
+    alike = ["explain", "gpt2", "--cluster", "1x7:a100-sxm-80", "--batch", 5, "--part", "versus", "--versus", "zero=3"]
+    expect("explain: no difference is a difference too", 0, r"zero=3: .*\(\+0\.0 %\) .*\n +as long in each item; peak ", *alike)
         check(f"{transport}: the losses of threads", result.returncode == 0 and losses_of(result) == wanted, result)
         if measured:
             profile = json.loads((folder / "measured.json").read_text()) if measured.returncode == 0 else {}
