@@ -89,6 +89,15 @@ void space_list_keys(struct text *out)
     list_names(out, layer_choice_names);
 }
 
+void space_list_solvers(struct text *out)
+{
+    for (int i = 0; solvers[i]; i++) {
+        text_printf(out, "%s%s", i ? ", " : "", solvers[i]->name);
+        if (solvers[i]->most_layers > 0)
+            text_printf(out, " (at most %d layers)", solvers[i]->most_layers);
+    }
+}
+
 static bool unknown_key(const char *what, const char *word, struct error *err)
 {
     const char *near = text_nearest(word, space_choice_names, SPACE_CHOICES);
@@ -213,13 +222,22 @@ static bool set_clip(struct space *space, const char *text, struct error *err)
     return true;
 }
 
+static bool check_layers(const struct inputs *in, const struct solver_method *method, struct error *err)
+{
+    int layers = model_unfolded_count(in->model);
+    return method->most_layers == 0 || layers <= method->most_layers ||
+           fail(err, "--solver: %s is for models of at most %d layers, found %d; give --solver ilp, or leave it out",
+                method->name, method->most_layers, layers);
+}
+
 bool space_apply(struct inputs *in, struct space *out, const struct space_options *o, struct error *err)
 {
     const char *names[64] = { NULL };
     int method = 0;
     for (int i = 0; i < 63 && solvers[i]; i++)
         names[i] = solvers[i]->name;
-    if ((o->solver && !inputs_word("--solver", o->solver, names, &method, err)) ||
+    if ((o->solver &&
+         (!inputs_word("--solver", o->solver, names, &method, err) || !check_layers(in, solvers[method], err))) ||
         (o->reserve && !inputs_reserve(in, o->reserve, err)))
         return false;
     for (int i = 0; i < o->space.count; i++)

@@ -44,8 +44,13 @@ struct space_options {
                    "threads of the search (0: one per core); the answer is the same for any number"),                  \
         DOUBLE_OPTION("gap", offsetof(holder, part.gap), "SHARE", 0, 1,                                                \
                       "proves the optimum of the formula to within this share of it (0.001; 0: to the end)"),          \
-        TEXT_OPTION("solver", offsetof(holder, part.solver), "NAME",                                                   \
-                    "of the stages' integer programs: exact (the default) or ilp (GLPK)"),                             \
+        { .name = "solver",                                                                                            \
+          .type = OPTION_TEXT,                                                                                         \
+          .offset = offsetof(holder, part.solver),                                                                     \
+          .value_name = "NAME",                                                                                        \
+          .doc = "of the stages' integer programs, the first is the default; ilp is GLPK, ilp_whole takes the cuts, "  \
+                 "too: ",                                                                                              \
+          .end_doc = space_list_solvers },                                                                             \
         DOUBLE_OPTION("time-limit", offsetof(holder, part.time_limit_s), "SECONDS", 0, 1e9,                            \
                       "then the best plan so far, with its gap (0: none)")
 
@@ -60,6 +65,8 @@ bool space_apply(struct inputs *in, struct space *out, const struct space_option
 bool space_restrict(struct space *space, const char *what, const char *text, struct error *err);
 /* Adds the keys of --fix. */
 void space_list_keys(struct text *out);
+/* Adds the names of --solver. */
+void space_list_solvers(struct text *out);
 /* Index of the schedule of that name, else a failure that lists them. what: the option, for messages. */
 bool space_schedule(const char *what, const char *name, int *out, struct error *err);
 /* The context-parallel dimension of that name, likewise. */

@@ -68,6 +68,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "bucket=4MB"], "bucket: expected bytes, such as 4MiB, found '4MB'"),
         ([*plan, "--space", "bucket=1MiB:4MiB"], "buckets of one size, found 2 sizes"),
         ([*plan, "--fix", "turns=2,schedule=zb-h1"], "turns: .*1f1b and gpipe, found zb-h1"),
+        (["plan", "gpt2", *job, "--solver", "ilp_whole"], "ilp_whole is for models of at most [0-9]+ layers, found 27; give --solver ilp"),
         (["plan", "tiny-gpt", "--cluster", "1x5:cpu", "--batch", 4, "--fix", "turns=2"], "no configuration of 5 devices.*turns are at most the micro-batches"),
         ([*plan, "--fix", "turns=65"], "turns: expected a number from 1 to 64, found '65'"),
         ([*plan, "--fix", "spread=2,schedule=zb-h1"], "spread: .*1f1b and gpipe, found zb-h1"),

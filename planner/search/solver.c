@@ -3,7 +3,7 @@
 #include "planner/search/ilp_partition.h"
 #include <stddef.h>
 
-enum { ILP_TIME_LIMIT_MS = 10000 };
+enum { ILP_TIME_LIMIT_MS = 10000, ILP_LAYERS = 16 }; /* gpt2 cut to 13 layers on 8 devices takes half a minute */
 
 static bool always_safe(void)
 {
@@ -33,13 +33,13 @@ static bool partition_ilp(const struct partition_problem *problem, struct arena 
     return ilp_partition(problem, ILP_TIME_LIMIT_MS, arena, result, proven, err);
 }
 
-#define SOLVER(name, solve, partition, safe)                                                                           \
-    static const struct solver_method solver_##name = { #name, solve, partition, safe };
+#define SOLVER(name, solve, partition, safe, most_layers)                                                              \
+    static const struct solver_method solver_##name = { #name, solve, partition, safe, most_layers };
 #include "planner/search/solvers.def"
 #undef SOLVER
 
 const struct solver_method *const solvers[] = {
-#define SOLVER(name, solve, partition, safe) &solver_##name,
+#define SOLVER(name, solve, partition, safe, most_layers) &solver_##name,
 #include "planner/search/solvers.def"
 #undef SOLVER
     NULL,

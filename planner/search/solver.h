@@ -15,6 +15,7 @@ struct solver_method {
     bool (*partition)(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
                       bool *proven, struct error *err);
     bool (*thread_safe)(void); /* found out at run time */
+    int most_layers;           /* of the models that it answers in reasonable time; 0: any */
 };
 extern const struct solver_method *const solvers[]; /* from solvers.def, NULL-terminated */
 #endif
