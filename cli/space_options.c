@@ -175,8 +175,34 @@ static bool restrict_one(struct space *space, const char *what, char *item, stru
     return key < SPACE_CHOICES ? set_values(space, what, key, equals + 1, ":", err) : unknown_key(what, item, err);
 }
 
+/* The item before the next comma, without it. */
+static size_t item_length(const char *item)
+{
+    return strcspn(item, ",");
+}
+
+/* Of two values in one option none is meant more than the other. Rules for layers may overlap: the last counts. */
+static bool check_repeated(const char *what, const char *text, struct error *err)
+{
+    for (const char *item = text; *item; item += item_length(item), item += *item == ',') {
+        size_t length = item_length(item), key = strcspn(item, "=,");
+        if (!strncmp(item, "layer[", 6) || item[key] != '=')
+            continue;
+        for (const char *other = item + length; *other; other += item_length(other)) {
+            other++;
+            size_t other_length = item_length(other);
+            if (strncmp(other, item, key + 1) == 0 && (other_length != length || strncmp(other, item, length) != 0))
+                return fail(err, "%s: %.*s is given twice, %.*s and %.*s; leave one of them out", what, (int)key, item,
+                            (int)length, item, (int)other_length, other);
+        }
+    }
+    return true;
+}
+
 bool space_restrict(struct space *space, const char *what, const char *text, struct error *err)
 {
+    if (!check_repeated(what, text, err))
+        return false;
     char *copy = strdup(text), *rest = NULL;
     bool ok = copy != NULL || fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
     for (char *item = copy ? strtok_r(copy, ",", &rest) : NULL; ok && item; item = strtok_r(NULL, ",", &rest))

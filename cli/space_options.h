@@ -61,7 +61,7 @@ bool space_inputs(struct inputs *in, struct space *out, const char *model, const
 /* The part of it that does not name inputs: reserve and restrictions, on inputs that were read and a space that was
  * filled. */
 bool space_apply(struct inputs *in, struct space *out, const struct space_options *options, struct error *err);
-/* Restricts by "tp=2,zero=0:3"; what: the option, for messages. */
+/* Restricts by "tp=2,zero=0:3", in which no key has two values that differ; what: the option, for messages. */
 bool space_restrict(struct space *space, const char *what, const char *text, struct error *err);
 /* Adds the keys of --fix. */
 void space_list_keys(struct text *out);

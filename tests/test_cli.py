@@ -69,6 +69,8 @@ def wrong_usages(folder):
         ([*plan, "--space", "bucket=1MiB:4MiB"], "buckets of one size, found 2 sizes"),
         ([*plan, "--fix", "turns=2,schedule=zb-h1"], "turns: .*1f1b and gpipe, found zb-h1"),
         (["plan", "gpt2", *job, "--solver", "ilp_whole"], "ilp_whole is for models of at most [0-9]+ layers, found 27; give --solver ilp"),
+        ([*plan, "--fix", "tp=2,zero=1,tp=1"], "--fix: tp is given twice, tp=2 and tp=1; leave one of them out"),
+        ([*plan, "--space", "zero=0:1,tp=1,zero=0"], "--space: zero is given twice, zero=0:1 and zero=0"),
         (["plan", "tiny-gpt", "--cluster", "1x5:cpu", "--batch", 4, "--fix", "turns=2"], "no configuration of 5 devices.*turns are at most the micro-batches"),
         ([*plan, "--fix", "turns=65"], "turns: expected a number from 1 to 64, found '65'"),
         ([*plan, "--fix", "spread=2,schedule=zb-h1"], "spread: .*1f1b and gpipe, found zb-h1"),
