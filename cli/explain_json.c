@@ -107,6 +107,7 @@ static const struct json_field conflict_fields[] = {
     WHOLE("needed_bytes", "What the thriftiest plan needs on its fullest device; or null."),
     WHOLE("stage", "That device's stage; or null."),
     NODE("nearest", "explanation.plan of that plan, or null."),
+    TEXT("why", "Of cleave plan: what does not divide, where the space has no configuration; or null."),
     NODE("changes", "The smallest change of each kind: infeasible.change."),
 };
 static const struct json_field change_fields[] = {
@@ -429,6 +430,7 @@ bool conflict_write(const struct cli *cli, const struct conflict *conflict, stru
     int64_t needed = conflict->missing_bytes > 0 ? conflict->available_bytes + conflict->missing_bytes : 0;
     begin_infeasible(&w, conflict->set, conflict->irreducible, conflict->available_bytes, needed, -1);
     put_null(&w, "nearest");
+    put_null(&w, "why");
     begin_changes(&w);
     for (int i = 0; i < conflict->change_count; i++) {
         const struct change *c = &conflict->changes[i];
@@ -447,6 +449,8 @@ bool infeasible_write(const struct cli *cli, const struct search_result *result,
     begin_infeasible(&w, nearest ? UINT32_C(1) << CONSTRAINT_MEMORY : 0, false, result->nearest.available_bytes,
                      result->nearest.needed_bytes, nearest ? result->nearest.stage : -1);
     bool good = write_bare_plan(&w, "nearest", nearest, model, err);
+    json_write_key(&w, "why");
+    json_write_string(&w, result->why);
     begin_changes(&w);
     for (int kind = 0; good && kind < ADVICE_COUNT; kind++) {
         const struct advice *advice = &result->nearest.advice[kind];

@@ -68,10 +68,9 @@ def wrong_usages(folder):
         ([*plan, "--fix", "bucket=4MB"], "bucket: expected bytes, such as 4MiB, found '4MB'"),
         ([*plan, "--space", "bucket=1MiB:4MiB"], "buckets of one size, found 2 sizes"),
         ([*plan, "--fix", "turns=2,schedule=zb-h1"], "turns: .*1f1b and gpipe, found zb-h1"),
-        (["plan", "gpt2", *job, "--solver", "ilp_whole"], "ilp_whole is for models of at most [0-9]+ layers, found 27; give --solver ilp"),
         ([*plan, "--fix", "tp=2,zero=1,tp=1"], "--fix: tp is given twice, tp=2 and tp=1; leave one of them out"),
         ([*plan, "--space", "zero=0:1,tp=1,zero=0"], "--space: zero is given twice, zero=0:1 and zero=0"),
-        (["plan", "tiny-gpt", "--cluster", "1x5:cpu", "--batch", 4, "--fix", "turns=2"], "no configuration of 5 devices.*turns are at most the micro-batches"),
+        (["plan", "gpt2", *job, "--solver", "ilp_whole"], "ilp_whole is for models of at most [0-9]+ layers, found 27; give --solver ilp"),
         ([*plan, "--fix", "turns=65"], "turns: expected a number from 1 to 64, found '65'"),
         ([*plan, "--fix", "spread=2,schedule=zb-h1"], "spread: .*1f1b and gpipe, found zb-h1"),
         ([*plan, "--fix", "spread=65"], "spread: expected a number from 1 to 64, found '65'"),
@@ -126,6 +125,31 @@ def wrong_usages(folder):
     check("plan -o -: the plan file alone", whole.returncode == 0 and json.loads(whole.stdout)["format"] == "cleave-plan", whole)
     whole = run(*estimate, "--seq", 16, "-o", "-")
     check("estimate -o -: the plan file alone", whole.returncode == 0 and json.loads(whole.stdout)["predicted"]["fits"] is True, whole)
+
+
+def nothing_divides(folder):
+    """Degrees that exclude each other: exit 3 as where memory is short, and the report says why on both streams."""
+    gpt2 = ["gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "--fix"]
+    for cluster, fixed, pattern in [
+            ("1x5:cpu", "turns=2", "no configuration of 5 devices.*turns are at most the micro-batches"),
+            ("1x8:cpu", "dp=3", "; dp 3: expected a divisor of 8 devices, found 3"),
+            ("1x8:cpu", "dp=4,tp=4,pp=1", "; tp 4 x dp 4: expected 8 devices, found 16"),
+            ("1x8:cpu", "tp=3", "; tp: expected 1, 2, 4, which divide the 4 heads of layer 1.attention, found 3"),
+            ("2x2:cpu", "tp=4", "; tp: expected 1, 2, within a node of 2 devices, found 4"),
+            ("1x6:cpu", "tp=4", "; tp: expected 1, 2, which divide 6 devices, found 4"),
+            ("1x8:cpu", "dp=4,hsdp=3", "hsdp: expected a divisor of the data-parallel ranks, of which there are at most 4, found 3"),
+            ("1x8:cpu", "dp=4,hsdp=8", "at most 4, found 8")]:
+        job = ["plan", "tiny-gpt", "--cluster", cluster, "--batch", 4, "--seq", 16, "--fix", fixed]
+        expect(f"nothing divides: {fixed}", 3, pattern, *job)
+        result = run(*job, "--json")
+        report = json.loads(result.stdout)
+        check(f"nothing divides: {fixed}, --json", result.returncode == 3 and report["format"] == "cleave-infeasible" and
+              re.search(pattern, report["why"]) and report["why"] in result.stderr and described("infeasible", report), result)
+    for fixed in ("hsdp=4,dp=8", "hsdp=8,dp=8", "hsdp=2"):
+        expect(f"nothing divides: {fixed} does", 0, "step", "plan", *gpt2, fixed)
+    both = r"which divide the 12 heads of layer 1.attention, found 8; pp 2 x tp 8: expected a divisor of 8 devices, found 16"
+    expect("nothing divides: both reasons", 3, both, "plan", *gpt2, "tp=8,pp=2")
+    expect("nothing divides: as explain exits", 3, "nothing fits", "explain", *gpt2, "tp=8,pp=2")
 
 
 def bad_models(folder):
@@ -203,8 +227,8 @@ def plans(folder):
     compared = json.loads(compared.stdout)["plans"][0]
     check("no losses in a report", "losses" not in compared and compared["steps"] == 2 and "Training loss" not in (folder / "opaque.html").read_text())
     check("losses are finite numbers", len(losses) == 3 and all(isinstance(x, float) and 0 < x < 20 for x in losses), result)
-    expect("degrees that do not divide the batch", 2, "or give --batch 6 or 8", *args[:4], "--batch", 7, "--fix", "dp=2")
-    expect("a batch that no degrees divide", 2, "; 1024 or 1040 sequences would do$", "plan", "gpt2", "--cluster", "128x8:a100-sxm-80", "--batch", 1025)
+    expect("degrees that do not divide the batch", 3, "or give --batch 6 or 8", *args[:4], "--batch", 7, "--fix", "dp=2")
+    expect("a batch that no degrees divide", 3, "; 1024 or 1040 sequences would do$", "plan", "gpt2", "--cluster", "128x8:a100-sxm-80", "--batch", 1025)
     expect("wrong rank count", 2, "2 ranks", "run", plan, "-n", 3)
     expect("missing data", 2, "No such file", "run", plan, "--data", folder / "none.txt")
     expect("plan for another model", 2, "model", "show", plan, "--model", "tiny-llama")
@@ -472,6 +496,8 @@ def explains(folder):
     check("explain: what excludes each other", nothing.returncode == 3 and report["constraints"] == ["dp", "batch"] and report["irreducible"], nothing)
     check("explain: what would do", {c["name"]: c["value"] for c in report["changes"] if c["found"]} == {"dp": None, "batch": 64}, nothing)
     check("infeasible as described", described("infeasible", report) and described("infeasible.change", report["changes"][0]), nothing)
+    alike = ["explain", "gpt2", "--cluster", "1x7:a100-sxm-80", "--batch", 5, "--part", "versus", "--versus", "zero=3"]
+    expect("explain: no difference is a difference too", 0, r"zero=3: .*\(\+0\.0 %\) .*\n +as long in each item; peak ", *alike)
     text = run("explain", "gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 63, "--fix", "dp=8")
     check("explain: for people", text.returncode == 3 and re.search("dp=8, by --fix.*64 instead of 63", text.stdout, re.S), text)
     for arguments, pattern in [
@@ -499,8 +525,6 @@ def processes(folder):
         if transport == "mpi" and result.returncode == 1 and "mpi" in result.stderr.lower():
             continue  # not built, or no launcher here
         wanted = wanted or losses_of(result)
-    alike = ["explain", "gpt2", "--cluster", "1x7:a100-sxm-80", "--batch", 5, "--part", "versus", "--versus", "zero=3"]
-    expect("explain: no difference is a difference too", 0, r"zero=3: .*\(\+0\.0 %\) .*\n +as long in each item; peak ", *alike)
         check(f"{transport}: the losses of threads", result.returncode == 0 and losses_of(result) == wanted, result)
         if measured:
             profile = json.loads((folder / "measured.json").read_text()) if measured.returncode == 0 else {}
@@ -541,6 +565,8 @@ def early(folder):
 
 def several(folder):
     small = ["plan", "tiny-gpt", "--cluster", "2x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
+    for repeated in ("tp=1,tp=1,dp=2", "layer[0-1].zero=1,layer[1].zero=0,layouts=1"):
+        expect(f"--fix {repeated}: the same again, and layers' rules", 0, "step", *small, "--fix", repeated)
     expect("plan --top", 0, r"\n 2\. .*\n 3\. ", *small, "--top", 3)
     answer = run(*small, "--top", 4, "--json")
     top = json.loads(answer.stdout)["top"]
@@ -631,4 +657,4 @@ def outputs(folder):
     check("no partial file after a failure", sorted(os.listdir(folder)) == before)
 
 
-main(usage, wrong_usages, bad_models, bad_clusters, plans, types, discovers, four_ranks, orders, historical, steady, lists, explains, processes, early, several, differs, certificates, outputs)
+main(usage, wrong_usages, nothing_divides, bad_models, bad_clusters, plans, types, discovers, four_ranks, orders, historical, steady, lists, explains, processes, early, several, differs, certificates, outputs)

@@ -176,8 +176,10 @@ START_TEST(expert_degrees_that_cannot_be_are_refused)
     struct search_result *result = NULL;
     struct error err = { 0 };
     options.space.expert = (struct allowed){ 1, { 8 } };
-    ck_assert(!search_run(&result, world.model, &world.facts, &options, &err));
-    ck_assert_int_eq(err.kind, ERROR_INPUT);
+    result = run_search(&world, &options);
+    ck_assert(!result->feasible && !search_infeasible(result, &options.space, &err));
+    ck_assert_int_eq(err.kind, ERROR_INFEASIBLE);
+    search_result_free(result);
     ck_assert_msg(strstr(err.message, "ep must divide the data ranks and the experts") != NULL, "%s", err.message);
     struct uniform uniform = uniform_unset();
     struct plan *plan = NULL;
@@ -220,9 +222,11 @@ START_TEST(restrictions_are_kept)
     search_result_free(result);
     options.space.tensor = (struct allowed){ 1, { 3 } };
     struct error err = { 0 };
-    ck_assert(!search_run(&result, world.model, &world.facts, &options, &err));
-    ck_assert_int_eq(err.kind, ERROR_INPUT);
+    result = run_search(&world, &options);
+    ck_assert(!result->feasible && !search_infeasible(result, &options.space, &err));
+    ck_assert_int_eq(err.kind, ERROR_INFEASIBLE);
     ck_assert_msg(strstr(err.message, "--fix") != NULL, "%s", err.message);
+    search_result_free(result);
     world_close(&world);
 }
 END_TEST

@@ -258,7 +258,7 @@ static void check_instance(uint64_t seed, bool full, struct tally *tally)
     int64_t plans = 0;
     describe(&w, text);
     tally->instances++;
-    if (search_run(&result, w.world.model, &w.world.facts, &options, &err)) {
+    if (search_run(&result, w.world.model, &w.world.facts, &options, &err) && !result->why) {
         const struct certificate *certificate = &result->certificate;
         int64_t best = enumerate_space(&w, tally, &plans);
         if (result->feasible)
@@ -285,8 +285,9 @@ static void check_instance(uint64_t seed, bool full, struct tally *tally)
         tally->plans += plans;
         tally->most_plans = max_i64(tally->most_plans, plans);
     } else { /* no configuration has such degrees */
-        ck_assert_msg(err.kind == ERROR_INPUT && strstr(err.message, "plan: "), "seed %llu: %s; %s",
-                      (unsigned long long)seed, err.message, text);
+        const char *why = result ? result->why : err.message;
+        ck_assert_msg((result || err.kind == ERROR_INPUT) && strstr(why, "plan: "), "seed %llu: %s; %s",
+                      (unsigned long long)seed, why, text);
         tally->empty++;
     }
     search_result_free(result);
@@ -383,7 +384,7 @@ static int64_t optimum_ns(uint64_t seed, enum world_more more)
     struct search_result *result = NULL;
     struct error err = { 0 };
     int64_t ns = 0;
-    if (search_run(&result, w.world.model, &w.world.facts, &options, &err)) {
+    if (search_run(&result, w.world.model, &w.world.facts, &options, &err) && !result->why) {
         ns = result->feasible ? result->certificate.best_ns : INT64_MAX;
         if (!result->feasible && result->certificate.rejected > 0)
             ns = 0; /* what fits by the formula does not by its layout */

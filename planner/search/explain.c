@@ -145,6 +145,13 @@ struct space explain_space(const struct plan *plan)
     return space;
 }
 
+static bool impossible(struct explainer *e, const char *why, struct solution *out, struct error *err)
+{
+    out->kind = SOLUTION_NONE;
+    out->why = arena_strdup(&e->arena, strncmp(why, "plan: ", 6) ? why : why + 6);
+    return out->why || out_of_memory(err);
+}
+
 static bool nothing(struct explainer *e, const struct error *why, struct solution *out, struct error *err)
 {
     if (why->kind == ERROR_ENVIRONMENT && explainer_ends(e)) {
@@ -153,9 +160,7 @@ static bool nothing(struct explainer *e, const struct error *why, struct solutio
     }
     if (why->kind != ERROR_INPUT)
         return fail_kind(err, why->kind, "%s", why->message);
-    out->kind = SOLUTION_NONE;
-    out->why = arena_strdup(&e->arena, strncmp(why->message, "plan: ", 6) ? why->message : why->message + 6);
-    return out->why || out_of_memory(err);
+    return impossible(e, why->message, out, err);
 }
 
 static void take_prediction(struct solution *out, const struct prediction *p)
@@ -179,8 +184,8 @@ bool explainer_find(struct explainer *e, const struct space *space, const struct
     options.time_limit_ns = e->options.time_limit_ns > 0 ? time_left(e) : 0;
     if (!search_run(&result, e->model, facts, &options, &why))
         return nothing(e, &why, out, err);
-    bool good = true;
-    out->kind = SOLUTION_NO_MEMORY;
+    bool good = !result->why || impossible(e, result->why, out, err);
+    out->kind = result->why ? SOLUTION_NONE : SOLUTION_NO_MEMORY;
     if (result->feasible) {
         out->kind = SOLUTION_PLAN;
         good = explainer_plan(e, result->plans[0].plan, &out->explained, err);

@@ -285,14 +285,27 @@ static bool find_nearest(struct run *run)
     return true;
 }
 
+/* No configuration, or none that has what is named, is an answer too. */
+static bool explain_none(struct run *run, const struct cluster *cluster)
+{
+    struct error why = { 0 };
+    const struct space *space = &run->options->space;
+    if (run->config_count == 0)
+        space_explain_empty(space, run->bench.graph, cluster, &why);
+    else
+        space_check_groups(space, run->configs, run->config_count, &why);
+    run->result->why = arena_strdup(&run->result->arena, why.message);
+    return run->result->why || search_out_of_memory(run->err);
+}
+
 static bool run_all(struct run *run, const struct model *model, const struct facts *facts)
 {
     if (!workbench_open(&run->bench, model, facts, &run->options->space, run->err) ||
         !space_configs(&run->configs, &run->config_count, &run->arena, &run->options->space, run->bench.graph,
                        facts->cluster, run->err))
         return false;
-    if (run->config_count == 0)
-        return space_explain_empty(&run->options->space, run->bench.graph, facts->cluster, run->err);
+    if (run->config_count == 0 || !space_check_groups(&run->options->space, run->configs, run->config_count, NULL))
+        return explain_none(run, facts->cluster);
     run->capacity_bytes = available_bytes(facts);
     run->result->certificate.configurations = run->config_count;
     run->result->certificate.memory_bytes = run->capacity_bytes;

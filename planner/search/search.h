@@ -117,7 +117,8 @@ struct advice {
 struct search_result {
     struct arena arena;
     bool feasible;
-    int plan_count; /* best first by simulated step; at most options.top */
+    const char *why; /* the space has no configuration: what does not divide, and what to type; else NULL */
+    int plan_count;  /* best first by simulated step; at most options.top */
     struct search_plan *plans;
     struct certificate certificate;
     int64_t phase_ns[SEARCH_PHASE_COUNT]; /* processor time; zeroes without calls.spent_ns */
@@ -132,8 +133,8 @@ struct search_result {
 };
 /**
  * Searches. *out belongs to the caller: search_result_free(). A search that finds nothing is an answer (feasible false,
- * nearest filled), not a failure; search_infeasible() turns it into the message. Fails on bad restrictions, want of
- * memory, our bugs, and with ERROR_ENVIRONMENT when time limit or cancellation end it before there is any plan: then
+ * nearest or why filled), not a failure; search_infeasible() turns it into the message. Fails on bad restrictions, want
+ * of memory, our bugs, and with ERROR_ENVIRONMENT when time limit or cancellation end it before there is any plan: then
  * nobody knows whether one fits.
  */
 bool search_run(struct search_result **out, const struct model *model, const struct facts *facts,
@@ -142,7 +143,8 @@ void search_result_free(struct search_result *result); /* accepts NULL */
 /* What the options leave of the time of a search that began at start_ns by their clock: 0, it is over, by the clock or
  * by cancellation; INT64_MAX: there is no limit. */
 int64_t search_time_left(const struct search_options *options, int64_t start_ns);
-/* ERROR_INFEASIBLE: which stage, how many bytes are missing, and what to type so that a plan fits. Always false. */
+/* ERROR_INFEASIBLE: what does not divide, or which stage lacks how many bytes, and what to type so that a plan fits.
+ * Always false. */
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err);
 /* The gaps of a plan with this value of the formula and this simulated step. */
 void certificate_measure(struct certificate *certificate, int64_t formula_ns, int64_t step_ns);

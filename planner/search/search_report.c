@@ -83,6 +83,8 @@ bool search_infeasible(const struct search_result *result, const struct space *s
     const struct plan *plan = result->nearest.plan;
     char needed[TEXT_NUMBER_BYTES], available[TEXT_NUMBER_BYTES], missing[TEXT_NUMBER_BYTES];
     struct text degrees = { 0 }, advice = { 0 };
+    if (result->why)
+        return fail_kind(err, ERROR_INFEASIBLE, "%s", result->why);
     if (!plan)
         return fail_kind(err, ERROR_INFEASIBLE,
                          "nothing fits: no configuration of the space can be lowered, or memory is short where "

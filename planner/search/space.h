@@ -133,6 +133,14 @@ int64_t vocab_multiple_of(const struct graph *graph, int tensor);
 /* True when `tensor` ranks can share the work of every heavy operator: heads, feed-forward columns and vocabulary rows
  * divide; key and value heads may be fewer and are then replicated. */
 bool tensor_legal(const struct graph *graph, int tensor);
+/* What they would share, and do not divide. */
+struct obstacle {
+    int layer;
+    enum axis_tag tag; /* TAG_HEAD, or TAG_FFN */
+    int64_t size;
+};
+/* Where so many tensor ranks fail; false: they do not, or there is nothing at all to share. */
+bool tensor_obstacle(const struct graph *graph, int tensor, struct obstacle *out);
 
 /* Degrees of a mesh, and the dimensions that stand for them. */
 struct degrees {
@@ -177,6 +185,9 @@ int space_count(const struct space *space, const struct graph *graph, const stru
 /* The nearest batch below or above the space's that has a configuration; 0: there is none, or it takes long to find. */
 int64_t space_nearest_batch(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                             bool above);
+/* Whether any of the configurations has data-parallel ranks that make groups of shards as the space names them; the
+ * failure says which there are. */
+bool space_check_groups(const struct space *space, const struct config *configs, int count, struct error *err);
 /* Why there was none: which restriction to lift. Always false. */
 bool space_explain_empty(const struct space *space, const struct graph *graph, const struct cluster *cluster,
                          struct error *err);

@@ -11,9 +11,9 @@ static int tensor_axis(const struct segment *segment)
     return -1;
 }
 
-bool tensor_legal(const struct graph *graph, int tensor)
+/* The first heavy operator that so many ranks cannot share; NULL: none. splits: whether there is any that they can. */
+static const struct segment *find_unshared(const struct graph *graph, int tensor, bool *splits)
 {
-    bool splits = tensor == 1;
     int64_t heads = 0;
     for (int s = 0; s < graph->segment_count; s++) {
         int axis = kernel_facts[graph->segments[s].kernel].attends ? tensor_axis(&graph->segments[s]) : -1;
@@ -28,10 +28,27 @@ bool tensor_legal(const struct graph *graph, int tensor)
         int64_t size = segment->axes[axis].size;
         bool replicated = segment->axes[axis].tag == TAG_HEAD && size < heads && tensor % size == 0;
         if (size % tensor != 0 && !replicated)
-            return false;
-        splits = true;
+            return segment;
+        *splits = true;
     }
-    return splits;
+    return NULL;
+}
+
+bool tensor_legal(const struct graph *graph, int tensor)
+{
+    bool splits = tensor == 1;
+    return !find_unshared(graph, tensor, &splits) && splits;
+}
+
+bool tensor_obstacle(const struct graph *graph, int tensor, struct obstacle *out)
+{
+    bool splits = false;
+    const struct segment *segment = find_unshared(graph, tensor, &splits);
+    if (!segment)
+        return false;
+    const struct axis *axis = &segment->axes[tensor_axis(segment)];
+    *out = (struct obstacle){ segment->layer, axis->tag, axis->size };
+    return true;
 }
 
 bool context_legal(const struct graph *graph, const struct mesh *mesh)
