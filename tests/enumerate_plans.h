@@ -4,6 +4,8 @@
 #define CLEAVE_TESTS_ENUMERATE_PLANS_H
 #include "base/num.h"
 #include "planner/search/partition.h"
+#include <stdlib.h>
+#include <string.h>
 
 /* Of the layers that a stage has so far. */
 struct stage_sums {
@@ -12,14 +14,29 @@ struct stage_sums {
     int runs, layout; /* of layers with one layout; that of the last one */
     int tied_layout;  /* of the first layer that shares a weight, if it is here */
 };
-struct plan_walk {
-    const struct partition_problem *problem;
-    const uint64_t *reads; /* (layers) NULL: the file's order */
-    int64_t best_ns, plan_count;
-};
 /* Which stage it is; where it may have several meshes, how many and how many there are from it on. */
 struct stage_spot {
     int stage, turn, meshes_left;
+};
+/* A choice of strategies for the layers of a stage that fits, as far as other stages see it. */
+struct stage_choice {
+    int64_t path, end_ns;
+    int first_layout, last_layout;
+};
+/* All of them for one stage, added up once and met again behind all choices of the stages before. */
+struct stage_choices {
+    struct stage_choices *next;
+    uint64_t set;
+    struct stage_spot at;
+    int count, capacity;
+    struct stage_choice *list; /* (count) */
+};
+enum { WALK_SLOTS = 1024 };
+struct plan_walk {
+    const struct partition_problem *problem;
+    const uint64_t *reads;                    /* (layers) NULL: the file's order */
+    struct stage_choices *stages[WALK_SLOTS]; /* by what walk_slot() makes of set and spot */
+    int64_t best_ns, plan_count;
 };
 
 static inline const struct price_table *spot_table(const struct partition_problem *p, struct stage_spot at)
@@ -96,8 +113,67 @@ static inline int64_t all_once_ns(const struct partition_problem *p, int stages)
     return sum;
 }
 
-static inline void walk_layer(struct plan_walk *w, uint64_t placed, uint64_t set, int layout, struct stage_spot at,
-                              struct stage_sums before, int64_t paths, int64_t longest);
+static inline void stage_offer(struct stage_choices *choices, struct stage_choice choice)
+{
+    if (choices->count == choices->capacity) {
+        choices->capacity = choices->capacity ? 2 * choices->capacity : 16;
+        choices->list = realloc(choices->list, (size_t)choices->capacity * sizeof *choices->list);
+    }
+    choices->list[choices->count++] = choice;
+}
+
+/* Every strategy for the first of the stage's layers that has none yet (set), then for the others. */
+static inline void walk_layer(struct stage_choices *choices, const struct partition_problem *p, uint64_t set,
+                              struct stage_sums before, int first_layout)
+{
+    int layer = 0;
+    while (!(set >> layer & 1))
+        layer++;
+    set &= set - 1;
+    for (int strategy = 0; strategy < p->table->strategy_count; strategy++) {
+        struct stage_sums sums = before;
+        sums_add(&sums, p, choices->at, layer, strategy);
+        if (price_has_layouts(p->table) &&
+            (sums.runs > p->table->run_count ||
+             (sums.tied_users == 2 && layer == p->chain->tied_second && sums.layout != sums.tied_layout)))
+            continue;
+        int first = before.runs == 0 ? sums.layout : first_layout;
+        int64_t end_ns = set ? 0 : sums_end_ns(&sums, p, choices->at);
+        if (set)
+            walk_layer(choices, p, set, sums, first);
+        else if (end_ns < INT64_MAX)
+            stage_offer(choices, (struct stage_choice){ sums.path, end_ns, first, sums.layout });
+    }
+}
+
+static inline int walk_slot(uint64_t set, struct stage_spot at)
+{
+    return (int)(mix64(set << 24 | (uint64_t)at.stage << 16 | (uint64_t)at.turn << 8 | (uint64_t)at.meshes_left) %
+                 WALK_SLOTS);
+}
+
+static inline const struct stage_choices *stage_choices(struct plan_walk *w, uint64_t set, struct stage_spot at)
+{
+    struct stage_choices **slot = &w->stages[walk_slot(set, at)], *new;
+    for (struct stage_choices *old = *slot; old; old = old->next)
+        if (old->set == set && memcmp(&old->at, &at, sizeof at) == 0)
+            return old;
+    new = calloc(1, sizeof *new);
+    *new = (struct stage_choices){ .next = *slot, .set = set, .at = at };
+    *slot = new;
+    walk_layer(new, w->problem, set, (struct stage_sums){ 0 }, 0);
+    return new;
+}
+
+static inline void walk_close(struct plan_walk *w)
+{
+    for (int i = 0; i < WALK_SLOTS; i++)
+        for (struct stage_choices *next, *at = w->stages[i]; at; at = next) {
+            next = at->next;
+            free(at->list);
+            free(at);
+        }
+}
 
 static inline uint64_t walk_all(const struct plan_walk *w)
 {
@@ -116,18 +192,34 @@ static inline bool walk_may_be_next(const struct plan_walk *w, uint64_t placed, 
     return true;
 }
 
-/* Every number of replicas and all layers that a stage may have. layout: where there are several, of the layer before.
+static inline void walk_on(struct plan_walk *w, uint64_t placed, int layout, struct stage_spot at, int64_t paths,
+                           int64_t longest);
+
+/* Every choice of strategies for the stage's layers. layout: where there are several, of the layer before. paths and
+ * longest are those of the stages before. */
+static inline void walk_choices(struct plan_walk *w, uint64_t placed, uint64_t set, int layout, struct stage_spot at,
+                                int64_t paths, int64_t longest)
+{
+    const struct stage_choices *choices = stage_choices(w, set, at);
+    bool hands_over = price_has_layouts(w->problem->table) && !(set & 1);
+    for (int i = 0; i < choices->count; i++) {
+        const struct stage_choice *c = &choices->list[i];
+        int64_t cut_ns = hands_over ? w->problem->table->cut_ns[layout][c->first_layout] : 0;
+        walk_on(w, placed | set, c->last_layout, at, paths + cut_ns + c->path, max_i64(longest, c->end_ns));
+    }
+}
+
+/* Every number of replicas and all layers that a stage may have; the last one of a given number has all that are left.
  */
 static inline void walk_stage(struct plan_walk *w, uint64_t placed, int layout, int stage, int meshes_left,
                               int64_t paths, int64_t longest)
 {
     const struct partition_problem *p = w->problem;
-    uint64_t rest = walk_all(w) & ~placed;
+    uint64_t rest = walk_all(w) & ~placed, least = stage + 1 == p->stage_count ? rest : 1;
     for (int turn = 0; turn < (p->mesh_count > 0 ? p->turn_count : 1); turn++)
-        for (uint64_t set = rest; set; set = (set - 1) & rest)
+        for (uint64_t set = rest; set >= least; set = (set - 1) & rest)
             if ((p->mesh_count == 0 || p->turns[turn] <= meshes_left) && walk_may_be_next(w, placed, set))
-                walk_layer(w, placed | set, set, layout, (struct stage_spot){ stage, turn, meshes_left },
-                           (struct stage_sums){ 0 }, paths, longest);
+                walk_choices(w, placed, set, layout, (struct stage_spot){ stage, turn, meshes_left }, paths, longest);
 }
 
 /* The stage's strategies are chosen: the stages behind it, or the end. paths and longest are those of all stages so
@@ -148,34 +240,6 @@ static inline void walk_on(struct plan_walk *w, uint64_t placed, int layout, str
     }
 }
 
-/* Every strategy for the first of the stage's layers that has none yet (set), then for the others. paths and longest
- * are those of the stages before. */
-static inline void walk_layer(struct plan_walk *w, uint64_t placed, uint64_t set, int layout, struct stage_spot at,
-                              struct stage_sums before, int64_t paths, int64_t longest)
-{
-    const struct partition_problem *p = w->problem;
-    int layer = 0;
-    while (!(set >> layer & 1))
-        layer++;
-    set &= set - 1;
-    for (int strategy = 0; strategy < p->table->strategy_count; strategy++) {
-        struct stage_sums sums = before;
-        int64_t paths_before = paths;
-        sums_add(&sums, p, at, layer, strategy);
-        if (price_has_layouts(p->table) &&
-            (sums.runs > p->table->run_count ||
-             (sums.tied_users == 2 && layer == p->chain->tied_second && sums.layout != sums.tied_layout)))
-            continue;
-        if (price_has_layouts(p->table) && before.runs == 0 && layer > 0)
-            paths_before += p->table->cut_ns[layout][sums.layout];
-        int64_t end_ns = set ? 0 : sums_end_ns(&sums, p, at);
-        if (set)
-            walk_layer(w, placed, set, sums.layout, at, sums, paths_before, longest);
-        else if (end_ns < INT64_MAX)
-            walk_on(w, placed, sums.layout, at, paths_before + sums.path, max_i64(longest, end_ns));
-    }
-}
-
 /* The shortest step by the formula over all cuts into stages and all strategies of all layers; INT64_MAX: no plan fits.
  * reads: of each layer those that it reads, for cuts in all orders of the layers; NULL: of the file's order.
  * *plan_count: those that fit; may be NULL. */
@@ -185,6 +249,7 @@ static inline int64_t enumerate_orders(const struct partition_problem *problem, 
     struct plan_walk w = { .problem = problem, .reads = reads, .best_ns = INT64_MAX };
     if (problem->stage_count <= problem->chain->layer_count)
         walk_stage(&w, 0, 0, 0, problem->mesh_count, 0, INT64_MIN);
+    walk_close(&w);
     if (plan_count)
         *plan_count = w.plan_count;
     return w.best_ns;
