@@ -1,11 +1,12 @@
 /* Drives a libFuzzer target without libFuzzer: mutates corpus files with a seeded generator and hands the bytes to
  * LLVMFuzzerTestOneInput.
  *
- *     fuzz_json [--seconds N] [--seed N] [--runs N] FILE-OR-FOLDER...
+ *     fuzz_json [--seconds N] [--seed N] [--runs N] [--own NAME] FILE-OR-FOLDER...
  *
- * First every file as it is, then mutants until --seconds (default 10) have passed or --runs mutants were tried; --runs
- * alone sets no time limit, so that the same seed and runs repeat exactly. A crash is the target's own; the input that
- * was running is left in ./crash-input when the target aborts or a sanitizer ends the process. */
+ * First every file as it is, then mutants, half of them of files whose names begin with NAME, the target's own format:
+ * few of another format's get beyond their first bytes. That until --seconds (default 10) have passed or --runs mutants
+ * were tried; --runs alone sets no time limit, so that the same seed and runs repeat exactly. A crash is the target's
+ * own; the input that was running is left in ./crash-input when the target aborts or a sanitizer ends the process. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/num.h"
 #include <dirent.h>
@@ -32,6 +33,9 @@ struct input {
 struct fuzzer {
     struct input *corpus; /* (count) */
     size_t count, capacity;
+    const char *own; /* NULL: none */
+    size_t *own_at;  /* (own_count) into corpus */
+    size_t own_count;
     uint64_t seed, draws;
     uint64_t runs;
     double seconds;
@@ -120,6 +124,11 @@ static void read_file(struct fuzzer *f, const char *path)
     uint8_t *bytes = must_have(malloc(LARGEST_INPUT));
     size_t size = fread(bytes, 1, LARGEST_INPUT, file);
     fclose(file);
+    const char *slash = strrchr(path, '/');
+    if (f->own && strncmp(slash ? slash + 1 : path, f->own, strlen(f->own)) == 0) {
+        f->own_at = must_have(realloc(f->own_at, (f->own_count + 1) * sizeof *f->own_at));
+        f->own_at[f->own_count++] = f->count;
+    }
     corpus_add(f, bytes, size);
 }
 
@@ -270,13 +279,18 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static size_t draw_seed(struct fuzzer *f)
+{
+    return f->own_count > 0 && draw(f) % 2 ? f->own_at[draw_below(f, f->own_count)] : draw_below(f, f->count);
+}
+
 static uint64_t run_mutants(struct fuzzer *f)
 {
     double end = now_s() + f->seconds;
     struct input input = { must_have(malloc(LARGEST_INPUT)), 0 };
     uint64_t done = 0;
     while (f->runs ? done < f->runs : now_s() < end) {
-        const struct input *seed = &f->corpus[draw_below(f, f->count)];
+        const struct input *seed = &f->corpus[draw_seed(f)];
         memcpy(input.bytes, seed->bytes, seed->size);
         input.size = seed->size;
         for (size_t edits = 1 + draw_below(f, 6); edits > 0; edits--)
@@ -320,6 +334,10 @@ int main(int argc, char **argv)
         if (read_option(argc, argv, &i, "--seconds", &seconds) || read_option(argc, argv, &i, "--seed", &f.seed) ||
             read_option(argc, argv, &i, "--runs", &f.runs))
             continue;
+        if (strcmp(argv[i], "--own") == 0 && i + 1 < argc) {
+            f.own = argv[++i];
+            continue;
+        }
         read_path(&f, argv[i]);
     }
     if (f.count == 0)
@@ -334,5 +352,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < f.count; i++)
         free(f.corpus[i].bytes);
     free(f.corpus);
+    free(f.own_at);
     return 0;
 }
