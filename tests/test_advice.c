@@ -70,7 +70,7 @@ START_TEST(smaller_jobs_are_advised)
     };
     int found[ADVICE_DEVICES] = { 0 }, missed[ADVICE_DEVICES] = { 0 };
     long long memory = 200000;
-    for (int i = 0; memory < 6000000; memory += i++ % 2 ? memory / 8 : 0) {
+    for (int i = 0; memory < 6000000; memory += i++ % 2 ? memory / (small_share() ? 4 : 8) : 0) {
         struct world world = world_open("1x2:toy", memory, 2);
         struct search_options options = { .space = space_default(8, 0, DTYPE_BF16), .top = 1 };
         if (i % 2) { /* restricted, so that batch and micro-batch matter */

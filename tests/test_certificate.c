@@ -150,7 +150,8 @@ START_TEST(certificates_hold)
     int checked = 0, undecided_ones = 0, chunked = 0, mixed = 0, turned = 0, spread = 0, reordered = 0, multiplied = 0,
         needed = 0, caps_needed = 0, shown = 0;
     int64_t by_multipliers = 0, by_cut = 0;
-    for (uint64_t seed = 1; seed <= 250; seed++) {
+    const int share = small_share() ? 4 : 1;
+    for (uint64_t seed = 1; seed <= 250; seed += (uint64_t)share) {
         struct written written;
         struct json_doc *doc = NULL;
         struct error err = { 0 };
@@ -178,19 +179,19 @@ START_TEST(certificates_hold)
         json_free(doc);
         written_close(&written);
     }
-    ck_assert_int_gt(checked, 100);
-    ck_assert_int_gt(turned, 5);
-    ck_assert_int_gt(spread, 2);
-    ck_assert_int_gt(reordered, 10);
-    ck_assert_int_gt(chunked, 0);
-    ck_assert_int_gt(mixed, 20);
-    ck_assert_int_gt(shown, 10);
+    ck_assert_int_gt(checked, 100 / share);
+    ck_assert_int_gt(turned, 5 / share);
+    ck_assert_int_gt(spread, 2 / share);
+    ck_assert_int_gt(reordered, 10 / share);
+    ck_assert(chunked > 0 || share > 1);
+    ck_assert_int_gt(mixed, 20 / share);
+    ck_assert_int_gt(shown, 10 / share);
     ck_assert_msg(undecided_ones <= checked / 20, "%d of %d undecided", undecided_ones, checked);
     /* problems this small are often proven without any, or only by whole numbers of layers */
     ck_assert_msg(by_multipliers > by_cut / 4, "%d by multipliers, %d by solving", (int)by_multipliers, (int)by_cut);
-    ck_assert_msg(multiplied > 10 && needed > multiplied / 5, "%d certificates of %d need their multipliers", needed,
-                  multiplied);
-    ck_assert_msg(caps_needed > 5, "%d certificates of %d need their caps", caps_needed, multiplied);
+    ck_assert_msg(multiplied > 10 / share && needed > multiplied / 5, "%d certificates of %d need their multipliers",
+                  needed, multiplied);
+    ck_assert_msg(caps_needed > 5 / share, "%d certificates of %d need their caps", caps_needed, multiplied);
 }
 END_TEST
 
