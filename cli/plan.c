@@ -38,6 +38,7 @@ struct answer {
     const struct plan_arguments *a;
     struct inputs *in;
     const struct space *space;
+    const struct batch_choice *batches; /* NULL: the batch was given */
     struct certificate certificate;
     struct ranking ranking;
     struct explainer explainer; /* owns the frontier's plans */
@@ -91,6 +92,20 @@ static bool write_top(struct json_writer *w, const struct answer *answer, struct
     return true;
 }
 
+static void write_batches(struct json_writer *w, const struct batch_choice *choice)
+{
+    json_write_key(w, "batches");
+    json_begin_array(w);
+    for (int i = 0; i < choice->try_count; i++) {
+        json_begin_object(w);
+        json_put_int(w, "batch", choice->tries[i].batch);
+        if (choice->tries[i].step_ns > 0)
+            json_put_double(w, "step_s", (double)choice->tries[i].step_ns / 1e9);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
 /* The plan file with its certificate, but for the brace that ends it. */
 static void begin_plan_file(struct json_writer *w, const struct answer *answer)
 {
@@ -109,6 +124,8 @@ static bool write_json(const struct cli *cli, const struct answer *answer, struc
     bool good = answer->a->top == 1 || write_top(&w, answer, err);
     if (answer->a->pareto)
         write_points(&w, &answer->frontier);
+    if (answer->batches)
+        write_batches(&w, answer->batches);
     json_end_object(&w);
     char *text = json_finish(&w, &length);
     if (good)
@@ -280,12 +297,13 @@ static void print_timings(const struct cli *cli, const struct search_result *res
     fprintf(cli->talk, "\n");
 }
 
+/* batches: those tried where none was given; else NULL. */
 static bool search_and_answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in,
-                              const struct space *space, struct error *err)
+                              const struct space *space, const struct batch_choice *batches, struct error *err)
 {
     struct search_options o = space_search_options(&a->space, space);
     struct search_result *result = NULL;
-    struct answer answer = { .a = a, .in = in, .space = space };
+    struct answer answer = { .a = a, .in = in, .space = space, .batches = batches };
     static const char *const resources[] = { [PARETO_MEMORY] = "memory", [PARETO_DEVICES] = "devices", NULL };
     int resource = 0;
     if (a->pareto && !inputs_word("--pareto", a->pareto, resources, &resource, err))
@@ -316,7 +334,7 @@ static void print_batches(const struct cli *cli, const struct batch_choice *choi
 {
     char number[TEXT_NUMBER_BYTES];
     fprintf(cli->talk, "batch: %lld sequences of those tried%s\n", (long long)choice->tries[choice->best].batch,
-            choice->settled ? "; twice and four times as many bring less than 0.5 % more" : "");
+            choice->settled ? "; doubling brought less than 0.5 % twice" : "");
     for (int i = 0; i < choice->try_count; i++) {
         const struct batch_try *tried = &choice->tries[i];
         if (tried->step_ns > 0)
@@ -328,15 +346,14 @@ static void print_batches(const struct cli *cli, const struct batch_choice *choi
 }
 
 static bool choose_batch(const struct cli *cli, const struct plan_arguments *a, const struct inputs *in,
-                         struct space *space, struct error *err)
+                         struct space *space, struct batch_choice *choice, struct error *err)
 {
     struct search_options o = space_search_options(&a->space, space);
     struct search_result *result = NULL;
-    struct batch_choice choice;
-    if (!search_batch(&result, &choice, in->model, &in->facts, &o, MOST_SEQUENCES, err))
+    if (!search_batch(&result, choice, in->model, &in->facts, &o, MOST_SEQUENCES, err))
         return false;
-    space->batch = choice.tries[choice.best].batch;
-    print_batches(cli, &choice);
+    space->batch = choice->tries[choice->best].batch;
+    print_batches(cli, choice);
     search_result_free(result);
     return true;
 }
@@ -360,11 +377,13 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct inputs in = { .cli = cli };
     struct space_options job;
     struct space space;
+    struct batch_choice choice;
     bool chosen = false;
     (void)operand_count;
     if (inputs_can_write(a->output, err) && read_batch(a, &job, &chosen, err) &&
-        space_inputs(&in, &space, operands[0], &job, err) && (!chosen || choose_batch(cli, a, &in, &space, err)))
-        search_and_answer(cli, a, &in, &space, err);
+        space_inputs(&in, &space, operands[0], &job, err) &&
+        (!chosen || choose_batch(cli, a, &in, &space, &choice, err)))
+        search_and_answer(cli, a, &in, &space, chosen ? &choice : NULL, err);
     inputs_free(&in);
     return ERROR_NONE;
 }

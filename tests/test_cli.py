@@ -580,6 +580,13 @@ def several(folder):
         points = json.loads(answer.stdout)["frontier"]
         check(f"plan --pareto {resource}: falls", len(points) > 1 and all(
             a["step_s"] < b["step_s"] and a[key] > b[key] for a, b in zip(points, points[1:])), answer)
+    answer = expect("plan --batch auto", 0, "", "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto", "--seq", 16, "--fix", "dp=2,micro-batch=3", "--json")
+    found = json.loads(answer.stdout)
+    tried = {t["batch"]: t["step_s"] for t in found["batches"]}
+    check("plan --batch auto: all tried have what is fixed", len(tried) > 2 and all(batch % 6 == 0 for batch in tried), answer)
+    check("plan --batch auto: the plan's is one of them", tried[found["decisions"]["batch"]] == found["predicted"]["step_s"], answer)
+    check("plan --batch auto: all are shown", all(re.search(rf"^ +{batch}: step ", answer.stderr, re.M) for batch in tried), answer)
+    check("plan --batch auto --json is a plan file", run("show", "-", stdin=answer.stdout).returncode == 0)
     expect("plan --pareto of what", 2, "--pareto: expected one of memory, devices; found 'money'", *small, "--pareto", "money")
 
 

@@ -250,10 +250,66 @@ START_TEST(batch_is_the_best_of_those_tried)
         search_result_free(alone);
     }
     ck_assert(batch_rate(&choice.tries[choice.best]) * 1.0011 >= best);
+    for (int i = 0; i < choice.try_count; i++)
+        ck_assert_msg(
+            choice.tries[i].batch >= choice.tries[choice.best].batch || batch_rate(&choice.tries[i]) * 1.0009 < best,
+            "%lld is as good as %lld", (long long)choice.tries[i].batch, (long long)choice.tries[choice.best].batch);
     ck_assert_int_eq(result->plans[0].plan->batch, choice.tries[choice.best].batch);
     search_result_free(result);
-    ck_assert(!search_batch(&result, &choice, world.model, &world.facts, &options, 0, &err));
+    world_close(&world);
+}
+END_TEST
+
+/* Away from powers of two: the batches that are tried have what the devices and the micro-batches need. */
+START_TEST(batches_have_the_odd_factors_of_the_space)
+{
+    static const struct {
+        const char *cluster;
+        int64_t data, micro, first;
+    } rows[] = { { "1x6:toy", 0, 0, 3 },   { "1x7:toy", 7, 0, 7 },    { "2x2:toy", 0, 3, 3 },
+                 { "2x2:toy", 0, 6, 6 },   { "2x2:toy", 4, 0, 4 },    { "1x6:toy", 6, 10, 60 },
+                 { "3x32:toy", 0, 0, 12 }, { "3x32:toy", 96, 0, 96 }, { "2x2:toy", 0, 0, 1 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct world world = world_open(rows[i].cluster, 80000000000, 2);
+        struct search_options options = { .space = space_default(0, 0, DTYPE_BF16), .top = 1, .unproven = true };
+        struct search_result *result = NULL;
+        struct batch_choice choice;
+        struct error err = { 0 };
+        if (rows[i].data > 0)
+            options.space.data = (struct allowed){ 1, { rows[i].data } };
+        if (rows[i].micro > 0)
+            options.space.micro = (struct allowed){ 1, { rows[i].micro } };
+        ck_assert_msg(search_batch(&result, &choice, world.model, &world.facts, &options, 2 * rows[i].first, &err),
+                      "row %zu: %s", i, err.message);
+        ck_assert_int_eq(choice.tries[0].batch, rows[i].first);
+        ck_assert_int_ge(choice.try_count, 2);
+        for (int k = 0; k < choice.try_count; k++)
+            ck_assert_msg(choice.tries[k].step_ns > 0, "row %zu: batch %lld", i, (long long)choice.tries[k].batch);
+        search_result_free(result);
+        world_close(&world);
+    }
+}
+END_TEST
+
+/* No batch has such degrees, or none fits: each is said, without a batch that nobody named. */
+START_TEST(no_batch_is_said_why)
+{
+    struct search_options options = { .space = space_default(0, 0, DTYPE_BF16), .top = 1 };
+    struct search_result *result = NULL;
+    struct batch_choice choice;
+    struct error err = { 0 };
+    struct world world = world_open("2x2:toy", 80000000000, 2);
+    options.space.data = (struct allowed){ 1, { 3 } };
+    ck_assert(!search_batch(&result, &choice, world.model, &world.facts, &options, 64, &err));
+    ck_assert_int_eq(err.kind, ERROR_INPUT);
+    ck_assert_msg(strstr(err.message, "no batch up to 64 sequences has a configuration"), "%s", err.message);
+    world_close(&world);
+    world = world_open("2x2:toy", 100000, 2);
+    options.space.data.count = 0;
+    err = (struct error){ 0 };
+    ck_assert(!search_batch(&result, &choice, world.model, &world.facts, &options, 64, &err));
     ck_assert_int_eq(err.kind, ERROR_INFEASIBLE);
+    ck_assert_msg(strstr(err.message, "no batch up to 64 sequences has a plan that fits"), "%s", err.message);
     world_close(&world);
 }
 END_TEST
@@ -542,6 +598,8 @@ static Suite *search_suite(void)
     CHECK_ADD(suite, restrictions_are_kept);
     CHECK_ADD(suite, rules_for_layers_are_kept);
     CHECK_ADD(suite, batch_is_the_best_of_those_tried);
+    CHECK_ADD(suite, batches_have_the_odd_factors_of_the_space);
+    CHECK_ADD(suite, no_batch_is_said_why);
     CHECK_ADD(suite, named_schedules_and_chunks);
     CHECK_ADD(suite, nothing_fits);
     CHECK_ADD(suite, restrictions_do_not_help);

@@ -7,7 +7,7 @@
 struct file_fields {
     const char *format;
     int64_t version;
-    const struct json *decisions, *predicted, *context, *certificate, *top, *frontier;
+    const struct json *decisions, *predicted, *context, *certificate, *top, *frontier, *batches;
 };
 static const struct json_field file_fields[] = {
     { .key = "format",
@@ -41,6 +41,10 @@ static const struct json_field file_fields[] = {
       .type = FIELD_NODE,
       .offset = offsetof(struct file_fields, frontier),
       .doc = "Step against memory or devices: [{step_s, peak_bytes, devices, plan}]." },
+    { .key = "batches",
+      .type = FIELD_NODE,
+      .offset = offsetof(struct file_fields, batches),
+      .doc = "With --batch auto, all that were tried, in that order: [{batch, step_s}]; no step_s: nothing fits." },
     { .key = "context",
       .type = FIELD_NODE,
       .offset = offsetof(struct file_fields, context),

@@ -1,5 +1,8 @@
 #include "planner/search/batch.h"
 #include "base/num.h"
+#include "planner/search/space_parts.h"
+#include "planner/search/workbench.h"
+#include <math.h>
 
 /* A batch must be better by so much to be taken for more sequences, and to be worth doubling on. */
 #define BETTER 1.001
@@ -9,11 +12,12 @@ struct batches {
     const struct model *model;
     const struct facts *facts;
     const struct search_options *options;
+    struct workbench bench;
+    struct space space; /* with the batch asked about */
     struct batch_choice *choice;
-    struct search_result *best;
+    struct search_result *results[BATCH_TRIES]; /* of the tries; NULL: none */
     int64_t start_ns, most;
     struct error *err;
-    struct error why; /* of the last batch without a configuration */
 };
 
 double batch_rate(const struct batch_try *tried)
@@ -23,93 +27,155 @@ double batch_rate(const struct batch_try *tried)
 
 static double best_rate(const struct batches *b)
 {
-    return b->choice->best >= 0 ? batch_rate(&b->choice->tries[b->choice->best]) : 0;
+    double best = 0;
+    for (int i = 0; i < b->choice->try_count; i++)
+        best = fmax(best, batch_rate(&b->choice->tries[i]));
+    return best;
 }
 
-/* What is left of the time for all. False: nothing. */
-static bool time_left(const struct batches *b, int64_t *limit_ns)
+/* Of those that are as good as the best the smallest; -1: none has a plan. */
+static int best_try(const struct batches *b)
 {
-    const struct search_calls *calls = &b->options->calls;
-    *limit_ns = b->options->time_limit_ns;
-    if (calls->cancelled && calls->cancelled(calls->self))
-        return false;
-    if (*limit_ns > 0 && calls->now_ns)
-        *limit_ns -= calls->now_ns(calls->self) - b->start_ns;
-    return b->options->time_limit_ns == 0 || *limit_ns > 0;
+    const struct batch_try *tries = b->choice->tries;
+    double enough = best_rate(b) / BETTER;
+    int best = -1;
+    for (int i = 0; i < b->choice->try_count; i++)
+        if (tries[i].step_ns > 0 && batch_rate(&tries[i]) >= enough && (best < 0 || tries[i].batch < tries[best].batch))
+            best = i;
+    return best;
+}
+
+/* Whether the space has a configuration for it. */
+static bool takes(struct batches *b, int64_t batch)
+{
+    b->space.batch = batch;
+    return batch >= 1 && batch <= b->most && space_count(&b->space, b->bench.graph, b->facts->cluster) > 0;
 }
 
 /* False: a failure that is not the batch's, or no time. */
 static bool try_batch(struct batches *b, int64_t batch)
 {
     struct search_options options = *b->options;
-    struct search_result *result = NULL;
+    struct batch_choice *choice = b->choice;
+    int64_t left_ns = search_time_left(&options, b->start_ns);
     struct error why = { 0 };
-    if (batch < 1 || batch > b->most || b->choice->try_count == BATCH_TRIES)
+    if (choice->try_count == BATCH_TRIES || !takes(b, batch))
         return true;
-    if (!time_left(b, &options.time_limit_ns))
+    if (left_ns == 0 && choice->try_count > 0)
         return false;
+    options.time_limit_ns = options.time_limit_ns > 0 ? max_i64(left_ns, 1) : 0;
     options.space.batch = batch;
     options.no_advice = true;
-    struct batch_try *tried = &b->choice->tries[b->choice->try_count++];
+    struct batch_try *tried = &choice->tries[choice->try_count];
+    struct search_result **result = &b->results[choice->try_count];
+    if (!search_run(result, b->model, b->facts, &options, &why)) /* what earlier ones found stands when time is over */
+        return (best_try(b) >= 0 && search_time_left(b->options, b->start_ns) == 0) ||
+               fail_kind(b->err, why.kind, "%s", why.message);
     *tried = (struct batch_try){ .batch = batch };
-    if (!search_run(&result, b->model, b->facts, &options, &why)) {
-        b->why = why;
-        return why.kind == ERROR_INPUT || fail_kind(b->err, why.kind, "%s", why.message);
-    }
-    if (result->feasible)
-        tried->step_ns = result->plans[0].estimate->prediction.step_ns;
-    if (batch_rate(tried) > best_rate(b) * BETTER) {
-        search_result_free(b->best);
-        b->best = result;
-        b->choice->best = (int)(tried - b->choice->tries);
-    } else {
-        search_result_free(result);
-    }
+    choice->try_count++;
+    if ((*result)->feasible)
+        tried->step_ns = (*result)->plans[0].estimate->prediction.step_ns;
     return true;
 }
 
-static bool try_all(struct batches *b)
+/* The least that the space takes; 0: it takes none. */
+static int64_t least_batch(struct batches *b)
 {
-    int64_t batch = 1;
+    b->space.batch = 0;
+    int64_t least = space_nearest_batch(&b->space, b->bench.graph, b->facts->cluster, true);
+    return least <= b->most ? least : 0;
+}
+
+static int64_t odd_part(int64_t value)
+{
+    while (value > 1 && value % 2 == 0)
+        value /= 2;
+    return value;
+}
+
+/* Data degrees, stages and micro-batches have odd factors that no doubling brings: those of the devices and of the
+ * allowed micro-batches at once, times the power of two that the space needs. The least batch where that is too many
+ * sequences. */
+static int64_t first_batch(struct batches *b)
+{
+    const struct allowed *micro = &b->options->space.micro;
+    int64_t first = odd_part(b->facts->cluster->device_count), all = 1;
+    for (int i = 0; i < micro->count && all <= b->most; i++) {
+        int64_t odd = odd_part(micro->values[i]);
+        all *= odd / common_divisor(all, odd);
+    }
+    first *= all <= b->most ? all : 1;
+    while (first <= b->most && !takes(b, first))
+        first *= 2;
+    return first <= b->most ? first : least_batch(b);
+}
+
+/* False: a failure, or no time for more. */
+static bool try_doubled(struct batches *b, int64_t batch)
+{
     int idle = 0;
-    while (batch * 2 * 8 <= b->facts->cluster->device_count)
+    while (batch * 2 * 8 <= b->facts->cluster->device_count && batch * 2 <= b->most)
         batch *= 2;
     for (; batch <= b->most && idle < 2; batch *= 2) {
         double before = best_rate(b);
         if (!try_batch(b, batch))
-            return b->err->kind == ERROR_NONE;
+            return false;
         idle = best_rate(b) > before * WORTHWHILE || best_rate(b) == 0 ? 0 : idle + 1;
     }
     b->choice->settled = idle == 2;
+    return true;
+}
+
+static bool try_all(struct batches *b, int64_t first)
+{
+    if (!try_doubled(b, first))
+        return false;
+    int best = best_try(b);
+    if (best < 0) /* fewer sequences take less memory */
+        return try_batch(b, least_batch(b));
+    int64_t batch = b->choice->tries[best].batch;
+    return (batch % 4 != 0 || try_batch(b, batch / 4 * 3)) && (batch % 2 != 0 || try_batch(b, batch / 2 * 3));
+}
+
+static bool choose(struct batches *b, struct search_result **out)
+{
+    int64_t first = first_batch(b);
+    if (first == 0)
+        return fail(b->err,
+                    "plan: no batch up to %lld sequences has a configuration with the fixed degrees on %d devices "
+                    "(tensor x pipeline x data must be %d); leave some of them out of --fix and --space",
+                    (long long)b->most, b->facts->cluster->device_count, b->facts->cluster->device_count);
+    if (!try_all(b, first) && b->err->kind != ERROR_NONE)
+        return false;
+    b->choice->best = best_try(b);
     if (b->choice->best < 0)
-        return true;
-    int64_t best = b->choice->tries[b->choice->best].batch;
-    return (try_batch(b, best / 4 * 3) && try_batch(b, best / 2 * 3)) || b->err->kind == ERROR_NONE;
+        return fail_kind(b->err, ERROR_INFEASIBLE,
+                         "plan: no batch up to %lld sequences has a plan that fits; cleave plan with a batch says what "
+                         "is missing",
+                         (long long)b->most);
+    *out = b->results[b->choice->best];
+    b->results[b->choice->best] = NULL;
+    return true;
 }
 
 bool search_batch(struct search_result **out, struct batch_choice *choice, const struct model *model,
                   const struct facts *facts, const struct search_options *options, int64_t most, struct error *err)
 {
-    struct error own = { 0 };
-    struct batches b = {
-        .model = model, .facts = facts, .options = options, .choice = choice, .most = most, .err = &own
-    };
+    struct batches b = { .model = model,
+                         .facts = facts,
+                         .options = options,
+                         .space = options->space,
+                         .choice = choice,
+                         .most = most,
+                         .err = err };
     *choice = (struct batch_choice){ .best = -1 };
     if (options->calls.now_ns)
         b.start_ns = options->calls.now_ns(options->calls.self);
-    bool good = try_all(&b);
-    if (!good)
-        fail_kind(err, own.kind, "%s", own.message);
-    else if (!b.best && b.why.kind != ERROR_NONE)
-        good = fail_kind(err, b.why.kind, "%s", b.why.message);
-    else if (!b.best)
-        good = fail_kind(err, ERROR_INFEASIBLE,
-                         "plan: no batch up to %lld sequences has a plan that fits; cleave plan with a batch says what "
-                         "is missing",
-                         (long long)most);
-    if (good)
-        *out = b.best;
-    else
-        search_result_free(b.best);
+    b.space.batch = 1;
+    bool good =
+        workbench_open(&b.bench, model, facts, &b.space, err) && space_check_several(&b.space, err) && choose(&b, out);
+    for (int i = 0; i < BATCH_TRIES; i++)
+        search_result_free(b.results[i]);
+    workbench_close(&b.bench);
     return good;
 }

@@ -5,21 +5,22 @@
 
 enum { BATCH_TRIES = 32 };
 struct batch_try {
-    int64_t batch, step_ns; /* step_ns 0: nothing fits, or no configuration divides it */
+    int64_t batch, step_ns; /* step_ns 0: nothing fits */
 };
 struct batch_choice {
     int try_count;
     struct batch_try tries[BATCH_TRIES]; /* in the order in which they were tried */
     int best;                            /* -1: none */
-    bool settled; /* twice and four times the best bring no 1/200 more; else the largest allowed batch ended the search
-                   */
+    bool settled; /* doubling brought less than 1/200 twice; else time or the largest allowed batch ended the search */
 };
 double batch_rate(const struct batch_try *tried); /* sequences per second */
 /**
- * Searches for each batch as search_run() does: powers of two times an eighth of the device count's, while they help,
- * at most `most` sequences; then three quarters and one and a half of the best. Of batches within 1/1000 of each other
- * the smaller is taken. options->space.batch is ignored; a time limit is for all searches together. *out is the best
- * batch's result, the caller's; fails when no batch has a plan.
+ * Searches for each batch as search_run() does: the odd part of the device count, times that of micro-batches that
+ * options->space names, doubled until the space takes it and it is about an eighth of the device count, then while
+ * doubling helps, at most `most` sequences; then three quarters and one and a half of the best. Batches that the space
+ * does not take are passed over. Of batches within 1/1000 of the best the smallest is taken. options->space.batch is
+ * ignored; a time limit is for all searches together, and ends them with the best so far. *out is the best batch's
+ * result, the caller's; fails when no batch has a plan.
  */
 bool search_batch(struct search_result **out, struct batch_choice *choice, const struct model *model,
                   const struct facts *facts, const struct search_options *options, int64_t most, struct error *err);
