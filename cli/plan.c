@@ -203,7 +203,9 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
 {
     char number[TEXT_NUMBER_BYTES], bound[TEXT_NUMBER_BYTES];
     if (c->bound_ns <= 0) {
-        fprintf(cli->out, "no proof: the formula does not bound this space; %s configurations, %lld solved\n",
+        fprintf(cli->out, "no proof: %s; %s configurations, %lld solved\n",
+                c->complete || c->simulated_bound_ns > 0 ? "the formula does not bound this space"
+                                                         : "the search ended before every configuration had a bound",
                 text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations), (long long)c->solved);
         print_simulated_bound(cli, c);
         print_orders(cli, c);

@@ -6,6 +6,7 @@
 #include "tests/fact_files.h"
 #include "tests/random_worlds.h"
 #include "tests/written_claim.h"
+#include <math.h>
 
 struct written {
     struct random_world w;
@@ -534,12 +535,62 @@ START_TEST(many_orders_are_searched)
 }
 END_TEST
 
+/* ---- gaps ---- */
+
+static bool checks(const struct written *written, const struct claim *claim, struct error *err)
+{
+    struct check_report report = { 0 };
+    *err = (struct error){ 0 };
+    return certificate_check(&report, claim, written->w.world.model, &written->w.world.facts,
+                             written->result->plans[0].plan, NULL, NULL, err);
+}
+
+/* Every gap of the certificate is absent where its bound is 0, which it may also say in words; else it must be there.
+ */
+static void check_gaps_of(const struct written *written)
+{
+    struct written_claim read = written_claim_open(written->result, &written->w.space);
+    struct claim *c = &read.claim;
+    double *const gaps[] = { &c->gap, &c->formula_gap, &c->proof_gap, &c->simulated_gap };
+    struct error err;
+    ck_assert_msg(checks(written, c, &err), "%s", err.message);
+    for (int i = 0; i < 4; i++) {
+        bool proven = (i < 3 ? c->bound_ns : c->simulated_bound_ns) > 0;
+        double written_gap = *gaps[i];
+        ck_assert_int_eq(isnan(written_gap), !proven);
+        *gaps[i] = proven ? NAN : 0;
+        ck_assert_msg(checks(written, c, &err) == !proven, "gap %d: %s", i, err.message);
+        ck_assert_msg(!proven || strstr(err.message, "it has no "), "%s", err.message);
+        *gaps[i] = proven ? written_gap : 0.25;
+        ck_assert_msg(checks(written, c, &err) == proven, "gap %d: %s", i, err.message);
+        *gaps[i] = written_gap;
+    }
+    written_claim_close(&read);
+}
+
+START_TEST(there_is_no_gap_to_no_bound)
+{
+    int with = 0, without = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct written written;
+        if (written_open(&written, seed)) {
+            without += written.result->certificate.bound_ns == 0;
+            with += written.result->certificate.bound_ns > 0;
+            check_gaps_of(&written);
+        }
+        written_close(&written);
+    }
+    ck_assert_msg(with > 5 && without > 5, "%d with, %d without a bound", with, without);
+}
+END_TEST
+
 static Suite *certificate_suite(void)
 {
     Suite *suite = suite_create("certificate");
     CHECK_ADD(suite, other_buckets_are_refused);
     CHECK_ADD(suite, other_orders_have_a_bound);
     CHECK_ADD_LOOP(suite, many_orders_are_searched, 3);
+    CHECK_ADD(suite, there_is_no_gap_to_no_bound);
     CHECK_ADD(suite, certificates_hold);
     CHECK_ADD(suite, changes_are_refused);
     return suite;

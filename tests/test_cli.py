@@ -630,6 +630,11 @@ def certificates(folder):
     expect("does not fit without host memory", 3, "nothing fits", *tight)
     expect("fits with it", 0, r"layers offloaded(.|\n)*host memory per device", *tight, "--space", "offload=none:optimizer:both", "-o", away)
     expect("check of what is offloaded", 0, "the certificate holds", "check", away)
+    unbound = folder / "unbound.json"
+    expect("no proof where the formula bounds nothing", 0, r"no proof: the formula does not bound this space.*\n *none is simulated shorter", "plan",
+           "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--fix", "tp=1,micro-batch=1", "--schedule", "1f1b,zb-v", "-o", unbound)
+    check("no gap to no bound", [key for key in json.loads(unbound.read_text())["certificate"] if "gap" in key] == ["simulated_gap"])
+    expect("check of no bound", 0, "claims nothing by the formula as a whole.*what lanes have to do takes every plan", "check", unbound)
     whole = json.loads(plan.read_text())
     c = whole["certificate"]
     solved = c["configurations_solved"]

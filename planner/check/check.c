@@ -298,15 +298,20 @@ static bool check_counts(struct checker *c)
                (long long)counts[FATE_SOLVED], (long long)counts[FATE_REFUSED], (long long)ruled_out);
 }
 
-static double gap_of(int64_t value_ns, int64_t bound_ns)
-{
-    return bound_ns > 0 ? (double)(value_ns - bound_ns) / (double)bound_ns : 0;
-}
-
 static bool same_gap(struct checker *c, const char *what, double claimed, double found)
 {
     return fabs(claimed - found) <= 1e-12 * fmax(1, fabs(found)) ||
            fail_kind(c->err, ERROR_GATE, "the certificate does not hold: %s is %.9g, found %.9g", what, claimed, found);
+}
+
+/* Where there is no bound there is no gap, or 0. */
+static bool check_gap(struct checker *c, const char *what, double claimed, int64_t value_ns, int64_t bound_ns)
+{
+    double found = bound_ns > 0 ? (double)(value_ns - bound_ns) / (double)bound_ns : 0;
+    if (isnan(claimed))
+        return bound_ns <= 0 ||
+               fail_kind(c->err, ERROR_GATE, "the certificate does not hold: it has no %s, found %.9g", what, found);
+    return same_gap(c, what, claimed, found);
 }
 
 static bool check_seconds(struct checker *c)
@@ -344,10 +349,10 @@ static bool check_digest(struct checker *c)
 static bool check_gaps(struct checker *c, int64_t step_ns)
 {
     const struct claim *claim = c->claim;
-    return same_gap(c, "proof_gap", claim->proof_gap, gap_of(claim->best_ns, claim->bound_ns)) &&
-           same_gap(c, "formula_gap", claim->formula_gap, gap_of(claim->formula_ns, claim->bound_ns)) &&
-           same_gap(c, "gap", claim->gap, gap_of(step_ns, claim->bound_ns)) &&
-           same_gap(c, "simulated_gap", claim->simulated_gap, gap_of(step_ns, claim->simulated_bound_ns)) &&
+    return check_gap(c, "proof_gap", claim->proof_gap, claim->best_ns, claim->bound_ns) &&
+           check_gap(c, "formula_gap", claim->formula_gap, claim->formula_ns, claim->bound_ns) &&
+           check_gap(c, "gap", claim->gap, step_ns, claim->bound_ns) &&
+           check_gap(c, "simulated_gap", claim->simulated_gap, step_ns, claim->simulated_bound_ns) &&
            (claim->best_ns >= claim->bound_ns ||
             fail_kind(c->err, ERROR_GATE,
                       "the certificate does not hold: its best plan, %lld ns, is below its bound, %lld ns",

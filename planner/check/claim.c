@@ -1,6 +1,7 @@
 #include "planner/check/claim.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/space_choice.h"
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -16,21 +17,27 @@ struct claim_fields {
     {                                                                                                                  \
         .key = #name, .type = type_, .offset = offsetof(struct claim_fields, name), .required = true, __VA_ARGS__      \
     }
+#define GAP(name, doc_)                                                                                                \
+    {                                                                                                                  \
+        .key = #name, .type = FIELD_DOUBLE, .offset = offsetof(struct claim_fields, name), .min = -1, .max = 1e18,     \
+        .doc = doc_                                                                                                    \
+    }
 #define FATE(name, fate, doc_)                                                                                         \
     {                                                                                                                  \
         .key = name, .type = FIELD_NODE, .offset = offsetof(struct claim_fields, fates) + sizeof(void *) * (fate),     \
         .required = true, .doc = doc_                                                                                  \
     }
 static const struct json_field claim_fields[] = {
-    CLAIM(bound_s, FIELD_DOUBLE, .doc = "Seconds: no plan of the space is shorter by the formula."),
+    CLAIM(bound_s, FIELD_DOUBLE,
+          .doc = "Seconds: no plan of the space is shorter by the formula; 0: nothing is proven."),
     CLAIM(formula_s, FIELD_DOUBLE, .doc = "Seconds of this plan by the formula."),
-    CLAIM(gap, FIELD_DOUBLE, .min = -1, .max = 1e18, .doc = "(simulated step - bound) / bound."),
-    CLAIM(formula_gap, FIELD_DOUBLE, .doc = "(formula's value of this plan - bound) / bound."),
-    CLAIM(proof_gap, FIELD_DOUBLE, .doc = "(formula's value of its best plan - bound) / bound."),
-    CLAIM(simulated_bound_s, FIELD_DOUBLE, .doc = "Seconds: no plan of the space is simulated shorter."),
-    CLAIM(simulated_gap, FIELD_DOUBLE, .min = -1, .max = 1e18,
-          .doc = "(simulated step - simulated_bound) / simulated_bound."),
-    CLAIM(bound_ns, FIELD_INT, .min = 0, .max = 9e15, .doc = "The bound in nanoseconds."),
+    GAP(gap, "(simulated step - bound) / bound; absent where the bound is 0."),
+    GAP(formula_gap, "(formula's value of this plan - bound) / bound; absent where the bound is 0."),
+    GAP(proof_gap, "(formula's value of its best plan - bound) / bound; absent where the bound is 0."),
+    CLAIM(simulated_bound_s, FIELD_DOUBLE,
+          .doc = "Seconds: no plan of the space is simulated shorter; 0: nothing is proven."),
+    GAP(simulated_gap, "(simulated step - simulated_bound) / simulated_bound; absent where that bound is 0."),
+    CLAIM(bound_ns, FIELD_INT, .min = 0, .max = 9e15, .doc = "The bound in nanoseconds; 0: none."),
     CLAIM(simulated_bound_ns, FIELD_INT, .min = 0, .max = 9e15,
           .doc = "The bound of the simulated step in nanoseconds; 0: none."),
     CLAIM(formula_ns, FIELD_INT, .min = 0, .max = 9e15, .doc = "The formula's value of this plan in nanoseconds."),
@@ -227,7 +234,7 @@ static bool read_configs(struct claim *claim, const struct claim_fields *f, stru
 
 bool claim_read(struct claim *out, const struct json *certificate, const struct space *space, struct error *err)
 {
-    struct claim_fields f = { .ideals = -1 };
+    struct claim_fields f = { .ideals = -1, .gap = NAN, .formula_gap = NAN, .proof_gap = NAN, .simulated_gap = NAN };
     *out = (struct claim){ .space = *space, .at = certificate };
     if (!json_read_fields(certificate, claim_fields, CLAIM_FIELDS, &f, &out->arena, err) ||
         !read_space(f.space, &out->space, err))

@@ -17,8 +17,9 @@ struct claim {
     struct space space; /* restrictions; batch, sequence, type from the plan */
     int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_bound, solved,
         refused, pruned_memory;
-    int64_t ideals, orders_bound_ns; /* as in struct certificate */
-    double gap, formula_gap, proof_gap, simulated_gap, bound_s, simulated_bound_s, formula_s;
+    int64_t ideals, orders_bound_ns;                   /* as in struct certificate */
+    double gap, formula_gap, proof_gap, simulated_gap; /* NaN: the file says none */
+    double bound_s, simulated_bound_s, formula_s;
     bool complete;
     const struct json *predicted; /* of the plan's file, borrowed: is held against a new simulation; NULL: is not */
     const char *best, *space_hash, *prices_hash, *digest;

@@ -74,7 +74,8 @@ struct certificate {
     const char *best;       /* that plan's configuration */
     struct plan *best_plan; /* the plan itself, the result's; NULL: the first plan is it */
     int64_t memory_bytes;   /* of a device that plans may use */
-    double proof_gap;       /* (best_ns - bound_ns) / bound_ns: 0 when all that could be better was solved to the end */
+    /* Gaps say nothing, and are not written, where their bound is 0. */
+    double proof_gap;   /* (best_ns - bound_ns) / bound_ns: 0 when all that could be better was solved to the end */
     double formula_gap; /* (formula_ns - bound_ns) / bound_ns: the chosen plan by the formula; more than proof_gap where
                            the simulation prefers it to the formula's best */
     double gap;         /* (simulated step - bound_ns) / bound_ns: what the formula does not see */

@@ -218,15 +218,19 @@ static void write_hash(struct json_writer *w, const char *key, uint64_t hash)
     json_put_string(w, key, text);
 }
 
+/* No gap to a bound of 0, which would read as an optimum. */
 static void write_members(struct json_writer *w, const struct certificate *c, const struct space *space)
 {
     write_number(w, "bound_s", (double)c->bound_ns / 1e9);
     write_number(w, "formula_s", (double)c->formula_ns / 1e9);
-    write_number(w, "gap", c->gap);
-    write_number(w, "formula_gap", c->formula_gap);
-    write_number(w, "proof_gap", c->proof_gap);
+    if (c->bound_ns > 0) {
+        write_number(w, "gap", c->gap);
+        write_number(w, "formula_gap", c->formula_gap);
+        write_number(w, "proof_gap", c->proof_gap);
+    }
     json_put_double(w, "simulated_bound_s", (double)c->simulated_bound_ns / 1e9);
-    json_put_double(w, "simulated_gap", c->simulated_gap);
+    if (c->simulated_bound_ns > 0)
+        json_put_double(w, "simulated_gap", c->simulated_gap);
     json_put_int(w, "bound_ns", c->bound_ns);
     json_put_int(w, "simulated_bound_ns", c->simulated_bound_ns);
     json_put_int(w, "formula_ns", c->formula_ns);
