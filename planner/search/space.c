@@ -256,13 +256,24 @@ static bool tensor_dimension_legal(const struct listing *l, int dimension, const
     return space_most_tensor(l, d) > 1 && allows(&l->space->sequence_parallel, 1) && space_sequence_divides(l, d);
 }
 
-static bool layout_legal(const struct listing *l, const struct degrees *d, const struct mesh *mesh)
+static bool has_legal_context(struct listing *l, const struct mesh *mesh)
 {
-    return (d->context == 1 || context_legal(l->graph, mesh)) && space_strategies(l->space, mesh, NULL) > 0;
+    uint64_t hash = 0;
+    for (int atom = 0; atom < mesh->atom_count; atom++)
+        hash = mix64(hash ^ ((uint64_t)mesh->size[atom] << 8 | (uint64_t)mesh->dim[atom]));
+    struct known_context *known = &l->context[hash % SPACE_MEMO];
+    if (!mesh_equal(&known->mesh, mesh))
+        *known = (struct known_context){ *mesh, context_legal(l->graph, mesh) };
+    return known->legal;
+}
+
+static bool layout_legal(struct listing *l, const struct degrees *d, const struct mesh *mesh)
+{
+    return (d->context == 1 || has_legal_context(l, mesh)) && space_strategies(l->space, mesh, NULL) > 0;
 }
 
 /* The tensor-parallel ranks as something else, where a mesh may have that too. */
-static void add_layout(const struct listing *l, struct config *config, const struct degrees *d, int dimension,
+static void add_layout(struct listing *l, struct config *config, const struct degrees *d, int dimension,
                        enum mesh_order order, int group)
 {
     struct degrees other = *d;
@@ -296,7 +307,7 @@ static void add_layouts(struct listing *l, struct config config, const struct de
 }
 
 /* Stages of several meshes, whichever number they have. */
-static bool shapes_legal(const struct listing *l, const struct degrees *d, const struct config *config)
+static bool shapes_legal(struct listing *l, const struct degrees *d, const struct config *config)
 {
     bool legal = spread_atom(&config->mesh) >= 0;
     for (int i = 0; legal && d->context > 1 && i < l->shape_count; i++) {
@@ -304,7 +315,7 @@ static bool shapes_legal(const struct listing *l, const struct degrees *d, const
         shaped.turns = l->meshes;
         shaped.tensor_times = l->tensor_times;
         struct config own = config_of_spread(&shaped, i);
-        legal = context_legal(l->graph, &own.mesh);
+        legal = has_legal_context(l, &own.mesh);
     }
     return legal;
 }

@@ -3,7 +3,12 @@
 #define CLEAVE_PLANNER_SEARCH_SPACE_PARTS_H
 #include "planner/search/space.h"
 
-enum { SPACE_SHAPES = SPACE_VALUES * SPACE_VALUES };
+enum { SPACE_SHAPES = SPACE_VALUES * SPACE_VALUES, SPACE_MEMO = 4096 };
+/* What context_legal() said of a mesh: many configurations have the same, and each time it walks the whole model. */
+struct known_context {
+    struct mesh mesh; /* without atoms: of none yet */
+    bool legal;
+};
 struct listing {
     const struct space *space;
     const struct graph *graph;
@@ -16,7 +21,8 @@ struct listing {
     /* Of stages of the present configuration with several meshes: the number of them, and with `spread` how many times
      * as many ranks are tensor-parallel. */
     int shape_count, meshes[SPACE_SHAPES], tensor_times[SPACE_SHAPES];
-    struct arena *arena; /* of out */
+    struct known_context context[SPACE_MEMO]; /* by hash; the latest of those that share a place */
+    struct arena *arena;                      /* of out */
     bool out_of_memory;
 };
 
