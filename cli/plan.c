@@ -199,6 +199,15 @@ static void print_orders(const struct cli *cli, const struct certificate *c)
             100 * (double)(c->formula_ns - c->orders_bound_ns) / (double)c->orders_bound_ns);
 }
 
+/* What was searched where time did not allow to list all. */
+static void print_narrowed(const struct cli *cli, const struct certificate *c)
+{
+    if (c->plain_only)
+        fprintf(cli->out,
+                "       this is about plans with one mesh for each stage and one layout: time was over before "
+                "all configurations were listed\n");
+}
+
 static void print_certificate(const struct cli *cli, const struct certificate *c)
 {
     char number[TEXT_NUMBER_BYTES], bound[TEXT_NUMBER_BYTES];
@@ -207,6 +216,7 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
                 c->complete || c->simulated_bound_ns > 0 ? "the formula does not bound this space"
                                                          : "the search ended before every configuration had a bound",
                 text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations), (long long)c->solved);
+        print_narrowed(cli, c);
         print_simulated_bound(cli, c);
         print_orders(cli, c);
         return;
@@ -218,6 +228,7 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
             c->complete ? "" : "; the search was cut short",
             text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations), (long long)c->pruned_memory,
             (long long)c->pruned_bound, (long long)c->solved);
+    print_narrowed(cli, c);
     print_simulated_bound(cli, c);
     print_orders(cli, c);
 }

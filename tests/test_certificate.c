@@ -584,6 +584,38 @@ START_TEST(there_is_no_gap_to_no_bound)
 }
 END_TEST
 
+/* A clock that ticks whenever it is asked. */
+static int64_t tick(void *self)
+{
+    return ++*(int64_t *)self;
+}
+
+/* Wherever time ends, while the space is listed and before all have a bound too, what is claimed holds. */
+START_TEST(searches_cut_short_claim_what_holds)
+{
+    int plain = 0, unbound = 0, bound = 0;
+    struct search_options options = { .space = space_default(24, 0, DTYPE_BF16), .top = 1, .no_advice = true };
+    options.space.spread = (struct allowed){ 2, { 1, 2 } };
+    for (int64_t limit = 1; limit < 2000; limit += 1 + limit / 2) {
+        struct written written = { .w.world = world_open("1x4:toy", 80000000000, 2), .w.space = options.space };
+        struct error err = { 0 };
+        int64_t clock = 0;
+        options.time_limit_ns = limit;
+        options.calls = (struct search_calls){ .self = &clock, .now_ns = tick };
+        ck_assert_msg(search_run(&written.result, written.w.world.model, &written.w.world.facts, &options, &err),
+                      "limit %lld: %s", (long long)limit, err.message);
+        plain += written.result->certificate.plain_only;
+        unbound += written.result->certificate.bound_ns == 0;
+        bound += written.result->certificate.bound_ns > 0;
+        check_gaps_of(&written);
+        search_result_free(written.result);
+        world_close(&written.w.world);
+    }
+    ck_assert_msg(plain > 0 && unbound > plain && bound > 0, "%d plain, %d without, %d with a bound", plain, unbound,
+                  bound);
+}
+END_TEST
+
 static Suite *certificate_suite(void)
 {
     Suite *suite = suite_create("certificate");
@@ -591,6 +623,7 @@ static Suite *certificate_suite(void)
     CHECK_ADD(suite, other_orders_have_a_bound);
     CHECK_ADD_LOOP(suite, many_orders_are_searched, 3);
     CHECK_ADD(suite, there_is_no_gap_to_no_bound);
+    CHECK_ADD(suite, searches_cut_short_claim_what_holds);
     CHECK_ADD(suite, certificates_hold);
     CHECK_ADD(suite, changes_are_refused);
     return suite;

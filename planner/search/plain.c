@@ -24,6 +24,18 @@ static bool plain_space(struct space *space)
     return turns || spread || layouts;
 }
 
+bool plain_narrow(struct space *space)
+{
+    struct space plain = *space;
+    bool narrower = false;
+    while (plain_space(&plain))
+        narrower = true;
+    narrower = narrower && allows(&plain.turns, 1) && allows(&plain.spread, 1);
+    if (narrower)
+        *space = plain;
+    return narrower;
+}
+
 static void add_up(struct search_result *result, const struct search_result *plain)
 {
     struct certificate *all = &result->certificate;

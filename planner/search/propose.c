@@ -87,7 +87,8 @@ bool search_order(struct run *run)
     run->first_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->first_ns);
     run->orders_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->orders_ns);
     run->busy_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->busy_ns);
-    if (!run->order || !run->first_ns || !run->orders_ns || !run->busy_ns || !certificate->records)
+    run->tried = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->tried);
+    if (!run->order || !run->first_ns || !run->orders_ns || !run->busy_ns || !run->tried || !certificate->records)
         return search_out_of_memory(run->err);
     certificate->simulated_bound_ns = INT64_MAX;
     certificate->ideals = chain_ideals(&run->bench.chain);
@@ -100,6 +101,7 @@ bool search_order(struct run *run)
             for (int left = i; left < run->config_count; left++)
                 if (!record(run, left, FATE_LEFT, 0))
                     return false;
+            run->unseen_count = run->config_count - i;
             run->config_count = i;
             run->open_bound_ns = certificate->simulated_bound_ns = 0;
             break;
@@ -280,6 +282,7 @@ static bool count_piece(struct run *run, const struct piece *piece)
     int64_t bound_ns = max_i64(piece->bound_ns, result->bound_ns);
     drop_rough(run, piece->config);
     run->open_bound_ns = min_i64(run->open_bound_ns, bound_ns);
+    run->tried[piece->config] = true;
     return record(run, piece->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED, bound_ns) &&
            propose_keep(run, piece, false);
 }
@@ -361,6 +364,7 @@ static bool send_out(struct run *run, struct piece *piece)
         return settle(run, piece);
     count_work(run, &piece->result);
     propose_put_back(run, piece);
+    run->tried[piece->config] = true;
     return propose_keep(run, piece, true);
 }
 
@@ -389,6 +393,44 @@ static bool scout(struct run *run, struct queue *queue, comfort_function *is_com
     return true;
 }
 
+/* Of a space without a plain part, where none is comfortable, any. */
+static bool is_all_there_is(struct run *run, const struct ordered *at, bool *out)
+{
+    (void)at;
+    *out = !allows(&run->space->turns, 1) || !allows(&run->space->spread, 1);
+    return true;
+}
+
+/* The configuration, which nobody has solved. Where it has a plan that is a candidate; nothing is proven of it. */
+static bool scout_one(struct run *run, int config, bool *found)
+{
+    struct piece piece = { .config = config };
+    run->tried[config] = true;
+    if (!propose_solve(run, &piece, 1, INT64_MAX, FAMILY_GAP_PPM) || !propose_keep(run, &piece, true))
+        return false;
+    count_work(run, &piece.result);
+    *found = piece.result.plan_count > 0;
+    return true;
+}
+
+bool search_scout_on(struct run *run, bool *found)
+{
+    static comfort_function *const kinds[] = { sharded_comfortable, propose_comfortable, is_all_there_is };
+    int total = run->config_count + run->unseen_count, count = sizeof kinds / sizeof *kinds;
+    for (*found = false; run->scout_kind < count; run->scout_at = 0, run->scout_kind++)
+        for (; run->scout_at < total; run->scout_at++) {
+            int config = run->scout_at < run->config_count ? run->order[run->scout_at].index : run->scout_at;
+            struct ordered at = { 0, config, run->configs[config].runs > 1 };
+            bool good = false;
+            if (!run->tried[config] &&
+                (!kinds[run->scout_kind](run, &at, &good) || (good && !scout_one(run, config, found))))
+                return false;
+            if (*found)
+                return true;
+        }
+    return true;
+}
+
 /* What is still in the queue: relaxed, left when time is over, or ruled out by its first bound. */
 static bool close_queue(struct run *run, const struct queue *queue)
 {
@@ -414,6 +456,9 @@ bool search_solve(struct run *run)
     struct queue queue;
     if (!open_queue(run, &queue) || (!run->options->keep_all && (!scout(run, &queue, sharded_comfortable) ||
                                                                  !scout(run, &queue, propose_comfortable))))
+        return false;
+    bool found = false;
+    if (run->stopped && run->best_ns == INT64_MAX && !search_scout_on(run, &found))
         return false;
     while (next_worth(run, &queue) < queue.count && !search_stops(run)) {
         struct piece pieces[WAVE] = { 0 };

@@ -129,6 +129,15 @@ static bool pass_phase(struct run *run, enum search_phase phase, bool (*body)(st
     return good;
 }
 
+/* Time is over, and none of the plans by the formula fits after layout. */
+static bool judge_scouts(struct run *run)
+{
+    for (bool found = true; found && run->stopped && run->result->plan_count == 0;)
+        if (!search_scout_on(run, &found) || (found && (!search_rank(run) || !search_judge(run))))
+            return false;
+    return true;
+}
+
 /* Solve, rank, judge. */
 static bool propose_and_judge(struct run *run)
 {
@@ -137,13 +146,14 @@ static bool propose_and_judge(struct run *run)
         !pass_phase(run, PHASE_FAMILIES, search_solve_families))
         return false;
     if (run->candidate_count > 0 &&
-        (!pass_phase(run, PHASE_RANKS, rank_all) || !pass_phase(run, PHASE_JUDGE, search_judge)))
+        (!pass_phase(run, PHASE_RANKS, rank_all) || !pass_phase(run, PHASE_JUDGE, search_judge) || !judge_scouts(run)))
         return false;
     if (run->result->plan_count == 0 && run->stopped)
         return fail_kind(run->err, ERROR_ENVIRONMENT,
-                         "plan: the search was ended before it had found a plan that fits (%lld of %d configurations "
+                         "plan: the search was ended before it had found a plan that fits (%lld of %lld configurations "
                          "solved); give it more time with a larger --time-limit, or a smaller space with --fix",
-                         (long long)run->result->certificate.solved, run->config_count);
+                         (long long)run->result->certificate.solved,
+                         (long long)run->result->certificate.configurations);
     return true;
 }
 
@@ -289,7 +299,7 @@ static bool find_nearest(struct run *run)
 static bool explain_none(struct run *run, const struct cluster *cluster)
 {
     struct error why = { 0 };
-    const struct space *space = &run->options->space;
+    const struct space *space = run->space;
     if (run->config_count == 0)
         space_explain_empty(space, run->bench.graph, cluster, &why);
     else
@@ -298,13 +308,29 @@ static bool explain_none(struct run *run, const struct cluster *cluster)
     return run->result->why || search_out_of_memory(run->err);
 }
 
+/* All configurations; when time is over before they are listed, and the space has a plain part, those of that part: of
+ * these there are few, and some plan is to be found among them. */
+static bool list_configs(struct run *run, const struct cluster *cluster)
+{
+    const struct space_stop stop = { stops, run };
+    const struct graph *graph = run->bench.graph;
+    struct space plain = *run->space;
+    bool ended = false, narrows = plain_narrow(&plain) && space_count(&plain, graph, cluster) > 0;
+    if (!space_configs_until(&run->configs, &run->config_count, &run->arena, run->space, graph, cluster,
+                             narrows ? &stop : NULL, &ended, run->err))
+        return false;
+    if (!ended)
+        return true;
+    *run->space = plain;
+    run->result->certificate.plain_only = true;
+    return space_configs(&run->configs, &run->config_count, &run->arena, run->space, graph, cluster, run->err);
+}
+
 static bool run_all(struct run *run, const struct model *model, const struct facts *facts)
 {
-    if (!workbench_open(&run->bench, model, facts, &run->options->space, run->err) ||
-        !space_configs(&run->configs, &run->config_count, &run->arena, &run->options->space, run->bench.graph,
-                       facts->cluster, run->err))
+    if (!workbench_open(&run->bench, model, facts, run->space, run->err) || !list_configs(run, facts->cluster))
         return false;
-    if (run->config_count == 0 || !space_check_groups(&run->options->space, run->configs, run->config_count, NULL))
+    if (run->config_count == 0 || !space_check_groups(run->space, run->configs, run->config_count, NULL))
         return explain_none(run, facts->cluster);
     run->capacity_bytes = available_bytes(facts);
     run->result->certificate.configurations = run->config_count;
@@ -345,7 +371,8 @@ bool search_run(struct search_result **out, const struct model *model, const str
     struct search_result *result = calloc(1, sizeof *result);
     if (!result)
         return search_out_of_memory(err);
-    struct run run = { .options = options, .result = result, .err = err };
+    struct search_options own = *options;
+    struct run run = { .options = &own, .space = &own.space, .result = result, .err = err };
     if (options->calls.now_ns)
         run.start_ns = options->calls.now_ns(options->calls.self);
     bool good = run_all(&run, model, facts);

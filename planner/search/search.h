@@ -39,7 +39,8 @@ struct search_options {
     int rank_count;                     /* plans ranked by the pipeline; 0: 64 */
     const struct solver_method *solver; /* of solvers[]; NULL: the first */
     int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
-    int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends */
+    int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends,
+                              and where there is no plan yet one is looked for among what plainly fits */
     bool no_advice;        /* when nothing fits, do not look for what would */
     bool thrifty;  /* the space holds thrifty choices only: when nothing fits, do not look among them once more */
     bool unproven; /* no multipliers for the certificate: it is not handed out */
@@ -83,6 +84,8 @@ struct certificate {
                                    the search ended before all configurations were looked at */
     double simulated_gap;       /* (simulated step - simulated_bound_ns) / simulated_bound_ns */
     bool complete;              /* neither time limit nor cancellation ended it */
+    bool plain_only;            /* time was over before the configurations were listed: all this is about those with one
+                                   mesh for each stage and one layout for all layers */
     int64_t configurations, pruned_memory, pruned_bound, solved, refused; /* refused: lowering had no program for it */
     int64_t ideals; /* of a model with branches: order ideals of its layers, whose chains are the cuts that all this is
                        about; 0: only the cuts of the file's order; -1: the layers have one order only */
@@ -149,6 +152,6 @@ int64_t search_time_left(const struct search_options *options, int64_t start_ns)
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err);
 /* The gaps of a plan with this value of the formula and this simulated step. */
 void certificate_measure(struct certificate *certificate, int64_t formula_ns, int64_t step_ns);
-/* The "certificate" member of reports, with its key. */
+/* The "certificate" member of reports, with its key. space: that was searched. */
 void certificate_json(struct json_writer *w, const struct search_result *result, const struct space *space);
 #endif

@@ -34,17 +34,21 @@ struct owned_arena {
 struct run {
     struct workbench bench;
     const struct search_options *options;
+    struct space *space; /* the options', which time may narrow */
     struct search_result *result;
     struct arena arena;
     struct owned_arena *arenas;
     struct config *configs;
-    int config_count;
-    struct ordered *order; /* (config_count) by bound; those with several layouts behind all others */
-    int64_t *first_ns;     /* (config_count) the same bounds by configuration; 0: none was worked out */
-    int64_t *busy_ns;      /* (config_count) none of its plans is simulated shorter; INT64_MAX: it has none */
-    int64_t *orders_ns;    /* (config_count) where the file's order alone is searched: bounds of all orders */
-    int close_count;       /* of those that their relaxation ruled out */
-    struct ordered *close; /* (close_count) by that bound */
+    int config_count;         /* of those that got a bound; all, unless time ended before */
+    int unseen_count;         /* behind them, without one */
+    struct ordered *order;    /* (config_count) by bound; those with several layouts behind all others */
+    int64_t *first_ns;        /* (config_count) the same bounds by configuration; 0: none was worked out */
+    int64_t *busy_ns;         /* (config_count) none of its plans is simulated shorter; INT64_MAX: it has none */
+    int64_t *orders_ns;       /* (config_count) where the file's order alone is searched: bounds of all orders */
+    bool *tried;              /* (all) solved, with a plan or without */
+    int scout_kind, scout_at; /* how far search_scout_on() has come */
+    int close_count;          /* of those that their relaxation ruled out */
+    struct ordered *close;    /* (close_count) by that bound */
     int candidate_count, candidate_capacity;
     struct candidate *candidates;
     int64_t best_ns, capacity_bytes;
@@ -76,6 +80,9 @@ bool search_problem(struct run *run, int config, const struct price_table *table
 bool search_order(struct run *run);
 /* Solves them best first until no bound lies below what is already known. */
 bool search_solve(struct run *run);
+/* When time is over and there is no plan that fits: solves one configuration after the other of those that plainly fit,
+ * with a bound or without, and were not tried, until one has a plan. *found: it is a candidate. */
+bool search_scout_on(struct run *run, bool *found);
 /* families.c: candidates for the judge, from families that have none. */
 bool search_solve_families(struct run *run);
 /* When a family leads by rank that was solved only roughly, its best configurations are solved like the others, and all

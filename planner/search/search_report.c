@@ -1,7 +1,7 @@
 /* What a search has to say beside its plans: the certificate, and why nothing fits. */
 #include "base/num.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/search.h"
+#include "planner/search/plain.h"
 #include "planner/search/space_choice.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -282,9 +282,12 @@ static void write_digest(struct json_writer *w, const struct certificate *c, con
 
 void certificate_json(struct json_writer *w, const struct search_result *result, const struct space *space)
 {
+    struct space about = *space;
+    if (result->certificate.plain_only)
+        plain_narrow(&about);
     json_write_key(w, "certificate");
     json_begin_object(w);
-    write_members(w, &result->certificate, space);
-    write_digest(w, &result->certificate, space);
+    write_members(w, &result->certificate, &about);
+    write_digest(w, &result->certificate, &about);
     json_end_object(w);
 }

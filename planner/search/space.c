@@ -120,6 +120,14 @@ int64_t config_vocab_multiple(const struct config *config, const struct graph *g
 
 /* ---- configurations ---- */
 
+bool space_listing_ends(struct listing *l)
+{
+    enum { EVERY = 64 };
+    if (l->stop && !l->ended && l->asked++ % EVERY == 0)
+        l->ended = l->stop->stops(l->stop->self);
+    return l->ended;
+}
+
 static void add_config(struct listing *l, const struct config *config)
 {
     if (l->out)
@@ -381,6 +389,8 @@ static void add_data_dimensions(struct listing *l, const struct config *config, 
 void space_add_variants(struct listing *l, const struct config *config, struct degrees d)
 {
     bool any = false;
+    if (space_listing_ends(l))
+        return;
     for (int tensor = 0; tensor < DIM_COUNT && !(any && space_most_tensor(l, &d) == 1); tensor++) {
         d.tensor_dimension = (enum dimension_index)tensor;
         if (!tensor_dimension_legal(l, tensor, &d))
@@ -399,7 +409,7 @@ void space_add_variants(struct listing *l, const struct config *config, struct d
 void space_add_micro_batches(struct listing *l, struct config config, const struct degrees *d)
 {
     int64_t share = l->space->batch / d->data;
-    for (int64_t b = 1; b <= share; b++) {
+    for (int64_t b = 1; b <= share && !l->ended; b++) {
         if (share % b != 0 || !allows(&l->space->micro, b) || share / b > PLAN_MAX_MICRO_BATCHES)
             continue;
         config.micro = b;
@@ -441,7 +451,7 @@ static void add_stages(struct listing *l, int ranks, struct degrees d)
 static void list_configs(struct listing *l)
 {
     int devices = l->cluster->device_count, node = cluster_node_size(l->cluster);
-    for (int tensor = 1; tensor <= node && tensor <= devices; tensor++) {
+    for (int tensor = 1; tensor <= node && tensor <= devices && !l->ended; tensor++) {
         if (devices % tensor != 0 || !allows(&l->space->tensor, tensor) || !tensor_legal(l->graph, tensor))
             continue;
         space_set_times(l, tensor, node);
@@ -458,11 +468,19 @@ static struct listing list_of(const struct space *space, const struct graph *gra
     };
 }
 
-int space_count(const struct space *space, const struct graph *graph, const struct cluster *cluster)
+static int count_until(const struct space *space, const struct graph *graph, const struct cluster *cluster,
+                       const struct space_stop *stop, bool *ended)
 {
     struct listing l = list_of(space, graph, cluster);
+    l.stop = stop;
     list_configs(&l);
+    *ended = l.ended;
     return l.count;
+}
+
+int space_count(const struct space *space, const struct graph *graph, const struct cluster *cluster)
+{
+    return count_until(space, graph, cluster, NULL, &(bool){ false });
 }
 
 /* From one batch that some degrees divide to the next, until all other rules are kept too. */
@@ -483,14 +501,18 @@ int64_t space_nearest_batch(const struct space *space, const struct graph *graph
     return 0;
 }
 
-bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
-                   const struct graph *graph, const struct cluster *cluster, struct error *err)
+bool space_configs_until(struct config **out, int *count, struct arena *arena, const struct space *space,
+                         const struct graph *graph, const struct cluster *cluster, const struct space_stop *stop,
+                         bool *ended, struct error *err)
 {
     struct listing l = list_of(space, graph, cluster);
     l.arena = arena;
+    *count = 0;
     if (!space_check_several(space, err))
         return false;
-    int listed = space_count(space, graph, cluster);
+    int listed = count_until(space, graph, cluster, stop, ended);
+    if (*ended)
+        return true;
     l.out = arena_alloc(arena, (size_t)listed, sizeof *l.out);
     if (l.out)
         list_configs(&l);
@@ -499,4 +521,10 @@ bool space_configs(struct config **out, int *count, struct arena *arena, const s
     *out = l.out;
     *count = l.count;
     return true;
+}
+
+bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
+                   const struct graph *graph, const struct cluster *cluster, struct error *err)
+{
+    return space_configs_until(out, count, arena, space, graph, cluster, NULL, &(bool){ false }, err);
 }

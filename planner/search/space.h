@@ -180,6 +180,15 @@ int space_strategies(const struct space *space, const struct mesh *mesh, struct 
  * failure; several meshes of a stage are one with no schedule that is searched by itself. */
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err);
+/* When to end a listing before it is whole. */
+struct space_stop {
+    bool (*stops)(void *self);
+    void *self;
+};
+/* Like it; *ended: it was time before all were listed, and *out holds none. */
+bool space_configs_until(struct config **out, int *count, struct arena *arena, const struct space *space,
+                         const struct graph *graph, const struct cluster *cluster, const struct space_stop *stop,
+                         bool *ended, struct error *err);
 /* How many there would be. */
 int space_count(const struct space *space, const struct graph *graph, const struct cluster *cluster);
 /* The nearest batch below or above the space's that has a configuration; 0: there is none, or it takes long to find. */

@@ -23,11 +23,16 @@ struct listing {
     int shape_count, meshes[SPACE_SHAPES], tensor_times[SPACE_SHAPES];
     struct known_context context[SPACE_MEMO]; /* by hash; the latest of those that share a place */
     struct arena *arena;                      /* of out */
+    const struct space_stop *stop;            /* NULL: never */
+    int asked;                                /* how often it might have been */
+    bool ended;                               /* it was time, and the list is not whole */
     bool out_of_memory;
 };
 
 /* ---- space.c ---- */
 
+/* Whether the listing ends here, whole or not: asked wherever it may take long to come back. */
+bool space_listing_ends(struct listing *l);
 /* With every micro-batch that the degrees and the space allow. */
 void space_add_micro_batches(struct listing *l, struct config config, const struct degrees *d);
 /* Whether the space has the data degree and it divides the batch. Which batches near it it would divide is noted. */

@@ -135,7 +135,7 @@ static bool same_price(const struct price_of_most *a, const struct price_of_most
 void space_add_shapes(struct listing *l, struct config config, const struct degrees *d)
 {
     struct price_of_most last = { .any = true };
-    for (int times = config.spread ? SPACE_MOST_TURNS : 1; times >= 1; times--) {
+    for (int times = config.spread ? SPACE_MOST_TURNS : 1; times >= 1 && !space_listing_ends(l); times--) {
         if (!l->times_legal[times] || !set_shapes(l, &config, d, times) || space_most_tensor(l, d) != times * d->tensor)
             continue;
         struct price_of_most own = { round_up(l->graph->vocab_size, config_vocab_multiple(&config, l->graph)),
@@ -168,7 +168,8 @@ static void add_turns(struct listing *l, struct config config, const struct degr
 static void add_spread(struct listing *l, struct config config, const struct degrees *d)
 {
     config.spread = true;
-    for (config.stages = 2; config.stages <= l->graph->layer_count && config.stages < config.meshes; config.stages++)
+    for (config.stages = 2; config.stages <= l->graph->layer_count && config.stages < config.meshes && !l->ended;
+         config.stages++)
         if (config.meshes <= MOST_SPREAD && allows(&l->space->pipeline, config.stages))
             space_add_micro_batches(l, config, d);
 }
@@ -177,7 +178,7 @@ void space_add_several(struct listing *l, int ranks, struct degrees d)
 {
     bool turns = !only_one(&l->space->turns) && allows(&l->space->spread, 1),
          spread = !only_one(&l->space->spread) && allows(&l->space->turns, 1);
-    for (d.data = 1; (turns || spread) && 2 * d.data <= ranks; d.data++) {
+    for (d.data = 1; (turns || spread) && 2 * d.data <= ranks && !l->ended; d.data++) {
         struct config config = { .meshes = ranks / d.data };
         if (ranks % d.data != 0 || !space_shares_batch(l, d.data))
             continue;
