@@ -77,4 +77,10 @@ static inline struct search_result *run_search(const struct world *world, const 
     ck_assert_msg(search_run(&result, world->model, &world->facts, options, &err), "%s", err.message);
     return result;
 }
+
+/* A clock that ticks whenever it is asked; self: int64_t. */
+static inline int64_t toy_tick(void *self)
+{
+    return ++*(int64_t *)self;
+}
 #endif

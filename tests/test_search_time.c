@@ -1,0 +1,98 @@
+/* Searches whose time ends: a plan wherever there is one, and nothing claimed that was not found out. */
+#include "models/model.h"
+#include "planner/search/search.h"
+#include "planner/search/workbench.h"
+#include "tests/check.h"
+#include "tests/toy_world.h"
+#include <string.h>
+
+/* Wherever the time ends, before the first configuration has a bound too: a plan with a bound that holds. */
+START_TEST(time_ends_anywhere)
+{
+    struct world world = world_open("2x2:toy", 80000000000, 2);
+    struct search_options options = { .space = space_default(8, 0, DTYPE_BF16), .top = 1 };
+    struct search_result *whole = run_search(&world, &options);
+    int answers = 0, unbound = 0;
+    for (int64_t limit = 1; limit < 4000; limit += 1 + limit / 4) {
+        int64_t clock = 0;
+        struct search_result *result = NULL;
+        struct error err = { 0 };
+        options.time_limit_ns = limit;
+        options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
+        ck_assert_msg(search_run(&result, world.model, &world.facts, &options, &err), "limit %lld: %s",
+                      (long long)limit, err.message);
+        ck_assert(result->feasible && result->plan_count == 1);
+        ck_assert_int_le(result->certificate.bound_ns, whole->certificate.bound_ns);
+        ck_assert(result->certificate.complete || clock > limit); /* the start took one tick */
+        unbound += result->certificate.bound_ns == 0;
+        if (result->certificate.complete) { /* then only the proof's multipliers may be missing */
+            ck_assert_int_eq(result->certificate.bound_ns, whole->certificate.bound_ns);
+            ck_assert_int_eq(result->plans[0].estimate->prediction.step_ns,
+                             whole->plans[0].estimate->prediction.step_ns);
+        }
+        answers++;
+        search_result_free(result);
+    }
+    ck_assert_int_gt(answers, 3);
+    ck_assert_int_gt(unbound, 0);
+    search_result_free(whole);
+    world_close(&world);
+}
+END_TEST
+
+/* Nor is more said than that time was over where even then nothing fits. */
+START_TEST(time_ends_without_a_plan)
+{
+    struct world world = world_open("1x2:toy", 150000, 2);
+    struct search_options options = { .space = space_default(4, 0, DTYPE_BF16), .top = 1, .time_limit_ns = 1 };
+    struct search_result *result = NULL;
+    struct error err = { 0 };
+    int64_t clock = 0;
+    options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
+    ck_assert(!search_run(&result, world.model, &world.facts, &options, &err));
+    ck_assert_int_eq(err.kind, ERROR_ENVIRONMENT);
+    ck_assert_msg(strstr(err.message, "--time-limit") != NULL, "%s", err.message);
+    world_close(&world);
+}
+END_TEST
+
+/* Listing the space is part of the time: where it ends there, the plain part is searched, which the result says. */
+START_TEST(time_ends_while_the_space_is_listed)
+{
+    struct world world = world_open("2x4:toy", 80000000000, 2);
+    struct search_options options = { .space = space_default(96, 0, DTYPE_BF16), .top = 1, .time_limit_ns = 1 };
+    int64_t clock = 0;
+    options.space.spread = (struct allowed){ 3, { 1, 2, 4 } };
+    options.space.context = (struct allowed){ 2, { 1, 2 } };
+    struct space plain = options.space;
+    plain.spread = (struct allowed){ 1, { 1 } };
+    options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
+    struct search_result *result = run_search(&world, &options);
+    struct workbench bench;
+    struct error err = { 0 };
+    ck_assert(workbench_open(&bench, world.model, &world.facts, &plain, &err));
+    ck_assert(result->feasible && result->certificate.plain_only && !result->certificate.complete);
+    ck_assert_int_eq(result->certificate.configurations, space_count(&plain, bench.graph, world.cluster));
+    ck_assert_int_lt(result->certificate.configurations, space_count(&options.space, bench.graph, world.cluster));
+    search_result_free(result);
+    options.space.spread = (struct allowed){ 1, { 2 } }; /* there is no plain part: all are listed */
+    clock = 0;
+    result = run_search(&world, &options);
+    ck_assert(!result->certificate.plain_only);
+    ck_assert_int_eq(result->certificate.configurations, space_count(&options.space, bench.graph, world.cluster));
+    search_result_free(result);
+    workbench_close(&bench);
+    world_close(&world);
+}
+END_TEST
+
+static Suite *search_time_suite(void)
+{
+    Suite *suite = suite_create("search_time");
+    CHECK_ADD(suite, time_ends_anywhere);
+    CHECK_ADD(suite, time_ends_without_a_plan);
+    CHECK_ADD(suite, time_ends_while_the_space_is_listed);
+    return suite;
+}
+
+CHECK_MAIN(search_time_suite)
