@@ -4,24 +4,22 @@
 #include "planner/plan/plan_json.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-static bool same_number(const struct json *file, const struct json *found, bool *same, struct error *err)
+static bool same_number(const struct json *file, const struct json *found, struct error *err)
 {
     double a = 0, b = 0;
     if (!json_double(file, -INFINITY, INFINITY, &a, err) || !json_double(found, -INFINITY, INFINITY, &b, err))
         return false;
-    *same = fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
-    return *same ||
+    return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b)) ||
            json_fail(file, err, "the prediction does not hold: the plan's program says %.15g, the file %.15g", b, a);
 }
 
 /* Values without parts; strings and the null do not stand among predictions. */
 static bool same_value(const struct json *file, const struct json *found, struct error *err)
 {
-    bool a = false, b = false, same = true;
+    bool a = false, b = false;
     if (json_type(found) == JSON_NUMBER)
-        return same_number(file, found, &same, err);
+        return same_number(file, found, err);
     if (json_type(found) != JSON_BOOL)
         return true;
     if (!json_bool(file, &a, err) || !json_bool(found, &b, err))
