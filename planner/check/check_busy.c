@@ -31,9 +31,9 @@ static struct kernels kernels_of(const struct price_table *table, int class_inde
     struct kernels k = { INT64_MAX, INT64_MAX, INT64_MAX };
     for (int i = 0; i < table->strategy_count; i++) {
         const struct layer_price *price = price_at(table, class_index, i);
-        k.forward_ns = min_i64(k.forward_ns, price->kernel_forward_ns);
-        k.input_ns = min_i64(k.input_ns, price->kernel_input_ns);
-        k.weight_ns = min_i64(k.weight_ns, price->kernel_weight_ns);
+        k.forward_ns = min_i64(k.forward_ns, price->least.forward_ns);
+        k.input_ns = min_i64(k.input_ns, price->least.input_ns);
+        k.weight_ns = min_i64(k.weight_ns, price->least.weight_ns);
     }
     return k;
 }
@@ -123,7 +123,7 @@ enum { MEMORY_UNITS = 16, FINE = 65536 };
 
 static int64_t all_kernels(const struct layer_price *p)
 {
-    return p->kernel_forward_ns + p->kernel_input_ns + p->kernel_weight_ns + p->again_ns + p->gap_ns;
+    return p->least.forward_ns + p->least.input_ns + p->least.weight_ns + p->least.again_ns + p->least.gap_ns;
 }
 
 /* What a layer of the class takes at least: of the compute lane, the data-parallel lane and the memory, by shares. */
@@ -132,11 +132,11 @@ static int64_t least_of_all(const struct busy_check *b, int class_index, const i
     int64_t least = INT64_MAX, m = b->micro_batches, rest = whole[UPDATES] - share[UPDATES];
     for (int i = 0; i < b->table->strategy_count; i++) {
         const struct layer_price *p = price_at(b->table, class_index, i);
-        int64_t after = share[UPDATES] * p->update_ns + rest * p->refresh_ns,
-                moved = m * p->lane_micro_ns + p->lane_once_ns,
-                held = p->held_bytes >= b->capacity_bytes
+        int64_t after = share[UPDATES] * p->least.update_ns + rest * p->least.refresh_ns,
+                moved = m * p->least.lane_micro_ns + p->least.lane_once_ns,
+                held = p->least.held_bytes >= b->capacity_bytes
                            ? FINE
-                           : (int64_t)((double)p->held_bytes / (double)b->capacity_bytes * FINE);
+                           : (int64_t)((double)p->least.held_bytes / (double)b->capacity_bytes * FINE);
         int64_t paid = share[PATH] * (whole[UPDATES] * m * all_kernels(p) + after) +
                        (whole[PATH] - share[PATH]) * whole[UPDATES] * moved +
                        whole[PATH] * whole[UPDATES] * (share[MEMORY] * (b->memory_unit_ns * held / FINE));
@@ -250,7 +250,7 @@ static bool busy_open(struct busy_check *b, struct arena *arena)
         b->kernels[l] = kernels_of(b->table, b->chain->class_of[l]);
     for (int k = 0; k < b->config->stages; k++)
         for (int i = 0; i < b->table->class_count * b->table->strategy_count; i++)
-            b->weight_ns = max_i64(b->weight_ns, price_of_stage(b->table, k)->prices[i].kernel_weight_ns);
+            b->weight_ns = max_i64(b->weight_ns, price_of_stage(b->table, k)->prices[i].least.weight_ns);
     sum_up(b, b->table);
     for (int l = 0; l <= b->layers; l++)
         b->ahead[l] = b->sum[l] + b->weights[l];
@@ -278,7 +278,7 @@ static void measure_units(struct busy_check *b)
         for (int i = 0; i < table->strategy_count; i++) {
             const struct layer_price *p = price_at(table, class_index, i);
             int64_t ahead = max_i64(b->config->prefetch, 1) * b->micro_batches * p->gather_backward_ns;
-            b->gap_ns = max_i64(b->gap_ns, b->micro_batches * p->gap_ns);
+            b->gap_ns = max_i64(b->gap_ns, b->micro_batches * p->least.gap_ns);
             b->stay_ns = max_i64(b->stay_ns, b->config->stages * config_chunks(b->config) > 1 ? ahead : 0);
         }
     }

@@ -55,9 +55,9 @@ static struct least least_of(const struct price_table *table, int class_index)
     struct least least = { INT64_MAX, INT64_MAX, INT64_MAX };
     for (int i = 0; i < table->strategy_count; i++) {
         const struct layer_price *price = price_at(table, class_index, i);
-        least.forward_ns = min_i64(least.forward_ns, price->kernel_forward_ns);
-        least.input_ns = min_i64(least.input_ns, price->kernel_input_ns);
-        least.weight_ns = min_i64(least.weight_ns, price->kernel_weight_ns);
+        least.forward_ns = min_i64(least.forward_ns, price->least.forward_ns);
+        least.input_ns = min_i64(least.input_ns, price->least.input_ns);
+        least.weight_ns = min_i64(least.weight_ns, price->least.weight_ns);
     }
     return least;
 }
@@ -224,7 +224,7 @@ static int64_t most_weight_ns(const struct price_table *table)
 {
     int64_t most = 0;
     for (int i = 0; i < table->class_count * table->strategy_count; i++)
-        most = max_i64(most, table->prices[i].kernel_weight_ns);
+        most = max_i64(most, table->prices[i].least.weight_ns);
     return most;
 }
 

@@ -19,21 +19,22 @@ bool lanes_bound_applies(const struct config *config, const struct cluster *clus
 
 static int64_t kernels_ns(const struct layer_price *p)
 {
-    return p->kernel_forward_ns + p->kernel_input_ns + p->kernel_weight_ns + p->again_ns + p->gap_ns;
+    return p->least.forward_ns + p->least.input_ns + p->least.weight_ns + p->least.again_ns + p->least.gap_ns;
 }
 
 /* Of the capacity, rounded down, in LANES_FINE. */
 static int64_t share_held(const struct lanes *lanes, const struct layer_price *p)
 {
-    double share = (double)p->held_bytes / (double)lanes->capacity_bytes; /* a byte less than 2^53 is exact */
+    double share = (double)p->least.held_bytes / (double)lanes->capacity_bytes; /* a byte less than 2^53 is exact */
     return share >= 1 ? LANES_FINE : (int64_t)(share * LANES_FINE);
 }
 
 /* What a layer adds under a strategy, times both numbers of parts. */
 static int64_t layer_ns(const struct lanes *lanes, const struct layer_price *p, int a, int u, int j)
 {
-    int64_t m = lanes->p->micro_batches, lane = m * p->lane_micro_ns + p->lane_once_ns;
-    int64_t path = LANES_STEP_PARTS * m * kernels_ns(p) + u * p->update_ns + (LANES_STEP_PARTS - u) * p->refresh_ns;
+    int64_t m = lanes->p->micro_batches, lane = m * p->least.lane_micro_ns + p->least.lane_once_ns;
+    int64_t path =
+        LANES_STEP_PARTS * m * kernels_ns(p) + u * p->least.update_ns + (LANES_STEP_PARTS - u) * p->least.refresh_ns;
     int64_t held = j * (lanes->unit_ns * share_held(lanes, p) / LANES_FINE);
     return a * path + (LANES_PATH_PARTS - a) * LANES_STEP_PARTS * lane + LANES_PATH_PARTS * LANES_STEP_PARTS * held;
 }
@@ -76,7 +77,7 @@ static bool lanes_open(struct lanes *lanes, struct arena *arena, struct error *e
         for (int i = 0; i < table->strategy_count && lanes->count[c] > 0; i++) {
             const struct layer_price *p = price_at(table, c, i);
             int64_t gathers = max_i64(lanes->p->prefetch, 1) * p->gather_backward_ns;
-            lanes->gap_ns = max_i64(lanes->gap_ns, lanes->p->micro_batches * p->gap_ns);
+            lanes->gap_ns = max_i64(lanes->gap_ns, lanes->p->micro_batches * p->least.gap_ns);
             lanes->stay_ns = max_i64(lanes->stay_ns, several ? lanes->p->micro_batches * gathers : 0);
         }
     lanes->unit_ns = lanes->p->micro_batches * all_ns / lanes->p->stages / LANES_UNITS;

@@ -194,21 +194,6 @@ const struct price_table *price_of_plan_stage(const struct price_table *table, c
     return price_of_meshes(table, table->reversed ? table->mesh_count - first - meshes : first, turn);
 }
 
-/* What bounds the simulated step: of the cheapest member of a class. */
-static void take_least(struct layer_price *into, const struct layer_price *least)
-{
-    into->kernel_forward_ns = least->kernel_forward_ns;
-    into->kernel_input_ns = least->kernel_input_ns;
-    into->kernel_weight_ns = least->kernel_weight_ns;
-    into->update_ns = least->update_ns;
-    into->refresh_ns = least->refresh_ns;
-    into->lane_micro_ns = least->lane_micro_ns;
-    into->lane_once_ns = least->lane_once_ns;
-    into->again_ns = least->again_ns;
-    into->gap_ns = least->gap_ns;
-    into->held_bytes = least->held_bytes;
-}
-
 /* Layers of one class differ only at the ends of the chain: the dearer one speaks for all, but where a bound is asked
  * the cheaper one. */
 static void merge_price(struct layer_price *into, const struct layer_price *p)
@@ -216,7 +201,7 @@ static void merge_price(struct layer_price *into, const struct layer_price *p)
     struct layer_price cheaper = *into;
     price_merge(&cheaper, p, false);
     price_merge(into, p, true);
-    take_least(into, &cheaper);
+    into->least = cheaper.least;
 }
 
 /* Gathers at the place of use stand on the compute path: nothing hides them. */
@@ -302,6 +287,17 @@ static int64_t norm_exchange_ns(const struct price_book *book)
         .ns;
 }
 
+/* More than any: the first member takes its place. */
+static struct least_price no_least(void)
+{
+    struct least_price none;
+    int64_t most[sizeof none / sizeof(int64_t)];
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++)
+        most[i] = INT64_MAX;
+    memcpy(&none, most, sizeof none);
+    return none;
+}
+
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
                   const struct strategy *strategies, int strategy_count, const struct price_table *like,
                   struct error *err)
@@ -313,18 +309,8 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
     table.workspace_bytes = arena_alloc(arena, (size_t)strategy_count, sizeof *table.workspace_bytes);
     if (!table.prices || !table.workspace_bytes)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
-    static const struct layer_price unknown = { .kernel_forward_ns = INT64_MAX,
-                                                .kernel_input_ns = INT64_MAX,
-                                                .kernel_weight_ns = INT64_MAX,
-                                                .update_ns = INT64_MAX,
-                                                .refresh_ns = INT64_MAX,
-                                                .lane_micro_ns = INT64_MAX,
-                                                .lane_once_ns = INT64_MAX,
-                                                .again_ns = INT64_MAX,
-                                                .gap_ns = INT64_MAX,
-                                                .held_bytes = INT64_MAX };
     for (int i = 0; i < book->class_count * strategy_count; i++)
-        table.prices[i] = unknown;
+        table.prices[i].least = no_least();
     for (int i = 0; i < strategy_count; i++) {
         if (!price_alike(&table, i, like) && !price_one(&table, i, book, key, err))
             return false;

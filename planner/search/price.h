@@ -11,6 +11,21 @@ struct strategy {
     struct plan_layer layer;
 };
 
+/* What any schedule has to run at least, whatever stands around the layer: for bounds of the simulated step. ns of one
+ * rank. */
+struct least_price {
+    int64_t forward_ns, input_ns, weight_ns; /* kernels of the first micro-batch, without recomputation; backward by
+                                                input and by weight */
+    int64_t update_ns;                       /* compute lane, once, after all kernels: norm and updates */
+    int64_t refresh_ns;                      /* dp lane, once, after these: to hand out what was updated */
+    int64_t lane_micro_ns;                   /* dp lane, for each micro-batch */
+    int64_t lane_once_ns;                    /* dp lane, once */
+    int64_t again_ns;                        /* compute lane, for each micro-batch: what is recomputed */
+    int64_t gap_ns;     /* the compute lane waits so long in each micro-batch for transfers between two kernels; at a
+                           stage's first layer perhaps less */
+    int64_t held_bytes; /* beside those of all other layers, when a micro-batch turns around */
+};
+
 /* ns of one micro-batch on one rank. Compute is the path through kernels and the collectives that they wait for (tensor
  * and context parallel); the data-parallel lane runs beside it. */
 struct layer_price {
@@ -36,21 +51,13 @@ struct layer_price {
     int64_t tied_gradient_bytes;
     int64_t tied_gather_forward_ns, tied_gather_backward_ns, tied_reduce_ns;
     int64_t tied_gather_once_ns; /* of gather_once_ns what the others gather again on another stage */
-    /* Kernels alone, without recomputation, of the cheapest member of the class and in the first micro-batch: what any
-     * schedule has to run. Backward by input and by weight. */
-    int64_t kernel_forward_ns, kernel_input_ns, kernel_weight_ns;
-    /* Of the cheapest member too, what each of the two lanes has to do at least: the compute lane once, after all
-     * kernels, for the norm and the updates; the dp lane once after these, to hand out what was updated; the dp lane in
-     * all, for each micro-batch and once; what is recomputed for each; how long the compute lane waits in each for
-     * transfers between two kernels, at a stage's first layer perhaps less; and bytes that are held beside those of all
-     * other layers when a micro-batch turns around. */
-    int64_t update_ns, refresh_ns, lane_micro_ns, lane_once_ns, again_ns, gap_ns, held_bytes;
+    struct least_price least;    /* of the cheapest member of the class */
     /* What the path, and the lane, lose in a pass by each ns that the lane moves data: they share links. For the walk:
      * the closed form leaves it out. */
     int64_t path_loss_forward_ppm, path_loss_backward_ppm, lane_loss_forward_ppm, lane_loss_backward_ppm;
 };
 
-/* Number by number the larger, or the smaller; a price is nothing but int64_t. */
+/* Number by number the larger, or the smaller; a price is nothing but int64_t, as are its parts. */
 void price_merge(struct layer_price *into, const struct layer_price *price, bool largest);
 
 /* MOST_LAYOUTS: that layers of one configuration choose from. MOST_RUNS: of layers with one layout each in a stage.

@@ -6,13 +6,13 @@ static void add_kernel(struct sample *s, const struct instr *instr, int64_t ns)
 {
     struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
     if (instr->again)
-        price->again_ns += ns;
+        price->least.again_ns += ns;
     else if (instr->phase == PHASE_FORWARD)
-        price->kernel_forward_ns += ns;
+        price->least.forward_ns += ns;
     else if (instr->phase == PHASE_BACKWARD_INPUT)
-        price->kernel_input_ns += ns;
+        price->least.input_ns += ns;
     else if (instr->phase == PHASE_BACKWARD_WEIGHT)
-        price->kernel_weight_ns += ns;
+        price->least.weight_ns += ns;
 }
 
 static bool is_on_the_way(const struct instr *instr)
@@ -51,7 +51,7 @@ static void add_gaps(struct sample *s)
             since[i] = begins < 0 ? -1 : begins + s->duration[i];
         } else if (instr->lane == LANE_COMPUTE) {
             int64_t gap = last < 0 ? 0 : done_after(list, instr, last, since);
-            s->by_layer[sample_path_layer_of(s, instr)].gap_ns += max_i64(gap, 0);
+            s->by_layer[sample_path_layer_of(s, instr)].least.gap_ns += max_i64(gap, 0);
             for (; newest <= k; newest++)
                 since[s->listed[newest]] = -1;
             last = i;
@@ -76,8 +76,8 @@ int64_t sample_least_transfer_ns(const struct sample *s, const struct facts *fac
 void sample_add_lane(struct layer_price *price, const int64_t *into, int64_t least_ns)
 {
     bool each = into == &price->gather_backward_ns || into == &price->reduce_ns;
-    *(each ? &price->lane_micro_ns : &price->lane_once_ns) += least_ns;
-    price->refresh_ns += into == &price->step_ns ? least_ns : 0;
+    *(each ? &price->least.lane_micro_ns : &price->least.lane_once_ns) += least_ns;
+    price->least.refresh_ns += into == &price->step_ns ? least_ns : 0;
 }
 
 void sample_price_least(struct sample *s)
@@ -88,7 +88,7 @@ void sample_price_least(struct sample *s)
         if (instr->op == OP_COMPUTE)
             add_kernel(s, instr, s->duration[s->listed[k]]);
         else if (instr->lane == LANE_COMPUTE && (instr->op == OP_UPDATE || instr->op == OP_NORM))
-            s->by_layer[sample_path_layer_of(s, instr)].update_ns += s->duration[s->listed[k]];
+            s->by_layer[sample_path_layer_of(s, instr)].least.update_ns += s->duration[s->listed[k]];
     }
     add_gaps(s);
 }

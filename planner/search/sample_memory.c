@@ -189,7 +189,7 @@ int64_t sample_price_memory(struct sample *s, bool resident_only)
         return 0;
     price_temporary(s);
     for (int l = 0; l < s->graph->layer_count; l++)
-        s->by_layer[l].held_bytes = s->by_layer[l].weight_bytes + s->by_layer[l].saved_bytes;
+        s->by_layer[l].least.held_bytes = s->by_layer[l].weight_bytes + s->by_layer[l].saved_bytes;
     if (layer_offloads_optimizer(&s->shape.layer))
         price_fetched(s);
     price_exchange(s);
