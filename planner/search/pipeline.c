@@ -206,27 +206,45 @@ static void run_forward(struct pipeline *p, int number, int micro)
         hand_on(p, number, piece->others[0][i], micro, false);
 }
 
-static void run_backward(struct pipeline *p, int number, int micro)
+/* How much of the layer's backward pass is left for its phase: the weights' gradients are computed last, or apart. */
+static int64_t phase_ns(int64_t whole_ns, int64_t weight_ns, enum action_kind kind)
+{
+    weight_ns = min_i64(weight_ns, whole_ns);
+    return kind == ACTION_BACKWARD ? whole_ns : kind == ACTION_BACKWARD_WEIGHT ? weight_ns : whole_ns - weight_ns;
+}
+
+/* One phase of the pass, or both: gathers belong to the inputs' gradients, reductions to the weights'. */
+static void run_backward_layers(struct pipeline *p, struct stage_clock *s, const struct layer_range *layers,
+                                enum action_kind kind, bool last)
+{
+    bool inputs = kind != ACTION_BACKWARD_WEIGHT, weights = kind != ACTION_BACKWARD_INPUT;
+    for (int l = layers->first + layers->count - 1; l >= layers->first; l--) {
+        const struct layer_price *price = p->price[l];
+        int64_t gather_ns = inputs ? price->gather_backward_ns : 0, reduce_ns = weights ? price->reduce_ns : 0,
+                path_ppm = price->path_loss_backward_ppm, lane_ppm = price->lane_loss_backward_ppm;
+        int64_t alone_ns = phase_ns(price->backward_ns - price->wait_ns, price->least.weight_ns, kind) +
+                           lost_ns(gather_ns + reduce_ns, path_ppm);
+        int64_t begin = run_use(p, s, alone_ns, gather_ns + lost_ns(gather_ns, lane_ppm),
+                                inputs ? price->rest_backward_ns : 0);
+        s->pending[ring(s->uses - 1)] =
+            (struct pending){ .first_ns = begin + (inputs ? min_i64(price->gradient_ns, alone_ns) : 0),
+                              .last_ns = s->compute_ns,
+                              .reduce_ns = reduce_ns + lost_ns(reduce_ns, lane_ppm) +
+                                           (last ? price->reduce_last_ns : 0),
+                              .tail_ns = price->reduce_tail_ns,
+                              .holds = reduce_ns > 0 };
+    }
+}
+
+static void run_backward(struct pipeline *p, int number, int micro, enum action_kind kind)
 {
     struct stage_clock *s = &p->stages[stage_of(p, number)];
     struct piece *piece = &p->pieces[number];
-    bool last = --piece->backwards_left == 0;
-    s->compute_ns = max_i64(s->compute_ns, piece->arrived[1][micro / replicas_of(p, number)]);
-    for (int l = piece->layers.first + piece->layers.count - 1; l >= piece->layers.first; l--) {
-        const struct layer_price *price = p->price[l];
-        int64_t gather_ns = price->gather_backward_ns, path_ppm = price->path_loss_backward_ppm,
-                lane_ppm = price->lane_loss_backward_ppm;
-        int64_t alone_ns = price->backward_ns - price->wait_ns + lost_ns(gather_ns + price->reduce_ns, path_ppm);
-        int64_t begin = run_use(p, s, alone_ns, gather_ns + lost_ns(gather_ns, lane_ppm), price->rest_backward_ns);
-        s->pending[ring(s->uses - 1)] =
-            (struct pending){ .first_ns = begin + min_i64(price->gradient_ns, alone_ns),
-                              .last_ns = s->compute_ns,
-                              .reduce_ns = price->reduce_ns + lost_ns(price->reduce_ns, lane_ppm) +
-                                           (last ? price->reduce_last_ns : 0),
-                              .tail_ns = price->reduce_tail_ns,
-                              .holds = price->reduce_ns > 0 };
-    }
-    for (int i = 0; i < piece->other_count[1]; i++)
+    bool last = kind != ACTION_BACKWARD_INPUT && --piece->backwards_left == 0;
+    if (kind != ACTION_BACKWARD_WEIGHT)
+        s->compute_ns = max_i64(s->compute_ns, piece->arrived[1][micro / replicas_of(p, number)]);
+    run_backward_layers(p, s, &piece->layers, kind, last);
+    for (int i = 0; i < piece->other_count[1] && kind != ACTION_BACKWARD_WEIGHT; i++)
         hand_on(p, number, piece->others[1][i], micro, true);
 }
 
@@ -260,13 +278,11 @@ static bool run_stage(struct pipeline *p, int stage)
         int number = schedule_piece(schedules[p->plan->schedule], p->plan->stage_count, stage, action->chunk);
         int micro = action->micro * p->turns[stage] + p->plan->stages[stage].turn;
         bool backward = action->kind != ACTION_FORWARD;
-        if (action->kind == ACTION_BACKWARD_WEIGHT) /* its time is part of the other half's */
-            continue;
         if (p->pieces[number].missing[backward][action->micro] > 0)
             break;
         s->before_ns = s->compute_ns;
         if (backward)
-            run_backward(p, number, micro);
+            run_backward(p, number, micro, action->kind);
         else
             run_forward(p, number, micro);
     }
