@@ -467,6 +467,8 @@ static bool relax_far(struct stage_walk *walk, int above)
             size_t below = (size_t)walk->labels[far->label].ideal;
             double way_in = walk->potentials[below * (size_t)model->choice_count + (size_t)c].entry;
             double load = fmax(fmax(way_in, high->key - far->key), high->exit);
+            if (must_stop(walk))
+                return true;
             if (!extend(walk, far->label, above, c, load))
                 return false;
         }
@@ -485,7 +487,7 @@ static bool pass_far(struct stage_walk *walk)
         for (; pinched && shown < i; shown++)
             if (!show_far(walk, shown))
                 return false;
-        if (!must_stop(walk) && !relax_far(walk, i))
+        if (!relax_far(walk, i))
             return false;
         if (pinched && !show_far(walk, shown++))
             return false;
