@@ -104,7 +104,7 @@ static struct allowed values_of(const struct space *space, enum space_choice cho
     for (int i = 0; values.count < SPACE_VALUES && choice == SPACE_SCHEDULE && space->schedule.count == 0; i++) {
         if (!schedules[i])
             break;
-        if (schedules[i]->searched)
+        if (!schedules[i]->asynchronous)
             values.values[values.count++] = i;
     }
     return values;

@@ -208,6 +208,21 @@ static void print_narrowed(const struct cli *cli, const struct certificate *c)
                 "all configurations were listed\n");
 }
 
+/* What the formula is not about. */
+static void print_beside(const struct cli *cli, const struct certificate *c)
+{
+    struct text bounded = { 0 };
+    for (int i = 0; schedules[i] && c->beside > 0; i++)
+        if (schedules[i]->searched)
+            text_printf(&bounded, "%s%s", bounded.length > 0 ? " and " : "", schedules[i]->name);
+    if (c->beside > 0 && !bounded.failed)
+        fprintf(cli->out,
+                "       this is about %s; the best was tried with other schedules and more micro-batches in flight, too: %s "
+                "more configurations\n",
+                bounded.data, text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->beside));
+    text_free(&bounded);
+}
+
 static void print_certificate(const struct cli *cli, const struct certificate *c)
 {
     char number[TEXT_NUMBER_BYTES], bound[TEXT_NUMBER_BYTES];
@@ -228,6 +243,7 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
             c->complete ? "" : "; the search was cut short",
             text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations), (long long)c->pruned_memory,
             (long long)c->pruned_bound, (long long)c->solved);
+    print_beside(cli, c);
     print_narrowed(cli, c);
     print_simulated_bound(cli, c);
     print_orders(cli, c);
@@ -244,6 +260,20 @@ static void suggest_spread(const struct cli *cli, const struct space *space, int
                 "%d devices do not divide a batch of %lld: --space spread=1:2:4 also tries stages of different numbers "
                 "of devices, in more time\n",
                 devices, (long long)space->batch);
+}
+
+/* The space of the proof is not all that there is. */
+static void suggest_more(const struct cli *cli, const struct space *space)
+{
+    struct space all = space_default(space->batch, space->sequence, space->dtype);
+    struct text names = { 0 };
+    for (int i = 0; i < SPACE_CHOICES; i++)
+        if (space_allowed(&all, (enum space_choice)i)->count > 0 && space_is_default(space, (enum space_choice)i) &&
+            i != SPACE_PREFETCH && i != SPACE_BUCKET)
+            text_printf(&names, "%s%s", names.length > 0 ? ", " : "", space_choice_names[i]);
+    if (names.length > 0 && !names.failed)
+        fprintf(cli->talk, "the space has more values when --space names them, in more time, of: %s\n", names.data);
+    text_free(&names);
 }
 
 static bool hand_out(const struct cli *cli, const struct answer *answer, struct error *err)
@@ -274,6 +304,7 @@ static bool hand_out(const struct cli *cli, const struct answer *answer, struct 
     if (!verified)
         inputs_say_unverified(cli, a->output);
     suggest_spread(cli, answer->space, in->cluster->device_count);
+    suggest_more(cli, answer->space);
     if (a->output)
         fprintf(cli->talk, "wrote %s; next: cleave show %s, cleave run %s\n", a->output, a->output, a->output);
     return true;

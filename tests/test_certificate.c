@@ -459,7 +459,7 @@ static void check_gaps_of(const struct written *written)
 START_TEST(there_is_no_gap_to_no_bound)
 {
     int with = 0, without = 0;
-    for (uint64_t seed = 1; seed <= 40; seed++) {
+    for (uint64_t seed = 1; seed <= 400 && (with <= 5 || without <= 5); seed++) {
         struct written written;
         if (written_open(&written, seed)) {
             without += written.result->certificate.bound_ns == 0;

@@ -63,7 +63,7 @@ def wrong_usages(folder):
         ([*plan, "--fix", "tp="], "tp needs a value"),
         ([*plan, "--fix", "tp=x"], "tp: expected a number from 1 to 1000000000, found 'x'"),
         ([*plan, "--fix", "zeor=1"], "unknown key 'zeor'; did you mean zero\\?"),
-        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, offload, schedule, prefetch, sp, cp, cp-by, dp-by, tp-by, ep, hsdp, reshard, slices, order, interleave, turns, spread, spread-tp, layouts, bucket"),
+        ([*plan, "--fix", "qqqqqqqq=1"], "known: pp, tp, dp, micro-batch, zero, recompute, offload, schedule, prefetch, sp, cp, cp-by, dp-by, tp-by, ep, hsdp, reshard, slices, order, interleave, extra-in-flight, turns, spread, spread-tp, layouts, bucket"),
         ([*plan, "--fix", "layer[0-1].tp=1"], "layers have no key 'tp'; known: zero, recompute, offload, slices, reshard"),
         ([*plan, "--fix", "bucket=4MB"], "bucket: expected bytes, such as 4MiB, found '4MB'"),
         ([*plan, "--space", "bucket=1MiB:4MiB"], "buckets of one size, found 2 sizes"),
@@ -632,7 +632,7 @@ def certificates(folder):
     expect("check of what is offloaded", 0, "the certificate holds", "check", away)
     unbound = folder / "unbound.json"
     expect("no proof where the formula bounds nothing", 0, r"no proof: the formula does not bound this space.*\n *none is simulated shorter", "plan",
-           "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--fix", "tp=1,micro-batch=1", "--schedule", "1f1b,zb-v", "-o", unbound)
+           "gpt2", "--cluster", "1x4:a100-sxm-80", "--batch", 16, "--fix", "tp=1,micro-batch=1", "--schedule", "zb-v", "-o", unbound)
     check("no gap to no bound", [key for key in json.loads(unbound.read_text())["certificate"] if "gap" in key] == ["simulated_gap"])
     expect("check of no bound", 0, "claims nothing by the formula as a whole.*what lanes have to do takes every plan", "check", unbound)
     expect("no proof where time ended before", 0, "no proof: the search ended before every configuration had a bound; .* configurations, 0 solved", "plan",

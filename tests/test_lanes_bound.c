@@ -94,18 +94,20 @@ START_TEST(no_plan_is_simulated_shorter)
     struct world world = world_of(c->form, INT64_C(80000000000), 1, false);
     struct space space = space_of(c);
     struct workbench bench;
-    struct config *configs = NULL;
+    struct config *configs = NULL, *beside = NULL;
     struct arena arena = { 0 };
     struct error err = { 0 };
     uint64_t seed = (uint64_t)_i;
-    int count = 0, compared = 0;
+    int count = 0, beside_count = 0, compared = 0;
     double closest = 0;
     model_free(world.model);
     world.model = model_of_zoo(c->model);
     ck_assert_msg(workbench_open(&bench, world.model, &world.facts, &space, &err), "%s", err.message);
     ck_assert(space_configs(&configs, &count, &arena, &space, bench.graph, world.cluster, &err));
+    ck_assert(space_configs_beside(&beside, &beside_count, &arena, &space, bench.graph, world.cluster, &err));
     for (int n = 0; n < DRAWS; n += share_stride()) {
-        const struct config *config = &configs[random_below(&seed, count)];
+        const struct config *config =
+            n % 2 == 0 ? &configs[random_below(&seed, count)] : &beside[random_below(&seed, beside_count)];
         const struct price_table *table = NULL;
         ck_assert_msg(workbench_table(&bench, config, false, &table, &err), "%s", err.message);
         struct plan *plan = table && lanes_bound_applies(config, world.cluster)

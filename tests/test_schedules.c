@@ -113,6 +113,42 @@ START_TEST(in_flight_is_the_closed_form)
 }
 END_TEST
 
+static bool accepts_extra(int schedule, int chunks, struct error *err)
+{
+    struct plan *plan = plan_new(4, 8);
+    ck_assert(plan && plan_set_chunks(plan, chunks));
+    plan->schedule = schedule;
+    plan->micro_batch_count = 16;
+    plan->extra_in_flight = 1;
+    bool accepted = !schedules[schedule]->legal || schedules[schedule]->legal(plan, err);
+    plan_free(plan);
+    return accepted;
+}
+
+/* One more in flight than the schedule's own changes the order of a schedule that takes it; others refuse it, or do the
+ * same. */
+START_TEST(extra_is_taken_as_said)
+{
+    const struct schedule *schedule = schedules[_i];
+    struct action plain[MAX_ACTIONS], more[MAX_ACTIONS];
+    struct schedule_place place = schedule_place_even(4, 1, 16, 0);
+    place.chunks = schedule_least_chunks(schedule);
+    int count = schedule->order(&place, plain);
+    bool changed = false;
+    struct error err = { 0 };
+    place.extra_in_flight = 1;
+    if (!accepts_extra(_i, place.chunks, &err)) {
+        ck_assert(!schedule->takes_extra);
+        ck_assert_msg(strstr(err.message, "extra_in_flight") != NULL, "%s", err.message);
+        return;
+    }
+    ck_assert_int_eq(schedule->order(&place, more), count);
+    for (int i = 0; i < count; i++)
+        changed = changed || plain[i].kind != more[i].kind || plain[i].micro != more[i].micro;
+    ck_assert_int_eq(changed, schedule->takes_extra);
+}
+END_TEST
+
 /* Where steps run into each other: a place serves at most so many micro-batches of a step as whole rounds of those held
  * fit into it, and there is no place too many. */
 START_TEST(places_serve_a_step)
@@ -237,6 +273,7 @@ static Suite *schedules_suite(void)
     tcase_set_timeout(each, 0);
     tcase_add_loop_test(each, orders_are_complete, 0, count);
     tcase_add_loop_test(each, in_flight_is_the_closed_form, 0, count);
+    tcase_add_loop_test(each, extra_is_taken_as_said, 0, count);
     tcase_add_loop_test(each, programs_do_not_stall, 0, count);
     tcase_add_loop_test(each, turns_do_not_stall, 0, count);
     suite_add_tcase(suite, each);

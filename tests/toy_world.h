@@ -2,6 +2,7 @@
 #ifndef CLEAVE_TESTS_TOY_WORLD_H
 #define CLEAVE_TESTS_TOY_WORLD_H
 #include "models/model.h"
+#include "planner/program/schedule.h"
 #include "planner/search/search.h"
 #include "tests/check.h"
 #include <stdio.h>
@@ -68,6 +69,16 @@ static inline void world_close(struct world *world)
 static inline struct search_options options_of(int64_t batch)
 {
     return (struct search_options){ .space = space_default(batch, 0, DTYPE_BF16), .top = 1 };
+}
+
+/* Leaves the schedules that the closed form bounds, and none beside them. */
+static inline void only_bounded(struct space *space)
+{
+    space->schedule.count = 0;
+    space->extra = (struct allowed){ 1, { 0 } };
+    for (int s = 0; schedules[s]; s++)
+        if (schedules[s]->searched)
+            space->schedule.values[space->schedule.count++] = s;
 }
 
 static inline struct search_result *run_search(const struct world *world, const struct search_options *options)

@@ -260,6 +260,31 @@ static bool check_config(struct checker *c, const struct config *config)
     return good;
 }
 
+/* ---- schedules that the formula does not bound ---- */
+
+/* Of these the certificate says how many there are, and how short they are not simulated. */
+static bool check_beside(struct checker *c)
+{
+    char name[CONFIG_NAME_BYTES];
+    const struct claim *claim = c->claim;
+    if (claim->beside == 0 && !claim->complete && claim->simulated_bound_ns == 0)
+        return true; /* the search ended before them */
+    if (claim->beside != c->beside_count)
+        return fail_kind(c->err, ERROR_GATE,
+                         "the certificate does not hold: it counts %lld configurations of schedules that the formula "
+                         "does not bound, but there are %d",
+                         (long long)claim->beside, c->beside_count);
+    for (int i = 0; i < c->beside_count; i++) {
+        const struct price_table *table = NULL;
+        if (!workbench_table(&c->bench, &c->beside[i], true, &table, c->err))
+            return false;
+        certificate_hash_add(&c->hash, &c->beside[i], table);
+        if (table && !check_simulated(c, &c->beside[i], config_name(name, &c->beside[i]), table))
+            return false;
+    }
+    return true;
+}
+
 /* ---- the whole ---- */
 
 static bool check_counts(struct checker *c)
@@ -401,7 +426,9 @@ static bool checker_open(struct checker *c, const struct model *model)
                          (long long)space_bucket_bytes(&c->claim->space), (long long)c->plan->bucket_bytes);
     if (!workbench_open(&c->bench, model, c->facts, &c->claim->space, c->err) ||
         !space_configs(&c->configs, &c->config_count, &c->arena, &c->claim->space, c->bench.graph, c->facts->cluster,
-                       c->err))
+                       c->err) ||
+        !space_configs_beside(&c->beside, &c->beside_count, &c->arena, &c->claim->space, c->bench.graph,
+                              c->facts->cluster, c->err))
         return false;
     c->met = arena_alloc(&c->arena, (size_t)c->claim->config_count + 1, sizeof *c->met);
     return c->met ? open_orders(c) : fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
@@ -425,7 +452,8 @@ bool certificate_check(struct check_report *out, const struct claim *claim, cons
         if (progress)
             progress(self, i + 1, c.config_count);
     }
-    good = good && check_hashes(&c) && check_counts(&c) && check_best(&c, model) &&
+    out->beside = c.beside_count;
+    good = good && check_beside(&c) && check_hashes(&c) && check_counts(&c) && check_best(&c, model) &&
            check_plan(&c, model, &out->step_ns) && check_gaps(&c, out->step_ns);
     workbench_close(&c.bench);
     arena_free(&c.arena);

@@ -115,6 +115,13 @@ static bool find_ends(struct busy_check *b, struct arena *arena)
     return end != NULL;
 }
 
+/* With two copies of the model each stage of the front half is met by one from behind. */
+static int stages_ahead(const struct busy_check *b, int stage)
+{
+    bool meets = schedules[b->config->schedule]->copies && 2 * stage >= b->config->stages;
+    return meets ? b->config->stages - 1 - stage : stage;
+}
+
 /* ---- both lanes and memory ---- */
 
 enum { PATH, UPDATES, MEMORY, SHARES };
@@ -150,7 +157,7 @@ static int64_t bound_by_shares(const void *self, const int *share)
     const struct busy_check *b = self;
     int64_t parts = (int64_t)whole[PATH] * whole[UPDATES], stages = b->config->stages, before = 0;
     for (int k = 0; k < stages; k++)
-        before += b->before[min_i64(k, b->layers - 1)];
+        before += b->before[min_i64(stages_ahead(b, k), b->layers - 1)];
     int64_t joins = stages * config_chunks(b->config) - 1; /* what is waited for before a layer may be hidden there */
     int64_t sum = share[PATH] * whole[UPDATES] * (before - joins * b->gap_ns) -
                   parts * share[MEMORY] * b->memory_unit_ns * stages -
@@ -217,15 +224,13 @@ static bool any_cut(struct busy_check *b)
     return b->reached[b->layers];
 }
 
-/* All stages together: each begins at its own number of layers or later, as each has one of every stage before. With
- * two copies of the model each stage of the front half is met by one from behind. */
+/* All stages together: each begins at its own number of layers or later, as each has one of every stage before. */
 static bool too_much_together(const struct busy_check *b)
 {
     int64_t all = b->micro_batches * (b->sum[b->layers] + b->weights[b->layers]),
             turn = b->micro_batches * b->sum[b->layers], in_turn = all;
     for (int k = 0; k < b->config->stages && k < b->layers; k++) {
-        bool meets = schedules[b->config->schedule]->copies && 2 * k >= b->config->stages;
-        int begins = meets ? b->config->stages - 1 - k : k;
+        int begins = stages_ahead(b, k);
         all += b->before[begins];
         turn += b->before[begins] + b->after[begins];
         in_turn += b->ahead[k] - k * b->weight_ns;
@@ -302,7 +307,7 @@ bool busy_lanes_hold(bool *holds, const struct chain *chain, const struct orders
     struct busy_check b = check_of(chain, orders, config, table, bound_ns);
     const struct schedule *schedule = schedules[config->schedule];
     *holds = false;
-    if (config->meshes > 0 || schedule->asynchronous || schedule->copies || config->runs > 1)
+    if (config->meshes > 0 || schedule->asynchronous || config->runs > 1)
         return true;
     bool good = busy_open(&b, &arena) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     b.capacity_bytes = capacity_bytes;

@@ -16,8 +16,8 @@ struct checker {
     struct workbench bench;
     struct orders orders; /* of the model's layers; as far as the certificate speaks of them */
     struct arena arena;
-    struct config *configs;
-    int config_count;
+    struct config *configs, *beside;
+    int config_count, beside_count; /* beside: of schedules that the formula does not bound */
     bool *met; /* (claim's configurations) */
     struct certificate_hash hash;
     struct check_report *report;

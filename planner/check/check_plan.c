@@ -10,7 +10,7 @@
 static bool same_outside(const struct plan *plan, const struct config *config)
 {
     bool same = plan->stage_count == config_replicas(config) && plan->chunk_count == config_chunks(config) &&
-                plan->micro_batch_count == config->micro_batch_count &&
+                plan->micro_batch_count == config->micro_batch_count && plan->extra_in_flight == config->extra &&
                 (plan->stage_count == 1 || plan->schedule == config->schedule);
     int all = config_meshes(config) * mesh_ranks(&config->mesh), before = 0;
     for (int k = 0; same && k < plan->stage_count; before += stage_rank_count(plan, k++)) {
@@ -155,6 +155,9 @@ bool check_plan(struct checker *c, const struct model *model, int64_t *step_ns)
     for (int i = 0; i < c->config_count; i++)
         if (!try_config(c, model, &c->configs[i], &s, step_ns))
             return false;
+    for (int i = 0; i < c->beside_count; i++)
+        if (!try_config(c, model, &c->beside[i], &s, step_ns))
+            return false;
     if (s.found_ns == INT64_MAX)
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: the plan is of no configuration of its space, or does not fit "
@@ -175,6 +178,9 @@ static const struct config *find_config(const struct checker *c, const char *wan
     for (int i = 0; i < c->config_count; i++)
         if (strcmp(config_name(name, &c->configs[i]), wanted) == 0)
             return &c->configs[i];
+    for (int i = 0; i < c->beside_count; i++) /* where no plan of the others fits */
+        if (strcmp(config_name(name, &c->beside[i]), wanted) == 0)
+            return &c->beside[i];
     return NULL;
 }
 
@@ -185,7 +191,7 @@ static bool check_settings(struct checker *c, const struct model *model, const s
     const struct plan *like = c->plan;
     struct graph *graph = NULL;
     bool same = plan->batch == like->batch && plan->sequence == like->sequence && plan->dtype == like->dtype &&
-                plan->extra_in_flight == like->extra_in_flight && plan->bucket_bytes == like->bucket_bytes &&
+                plan->extra_in_flight == config->extra && plan->bucket_bytes == like->bucket_bytes &&
                 plan->clip_norm == like->clip_norm && plan->prefetch == config->prefetch &&
                 plan->vocab_multiple == workbench_key(&c->bench, config, 0, false).vocab_multiple;
     if (!same)

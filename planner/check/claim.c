@@ -8,7 +8,7 @@
 struct claim_fields {
     double bound_s, formula_s, gap, formula_gap, proof_gap, simulated_bound_s, simulated_gap;
     int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_memory,
-        pruned_bound, solved, refused, candidates, ranked, judged, rejected, ideals, orders_bound_ns;
+        pruned_bound, solved, refused, beside, candidates, ranked, judged, rejected, ideals, orders_bound_ns;
     const char *best, *space_hash, *prices_hash, *digest;
     bool complete;
     const struct json *space, *best_plan, *fates[FATE_COUNT];
@@ -54,6 +54,9 @@ static const struct json_field claim_fields[] = {
     CLAIM(pruned_bound, FIELD_INT, .doc = "Of them, ruled out by their first bound."),
     CLAIM(solved, FIELD_INT, .doc = "Of them, solved."),
     CLAIM(refused, FIELD_INT, .doc = "Of them, without a program."),
+    CLAIM(beside, FIELD_INT,
+          .doc = "Further ones, of synchronous schedules that the formula does not bound: bound_s is not about them, "
+                 "simulated_bound_s is."),
     CLAIM(candidates, FIELD_INT, .doc = "Plans that the formula proposed."),
     CLAIM(ranked, FIELD_INT, .doc = "Plans that the pipeline ranked."),
     CLAIM(judged, FIELD_INT, .doc = "Plans that were simulated."),
@@ -257,6 +260,7 @@ bool claim_read(struct claim *out, const struct json *certificate, const struct 
     out->pruned_bound = f.pruned_bound;
     out->solved = f.solved;
     out->refused = f.refused;
+    out->beside = f.beside;
     out->ideals = f.ideals;
     out->orders_bound_ns = f.orders_bound_ns;
     out->gap = f.gap;

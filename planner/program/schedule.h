@@ -24,9 +24,10 @@ struct schedule_place {
 };
 struct schedule {
     const char *name, *doc;
-    bool searched;             /* the search's space has it unless others are named */
+    bool searched;             /* the search's closed form bounds it */
     bool asynchronous;         /* other mathematics: stale weights, and steps that run into each other */
     bool interleaves;          /* runs several chunks per stage, and nothing else */
+    bool takes_extra;          /* extra_in_flight lengthens its warm-up */
     bool splits;               /* the weights' gradients are computed apart from the inputs' */
     const char *in_flight_doc; /* largest number of micro-batches in flight at stage k of P: m of the step, v chunks */
     const char *staleness_doc; /* how many updates old the weights are; NULL: not at all */

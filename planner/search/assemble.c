@@ -48,6 +48,7 @@ struct plan *plan_from_config(const struct space *space, const struct config *co
     plan->dtype = space->dtype;
     plan->schedule = config->schedule;
     plan->micro_batch_count = config->micro_batch_count;
+    plan->extra_in_flight = config->extra;
     plan->atom_count = config->mesh.atom_count;
     plan->bucket_bytes = space_bucket_bytes(space);
     plan->prefetch = config->prefetch;

@@ -165,6 +165,7 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
         return wrong_batch(space->batch, unit, u->data, micro, err);
     *out = (struct config){ .stages = u->pipeline,
                             .chunks = u->chunks,
+                            .extra = (int)max_i64(0, u->extra),
                             .micro = micro,
                             .schedule = schedule,
                             .prefetch = u->prefetch < 0 ? 1 : u->prefetch,

@@ -266,15 +266,20 @@ static bool make_lines(struct busy *b)
 
 /* ---- cuts ---- */
 
-/* The mean over stages: each begins at its own number of layers, or later; with a second copy the other way round at
- * the number of stages behind it, if those are fewer. */
+/* A stage begins at its own number of layers, or later; with a second copy the other way round at the number of stages
+ * behind it, if those are fewer. */
+static int layers_before(const struct busy *b, int stage)
+{
+    int first = b->p->copies ? (int)min_i64(stage, b->p->stages - 1 - stage) : stage;
+    return (int)min_i64(first, b->layers);
+}
+
+/* The mean over stages. */
 static int64_t mean_bound(const struct busy *b, const struct line *line)
 {
     int64_t sum = b->p->micro_batches * b->lowest.sum[line->weights][b->layers];
-    for (int k = 0; k < b->p->stages; k++) {
-        int first = b->p->copies ? (int)min_i64(k, b->p->stages - 1 - k) : k;
-        sum += line->head[min_i64(first, b->layers)] - k * line->off_ns;
-    }
+    for (int k = 0; k < b->p->stages; k++)
+        sum += line->head[layers_before(b, k)] - k * line->off_ns;
     return ceil_div(sum, b->p->stages);
 }
 
@@ -393,7 +398,7 @@ bool busy_heads(int64_t *heads_ns, const struct busy_problem *problem, struct er
     bool good = busy_open(&b, problem, err) && busy_lines(&b, err);
     *heads_ns = 0;
     for (int k = 0; good && k < problem->stages; k++)
-        *heads_ns += b.line[0].head[min_i64(k, b.layers)];
+        *heads_ns += b.line[0].head[layers_before(&b, k)];
     arena_free(&b.arena);
     return good;
 }

@@ -89,12 +89,12 @@ static bool restrict_to(struct allowed *allowed, struct allowed values)
     return values.count > 0;
 }
 
-/* Synchronous schedules that need no chunks, but the plan's own; the user's if any are named. */
+/* Synchronous schedules but the plan's own; the user's if any are named. */
 static bool other_schedules(struct space *space, int own)
 {
     struct allowed list = { 0 };
     for (int s = 0; schedules[s] && list.count < SPACE_VALUES; s++)
-        if (s != own && !schedules[s]->asynchronous && !schedules[s]->interleaves && allows(&space->schedule, s))
+        if (s != own && !schedules[s]->asynchronous && allows(&space->schedule, s))
             list.values[list.count++] = s;
     return restrict_to(&space->schedule, list);
 }
@@ -169,29 +169,6 @@ static bool apply(enum kind kind, const struct choice *c, const struct cluster *
     return false;
 }
 
-static bool is_better(const struct solution *a, const struct solution *b)
-{
-    if (a->kind != SOLUTION_PLAN || b->kind != SOLUTION_PLAN)
-        return a->kind < b->kind;
-    return a->step_ns < b->step_ns;
-}
-
-/* The closed form takes all schedules for equal, so each is solved for itself. */
-static bool solve_each_schedule(struct explainer *e, const struct space *space, struct solution *out, struct error *err)
-{
-    *out = (struct solution){ .kind = SOLUTION_ENDED };
-    for (int i = 0; i < space->schedule.count; i++) {
-        struct space one = *space;
-        struct solution solution;
-        one.schedule = (struct allowed){ 1, { space->schedule.values[i] } };
-        if (!explainer_solve(e, &one, e->facts, &solution, err))
-            return false;
-        if (is_better(&solution, out))
-            *out = solution;
-    }
-    return true;
-}
-
 bool explain_alternatives(struct explainer *e, const struct explained *plan, struct alternatives *out,
                           struct error *err)
 {
@@ -203,8 +180,7 @@ bool explain_alternatives(struct explainer *e, const struct explained *plan, str
         if (!apply((enum kind)kind, &choice, e->facts->cluster, &space))
             continue;
         a->kind = kind_names[kind];
-        if (kind == OTHER_SCHEDULE ? !solve_each_schedule(e, &space, &a->solution, err)
-                                   : !explainer_solve(e, &space, e->facts, &a->solution, err))
+        if (!explainer_solve(e, &space, e->facts, &a->solution, err))
             return false;
         if (a->solution.kind == SOLUTION_NO_MEMORY &&
             !explain_missing(e, &space, e->facts, &a->solution.missing_bytes, err))
@@ -243,6 +219,7 @@ static bool uniform_peak(struct explainer *e, const struct space *space, const s
     u.micro = config->micro;
     u.schedule = config->schedule;
     u.chunks = config_chunks(config);
+    u.extra = config->extra;
     u.prefetch = config->prefetch;
     u.sequence_parallel = mesh_sequence_parallel(&config->mesh);
     u.zero = thriftiest(&space->zero, 3);

@@ -8,7 +8,7 @@
  * it is off by more, WRONG_BUDGETS times as much is spent. JUDGED_FAMILIES: the best of so many (stages, tensor degree)
  * is simulated while it may still win, within FAMILY_BUDGETS times as much. judge_budget: how much is spent on judging
  * (struct estimate, effort) before the best plans are settled. ROOM_PERMILLE: a plan is made to leave room beforehand
- * where that lengthens it by so little.
+ * where that lengthens it by so little. DEAR, DEAR_BUDGETS: see search_judge_more().
  */
 enum {
     JUDGED_FAMILIES = 4,
@@ -19,6 +19,8 @@ enum {
     DOUBT_PERCENT = 10,
     WRONG_BUDGETS = 3,
     FAMILY_BUDGETS = 12,
+    DEAR = 2,
+    DEAR_BUDGETS = 16,
     DOUBTLESS = 4 /* a part of the budget, one in so many, is for whatever the rank */
 };
 static const int64_t judge_budget = 700000;
@@ -327,7 +329,7 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
 }
 
 /* One after the other until enough are heard. */
-static bool judge_all(struct run *run)
+bool search_judge(struct run *run)
 {
     int64_t spent = 0, on_families = 0, top = max_i64(run->options->top, 1), budget = judge_budget;
     for (int families = 0, late = 0;;) {
@@ -351,11 +353,28 @@ static bool judge_all(struct run *run)
     }
 }
 
-/* What is returned tells the memory of the whole step where that is soon known. */
-bool search_judge(struct run *run)
+/* Of those that have come since: what may win and the budget allows; then DEAR ones that lead by rank, whatever they
+ * take up to DEAR_BUDGETS. */
+bool search_judge_more(struct run *run)
 {
-    if (!judge_all(run))
-        return false;
+    int64_t spent = 0;
+    for (int dear = 0; !search_stops(run);) {
+        bool hopeful = run->result->plan_count >= max_i64(run->options->top, 1);
+        struct candidate *c = next_kind(run, hopeful, judge_budget - spent);
+        if (!c && dear < DEAR && (c = next_kind(run, hopeful, DEAR_BUDGETS * judge_budget)) != NULL) {
+            dear++;
+            c = c->ranked_ns < best_step(run) ? c : NULL;
+        }
+        if (!c)
+            return true;
+        if (!make_room(run, c) || !hear(run, c, &spent))
+            return false;
+    }
+    return true;
+}
+
+bool search_settle(struct run *run)
+{
     for (int i = 0; i < run->result->plan_count; i++)
         if (!settle(run, run->result->plans[i].plan, run->result->plans[i].estimate))
             return false;

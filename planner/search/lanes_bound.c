@@ -13,8 +13,7 @@ struct lanes {
 bool lanes_bound_applies(const struct config *config, const struct cluster *cluster)
 {
     const struct schedule *schedule = schedules[config->schedule];
-    return config->meshes == 0 && !schedule->asynchronous && !schedule->copies && config->runs < 2 &&
-           cluster->type_count == 1;
+    return config->meshes == 0 && !schedule->asynchronous && config->runs < 2 && cluster->type_count == 1;
 }
 
 static int64_t kernels_ns(const struct layer_price *p)

@@ -86,7 +86,7 @@ bool search_order(struct run *run)
     certificate->records = arena_alloc(&run->result->arena, (size_t)run->config_count, sizeof *certificate->records);
     run->first_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->first_ns);
     run->orders_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->orders_ns);
-    run->busy_ns = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->busy_ns);
+    run->busy_ns = arena_alloc(&run->arena, (size_t)(run->config_count + run->beside_count), sizeof *run->busy_ns);
     run->tried = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *run->tried);
     if (!run->order || !run->first_ns || !run->orders_ns || !run->busy_ns || !run->tried || !certificate->records)
         return search_out_of_memory(run->err);

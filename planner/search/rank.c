@@ -251,12 +251,13 @@ static bool climb(struct run *run, struct candidate *c, int kept)
     return true;
 }
 
-/* Where the walk says no more than the formula, other cuts are no better. */
+/* Where the walk says no more than the formula, and it is the formula's kind of schedule, other cuts are no better. */
 static bool may_climb(const struct run *run, const struct candidate *c)
 {
     enum { ALIKE_PERCENT = 5 };
     return c->plan->stage_count > 1 && has_neighbours(run, c) &&
-           c->ranked_ns > c->solution.step_ns + c->solution.step_ns / 100 * ALIKE_PERCENT;
+           (c->ranked_ns > c->solution.step_ns + c->solution.step_ns / 100 * ALIKE_PERCENT ||
+            !config_is_bounded(&run->configs[c->config]));
 }
 
 static bool has_climbed(const struct candidate *climbed, int count, const struct candidate *c)
@@ -267,13 +268,13 @@ static bool has_climbed(const struct candidate *climbed, int count, const struct
     return false;
 }
 
-bool search_climb(struct run *run)
+bool search_climb_from(struct run *run, int first_config)
 {
     struct candidate climbed[CLIMBERS];
     int kept = (int)run->result->certificate.ranked, ranked = kept, count = 0;
     for (int i = 0; i < ranked && count < CLIMBERS && !search_stops(run); i++) {
         struct candidate c = run->candidates[i];
-        if (!may_climb(run, &c) || has_climbed(climbed, count, &c))
+        if (c.config < first_config || !c.plan || !may_climb(run, &c) || has_climbed(climbed, count, &c))
             continue;
         climbed[count++] = c;
         c.plan = plan_copy(c.plan);
@@ -292,6 +293,11 @@ bool search_climb(struct run *run)
     run->result->certificate.candidates = run->candidate_count;
     run->result->certificate.ranked = kept;
     return true;
+}
+
+bool search_climb(struct run *run)
+{
+    return search_climb_from(run, 0);
 }
 
 bool search_make_plan(struct run *run, struct candidate *c)

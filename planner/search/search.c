@@ -110,8 +110,9 @@ static void drop_candidates(struct run *run)
 const char *const search_phase_names[SEARCH_PHASE_COUNT + 1] = {
     [PHASE_BOUNDS] = "bounds",           [PHASE_PROOF] = "proof",
     [PHASE_FAMILIES] = "other families", [PHASE_RANKS] = "ranking",
-    [PHASE_JUDGE] = "simulations",       [PHASE_LANES] = "simulated bound",
-    [PHASE_PROVE] = "certificate",       NULL
+    [PHASE_JUDGE] = "simulations",       [PHASE_BESIDE] = "other schedules",
+    [PHASE_LANES] = "simulated bound",   [PHASE_PROVE] = "certificate",
+    NULL
 };
 
 static bool rank_all(struct run *run)
@@ -147,6 +148,8 @@ static bool propose_and_judge(struct run *run)
         return false;
     if (run->candidate_count > 0 &&
         (!pass_phase(run, PHASE_RANKS, rank_all) || !pass_phase(run, PHASE_JUDGE, search_judge) || !judge_scouts(run)))
+        return false;
+    if (!pass_phase(run, PHASE_BESIDE, search_try_beside) || !search_settle(run))
         return false;
     if (run->result->plan_count == 0 && run->stopped)
         return fail_kind(run->err, ERROR_ENVIRONMENT,
@@ -209,7 +212,7 @@ static bool fill_certificate(struct run *run)
     if (c->simulated_bound_ns == INT64_MAX)
         c->simulated_bound_ns = 0;
     for (int i = 0; i < run->config_count; i++)
-        if (run->configs[i].stages > 1 && !schedules[run->configs[i].schedule]->searched)
+        if (!config_is_bounded(&run->configs[i]))
             c->bound_ns = 0; /* it idles less than the formula's schedules */
     if (c->ideals == 0)
         c->orders_bound_ns = bound_orders(run);
@@ -218,13 +221,15 @@ static bool fill_certificate(struct run *run)
     if (run->result->plan_count == 0)
         return true;
     const struct search_plan *first = &run->result->plans[0];
-    bool solved = run->best_ns <= first->formula_ns; /* else a second look found a shorter one within the gap */
+    bool beside = run->beside_count > 0 && !config_is_bounded(&first->config), known = run->best_ns < INT64_MAX;
+    bool solved = beside ? known : run->best_ns <= first->formula_ns; /* else a second look found a shorter one within
+                                                                         the gap */
     c->best_ns = solved ? run->best_ns : first->formula_ns;
     c->best =
         arena_strdup(&run->result->arena, config_name(name, solved ? &run->configs[run->best_config] : &first->config));
     if (!c->best)
         return search_out_of_memory(run->err);
-    if (c->best_ns != first->formula_ns && !show_best(run))
+    if (solved && (beside || c->best_ns != first->formula_ns) && !show_best(run))
         return false;
     if (c->bound_ns > 0)
         c->proof_gap = (double)(c->best_ns - c->bound_ns) / (double)c->bound_ns;
@@ -328,7 +333,8 @@ static bool list_configs(struct run *run, const struct cluster *cluster)
 
 static bool run_all(struct run *run, const struct model *model, const struct facts *facts)
 {
-    if (!workbench_open(&run->bench, model, facts, run->space, run->err) || !list_configs(run, facts->cluster))
+    if (!workbench_open(&run->bench, model, facts, run->space, run->err) || !list_configs(run, facts->cluster) ||
+        !search_list_beside(run, facts->cluster))
         return false;
     if (run->config_count == 0 || !space_check_groups(run->space, run->configs, run->config_count, NULL))
         return explain_none(run, facts->cluster);

@@ -41,9 +41,10 @@ struct run {
     struct config *configs;
     int config_count;         /* of those that got a bound; all, unless time ended before */
     int unseen_count;         /* behind them, without one */
+    int beside_first, beside_count; /* behind all these: space_configs_beside() */
     struct ordered *order;    /* (config_count) by bound; those with several layouts behind all others */
     int64_t *first_ns;        /* (config_count) the same bounds by configuration; 0: none was worked out */
-    int64_t *busy_ns;         /* (config_count) none of its plans is simulated shorter; INT64_MAX: it has none */
+    int64_t *busy_ns; /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */
     int64_t *orders_ns;       /* (config_count) where the file's order alone is searched: bounds of all orders */
     bool *tried;              /* (all) solved, with a plan or without */
     int scout_kind, scout_at; /* how far search_scout_on() has come */
@@ -100,6 +101,8 @@ bool search_rank_more(struct run *run, int first);
 /* Of the configurations that lead by rank the best plan with other cuts: the formula knows neither the links at a cut
  * nor what crosses it. */
 bool search_climb(struct run *run);
+/* The same of configurations from this one on. */
+bool search_climb_from(struct run *run, int first_config);
 /* The formula's value of the candidate's solution; INT64_MAX when a stage does not fit into so much. */
 bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns);
 /* The candidate's plan and rank from its solution. */
@@ -110,9 +113,18 @@ bool search_vary(struct run *run);
 
 /* judge.c: simulates into run->result: first the best of each family, then what the budget allows. */
 bool search_judge(struct run *run);
+/* Candidates that are not judged yet, of schedules beside the formula's. */
+bool search_judge_more(struct run *run);
+/* What is returned tells the memory of the whole step where that is soon known. */
+bool search_settle(struct run *run);
 /* One plan simulated, at the price of few micro-batches. */
 bool search_estimate(const struct run *run, const struct plan *plan, const struct price_table *table, int64_t worth_ns,
                      struct estimate **out, struct error *err);
+
+/* beside.c: appends the configurations of schedules beside those that the closed form bounds. */
+bool search_list_beside(struct run *run, const struct cluster *cluster);
+/* What they have to do at least, into the bound of simulated steps; then they are tried on what was judged best. */
+bool search_try_beside(struct run *run);
 
 /* prove.c: multipliers for the certificate's configurations, of its bound. */
 /* Raises the bound of what any plan is simulated to take (simulated_bound.c). */

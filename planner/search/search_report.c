@@ -248,6 +248,7 @@ static void write_members(struct json_writer *w, const struct certificate *c, co
     write_int(w, "pruned_bound", c->pruned_bound);
     write_int(w, "solved", c->solved);
     write_int(w, "refused", c->refused);
+    write_int(w, "beside", c->beside);
     write_int(w, "candidates", c->candidates);
     write_int(w, "ranked", c->ranked);
     write_int(w, "judged", c->judged);

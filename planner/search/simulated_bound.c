@@ -20,11 +20,12 @@ static int compare_bounds(const void *left, const void *right)
 /* Configurations by their bound. */
 static struct ordered *list_bounds(struct run *run)
 {
-    struct ordered *list = arena_alloc(&run->arena, (size_t)run->config_count, sizeof *list);
-    for (int i = 0; list && i < run->config_count; i++)
+    int count = run->config_count + run->beside_count; /* with none left out between them */
+    struct ordered *list = arena_alloc(&run->arena, (size_t)count, sizeof *list);
+    for (int i = 0; list && i < count; i++)
         list[i] = (struct ordered){ run->busy_ns[i], i, false };
     if (list)
-        qsort(list, (size_t)run->config_count, sizeof *list, compare_bounds);
+        qsort(list, (size_t)count, sizeof *list, compare_bounds);
     return list;
 }
 
@@ -63,7 +64,7 @@ bool search_raise_simulated_bound(struct run *run)
     struct ordered *list = list_bounds(run);
     if (!list)
         return search_out_of_memory(run->err);
-    for (int i = 0; i < run->config_count && list[i].bound_ns < best_ns; i++) {
+    for (int i = 0; i < run->config_count + run->beside_count && list[i].bound_ns < best_ns; i++) {
         int64_t bound_ns = 0;
         if (search_stops(run))
             return true;

@@ -144,20 +144,41 @@ static void add_directions(struct listing *l, struct config config)
         add_config(l, &config);
 }
 
-/* A schedule that is not searched by itself must be named, or asked for by its chunks. So asynchronous ones, which are
- * other mathematics, never win unless somebody wants them. */
-static bool offers(const struct space *space, int schedule)
+/* What is tried beside where nobody asks for others. */
+static const struct allowed usual_chunks = { 3, { 1, 2, 4 } }, usual_extras = { 3, { 0, 1, 2 } };
+
+bool config_is_bounded(const struct config *config)
+{
+    return config->stages == 1 || (schedules[config->schedule]->searched && config->extra == 0);
+}
+
+/* Whether the space has pipelines that the closed form bounds. */
+static bool has_bounded(const struct space *space)
+{
+    int s = 0;
+    while (schedules[s] && !(schedules[s]->searched && allows(&space->schedule, s)))
+        s++;
+    return schedules[s] && allows(&space->interleave, 1) && allows(&space->extra, 0);
+}
+
+/* A schedule that is not bounded must be named, or asked for by its chunks, without one that is. So asynchronous ones,
+ * which are other mathematics, never win unless somebody wants them. */
+static bool offers(const struct listing *l, int schedule)
 {
     const struct schedule *s = schedules[schedule];
+    const struct space *space = l->space;
     bool named = space->schedule.count > 0 || (s->interleaves && space->interleave.count > 0);
-    return (s->searched || named) && allows(&space->schedule, schedule);
+    if (!allows(&space->schedule, schedule))
+        return false;
+    return l->beside ? !s->asynchronous : s->searched || (named && (s->asynchronous || !has_bounded(space)));
 }
 
 /* The chunks that schedule, micro-batches and layers allow of those that the space does; the number of them. */
 static int chunk_choices(const struct listing *l, const struct config *config, int out[SPACE_VALUES])
 {
     const struct schedule *schedule = schedules[config->schedule];
-    const struct allowed *asked = &l->space->interleave;
+    const struct allowed *asked =
+        l->beside && l->space->interleave.count == 0 ? &usual_chunks : &l->space->interleave;
     if (config->meshes > 0) { /* what a replica does depends on nothing but the replicas from it on */
         out[0] = 1;
         return schedule->searched && !schedule->interleaves && allows(asked, 1);
@@ -194,6 +215,29 @@ static void add_prefetches(struct listing *l, struct config config)
     }
 }
 
+/* Whether so many more in flight make a difference, and the configuration is on the side that is listed. */
+static bool takes_extra(const struct listing *l, const struct config *config)
+{
+    bool differs = config->extra == 0 || (schedules[config->schedule]->takes_extra && config->stages > 1 &&
+                                          config->extra < config->micro_batch_count);
+    bool listed = l->beside ? !config_is_bounded(config) : config_is_bounded(config) || !has_bounded(l->space) ||
+                                                               schedules[config->schedule]->asynchronous;
+    return differs && listed && (config->extra == 0 || (config->meshes == 0 && config->runs < 2));
+}
+
+static void add_extras(struct listing *l, struct config config)
+{
+    static const struct allowed none = { 1, { 0 } };
+    const struct allowed *extras = l->space->extra.count > 0 && config.stages != 1 ? &l->space->extra
+                                   : l->beside                                     ? &usual_extras
+                                                                                   : &none;
+    for (int i = 0; i < extras->count; i++) {
+        config.extra = (int)extras->values[i];
+        if (takes_extra(l, &config))
+            add_prefetches(l, config);
+    }
+}
+
 /* Choices that make no difference are listed once: one stage has no schedule, one data-parallel rank gathers nothing.
  */
 static void add_schedules(struct listing *l, struct config config)
@@ -201,14 +245,14 @@ static void add_schedules(struct listing *l, struct config config)
     bool any_schedule = false;
     for (int s = 0; schedules[s]; s++) {
         int chunks[SPACE_VALUES];
-        if (!offers(l->space, s) || (any_schedule && config.stages == 1))
+        if (!offers(l, s) || (any_schedule && config.stages == 1))
             continue;
         config.schedule = s;
         int count = chunk_choices(l, &config, chunks);
         any_schedule |= count > 0;
         for (int c = 0; c < count; c++) {
             config.chunks = chunks[c];
-            add_prefetches(l, config);
+            add_extras(l, config);
         }
     }
 }
@@ -519,6 +563,29 @@ bool space_configs_until(struct config **out, int *count, struct arena *arena, c
     if (!l.out || l.out_of_memory)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for %d configurations", listed);
     *out = l.out;
+    *count = l.count;
+    return true;
+}
+
+bool space_configs_beside(struct config **out, int *count, struct arena *arena, const struct space *space,
+                          const struct graph *graph, const struct cluster *cluster, struct error *err)
+{
+    static const struct allowed one = { 1, { 1 } };
+    struct space own = *space;
+    struct listing l = list_of(&own, graph, cluster);
+    bool any = has_bounded(space) && allows(&space->turns, 1) && allows(&space->spread, 1);
+    own.turns = own.spread = own.spread_tensor = own.layouts = one; /* these know the bounded schedules alone */
+    l.beside = true;
+    l.arena = arena;
+    *count = 0;
+    if (any)
+        list_configs(&l);
+    if (!(*out = arena_alloc(arena, (size_t)l.count + 1, sizeof **out)))
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for %d configurations", l.count);
+    l.out = *out;
+    l.count = 0;
+    if (any)
+        list_configs(&l);
     *count = l.count;
     return true;
 }

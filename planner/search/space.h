@@ -46,7 +46,8 @@ struct space {
     struct allowed reshard;       /* enum reshard, of layers that gather: ZeRO-3 on ranks that share shards */
     struct allowed slices;        /* rounds of sliceable operators */
     struct allowed order;         /* enum mesh_order */
-    struct allowed interleave;    /* chunks per stage; none: 1, or 2 where the schedule wants some */
+    struct allowed interleave;    /* chunks per stage; none: 1, or 2 where the schedule wants some, and 4 beside */
+    struct allowed extra;         /* extra_in_flight: warm-up beyond the schedule's own; none: 0, and beside 1 and 2 */
     struct allowed turns;         /* replicas of a stage that take whole micro-batches in turn; at least one value */
     struct allowed spread;        /* meshes of a stage that share each micro-batch; at least one value */
     struct allowed spread_tensor; /* so many times the tensor-parallel ranks in a stage of several meshes, the fewer
@@ -79,6 +80,7 @@ struct config {
     bool spread; /* with meshes, and stages: those of a stage share each micro-batch; else they take turns */
     int stages, schedule, prefetch, micro_batch_count;
     int chunks;              /* of the model on each stage; below 1: one */
+    int extra;               /* extra_in_flight */
     int turn_count;          /* with meshes: */
     const int *turns;        /* (turn_count) meshes that a stage may have, ascending; in the arena of the list */
     const int *tensor_times; /* (turn_count) with `spread`, ascending for a number of meshes: divides it */
@@ -180,6 +182,12 @@ int space_strategies(const struct space *space, const struct mesh *mesh, struct 
  * failure; several meshes of a stage are one with no schedule that is searched by itself. */
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err);
+/* The closed form bounds the schedules that are `searched`, with no more in flight than they say. Where a space has such,
+ * configurations of several stages with other synchronous schedules, or with more in flight, stand beside them:
+ * candidates for the judge, of which the closed form proves nothing. */
+bool config_is_bounded(const struct config *config);
+bool space_configs_beside(struct config **out, int *count, struct arena *arena, const struct space *space,
+                          const struct graph *graph, const struct cluster *cluster, struct error *err);
 /* When to end a listing before it is whole. */
 struct space_stop {
     bool (*stops)(void *self);

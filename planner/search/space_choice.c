@@ -23,6 +23,7 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_SLICES] = "slices",
     [SPACE_ORDER] = "order",
     [SPACE_INTERLEAVE] = "interleave",
+    [SPACE_EXTRA] = "extra-in-flight",
     [SPACE_TURNS] = "turns",
     [SPACE_SPREAD] = "spread",
     [SPACE_SPREAD_TP] = "spread-tp",
@@ -53,6 +54,7 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_SLICES] = &space->slices,
         [SPACE_ORDER] = &space->order,
         [SPACE_INTERLEAVE] = &space->interleave,
+        [SPACE_EXTRA] = &space->extra,
         [SPACE_TURNS] = &space->turns,
         [SPACE_SPREAD] = &space->spread,
         [SPACE_SPREAD_TP] = &space->spread_tensor,
@@ -109,13 +111,14 @@ bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
                  choice == SPACE_SCHEDULE || choice == SPACE_ORDER || choice == SPACE_CP_DIMENSION ||
                  choice == SPACE_DP_DIMENSION || choice == SPACE_TP_DIMENSION;
     bool from_0 = named || choice == SPACE_ZERO || choice == SPACE_SP || choice == SPACE_HSDP ||
-                  choice == SPACE_PREFETCH || choice == SPACE_BUCKET;
+                  choice == SPACE_PREFETCH || choice == SPACE_BUCKET || choice == SPACE_EXTRA;
     *least = from_0 ? 0 : 1;
     *most = named                       ? MOST_NAMES
             : choice == SPACE_ZERO      ? 3
             : choice == SPACE_SP        ? 1
             : choice == SPACE_SLICES    ? PLAN_MAX_SLICES
             : choice == SPACE_PREFETCH  ? PLAN_MAX_PREFETCH
+            : choice == SPACE_EXTRA     ? PLAN_MAX_MICRO_BATCHES
             : choice == SPACE_TURNS     ? SPACE_MOST_TURNS
             : choice == SPACE_SPREAD    ? SPACE_MOST_TURNS
             : choice == SPACE_SPREAD_TP ? SPACE_MOST_TURNS

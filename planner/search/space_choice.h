@@ -24,6 +24,7 @@ enum space_choice {
     SPACE_SLICES,
     SPACE_ORDER,
     SPACE_INTERLEAVE,
+    SPACE_EXTRA,
     SPACE_TURNS,
     SPACE_SPREAD,
     SPACE_SPREAD_TP,

@@ -13,6 +13,7 @@ struct listing {
     const struct space *space;
     const struct graph *graph;
     const struct cluster *cluster;
+    bool beside;        /* of schedules that the closed form does not bound, beside others (space_configs_beside()) */
     struct config *out; /* NULL: only count */
     int count;
     int64_t expert_most;

@@ -60,6 +60,7 @@ const struct schedule schedule_interleaved = {
     .doc = "1f1b with several chunks of the model on each stage: less idle time, more messages and activations",
     .in_flight_doc = "min(m v, 2 (P - k - 1) + (v - 1) P + 1) / v",
     .interleaves = true,
+    .takes_extra = true,
     .by_stages = true,
     .legal = legal,
     .order = order,

@@ -24,6 +24,7 @@ const struct schedule schedule_zb_h1 = {
            "micro-batches held",
     .in_flight_doc = "min(m, P - k), and up to k more for the weights' gradients",
     .splits = true,
+    .takes_extra = true,
     .order = order,
     .in_flight = in_flight,
 };

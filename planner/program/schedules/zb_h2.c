@@ -23,6 +23,7 @@ const struct schedule schedule_zb_h2 = {
     .doc = "as zb-h1 with twice the warm-up: hardly any idle time, twice the micro-batches held",
     .in_flight_doc = "min(m, 2 (P - k) - 1), and up to 2 k more for the weights' gradients",
     .splits = true,
+    .takes_extra = true,
     .order = order,
     .in_flight = in_flight,
 };

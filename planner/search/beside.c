@@ -1,0 +1,265 @@
+/* Schedules beside those that the closed form bounds (space_configs_beside()). What they have to do at least belongs to the
+ * bound of the simulated step; and what the judge found best is tried with them too: most differ from others in how
+ * long stages idle, little in which degrees and strategies are good. */
+#include "base/num.h"
+#include "planner/program/schedule.h"
+#include "planner/search/busy_bound.h"
+#include "planner/search/propose_parts.h"
+#include <string.h>
+
+/* LEADERS: so many configurations of those that lead, each of another (stages, tensor degree); MANY of a small model,
+ * and of each. BLIND: where no plan fits, so many configurations are tried without any. WALK_VISITS: of layers by the walk
+ * that ranks what comes of it. */
+enum { LEADERS = 6, MANY_LEADERS = 48, MANY_OF_FAMILY = 6, BLIND = 16, WALK_VISITS = 1 << 23 };
+
+bool search_list_beside(struct run *run, const struct cluster *cluster)
+{
+    struct config *beside = NULL;
+    int count = 0, own = run->config_count;
+    run->beside_first = own;
+    if (own == 0 || !space_configs_beside(&beside, &count, &run->arena, run->space, run->bench.graph, cluster, run->err))
+        return own == 0;
+    struct config *all = arena_alloc(&run->arena, (size_t)(own + count), sizeof *all);
+    if (!all)
+        return search_out_of_memory(run->err);
+    memcpy(all, run->configs, (size_t)own * sizeof *all);
+    if (count > 0)
+        memcpy(all + own, beside, (size_t)count * sizeof *all);
+    run->configs = all;
+    run->beside_count = count;
+    return true;
+}
+
+/* Neither prefetch nor how much more is in flight decides anything here. */
+static bool works_alike(const struct config *a, const struct config *b)
+{
+    const struct schedule *x = schedules[a->schedule], *y = schedules[b->schedule];
+    struct config like = *a;
+    like.prefetch = b->prefetch;
+    like.extra = b->extra;
+    like.schedule = b->schedule;
+    return memcmp(&like, b, sizeof like) == 0 && x->splits == y->splits && x->copies == y->copies;
+}
+
+static bool bound_one(struct run *run, int index)
+{
+    const struct config *config = &run->configs[index];
+    const struct price_table *table = NULL;
+    struct certificate *c = &run->result->certificate;
+    run->busy_ns[index] = INT64_MAX;
+    if (!workbench_table(&run->bench, config, true, &table, run->err))
+        return false;
+    certificate_hash_add(&c->hash, config, table);
+    if (!table)
+        return true;
+    if (index > run->beside_first && works_alike(config, config - 1)) {
+        run->busy_ns[index] = run->busy_ns[index - 1];
+        return true;
+    }
+    struct busy_problem problem = busy_problem_of(&run->bench.chain, config, table);
+    if (!busy_bound(&run->busy_ns[index], &problem, INT64_MAX, run->err))
+        return false;
+    c->simulated_bound_ns = min_i64(c->simulated_bound_ns, run->busy_ns[index]);
+    return true;
+}
+
+static bool bound_all(struct run *run)
+{
+    struct certificate *c = &run->result->certificate;
+    if (search_stops(run) && run->beside_count > 0) { /* then nothing is known of them */
+        run->beside_count = 0;
+        c->simulated_bound_ns = 0;
+    }
+    c->beside = run->beside_count;
+    for (int i = 0; i < run->beside_count; i++)
+        if (!bound_one(run, run->beside_first + i))
+            return false;
+    return true;
+}
+
+/* ---- trying them ---- */
+
+struct trial {
+    struct run *run;
+    struct candidate leaders[MANY_LEADERS];
+    int leader_count, first; /* first: of the candidates that are added */
+    bool *tried; /* (beside_count) */
+    int64_t below_ns, visits_left;
+};
+
+/* By the judge, else by rank. */
+static int64_t step_of(const struct candidate *c)
+{
+    return c->simulated_ns > 0 ? c->simulated_ns : c->ranked_ns;
+}
+
+static bool is_plain(const struct config *config)
+{
+    return config->stages > 1 && config->meshes == 0 && config->runs < 2;
+}
+
+/* A step of the closed form's schedules that would be no longer than this without filling and draining. */
+static int64_t with_idle_ns(const struct config *config, int64_t step_ns)
+{
+    double m = config->micro_batch_count, ns = (double)step_ns * (m + config->stages - 1) / m;
+    return ns < (double)INT64_MAX / 2 ? (int64_t)ns : INT64_MAX;
+}
+
+static bool may_lead(const struct run *run, const struct trial *t, const struct candidate *c, int of_family)
+{
+    const struct config *config = &run->configs[c->config];
+    int alike = 0;
+    if (!is_plain(config) || step_of(c) >= with_idle_ns(config, t->below_ns))
+        return false;
+    for (int i = 0; i < t->leader_count; i++) {
+        if (t->leaders[i].config == c->config)
+            return false;
+        alike += search_same_family(run, t->leaders[i].config, c->config);
+    }
+    return alike < of_family;
+}
+
+/* Of the configurations of several stages that could win, those of the least step, and not too many of a family. */
+static void find_leaders(const struct run *run, struct trial *t)
+{
+    bool small = search_is_small(run);
+    int most = small ? MANY_LEADERS : LEADERS;
+    while (t->leader_count < most) {
+        const struct candidate *next = NULL;
+        for (int i = 0; i < run->result->certificate.ranked; i++) {
+            const struct candidate *c = &run->candidates[i];
+            if ((!next || step_of(c) < step_of(next)) && may_lead(run, t, c, small ? MANY_OF_FAMILY : 1))
+                next = c;
+        }
+        if (!next)
+            return;
+        t->leaders[t->leader_count++] = *next;
+    }
+}
+
+/* The same but for the schedule, or with micro-batches of twice the size: who idles less needs fewer. */
+static bool is_akin(const struct config *config, const struct config *leader)
+{
+    return config->stages == leader->stages && mesh_equal(&config->mesh, &leader->mesh) &&
+           config->prefetch == leader->prefetch && config->reversed == leader->reversed &&
+           (config->micro == leader->micro || config->micro == 2 * leader->micro);
+}
+
+/* The other's plan under the schedule; *fits: it has room for it. */
+static bool adopt(struct run *run, const struct candidate *from, struct candidate *c, bool *fits)
+{
+    *fits = false;
+    if (c->table != from->table ||
+        config_pieces(&run->configs[c->config]) != config_pieces(&run->configs[from->config]))
+        return true;
+    c->solution = from->solution;
+    if (!search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns))
+        return false;
+    *fits = c->solution.step_ns < INT64_MAX;
+    return !*fits || search_add_candidate(run, c);
+}
+
+/* Of the leader, or of what was found for another schedule. */
+static bool adopt_any(struct run *run, const struct candidate *leader, int first, struct candidate *c, bool *fits)
+{
+    if (!adopt(run, leader, c, fits))
+        return false;
+    for (int i = first, count = run->candidate_count; i < count && !*fits; i++)
+        if (!adopt(run, &run->candidates[i], c, fits))
+            return false;
+    return true;
+}
+
+/* The best that the closed form finds for the schedule; below_ns: longer steps are of no use. */
+static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
+{
+    struct partition_problem problem;
+    struct partition_result result;
+    if (!search_problem(run, c->config, c->table, c->capacity_bytes, &problem))
+        return false;
+    problem.gap_ppm = max_i64(problem.gap_ppm, FAMILY_GAP_PPM);
+    problem.below_ns = with_idle_ns(&run->configs[c->config], below_ns);
+    if (!partition_solve(&problem, &run->arena, &result, run->err))
+        return false;
+    if (result.plan_count == 0)
+        return true;
+    c->solution = result.plans[0];
+    return search_add_candidate(run, c);
+}
+
+/* leader: NULL, there is none. */
+static bool try_config(const struct trial *t, int config, const struct candidate *leader)
+{
+    struct run *run = t->run;
+    struct candidate c = { .config = config, .capacity_bytes = run->capacity_bytes };
+    bool fits = false;
+    if (!workbench_table(&run->bench, &run->configs[config], false, &c.table, run->err))
+        return false;
+    if (!c.table)
+        return true;
+    if (leader && run->configs[config].micro == run->configs[leader->config].micro) {
+        c.table = leader->part > 0 ? leader->table : c.table;
+        c.part = leader->part;
+        c.capacity_bytes = leader->capacity_bytes;
+    }
+    if (leader && !adopt_any(run, leader, t->first, &c, &fits))
+        return false;
+    return fits || solve(run, &c, t->below_ns);
+}
+
+static bool try_akin(struct trial *t, const struct candidate *leader)
+{
+    struct run *run = t->run;
+    for (int i = 0; i < run->beside_count && t->visits_left > 0 && !search_stops(run); i++) {
+        int config = run->beside_first + i;
+        if (t->tried[i] || run->busy_ns[config] >= t->below_ns ||
+            !is_akin(&run->configs[config], &run->configs[leader->config]))
+            continue;
+        t->tried[i] = true;
+        t->visits_left -= (int64_t)run->configs[config].micro_batch_count * run->bench.chain.layer_count;
+        if (!try_config(t, config, leader))
+            return false;
+    }
+    return true;
+}
+
+static bool try_blindly(const struct trial *t)
+{
+    struct run *run = t->run;
+    for (int i = 0; i < run->beside_count && i < BLIND && !search_stops(run); i++)
+        if (!try_config(t, run->beside_first + i, NULL))
+            return false;
+    return true;
+}
+
+static bool judge_new(struct run *run, int before)
+{
+    if (run->candidate_count == before)
+        return true;
+    for (int i = 0; i < before; i++)
+        run->candidates[i].judged = true; /* they had their turn */
+    return search_rank_more(run, before) && search_climb_from(run, run->beside_first) && search_judge_more(run);
+}
+
+bool search_try_beside(struct run *run)
+{
+    struct trial t = { .run = run, .below_ns = INT64_MAX, .visits_left = WALK_VISITS };
+    int before = t.first = run->candidate_count;
+    if (!bound_all(run))
+        return false;
+    if (run->beside_count == 0 || run->options->keep_all)
+        return true;
+    t.tried = arena_alloc(&run->arena, (size_t)run->beside_count, sizeof *t.tried);
+    if (!t.tried)
+        return search_out_of_memory(run->err);
+    if (run->result->plan_count > 0) {
+        t.below_ns = run->result->plans[0].estimate->prediction.step_ns;
+        find_leaders(run, &t);
+    } else if (!try_blindly(&t)) {
+        return false;
+    }
+    for (int i = 0; i < t.leader_count; i++)
+        if (!try_akin(&t, &t.leaders[i]))
+            return false;
+    return judge_new(run, before);
+}

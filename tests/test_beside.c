@@ -1,0 +1,117 @@
+/* Schedules that the closed form does not bound, beside those that it does: they shorten plans and lengthen none, the
+ * proof of the others stands, and the bound of the simulated step is about all. */
+#include "tests/random_numbers.h"
+#include "tests/toy_world.h"
+
+enum { WORLDS = 24 };
+
+static int64_t step_of(const struct search_result *result)
+{
+    return result->plans[0].estimate->prediction.step_ns;
+}
+
+/* Pipelines mostly, since there they differ. */
+static struct search_options draw_job(uint64_t *seed, struct world *world)
+{
+    static const char *const forms[] = { "1x2:toy", "1x3:toy", "1x4:toy", "2x2:toy", "2x4:toy", "1x6:toy" };
+    static const int64_t batches[] = { 4, 6, 8, 12, 16, 24 };
+    *world = world_of(forms[random_below(seed, 6)], 80000000000 >> random_below(seed, 2), 3 + (int)random_below(seed, 3),
+                      random_below(seed, 2) == 0);
+    struct search_options options = options_of(batches[random_below(seed, 6)]);
+    options.space.clip_norm = random_below(seed, 2) ? 1 : 0;
+    if (random_below(seed, 3) > 0) {
+        options.space.tensor = (struct allowed){ 1, { 1 } };
+        options.space.data = (struct allowed){ 1, { 1 } };
+    }
+    return options;
+}
+
+/* What any of them alone comes to. */
+static void compare_each(const struct world *world, struct search_options options, const struct search_result *all,
+                         double *worst)
+{
+    for (int s = 0; schedules[s]; s++) {
+        struct search_result *alone = NULL;
+        struct error err = { 0 };
+        options.space.schedule = (struct allowed){ 1, { s } };
+        if (schedules[s]->asynchronous || !search_run(&alone, world->model, &world->facts, &options, &err))
+            continue;
+        if (alone->feasible) {
+            double ratio = (double)step_of(all) / (double)step_of(alone);
+            *worst = ratio > *worst ? ratio : *worst;
+            ck_assert_msg(all->certificate.simulated_bound_ns <= step_of(alone), "%s: bound %lld, simulated %lld",
+                          schedules[s]->name, (long long)all->certificate.simulated_bound_ns,
+                          (long long)step_of(alone));
+        }
+        search_result_free(alone);
+    }
+}
+
+START_TEST(others_shorten_plans_and_leave_the_proof)
+{
+    struct world world;
+    uint64_t seed = (uint64_t)_i;
+    struct search_options options = draw_job(&seed, &world);
+    struct search_options usual = options;
+    double worst = 0;
+    struct search_result *all = run_search(&world, &options);
+    only_bounded(&usual.space);
+    struct search_result *bounded = run_search(&world, &usual);
+    ck_assert(all->feasible && bounded->feasible);
+    ck_assert_int_le(step_of(all), step_of(bounded));
+    ck_assert_int_eq(all->certificate.bound_ns, bounded->certificate.bound_ns);
+    ck_assert_int_eq(all->certificate.best_ns, bounded->certificate.best_ns);
+    ck_assert_int_eq(all->certificate.configurations, bounded->certificate.configurations);
+    ck_assert_int_le(all->certificate.simulated_bound_ns, bounded->certificate.simulated_bound_ns);
+    ck_assert_int_eq(bounded->certificate.beside, 0);
+    compare_each(&world, options, all, &worst);
+    printf("world %d: %.1f %% of the step without others, at most %.1f %% above any of them alone\n", _i,
+           100 * (double)step_of(all) / (double)step_of(bounded), 100 * (worst - 1));
+    ck_assert_double_le(worst, 1.05);
+    search_result_free(all);
+    search_result_free(bounded);
+    world_close(&world);
+}
+END_TEST
+
+/* Seven stages and five sequences: most of the step of 1f1b is filling and draining. */
+START_TEST(short_pipelines_idle_less)
+{
+    struct world world = world_open("1x7:toy", 80000000000, 6);
+    struct search_options options = options_of(5);
+    struct search_result *all = run_search(&world, &options);
+    only_bounded(&options.space);
+    struct search_result *bounded = run_search(&world, &options);
+    ck_assert(!schedules[all->plans[0].plan->schedule]->searched);
+    ck_assert_int_lt(step_of(all), step_of(bounded) / 100 * 90);
+    search_result_free(all);
+    search_result_free(bounded);
+    world_close(&world);
+}
+END_TEST
+
+/* Named with one that is bounded they stand beside it too. */
+START_TEST(named_together_the_proof_stands)
+{
+    struct world world = world_open("1x4:toy", 80000000000, 4);
+    struct search_options options = options_of(8);
+    options.space.pipeline = (struct allowed){ 1, { 4 } };
+    options.space.schedule = (struct allowed){ 2, { schedule_find("1f1b"), schedule_find("zb-h1") } };
+    struct search_result *result = run_search(&world, &options);
+    ck_assert_int_gt(result->certificate.bound_ns, 0);
+    ck_assert_int_gt(result->certificate.beside, 0);
+    search_result_free(result);
+    world_close(&world);
+}
+END_TEST
+
+static Suite *beside_suite(void)
+{
+    Suite *suite = suite_create("beside");
+    CHECK_ADD_LOOP(suite, others_shorten_plans_and_leave_the_proof, WORLDS);
+    CHECK_ADD(suite, short_pipelines_idle_less);
+    CHECK_ADD(suite, named_together_the_proof_stands);
+    return suite;
+}
+
+CHECK_MAIN(beside_suite)
