@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Enough is when the works that make SETTLED_SHARE of the time are known to SETTLED_ERROR. */
 static const double SETTLED_SHARE = 0.95, SETTLED_ERROR = 0.02;
@@ -100,12 +101,20 @@ struct verdict {
     int64_t budget_ns;
 };
 
+/* What only the case with versions of the weights shows. */
+static bool shows_update(const struct measuring *m, const struct compute_case *c)
+{
+    return c->schedule > 0 && harvest_linear_reach(&m->result->harvest.linear, WORK_UPDATE_APART) < 0 &&
+           !(m->o->existing && profile_linear(m->o->existing, WORK_UPDATE_APART, m->crew->rank_count));
+}
+
 /* Time is divided by work, so that every case has about as many steps; each has at least the warm-up and LEAST_STEPS.
  */
 static struct verdict judge(const struct measuring *m, const struct compute_case *c, const struct program *program)
 {
     struct verdict v = { .fits = true };
-    v.needed = unknown_count(program, m->o->existing, m->crew->rank_count, &m->result->harvest.compute) > 0;
+    v.needed = unknown_count(program, m->o->existing, m->crew->rank_count, &m->result->harvest.compute) > 0 ||
+               shows_update(m, c);
     double left_s = (double)(m->end_ns - clock_now_ns()) / 1e9;
     double share_s = fmax(0, left_s) * c->flops / fmax(m->left_flops, 1);
     double step_s = c->flops / m->flops_per_s;
@@ -187,6 +196,11 @@ static bool weigh_cases(struct measuring *m, struct error *err)
         struct error error = { 0 };
         if (!case_open(&made, &m->shortened, m->o->sequence, m->crew->rank_count, m->crew->dtype, &m->cases[i],
                        &error)) {
+            if (m->cases[i].schedule > 0) { /* a model that knows no versions has no use for it */
+                memmove(&m->cases[i], &m->cases[i + 1], (size_t)(--m->case_count - i) * sizeof *m->cases);
+                i--;
+                continue;
+            }
             if (m->cases[i].micro == 1)
                 return fail_kind(err, error.kind, "%s", error.message);
             m->result->dropped_count = m->case_count - i;

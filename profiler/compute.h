@@ -13,6 +13,7 @@ struct compute_case {
     int tensor, dimension;
     int64_t micro;
     int micro_count; /* 2: weight gradients are written once and added to once */
+    int schedule;    /* of one stage; one with versions of the weights shows what updates from one to another take */
     double flops;    /* of one step of one rank */
 };
 struct case_program {

@@ -18,6 +18,7 @@ static struct plan *case_plan(const struct graph *graph, int rank_count, enum dt
     plan->batch = graph->batch, plan->sequence = graph->sequence;
     plan->vocab_multiple = vocab_multiple(graph->vocab_size, c->tensor);
     plan->dtype = dtype;
+    plan->schedule = c->schedule;
     plan->micro_batch_count = c->micro_count;
     plan->atom_count = 2;
     plan->clip_norm = 1;
@@ -93,19 +94,34 @@ static int cases_of_micro(struct compute_case *out, const struct graph *graph, i
     return count;
 }
 
+/* A schedule with two versions of the weights however few stages there are. */
+static int schedule_with_versions(void)
+{
+    struct schedule_place place = schedule_place_even(1, 0, 1, 0);
+    int s = 0;
+    while (schedules[s] && !(schedules[s]->versions && schedules[s]->versions(&place) > 1))
+        s++;
+    return schedules[s] ? s : 0;
+}
+
 bool compute_cases(struct compute_case **out, int *count, const struct graph *graph, int rank_count, int64_t batch,
                    const bool *dims, struct error *err)
 {
     int64_t divisors = 0;
     for (int64_t b = 1; b <= batch; b++)
         divisors += batch % b == 0;
-    struct compute_case *cases = calloc((size_t)divisors * (size_t)rank_count * DIM_COUNT, sizeof *cases);
+    struct compute_case *cases = calloc((size_t)divisors * (size_t)rank_count * DIM_COUNT + 1, sizeof *cases);
     if (!cases)
         return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the configurations to measure");
-    int made = 0;
+    int made = 0, versions = schedule_with_versions();
     for (int64_t b = 1; b <= batch; b++)
-        if (batch % b == 0)
+        if (batch % b == 0) {
             made += cases_of_micro(cases + made, graph, rank_count, batch, b, dims);
+            if (b == 1)
+                cases[made++] = (struct compute_case){
+                    .tensor = 1, .dimension = DIM_none, .micro = 1, .micro_count = 1, .schedule = versions
+                };
+        }
     *out = cases;
     *count = made;
     return true;

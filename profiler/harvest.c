@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const linear_works[] = { "adamw", "add", "copy", "load", "norm", "zero", NULL };
+const char *const linear_works[] = { WORK_UPDATE, WORK_UPDATE_APART, "add", "copy", "load", "norm", "zero", NULL };
 
 void harvest_free(struct harvest *harvest)
 {

@@ -2,7 +2,9 @@
 #include "planner/cost/cost.h"
 #include "base/num.h"
 #include "planner/cost/cost_group.h"
+#include "planner/program/access.h"
 #include "planner/program/geometry.h"
+#include <string.h>
 
 /* ---- COMPUTE: bytes of its operands ---- */
 
@@ -103,6 +105,7 @@ const char *cost_local_work(const struct program *program, const struct instr *i
 {
     const struct buffer *from = pair_buffer(program, pair->source), *to = pair_buffer(program, pair->destination);
     int64_t from_bytes = from ? from->bytes : 0, to_bytes = to ? to->bytes : 0;
+    const char *update = update_source(program, instr) < 0 ? WORK_UPDATE : WORK_UPDATE_APART;
     *elements = to ? to->elements : 0;
     *bytes = to_bytes;
     switch (instr->op) {
@@ -125,17 +128,17 @@ const char *cost_local_work(const struct program *program, const struct instr *i
     case OP_UPDATE:
         if (from && from->kind == BUFFER_STATE_USE) { /* beside its gradient: counted there */
             *elements = *bytes = 0;
-            return "adamw";
+            return update;
         }
         if (!to && from && from->is_weight) { /* the version that the first pair's weight is made from */
             *elements = 0;
-            return "adamw";
+            return update;
         }
         *elements = from ? from->elements : 0;
         *bytes = from_bytes + *elements * 2 *
                                   (weight_bytes_per_element(program->plan->dtype) +
                                    optimizer_bytes_per_element(program->plan->dtype));
-        return "adamw";
+        return update;
     case OP_COMPUTE:
     case OP_ALL_REDUCE:
     case OP_ALL_GATHER:
@@ -166,6 +169,8 @@ static struct cost stream_cost(const struct facts *facts, int type, enum dtype d
     int loaded = cost_loaded(facts->cluster, type);
     const struct linear_entry *exact = profile ? profile_linear(profile, work, loaded) : NULL;
     const struct linear_entry *entry = exact || !profile ? exact : profile_linear_nearest(profile, work, loaded);
+    if (!entry && profile && strcmp(work, WORK_UPDATE_APART) == 0)
+        entry = profile_linear_nearest(profile, WORK_UPDATE, loaded);
     if (!entry) {
         double ns =
             (double)device->launch_ns + (double)bytes / (device->memory_bytes_per_s * device->memory_efficiency) * 1e9;

@@ -8,9 +8,9 @@
 #include <string.h>
 
 /* LEADERS: so many configurations of those that lead, each of another (stages, tensor degree); MANY of a small model,
- * and of each. BLIND: where no plan fits, so many configurations are tried without any. WALK_VISITS: of layers by the walk
+ * and MANY of each. BLIND: where no plan fits, so many configurations are tried without any. WALK_VISITS: of layers by the walk
  * that ranks what comes of it. */
-enum { LEADERS = 6, MANY_LEADERS = 48, MANY_OF_FAMILY = 6, BLIND = 16, WALK_VISITS = 1 << 23 };
+enum { LEADERS = 6, MANY_LEADERS = 48, MANY_OF_FAMILY = 8, BLIND = 16, WALK_VISITS = 1 << 23 };
 
 bool search_list_beside(struct run *run, const struct cluster *cluster)
 {
@@ -83,7 +83,6 @@ struct trial {
     struct run *run;
     struct candidate leaders[MANY_LEADERS];
     int leader_count, first; /* first: of the candidates that are added */
-    bool *tried; /* (beside_count) */
     int64_t below_ns, visits_left;
 };
 
@@ -105,6 +104,13 @@ static int64_t with_idle_ns(const struct config *config, int64_t step_ns)
     return ns < (double)INT64_MAX / 2 ? (int64_t)ns : INT64_MAX;
 }
 
+int64_t search_with_idle_ns(const struct config *config, int64_t step_ns)
+{
+    if (config_is_bounded(config))
+        return step_ns;
+    return with_idle_ns(config, step_ns);
+}
+
 static bool may_lead(const struct run *run, const struct trial *t, const struct candidate *c, int of_family)
 {
     const struct config *config = &run->configs[c->config];
@@ -112,14 +118,15 @@ static bool may_lead(const struct run *run, const struct trial *t, const struct 
     if (!is_plain(config) || step_of(c) >= with_idle_ns(config, t->below_ns))
         return false;
     for (int i = 0; i < t->leader_count; i++) {
-        if (t->leaders[i].config == c->config)
+        if (t->leaders[i].config == c->config && t->leaders[i].part == c->part)
             return false;
         alike += search_same_family(run, t->leaders[i].config, c->config);
     }
     return alike < of_family;
 }
 
-/* Of the configurations of several stages that could win, those of the least step, and not too many of a family. */
+/* Of the configurations of several stages that could win, those of the least step, each with each choice of strategies,
+ * and not too many of a family. */
 static void find_leaders(const struct run *run, struct trial *t)
 {
     bool small = search_is_small(run);
@@ -212,10 +219,8 @@ static bool try_akin(struct trial *t, const struct candidate *leader)
     struct run *run = t->run;
     for (int i = 0; i < run->beside_count && t->visits_left > 0 && !search_stops(run); i++) {
         int config = run->beside_first + i;
-        if (t->tried[i] || run->busy_ns[config] >= t->below_ns ||
-            !is_akin(&run->configs[config], &run->configs[leader->config]))
+        if (run->busy_ns[config] >= t->below_ns || !is_akin(&run->configs[config], &run->configs[leader->config]))
             continue;
-        t->tried[i] = true;
         t->visits_left -= (int64_t)run->configs[config].micro_batch_count * run->bench.chain.layer_count;
         if (!try_config(t, config, leader))
             return false;
@@ -238,7 +243,9 @@ static bool judge_new(struct run *run, int before)
         return true;
     for (int i = 0; i < before; i++)
         run->candidates[i].judged = true; /* they had their turn */
-    return search_rank_more(run, before) && search_climb_from(run, run->beside_first) && search_judge_more(run);
+    int first = run->beside_first;
+    return search_rank_more(run, before) && search_vary_from(run, first) && search_climb_from(run, first) &&
+           search_judge_more(run);
 }
 
 bool search_try_beside(struct run *run)
@@ -249,9 +256,6 @@ bool search_try_beside(struct run *run)
         return false;
     if (run->beside_count == 0 || run->options->keep_all)
         return true;
-    t.tried = arena_alloc(&run->arena, (size_t)run->beside_count, sizeof *t.tried);
-    if (!t.tried)
-        return search_out_of_memory(run->err);
     if (run->result->plan_count > 0) {
         t.below_ns = run->result->plans[0].estimate->prediction.step_ns;
         find_leaders(run, &t);

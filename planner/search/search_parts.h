@@ -110,6 +110,11 @@ bool search_make_plan(struct run *run, struct candidate *c);
 
 /* variants.c: more candidates of the configurations that lead by rank, with part of their strategies. */
 bool search_vary(struct run *run);
+/* The same of configurations from this one on. */
+bool search_vary_from(struct run *run, int first_config);
+/* What the formula may say of plans that are no longer than that: of schedules that it does not bound it counts idle
+ * time that they may not have. */
+int64_t search_with_idle_ns(const struct config *config, int64_t step_ns);
 
 /* judge.c: simulates into run->result: first the best of each family, then what the budget allows. */
 bool search_judge(struct run *run);

@@ -169,15 +169,26 @@ static bool add_variants(struct run *run, const struct candidate *leader, int64_
     return true;
 }
 
+/* Beside the formula, prefetch and what is in flight make no other leader. */
+static bool leads_alike(const struct config *a, const struct config *b)
+{
+    struct config like = *a;
+    if (config_is_bounded(a) || config_is_bounded(b))
+        return memcmp(a, b, sizeof *a) == 0;
+    like.prefetch = b->prefetch;
+    like.extra = b->extra;
+    return memcmp(&like, b, sizeof like) == 0;
+}
+
 static bool led_before(const struct run *run, int count)
 {
     for (int i = 0; i < count; i++)
-        if (run->candidates[i].config == run->candidates[count].config)
+        if (leads_alike(&run->configs[run->candidates[i].config], &run->configs[run->candidates[count].config]))
             return true;
     return false;
 }
 
-bool search_vary(struct run *run)
+bool search_vary_from(struct run *run, int first_config)
 {
     int ranked = (int)run->result->certificate.ranked, before = run->candidate_count;
     int64_t best_ns = run->candidates[0].ranked_ns;
@@ -188,11 +199,17 @@ bool search_vary(struct run *run)
         const struct candidate leader = run->candidates[i];
         if (leader.ranked_ns > last_ns)
             break;
-        if (leader.table->by_stage || leader.table->by_place || led_before(run, i))
+        if (leader.config < first_config || leader.table->by_stage || leader.table->by_place || led_before(run, i))
             continue;
         leaders++;
-        if (!add_variants(run, &leader, leader.ranked_ns + leader.ranked_ns / 1000 * REACH_PERMILLE))
+        int64_t below_ns = leader.ranked_ns + leader.ranked_ns / 1000 * REACH_PERMILLE;
+        if (!add_variants(run, &leader, search_with_idle_ns(&run->configs[leader.config], below_ns)))
             return false;
     }
     return search_rank_more(run, before);
+}
+
+bool search_vary(struct run *run)
+{
+    return search_vary_from(run, 0);
 }
