@@ -180,7 +180,8 @@ static void print_simulated_bound(const struct cli *cli, const struct certificat
     char bound[TEXT_NUMBER_BYTES];
     if (c->simulated_bound_ns > 0)
         fprintf(cli->out,
-                "       none is simulated shorter than %s, by what its lanes have to do: this one is at most %.1f %% longer\n",
+                "       none is simulated shorter than %s, by what its lanes have to do: this one is at most %.1f %% "
+                "longer\n",
                 text_duration_ns(bound, c->simulated_bound_ns), 100 * c->simulated_gap);
 }
 
@@ -217,7 +218,8 @@ static void print_beside(const struct cli *cli, const struct certificate *c)
             text_printf(&bounded, "%s%s", bounded.length > 0 ? " and " : "", schedules[i]->name);
     if (c->beside > 0 && !bounded.failed)
         fprintf(cli->out,
-                "       this is about %s; the best was tried with other schedules and more micro-batches in flight, too: %s "
+                "       this is about %s; the best was tried with other schedules and more micro-batches in flight, "
+                "too: %s "
                 "more configurations\n",
                 bounded.data, text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->beside));
     text_free(&bounded);

@@ -15,8 +15,8 @@ static struct search_options draw_job(uint64_t *seed, struct world *world)
 {
     static const char *const forms[] = { "1x2:toy", "1x3:toy", "1x4:toy", "2x2:toy", "2x4:toy", "1x6:toy" };
     static const int64_t batches[] = { 4, 6, 8, 12, 16, 24 };
-    *world = world_of(forms[random_below(seed, 6)], 80000000000 >> random_below(seed, 2), 3 + (int)random_below(seed, 3),
-                      random_below(seed, 2) == 0);
+    *world = world_of(forms[random_below(seed, 6)], 80000000000 >> random_below(seed, 2),
+                      3 + (int)random_below(seed, 3), random_below(seed, 2) == 0);
     struct search_options options = options_of(batches[random_below(seed, 6)]);
     options.space.clip_norm = random_below(seed, 2) ? 1 : 0;
     if (random_below(seed, 3) > 0) {

@@ -18,7 +18,7 @@ struct checker {
     struct arena arena;
     struct config *configs, *beside;
     int config_count, beside_count; /* beside: of schedules that the formula does not bound */
-    bool *met; /* (claim's configurations) */
+    bool *met;                      /* (claim's configurations) */
     struct certificate_hash hash;
     struct check_report *report;
     struct error *err;

@@ -15,8 +15,8 @@ struct claimed_config {
 struct claim {
     struct arena arena;
     struct space space; /* restrictions; batch, sequence, type from the plan */
-    int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_bound, beside, solved,
-        refused, pruned_memory;
+    int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_bound, beside,
+        solved, refused, pruned_memory;
     int64_t ideals, orders_bound_ns;                   /* as in struct certificate */
     double gap, formula_gap, proof_gap, simulated_gap; /* NaN: the file says none */
     double bound_s, simulated_bound_s, formula_s;

@@ -37,7 +37,7 @@ struct cost cost_compute(const struct facts *facts, int type, const struct segme
 int cost_loaded(const struct cluster *cluster, int type);
 /* What LOAD, SEED, ZERO, SLICE, ADD, NORM and UPDATE do to one pair: the profile's name of the work ("" for other ops),
  * its elements, and the bytes of memory traffic. */
-#define WORK_UPDATE "adamw"              /* in place */
+#define WORK_UPDATE "adamw"             /* in place */
 #define WORK_UPDATE_APART "adamw-apart" /* that reads one version of the weights and writes another */
 const char *cost_local_work(const struct program *program, const struct instr *instr, const struct pair *pair,
                             int64_t *elements, int64_t *bytes);

@@ -88,7 +88,8 @@ static const struct json_field entry_table[] = {
 };
 static const struct json_field linear_table[] = {
     { "work", FIELD_STRING, offsetof(struct linear_text, work), .required = true,
-      .doc = "adamw, norm, load, zero, add or copy" },
+      .doc =
+          "adamw (in place), adamw-apart (from one version of the weights to another), norm, load, zero, add or copy" },
     { "loaded", FIELD_INT, offsetof(struct linear_text, loaded), .required = true, .min = 1, .max = SMALL_MAX,
       .doc = "ranks that worked on the host at once" },
     { "fixed_ns", FIELD_DOUBLE, offsetof(struct linear_text, entry.fixed_ns), .required = true, NS_LIMITS,

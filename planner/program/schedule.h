@@ -35,11 +35,11 @@ struct schedule {
     /* Versions of its weights that a stage keeps: it computes with the oldest. NULL: one. Asynchronous schedules only.
      */
     int (*versions)(const struct schedule_place *place);
-    bool folded;    /* two chunks, the second from the last stage back to the first */
-    bool copies;    /* each chunk is a stage of a copy of the whole model; copies take micro-batches in turn */
+    bool folded; /* two chunks, the second from the last stage back to the first */
+    bool copies; /* each chunk is a stage of a copy of the whole model; copies take micro-batches in turn */
     /* The order is laid out as if a backward pass took as long as a forward pass; else twice as long (clock.h). */
     bool equal_passes;
-    bool by_stages; /* micro-batches must be a multiple of the stages */
+    bool by_stages;                                            /* micro-batches must be a multiple of the stages */
     bool (*legal)(const struct plan *plan, struct error *err); /* beyond all that; may be NULL: always */
     /* Writes the order of one stage, returns the number of actions. With out NULL it only counts. The opening comes
      * first; without it the order repeats step by step. */

@@ -1,5 +1,5 @@
-/* Schedules beside those that the closed form bounds (space_configs_beside()). What they have to do at least belongs to the
- * bound of the simulated step; and what the judge found best is tried with them too: most differ from others in how
+/* Schedules beside those that the closed form bounds (space_configs_beside()). What they have to do at least belongs to
+ * the bound of the simulated step; and what the judge found best is tried with them too: most differ from others in how
  * long stages idle, little in which degrees and strategies are good. */
 #include "base/num.h"
 #include "planner/program/schedule.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* LEADERS: so many configurations of those that lead, each of another (stages, tensor degree); MANY of a small model,
- * and MANY of each. BLIND: where no plan fits, so many configurations are tried without any. WALK_VISITS: of layers by the walk
- * that ranks what comes of it. */
+ * and MANY of each. BLIND: where no plan fits, so many configurations are tried without any. WALK_VISITS: of layers by
+ * the walk that ranks what comes of it. */
 enum { LEADERS = 6, MANY_LEADERS = 48, MANY_OF_FAMILY = 8, BLIND = 16, WALK_VISITS = 1 << 23 };
 
 bool search_list_beside(struct run *run, const struct cluster *cluster)
@@ -17,7 +17,8 @@ bool search_list_beside(struct run *run, const struct cluster *cluster)
     struct config *beside = NULL;
     int count = 0, own = run->config_count;
     run->beside_first = own;
-    if (own == 0 || !space_configs_beside(&beside, &count, &run->arena, run->space, run->bench.graph, cluster, run->err))
+    if (own == 0 ||
+        !space_configs_beside(&beside, &count, &run->arena, run->space, run->bench.graph, cluster, run->err))
         return own == 0;
     struct config *all = arena_alloc(&run->arena, (size_t)(own + count), sizeof *all);
     if (!all)

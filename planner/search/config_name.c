@@ -22,8 +22,7 @@ const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config
     if (config->chunks > 1)
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " interleave=%d", config->chunks);
     if (config->extra > 0)
-        length +=
-            snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " extra-in-flight=%d", config->extra);
+        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " extra-in-flight=%d", config->extra);
     if (config->most_tensor > config_tensor(config))
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " most-tp=%d", config->most_tensor);
     if (config->runs > 1)

@@ -224,13 +224,13 @@ static void run_backward_layers(struct pipeline *p, struct stage_clock *s, const
                 path_ppm = price->path_loss_backward_ppm, lane_ppm = price->lane_loss_backward_ppm;
         int64_t alone_ns = phase_ns(price->backward_ns - price->wait_ns, price->least.weight_ns, kind) +
                            lost_ns(gather_ns + reduce_ns, path_ppm);
-        int64_t begin = run_use(p, s, alone_ns, gather_ns + lost_ns(gather_ns, lane_ppm),
-                                inputs ? price->rest_backward_ns : 0);
+        int64_t begin =
+            run_use(p, s, alone_ns, gather_ns + lost_ns(gather_ns, lane_ppm), inputs ? price->rest_backward_ns : 0);
         s->pending[ring(s->uses - 1)] =
             (struct pending){ .first_ns = begin + (inputs ? min_i64(price->gradient_ns, alone_ns) : 0),
                               .last_ns = s->compute_ns,
-                              .reduce_ns = reduce_ns + lost_ns(reduce_ns, lane_ppm) +
-                                           (last ? price->reduce_last_ns : 0),
+                              .reduce_ns =
+                                  reduce_ns + lost_ns(reduce_ns, lane_ppm) + (last ? price->reduce_last_ns : 0),
                               .tail_ns = price->reduce_tail_ns,
                               .holds = reduce_ns > 0 };
     }

@@ -108,11 +108,9 @@ static void drop_candidates(struct run *run)
 }
 
 const char *const search_phase_names[SEARCH_PHASE_COUNT + 1] = {
-    [PHASE_BOUNDS] = "bounds",           [PHASE_PROOF] = "proof",
-    [PHASE_FAMILIES] = "other families", [PHASE_RANKS] = "ranking",
-    [PHASE_JUDGE] = "simulations",       [PHASE_BESIDE] = "other schedules",
-    [PHASE_LANES] = "simulated bound",   [PHASE_PROVE] = "certificate",
-    NULL
+    [PHASE_BOUNDS] = "bounds",         [PHASE_PROOF] = "proof",       [PHASE_FAMILIES] = "other families",
+    [PHASE_RANKS] = "ranking",         [PHASE_JUDGE] = "simulations", [PHASE_BESIDE] = "other schedules",
+    [PHASE_LANES] = "simulated bound", [PHASE_PROVE] = "certificate", NULL
 };
 
 static bool rank_all(struct run *run)

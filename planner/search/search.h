@@ -88,8 +88,8 @@ struct certificate {
     bool plain_only;            /* time was over before the configurations were listed: all this is about those with one
                                    mesh for each stage and one layout for all layers */
     int64_t configurations, pruned_memory, pruned_bound, solved, refused; /* refused: lowering had no program for it */
-    int64_t beside; /* further ones that the formula does not bound (space_configs_beside()): simulated_bound_ns is about
-                       them too, bound_ns is not */
+    int64_t beside; /* further ones that the formula does not bound (space_configs_beside()): simulated_bound_ns is
+                       about them too, bound_ns is not */
     int64_t ideals; /* of a model with branches: order ideals of its layers, whose chains are the cuts that all this is
                        about; 0: only the cuts of the file's order; -1: the layers have one order only */
     int64_t orders_bound_ns; /* with ideals 0: no plan in any order of the layers is shorter by the formula; 0: nothing

@@ -39,17 +39,17 @@ struct run {
     struct arena arena;
     struct owned_arena *arenas;
     struct config *configs;
-    int config_count;         /* of those that got a bound; all, unless time ended before */
-    int unseen_count;         /* behind them, without one */
+    int config_count;               /* of those that got a bound; all, unless time ended before */
+    int unseen_count;               /* behind them, without one */
     int beside_first, beside_count; /* behind all these: space_configs_beside() */
-    struct ordered *order;    /* (config_count) by bound; those with several layouts behind all others */
-    int64_t *first_ns;        /* (config_count) the same bounds by configuration; 0: none was worked out */
-    int64_t *busy_ns; /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */
-    int64_t *orders_ns;       /* (config_count) where the file's order alone is searched: bounds of all orders */
-    bool *tried;              /* (all) solved, with a plan or without */
-    int scout_kind, scout_at; /* how far search_scout_on() has come */
-    int close_count;          /* of those that their relaxation ruled out */
-    struct ordered *close;    /* (close_count) by that bound */
+    struct ordered *order;          /* (config_count) by bound; those with several layouts behind all others */
+    int64_t *first_ns;              /* (config_count) the same bounds by configuration; 0: none was worked out */
+    int64_t *busy_ns;               /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */
+    int64_t *orders_ns;             /* (config_count) where the file's order alone is searched: bounds of all orders */
+    bool *tried;                    /* (all) solved, with a plan or without */
+    int scout_kind, scout_at;       /* how far search_scout_on() has come */
+    int close_count;                /* of those that their relaxation ruled out */
+    struct ordered *close;          /* (close_count) by that bound */
     int candidate_count, candidate_capacity;
     struct candidate *candidates;
     int64_t best_ns, capacity_bytes;

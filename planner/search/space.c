@@ -177,8 +177,7 @@ static bool offers(const struct listing *l, int schedule)
 static int chunk_choices(const struct listing *l, const struct config *config, int out[SPACE_VALUES])
 {
     const struct schedule *schedule = schedules[config->schedule];
-    const struct allowed *asked =
-        l->beside && l->space->interleave.count == 0 ? &usual_chunks : &l->space->interleave;
+    const struct allowed *asked = l->beside && l->space->interleave.count == 0 ? &usual_chunks : &l->space->interleave;
     if (config->meshes > 0) { /* what a replica does depends on nothing but the replicas from it on */
         out[0] = 1;
         return schedule->searched && !schedule->interleaves && allows(asked, 1);
@@ -220,8 +219,9 @@ static bool takes_extra(const struct listing *l, const struct config *config)
 {
     bool differs = config->extra == 0 || (schedules[config->schedule]->takes_extra && config->stages > 1 &&
                                           config->extra < config->micro_batch_count);
-    bool listed = l->beside ? !config_is_bounded(config) : config_is_bounded(config) || !has_bounded(l->space) ||
-                                                               schedules[config->schedule]->asynchronous;
+    bool listed =
+        l->beside ? !config_is_bounded(config)
+                  : config_is_bounded(config) || !has_bounded(l->space) || schedules[config->schedule]->asynchronous;
     return differs && listed && (config->extra == 0 || (config->meshes == 0 && config->runs < 2));
 }
 

@@ -182,8 +182,8 @@ int space_strategies(const struct space *space, const struct mesh *mesh, struct 
  * failure; several meshes of a stage are one with no schedule that is searched by itself. */
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err);
-/* The closed form bounds the schedules that are `searched`, with no more in flight than they say. Where a space has such,
- * configurations of several stages with other synchronous schedules, or with more in flight, stand beside them:
+/* The closed form bounds the schedules that are `searched`, with no more in flight than they say. Where a space has
+ * such, configurations of several stages with other synchronous schedules, or with more in flight, stand beside them:
  * candidates for the judge, of which the closed form proves nothing. */
 bool config_is_bounded(const struct config *config);
 bool space_configs_beside(struct config **out, int *count, struct arena *arena, const struct space *space,

@@ -346,8 +346,7 @@ int *config_in_flight(struct arena *arena, const struct config *config)
     int *in_flight = arena_alloc(arena, (size_t)pieces, sizeof *in_flight);
     for (int k = 0; in_flight && k < pieces; k++) {
         struct schedule_place place =
-            schedule_place_even(config->stages, config_stage(config, k), config->micro_batch_count,
-                                config->extra);
+            schedule_place_even(config->stages, config_stage(config, k), config->micro_batch_count, config->extra);
         place.chunks = chunks;
         in_flight[k] = (schedule_held(schedules[config->schedule], &place) + chunks - 1) / chunks;
     }
