@@ -261,6 +261,11 @@ def listed(b, verb):
     return [row["name"] for row in json.loads(b.run_cleave(verb, "--json")[0])[verb]]
 
 
+def synchronous_schedules(b):
+    """Those that the planner tries unless others are named."""
+    return [row["name"] for row in json.loads(b.run_cleave("schedules", "--json")[0])["schedules"] if not row["asynchronous"]]
+
+
 def kinds_of(b, what):
     """The values that a plan's layers may have for a choice."""
     layers = json.loads(b.run_cleave("schema", "plan.layers", "--json")[0])["schemas"][0]

@@ -148,6 +148,34 @@ START_TEST(pipedream_equals_enumeration)
 }
 END_TEST
 
+/* Where most stages are only looked up, those that are taken count as work too: a limit ends the search there. */
+START_TEST(work_is_limited_on_long_chains)
+{
+    enum { NODES = 120, MACHINES = 40, WORK = 2000 };
+    static struct pipedream_node nodes[NODES];
+    static struct dag_edge edges[NODES];
+    struct draw d = { (uint64_t)_i + 1, 0 };
+    struct arena arena = { 0 };
+    struct error err = { 0 };
+    struct pipedream_plan whole, part;
+    struct pipedream_graph graph = { .nodes = nodes, .node_count = NODES, .edges = edges, .edge_count = NODES - 1 };
+    struct pipedream_options options = { .level_count = 1, .machines = { MACHINES }, .bytes_per_s = { 4e9 } };
+    struct stage_limits few = { .work = WORK };
+    for (int v = 0; v < NODES; v++) {
+        nodes[v] = (struct pipedream_node){
+            "n", "Linear", 1 + (double)draw_below(&d, 20), 1, (double)draw_below(&d, 2000000), 1000
+        };
+        edges[v] = (struct dag_edge){ v, v + 1 };
+    }
+    ck_assert(pipedream_solve(&graph, &options, &no_limits, &arena, &whole, &err));
+    ck_assert(pipedream_solve(&graph, &options, &few, &arena, &part, &err));
+    ck_assert(whole.found.optimal && whole.found.work > 4 * WORK);
+    ck_assert_int_le(part.found.work, WORK + NODES);
+    ck_assert(part.found.bound <= whole.found.value && part.found.value >= whole.found.value);
+    arena_free(&arena);
+}
+END_TEST
+
 /* ---- Piper ---- */
 
 struct piper_case {
@@ -360,6 +388,7 @@ static Suite *partition_objectives(void)
 {
     Suite *s = suite_create("partition objectives");
     CHECK_ADD_LOOP(s, pipedream_equals_enumeration, 200);
+    CHECK_ADD_LOOP(s, work_is_limited_on_long_chains, 3);
     CHECK_ADD_LOOP(s, piper_equals_enumeration, 150);
     CHECK_ADD_LOOP(s, dnn_equals_enumeration, 200);
     return s;
