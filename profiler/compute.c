@@ -188,17 +188,25 @@ static bool list_cases(struct measuring *m, struct error *err)
     return ok;
 }
 
+static void drop_case(struct measuring *m, int index)
+{
+    memmove(&m->cases[index], &m->cases[index + 1], (size_t)(--m->case_count - index) * sizeof *m->cases);
+}
+
 /* Work grows with the micro-batch: where one cannot be counted, none of the larger ones can. */
 static bool weigh_cases(struct measuring *m, struct error *err)
 {
     for (int i = 0; i < m->case_count; i++) {
         struct case_program made;
         struct error error = { 0 };
+        if (m->cases[i].schedule > 0 && m->crew->device) { /* GPUs keep no versions */
+            drop_case(m, i--);
+            continue;
+        }
         if (!case_open(&made, &m->shortened, m->o->sequence, m->crew->rank_count, m->crew->dtype, &m->cases[i],
                        &error)) {
             if (m->cases[i].schedule > 0) { /* a model that knows no versions has no use for it */
-                memmove(&m->cases[i], &m->cases[i + 1], (size_t)(--m->case_count - i) * sizeof *m->cases);
-                i--;
+                drop_case(m, i--);
                 continue;
             }
             if (m->cases[i].micro == 1)
