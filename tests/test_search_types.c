@@ -217,6 +217,26 @@ static int layers_on(const struct cluster *cluster, const struct plan *plan, int
     return layers;
 }
 
+/* The second copy of a stage is on the other type: the walk knows what it takes there. */
+START_TEST(copies_take_the_time_of_their_devices)
+{
+    for (int s = 0; schedules[s]; s++) {
+        struct search_options options = quiet_options_of(32);
+        struct world world = types_open("1x2:a+1x2:b", "b", 3, 80000000000, 6);
+        options.space.pipeline = (struct allowed){ 1, { 2 } };
+        options.space.schedule = (struct allowed){ 1, { s } };
+        if (schedules[s]->copies) {
+            struct search_result *result = run_search(&world, &options);
+            int64_t ranked_ns = result->plans[0].ranked_ns;
+            ck_assert_msg(llabs(ranked_ns - step_of(result)) <= step_of(result) / 10, "%s: ranked %lld, simulated %lld",
+                          schedules[s]->name, (long long)ranked_ns, (long long)step_of(result));
+            search_result_free(result);
+        }
+        world_close(&world);
+    }
+}
+END_TEST
+
 /* The faster device gets more layers, whichever comes first in the cluster, and the answer is better than on slow
  * devices alone. Both orders have the same plans, of which the judge looks at some. */
 START_TEST(faster_devices_get_more_work)
@@ -322,6 +342,7 @@ static Suite *types_suite(void)
     tcase_add_test(tcase, even_stages_have_the_even_bound);
     tcase_add_test(tcase, twins_give_the_same_answer);
     tcase_add_test(tcase, faster_devices_get_more_work);
+    tcase_add_test(tcase, copies_take_the_time_of_their_devices);
     tcase_add_test(tcase, each_type_has_its_own_memory);
     tcase_add_test(tcase, any_shape_has_an_answer);
     suite_add_tcase(suite, tcase);

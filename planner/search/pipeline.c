@@ -44,7 +44,7 @@ struct piece {
 };
 struct pipeline {
     const struct plan *plan;
-    const struct layer_price **price; /* (layers) by place in the plan's order */
+    const struct layer_price **price[2]; /* [copy] (layers) by place in the plan's order */
     const struct price_table *table;
     const struct facts *facts;
     int *values; /* (pieces, pieces): values that the first makes and the second reads; of replicas the first's */
@@ -135,6 +135,12 @@ static int copied(const struct pipeline *p)
     return p->piece_count / plan_copies(p->plan);
 }
 
+/* The piece's layers, by place. */
+static const struct layer_price **prices_of(const struct pipeline *p, int piece)
+{
+    return p->price[piece / copied(p)];
+}
+
 static int stage_of(const struct pipeline *p, int piece)
 {
     return schedule_stage(schedules[p->plan->schedule], p->plan->stage_count, piece);
@@ -196,7 +202,7 @@ static void run_forward(struct pipeline *p, int number, int micro)
     struct piece *piece = &p->pieces[number];
     s->compute_ns = max_i64(s->compute_ns, piece->arrived[0][micro / replicas_of(p, number)]);
     for (int l = piece->layers.first; l < piece->layers.first + piece->layers.count; l++) {
-        const struct layer_price *price = p->price[l];
+        const struct layer_price *price = prices_of(p, number)[l];
         int64_t gather_ns = price->gather_forward_ns + (piece->gathered ? 0 : price->gather_once_ns);
         run_use(p, s, price->forward_ns + lost_ns(gather_ns, price->path_loss_forward_ppm),
                 gather_ns + lost_ns(gather_ns, price->lane_loss_forward_ppm), price->rest_forward_ns);
@@ -214,12 +220,13 @@ static int64_t phase_ns(int64_t whole_ns, int64_t weight_ns, enum action_kind ki
 }
 
 /* One phase of the pass, or both: gathers belong to the inputs' gradients, reductions to the weights'. */
-static void run_backward_layers(struct pipeline *p, struct stage_clock *s, const struct layer_range *layers,
-                                enum action_kind kind, bool last)
+static void run_backward_layers(struct pipeline *p, int number, enum action_kind kind, bool last)
 {
+    struct stage_clock *s = &p->stages[stage_of(p, number)];
+    const struct layer_range *layers = &p->pieces[number].layers;
     bool inputs = kind != ACTION_BACKWARD_WEIGHT, weights = kind != ACTION_BACKWARD_INPUT;
     for (int l = layers->first + layers->count - 1; l >= layers->first; l--) {
-        const struct layer_price *price = p->price[l];
+        const struct layer_price *price = prices_of(p, number)[l];
         int64_t gather_ns = inputs ? price->gather_backward_ns : 0, reduce_ns = weights ? price->reduce_ns : 0,
                 path_ppm = price->path_loss_backward_ppm, lane_ppm = price->lane_loss_backward_ppm;
         int64_t alone_ns = phase_ns(price->backward_ns - price->wait_ns, price->least.weight_ns, kind) +
@@ -243,7 +250,7 @@ static void run_backward(struct pipeline *p, int number, int micro, enum action_
     bool last = kind != ACTION_BACKWARD_INPUT && --piece->backwards_left == 0;
     if (kind != ACTION_BACKWARD_WEIGHT)
         s->compute_ns = max_i64(s->compute_ns, piece->arrived[1][micro / replicas_of(p, number)]);
-    run_backward_layers(p, s, &piece->layers, kind, last);
+    run_backward_layers(p, number, kind, last);
     for (int i = 0; i < piece->other_count[1] && kind != ACTION_BACKWARD_WEIGHT; i++)
         hand_on(p, number, piece->others[1][i], micro, true);
 }
@@ -302,8 +309,10 @@ static int64_t step_part_ns(const struct pipeline *p, int stage, bool norm)
 {
     int64_t ns = 0;
     for (int l = 0; l < p->plan->layer_count; l++)
-        if (stage_holds(p->plan, stage, l))
-            ns += norm ? p->price[l]->norm_ns : p->price[l]->step_ns - p->price[l]->norm_ns;
+        if (stage_holds(p->plan, stage, l)) {
+            const struct layer_price *price = p->price[stage_of_copy(p->plan, l, 0) != stage][l];
+            ns += norm ? price->norm_ns : price->step_ns - price->norm_ns;
+        }
     return ns;
 }
 
@@ -347,7 +356,7 @@ static void exchange_tied(const struct pipeline *p, const struct chain *chain, i
         if (layer != chain->tied_first && !which)
             continue;
         holder[which] = stage_of_layer(p->plan, l);
-        bytes = max_i64(bytes, p->price[l]->tied_gradient_bytes);
+        bytes = max_i64(bytes, p->price[0][l]->tied_gradient_bytes);
         whole_bytes = max_i64(whole_bytes, whole_tied_bytes(p, chain, layer));
     }
     if (holder[0] >= 0 && holder[1] >= 0 && !same_mesh(p->plan, holder[0], holder[1]))
@@ -527,8 +536,9 @@ static int64_t steady_step_ns(const struct pipeline *p)
     for (int k = 0; k < p->piece_count; k++) {
         int64_t each = 0, once = 0, sends = 0;
         for (int l = p->pieces[k].layers.first; l < p->pieces[k].layers.first + p->pieces[k].layers.count; l++) {
-            each += p->price[l]->forward_ns + p->price[l]->backward_ns;
-            once += p->price[l]->reduce_last_ns + p->price[l]->step_ns;
+            const struct layer_price *price = prices_of(p, k)[l];
+            each += price->forward_ns + price->backward_ns;
+            once += price->reduce_last_ns + price->step_ns;
         }
         if (k + 1 < p->piece_count)
             sends = max_i64(p->message_ns[k * p->piece_count + k + 1], p->message_ns[(k + 1) * p->piece_count + k]);
@@ -546,7 +556,10 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
                           .facts = facts,
                           .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD),
                           .micro_batches = micro_batches };
-    bool good = pipeline_prices(&p.price, plan, chain, table, &arena, err);
+    bool good = true;
+    for (int copy = 0; good && copy < 2; copy++)
+        good = copy < plan_copies(plan) ? pipeline_prices(&p.price[copy], plan, chain, table, copy, &arena, err)
+                                        : (p.price[copy] = p.price[0]) != NULL;
     if (good && !(list_pieces(&p, &arena) && count_values(&p, chain, &arena) && start_pieces(&p, &arena) &&
                   start_stages(&p, &arena)))
         good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");

@@ -5,9 +5,15 @@ struct priced {
     const struct plan *plan;
     const struct chain *chain;
     const struct price_table *table;
+    int copy;
     struct arena *arena;
     const struct layer_price **price; /* (layers) by place */
 };
+
+static int stage_at(const struct priced *p, int layer)
+{
+    return stage_of_copy(p->plan, layer, p->copy);
+}
 
 static int layout_of(const struct priced *p, int layer)
 {
@@ -26,7 +32,7 @@ static bool add_handover(const struct priced *p, int layer)
 {
     const struct chain *chain = p->chain;
     int from = layer > 0 ? layout_of(p, layer - 1) : 0, to = layout_of(p, layer);
-    if (layer == 0 || from == to || stage_of_layer(p->plan, layer - 1) != stage_of_layer(p->plan, layer))
+    if (layer == 0 || from == to || stage_at(p, layer - 1) != stage_at(p, layer))
         return true;
     const struct layer_price *handover = price_handover(p->table, chain->class_of[layer - 1], from, to);
     struct layer_price *price = arena_alloc(p->arena, 1, sizeof *price);
@@ -68,12 +74,11 @@ static bool part_tied(const struct priced *p)
         if (layer == chain->tied_first || layer == chain->tied_second)
             place[layer == chain->tied_second] = l;
     }
-    if (place[0] < 0 || place[1] < 0 || stage_of_layer(p->plan, place[0]) == stage_of_layer(p->plan, place[1]))
+    if (place[0] < 0 || place[1] < 0 || stage_at(p, place[0]) == stage_at(p, place[1]))
         return true;
     const struct layer_price *first = p->price[place[0]],
-                             *like =
-                                 find_price(price_of_plan_stage(p->table, p->plan, stage_of_layer(p->plan, place[1])),
-                                            chain->class_of[chain->tied_first], &p->plan->layers[place[1]]);
+                             *like = find_price(price_of_plan_stage(p->table, p->plan, stage_at(p, place[1])),
+                                                chain->class_of[chain->tied_first], &p->plan->layers[place[1]]);
     struct layer_price less = { .gather_forward_ns = -first->tied_gather_forward_ns,
                                 .gather_backward_ns = -first->tied_gather_backward_ns,
                                 .reduce_ns = -first->tied_reduce_ns };
@@ -93,14 +98,15 @@ static bool part_tied(const struct priced *p)
 }
 
 bool pipeline_prices(const struct layer_price ***out, const struct plan *plan, const struct chain *chain,
-                     const struct price_table *table, struct arena *arena, struct error *err)
+                     const struct price_table *table, int copy, struct arena *arena, struct error *err)
 {
-    struct priced p = { plan, chain, table, arena, arena_alloc(arena, (size_t)chain->layer_count, sizeof *p.price) };
+    struct priced p = {
+        plan, chain, table, copy, arena, arena_alloc(arena, (size_t)chain->layer_count, sizeof *p.price)
+    };
     if (!p.price)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (int l = 0; l < chain->layer_count; l++) {
-        int stage = stage_of_layer(plan, l);
-        const struct price_table *own = price_of_plan_stage(table, plan, stage);
+        const struct price_table *own = price_of_plan_stage(table, plan, stage_at(&p, l));
         p.price[l] = find_price(own, chain->class_of[plan_layer_at(plan, l)], &plan->layers[l]);
         if (!p.price[l])
             return fail_kind(err, ERROR_BUG, "search: layer %d has a strategy without a price", l);
