@@ -112,6 +112,7 @@ struct kernel_arguments {
     int64_t group, slots, experts, choices; /* route, dispatch, combine; choices: experts per token */
     bool gates_of_all;                      /* route: gates are a softmax over all experts, else over the chosen ones */
     bool dropless;                          /* route: a choice that finds no slot is an error, else it is dropped */
+    bool evenly;                            /* route: experts in turn, whatever the logits: so their work is measured */
     double gate_scale;                      /* route: multiplies the gates */
     double balance;                         /* route: weight of each group's auxiliary loss in the step's loss */
     double expected_fill;                   /* matmul with counts: expected share of the slots that count; 0: all */

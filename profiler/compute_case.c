@@ -38,6 +38,13 @@ static void serialise(struct program *program)
         stage->instrs[i].lane = LANE_COMPUTE;
 }
 
+/* An expert's work depends on what is sent to it, which the cost model takes to be even. */
+static void route_evenly(struct graph *graph)
+{
+    for (int i = 0; i < graph->segment_count; i++)
+        graph->segments[i].arguments.evenly = graph->segments[i].kernel == KERNEL_ROUTE;
+}
+
 bool case_open(struct case_program *out, const struct model *shortened, int64_t sequence, int rank_count,
                enum dtype dtype, const struct compute_case *c, struct error *err)
 {
@@ -45,6 +52,8 @@ bool case_open(struct case_program *out, const struct model *shortened, int64_t 
     int64_t batch = c->micro * c->micro_count * (dimensions[c->dimension]->splits_batch ? c->tensor : 1);
     bool ok =
         graph_build(&made.graph, shortened, batch, sequence, vocab_multiple(shortened->vocab_size, c->tensor), err);
+    if (ok)
+        route_evenly(made.graph);
     if (ok && !(made.plan = case_plan(made.graph, rank_count, dtype, c)))
         ok = fail_kind(err, ERROR_ENVIRONMENT, "no memory for a plan");
     ok = ok && plan_check(made.plan, made.graph, err) && program_lower(&made.program, made.graph, made.plan, err) &&

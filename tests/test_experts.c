@@ -397,6 +397,28 @@ START_TEST(ties_go_to_the_first)
 }
 END_TEST
 
+/* Whatever the logits: as the profiler has it. */
+START_TEST(experts_in_turn)
+{
+    const struct variant v = { 4, 2, 4, 0, "gelu", "softmax_of_chosen", 1, 1, 0 };
+    struct run run;
+    run_open(&run, &v);
+    for (int i = 0; i < run.graph->segment_count; i++)
+        run.graph->segments[i].arguments.evenly = run.graph->segments[i].kernel == KERNEL_ROUTE;
+    run_forward(&run, false);
+    for (int i = 0; i < run.segment_count; i++)
+        if (run.segments[i].kernel == KERNEL_ROUTE) {
+            const double *gates = run.value[run.segments[i].out[0].id], *slots = run.value[run.segments[i].out[1].id];
+            static const int expected[] = { 0, 2, 4, 6, 1, 3, 5, 7 }; /* two slots each */
+            for (int j = 0; j < 8; j++)
+                ck_assert_int_eq((int)slots[j], expected[j]);
+            CHECK_NEAR(gates[0] + gates[1], 1, 1e-6);
+        }
+    ck_assert_int_eq(run.overflow, 0);
+    run_close(&run);
+}
+END_TEST
+
 static Suite *experts_suite(void)
 {
     Suite *suite = suite_create("experts");
@@ -405,6 +427,7 @@ static Suite *experts_suite(void)
     tcase_add_loop_test(all, gradients_match_differences, 0, VARIANTS);
     suite_add_tcase(suite, all);
     CHECK_ADD(suite, ties_go_to_the_first);
+    CHECK_ADD(suite, experts_in_turn);
     return suite;
 }
 

@@ -38,6 +38,7 @@ static struct corner set_range(const struct gpu_call *g, const struct operand *t
     work->integer[EXPERTS_PLACES] = a->slots;
     work->integer[EXPERTS_GROUP] = a->group;
     work->integer[EXPERTS_GATES_OF_ALL] = a->gates_of_all;
+    work->integer[EXPERTS_EVENLY] = a->evenly;
     return (struct corner){ call->low[batch], call->low[token], call->low[width] };
 }
 

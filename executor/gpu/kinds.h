@@ -26,7 +26,8 @@ enum gpu_experts_integer {
     EXPERTS_CHOICES,
     EXPERTS_PLACES, /* of each expert for a group */
     EXPERTS_GROUP,  /* tokens */
-    EXPERTS_GATES_OF_ALL
+    EXPERTS_GATES_OF_ALL,
+    EXPERTS_EVENLY
 };
 
 /* ---- AdamW ---- */

@@ -42,6 +42,12 @@ static struct range range_of(const struct kernel_call *call, const struct operan
 /* ---- route ---- */
 enum { MOST_CHOICES = 64 };
 
+static void choose_evenly(const struct kernel_arguments *a, int64_t token, int32_t *chosen)
+{
+    for (int64_t k = 0; k < a->choices; k++)
+        chosen[k] = (int32_t)((token * a->choices + k) % a->experts);
+}
+
 /* The largest logits, the first of equal ones; falling. */
 static void choose(const real *logits, int64_t experts, int64_t choices, int32_t *chosen)
 {
@@ -117,7 +123,10 @@ void ISA(route_forward)(const struct kernel_call *call)
             for (int64_t t = first; t < first + a->group; t++) {
                 const real *logits = real_at(call, ROLE_IN, 0, AT(b, t, 0));
                 int32_t *chosen = index_at(call, ROLE_OUT, 1, AT(b, t, 0));
-                choose(logits, a->experts, a->choices, chosen);
+                if (a->evenly)
+                    choose_evenly(a, t, chosen);
+                else
+                    choose(logits, a->experts, a->choices, chosen);
                 gate(a, logits, chosen, real_at(call, ROLE_OUT, 0, AT(b, t, 0)));
             }
             overflow += take_slots(call, b, first);

@@ -40,10 +40,14 @@ GPU_BODY inline int64_t experts_stacked(const struct gpu_work *w, int64_t b, int
 }
 
 /* ---- route ---- */
-/* The largest logits, the first of equal ones; falling. */
+/* The largest logits, the first of equal ones; falling. Or in turn. */
 GPU_BODY inline void experts_choose(const struct gpu_work *w, int64_t b, int64_t t, int32_t *chosen)
 {
     int64_t count = 0;
+    for (int64_t k = 0; w->integer[EXPERTS_EVENLY] && k < w->integer[EXPERTS_CHOICES]; k++)
+        chosen[k] = (int32_t)((t * w->integer[EXPERTS_CHOICES] + k) % w->integer[EXPERTS_COUNT]);
+    if (w->integer[EXPERTS_EVENLY])
+        return;
     for (int64_t e = 0; e < w->integer[EXPERTS_COUNT]; e++) {
         real logit = experts_logit(w, b, t, e);
         int64_t place = count;
