@@ -214,13 +214,12 @@ static void print_beside(const struct cli *cli, const struct certificate *c)
 {
     struct text bounded = { 0 };
     for (int i = 0; schedules[i] && c->beside > 0; i++)
-        if (schedules[i]->searched)
+        if (schedules[i]->bounded)
             text_printf(&bounded, "%s%s", bounded.length > 0 ? " and " : "", schedules[i]->name);
     if (c->beside > 0 && !bounded.failed)
         fprintf(cli->out,
                 "       this is about %s; the best was tried with other schedules and more micro-batches in flight, "
-                "too: %s "
-                "more configurations\n",
+                "too: %s more configurations\n",
                 bounded.data, text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->beside));
     text_free(&bounded);
 }

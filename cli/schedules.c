@@ -22,7 +22,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
                     schedules[i]->name, schedules[i]->doc,
                     schedules[i]->asynchronous ? " (asynchronous: other mathematics)" : "", "",
                     schedules[i]->in_flight_doc, schedules[i]->staleness_doc ? schedules[i]->staleness_doc : "none",
-                    schedules[i]->searched       ? "searched"
+                    schedules[i]->bounded        ? "searched"
                     : schedules[i]->asynchronous ? "taken when named"
                                                  : "searched beside the proof");
         return ERROR_NONE;
@@ -38,7 +38,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         json_put_string(&w, "in_flight", schedules[i]->in_flight_doc);
         json_put_string(&w, "staleness", schedules[i]->staleness_doc ? schedules[i]->staleness_doc : "none");
         json_put_bool(&w, "searched", !schedules[i]->asynchronous);
-        json_put_bool(&w, "proven", schedules[i]->searched);
+        json_put_bool(&w, "proven", schedules[i]->bounded);
         json_put_bool(&w, "interleaves", schedules[i]->interleaves);
         json_end_object(&w);
     }

@@ -199,16 +199,15 @@ static bool weigh_cases(struct measuring *m, struct error *err)
     for (int i = 0; i < m->case_count; i++) {
         struct case_program made;
         struct error error = { 0 };
-        if (m->cases[i].schedule > 0 && m->crew->device) { /* GPUs keep no versions */
+        bool versions = m->cases[i].schedule > 0; /* which GPUs do not keep, and some models do not know */
+        bool opened =
+            !(versions && m->crew->device) &&
+            case_open(&made, &m->shortened, m->o->sequence, m->crew->rank_count, m->crew->dtype, &m->cases[i], &error);
+        if (!opened && versions) {
             drop_case(m, i--);
             continue;
         }
-        if (!case_open(&made, &m->shortened, m->o->sequence, m->crew->rank_count, m->crew->dtype, &m->cases[i],
-                       &error)) {
-            if (m->cases[i].schedule > 0) { /* a model that knows no versions has no use for it */
-                drop_case(m, i--);
-                continue;
-            }
+        if (!opened) {
             if (m->cases[i].micro == 1)
                 return fail_kind(err, error.kind, "%s", error.message);
             m->result->dropped_count = m->case_count - i;

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 
 CLEAVE, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 failures, checks = [], 0
@@ -38,7 +39,9 @@ def main(*tests):
     """Runs each in one folder that is gone afterwards; the exit status says whether all held."""
     with tempfile.TemporaryDirectory() as name:
         for test in tests:
+            start = time.monotonic()
             test(pathlib.Path(name))
+            print(f"{test.__name__}: {time.monotonic() - start:.1f} s", flush=True)
     for failure in failures:
         print("FAILED", failure)
     print(f"{checks - len(failures)} passed, {len(failures)} failed")

@@ -233,12 +233,12 @@ static inline void draw_space(struct random_world *w)
 }
 
 /* Whether the space has a schedule with which replicas can take turns. */
-static inline bool has_searched_schedule(const struct space *space)
+static inline bool has_bounded_schedule(const struct space *space)
 {
-    bool searched = space->schedule.count == 0;
+    bool bounded = space->schedule.count == 0;
     for (int i = 0; i < space->schedule.count; i++)
-        searched |= schedules[space->schedule.values[i]]->searched;
-    return searched;
+        bounded |= schedules[space->schedule.values[i]]->bounded;
+    return bounded;
 }
 
 /* Of every third world, stages of several replicas; now and then with a given number of stages. */
@@ -247,7 +247,7 @@ static inline void draw_turns(struct random_world *w)
     static const struct allowed lists[] = {
         { 2, { 1, 2 } }, { 3, { 3, 1, 2 } }, { 1, { 2 } }, { 2, { 1, 3 } }, { 3, { 1, 2, 4 } },
     };
-    if (world_draw(w, 3) || !has_searched_schedule(&w->space))
+    if (world_draw(w, 3) || !has_bounded_schedule(&w->space))
         return;
     w->space.turns = lists[world_draw(w, sizeof lists / sizeof *lists)];
     if (world_draw(w, 4) == 0)
@@ -261,7 +261,7 @@ static inline void draw_spread(struct random_world *w)
         { 2, { 1, 2 } }, { 3, { 4, 1, 2 } }, { 2, { 2, 1 } }, { 2, { 1, 3 } }, { 1, { 2 } },
     };
     bool turns = w->space.turns.count > 1 || w->space.turns.values[0] > 1;
-    if (turns || world_draw(w, 3) || !has_searched_schedule(&w->space))
+    if (turns || world_draw(w, 3) || !has_bounded_schedule(&w->space))
         return;
     w->space.spread = lists[world_draw(w, sizeof lists / sizeof *lists)];
     struct random_world own = { .state = mix64(w->state + 2), .full = w->full };

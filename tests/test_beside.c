@@ -26,6 +26,25 @@ static struct search_options draw_job(uint64_t *seed, struct world *world)
     return options;
 }
 
+/* The default space, and the same with the bounded schedules alone. */
+struct both {
+    struct search_result *all, *bounded;
+};
+
+static struct both run_both(const struct world *world, const struct search_options *options)
+{
+    struct search_options usual = *options;
+    only_bounded(&usual.space);
+    return (struct both){ run_search(world, options), run_search(world, &usual) };
+}
+
+static void free_both(struct both *both, struct world *world)
+{
+    search_result_free(both->all);
+    search_result_free(both->bounded);
+    world_close(world);
+}
+
 /* What any of them alone comes to. */
 static void compare_each(const struct world *world, struct search_options options, const struct search_result *all,
                          double *worst)
@@ -52,11 +71,9 @@ START_TEST(others_shorten_plans_and_leave_the_proof)
     struct world world;
     uint64_t seed = (uint64_t)_i;
     struct search_options options = draw_job(&seed, &world);
-    struct search_options usual = options;
+    struct both both = run_both(&world, &options);
+    const struct search_result *all = both.all, *bounded = both.bounded;
     double worst = 0;
-    struct search_result *all = run_search(&world, &options);
-    only_bounded(&usual.space);
-    struct search_result *bounded = run_search(&world, &usual);
     ck_assert(all->feasible && bounded->feasible);
     ck_assert_int_le(step_of(all), step_of(bounded));
     ck_assert_int_eq(all->certificate.bound_ns, bounded->certificate.bound_ns);
@@ -68,9 +85,7 @@ START_TEST(others_shorten_plans_and_leave_the_proof)
     printf("world %d: %.1f %% of the step without others, at most %.1f %% above any of them alone\n", _i,
            100 * (double)step_of(all) / (double)step_of(bounded), 100 * (worst - 1));
     ck_assert_double_le(worst, 1.05);
-    search_result_free(all);
-    search_result_free(bounded);
-    world_close(&world);
+    free_both(&both, &world);
 }
 END_TEST
 
@@ -79,14 +94,10 @@ START_TEST(short_pipelines_idle_less)
 {
     struct world world = world_open("1x7:toy", 80000000000, 6);
     struct search_options options = options_of(5);
-    struct search_result *all = run_search(&world, &options);
-    only_bounded(&options.space);
-    struct search_result *bounded = run_search(&world, &options);
-    ck_assert(!schedules[all->plans[0].plan->schedule]->searched);
-    ck_assert_int_lt(step_of(all), step_of(bounded) / 100 * 90);
-    search_result_free(all);
-    search_result_free(bounded);
-    world_close(&world);
+    struct both both = run_both(&world, &options);
+    ck_assert(!schedules[both.all->plans[0].plan->schedule]->bounded);
+    ck_assert_int_lt(step_of(both.all), step_of(both.bounded) / 100 * 90);
+    free_both(&both, &world);
 }
 END_TEST
 

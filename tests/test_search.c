@@ -387,7 +387,7 @@ START_TEST(named_schedules_and_chunks)
                 if (s >= 0 || chunks > 0)
                     ck_assert_int_eq(plan->chunk_count, chunks > 0 ? chunks : interleaves ? 2 : 1);
             }
-            bool bounded = s >= 0 ? schedules[s]->searched : !interleaves;
+            bool bounded = s >= 0 ? schedules[s]->bounded : !interleaves;
             ck_assert_int_eq(result->certificate.bound_ns > 0, bounded);
             ck_assert(result->certificate.beside == 0 || bounded);
             ck_assert(result->certificate.beside > 0 || s >= 0 || !bounded);

@@ -77,7 +77,7 @@ static inline void only_bounded(struct space *space)
     space->schedule.count = 0;
     space->extra = (struct allowed){ 1, { 0 } };
     for (int s = 0; schedules[s]; s++)
-        if (schedules[s]->searched)
+        if (schedules[s]->bounded)
             space->schedule.values[space->schedule.count++] = s;
 }
 

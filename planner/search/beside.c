@@ -3,14 +3,14 @@
  * long stages idle, little in which degrees and strategies are good. */
 #include "base/num.h"
 #include "planner/program/schedule.h"
-#include "planner/search/busy_bound.h"
 #include "planner/search/propose_parts.h"
 #include <string.h>
 
-/* LEADERS: so many configurations of those that lead, each of another (stages, tensor degree); MANY of a small model,
- * and MANY of each. BLIND: where no plan fits, so many configurations are tried without any. WALK_VISITS: of layers by
- * the walk that ranks what comes of it. */
-enum { LEADERS = 6, MANY_LEADERS = 48, MANY_OF_FAMILY = 8, BLIND = 16, WALK_VISITS = 1 << 23 };
+/* LEADERS: so many configurations of those that lead, each of another (stages, tensor degree). Of a small model
+ * MANY_LEADERS: MANY_OF_FAMILY, and more while fewer than MANY_ALIKE have the micro-batch too. BLIND: where no plan
+ * fits, so many configurations are tried without any. WALK_VISITS: of layers by the walk that ranks what comes of it.
+ */
+enum { LEADERS = 6, MANY_LEADERS = 48, MANY_OF_FAMILY = 8, MANY_ALIKE = 3, BLIND = 16, WALK_VISITS = 1 << 23 };
 
 bool search_list_beside(struct run *run, const struct cluster *cluster)
 {
@@ -35,11 +35,8 @@ bool search_list_beside(struct run *run, const struct cluster *cluster)
 static bool works_alike(const struct config *a, const struct config *b)
 {
     const struct schedule *x = schedules[a->schedule], *y = schedules[b->schedule];
-    struct config like = *a;
-    like.prefetch = b->prefetch;
-    like.extra = b->extra;
-    like.schedule = b->schedule;
-    return memcmp(&like, b, sizeof like) == 0 && x->splits == y->splits && x->copies == y->copies;
+    return config_equal_but(a, b, BUT_PREFETCH | BUT_EXTRA | BUT_SCHEDULE) && x->splits == y->splits &&
+           x->copies == y->copies;
 }
 
 static bool bound_one(struct run *run, int index)
@@ -57,11 +54,7 @@ static bool bound_one(struct run *run, int index)
         run->busy_ns[index] = run->busy_ns[index - 1];
         return true;
     }
-    struct busy_problem problem = busy_problem_of(&run->bench.chain, config, table);
-    if (!busy_bound(&run->busy_ns[index], &problem, INT64_MAX, run->err))
-        return false;
-    c->simulated_bound_ns = min_i64(c->simulated_bound_ns, run->busy_ns[index]);
-    return true;
+    return propose_bound_simulation(run, index, table, INT64_MAX);
 }
 
 static bool bound_all(struct run *run)
@@ -98,32 +91,26 @@ static bool is_plain(const struct config *config)
     return config->stages > 1 && config->meshes == 0 && config->runs < 2;
 }
 
-/* A step of the closed form's schedules that would be no longer than this without filling and draining. */
-static int64_t with_idle_ns(const struct config *config, int64_t step_ns)
+int64_t search_with_idle_ns(const struct config *config, int64_t step_ns)
 {
     double m = config->micro_batch_count, ns = (double)step_ns * (m + config->stages - 1) / m;
     return ns < (double)INT64_MAX / 2 ? (int64_t)ns : INT64_MAX;
 }
 
-int64_t search_with_idle_ns(const struct config *config, int64_t step_ns)
-{
-    if (config_is_bounded(config))
-        return step_ns;
-    return with_idle_ns(config, step_ns);
-}
-
-static bool may_lead(const struct run *run, const struct trial *t, const struct candidate *c, int of_family)
+static bool may_lead(const struct run *run, const struct trial *t, const struct candidate *c, bool small)
 {
     const struct config *config = &run->configs[c->config];
-    int alike = 0;
-    if (!is_plain(config) || step_of(c) >= with_idle_ns(config, t->below_ns))
+    int family = 0, alike = 0;
+    if (!is_plain(config) || step_of(c) >= search_with_idle_ns(config, t->below_ns))
         return false;
     for (int i = 0; i < t->leader_count; i++) {
         if (t->leaders[i].config == c->config && t->leaders[i].part == c->part)
             return false;
-        alike += search_same_family(run, t->leaders[i].config, c->config);
+        bool akin = search_same_family(run, t->leaders[i].config, c->config);
+        family += akin;
+        alike += akin && run->configs[t->leaders[i].config].micro == config->micro;
     }
-    return alike < of_family;
+    return family == 0 || (small && (family < MANY_OF_FAMILY || alike < MANY_ALIKE));
 }
 
 /* Of the configurations of several stages that could win, those of the least step, each with each choice of strategies,
@@ -136,7 +123,7 @@ static void find_leaders(const struct run *run, struct trial *t)
         const struct candidate *next = NULL;
         for (int i = 0; i < run->result->certificate.ranked; i++) {
             const struct candidate *c = &run->candidates[i];
-            if ((!next || step_of(c) < step_of(next)) && may_lead(run, t, c, small ? MANY_OF_FAMILY : 1))
+            if ((!next || step_of(c) < step_of(next)) && may_lead(run, t, c, small))
                 next = c;
         }
         if (!next)
@@ -186,13 +173,26 @@ static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
     if (!search_problem(run, c->config, c->table, c->capacity_bytes, &problem))
         return false;
     problem.gap_ppm = max_i64(problem.gap_ppm, FAMILY_GAP_PPM);
-    problem.below_ns = with_idle_ns(&run->configs[c->config], below_ns);
+    problem.below_ns = search_with_idle_ns(&run->configs[c->config], below_ns);
     if (!partition_solve(&problem, &run->arena, &result, run->err))
         return false;
     if (result.plan_count == 0)
         return true;
     c->solution = result.plans[0];
     return search_add_candidate(run, c);
+}
+
+/* Strategies to choose from, and memory, as the leader has them. */
+static bool choose_as(struct run *run, const struct candidate *leader, struct candidate *c)
+{
+    bool alike = run->configs[c->config].micro == run->configs[leader->config].micro;
+    c->part = leader->part;
+    if (!alike)
+        return search_part(run, &c->table, leader->part);
+    c->capacity_bytes = leader->capacity_bytes;
+    if (leader->part > 0)
+        c->table = leader->table;
+    return true;
 }
 
 /* leader: NULL, there is none. */
@@ -205,11 +205,8 @@ static bool try_config(const struct trial *t, int config, const struct candidate
         return false;
     if (!c.table)
         return true;
-    if (leader && run->configs[config].micro == run->configs[leader->config].micro) {
-        c.table = leader->part > 0 ? leader->table : c.table;
-        c.part = leader->part;
-        c.capacity_bytes = leader->capacity_bytes;
-    }
+    if (leader && !choose_as(run, leader, &c))
+        return false;
     if (leader && !adopt_any(run, leader, t->first, &c, &fits))
         return false;
     return fits || solve(run, &c, t->below_ns);
@@ -245,14 +242,14 @@ static bool judge_new(struct run *run, int before)
     for (int i = 0; i < before; i++)
         run->candidates[i].judged = true; /* they had their turn */
     int first = run->beside_first;
-    return search_rank_more(run, before) && search_vary_from(run, first) && search_climb_from(run, first) &&
+    return search_rank_more(run, before) && search_vary(run, first) && search_climb(run, first) &&
            search_judge_more(run);
 }
 
 bool search_try_beside(struct run *run)
 {
     struct trial t = { .run = run, .below_ns = INT64_MAX, .visits_left = WALK_VISITS };
-    int before = t.first = run->candidate_count;
+    t.first = run->candidate_count;
     if (!bound_all(run))
         return false;
     if (run->beside_count == 0 || run->options->keep_all)
@@ -266,5 +263,5 @@ bool search_try_beside(struct run *run)
     for (int i = 0; i < t.leader_count; i++)
         if (!try_akin(&t, &t.leaders[i]))
             return false;
-    return judge_new(run, before);
+    return judge_new(run, t.first);
 }

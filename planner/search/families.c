@@ -67,7 +67,7 @@ static bool keep_all_ahead(struct run *run, const struct piece *piece)
 {
     const struct config *own = &run->configs[piece->config];
     for (int i = 0, count = any_gathers(piece) ? run->config_count : 0; i < count; i++)
-        if (run->configs[i].prefetch > own->prefetch && propose_alike(&run->configs[i], own) &&
+        if (run->configs[i].prefetch > own->prefetch && config_equal_but(&run->configs[i], own, BUT_PREFETCH) &&
             !keep_ahead(run, piece, i))
             return false;
     return true;
@@ -206,7 +206,7 @@ static bool may_step(const struct run *run, const struct families *f, const stru
 static bool fails_alike(const struct run *run, const struct families *f, int config)
 {
     int failed = f->failed[f->of[config]];
-    return failed > 0 && propose_alike(&run->configs[failed - 1], &run->configs[config]);
+    return failed > 0 && config_equal_but(&run->configs[failed - 1], &run->configs[config], BUT_PREFETCH);
 }
 
 /* Whether one was solved that differs from it in prefetch alone, which are neighbours in the space. */
@@ -214,7 +214,8 @@ static bool solved_alike(const struct run *run, const struct families *f, int co
 {
     for (int by = -1; by <= 1; by += 2)
         for (int i = config + by;
-             i >= 0 && i < run->config_count && propose_alike(&run->configs[i], &run->configs[config]); i += by)
+             i >= 0 && i < run->config_count && config_equal_but(&run->configs[i], &run->configs[config], BUT_PREFETCH);
+             i += by)
             if (f->solved[i])
                 return true;
     return false;

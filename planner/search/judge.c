@@ -8,8 +8,7 @@
  * it is off by more, WRONG_BUDGETS times as much is spent. JUDGED_FAMILIES: the best of so many (stages, tensor degree)
  * is simulated while it may still win, within FAMILY_BUDGETS times as much. judge_budget: how much is spent on judging
  * (struct estimate, effort) before the best plans are settled. ROOM_PERMILLE: a plan is made to leave room beforehand
- * where that lengthens it by so little. DEAR, DEAR_BUDGETS: see search_judge_more().
- */
+ * where that lengthens it by so little. MORE_BUDGETS, DEAR, DEAR_BUDGETS: see search_judge_more(). */
 enum {
     JUDGED_FAMILIES = 4,
     MAX_SHRINKS = 6,
@@ -19,6 +18,7 @@ enum {
     DOUBT_PERCENT = 10,
     WRONG_BUDGETS = 3,
     FAMILY_BUDGETS = 12,
+    MORE_BUDGETS = 2,
     DEAR = 2,
     DEAR_BUDGETS = 16,
     DOUBTLESS = 4 /* a part of the budget, one in so many, is for whatever the rank */
@@ -353,14 +353,14 @@ bool search_judge(struct run *run)
     }
 }
 
-/* Of those that have come since: what may win and the budget allows; then DEAR ones that lead by rank, whatever they
+/* Of those that have come since: what may win and MORE_BUDGETS allow; then DEAR ones that lead by rank, whatever they
  * take up to DEAR_BUDGETS. */
 bool search_judge_more(struct run *run)
 {
     int64_t spent = 0;
     for (int dear = 0; !search_stops(run);) {
         bool hopeful = run->result->plan_count >= max_i64(run->options->top, 1);
-        struct candidate *c = next_kind(run, hopeful, judge_budget - spent);
+        struct candidate *c = next_kind(run, hopeful, MORE_BUDGETS * judge_budget - spent);
         if (!c && dear < DEAR && (c = next_kind(run, hopeful, DEAR_BUDGETS * judge_budget)) != NULL) {
             dear++;
             c = c->ranked_ns < best_step(run) ? c : NULL;

@@ -38,22 +38,14 @@ static int compare_ordered(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* No plan of any configuration is simulated shorter. */
-static bool bound_simulation(struct run *run, int index, const struct price_table *table)
+bool propose_bound_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns)
 {
     int64_t *least_ns = &run->result->certificate.simulated_bound_ns;
     struct busy_problem problem = busy_problem_of(&run->bench.chain, &run->configs[index], table);
-    if (!busy_bound(&run->busy_ns[index], &problem, *least_ns, run->err))
+    if (!busy_bound(&run->busy_ns[index], &problem, below_ns, run->err))
         return false;
     *least_ns = min_i64(*least_ns, run->busy_ns[index]);
     return true;
-}
-
-bool propose_alike(const struct config *a, const struct config *b)
-{
-    struct config like = *a;
-    like.prefetch = b->prefetch;
-    return memcmp(&like, b, sizeof like) == 0;
 }
 
 /* The configuration's first bound; table: of bounds, NULL where it has no program. */
@@ -66,7 +58,7 @@ static bool bound_config(struct run *run, int index, const struct price_table *t
     if (!table)
         return record(run, index, FATE_REFUSED, 0);
     /* prefetch decides neither the first bound nor that of the kernels */
-    if (index > 0 && propose_alike(config, &run->configs[index - 1])) {
+    if (index > 0 && config_equal_but(config, &run->configs[index - 1], BUT_PREFETCH)) {
         order->bound_ns = run->order[index - 1].bound_ns;
         run->orders_ns[index] = run->orders_ns[index - 1];
         run->busy_ns[index] = run->busy_ns[index - 1];
@@ -76,7 +68,7 @@ static bool bound_config(struct run *run, int index, const struct price_table *t
     order->bound_ns = partition_quick_bound(&problem);
     if (config->stages != 1 && run->result->certificate.ideals == 0) /* cuts of some orders only; one stage has none */
         run->orders_ns[index] = partition_orders_bound(&problem);
-    return bound_simulation(run, index, table);
+    return propose_bound_simulation(run, index, table, run->result->certificate.simulated_bound_ns);
 }
 
 bool search_order(struct run *run)

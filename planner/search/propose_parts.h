@@ -45,8 +45,9 @@ struct waiting propose_take_out(struct queue *queue, int place);
 void propose_put_back(const struct run *run, const struct piece *piece);
 /* Relaxed, which did not rule it out. */
 bool propose_is_open(const struct piece *piece);
-/* Whether the two differ in nothing but their prefetch. */
-bool propose_alike(const struct config *a, const struct config *b);
+/* run->busy_ns[index]: no plan of the configuration is simulated shorter; as much as can be said, or at least below_ns.
+ * Into the bound of all. */
+bool propose_bound_simulation(struct run *run, int index, const struct price_table *table, int64_t below_ns);
 /* A configuration that plainly fits: the least of its weights takes less than two thirds, and the pipeline is mostly
  * full. Such a one gives a good incumbent at once, before those that only look fast are solved. */
 bool propose_comfortable(struct run *run, const struct ordered *at, bool *out);

@@ -1,5 +1,6 @@
 /* What the formula proposed becomes plans, and the pipeline ranks them. */
 #include "base/num.h"
+#include "planner/program/schedule.h"
 #include "planner/search/assemble.h"
 #include "planner/search/pipeline.h"
 #include "planner/search/search_parts.h"
@@ -69,20 +70,27 @@ bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacit
     return true;
 }
 
+/* Chunks are cut like stages. */
+static struct layer_range piece_range(const struct config *config, const struct plan *plan, int piece)
+{
+    return stage_chunk(plan, config_stage(config, piece), piece / config->stages);
+}
+
 /* What a plan's stages hold, and its value by the formula: INT64_MAX when by the formula it does not fit. */
 static bool count_plan(struct run *run, struct candidate *c)
 {
     const struct plan *plan = c->plan;
     const struct chain *chain = &run->bench.chain;
-    int strategies = c->table->strategy_count, block = c->table->class_count * strategies;
-    struct partition_plan solution = { .first_layer = arena_alloc(&run->arena, (size_t)plan->stage_count, sizeof(int)),
-                                       .count = arena_alloc(&run->arena, (size_t)plan->stage_count * (size_t)block,
-                                                            sizeof(int)) };
+    const struct config *config = &run->configs[c->config];
+    int strategies = c->table->strategy_count, block = c->table->class_count * strategies,
+        pieces = config_pieces(config);
+    struct partition_plan solution = { .first_layer = arena_alloc(&run->arena, (size_t)pieces, sizeof(int)),
+                                       .count = arena_alloc(&run->arena, (size_t)pieces * (size_t)block, sizeof(int)) };
     if (!solution.first_layer || !solution.count)
         return search_out_of_memory(run->err);
     for (int l = 0, k = 0, place = 0; l < plan->layer_count; l++) {
         int layer = plan_layer_at(plan, l), pick = price_strategy(c->table, &plan->layers[l]);
-        if (k + 1 < plan->stage_count && plan->stages[k + 1].first_layer == l)
+        if (k + 1 < pieces && piece_range(config, plan, k + 1).first == l)
             solution.first_layer[++k] = place;
         solution.count[k * block + chain->class_of[layer] * strategies + pick]++;
         place = chain_extend(chain, place, layer);
@@ -94,16 +102,16 @@ static bool count_plan(struct run *run, struct candidate *c)
 /* The plan with one cut moved by a layer, ranked; out->plan NULL: it does not fit, or is not new. */
 static bool move_cut(struct run *run, const struct candidate *from, int cut, int by, int kept, struct candidate *out)
 {
+    const struct config *config = &run->configs[from->config];
+    struct layer_range left = piece_range(config, from->plan, cut - 1), right = piece_range(config, from->plan, cut);
     *out = *from;
     out->plan = plan_copy(from->plan);
     if (!out->plan)
         return search_out_of_memory(run->err);
-    struct plan_stage *left = &out->plan->stages[cut - 1], *right = &out->plan->stages[cut];
-    left->layer_count += by;
-    right->first_layer += by;
-    right->layer_count -= by;
+    schedule_set_piece(out->plan, cut - 1, (struct layer_range){ left.first, left.count + by });
+    schedule_set_piece(out->plan, cut, (struct layer_range){ right.first + by, right.count - by });
     out->plan_hash = plan_hash(out->plan);
-    bool good = true, wanted = left->layer_count > 0 && right->layer_count > 0 && is_new(run, kept, out);
+    bool good = true, wanted = left.count + by > 0 && right.count - by > 0 && is_new(run, kept, out);
     if (wanted)
         good = count_plan(run, out) && rank_plan(run, out);
     if (!good || !wanted || out->solution.step_ns == INT64_MAX) {
@@ -134,15 +142,15 @@ static bool try_neighbour(struct run *run, const struct candidate *from, int cut
 
 static bool has_neighbours(const struct run *run, const struct candidate *c)
 {
-    return c->plan->chunk_count == 1 && run->configs[c->config].meshes == 0 && !price_has_layouts(c->table);
+    return run->configs[c->config].meshes == 0 && !price_has_layouts(c->table);
 }
 
 /* The best plans with one cut moved by a layer: the judge wants some to choose from. */
 static bool add_neighbours(struct run *run, int *kept, int least)
 {
     for (int i = 0; i < *kept && *kept < least; i++)
-        for (int cut = 1;
-             cut < run->candidates[i].plan->stage_count && *kept < least && has_neighbours(run, &run->candidates[i]);
+        for (int cut = 1; cut < config_pieces(&run->configs[run->candidates[i].config]) && *kept < least &&
+                          has_neighbours(run, &run->candidates[i]);
              cut++)
             for (int by = -1; by <= 1; by += 2) {
                 struct candidate from = run->candidates[i];
@@ -232,7 +240,8 @@ bool search_rank_more(struct run *run, int first)
 static bool climb(struct run *run, struct candidate *c, int kept)
 {
     int64_t each = (int64_t)c->plan->micro_batch_count * c->plan->layer_count, visits = CLIMB_VISITS;
-    for (int still = 0, cut = 1, cuts = c->plan->stage_count - 1; still < cuts; cut = cut % cuts + 1) {
+    for (int still = 0, cut = 1, cuts = config_pieces(&run->configs[c->config]) - 1; still < cuts;
+         cut = cut % cuts + 1) {
         still++;
         for (int by = -1; by <= 1; by += 2) {
             struct candidate moved = { 0 };
@@ -260,21 +269,21 @@ static bool may_climb(const struct run *run, const struct candidate *c)
             !config_is_bounded(&run->configs[c->config]));
 }
 
-static bool has_climbed(const struct candidate *climbed, int count, const struct candidate *c)
+static bool has_climbed(const struct run *run, const struct candidate *climbed, int count, const struct candidate *c)
 {
     for (int i = 0; i < count; i++)
-        if (climbed[i].config == c->config && climbed[i].part == c->part)
+        if (search_leads_alike(run, climbed[i].config, c->config) && climbed[i].part == c->part)
             return true;
     return false;
 }
 
-bool search_climb_from(struct run *run, int first_config)
+bool search_climb(struct run *run, int first_config)
 {
     struct candidate climbed[CLIMBERS];
     int kept = (int)run->result->certificate.ranked, ranked = kept, count = 0;
     for (int i = 0; i < ranked && count < CLIMBERS && !search_stops(run); i++) {
         struct candidate c = run->candidates[i];
-        if (c.config < first_config || !c.plan || !may_climb(run, &c) || has_climbed(climbed, count, &c))
+        if (c.config < first_config || !c.plan || !may_climb(run, &c) || has_climbed(run, climbed, count, &c))
             continue;
         climbed[count++] = c;
         c.plan = plan_copy(c.plan);
@@ -293,11 +302,6 @@ bool search_climb_from(struct run *run, int first_config)
     run->result->certificate.candidates = run->candidate_count;
     run->result->certificate.ranked = kept;
     return true;
-}
-
-bool search_climb(struct run *run)
-{
-    return search_climb_from(run, 0);
 }
 
 bool search_make_plan(struct run *run, struct candidate *c)

@@ -70,6 +70,8 @@ void search_parallel(const struct run *run, int count, void (*body)(void *contex
 struct arena *search_arena(struct run *run); /* freed with the run; NULL: out of memory */
 /* Stages, tensor and expert degree, whether there are several layouts, and several meshes of a stage. */
 bool search_same_family(const struct run *run, int config, int other);
+/* The same configuration; beside the formula, prefetch and what is in flight make no other one to begin from. */
+bool search_leads_alike(const struct run *run, int config, int other);
 /* So few layers and ways to cut them that solving and judging often is cheap. */
 bool search_is_small(const struct run *run);
 bool search_add_candidate(struct run *run, const struct candidate *candidate);
@@ -98,23 +100,20 @@ bool search_list_plan(struct search_result *result, const struct search_plan *pl
 bool search_rank(struct run *run);
 /* The same for candidates from `first` on, beside those that are ranked. */
 bool search_rank_more(struct run *run, int first);
-/* Of the configurations that lead by rank the best plan with other cuts: the formula knows neither the links at a cut
- * nor what crosses it. */
-bool search_climb(struct run *run);
-/* The same of configurations from this one on. */
-bool search_climb_from(struct run *run, int first_config);
+/* Of the configurations from that one on that lead by rank the best plan with other cuts: the formula knows neither the
+ * links at a cut nor what crosses it. */
+bool search_climb(struct run *run, int first_config);
 /* The formula's value of the candidate's solution; INT64_MAX when a stage does not fit into so much. */
 bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns);
 /* The candidate's plan and rank from its solution. */
 bool search_make_plan(struct run *run, struct candidate *c);
 
-/* variants.c: more candidates of the configurations that lead by rank, with part of their strategies. */
-bool search_vary(struct run *run);
-/* The same of configurations from this one on. */
-bool search_vary_from(struct run *run, int first_config);
-/* What the formula may say of plans that are no longer than that: of schedules that it does not bound it counts idle
- * time that they may not have. */
-int64_t search_with_idle_ns(const struct config *config, int64_t step_ns);
+/* variants.c: more candidates of the configurations from that one on that lead by rank, with part of their strategies.
+ */
+bool search_vary(struct run *run, int first_config);
+/* The table with those of its strategies that candidates of the part (struct candidate) choose from; itself where these
+ * are all, or none. */
+bool search_part(struct run *run, const struct price_table **table, int part);
 
 /* judge.c: simulates into run->result: first the best of each family, then what the budget allows. */
 bool search_judge(struct run *run);
@@ -130,6 +129,9 @@ bool search_estimate(const struct run *run, const struct plan *plan, const struc
 bool search_list_beside(struct run *run, const struct cluster *cluster);
 /* What they have to do at least, into the bound of simulated steps; then they are tried on what was judged best. */
 bool search_try_beside(struct run *run);
+/* A step of the closed form's schedules that would be no longer than this without filling and draining: so much it may
+ * say of a plan of another schedule that is no longer. */
+int64_t search_with_idle_ns(const struct config *config, int64_t step_ns);
 
 /* prove.c: multipliers for the certificate's configurations, of its bound. */
 /* Raises the bound of what any plan is simulated to take (simulated_bound.c). */

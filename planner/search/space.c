@@ -57,6 +57,18 @@ const struct schedule *space_without_clipping(const struct space *space)
     return NULL;
 }
 
+bool config_equal_but(const struct config *a, const struct config *b, int but)
+{
+    struct config like = *a;
+    if (but & BUT_PREFETCH)
+        like.prefetch = b->prefetch;
+    if (but & BUT_EXTRA)
+        like.extra = b->extra;
+    if (but & BUT_SCHEDULE)
+        like.schedule = b->schedule;
+    return memcmp(&like, b, sizeof like) == 0;
+}
+
 int config_first_rank(const struct config *config, int stage)
 {
     return (config->reversed ? config->stages - 1 - stage : stage) * mesh_ranks(&config->mesh);
@@ -126,135 +138,6 @@ bool space_listing_ends(struct listing *l)
     if (l->stop && !l->ended && l->asked++ % EVERY == 0)
         l->ended = l->stop->stops(l->stop->self);
     return l->ended;
-}
-
-static void add_config(struct listing *l, const struct config *config)
-{
-    if (l->out)
-        l->out[l->count] = *config;
-    l->count++;
-}
-
-/* In both orders of the cluster's types. */
-static void add_directions(struct listing *l, struct config config)
-{
-    add_config(l, &config);
-    config.reversed = true;
-    if ((config.stages > 1 || config.meshes > 1) && l->cluster->type_count > 1)
-        add_config(l, &config);
-}
-
-/* What is tried beside where nobody asks for others. */
-static const struct allowed usual_chunks = { 3, { 1, 2, 4 } }, usual_extras = { 3, { 0, 1, 2 } };
-
-bool config_is_bounded(const struct config *config)
-{
-    return config->stages == 1 || (schedules[config->schedule]->searched && config->extra == 0);
-}
-
-/* Whether the space has pipelines that the closed form bounds. */
-static bool has_bounded(const struct space *space)
-{
-    int s = 0;
-    while (schedules[s] && !(schedules[s]->searched && allows(&space->schedule, s)))
-        s++;
-    return schedules[s] && allows(&space->interleave, 1) && allows(&space->extra, 0);
-}
-
-/* A schedule that is not bounded must be named, or asked for by its chunks, without one that is. So asynchronous ones,
- * which are other mathematics, never win unless somebody wants them. */
-static bool offers(const struct listing *l, int schedule)
-{
-    const struct schedule *s = schedules[schedule];
-    const struct space *space = l->space;
-    bool named = space->schedule.count > 0 || (s->interleaves && space->interleave.count > 0);
-    if (!allows(&space->schedule, schedule))
-        return false;
-    return l->beside ? !s->asynchronous : s->searched || (named && (s->asynchronous || !has_bounded(space)));
-}
-
-/* The chunks that schedule, micro-batches and layers allow of those that the space does; the number of them. */
-static int chunk_choices(const struct listing *l, const struct config *config, int out[SPACE_VALUES])
-{
-    const struct schedule *schedule = schedules[config->schedule];
-    const struct allowed *asked = l->beside && l->space->interleave.count == 0 ? &usual_chunks : &l->space->interleave;
-    if (config->meshes > 0) { /* what a replica does depends on nothing but the replicas from it on */
-        out[0] = 1;
-        return schedule->searched && !schedule->interleaves && allows(asked, 1);
-    }
-    int count = 0, values = asked->count > 0 ? asked->count : 1;
-    for (int i = 0; i < values; i++) {
-        int64_t chunks = asked->count > 0 ? asked->values[i] : schedule_least_chunks(schedule);
-        bool fits = chunks >= 1 && chunks <= PLAN_MAX_CHUNKS &&
-                    (config->runs < 2 || (chunks == 1 && schedule->searched)) &&
-                    config->micro_batch_count <= PLAN_MAX_MICRO_BATCHES / chunks &&
-                    schedule_pieces(schedule, config->stages, (int)chunks) <= l->graph->layer_count;
-        if (fits && schedule_takes(schedule, config->stages, (int)chunks, config->micro_batch_count))
-            out[count++] = (int)chunks;
-    }
-    return count;
-}
-
-/* Whether any stage has ranks to shard over. */
-static bool can_shard(const struct config *config)
-{
-    bool can = mesh_shards(&config->mesh) > 1;
-    for (int i = 0; !can && config->spread && i < config->turn_count; i++)
-        can = config->turns[i] > config->tensor_times[i];
-    return can;
-}
-
-static void add_prefetches(struct listing *l, struct config config)
-{
-    int prefetches = l->space->prefetch.count > 0 ? l->space->prefetch.count : 1;
-    bool shards = can_shard(&config);
-    for (int p = 0; p < prefetches && (p == 0 || shards); p++) {
-        config.prefetch = l->space->prefetch.count > 0 ? (int)l->space->prefetch.values[p] : 1;
-        add_directions(l, config);
-    }
-}
-
-/* Whether so many more in flight make a difference, and the configuration is on the side that is listed. */
-static bool takes_extra(const struct listing *l, const struct config *config)
-{
-    bool differs = config->extra == 0 || (schedules[config->schedule]->takes_extra && config->stages > 1 &&
-                                          config->extra < config->micro_batch_count);
-    bool listed =
-        l->beside ? !config_is_bounded(config)
-                  : config_is_bounded(config) || !has_bounded(l->space) || schedules[config->schedule]->asynchronous;
-    return differs && listed && (config->extra == 0 || (config->meshes == 0 && config->runs < 2));
-}
-
-static void add_extras(struct listing *l, struct config config)
-{
-    static const struct allowed none = { 1, { 0 } };
-    const struct allowed *extras = l->space->extra.count > 0 && config.stages != 1 ? &l->space->extra
-                                   : l->beside                                     ? &usual_extras
-                                                                                   : &none;
-    for (int i = 0; i < extras->count; i++) {
-        config.extra = (int)extras->values[i];
-        if (takes_extra(l, &config))
-            add_prefetches(l, config);
-    }
-}
-
-/* Choices that make no difference are listed once: one stage has no schedule, one data-parallel rank gathers nothing.
- */
-static void add_schedules(struct listing *l, struct config config)
-{
-    bool any_schedule = false;
-    for (int s = 0; schedules[s]; s++) {
-        int chunks[SPACE_VALUES];
-        if (!offers(l, s) || (any_schedule && config.stages == 1))
-            continue;
-        config.schedule = s;
-        int count = chunk_choices(l, &config, chunks);
-        any_schedule |= count > 0;
-        for (int c = 0; c < count; c++) {
-            config.chunks = chunks[c];
-            add_extras(l, config);
-        }
-    }
 }
 
 static int expert_ranks(const struct degrees *d)
@@ -355,7 +238,7 @@ static void add_layouts(struct listing *l, struct config config, const struct de
     if (config.micro % d->tensor == 0)
         add_layout(l, &config, d, (int)d->data_dimension, order, group);
     if (config.layout_count > 1)
-        add_schedules(l, config);
+        space_add_schedules(l, config);
 }
 
 /* Stages of several meshes, whichever number they have. */
@@ -379,7 +262,7 @@ static void add_mesh(struct listing *l, struct config config, const struct degre
     config.mesh = space_mesh(d, order, group);
     if (!layout_legal(l, d, &config.mesh) || (config.spread && !shapes_legal(l, d, &config)))
         return;
-    add_schedules(l, config);
+    space_add_schedules(l, config);
     add_layouts(l, config, d, order, group);
 }
 
@@ -573,7 +456,7 @@ bool space_configs_beside(struct config **out, int *count, struct arena *arena, 
     static const struct allowed one = { 1, { 1 } };
     struct space own = *space;
     struct listing l = list_of(&own, graph, cluster);
-    bool any = has_bounded(space) && allows(&space->turns, 1) && allows(&space->spread, 1);
+    bool any = space_has_bounded(space) && allows(&space->turns, 1) && allows(&space->spread, 1);
     own.turns = own.spread = own.spread_tensor = own.layouts = one; /* these know the bounded schedules alone */
     l.beside = true;
     l.arena = arena;

@@ -91,6 +91,10 @@ struct config {
     int layout_count; /* with runs: */
     int8_t layout[MOST_LAYOUTS][MAX_ATOMS]; /* dimensions of atoms; the first is the mesh's, the most tensor-parallel */
 };
+/* What a comparison leaves out. */
+enum { BUT_PREFETCH = 1, BUT_EXTRA = 2, BUT_SCHEDULE = 4 };
+/* Whether two configurations of one list are equal but for that, a sum of BUT_. */
+bool config_equal_but(const struct config *a, const struct config *b, int but);
 /* The configuration in which all layers have that one of its layouts. */
 struct config config_of_layout(const struct config *config, int layout);
 static inline int config_chunks(const struct config *config)
@@ -179,10 +183,10 @@ struct allowed space_any_layer(const struct space *space, enum layer_choice choi
 int space_strategies(const struct space *space, const struct mesh *mesh, struct strategy *out);
 
 /* All configurations that the space, the graph and the cluster allow, in a fixed order; in the arena. None is no
- * failure; several meshes of a stage are one with no schedule that is searched by itself. */
+ * failure; several meshes of a stage are one without a bounded schedule. */
 bool space_configs(struct config **out, int *count, struct arena *arena, const struct space *space,
                    const struct graph *graph, const struct cluster *cluster, struct error *err);
-/* The closed form bounds the schedules that are `searched`, with no more in flight than they say. Where a space has
+/* The closed form bounds the schedules that are `bounded`, with no more in flight than they say. Where a space has
  * such, configurations of several stages with other synchronous schedules, or with more in flight, stand beside them:
  * candidates for the judge, of which the closed form proves nothing. */
 bool config_is_bounded(const struct config *config);

@@ -1,4 +1,4 @@
-/* What space.c and space_several.c share: a list of configurations in the making. */
+/* What space.c, space_schedules.c and space_several.c share: a list of configurations in the making. */
 #ifndef CLEAVE_PLANNER_SEARCH_SPACE_PARTS_H
 #define CLEAVE_PLANNER_SEARCH_SPACE_PARTS_H
 #include "planner/search/space.h"
@@ -40,6 +40,14 @@ void space_add_micro_batches(struct listing *l, struct config config, const stru
 bool space_shares_batch(struct listing *l, int data);
 /* With every dimension that the degrees may stand for, and all that follows. */
 void space_add_variants(struct listing *l, const struct config *config, struct degrees d);
+
+/* ---- space_schedules.c ---- */
+
+/* Choices that make no difference are listed once: one stage has no schedule, one data-parallel rank gathers nothing.
+ */
+void space_add_schedules(struct listing *l, struct config config);
+/* Whether the space has pipelines that the closed form bounds. */
+bool space_has_bounded(const struct space *space);
 
 /* ---- space_several.c ---- */
 

@@ -193,15 +193,15 @@ void space_add_several(struct listing *l, int ranks, struct degrees d)
 
 bool space_check_several(const struct space *space, struct error *err)
 {
-    bool searched = space->schedule.count == 0, turns = names_several(&space->turns),
+    bool bounded = space->schedule.count == 0, turns = names_several(&space->turns),
          asked = turns || names_several(&space->spread);
     const char *name = turns ? "turns" : "spread", *what = turns ? "replicas" : "meshes";
     for (int i = 0; i < space->schedule.count; i++)
-        searched = searched || schedules[space->schedule.values[i]]->searched;
+        bounded = bounded || schedules[space->schedule.values[i]]->bounded;
     if (names_several(&space->spread_tensor) && !names_several(&space->spread))
         return fail(err, "plan: spread-tp: a stage has more tensor-parallel ranks than a mesh where it has several "
                          "meshes; give spread too, as in spread=1:2:4,spread-tp=1:2:4");
-    return !asked || searched ||
+    return !asked || bounded ||
            fail(err,
                 "plan: %s: the search gives stages several %s with schedules 1f1b and gpipe, found %s; leave %s or the "
                 "schedule out of --fix and --space",

@@ -131,6 +131,18 @@ static bool waitless(struct run *run, const struct price_table *table, const str
     return true;
 }
 
+bool search_part(struct run *run, const struct price_table **table, int part)
+{
+    const struct price_table *own = NULL;
+    struct filter filter = filter_at(part);
+    if (part == 0 || part == WAITLESS) /* such plans have the table's prices */
+        return true;
+    if (!part_of(run, *table, &filter, &own))
+        return false;
+    *table = own ? own : *table;
+    return true;
+}
+
 /* Of the best only, or of all that the cut found. */
 static bool add_plans(struct run *run, const struct candidate *like, const struct partition_result *result,
                       const struct price_table *table, bool all)
@@ -169,26 +181,21 @@ static bool add_variants(struct run *run, const struct candidate *leader, int64_
     return true;
 }
 
-/* Beside the formula, prefetch and what is in flight make no other leader. */
-static bool leads_alike(const struct config *a, const struct config *b)
+bool search_leads_alike(const struct run *run, int config, int other)
 {
-    struct config like = *a;
-    if (config_is_bounded(a) || config_is_bounded(b))
-        return memcmp(a, b, sizeof *a) == 0;
-    like.prefetch = b->prefetch;
-    like.extra = b->extra;
-    return memcmp(&like, b, sizeof like) == 0;
+    const struct config *a = &run->configs[config], *b = &run->configs[other];
+    return config_equal_but(a, b, config_is_bounded(a) || config_is_bounded(b) ? 0 : BUT_PREFETCH | BUT_EXTRA);
 }
 
 static bool led_before(const struct run *run, int count)
 {
     for (int i = 0; i < count; i++)
-        if (leads_alike(&run->configs[run->candidates[i].config], &run->configs[run->candidates[count].config]))
+        if (search_leads_alike(run, run->candidates[i].config, run->candidates[count].config))
             return true;
     return false;
 }
 
-bool search_vary_from(struct run *run, int first_config)
+bool search_vary(struct run *run, int first_config)
 {
     int ranked = (int)run->result->certificate.ranked, before = run->candidate_count;
     int64_t best_ns = run->candidates[0].ranked_ns;
@@ -202,14 +209,10 @@ bool search_vary_from(struct run *run, int first_config)
         if (leader.config < first_config || leader.table->by_stage || leader.table->by_place || led_before(run, i))
             continue;
         leaders++;
+        const struct config *config = &run->configs[leader.config];
         int64_t below_ns = leader.ranked_ns + leader.ranked_ns / 1000 * REACH_PERMILLE;
-        if (!add_variants(run, &leader, search_with_idle_ns(&run->configs[leader.config], below_ns)))
+        if (!add_variants(run, &leader, config_is_bounded(config) ? below_ns : search_with_idle_ns(config, below_ns)))
             return false;
     }
     return search_rank_more(run, before);
-}
-
-bool search_vary(struct run *run)
-{
-    return search_vary_from(run, 0);
 }

@@ -21,7 +21,7 @@ const struct schedule schedule_gpipe = {
     .name = "gpipe",
     .doc = "all forwards, then all backwards: the fewest messages in order, the most activations",
     .in_flight_doc = "m",
-    .searched = true,
+    .bounded = true,
     .order = order,
     .in_flight = in_flight,
 };

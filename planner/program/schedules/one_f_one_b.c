@@ -30,7 +30,7 @@ const struct schedule schedule_one_f_one_b = {
     .doc =
         "one forward, one backward: as short as gpipe with at most as many micro-batches in flight as stages lie ahead",
     .in_flight_doc = "min(m, P - k)",
-    .searched = true,
+    .bounded = true,
     .takes_extra = true,
     .order = order,
     .in_flight = in_flight,

@@ -1,0 +1,130 @@
+/* Of a mesh, stages and micro-batches all configurations: with each schedule and its chunks, more micro-batches in
+ * flight, prefetches and directions. */
+#include "planner/program/schedule.h"
+#include "planner/search/space_parts.h"
+
+static void add_config(struct listing *l, const struct config *config)
+{
+    if (l->out)
+        l->out[l->count] = *config;
+    l->count++;
+}
+
+/* In both orders of the cluster's types. */
+static void add_directions(struct listing *l, struct config config)
+{
+    add_config(l, &config);
+    config.reversed = true;
+    if ((config.stages > 1 || config.meshes > 1) && l->cluster->type_count > 1)
+        add_config(l, &config);
+}
+
+/* What is tried beside where nobody asks for others. */
+static const struct allowed usual_chunks = { 3, { 1, 2, 4 } }, usual_extras = { 3, { 0, 1, 2 } };
+
+bool config_is_bounded(const struct config *config)
+{
+    return config->stages == 1 || (schedules[config->schedule]->bounded && config->extra == 0);
+}
+
+bool space_has_bounded(const struct space *space)
+{
+    int s = 0;
+    while (schedules[s] && !(schedules[s]->bounded && allows(&space->schedule, s)))
+        s++;
+    return schedules[s] && allows(&space->interleave, 1) && allows(&space->extra, 0);
+}
+
+/* A schedule that is not bounded must be named, or asked for by its chunks, without one that is. So asynchronous ones,
+ * which are other mathematics, never win unless somebody wants them. */
+static bool offers(const struct listing *l, int schedule)
+{
+    const struct schedule *s = schedules[schedule];
+    const struct space *space = l->space;
+    bool named = space->schedule.count > 0 || (s->interleaves && space->interleave.count > 0);
+    if (!allows(&space->schedule, schedule))
+        return false;
+    return l->beside ? !s->asynchronous : s->bounded || (named && (s->asynchronous || !space_has_bounded(space)));
+}
+
+/* The chunks that schedule, micro-batches and layers allow of those that the space does; the number of them. */
+static int chunk_choices(const struct listing *l, const struct config *config, int out[SPACE_VALUES])
+{
+    const struct schedule *schedule = schedules[config->schedule];
+    const struct allowed *asked = l->beside && l->space->interleave.count == 0 ? &usual_chunks : &l->space->interleave;
+    if (config->meshes > 0) { /* what a replica does depends on nothing but the replicas from it on */
+        out[0] = 1;
+        return schedule->bounded && !schedule->interleaves && allows(asked, 1);
+    }
+    int count = 0, values = asked->count > 0 ? asked->count : 1;
+    for (int i = 0; i < values; i++) {
+        int64_t chunks = asked->count > 0 ? asked->values[i] : schedule_least_chunks(schedule);
+        bool fits = chunks >= 1 && chunks <= PLAN_MAX_CHUNKS &&
+                    (config->runs < 2 || (chunks == 1 && schedule->bounded)) &&
+                    config->micro_batch_count <= PLAN_MAX_MICRO_BATCHES / chunks &&
+                    schedule_pieces(schedule, config->stages, (int)chunks) <= l->graph->layer_count;
+        if (fits && schedule_takes(schedule, config->stages, (int)chunks, config->micro_batch_count))
+            out[count++] = (int)chunks;
+    }
+    return count;
+}
+
+/* Whether any stage has ranks to shard over. */
+static bool can_shard(const struct config *config)
+{
+    bool can = mesh_shards(&config->mesh) > 1;
+    for (int i = 0; !can && config->spread && i < config->turn_count; i++)
+        can = config->turns[i] > config->tensor_times[i];
+    return can;
+}
+
+static void add_prefetches(struct listing *l, struct config config)
+{
+    int prefetches = l->space->prefetch.count > 0 ? l->space->prefetch.count : 1;
+    bool shards = can_shard(&config);
+    for (int p = 0; p < prefetches && (p == 0 || shards); p++) {
+        config.prefetch = l->space->prefetch.count > 0 ? (int)l->space->prefetch.values[p] : 1;
+        add_directions(l, config);
+    }
+}
+
+/* Whether so many more in flight make a difference, and the configuration is on the side that is listed. */
+static bool takes_extra(const struct listing *l, const struct config *config)
+{
+    bool differs = config->extra == 0 || (schedules[config->schedule]->takes_extra && config->stages > 1 &&
+                                          config->extra < config->micro_batch_count);
+    bool listed = l->beside ? !config_is_bounded(config)
+                            : config_is_bounded(config) || !space_has_bounded(l->space) ||
+                                  schedules[config->schedule]->asynchronous;
+    return differs && listed && (config->extra == 0 || (config->meshes == 0 && config->runs < 2));
+}
+
+static void add_extras(struct listing *l, struct config config)
+{
+    static const struct allowed none = { 1, { 0 } };
+    const struct allowed *extras = l->space->extra.count > 0 && config.stages != 1 ? &l->space->extra
+                                   : l->beside                                     ? &usual_extras
+                                                                                   : &none;
+    for (int i = 0; i < extras->count; i++) {
+        config.extra = (int)extras->values[i];
+        if (takes_extra(l, &config))
+            add_prefetches(l, config);
+    }
+}
+
+void space_add_schedules(struct listing *l, struct config config)
+{
+    bool any_schedule = false;
+    for (int s = 0; schedules[s]; s++) {
+        int chunks[SPACE_VALUES];
+        if (!offers(l, s) || (any_schedule && config.stages == 1))
+            continue;
+        config.schedule = s;
+        int count = chunk_choices(l, &config, chunks);
+        any_schedule |= count > 0;
+        for (int c = 0; c < count; c++) {
+            config.chunks = chunks[c];
+            add_extras(l, config);
+        }
+    }
+}
