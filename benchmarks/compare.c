@@ -183,8 +183,8 @@ static bool note_reference(struct comparison *c, const struct compare_options *o
     int64_t ns;
     if (!o->reference)
         return true;
-    return o->reference(&ns, err) && (add_sample(&c->reference_ns, &c->reference_count, ns) ||
-                                      fail_kind(err, ERROR_ENVIRONMENT, "out of memory"));
+    return o->reference(o->context, &ns, err) && (add_sample(&c->reference_ns, &c->reference_count, ns) ||
+                                                  fail_kind(err, ERROR_ENVIRONMENT, "out of memory"));
 }
 
 static bool add_run(struct comparison *c, int plan, const struct compare_run *run)
@@ -324,6 +324,18 @@ static bool is_hopeless(const struct comparison *c, const struct compare_options
     return o->steady > 0 && 2 * (int64_t)c->band.run_count * rounds < wanted * round;
 }
 
+/* Of all references, whether runs beside them count or not. */
+static int64_t median_reference(const struct comparison *c)
+{
+    int64_t median_ns = 0, *all = calloc((size_t)c->reference_count + 1, sizeof *all);
+    for (int i = 0; all && i < c->reference_count; i++)
+        all[i] = c->reference_ns[i];
+    if (all)
+        median_ns = compare_median(all, c->reference_count);
+    free(all);
+    return median_ns;
+}
+
 static bool another_speed(struct comparison *c, const struct compare_options *o, struct error *err)
 {
     char then[TEXT_NUMBER_BYTES], now[TEXT_NUMBER_BYTES];
@@ -334,8 +346,7 @@ static bool another_speed(struct comparison *c, const struct compare_options *o,
                      "speak: the reference product took %s then and takes %s now; %d of %d runs agree with the "
                      "profile, %d with each other: profile again (cleave profile), then compare",
                      100 * o->steady, text_duration_ns(then, o->known_reference_ns),
-                     text_duration_ns(now, comparison_speed(c).reference_ns), known_count, c->run_count,
-                     c->band.run_count);
+                     text_duration_ns(now, median_reference(c)), known_count, c->run_count, c->band.run_count);
 }
 
 static bool not_steady(const struct comparison *c, const struct compare_options *o, int rounds, struct error *err)

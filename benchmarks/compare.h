@@ -53,7 +53,7 @@ struct compare_options {
     const struct cluster *shape; /* NULL: as fast as it goes */
     /* Times what always takes as long on a steady machine; called before the first run and after each. May be NULL
      * without steady. */
-    bool (*reference)(int64_t *out_ns, struct error *err);
+    bool (*reference)(void *context, int64_t *out_ns, struct error *err);
     void *context;
     void (*on_progress)(void *context, const char *what, int done, int count); /* may be NULL */
 };

@@ -1,4 +1,5 @@
 /* Runs and ranks plans: cleave's choice and its rivals, predicted beside measured, as a table, HTML and Markdown. */
+#include "base/num.h"
 #include "cli/print.h"
 #include "cli/space_options.h"
 #include "benchmarks/compare.h"
@@ -161,31 +162,11 @@ static bool add_files(struct job *job, const char *const *paths, int count, stru
 /* ---- running ---- */
 static void on_progress(void *context, const char *what, int done, int count)
 {
-    const struct cli *cli = context;
+    const struct cli *cli = ((const struct job *)context)->cli;
     if (cli->talk_is_tty)
         fprintf(cli->talk, "\r\033[Krunning %s (%d of %d)%s", what, done + 1, count, done + 1 == count ? "\n" : "");
     else
         fprintf(cli->talk, "running %s (%d of %d)\n", what, done + 1, count);
-}
-
-static bool time_products(double seconds, int64_t *out_ns, struct error *err)
-{
-    struct reference product;
-    if (!reference_measure(&product, seconds, err))
-        return false;
-    *out_ns = product.ns;
-    return true;
-}
-
-static bool time_reference(int64_t *out_ns, struct error *err)
-{
-    return time_products(REFERENCE_SHORT_S, out_ns, err);
-}
-
-/* Where runs are judged by it. */
-static bool time_long_reference(int64_t *out_ns, struct error *err)
-{
-    return time_products(REFERENCE_S, out_ns, err);
 }
 
 /* What the predictions' profile says of the processor's speed; 0: nothing, or they are of a GPU. */
@@ -193,6 +174,21 @@ static int64_t profile_reference_ns(const struct job *job)
 {
     bool speaks = job->in.profile && !strcmp(job->a->backend, device_cpu.name);
     return speaks ? job->in.profile->reference_ns : 0;
+}
+
+/* On as many cores as the profile's, else as the plans' ranks; for longer where runs are judged by it. */
+static bool time_reference(void *context, int64_t *out_ns, struct error *err)
+{
+    const struct job *job = context;
+    struct reference product;
+    int ranks = profile_reference_ns(job) > 0 ? job->in.profile->reference_ranks : 0;
+    for (int i = 0; i < job->comparison.count && profile_reference_ns(job) == 0; i++)
+        if (job->comparison.entries[i].plan)
+            ranks = (int)max_i64(ranks, job->comparison.entries[i].plan->rank_count);
+    if (!reference_measure(&product, ranks, job->a->steady_percent > 0 ? REFERENCE_S : REFERENCE_SHORT_S, err))
+        return false;
+    *out_ns = product.ns;
+    return true;
 }
 
 static bool check_steady(const struct compare_arguments *a, struct error *err)
@@ -242,10 +238,8 @@ static bool run_all(struct job *job, struct error *err)
                                  .transport = a->transport,
                                  .module_dir = job->cli->module_dir,
                                  .shape = a->shape ? job->in.cluster : NULL,
-                                 .reference = !device->computes       ? NULL
-                                              : a->steady_percent > 0 ? time_long_reference
-                                                                      : time_reference,
-                                 .context = (void *)(uintptr_t)job->cli,
+                                 .reference = device->computes ? time_reference : NULL,
+                                 .context = job,
                                  .on_progress = on_progress };
     bool ok = comparison_run(&job->comparison, &o, err);
     data_free(&data);

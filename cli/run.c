@@ -273,7 +273,7 @@ static void note_speed(const struct cli *cli, const struct inputs *in, const str
     struct reference now;
     struct error ignored = { 0 };
     if (device == &device_cpu && in->profile && in->profile->reference_ns > 0 &&
-        reference_measure(&now, REFERENCE_SHORT_S, &ignored) &&
+        reference_measure(&now, in->profile->reference_ranks, REFERENCE_SHORT_S, &ignored) &&
         print_speed_change(note, sizeof note, now.ns, in->profile->reference_ns))
         fprintf(cli->talk, "note: %s\n", note);
 }

@@ -248,10 +248,10 @@ bool profiler_measure(struct profile **out, struct profiler_report *report, cons
     if (existing && (report->existing_refused = refuse(existing, machine, crew, options->backend)))
         existing = NULL;
     double reference_s = fmin(REFERENCE_S, REFERENCE_SHARE * options->time_limit_s);
-    bool ok = reference_measure(&before, reference_s, err) &&
+    bool ok = reference_measure(&before, crew->local_count, reference_s, err) &&
               measure(&parts, crew, options, existing,
                       options->memory_bytes ? options->memory_bytes : host.memory_bytes, err) &&
-              reference_measure(&after, reference_s, err);
+              reference_measure(&after, crew->local_count, reference_s, err);
     report->reference_before_ns = before.ns, report->reference_after_ns = after.ns;
     report->processor_share = fmin(before.share, after.share);
     *out = NULL;
@@ -259,7 +259,7 @@ bool profiler_measure(struct profile **out, struct profiler_report *report, cons
         fill_report(report, &parts);
         made = assemble(&parts, machine, crew, options, existing);
         if (made)
-            made->reference_ns = (before.ns + after.ns) / 2;
+            made->reference_ns = (before.ns + after.ns) / 2, made->reference_ranks = crew->rank_count;
         ok = made ? finish(out, made, existing, &parts, err)
                   : fail_kind(err, ERROR_ENVIRONMENT, "no memory for the profile");
     }

@@ -3,6 +3,9 @@
 #include "base/num.h"
 #include "executor/kernel.h"
 #include "host/clock.h"
+#include "host/machine.h"
+#include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -41,7 +44,16 @@ static int64_t thread_cpu_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void time_calls(struct reference *out, double seconds, const struct kernel_call *call)
+/* One thread's products. */
+struct products {
+    real *memory;
+    double seconds;
+    struct reference found;
+    pthread_t thread;
+    bool started;
+};
+
+static void time_calls(struct products *p, const struct kernel_call *call)
 {
     enum { FEWEST = 5, MOST = 400 };
     int64_t times[MOST];
@@ -49,36 +61,66 @@ static void time_calls(struct reference *out, double seconds, const struct kerne
     kernel_function *kernel = kernel_find(KERNEL_MATMUL, PHASE_FORWARD);
     kernel(call); /* the warm-up */
     int64_t begin = clock_now_ns(), begin_cpu = thread_cpu_ns(), now = begin;
-    while (count < FEWEST || (count < MOST && (double)(now - begin) < seconds * 1e9)) {
+    while (count < FEWEST || (count < MOST && (double)(now - begin) < p->seconds * 1e9)) {
         int64_t start = now;
         kernel(call);
         now = clock_now_ns();
         times[count++] = now - start;
     }
-    out->share = (double)(thread_cpu_ns() - begin_cpu) / (double)(now - begin + 1);
+    p->found.share = (double)(thread_cpu_ns() - begin_cpu) / (double)(now - begin + 1);
     qsort(times, (size_t)count, sizeof *times, compare_i64);
-    out->ns = times[count / 2];
+    p->found.ns = times[count / 2];
 }
 
-bool reference_measure(struct reference *out, double seconds, struct error *err)
+static void *multiply(void *context)
 {
-    const int64_t size = REFERENCE_EDGE;
-    struct segment segment = square_product(size);
-    size_t elements = (size_t)size * (size_t)size;
-    real *memory = malloc(3 * elements * sizeof *memory);
-    if (!memory)
-        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for the reference product");
-    for (size_t i = 0; i < 3 * elements; i++)
-        memory[i] = (real)(i % 17) / 16 - (real)0.5;
+    enum { SIZE = REFERENCE_EDGE, ELEMENTS = SIZE * SIZE };
+    struct products *p = context;
+    struct segment segment = square_product(SIZE);
+    for (int i = 0; i < 3 * ELEMENTS; i++)
+        p->memory[i] = (real)(i % 17) / 16 - (real)0.5;
     struct kernel_call call = {
-        .segment = &segment, .phase = PHASE_FORWARD, .high = { size, size, size }, .first = true
+        .segment = &segment, .phase = PHASE_FORWARD, .high = { SIZE, SIZE, SIZE }, .first = true
     };
     const enum role roles[] = { ROLE_IN, ROLE_WEIGHT, ROLE_OUT };
     for (int i = 0; i < 3; i++)
         call.operand[roles[i]][0] =
-            (struct view){ .data = memory + (size_t)i * elements, .dim_count = 2, .count = { size, size } };
+            (struct view){ .data = p->memory + i * ELEMENTS, .dim_count = 2, .count = { SIZE, SIZE } };
     call.define[ROLE_OUT] = 1;
-    time_calls(out, seconds, &call);
+    time_calls(p, &call);
+    return NULL;
+}
+
+/* The first on the calling thread. False: the system gave too few threads. */
+static bool multiply_all(struct products *all, int count)
+{
+    bool good = true;
+    for (int i = 1; i < count; i++)
+        good &= all[i].started = pthread_create(&all[i].thread, NULL, multiply, &all[i]) == 0;
+    multiply(&all[0]);
+    for (int i = 1; i < count; i++)
+        if (all[i].started)
+            pthread_join(all[i].thread, NULL);
+    return good;
+}
+
+bool reference_measure(struct reference *out, int ranks, double seconds, struct error *err)
+{
+    const size_t elements = 3 * (size_t)REFERENCE_EDGE * REFERENCE_EDGE;
+    struct host_machine host;
+    host_machine_read(&host);
+    int count = (int)max_i64(1, min_i64(ranks, host.cores));
+    struct products *all = calloc((size_t)count, sizeof *all);
+    real *memory = malloc((size_t)count * elements * sizeof *memory);
+    for (int i = 0; all && memory && i < count; i++)
+        all[i] = (struct products){ .memory = memory + (size_t)i * elements, .seconds = seconds };
+    bool good = all && memory && multiply_all(all, count);
+    *out = (struct reference){ .share = 1 };
+    for (int i = 0; good && i < count; i++) {
+        out->ns = max_i64(out->ns, all[i].found.ns);
+        out->share = fmin(out->share, all[i].found.share);
+    }
     free(memory);
-    return true;
+    free(all);
+    return good || fail_kind(err, ERROR_ENVIRONMENT, "no memory or threads for the reference product");
 }

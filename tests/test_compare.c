@@ -13,9 +13,9 @@ enum { STEPS = 3, ROUNDS = 2, MOST_REFERENCES = 64 };
 static int64_t script[MOST_REFERENCES];
 static int script_length, script_at;
 
-static bool scripted(int64_t *out_ns, struct error *err)
+static bool scripted(void *context, int64_t *out_ns, struct error *err)
 {
-    (void)err;
+    (void)context, (void)err;
     *out_ns = script[script_at < script_length ? script_at : script_length - 1];
     script_at++;
     return true;

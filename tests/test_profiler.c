@@ -484,6 +484,7 @@ START_TEST(one_rank_and_opaque_models)
     ck_assert(profile->compute_under_communication == 1);
     ck_assert_int_eq(profile->reference_ns, (report.reference_before_ns + report.reference_after_ns) / 2);
     ck_assert_int_gt(profile->reference_ns, 0);
+    ck_assert_int_eq(profile->reference_ranks, 1);
     for (int i = 0; i < profile->compute_count; i++)
         ck_assert_int_eq(profile->compute[i].loaded, 1);
     struct transport transport;

@@ -57,6 +57,7 @@ struct profile {
     double compute_under_communication_spread, communication_under_compute_spread; /* interquartile range / median */
     int64_t memory_outside_arena_bytes; /* context, libraries, transport buffers: measured */
     int64_t reference_ns; /* of the profiler's reference product, when the newest part was measured; 0: not kept */
+    int reference_ranks;  /* so many of them at once; 0: not said, one */
     uint64_t hash;
     struct profile_index *index; /* hash tables, private */
 };

@@ -8,7 +8,7 @@
 /* What the tables fill; files hold 64-bit integers, the structs narrower ones. */
 struct profile_text {
     const char *format;
-    int64_t version, memory, reference_ns;
+    int64_t version, memory, reference_ns, reference_ranks;
     const char *machine, *backend, *transport, *software, *created, *device;
     int dtype;
     double compute_factor, communication_factor, compute_factor_spread, communication_factor_spread;
@@ -68,9 +68,10 @@ static const struct json_field profile_table[] = {
     { "memory_outside_arena_bytes", FIELD_INT, offsetof(struct profile_text, memory), .min = 0, .max = 1e15,
       .doc = "context, libraries and transport buffers of one rank" },
     { "reference_ns", FIELD_INT, offsetof(struct profile_text, reference_ns), NS_LIMITS,
-      .doc =
-          "speed of the processor meanwhile: one product of two 1024 x 1024 matrices on one thread, mean of before and "
-          "after; 0 or absent: not kept" },
+      .doc = "speed of the processor meanwhile: one product of two 1024 x 1024 matrices on a core, mean of before and "
+             "after; 0 or absent: not kept" },
+    { "reference_ranks", FIELD_INT, offsetof(struct profile_text, reference_ranks), .min = 0, .max = 1e6,
+      .doc = "so many such products ran at once, of which the slowest counts; 0 or absent: one" },
     { "compute", FIELD_NODE, offsetof(struct profile_text, compute), .doc = "array: computations" },
     { "linear", FIELD_NODE, offsetof(struct profile_text, linear), .doc = "array: work that is linear in elements" },
     { "collectives", FIELD_NODE, offsetof(struct profile_text, curves),
@@ -245,6 +246,7 @@ static bool read_root(struct profile *p, const struct json *root, struct error *
     p->communication_under_compute_spread = t.communication_factor_spread;
     p->memory_outside_arena_bytes = t.memory;
     p->reference_ns = t.reference_ns;
+    p->reference_ranks = (int)t.reference_ranks;
     return read_compute(p, t.compute, err) && read_linear(p, t.linear, err) && read_curves(p, t.curves, err);
 }
 
@@ -356,6 +358,8 @@ static void put_header(struct json_writer *w, const struct profile *p)
     json_put_int(w, "memory_outside_arena_bytes", p->memory_outside_arena_bytes);
     if (p->reference_ns > 0)
         json_put_int(w, "reference_ns", p->reference_ns);
+    if (p->reference_ranks > 0)
+        json_put_int(w, "reference_ranks", p->reference_ranks);
 }
 
 char *profile_write(const struct profile *p, size_t *length)

@@ -98,7 +98,9 @@ static bool merge_header(struct profile *to, const struct profile *base, const s
     to->communication_under_compute_spread = communication->communication_under_compute_spread;
     to->memory_outside_arena_bytes =
         more->memory_outside_arena_bytes > 0 ? more->memory_outside_arena_bytes : base->memory_outside_arena_bytes;
-    to->reference_ns = more->reference_ns > 0 ? more->reference_ns : base->reference_ns;
+    const struct profile *timed = more->reference_ns > 0 ? more : base;
+    to->reference_ns = timed->reference_ns;
+    to->reference_ranks = timed->reference_ranks;
     return ok;
 }
 
