@@ -112,6 +112,8 @@ START_TEST(many_orders_are_searched)
     } models[] = { { 2, 100, 101 * 101 + 2 }, { 3, 45, 46 * 46 * 46 + 2 }, { 4, 17, 18 * 18 * 18 * 18 + 2 } };
     struct towers towers;
     int64_t undecided;
+    if (small_share() && _i > 0)
+        return;
     towers_open(&towers, models[_i].towers, models[_i].layers);
     const struct certificate *c = &towers.result->certificate;
     ck_assert_int_eq(c->ideals, models[_i].ideals);
