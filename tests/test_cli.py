@@ -5,7 +5,7 @@ import os
 import pathlib
 import re
 
-from calls import ALL, CLEAVE, ROOT, check, expect, main, run
+from calls import ALL, CLEAVE, ROOT, SMALL, check, expect, main, run, some
 
 
 def usage(_folder):
@@ -130,7 +130,7 @@ def wrong_usages(folder):
 def nothing_divides(folder):
     """Degrees that exclude each other: exit 3 as where memory is short, and the report says why on both streams."""
     gpt2 = ["gpt2", "--cluster", "1x8:a100-sxm-80", "--batch", 64, "--fix"]
-    for cluster, fixed, pattern in [
+    for cluster, fixed, pattern in some([
             ("1x5:cpu", "turns=2", "no configuration of 5 devices.*turns are at most the micro-batches"),
             ("1x8:cpu", "dp=3", "; dp 3: expected a divisor of 8 devices, found 3"),
             ("1x8:cpu", "dp=4,tp=4,pp=1", "; tp 4 x dp 4: expected 8 devices, found 16"),
@@ -138,14 +138,14 @@ def nothing_divides(folder):
             ("2x2:cpu", "tp=4", "; tp: expected 1, 2, within a node of 2 devices, found 4"),
             ("1x6:cpu", "tp=4", "; tp: expected 1, 2, which divide 6 devices, found 4"),
             ("1x8:cpu", "dp=4,hsdp=3", "hsdp: expected a divisor of the data-parallel ranks, of which there are at most 4, found 3"),
-            ("1x8:cpu", "dp=4,hsdp=8", "at most 4, found 8")]:
+            ("1x8:cpu", "dp=4,hsdp=8", "at most 4, found 8")]):
         job = ["plan", "tiny-gpt", "--cluster", cluster, "--batch", 4, "--seq", 16, "--fix", fixed]
         expect(f"nothing divides: {fixed}", 3, pattern, *job)
         result = run(*job, "--json")
         report = json.loads(result.stdout)
         check(f"nothing divides: {fixed}, --json", result.returncode == 3 and report["format"] == "cleave-infeasible" and
               re.search(pattern, report["why"]) and report["why"] in result.stderr and described("infeasible", report), result)
-    for fixed in ("hsdp=4,dp=8", "hsdp=8,dp=8", "hsdp=2"):
+    for fixed in some(("hsdp=4,dp=8", "hsdp=8,dp=8", "hsdp=2")):
         expect(f"nothing divides: {fixed} does", 0, "step", "plan", *gpt2, fixed)
     both = r"which divide the 12 heads of layer 1.attention, found 8; pp 2 x tp 8: expected a divisor of 8 devices, found 16"
     expect("nothing divides: both reasons", 3, both, "plan", *gpt2, "tp=8,pp=2")
@@ -484,7 +484,7 @@ def explains(folder):
     check("explain --json as described", described("explanation", found) and described("explanation.plan", found["plan"])
           and described("explanation.stage", found["stages"][0]) and described("explanation.alternative", found["versus"][0])
           and described("explanation.what_if", found["what_if"][0]) and described("explanation.robustness", found["robustness"][0]), answer)
-    check("explain repeats", answer.stdout == run("explain", plan, "--json", "--draws", 2, "--versus", "tp=2", "--versus", "dp=2,zero=0").stdout)
+    check("explain repeats", SMALL or answer.stdout == run("explain", plan, "--json", "--draws", 2, "--versus", "tp=2", "--versus", "dp=2,zero=0").stdout)
     few = json.loads(run("explain", plan, "--json", "--part", "versus").stdout)
     check("explain --part", not few["alternatives"] and not few["what_if"] and not few["robustness"])
     model = json.loads(run("explain", "tiny-gpt", *small, "--json", "--part", "versus").stdout)
@@ -574,7 +574,7 @@ def several(folder):
     check("plan --top: the plan is the first", top[0]["step_s"] == json.loads(answer.stdout)["predicted"]["step_s"], answer)
     check("plan --top --json is a plan file", run("show", "-", stdin=answer.stdout).returncode == 0)
     expect("plan --top of a space with few plans", 0, "there are no more than 1 plans", *small, "--top", 9, "--fix", "pp=1,tp=1,zero=0,recompute=none,micro-batch=2,prefetch=1")
-    for resource, key in [("memory", "peak_bytes"), ("devices", "devices")]:
+    for resource, key in some([("memory", "peak_bytes"), ("devices", "devices")]):
         expect(f"plan --pareto {resource}", 0, "none of these is beaten in both", *small, "--fix", "tp=1,zero=1,micro-batch=2", "--pareto", resource)
         answer = run(*small, "--pareto", resource, "--json")
         points = json.loads(answer.stdout)["frontier"]
@@ -646,7 +646,7 @@ def certificates(folder):
     whole = json.loads(plan.read_text())
     c = whole["certificate"]
     solved = c["configurations_solved"]
-    for name, change in {
+    for name, change in some({
             "a count": {"configurations": c["configurations"] + 1},
             "a configuration less": {"configurations_solved": [s for s in solved if s[0] != c["best"]], "solved": c["solved"] - 1, "pruned_bound": c["pruned_bound"] + 1},
             "a configuration twice": {"configurations_solved": [*solved, solved[0]], "solved": c["solved"] + 1},
@@ -657,7 +657,7 @@ def certificates(folder):
             "another gap": {"gap": c["gap"] / 2},
             "more of the simulation": {"simulated_bound_ns": 2 * c["simulated_bound_ns"]},
             "a best plan that is not": {"best_ns": c["best_ns"] // 2},
-            "other memory": {"memory_bytes": 2 * c["memory_bytes"]}}.items():
+            "other memory": {"memory_bytes": 2 * c["memory_bytes"]}}.items()):
         forged.write_text(json.dumps({**whole, "certificate": {**c, **change}}))
         expect(f"check: {name}", 4, "does not hold|neither proven", "check", forged)
     forged.write_text(json.dumps({**whole, "certificate": {**c, "space": {}}}))

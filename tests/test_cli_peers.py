@@ -3,7 +3,7 @@
 import json
 import shutil
 
-from calls import ROOT, check, expect, main, run
+from calls import ROOT, check, expect, main, run, some
 
 
 def partitions(folder):
@@ -76,9 +76,9 @@ def foreign_profile(folder):
         return json.loads(plan.read_text())["predicted"]
 
     ends = "layer[0-0].recompute=none,layer[65-66].recompute=none,pp=1"
-    for gib, fixed in [(36, "tp=1,dp=8,micro-batch=2,zero=3,layer[1-40].recompute=full,layer[41-64].recompute=none"),
+    for gib, fixed in some([(36, "tp=1,dp=8,micro-batch=2,zero=3,layer[1-40].recompute=full,layer[41-64].recompute=none"),
                        (24, "tp=1,dp=8,micro-batch=2,zero=3,layer[1-60].recompute=full,layer[61-64].recompute=none"),
-                       (16, "tp=8,dp=1,sp=1,micro-batch=8,layer[1-64].recompute=full")]:
+                       (16, "tp=8,dp=1,sp=1,micro-batch=8,layer[1-64].recompute=full")]):
         theirs = predicted("1x8:a100-sxm-80", "--fix", f"{ends},{fixed}")
         usable = max((gib - 1) * 2**30, *theirs["peak_bytes"])
         cluster.write_text(json.dumps({"format": "cleave-cluster", "version": 1, "device": "a100-sxm-80", "memory_bytes": usable + 2**30,

@@ -78,11 +78,12 @@ static void compare(const struct restricted_case *c, const struct space *space, 
     search_result_free(part);
 }
 
-/* By the simulated step, of which the formula knows only a part: one percent is what the judge may leave. */
+/* By the simulated step, of which the formula knows only a part: one percent is what the judge may leave. Of shares
+ * half as many as of others: each searches thirteen times. */
 START_TEST(no_restriction_is_shorter)
 {
     const struct restricted_case *c = &restricted_cases[_i];
-    if (!in_share((uint64_t)_i))
+    if (share_stride() > 1 && _i % (2 * share_stride()) != 0)
         return;
     const struct space whole = space_default(c->batch, c->sequence, DTYPE_BF16);
     struct search_result *result = search_zoo(c->model, c->cluster, &whole);
