@@ -176,16 +176,25 @@ static int64_t profile_reference_ns(const struct job *job)
     return speaks ? job->in.profile->reference_ns : 0;
 }
 
-/* On as many cores as the profile's, else as the plans' ranks; for longer where runs are judged by it. */
+/* As many as the profile's, whose time is compared with, else as the plans'. */
+static int reference_ranks(const struct job *job)
+{
+    int ranks = 0;
+    if (profile_reference_ns(job) > 0)
+        return job->in.profile->reference_ranks;
+    for (int i = 0; i < job->comparison.count; i++)
+        if (job->comparison.entries[i].plan)
+            ranks = (int)max_i64(ranks, job->comparison.entries[i].plan->rank_count);
+    return ranks;
+}
+
+/* For longer where runs are judged by it. */
 static bool time_reference(void *context, int64_t *out_ns, struct error *err)
 {
     const struct job *job = context;
     struct reference product;
-    int ranks = profile_reference_ns(job) > 0 ? job->in.profile->reference_ranks : 0;
-    for (int i = 0; i < job->comparison.count && profile_reference_ns(job) == 0; i++)
-        if (job->comparison.entries[i].plan)
-            ranks = (int)max_i64(ranks, job->comparison.entries[i].plan->rank_count);
-    if (!reference_measure(&product, ranks, job->a->steady_percent > 0 ? REFERENCE_S : REFERENCE_SHORT_S, err))
+    if (!reference_measure(&product, reference_ranks(job), job->a->steady_percent > 0 ? REFERENCE_S : REFERENCE_SHORT_S,
+                           err))
         return false;
     *out_ns = product.ns;
     return true;

@@ -12,6 +12,12 @@
 #define GELU_TWICE_ROOT ((real)1.5957691216057307117597842397376) /* 2 sqrt(2/pi) */
 #define GELU_CUBIC ((real)0.044715)
 
+/* Of a token's choices where experts take turns (kernel_arguments, evenly). */
+ELEMENT int32_t expert_in_turn(int64_t token, int64_t choice, int64_t choices, int64_t experts)
+{
+    return (int32_t)((token * choices + choice) % experts);
+}
+
 /* gelu(x) = x/2 (1 + tanh(u)) = x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3): no cancellation at either end.
  */
 ELEMENT real gelu(real x)

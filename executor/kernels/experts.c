@@ -2,7 +2,7 @@
  * the sequence, so its number is that of its first token over the group's size. Slots are written e * slots + place; a
  * choice without one is -1 - e. */
 #include "base/num.h"
-#include "executor/kernels/exponential.h"
+#include "executor/kernels/elements.h"
 #include "executor/kernels/primitives.h"
 #include <string.h>
 
@@ -45,7 +45,7 @@ enum { MOST_CHOICES = 64 };
 static void choose_evenly(const struct kernel_arguments *a, int64_t token, int32_t *chosen)
 {
     for (int64_t k = 0; k < a->choices; k++)
-        chosen[k] = (int32_t)((token * a->choices + k) % a->experts);
+        chosen[k] = expert_in_turn(token, k, a->choices, a->experts);
 }
 
 /* The largest logits, the first of equal ones; falling. */

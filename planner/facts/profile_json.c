@@ -71,7 +71,8 @@ static const struct json_field profile_table[] = {
       .doc = "speed of the processor meanwhile: one product of two 1024 x 1024 matrices on a core, mean of before and "
              "after; 0 or absent: not kept" },
     { "reference_ranks", FIELD_INT, offsetof(struct profile_text, reference_ranks), .min = 0, .max = 1e6,
-      .doc = "so many such products ran at once, of which the slowest counts; 0 or absent: one" },
+      .doc = "so many such products ran at once, of which the slowest counts, of ranks in processes the first's; 0 or "
+             "absent: one" },
     { "compute", FIELD_NODE, offsetof(struct profile_text, compute), .doc = "array: computations" },
     { "linear", FIELD_NODE, offsetof(struct profile_text, linear), .doc = "array: work that is linear in elements" },
     { "collectives", FIELD_NODE, offsetof(struct profile_text, curves),

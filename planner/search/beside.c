@@ -185,9 +185,8 @@ static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
 /* Strategies to choose from, and memory, as the leader has them. */
 static bool choose_as(struct run *run, const struct candidate *leader, struct candidate *c)
 {
-    bool alike = run->configs[c->config].micro == run->configs[leader->config].micro;
     c->part = leader->part;
-    if (!alike)
+    if (run->configs[c->config].micro != run->configs[leader->config].micro)
         return search_part(run, &c->table, leader->part);
     c->capacity_bytes = leader->capacity_bytes;
     if (leader->part > 0)

@@ -44,7 +44,7 @@ struct piece {
 };
 struct pipeline {
     const struct plan *plan;
-    const struct layer_price **price[2]; /* [copy] (layers) by place in the plan's order */
+    const struct layer_price **price[2]; /* [copy, or the only one] (layers) by place in the plan's order */
     const struct price_table *table;
     const struct facts *facts;
     int *values; /* (pieces, pieces): values that the first makes and the second reads; of replicas the first's */
@@ -556,10 +556,10 @@ bool pipeline_step_ns(int64_t *out, const struct plan *plan, const struct chain 
                           .facts = facts,
                           .ahead = (int)min_i64(plan->prefetch, MAX_AHEAD),
                           .micro_batches = micro_batches };
-    bool good = true;
-    for (int copy = 0; good && copy < 2; copy++)
-        good = copy < plan_copies(plan) ? pipeline_prices(&p.price[copy], plan, chain, table, copy, &arena, err)
-                                        : (p.price[copy] = p.price[0]) != NULL;
+    bool good = pipeline_prices(&p.price[0], plan, chain, table, 0, &arena, err);
+    p.price[1] = p.price[0];
+    if (good && plan_copies(plan) > 1)
+        good = pipeline_prices(&p.price[1], plan, chain, table, 1, &arena, err);
     if (good && !(list_pieces(&p, &arena) && count_values(&p, chain, &arena) && start_pieces(&p, &arena) &&
                   start_stages(&p, &arena)))
         good = fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");

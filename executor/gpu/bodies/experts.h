@@ -40,14 +40,16 @@ GPU_BODY inline int64_t experts_stacked(const struct gpu_work *w, int64_t b, int
 }
 
 /* ---- route ---- */
-/* The largest logits, the first of equal ones; falling. Or in turn. */
+GPU_BODY inline void experts_choose_evenly(const struct gpu_work *w, int64_t t, int32_t *chosen)
+{
+    for (int64_t k = 0; k < w->integer[EXPERTS_CHOICES]; k++)
+        chosen[k] = expert_in_turn(t, k, w->integer[EXPERTS_CHOICES], w->integer[EXPERTS_COUNT]);
+}
+
+/* The largest logits, the first of equal ones; falling. */
 GPU_BODY inline void experts_choose(const struct gpu_work *w, int64_t b, int64_t t, int32_t *chosen)
 {
     int64_t count = 0;
-    for (int64_t k = 0; w->integer[EXPERTS_EVENLY] && k < w->integer[EXPERTS_CHOICES]; k++)
-        chosen[k] = (int32_t)((t * w->integer[EXPERTS_CHOICES] + k) % w->integer[EXPERTS_COUNT]);
-    if (w->integer[EXPERTS_EVENLY])
-        return;
     for (int64_t e = 0; e < w->integer[EXPERTS_COUNT]; e++) {
         real logit = experts_logit(w, b, t, e);
         int64_t place = count;
@@ -80,7 +82,10 @@ GPU_BODY void gpu_route(const struct team *team, const struct gpu_work *work)
     {
         int64_t b = i / tokens, t = i % tokens;
         int32_t chosen[EXPERTS_MOST_CHOICES];
-        experts_choose(work, b, t, chosen);
+        if (work->integer[EXPERTS_EVENLY])
+            experts_choose_evenly(work, t, chosen);
+        else
+            experts_choose(work, b, t, chosen);
         real most = experts_logit(work, b, t, chosen[0]), sum = 0;
         for (int64_t k = 0; k < choices; k++)
             sum += real_exp(experts_logit(work, b, t, chosen[k]) - most);
