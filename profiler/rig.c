@@ -41,8 +41,8 @@ static bool make_program(struct rig *rig)
     program->graph = rig->graph, program->plan = rig->plan;
     program->stage_count = rig->plan->stage_count;
     program->stages = arena_alloc(arena, stages, sizeof *program->stages);
-    program->buffers = arena_alloc(arena, (size_t)rig->buffer_capacity, sizeof *program->buffers);
-    program->pairs = arena_alloc(arena, stages * instrs, sizeof *program->pairs);
+    program->buffers = calloc((size_t)rig->buffer_capacity, sizeof *program->buffers);
+    program->pairs = calloc(stages * instrs, sizeof *program->pairs);
     if (!program->stages || !program->buffers || !program->pairs)
         return false;
     for (size_t s = 0; s < stages; s++) {

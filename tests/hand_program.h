@@ -263,8 +263,8 @@ static inline struct hand *hand_pipeline(const char *schedule_name, int stages, 
     p->plan = h->plan;
     p->stage_count = stages;
     p->stages = arena_alloc(&p->arena, (size_t)stages, sizeof *p->stages);
-    p->buffers = arena_alloc(&p->arena, HAND_BUFFERS, sizeof *p->buffers);
-    p->pairs = arena_alloc(&p->arena, HAND_BUFFERS, sizeof *p->pairs);
+    p->buffers = calloc(HAND_BUFFERS, sizeof *p->buffers);
+    p->pairs = calloc(HAND_BUFFERS, sizeof *p->pairs);
     p->assignments = arena_alloc(&p->arena, (size_t)stages, sizeof *p->assignments);
     h->value = arena_alloc(&h->arena, (size_t)(2 * stages * micros), sizeof *h->value);
     h->gradient = arena_alloc(&h->arena, (size_t)(2 * stages * micros), sizeof *h->gradient);

@@ -21,7 +21,7 @@ static bool own_pairs(struct program *program)
         for (int i = 0; i < program->stages[s].instr_count; i++)
             if (program->stages[s].instrs[i].op != OP_COMPUTE)
                 count += program->stages[s].instrs[i].pair_count;
-    struct pair *pairs = arena_alloc(&program->arena, (size_t)count, sizeof *pairs);
+    struct pair *pairs = calloc((size_t)count + 1, sizeof *pairs);
     if (!pairs)
         return false;
     int at = 0;
@@ -34,6 +34,7 @@ static bool own_pairs(struct program *program)
             instr->pair_first = at;
             at += instr->pair_count;
         }
+    free(program->pairs);
     program->pairs = pairs;
     program->pair_count = count;
     return true;
@@ -96,17 +97,16 @@ static bool append_copies(struct split *split)
 {
     struct program *program = split->program;
     size_t count = (size_t)split->old_count + (size_t)split->copy_count;
-    struct buffer *buffers = arena_alloc(&program->arena, count, sizeof *buffers);
+    struct buffer *buffers = realloc(program->buffers, (count + 1) * sizeof *buffers);
     if (!buffers)
         return false;
-    memcpy(buffers, program->buffers, (size_t)split->old_count * sizeof *buffers);
+    program->buffers = buffers;
+    program->buffer_count = (int)count;
     for (int i = 0; i < split->copy_count; i++) {
-        buffers[split->old_count + i] = program->buffers[split->copy_of[i]];
+        buffers[split->old_count + i] = buffers[split->copy_of[i]];
         if (split->ahead[split->copy_of[i]] && split->now[split->copy_of[i]] == split->old_count + i)
             buffers[split->old_count + i].wraps = 1 + split->copy_of[i];
     }
-    program->buffers = buffers;
-    program->buffer_count = (int)count;
     return true;
 }
 

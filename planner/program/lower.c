@@ -404,28 +404,23 @@ static bool run(struct lowering *l, int first_layer, int layer_count)
     return messages_close(l);
 }
 
-/* What grew among the scratch moves to the program, without the room that it did not need. */
-static bool keep_arrays(struct lowering *l)
+/* Frees what lowering alone needed, for the waits need much, too. */
+static void close_lowering(struct lowering *l)
 {
     struct program *program = l->program;
-    struct buffer *buffers = arena_alloc(&program->arena, (size_t)program->buffer_count, sizeof *buffers);
-    struct pair *pairs = arena_alloc(&program->arena, (size_t)program->pair_count, sizeof *pairs);
-    if (!buffers || !pairs)
-        return lower_memory(l);
-    if (program->buffer_count > 0)
-        memcpy(buffers, program->buffers, (size_t)program->buffer_count * sizeof *buffers);
-    if (program->pair_count > 0)
-        memcpy(pairs, program->pairs, (size_t)program->pair_count * sizeof *pairs);
-    program->buffers = buffers;
-    program->pairs = pairs;
-    return true;
+    struct buffer *buffers = realloc(program->buffers, ((size_t)program->buffer_count + 1) * sizeof *buffers);
+    struct pair *pairs = realloc(program->pairs, ((size_t)program->pair_count + 1) * sizeof *pairs);
+    program->buffers = buffers ? buffers : program->buffers;
+    program->pairs = pairs ? pairs : program->pairs;
+    free(l->notes);
+    arena_free(&l->scratch);
+    arena_free(&l->growing);
 }
 
 static bool finish(struct lowering *l, struct program **out, bool ok)
 {
-    ok = ok && keep_arrays(l) && program_waits(l->program, l->err) && program_index(l->program, l->err);
-    arena_free(&l->scratch);
-    arena_free(&l->growing);
+    close_lowering(l);
+    ok = ok && program_waits(l->program, l->err) && program_index(l->program, l->err);
     if (ok)
         *out = l->program;
     else

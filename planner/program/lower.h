@@ -128,7 +128,7 @@ struct lowering {
     struct segment_range chunks[PLAN_MAX_CHUNKS]; /* its segments, by chunk */
     int chunk_count;
     int *version_head[2];       /* [gradient][value * micro_count + micro] */
-    struct version_note *notes; /* by buffer */
+    struct version_note *notes; /* by buffer; on the heap, as the program's buffers and pairs while they grow */
     int buffer_capacity, note_capacity, pair_capacity, instr_capacity;
     struct instr spare; /* written to after a failure */
 

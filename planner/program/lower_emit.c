@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "planner/program/geometry.h"
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool lower_memory(struct lowering *l)
@@ -26,6 +27,22 @@ bool lower_grow(struct lowering *l, struct arena *arena, void **array, int count
         memcpy(larger, *array, (size_t)count * size);
     *array = larger;
     *capacity = wanted;
+    return true;
+}
+
+/* For the arrays with something for each micro-batch of the whole plan, whose smaller forms an arena would keep. */
+static bool grow_large(struct lowering *l, void **array, int count, int *capacity, size_t size)
+{
+    if (l->failed)
+        return false;
+    if (count < *capacity)
+        return true;
+    size_t wanted = *capacity ? (size_t)*capacity * 2 : 32;
+    void *larger = wanted <= INT_MAX ? realloc(*array, wanted * size) : NULL;
+    if (!larger)
+        return lower_memory(l);
+    *array = larger;
+    *capacity = (int)wanted;
     return true;
 }
 
@@ -53,8 +70,7 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
 int add_pair(struct lowering *l, int source, int destination)
 {
     struct program *program = l->program;
-    if (!lower_grow(l, &l->scratch, (void **)&program->pairs, program->pair_count, &l->pair_capacity,
-                    sizeof *program->pairs))
+    if (!grow_large(l, (void **)&program->pairs, program->pair_count, &l->pair_capacity, sizeof *program->pairs))
         return 0;
     program->pairs[program->pair_count] = (struct pair){ source, destination };
     return program->pair_count++;
@@ -115,10 +131,9 @@ int add_buffer(struct lowering *l, struct buffer buffer)
 {
     struct program *program = l->program;
     int reused = steady_reuse(l, &buffer);
-    if (!lower_grow(l, &l->scratch, (void **)&program->buffers, program->buffer_count, &l->buffer_capacity,
-                    sizeof *program->buffers))
-        return 0;
-    if (!lower_grow(l, &l->scratch, (void **)&l->notes, program->buffer_count, &l->note_capacity, sizeof *l->notes))
+    if (!grow_large(l, (void **)&program->buffers, program->buffer_count, &l->buffer_capacity,
+                    sizeof *program->buffers) ||
+        !grow_large(l, (void **)&l->notes, program->buffer_count, &l->note_capacity, sizeof *l->notes))
         return 0;
     int64_t each = buffer.kind == BUFFER_TEMPORARY ? buffer.bytes / buffer.elements : element_size(l, &buffer);
     buffer.stage = l->stage;

@@ -28,7 +28,7 @@ static bool parse_tables(struct parse *p, const struct form_counts *counts)
     program->stage_count = counts->stages;
     program->buffer_count = counts->buffers;
     program->stages = arena_alloc(&program->arena, (size_t)counts->stages, sizeof *program->stages);
-    program->buffers = arena_alloc(&program->arena, (size_t)counts->buffers, sizeof *program->buffers);
+    program->buffers = calloc((size_t)counts->buffers + 1, sizeof *program->buffers);
     program->assignments = arena_alloc(&program->arena, (size_t)counts->assignments, sizeof *program->assignments);
     if (!program->stages || !program->buffers || !program->assignments)
         return short_of_memory(p);
@@ -72,7 +72,7 @@ static bool close_pairs(struct parse *p)
 {
     struct program *program = p->program;
     program->pair_count = p->pairs.count / 2;
-    program->pairs = arena_alloc(&program->arena, (size_t)program->pair_count, sizeof *program->pairs);
+    program->pairs = calloc((size_t)program->pair_count + 1, sizeof *program->pairs);
     if (!program->pairs)
         return short_of_memory(p);
     for (int i = 0; i < program->pair_count; i++)

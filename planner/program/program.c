@@ -6,8 +6,16 @@ void program_free(struct program *program)
 {
     if (!program)
         return;
+    free(program->buffers);
+    free(program->pairs);
     arena_free(&program->arena);
     free(program);
+}
+
+size_t program_bytes(const struct program *program)
+{
+    return arena_bytes(&program->arena) + (size_t)program->buffer_count * sizeof *program->buffers +
+           (size_t)program->pair_count * sizeof *program->pairs;
 }
 
 int64_t program_instrs(const struct program *program)

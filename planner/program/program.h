@@ -30,6 +30,9 @@ enum buffer_kind {
 };
 struct buffer {
     enum buffer_kind kind;
+    uint8_t
+        padded; /* weights, while lowering: atoms over which ZeRO shards; whole copies are padded to their product */
+    bool host;  /* lies in the host's arena: OFFLOAD and FETCH alone touch it */
     bool is_weight;  /* id names a weight, else a value; SCALAR: id is -1 */
     bool persistent; /* lives over the whole step (weights, state, accumulators); STATE and WEIGHT also over steps */
     int stage, id, micro;      /* micro -1: not of one micro-batch */
@@ -43,11 +46,8 @@ struct buffer {
     int wraps;  /* 1 + the buffer as which the next step reads its content, whose bytes it gets; 0: none does */
     int serial; /* tells apart temporaries */
     struct layout layout;
-    uint8_t
-        padded; /* weights, while lowering: atoms over which ZeRO shards; whole copies are padded to their product */
     int64_t elements; /* of one rank, padding of flat shards included: equal on all ranks of the stage */
     int64_t bytes;    /* elements in the plan's dtype and this kind's precision */
-    bool host;        /* lies in the host's arena: OFFLOAD and FETCH alone touch it */
     int64_t offset;   /* in the stage's arena, or the host's; -1 before program_layout() */
 };
 
@@ -98,15 +98,15 @@ struct pair {
 };
 
 struct instr {
-    enum op op;
-    enum phase phase;
-    enum lane lane;
-    enum step_part part;                   /* other than STEP_OWN: asynchronous schedules only */
+    enum op op : 8;
+    enum phase phase : 8;
+    enum lane lane : 8;
+    enum step_part part : 8;               /* other than STEP_OWN: asynchronous schedules only */
+    enum fold fold : 8;                    /* reductions: SUM or MAX */
     bool again;                            /* recomputation */
     bool first;                            /* COMPUTE: the first round of a fold: outputs start anew */
     uint8_t define[ROLE_COUNT];            /* COMPUTE: bit i: operand i of the role is overwritten, not accumulated */
     bool accumulate;                       /* others: destination += (else overwritten) */
-    enum fold fold;                        /* reductions: SUM or MAX */
     int segment, micro, round;             /* COMPUTE; segment -1 otherwise */
     int operand[ROLE_COUNT][MAX_OPERANDS]; /* COMPUTE: buffers, -1 absent */
     /* Others: into program->pairs; several pairs are one fused transfer (a gradient bucket). */
@@ -164,7 +164,7 @@ struct program {
     const struct plan *plan;   /* borrowed */
     int stage_count, buffer_count, pair_count;
     struct stage_program *stages;
-    struct buffer *buffers;
+    struct buffer *buffers; /* these two on the heap, owned: they grow and are replaced */
     struct pair *pairs;
     /* strategy, by segment: the axis of each atom (or AXIS_UNSPLIT / AXIS_PASS), the ring's atom (-1), the sliced axis
      * and count */
@@ -180,7 +180,8 @@ struct program {
 /* Fills loss_buffers from the buffers (persistent ones of the loss value); for whoever builds a program by other means
  * than program_lower(). */
 bool program_index(struct program *program, struct error *err);
-void program_free(struct program *program); /* accepts NULL */
+void program_free(struct program *program);          /* accepts NULL */
+size_t program_bytes(const struct program *program); /* that it takes in memory */
 /* Of all stages. */
 int64_t program_instrs(const struct program *program);
 

@@ -10,10 +10,10 @@ struct users {
 }; /* last instructions, counted from 1; 0: none */
 struct waiting {
     struct program *program;
-    struct arena arena;
-    struct users *users;        /* by buffer */
-    int (*reached)[LANE_COUNT]; /* by instruction: the last of each lane that has finished when it has */
-    int last[LANE_COUNT];       /* the last instruction of each lane so far */
+    struct arena arena, stage_arena; /* for all stages, for the one at hand */
+    struct users *users;             /* by buffer */
+    int (*reached)[LANE_COUNT];      /* by instruction: the last of each lane that has finished when it has */
+    int last[LANE_COUNT];            /* the last instruction of each lane so far */
     int wait_capacity;
 };
 
@@ -106,7 +106,7 @@ static bool stage_waits(struct waiting *w, struct stage_program *stage)
     stage->wait_count = 0;
     stage->waits = NULL;
     w->wait_capacity = 0;
-    w->reached = arena_alloc(&w->arena, (size_t)stage->instr_count + 1, sizeof *w->reached);
+    w->reached = arena_alloc(&w->stage_arena, (size_t)stage->instr_count + 1, sizeof *w->reached);
     if (!w->reached)
         return false;
     for (int i = 0; i < stage->instr_count; i++) {
@@ -125,8 +125,10 @@ bool program_waits(struct program *program, struct error *err)
     bool ok = true;
     w.users = arena_alloc(&w.arena, (size_t)program->buffer_count, sizeof *w.users);
     ok = w.users != NULL;
-    for (int i = 0; i < program->stage_count && ok; i++)
+    for (int i = 0; i < program->stage_count && ok; i++) {
         ok = stage_waits(&w, &program->stages[i]);
+        arena_free(&w.stage_arena);
+    }
     arena_free(&w.arena);
     return ok || fail_kind(err, ERROR_ENVIRONMENT, "out of memory while finding the waits of a program");
 }

@@ -396,7 +396,7 @@ static bool simulate_more(int64_t *more_ns, struct estimate *few, const struct m
 {
     struct estimate *longer = NULL;
     int count = few->micro_batches_simulated, unit = 2 * estimate_micro_batch_unit(plan);
-    int period = (int)min_i64(round_up(ceil_div(count, 2), unit), plan->micro_batch_count - count);
+    int period = (int)min_i64(round_up(ceil_div(count, 8), unit), plan->micro_batch_count - count);
     if (!judge_shortened(&longer, model, plan, count + period, facts, &(struct judging){ .always = true }, INT64_MAX,
                          err))
         return false;

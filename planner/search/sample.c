@@ -202,7 +202,7 @@ bool sample_open(struct sample **out, const struct graph *graph, const struct sa
 
 size_t sample_bytes(const struct sample *s)
 {
-    return arena_bytes(&s->program->arena) + arena_bytes(&s->arena);
+    return program_bytes(s->program) + arena_bytes(&s->arena);
 }
 
 void sample_free(struct sample *s)
