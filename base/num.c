@@ -44,6 +44,15 @@ uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
     return hash;
 }
 
+uint64_t hash_words(uint64_t hash, const int64_t *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        hash = (hash ^ (uint64_t)words[i]) * UINT64_C(1099511628211);
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
 uint64_t hash_string(uint64_t hash, const char *text)
 {
     return hash_bytes(hash, text, strlen(text) + 1);

@@ -38,6 +38,8 @@ static inline int64_t common_divisor(int64_t a, int64_t b)
 uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count);
 uint64_t hash_string(uint64_t hash, const char *text); /* includes the terminating zero, so that "ab","c" != "a","bc" */
 uint64_t hash_i64(uint64_t hash, int64_t value);
+/* Word by word, for tables: eight times as fast, another hash than that of the bytes, the same on every machine. */
+uint64_t hash_words(uint64_t hash, const int64_t *words, size_t count);
 /* A bijective mixer (splitmix64's finaliser): the counter-based generator of tests and initial weights. */
 uint64_t mix64(uint64_t x);
 #endif

@@ -50,7 +50,7 @@ static uint64_t hash_work(const struct program *program, const struct instr *ins
     int buffer = !pair ? instr->operand[ROLE_OUT][0] : pair->source >= 0 ? pair->source : pair->destination;
     const int64_t parts[] = { instr->op,    (int64_t)instr->phase, instr->segment,
                               instr->round, instr->layer,          buffer < 0 ? -1 : program->buffers[buffer].id };
-    return mix64(hash_bytes(0, parts, sizeof parts));
+    return mix64(hash_words(0, parts, sizeof parts / sizeof *parts));
 }
 
 bool cost_stage_ns(int64_t *ns, int *like, const struct facts *facts, const struct program *program, int stage)
