@@ -126,7 +126,8 @@ static void print_values(struct text *out, enum space_choice choice, const struc
 {
     text_printf(out, "%s%s=", out->length > 0 ? "," : "", space_choice_names[choice]);
     for (int i = 0; i < values->count; i++) {
-        const char *name = space_value_name(choice, values->values[i]);
+        char own[SPACE_NAME_BYTES];
+        const char *name = space_value_name(own, choice, values->values[i]);
         text_add(out, i > 0 ? ":" : "");
         if (name)
             text_add(out, name);

@@ -261,7 +261,8 @@ static void print_allowed(FILE *out, enum space_choice choice, struct space spac
     fprintf(out, "%s=", space_choice_names[choice]);
     for (int i = 0; i < allowed->count; i++) {
         long long value = allowed->values[i];
-        const char *name = space_value_name(choice, value);
+        char text[SPACE_NAME_BYTES];
+        const char *name = space_value_name(text, choice, value);
         if (name)
             fprintf(out, "%s%s", i ? ":" : "", name);
         else

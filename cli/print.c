@@ -15,13 +15,19 @@ static int degree(const struct plan *plan, const struct plan_stage *stage, int l
     return product;
 }
 
-/* Whether the layer gathers weights that stay: its shards lie on more than one rank of the stage. */
+/* Whether the layer's shards lie on more than one rank of the stage. */
+static bool sharded(const struct plan *plan, const struct plan_stage *stage, int layer)
+{
+    bool several = false;
+    for (int a = 0; a < plan->atom_count; a++)
+        several |= stage->atom[a] > 1 && dimensions[plan->layers[layer].dim[a]]->shard;
+    return several && plan->layers[layer].zero > 0;
+}
+
+/* Whether the layer gathers weights that stay. */
 static bool keeps_gathered(const struct plan *plan, const struct plan_stage *stage, int layer)
 {
-    bool sharded = false;
-    for (int a = 0; a < plan->atom_count; a++)
-        sharded |= stage->atom[a] > 1 && dimensions[plan->layers[layer].dim[a]]->shard;
-    return sharded && layer_keeps_gathered(&plan->layers[layer]);
+    return sharded(plan, stage, layer) && layer_keeps_gathered(&plan->layers[layer]);
 }
 
 /* ZeRO stages of the layers that have weights; how many layers are recomputed. */
@@ -116,6 +122,9 @@ static void print_layer(const struct cli *cli, const struct plan *plan, const st
     fprintf(cli->out, "  ZeRO %d  recompute %s", l->zero, recompute_names[l->recompute]);
     if (keeps_gathered(plan, stage, layer))
         fprintf(cli->out, "  reshard false");
+    uint32_t replicated = sharded(plan, stage, layer) ? l->replicate & graph_layer_operators(graph, layer) : 0;
+    if (replicated)
+        fprintf(cli->out, "  replicate %s", operators_text((char[OPERATORS_TEXT_BYTES]){ 0 }, replicated));
     if (l->offload != OFFLOAD_NONE)
         fprintf(cli->out, "  offload %s", offload_names[l->offload]);
     if (l->slices > 1)

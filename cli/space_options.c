@@ -18,19 +18,27 @@ bool space_schedule(const char *what, const char *name, int *out, struct error *
     return inputs_word(what, name, names, out, err);
 }
 
+static void list_names(struct text *out, const char *const *names)
+{
+    for (int i = 0; names[i]; i++)
+        text_printf(out, "%s%s", i ? ", " : "", names[i]);
+}
+
 static bool named_value(const char *what, enum space_choice choice, const char *word, int64_t most, int64_t *out,
                         struct error *err)
 {
     struct text list = { 0 };
-    for (int64_t value = 0; value < most; value++) {
-        const char *name = space_value_name(choice, value);
-        if (name && !strcmp(name, word)) {
-            *out = value;
-            text_free(&list);
-            return true;
-        }
+    char text[SPACE_NAME_BYTES];
+    if (space_value_named(out, choice, word))
+        return true;
+    for (int64_t value = 0; value < most && !space_value_is_set(choice); value++) {
+        const char *name = space_value_name(text, choice, value);
         if (name)
             text_printf(&list, "%s%s", list.length ? ", " : "", name);
+    }
+    if (space_value_is_set(choice)) {
+        text_add(&list, "none or, joined by +, some of ");
+        list_names(&list, operator_names);
     }
     fail(err, "%s: %s: expected one of %s; found '%s'", what, space_choice_names[choice], list.data ? list.data : "",
          word);
@@ -74,12 +82,6 @@ static bool add_value(const char *what, struct allowed *allowed, int key, const 
     if (allowed->count == 0 || !allows(allowed, value)) /* twice is once */
         allowed->values[allowed->count++] = value;
     return true;
-}
-
-static void list_names(struct text *out, const char *const *names)
-{
-    for (int i = 0; names[i]; i++)
-        text_printf(out, "%s%s", i ? ", " : "", names[i]);
 }
 
 void space_list_keys(struct text *out)

@@ -1,5 +1,6 @@
 #include "models/builder.h"
 #include "base/num.h"
+#include "models/operators.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -252,6 +253,7 @@ struct segment *builder_segment(struct graph_builder *builder, enum kernel kerne
     char letters[MAX_AXES + 1] = "";
     struct segment *segment = &graph->segments[graph->segment_count];
     *segment = (struct segment){ .name = copy, .kernel = kernel, .layer = builder->layer };
+    segment->operators = operator_set(name, (int)strlen(name));
     read_axes(builder, segment, axes, letters);
     segment->in_count = bind(segment->in, in, letters);
     segment->weight_count = bind(segment->weight, weight, letters);

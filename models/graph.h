@@ -123,6 +123,7 @@ struct kernel_arguments {
 struct segment {
     const char *name; /* "q", "core"; unique inside its layer */
     enum kernel kernel;
+    uint32_t operators; /* the set of itself, if it is one (models/operators.h); else empty */
     int layer;
     int axis_count, in_count, out_count, weight_count;
     struct axis axes[MAX_AXES];
@@ -220,6 +221,8 @@ struct graph_edge {
 };
 /* Whether it has parameters, shared ones included. */
 bool graph_layer_has_weights(const struct graph *graph, int layer);
+/* The set of its operators: models/operators.h. */
+uint32_t graph_layer_operators(const struct graph *graph, int layer);
 
 /* Whether each layer reads the one before it, and nothing else. */
 bool graph_is_chain(const struct graph *graph);

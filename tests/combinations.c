@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 enum { LEAST_RANKS = 2, MOST_RANKS = 8, ATOM_RANKS = 2, MOST_MICROS = 4 };
+enum { EVERY_OTHER = OPERATORS_ALL & 0x55555555 };
 enum { RANDOM_TRIES = 4000, CANDIDATES = 12 };
 enum replicas { REPLICAS_EQUAL, REPLICAS_TURNS, REPLICAS_UNEVEN, REPLICAS_COUNT };
 static const int stage_counts[] = { 1, 2, 4 };
@@ -25,6 +26,7 @@ static const struct {
     [COLUMN_RECOMPUTE] = { "recomputation", "recompute" },
     [COLUMN_OFFLOAD] = { "offload", "offload" },
     [COLUMN_RESHARD] = { "resharding", "reshard" },
+    [COLUMN_REPLICATE] = { "replicated operators", "replicate" },
     [COLUMN_STAGES] = { "stages", "stages" },
     [COLUMN_REPLICAS] = { "replicas", "replicas" },
     [COLUMN_SLICES] = { "slices", "slices" },
@@ -65,6 +67,7 @@ int row_count(enum column column)
         return (int)(sizeof stage_counts / sizeof *stage_counts);
     case COLUMN_REPLICAS:
         return REPLICAS_COUNT;
+    case COLUMN_REPLICATE:
     case COLUMN_SLICES:
     case COLUMN_BUCKETS:
     case COLUMN_PREFETCH:
@@ -103,6 +106,9 @@ void row_name(const struct combination_graphs *graphs, enum column column, int r
         break;
     case COLUMN_RESHARD:
         snprintf(name, ROW_NAME_BYTES, "reshard %s", reshard_names[row]);
+        break;
+    case COLUMN_REPLICATE:
+        snprintf(name, ROW_NAME_BYTES, row ? "operators apart" : "operators alike");
         break;
     case COLUMN_STAGES:
         snprintf(name, ROW_NAME_BYTES, "%d stage%s", stage_counts[row], row > 0 ? "s" : "");
@@ -205,6 +211,7 @@ struct plan *combination_plan(const struct combination_graphs *graphs, const str
                                   .recompute = row[COLUMN_RECOMPUTE],
                                   .offload = row[COLUMN_OFFLOAD],
                                   .reshard = row[COLUMN_RESHARD],
+                                  .replicate = row[COLUMN_REPLICATE] ? EVERY_OTHER : 0,
                                   .schedule = row[COLUMN_SCHEDULE],
                                   .micro = micro_batches(c),
                                   .bucket = row[COLUMN_BUCKETS] ? 4096 : 0,

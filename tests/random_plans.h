@@ -1,5 +1,5 @@
 /* Plans that a seed repeats: each layer and mesh atom draws its own dimension, ZeRO stage, recomputation, offload,
- * resharding and slices; redrawn while illegal. The caller frees them. */
+ * resharding, replicated operators and slices; redrawn while illegal. The caller frees them. */
 #ifndef CLEAVE_TESTS_RANDOM_PLANS_H
 #define CLEAVE_TESTS_RANDOM_PLANS_H
 #include "planner/plan/plan.h"

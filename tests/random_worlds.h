@@ -204,6 +204,18 @@ static inline void draw_reshards(struct random_world *w)
         w->space.recompute.count = w->space.offload.count = 1;
 }
 
+/* Of a third of the worlds with ZeRO some operators decided apart; likewise. */
+static inline void draw_replicates(struct random_world *w)
+{
+    struct random_world own = { .state = mix64(w->state + 5), .full = w->full };
+    if (w->space.reshard.count > 1 || world_draw(&own, 3) > 0)
+        return;
+    int64_t some = (int64_t)(mix64(own.state) & OPERATORS_ALL);
+    w->space.replicate = world_draw(&own, 3) ? (struct allowed){ 2, { 0, some } } : (struct allowed){ 1, { some } };
+    if (w->space.replicate.count > 1)
+        w->space.recompute.count = w->space.offload.count = 1;
+}
+
 /* Of half of the worlds no buckets, or others than usual, and of every third deferred sums; likewise. */
 static inline void draw_unusual(struct random_world *w)
 {
@@ -223,6 +235,7 @@ static inline void draw_space(struct random_world *w)
     w->space.recompute = draw_allowed(w, RECOMPUTE_COUNT, 2);
     draw_offloads(w);
     draw_reshards(w);
+    draw_replicates(w);
     if (!w->full && world_draw(w, 2))
         w->space.prefetch = draw_allowed(w, 2, 1);
     if (world_draw(w, 2))
@@ -285,7 +298,7 @@ static inline void draw_layouts(struct random_world *w)
     if (!has_layouts(w) || world_draw(&own, 3) == 0)
         return;
     w->space.layouts = lists[world_draw(&own, sizeof lists / sizeof *lists)];
-    w->space.offload.count = w->space.reshard.count = 1;
+    w->space.offload.count = w->space.reshard.count = w->space.replicate.count = 1;
     w->space.zero.count = world_draw(&own, 2) ? 1 : w->space.zero.count;
     w->space.recompute.count = w->space.zero.count > 1 || world_draw(&own, 2) ? 1 : w->space.recompute.count;
     if (world_draw(&own, 2))

@@ -173,6 +173,33 @@ START_TEST(each_layer_kind_stands_in_a_model)
 }
 END_TEST
 
+static bool has_matrix(const struct graph *graph, const struct segment *segment)
+{
+    bool matrix = false;
+    for (int w = 0; w < segment->weight_count; w++)
+        matrix |= graph->weights[segment->weight[w].id].dim_count > 1;
+    return matrix && !strstr(segment->name, "_lora_") && segment->kernel != KERNEL_BIASED_ATTENTION;
+}
+
+/* But for adapters and tables of biases. */
+START_TEST(what_has_a_matrix_is_an_operator)
+{
+    uint32_t found = 0;
+    for (int m = 0; m < COMBINATION_MODELS; m++) {
+        struct graph *graph = tiny_graph(combination_model(m));
+        for (int i = 0; i < graph->segment_count; i++) {
+            const struct segment *segment = &graph->segments[i];
+            ck_assert_msg((segment->operators != 0) == has_matrix(graph, segment), "%s of %s (models/operators.def)",
+                          segment->name, graph->layers[segment->layer].kind);
+            found |= segment->operators;
+        }
+        graph_free(graph);
+    }
+    for (int i = 0; i < OPERATOR_COUNT; i++)
+        ck_assert_msg(found >> i & 1, "operator %s: no model of tests/tiny_models.h has it", operator_names[i]);
+}
+END_TEST
+
 /* ---- the whole product ---- */
 static struct {
     int agree, refused;
@@ -289,6 +316,7 @@ static Suite *combinations_suite(void)
 {
     Suite *suite = suite_create("combinations");
     CHECK_ADD(suite, each_layer_kind_stands_in_a_model);
+    CHECK_ADD(suite, what_has_a_matrix_is_an_operator);
     CHECK_ADD(suite, each_legal_pair_stands_in_the_array);
     CHECK_ADD(suite, refused_pairs_are_named);
     CHECK_ADD_LOOP(suite, pairs_agree, COMBINATION_MODELS);

@@ -255,6 +255,37 @@ START_TEST(kept_weights_are_gathered_once)
 }
 END_TEST
 
+/* OSDP (Jiang et al. 2023): a replicated operator is never gathered and reduced once to all, the others of its layer
+ * are gathered and reduced as before. */
+START_TEST(replicated_operators_are_reduced_once)
+{
+    enum { MICROS = 3 };
+    struct strategy s = { "apart", "tiny-llama", "1f1b", 1, { 2, 1 }, { "dp", "none" }, MICROS, 3, 0, 1, 1, 0, 0 };
+    uint32_t set = UINT32_C(1) << OPERATOR_k | UINT32_C(1) << OPERATOR_down;
+    struct error err = { 0 };
+    struct lowered l = lowered_open(&s), all = lower_one(&s);
+    int replicated = 0, before = count_pairs(all.program, OP_REDUCE_SCATTER, PHASE_COUNT, -1);
+    for (int i = 0; i < l.plan->layer_count; i++)
+        l.plan->layers[i].replicate = set;
+    ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "%s", err.message);
+    for (int i = 0; i < l.graph->segment_count; i++) {
+        const struct segment *segment = &l.graph->segments[i];
+        bool apart = segment->operators & set;
+        replicated += apart ? segment->weight_count : 0;
+        for (int k = 0; k < segment->weight_count; k++)
+            ck_assert_int_eq(gathers_of(l.program, segment->weight[k].id),
+                             apart ? 0 : gathers_of(all.program, segment->weight[k].id));
+    }
+    ck_assert_int_gt(replicated, 3);
+    ck_assert_int_eq(count_pairs(l.program, OP_REDUCE_SCATTER, PHASE_COUNT, -1), before - MICROS * replicated);
+    ck_assert_int_eq(count_pairs(l.program, OP_ALL_REDUCE, PHASE_COUNT, -1) -
+                         count_pairs(all.program, OP_ALL_REDUCE, PHASE_COUNT, -1),
+                     replicated);
+    lowered_free(&l);
+    lowered_free(&all);
+}
+END_TEST
+
 static Suite *lower_counts_suite(void)
 {
     Suite *suite = suite_create("lower: counts");
@@ -265,6 +296,7 @@ static Suite *lower_counts_suite(void)
     CHECK_ADD(suite, groups_of_shards_talk_once_a_step);
     CHECK_ADD(suite, zero_3_gathers);
     CHECK_ADD(suite, kept_weights_are_gathered_once);
+    CHECK_ADD(suite, replicated_operators_are_reduced_once);
     return suite;
 }
 

@@ -192,6 +192,35 @@ START_TEST(groups_of_shards_agree)
 }
 END_TEST
 
+/* ---- operators of a layer that are not sharded as it is ---- */
+/* Any of them, beside the same as above. */
+START_TEST(operators_apart_agree)
+{
+    struct reference r = make_reference(tiny_models[_i], 1);
+    static const int8_t beside[] = { DIM_tp, DIM_dp, DIM_tp_sp, DIM_rp, DIM_cp_gather, DIM_cp_ring };
+    for (int n = 0; n < 24; n++) {
+        struct tiny_choice c = { .dp = 2,
+                                 .tp = n % 2 ? 2 : 1,
+                                 .pp = 1 + n / 2 % 2,
+                                 .tp_dim = beside[n % 6],
+                                 .zero = 1 + n % 3,
+                                 .reshard = n / 3 % RESHARD_COUNT,
+                                 .recompute = n / 4 % RECOMPUTE_COUNT,
+                                 .micro = 2,
+                                 .bucket = n % 5 < 3 ? 0 : 1 << 12,
+                                 .prefetch = n / 4 % 3,
+                                 .slices = n % 7 == 3 ? 2 : 1,
+                                 .clip = 1 };
+        struct plan *plan = tiny_plan(r.graph, &c);
+        for (int l = 0; l < plan->layer_count; l++)
+            plan->layers[l].replicate = (uint32_t)mix64((uint64_t)(n * 64 + l)) & OPERATORS_ALL;
+        check_plan(&r, plan, (uint64_t)(97000 + n));
+        plan_free(plan);
+    }
+    free_reference(&r);
+}
+END_TEST
+
 /* ---- gathered weights that stay for the step ---- */
 /* Of all layers of ZeRO-3 or of some of them, beside other stages of ZeRO, with groups of shards, tensor or context
  * parallelism, pipelines, gathers ahead, slices and recomputation. */
@@ -335,6 +364,7 @@ static Suite *oracle_suite(void)
     add_for_models(suite, "schedules_agree", schedules_agree);
     add_for_models(suite, "slices_of_any_ratio_agree", slices_of_any_ratio_agree);
     add_for_models(suite, "groups_of_shards_agree", groups_of_shards_agree);
+    add_for_models(suite, "operators_apart_agree", operators_apart_agree);
     add_for_models(suite, "kept_gathers_agree", kept_gathers_agree);
     add_for_models(suite, "parameter_servers_agree", parameter_servers_agree);
     add_for_models(suite, "pairs_of_layer_choices_agree", pairs_of_layer_choices_agree);

@@ -1,6 +1,7 @@
 /* OSDP's problem (Jiang et al. 2023, "OSDP: Optimal Sharded Data Parallel") is a restriction of ours: data parallel
- * only, each operator replicated or sharded, a sharded one perhaps in slices of which one is gathered at a time. Its
- * cost of an operator with S bytes of weights on N ranks, latency a and rate B per step of a ring, is
+ * only, each operator replicated or sharded (those of a layer alike or apart), a sharded one perhaps in slices of which
+ * one is gathered at a time. Its cost of an operator with S bytes of weights on N ranks, latency a and rate B per step
+ * of a ring, is
  *
  *   replicated  2 (N - 1) (a + S / (N B))      sharded  3 (N - 1) (a + S / (N B))
  *
@@ -67,6 +68,7 @@ static void osdp_open(struct osdp *o, int64_t batch, int64_t memory_bytes)
     space->prefetch = (struct allowed){ 1, { 1 } }; /* what waits for nothing is a sum */
     space->schedule = (struct allowed){ 1, { 0 } };
     space->slices = (struct allowed){ 3, { 1, 2, 4 } };
+    space->replicate = (struct allowed){ 3, { 0, 1 << OPERATOR_up, 1 << OPERATOR_down } };
     o->options.top = 1;
 }
 
@@ -124,10 +126,10 @@ static bool backward_reads(const struct graph *graph, const struct segment *segm
 }
 
 struct expected {
-    double replicated_ns, sharded_ns, bytes;
-    int count; /* weights */
+    double ns, bytes; /* of a rank, of which weight, gradient and two moments in fp32 are four */
+    int count;        /* weights */
 };
-static struct expected osdp_formula(const struct graph *graph, int layer)
+static struct expected osdp_formula(const struct graph *graph, int layer, const struct plan_layer *choice)
 {
     struct expected e = { 0 };
     const struct graph_layer *l = &graph->layers[layer];
@@ -136,9 +138,9 @@ static struct expected osdp_formula(const struct graph *graph, int layer)
             const struct weight *weight = &graph->weights[graph->segments[s].weight[w].id];
             double bytes = 4.0 * (double)weight_elements(weight);
             double ring_ns = (RANKS - 1) * (LATENCY_NS + 1e9 * bytes / RANKS / BYTES_PER_S);
-            e.replicated_ns += 2 * ring_ns;
-            e.sharded_ns += (backward_reads(graph, &graph->segments[s], w) ? 3 : 2) * ring_ns;
-            e.bytes += bytes;
+            bool sharded = choice->zero == 3 && !(choice->replicate & graph->segments[s].operators);
+            e.ns += (sharded && backward_reads(graph, &graph->segments[s], w) ? 3 : 2) * ring_ns;
+            e.bytes += sharded ? bytes / RANKS : bytes;
             e.count++;
         }
     return e;
@@ -150,21 +152,18 @@ START_TEST(operators_cost_what_osdp_says)
     struct prices p;
     osdp_open(&o, RANKS, INT64_C(1) << 40);
     prices_open(&p, &o);
-    for (int l = 0; l < LAYERS; l++) {
-        struct expected e = osdp_formula(p.bench.graph, l);
+    ck_assert_int_eq(p.table->strategy_count, 10); /* replicated; sharded in 1, 2 and 4 slices, all or all but one */
+    for (int l = 0; l < LAYERS; l++)
         for (int s = 0; s < p.table->strategy_count; s++) {
             const struct plan_layer *choice = &p.table->strategies[s].layer;
             const struct layer_price *price = price_of(&p, l, s);
-            bool sharded = choice->zero == 3;
-            double ns = sharded ? e.sharded_ns : e.replicated_ns;
+            struct expected e = osdp_formula(p.bench.graph, l, choice);
             if (choice->slices == 1) /* slices gather the same bytes in more steps */
-                CHECK_NEAR((double)traffic_ns(price), ns, 3 * e.count);
+                CHECK_NEAR((double)traffic_ns(price), e.ns, 3 * e.count);
             else
-                ck_assert((double)traffic_ns(price) >= ns - 3 * e.count);
-            /* weight, gradient and two moments in fp32 */
-            CHECK_NEAR((double)price->weight_bytes, 4 * e.bytes / (sharded ? RANKS : 1), 1024 * e.count);
+                ck_assert((double)traffic_ns(price) >= e.ns - 3 * e.count);
+            CHECK_NEAR((double)price->weight_bytes, 4 * e.bytes, 1024 * e.count);
         }
-    }
     prices_close(&p);
     osdp_close(&o);
 }
@@ -186,9 +185,11 @@ static int64_t osdp_cost(const struct prices *p, const int choice[LAYERS], int64
     return sum_ns;
 }
 
-/* All choices of all layers within the bytes; sliced false: whole operators only. least, most: what any choice needs.
- */
-static int64_t enumerate(const struct prices *p, int64_t capacity_bytes, bool sliced, int64_t *least, int64_t *most)
+/* Which choices an enumeration leaves out. */
+enum { SLICED = 1, APART = 2 }; /* operators in slices; operators of one layer that are decided differently */
+
+/* All choices of all layers within the bytes. least, most: what any choice needs. */
+static int64_t enumerate(const struct prices *p, int64_t capacity_bytes, int without, int64_t *least, int64_t *most)
 {
     int strategies = p->table->strategy_count, choice[LAYERS] = { 0 };
     int64_t best = INT64_MAX, need, all = 1;
@@ -201,7 +202,8 @@ static int64_t enumerate(const struct prices *p, int64_t capacity_bytes, bool sl
         int64_t rest = n;
         for (int l = 0; l < LAYERS; l++, rest /= strategies) {
             choice[l] = (int)(rest % strategies);
-            allowed &= sliced || p->table->strategies[choice[l]].layer.slices == 1;
+            const struct plan_layer *layer = &p->table->strategies[choice[l]].layer;
+            allowed &= (!(without & SLICED) || layer->slices == 1) && (!(without & APART) || layer->replicate == 0);
         }
         int64_t ns = osdp_cost(p, choice, &need);
         *least = allowed && need < *least ? need : *least;
@@ -219,28 +221,38 @@ static struct search_result *search(const struct osdp *o)
     return result;
 }
 
-/* One limit: the search's optimum is that of enumeration. *helped: slices made a plan possible or shorter. */
-static void check_limit(int64_t memory_bytes, int *feasible, int *helped, int *used)
+struct seen {
+    int feasible, sliced, apart; /* plans; those that slices, or operators decided apart, made possible or shorter */
+    int used_slices, used_apart; /* layers */
+};
+
+/* One limit: the search's optimum is that of enumeration. */
+static void check_limit(int64_t memory_bytes, struct seen *seen)
 {
     struct osdp o;
     struct prices p;
     int64_t least, most;
     osdp_open(&o, RANKS, memory_bytes);
+    o.options.space.slices.count = 2;
     prices_open(&p, &o);
-    int64_t best = enumerate(&p, p.problem.capacity_bytes, true, &least, &most);
-    int64_t whole = enumerate(&p, p.problem.capacity_bytes, false, &least, &most);
+    int64_t best = enumerate(&p, p.problem.capacity_bytes, 0, &least, &most);
+    int64_t whole = enumerate(&p, p.problem.capacity_bytes, SLICED, &least, &most);
+    int64_t alike = enumerate(&p, p.problem.capacity_bytes, APART, &least, &most);
     struct search_result *result = search(&o);
     ck_assert_msg(result->feasible == (best < INT64_MAX), "%lld bytes: search %d, enumeration %lld",
                   (long long)memory_bytes, result->feasible, (long long)best);
-    *helped += best < whole;
+    seen->sliced += best < whole;
+    seen->apart += best < alike;
     if (result->feasible) {
         int64_t bound = result->certificate.bound_ns;
         ck_assert_msg(result->certificate.proof_gap == 0, "gap %g", result->certificate.proof_gap);
         ck_assert_msg(bound == best, "%lld bytes: search %lld, enumeration %lld", (long long)memory_bytes,
                       (long long)bound, (long long)best);
-        for (int l = 0; l < LAYERS && best < whole; l++)
-            *used += result->plans[0].plan->layers[l].slices > 1;
-        ++*feasible;
+        for (int l = 0; l < LAYERS; l++) {
+            seen->used_slices += best < whole && result->plans[0].plan->layers[l].slices > 1;
+            seen->used_apart += best < alike && result->plans[0].plan->layers[l].replicate != 0;
+        }
+        seen->feasible++;
     }
     search_result_free(result);
     prices_close(&p);
@@ -253,19 +265,21 @@ START_TEST(our_optimum_is_osdps)
     struct osdp o;
     struct prices p;
     int64_t least, most;
-    int feasible = 0, helped = 0, used = 0;
+    struct seen seen = { 0 };
     osdp_open(&o, RANKS, INT64_C(1) << 40);
+    o.options.space.slices.count = 2;
     prices_open(&p, &o);
-    ck_assert_int_eq(p.table->strategy_count, 4); /* replicated; sharded in 1, 2 and 4 slices */
-    enumerate(&p, INT64_MAX, true, &least, &most);
+    enumerate(&p, INT64_MAX, 0, &least, &most);
     prices_close(&p);
     osdp_close(&o);
     for (int n = 0; n < LIMITS; n++)
-        check_limit(least - 4096 + (most - least + 8192) * n * n / (LIMITS * LIMITS), &feasible, &helped, &used);
-    ck_assert_int_ge(feasible, LIMITS / 2);
-    ck_assert_int_lt(feasible, LIMITS);
-    ck_assert_int_gt(helped, 0);
-    ck_assert_int_gt(used, 0);
+        check_limit(least - 4096 + (most - least + 8192) * n * n / (LIMITS * LIMITS), &seen);
+    ck_assert_int_ge(seen.feasible, LIMITS / 2);
+    ck_assert_int_lt(seen.feasible, LIMITS);
+    ck_assert_int_gt(seen.sliced, 0);
+    ck_assert_int_gt(seen.used_slices, 0);
+    ck_assert_int_gt(seen.apart, 0);
+    ck_assert_int_gt(seen.used_apart, 0);
 }
 END_TEST
 
@@ -286,7 +300,7 @@ static int64_t best_of_batch(const struct osdp *o, int64_t batch)
     for (int i = 0; i < count; i++) {
         ck_assert_msg(workbench_table(&p.bench, &configs[i], false, &p.table, &err), "%s", err.message);
         p.problem = workbench_problem(&p.bench, &configs[i], p.table, config_in_flight(&p.arena, &configs[i]));
-        int64_t ns = enumerate(&p, p.problem.capacity_bytes, true, &least, &most);
+        int64_t ns = enumerate(&p, p.problem.capacity_bytes, 0, &least, &most);
         best = ns < best ? ns : best;
     }
     prices_close(&p);
@@ -303,6 +317,7 @@ START_TEST(the_batch_is_chosen_by_throughput)
     double best_rate = 0, smallest_rate = 0, chosen_rate = 0;
     osdp_open(&o, RANKS, 3500000);
     o.options.space.micro = (struct allowed){ 0 };
+    o.options.space.replicate.count = 1;
     ck_assert_msg(search_batch(&result, &choice, o.model, &o.facts, &o.options, 64, &err), "%s", err.message);
     for (int i = 0; i < choice.try_count; i++) {
         int64_t batch = choice.tries[i].batch, ns = batch % RANKS ? INT64_MAX : best_of_batch(&o, batch);

@@ -20,7 +20,7 @@ struct tally {
     int64_t instances, feasible, infeasible, empty, rejected, mixed, branched, unproven, configurations, plans,
         reordered, most_plans, plans_with_turns, best_with_turns, plans_spread, best_spread, spread_reversed,
         turns_reversed, plans_with_degrees, best_with_degrees, plans_with_layouts, best_with_layouts, reshards,
-        best_kept, lanes, raised;
+        replicates, best_apart, best_kept, lanes, raised;
     int64_t by_schedule[32], simulated[32];
 };
 
@@ -248,6 +248,14 @@ static bool keeps_gathered(const struct plan *plan)
     return keeps;
 }
 
+static bool decides_apart(const struct plan *plan)
+{
+    bool apart = false;
+    for (int l = 0; l < plan->layer_count; l++)
+        apart |= plan->layers[l].replicate != 0;
+    return apart;
+}
+
 static void check_instance(uint64_t seed, bool full, struct tally *tally)
 {
     struct random_world w = random_world(seed, full);
@@ -280,6 +288,8 @@ static void check_instance(uint64_t seed, bool full, struct tally *tally)
             ck_assert_int_le(certificate->simulated_bound_ns, result->plans[0].estimate->prediction.step_ns);
         tally->reshards += w.space.reshard.count > 1;
         tally->best_kept += result->feasible && keeps_gathered(result->plans[0].plan);
+        tally->replicates += w.space.replicate.count > 1;
+        tally->best_apart += result->feasible && decides_apart(result->plans[0].plan);
         tally->feasible += result->feasible;
         tally->infeasible += best == INT64_MAX;
         tally->rejected += !result->feasible && best < INT64_MAX;
@@ -316,6 +326,8 @@ START_TEST(search_equals_enumeration)
     ck_assert_int_gt(tally.turns_reversed, 10000 / share_stride());
     ck_assert_int_gt(tally.reshards, 60 / share_stride());
     ck_assert_int_gt(tally.best_kept, 20 / share_stride());
+    ck_assert_int_gt(tally.replicates, 60 / share_stride());
+    ck_assert_int_gt(tally.best_apart, 20 / share_stride());
     if (share_stride() == 1) { /* few worlds have many of them */
         ck_assert_int_gt(tally.plans_with_layouts, 10000);
         ck_assert_int_ge(tally.best_with_layouts, 2);

@@ -330,6 +330,7 @@ START_TEST(random_plans_are_accepted)
         layer->slices = (int16_t)(1 + (state = mix64(state)) % 2);
         layer->offload = (int8_t)(mix64(state + 1) % OFFLOAD_COUNT);
         layer->reshard = (int8_t)(mix64(state + 2) % RESHARD_COUNT);
+        layer->replicate = (uint32_t)mix64(state + 3) & OPERATORS_ALL;
     }
     if (plan_check(l.plan, l.graph, &err)) {
         ck_assert_msg(program_lower(&l.program, l.graph, l.plan, &err), "%d: %s", _i, err.message);

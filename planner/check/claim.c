@@ -107,12 +107,8 @@ static bool read_value(const struct json *at, enum space_choice choice, int64_t 
         return json_int(at, least, most, out, err);
     if (!json_string(at, &word, err))
         return false;
-    for (*out = 0; *out < most; ++*out) {
-        const char *name = space_value_name(choice, *out);
-        if (name && strcmp(name, word) == 0)
-            return true;
-    }
-    return json_fail(at, err, "expected a value of %s, found \"%s\"", space_choice_names[choice], word);
+    return space_value_named(out, choice, word) ||
+           json_fail(at, err, "expected a value of %s, found \"%s\"", space_choice_names[choice], word);
 }
 
 static bool read_choice(const struct json *at, enum space_choice choice, struct allowed *out, struct error *err)

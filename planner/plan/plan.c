@@ -198,7 +198,8 @@ bool plan_split_atoms(struct plan *plan, int atom_count, const int *size)
 bool plan_layer_equal(const struct plan_layer *a, const struct plan_layer *b)
 {
     return memcmp(a->dim, b->dim, sizeof a->dim) == 0 && a->zero == b->zero && a->recompute == b->recompute &&
-           a->offload == b->offload && a->reshard == b->reshard && a->slices == b->slices;
+           a->offload == b->offload && a->reshard == b->reshard && a->replicate == b->replicate &&
+           a->slices == b->slices;
 }
 
 bool layer_offloads_activations(const struct plan_layer *layer)
@@ -214,6 +215,11 @@ bool layer_offloads_optimizer(const struct plan_layer *layer)
 bool layer_keeps_gathered(const struct plan_layer *layer)
 {
     return layer->zero >= 3 && layer->reshard == RESHARD_EACH_STEP;
+}
+
+int layer_zero_of(const struct plan_layer *layer, const struct segment *segment)
+{
+    return layer->replicate & segment->operators ? 0 : layer->zero;
 }
 
 int plan_first_offload(const struct plan *plan)
@@ -335,6 +341,8 @@ uint64_t plan_hash(const struct plan *plan)
             hash = hash_i64(hash, layer->offload);
         if (layer->reshard != RESHARD_EACH_PASS)
             hash = hash_i64(hash_string(hash, "reshard"), layer->reshard);
+        if (layer->replicate != 0)
+            hash = hash_i64(hash_string(hash, "replicate"), layer->replicate);
     }
     for (int p = 0; plan->order && p < plan->layer_count; p++)
         hash = hash_i64(hash, plan->order[p]);

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "models/graph.h"
+#include "models/operators.h"
 #include "planner/plan/dim.h"
 
 struct model;
@@ -55,6 +56,7 @@ struct plan_layer {
     int8_t recompute;      /* enum recompute */
     int8_t offload;        /* enum offload */
     int8_t reshard;        /* enum reshard; without shards of ZeRO-3 it has no effect */
+    uint32_t replicate;    /* operators (models/operators.h) that are not sharded though the layer is */
     int16_t slices;        /* rounds in which the layer's sliceable operators run; 1: whole */
 };
 
@@ -130,6 +132,8 @@ bool layer_offloads_activations(const struct plan_layer *layer);
 bool layer_offloads_optimizer(const struct plan_layer *layer);
 /* Whether weights that it gathers stay gathered until their last use in the step. */
 bool layer_keeps_gathered(const struct plan_layer *layer);
+/* The ZeRO stage of the weights of one of its segments: some operators may be replicated (Jiang et al. 2023, OSDP). */
+int layer_zero_of(const struct plan_layer *layer, const struct segment *segment);
 /* The first layer that keeps something in host memory; -1: none does. */
 int plan_first_offload(const struct plan *plan);
 /* Whether two layers were decided alike. */

@@ -77,6 +77,8 @@ static void write_layers(struct json_writer *w, const struct plan *plan)
             json_put_string(w, "offload", offload_names[layer->offload]);
         if (layer->reshard != RESHARD_EACH_PASS)
             json_put_bool(w, "reshard", false);
+        if (layer->replicate != 0)
+            json_put_string(w, "replicate", operators_text((char[OPERATORS_TEXT_BYTES]){ 0 }, layer->replicate));
         json_put_int(w, "slices", layer->slices);
         json_end_object(w);
     }

@@ -53,11 +53,11 @@ static const struct json_field decision_fields[] = {
                  "which stages are intervals; \"layers\" below count places in it. The file's order when absent."),
     DECISION(stages, FIELD_NODE, .required = true, .doc = "Pipeline stages: [{layers, atoms, first_rank, turns}]."),
     DECISION(layers, FIELD_NODE, .required = true,
-             .doc = "Per run of equal layers: [{layers, dims, zero, recompute, offload, reshard, slices}]."),
+             .doc = "Per run of equal layers: [{layers, dims, zero, recompute, offload, reshard, replicate, slices}]."),
 };
 
 struct run_fields {
-    const char *layers;
+    const char *layers, *replicate;
     const struct json *atoms, *dims;
     int64_t zero, slices, first_rank, turns;
     int recompute, offload;
@@ -120,6 +120,11 @@ static const struct json_field layer_fields[] = {
       .offset = offsetof(struct run_fields, reshard),
       .doc = "Whether what ZeRO-3 gathered is given up after each pass of the layer; false: after its last pass of the "
              "step (FSDP: reshard_after_forward). true when absent." },
+    { .key = "replicate",
+      .type = FIELD_STRING,
+      .offset = offsetof(struct run_fields, replicate),
+      .doc = "Operators of the layer whose weights are not sharded whatever zero says, as \"q+k+v\"; those that it has "
+             "not got are passed over. none when absent." },
     { .key = "slices",
       .type = FIELD_INT,
       .offset = offsetof(struct run_fields, slices),
@@ -343,6 +348,9 @@ static bool read_layers(const struct json *layers, struct reading *r, struct err
         layer.offload = (int8_t)run.offload;
         layer.reshard = run.reshard ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;
         layer.slices = (int16_t)run.slices;
+        if (run.replicate && !operators_read(&layer.replicate, run.replicate))
+            return json_fail(json_member(at, "replicate"), err,
+                             "expected operators joined by +, such as q+k+v, found \"%s\"", run.replicate);
         for (int l = first; l < next; l++)
             plan->layers[l] = layer;
     }

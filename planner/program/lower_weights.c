@@ -9,6 +9,8 @@
  * Where a layer of stage 3 keeps what it gathered (enum reshard), it is gathered for its first use of the step and
  * lives until its last.
  *
+ * Operators that a layer replicates are of stage 0, whatever the layer's is.
+ *
  * A parameter server is a fifth row: stored as used, reduced at last to the first rank, which updates and broadcasts.
  *
  * "At last" is after the last contribution of the last micro-batch. Rajbhandari et al. 2020 (ZeRO), Zhao et al. 2023
@@ -41,10 +43,11 @@ static struct layout with_kind(struct layout layout, unsigned atoms, enum layout
 static unsigned shard_atoms(const struct lowering *l, int segment, int index)
 {
     const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
-    const struct plan_layer *layer = &l->plan->layers[l->graph->segments[segment].layer];
+    const struct segment *s = &l->graph->segments[segment];
+    const struct plan_layer *layer = &l->plan->layers[s->layer];
     unsigned replicas = layout_atoms(&use->forward, LAYOUT_REPLICATED) & layout_atoms(&use->gradient, LAYOUT_PARTIAL),
              shard = 0;
-    for (int i = 0; i < MAX_ATOMS && layer->zero > 0; i++) {
+    for (int i = 0; i < MAX_ATOMS && layer_zero_of(layer, s) > 0; i++) {
         if ((replicas >> i & 1) && dimensions[layer->dim[i]]->shard)
             shard |= 1u << i;
     }
@@ -77,7 +80,7 @@ static void describe_weight(struct lowering *l, int weight, int segment, int ind
     const struct segment *s = &l->graph->segments[segment];
     const struct layout_pair *use = &recipe_of(l, segment)->weight[index];
     *w = (struct stage_weight){
-        .segment = segment, .index = index, .part_count = 1, .zero = l->plan->layers[s->layer].zero
+        .segment = segment, .index = index, .part_count = 1, .zero = layer_zero_of(&l->plan->layers[s->layer], s)
     };
     w->shard = shard_atoms(l, segment, index);
     w->server = server_atoms(l, segment, index);

@@ -41,6 +41,7 @@ static struct search_options narrow_options(const struct search_options *options
     narrow(&narrowed.space.recompute, RECOMPUTE_FULL);
     narrow(&narrowed.space.offload, OFFLOAD_BOTH);
     narrow(&narrowed.space.reshard, RESHARD_EACH_PASS);
+    narrow(&narrowed.space.replicate, 0);
     narrow(&narrowed.space.micro, 1);
     narrow(&narrowed.space.prefetch, 1);
     return narrowed;

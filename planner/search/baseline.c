@@ -255,6 +255,7 @@ bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct
     own.zero = only(u.zero < 0 ? 0 : u.zero);
     own.recompute = only(u.recompute < 0 ? RECOMPUTE_NONE : u.recompute);
     own.offload = only(u.offload < 0 ? OFFLOAD_NONE : u.offload);
+    own.replicate = only(max_i64(0, u.replicate));
     own.reshard = only(u.reshard < 0 ? RESHARD_EACH_PASS : u.reshard);
     own.slices = only(max_i64(1, u.slices));
     own.shard_group = only(max_i64(0, u.shard_group));

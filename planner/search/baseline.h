@@ -9,7 +9,7 @@ struct model;
 /* Fields below 0 (degrees and micro: below 1) are chosen: missing degrees so that the product is the device count,
  * schedule 0, prefetch 1. */
 struct uniform {
-    int pipeline, tensor, data, zero, recompute, offload, reshard, schedule, prefetch;
+    int pipeline, tensor, data, zero, recompute, offload, reshard, replicate, schedule, prefetch;
     bool sequence_parallel, reversed;     /* reversed: the pipeline begins on the cluster's last ranks */
     int chunks;                           /* of the model on each stage; below 1: as few as the schedule takes */
     int extra;                            /* extra_in_flight; below 0: 0 */

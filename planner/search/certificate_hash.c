@@ -37,6 +37,8 @@ struct certificate_hash certificate_hash_start(const struct space *space)
     for (int reshard = 0; reshard < RESHARD_COUNT; reshard++)
         if (allows(&space->reshard, reshard) != (reshard == RESHARD_EACH_PASS)) /* unlike the default */
             hash = hash_i64(hash_string(hash, reshard_names[reshard]), allows(&space->reshard, reshard));
+    if (space->replicate.count != 1 || space->replicate.values[0] != 0)
+        hash = hash_allowed(hash_string(hash, "replicate"), &space->replicate);
     for (int i = 0; i < space->rule_count; i++) {
         const struct layer_rule *rule = &space->rules[i];
         hash = hash_i64(hash_i64(hash_i64(hash, rule->first), rule->last), rule->choice);

@@ -226,6 +226,7 @@ static bool uniform_peak(struct explainer *e, const struct space *space, const s
     u.recompute = thriftiest(&space->recompute, RECOMPUTE_FULL);
     u.offload = thriftiest(&space->offload, OFFLOAD_BOTH);
     u.reshard = thriftiest(&space->reshard, RESHARD_EACH_PASS);
+    u.replicate = thriftiest(&space->replicate, 0);
     shorter.rule_count = 0;
     shorter.batch =
         config_data(config) * config->micro *

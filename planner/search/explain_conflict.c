@@ -57,6 +57,7 @@ static struct space thrifty(const struct space *space)
     narrow(&s.recompute, RECOMPUTE_FULL);
     narrow(&s.offload, OFFLOAD_BOTH);
     narrow(&s.reshard, RESHARD_EACH_PASS);
+    narrow(&s.replicate, 0);
     narrow(&s.micro, least);
     narrow(&s.prefetch, 0);
     return s;

@@ -46,6 +46,7 @@ static struct uniform uniform_of(const struct space *space, bool reversed)
     u.recompute = value_of(&space->recompute);
     u.offload = value_of(&space->offload);
     u.reshard = value_of(&space->reshard);
+    u.replicate = value_of(&space->replicate);
     u.schedule = value_of(&space->schedule);
     u.prefetch = value_of(&space->prefetch);
     u.sequence_parallel = value_of(&space->sequence_parallel) > 0;

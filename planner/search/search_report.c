@@ -133,7 +133,8 @@ static void write_allowed(struct json_writer *w, enum space_choice choice, const
     json_write_key(w, space_choice_names[choice]);
     json_begin_array(w);
     for (int i = 0; i < allowed->count; i++) {
-        const char *name = space_value_name(choice, allowed->values[i]);
+        char text[SPACE_NAME_BYTES];
+        const char *name = space_value_name(text, choice, allowed->values[i]);
         if (name)
             json_write_string(w, name);
         else

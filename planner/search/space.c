@@ -39,6 +39,7 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .tensor_dimension = { .count = 1, .values = { DIM_tp } },
         .shard_group = { .count = 1, .values = { 0 } },
         .reshard = { .count = 1, .values = { RESHARD_EACH_PASS } },
+        .replicate = { .count = 1, .values = { 0 } },
         .slices = { .count = 1, .values = { 1 } },
         .order = { .count = 1, .values = { ORDER_TENSOR_INSIDE } },
         .turns = { .count = 1, .values = { 1 } },

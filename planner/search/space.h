@@ -21,7 +21,15 @@ bool allows(const struct allowed *allowed, int64_t value);
 bool names_several(const struct allowed *allowed);
 
 /* What some layers may choose from, instead of what all others may. */
-enum layer_choice { LAYER_ZERO, LAYER_RECOMPUTE, LAYER_OFFLOAD, LAYER_SLICES, LAYER_RESHARD, LAYER_CHOICES };
+enum layer_choice {
+    LAYER_ZERO,
+    LAYER_RECOMPUTE,
+    LAYER_OFFLOAD,
+    LAYER_SLICES,
+    LAYER_RESHARD,
+    LAYER_REPLICATE,
+    LAYER_CHOICES
+};
 extern const char *const layer_choice_names[LAYER_CHOICES + 1];
 struct layer_rule {
     int first, last; /* layers of the graph, both included */
@@ -44,6 +52,7 @@ struct space {
     struct allowed expert;                        /* of the data-parallel ranks those that share out the experts */
     struct allowed shard_group;   /* data-parallel ranks over which ZeRO shards, the others replicate (HSDP); 0: all */
     struct allowed reshard;       /* enum reshard, of layers that gather: ZeRO-3 on ranks that share shards */
+    struct allowed replicate;     /* sets of operators that are not sharded, of layers that are; 0: all are */
     struct allowed slices;        /* rounds of sliceable operators */
     struct allowed order;         /* enum mesh_order */
     struct allowed interleave;    /* chunks per stage; none: 1, or 2 where the schedule wants some, and 4 beside */

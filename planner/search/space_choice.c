@@ -20,6 +20,7 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_EP] = "ep",
     [SPACE_HSDP] = "hsdp",
     [SPACE_RESHARD] = "reshard",
+    [SPACE_REPLICATE] = "replicate",
     [SPACE_SLICES] = "slices",
     [SPACE_ORDER] = "order",
     [SPACE_INTERLEAVE] = "interleave",
@@ -51,6 +52,7 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_EP] = &space->expert,
         [SPACE_HSDP] = &space->shard_group,
         [SPACE_RESHARD] = &space->reshard,
+        [SPACE_REPLICATE] = &space->replicate,
         [SPACE_SLICES] = &space->slices,
         [SPACE_ORDER] = &space->order,
         [SPACE_INTERLEAVE] = &space->interleave,
@@ -68,16 +70,18 @@ enum space_choice space_choice_of_layers(enum layer_choice choice)
 {
     static const enum space_choice choices[LAYER_CHOICES] = {
         [LAYER_ZERO] = SPACE_ZERO,     [LAYER_RECOMPUTE] = SPACE_RECOMPUTE, [LAYER_OFFLOAD] = SPACE_OFFLOAD,
-        [LAYER_SLICES] = SPACE_SLICES, [LAYER_RESHARD] = SPACE_RESHARD,
+        [LAYER_SLICES] = SPACE_SLICES, [LAYER_RESHARD] = SPACE_RESHARD,     [LAYER_REPLICATE] = SPACE_REPLICATE,
     };
     return choices[choice];
 }
 
-const char *space_value_name(enum space_choice choice, int64_t value)
+const char *space_value_name(char out[SPACE_NAME_BYTES], enum space_choice choice, int64_t value)
 {
     int index = (int)value, schedule_count = 0;
     while (schedules[schedule_count])
         schedule_count++;
+    if (space_value_is_set(choice))
+        return value < INT64_C(1) << OPERATOR_COUNT ? operators_text(out, (uint32_t)value) : NULL;
     if (value < 0 || value > INT16_MAX)
         return NULL;
     if (choice == SPACE_RECOMPUTE)
@@ -99,6 +103,31 @@ const char *space_value_name(enum space_choice choice, int64_t value)
     return NULL;
 }
 
+bool space_value_named(int64_t *out, enum space_choice choice, const char *name)
+{
+    int64_t least, most;
+    char text[SPACE_NAME_BYTES];
+    uint32_t set;
+    if (space_value_is_set(choice)) {
+        bool known = operators_read(&set, name);
+        *out = set;
+        return known;
+    }
+    if (space_value_range(choice, &least, &most))
+        return false;
+    for (*out = 0; *out < most; ++*out) {
+        const char *found = space_value_name(text, choice, *out);
+        if (found && strcmp(found, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool space_value_is_set(enum space_choice choice)
+{
+    return choice == SPACE_REPLICATE;
+}
+
 bool space_value_is_bytes(enum space_choice choice)
 {
     return choice == SPACE_BUCKET;
@@ -108,8 +137,8 @@ bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
 {
     enum { MOST_NAMES = 64 };
     bool named = choice == SPACE_RECOMPUTE || choice == SPACE_OFFLOAD || choice == SPACE_RESHARD ||
-                 choice == SPACE_SCHEDULE || choice == SPACE_ORDER || choice == SPACE_CP_DIMENSION ||
-                 choice == SPACE_DP_DIMENSION || choice == SPACE_TP_DIMENSION;
+                 choice == SPACE_REPLICATE || choice == SPACE_SCHEDULE || choice == SPACE_ORDER ||
+                 choice == SPACE_CP_DIMENSION || choice == SPACE_DP_DIMENSION || choice == SPACE_TP_DIMENSION;
     bool from_0 = named || choice == SPACE_ZERO || choice == SPACE_SP || choice == SPACE_HSDP ||
                   choice == SPACE_PREFETCH || choice == SPACE_BUCKET || choice == SPACE_EXTRA;
     *least = from_0 ? 0 : 1;

@@ -21,6 +21,7 @@ enum space_choice {
     SPACE_EP,
     SPACE_HSDP,
     SPACE_RESHARD,
+    SPACE_REPLICATE,
     SPACE_SLICES,
     SPACE_ORDER,
     SPACE_INTERLEAVE,
@@ -36,8 +37,13 @@ extern const char *const space_choice_names[SPACE_CHOICES + 1]; /* NULL-terminat
 struct allowed *space_allowed(struct space *space, enum space_choice choice);
 /* The choice of the whole space that a layer's own restricts further. */
 enum space_choice space_choice_of_layers(enum layer_choice choice);
+enum { SPACE_NAME_BYTES = OPERATORS_TEXT_BYTES };
 /* How users name a value of the choice; NULL: there is no such value, or it is a number (space_value_range()). */
-const char *space_value_name(enum space_choice choice, int64_t value);
+const char *space_value_name(char out[SPACE_NAME_BYTES], enum space_choice choice, int64_t value);
+/* The value that has this name; false: none has. */
+bool space_value_named(int64_t *out, enum space_choice choice, const char *name);
+/* Whether its values are sets of operators. */
+bool space_value_is_set(enum space_choice choice);
 /* Whether its values are bytes, which users write as 4MiB. */
 bool space_value_is_bytes(enum space_choice choice);
 /* Numbers that the choice may take; false: its values have names, from 0 to below `most`. */

@@ -1,7 +1,8 @@
 /* What layers may choose from: everybody's values, or those of a rule for some. */
 #include "planner/search/space.h"
 
-const char *const layer_choice_names[LAYER_CHOICES + 1] = { "zero", "recompute", "offload", "slices", "reshard", NULL };
+const char *const layer_choice_names[LAYER_CHOICES + 1] = { "zero",    "recompute", "offload", "slices",
+                                                            "reshard", "replicate", NULL };
 
 static const struct allowed *for_all(const struct space *space, enum layer_choice choice)
 {
@@ -14,6 +15,8 @@ static const struct allowed *for_all(const struct space *space, enum layer_choic
         return &space->offload;
     case LAYER_RESHARD:
         return &space->reshard;
+    case LAYER_REPLICATE:
+        return &space->replicate;
     case LAYER_SLICES:
     case LAYER_CHOICES:
         break;
@@ -49,8 +52,9 @@ unsigned space_rules_of(const struct space *space, int layer)
 
 bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice)
 {
-    bool sharded = mesh_shards(mesh) > 1, gathers = sharded && choice->zero >= 3;
+    bool sharded = mesh_shards(mesh) > 1, shards = sharded && choice->zero > 0, gathers = sharded && choice->zero >= 3;
     return (!sharded || allows(space_layer_allowed(space, layer, LAYER_ZERO), choice->zero)) &&
+           (!shards || allows(space_layer_allowed(space, layer, LAYER_REPLICATE), choice->replicate)) &&
            (!gathers || allows(space_layer_allowed(space, layer, LAYER_RESHARD), choice->reshard)) &&
            allows(space_layer_allowed(space, layer, LAYER_RECOMPUTE), choice->recompute) &&
            allows(space_layer_allowed(space, layer, LAYER_OFFLOAD), choice->offload) &&

@@ -49,6 +49,17 @@ static void add_groups(struct strategies *list, const struct plan_layer *layer)
     }
 }
 
+/* Where the layer is sharded some of its operators may not be. */
+static void add_replicates(struct strategies *list, struct plan_layer layer)
+{
+    struct allowed sets = space_any_layer(list->space, LAYER_REPLICATE);
+    bool shards = list->sharded && layer.zero > 0;
+    for (int i = 0; i < (shards ? sets.count : 1); i++) {
+        layer.replicate = shards ? (uint32_t)sets.values[i] : 0;
+        add_groups(list, &layer);
+    }
+}
+
 /* What is gathered may stay: only ZeRO-3 gathers, and only from ranks that share shards. */
 static void add_reshards(struct strategies *list, struct plan_layer layer)
 {
@@ -57,7 +68,7 @@ static void add_reshards(struct strategies *list, struct plan_layer layer)
     for (int reshard = 0; reshard < (gathers ? RESHARD_COUNT : 1); reshard++) {
         layer.reshard = (int8_t)reshard;
         if (!gathers || allows(&reshards, reshard))
-            add_groups(list, &layer);
+            add_replicates(list, layer);
     }
 }
 

@@ -60,8 +60,8 @@ static int64_t send_over(const struct workbench *bench, const struct config *sta
 
 /* ---- the table of one stage ---- */
 
-/* The table's strategy that decides like that of a larger mesh; where nothing is sharded, but for its ZeRO stage and
- * resharding, and for slices unless they are listed. -1: none. */
+/* The table's strategy that decides like that of a larger mesh; where nothing is sharded, but for its ZeRO stage,
+ * resharding and what it replicates, and for slices unless they are listed. -1: none. */
 static int like(const struct price_table *table, bool shards, const struct plan_layer *layer)
 {
     for (int pass = 0; pass < (shards ? 1 : 2); pass++)
@@ -69,6 +69,7 @@ static int like(const struct price_table *table, bool shards, const struct plan_
             struct plan_layer own = table->strategies[i].layer;
             own.zero = shards ? own.zero : layer->zero;
             own.reshard = shards ? own.reshard : layer->reshard;
+            own.replicate = shards ? own.replicate : layer->replicate;
             own.slices = pass == 0 ? own.slices : layer->slices;
             if (plan_layer_equal(&own, layer))
                 return i;
