@@ -191,6 +191,8 @@ static void summary_json(const struct cli *cli, const struct program *program, c
             (double)s->step_ns_median * 1e-9, (double)predicted_ns * 1e-9,
             (double)(predicted_ns - s->step_ns_median) / (double)s->step_ns_median, json_number(first, s->first_loss),
             json_number(last, s->last_loss));
+    if (s->choices > 0)
+        fprintf(cli->out, ", \"dropped_choices\": %.4g", (double)s->dropped / (double)s->choices);
     bytes_json(cli, program, s, false);
     if (offloads(program))
         bytes_json(cli, program, s, true);
@@ -212,6 +214,10 @@ static void summary_text(const struct cli *cli, const struct program *program, c
     for (int stage = 0; stage < program->stage_count; stage++)
         most = max_i64(most, program->stages[stage].arena_bytes);
     fprintf(cli->out, "memory per rank: at most %s, exactly as laid out by the plan\n", text_bytes(a, most));
+    if (s->dropped > 0)
+        fprintf(cli->out,
+                "experts: %.1f %% of the choices found no slot and were dropped; the prediction counts none\n",
+                100 * (double)s->dropped / (double)s->choices);
 }
 
 /* --poison: what was touched of the arena, and whether a step allocated beside it. */

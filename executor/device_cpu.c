@@ -42,6 +42,14 @@ static bool fail_overflow(const struct rank *rank, const struct segment *segment
                      (long long)a->slots, (long long)a->group);
 }
 
+static void note_choices(struct rank *rank, const struct instr *instr, int64_t dropped)
+{
+    if (instr->again)
+        return;
+    rank->choices += rank->program->buffers[instr->operand[ROLE_OUT][1]].elements;
+    rank->dropped += dropped;
+}
+
 static bool run_part(void *context, const struct kernel_call *part)
 {
     (*(kernel_function **)context)(part);
@@ -64,6 +72,8 @@ static bool compute(struct rank *rank, const struct instr *instr, struct error *
     kernel_each_run(&call, run_part, &kernel);
     if (overflow > 0 && segment->arguments.dropless)
         return fail_overflow(rank, segment, overflow, err);
+    if (segment->kernel == KERNEL_ROUTE && instr->phase == PHASE_FORWARD)
+        note_choices(rank, instr, overflow);
     if (instr->phase == PHASE_FORWARD && program->graph->loss_value >= 0)
         note_loss(rank, instr);
     return true;

@@ -10,6 +10,8 @@ struct run_summary {
     bool has_loss;
     double first_loss, last_loss; /* NaN without has_loss */
     double squared_norm;          /* of the last step's gradient; 0 without clipping */
+    int64_t choices, dropped;     /* of experts in all steps and on all ranks, and those that found no slot; 0 where a
+                                     device does not count them */
     int rank_count;
     int64_t *peak_bytes;       /* (rank_count) on rank 0's process, else NULL */
     int64_t *host_peak_bytes;  /* likewise, of host memory */

@@ -65,7 +65,7 @@ bool run_report_step(struct rank_thread *thread, int64_t step, int64_t *before_n
 }
 
 struct rank_report {
-    int64_t peak_bytes, host_peak_bytes, step_start_ns;
+    int64_t peak_bytes, host_peak_bytes, step_start_ns, choices, dropped;
     double squared_norm; /* the same on all ranks but those that update nothing: there 0 */
 };
 
@@ -129,8 +129,12 @@ static void from_own_begin(struct timeline *timeline, const struct rank_report *
 bool run_collect(struct rank_thread *thread, struct error *err)
 {
     const struct transport *t = thread->transport;
-    struct rank_report own = { rank_touched_bytes(thread->rank), rank_touched_host_bytes(thread->rank),
-                               thread->step_start_ns, thread->rank->squared_norm };
+    struct rank_report own = { rank_touched_bytes(thread->rank),
+                               rank_touched_host_bytes(thread->rank),
+                               thread->step_start_ns,
+                               thread->rank->choices,
+                               thread->rank->dropped,
+                               thread->rank->squared_norm };
     size_t count = (size_t)thread->run->program->stages[thread->rank->stage].instr_count;
     if (t->rank > 0)
         return send_to_first(t, &own, sizeof own, err) &&
@@ -160,8 +164,12 @@ bool run_collect(struct rank_thread *thread, struct error *err)
     if (ok && thread->run->steady)
         from_own_begin(timeline, reports);
     s->squared_norm = 0;
-    for (int r = 0; ok && r < t->rank_count; r++)
+    s->choices = s->dropped = 0;
+    for (int r = 0; ok && r < t->rank_count; r++) {
         s->squared_norm = reports[r].squared_norm > 0 ? reports[r].squared_norm : s->squared_norm;
+        s->choices += reports[r].choices;
+        s->dropped += reports[r].dropped;
+    }
     free(reports);
     return ok;
 }

@@ -236,6 +236,9 @@ START_TEST(spare_slots_change_nothing)
         if (m == 0)
             first = job.record;
         ck_assert_int_eq(memcmp(&first, &job.record, sizeof first) == 0, m < 2);
+        ck_assert_int_gt(job.summary.choices, 0);
+        ck_assert_int_lt(job.summary.dropped, job.summary.choices);
+        ck_assert_int_eq(job.summary.dropped == 0, m < 2);
         job_close(&job);
     }
 }
