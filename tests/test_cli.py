@@ -141,8 +141,9 @@ def nothing_divides(folder):
             ("1x8:cpu", "dp=4,hsdp=3", "hsdp: expected a divisor of the data-parallel ranks, of which there are at most 4, found 3"),
             ("1x8:cpu", "dp=4,hsdp=8", "at most 4, found 8")]):
         job = ["plan", "tiny-gpt", "--cluster", cluster, "--batch", 4, "--seq", 16, "--fix", fixed]
-        expect(f"nothing divides: {fixed}", 3, pattern, *job)
         result = run(*job, "--json")
+        if not SMALL:
+            expect(f"nothing divides: {fixed}", 3, pattern, *job)
         report = json.loads(result.stdout)
         check(f"nothing divides: {fixed}, --json", result.returncode == 3 and report["format"] == "cleave-infeasible" and
               re.search(pattern, report["why"]) and report["why"] in result.stderr and described("infeasible", report), result)
@@ -401,9 +402,9 @@ NAIVE = "pp=4,schedule=gpipe,micro-batch=8,recompute=none"
 def four_ranks(folder):
     """Models that are no chains, whose values skip stages, experts shared out over ranks, a parameter server, and layers on devices of which
     one at a time computes: four ranks learn what one learns, over threads and over MPI."""
-    for model, fixed, shown in (("tiny-encdec", "pp=4", "stage 3"), ("tiny-uvit", "pp=4", "stage 3"), ("tiny-towers", "pp=4", "stage 3"),
-                                ("tiny-moe", "ep=4", "ep 4"), ("tiny-moe", "pp=2,ep=2", "ep 2"),
-                                ("tiny-gpt", "tp=1,pp=1,dp-by=ps", "ps 4"), ("tiny-gpt", NAIVE, "1 micro-batch, gpipe")):
+    for model, fixed, shown in some((("tiny-encdec", "pp=4", "stage 3"), ("tiny-uvit", "pp=4", "stage 3"), ("tiny-towers", "pp=4", "stage 3"),
+                                     ("tiny-moe", "ep=4", "ep 4"), ("tiny-moe", "pp=2,ep=2", "ep 2"),
+                                     ("tiny-gpt", "tp=1,pp=1,dp-by=ps", "ps 4"), ("tiny-gpt", NAIVE, "1 micro-batch, gpipe"))):
         job = [model, "--batch", 8, "--dtype", "fp32"]
         one, four = folder / "one.json", folder / "four.json"
         expect(f"{model} on one rank", 0, "stage 0", "plan", *job, "--cluster", "1x1:cpu", "-o", one)
@@ -471,8 +472,11 @@ def described(schema, value):
 def explains(folder):
     plan, small = folder / "explained.json", ["--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
     run("plan", "tiny-gpt", *small, "-o", plan)
-    expect("explain", 0, r"what binds.*time of one step by stage.*memory of one device by stage.*why not another.*what if.*robustness", "explain", plan, "--draws", 1)
-    answer = run("explain", plan, "--json", "--draws", 2, "--versus", "tp=2", "--versus", "dp=2,zero=0")
+    draws = 1 if SMALL else 2
+    shown = r"time of one step by stage.*memory of one device by stage.*"
+    shown = shown + "robustness" if SMALL else "what binds.*" + shown + "why not another.*what if.*robustness"
+    expect("explain", 0, shown, "explain", plan, "--draws", 1, *(["--part", "robustness"] if SMALL else []))
+    answer = run("explain", plan, "--json", "--draws", draws, "--versus", "tp=2", "--versus", "dp=2,zero=0")
     found = json.loads(answer.stdout)
     for stage in found["stages"]:
         check("explain: time adds up to the step", abs(sum(stage["time_s"].values()) - found["step_s"]) < 1e-8)
@@ -481,13 +485,13 @@ def explains(folder):
         if other["result"] == "plan":
             check("explain: differences add up", abs(sum(other["difference_s"].values()) - (other["step_s"] - found["step_s"])) < 1e-8)
     check("explain: versus", [v["kind"] for v in found["versus"]] == ["tp=2", "dp=2,zero=0"] and found["versus"][0]["plan"]["tp"] == 2, answer)
-    check("explain: regrets", all(0 <= r["regret_mean"] <= r["regret_max"] and r["draws"] == 2 for r in found["robustness"]), answer)
+    check("explain: regrets", all(0 <= r["regret_mean"] <= r["regret_max"] and r["draws"] == draws for r in found["robustness"]), answer)
     check("explain: complete", found["complete"] is True)
     check("explain --json as described", described("explanation", found) and described("explanation.plan", found["plan"])
           and described("explanation.stage", found["stages"][0]) and described("explanation.alternative", found["versus"][0])
           and described("explanation.what_if", found["what_if"][0]) and described("explanation.robustness", found["robustness"][0]), answer)
     if not SMALL:
-        check("explain repeats", answer.stdout == run("explain", plan, "--json", "--draws", 2, "--versus", "tp=2", "--versus", "dp=2,zero=0").stdout)
+        check("explain repeats", answer.stdout == run("explain", plan, "--json", "--draws", draws, "--versus", "tp=2", "--versus", "dp=2,zero=0").stdout)
         few = json.loads(run("explain", plan, "--json", "--part", "versus").stdout)
         check("explain --part", not few["alternatives"] and not few["what_if"] and not few["robustness"])
     model = json.loads(run("explain", "tiny-gpt", *small, "--json", "--part", "versus").stdout)

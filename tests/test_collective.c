@@ -291,6 +291,8 @@ START_TEST(long_shards_scatter_and_gather)
     for (int gather = 0; gather < 2; gather++)
         for (int flat = 0; flat < 2; flat++) {
             struct world w;
+            if (small_share() && (gather ^ flat) != _i % 2)
+                continue;
             world_init(&w, (int[MAX_ATOMS]){ 1, flat ? 5 : 4, 1, 1 });
             w.value.size[0] = 1201;
             int64_t elements = 1201 * w.value.size[1] * w.value.size[2];
@@ -302,7 +304,7 @@ START_TEST(long_shards_scatter_and_gather)
             w.instr.op = gather ? OP_ALL_GATHER : OP_REDUCE_SCATTER;
             w.instr.atoms = 2;
             for (int accumulate = 0; accumulate < 2; accumulate++)
-                if (!small_share() || accumulate == (gather ^ flat))
+                if (!small_share() || accumulate == gather)
                     check_world(&w, (enum wire)_i, accumulate == 1);
         }
 }
@@ -312,7 +314,7 @@ END_TEST
 START_TEST(one_rank_gathers_and_hands_out)
 {
     for (int broadcast = 0; broadcast < 2; broadcast++)
-        for (int trial = 0; trial < 8; trial++) {
+        for (int trial = 0; trial < 8; trial += small_share() ? 2 : 1) {
             struct world w;
             world_init(&w, trial < 7 ? (int[MAX_ATOMS]){ 2, trial + 1, 1, 1 } : (int[MAX_ATOMS]){ 2, 2, 2, 1 });
             w.value.size[0] = trial == 2 ? 480 : 24;

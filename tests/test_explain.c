@@ -269,7 +269,7 @@ END_TEST
 START_TEST(choice_is_the_configuration)
 {
     struct world world = world_open("2x4:toy", 80000000000, 3);
-    struct search_options options = options_of(16);
+    struct search_options options = options_of(small_share() ? 8 : 16);
     static const int fixed[][3] = { { 2, 2, 2 }, { 1, 4, 2 }, { 4, 1, 2 }, { 1, 1, 8 } };
     for (int i = 0; i < 4; i++) {
         struct explainer e;
@@ -304,7 +304,7 @@ static bool all_recompute(const struct plan *plan, int mode)
 START_TEST(alternatives_are_of_their_kind)
 {
     struct world world = world_open("2x2:toy", 3000000, 3);
-    struct search_options options = options_of(16);
+    struct search_options options = options_of(small_share() ? 8 : 16);
     struct explainer e;
     struct alternatives list;
     struct account own;
@@ -380,7 +380,7 @@ START_TEST(more_is_never_worse)
     static const long long memories[] = { 2200000, 3000000, 80000000000 };
     for (int n = 0; n < 3; n += share_stride()) {
         struct world world = world_open("2x2:toy", memories[n], 3);
-        struct search_options options = options_of(16);
+        struct search_options options = options_of(small_share() ? 8 : 16);
         struct explainer e;
         struct what_ifs w;
         struct error err = { 0 };
@@ -415,7 +415,7 @@ END_TEST
 START_TEST(regret_is_none_without_noise)
 {
     struct world world = world_open("2x2:toy", 3000000, 3);
-    struct search_options options = options_of(16);
+    struct search_options options = options_of(small_share() ? 8 : 16);
     struct explainer e;
     struct regret regret, again, wide;
     struct error err = { 0 };

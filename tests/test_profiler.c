@@ -419,6 +419,8 @@ END_TEST
 
 START_TEST(transfers_of_four_ranks_are_measured)
 {
+    if (small_share()) /* two ranks run the same lines */
+        return;
     struct error err = { 0 };
     struct transport transports[4];
     struct sweep_result result;
