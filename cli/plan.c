@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SEQUENCES = 1 << 17 }; /* that --batch auto tries */
+enum { MOST_SEQUENCES = 1 << 17, MOST_BATCH = 1000000000 }; /* that --batch auto tries; that may be given */
 
 struct plan_arguments {
     struct space_options space;
@@ -19,7 +19,8 @@ struct plan_arguments {
 static const struct plan_arguments defaults = { .space.gap = DEFAULT_GAP, .top = 1 };
 static const struct option options[] = {
     TEXT_OPTION("batch", offsetof(struct plan_arguments, batch), "SEQUENCES",
-                "sequences per step over all devices; auto: those that give the most sequences per second"),
+                "sequences per step over all devices; auto: those that give the most sequences per second; auto:MOST: "
+                "of at most so many"),
     FACT_OPTIONS(struct plan_arguments, space),
     SEARCH_OPTIONS(struct plan_arguments, space),
     OUTPUT_OPTION(offsetof(struct plan_arguments, output), "the plan file"),
@@ -342,21 +343,26 @@ static void print_timings(const struct cli *cli, const struct search_result *res
     fprintf(cli->talk, "\n");
 }
 
-/* batches: those tried where none was given; else NULL. */
-static bool search_and_answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in,
-                              const struct space *space, const struct batch_choice *batches, struct error *err)
+static struct search_options options_of(const struct plan_arguments *a, const struct space *space)
 {
     struct search_options o = space_search_options(&a->space, space);
-    struct search_result *result = NULL;
+    o.top = (int)a->top;
+    return o;
+}
+
+/* batches: those tried where none was given, and what the best one's search found, which passes to this; else NULL. */
+static bool search_and_answer(const struct cli *cli, const struct plan_arguments *a, struct inputs *in,
+                              const struct space *space, const struct batch_choice *batches,
+                              struct search_result *result, struct error *err)
+{
+    struct search_options o = options_of(a, space);
     struct answer answer = { .a = a, .in = in, .space = space, .batches = batches };
     static const char *const resources[] = { [PARETO_MEMORY] = "memory", [PARETO_DEVICES] = "devices", NULL };
     int resource = 0;
-    if (a->pareto && !inputs_word("--pareto", a->pareto, resources, &resource, err))
-        return false;
-    o.top = (int)a->top;
+    bool good = !a->pareto || inputs_word("--pareto", a->pareto, resources, &resource, err);
     explainer_open(&answer.explainer, in->model, &in->facts, &o);
     int64_t before_ns = clock_processor_ns();
-    bool good = search_run(&result, in->model, &in->facts, &o, err);
+    good = good && (result || search_run(&result, in->model, &in->facts, &o, err));
     if (good && a->timings)
         print_timings(cli, result, before_ns);
     good = good && (result->feasible || say_infeasible(cli, a, result, space, in, err));
@@ -390,28 +396,34 @@ static void print_batches(const struct cli *cli, const struct batch_choice *choi
     }
 }
 
-static bool choose_batch(const struct cli *cli, const struct plan_arguments *a, const struct inputs *in,
-                         struct space *space, struct batch_choice *choice, struct error *err)
+static bool choose_batch(const struct cli *cli, const struct plan_arguments *a, const struct inputs *in, int64_t most,
+                         struct space *space, struct batch_choice *choice, struct search_result **result,
+                         struct error *err)
 {
-    struct search_options o = space_search_options(&a->space, space);
-    struct search_result *result = NULL;
-    if (!search_batch(&result, choice, in->model, &in->facts, &o, MOST_SEQUENCES, err))
+    struct search_options o = options_of(a, space);
+    if (!search_batch(result, choice, in->model, &in->facts, &o, most, err))
         return false;
     space->batch = choice->tries[choice->best].batch;
     print_batches(cli, choice);
-    search_result_free(result);
     return true;
 }
 
-static bool read_batch(const struct plan_arguments *a, struct space_options *out, bool *chosen, struct error *err)
+/* *most: of the batches to choose from the largest; 0: the batch is given. */
+static bool read_batch(const struct plan_arguments *a, struct space_options *out, int64_t *most, struct error *err)
 {
+    static const char automatic[] = "auto";
+    size_t length = strlen(automatic);
+    bool chosen =
+        a->batch && strncmp(a->batch, automatic, length) == 0 && (a->batch[length] == ':' || a->batch[length] == '\0');
+    const char *number = !chosen ? a->batch : a->batch[length] ? a->batch + length + 1 : NULL;
     char *end = NULL;
+    long long value = number ? strtoll(number, &end, 10) : chosen ? MOST_SEQUENCES : 0;
     *out = a->space;
-    *chosen = a->batch && !strcmp(a->batch, "auto");
-    long long batch = *chosen ? 1 : a->batch ? strtoll(a->batch, &end, 10) : 0;
-    if (a->batch && !*chosen && (end == a->batch || *end || batch < 1 || batch > 1000000000))
-        return fail(err, "--batch: expected a number from 1 to 1000000000, or auto, found '%s'", a->batch);
-    out->batch = batch;
+    *most = chosen ? value : 0;
+    if (number && (end == number || *end || value < 1 || value > MOST_BATCH))
+        return fail(err, "--batch: expected a number from 1 to %d, auto, or auto:MOST with such a number, found '%s'",
+                    MOST_BATCH, a->batch);
+    out->batch = chosen ? 1 : value;
     return true;
 }
 
@@ -423,12 +435,13 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct space_options job;
     struct space space;
     struct batch_choice choice;
-    bool chosen = false;
+    struct search_result *found = NULL;
+    int64_t most = 0;
     (void)operand_count;
-    if (inputs_can_write(a->output, err) && read_batch(a, &job, &chosen, err) &&
+    if (inputs_can_write(a->output, err) && read_batch(a, &job, &most, err) &&
         space_inputs(&in, &space, operands[0], &job, err) &&
-        (!chosen || choose_batch(cli, a, &in, &space, &choice, err)))
-        search_and_answer(cli, a, &in, &space, chosen ? &choice : NULL, err);
+        (most == 0 || choose_batch(cli, a, &in, most, &space, &choice, &found, err)))
+        search_and_answer(cli, a, &in, &space, most > 0 ? &choice : NULL, found, err);
     inputs_free(&in);
     return ERROR_NONE;
 }

@@ -15,7 +15,7 @@ def usage(_folder):
     expect("unknown verb", 2, "did you mean 'plan'", "plam")
     expect("unknown option", 2, "did you mean --cluster", "plan", "gpt2", "--clutser", "1x2:cpu")
     expect("no operand", 2, "usage: cleave plan", "plan")
-    expect("number", 2, "--batch: expected a number from 1 to 1000000000, or auto, found 'x'", "plan", "gpt2", "--cluster", "1x2:cpu", "--batch", "x")
+    expect("number", 2, "--batch: expected a number from 1 to 1000000000, auto, or auto:MOST with such a number, found 'x'", "plan", "gpt2", "--cluster", "1x2:cpu", "--batch", "x")
     expect("negative", 2, "--batch: expected", "plan", "gpt2", "--cluster", "1x2:cpu", "--batch", "-4")
     listing = run("--help").stdout
     for verb in re.findall(r"^  (\w+) {2,}", listing, re.M):
@@ -45,8 +45,8 @@ def wrong_usages(folder):
         ([*plan, "-o"], "--output needs a value"),
         ([*plan, "-q"], "unknown option -q"),
         ([*plan, "--json=3"], "--json takes no value"),
-        ([*plan, "--batch", "inf"], "--batch: expected a number from 1 to 1000000000, or auto, found 'inf'"),
-        ([*plan, "--batch", "0"], "--batch: expected a number from 1 to 1000000000, or auto, found '0'"),
+        ([*plan, "--batch", "inf"], "--batch: expected a number from 1 to 1000000000, auto, or auto:MOST with such a number, found 'inf'"),
+        ([*plan, "--batch", "0"], "--batch: expected a number from 1 to 1000000000, auto, or auto:MOST with such a number, found '0'"),
         ([*plan, "--top", "8.5"], "--top: expected a whole number"),
         ([*plan, "--time-limit", "inf"], "--time-limit: expected a number"),
         ([*plan, "--time-limit", "1e300"], "--time-limit: expected 0 to 1000000000"),
@@ -593,6 +593,11 @@ def several(folder):
     check("plan --batch auto: all tried have what is fixed", len(tried) > 2 and all(batch % 6 == 0 for batch in tried), answer)
     check("plan --batch auto: the plan's is one of them", tried[found["decisions"]["batch"]] == found["predicted"]["step_s"], answer)
     check("plan --batch auto: all are shown", all(re.search(rf"^ +{batch}: step ", answer.stderr, re.M) for batch in tried), answer)
+    most = run("plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", "auto:6", "--seq", 16, "--fix", "dp=2", "--json")
+    check("plan --batch auto:MOST: none above", max(t["batch"] for t in json.loads(most.stdout)["batches"]) <= 6, most)
+    for wrong in ("autos", "auto:", "auto:0", "auto:6x"):
+        expect(f"plan --batch {wrong}", 2, f"--batch: expected a number from 1 to 1000000000, auto, or auto:MOST .*found '{wrong}'",
+               "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", wrong)
     check("plan --batch auto --json is a plan file", run("show", "-", stdin=answer.stdout).returncode == 0)
     expect("plan --pareto of what", 2, "--pareto: expected one of memory, devices; found 'money'", *small, "--pareto", "money")
 
