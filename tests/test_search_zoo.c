@@ -59,8 +59,8 @@ static const struct restricted_case {
     { "gpt2", "2x4:rtx4090", 64, 512 },          { "gpt2", "2x4:rtx4090", 128, 512 },
     { "gpt2", "4x4:rtx4090", 64, 512 },          { "pythia-410m", "4x4:rtx4090", 64, 512 },
     { "gpt2-medium", "4x4:rtx4090", 64, 512 },   { "bert-large", "4x4:rtx4090", 64, 512 },
-    { "gpt2-large", "4x4:rtx4090", 64, 512 },    { "gpt2", "2x8:l40s", 64, 512 },
-    { "gpt2-medium", "2x4:l40s", 64, 512 },      { "gpt2-large", "2x4:a10g", 64, 512 },
+    { "gpt2-medium", "2x4:l40s", 64, 512 },      { "gpt2", "2x8:l40s", 64, 512 },
+    { "gpt2-large", "4x4:rtx4090", 64, 512 },    { "gpt2-large", "2x4:a10g", 64, 512 },
 };
 enum { RESTRICTED_CASES = sizeof restricted_cases / sizeof *restricted_cases };
 
