@@ -31,6 +31,23 @@ double report_error(const struct report_plan *plan)
     return (double)(plan->predicted_step_ns - plan->measured_step_ns) / (double)plan->measured_step_ns;
 }
 
+int64_t report_exposed_ns(const int64_t breakdown_ns[TIME_KIND_COUNT])
+{
+    static const enum time_kind kinds[] = { TIME_TP, TIME_DP, TIME_CP, TIME_EP, TIME_PP, TIME_HOST };
+    int64_t ns = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        ns += breakdown_ns[kinds[i]];
+    return ns;
+}
+
+double report_exposed_error(const struct report_plan *plan)
+{
+    if (!plan->measured || plan->measured_step_ns <= 0)
+        return NAN;
+    int64_t away_ns = report_exposed_ns(plan->predicted_breakdown_ns) - report_exposed_ns(plan->measured_breakdown_ns);
+    return (double)away_ns / (double)plan->measured_step_ns;
+}
+
 double report_mean_error(const struct report *report)
 {
     double sum = 0;

@@ -44,6 +44,10 @@ struct report {
 void report_order(const struct report *report, int order[REPORT_MAX_PLANS]);
 /* (predicted - measured) / measured, or NaN. */
 double report_error(const struct report_plan *plan);
+/* Of a breakdown: communication, copies to host memory among it, while which nothing computes. */
+int64_t report_exposed_ns(const int64_t breakdown_ns[TIME_KIND_COUNT]);
+/* (predicted - measured) exposed communication / measured step, or NaN. */
+double report_exposed_error(const struct report_plan *plan);
 /* Mean absolute error over the measured plans, or NaN. */
 double report_mean_error(const struct report *report);
 /* Time per op name, predicted and measured, summed over ranks: what the joined timelines teach. */

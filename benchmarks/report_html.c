@@ -83,6 +83,28 @@ static void plan_table(struct text *out, const struct report *report, const int 
         "</tbody></table></div>\n<p class=\"soft\">Measured: median \xc2\xb1 half of the interquartile range.</p>\n");
 }
 
+static void exposed_table(struct text *out, const struct report *report, const int *order)
+{
+    char number[TEXT_NUMBER_BYTES];
+    text_add(out,
+             "<table><thead><tr><th>exposed communication</th><th>predicted</th><th>measured</th><th>difference, of "
+             "the step</th></tr></thead><tbody>\n");
+    for (int i = 0; i < report->plan_count; i++) {
+        const struct report_plan *plan = &report->plans[order[i]];
+        if (plan->failure)
+            continue;
+        text_add(out, plan->chosen ? "<tr class=\"chosen\">" : "<tr>");
+        cell(out, plan->name);
+        cell(out, text_duration_ns(number, report_exposed_ns(plan->predicted_breakdown_ns)));
+        cell(out, plan->measured ? text_duration_ns(number, report_exposed_ns(plan->measured_breakdown_ns)) : "-");
+        cell_error(out, report_exposed_error(plan));
+        text_add(out, "</tr>\n");
+    }
+    text_add(out,
+             "</tbody></table>\n<p class=\"soft\">Exposed: the slowest rank communicates, or copies to host memory, "
+             "and computes nothing meanwhile.</p>\n");
+}
+
 static void join_table(struct text *out, const struct report_plan *plan)
 {
     struct report_op ops[REPORT_MAX_OPS];
@@ -208,6 +230,7 @@ void report_html(const struct report *report, struct text *out)
     plan_table(out, report, order);
     text_add(out, "<h2>What a step is spent on</h2>\n");
     chart_breakdown(out, report, order);
+    exposed_table(out, report, order);
     text_add(out, "<h2>Peak memory per rank</h2>\n");
     chart_memory(out, report, order);
     if (!isnan(report_mean_error(report))) {

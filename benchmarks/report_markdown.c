@@ -27,7 +27,7 @@ static void row(struct text *out, const struct report_plan *plan, int64_t best_n
     text_add(out, plan->chosen ? "** | " : " | ");
     safe(out, plan->failure ? plan->failure : plan->description);
     if (plan->failure) {
-        text_add(out, " | - | - | - | - | - | - |\n");
+        text_add(out, " | - | - | - | - | - | - | - | - |\n");
         return;
     }
     text_printf(out, " | %s", text_duration_ns(number, plan->predicted_step_ns));
@@ -37,7 +37,10 @@ static void row(struct text *out, const struct report_plan *plan, int64_t best_n
     else
         text_add(out, " | - | -");
     text_printf(out, " | %+.1f %% | %s", 100 * ((double)step / (double)best_ns - 1), text_bytes(number, memory));
-    text_printf(out, " | %s |\n", measured_memory ? text_bytes(number, measured_memory) : "-");
+    text_printf(out, " | %s", measured_memory ? text_bytes(number, measured_memory) : "-");
+    text_printf(out, " | %s", text_duration_ns(number, report_exposed_ns(plan->predicted_breakdown_ns)));
+    text_printf(out, " | %s |\n",
+                plan->measured ? text_duration_ns(number, report_exposed_ns(plan->measured_breakdown_ns)) : "-");
 }
 
 void report_markdown(const struct report *report, struct text *out)
@@ -54,14 +57,14 @@ void report_markdown(const struct report *report, struct text *out)
     text_add(out, " on ");
     safe(out, report->cluster);
     text_add(out, "\n\n| plan | what | predicted step | measured step | error | against the fastest | predicted peak | "
-                  "measured peak |\n"
-                  "|---|---|---:|---:|---:|---:|---:|---:|\n");
+                  "measured peak | predicted exposed communication | measured exposed communication |\n"
+                  "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n");
     for (int i = 0; i < report->plan_count; i++)
         row(out, &report->plans[order[i]], best_ns);
     if (!isnan(error))
         text_printf(out,
                     "\nMean absolute error of the predicted step times: %.1f %%. Measured: median \xc2\xb1 half of the "
-                    "interquartile range.\n",
+                    "interquartile range. Exposed communication: the slowest rank computes nothing meanwhile.\n",
                     100 * error);
     text_add(out, "\n## Where the numbers come from\n\n");
     for (int i = 0; report->provenance && report->provenance[i][0]; i++) {

@@ -55,6 +55,19 @@ START_TEST(order_and_error)
 }
 END_TEST
 
+START_TEST(exposed_communication_is_what_is_not_work_or_idleness)
+{
+    struct timeline timeline = { 0 };
+    struct report_plan plan = plan_of("a", 100, 110);
+    for (int k = 0; k < TIME_KIND_COUNT; k++)
+        plan.predicted_breakdown_ns[k] = 1, plan.measured_breakdown_ns[k] = 3;
+    ck_assert_int_eq(report_exposed_ns(plan.predicted_breakdown_ns), TIME_KIND_COUNT - 4);
+    ck_assert(isnan(report_exposed_error(&plan)));
+    plan.measured = &timeline;
+    CHECK_NEAR(report_exposed_error(&plan), -2.0 * (TIME_KIND_COUNT - 4) / 110, 1e-12);
+}
+END_TEST
+
 START_TEST(everything_is_escaped)
 {
     struct report_plan plans[2] = { plan_of(hostile, 100, 90), plan_of("b", 200, 0) };
@@ -133,6 +146,7 @@ static Suite *report_suite(void)
     Suite *suite = suite_create("report");
     TCase *tests = tcase_create("report");
     tcase_add_test(tests, order_and_error);
+    tcase_add_test(tests, exposed_communication_is_what_is_not_work_or_idleness);
     tcase_add_test(tests, everything_is_escaped);
     tcase_add_test(tests, raw_data_reads_back);
     tcase_add_test(tests, statistics);
