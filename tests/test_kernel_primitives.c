@@ -50,20 +50,40 @@ static void free_matrices(struct matrices *x)
     free(x->a), free(x->b), free(x->ar), free(x->br), free(x->cr);
 }
 
-/* Runs the product of given shape and strides; what it does not write stays NAN or 1. */
+/* What the product should be, (m, n) side by side. */
+static double *product_by_loops(const struct matrices *x, const struct gemm *g)
+{
+    double *out = malloc((size_t)(g->m * g->n) * sizeof *out);
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++) {
+            double sum = g->accumulate;
+            for (int64_t l = 0; l < g->k; l++)
+                sum += 0.5 * x->a[i * g->a_m + l * g->a_k] * x->b[l * g->b_k + j * g->b_n];
+            out[i * g->n + j] = sum;
+        }
+    return out;
+}
+
+/* Runs the product of given shape and strides by each instruction set; what it does not write stays NAN or 1. */
 static void check_product(const struct matrices *x, struct gemm g)
 {
+    const struct primitives *set;
     g.a = x->ar, g.b = x->br, g.c = x->cr, g.alpha = (real)0.5;
-    for (int64_t i = 0; i < ELEMENTS; i++)
-        x->cr[i] = g.accumulate ? 1 : (real)NAN;
-    gemm_run(&g);
-    for (int64_t i = 0; i < g.m; i++)
-        for (int64_t j = 0; j < g.n; j++) {
-            double want = g.accumulate;
-            for (int64_t l = 0; l < g.k; l++)
-                want += 0.5 * x->a[i * g.a_m + l * g.a_k] * x->b[l * g.b_k + j * g.b_n];
-            ck_assert_double_eq_tol((double)x->cr[i * g.c_m + j * g.c_n], want, close_enough * 10);
-        }
+    double *want = product_by_loops(x, &g);
+    for (int s = 0; (set = primitives_at(s)); s++) {
+        for (int64_t i = 0; i <= (g.m - 1) * g.c_m + (g.n - 1) * g.c_n; i++)
+            x->cr[i] = g.accumulate ? 1 : (real)NAN;
+        set->gemm(&g);
+        for (int64_t i = 0; i < g.m; i++)
+            for (int64_t j = 0; j < g.n; j++) {
+                double found = (double)x->cr[i * g.c_m + j * g.c_n];
+                ck_assert_msg(fabs(found - want[i * g.n + j]) <= close_enough * 10,
+                              "%s: %g instead of %g at %lld, %lld of %lld x %lld x %lld", set->isa, found,
+                              want[i * g.n + j], (long long)i, (long long)j, (long long)g.m, (long long)g.n,
+                              (long long)g.k);
+            }
+    }
+    free(want);
 }
 
 /* Shapes beyond every panel and tile, through strides that BLAS takes and ones it does not; now and then few rows that
@@ -88,6 +108,29 @@ START_TEST(gemm_of_any_strides)
                                          .b_n = tb ? MOST : 1,
                                          .c_m = tc ? 1 : MOST,
                                          .c_n = tc ? MOST : 1 });
+    }
+    free_matrices(&x);
+}
+END_TEST
+
+/* As attention's scores are: small, the second operand by columns; whole vectors of them and not. */
+START_TEST(gemm_of_small_columns)
+{
+    uint64_t random = 5;
+    struct matrices x = draw_matrices(&random);
+    for (int round = 0; round < 12; round++) {
+        int64_t whole = round % 3 ? 16 : 1, m = draw_in(&random, 1, 80), n = whole * draw_in(&random, 1, 9),
+                k = whole * draw_in(&random, 1, 6);
+        check_product(&x, (struct gemm){ .m = m,
+                                         .n = n,
+                                         .k = k,
+                                         .accumulate = round % 2,
+                                         .a_m = round % 4 == 3 ? 1 : MOST,
+                                         .a_k = round % 4 == 3 ? MOST : 1,
+                                         .b_k = 1,
+                                         .b_n = k + round % 5,
+                                         .c_m = n,
+                                         .c_n = 1 });
     }
     free_matrices(&x);
 }
@@ -327,6 +370,7 @@ static Suite *primitives_suite(void)
 {
     Suite *suite = suite_create("kernel primitives");
     CHECK_ADD(suite, gemm_of_any_strides);
+    CHECK_ADD(suite, gemm_of_small_columns);
     CHECK_ADD(suite, gemm_of_short_sums);
     CHECK_ADD(suite, exponential_is_accurate);
     CHECK_ADD(suite, adamw_follows_the_paper);

@@ -7,7 +7,13 @@
 #include <limits.h>
 
 /* Blocks live on the stack: kernels do not allocate. A block of a and a panel of b stay in the second-level cache. */
-enum { BLOCK_K = 3072 / (int)sizeof(real), BLOCK_ROWS = 264, ROW_STEP = TILE_ROWS / 3, LARGE_BYTES = 1 << 20 };
+enum {
+    BLOCK_K = 3072 / (int)sizeof(real),
+    BLOCK_ROWS = 264,
+    ROW_STEP = TILE_ROWS / 3,
+    LARGE_BYTES = 1 << 20,
+    SMALL_COUNT = 1 << 14
+};
 
 /* Writes a finished tile to c. */
 static inline void store_tile(const struct gemm *g, const vector (*sum)[2], real *c, int64_t rows, int64_t columns)
@@ -33,24 +39,36 @@ static inline void store_tile(const struct gemm *g, const vector (*sum)[2], real
     }
 }
 
-/* A tile of c: where it lies, and what its product calls into the caches for the one after it. */
+/* Rows in every CACHE_LINE steps of k. */
+struct pace {
+    int64_t c, next;
+};
+
+/* A tile of c: where it lies, and what its product does on its way. It calls c and what the tile after it needs into
+ * the caches, and copies rows of the next panel that lie in memory as they are wanted, by ports that the sums leave
+ * idle. */
 struct tile {
     real *c;
     int64_t rows, columns;
     struct walk ahead;
-    int64_t c_step, ahead_step; /* rows of c and of what is ahead that are called in every CACHE_LINE steps of k */
+    struct copy copy;
+    struct pace pace;
 };
 
-/* `height` is a constant where this is inlined: all sums then live in registers. */
-static inline __attribute__((always_inline)) void tile_product(const int height, const struct gemm *g, const real *a,
-                                                               const vector *b, int64_t k, const struct tile *t)
+/* `height` and `copies` are constants where this is inlined: all sums then live in registers. */
+static inline __attribute__((always_inline)) void tile_product(const int height, const bool copies,
+                                                               const struct gemm *g, const real *a, const vector *b,
+                                                               int64_t k, const struct tile *t)
 {
     vector sum[TILE_ROWS][2] = { { { 0 } } };
     const int64_t bytes = (int64_t)sizeof(real);
     struct walk c = { (uintptr_t)t->c, t->rows, g->c_m * bytes, t->columns * bytes }, ahead = t->ahead;
+    struct copy copy = t->copy;
     for (int64_t left = k; left > 0; left -= CACHE_LINE) {
-        walk_on(&c, t->c_step, 1);
-        walk_on(&ahead, t->ahead_step, 0);
+        walk_on(&c, t->pace.c, 1);
+        walk_on(&ahead, t->pace.next, 0);
+        if (copies)
+            copy_on(&copy, t->pace.next);
         for (int64_t i = min_i64(CACHE_LINE, left); i > 0; i--) {
 #pragma GCC unroll 12
             for (int r = 0; r < height; r++) {
@@ -64,16 +82,28 @@ static inline __attribute__((always_inline)) void tile_product(const int height,
     store_tile(g, (const vector(*)[2])sum, t->c, t->rows, t->columns);
 }
 
-/* Kept out of the loops around it: values that they hoist would take the registers of the sums. */
+static inline __attribute__((always_inline)) void tile_of_rows(const bool copies, const struct gemm *g, const real *a,
+                                                               const vector *b, int64_t k, const struct tile *t)
+{
+    if (t->rows > 2 * ROW_STEP)
+        tile_product(TILE_ROWS, copies, g, a, b, k, t);
+    else if (t->rows > ROW_STEP)
+        tile_product(2 * ROW_STEP, copies, g, a, b, k, t);
+    else
+        tile_product(ROW_STEP, copies, g, a, b, k, t);
+}
+
+/* Kept out of the loops around them: values that those hoist would take the registers of the sums. */
 static __attribute__((noinline)) void any_tile_product(const struct gemm *g, const real *a, const vector *b, int64_t k,
                                                        const struct tile *t)
 {
-    if (t->rows > 2 * ROW_STEP)
-        tile_product(TILE_ROWS, g, a, b, k, t);
-    else if (t->rows > ROW_STEP)
-        tile_product(2 * ROW_STEP, g, a, b, k, t);
-    else
-        tile_product(ROW_STEP, g, a, b, k, t);
+    tile_of_rows(false, g, a, b, k, t);
+}
+
+static __attribute__((noinline)) void copying_tile_product(const struct gemm *g, const real *a, const vector *b,
+                                                           int64_t k, const struct tile *t)
+{
+    tile_of_rows(true, g, a, b, k, t);
 }
 
 /* The panel of b that begins with a column; none from n on. */
@@ -84,14 +114,14 @@ static struct lines panel_of(const struct gemm *g, int64_t column, int64_t k_low
 }
 
 /* c's rows [row, row + rows) += block of a times b's k range. While a panel of b is multiplied the next one is copied,
- * a share after each tile, and the share after that is called into the caches: it stays there for so short a time that
+ * a share with each tile, and the share after that is called into the caches: it stays there for so short a time that
  * strides which fall into few of their sets do not drive it out. */
 static void block_product(const struct gemm *g, const real *a, real *panel, int64_t row, int64_t rows, int64_t k_low,
                           int64_t k)
 {
     int64_t tile_count = ceil_div(rows, TILE_ROWS), share = round_up(ceil_div(k, tile_count), LANES);
-    int64_t stops = ceil_div(k, CACHE_LINE), c_step = ceil_div(TILE_ROWS, stops),
-            ahead_step = ceil_div(g->b_n == 1 ? share : TILE_COLUMNS, stops);
+    int64_t stops = ceil_div(k, CACHE_LINE);
+    const struct pace pace = { ceil_div(TILE_ROWS, stops), ceil_div(g->b_n == 1 ? share : TILE_COLUMNS, stops) };
     real *next_panel = panel + TILE_COLUMNS * k;
     struct lines lines = panel_of(g, 0, k_low, k);
     pack_lines(panel, &lines, TILE_COLUMNS);
@@ -99,6 +129,7 @@ static void block_product(const struct gemm *g, const real *a, real *panel, int6
         struct lines next = panel_of(g, column + TILE_COLUMNS, k_low, k);
         struct lines after = panel_of(g, column + 2 * TILE_COLUMNS, k_low, k);
         for (int64_t i = 0; i < tile_count; i++) {
+            real *to = next_panel + i * share * TILE_COLUMNS;
             struct lines now = lines_part(&next, i * share, share);
             struct lines soon =
                 i + 1 < tile_count ? lines_part(&next, (i + 1) * share, share) : lines_part(&after, 0, share);
@@ -106,10 +137,15 @@ static void block_product(const struct gemm *g, const real *a, real *panel, int6
                                  min_i64(TILE_ROWS, rows - i * TILE_ROWS),
                                  min_i64(TILE_COLUMNS, g->n - column),
                                  walk_of(&soon),
-                                 c_step,
-                                 ahead_step };
-            any_tile_product(g, a + i * TILE_ROWS * k, (const vector *)(void *)panel, k, &tile);
-            pack_lines(next_panel + i * share * TILE_COLUMNS, &now, TILE_COLUMNS);
+                                 copy_of(&now, to),
+                                 pace };
+            const vector *b = (const vector *)(void *)panel;
+            if (tile.copy.rows) {
+                copying_tile_product(g, a + i * TILE_ROWS * k, b, k, &tile);
+            } else {
+                any_tile_product(g, a + i * TILE_ROWS * k, b, k, &tile);
+                pack_lines(to, &now, TILE_COLUMNS);
+            }
         }
         real *done = panel;
         panel = next_panel;
@@ -198,6 +234,24 @@ static bool packing_pays(const struct gemm *g)
     return VECTOR_BYTES == 64 && g->k > 0 && (has_few_rows(g) || has_short_sums(g));
 }
 
+/* A small b by columns: OpenBLAS takes nearly twice as long for it as for one by rows. */
+static bool turning_pays(const struct gemm *g)
+{
+    enum { SMALL_PRODUCT = 1000000 }; /* up to where OpenBLAS has kernels of their own for small products */
+    return VECTOR_BYTES == 64 && g->b_k == 1 && g->b_n != 1 && g->m >= LANES && g->n % LANES == 0 &&
+           g->k % LANES == 0 && g->k > 0 && g->k * g->n <= SMALL_COUNT && g->m * g->n * g->k <= SMALL_PRODUCT;
+}
+
+static bool turned_product(const struct gemm *g)
+{
+    _Alignas(64) real b[SMALL_COUNT];
+    struct gemm turned = *g;
+    const struct lines lines = { g->b, g->n, g->b_n, g->k, g->b_k };
+    pack_lines(b, &lines, (int)g->n);
+    turned.b = b, turned.b_k = g->n, turned.b_n = 1;
+    return blas_product(&turned);
+}
+
 void gemm_run(const struct gemm *gemm)
 {
     struct gemm g = *gemm;
@@ -207,6 +261,8 @@ void gemm_run(const struct gemm *gemm)
         g = (struct gemm){
             g.n, g.m, g.k, g.b, g.b_n, g.b_k, g.a, g.a_k, g.a_m, g.c, g.c_n, g.c_m, g.alpha, g.accumulate
         };
+    if (turning_pays(&g) && turned_product(&g))
+        return;
     if (g.k <= 0 || packing_pays(&g) || !blas_product(&g))
         packed_product(&g);
 }

@@ -71,17 +71,19 @@ static void pack_slowly(real *restrict out, const struct lines *lines, int64_t l
     }
 }
 
-/* Lines side by side in memory already: rows of `tile` elements, far from each other. The tile after the next one is
- * called in, which the processor does not do by itself. */
+/* Lines side by side in memory already: `tiles` tiles of `tile` elements in a row, rows far from each other. What comes
+ * after narrow tiles is called in, which the processor does not do by itself. */
 static inline __attribute__((always_inline)) void pack_rows(real *restrict out, const struct lines *lines, int64_t line,
-                                                            const int tile)
+                                                            const int tile, const int tiles)
 {
     const real *from = lines->data + line;
     const int64_t k = lines->k, k_stride = lines->k_stride;
-    for (int64_t i = 0; i < k; i++) {
-        if (tile == TILE_ROWS)
-            __builtin_prefetch((const void *)((uintptr_t)(from + i * k_stride) + 2 * (size_t)tile * sizeof(real)));
-        memcpy(out + i * tile, from + i * k_stride, (size_t)tile * sizeof(real));
+    for (int64_t i = 0; i < k; i++, from += k_stride) {
+        for (int j = 0; tile == TILE_ROWS && j < tile * tiles; j += CACHE_LINE)
+            __builtin_prefetch((const void *)((uintptr_t)from + (size_t)(tile * tiles + j) * sizeof(real)), 0, 2);
+#pragma GCC unroll 4
+        for (int t = 0; t < tiles; t++)
+            memcpy(out + (t * k + i) * tile, from + t * tile, (size_t)tile * sizeof(real));
     }
 }
 
@@ -105,20 +107,31 @@ static int64_t pack_squares(real *out, const struct lines *lines, int64_t line, 
     return done;
 }
 
+/* Four narrow tiles are whole cache lines of each row. Returns the lines done. */
+static int64_t pack_rows_together(real *out, const struct lines *lines, int tile)
+{
+    enum { TOGETHER = 4 };
+    int64_t line = 0;
+    if (lines->stride == 1 && tile == TILE_ROWS)
+        for (; line + TOGETHER * TILE_ROWS <= lines->count; line += TOGETHER * TILE_ROWS)
+            pack_rows(out + line * lines->k, lines, line, TILE_ROWS, TOGETHER);
+    return line;
+}
+
 void pack_lines(real *out, const struct lines *lines, int tile)
 {
-    for (int64_t line = 0; line < lines->count; line += tile) {
+    for (int64_t line = pack_rows_together(out, lines, tile); line < lines->count; line += tile) {
         int64_t have = min_i64(tile, lines->count - line), done = 0;
+        real *to = out + line * lines->k;
         if (lines->stride == 1 && have == tile) {
             if (tile == TILE_ROWS)
-                pack_rows(out, lines, line, TILE_ROWS);
+                pack_rows(to, lines, line, TILE_ROWS, 1);
             else
-                pack_rows(out, lines, line, TILE_COLUMNS);
+                pack_rows(to, lines, line, TILE_COLUMNS, 1);
             done = lines->k;
         } else if (lines->k_stride == 1) {
-            done = pack_squares(out, lines, line, have, tile);
+            done = pack_squares(to, lines, line, have, tile);
         }
-        pack_slowly(out, lines, line, have, done, lines->k, tile);
-        out += lines->k * tile;
+        pack_slowly(to, lines, line, have, done, lines->k, tile);
     }
 }

@@ -31,7 +31,7 @@ struct lines {
 };
 
 /* Panels of `tile` lines, one after another: in each, the k-th elements of its lines side by side; lines that are
- * missing are 0. tile is TILE_ROWS or TILE_COLUMNS. */
+ * missing are 0. tile is TILE_ROWS, TILE_COLUMNS or, for lines contiguous along k, any multiple of LANES. */
 #define pack_lines ISA(pack_lines)
 void pack_lines(real *out, const struct lines *lines, int tile);
 
@@ -66,5 +66,28 @@ static inline __attribute__((always_inline)) void walk_on(struct walk *w, int64_
     for (; rows > 0 && w->rows > 0; rows--, w->rows--, w->at += (uintptr_t)w->row_bytes)
         for (int64_t i = 0; i < w->width_bytes; i += CACHE_LINE * (int64_t)sizeof(real))
             __builtin_prefetch((const void *)(w->at + (uintptr_t)i), write, 3);
+}
+
+/* Rows of TILE_COLUMNS elements that pack_lines would copy as they are, some at a time. */
+struct copy {
+    const real *from;
+    real *to;
+    int64_t rows, stride;
+};
+
+/* Without rows where only pack_lines can copy these lines. */
+static inline struct copy copy_of(const struct lines *lines, real *to)
+{
+    bool plain = lines->stride == 1 && lines->count == TILE_COLUMNS;
+    return (struct copy){ lines->data, to, plain ? lines->k : 0, lines->k_stride };
+}
+
+/* By vectors: a memcpy might be of anything, the sums of the loop around it included, which then leave their registers.
+ */
+static inline __attribute__((always_inline)) void copy_on(struct copy *c, int64_t rows)
+{
+    for (; rows > 0 && c->rows > 0; rows--, c->rows--, c->from += c->stride, c->to += TILE_COLUMNS)
+        for (int i = 0; i < TILE_COLUMNS; i += LANES)
+            *(loose_vector *)(c->to + i) = load_vector(c->from + i);
 }
 #endif

@@ -13,6 +13,8 @@
 #define ISA_EXPAND(name, isa) ISA_JOIN(name, isa)
 #define ISA(name) ISA_EXPAND(name, CLEAVE_KERNEL_ISA)
 
+struct gemm;
+
 /* One instruction set's functions. */
 struct primitives {
     const char *isa; /* "avx512", "avx2", "baseline" */
@@ -24,7 +26,8 @@ struct primitives {
     void (*add_bf16)(uint16_t *destination, const uint16_t *source, int64_t count);
     void (*maximum)(real *destination, const real *source, int64_t count);
     void (*exponential)(real *destination, const real *source,
-                        int64_t count); /* elementwise; what the kernels use inside */
+                        int64_t count); /* elementwise; what the kernels use inside, as is the product */
+    void (*gemm)(const struct gemm *gemm);
 };
 /* The sets this processor can run, best first; NULL from the first index beyond. */
 const struct primitives *primitives_at(int index);

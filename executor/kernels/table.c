@@ -16,4 +16,5 @@ const struct primitives ISA(primitives) = {
     .add_bf16 = ISA(optimizer_add_bf16),
     .maximum = ISA(optimizer_maximum),
     .exponential = ISA(exponential),
+    .gemm = gemm_run,
 };

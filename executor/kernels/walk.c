@@ -78,6 +78,10 @@ static void bias_row(const struct row *row, const void *context)
     (void)context;
     real *restrict out = row->data[0];
     const real *restrict bias = row->data[1];
+    if (row->step[1] == 1) {
+        memcpy(out, bias, (size_t)row->count * sizeof *out);
+        return;
+    }
     for (int64_t i = 0; i < row->count; i++)
         out[i] = bias[i * row->step[1]];
 }
