@@ -123,7 +123,7 @@ static void draw_pipedream(struct pipedream_case *c, int i)
     for (int v = 1; i % 4 == 1 && v < c->graph.node_count; v++) /* alike nodes: branches that may change places */
         c->nodes[v] = c->nodes[draw_below(&d, v)];
     c->options = (struct pipedream_options){ .level_count = 1 + two, .exact_transfers = i % 2 == 0 };
-    c->options.machines[0] = 1 + (int)draw_below(&d, two ? 2 : 4);
+    c->options.machines[0] = 1 + (int)draw_below(&d, two ? 3 : 4);
     c->options.machines[1] = 1 + (int)draw_below(&d, 3);
     c->options.bytes_per_s[0] = 4e9;
     c->options.bytes_per_s[1] = 1e9;
@@ -387,9 +387,9 @@ END_TEST
 static Suite *partition_objectives(void)
 {
     Suite *s = suite_create("partition objectives");
-    CHECK_ADD_LOOP(s, pipedream_equals_enumeration, 200);
+    CHECK_ADD_LOOP(s, pipedream_equals_enumeration, 1000);
     CHECK_ADD_LOOP(s, work_is_limited_on_long_chains, 3);
-    CHECK_ADD_LOOP(s, piper_equals_enumeration, 150);
+    CHECK_ADD_LOOP(s, piper_equals_enumeration, 600);
     CHECK_ADD_LOOP(s, dnn_equals_enumeration, 200);
     return s;
 }

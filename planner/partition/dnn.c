@@ -212,13 +212,15 @@ static bool enough_devices(const struct problem *p, double accelerator, double u
            (cpus > 0 || bytes * (1 - 1e-12) <= accelerators * p->graph->accelerator_bytes);
 }
 
-static bool may_finish(void *self, int above, const int used[STAGE_AXES], double limit)
+static double finish_below(void *self, int above, const int used[STAGE_AXES], double limit)
 {
     const struct problem *p = self;
     const double *from = p->sums[above], *all = p->sums[p->ideals->count - 1];
-    return enough_devices(p, all[SUM_ACCELERATOR] - from[SUM_ACCELERATOR], all[SUM_CPU_ONLY] - from[SUM_CPU_ONLY],
-                          all[SUM_BYTES] - from[SUM_BYTES], (int)p->graph->accelerator_count - used[AXIS_ACCELERATOR],
-                          (int)p->graph->cpu_count - used[AXIS_CPU], limit);
+    bool fits =
+        enough_devices(p, all[SUM_ACCELERATOR] - from[SUM_ACCELERATOR], all[SUM_CPU_ONLY] - from[SUM_CPU_ONLY],
+                       all[SUM_BYTES] - from[SUM_BYTES], (int)p->graph->accelerator_count - used[AXIS_ACCELERATOR],
+                       (int)p->graph->cpu_count - used[AXIS_CPU], limit);
+    return fits ? limit : -INFINITY;
 }
 
 /* ---- tables ---- */
@@ -416,7 +418,7 @@ bool dnn_solve(const struct dnn_graph *graph, const struct stage_limits *limits,
                                  .drop = drop,
                                  .may_grow = may_grow,
                                  .load = load,
-                                 .may_finish = may_finish };
+                                 .finish_below = finish_below };
     out->part_count = parts.node_count;
     return stages_bottleneck(&model, &parts, limits, arena, &out->found, err) && fill_stages(&p, out, err);
 }

@@ -26,6 +26,8 @@ struct problem {
     double total_s;
     int inside, servers; /* machines of the inner and the outer level */
     double bytes_per_s, inside_bytes_per_s;
+    double
+        *averaging_s[2]; /* (servers) of one byte of a block's gradients, times its servers; [1]: the first block's */
     /* two levels */
     struct stage_model inner_model;
     struct stage_walk *walk;
@@ -141,11 +143,12 @@ static bool may_grow(void *self, int below, int above, const int room[STAGE_AXES
     return p->compute_s[above] - p->compute_s[below] < limit * room[0] * p->inside;
 }
 
-static bool may_finish(void *self, int above, const int used[STAGE_AXES], double limit)
+static double finish_below(void *self, int above, const int used[STAGE_AXES], double limit)
 {
     const struct problem *p = self;
     int machines = (p->servers - used[0]) * p->inside;
-    return machines > 0 && (p->total_s - p->compute_s[above]) * (1 - 1e-12) < limit * machines;
+    bool fits = machines > 0 && (p->total_s - p->compute_s[above]) * (1 - 1e-12) < limit * machines;
+    return fits ? limit : -INFINITY;
 }
 
 /* ---- two levels: a stage is a block of stages ---- */
@@ -175,21 +178,39 @@ static double inner_entry(void *self, int below, int choice)
     return moving_s(p, below, choice + 1, p->inside_bytes_per_s);
 }
 
+/* The first block's gradients are averaged by all machines of its servers. */
+static double averaged_s(const struct problem *p, double one_s, double parameter_bytes, int servers, bool first)
+{
+    return replicated_s(one_s, parameter_bytes, servers, p->bytes_per_s, first ? p->inside : 1);
+}
+
+/* What blocks from the start on that hold `above`, on so many servers at most, must stay below. On r servers that is r
+ * limits less the time of averaging; convex in r, so that one of the ends is largest. */
+static double block_limit(const struct problem *p, int above, int servers)
+{
+    double parameters = p->parameter_bytes[above] - p->parameter_bytes[p->start], limit = p->sought.limit;
+    double most = servers * limit - parameters * p->averaging_s[p->start == 0][servers - 1];
+    return (most > limit ? most : limit) * (1 + 1e-12);
+}
+
 static bool inner_may_grow(void *self, int below, int above, const int room[STAGE_AXES], double limit)
 {
     const struct problem *p = self;
-    return p->compute_s[above] - p->compute_s[below] < limit * room[0];
+    double most = block_limit(p, above, p->sought.servers);
+    return p->compute_s[above] - p->compute_s[below] < (most < limit ? most : limit) * room[0];
 }
 
-/* Whether the machines left hold the rest. A machine of the block's stands for as many as it has replicas, one at
- * least.
- */
-static bool inner_may_finish(void *self, int above, const int used[STAGE_AXES], double limit)
+/* Each machine of a block on r servers stands for r: the machines left hold the rest only if r is small enough. */
+static double inner_finish_below(void *self, int above, const int used[STAGE_AXES], double limit)
 {
     const struct problem *p = self;
-    int machines = p->sought.servers * p->inside - used[0];
-    (void)limit;
-    return machines > 0 && (p->total_s - p->compute_s[above]) * (1 - 1e-12) < p->sought.limit * machines;
+    double left_s = (p->total_s - p->compute_s[above]) * (1 - 1e-12);
+    double spare = p->sought.servers * p->inside - left_s / p->sought.limit; /* machines, used or not */
+    int servers = p->sought.servers;
+    if (!(servers * used[0] < spare))
+        servers = used[0] > 0 ? (int)ceil(spare / used[0]) - 1 : 0;
+    double bound = servers < 1 ? -INFINITY : block_limit(p, above, servers);
+    return bound < limit ? bound : limit;
 }
 
 static bool walk_block(struct problem *p, int below, double limit, double *value, struct error *err)
@@ -223,7 +244,7 @@ static double block_load(void *self, int below, int above, int choice, const int
     const struct problem *p = self;
     int r = choice + 1;
     double parameters = p->parameter_bytes[above] - p->parameter_bytes[below];
-    double load_s = replicated_s(p->row[above], parameters, r, p->bytes_per_s, below == 0 ? p->inside : 1);
+    double load_s = averaged_s(p, p->row[above], parameters, r, below == 0);
     (void)used, (void)limit;
     if (below > 0)
         load_s = fmax(load_s, fmax(entry(self, below, choice), entry(self, above, choice)));
@@ -248,6 +269,19 @@ static bool detail_block(void *self, int below, int above, int choice, const int
     return stage_walk_stages(p->walk, stage_walk_best(p->walk, above), arena, &block->stages, &block->stage_count, err);
 }
 
+static bool make_averaging(struct problem *p, struct error *err)
+{
+    for (int first = 0; first < 2; first++) {
+        double *averaging_s = arena_alloc(p->arena, (size_t)p->servers + 1, sizeof *averaging_s);
+        if (!averaging_s)
+            return no_memory(err);
+        for (int r = 1; r <= p->servers + 1; r++)
+            averaging_s[r - 1] = r * averaged_s(p, 0, 1, r, first);
+        p->averaging_s[first] = averaging_s;
+    }
+    return true;
+}
+
 static bool prepare_blocks(struct problem *p, struct error *err)
 {
     size_t n = (size_t)p->ideals->count;
@@ -262,7 +296,7 @@ static bool prepare_blocks(struct problem *p, struct error *err)
     } else if (!(p->row = arena_alloc(p->arena, n, sizeof *p->row))) {
         return no_memory(err);
     }
-    return stage_walk_make(&p->walk, &p->inner_model, p->ideals, VALUE_MAX, err);
+    return make_averaging(p, err) && stage_walk_make(&p->walk, &p->inner_model, p->ideals, VALUE_MAX, err);
 }
 
 static bool prepare(void *self, const struct ideals *ideals, struct error *err)
@@ -336,7 +370,7 @@ static bool make_model(struct problem *p, struct stage_model *model, struct erro
                                    .choices = outer,
                                    .prepare = prepare,
                                    .may_grow = may_grow,
-                                   .may_finish = may_finish };
+                                   .finish_below = finish_below };
     if (blocks) {
         model->enter = enter_block;
         model->load = block_load;
@@ -355,7 +389,7 @@ static bool make_model(struct problem *p, struct stage_model *model, struct erro
                                            .choices = inner,
                                            .load = inner_load,
                                            .may_grow = inner_may_grow,
-                                           .may_finish = inner_may_finish,
+                                           .finish_below = inner_finish_below,
                                            .key = inner_key,
                                            .entry = inner_entry,
                                            .exit = inner_entry };

@@ -362,15 +362,16 @@ static bool may_grow(void *self, int below, int above, const int room[STAGE_AXES
 
 /* Work over the devices left; memory of what is left, of which every stage has at least 1 + used[1] replicas' worth of
  * micro-batches in flight per replica: d (a y + b) >= a (d + used[1]) + d b >= a (1 + used[1]) + b. */
-static bool may_finish(void *self, int above, const int used[STAGE_AXES], double limit)
+static double finish_below(void *self, int above, const int used[STAGE_AXES], double limit)
 {
     const struct problem *p = self;
     int last = p->ideals->count - 1;
     double left = (double)p->graph->device_count - used[0], slack = 1 - 1e-12;
     double bytes = (p->least_a[last] - p->least_a[above]) * (1 + used[1]) + p->least_b[last] - p->least_b[above];
-    return left > 0 && used[1] < p->graph->micro_batch_count &&
-           (p->device_time[last] - p->device_time[above]) * slack < limit * left &&
-           bytes * slack <= left * p->graph->memory_bytes;
+    bool fits = left > 0 && used[1] < p->graph->micro_batch_count &&
+                (p->device_time[last] - p->device_time[above]) * slack < limit * left &&
+                bytes * slack <= left * p->graph->memory_bytes;
+    return fits ? limit : -INFINITY;
 }
 
 /* ---- the answer ---- */
@@ -517,7 +518,7 @@ static bool make_model(struct problem *p, struct stage_model *model)
                                    .load = load,
                                    .context = true,
                                    .least_load = least_load,
-                                   .may_finish = may_finish,
+                                   .finish_below = finish_below,
                                    .detail = detail };
     return true;
 }

@@ -3,11 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool no_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory for the labels of stages");
-}
-
 /* Whether label a is as good as (used, value), or the other way round. Where loads depend on what was placed before,
  * fewer labels are worth more than exact values: below the limit more devices left are then all that counts, except
  * that equal use keeps the smaller value. */
@@ -40,7 +35,7 @@ static bool new_label(struct stage_walk *walk, const struct stage_label *label)
         struct stage_label *grown =
             capacity > walk->label_capacity ? reallocarray(walk->labels, (size_t)capacity, sizeof *grown) : NULL;
         if (!grown)
-            return no_memory(walk->err);
+            return stage_walk_no_memory(walk->err);
         walk->labels = grown;
         walk->label_capacity = capacity;
     }

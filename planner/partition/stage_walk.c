@@ -10,121 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ASK_EVERY = 1 << 16, SLOT_LIMIT = 64, POTENTIALS_LIMIT = 1 << 24 };
-
-static bool no_memory(struct error *err)
-{
-    return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory for the labels of stages");
-}
-
-static int ideal_size(const struct ideals *ideals, int i)
-{
-    int size = 0;
-    for (int w = 0; w < ideals->words; w++)
-        size += __builtin_popcountll(ideal_bits(ideals, i)[w]);
-    return size;
-}
-
-/* An ideal that is alone in its size is nested with all others. */
-static void find_pinches(struct stage_walk *walk)
-{
-    const struct ideals *ideals = walk->ideals;
-    int n = ideals->count, next = n;
-    for (int i = n - 1; i >= 0; i--) {
-        walk->pinch[i] = next;
-        int size = ideal_size(ideals, i);
-        bool alone = (i == 0 || ideal_size(ideals, i - 1) < size) && (i == n - 1 || ideal_size(ideals, i + 1) > size);
-        if (alone)
-            next = i;
-    }
-}
-
-static int stair_count(const struct stage_model *model)
-{
-    return model->choice_count * (model->axis_limit[0] + 1);
-}
-
-bool stage_walk_is_exact(const struct stage_walk *walk)
-{
-    return walk->objective == VALUE_MAX && !walk->model->context;
-}
-
-static bool make_potentials(struct stage_walk *walk)
-{
-    const struct stage_model *model = walk->model;
-    size_t n = (size_t)walk->ideals->count, choices = (size_t)model->choice_count;
-    if (!model->key || n * choices > POTENTIALS_LIMIT)
-        return true;
-    walk->pinch = malloc(n * sizeof *walk->pinch);
-    walk->stairs = calloc((size_t)stair_count(model), sizeof *walk->stairs);
-    walk->potentials = malloc(n * choices * sizeof *walk->potentials);
-    if (!walk->pinch || !walk->stairs || !walk->potentials)
-        return false;
-    find_pinches(walk);
-    for (int i = 0; i < walk->ideals->count; i++)
-        for (int c = 0; c < model->choice_count; c++)
-            walk->potentials[(size_t)i * choices + (size_t)c] =
-                (struct potentials){ model->key(model->self, i, c), model->entry(model->self, i, c),
-                                     model->exit(model->self, i, c) };
-    return true;
-}
-
-static bool make_slots(struct stage_walk *walk)
-{
-    const struct stage_model *model = walk->model;
-    size_t n = (size_t)walk->ideals->count, uses = (size_t)model->axis_limit[0] + 1;
-    if (!stage_walk_is_exact(walk) || !model->axis_exact[0] || model->axis_limit[1] > 0 ||
-        model->axis_limit[0] > SLOT_LIMIT)
-        return true;
-    walk->slot = malloc(n * uses * sizeof *walk->slot);
-    walk->slot_value = malloc(n * uses * sizeof *walk->slot_value);
-    walk->own = malloc(uses * sizeof *walk->own);
-    return walk->slot && walk->slot_value && walk->own;
-}
-
-bool stage_walk_make(struct stage_walk **out, const struct stage_model *model, const struct ideals *ideals,
-                     enum stage_value objective, struct error *err)
-{
-    struct stage_walk *walk = calloc(1, sizeof *walk);
-    if (!walk)
-        return no_memory(err);
-    size_t n = (size_t)ideals->count;
-    walk->model = model;
-    walk->ideals = ideals;
-    walk->objective = objective;
-    walk->work_limit = INT64_MAX;
-    walk->head = malloc(n * sizeof *walk->head);
-    walk->seen = calloc(n, sizeof *walk->seen);
-    walk->path = malloc(((size_t)ideals->node_count + 2) * sizeof *walk->path);
-    walk->loads = malloc(((size_t)model->choice_count + 1) * sizeof *walk->loads);
-    if (!walk->head || !walk->seen || !walk->path || !walk->loads || !make_potentials(walk) || !make_slots(walk)) {
-        stage_walk_free(walk);
-        return no_memory(err);
-    }
-    *out = walk;
-    return true;
-}
-
-void stage_walk_free(struct stage_walk *walk)
-{
-    if (!walk)
-        return;
-    free(walk->labels);
-    free(walk->head);
-    free(walk->seen);
-    free(walk->path);
-    free(walk->loads);
-    free(walk->potentials);
-    free(walk->pinch);
-    free(walk->slot);
-    free(walk->slot_value);
-    free(walk->own);
-    free(walk->ways);
-    for (int i = 0; walk->stairs && i < stair_count(walk->model); i++)
-        free(walk->stairs[i].steps);
-    free(walk->stairs);
-    free(walk);
-}
+enum { ASK_EVERY = 1 << 16 };
 
 const int64_t *stage_walk_work(const struct stage_walk *walk)
 {
@@ -145,16 +31,27 @@ static bool may_use(const struct stage_walk *walk, int label, int choice, int us
     return within;
 }
 
-/* False if that is too little at the end, or if what is left cannot hold the rest. */
-static bool may_leave(struct stage_walk *walk, int above, const int used[STAGE_AXES])
+/* The largest load must be below this: -INFINITY if that is too little at the end, or if what is left cannot hold the
+ * rest. */
+static double finish_below(const struct stage_walk *walk, int above, const int used[STAGE_AXES])
 {
     const struct stage_model *model = walk->model;
     if (above < walk->ideals->count - 1)
-        return !model->may_finish || model->may_finish(model->self, above, used, walk->limit);
+        return model->finish_below ? model->finish_below(model->self, above, used, walk->limit) : walk->limit;
     for (int axis = 0; axis < STAGE_AXES; axis++)
         if (model->axis_exact[axis] && used[axis] < model->axis_limit[axis])
-            return false;
-    return true;
+            return -INFINITY;
+    return walk->limit;
+}
+
+static bool may_leave(const struct stage_walk *walk, int above, const int used[STAGE_AXES])
+{
+    return finish_below(walk, above, used) > -INFINITY;
+}
+
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
 }
 
 /* The stage with this load behind the label. */
@@ -171,17 +68,16 @@ static bool add_stage(struct stage_walk *walk, int label_index, int above, int c
     return stage_labels_insert(walk, fresh);
 }
 
-/* The same where there are slots. */
+/* The same where nobody knows yet that the rest may fit. A slot is asked about once: what stands in it is below. */
 static bool extend(struct stage_walk *walk, int label, int above, int choice, double load)
 {
     int used[STAGE_AXES];
     if (!may_use(walk, label, choice, used))
         return true;
-    if (may_leave(walk, above, used))
-        return add_stage(walk, label, above, choice, used, load);
-    if (walk->slot && above < walk->ideals->count - 1)
-        walk->slot_value[stage_labels_slot(walk, above, used[0])] = -INFINITY;
-    return true;
+    double bound, *held = walk->slot ? &walk->slot_value[stage_labels_slot(walk, above, used[0])] : &bound;
+    if (!walk->slot || isinf(*held))
+        *held = finish_below(walk, above, used);
+    return !(larger(walk->labels[label].value, load) < *held) || add_stage(walk, label, above, choice, used, load);
 }
 
 /* Of what a choice costs nobody knows how it came about. */
@@ -191,13 +87,9 @@ static double plain_load(struct stage_walk *walk, int below, int above, int choi
     return walk->model->load(walk->model->self, below, above, choice, nothing, walk->limit);
 }
 
-static inline double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-/* The innermost loop of what has one exact axis: what extend() writes cannot change what stands in locals. */
-static bool relax_slots(struct stage_walk *walk, int below, int above)
+/* The innermost loop of what has one exact axis: what extend() writes cannot change what stands in locals. *grown: a
+ * load was below the limit. */
+static bool relax_slots(struct stage_walk *walk, int below, int above, bool *grown)
 {
     const struct stage_model *model = walk->model;
     const size_t choices = (size_t)model->choice_count;
@@ -205,13 +97,16 @@ static bool relax_slots(struct stage_walk *walk, int below, int above)
     const struct potentials *low = far ? &walk->potentials[(size_t)below * choices] : NULL,
                             *high = far ? &walk->potentials[(size_t)above * choices] : NULL;
     const struct own_label *first = walk->own, *end = first + walk->own_count;
-    const double *held = &walk->slot_value[stage_labels_slot(walk, above, 0)], limit = walk->limit;
+    const double *held = &walk->slot_value[stage_labels_slot(walk, above, 0)], limit = walk->own_limit;
     for (size_t c = 0; c < choices; c++) {
+        int use = model->choices[c].use[0], most = model->axis_limit[0] - use;
+        if (first->used > most)
+            continue;
         double load = far ? larger(high[c].key - low[c].key, larger(low[c].entry, high[c].exit))
                           : plain_load(walk, below, above, (int)c);
-        int use = model->choices[c].use[0], most = model->axis_limit[0] - use;
         if (!(load < limit))
             continue;
+        *grown = true;
         for (const struct own_label *own = first; own < end && own->used <= most; own++)
             if (larger(own->value, load) < held[own->used + use] && !extend(walk, own->label, above, (int)c, load))
                 return false;
@@ -232,12 +127,30 @@ static double load_of(struct stage_walk *walk, int below, int above, int choice,
 static bool relax_way(struct stage_walk *walk, int below, int above, const struct stage_way *way)
 {
     const struct stage_model *model = walk->model;
-    if (walk->loads[way->choice] >= walk->limit || !may_leave(walk, above, way->used) ||
+    if (!may_leave(walk, above, way->used) ||
         (model->context && walk->objective == VALUE_MAX && stage_labels_beat(walk, above, way->used)))
         return true;
     const int before[STAGE_AXES] = { walk->labels[way->label].used[0], walk->labels[way->label].used[1] };
     double load = load_of(walk, below, above, way->choice, before);
-    return !(load < walk->limit) || add_stage(walk, way->label, above, way->choice, way->used, load);
+    if (load < walk->limit)
+        return add_stage(walk, way->label, above, way->choice, way->used, load);
+    walk->loads[way->choice] = load; /* nor behind the labels that follow */
+    return true;
+}
+
+/* Of a choice behind any label: NAN when not known. */
+static double least_load(struct stage_walk *walk, int below, int above, int choice, const int room[STAGE_AXES])
+{
+    const struct stage_model *model = walk->model;
+    int used[STAGE_AXES];
+    for (int axis = 0; axis < STAGE_AXES; axis++) {
+        used[axis] = model->axis_limit[axis] - room[axis] + model->choices[choice].use[axis];
+        if (used[axis] > model->axis_limit[axis])
+            return INFINITY;
+    }
+    if (above < walk->ideals->count - 1 && !may_leave(walk, above, used))
+        return INFINITY;
+    return model->context && model->least_load ? model->least_load(model->self, below, above, choice) : NAN;
 }
 
 /* All ways to place above \ below behind the labels of `below`, which leave so much room at most. Loads are asked for
@@ -245,19 +158,15 @@ static bool relax_way(struct stage_walk *walk, int below, int above, const struc
 static bool relax(struct stage_walk *walk, int below, int above, const int room[STAGE_AXES])
 {
     const struct stage_model *model = walk->model;
+    bool grown;
     if (walk->slot)
-        return relax_slots(walk, below, above);
-    for (int c = 0; c < model->choice_count; c++) {
-        const int *use = model->choices[c].use;
-        if (use[0] > room[0] || use[1] > room[1])
-            walk->loads[c] = INFINITY;
-        else
-            walk->loads[c] =
-                model->context && model->least_load ? model->least_load(model->self, below, above, c) : NAN;
-    }
-    for (int w = 0; w < walk->way_count; w++)
-        if (!relax_way(walk, below, above, &walk->ways[w]))
-            return false;
+        return relax_slots(walk, below, above, &grown);
+    for (int c = 0; c < model->choice_count; c++)
+        walk->loads[c] = least_load(walk, below, above, c, room);
+    for (int c = 0, w = 0; c < model->choice_count; w = walk->way_end[c++])
+        for (; w < walk->way_end[c] && !(walk->loads[c] >= walk->limit); w++)
+            if (!relax_way(walk, below, above, &walk->ways[w]))
+                return false;
     return true;
 }
 
@@ -279,18 +188,35 @@ static bool leaves_hope(const struct stage_walk *walk, int label, int end)
     const struct stage_model *model = walk->model;
     for (int c = 0; c < model->choice_count; c++) {
         int used[STAGE_AXES];
-        if (may_use(walk, label, c, used) && model->may_finish(model->self, end, used, walk->limit))
+        if (may_use(walk, label, c, used) &&
+            walk->labels[label].value < model->finish_below(model->self, end, used, walk->limit))
             return true;
     }
     return false;
 }
 
-/* All labels of the ideal with all choices: neither change while stages begin there. */
+/* Those that use least of axis 1 first. */
+static void sort_labels(struct stage_walk *walk, int ideal)
+{
+    int sorted = -1;
+    for (int l = walk->head[ideal], next; l >= 0; l = next) {
+        int *link = &sorted;
+        while (*link >= 0 && walk->labels[*link].used[1] <= walk->labels[l].used[1])
+            link = &walk->labels[*link].next;
+        next = walk->labels[l].next;
+        walk->labels[l].next = *link;
+        *link = l;
+    }
+    walk->head[ideal] = sorted;
+}
+
+/* All choices behind all labels of the ideal: neither change while stages begin there. */
 static bool list_ways(struct stage_walk *walk, int ideal)
 {
     walk->way_count = 0;
-    for (int l = walk->head[ideal]; l >= 0; l = walk->labels[l].next)
-        for (int c = 0; c < walk->model->choice_count; c++) {
+    sort_labels(walk, ideal);
+    for (int c = 0; c < walk->model->choice_count; c++) {
+        for (int l = walk->head[ideal]; l >= 0; l = walk->labels[l].next) {
             struct stage_way way = { .label = l, .choice = c };
             if (!may_use(walk, l, c, way.used))
                 continue;
@@ -298,12 +224,14 @@ static bool list_ways(struct stage_walk *walk, int ideal)
                 int capacity = walk->way_capacity ? 2 * walk->way_capacity : 256;
                 struct stage_way *grown = reallocarray(walk->ways, (size_t)capacity, sizeof *grown);
                 if (!grown)
-                    return no_memory(walk->err);
+                    return stage_walk_no_memory(walk->err);
                 walk->ways = grown;
                 walk->way_capacity = capacity;
             }
             walk->ways[walk->way_count++] = way;
         }
+        walk->way_end[c] = walk->way_count;
+    }
     return true;
 }
 
@@ -311,12 +239,15 @@ static bool list_ways(struct stage_walk *walk, int ideal)
  * nothing are of no use. end: an ideal that holds all that they can end at, or count. */
 static void list_own(struct stage_walk *walk, int ideal, int end)
 {
-    bool ask = walk->model->may_finish && end < walk->ideals->count - 1;
+    bool ask = walk->model->finish_below && end < walk->ideals->count - 1;
     const int *slot = walk->slot ? &walk->slot[stage_labels_slot(walk, ideal, 0)] : NULL;
     walk->own_count = 0;
+    walk->own_limit = slot ? -INFINITY : walk->limit;
     for (int used = 0; slot && used < walk->model->axis_limit[0]; used++)
-        if (slot[used] >= 0 && (!ask || leaves_hope(walk, slot[used], end)))
+        if (slot[used] >= 0 && (!ask || leaves_hope(walk, slot[used], end))) {
             walk->own[walk->own_count++] = (struct own_label){ walk->labels[slot[used]].value, slot[used], used };
+            walk->own_limit = larger(walk->own_limit, finish_below(walk, ideal, (int[STAGE_AXES]){ used }));
+        }
 }
 
 static bool must_stop(struct stage_walk *walk)
@@ -333,7 +264,7 @@ static bool must_stop(struct stage_walk *walk)
 static bool step_up(struct stage_walk *walk, int below, int next, int node, const int room[STAGE_AXES], bool *grown)
 {
     const struct stage_model *model = walk->model;
-    *grown = !model->may_grow || model->may_grow(model->self, below, next, room, walk->limit);
+    *grown = !model->may_grow || model->may_grow(model->self, below, next, room, walk->own_limit);
     if (!*grown)
         return true;
     if (model->add)
@@ -341,7 +272,37 @@ static bool step_up(struct stage_walk *walk, int below, int next, int node, cons
     return relax(walk, below, next, room);
 }
 
-/* Depth first through the supersets of `below` with an index under `end`. */
+/* A superset of `below`: if no load is below the limit, those of its supersets are not either. */
+static bool look_at(struct stage_walk *walk, int below, int above, const int room[STAGE_AXES])
+{
+    const struct stage_model *model = walk->model;
+    bool grown = false;
+    if (!relax_slots(walk, below, above, &grown))
+        return false;
+    if (!grown && model->may_grow && !model->may_grow(model->self, below, above, room, walk->own_limit))
+        for (size_t w = (size_t)above / 64; w < walk->over_words; w++)
+            walk->open[w] &= ~stage_walk_over(walk, above)[w];
+    return true;
+}
+
+/* The supersets of `below` with an index under `end`, in order. */
+static bool scan(struct stage_walk *walk, int below, int end, const int room[STAGE_AXES])
+{
+    size_t first = (size_t)below / 64, last = (size_t)(end - 1) / 64;
+    memcpy(walk->open + first, stage_walk_over(walk, below) + first, (last + 1 - first) * sizeof *walk->open);
+    for (size_t w = first; w <= last; w++)
+        for (uint64_t left = walk->open[w]; left; left &= walk->open[w]) {
+            int above = (int)(64 * w) + __builtin_ctzll(left);
+            left &= left - 1;
+            if (above >= end || must_stop(walk))
+                return true;
+            if (!look_at(walk, below, above, room))
+                return false;
+        }
+    return true;
+}
+
+/* The supersets of `below` with an index under `end`, depth first unless they are known. */
 static bool climb(struct stage_walk *walk, int below, int end)
 {
     const struct stage_model *model = walk->model;
@@ -351,6 +312,8 @@ static bool climb(struct stage_walk *walk, int below, int end)
     list_own(walk, below, end);
     if (walk->slot ? walk->own_count == 0 : !list_ways(walk, below))
         return walk->slot != NULL;
+    if (walk->over)
+        return scan(walk, below, end, room);
     walk->stamp++;
     walk->path[depth++] = (struct stage_frame){ below, -1, ideals->first_up[below] };
     while (depth > 0) {
@@ -379,7 +342,7 @@ static bool climb(struct stage_walk *walk, int below, int end)
 
 static void forget_stairs(struct stage_walk *walk)
 {
-    for (int i = 0; i < stair_count(walk->model); i++)
+    for (int i = 0; i < stage_walk_stairs(walk->model); i++)
         walk->stairs[i].count = 0;
 }
 
@@ -410,7 +373,7 @@ static bool add_step(struct stage_walk *walk, struct far_stair *stair, struct fa
         int capacity = stair->capacity ? 2 * stair->capacity : 16;
         struct far_label *grown = reallocarray(stair->steps, (size_t)capacity, sizeof *grown);
         if (!grown)
-            return no_memory(walk->err);
+            return stage_walk_no_memory(walk->err);
         stair->steps = grown;
         stair->capacity = capacity;
     }
@@ -513,19 +476,28 @@ static bool pass_near(struct stage_walk *walk)
     return true;
 }
 
+/* What is below the start is not read. */
+static void forget_labels(struct stage_walk *walk)
+{
+    size_t count = (size_t)walk->ideals->count, start = (size_t)walk->start;
+    walk->label_count = 0;
+    memset(walk->head + start, -1, (count - start) * sizeof *walk->head);
+    if (!walk->slot)
+        return;
+    size_t first = stage_labels_slot(walk, walk->start, 0), end = stage_labels_slot(walk, walk->ideals->count, 0);
+    memset(walk->slot + first, -1, (end - first) * sizeof *walk->slot);
+    for (size_t i = first; i < end; i++)
+        walk->slot_value[i] = INFINITY;
+}
+
 bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best, struct error *err)
 {
     int last = walk->ideals->count - 1;
     walk->limit = limit;
     walk->start = start;
     walk->err = err;
-    walk->label_count = 0;
-    memset(walk->head, -1, (size_t)walk->ideals->count * sizeof *walk->head);
     *best = -1;
-    for (size_t i = 0; walk->slot && i < stage_labels_slot(walk, walk->ideals->count, 0); i++) {
-        walk->slot[i] = -1;
-        walk->slot_value[i] = INFINITY;
-    }
+    forget_labels(walk);
     if (!stage_labels_insert(walk, (struct stage_label){ .ideal = start, .previous = -1, .choice = -1 }))
         return false;
     bool far = walk->potentials && walk->objective == VALUE_MAX;
@@ -575,14 +547,14 @@ bool stage_walk_stages(const struct stage_walk *walk, int label, struct arena *a
         stages++;
     struct stage *list = arena_alloc(arena, (size_t)stages, sizeof *list);
     if (!list)
-        return no_memory(err);
+        return stage_walk_no_memory(err);
     for (int s = stages - 1, l = label; s >= 0; s--, l = walk->labels[l].previous) {
         const struct stage_label *top = &walk->labels[l], *under = &walk->labels[top->previous];
         list[s] =
             (struct stage){ .choice = top->choice, .load = top->load, .used = { under->used[0], under->used[1] } };
         list[s].nodes = arena_alloc(arena, (size_t)ideals->words, sizeof *list[s].nodes);
         if (!list[s].nodes)
-            return no_memory(err);
+            return stage_walk_no_memory(err);
         for (int w = 0; w < ideals->words; w++)
             list[s].nodes[w] = ideal_bits(ideals, top->ideal)[w] & ~ideal_bits(ideals, under->ideal)[w];
         if (walk->model->detail && !walk->model->detail(walk->model->self, under->ideal, top->ideal, top->choice,

@@ -51,10 +51,16 @@ struct stage_walk {
     int *pinch;                    /* (count) first pinch after the ideal; count when none */
     struct far_stair *stairs;      /* (choice_count, axis_limit[0] + 1) */
     int *slot;             /* (count, axis_limit[0] + 1) label of exactly that use, -1. NULL: labels are searched */
-    double *slot_value;    /* (count, axis_limit[0] + 1) its value; INFINITY; -INFINITY where the rest cannot fit */
+    double *slot_value;    /* (count, axis_limit[0] + 1) its value, or what it must be below; INFINITY: not known */
     struct own_label *own; /* (axis_limit[0] + 1) */
     int own_count;
-    struct stage_way *ways; /* without slots */
+    double own_limit; /* loads of stages behind them must be below this */
+    uint64_t *over; /* (count, over_words) bit set: supersets of each ideal. NULL: too many, or stages grow by steps */
+    size_t over_words;
+    uint64_t *open; /* (over_words) of these, those that may still be ends of a stage */
+    struct stage_way
+        *ways; /* without slots: of each choice those before way_end (choice_count), behind the last one's */
+    int *way_end;
     int way_count, way_capacity;
     struct error *err;
 };
@@ -63,6 +69,15 @@ bool stage_walk_is_exact(const struct stage_walk *walk);
 /* One pass below `limit`; *best: the label of everything, -1 when there is none. False: out of memory or a plug-in's
  * failure. */
 bool stage_walk_pass(struct stage_walk *walk, int start, double limit, int *best, struct error *err);
+
+/* ---- stage_tables.c ---- */
+
+/* False, with the error. */
+bool stage_walk_no_memory(struct error *err);
+/* How many stairs there are: one per choice and use. */
+int stage_walk_stairs(const struct stage_model *model);
+/* The row of walk->over. */
+uint64_t *stage_walk_over(const struct stage_walk *walk, int ideal);
 
 /* ---- stage_labels.c ---- */
 

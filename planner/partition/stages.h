@@ -43,12 +43,12 @@ struct stage_model {
     /* The stage's load, INFINITY when it does not fit; any value >= limit will do for what is not below limit.
      * used: what the stages before it use, which matters only if context is true. */
     double (*load)(void *self, int below, int above, int choice, const int used[STAGE_AXES], double limit);
-    bool context;
+    bool context; /* the load depends on used[], and is not smaller where more of axis 1 is used */
     /* With context: the load is not smaller, whatever is used. */
     double (*least_load)(void *self, int below, int above, int choice);
-    /* False only if what is not in `above` cannot be placed on what is left below limit; false for a set is false for
-     * its subsets. */
-    bool (*may_finish)(void *self, int above, const int used[STAGE_AXES], double limit);
+    /* What is not in `above` can be placed on what is left only if the largest load so far is below this: limit when
+     * that does not matter, -INFINITY when it cannot be placed below limit at all. Not larger for subsets. */
+    double (*finish_below)(void *self, int above, const int used[STAGE_AXES], double limit);
 
     /* What the plan says of a stage that it has chosen, in the arena; *out is kept in struct stage. *load may be
      * lowered where load() did not look further than the limit. */

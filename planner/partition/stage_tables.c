@@ -1,0 +1,151 @@
+/* What a walk knows of its ideals before the first pass. */
+#include "planner/partition/stage_walk.h"
+#include <stdlib.h>
+
+enum { SLOT_LIMIT = 64, POTENTIALS_LIMIT = 1 << 24, OVER_IDEALS = 8192 };
+
+bool stage_walk_no_memory(struct error *err)
+{
+    return fail_kind(err, ERROR_ENVIRONMENT, "partition: out of memory for the labels of stages");
+}
+
+static int ideal_size(const struct ideals *ideals, int i)
+{
+    int size = 0;
+    for (int w = 0; w < ideals->words; w++)
+        size += __builtin_popcountll(ideal_bits(ideals, i)[w]);
+    return size;
+}
+
+/* An ideal that is alone in its size is nested with all others. */
+static void find_pinches(struct stage_walk *walk)
+{
+    const struct ideals *ideals = walk->ideals;
+    int n = ideals->count, next = n;
+    for (int i = n - 1; i >= 0; i--) {
+        walk->pinch[i] = next;
+        int size = ideal_size(ideals, i);
+        bool alone = (i == 0 || ideal_size(ideals, i - 1) < size) && (i == n - 1 || ideal_size(ideals, i + 1) > size);
+        if (alone)
+            next = i;
+    }
+}
+
+int stage_walk_stairs(const struct stage_model *model)
+{
+    return model->choice_count * (model->axis_limit[0] + 1);
+}
+
+bool stage_walk_is_exact(const struct stage_walk *walk)
+{
+    return walk->objective == VALUE_MAX && !walk->model->context;
+}
+
+static bool make_potentials(struct stage_walk *walk)
+{
+    const struct stage_model *model = walk->model;
+    size_t n = (size_t)walk->ideals->count, choices = (size_t)model->choice_count;
+    if (!model->key || n * choices > POTENTIALS_LIMIT)
+        return true;
+    walk->pinch = malloc(n * sizeof *walk->pinch);
+    walk->stairs = calloc((size_t)stage_walk_stairs(model), sizeof *walk->stairs);
+    walk->potentials = malloc(n * choices * sizeof *walk->potentials);
+    if (!walk->pinch || !walk->stairs || !walk->potentials)
+        return false;
+    find_pinches(walk);
+    for (int i = 0; i < walk->ideals->count; i++)
+        for (int c = 0; c < model->choice_count; c++)
+            walk->potentials[(size_t)i * choices + (size_t)c] =
+                (struct potentials){ model->key(model->self, i, c), model->entry(model->self, i, c),
+                                     model->exit(model->self, i, c) };
+    return true;
+}
+
+static bool make_slots(struct stage_walk *walk)
+{
+    const struct stage_model *model = walk->model;
+    size_t n = (size_t)walk->ideals->count, uses = (size_t)model->axis_limit[0] + 1;
+    if (!stage_walk_is_exact(walk) || !model->axis_exact[0] || model->axis_limit[1] > 0 ||
+        model->axis_limit[0] > SLOT_LIMIT)
+        return true;
+    walk->slot = malloc(n * uses * sizeof *walk->slot);
+    walk->slot_value = malloc(n * uses * sizeof *walk->slot_value);
+    walk->own = malloc(uses * sizeof *walk->own);
+    return walk->slot && walk->slot_value && walk->own;
+}
+
+uint64_t *stage_walk_over(const struct stage_walk *walk, int ideal)
+{
+    return &walk->over[(size_t)ideal * walk->over_words];
+}
+
+/* Supersets of all ideals, from the largest down. */
+static bool make_over(struct stage_walk *walk)
+{
+    const struct ideals *ideals = walk->ideals;
+    size_t n = (size_t)ideals->count;
+    if (!walk->slot || walk->model->add || n > OVER_IDEALS)
+        return true;
+    walk->over_words = n / 64 + 1;
+    walk->over = calloc(n * walk->over_words, sizeof *walk->over);
+    walk->open = malloc(walk->over_words * sizeof *walk->open);
+    if (!walk->over || !walk->open)
+        return false;
+    for (int i = ideals->count - 1; i >= 0; i--)
+        for (int64_t k = ideals->first_up[i]; k < ideals->first_up[i + 1]; k++) {
+            int up = ideals->up_ideal[k];
+            stage_walk_over(walk, i)[up / 64] |= UINT64_C(1) << (up % 64);
+            for (size_t w = 0; w < walk->over_words; w++)
+                stage_walk_over(walk, i)[w] |= stage_walk_over(walk, up)[w];
+        }
+    return true;
+}
+
+bool stage_walk_make(struct stage_walk **out, const struct stage_model *model, const struct ideals *ideals,
+                     enum stage_value objective, struct error *err)
+{
+    struct stage_walk *walk = calloc(1, sizeof *walk);
+    if (!walk)
+        return stage_walk_no_memory(err);
+    size_t n = (size_t)ideals->count;
+    walk->model = model;
+    walk->ideals = ideals;
+    walk->objective = objective;
+    walk->work_limit = INT64_MAX;
+    walk->head = malloc(n * sizeof *walk->head);
+    walk->seen = calloc(n, sizeof *walk->seen);
+    walk->path = malloc(((size_t)ideals->node_count + 2) * sizeof *walk->path);
+    walk->loads = malloc(((size_t)model->choice_count + 1) * sizeof *walk->loads);
+    walk->way_end = malloc(((size_t)model->choice_count + 1) * sizeof *walk->way_end);
+    if (!walk->head || !walk->seen || !walk->path || !walk->loads || !walk->way_end || !make_potentials(walk) ||
+        !make_slots(walk) || !make_over(walk)) {
+        stage_walk_free(walk);
+        return stage_walk_no_memory(err);
+    }
+    *out = walk;
+    return true;
+}
+
+void stage_walk_free(struct stage_walk *walk)
+{
+    if (!walk)
+        return;
+    free(walk->labels);
+    free(walk->head);
+    free(walk->seen);
+    free(walk->path);
+    free(walk->loads);
+    free(walk->potentials);
+    free(walk->pinch);
+    free(walk->slot);
+    free(walk->slot_value);
+    free(walk->own);
+    free(walk->over);
+    free(walk->open);
+    free(walk->ways);
+    free(walk->way_end);
+    for (int i = 0; walk->stairs && i < stage_walk_stairs(walk->model); i++)
+        free(walk->stairs[i].steps);
+    free(walk->stairs);
+    free(walk);
+}
