@@ -367,10 +367,10 @@ static double finish_below(void *self, int above, const int used[STAGE_AXES], do
     const struct problem *p = self;
     int last = p->ideals->count - 1;
     double left = (double)p->graph->device_count - used[0], slack = 1 - 1e-12;
+    if (!(left > 0 && (p->device_time[last] - p->device_time[above]) * slack < limit * left))
+        return -INFINITY;
     double bytes = (p->least_a[last] - p->least_a[above]) * (1 + used[1]) + p->least_b[last] - p->least_b[above];
-    bool fits = left > 0 && used[1] < p->graph->micro_batch_count &&
-                (p->device_time[last] - p->device_time[above]) * slack < limit * left &&
-                bytes * slack <= left * p->graph->memory_bytes;
+    bool fits = used[1] < p->graph->micro_batch_count && bytes * slack <= left * p->graph->memory_bytes;
     return fits ? limit : -INFINITY;
 }
 

@@ -28,6 +28,15 @@ bool stage_labels_beat(const struct stage_walk *walk, int above, const int used[
     return false;
 }
 
+bool stage_labels_cover(const struct stage_walk *walk, int above, const int used[STAGE_AXES], double value)
+{
+    struct stage_label fresh = { .value = value, .used = { (int16_t)used[0], (int16_t)used[1] } };
+    for (int l = walk->head[above]; l >= 0; l = walk->labels[l].next)
+        if (stage_labels_dominate(walk, &walk->labels[l], &fresh))
+            return true;
+    return false;
+}
+
 static bool new_label(struct stage_walk *walk, const struct stage_label *label)
 {
     if (walk->label_count == walk->label_capacity) {

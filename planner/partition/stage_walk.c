@@ -54,12 +54,17 @@ static inline double larger(double a, double b)
     return a > b ? a : b;
 }
 
+static double value_behind(const struct stage_walk *walk, int label, double load)
+{
+    double value = walk->labels[label].value;
+    return walk->objective == VALUE_SUM ? value + load : larger(value, load);
+}
+
 /* The stage with this load behind the label. */
 static bool add_stage(struct stage_walk *walk, int label_index, int above, int choice, const int used[STAGE_AXES],
                       double load)
 {
-    double value = walk->labels[label_index].value;
-    struct stage_label fresh = { .value = walk->objective == VALUE_SUM ? value + load : fmax(value, load),
+    struct stage_label fresh = { .value = value_behind(walk, label_index, load),
                                  .load = load,
                                  .ideal = above,
                                  .previous = label_index,
@@ -114,31 +119,31 @@ static bool relax_slots(struct stage_walk *walk, int below, int above, bool *gro
     return true;
 }
 
-static double load_of(struct stage_walk *walk, int below, int above, int choice, const int used[STAGE_AXES])
+/* The load is known: it is the same behind all labels. */
+static bool relax_plain(struct stage_walk *walk, int above, const struct stage_way *way, double load)
 {
-    const struct stage_model *model = walk->model;
-    if (model->context)
-        return model->load(model->self, below, above, choice, used, walk->limit);
-    if (isnan(walk->loads[choice]))
-        walk->loads[choice] = model->load(model->self, below, above, choice, used, walk->limit);
-    return walk->loads[choice];
+    double value = value_behind(walk, way->label, load);
+    return stage_labels_cover(walk, above, way->used, value) || !may_leave(walk, above, way->used) ||
+           add_stage(walk, way->label, above, way->choice, way->used, load);
 }
 
 static bool relax_way(struct stage_walk *walk, int below, int above, const struct stage_way *way)
 {
     const struct stage_model *model = walk->model;
+    if (!model->context)
+        return relax_plain(walk, above, way, walk->loads[way->choice]);
     if (!may_leave(walk, above, way->used) ||
-        (model->context && walk->objective == VALUE_MAX && stage_labels_beat(walk, above, way->used)))
+        (walk->objective == VALUE_MAX && stage_labels_beat(walk, above, way->used)))
         return true;
     const int before[STAGE_AXES] = { walk->labels[way->label].used[0], walk->labels[way->label].used[1] };
-    double load = load_of(walk, below, above, way->choice, before);
+    double load = model->load(model->self, below, above, way->choice, before, walk->limit);
     if (load < walk->limit)
         return add_stage(walk, way->label, above, way->choice, way->used, load);
     walk->loads[way->choice] = load; /* nor behind the labels that follow */
     return true;
 }
 
-/* Of a choice behind any label: NAN when not known. */
+/* Of a choice behind any label. */
 static double least_load(struct stage_walk *walk, int below, int above, int choice, const int room[STAGE_AXES])
 {
     const struct stage_model *model = walk->model;
@@ -150,7 +155,9 @@ static double least_load(struct stage_walk *walk, int below, int above, int choi
     }
     if (above < walk->ideals->count - 1 && !may_leave(walk, above, used))
         return INFINITY;
-    return model->context && model->least_load ? model->least_load(model->self, below, above, choice) : NAN;
+    if (!model->context)
+        return model->load(model->self, below, above, choice, used, walk->limit);
+    return model->least_load ? model->least_load(model->self, below, above, choice) : 0;
 }
 
 /* All ways to place above \ below behind the labels of `below`, which leave so much room at most. Loads are asked for

@@ -87,6 +87,8 @@ size_t stage_labels_slot(const struct stage_walk *walk, int ideal, int used);
 bool stage_labels_dominate(const struct stage_walk *walk, const struct stage_label *a, const struct stage_label *b);
 /* Whether a label of `above` that uses less than this makes any load superfluous. */
 bool stage_labels_beat(const struct stage_walk *walk, int above, const int used[STAGE_AXES]);
+/* Whether a label of `above` makes this one superfluous. */
+bool stage_labels_cover(const struct stage_walk *walk, int above, const int used[STAGE_AXES], double value);
 /* Keeps the label unless another one is as good; what it makes superfluous goes. Fails for want of memory. */
 bool stage_labels_insert(struct stage_walk *walk, struct stage_label label);
 #endif

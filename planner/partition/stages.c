@@ -10,7 +10,7 @@
 /* Narrow graphs have at most so many ideals; larger ones are worth a narrow start. */
 enum { NARROW_IDEALS = 3000, LARGE_IDEALS = 20000, GROWING_PASSES = 5, NARROW_SHARE = 8 };
 static const double strictly_less = 1 - 1e-12; /* what counts as better */
-static const double first_step = 0.05, step_growth = 2, worth_growing = 4, close_enough = 1.03;
+static const double first_step = 0.05, step_growth = 2, worth_growing = 4, close_enough = 1.05;
 
 struct sweep {
     const struct stage_model *model;
