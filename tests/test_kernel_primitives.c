@@ -56,7 +56,7 @@ static double *product_by_loops(const struct matrices *x, const struct gemm *g)
     double *out = malloc((size_t)(g->m * g->n) * sizeof *out);
     for (int64_t i = 0; i < g->m; i++)
         for (int64_t j = 0; j < g->n; j++) {
-            double sum = g->accumulate;
+            double sum = g->accumulate ? 1 : g->row ? x->b[j] : 0;
             for (int64_t l = 0; l < g->k; l++)
                 sum += 0.5 * x->a[i * g->a_m + l * g->a_k] * x->b[l * g->b_k + j * g->b_n];
             out[i * g->n + j] = sum;
@@ -65,7 +65,7 @@ static double *product_by_loops(const struct matrices *x, const struct gemm *g)
 }
 
 /* Runs the product of given shape and strides by each instruction set; what it does not write stays NAN or 1. */
-static void check_product(const struct matrices *x, struct gemm g)
+static void check_one_product(const struct matrices *x, struct gemm g)
 {
     const struct primitives *set;
     g.a = x->ar, g.b = x->br, g.c = x->cr, g.alpha = (real)0.5;
@@ -84,6 +84,16 @@ static void check_product(const struct matrices *x, struct gemm g)
             }
     }
     free(want);
+}
+
+/* Adding to c, or from nothing and from a row. */
+static void check_product(const struct matrices *x, struct gemm g)
+{
+    check_one_product(x, g);
+    if (g.accumulate)
+        return;
+    g.row = x->br;
+    check_one_product(x, g);
 }
 
 /* Shapes beyond every panel and tile, through strides that BLAS takes and ones it does not; now and then few rows that

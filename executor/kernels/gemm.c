@@ -15,8 +15,9 @@ enum {
     SMALL_COUNT = 1 << 14
 };
 
-/* Writes a finished tile to c. */
-static inline void store_tile(const struct gemm *g, const vector (*sum)[2], real *c, int64_t rows, int64_t columns)
+/* Writes a finished tile to c. row: of the tile's columns, or NULL. */
+static inline void store_tile(const struct gemm *g, const vector (*sum)[2], real *c, const real *row, int64_t rows,
+                              int64_t columns)
 {
     if (columns == TILE_COLUMNS && g->c_n == 1) {
         for (int64_t r = 0; r < rows; r++)
@@ -25,6 +26,8 @@ static inline void store_tile(const struct gemm *g, const vector (*sum)[2], real
                 vector out = g->alpha * sum[r][j];
                 if (g->accumulate)
                     out += load_vector(to);
+                else if (row)
+                    out += load_vector(row + j * LANES);
                 *(loose_vector *)to = out;
             }
         return;
@@ -34,7 +37,7 @@ static inline void store_tile(const struct gemm *g, const vector (*sum)[2], real
         memcpy(line, sum[r], sizeof line);
         for (int64_t j = 0; j < columns; j++) {
             real *to = c + r * g->c_m + j * g->c_n;
-            *to = g->alpha * line[j] + (g->accumulate ? *to : 0);
+            *to = g->alpha * line[j] + (g->accumulate ? *to : row ? row[j] : 0);
         }
     }
 }
@@ -49,6 +52,7 @@ struct pace {
  * idle. */
 struct tile {
     real *c;
+    const real *row; /* see store_tile */
     int64_t rows, columns;
     struct walk ahead;
     struct copy copy;
@@ -79,7 +83,7 @@ static inline __attribute__((always_inline)) void tile_product(const int height,
             b += 2;
         }
     }
-    store_tile(g, (const vector(*)[2])sum, t->c, t->rows, t->columns);
+    store_tile(g, (const vector(*)[2])sum, t->c, t->row, t->rows, t->columns);
 }
 
 static inline __attribute__((always_inline)) void tile_of_rows(const bool copies, const struct gemm *g, const real *a,
@@ -134,6 +138,7 @@ static void block_product(const struct gemm *g, const real *a, real *panel, int6
             struct lines soon =
                 i + 1 < tile_count ? lines_part(&next, (i + 1) * share, share) : lines_part(&after, 0, share);
             struct tile tile = { g->c + (row + i * TILE_ROWS) * g->c_m + column * g->c_n,
+                                 g->row ? g->row + column : NULL,
                                  min_i64(TILE_ROWS, rows - i * TILE_ROWS),
                                  min_i64(TILE_COLUMNS, g->n - column),
                                  walk_of(&soon),
@@ -252,15 +257,26 @@ static bool turned_product(const struct gemm *g)
     return blas_product(&turned);
 }
 
+/* The row goes in first where the product itself cannot add it. */
+static void fill_with_row(struct gemm *g)
+{
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++)
+            g->c[i * g->c_m + j * g->c_n] = g->row[j];
+    g->row = NULL;
+    g->accumulate = true;
+}
+
 void gemm_run(const struct gemm *gemm)
 {
     struct gemm g = *gemm;
     if (g.m <= 0 || g.n <= 0)
         return;
+    if (g.row && (g.c_n != 1 || !packing_pays(&g)))
+        fill_with_row(&g);
     if (g.c_n != 1 && g.n > 1) /* c by columns: the transposed product has it by rows */
-        g = (struct gemm){
-            g.n, g.m, g.k, g.b, g.b_n, g.b_k, g.a, g.a_k, g.a_m, g.c, g.c_n, g.c_m, g.alpha, g.accumulate
-        };
+        g = (struct gemm){ g.n,   g.m, g.k,   g.b,   g.b_n,   g.b_k,        g.a, g.a_k,
+                           g.a_m, g.c, g.c_n, g.c_m, g.alpha, g.accumulate, NULL };
     if (turning_pays(&g) && turned_product(&g))
         return;
     if (g.k <= 0 || packing_pays(&g) || !blas_product(&g))

@@ -78,11 +78,53 @@ static void product_of(const struct kernel_call *call, enum role c, enum role a,
     (call->segment->in_count > 1 ? filled_product : whole_product)(call, c, a, b, accumulate);
 }
 
-/* The bias goes in first: a GEMM that adds to c costs no more than one that clears it. */
+struct found {
+    int count;
+    struct gemm gemm;
+};
+
+static void find(void *context, const struct gemm *gemm)
+{
+    struct found *found = context;
+    found->count++;
+    found->gemm = *gemm;
+}
+
+/* Whether the bias lies as one row of c does: then the product adds it on its way. */
+static bool is_one_row(const struct kernel_call *call, const struct spot *c, const struct spot *weight,
+                       const struct spot *bias)
+{
+    for (int axis = 0; axis < call->segment->axis_count; axis++) {
+        int64_t stride = weight->stride[axis] ? c->stride[axis] : 0;
+        if (call->high[axis] - call->low[axis] > 1 && bias->stride[axis] != stride)
+            return false;
+    }
+    return true;
+}
+
+/* False: it is more than one GEMM, or the bias lies otherwise. */
+static bool product_with_bias(const struct kernel_call *call)
+{
+    struct found found = { 0 };
+    struct spot c = spot_of(call, ROLE_OUT, 0), weight = spot_of(call, ROLE_WEIGHT, 0),
+                bias = spot_of(call, ROLE_WEIGHT, 1);
+    if (call->segment->in_count > 1 || !is_one_row(call, &c, &weight, &bias))
+        return false;
+    product_each(call, c, spot_of(call, ROLE_IN, 0), weight, false, find, &found);
+    if (found.count != 1 || found.gemm.accumulate || found.gemm.c_n != 1)
+        return false;
+    found.gemm.row = (const real *)(const void *)bias.data;
+    gemm_run(&found.gemm);
+    return true;
+}
+
+/* Where the bias cannot go along it goes in first: a GEMM that adds to c costs no more than one that clears it. */
 void ISA(matmul_forward)(const struct kernel_call *call)
 {
     bool accumulate = !begins(call, ROLE_OUT, 0);
     if (call->segment->weight_count > 1 && !accumulate) {
+        if (product_with_bias(call))
+            return;
         fill_with_bias(call, 1);
         accumulate = true;
     }

@@ -3,8 +3,8 @@
 #define CLEAVE_EXECUTOR_KERNELS_PRODUCT_H
 #include "executor/kernels/loops.h"
 
-/* c(m,n) = alpha * sum over k of a(m,k) b(k,n), plus c where accumulate; any strides. Elements
- * are those of the spots. */
+/* c(m,n) = alpha * sum over k of a(m,k) b(k,n), plus c where accumulate, or the row where there is one; any strides.
+ * Elements are those of the spots. */
 struct gemm {
     int64_t m, n, k;
     const real *a;
@@ -15,6 +15,7 @@ struct gemm {
     int64_t c_m, c_n;
     real alpha;
     bool accumulate; /* false: c is not read */
+    const real *row; /* (n) added to each row of c; NULL: none. Not with accumulate */
 };
 
 /* A matrix (lines, width) whose lines are contiguous, as BLAS libraries want it; *out: from line to line. */
