@@ -50,6 +50,17 @@ static bool counted_matmul(void *self, void *stream, const struct gpu_matmul *ma
     return library_matmul(self, stream, matmul, err);
 }
 
+static _Atomic int64_t launches[GPU_KERNEL_COUNT];
+static bool (*_Atomic library_launch)(void *self, void *stream, enum gpu_kernel kernel, int64_t teams,
+                                      const struct gpu_work *work, struct error *err);
+
+static bool counted_launch(void *self, void *stream, enum gpu_kernel kernel, int64_t teams,
+                           const struct gpu_work *work, struct error *err)
+{
+    launches[kernel]++;
+    return library_launch(self, stream, kernel, teams, work, err);
+}
+
 static _Atomic int replays, marks, open_marks;
 static bool (*_Atomic library_replay)(void *self, void *stream, void *graph, struct error *err);
 
@@ -84,6 +95,8 @@ static bool open_one(struct rank *rank, int threads, int teams, bool with_librar
         library_matmul = gpu.matmul;
         gpu.matmul = counted_matmul;
     }
+    library_launch = gpu.launch;
+    gpu.launch = counted_launch;
     library_replay = gpu.replay;
     gpu.replay = counted_replay, gpu.mark = count_mark, gpu.unmark = count_unmark;
     return gpu_device_open(rank, &gpu, err);
@@ -414,6 +427,22 @@ START_TEST(products_take_what_follows_them)
 }
 END_TEST
 
+/* Every norm but the first stands behind a residual sum, in whatever layout: both run as one, and what the sum leaves
+ * for later layers is there. */
+START_TEST(sums_take_the_norm_behind_them)
+{
+    for (int c = -1; c < CHOICES; c++) {
+        struct outcome want = run(tiny_models[_i], c < 0 ? &single : &choices[c], &device_cpu, NULL, NULL);
+        launches[GPU_NORM] = launches[GPU_ADD_NORM] = 0;
+        struct outcome got = run(tiny_models[_i], c < 0 ? &single : &choices[c], &device_single, NULL, NULL);
+        expect_same(&got, &want);
+        if (c < 0)
+            ck_assert_msg(launches[GPU_ADD_NORM] > launches[GPU_NORM], "model %d: %lld norms of their own, %lld others",
+                          _i, (long long)launches[GPU_NORM], (long long)launches[GPU_ADD_NORM]);
+    }
+}
+END_TEST
+
 /* Two layers of four experts with two matrices each: every matrix is one call for all experts, forward and both ways
  * back. A real library may have reasons of its own. */
 START_TEST(experts_are_multiplied_together)
@@ -577,6 +606,7 @@ static Suite *gpu_run_suite(void)
 #endif
     CHECK_ADD_LOOP(suite, kept_steps_are_the_queued_ones, 5);
     CHECK_ADD(suite, products_take_what_follows_them);
+    CHECK_ADD_LOOP(suite, sums_take_the_norm_behind_them, 2);
     CHECK_ADD(suite, checkpoints_pass_between_devices);
     CHECK_ADD(suite, experts_are_multiplied_together);
     CHECK_ADD(suite, no_product_with_fixed_bits_is_timed);

@@ -148,7 +148,8 @@ static bool compute_with(struct rank *rank, const struct instr *instr, int partn
     }
     const struct kernel_call call = rank_call(rank, instr, g->arena), next_call = rank_call(rank, next, g->arena);
     const struct gpu_call queued = queued_call(rank, instr, &call), next_queued = queued_call(rank, next, &next_call);
-    bool ok = gpu_issue_with_gelu(&queued, &next_queued, done, err);
+    const bool sums = call.segment->kernel == KERNEL_RESIDUAL;
+    bool ok = (sums ? gpu_issue_with_norm : gpu_issue_with_gelu)(&queued, &next_queued, done, err);
     g->fused[partner] = ok && *done;
     return ok;
 }

@@ -1,6 +1,7 @@
-/* Which neighbouring kernels of a rank's program may run as one: products and the GELU behind them. The program says
- * that the second may begin when the first has ended; running both at the first's place is the same where nothing
- * between them waits, touches the second's results or wants what is no longer written. */
+/* Which neighbouring kernels of a rank's program may run as one: products and the GELU behind them, residual sums and
+ * the norm behind them. The program says that the second may begin when the first has ended; running both at the
+ * first's place is the same where nothing between them waits, touches the second's results or wants what is no longer
+ * written. */
 #include "executor/gpu/device.h"
 #include <stdlib.h>
 
@@ -75,6 +76,36 @@ static bool may_go_first(const struct rank *rank, const struct instr *weight, co
     return true;
 }
 
+/* Whether what the second writes lies where the first reads, other than byte for byte. */
+static bool in_the_way(const struct rank *rank, const struct instr *first, int buffer)
+{
+    const struct buffer *written = &rank->program->buffers[buffer];
+    for (int i = 0; i < MAX_OPERANDS; i++) {
+        int read = first->operand[ROLE_IN][i];
+        if (read < 0 || !overlap(rank, read, buffer))
+            continue;
+        const struct buffer *other = &rank->program->buffers[read];
+        if (other->offset != written->offset || other->bytes != written->bytes)
+            return true;
+    }
+    return false;
+}
+
+/* The norm of the residual sum, right behind it. */
+static int norm_partner(const struct rank *rank, int i)
+{
+    const struct instr *instr = &stage_of(rank)->instrs[i], *next = instr + 1;
+    if (i + 1 >= stage_of(rank)->instr_count ||
+        (!is_kernel(rank, next, KERNEL_LAYER_NORM, PHASE_FORWARD) &&
+         !is_kernel(rank, next, KERNEL_RMS_NORM, PHASE_FORWARD)) ||
+        !can_begin_early(next) || next->operand[ROLE_IN][0] != instr->operand[ROLE_OUT][0])
+        return -1;
+    for (int o = 0; o < MAX_OPERANDS; o++)
+        if (next->operand[ROLE_OUT][o] >= 0 && in_the_way(rank, instr, next->operand[ROLE_OUT][o]))
+            return -1;
+    return i + 1;
+}
+
 /* GELU's gradient behind that of its result, which nobody else asks for. */
 static int backward_partner(const struct rank *rank, int i)
 {
@@ -106,6 +137,7 @@ bool gpu_fuse_open(struct rank *rank, struct error *err)
         const struct instr *instr = &stage->instrs[i];
         g->partner[i] = is_kernel(rank, instr, KERNEL_MATMUL, PHASE_FORWARD)          ? forward_partner(rank, i)
                         : is_kernel(rank, instr, KERNEL_MATMUL, PHASE_BACKWARD_INPUT) ? backward_partner(rank, i)
+                        : is_kernel(rank, instr, KERNEL_RESIDUAL, PHASE_FORWARD)      ? norm_partner(rank, i)
                                                                                       : -1;
     }
     return true;

@@ -346,15 +346,80 @@ static bool add_position(const struct gpu_call *g, enum phase phase, struct erro
 }
 
 /* ---- norms ---- */
-static bool norm(const struct gpu_call *g, enum phase phase, bool layer, struct error *err)
+static struct plan_of_launch norm_forward(const struct gpu_call *g, bool layer)
 {
     const int mean = layer ? 1 : -1, rstd = layer ? 2 : 1, bias = layer ? 1 : -1;
+    struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_WEIGHT, 0 }, { ROLE_WEIGHT, bias },
+                                       { ROLE_OUT, mean }, { ROLE_OUT, rstd });
+    p.work.spot[0].begin = true;
+    p.work.integer[0] = layer;
+    p.work.number[0] = g->call->segment->arguments.epsilon;
+    return p;
+}
+
+/* The strides by the axes of another segment, where dim by dim `to` has those of `from`. */
+static struct spot with_axes_of(struct spot spot, const struct operand *from, const struct operand *to, int dim_count)
+{
+    const struct spot own = spot;
+    memset(spot.stride, 0, sizeof spot.stride);
+    for (int dim = 0; dim < dim_count; dim++)
+        if (from->axis[dim] >= 0 && to->axis[dim] >= 0)
+            spot.stride[to->axis[dim]] = own.stride[from->axis[dim]];
+    return spot;
+}
+
+/* Adds one of the residual's operands to the norm's; false: the norm would overwrite elements of other rows. */
+static bool add_term(const struct gpu_call *residual, const struct gpu_call *norm, struct plan_of_launch *p,
+                     enum role role, int index)
+{
+    const int dim_count = norm->call->operand[ROLE_IN][0].dim_count;
+    struct spot spot = with_axes_of(gpu_spot_of(residual, role, index), &residual->call->segment->out[0],
+                                    &norm->call->segment->in[0], dim_count);
+    const struct gpu_spot operand = gpu_operand(residual, role, index);
+    if (spot.data == p->spots[0].data &&
+        (operand.type != p->work.spot[0].type || memcmp(spot.stride, p->spots[0].stride, sizeof spot.stride) != 0))
+        return false;
+    p->spots[p->count] = spot;
+    p->work.spot[p->count++] = operand;
+    p->work.integer[1]++;
+    return true;
+}
+
+/* Whether both are of the same elements: those that the residual makes are all that the norm takes. */
+static bool same_elements(const struct gpu_call *residual, const struct gpu_call *norm)
+{
+    const struct operand *made = &residual->call->segment->out[0], *taken = &norm->call->segment->in[0];
+    const int dim_count = norm->call->operand[ROLE_IN][0].dim_count;
+    struct spot out = gpu_spot_of(residual, ROLE_OUT, 0), in = gpu_spot_of(norm, ROLE_IN, 0);
+    if (residual->call->operand[ROLE_OUT][0].dim_count != dim_count || out.data != in.data)
+        return false;
+    for (int dim = 0; dim < dim_count; dim++) {
+        int a = made->axis[dim], b = taken->axis[dim];
+        if (a < 0 || b < 0 || out.stride[a] != in.stride[b] ||
+            residual->call->high[a] - residual->call->low[a] != norm->call->high[b] - norm->call->low[b])
+            return false;
+    }
+    return true;
+}
+
+bool gpu_issue_with_norm(const struct gpu_call *residual, const struct gpu_call *norm, bool *done, struct error *err)
+{
+    const struct segment *segment = residual->call->segment;
+    struct plan_of_launch p = norm_forward(norm, norm->call->segment->kernel == KERNEL_LAYER_NORM);
+    bool fits = p.count + segment->in_count + segment->weight_count <= WALK_SPOTS && same_elements(residual, norm);
+    for (int i = 0; fits && i < segment->in_count; i++)
+        fits = add_term(residual, norm, &p, ROLE_IN, i);
+    if (fits && segment->weight_count > 0)
+        fits = add_term(residual, norm, &p, ROLE_WEIGHT, 0);
+    *done = fits;
+    return !fits || rows(norm, &p, GPU_ADD_NORM, ROLE_IN, false, err);
+}
+
+static bool norm(const struct gpu_call *g, enum phase phase, bool layer, struct error *err)
+{
+    const int mean = layer ? 1 : -1, rstd = layer ? 2 : 1;
     if (phase == PHASE_FORWARD) {
-        struct plan_of_launch p = OPERANDS(g, { ROLE_OUT, 0 }, { ROLE_IN, 0 }, { ROLE_WEIGHT, 0 },
-                                           { ROLE_WEIGHT, bias }, { ROLE_OUT, mean }, { ROLE_OUT, rstd });
-        p.work.spot[0].begin = true;
-        p.work.integer[0] = layer;
-        p.work.number[0] = g->call->segment->arguments.epsilon;
+        struct plan_of_launch p = norm_forward(g, layer);
         return rows(g, &p, GPU_NORM, ROLE_IN, false, err);
     }
     if (phase == PHASE_BACKWARD_INPUT) {

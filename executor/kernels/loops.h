@@ -18,7 +18,7 @@ static inline bool begins(const struct kernel_call *call, enum role role, int in
     return (role == ROLE_OUT && call->first) || (call->define[role] >> index & 1);
 }
 
-enum { WALK_SPOTS = 8 };
+enum { WALK_SPOTS = 9 };
 struct loop {
     int64_t extent;
     int64_t stride[WALK_SPOTS];

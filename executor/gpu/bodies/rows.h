@@ -3,39 +3,63 @@
 #define CLEAVE_EXECUTOR_GPU_BODIES_ROWS_H
 #include "executor/gpu/team.h"
 
-/* spot 0 = (spot 1 - mean) * rstd * spot 2 + spot 3; spots 4, 5 = mean, rstd. integer 0: layer norm; else RMS norm,
- * which has no mean and no spots 3 and 4. number 0: epsilon */
-GPU_BODY void gpu_norm(const struct team *team, const struct gpu_work *work)
+/* Row `row`: spot 0 = (spot 1 - mean) * rstd * spot 2 + spot 3; spots 4, 5 = mean, rstd. integer 0: layer norm; else
+ * RMS norm, which has no mean and no spots 3 and 4. number 0: epsilon. Each thread reads of spot 1 what TEAM_LINE gives
+ * it. */
+GPU_BODY inline void norm_row(const struct team *team, const struct gpu_work *work, int64_t row)
 {
     const struct gpu_spot *out = &work->spot[0], *in = &work->spot[1], *gain = &work->spot[2], *bias = &work->spot[3],
                           *mean_out = &work->spot[4], *rstd_out = &work->spot[5];
     const double n = (double)work->inner;
+    int64_t from = spot_outer(work, in, row), to = spot_outer(work, out, row);
+    double mean = 0, square = 0;
+    if (work->integer[0]) {
+        TEAM_LINE(i, work->inner) mean += (double)spot_get(in, from + spot_inner(work, in, i));
+        mean = team_sum(team, mean) / n;
+    }
+    TEAM_LINE(i, work->inner)
+    {
+        double x = (double)spot_get(in, from + spot_inner(work, in, i)) - mean;
+        square += x * x;
+    }
+    real rstd = (real)(1 / sqrt(team_sum(team, square) / n + work->number[0]));
+    TEAM_LINE(i, work->inner)
+    {
+        real z = (spot_get(in, from + spot_inner(work, in, i)) - (real)mean) * rstd;
+        real y = z * spot_get(gain, spot_inner(work, gain, i));
+        spot_put(out, to + spot_inner(work, out, i), bias->data ? y + spot_get(bias, spot_inner(work, bias, i)) : y);
+    }
+    if (team->thread == 0) {
+        if (mean_out->data)
+            spot_set(mean_out, spot_outer(work, mean_out, row), (real)mean);
+        spot_set(rstd_out, spot_outer(work, rstd_out, row), rstd);
+    }
+}
+
+GPU_BODY void gpu_norm(const struct team *team, const struct gpu_work *work)
+{
     TEAM_ROWS(row, work->outer)
     {
-        int64_t from = spot_outer(work, in, row), to = spot_outer(work, out, row);
-        double mean = 0, square = 0;
-        if (work->integer[0]) {
-            TEAM_LINE(i, work->inner) mean += (double)spot_get(in, from + spot_inner(work, in, i));
-            mean = team_sum(team, mean) / n;
-        }
+        norm_row(team, work, row);
+    }
+}
+
+/* As gpu_norm, of a spot 1 that is made before: the sum of spots 6 .. 5 + integer 1. Spot 0 may lie where one of these
+ * does, element by element: a row is written when all of it has been read. */
+GPU_BODY void gpu_add_norm(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *sum_out = &work->spot[1], *terms = &work->spot[6];
+    TEAM_ROWS(row, work->outer)
+    {
+        int64_t to = spot_outer(work, sum_out, row);
         TEAM_LINE(i, work->inner)
         {
-            double x = (double)spot_get(in, from + spot_inner(work, in, i)) - mean;
-            square += x * x;
+            real sum = spot_get(&terms[0], spot_outer(work, &terms[0], row) + spot_inner(work, &terms[0], i));
+            for (int term = 1; term < (int)work->integer[1]; term++)
+                sum += spot_get(&terms[term], spot_outer(work, &terms[term], row) + spot_inner(work, &terms[term], i));
+            spot_set(sum_out, to + spot_inner(work, sum_out, i), sum);
         }
-        real rstd = (real)(1 / sqrt(team_sum(team, square) / n + work->number[0]));
-        TEAM_LINE(i, work->inner)
-        {
-            real z = (spot_get(in, from + spot_inner(work, in, i)) - (real)mean) * rstd;
-            real y = z * spot_get(gain, spot_inner(work, gain, i));
-            spot_put(out, to + spot_inner(work, out, i),
-                     bias->data ? y + spot_get(bias, spot_inner(work, bias, i)) : y);
-        }
-        if (team->thread == 0) {
-            if (mean_out->data)
-                spot_set(mean_out, spot_outer(work, mean_out, row), (real)mean);
-            spot_set(rstd_out, spot_outer(work, rstd_out, row), rstd);
-        }
+        norm_row(team, work, row);
     }
 }
 
