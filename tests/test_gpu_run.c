@@ -54,8 +54,8 @@ static _Atomic int64_t launches[GPU_KERNEL_COUNT];
 static bool (*_Atomic library_launch)(void *self, void *stream, enum gpu_kernel kernel, int64_t teams,
                                       const struct gpu_work *work, struct error *err);
 
-static bool counted_launch(void *self, void *stream, enum gpu_kernel kernel, int64_t teams,
-                           const struct gpu_work *work, struct error *err)
+static bool counted_launch(void *self, void *stream, enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work,
+                           struct error *err)
 {
     launches[kernel]++;
     return library_launch(self, stream, kernel, teams, work, err);

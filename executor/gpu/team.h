@@ -29,32 +29,53 @@ void team_meet(const struct team *team);
 
 /* Both give every thread the same result, by a tree whose shape depends on the number of threads alone. All threads of
  * the team call them. */
-GPU_BODY inline double team_sum(const struct team *team, double value)
+#ifdef __CUDACC__
+enum { TEAM_WARP = 32 };
+/* Inside a warp by exchange of registers, between warps by shared memory: two barriers. */
+static __device__ inline double team_reduce(const struct team *team, double value, bool largest)
 {
-    team->reduce[team->thread] = value;
+    for (int away = TEAM_WARP / 2; away > 0; away /= 2) {
+        double other = __shfl_xor_sync(0xffffffffu, value, away);
+        value = largest ? (other > value ? other : value) : value + other;
+    }
+    if (team->thread % TEAM_WARP == 0)
+        team->reduce[team->thread / TEAM_WARP] = value;
+    team_meet(team);
+    value = team->reduce[0];
+    for (int warp = 1; warp < team->threads / TEAM_WARP; warp++) {
+        double other = team->reduce[warp];
+        value = largest ? (other > value ? other : value) : value + other;
+    }
+    team_meet(team); /* before the next reduction overwrites it */
+    return value;
+}
+#else
+GPU_BODY inline double team_reduce(const struct team *team, double value, bool largest)
+{
+    double *reduce = team->reduce;
+    reduce[team->thread] = value;
     team_meet(team);
     for (int half = team->threads / 2; half > 0; half /= 2) {
-        if (team->thread < half)
-            team->reduce[team->thread] += team->reduce[team->thread + half];
+        if (team->thread < half) {
+            double mine = reduce[team->thread], other = reduce[team->thread + half];
+            reduce[team->thread] = largest ? (other > mine ? other : mine) : mine + other;
+        }
         team_meet(team);
     }
-    double sum = team->reduce[0];
+    value = reduce[0];
     team_meet(team); /* before the next reduction overwrites it */
-    return sum;
+    return value;
+}
+#endif
+
+GPU_BODY inline double team_sum(const struct team *team, double value)
+{
+    return team_reduce(team, value, false);
 }
 
 GPU_BODY inline double team_max(const struct team *team, double value)
 {
-    team->reduce[team->thread] = value;
-    team_meet(team);
-    for (int half = team->threads / 2; half > 0; half /= 2) {
-        if (team->thread < half && team->reduce[team->thread + half] > team->reduce[team->thread])
-            team->reduce[team->thread] = team->reduce[team->thread + half];
-        team_meet(team);
-    }
-    double max = team->reduce[0];
-    team_meet(team);
-    return max;
+    return team_reduce(team, value, true);
 }
 
 /* Elements one by one over all threads of all teams. */
