@@ -220,6 +220,7 @@ static void expect_trouble(enum instr_fate fate, int rank, const char *first, co
     here.faulty_instr = first_transfer(l.program, stage_of_rank(l.plan, rank));
     ck_assert(!execute(&here, l.graph, l.program, true, &options));
     ck_assert_msg(strstr(here.error.message, first) && strstr(here.error.message, second), "%s", here.error.message);
+    ck_assert_msg(!emulated_nccl_misuse(here.shared), "%s", emulated_nccl_misuse(here.shared));
     emulated_nccl_free(here.shared);
     release(&l);
 }
@@ -267,6 +268,38 @@ START_TEST(a_call_that_is_refused_ends_all)
     ck_assert_msg(!emulated_nccl_misuse(here.shared), "%s", emulated_nccl_misuse(here.shared));
     emulated_nccl_free(here.shared);
     release(&l);
+}
+END_TEST
+
+static void *settled(const struct nccl *nccl, void *comm)
+{
+    struct error error = { 0 };
+    while (nccl->state(nccl->self, comm, &error) == COMM_BUSY)
+        ;
+    return comm;
+}
+
+/* NCCL may wait for the device while it gives back what an aborted communicator had, and there for the kernel of
+ * another that was not told to end: together they end, one after the other they may not. */
+START_TEST(communicators_are_aborted_together)
+{
+    struct error error = { 0 };
+    struct emulated_nccl *shared;
+    struct nccl nccl;
+    unsigned char id[COMM_ID_BYTES];
+    void *comms[2] = { NULL };
+    ck_assert(emulated_nccl_new(&shared, 1, &error) && emulated_nccl_open(&nccl, shared, 0, &error));
+    ck_assert(nccl.make_id(nccl.self, id, &error));
+    comms[0] = settled(&nccl, nccl.join(nccl.self, id, 0, 1, &error));
+    ck_assert(nccl.split(nccl.self, comms[0], 0, 0, &comms[1], &error));
+    settled(&nccl, comms[0]);
+    ck_assert_ptr_nonnull(comms[1]);
+    const int at_once = _i == 0 ? 2 : 1;
+    for (int i = 0; i < 2; i += at_once)
+        nccl.abort(nccl.self, &comms[i], at_once);
+    ck_assert_int_eq(emulated_nccl_misuse(shared) == NULL, at_once == 2);
+    nccl.close(nccl.self);
+    emulated_nccl_free(shared);
 }
 END_TEST
 
@@ -371,6 +404,7 @@ static Suite *gpu_nccl_suite(void)
     tcase_set_timeout(trouble, 60);
     tcase_add_test(trouble, a_rank_that_does_not_join_ends_all);
     tcase_add_test(trouble, a_rank_that_fails_before_the_first_step_ends_all);
+    tcase_add_loop_test(trouble, communicators_are_aborted_together, 0, 2);
     tcase_add_test(trouble, a_transfer_that_does_not_come_ends_all);
     tcase_add_loop_test(trouble, a_call_that_is_refused_ends_all, 0, 12);
     tcase_add_loop_test(trouble, a_rank_that_fails_ends_all, 0, 1);

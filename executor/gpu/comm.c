@@ -19,7 +19,7 @@ struct gpu_comm {
     struct nccl nccl;
     struct channels channels;
     void *world;
-    void **comm;         /* (channel_count), NULL: this rank is no member */
+    void **comm;         /* (channel_count + 1: room for the world at the end), NULL: this rank is no member */
     struct moves *moves; /* (instr_count) */
     int *turn;           /* (instr_count) place among the transfers */
     int *transfer;       /* (transfer_count) instruction */
@@ -55,6 +55,22 @@ static int oldest_unfinished(const struct rank *rank)
     return c->seen < c->next ? c->transfer[c->seen] : -1;
 }
 
+/* Closes the gaps in the list, which nobody reads afterwards. */
+static void abort_all(struct gpu_comm *c)
+{
+    int count = 0;
+    for (int i = 0; i < c->channels.count && c->comm; i++)
+        if (c->comm[i])
+            c->comm[count++] = c->comm[i];
+    if (c->world)
+        c->comm[count++] = c->world;
+    if (count > 0)
+        c->nccl.abort(c->nccl.self, c->comm, count);
+    if (c->comm)
+        memset(c->comm, 0, ((size_t)c->channels.count + 1) * sizeof *c->comm);
+    c->world = NULL;
+}
+
 /* Under the mutex; once. Afterwards nobody calls the library about these communicators. */
 static void end(const struct rank *rank, const struct error *why)
 {
@@ -68,14 +84,7 @@ static void end(const struct rank *rank, const struct error *why)
                   op_info[rank->program->stages[rank->stage].instrs[instr].op].name);
     else if (why)
         c->error = *why;
-    for (int i = 0; i < c->channels.count && c->comm; i++)
-        if (c->comm[i])
-            c->nccl.abort(c->nccl.self, c->comm[i]);
-    if (c->world)
-        c->nccl.abort(c->nccl.self, c->world);
-    if (c->comm)
-        memset(c->comm, 0, (size_t)c->channels.count * sizeof *c->comm);
-    c->world = NULL;
+    abort_all(c);
     pthread_cond_broadcast(&c->changed);
 }
 

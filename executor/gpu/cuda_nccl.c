@@ -15,7 +15,7 @@ _Static_assert(NCCL_UNIQUE_ID_BYTES == COMM_ID_BYTES, "an id of NCCL has 128 byt
 _Static_assert(NCCL_SPLIT_NOCOLOR == COMM_NO_COLOUR, "the colour of those who take no part");
 
 /* Non-blocking splits with a configuration of their own. */
-enum { OLDEST_VERSION = 21800, MOST_CTAS = 32, LEAVE_NAP_NS = 1000000, LEAVE_NAPS = 10000 };
+enum { OLDEST_VERSION = 21800, FIRST_GROUP_ABORT = 22200, MOST_CTAS = 32, LEAVE_NAP_NS = 1000000, LEAVE_NAPS = 10000 };
 #define LIBRARY_FILE "libnccl.so.2"
 
 #define FUNCTIONS(FUNCTION)                                                                                            \
@@ -41,6 +41,7 @@ enum { OLDEST_VERSION = 21800, MOST_CTAS = 32, LEAVE_NAP_NS = 1000000, LEAVE_NAP
 
 struct cuda_nccl {
     char name[32];
+    int version; /* 22809 is 2.28.9 */
     void *library;
     int device, most_ctas; /* most_ctas: of one communicator; 0: as NCCL likes */
 #define FUNCTION(symbol) __typeof__(symbol) *symbol;
@@ -130,11 +131,17 @@ static void lend(void *self, void *comm, void *memory, size_t bytes)
         n->ncclCommRegister(comm, memory, bytes, &handle);
 }
 
-static void abort_comm(void *self, void *comm)
+/* In a group all kernels are told to end before any communicator's memory is given back, which may wait for them. */
+static void abort_comms(void *self, void *const *comms, int count)
 {
     const struct cuda_nccl *n = self;
-    if (enter(n, NULL))
-        n->ncclCommAbort(comm);
+    const bool together = n->version >= FIRST_GROUP_ABORT;
+    if (!enter(n, NULL) || (together && n->ncclGroupStart() != ncclSuccess))
+        return;
+    for (int i = 0; i < count; i++)
+        n->ncclCommAbort(comms[i]);
+    if (together)
+        n->ncclGroupEnd();
 }
 
 /* Others may still fetch what this rank has sent: it waits for them, but not for ever. */
@@ -234,6 +241,7 @@ static bool check_version(struct cuda_nccl *n, struct error *err)
     int version = 0;
     if (!check(n, n->ncclGetVersion(&version), NULL, "asking for its version", err))
         return false;
+    n->version = version;
     snprintf(n->name, sizeof n->name, "NCCL %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
     return version >= OLDEST_VERSION ||
            fail_kind(err, ERROR_ENVIRONMENT, "%s is too old: 2.18 or later is needed", n->name);
@@ -275,7 +283,7 @@ bool cleave_nccl_open(struct nccl *out, const struct gpu *gpu, int lanes, struct
                           .begin = begin,
                           .call = call,
                           .end = end,
-                          .abort = abort_comm,
+                          .abort = abort_comms,
                           .leave = leave,
                           .close = close_nccl };
     return true;

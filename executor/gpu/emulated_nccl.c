@@ -71,6 +71,7 @@ struct rank_table {
     bool grouping, failed; /* failed: a call of the group did */
     pthread_t grouper;
     int call_count, made; /* of the group; of all */
+    int open;             /* communicators that were neither left nor aborted */
     struct queued {
         struct handle *handle;
         void *stream;
@@ -317,6 +318,7 @@ static void *join(void *self, const unsigned char id[COMM_ID_BYTES], int rank, i
         group_new(shared, count, -1, 0);
     struct handle *h = handle_new(shared->groups, rank);
     shared->joined++;
+    table->open++;
     pthread_mutex_unlock(&shared->mutex);
     return h;
 }
@@ -355,6 +357,7 @@ static void finish_split(struct rank_table *table, struct handle *world)
         if (!group)
             group = group_new(shared, count, world->split_count, mine.colour);
         *world->out = handle_new(group, place);
+        table->open++;
     }
     world->split_count++;
     world->out = NULL;
@@ -476,20 +479,26 @@ static void leave(void *self, void *comm)
     struct handle *h = comm;
     pthread_mutex_lock(&table->shared->mutex);
     h->group->left++;
+    table->open--;
     pthread_mutex_unlock(&table->shared->mutex);
     handle_free(h);
 }
 
 /* What runs on streams still sees the handle: it stays until the table is closed. */
-static void abort_comm(void *self, void *comm)
+static void abort_comms(void *self, void *const *comms, int count)
 {
     struct rank_table *table = self;
-    struct handle *h = comm;
     pthread_mutex_lock(&table->shared->mutex);
     if (table->grouping)
-        note_misuse(table->shared, "a communicator was aborted inside a group of calls");
-    h->aborted = true;
-    h->next = table->aborted, table->aborted = h;
+        note_misuse(table->shared, "communicators were aborted inside a group of calls");
+    for (int i = 0; i < count; i++) {
+        struct handle *h = comms[i];
+        h->aborted = true;
+        h->next = table->aborted, table->aborted = h;
+    }
+    table->open -= count;
+    if (table->open > 0)
+        note_misuse(table->shared, "a rank aborted some of its communicators and not all");
     pthread_cond_broadcast(&table->shared->changed);
     pthread_mutex_unlock(&table->shared->mutex);
 }
@@ -571,7 +580,7 @@ bool emulated_nccl_open(struct nccl *out, struct emulated_nccl *shared, int rank
                           .begin = begin,
                           .call = call,
                           .end = end,
-                          .abort = abort_comm,
+                          .abort = abort_comms,
                           .leave = leave,
                           .close = close_table };
     return true;

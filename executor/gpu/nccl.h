@@ -57,8 +57,9 @@ struct nccl {
     bool (*begin)(void *self, struct error *err);
     bool (*call)(void *self, void *comm, void *stream, const struct comm_call *call, struct error *err);
     bool (*end)(void *self, struct error *err);
-    /* Ends what is under way on this rank, whatever the others do, and the communicator. */
-    void (*abort)(void *self, void *comm);
+    /* Ends what is under way on this rank, whatever the others do, and the communicators: all that the rank has, in one
+     * call, since giving back one's memory may wait for kernels of another. */
+    void (*abort)(void *self, void *const *comms, int count);
     void (*leave)(void *self, void *comm); /* all that was called has ended; waits until all members leave */
     void (*close)(void *self);
 };
