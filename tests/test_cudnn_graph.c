@@ -109,6 +109,24 @@ START_TEST(lengths_are_free)
 }
 END_TEST
 
+START_TEST(old_versions_go_back_over_whole_tiles_of_keys)
+{
+    struct cudnn_library old = library;
+    struct cudnn_graph graph;
+    for (int backward = 0; backward < 2; backward++)
+        for (int64_t keys = 1000; keys <= 1024; keys += 24)
+            for (old.version = 91500; old.version <= 91501; old.version++) {
+                struct error error = { 0 };
+                struct attention_shape shape = shape_of(16, 16, 64, false, backward, false);
+                shape.keys = keys;
+                bool wrong = backward && keys == 1000 && old.version == 91500;
+                ck_assert_int_eq(cudnn_graph_attention(&graph, &old, &shape, NULL, &error), !wrong);
+                ck_assert(!wrong || strstr(error.message, "any number of keys"));
+                cudnn_graph_free(&graph);
+            }
+}
+END_TEST
+
 /* Every exponential becomes a hyperbolic tangent. */
 static cudnnStatus_t set_otherwise(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                                    cudnnBackendAttributeType_t type, int64_t count, const void *elements)
@@ -155,6 +173,7 @@ static Suite *cudnn_graph_suite(void)
     tcase_add_loop_test(graphs, fused_engines_take_attention, 0, DEVICES * HEAD_CASES);
     tcase_add_loop_test(graphs, other_graphs_are_not_taken, 0, DEVICES);
     tcase_add_test(graphs, lengths_are_free);
+    tcase_add_test(graphs, old_versions_go_back_over_whole_tiles_of_keys);
     tcase_add_test(graphs, no_more_engines_than_there_is_room_for);
     suite_add_tcase(suite, graphs);
     return suite;

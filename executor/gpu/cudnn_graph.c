@@ -13,6 +13,8 @@
 #include <string.h>
 
 enum { OLDEST_VERSION = 91100, FIRST_VIRTUAL_TENSOR = 1000 };
+/* Going back, older versions need a mask behind keys that end within a tile (cudnn-frontend, issue 160: NaN). */
+enum { FIRST_WITH_ANY_KEYS_BACKWARD = 91501, KEYS_OF_A_TILE = 128 };
 static const cudnnDataType_t HALF = CUDNN_DATA_BFLOAT16, FULL = CUDNN_DATA_FLOAT, INDEX = CUDNN_DATA_INT32,
                              BOOL = CUDNN_DATA_BOOLEAN;
 typedef cudnnBackendDescriptor_t descriptor;
@@ -380,6 +382,10 @@ bool cudnn_graph_attention(struct cudnn_graph *g, const struct cudnn_library *li
                            const struct attention_shape *shape, cudnnHandle_t handle, struct error *err)
 {
     *g = (struct cudnn_graph){ .library = library };
+    if (shape->backward && shape->keys % KEYS_OF_A_TILE != 0 && library->version < FIRST_WITH_ANY_KEYS_BACKWARD)
+        return fail_kind(err, ERROR_ENVIRONMENT,
+                         "cuDNN: version %zu is older than %d, the first whose gradients hold for any number of keys",
+                         library->version, (int)FIRST_WITH_ANY_KEYS_BACKWARD);
     if (shape->backward)
         backward(g, shape);
     else

@@ -77,7 +77,7 @@ struct cudnn_target {
     const char *properties_json; /* used where handle is NULL */
 };
 
-/* Describes the graph; out is to be freed in any case. */
+/* Describes the graph; out is to be freed in any case. Fails for shapes that the library's version gets wrong. */
 bool cudnn_graph_attention(struct cudnn_graph *out, const struct cudnn_library *library,
                            const struct attention_shape *shape, cudnnHandle_t handle, struct error *err);
 /* The engines' configurations that the library's heuristics offer, best first; they belong to the graph. false: the
