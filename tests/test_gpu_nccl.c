@@ -391,6 +391,17 @@ START_TEST(variables_are_set_once)
 }
 END_TEST
 
+/* Of four ranks on a host: each sees all four GPUs, or its own alone, or there are too few. */
+START_TEST(ranks_that_see_one_gpu_take_it)
+{
+    for (int place = 0; place < 4; place++) {
+        ck_assert(nccl_may_have_own_gpu(place, 4));
+        ck_assert(nccl_may_have_own_gpu(place, 1));
+        ck_assert_int_eq(nccl_may_have_own_gpu(place, 2), place < 2);
+    }
+}
+END_TEST
+
 static Suite *gpu_nccl_suite(void)
 {
     Suite *suite = suite_create("gpu_nccl");
@@ -414,6 +425,7 @@ static Suite *gpu_nccl_suite(void)
     tcase_add_loop_test(programs, half_precision_is_near, 0, CHOICES);
 #endif
     tcase_add_test(programs, variables_are_set_once);
+    tcase_add_test(programs, ranks_that_see_one_gpu_take_it);
     suite_add_tcase(suite, programs);
     return suite;
 }

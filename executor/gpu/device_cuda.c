@@ -54,11 +54,22 @@ static int lanes_that_talk(const struct program *program)
 
 static bool check_sharing(const struct rank *rank, const struct gpu *gpu, int place, struct error *err)
 {
-    return rank->options->share_gpus || place < gpu->device_count ||
+    return rank->options->share_gpus || nccl_may_have_own_gpu(place, gpu->device_count) ||
            fail_kind(err, ERROR_INPUT,
-                     "rank %d is number %d of its host, which has %d GPU%s, and NCCL wants one for each rank: start "
+                     "rank %d is number %d of its host, which has %d GPUs, and NCCL wants one for each rank: start "
                      "fewer ranks per host, or let them share one by --share-gpus (slow: for tests)",
-                     rank->rank, place, gpu->device_count, gpu->device_count == 1 ? "" : "s");
+                     rank->rank, place, gpu->device_count);
+}
+
+/* NCCL alone finds out that neighbours who see one GPU each see the same. */
+static bool explain_sharing(const struct rank *rank, struct error *err)
+{
+    return err && strstr(err->message, NCCL_SAME_GPU) &&
+           error_within(
+               err,
+               "rank %d: NCCL wants a GPU for each rank: start fewer ranks per host, show each another GPU, or "
+               "let them share one by --share-gpus (slow: for tests)",
+               rank->rank);
 }
 
 static bool open_communication(struct rank *rank, const struct gpu *gpu, int place, struct error *err)
@@ -66,7 +77,7 @@ static bool open_communication(struct rank *rank, const struct gpu *gpu, int pla
     struct nccl nccl;
     return check_sharing(rank, gpu, place, err) &&
            open_nccl(&nccl, rank->options->module_dir, gpu, lanes_that_talk(rank->program), err) &&
-           gpu_comm_open(rank, &nccl, err);
+           (gpu_comm_open(rank, &nccl, err) || explain_sharing(rank, err));
 }
 
 static bool open(struct rank *rank, struct error *err)

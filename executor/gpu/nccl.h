@@ -64,6 +64,15 @@ struct nccl {
     void (*close)(void *self);
 };
 
+/* Whether the rank at this place of its host may have a GPU for itself, where its process sees so many. Who sees one
+ * was perhaps shown that one alone (CUDA_VISIBLE_DEVICES, Slurm's --gpus-per-task) and takes it, whatever its place;
+ * that two have the same is then NCCL's to say, in these words. */
+#define NCCL_SAME_GPU "Duplicate GPU"
+static inline bool nccl_may_have_own_gpu(int place, int device_count)
+{
+    return device_count == 1 || place < device_count;
+}
+
 /* What the GPU's module exports beside GPU_MODULE_SYMBOL; absent: built without NCCL's header. gpu: opened by the same
  * module. lanes: so many communicators may be at work at once. */
 struct gpu;
