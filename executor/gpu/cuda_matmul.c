@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STREAMS = 32 };
+enum { MOST_STREAMS = 32, EPILOGUE_ALIGNMENT = 16, AUX_LEAD_UNIT = 8 };
 
 struct workspace {
     void *stream, *memory;
@@ -50,14 +50,13 @@ static struct matrix transpose_of(int64_t lines, int64_t line_stride, int64_t wi
     return m;
 }
 
-/* Of all matrices of all products. */
+/* Of all matrices of all products; what an epilogue has beside them lies well enough or is refused. */
 static int64_t alignment_of(const struct gpu_matmul *m)
 {
     const uintptr_t next = (uintptr_t)(m->a_next * type_bytes(m->a_type)) |
                            (uintptr_t)(m->b_next * type_bytes(m->b_type)) |
                            (uintptr_t)(m->c_next * type_bytes(m->c_type)),
-                    all = (uintptr_t)m->a | (uintptr_t)m->b | (uintptr_t)m->c | (uintptr_t)m->aux | (uintptr_t)m->bias |
-                          (m->count > 1 ? next : 0);
+                    all = (uintptr_t)m->a | (uintptr_t)m->b | (uintptr_t)m->c | (m->count > 1 ? next : 0);
     int64_t alignment = 256;
     while (alignment > 1 && all % (uintptr_t)alignment != 0)
         alignment /= 2;
@@ -158,16 +157,21 @@ static cublasLtEpilogue_t epilogue_of(int64_t epilogue)
     return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+/* The ranking takes alignments from the pointers' values and reads nothing there: it is told of the least that calls
+ * may have. */
 static bool describe_epilogue(struct shape *s, struct error *err)
 {
+    const uintptr_t least = EPILOGUE_ALIGNMENT;
     const cublasLtEpilogue_t epilogue = epilogue_of(s->key.epilogue);
     const cudaDataType_t bias_type = (cudaDataType_t)s->key.bias_type;
     const bool biased =
         s->key.epilogue == GPU_BIAS || s->key.epilogue == GPU_GELU_BIAS || s->key.epilogue == GPU_BIAS_GRADIENT;
     return (s->key.epilogue == GPU_PLAIN || set(s, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue, err)) &&
-           (!biased || set(s, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof bias_type, err)) &&
+           (!biased || (set(s, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof bias_type, err) &&
+                        set(s, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &least, sizeof least, err))) &&
            (s->key.aux_lead == 0 ||
-            set(s, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &s->key.aux_lead, sizeof s->key.aux_lead, err));
+            (set(s, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &s->key.aux_lead, sizeof s->key.aux_lead, err) &&
+             set(s, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &least, sizeof least, err)));
 }
 
 /* The descriptor is the shape's: where the epilogue's operands lie is set for each call. Under the mutex. */
@@ -269,11 +273,18 @@ bool cuda_matmul_run(struct cuda_matmuls *c, void *stream, const struct gpu_matm
     return ok;
 }
 
+/* Whether the epilogue's operands lie as the library wants it, and as its ranking was told. */
+static bool epilogue_fits(const struct gpu_matmul *m)
+{
+    return ((uintptr_t)m->aux | (uintptr_t)m->bias) % EPILOGUE_ALIGNMENT == 0 &&
+           (!m->aux || m->aux_m % AUX_LEAD_UNIT == 0);
+}
+
 bool cuda_matmul_fuses(struct cuda_matmuls *c, const struct gpu_matmul *m)
 {
     bool swapped;
     const struct key key = key_of(m, &swapped);
-    if ((swapped && m->epilogue != GPU_PLAIN) || m->count > INT32_MAX ||
+    if ((swapped && m->epilogue != GPU_PLAIN) || !epilogue_fits(m) || m->count > INT32_MAX ||
         (m->epilogue == GPU_BIAS_GRADIENT && key.left.transposed)) /* a bias follows the lines of c */
         return false;
     pthread_mutex_lock(&c->mutex);
