@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEAMS_PER_MULTIPROCESSOR = 8 }; /* of 256 threads: as many as live there at once */
+enum { TEAMS_PER_MULTIPROCESSOR = 8 }; /* of 256 threads: more run at once on no device; of many kernels fewer do */
 
 struct cuda {
     int device;
+    int64_t live[GPU_KERNEL_COUNT]; /* teams that the device runs at once */
     struct cuda_matmuls *matmuls;
     struct cuda_attention *attention; /* NULL: there is no library for it */
 };
@@ -106,6 +107,13 @@ static bool fill(void *self, void *stream, void *to, int byte, size_t bytes, str
     return bytes == 0 || (enter(self, err) && check(cudaMemsetAsync(to, byte, bytes, stream), "filling memory", err));
 }
 
+/* Teams share what there is, however many they are: those that would begin when others have ended leave most of the
+ * device idle. But each of SQUARE_PARTS owes its part. */
+static int64_t teams_at_once(const struct cuda *cuda, enum gpu_kernel kernel, int64_t teams)
+{
+    return kernel != GPU_SQUARE_PARTS && teams > cuda->live[kernel] ? cuda->live[kernel] : teams;
+}
+
 static bool launch(void *self, void *stream, enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work,
                    struct error *err)
 {
@@ -113,7 +121,8 @@ static bool launch(void *self, void *stream, enum gpu_kernel kernel, int64_t tea
 #define GPU_KERNEL(id, function, threads) #id,
 #include "executor/gpu/kernels.def"
     };
-    return enter(self, err) && check((cudaError_t)cuda_launch(kernel, teams, work, stream), names[kernel], err);
+    const int64_t most = teams_at_once(self, kernel, teams);
+    return enter(self, err) && check((cudaError_t)cuda_launch(kernel, most, work, stream), names[kernel], err);
 }
 
 static bool matmul(void *self, void *stream, const struct gpu_matmul *m, struct error *err)
@@ -252,10 +261,15 @@ static bool choose(int place, int *device, int *device_count, struct error *err)
 }
 
 /* Later, loading one may wait for all that runs on the device, as for a transfer that waits for that kernel. */
-static bool load_kernels(const struct gpu *gpu, struct error *err)
+static bool load_kernels(struct cuda *cuda, const struct gpu *gpu, struct error *err)
 {
-    return check((cudaError_t)cuda_load_kernels(), "loading the kernels", err) ||
-           error_within(err, "%s (was meson's gpu_arch set for it?)", gpu->description);
+    const int64_t multiprocessors = gpu->team_count / TEAMS_PER_MULTIPROCESSOR;
+    int live[GPU_KERNEL_COUNT] = { 0 };
+    if (!check((cudaError_t)cuda_load_kernels(live), "loading the kernels", err))
+        return error_within(err, "%s (was meson's gpu_arch set for it?)", gpu->description);
+    for (int kernel = 0; kernel < GPU_KERNEL_COUNT; kernel++)
+        cuda->live[kernel] = multiprocessors * (live[kernel] > 0 ? live[kernel] : 1);
+    return true;
 }
 
 __attribute__((visibility("default"))) gpu_module_open cleave_gpu_open;
@@ -275,7 +289,7 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
                          "the CUDA module is of another build (%s, the program is %s): install both together",
                          GPU_MODULE_VERSION, version);
     if (!choose(place, &cuda.device, &gpu.device_count, err) || !enter(&cuda, err) ||
-        !describe(&gpu, cuda.device, err) || !load_kernels(&gpu, err) || !cuda_matmuls_new(&cuda.matmuls, err) ||
+        !describe(&gpu, cuda.device, err) || !load_kernels(&cuda, &gpu, err) || !cuda_matmuls_new(&cuda.matmuls, err) ||
         !cuda_attention_new(&cuda.attention, err)) {
         cuda_matmuls_free(cuda.matmuls);
         return false;

@@ -61,13 +61,16 @@ extern "C" int cuda_launch(enum gpu_kernel kernel, int64_t teams, const struct g
     return cudaGetLastError();
 }
 
-extern "C" int cuda_load_kernels(void)
+extern "C" int cuda_load_kernels(int live[GPU_KERNEL_COUNT])
 {
     cudaError_t error = cudaSuccess;
     for (int kernel = 0; kernel < GPU_KERNEL_COUNT && error == cudaSuccess; kernel++) {
         cudaFuncAttributes attributes;
         int threads = 0;
-        error = cudaFuncGetAttributes(&attributes, (const void *)grid_of((enum gpu_kernel)kernel, &threads));
+        const void *grid = (const void *)grid_of((enum gpu_kernel)kernel, &threads);
+        error = cudaFuncGetAttributes(&attributes, grid);
+        if (error == cudaSuccess)
+            error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&live[kernel], grid, threads, 0);
     }
     return error;
 }

@@ -8,9 +8,9 @@ extern "C" {
 #endif
 /* Queues one launch on a cudaStream_t. Returns a cudaError_t. */
 int cuda_launch(enum gpu_kernel kernel, int64_t teams, const struct gpu_work *work, void *stream);
-/* Loads all kernels onto the current device, which CUDA else puts off to the first launch of each. Returns a
- * cudaError_t. */
-int cuda_load_kernels(void);
+/* Loads all kernels onto the current device, which CUDA else puts off to the first launch of each. live: teams of each
+ * that run at once on one multiprocessor, where they share next to no memory. Returns a cudaError_t. */
+int cuda_load_kernels(int live[GPU_KERNEL_COUNT]);
 #ifdef __cplusplus
 }
 #endif
