@@ -165,6 +165,39 @@ START_TEST(no_more_engines_than_there_is_room_for)
 }
 END_TEST
 
+/* Every second engine says that its sums have no fixed order. */
+static int asked_engines;
+
+static cudnnStatus_t get_doubtful(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                  cudnnBackendAttributeType_t type, int64_t asked, int64_t *count, void *elements)
+{
+    cudnnStatus_t status = library.get(descriptor, name, type, asked, count, elements);
+    if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && status == CUDNN_STATUS_SUCCESS) {
+        ck_assert_int_lt(*count, asked);
+        if (asked_engines++ % 2 == 0)
+            ((cudnnBackendNumericalNote_t *)elements)[(*count)++] = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+    }
+    return status;
+}
+
+START_TEST(engines_that_do_not_repeat_bits_are_left_out)
+{
+    struct cudnn_library doubtful = library;
+    doubtful.get = get_doubtful;
+    for (int backward = 0; backward < 2; backward++) {
+        struct attention_shape shape = shape_of(16, 16, 64, true, backward, true);
+        int all = engines_of(&library, &shape, devices[_i].json);
+        asked_engines = 0;
+        ck_assert_int_gt(all, 0);
+        ck_assert_int_eq(engines_of(&doubtful, &shape, devices[_i].json), all / 2);
+        ck_assert_int_eq(asked_engines, all);
+        shape.deterministic = false;
+        engines_of(&doubtful, &shape, devices[_i].json);
+        ck_assert_int_eq(asked_engines, all);
+    }
+}
+END_TEST
+
 static Suite *cudnn_graph_suite(void)
 {
     Suite *suite = suite_create("cudnn_graph");
@@ -172,6 +205,7 @@ static Suite *cudnn_graph_suite(void)
     tcase_set_timeout(graphs, 0);
     tcase_add_loop_test(graphs, fused_engines_take_attention, 0, DEVICES * HEAD_CASES);
     tcase_add_loop_test(graphs, other_graphs_are_not_taken, 0, DEVICES);
+    tcase_add_loop_test(graphs, engines_that_do_not_repeat_bits_are_left_out, 0, DEVICES);
     tcase_add_test(graphs, lengths_are_free);
     tcase_add_test(graphs, old_versions_go_back_over_whole_tiles_of_keys);
     tcase_add_test(graphs, no_more_engines_than_there_is_room_for);

@@ -61,7 +61,7 @@ static struct attention_shape shape_of(const struct gpu_attention *call)
                                  .width = w->integer[ATTENTION_WIDTH],
                                  .causal = w->integer[ATTENTION_CAUSAL],
                                  .backward = call->backward,
-                                 .deterministic = call->backward && call->deterministic };
+                                 .deterministic = call->deterministic };
     set_strides(s.q, &w->spot[ATTENTION_Q]);
     set_strides(s.k, &w->spot[ATTENTION_K]);
     set_strides(s.v, &w->spot[ATTENTION_V]);

@@ -381,7 +381,7 @@ static bool told(const struct cudnn_graph *g, struct error *err)
 bool cudnn_graph_attention(struct cudnn_graph *g, const struct cudnn_library *library,
                            const struct attention_shape *shape, cudnnHandle_t handle, struct error *err)
 {
-    *g = (struct cudnn_graph){ .library = library };
+    *g = (struct cudnn_graph){ .library = library, .deterministic = shape->deterministic };
     if (shape->backward && shape->keys % KEYS_OF_A_TILE != 0 && library->version < FIRST_WITH_ANY_KEYS_BACKWARD)
         return fail_kind(err, ERROR_ENVIRONMENT,
                          "cuDNN: version %zu is older than %d, the first whose gradients hold for any number of keys",
@@ -396,6 +396,34 @@ bool cudnn_graph_attention(struct cudnn_graph *g, const struct cudnn_library *li
     set(g, g->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->operation_count, g->operations);
     finish(g, g->graph);
     return told(g, err);
+}
+
+/* What the engine of a configuration says of itself; one that says nothing is not taken. */
+static bool repeats_bits(const struct cudnn_library *l, descriptor configuration)
+{
+    cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+    descriptor engine = NULL;
+    int64_t count = 0;
+    bool ok = l->create_descriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) == CUDNN_STATUS_SUCCESS &&
+              l->get(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &engine) ==
+                  CUDNN_STATUS_SUCCESS &&
+              l->get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                     CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes) == CUDNN_STATUS_SUCCESS;
+    for (int64_t i = 0; ok && i < count && i < CUDNN_NUMERICAL_NOTE_TYPE_COUNT; i++)
+        ok = notes[i] != CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+    if (engine)
+        l->destroy_descriptor(engine);
+    return ok;
+}
+
+/* Returns how many stay, in their order. */
+static int keep_repeatable(const struct cudnn_graph *g, descriptor engines[GRAPH_ENGINES], int count)
+{
+    int kept = 0;
+    for (int i = 0; i < count; i++)
+        if (repeats_bits(g->library, engines[i]))
+            engines[kept++] = engines[i];
+    return kept;
 }
 
 bool cudnn_graph_engines(struct cudnn_graph *g, const struct cudnn_target *target, descriptor engines[GRAPH_ENGINES],
@@ -429,7 +457,11 @@ bool cudnn_graph_engines(struct cudnn_graph *g, const struct cudnn_target *targe
                              &found, engines),
              "reading the engines");
     *count = found < GRAPH_ENGINES ? (int)found : GRAPH_ENGINES; /* the library says how many there are in all */
-    return told(g, err);
+    if (!told(g, err))
+        return false;
+    if (g->deterministic)
+        *count = keep_repeatable(g, engines, *count);
+    return true;
 }
 
 descriptor cudnn_graph_plan(struct cudnn_graph *g, cudnnHandle_t handle, descriptor engine, int64_t *workspace_bytes)

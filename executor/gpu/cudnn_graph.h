@@ -37,7 +37,7 @@ struct attention_shape {
     int64_t out_gradient[3], q_gradient[3], k_gradient[3], v_gradient[3]; /* backward alone */
     int64_t causal;        /* the query at t sees keys up to t; rows == keys */
     int64_t backward;      /* else forward */
-    int64_t deterministic; /* backward: sums in a fixed order, for a workspace of all scores */
+    int64_t deterministic; /* the same bits every time; backward for a workspace of all scores */
 };
 /* What a graph reads and writes: by these numbers of its tensors. SCALE, MINUS_INFINITY and ONE are floats in the
  * memory of the host. */
@@ -67,6 +67,7 @@ struct cudnn_graph {
     cudnnBackendDescriptor_t operations[GRAPH_OPERATIONS];
     int operation_count;
     cudnnBackendDescriptor_t graph;
+    bool deterministic;
     cudnnStatus_t status; /* of the first call that failed */
     char failure[256];
 };
@@ -81,7 +82,8 @@ struct cudnn_target {
 bool cudnn_graph_attention(struct cudnn_graph *out, const struct cudnn_library *library,
                            const struct attention_shape *shape, cudnnHandle_t handle, struct error *err);
 /* The engines' configurations that the library's heuristics offer, best first; they belong to the graph. false: the
- * library failed; *count 0: it has none for this graph on this device. */
+ * library failed; *count 0: it has none for this graph on this device. Of a deterministic shape those alone that do not
+ * say otherwise. */
 bool cudnn_graph_engines(struct cudnn_graph *graph, const struct cudnn_target *target,
                          cudnnBackendDescriptor_t engines[GRAPH_ENGINES], int *count, struct error *err);
 /* A plan from an engine's configuration, and the workspace it needs; NULL: this engine will not do. */
