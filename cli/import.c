@@ -9,11 +9,13 @@ struct import_options {
 };
 static const struct option options[] = {
     TEXT_OPTION("from", offsetof(struct import_options, from), "NAME",
-                "galvatron: the operands are the folders of its profiling files, and a profile is made of them"),
-    TEXT_OPTION("model", offsetof(struct import_options, model), "MODEL", "with --from: what was measured"),
-    TEXT_OPTION("cluster", offsetof(struct import_options, cluster), "CLUSTER", "with --from: where it was measured"),
+                "hf: the operand is a model's file, as without it; galvatron: the operands are the folders of its "
+                "profiling files, and a profile is made of them"),
+    TEXT_OPTION("model", offsetof(struct import_options, model), "MODEL", "with --from galvatron: what was measured"),
+    TEXT_OPTION("cluster", offsetof(struct import_options, cluster), "CLUSTER",
+                "with --from galvatron: where it was measured"),
     INT_OPTION("seq", offsetof(struct import_options, sequence), "TOKENS", 1, 1e9,
-               "with --from: which sequence length, if the files have several"),
+               "with --from galvatron: which sequence length, if the files have several"),
     OUTPUT_OPTION(offsetof(struct import_options, output),
                   "native model JSON, or the profile; standard output when absent"),
 };
@@ -23,10 +25,10 @@ static bool import_model(struct inputs *in, const struct import_options *o, cons
 {
     size_t length = 0;
     if (operand_count > 1)
-        return fail(err, "cleave import: expected 1 operand, found %d; several folders belong to --from",
+        return fail(err, "cleave import: expected 1 operand, found %d; several folders belong to --from galvatron",
                     operand_count);
     if (o->model || o->cluster || o->sequence)
-        return fail(err, "cleave import: --model, --cluster and --seq belong to --from");
+        return fail(err, "cleave import: --model, --cluster and --seq belong to --from galvatron");
     if (!inputs_model(in, operands[0], err))
         return false;
     char *text = model_write(in->model, &length);
@@ -72,12 +74,15 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 {
     const struct import_options *o = given;
     struct inputs in = { .cli = cli };
-    static const char *const sources[] = { "galvatron", NULL };
-    int source = 0;
-    if (!o->from)
-        import_model(&in, o, operands, operand_count, err);
-    else if (inputs_word("cleave import: --from", o->from, sources, &source, err))
-        import_galvatron(&in, o, operands, operand_count, err);
+    enum { FROM_HF, FROM_GALVATRON };
+    static const char *const sources[] = { [FROM_HF] = "hf", [FROM_GALVATRON] = "galvatron", NULL };
+    int source = FROM_HF;
+    if (!o->from || inputs_word("cleave import: --from", o->from, sources, &source, err)) {
+        if (source == FROM_GALVATRON)
+            import_galvatron(&in, o, operands, operand_count, err);
+        else
+            import_model(&in, o, operands, operand_count, err);
+    }
     inputs_free(&in);
     return ERROR_NONE;
 }
@@ -85,7 +90,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 const struct verb verb_import = {
     .name = "import",
     .summary = "turns a foreign model description into native JSON, or foreign measurements into a profile",
-    .usage = "FILE|FOLDER... [--from galvatron --model MODEL --cluster CLUSTER] [-o FILE]",
+    .usage = "FILE|FOLDER... [--from hf | --from galvatron --model MODEL --cluster CLUSTER] [-o FILE]",
     .examples = "  cleave import config.json -o model.json   a Hugging Face config.json (gpt2, llama, mistral, "
                 "mixtral, deepseek, qwen2, gpt_neox, t5)\n"
                 "  cleave import --from galvatron configs hardware_configs --model llama-2-7b --cluster "

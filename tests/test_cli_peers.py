@@ -62,11 +62,12 @@ def foreign_profile(folder):
     check("import --from", result.returncode == 0 and json.loads(profile.read_text())["dtype"] == "bf16" and
           "--seq 2048 --dtype bf16" in result.stderr, result)
     expect("import --from, no model", 2, "needs --model and --cluster", *source)
-    expect("import --from, which", 2, "expected galvatron, found 'alpa'|did you mean|expected one of galvatron", "import", "--from", "alpa", peer)
+    expect("import --from, which", 2, "--from: expected one of hf, galvatron; found 'alpa'", "import", "--from", "alpa", peer)
     expect("import --from, folder", 2, "expected a file computation_profiling_", "import", "--from", "galvatron", peer.parent, *target)
     expect("import --from, no folder", 2, "expected a folder with Galvatron's files", "import", "--from", "galvatron", folder / "none", *target)
     expect("import --from, device", 2, "expected a device that computes in bf16", *source, "--model", "llama-2-7b", "--cluster", "1x8:v100-sxm2-16")
-    expect("import, model options", 2, "belong to --from", "import", ROOT / "models/zoo/gpt2.json", "--model", "gpt2")
+    for named in ([], ["--from", "hf"]):
+        expect("import, model options", 2, "belong to --from galvatron", "import", *named, ROOT / "models/zoo/gpt2.json", "--model", "gpt2")
     cluster, plan = folder / "small.json", folder / "small-plan.json"
     job = ["plan", "llama-2-7b", "--batch", 16, "--seq", 2048, "--dtype", "bf16", "--profile", profile, "-o", plan]
 
@@ -89,4 +90,14 @@ def foreign_profile(folder):
               ours["step_s"] <= theirs["step_s"] and max(ours["peak_bytes"]) <= usable)
 
 
-main(partitions, foreign_profile)
+def foreign_model(folder):
+    """--from hf says what is found without it."""
+    config = folder / "config.json"
+    config.write_text(json.dumps({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": 100}))
+    detected, named = run("import", config), run("import", "--from", "hf", config)
+    check("import --from hf", named.returncode == 0 and json.loads(named.stdout)["format"] == "cleave-model" and
+          named.stdout == detected.stdout, named)
+    expect("import --from hf, two files", 2, "expected 1 operand, found 2", "import", "--from", "hf", config, config)
+
+
+main(partitions, foreign_profile, foreign_model)
