@@ -108,7 +108,15 @@ static const struct json_field conflict_fields[] = {
     WHOLE("stage", "That device's stage; or null."),
     NODE("nearest", "explanation.plan of that plan, or null."),
     TEXT("why", "Of cleave plan: what does not divide, where the space has no configuration; or null."),
+    NODE("infeasible", "What binds, in short: infeasible.short."),
     NODE("changes", "The smallest change of each kind: infeasible.change."),
+};
+static const struct json_field short_fields[] = {
+    TEXT("constraint", "The names in constraints, separated by commas; degrees: none divides, as why says; space: no "
+                       "configuration of it can be lowered, or memory is short where stages have several meshes."),
+    WHOLE("needed_bytes", "As in infeasible."),
+    WHOLE("available_bytes", "As in infeasible."),
+    NODE("nearest", "As in infeasible."),
 };
 static const struct json_field change_fields[] = {
     TEXT("name", "memory per device, devices, batch, sequence, or the choice whose restriction is lifted (cleave plan: "
@@ -146,15 +154,11 @@ const char *report_format(int index, const struct json_field **fields, size_t *c
         const struct json_field *fields;
         size_t count;
     } parts[] = {
-        PART("explanation", explanation_fields),
-        PART("explanation.plan", plan_fields),
-        PART("explanation.stage", stage_fields),
-        PART("explanation.alternative", alternative_fields),
-        PART("explanation.what_if", what_if_fields),
-        PART("explanation.robustness", robustness_fields),
-        PART("infeasible", conflict_fields),
-        PART("infeasible.change", change_fields),
-        PART("diff", diff_fields),
+        PART("explanation", explanation_fields),     PART("explanation.plan", plan_fields),
+        PART("explanation.stage", stage_fields),     PART("explanation.alternative", alternative_fields),
+        PART("explanation.what_if", what_if_fields), PART("explanation.robustness", robustness_fields),
+        PART("infeasible", conflict_fields),         PART("infeasible.short", short_fields),
+        PART("infeasible.change", change_fields),    PART("diff", diff_fields),
         PART("diff.decision", decision_fields),
     };
 #undef PART
@@ -411,6 +415,24 @@ static void begin_infeasible(struct json_writer *w, uint32_t set, bool irreducib
     put_size(w, "stage", stage, stage >= 0);
 }
 
+/* What scripts ask first, but for the nearest plan: the caller writes it and ends the object. */
+static void begin_short(struct json_writer *w, const char *constraint, int64_t needed_bytes, int64_t available_bytes)
+{
+    json_write_key(w, "infeasible");
+    json_begin_object(w);
+    json_put_string(w, "constraint", constraint);
+    put_size(w, "needed_bytes", needed_bytes, needed_bytes > 0);
+    put_size(w, "available_bytes", available_bytes, available_bytes > 0);
+}
+
+/* "dp, batch". */
+static void write_names(struct text *out, uint32_t set)
+{
+    for (int i = 0; i < CONSTRAINT_COUNT; i++)
+        if (set >> i & 1)
+            text_printf(out, "%s%s", out->length > 0 ? ", " : "", constraint_name((enum constraint)i));
+}
+
 static void begin_changes(struct json_writer *w)
 {
     json_write_key(w, "changes");
@@ -427,10 +449,16 @@ static bool end_infeasible(const struct cli *cli, struct json_writer *w, struct 
 bool conflict_write(const struct cli *cli, const struct conflict *conflict, struct error *err)
 {
     struct json_writer w = { 0 };
+    struct text names = { 0 };
     int64_t needed = conflict->missing_bytes > 0 ? conflict->available_bytes + conflict->missing_bytes : 0;
     begin_infeasible(&w, conflict->set, conflict->irreducible, conflict->available_bytes, needed, -1);
     put_null(&w, "nearest");
     put_null(&w, "why");
+    write_names(&names, conflict->set);
+    begin_short(&w, names.data, needed, conflict->available_bytes);
+    put_null(&w, "nearest");
+    json_end_object(&w);
+    text_free(&names);
     begin_changes(&w);
     for (int i = 0; i < conflict->change_count; i++) {
         const struct change *c = &conflict->changes[i];
@@ -446,11 +474,15 @@ bool infeasible_write(const struct cli *cli, const struct search_result *result,
 {
     struct json_writer w = { 0 };
     const struct plan *nearest = result->nearest.plan;
+    const char *constraint = nearest ? constraint_name(CONSTRAINT_MEMORY) : result->why ? "degrees" : "space";
     begin_infeasible(&w, nearest ? UINT32_C(1) << CONSTRAINT_MEMORY : 0, false, result->nearest.available_bytes,
                      result->nearest.needed_bytes, nearest ? result->nearest.stage : -1);
     bool good = write_bare_plan(&w, "nearest", nearest, model, err);
     json_write_key(&w, "why");
     json_write_string(&w, result->why);
+    begin_short(&w, constraint, result->nearest.needed_bytes, result->nearest.available_bytes);
+    good = good && write_bare_plan(&w, "nearest", nearest, model, err);
+    json_end_object(&w);
     begin_changes(&w);
     for (int kind = 0; good && kind < ADVICE_COUNT; kind++) {
         const struct advice *advice = &result->nearest.advice[kind];
