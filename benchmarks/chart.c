@@ -106,24 +106,26 @@ static void legend(struct text *out, int y)
     }
 }
 
+/* words: behind the bar, before its whole time. */
 static void stack(struct text *out, int y, int height, const int64_t ns[TIME_KIND_COUNT], int64_t scale_ns,
-                  const char *what)
+                  const char *what, const char *words)
 {
+    enum { SHORT_PLOT = PLOT - 60 }; /* the words are longer than those behind other bars */
     double x = LABEL;
     int64_t total = 0;
     char number[TEXT_NUMBER_BYTES];
     for (int k = 0; k < TIME_KIND_COUNT; k++) {
         char fill[16], title[128];
-        double width = (double)ns[k] / (double)scale_ns * PLOT;
+        double width = (double)ns[k] / (double)scale_ns * SHORT_PLOT;
         fill_of(fill, k);
         snprintf(title, sizeof title, "%s %s: %s", what, time_kind_names[k], text_duration_ns(number, ns[k]));
         bar(out, x, y, width, height, fill, title);
         x += width;
         total += ns[k];
     }
-    char words[96];
-    snprintf(words, sizeof words, "%s %s", text_duration_ns(number, total), what);
-    label(out, x + 6, y + height - 3, "start", "soft", words);
+    char line[96];
+    snprintf(line, sizeof line, "%s: %s", words, text_duration_ns(number, total));
+    label(out, x + 6, y + height - 3, "start", "soft", line);
 }
 
 static int64_t sum(const int64_t ns[TIME_KIND_COUNT])
@@ -150,9 +152,9 @@ void chart_breakdown(struct text *out, const struct report *report, const int *o
             label(out, LABEL, y + 20, "start", "soft", plan->failure);
             continue;
         }
-        stack(out, y, 16, plan->predicted_breakdown_ns, scale, "predicted");
+        stack(out, y, 16, plan->predicted_breakdown_ns, scale, "predicted", "predicted");
         if (plan->measured)
-            stack(out, y + 18, 16, plan->measured_breakdown_ns, scale, "measured");
+            stack(out, y + 18, 16, plan->measured_breakdown_ns, scale, "measured", "one step's timeline");
     }
     text_add(out, "</svg>\n");
 }

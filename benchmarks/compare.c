@@ -15,6 +15,8 @@ static void entry_free(struct compare_entry *e)
     program_free(e->program);
     plan_free(e->plan);
     graph_free(e->graph);
+    free(e->runs);
+    free(e->file);
     free(e->samples_ns);
     free(e->losses);
     free(e->peak_bytes);
@@ -143,7 +145,9 @@ static void on_step(void *context, const struct run_step *step)
             losses[index] = step->loss;
         }
     }
-    if (step->step != w->first_step)
+    if (step->step == w->first_step)
+        w->run->first_ns = step->step_ns;
+    else
         w->failed |= !add_sample(&w->run->samples_ns, &w->run->sample_count, step->step_ns);
 }
 
@@ -283,11 +287,33 @@ static void keep_typical(struct comparison *c, int plan)
     }
 }
 
+/* Adds a run to what reports show of its plan. */
+static bool list_run(const struct comparison *c, struct compare_entry *e, int index)
+{
+    const struct compare_run *run = &c->measured[index];
+    int count = e->run_count + e->left_out_count, before = c->runs[index].reference;
+    struct report_run *runs = realloc(e->runs, (size_t)(count + 1) * sizeof *runs);
+    if (!runs)
+        return false;
+    e->runs = runs;
+    runs[count] = (struct report_run){ .counts = run_counts(c, index),
+                                       .first_ns = run->first_ns,
+                                       .step_count = run->sample_count,
+                                       .steps_ns = run->samples_ns };
+    if (before >= 0 && before + 1 < c->reference_count) {
+        runs[count].before_ns = c->reference_ns[before];
+        runs[count].after_ns = c->reference_ns[before + 1];
+    }
+    return true;
+}
+
 static bool gather(struct comparison *c, struct error *err)
 {
     for (int i = 0; i < c->run_count; i++) {
         struct compare_entry *e = &c->entries[c->runs[i].plan];
         bool counts = run_counts(c, i);
+        if (!list_run(c, e, i))
+            return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
         e->run_count += counts;
         e->left_out_count += !counts;
         for (int s = 0; counts && s < c->measured[i].sample_count; s++)
@@ -415,6 +441,8 @@ void comparison_report(const struct comparison *c, struct report_plan plans[REPO
             .run_count = e->run_count,
             .left_out_count = e->left_out_count,
             .timed_step_count = e->sample_count,
+            .runs = e->runs,
+            .file = e->file,
         };
         if (e->predicted && e->program)
             breakdown(e->program, e->predicted, plans[i].predicted_breakdown_ns);

@@ -14,15 +14,18 @@ struct compare_entry {
     struct timeline *predicted, *measured; /* measured: of a typical step of the runs that count */
     int run_count, left_out_count;         /* runs that count, and those that do not */
     int sample_count, step_count;          /* step_count: of the first round */
-    int64_t *samples_ns;                   /* steps of all runs that count, each run's first one left out */
-    double *losses;                        /* of the first round */
-    int64_t *peak_bytes;                   /* by rank, touched */
-    int64_t *predicted_bytes;              /* by rank, laid out */
+    struct report_run *runs; /* (run_count + left_out_count) in the order in which they ran; their steps are borrowed */
+    int64_t *samples_ns;     /* steps of all runs that count, each run's first one left out */
+    double *losses;          /* of the first round */
+    int64_t *peak_bytes;     /* by rank, touched */
+    int64_t *predicted_bytes; /* by rank, laid out */
+    char *file;               /* its plan file, for reports: whoever adds the plan sets it; may be NULL */
 };
 /* What one run of one plan measured. */
 struct compare_run {
     int sample_count;
     int64_t *samples_ns;
+    int64_t first_ns;          /* the step before them */
     struct timeline *timeline; /* of its last step */
 };
 struct comparison {

@@ -124,6 +124,46 @@ static void write_bytes(struct json_writer *w, const char *key, const int64_t *b
     json_end_array(w);
 }
 
+static void put_time(struct json_writer *w, const char *key, int64_t ns)
+{
+    json_put_double(w, key, ns ? (double)ns / 1e9 : NAN);
+}
+
+/* Every step that was timed. */
+static void write_rounds(struct json_writer *w, const struct report_plan *plan)
+{
+    json_write_key(w, "rounds");
+    json_begin_array(w);
+    for (int i = 0; plan->runs && i < plan->run_count + plan->left_out_count; i++) {
+        const struct report_run *run = &plan->runs[i];
+        json_begin_object(w);
+        json_put_bool(w, "counts", run->counts);
+        put_time(w, "first_step_s", run->first_ns);
+        json_write_key(w, "step_s");
+        json_begin_array(w);
+        for (int s = 0; s < run->step_count; s++)
+            json_write_double(w, (double)run->steps_ns[s] / 1e9);
+        json_end_array(w);
+        put_time(w, "reference_before_s", run->before_ns);
+        put_time(w, "reference_after_s", run->after_ns);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
+/* The plan file as a member of this object, so that it can be taken out and run. */
+static void write_file(struct json_writer *w, const char *file)
+{
+    struct json_doc *doc = NULL;
+    struct error err = { 0 };
+    json_write_key(w, "plan_file");
+    if (file && json_parse(&doc, "plan", file, strlen(file), &err))
+        json_write_value(w, json_root(doc));
+    else
+        json_write_string(w, NULL);
+    json_free(doc);
+}
+
 static void write_plan(struct json_writer *w, const struct report_plan *plan)
 {
     json_begin_object(w);
@@ -132,7 +172,7 @@ static void write_plan(struct json_writer *w, const struct report_plan *plan)
     json_put_bool(w, "chosen", plan->chosen);
     json_put_string(w, "failure", plan->failure);
     json_put_double(w, "predicted_step_s", (double)plan->predicted_step_ns * 1e-9);
-    json_put_double(w, "measured_step_s", plan->measured_step_ns ? (double)plan->measured_step_ns * 1e-9 : NAN);
+    put_time(w, "measured_step_s", plan->measured_step_ns);
     json_put_double(w, "measured_spread", plan->measured_step_ns ? plan->measured_spread : NAN);
     json_put_int(w, "steps", plan->step_count);
     json_put_int(w, "timed_steps", plan->timed_step_count);
@@ -152,16 +192,17 @@ static void write_plan(struct json_writer *w, const struct report_plan *plan)
             json_write_double(w, plan->losses[i]);
         json_end_array(w);
     }
+    write_rounds(w, plan);
+    write_file(w, plan->file);
     json_end_object(w);
 }
 
 static void write_speed(struct json_writer *w, const struct report *report)
 {
     const struct report_speed *speed = &report->speed;
-    int64_t then_ns = report->profile_reference_ns;
-    json_put_double(w, "reference_product_s", speed->reference_ns ? (double)speed->reference_ns * 1e-9 : NAN);
+    put_time(w, "reference_product_s", speed->reference_ns);
     json_put_double(w, "reference_drift", speed->reference_ns ? speed->drift : NAN);
-    json_put_double(w, "profile_reference_product_s", then_ns ? (double)then_ns * 1e-9 : NAN);
+    put_time(w, "profile_reference_product_s", report->profile_reference_ns);
 }
 
 void report_json(const struct report *report, struct text *out)

@@ -6,6 +6,14 @@
 
 enum { REPORT_MAX_PLANS = 32, REPORT_MAX_STEPS = 4096 };
 
+/* One run of a plan, and the machine's speed beside it. */
+struct report_run {
+    bool counts;      /* whether its steps are among those behind the median */
+    int64_t first_ns; /* its first step, which never is; 0: not known */
+    int step_count;
+    const int64_t *steps_ns;     /* (step_count) the others, in their order */
+    int64_t before_ns, after_ns; /* the reference product; 0: not timed */
+};
 struct report_plan {
     const char *name, *description; /* "cleave's choice"; "pp 1, tp 2, dp 1, zero 0" */
     bool chosen;                    /* the search's choice */
@@ -22,6 +30,8 @@ struct report_plan {
     const double *losses; /* by step, or NULL */
     double tokens_per_step;
     int run_count, left_out_count, timed_step_count; /* runs that count, those that do not, steps behind the median */
+    const struct report_run *runs; /* (run_count + left_out_count) in the order in which they ran; may be NULL */
+    const char *file;              /* its plan file; may be NULL */
 };
 /* How fast the machine was while plans ran: one product of two matrices, timed again and again. */
 struct report_speed {
@@ -61,6 +71,6 @@ int report_join(const struct report_plan *plan, struct report_op ops[REPORT_MAX_
 
 void report_html(const struct report *report, struct text *out);
 void report_markdown(const struct report *report, struct text *out);
-/* One JSON object: the contract of `cleave compare --json`. */
+/* One JSON object: the contract of `cleave compare --json`, and the HTML file's raw data. */
 void report_json(const struct report *report, struct text *out);
 #endif

@@ -102,7 +102,9 @@ static void exposed_table(struct text *out, const struct report *report, const i
     }
     text_add(out,
              "</tbody></table>\n<p class=\"soft\">Exposed: the slowest rank communicates, or copies to host memory, "
-             "and computes nothing meanwhile.</p>\n");
+             "and computes nothing meanwhile. What is measured here is the timeline of one step, the last one of the "
+             "run where that is nearest to the median, which the table above has: on an unsteady machine they "
+             "differ.</p>\n");
 }
 
 static void join_table(struct text *out, const struct report_plan *plan)
@@ -139,7 +141,9 @@ static void plan_details(struct text *out, const struct report_plan *plan, int64
         chart_gantt(out, plan->program, plan->predicted, span_ns, title);
     if (plan->measured) {
         snprintf(title, sizeof title, "%s, measured", plan->name);
-        text_add(out, "<p class=\"soft\">measured (a typical step)</p>\n");
+        char number[TEXT_NUMBER_BYTES];
+        text_printf(out, "<p class=\"soft\">measured: one step of %s</p>\n",
+                    text_duration_ns(number, plan->measured->step_ns));
         chart_gantt(out, plan->program, plan->measured, span_ns, title);
     }
     join_table(out, plan);
@@ -195,6 +199,8 @@ static void provenance(struct text *out, const struct report *report)
         chart_escape(out, report->notes[i]);
         text_add(out, "</p>\n");
     }
+    text_add(out, "<p class=\"soft\">The raw data are in this file, as JSON in the element cleave-comparison: all that "
+                  "the tables show, every step of every run, and the plan files.</p>\n");
 }
 
 static bool has_losses(const struct report *report)

@@ -62,10 +62,12 @@ void report_markdown(const struct report *report, struct text *out)
     for (int i = 0; i < report->plan_count; i++)
         row(out, &report->plans[order[i]], best_ns);
     if (!isnan(error))
-        text_printf(out,
-                    "\nMean absolute error of the predicted step times: %.1f %%. Measured: median \xc2\xb1 half of the "
-                    "interquartile range. Exposed communication: the slowest rank computes nothing meanwhile.\n",
-                    100 * error);
+        text_printf(
+            out,
+            "\nMean absolute error of the predicted step times: %.1f %%. Measured: median \xc2\xb1 half of the "
+            "interquartile range. Exposed communication: the slowest rank computes nothing meanwhile; measured: in "
+            "the timeline of one step.\n",
+            100 * error);
     text_add(out, "\n## Where the numbers come from\n\n");
     for (int i = 0; report->provenance && report->provenance[i][0]; i++) {
         text_add(out, "- ");

@@ -1,6 +1,7 @@
 /* Runs and ranks plans: cleave's choice and its rivals, predicted beside measured, as a table, HTML and Markdown. */
 #include "base/num.h"
 #include "cli/print.h"
+#include "cli/software.h"
 #include "cli/space_options.h"
 #include "benchmarks/compare.h"
 #include "executor/backends.h"
@@ -55,6 +56,29 @@ struct rival {
     const char *name, *restriction;
 };
 
+/* file: the plan's, which is handed over; NULL: memory ran out. */
+static bool keep_file(struct job *job, char *file, struct error *err)
+{
+    if (!file)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    job->comparison.entries[job->comparison.count - 1].file = file;
+    return true;
+}
+
+/* As `cleave plan` writes it. space: that was searched. */
+static char *found_file(struct job *job, const struct search_result *result, const struct space *space)
+{
+    struct json_writer w = { 0 };
+    const struct search_plan *found = &result->plans[0];
+    size_t length;
+    job->in.context.cleave = CLEAVE_VERSION;
+    json_begin_object(&w);
+    plan_json_members(&w, found->plan, &found->estimate->prediction, &job->in.context);
+    certificate_json(&w, result, space);
+    json_end_object(&w);
+    return json_finish(&w, &length);
+}
+
 static bool add_found(struct job *job, const char *name, bool chosen, const struct space *space, struct error *err)
 {
     struct search_options o = space_search_options(&job->a->space, space);
@@ -80,7 +104,8 @@ static bool add_found(struct job *job, const char *name, bool chosen, const stru
         job->in.graph = NULL;
         if (!ok)
             plan_free(plan);
-        ok = ok && comparison_add(&job->comparison, name, line, chosen, job->in.model, plan, &job->in.facts, err);
+        ok = ok && comparison_add(&job->comparison, name, line, chosen, job->in.model, plan, &job->in.facts, err) &&
+             keep_file(job, found_file(job, result, space), err);
     } else if (!chosen)
         fprintf(job->cli->talk, "left out: %s (%s)\n", name, cause.kind ? cause.message : "nothing of this kind fits");
     search_result_free(result);
@@ -146,7 +171,9 @@ static bool add_files(struct job *job, const char *const *paths, int count, stru
         ok = ok && (plan || fail_kind(err, ERROR_ENVIRONMENT, "out of memory"));
         if (ok) {
             print_plan_line(plan, in.graph, line);
-            ok = comparison_add(&job->comparison, paths[i], line, i == 0, in.model, plan, &in.facts, err);
+            size_t length;
+            ok = comparison_add(&job->comparison, paths[i], line, i == 0, in.model, plan, &in.facts, err) &&
+                 keep_file(job, plan_file_write(in.plan_file, &length), err);
         }
         if (ok && i == 0) { /* the first one's model and cluster head the report */
             job->in = in;
@@ -389,32 +416,115 @@ static void describe_speed(const struct job *job, const struct report_speed *spe
         text_printf(out, ", %s when the profile was made", text_duration_ns(then, profile_ns));
 }
 
+/* What of it depends on the machine is said only of what was used. */
+static void describe_software(const struct job *job, struct text *matmuls, struct text *transport)
+{
+    const struct compare_arguments *a = job->a;
+    if (!a->run)
+        text_add(matmuls, "none: not run");
+    else if (!strcmp(a->backend, device_cpu.name))
+        software_matmuls(matmuls);
+    else if (!strcmp(a->backend, device_cuda.name))
+        device_cuda_libraries(job->cli->module_dir, matmuls);
+    else
+        text_printf(matmuls, "none: --backend %s computes nothing", a->backend);
+    text_add(transport, a->run ? a->transport : "none: not run");
+    if (a->run && !strcmp(a->transport, "mpi")) {
+        text_add(transport, ", ");
+        software_mpi(transport, job->cli->module_dir);
+    }
+}
+
+/* Of each profile, one per device that was measured. */
+static void describe_profiles(const struct job *job, struct text *where, struct text *software, struct text *when)
+{
+    for (const struct profile *p = job->in.profile; p; p = p->next) {
+        const char *between = p == job->in.profile ? "" : "; ";
+        text_printf(where, "%s%s", between, p->machine);
+        text_printf(software, "%s%s", between, p->software[0] ? p->software : "not said");
+        text_printf(when, "%s%s", between, p->created);
+    }
+    if (!job->in.profile) {
+        text_add(where, "none: analytic numbers");
+        text_add(software, "-");
+        text_add(when, "-");
+    }
+}
+
+enum source {
+    FROM_COMMAND,
+    FROM_MACHINE,
+    FROM_CLEAVE,
+    FROM_COMPILER,
+    FROM_MATMULS,
+    FROM_TRANSPORT,
+    FROM_TIME,
+    FROM_RUNS,
+    FROM_DRIFT,
+    FROM_PROFILE,
+    FROM_PROFILE_SOFTWARE,
+    FROM_PROFILE_TIME,
+    FROM_COUNT
+};
+static const char *const source_names[FROM_COUNT] = {
+    [FROM_COMMAND] = "command",
+    [FROM_MACHINE] = "machine",
+    [FROM_CLEAVE] = "cleave",
+    [FROM_COMPILER] = "compiler",
+    [FROM_MATMULS] = "matmuls",
+    [FROM_TRANSPORT] = "transport",
+    [FROM_TIME] = "time",
+    [FROM_RUNS] = "runs",
+    [FROM_DRIFT] = "drift of the machine",
+    [FROM_PROFILE] = "profile",
+    [FROM_PROFILE_SOFTWARE] = "software of the profile",
+    [FROM_PROFILE_TIME] = "profile made",
+};
+struct provenance {
+    struct text text[FROM_COUNT];
+    const char *pairs[FROM_COUNT + 1][2]; /* names and texts; ends with a NULL name */
+};
+
+static void describe_provenance(struct provenance *p, const struct job *job, const struct report_speed *speed,
+                                const char *when)
+{
+    struct host_machine machine;
+    char where[HOST_TEXT_BYTES * 2];
+    *p = (struct provenance){ 0 };
+    host_machine_read(&machine);
+    host_machine_text(&machine, where, sizeof where);
+    command_line(job->cli, &p->text[FROM_COMMAND]);
+    text_add(&p->text[FROM_MACHINE], where);
+    text_add(&p->text[FROM_CLEAVE], CLEAVE_VERSION);
+    text_add(&p->text[FROM_COMPILER], software_compiler());
+    describe_software(job, &p->text[FROM_MATMULS], &p->text[FROM_TRANSPORT]);
+    text_add(&p->text[FROM_TIME], when);
+    describe_runs(job, &p->text[FROM_RUNS]);
+    describe_speed(job, speed, &p->text[FROM_DRIFT]);
+    describe_profiles(job, &p->text[FROM_PROFILE], &p->text[FROM_PROFILE_SOFTWARE], &p->text[FROM_PROFILE_TIME]);
+    for (int i = 0; i < FROM_COUNT; i++) {
+        p->pairs[i][0] = source_names[i];
+        p->pairs[i][1] = p->text[i].data;
+    }
+}
+
+static void provenance_free(struct provenance *p)
+{
+    for (int i = 0; i < FROM_COUNT; i++)
+        text_free(&p->text[i]);
+}
+
 static bool show(struct job *job, struct error *err)
 {
     struct report_plan plans[REPORT_MAX_PLANS];
-    struct host_machine machine;
-    struct text command = { 0 }, runs = { 0 }, drift = { 0 };
+    struct provenance provenance;
     struct notes notes;
-    char where[HOST_TEXT_BYTES * 2], when[HOST_TIME_BYTES], title[160];
+    char when[HOST_TIME_BYTES], title[160];
     const struct comparison *c = &job->comparison;
     const struct report_speed speed = comparison_speed(c);
-    host_machine_read(&machine);
-    host_machine_text(&machine, where, sizeof where);
     host_time_text(when);
-    command_line(job->cli, &command);
-    describe_runs(job, &runs);
-    describe_speed(job, &speed, &drift);
+    describe_provenance(&provenance, job, &speed, when);
     note_speed(&notes, job, &speed);
-    const char *const provenance[][2] = { { "command", command.data },
-                                          { "machine", where },
-                                          { "cleave", CLEAVE_VERSION },
-                                          { "time", when },
-                                          { "runs", runs.data },
-                                          { "drift of the machine", drift.data },
-                                          { "profile",
-                                            job->in.profile ? job->in.profile->machine : "none: analytic numbers" },
-                                          { "profile made", job->in.profile ? job->in.profile->created : "-" },
-                                          { NULL, NULL } };
     snprintf(title, sizeof title, "%s: %d plans compared", job->in.model->name, c->count);
     comparison_report(c, plans);
     struct report report = { .title = title,
@@ -423,15 +533,13 @@ static bool show(struct job *job, struct error *err)
                              .created = when,
                              .memory_limit_bytes = least_memory(job->in.cluster),
                              .notes = notes.list,
-                             .provenance = provenance,
+                             .provenance = (const char *const(*)[2])provenance.pairs,
                              .plan_count = c->count,
                              .plans = plans,
                              .speed = speed,
                              .profile_reference_ns = profile_reference_ns(job) };
     bool ok = write_reports(job, &report, err);
-    text_free(&command);
-    text_free(&runs);
-    text_free(&drift);
+    provenance_free(&provenance);
     return ok;
 }
 

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""What scripts rely on: the short of why nothing fits. usage: test_cli_contract.py CLEAVE SOURCE_ROOT"""
+"""What scripts and readers of reports rely on: the short of why nothing fits, versions and raw data. usage: test_cli_contract.py CLEAVE SOURCE_ROOT"""
+import html
 import json
+import re
 
-from calls import check, main, run
+from calls import check, expect, main, run
+
+SMALL = ["--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32"]
 
 
 def nothing_fits(_folder):
@@ -18,4 +22,42 @@ def nothing_fits(_folder):
     check("short as described", list(short) == fields)
 
 
-main(nothing_fits)
+def embedded(page):
+    """The raw data of an HTML report."""
+    return json.loads(re.search(r'<script type="application/json" id="cleave-comparison">(.*?)</script>', page, re.S).group(1))
+
+
+def raw_data(folder):
+    plan, page, table, profile = folder / "<b>&.json", folder / "report.html", folder / "report.md", folder / "profile.json"
+    profile.write_text(json.dumps({"format": "cleave-profile", "version": 1, "dtype": "fp32", "software": "<i>library</i> 1.2"}))
+    run("plan", "tiny-gpt", *SMALL, "--profile", profile, "-o", plan)
+    result = run("compare", plan, "--profile", profile, "--run", "--steps", 4, "--rounds", 2, "--report", page, "--markdown", table, "--json")
+    text, data = page.read_text(), json.loads(result.stdout)
+    check("one object in both", result.returncode == 0 and embedded(text) == data, result)
+    entry = data["plans"][0]
+    check("the plan file", entry["plan_file"] == json.loads(plan.read_text()))
+    check("every step of every round", [len(r["step_s"]) for r in entry["rounds"]] == [3, 3] and
+          all(r["counts"] and min([*r["step_s"], r["first_step_s"], r["reference_before_s"], r["reference_after_s"]]) > 0 for r in entry["rounds"]), result)
+    steps = sorted(step for r in entry["rounds"] for step in r["step_s"])
+    check("the median is theirs", abs(entry["measured_step_s"] - (steps[2] + steps[3]) / 2) < 2e-9, result)
+    shown = json.loads(run("doctor", "--json").stdout)["matmuls"]
+    names = list(data["provenance"])
+    check("versions", data["provenance"]["matmuls"].startswith(shown["library"]) and re.match(r"(gcc|clang) \d", data["provenance"]["compiler"]) and
+          data["provenance"]["software of the profile"] == "<i>library</i> 1.2" and data["provenance"]["transport"] == "threads" and
+          names == sorted(names, key=lambda name: text.index(f"<td>{html.escape(name)}</td><td>")), result)
+    check("nothing of it is markup", not re.search("<b>&|<i>", text) and "&lt;i&gt;library" in text and "<i>" not in table.read_text().replace("\\<", ""))
+    check("bars are of one step", "one step&#39;s timeline: " in text)
+
+
+def taken_out(folder):
+    """Plan files of a report of which there were none before are whole: they check."""
+    result = run("compare", "--auto", "tiny-gpt", *SMALL, "--json")
+    data = json.loads(result.stdout)
+    check("nothing was run", all(entry["rounds"] == [] for entry in data["plans"]) and data["provenance"]["matmuls"] == "none: not run", result)
+    for i, entry in enumerate(data["plans"]):
+        path = folder / f"taken-{i}.json"
+        path.write_text(json.dumps(entry["plan_file"]))
+        expect(f"{entry['name']}, taken out", 0, "the certificate holds", "check", path)
+
+
+main(nothing_fits, raw_data, taken_out)

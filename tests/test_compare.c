@@ -82,9 +82,16 @@ static bool job_run(struct job *job, const int64_t *reference_ns, int count, str
 /* The entries hold the samples of the runs named, and no others. */
 static void check_counted(const struct comparison *c, const bool *counts)
 {
-    int next[2] = { 0 }, left_out[2] = { 0 }, taken = -1;
+    int next[2] = { 0 }, left_out[2] = { 0 }, listed[2] = { 0 }, taken = -1;
     for (int i = 0; i < c->run_count; i++) {
         int plan = c->runs[i].plan;
+        const struct report_run *shown = &c->entries[plan].runs[listed[plan]++];
+        ck_assert_int_eq(shown->counts, counts[i]);
+        ck_assert_int_eq(shown->step_count, STEPS - 1);
+        ck_assert_ptr_eq(shown->steps_ns, c->measured[i].samples_ns);
+        ck_assert_int_gt(shown->first_ns, 0);
+        ck_assert_int_eq(shown->before_ns, c->reference_ns[c->runs[i].reference]);
+        ck_assert_int_eq(shown->after_ns, c->reference_ns[c->runs[i].reference + 1]);
         left_out[plan] += !counts[i];
         ck_assert_int_eq(c->measured[i].sample_count, STEPS - 1);
         for (int s = 0; counts[i] && s < STEPS - 1; s++)
