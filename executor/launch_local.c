@@ -181,10 +181,17 @@ static sigset_t end_signals(void)
 
 /* Why the launcher ended the ranks. */
 struct ending {
-    int dead;   /* the first rank that was seen to be gone, or -1 */
-    bool stuck; /* nobody moved */
-    int signal; /* that asked the launcher to end, or 0 */
+    int dead;               /* the first rank that was seen to be gone, or -1 */
+    bool stuck;             /* nobody moved */
+    int signal;             /* that asked the launcher to end, or 0 */
+    struct text who, where; /* the dead ranks, and what each rank did last, as they were when the trouble was seen */
 };
+
+static void free_ending(struct ending *verdict)
+{
+    text_free(&verdict->who);
+    text_free(&verdict->where);
+}
 
 static void collect_ended(struct team *team, struct ending *verdict)
 {
@@ -208,6 +215,22 @@ static bool passed(int64_t since_ns, double seconds)
     return (double)(clock_now_ns() - since_ns) > seconds * 1e9;
 }
 
+/* How the ranks are now; once they are ended it cannot be seen any more. */
+static void describe(const struct team *team, struct ending *verdict)
+{
+    if (team->status && !verdict->where.data) {
+        if (!verdict->signal)
+            status_accuse(team->status, verdict->dead);
+        status_describe(team->status, team->launch->program, &verdict->where);
+    }
+    if (verdict->dead < 0 || verdict->who.data)
+        return;
+    if (team->status)
+        status_describe_dead(team->status, &verdict->who);
+    if (!verdict->who.data) /* it had not begun */
+        text_printf(&verdict->who, "rank %d died", verdict->dead);
+}
+
 /* The processes have their own watchdogs, which speak first: this one is later by a slack. Once one has failed, the
  * others have a moment to say so too, and to end: without it a late one would wait for it as long as for a slow one. */
 static void watch_all(struct team *team, struct ending *verdict)
@@ -220,10 +243,13 @@ static void watch_all(struct team *team, struct ending *verdict)
     *verdict = (struct ending){ .dead = -1 };
     for (;;) {
         collect_ended(team, verdict);
-        if (team->alive == 0)
-            return;
         if (verdict->dead < 0 && team->status)
             verdict->dead = status_dead_rank(team->status);
+        if (verdict->dead >= 0 || (team->alive == 0 && team->result) ||
+            (team->status && status_has_accused(team->status)))
+            describe(team, verdict);
+        if (team->alive == 0)
+            return;
         uint64_t now = team->status ? status_progress(team->status) : 0;
         if (now != progress || !team->status) /* without a page only a failure is a sign */
             progress = now, since_ns = clock_now_ns();
@@ -233,6 +259,7 @@ static void watch_all(struct team *team, struct ending *verdict)
         verdict->signal = signal > 0 ? signal : 0;
         verdict->stuck = timeout_s > 0 && passed(since_ns, timeout_s + LAUNCH_SLACK_S);
         if (verdict->signal || verdict->stuck || passed(well_ns, FAREWELL_S)) {
+            describe(team, verdict);
             end_all(team);
             return;
         }
@@ -245,21 +272,17 @@ static bool explain(const struct team *team, const struct ending *verdict, struc
     int result = team->result;
     if (WIFEXITED(result) && WEXITSTATUS(result) == 127 && launch->start == START_LIBRARY)
         return fail_kind(err, ERROR_ENVIRONMENT, "mpirun is not installed: install an MPI, or use --transport tcp");
-    struct text text = { 0 };
-    if (team->status)
-        status_describe(team->status, launch->program, &text);
-    const char *where = text.data ? text.data : "all ranks had finished or none had begun";
+    const char *where = verdict->where.data ? verdict->where.data : "all ranks had finished or none had begun";
     if (verdict->signal)
         fail_kind(err, ERROR_ENVIRONMENT, "ended by signal %d; last seen: %s", verdict->signal, where);
     else if (verdict->dead >= 0)
-        fail_kind(err, ERROR_ENVIRONMENT, "rank %d died; last seen: %s", verdict->dead, where);
+        fail_kind(err, ERROR_ENVIRONMENT, "%s; last seen: %s", verdict->who.data, where);
     else if (verdict->stuck)
         fail_kind(err, ERROR_ENVIRONMENT, "no rank made progress for %g s (--timeout): %s", launch->timeout_s, where);
     else if (WIFSIGNALED(result))
         fail_kind(err, ERROR_ENVIRONMENT, "mpirun was ended by signal %d; last seen: %s", WTERMSIG(result), where);
     else
         fail_kind(err, ERROR_ENVIRONMENT, "the run failed with code %d; last seen: %s", WEXITSTATUS(result), where);
-    text_free(&text);
     return false;
 }
 
@@ -276,6 +299,7 @@ static bool run_team(struct team *team, struct error *err)
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (ok && (verdict.stuck || verdict.signal || team->result != 0))
         ok = explain(team, &verdict, err);
+    free_ending(&verdict);
     return ok;
 }
 

@@ -25,9 +25,11 @@ static void run_fail(struct run *run, int rank, const struct error *error)
             error_within(&run->error, "rank %d", rank);
             status_set_failed(run->options.status, rank);
         }
-        for (int i = 0; i < run->local_count; i++)
+        for (int i = 0; i < run->local_count; i++) {
+            status_give_up(run->options.status, run->threads[i].transport->rank);
             if (run->threads[i].lanes)
                 lanes_abort(run->threads[i].lanes);
+        }
     }
     pthread_mutex_unlock(&run->mutex);
     if (first)
@@ -44,7 +46,7 @@ static void lane_failed(void *context, const struct error *error)
 /* What the page says that must end the run; false: all is well. */
 static bool trouble(struct run *run, uint64_t *progress, int64_t *since_ns, struct error *err)
 {
-    const struct status *status = run->options.status;
+    struct status *status = run->options.status;
     int64_t now = clock_now_ns();
     uint64_t current = status_progress(status);
     if (current != *progress)
@@ -53,6 +55,8 @@ static bool trouble(struct run *run, uint64_t *progress, int64_t *since_ns, stru
     bool stuck = run->options.timeout_s > 0 && (double)(now - *since_ns) > run->options.timeout_s * 1e9;
     if (failed < 0 && dead < 0 && !stuck)
         return false;
+    if (dead >= 0 || failed < 0)
+        status_accuse(status, dead);
     struct text text = { 0 }, who = { 0 };
     status_describe(status, run->program, &text);
     status_describe_dead(status, &who);
@@ -144,12 +148,16 @@ static bool run_instr(void *context, int index, const struct instr *instr, struc
         return true;
     if (moves)
         start_transfer(o, rank->rank, span);
+    if (!moves)
+        status_begin_work(o->status, rank->rank, index);
     const struct device *device = o->device;
     bool muted = moves && is_muted(thread->run, rank->stage, index, instr);
     bool ok = fate == INSTR_FAILS ? false
               : !moves            ? device->execute(rank, instr, span, err)
               : device->transfer  ? device->transfer(rank, instr, muted, span, err)
                                   : collective_run(rank->collectives[instr->lane], instr, muted, err);
+    if (!moves)
+        status_end_work(o->status, rank->rank, index);
     return ok ||
            error_within(err, "step %lld, instruction %d %s", (long long)rank->step + 1, index, op_info[instr->op].name);
 }

@@ -1,11 +1,13 @@
 #define _GNU_SOURCE
 #include "executor/status.h"
 #include "base/text.h"
+#include "host/clock.h"
 #include "host/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,18 +15,25 @@
 #include <unistd.h>
 
 enum { DESCRIBE_MAX = 8 };
+enum { STAT_PATH_BYTES = 32, STAT_BYTES = 256 };
 enum host_state { HOST_UNKNOWN, HOST_WRITING, HOST_KNOWN };
 struct rank_status {
     atomic_int state, pid, instr; /* pid 0: another host says so */
     atomic_int host_state;
     atomic_llong step;
-    atomic_ullong progress;
-    char padding[32]; /* a cache line each */
+    atomic_ullong progress, told; /* told: its progress as another host counts it */
+    atomic_llong moved_ns;        /* when it made progress last */
+    atomic_int works;             /* the instruction, plus 1, that waits for no other rank; 0: none */
+    atomic_int gave_up;           /* it ends by itself, because the run has failed */
+    char padding[8];              /* a cache line each */
     char host[STATUS_HOST_BYTES];
     char padding_too[16];
 };
+/* What was seen of the rank that is to blame. */
+enum accusation { ACCUSED_WAITS, ACCUSED_WORKS, ACCUSED_STOPPED, ACCUSED_GONE, ACCUSATION_COUNT };
 struct page {
-    atomic_int failed; /* rank + 1; 0: none */
+    atomic_int failed;  /* rank + 1; 0: none */
+    atomic_int accused; /* (rank + 1) * ACCUSATION_COUNT + accusation; 0: nobody */
     atomic_ullong progress_elsewhere;
     char padding[48];
     struct rank_status ranks[];
@@ -68,13 +77,20 @@ void status_close(struct status *status)
     free(status);
 }
 
+static void move(struct rank_status *r)
+{
+    atomic_store_explicit(&r->moved_ns, clock_now_ns(), memory_order_relaxed);
+    atomic_fetch_add_explicit(&r->progress, 1, memory_order_relaxed);
+}
+
 void status_join(struct status *status, int rank)
 {
     struct rank_status *r = &status->page->ranks[rank];
     atomic_store(&r->pid, (int)getpid());
     atomic_store(&r->instr, -1);
+    atomic_store(&r->gave_up, 0);
     atomic_store(&r->state, RANK_LIVES);
-    atomic_fetch_add(&r->progress, 1);
+    move(r);
 }
 
 void status_note(struct status *status, int rank, int64_t step, int instr)
@@ -82,12 +98,28 @@ void status_note(struct status *status, int rank, int64_t step, int instr)
     struct rank_status *r = &status->page->ranks[rank];
     atomic_store_explicit(&r->step, step, memory_order_relaxed);
     atomic_store_explicit(&r->instr, instr, memory_order_relaxed);
-    atomic_fetch_add_explicit(&r->progress, 1, memory_order_relaxed);
+    move(r);
+}
+
+void status_begin_work(struct status *status, int rank, int instr)
+{
+    atomic_store_explicit(&status->page->ranks[rank].works, instr + 1, memory_order_relaxed);
+}
+
+void status_end_work(struct status *status, int rank, int instr)
+{
+    int own = instr + 1; /* another lane may have begun a later one */
+    atomic_compare_exchange_strong(&status->page->ranks[rank].works, &own, 0);
 }
 
 void status_beat(struct status *status, int rank)
 {
-    atomic_fetch_add_explicit(&status->page->ranks[rank].progress, 1, memory_order_relaxed);
+    move(&status->page->ranks[rank]);
+}
+
+void status_give_up(struct status *status, int rank)
+{
+    atomic_store(&status->page->ranks[rank].gave_up, 1);
 }
 
 void status_leave(struct status *status, int rank)
@@ -113,11 +145,23 @@ static bool is_dead(const struct status *status, int rank)
 {
     struct rank_status *r = &status->page->ranks[rank];
     int state = atomic_load(&r->state), pid = atomic_load(&r->pid);
-    return is_loss(state) || (state == RANK_LIVES && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH);
+    return is_loss(state) ||
+           (state == RANK_LIVES && pid > 0 && !atomic_load(&r->gave_up) && kill(pid, 0) != 0 && errno == ESRCH);
+}
+
+static int accused_rank(const struct status *status, enum accusation *accusation)
+{
+    int accused = atomic_load(&status->page->accused);
+    *accusation = (enum accusation)(accused % ACCUSATION_COUNT);
+    return accused / ACCUSATION_COUNT - 1;
 }
 
 int status_dead_rank(const struct status *status)
 {
+    enum accusation accusation;
+    int accused = accused_rank(status, &accusation);
+    if (accused >= 0) /* who goes after that goes because of it */
+        return accusation == ACCUSED_GONE || is_loss(atomic_load(&status->page->ranks[accused].state)) ? accused : -1;
     for (int r = 0; r < status->rank_count; r++)
         if (is_dead(status, r))
             return r;
@@ -168,6 +212,8 @@ void status_import(struct status *status, const struct status_line *line)
 {
     struct rank_status *r = &status->page->ranks[line->rank];
     import_host(r, line->host);
+    if (atomic_exchange(&r->told, line->progress) != line->progress && atomic_load(&r->pid) == 0)
+        atomic_store(&r->moved_ns, clock_now_ns());
     if (atomic_load(&r->pid) == 0 && line->state != RANK_ABSENT) {
         atomic_store(&r->step, line->step);
         atomic_store(&r->instr, line->instr);
@@ -201,11 +247,79 @@ int status_failed_rank(const struct status *status)
     return atomic_load(&status->page->failed) - 1;
 }
 
-static void describe_rank(const struct status *status, const struct program *program, int rank, struct text *out)
+/* Whether the rank is a process of this host that a signal or a debugger has stopped. */
+static bool is_stopped(const struct status *status, int rank)
+{
+    int pid = atomic_load(&status->page->ranks[rank].pid);
+    char path[STAT_PATH_BYTES], text[STAT_BYTES];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = pid > 0 && pid != (int)getpid() ? fopen(path, "r") : NULL;
+    if (!file)
+        return false;
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    const char *name_end = strrchr(text, ')'); /* the program's name may hold anything */
+    return name_end && (strncmp(name_end, ") T", 3) == 0 || strncmp(name_end, ") t", 3) == 0);
+}
+
+static bool is_here(const struct status *status, int rank)
+{
+    int state = atomic_load(&status->page->ranks[rank].state);
+    return state == RANK_LIVES || is_loss(state);
+}
+
+static enum accusation accusation_of(const struct status *status, int rank)
+{
+    return is_stopped(status, rank)                            ? ACCUSED_STOPPED
+           : is_dead(status, rank)                             ? ACCUSED_GONE
+           : atomic_load(&status->page->ranks[rank].works) > 0 ? ACCUSED_WORKS
+                                                               : ACCUSED_WAITS;
+}
+
+/* The rank of which most is seen; of equals the one that made progress longest ago. -1: no rank is there. */
+static int find_suspect(const struct status *status, enum accusation *accusation)
+{
+    int suspect = -1;
+    for (int r = 0; r < status->rank_count; r++) {
+        if (!is_here(status, r))
+            continue;
+        enum accusation seen = accusation_of(status, r);
+        if (suspect >= 0 &&
+            (seen < *accusation || (seen == *accusation && atomic_load(&status->page->ranks[r].moved_ns) >=
+                                                               atomic_load(&status->page->ranks[suspect].moved_ns))))
+            continue;
+        suspect = r;
+        *accusation = seen;
+    }
+    return suspect;
+}
+
+void status_accuse(struct status *status, int rank)
+{
+    enum accusation accusation = ACCUSED_WAITS;
+    int nobody = 0;
+    if (rank >= 0)
+        accusation = accusation_of(status, rank);
+    else if (status_failed_rank(status) < 0)
+        rank = find_suspect(status, &accusation);
+    if (rank >= 0)
+        atomic_compare_exchange_strong(&status->page->accused, &nobody,
+                                       (rank + 1) * ACCUSATION_COUNT + (int)accusation);
+}
+
+bool status_has_accused(const struct status *status)
+{
+    return atomic_load(&status->page->accused) > 0;
+}
+
+static void describe_rank(const struct status *status, const struct program *program, int rank, bool works,
+                          struct text *out)
 {
     struct rank_status *r = &status->page->ranks[rank];
-    int stage = stage_of_rank(program->plan, rank), index = atomic_load(&r->instr);
+    int stage = stage_of_rank(program->plan, rank), index = atomic_load(&r->instr), work = atomic_load(&r->works);
     const char *host = status_host(status, rank);
+    if (works && work > 0) /* other lanes may have begun later ones */
+        index = work - 1;
     text_printf(out, "rank %d (stage %d%s%s): step %lld, ", rank, stage, host[0] ? ", host " : "", host,
                 (long long)atomic_load(&r->step) + 1);
     if (index < 0 || index >= program->stages[stage].instr_count) {
@@ -218,20 +332,37 @@ static void describe_rank(const struct status *status, const struct program *pro
         text_printf(out, " (layer %s)", program->graph->layers[instr->layer].name);
 }
 
+/* Who is to blame, or else who failed, and what was seen of it; -1: nobody. */
+static int describe_first(const struct status *status, const struct program *program, struct text *out)
+{
+    static const char *const seen[] = { [ACCUSED_WAITS] = ", longest without progress",
+                                        [ACCUSED_WORKS] = ", which does not end",
+                                        [ACCUSED_STOPPED] = ", its process is stopped",
+                                        [ACCUSED_GONE] = "" };
+    enum accusation accusation;
+    int accused = accused_rank(status, &accusation), first = accused >= 0 ? accused : status_failed_rank(status);
+    if (first < 0 || first >= status->rank_count || !is_here(status, first))
+        return -1;
+    describe_rank(status, program, first, accused >= 0 && accusation == ACCUSED_WORKS, out);
+    if (accused >= 0)
+        text_printf(out, "%s", seen[accusation]);
+    return first;
+}
+
 void status_describe(const struct status *status, const struct program *program, struct text *out)
 {
-    int shown = 0, more = 0;
-    for (int r = 0; r < status->rank_count; r++) {
-        int state = atomic_load(&status->page->ranks[r].state);
-        if (state != RANK_LIVES && !is_loss(state))
-            continue;
-        if (shown == DESCRIBE_MAX) {
-            more++;
-            continue;
+    int first = describe_first(status, program, out), shown = first >= 0, more = 0;
+    for (int pass = 0; pass < 2; pass++) /* the dead come before those that live */
+        for (int r = 0; r < status->rank_count; r++) {
+            if (r == first || !is_here(status, r) || is_dead(status, r) != (pass == 0))
+                continue;
+            if (shown == DESCRIBE_MAX) {
+                more++;
+                continue;
+            }
+            text_printf(out, "%s", shown++ > 0 ? "; " : "");
+            describe_rank(status, program, r, false, out);
         }
-        text_printf(out, "%s", shown++ > 0 ? "; " : "");
-        describe_rank(status, program, r, out);
-    }
     if (more > 0)
         text_printf(out, "; and %d more", more);
 }

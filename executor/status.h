@@ -14,12 +14,18 @@ void status_close(struct status *status); /* accepts NULL; the file stays */
 void status_join(struct status *status, int rank);
 /* The rank starts an instruction; cheap, from any lane. */
 void status_note(struct status *status, int rank, int64_t step, int instr);
+/* Around an instruction that waits for no other rank: one that does not come back hangs by itself. */
+void status_begin_work(struct status *status, int rank, int instr);
+void status_end_work(struct status *status, int rank, int instr);
 /* The rank waits on purpose (a long imitated computation): it is not stuck. */
 void status_beat(struct status *status, int rank);
 void status_leave(struct status *status, int rank);
+/* The rank will end by itself, because the run has failed: its process is missed by nobody. */
+void status_give_up(struct status *status, int rank);
 /* A number that changes whenever any rank makes progress. */
 uint64_t status_progress(const struct status *status);
-/* A rank that has not left and whose process is gone or, on another host, silent; -1: none. */
+/* A rank that has not left and whose process is gone or, on another host, silent; -1: none. Once a rank was accused,
+ * only that one. */
 int status_dead_rank(const struct status *status);
 /* "rank 1 on host a died, rank 3 on host b died": all dead ranks, at most eight by name, since some go because of
  * others and nobody knows who was first. */
@@ -46,7 +52,12 @@ const char *status_host(const struct status *status, int rank);
 /* The first failure of the host; later ones are ignored. All processes look at it. */
 void status_set_failed(struct status *status, int rank);
 int status_failed_rank(const struct status *status); /* -1: none */
-/* "rank 3 (stage 1): step 7, instruction 120 all-reduce (layer 2.mlp); rank 4 ...": the ranks that have not left, at
- * most eight. */
+/* Names the rank that is to blame, before anything is done about it; the first word stands, for all processes. rank -1:
+ * one whose process is gone; or stopped; or that works on an instruction without waiting for others; else, and among
+ * equals, the one that made progress longest ago; nobody where a rank has failed, which says why itself. */
+void status_accuse(struct status *status, int rank);
+bool status_has_accused(const struct status *status);
+/* "rank 3 (stage 1): step 7, instruction 120 all-reduce (layer 2.mlp), its process is stopped; rank 0 ...": the ranks
+ * that have not left, at most eight: first the accused one, or else the one that failed, then the dead. */
 void status_describe(const struct status *status, const struct program *program, struct text *out);
 #endif

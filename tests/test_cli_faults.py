@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""`cleave run` when a rank stops or dies. usage: test_cli_faults.py CLEAVE SOURCE_ROOT"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+from calls import ALL, CLEAVE, SMALL, check, expect, main, run
+
+TIMEOUT_S, FOR_EVER = 4 if SMALL else 3, 10 ** 9
+
+
+def plan_for_two(folder):
+    plan = folder / "two.json"
+    if not plan.exists():
+        expect("a plan for two", 0, "stage 0", "plan", "tiny-gpt", "--cluster", "1x2:cpu", "--batch", 8, "--seq", 16, "--dtype", "fp32", "-o", plan)
+    return plan
+
+
+def start(*words):
+    return subprocess.Popen([CLEAVE, "run", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_steps(process, count=3):
+    for _ in range(count):
+        process.stdout.readline()
+
+
+def process_of_rank(rank, plan):
+    """The process that is the rank: the launcher has told it so."""
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words, variables = (folder / "cmdline").read_bytes().split(b"\0"), (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if str(plan).encode() in words and words[0] != b"mpirun" and not {f"{name}={rank}".encode() for name in ("RANK", "OMPI_COMM_WORLD_RANK")}.isdisjoint(variables):
+            return int(folder.name)
+    return None
+
+
+def end(process):
+    """Its exit code and errors; it is killed when it does not end."""
+    try:
+        errors = process.communicate(timeout=120)[1]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        errors = "it does not end: " + process.communicate()[1]
+    return process.returncode, errors
+
+
+def transports(plan):
+    """Those whose ranks are processes and that can be used here."""
+    mpi = shutil.which("mpirun") and "transport mpi is absent" not in run("run", plan, "-n", 2, "--transport", "mpi", "--steps", 1).stderr
+    return ("tcp", "mpi") if mpi else ("tcp",)
+
+
+def stopped(folder):
+    """A rank's process is stopped, or killed: every message, the last one too, names that rank first with its last instruction."""
+    plan = plan_for_two(folder)
+    for transport in transports(plan):
+        for rank, sent in ((1, signal.SIGSTOP), (0, signal.SIGSTOP), (1, signal.SIGKILL)) if ALL else ((1, signal.SIGSTOP),):
+            process = start(plan, "-n", 2, "--transport", transport, "--steps", FOR_EVER, "--timeout", TIMEOUT_S)
+            wait_for_steps(process)
+            os.kill(process_of_rank(rank, plan), sent)
+            begin = time.monotonic()
+            code, errors = end(process)
+            name = f"{sent.name} of rank {rank} over {transport}"
+            where = rf"rank {rank} \(stage 0[^)]*\): step \d+, instruction \d+ \S+"
+            lines = re.findall("^error: .*", errors, re.M)
+            check(f"{name}: exit 1: {errors}", code == 1)
+            check(f"{name}: in time", time.monotonic() - begin < 2 * TIMEOUT_S + 20)
+            if sent == signal.SIGSTOP:
+                where += r"( \(layer \S+\))?, its process is stopped;"
+                causes = rf"no rank made progress for {TIMEOUT_S} s \(--timeout\): |rank {rank}( on host \S+)? was not heard of for too long \(--timeout\); last seen: |the run failed with code 1; last seen: "
+                check(f"{name}: who and where first: {errors}", len(lines) > 1 and all(re.match(f"error: ({causes}){where}", line) for line in lines))
+            else:
+                check(f"{name}: the last line: {errors}", lines and re.match(rf"error: rank {rank}( on host \S+)? died(, rank \d.*)?; last seen: {where}", lines[-1]))
+
+
+main(stopped)
