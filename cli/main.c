@@ -59,13 +59,22 @@ static int unknown_verb(const char *name)
     return ERROR_INPUT;
 }
 
+/* The exit code of a program whose output has to arrive. */
+static int end_output(FILE *out, int code)
+{
+    if (!fflush(out) && !ferror(out))
+        return code;
+    fprintf(stderr, "error: cannot write to standard output\n");
+    return code ? code : ERROR_ENVIRONMENT;
+}
+
 static int run_verb(const struct verb *verb, const struct cli *cli, int argc, char **argv)
 {
     struct error err = { 0 };
     for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             options_help(verb, cli->out);
-            return ERROR_NONE;
+            return end_output(cli->out, ERROR_NONE);
         }
     void *options = calloc(1, verb->options_bytes + 1);
     const char **operands = calloc((size_t)argc + 1, sizeof *operands);
@@ -80,11 +89,7 @@ static int run_verb(const struct verb *verb, const struct cli *cli, int argc, ch
     }
     free(options);
     free(operands);
-    if (fflush(cli->out) || ferror(cli->out)) {
-        fprintf(stderr, "error: cannot write to standard output\n");
-        code = code ? code : ERROR_ENVIRONMENT;
-    }
-    return code;
+    return end_output(cli->out, code);
 }
 
 int main(int argc, char **argv)
@@ -92,15 +97,15 @@ int main(int argc, char **argv)
     file_ignore_size_signal();
     if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || (!strcmp(argv[1], "help") && argc == 2)) {
         help(argc < 2 ? stderr : stdout);
-        return argc < 2 ? ERROR_INPUT : ERROR_NONE;
+        return argc < 2 ? ERROR_INPUT : end_output(stdout, ERROR_NONE);
     }
     if (!strcmp(argv[1], "--version")) {
         setup_print_version(stdout);
-        return ERROR_NONE;
+        return end_output(stdout, ERROR_NONE);
     }
     if (!strcmp(argv[1], "--completion") || !strcmp(argv[1], "--man-page")) {
         (argv[1][2] == 'c' ? options_completion : options_man_page)(stdout);
-        return ERROR_NONE;
+        return end_output(stdout, ERROR_NONE);
     }
     bool help_verb = !strcmp(argv[1], "help");
     const struct verb *verb = find(argv[help_verb ? 2 : 1]);
@@ -108,7 +113,7 @@ int main(int argc, char **argv)
         return unknown_verb(argv[help_verb ? 2 : 1]);
     if (help_verb) {
         options_help(verb, stdout);
-        return ERROR_NONE;
+        return end_output(stdout, ERROR_NONE);
     }
     struct cli cli = { .out = stdout,
                        .talk = stderr,

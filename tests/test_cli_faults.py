@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`cleave run` when a rank stops or dies. usage: test_cli_faults.py CLEAVE SOURCE_ROOT"""
+"""`cleave run` when a rank stops or dies, and output that cannot be written. usage: test_cli_faults.py CLEAVE SOURCE_ROOT"""
 import os
 import pathlib
 import re
@@ -80,4 +80,12 @@ def stopped(folder):
                 check(f"{name}: the last line: {errors}", lines and re.match(rf"error: rank {rank}( on host \S+)? died(, rank \d.*)?; last seen: {where}", lines[-1]))
 
 
-main(stopped)
+def full(_folder):
+    """What cannot be written is an error, also for a help text."""
+    for words in (["--help"], ["help"], ["plan", "--help"], ["help", "plan"], ["--version"], ["--completion"], ["--man-page"], ["devices"]):
+        with open("/dev/full", "w") as out:
+            result = subprocess.run([CLEAVE, *words], stdout=out, stderr=subprocess.PIPE, text=True, timeout=60)
+        check(f"full: {words}: {result}", result.returncode == 1 and result.stderr == "error: cannot write to standard output\n")
+
+
+main(full, stopped)
