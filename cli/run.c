@@ -443,6 +443,8 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
         goto cleanup;
     if (!check_outputs(&launch, a, &made_folder, err))
         goto cleanup;
+    if (made_folder)
+        file_remove_empty_folder_at_signal(a->checkpoint);
     bool ok = is_launcher(&launch, start)
                   ? ranks_launch(cli, a->transport, plan->rank_count, program, a->timeout_s, err)
                   : run_here(cli, a, &in, &launch, device, program, err);

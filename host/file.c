@@ -304,6 +304,36 @@ void file_remove_empty_folder(const char *path)
     rmdir(path); /* refuses what is not empty */
 }
 
+static const char *volatile folder_at_signal; /* a signal handler has no other way to know */
+
+static void on_end(int signal)
+{
+    rmdir(folder_at_signal);
+    raise(signal); /* once more, as if there were no handler */
+}
+
+void file_remove_empty_folder_at_signal(const char *path)
+{
+    static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
+    const struct sigaction action = { .sa_handler = on_end, .sa_flags = (int)SA_RESETHAND };
+    struct sigaction before;
+    folder_at_signal = path;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (sigaction(ends[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(ends[i], &action, NULL);
+}
+
+bool file_is_unfinished(const char *name, const char *file)
+{
+    char same[NAME_MAX + 1];
+    long process;
+    int try;
+    size_t length = strlen(file);
+    return strncmp(name, file, length) == 0 && sscanf(name + length, ".%9ld-%9d.tmp", &process, &try) == 2 &&
+           process > 0 && snprintf(same, sizeof same, "%s.%ld-%d.tmp", file, process, try) < (int)sizeof same &&
+           strcmp(name, same) == 0;
+}
+
 bool file_write(const char *path, const void *data, size_t length, struct error *err)
 {
     return write_file(path, data, length, false, err);

@@ -33,4 +33,9 @@ bool file_check_writable(const char *path, struct error *err);
 bool file_check_folder(const char *path, bool *made, struct error *err);
 /* Removes a folder if nothing is in it. */
 void file_remove_empty_folder(const char *path);
+/* The same when a signal (Ctrl-C, a request to end, a terminal that closes) ends the program, which happens as before.
+ * Of one folder; the path stays valid. */
+void file_remove_empty_folder_at_signal(const char *path);
+/* Whether a name is one that file_write() gives to a file's bytes before they are whole: the process was ended then. */
+bool file_is_unfinished(const char *name, const char *file);
 #endif
