@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "executor/checkpoint_parts.h"
 #include "host/file.h"
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,11 +35,41 @@ struct piece_bytes {
     size_t bytes;
 };
 
+#define TEMPORARY ".tmp"
+
+/* Whether it is the temporary name of a rank's file, to the letter. */
+static bool is_temporary(const char *name, int *rank)
+{
+    char same[CHECKPOINT_NAME_BYTES];
+    int64_t step;
+    if (sscanf(name, "step-%18" SCNd64 ".rank-%9d", &step, rank) != 2 || step <= 0)
+        return false;
+    file_name(same, step, *rank);
+    size_t length = strlen(same);
+    return strncmp(name, same, length) == 0 && strcmp(name + length, TEMPORARY) == 0;
+}
+
+/* What runs that were killed had not finished to write. Every rank looks for its own, rank 0 for those that only a
+ * larger run had, and for the manifest's. */
+static void clear_unfinished(const struct rank *rank, const char *dir)
+{
+    DIR *folder = opendir(dir);
+    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+        int of = -1;
+        bool temporary = is_temporary(entry->d_name, &of);
+        bool mine = of == rank->rank || (rank->rank == 0 && of >= rank->program->plan->rank_count);
+        if ((temporary && mine) || (rank->rank == 0 && file_is_unfinished(entry->d_name, CHECKPOINT_MANIFEST)))
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    }
+    if (folder)
+        closedir(folder);
+}
+
 /* All pieces one after another into path, by way of a temporary name. */
 static bool write_file(const char *path, const struct piece_bytes *pieces, int count, struct error *err)
 {
     char temporary[CHECKPOINT_PATH_BYTES + 8];
-    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    snprintf(temporary, sizeof temporary, "%s" TEMPORARY, path);
     FILE *file = fopen(temporary, "wb");
     if (!file)
         return io_fail(err, "create", temporary);
@@ -233,6 +264,8 @@ bool checkpoint_write(struct rank *rank, const char *dir, struct error *err)
     char name[CHECKPOINT_NAME_BYTES], path[CHECKPOINT_PATH_BYTES];
     if (mkdir(dir, 0777) != 0 && errno != EEXIST)
         return io_fail(err, "create directory", dir);
+    if (rank->checkpoint_step == 0)
+        clear_unfinished(rank, dir);
     if (!write_rank(rank, dir, &own, err) || !commit(rank, dir, &own, err))
         return false;
     if (rank->checkpoint_step > 0 && rank->checkpoint_step != rank->step + 1) {

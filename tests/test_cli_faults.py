@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`cleave run` when a rank stops or dies, and output that cannot be written. usage: test_cli_faults.py CLEAVE SOURCE_ROOT"""
+"""`cleave run` when a rank stops, dies or is interrupted, and output that cannot be written. usage: test_cli_faults.py CLEAVE SOURCE_ROOT"""
 import os
 import pathlib
 import re
@@ -80,6 +80,37 @@ def stopped(folder):
                 check(f"{name}: the last line: {errors}", lines and re.match(rf"error: rank {rank}( on host \S+)? died(, rank \d.*)?; last seen: {where}", lines[-1]))
 
 
+def interrupted(folder):
+    """Before the first checkpoint: the folder that the run made is gone; one that was there stays."""
+    plan, old = plan_for_two(folder), folder / "old"
+    old.mkdir()
+    for words in ([], ["-n", 2, "--transport", "tcp"]):
+        for sent in (signal.SIGINT, signal.SIGTERM):
+            for place in (folder / "new", old):
+                process = start(plan, *words, "--steps", FOR_EVER, "--checkpoint", place)
+                wait_for_steps(process)
+                process.send_signal(sent)
+                code, errors = end(process)
+                name = f"{sent.name} {words} {place.name}"
+                check(f"{name}: ends by it: {errors}", code == (1 if words else -sent))
+                check(f"{name}: its own empty folder is gone", place.exists() == (place == old))
+
+
+def unfinished(folder):
+    """What killed runs left half written is cleared by the next one, and nothing else."""
+    plan, place = plan_for_two(folder), folder / "unfinished"
+    place.mkdir()
+    own = ["step-2.rank-0.safetensors.tmp", "step-2.rank-1.safetensors.tmp", "step-40.rank-7.safetensors.tmp", "manifest.json.123-0.tmp"]
+    others = ["step-2.rank-0.safetensors.tmp2", "step-02.rank-0.safetensors.tmp", "step-2.rank-x.safetensors.tmp", "step-3.rank-0.safetensors", "my.tmp",
+              "a-step-2.rank-0.safetensors.tmp", "manifest.json.tmp", "manifest.json.123-0.tmp.txt", "step--2.rank-0.safetensors.tmp"]
+    for transport in ("threads", "tcp"):
+        for name in own + others:
+            (place / name).write_text("x")
+        expect(f"unfinished: a run over {transport}", 0, "median", "run", plan, "-n", 2, "--transport", transport, "--steps", 1, "--checkpoint", place)
+        check(f"unfinished: cleared over {transport}", sorted(os.listdir(place)) ==
+              sorted([*others, "manifest.json", "step-1.rank-0.safetensors", "step-1.rank-1.safetensors"]))
+
+
 def full(_folder):
     """What cannot be written is an error, also for a help text."""
     for words in (["--help"], ["help"], ["plan", "--help"], ["help", "plan"], ["--version"], ["--completion"], ["--man-page"], ["devices"]):
@@ -88,4 +119,4 @@ def full(_folder):
         check(f"full: {words}: {result}", result.returncode == 1 and result.stderr == "error: cannot write to standard output\n")
 
 
-main(full, stopped)
+main(full, stopped, interrupted, unfinished)
