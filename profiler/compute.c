@@ -18,7 +18,7 @@ struct running {
     struct compute_result *result;
     const struct program *program;
     struct harvest harvest; /* of this case */
-    bool elsewhere;         /* arenas are not in this process's memory */
+    bool elsewhere;         /* arenas are not in this process's memory; crew_run_and_weigh() tells */
     int local_count, steps;
     int64_t start_ns, warm_ns; /* when the run began, when its warm-up was over */
     int64_t end_ns;            /* the budget's */
@@ -135,7 +135,8 @@ static bool run_case(struct measuring *m, const struct compute_case *c, const st
                                .local_count = m->crew->local_count,
                                .start_ns = now,
                                .end_ns = now + budget_ns };
-    bool ok = crew_run(m->crew, program, &m->data, MAX_STEPS, on_timeline, &running, err);
+    bool ok = crew_run_and_weigh(m->crew, program, &m->data, MAX_STEPS, on_timeline, &running,
+                                 &m->result->memory_outside_bytes, err);
     if (ok && running.error.kind)
         ok = fail_kind(err, running.error.kind, "%s", running.error.message);
     ok = ok && samples_merge(&m->result->harvest.compute, &running.harvest.compute, err) &&

@@ -1,5 +1,7 @@
 #include "profiler/crew.h"
+#include "base/num.h"
 #include "executor/device.h"
+#include "executor/gpu/device.h"
 #include "host/machine.h"
 
 int64_t crew_cache_bytes(const struct crew *crew)
@@ -26,11 +28,54 @@ bool crew_agree(const struct crew *crew, void *data, size_t bytes, struct error 
     return true;
 }
 
-bool crew_run(const struct crew *crew, const struct program *program, const struct data *data, int64_t step_count,
-              bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline), void *context,
-              struct error *err)
+/* ---- memory beside arenas ---- */
+/* A run's callbacks, and what stands before the device's own. */
+struct weighing {
+    bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline);
+    void *context;
+    bool (*finish_step)(struct rank *rank, struct span *spans, struct error *err);
+    atomic_int_least64_t outside_bytes;
+};
+
+static bool show_timeline(void *context, int64_t step, const struct timeline *timeline)
 {
-    struct device device = crew->device ? *crew->device : device_cpu;
+    const struct weighing *w = context;
+    return w->on_timeline(w->context, step, timeline);
+}
+
+/* What the device holds beside the arenas of the ranks that share it, for each of them. */
+static int64_t beside_arenas(const struct rank *rank, const struct gpu *gpu, int64_t used_bytes)
+{
+    const struct program *program = rank->program;
+    int devices = gpu->device_count > 0 ? gpu->device_count : 1, ranks = 0;
+    for (int r = rank->rank % devices; r < program->plan->rank_count; r += devices, ranks++)
+        used_bytes -= program->stages[stage_of_rank(program->plan, r)].arena_bytes;
+    return max_i64(0, used_bytes) / ranks;
+}
+
+static bool weigh_and_finish(struct rank *rank, struct span *spans, struct error *err)
+{
+    struct weighing *w = rank->options->context;
+    const struct gpu *gpu = &((const struct gpu_rank *)rank->device_state)->gpu;
+    int64_t used_bytes;
+    if (!w->finish_step(rank, spans, err))
+        return false;
+    if (rank->step == 0 || !gpu->memory_used)
+        return true;
+    if (!gpu->memory_used(gpu->self, &used_bytes, err))
+        return false;
+    int64_t outside = beside_arenas(rank, gpu, used_bytes);
+    int_least64_t most = atomic_load(&w->outside_bytes);
+    while (outside > most && !atomic_compare_exchange_weak(&w->outside_bytes, &most, outside))
+        continue;
+    return true;
+}
+
+/* ---- runs ---- */
+static bool run(const struct crew *crew, struct device device, const struct program *program, const struct data *data,
+                int64_t step_count, bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline),
+                void *context, struct error *err)
+{
     if (!data)
         device.computes = false, device.check = NULL;
     struct run_options options = run_options_default();
@@ -45,4 +90,33 @@ bool crew_run(const struct crew *crew, const struct program *program, const stru
     bool ok = run_program(&summary, program, crew->transports, crew->local_count, &options, err);
     run_summary_free(&summary);
     return ok;
+}
+
+static struct device device_of(const struct crew *crew)
+{
+    return crew->device ? *crew->device : device_cpu;
+}
+
+bool crew_run(const struct crew *crew, const struct program *program, const struct data *data, int64_t step_count,
+              bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline), void *context,
+              struct error *err)
+{
+    return run(crew, device_of(crew), program, data, step_count, on_timeline, context, err);
+}
+
+bool crew_run_and_weigh(const struct crew *crew, const struct program *program, const struct data *data,
+                        int64_t step_count,
+                        bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline),
+                        void *context, int64_t *outside_bytes, struct error *err)
+{
+    struct device device = device_of(crew);
+    if (!crew->device)
+        return run(crew, device, program, data, step_count, on_timeline, context, err);
+    struct weighing w = { .on_timeline = on_timeline, .context = context, .finish_step = device.finish_step };
+    atomic_init(&w.outside_bytes, *outside_bytes);
+    device.finish_step = weigh_and_finish;
+    if (!run(crew, device, program, data, step_count, show_timeline, &w, err))
+        return false;
+    *outside_bytes = atomic_load(&w.outside_bytes);
+    return true;
 }

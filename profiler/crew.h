@@ -7,7 +7,7 @@
 struct crew {
     const struct transport *transports; /* (local_count) those of this process */
     int local_count, rank_count;
-    const struct device *device; /* NULL: the processor */
+    const struct device *device; /* a GPU (executor/gpu/device.h); NULL: the processor */
     const char *module_dir;      /* of devices that are modules */
     bool share_gpus;             /* run_options.h */
     enum dtype dtype;            /* of the computations */
@@ -22,4 +22,12 @@ bool crew_agree(const struct crew *crew, void *data, size_t bytes, struct error 
 bool crew_run(const struct crew *crew, const struct program *program, const struct data *data, int64_t step_count,
               bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline), void *context,
               struct error *err);
+/* The same, and how many bytes one rank has on its device beside its arena: the most that any rank of this process saw
+ * after a step but the first, when all ranks are open; ranks that share a device have equal parts. Of all ranks, which
+ * are on this host, each has the GPU of its number modulo theirs. Raises *outside_bytes; leaves it where no device
+ * says. */
+bool crew_run_and_weigh(const struct crew *crew, const struct program *program, const struct data *data,
+                        int64_t step_count,
+                        bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline),
+                        void *context, int64_t *outside_bytes, struct error *err);
 #endif

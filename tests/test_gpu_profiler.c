@@ -6,17 +6,64 @@
 #include "executor/gpu/emulated.h"
 #include "models/model.h"
 #include "profiler/compute.h"
+#include "profiler/rig.h"
 #include "tests/model_files.h"
 
 enum { RANKS = 2, BATCH = 2, SEQUENCE = 8 };
 
+/* A GPU for each rank; of its memory a context takes CONTEXT_BYTES, and what is not used beside it and the arena is
+ * less than that. */
+enum { CONTEXT_BYTES = 50000000 };
+static bool (*emulated_memory_used)(void *self, int64_t *bytes, struct error *err);
+
+static bool used_with_context(void *self, int64_t *bytes, struct error *err)
+{
+    if (!emulated_memory_used(self, bytes, err))
+        return false;
+    *bytes += CONTEXT_BYTES;
+    return true;
+}
+
 static bool open_gpu(struct rank *rank, struct error *err)
 {
     struct gpu gpu;
-    return gpu_emulated_open(&gpu, 1, 2, true, err) && gpu_device_open(rank, &gpu, err);
+    if (!gpu_emulated_open(&gpu, 1, 2, true, err))
+        return false;
+    gpu.device = rank->rank, gpu.device_count = RANKS;
+    gpu.memory_used = used_with_context;
+    return gpu_device_open(rank, &gpu, err);
 }
 
-static const struct device device_emulated = { .name = "emulated", .open = open_gpu, GPU_DEVICE_FUNCTIONS };
+/* Ranks that share one: each sees the arenas of all, and one context. */
+static bool open_shared_gpu(struct rank *rank, struct error *err)
+{
+    if (!open_gpu(rank, err))
+        return false;
+    struct gpu *gpu = &((struct gpu_rank *)rank->device_state)->gpu;
+    gpu->device = 0, gpu->device_count = 1;
+    return true;
+}
+
+static bool open_silent_gpu(struct rank *rank, struct error *err)
+{
+    if (!open_gpu(rank, err))
+        return false;
+    ((struct gpu_rank *)rank->device_state)->gpu.memory_used = NULL;
+    return true;
+}
+
+static const struct device device_emulated = { .name = "emulated", .open = open_gpu, GPU_DEVICE_FUNCTIONS },
+                           device_shared = { .name = "shared", .open = open_shared_gpu, GPU_DEVICE_FUNCTIONS },
+                           device_silent = { .name = "silent", .open = open_silent_gpu, GPU_DEVICE_FUNCTIONS };
+
+static void find_memory_used(void)
+{
+    struct error err = { 0 };
+    struct gpu gpu;
+    ck_assert_msg(gpu_emulated_open(&gpu, 1, 1, false, &err), "%s", err.message);
+    emulated_memory_used = gpu.memory_used;
+    gpu.close(gpu.self);
+}
 
 /* Every computation of the case's step is among the samples. */
 static int count_covered(struct samples *samples, const struct case_program *made)
@@ -53,7 +100,8 @@ START_TEST(events_become_samples)
     const struct compute_options options = { .model = model, .sequence = SEQUENCE, .batch = BATCH, .budget_s = 1 };
     ck_assert_msg(compute_measure(&result, &crew, &options, &err), "%s", err.message);
     ck_assert_int_gt(result.run_count, 0);
-    ck_assert_int_eq(result.memory_outside_bytes, -1); /* of the host's memory nothing is said */
+    ck_assert_int_gt(result.memory_outside_bytes, CONTEXT_BYTES);
+    ck_assert_int_lt(result.memory_outside_bytes, 2 * CONTEXT_BYTES);
     ck_assert_msg(case_open(&made, model, SEQUENCE, RANKS, dtype, &c, &err), "%s", err.message);
     ck_assert_int_eq(made.plan->dtype, dtype);
     ck_assert_int_gt(count_covered(&result.harvest.compute, &made), 20);
@@ -65,11 +113,79 @@ START_TEST(events_become_samples)
 }
 END_TEST
 
+START_TEST(an_emulated_gpu_counts_its_memory)
+{
+    struct error err = { 0 };
+    struct gpu gpu;
+    int64_t bytes = -1;
+    ck_assert_msg(gpu_emulated_open(&gpu, 1, 1, false, &err), "%s", err.message);
+    void *a = gpu.allocate(gpu.self, 1000, &err), *b = gpu.allocate(gpu.self, 234, &err),
+         *host = gpu.allocate_host(gpu.self, 5000, &err);
+    ck_assert(a && b && host && gpu.memory_used(gpu.self, &bytes, &err));
+    ck_assert_int_eq(bytes, 1234);
+    gpu.release(gpu.self, a);
+    ck_assert(gpu.memory_used(gpu.self, &bytes, &err));
+    ck_assert_int_eq(bytes, 234);
+    gpu.release(gpu.self, b);
+    gpu.release(gpu.self, NULL);
+    gpu.release_host(gpu.self, host);
+    ck_assert(gpu.memory_used(gpu.self, &bytes, &err));
+    ck_assert_int_eq(bytes, 0);
+    gpu.close(gpu.self);
+}
+END_TEST
+
+static bool go_on(void *context, int64_t step, const struct timeline *timeline)
+{
+    (void)context, (void)step, (void)timeline;
+    return true;
+}
+
+static int64_t weigh(const struct device *device, struct rig *rig)
+{
+    struct error err = { 0 };
+    struct transport transports[RANKS];
+    int64_t outside = -1;
+    ck_assert(comm_threads_open(transports, RANKS, &err));
+    const struct crew crew = { .transports = transports, .local_count = RANKS, .rank_count = RANKS, .device = device };
+    ck_assert_msg(crew_run_and_weigh(&crew, rig->program, NULL, 3, go_on, NULL, &outside, &err), "%s", err.message);
+    for (int i = 0; i < RANKS; i++)
+        transports[i].close(transports[i].self);
+    return outside;
+}
+
+/* Arenas are not among what lies beside them, however large; ranks that share a device share what it holds beside. */
+START_TEST(memory_beside_arenas_is_weighed)
+{
+    struct error err = { 0 };
+    int64_t own[2];
+    for (int large = 0; large < 2; large++) {
+        struct rig *rig;
+        ck_assert_msg(rig_new(&rig, RANKS, 1, 1, RANKS, 1, 1, &err), "%s", err.message);
+        int64_t columns = large ? 1 << 20 : 1;
+        int buffer = rig_buffer(rig, 0, rig_tensor(rig, 1, columns), LAYOUT_REPLICATED, 0, RIG_APART);
+        rig_instr(rig, 0, OP_ZERO, LANE_COMPUTE, -1, -1, buffer);
+        rig_finish(rig);
+        int64_t arena = rig->program->stages[0].arena_bytes;
+        own[large] = weigh(&device_emulated, rig);
+        ck_assert_int_ge(own[large], CONTEXT_BYTES);
+        /* a device that holds one arena and is said to be all ranks': what is left is for both */
+        ck_assert_int_eq(weigh(&device_shared, rig), (own[large] - (RANKS - 1) * arena) / RANKS);
+        ck_assert_int_eq(weigh(&device_silent, rig), -1);
+        rig_free(rig);
+    }
+    ck_assert_int_eq(own[0], own[1]);
+}
+END_TEST
+
 static Suite *gpu_profiler_suite(void)
 {
     Suite *suite = suite_create("gpu_profiler");
     TCase *tcase = tcase_create("profiles");
     tcase_set_timeout(tcase, 0);
+    tcase_add_checked_fixture(tcase, find_memory_used, NULL);
+    tcase_add_test(tcase, an_emulated_gpu_counts_its_memory);
+    tcase_add_test(tcase, memory_beside_arenas_is_weighed);
     tcase_add_loop_test(tcase, events_become_samples, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -68,6 +68,16 @@ static void release_host(void *self, void *memory)
         cudaFreeHost(memory);
 }
 
+/* Of the whole device: the context, what libraries keep, and other programs are in it. */
+static bool memory_used(void *self, int64_t *bytes, struct error *err)
+{
+    size_t available = 0, total = 0;
+    if (!enter(self, err) || !check(cudaMemGetInfo(&available, &total), "asking for the memory in use", err))
+        return false;
+    *bytes = (int64_t)(total - available);
+    return true;
+}
+
 /* ---- streams and events ---- */
 static void *open_stream(void *self, struct error *err)
 {
@@ -301,7 +311,7 @@ bool cleave_gpu_open(struct gpu *out, const char *version, int place, struct err
     }
     memcpy(gpu.self, &cuda, sizeof cuda);
     gpu.allocate = allocate, gpu.release = release;
-    gpu.allocate_host = allocate_host, gpu.release_host = release_host;
+    gpu.allocate_host = allocate_host, gpu.release_host = release_host, gpu.memory_used = memory_used;
     gpu.open_stream = open_stream, gpu.close_stream = close_stream;
     gpu.open_event = open_event, gpu.close_event = close_event;
     gpu.copy = copy, gpu.fill = fill, gpu.launch = launch, gpu.matmul = matmul, gpu.fuses = fuses;

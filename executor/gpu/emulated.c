@@ -10,11 +10,19 @@
 struct kept {
     struct kept *next;
 };
+/* What was allocated, beside it, so that sanitizers see both ends of the memory itself. */
+struct block_in_use {
+    struct block_in_use *next;
+    void *memory;
+    size_t bytes;
+};
 struct emulated {
     int threads;
     pthread_mutex_t mutex; /* of all below */
     struct kept *kept;
-    void *capturing; /* the stream that keeps what is queued, NULL: none */
+    struct block_in_use *blocks;
+    int64_t used_bytes; /* blocks and kept */
+    void *capturing;    /* the stream that keeps what is queued, NULL: none */
     struct task *first_captured, **end_captured;
 };
 
@@ -354,6 +362,7 @@ static void *keep(struct emulated *self, size_t bytes)
     pthread_mutex_lock(&self->mutex);
     kept->next = self->kept;
     self->kept = kept;
+    self->used_bytes += (int64_t)bytes;
     pthread_mutex_unlock(&self->mutex);
     return kept + 1;
 }
@@ -523,7 +532,7 @@ static bool elapsed(void *self, void *from, void *to, int64_t *ns, struct error 
 }
 
 /* ---- memory and life ---- */
-static void *allocate(void *self, size_t bytes, struct error *err)
+static void *allocate_host(void *self, size_t bytes, struct error *err)
 {
     void *memory = malloc(bytes + 1);
     (void)self;
@@ -534,10 +543,54 @@ static void *allocate(void *self, size_t bytes, struct error *err)
     return memset(memory, 0xff, bytes + 1);
 }
 
-static void release(void *self, void *memory)
+static void release_host(void *self, void *memory)
 {
     (void)self;
     free(memory);
+}
+
+static void *allocate(void *which, size_t bytes, struct error *err)
+{
+    struct emulated *self = which;
+    struct block_in_use *block = malloc(sizeof *block);
+    void *memory = block ? allocate_host(self, bytes, err) : NULL;
+    if (!memory) {
+        free(block);
+        fail_kind(err, ERROR_ENVIRONMENT, "no memory for %zu bytes", bytes);
+        return NULL;
+    }
+    pthread_mutex_lock(&self->mutex);
+    *block = (struct block_in_use){ .next = self->blocks, .memory = memory, .bytes = bytes };
+    self->blocks = block;
+    self->used_bytes += (int64_t)bytes;
+    pthread_mutex_unlock(&self->mutex);
+    return memory;
+}
+
+static void release(void *which, void *memory)
+{
+    struct emulated *self = which;
+    struct block_in_use **link = &self->blocks, *found;
+    pthread_mutex_lock(&self->mutex);
+    while (*link && (*link)->memory != memory)
+        link = &(*link)->next;
+    if ((found = *link)) {
+        *link = found->next;
+        self->used_bytes -= (int64_t)found->bytes;
+    }
+    pthread_mutex_unlock(&self->mutex);
+    free(found);
+    free(memory);
+}
+
+static bool memory_used(void *which, int64_t *bytes, struct error *err)
+{
+    struct emulated *self = which;
+    (void)err;
+    pthread_mutex_lock(&self->mutex);
+    *bytes = self->used_bytes;
+    pthread_mutex_unlock(&self->mutex);
+    return true;
 }
 
 static void close_gpu(void *which)
@@ -547,6 +600,11 @@ static void close_gpu(void *which)
         struct kept *next = self->kept->next;
         free(self->kept);
         self->kept = next;
+    }
+    while (self->blocks) { /* memory that nobody released is a leak, for sanitizers to tell */
+        struct block_in_use *next = self->blocks->next;
+        free(self->blocks);
+        self->blocks = next;
     }
     pthread_mutex_destroy(&self->mutex);
     free(self);
@@ -566,8 +624,9 @@ bool gpu_emulated_open(struct gpu *out, int threads, int teams, bool with_librar
                          .team_count = teams,
                          .allocate = allocate,
                          .release = release,
-                         .allocate_host = allocate,
-                         .release_host = release,
+                         .allocate_host = allocate_host,
+                         .release_host = release_host,
+                         .memory_used = memory_used,
                          .open_stream = open_stream,
                          .close_stream = close_stream,
                          .open_event = open_event,

@@ -69,6 +69,8 @@ struct gpu {
     void (*release)(void *self, void *memory);
     void *(*allocate_host)(void *self, size_t bytes, struct error *err);
     void (*release_host)(void *self, void *memory);
+    /* Bytes of the device that are in use now, by whomever. NULL: it does not say. */
+    bool (*memory_used)(void *self, int64_t *bytes, struct error *err);
 
     void *(*open_stream)(void *self, struct error *err);
     void (*close_stream)(void *self, void *stream); /* accepts NULL */
@@ -120,7 +122,7 @@ struct gpu {
  * place: of the rank among those of this host; of n devices the (place modulo n)-th is opened. */
 #define GPU_MODULE_FILE "cleave-cuda.so"
 #define GPU_MODULE_SYMBOL "cleave_gpu_open"
-#define GPU_MODULE_VERSION CLEAVE_VERSION " 4"
+#define GPU_MODULE_VERSION CLEAVE_VERSION " 5"
 typedef bool gpu_module_open(struct gpu *out, const char *version, int place, struct error *err);
 /* And under this one what serves beside it, with or without a GPU: the text of gpu.libraries. */
 #define GPU_LIBRARIES_SYMBOL "cleave_gpu_libraries"
