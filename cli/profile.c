@@ -117,6 +117,10 @@ static void print_summary(const struct cli *cli, const struct profile *p, const 
             p->compute_under_communication, 100 * p->compute_under_communication_spread, r->compute_samples,
             p->communication_under_compute, 100 * p->communication_under_compute_spread, r->communication_samples);
     fprintf(cli->talk, "  memory outside the arena: %s per rank\n", text_bytes(number, p->memory_outside_arena_bytes));
+    if (r->factors_assumed)
+        fprintf(
+            cli->talk,
+            "note: no transfer ended beside a computation: how they slow each other down is assumed, not measured\n");
     if (r->dropped_case_count)
         fprintf(cli->talk,
                 "note: %d configurations from micro-batches of %lld sequences on were left out for time or memory; "

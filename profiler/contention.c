@@ -10,20 +10,58 @@
 #include <string.h>
 
 enum {
-    PRODUCT_EDGE = 768,
-    PRODUCTS = 12, /* of about 10 ms: each several slices of a scheduler that gives 3 ms */
-    TRANSFER_BYTES = 4 << 20,
+    PRODUCTS = 12,
     TRANSFERS_ALONE = 12,
     WARM_UP_STEPS = 1,
     MIN_STEPS = 3,
-    MAX_STEPS = 40
+    MAX_STEPS = 40,
+    MAX_RUNS = 6, /* the last with whatever sizes there are */
+    LEAST_EDGE = 32,
+    EDGE_STEP = 32,
+    LEAST_BYTES = 1 << 16,
+    BYTES_STEP = 1 << 12
 };
 static const double KNOWN = 0.02;     /* of the factors: then there are enough steps */
 static const double MOST_LOST = 0.95; /* of the compute path's progress beside communication */
 
+/* ---- sizes ---- */
+/* A product on the processor takes several slices of a scheduler that gives 3 ms, one on a device many times what its
+ * launch does. Short transfers wait for the processor as those of steps do, so any will do there; on a device what a
+ * short one takes from a product is lost in the noise. */
+static const double LEAST_NS[] = { 6e6, 5e5 }, LEAST_PART[] = { 0, 0.125 }; /* [on a device] */
+static const double MOST_NS = 1e8, MOST_PART = 0.9, PART = 0.6; /* a transfer's of a product: allowed, aimed at */
+static const double NEAR = 0.8;                                 /* of what is aimed at: sizes are not exact */
+
+struct contention_sizes contention_first_sizes(bool on_device)
+{
+    return on_device ? (struct contention_sizes){ 128, 1 << 20 } : (struct contention_sizes){ 768, 4 << 20 };
+}
+
+static int64_t sized(double size, int64_t step, int64_t least, int64_t most)
+{
+    return (int64_t)fmin((double)most, fmax((double)least, (double)step * round(size / (double)step)));
+}
+
+bool contention_resize(struct contention_sizes *sizes, bool on_device, double product_ns, double transfer_ns)
+{
+    const struct contention_sizes old = *sizes;
+    double part = transfer_ns / product_ns, least_ns = LEAST_NS[on_device];
+    bool lasts = product_ns >= NEAR * least_ns && product_ns <= MOST_NS / NEAR;
+    if (product_ns <= 0 || transfer_ns <= 0 || (lasts && part >= LEAST_PART[on_device] && part <= MOST_PART))
+        return false;
+    double wanted_ns = fmin(MOST_NS, fmax(least_ns, transfer_ns / PART));
+    sizes->edge = (int)sized(old.edge * cbrt(wanted_ns / product_ns), EDGE_STEP, LEAST_EDGE, CONTENTION_MOST_EDGE);
+    double expected_ns = product_ns * pow((double)sizes->edge / old.edge, 3);
+    part = transfer_ns / expected_ns;
+    if (part < LEAST_PART[on_device] / NEAR || part > MOST_PART * NEAR)
+        sizes->transfer_bytes =
+            sized((double)old.transfer_bytes * PART / part, BYTES_STEP, LEAST_BYTES, CONTENTION_MOST_BYTES);
+    return sizes->edge != old.edge || sizes->transfer_bytes != old.transfer_bytes;
+}
+
 /* ---- the program: products alone; transfers alone; products, each of which lets a transfer go that runs beside the
  * next ---- */
-static void add_product_segment(struct rig *rig, struct error *err)
+static void add_product_segment(struct rig *rig, int edge, struct error *err)
 {
     struct graph *graph = rig->graph;
     graph->segments = arena_alloc(&graph->arena, 1, sizeof *graph->segments);
@@ -32,7 +70,7 @@ static void add_product_segment(struct rig *rig, struct error *err)
         fail_kind(err, ERROR_ENVIRONMENT, "no memory for a product");
         return;
     }
-    graph->segments[0] = square_product(PRODUCT_EDGE);
+    graph->segments[0] = square_product(edge);
     graph->segment_count = 1;
     struct assignment *a = rig->program->assignments;
     memset(a->axis, AXIS_UNSPLIT, sizeof a->axis);
@@ -54,7 +92,10 @@ static void add_product(struct rig *rig, const int buffers[3])
 
 struct beside {
     struct rig *rig;
-    int together_from;      /* the first product of the part with both; after each but the last comes its transfer */
+    int together_from; /* the first product of the part with both; after each but the last comes its transfer */
+    struct contention_sizes sizes, next;
+    bool on_device, again;  /* whether it computes; whether another run with the next sizes is to come */
+    int runs_left;          /* after this one */
     struct samples samples; /* paces alone: "product", "transfer"; slow-downs: "product beside", "transfer beside" */
     int64_t end_ns;
     int steps;
@@ -68,11 +109,11 @@ static bool open_beside(struct beside *b, int rank_count, int64_t cache_bytes, s
         return false;
     struct rig *rig = b->rig;
     struct error error = { 0 };
-    add_product_segment(rig, &error);
+    add_product_segment(rig, b->sizes.edge, &error);
     if (error.kind)
         return fail_kind(err, error.kind, "%s", error.message);
-    int edge = rig_tensor(rig, PRODUCT_EDGE, PRODUCT_EDGE),
-        vector = rig_tensor(rig, 1, TRANSFER_BYTES / (int)sizeof(real)), product[3], sum[TRANSFERS_ALONE];
+    int edge = rig_tensor(rig, b->sizes.edge, b->sizes.edge),
+        vector = rig_tensor(rig, 1, b->sizes.transfer_bytes / (int64_t)sizeof(real)), product[3], sum[TRANSFERS_ALONE];
     for (int i = 0; i < 3; i++)
         product[i] = rig_buffer(rig, 0, edge, LAYOUT_REPLICATED, 0, RIG_APART);
     for (int i = 0; i < TRANSFERS_ALONE; i++)
@@ -135,13 +176,16 @@ static bool take_rank(struct beside *b, const struct rank_timeline *row)
     double product_ns = pace_alone(b, row, OP_COMPUTE), transfer_ns = pace_alone(b, row, OP_ALL_REDUCE), together_ns;
     int count;
     take_transfers(b, row, &together_ns, &count);
-    if (count == 0 || product_ns <= 0 || transfer_ns <= 0)
+    if (product_ns <= 0 || transfer_ns <= 0)
+        return true;
+    if (!samples_add(&b->samples, "product", product_ns, &b->error) ||
+        !samples_add(&b->samples, "transfer", transfer_ns, &b->error))
+        return false;
+    if (count == 0)
         return true;
     double lost_ns = (double)(both[2 * (PRODUCTS - 1)].finish_ns - both[0].start_ns) - PRODUCTS * product_ns;
     double lost = fmin(MOST_LOST, fmax(0, lost_ns / together_ns));
-    return samples_add(&b->samples, "product", product_ns, &b->error) &&
-           samples_add(&b->samples, "transfer", transfer_ns, &b->error) &&
-           samples_add(&b->samples, "product beside", 1 / (1 - lost), &b->error) &&
+    return samples_add(&b->samples, "product beside", 1 / (1 - lost), &b->error) &&
            samples_add(&b->samples, "transfer beside", together_ns / count / transfer_ns, &b->error);
 }
 
@@ -151,6 +195,17 @@ static bool is_known(struct samples *samples, const char *name)
     return series && series_error(series) <= KNOWN;
 }
 
+/* Whether sizes that fit the paces better are worth another run. */
+static bool wants_again(struct beside *b)
+{
+    struct series *product = samples_find(&b->samples, "product");
+    double product_ns = product ? series_median(product) : 0;
+    struct series *transfer = samples_find(&b->samples, "transfer");
+    double transfer_ns = transfer ? series_median(transfer) : 0;
+    b->next = b->sizes;
+    return b->runs_left > 0 && contention_resize(&b->next, b->on_device, product_ns, transfer_ns);
+}
+
 static bool on_beside(void *context, int64_t step, const struct timeline *timeline)
 {
     struct beside *b = context;
@@ -158,6 +213,8 @@ static bool on_beside(void *context, int64_t step, const struct timeline *timeli
         if (!take_rank(b, &timeline->ranks[r]))
             return false;
     b->steps += step > WARM_UP_STEPS;
+    if (b->steps == MIN_STEPS && (b->again = wants_again(b)))
+        return false;
     return b->steps < MIN_STEPS || (clock_now_ns() < b->end_ns && !(is_known(&b->samples, "product beside") &&
                                                                     is_known(&b->samples, "transfer beside")));
 }
@@ -170,16 +227,42 @@ static void set_factor(struct samples *samples, const char *name, double *factor
     *spread = *count > 0 ? series_spread(series) : 0;
 }
 
+/* With the sizes as they are; then b->sizes are those of the next run, and b->again whether there is one. */
+static bool run_once(struct beside *b, const struct crew *crew, struct error *err)
+{
+    struct {
+        struct contention_sizes sizes;
+        bool again;
+    } word;
+    samples_free(&b->samples);
+    b->steps = 0, b->again = false, b->next = b->sizes;
+    bool ok = open_beside(b, crew->rank_count, crew_cache_bytes(crew), err) &&
+              crew_run(crew, b->rig->program, NULL, MAX_STEPS, on_beside, b, err) &&
+              (!b->error.kind || fail_kind(err, b->error.kind, "%s", b->error.message));
+    rig_free(b->rig);
+    b->rig = NULL;
+    memset(&word, 0, sizeof word);
+    word.sizes = b->next, word.again = b->again;
+    ok = ok && crew_agree(crew, &word, sizeof word, err);
+    b->sizes = word.sizes, b->again = word.again;
+    return ok;
+}
+
 bool contention_measure(struct contention *out, const struct crew *crew, double budget_s, struct error *err)
 {
     *out = (struct contention){ .compute_under_communication = 1, .communication_under_compute = 1 };
     if (crew->rank_count < 2)
         return true;
-    struct beside b = { .end_ns = clock_now_ns() + (int64_t)(budget_s * 1e9) };
-    bool ok = open_beside(&b, crew->rank_count, crew_cache_bytes(crew), err) &&
-              crew_run(crew, b.rig->program, NULL, MAX_STEPS, on_beside, &b, err) &&
-              (!b.error.kind || fail_kind(err, b.error.kind, "%s", b.error.message));
-    rig_free(b.rig);
+    bool on_device = crew->device != NULL, ok = true;
+    struct beside b = { .end_ns = clock_now_ns() + (int64_t)(budget_s * 1e9),
+                        .sizes = contention_first_sizes(on_device),
+                        .on_device = on_device,
+                        .runs_left = MAX_RUNS,
+                        .again = true };
+    while (ok && b.again) {
+        b.runs_left--;
+        ok = run_once(&b, crew, err);
+    }
     if (ok && crew_leads(crew)) {
         set_factor(&b.samples, "product beside", &out->compute_under_communication,
                    &out->compute_under_communication_spread, &out->compute_samples);

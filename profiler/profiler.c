@@ -40,6 +40,7 @@ struct parts {
     struct compute_result compute;
     struct sweep_result sweep;
     struct contention contention;
+    bool factors_assumed;
 };
 
 static void parts_free(struct parts *parts)
@@ -172,13 +173,15 @@ static void share_cores(struct contention *out, const struct crew *crew)
 }
 
 /* Factors of exactly 1 are those of a profile without them. */
-static bool measure_contention(struct contention *out, const struct crew *crew, double budget_s,
+static bool measure_contention(struct parts *parts, const struct crew *crew, double budget_s,
                                const struct profile *existing, struct error *err)
 {
+    struct contention *out = &parts->contention;
     if (!existing || (existing->compute_under_communication <= 1 && existing->communication_under_compute <= 1)) {
         if (!contention_measure(out, crew, budget_s, err))
             return false;
         share_cores(out, crew);
+        parts->factors_assumed = crew->rank_count > 1 && (out->compute_samples == 0 || out->communication_samples == 0);
         return true;
     }
     *out = (struct contention){ .compute_under_communication = existing->compute_under_communication,
@@ -210,7 +213,7 @@ static bool measure(struct parts *parts, const struct crew *crew, const struct p
                                        .context = o->context,
                                        .on_progress = o->on_progress };
     return sweep_measure(&parts->sweep, crew, &sweep, err) &&
-           measure_contention(&parts->contention, crew, o->time_limit_s * CONTENTION_SHARE, existing, err) &&
+           measure_contention(parts, crew, o->time_limit_s * CONTENTION_SHARE, existing, err) &&
            compute_measure(&parts->compute, crew, &compute, err) &&
            memory_work_measure(&parts->compute.harvest, crew, existing, err);
 }
@@ -225,6 +228,7 @@ static void fill_report(struct profiler_report *report, const struct parts *part
     report->known_curve_count = parts->sweep.known_count;
     report->compute_samples = parts->contention.compute_samples;
     report->communication_samples = parts->contention.communication_samples;
+    report->factors_assumed = parts->factors_assumed;
 }
 
 bool profiler_measure(struct profile **out, struct profiler_report *report, const struct crew *crew,

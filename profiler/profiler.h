@@ -29,7 +29,8 @@ struct profiler_report {
     int64_t reference_before_ns, reference_after_ns; /* reference_measure() (profiler/resident.h) */
     double processor_share; /* of a core that one busy thread got, before or after: below 1 other programs disturbed */
     int compute_samples, communication_samples; /* behind the two factors; 0: not measured, so kept or assumed */
-    const char *existing_refused;               /* why `existing` was of no use; NULL: it was, or there was none */
+    bool factors_assumed;         /* one or both, since nothing ended side by side when they were measured */
+    const char *existing_refused; /* why `existing` was of no use; NULL: it was, or there was none */
 };
 /* The processor was not equally fast before and after, or other programs took part of it, beyond 5 %. */
 bool profiler_unsteady(const struct profiler_report *report);

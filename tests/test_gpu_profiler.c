@@ -6,8 +6,10 @@
 #include "executor/gpu/emulated.h"
 #include "models/model.h"
 #include "profiler/compute.h"
+#include "profiler/contention.h"
 #include "profiler/rig.h"
 #include "tests/model_files.h"
+#include <math.h>
 
 enum { RANKS = 2, BATCH = 2, SEQUENCE = 8 };
 
@@ -178,6 +180,62 @@ START_TEST(memory_beside_arenas_is_weighed)
 }
 END_TEST
 
+/* From a processor to the fastest GPU, by links of the same span: in a few runs a transfer ends beside one product. */
+START_TEST(sizes_follow_the_paces)
+{
+    enum { RUNS = 6 };
+    const struct {
+        bool on_device;
+        double launch_ns, flops_per_s, latency_ns, bytes_per_s;
+    } cases[] = {
+        { false, 1e3, 4e10, 5e4, 3e9 },  { false, 1e3, 1e12, 5e4, 5e9 }, { false, 1e3, 2e12, 1e5, 1e8 },
+        { true, 8e3, 5e13, 3e4, 2e11 },  { true, 8e3, 7e13, 3e4, 5e11 }, { true, 8e3, 5e13, 1e5, 1e9 },
+        { true, 8e3, 1.5e13, 1e5, 1e8 }, { true, 1e4, 1e13, 3e4, 1e10 }, { true, 1e3, 2e9, 1e6, 3e9 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct contention_sizes sizes = contention_first_sizes(cases[i].on_device), next = sizes;
+        double product_ns = 0, transfer_ns = 0;
+        int runs = 0;
+        do {
+            sizes = next;
+            product_ns = cases[i].launch_ns + 2e9 * pow(sizes.edge, 3) / cases[i].flops_per_s;
+            transfer_ns = cases[i].latency_ns + 1e9 * (double)sizes.transfer_bytes / cases[i].bytes_per_s;
+            ck_assert(sizes.edge >= 32 && sizes.edge <= CONTENTION_MOST_EDGE);
+            ck_assert(sizes.transfer_bytes > 0 && sizes.transfer_bytes <= CONTENTION_MOST_BYTES);
+            ck_assert_int_eq(sizes.transfer_bytes % 64, 0);
+            runs++;
+        } while (contention_resize(&next, cases[i].on_device, product_ns, transfer_ns) && runs < RUNS);
+        bool most = sizes.transfer_bytes == CONTENTION_MOST_BYTES;
+        ck_assert_msg(transfer_ns < product_ns && (!cases[i].on_device || most || transfer_ns > product_ns / 8) &&
+                          product_ns > (cases[i].on_device ? 4e5 : 4.8e6) && product_ns < 1.3e8,
+                      "case %zu: %g ns of %d^3, %g ns of %lld bytes", i, product_ns, sizes.edge, transfer_ns,
+                      (long long)sizes.transfer_bytes);
+        ck_assert_msg(runs < RUNS, "case %zu: %d runs", i, runs);
+    }
+    struct contention_sizes sizes = contention_first_sizes(true);
+    ck_assert(!contention_resize(&sizes, true, 0, 0)); /* nothing was timed */
+}
+END_TEST
+
+START_TEST(transfers_end_beside_products)
+{
+    struct error err = { 0 };
+    struct transport transports[RANKS];
+    struct contention c;
+    ck_assert(comm_threads_open(transports, RANKS, &err));
+    const struct crew crew = { .transports = transports,
+                               .local_count = RANKS,
+                               .rank_count = RANKS,
+                               .device = &device_emulated,
+                               .cache_bytes = 1 << 20 };
+    ck_assert_msg(contention_measure(&c, &crew, 0.5, &err), "%s", err.message);
+    ck_assert(c.compute_samples > 0 && c.communication_samples > 0);
+    ck_assert(c.compute_under_communication >= 1 && c.communication_under_compute >= 1);
+    for (int i = 0; i < RANKS; i++)
+        transports[i].close(transports[i].self);
+}
+END_TEST
+
 static Suite *gpu_profiler_suite(void)
 {
     Suite *suite = suite_create("gpu_profiler");
@@ -186,6 +244,8 @@ static Suite *gpu_profiler_suite(void)
     tcase_add_checked_fixture(tcase, find_memory_used, NULL);
     tcase_add_test(tcase, an_emulated_gpu_counts_its_memory);
     tcase_add_test(tcase, memory_beside_arenas_is_weighed);
+    tcase_add_test(tcase, sizes_follow_the_paces);
+    tcase_add_test(tcase, transfers_end_beside_products);
     tcase_add_loop_test(tcase, events_become_samples, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite;
