@@ -248,18 +248,20 @@ START_TEST(half_precision_is_near)
 }
 END_TEST
 
-/* A run in bf16 that stops and goes on, on the same plan, has the losses of one that does not, bit by bit; on another
- * plan, and in fp32, those up to rounding. */
+/* A run in bf16 that stops and goes on, on the same plan and with fixed bits, has the losses of one that does not, bit
+ * by bit; on another plan, and in fp32, those up to rounding. */
 START_TEST(half_precision_checkpoints)
 {
     char dir[] = "/tmp/cleave-gpu-half-XXXXXX", command[64];
     const char *model = tiny_models[_i];
     ck_assert_ptr_nonnull(mkdtemp(dir));
+    fixed_bits = true;
     struct outcome want = run_as(DTYPE_BF16, model, &choices[1], &device_single, NULL, NULL);
     run_as(DTYPE_BF16, model, &choices[1], &device_single, dir, NULL);
     struct outcome same = run_as(DTYPE_BF16, model, &choices[1], &device_single, NULL, dir),
                    other = run_as(DTYPE_BF16, model, &choices[2], &device_single, NULL, dir),
                    full = run_as(DTYPE_FP32, model, &single, &device_cpu, NULL, dir);
+    fixed_bits = false;
     for (int s = 1; s < STEPS; s++) {
         ck_assert_msg(same.loss[s] == want.loss[s], "step %d: %.17g, without a stop %.17g", s + 1, same.loss[s],
                       want.loss[s]);
@@ -409,7 +411,7 @@ END_TEST
 #endif
 
 /* A model with biases and GELU: products take what follows them, in every plan, and the numbers are those of the
- * processor, which has no such products. */
+ * processor, which has no such products. A real library may refuse what is as small as here. */
 START_TEST(products_take_what_follows_them)
 {
     struct outcome want = run(tiny_models[0], &single, &device_cpu, NULL, NULL);
@@ -418,6 +420,8 @@ START_TEST(products_take_what_follows_them)
             granted[e] = 0;
         struct outcome got = run(tiny_models[0], c < 0 ? &single : &choices[c], &device_single, NULL, NULL);
         expect_same(&got, &want);
+        if (gpu_module_path())
+            continue;
         ck_assert_msg(granted[GPU_BIAS] > 0, "choice %d: no bias went with a product", c);
         ck_assert_msg(c >= 0 ||
                           (granted[GPU_GELU_BIAS] > 0 && granted[GPU_GELU_SLOPE] > 0 && granted[GPU_BIAS_GRADIENT] > 0),
@@ -507,9 +511,9 @@ START_TEST(kernels_without_a_form_for_gpus_are_refused)
 }
 END_TEST
 
-/* Steps that are repeated as graphs are the steps that are queued, bit by bit: of one rank, with streams for what
- * leaves the device, losses that fall by rates which change, in both precisions. Several ranks exchange data: none of
- * theirs are. */
+/* Steps that are repeated as graphs are the steps that are queued, bit by bit where bits are fixed: of one rank, with
+ * streams for what leaves the device, losses that fall by rates which change, in both precisions. Several ranks exchange
+ * data: none of theirs are. */
 START_TEST(kept_steps_are_the_queued_ones)
 {
 #ifdef CLEAVE_REAL_DOUBLE
@@ -520,7 +524,7 @@ START_TEST(kept_steps_are_the_queued_ones)
     const struct tiny_choice *choice = _i < 2 ? &single : _i < 4 ? &choices[0] : &choices[2];
     if (sizeof(real) == sizeof(double) && _i % 2) /* one precision: the same again */
         return;
-    steps_of_runs = MOST_STEPS;
+    steps_of_runs = MOST_STEPS, fixed_bits = true;
     for (int model = 0; model < TINY_SEEING; model += 7) {
         replays = marks = 0;
         struct outcome kept = run_as(dtype, tiny_models[model], choice, &device_single, NULL, NULL);
@@ -533,7 +537,7 @@ START_TEST(kept_steps_are_the_queued_ones)
             ck_assert_msg(kept.loss[s] == want.loss[s], "step %d: %.17g, queued %.17g", s + 1, kept.loss[s],
                           want.loss[s]);
     }
-    steps_of_runs = STEPS;
+    steps_of_runs = STEPS, fixed_bits = false;
 }
 END_TEST
 
