@@ -19,9 +19,9 @@
 enum { MAX_RANKS = 8, STEPS = 3, MOST_STEPS = 7 };
 
 #ifdef CLEAVE_REAL_DOUBLE
-static const double tolerance = 1e-10;
+static const double tolerance = 1e-10, gradient_tolerance = 1e-10;
 #else
-static const double tolerance = 1e-4;
+static const double tolerance = 1e-4, gradient_tolerance = 1e-5;
 #endif
 
 /* What was asked of the library and granted, by epilogue; a device without one is asked nothing. */
@@ -129,6 +129,30 @@ static void on_step(void *context, const struct run_step *step)
     ((struct outcome *)context)->loss[step->step - 1] = step->loss;
 }
 
+/* The first step's gradient of each weight of a plan of one rank. */
+enum { MAX_WEIGHTS = 64 };
+struct gradients {
+    const struct program *program; /* of the running plan */
+    real *of[MAX_WEIGHTS];         /* NULL: it has none */
+    int64_t elements[MAX_WEIGHTS];
+    char name[MAX_WEIGHTS][64];
+};
+static struct gradients *gradients_shown; /* where runs put them; NULL: nobody asks */
+
+static void on_gradient(void *context, int64_t step, int rank, int buffer, const void *data)
+{
+    struct gradients *shown = gradients_shown;
+    const struct buffer *b = &shown->program->buffers[buffer];
+    (void)context;
+    ck_assert(rank == 0 && b->is_weight && b->id < MAX_WEIGHTS);
+    if (step > 0)
+        return;
+    shown->of[b->id] = malloc((size_t)b->elements * sizeof(real));
+    shown->elements[b->id] = b->elements;
+    snprintf(shown->name[b->id], sizeof shown->name[b->id], "%s", shown->program->graph->weights[b->id].name);
+    memcpy(shown->of[b->id], data, (size_t)b->elements * sizeof(real));
+}
+
 /* Every span lies inside the step, and begins after those that it waits for have ended. */
 static int64_t spans_in_order(const struct program *program, const struct timeline *timeline)
 {
@@ -169,6 +193,10 @@ static struct outcome run_as(enum dtype dtype, const char *model, const struct t
     options.data = &data, options.device = device, options.poison = true;
     options.context = &outcome, options.on_step = on_step;
     options.checkpoint_dir = write, options.resume_dir = resume;
+    if (gradients_shown) {
+        gradients_shown->program = program;
+        options.on_gradient = on_gradient;
+    }
     ck_assert_msg(run_program(&summary, program, transports, plan->rank_count, &options, &error), "%s", error.message);
     outcome.squared_norm = summary.squared_norm;
     if (device != &device_cpu)
@@ -229,6 +257,79 @@ START_TEST(plans_compute_what_the_processor_computes)
         expect_same(&got, &want);
         ck_assert_int_gt(got.spans_in_order, c == 0 ? -1 : 0);
     }
+}
+END_TEST
+
+/* ---- gradients of whole models ---- */
+static double norm_of(const real *x, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
+/* The gradient of a key's bias is 0 but for rounding, as a softmax does not change when all its scores do: what is
+ * smaller counts as SMALL_TENSOR of the whole gradient. */
+static void expect_gradients(const struct gradients *got, const struct gradients *want)
+{
+    const double SMALL_TENSOR = 1e-3;
+    double all = 0;
+    int seen = 0;
+    for (int w = 0; w < MAX_WEIGHTS; w++)
+        if (want->of[w])
+            all = hypot(all, norm_of(want->of[w], want->elements[w]));
+    for (int w = 0; w < MAX_WEIGHTS; w++) {
+        ck_assert_msg(!got->of[w] == !want->of[w] && got->elements[w] == want->elements[w], "weight %d: %lld and %lld",
+                      w, (long long)got->elements[w], (long long)want->elements[w]);
+        if (!want->of[w])
+            continue;
+        double sum = 0, bar = fmax(norm_of(want->of[w], want->elements[w]), SMALL_TENSOR * all);
+        for (int64_t i = 0; i < want->elements[w]; i++)
+            sum += pow((double)got->of[w][i] - (double)want->of[w][i], 2);
+        ck_assert_msg(sqrt(sum) <= gradient_tolerance * bar, "%s: differs by %.2g of its norm", want->name[w],
+                      sqrt(sum) / bar);
+        seen++;
+    }
+    ck_assert_int_gt(seen, 0);
+}
+
+static struct gradients gradients_of(const char *model, const struct device *device)
+{
+    struct gradients gradients = { .of = { NULL } };
+    gradients_shown = &gradients, steps_of_runs = 1;
+    run(model, &single, device, NULL, NULL);
+    gradients_shown = NULL, steps_of_runs = STEPS;
+    return gradients;
+}
+
+static void gradients_free(struct gradients *gradients)
+{
+    for (int w = 0; w < MAX_WEIGHTS; w++)
+        free(gradients->of[w]);
+}
+
+/* Rows longer than a team, and of no round length. */
+static const char *const wide_models[] = {
+    TINY_GPT_OF("wide-gpt", "16", "264", "true", "16", "1", "4", "300"),
+    TINY_LLAMA_OF("wide-llama", "16", "272", "false", "1", "4", "2", "290"),
+};
+enum { WIDE_MODELS = sizeof wide_models / sizeof *wide_models };
+
+/* Weight by weight in the 2-norm. */
+START_TEST(gradients_are_the_processors)
+{
+    const char *model = _i < TINY_SEEING    ? tiny_models[_i]
+                        : _i == TINY_SEEING ? TINY_DROPLESS
+                                            : wide_models[_i - TINY_SEEING - 1];
+    const struct device *const devices[] = { &device_single, &device_teams };
+    struct gradients want = gradients_of(model, &device_cpu);
+    for (int d = 0; d < (gpu_module_path() || _i > TINY_SEEING ? 1 : 2); d++) {
+        struct gradients got = gradients_of(model, devices[d]);
+        expect_gradients(&got, &want);
+        gradients_free(&got);
+    }
+    gradients_free(&want);
 }
 END_TEST
 
@@ -596,6 +697,7 @@ static Suite *gpu_run_suite(void)
     tcase_set_timeout(models, 0);
     tcase_add_loop_test(models, plans_compute_what_the_processor_computes, 0, TINY_SEEING);
     tcase_add_loop_test(models, kernels_without_a_form_for_gpus_are_refused, 0, 2);
+    tcase_add_loop_test(models, gradients_are_the_processors, 0, TINY_SEEING + 1 + WIDE_MODELS);
     suite_add_tcase(suite, models);
 #ifndef CLEAVE_REAL_DOUBLE
     TCase *half = tcase_create("bf16");
