@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""The script that measures a GPU does what it says, tried on the processor: its parts, its rows, and that a second call goes on where the
-first one ended.
+"""The script that measures a GPU does what it says, tried on the processor: its parts, its rows, that a second call goes on where the
+first one ended, what each row is judged by, and how PyTorch's side ends where it fails.
 
 usage: test_gpu_script.py SOURCE_ROOT BUILD_ROOT"""
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import types
+sys.dont_write_bytecode = True
 
 root, build = sys.argv[1:3]
 failures = 0
@@ -21,22 +25,54 @@ def check(what, holds, found=""):
         print(f"FAIL {what}: {found}")
 
 
-def call(folder, *words, commit="0123456789abcdef", status=0):
-    """Runs the script with a git that names this commit and no changes; its output."""
+HIDES_TORCH = """import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name == "torch" else find(name, *more)
+"""
+
+
+def call(folder, *words, commit="0123456789abcdef", status=0, torch=None):
+    """Runs the script with a git that names this commit and no changes, and with a PyTorch of this text (None: no module of that
+    name); its output."""
     git = pathlib.Path(folder, "bin", "git")
     git.parent.mkdir(exist_ok=True)
     git.write_text(f"#!/bin/sh\ncase \"$*\" in *rev-parse*) echo {commit};; esac\n", encoding="utf-8")
     git.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{git.parent}:{os.environ['PATH']}"}
+    environment = {**os.environ, "PATH": f"{git.parent}:{os.environ['PATH']}", "PYTHONPATH": os.path.join(folder, "python")}
+    pathlib.Path(folder, "python", "torch").mkdir(parents=True, exist_ok=True)
+    # an absent module: what looks for one is told so before the machine's own is found
+    pathlib.Path(folder, "python", "sitecustomize.py").write_text("" if torch else HIDES_TORCH, encoding="utf-8")
+    pathlib.Path(folder, "python", "torch", "__init__.py").write_text(torch or "", encoding="utf-8")
     done = subprocess.run([sys.executable, os.path.join(root, "benchmarks", "gpu", "run"), *words, "--build", build, "--results", os.path.join(folder, "results"),
                            "--work", os.path.join(folder, "work"), "--steps", "4"], text=True, capture_output=True, check=False, env=environment)
     check(f"status of {' '.join(words)}", done.returncode == status, f"{done.returncode}, expected {status}: {done.stdout[-600:]}{done.stderr[-600:]}")
     return done.stdout
 
 
+def judged(row, share=None, backend="cuda"):
+    """(bars, rows without one) of a row of speed."""
+    loader = importlib.machinery.SourceFileLoader("gpu_run", os.path.join(root, "benchmarks", "gpu", "run"))
+    script = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_run", loader))
+    loader.exec_module(script)
+    part = types.SimpleNamespace(bench=types.SimpleNamespace(bars=[]), options=types.SimpleNamespace(backend=backend), without_bar={})
+    part.bench.bar = lambda *words: script.bench.Bench.bar(part.bench, *words)
+    script.judge_speed(part, "model", row, share)
+    return part.bench.bars, part.without_bar
+
+
 def stored(folder, part):
     return json.loads(pathlib.Path(folder, "results", f"gpu-{part}-dry.json").read_text(encoding="utf-8"))
 
+
+bars, without = judged({"mfu": 0.9, "times_torch": 0.5}, 0.45)
+check("slower than PyTorch fails, whatever the MFU", [b["passed"] for b in bars] == [False] and not without, bars)
+bars, without = judged({"mfu": 0.1, "times_torch": 1.1})
+check("faster than PyTorch passes", [b["passed"] for b in bars] == [True] and not without, bars)
+bars, without = judged({"mfu": 0.9, "torch_error": "out of memory"}, 0.45)
+check("PyTorch that fails is no reason to judge by MFU", [b["passed"] for b in bars] == [False] and "out of memory" in bars[0]["text"], bars)
+check("without PyTorch the MFU counts", [judged({"mfu": mfu}, 0.45)[0][0]["passed"] for mfu in (0.44, 0.46)] == [False, True])
+bars, without = judged({"mfu": 0.9})
+check("without PyTorch and a share there is no bar", bars == [] and "no share" in without["model"], (bars, without))
 
 with tempfile.TemporaryDirectory() as folder:
     call(folder, "speed", "--backend", "cpu", "--minutes", "0", status=2)
@@ -44,7 +80,11 @@ with tempfile.TemporaryDirectory() as folder:
     check("without time nothing is done", first["verdict"] == "UNFINISHED" and first["rows"] == [], first)
     call(folder, "speed", "--backend", "cpu", "--only", "gpt")
     call(folder, "speed", "--backend", "cpu")
-    rows = stored(folder, "speed")["rows"]
+    speed = stored(folder, "speed")
+    rows = speed["rows"]
+    check("no row of a trial has a bar", speed["verdict"] == "NO BAR" and list(speed["without_bar"]) == ["tiny-gpt", "tiny-llama"], speed)
+    check("versions", set(speed["versions"]) == {"driver", "cuda_runtime", "cublaslt", "attention", "nccl", "torch"} and not speed["versions"]["torch"],
+          speed["versions"])
     check("rows of speed", [r["case"] for r in rows] == ["tiny-gpt", "tiny-llama"] and all(r["tokens_per_s"] > 0 for r in rows), rows)
     # 6 N + 6 L C T of the description: 4 x 3 heads' widths and so on are the model's own numbers
     with open(os.path.join(root, "models", "zoo", "tiny-gpt.json"), encoding="utf-8") as file:
@@ -58,6 +98,10 @@ with tempfile.TemporaryDirectory() as folder:
     check("a second call keeps what is there", stored(folder, "speed")["rows"] == rows, stored(folder, "speed")["rows"])
     call(folder, "speed", "--backend", "cpu", "--only", "gpt", commit="fedcba9876543210")
     check("another commit begins anew", stored(folder, "speed")["rows"] != rows[:1], rows)
+    said = call(folder, "speed", "--backend", "cpu", "--only", "gpt", status=1, torch="raise ImportError('it is broken')\n")
+    speed = stored(folder, "speed")
+    check("PyTorch that does not import", speed["verdict"] == "FAIL" and "it is broken" in speed["rows"][0]["torch_error"] and
+          "it is broken" in speed["versions"]["torch"]["error"] and "it is broken" in said, speed)
     call(folder, "correct", "--backend", "cpu", "--only", "zero-1")
     correct = stored(folder, "correct")
     check("losses of plans are compared", [r["case"] for r in correct["rows"]] == ["single", "zero-1"] and len(correct["rows"][0]["losses"]) == 20 and

@@ -19,6 +19,10 @@ def unfold(layers):
             yield layer
 
 
+ACTIVATIONS = {"gelu": lambda x: F.gelu(x, approximate="tanh"), "gelu_erf": F.gelu, "relu": F.relu}
+GATES = {"swiglu": F.silu, "geglu": F.gelu}
+
+
 def norm_of(layer, hidden):
     return nn.RMSNorm(hidden, eps=1e-5) if layer.get("norm") == "rms_norm" else nn.LayerNorm(hidden, eps=1e-5)
 
@@ -48,9 +52,8 @@ class Attention(nn.Module):
         q, k, v = (y.view(b, t, -1, self.width).transpose(1, 2) for y in self.qkv(self.norm(x)).split(sizes, dim=-1))
         if self.rotates:
             q, k = self.rotate(q), self.rotate(k)
-        if self.kv_heads < self.heads:
-            k, v = (y.repeat_interleave(self.heads // self.kv_heads, dim=1) for y in (k, v))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        shared = {"enable_gqa": True} if self.kv_heads < self.heads else {}
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, **shared)
         return x + self.out(y.transpose(1, 2).reshape(b, t, -1))
 
 
@@ -58,7 +61,8 @@ class Mlp(nn.Module):
     def __init__(self, layer, hidden):
         super().__init__()
         bias, inner = layer.get("bias", False), layer["inner"]
-        self.norm, self.gated = norm_of(layer, hidden), layer["activation"] in ("swiglu", "geglu")
+        self.norm, self.gated = norm_of(layer, hidden), layer["activation"] in GATES
+        self.activation = GATES[layer["activation"]] if self.gated else ACTIVATIONS[layer["activation"]]
         self.up = nn.Linear(hidden, inner * (2 if self.gated else 1), bias=bias)
         self.down = nn.Linear(inner, hidden, bias=bias)
 
@@ -66,8 +70,21 @@ class Mlp(nn.Module):
         y = self.up(self.norm(x))
         if self.gated:
             gate, up = y.chunk(2, dim=-1)
-            return x + self.down(F.silu(gate) * up)
-        return x + self.down(F.gelu(y, approximate="tanh"))
+            return x + self.down(self.activation(gate) * up)
+        return x + self.down(self.activation(y))
+
+
+def begin(module):
+    if isinstance(module, (nn.Linear, nn.Embedding)):
+        nn.init.normal_(module.weight, std=0.02)
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)
+
+
+def parameters(model, description, vocabulary):
+    """As cleave counts them: without the rows that fill up the vocabulary."""
+    tables = 1 if description.get("tied_embedding", False) else 2
+    return sum(w.numel() for w in model.parameters()) - tables * (vocabulary - description["vocab_size"]) * description["hidden"]
 
 
 class Model(nn.Module):
@@ -78,6 +95,9 @@ class Model(nn.Module):
         self.tokens = nn.Embedding(vocabulary, hidden)
         learned = max((layer.get("learned_positions", 0) for layer in layers if layer["kind"] == "embedding"), default=0)
         self.positions = nn.Embedding(learned, hidden) if learned else None
+        others = {layer["kind"] for layer in layers} - {"embedding", "attention", "mlp", "head", "loss"}
+        if others:
+            raise SystemExit(f"no counterpart here of layers of kind {', '.join(sorted(others))}")
         makers = {"attention": lambda layer: Attention(layer, hidden, sequence), "mlp": lambda layer: Mlp(layer, hidden)}
         self.blocks = nn.Sequential(*[makers[layer["kind"]](layer) for layer in layers if layer["kind"] in makers])
         last = next(layer for layer in layers if layer["kind"] == "head")
@@ -85,13 +105,14 @@ class Model(nn.Module):
         self.head = nn.Linear(hidden, vocabulary, bias=False)
         if description.get("tied_embedding", False):
             self.head.weight = self.tokens.weight
+        self.apply(begin)
 
     def forward(self, tokens, labels):
         x = self.tokens(tokens)
         if self.positions is not None:
             x = x + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
         logits = self.head(self.norm(self.blocks(x)))
-        return F.cross_entropy(logits.view(-1, logits.shape[-1]), labels.view(-1))
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), labels.reshape(-1))
 
 
 def main():
@@ -124,8 +145,8 @@ def main():
         wait()
         times.append(time.perf_counter() - start)
     peak = torch.cuda.max_memory_allocated() if o.device == "cuda" else 0
-    print(json.dumps({"torch": torch.__version__, "step_s": times, "last_loss": float(loss), "peak_bytes": peak,
-                      "parameters": sum(w.numel() for w in model.parameters())}))
+    print(json.dumps({"torch": torch.__version__, "step_s": times, "last_loss": loss.item(), "peak_bytes": peak,
+                      "parameters": parameters(model, description, vocabulary)}))
 
 
 if __name__ == "__main__":

@@ -165,37 +165,85 @@ GPU_BODY void gpu_embed(const struct team *team, const struct gpu_work *work)
     }
 }
 
-/* A team per row of the table. spot 0[row] (+)= sum of spot 1 over the tokens (spot 2) that name row integer 0 + row,
- * in their order; integers 1, 2: rows and their stride. Where no token names it, the row is cleared if it begins.
- * shared: as many reals as threads */
+/* What the threads before this one have, summed; *all: what all of them have. Whole numbers. */
+GPU_BODY inline int64_t team_before(const struct team *team, int64_t value, int64_t *all)
+{
+    team->reduce[team->thread] = (double)value;
+    team_meet(team);
+    for (int step = 1; step < team->threads; step *= 2) {
+        double before = team->thread >= step ? team->reduce[team->thread - step] : 0;
+        team_meet(team);
+        team->reduce[team->thread] += before;
+        team_meet(team);
+    }
+    int64_t up_to_this = (int64_t)team->reduce[team->thread];
+    *all = (int64_t)team->reduce[team->threads - 1];
+    team_meet(team);
+    return up_to_this - value;
+}
+
+/* The row of the table that a token names, where it is one of TEAM_ROWS; else -1. */
+GPU_BODY inline int32_t named_row(const struct team *team, const struct gpu_work *work, int64_t place)
+{
+    const struct gpu_spot *token = &work->spot[2];
+    int64_t row = spot_index(token, spot_outer(work, token, place)) - work->integer[0];
+    bool here = row >= 0 && row < work->integer[1];
+    return here && (uint32_t)row % (uint32_t)team->count == (uint32_t)team->place ? (int32_t)row : -1;
+}
+
+/* rows[i] (+)= dy from offsets[i] on, each row in the order of i. Neighbours of one row are summed before they are
+ * written. A thread has the same columns in all rows, so none waits for another. */
+GPU_BODY inline void add_named(const struct team *team, const struct gpu_work *work, const int32_t *rows,
+                               const double *offsets, int64_t count)
+{
+    const struct gpu_spot *table = &work->spot[0], *dy = &work->spot[1];
+    for (int64_t first = 0, end; first < count; first = end) {
+        for (end = first + 1; end < count && rows[end] == rows[first];)
+            end++;
+        TEAM_LINE(h, work->inner)
+        {
+            const int64_t at = rows[first] * work->integer[2] + spot_inner(work, table, h);
+            const int64_t from = spot_inner(work, dy, h);
+            real sum = spot_get(table, at);
+            for (int64_t i = first; i < end; i++)
+                sum += spot_get(dy, (int64_t)offsets[i] + from);
+            spot_set(table, at, sum);
+        }
+    }
+}
+
+/* A team has the rows TEAM_ROWS of the table. spot 0[row] (+)= sum of spot 1 over the tokens (spot 2) that name row
+ * integer 0 + row; integers 1, 2: rows and their stride. Where no token names it, the row is cleared if it begins.
+ * Each thread looks once through its tokens for those that name a row of the team, and knows then from which place on
+ * they stand in the team's list; the list is made and added in parts of as many as there are threads.
+ * shared: as many reals as threads, which hold the rows of a part; the reduction's have where its gradients begin */
 GPU_BODY void gpu_embed_gradient(const struct team *team, const struct gpu_work *work)
 {
-    const struct gpu_spot *table = &work->spot[0], *dy = &work->spot[1], *token = &work->spot[2];
-    real *named = team->shared;
-    TEAM_ROWS(row, work->integer[1])
-    {
-        if (table->begin)
-            TEAM_LINE(h, work->inner)
-        spot_set(table, row * work->integer[2] + spot_inner(work, table, h), 0);
-        for (int64_t low = 0; low < work->outer; low += team->threads) {
-            int64_t place = low + team->thread;
-            bool mine =
-                place < work->outer && spot_index(token, spot_outer(work, token, place)) == work->integer[0] + row;
-            named[team->thread] = mine;
-            if (team_max(team, mine) == 0) /* which also makes `named` visible */
-                continue;
-            for (int j = 0; j < team->threads; j++) {
-                if (named[j] == 0)
-                    continue;
-                int64_t from = spot_outer(work, dy, low + j);
-                TEAM_LINE(h, work->inner)
-                {
-                    int64_t at = row * work->integer[2] + spot_inner(work, table, h);
-                    spot_set(table, at, spot_get(table, at) + spot_get(dy, from + spot_inner(work, dy, h)));
-                }
-            }
-            team_meet(team);
+    const struct gpu_spot *table = &work->spot[0], *dy = &work->spot[1];
+    int32_t *rows = (int32_t *)(void *)team->shared;
+    int64_t own = 0, all;
+    TEAM_LINE(place, work->outer) own += named_row(team, work, place) >= 0;
+    int64_t at = team_before(team, own, &all), place = team->thread;
+    const int64_t end = at + own;
+    if (table->begin) {
+        TEAM_ROWS(row, work->integer[1])
+        {
+            TEAM_LINE(h, work->inner) spot_set(table, row * work->integer[2] + spot_inner(work, table, h), 0);
         }
+    }
+    for (int64_t first = 0; first < all; first += team->threads) {
+        const int64_t last = all < first + team->threads ? all : first + team->threads;
+        for (; at < end && at < last; place += team->threads) {
+            int32_t row = named_row(team, work, place);
+            if (row < 0)
+                continue;
+            rows[at - first] = row;
+            team->reduce[at - first] = (double)spot_outer(work, dy, place);
+            at++;
+        }
+        team_meet(team);
+        add_named(team, work, rows, team->reduce, last - first);
+        team_meet(team);
     }
 }
 #endif
