@@ -613,8 +613,8 @@ START_TEST(kernels_without_a_form_for_gpus_are_refused)
 END_TEST
 
 /* Steps that are repeated as graphs are the steps that are queued, bit by bit where bits are fixed: of one rank, with
- * streams for what leaves the device, losses that fall by rates which change, in both precisions. Several ranks exchange
- * data: none of theirs are. */
+ * streams for what leaves the device, losses that fall by rates which change, in both precisions. Several ranks
+ * exchange data: none of theirs are. */
 START_TEST(kept_steps_are_the_queued_ones)
 {
 #ifdef CLEAVE_REAL_DOUBLE
