@@ -762,7 +762,7 @@ START_TEST(wide_rows_match_by_norm)
     for (int isa = 0; !sees(c->kernel) && (set = set_at(isa, &half)); isa++)
         for (int phase = PHASE_FORWARD;
              phase <= (kernel_facts[c->kernel].attends ? PHASE_FORWARD : PHASE_BACKWARD_WEIGHT); phase++)
-            for (uint64_t seed = 0; set->kernel[c->kernel][phase] && seed < (on_real_gpu() ? 4 : 1); seed++)
+            for (uint64_t seed = 0; set->kernel[c->kernel][phase] && seed < (on_real_gpu() ? 2 : 1); seed++)
                 test_wide(c, 100 * (uint64_t)phase + 10 * (uint64_t)isa + seed, (enum phase)phase, set, half);
 }
 END_TEST
