@@ -323,6 +323,8 @@ START_TEST(gradients_are_the_processors)
                         : _i == TINY_SEEING ? TINY_DROPLESS
                                             : wide_models[_i - TINY_SEEING - 1];
     const struct device *const devices[] = { &device_single, &device_teams };
+    if (!in_share((uint64_t)_i))
+        return;
     struct gradients want = gradients_of(model, &device_cpu);
     for (int d = 0; d < (gpu_module_path() || _i > TINY_SEEING ? 1 : 2); d++) {
         struct gradients got = gradients_of(model, devices[d]);
@@ -537,6 +539,8 @@ END_TEST
 START_TEST(sums_take_the_norm_behind_them)
 {
     for (int c = -1; c < CHOICES; c++) {
+        if (!in_share((uint64_t)c + 1))
+            continue;
         struct outcome want = run(tiny_models[_i], c < 0 ? &single : &choices[c], &device_cpu, NULL, NULL);
         launches[GPU_NORM] = launches[GPU_ADD_NORM] = 0;
         struct outcome got = run(tiny_models[_i], c < 0 ? &single : &choices[c], &device_single, NULL, NULL);
