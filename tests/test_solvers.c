@@ -203,6 +203,24 @@ START_TEST(knapsack_limit_keeps_a_bound)
 }
 END_TEST
 
+/* Near enough is no less proven: the bound lies below the optimum, and what was found within the gap of it. */
+static void expect_bounds_of_gaps(const char *name, const struct knapsack *exact, const struct knapsack_result *best)
+{
+    for (int64_t gap_ppm = 500; gap_ppm < 100000; gap_ppm += gap_ppm / 5) {
+        struct knapsack problem = *exact;
+        struct knapsack_result near = { .counts = NULL };
+        struct error err = { 0 };
+        problem.gap_ppm = gap_ppm;
+        ck_assert_msg(knapsack_solve(&problem, &near, &err), "%s", err.message);
+        ck_assert_msg(near.bound >> exact->tie_bits <= best->cost >> exact->tie_bits,
+                      "%s, gap %lld ppm: %lld above %lld", name, (long long)gap_ppm,
+                      (long long)(near.bound >> exact->tie_bits), (long long)(best->cost >> exact->tie_bits));
+        ck_assert_int_ge(near.cost >> exact->tie_bits, best->cost >> exact->tie_bits);
+        if (near.status == KNAPSACK_OPTIMAL && near.cost < INT64_MAX)
+            ck_assert_double_le((double)near.cost, (double)near.bound * (1 + (double)gap_ppm / 1e6) + 131072);
+    }
+}
+
 /* Stages that were hard once are solved well within the search's node limit, and GLPK finds nothing cheaper. */
 START_TEST(hard_stages_are_solved)
 {
@@ -226,6 +244,7 @@ START_TEST(hard_stages_are_solved)
         ck_assert_msg(a.status != KNAPSACK_LIMIT, "%s: %lld nodes", hard->name, (long long)a.nodes);
         if (a.status == KNAPSACK_OPTIMAL)
             check_counts(&problem, &a);
+        expect_bounds_of_gaps(hard->name, &problem, &a);
         ck_assert_msg(ilp_knapsack(&problem, 2000, &b, &err), "%s", err.message);
         if (b.cost < INT64_MAX)
             ck_assert_msg(a.cost >> problem.tie_bits <= b.cost >> problem.tie_bits, "%s: %lld, GLPK %lld", hard->name,

@@ -278,7 +278,8 @@ static int64_t solve_threshold(struct knapsack_solver *s, int64_t open_bound, do
     if (done)
         return max_i64(bound, knapsack_exhausted(s));
     knapsack_fix(s, lo, hi);
-    return max_i64(bound, knapsack_tighten(s, lo, hi, &single) ? knapsack_tree(s) : knapsack_exhausted(s));
+    int64_t rest = knapsack_tighten(s, lo, hi, &single) ? knapsack_tree(s) : INT64_MAX;
+    return max_i64(bound, min_i64(rest, knapsack_exhausted(s))); /* what was fixed is not worth having, no more */
 }
 
 /* ---- all thresholds ---- */
