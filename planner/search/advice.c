@@ -164,6 +164,9 @@ bool find_thrifty(struct search_result *result, const struct model *model, const
     int64_t left_ns = search_time_left(options, start_ns);
     if (left_ns == 0)
         return true;
+    /* where nothing is sharded, its name is 0 */
+    if (allows(&options->space.zero, 0) && allows(&options->space.zero, 3))
+        narrowed.space.zero = (struct allowed){ .count = 2, .values = { 0, 3 } };
     narrowed.time_limit_ns = options->time_limit_ns > 0 ? left_ns : 0;
     if (!search_run(&thrifty, model, facts, &narrowed, &why))
         return why.kind == ERROR_INPUT || search_time_left(options, start_ns) == 0 ||
