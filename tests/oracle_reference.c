@@ -207,6 +207,11 @@ bool is_drawn(int number)
 
 /* Models with frozen weights leave out what others do, and those that see differ in their kernels, so of their plans a
  * third is enough. */
+bool whole_lists(void)
+{
+    return getenv("CLEAVE_ORACLE_WHOLE") != NULL;
+}
+
 bool is_sampled(const struct graph *graph)
 {
     static int met;

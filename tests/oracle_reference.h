@@ -58,6 +58,8 @@ void must_agree_choice(const struct reference *reference, const struct tiny_choi
 bool is_drawn(int number);
 /* Whether a plan of an exhaustive list is run. To be asked once for each of the list. */
 bool is_sampled(const struct graph *graph);
+/* CLEAVE_ORACLE_WHOLE is set: lists that are otherwise thinned out for one precision or one of two models run whole. */
+bool whole_lists(void);
 /* must_agree() of one of a list, if it is sampled. */
 void check_plan(const struct reference *reference, const struct plan *plan, uint64_t seed);
 void check_choice(const struct reference *reference, const struct tiny_choice *choice);

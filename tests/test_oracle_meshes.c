@@ -105,6 +105,8 @@ static bool is_listed(int model, const struct mesh *mesh, int tp_dim, int n)
     bool shards = mesh->dp > 1 || dimensions[tp_dim]->shard, made = model < SHAPED_MODELS;
     if ((mesh->tp == 1 && tp_dim != DIM_tp) || (!shards && n % ALL_ZERO != 0))
         return false;
+    if (made && tp_dim == DIM_tp && whole_lists())
+        return true;
     if (made && (turn_of(mesh, n) / 36 + (uint64_t)tp_dim) % 2 != (uint64_t)model % 2)
         return false;
     int stride = (made && tp_dim == DIM_tp ? 1 : made ? 11 : 29) * (PRECISE ? 1 : 7);
