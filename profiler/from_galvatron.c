@@ -287,6 +287,7 @@ bool profile_from_galvatron(struct profile **out, const struct galvatron_profile
     profile->transport = "nccl";
     profile->dtype = DTYPE_BF16;
     profile->compute_under_communication = profile->communication_under_compute = peer->overlap;
+    profile->factors_origin = ORIGIN_MEASURED;
     profile->memory_outside_arena_bytes = (int64_t)1 << 30;
     if (spread_computations(profile, peer, model, cluster, err) && add_collectives(profile, peer, cluster, err) &&
         profile_finish(profile, err)) {

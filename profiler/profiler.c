@@ -126,7 +126,10 @@ static struct profile *assemble(struct parts *parts, const char *machine, const 
     p->communication_under_compute = parts->contention.communication_under_compute;
     p->compute_under_communication_spread = parts->contention.compute_under_communication_spread;
     p->communication_under_compute_spread = parts->contention.communication_under_compute_spread;
+    bool known = parts->contention.compute_samples > 0 && parts->contention.communication_samples > 0;
+    p->factors_origin = known ? ORIGIN_MEASURED : ORIGIN_ANALYTIC;
     p->memory_outside_arena_bytes = max_i64(0, parts->compute.memory_outside_bytes);
+    p->memory_origin = parts->compute.memory_outside_bytes >= 0 ? ORIGIN_MEASURED : ORIGIN_ANALYTIC;
     return p;
 }
 
@@ -134,8 +137,10 @@ static struct profile *assemble(struct parts *parts, const char *machine, const 
 static bool finish(struct profile **out, struct profile *made, const struct profile *existing,
                    const struct parts *parts, struct error *err)
 {
-    if (existing && parts->compute.run_count == 0)
+    if (existing && parts->compute.run_count == 0) {
         made->memory_outside_arena_bytes = existing->memory_outside_arena_bytes;
+        made->memory_origin = existing->memory_origin;
+    }
     if (!profile_finish(made, err))
         return false;
     if (existing)

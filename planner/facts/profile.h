@@ -55,7 +55,9 @@ struct profile {
     /* Slow-down of compute while a collective runs beside it, and the reverse: factors >= 1. 1 when not measured. */
     double compute_under_communication, communication_under_compute;
     double compute_under_communication_spread, communication_under_compute_spread; /* interquartile range / median */
-    int64_t memory_outside_arena_bytes; /* context, libraries, transport buffers: measured */
+    enum origin factors_origin;         /* of the four above; analytic: 1, since nothing was measured */
+    int64_t memory_outside_arena_bytes; /* context, libraries, transport buffers */
+    enum origin memory_origin;
     int64_t reference_ns; /* of the profiler's reference product, when the newest part was measured; 0: not kept */
     int reference_ranks;  /* so many of them at once; 0: not said, one */
     uint64_t hash;

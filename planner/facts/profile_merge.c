@@ -96,8 +96,11 @@ static bool merge_header(struct profile *to, const struct profile *base, const s
     to->compute_under_communication_spread = compute->compute_under_communication_spread;
     to->communication_under_compute = communication->communication_under_compute;
     to->communication_under_compute_spread = communication->communication_under_compute_spread;
-    to->memory_outside_arena_bytes =
-        more->memory_outside_arena_bytes > 0 ? more->memory_outside_arena_bytes : base->memory_outside_arena_bytes;
+    to->factors_origin = compute->factors_origin < communication->factors_origin ? compute->factors_origin
+                                                                                 : communication->factors_origin;
+    const struct profile *memory = more->memory_outside_arena_bytes > 0 ? more : base;
+    to->memory_outside_arena_bytes = memory->memory_outside_arena_bytes;
+    to->memory_origin = memory->memory_origin;
     const struct profile *timed = more->reference_ns > 0 ? more : base;
     to->reference_ns = timed->reference_ns;
     to->reference_ranks = timed->reference_ranks;
