@@ -1,5 +1,6 @@
 /* What this machine offers cleave, and what is absent and why. */
 #include "cli/inputs.h"
+#include "cli/software.h"
 #include "executor/backends.h"
 #include "host/blas.h"
 #include "host/machine.h"
@@ -96,10 +97,10 @@ static void print_findings(const struct cli *cli, const struct findings *f)
 {
     fprintf(cli->out, "%-10s %s\n", "cleave", CLEAVE_VERSION);
     fprintf(cli->out, "%-10s %s\n", "machine", f->machine);
-    if (f->library)
-        fprintf(cli->out, "%-10s %s; kernels for %s\n", "matmuls", f->library, f->kernels);
-    else
-        fprintf(cli->out, "%-10s own code, slower: %s\n", "matmuls", blas_absence());
+    struct text matmuls = { 0 };
+    software_matmuls(&matmuls);
+    fprintf(cli->out, "%-10s %s\n", "matmuls", matmuls.data);
+    text_free(&matmuls);
     fprintf(cli->out, "%-10s %s: %d device types\n", "catalogue", f->catalogue, f->device_types);
     for (size_t i = 0; i < sizeof f->modules / sizeof *f->modules; i++) {
         const struct module *m = &f->modules[i];

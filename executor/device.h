@@ -28,6 +28,9 @@ struct device {
     /* Waits for all that was queued; fills loss_part and squared_norm, and the spans (by instruction) with when things
      * ran rather than when they were queued. */
     bool (*finish_step)(struct rank *rank, struct span *spans, struct error *err);
+    /* Of the rank's device, what libraries and the context hold beside the arenas of the ranks that share it: the rank's
+     * part. *bytes stays as it was where the device cannot tell. */
+    bool (*memory_beside_arena)(struct rank *rank, int64_t *bytes, struct error *err);
 };
 extern const struct device device_cpu;   /* kernels of executor/kernels, on the calling thread */
 extern const struct device device_timed; /* waits as long as cost_instr_ns() says; communication is real */

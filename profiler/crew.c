@@ -1,8 +1,9 @@
 #include "profiler/crew.h"
 #include "base/num.h"
 #include "executor/device.h"
-#include "executor/gpu/device.h"
+#include "executor/rank.h"
 #include "host/machine.h"
+#include <stdatomic.h>
 
 int64_t crew_cache_bytes(const struct crew *crew)
 {
@@ -34,6 +35,7 @@ struct weighing {
     bool (*on_timeline)(void *context, int64_t step, const struct timeline *timeline);
     void *context;
     bool (*finish_step)(struct rank *rank, struct span *spans, struct error *err);
+    bool (*memory_beside_arena)(struct rank *rank, int64_t *bytes, struct error *err);
     atomic_int_least64_t outside_bytes;
 };
 
@@ -43,28 +45,14 @@ static bool show_timeline(void *context, int64_t step, const struct timeline *ti
     return w->on_timeline(w->context, step, timeline);
 }
 
-/* What the device holds beside the arenas of the ranks that share it, for each of them. */
-static int64_t beside_arenas(const struct rank *rank, const struct gpu *gpu, int64_t used_bytes)
-{
-    const struct program *program = rank->program;
-    int devices = gpu->device_count > 0 ? gpu->device_count : 1, ranks = 0;
-    for (int r = rank->rank % devices; r < program->plan->rank_count; r += devices, ranks++)
-        used_bytes -= program->stages[stage_of_rank(program->plan, r)].arena_bytes;
-    return max_i64(0, used_bytes) / ranks;
-}
-
 static bool weigh_and_finish(struct rank *rank, struct span *spans, struct error *err)
 {
     struct weighing *w = rank->options->context;
-    const struct gpu *gpu = &((const struct gpu_rank *)rank->device_state)->gpu;
-    int64_t used_bytes;
+    int64_t outside = -1;
     if (!w->finish_step(rank, spans, err))
         return false;
-    if (rank->step == 0 || !gpu->memory_used)
-        return true;
-    if (!gpu->memory_used(gpu->self, &used_bytes, err))
+    if (rank->step > 0 && !w->memory_beside_arena(rank, &outside, err))
         return false;
-    int64_t outside = beside_arenas(rank, gpu, used_bytes);
     int_least64_t most = atomic_load(&w->outside_bytes);
     while (outside > most && !atomic_compare_exchange_weak(&w->outside_bytes, &most, outside))
         continue;
@@ -110,9 +98,12 @@ bool crew_run_and_weigh(const struct crew *crew, const struct program *program, 
                         void *context, int64_t *outside_bytes, struct error *err)
 {
     struct device device = device_of(crew);
-    if (!crew->device)
+    if (!device.memory_beside_arena)
         return run(crew, device, program, data, step_count, on_timeline, context, err);
-    struct weighing w = { .on_timeline = on_timeline, .context = context, .finish_step = device.finish_step };
+    struct weighing w = { .on_timeline = on_timeline,
+                          .context = context,
+                          .finish_step = device.finish_step,
+                          .memory_beside_arena = device.memory_beside_arena };
     atomic_init(&w.outside_bytes, *outside_bytes);
     device.finish_step = weigh_and_finish;
     if (!run(crew, device, program, data, step_count, show_timeline, &w, err))

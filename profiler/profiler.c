@@ -40,6 +40,7 @@ struct parts {
     struct compute_result compute;
     struct sweep_result sweep;
     struct contention contention;
+    int factors_origin; /* as in struct profile */
     bool factors_assumed;
 };
 
@@ -126,8 +127,7 @@ static struct profile *assemble(struct parts *parts, const char *machine, const 
     p->communication_under_compute = parts->contention.communication_under_compute;
     p->compute_under_communication_spread = parts->contention.compute_under_communication_spread;
     p->communication_under_compute_spread = parts->contention.communication_under_compute_spread;
-    bool known = parts->contention.compute_samples > 0 && parts->contention.communication_samples > 0;
-    p->factors_origin = known ? ORIGIN_MEASURED : ORIGIN_ANALYTIC;
+    p->factors_origin = parts->factors_origin;
     p->memory_outside_arena_bytes = max_i64(0, parts->compute.memory_outside_bytes);
     p->memory_origin = parts->compute.memory_outside_bytes >= 0 ? ORIGIN_MEASURED : ORIGIN_ANALYTIC;
     return p;
@@ -186,13 +186,16 @@ static bool measure_contention(struct parts *parts, const struct crew *crew, dou
         if (!contention_measure(out, crew, budget_s, err))
             return false;
         share_cores(out, crew);
-        parts->factors_assumed = crew->rank_count > 1 && (out->compute_samples == 0 || out->communication_samples == 0);
+        bool measured = out->compute_samples > 0 && out->communication_samples > 0;
+        parts->factors_origin = measured ? ORIGIN_MEASURED : ORIGIN_ANALYTIC;
+        parts->factors_assumed = crew->rank_count > 1 && !measured;
         return true;
     }
     *out = (struct contention){ .compute_under_communication = existing->compute_under_communication,
                                 .communication_under_compute = existing->communication_under_compute,
                                 .compute_under_communication_spread = existing->compute_under_communication_spread,
                                 .communication_under_compute_spread = existing->communication_under_compute_spread };
+    parts->factors_origin = existing->factors_origin;
     return true;
 }
 

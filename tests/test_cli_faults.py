@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """`cleave run` when a rank stops, dies or is interrupted, and output that cannot be written. usage: test_cli_faults.py CLEAVE SOURCE_ROOT"""
 import os
-import pathlib
 import re
 import shutil
 import signal
 import subprocess
 import time
 
-from calls import ALL, CLEAVE, SMALL, check, expect, main, run
+from calls import ALL, CLEAVE, SMALL, check, expect, main, process_of_rank, run
 
 TIMEOUT_S, FOR_EVER = 4 if SMALL else 3, 10 ** 9
 
@@ -27,18 +26,6 @@ def start(*words):
 def wait_for_steps(process, count=3):
     for _ in range(count):
         process.stdout.readline()
-
-
-def process_of_rank(rank, plan):
-    """The process that is the rank: the launcher has told it so."""
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            words, variables = (folder / "cmdline").read_bytes().split(b"\0"), (folder / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if str(plan).encode() in words and words[0] != b"mpirun" and not {f"{name}={rank}".encode() for name in ("RANK", "OMPI_COMM_WORLD_RANK")}.isdisjoint(variables):
-            return int(folder.name)
-    return None
 
 
 def end(process):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Three hosts on one machine: network namespaces, with host names of their own, joined by virtual cables to a switch in
-a fourth. Needs root and iproute2; exits 77 where that is not permitted. usage: test_hosts.py CLEAVE"""
+a fourth. Needs root and iproute2; exits 77 where that is not permitted. usage: test_hosts.py CLEAVE SOURCE_ROOT"""
 import dataclasses
 import json
 import os
@@ -14,7 +14,8 @@ import sys
 import tempfile
 import time
 
-CLEAVE = os.path.abspath(sys.argv[1])
+from calls import CLEAVE, process_of_rank
+
 HOSTS = {"host-a": "10.77.0.1", "host-b": "10.77.0.2", "host-c": "10.77.0.3"}
 SPACE = {host: f"cleave-{os.getpid()}-{host}" for host in HOSTS}
 SWITCH = f"cleave-{os.getpid()}-switch"
@@ -229,18 +230,6 @@ def trouble_by_mpirun(job, folder):
     # told to spare the others, mpirun waits for what does not come any more
     mpi_trouble(job, "killed, and the others spared", signal.SIGKILL, [*mpirun, "--enable-recovery"], env, None,
                 rf"rank 5 on host host-c died; last seen: .*{line}", patience_s=12)
-
-
-def process_of_rank(rank, plan):
-    """The process that Open MPI made rank `rank` of this test's plan."""
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            words, variables = (folder / "cmdline").read_bytes().split(b"\0"), (folder / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[0] == CLEAVE.encode() and plan.encode() in words and f"OMPI_COMM_WORLD_RANK={rank}".encode() in variables:
-            return int(folder.name)
-    return None
 
 
 def mpi_trouble_once(job, sent, mpirun, env, patience_s):

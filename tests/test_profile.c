@@ -186,6 +186,46 @@ START_TEST(the_newest_reference_is_kept)
 }
 END_TEST
 
+/* Who does not say how its numbers came about (older files) gets no word on it, and keeps its bytes and its hash. */
+START_TEST(origins_are_kept_and_never_made_up)
+{
+    static const char *const origins[] = { "", ", \"factors_origin\": \"analytic\", \"memory_origin\": \"measured\"",
+                                           ", \"factors_origin\": \"measured\", \"memory_origin\": \"analytic\"" };
+    static const int factors[] = { PROFILE_UNSAID, ORIGIN_ANALYTIC, ORIGIN_MEASURED };
+    static const int memory[] = { PROFILE_UNSAID, ORIGIN_MEASURED, ORIGIN_ANALYTIC };
+    struct profile *all[3];
+    for (int i = 0; i < 3; i++) {
+        char text[400];
+        snprintf(text, sizeof text,
+                 "{\"format\": \"cleave-profile\", \"version\": 1, \"dtype\": \"fp32\", "
+                 "\"compute_under_communication\": 2, \"communication_under_compute\": 2%s, "
+                 "\"memory_outside_arena_bytes\": 7}",
+                 origins[i]);
+        all[i] = profile_open(text);
+        ck_assert_int_eq(all[i]->factors_origin, factors[i]);
+        ck_assert_int_eq(all[i]->memory_origin, memory[i]);
+        size_t length;
+        char *written = profile_write(all[i], &length);
+        ck_assert((strstr(written, "_origin") != NULL) == (i > 0));
+        struct profile *again = profile_open(written);
+        ck_assert_uint_eq(again->hash, all[i]->hash);
+        free(written);
+        profile_free(again);
+    }
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            struct profile *merged = NULL;
+            struct error err = { 0 };
+            ck_assert_msg(profile_merge(&merged, all[i], all[j], &err), "%s", err.message);
+            ck_assert_int_eq(merged->factors_origin, factors[j]);
+            ck_assert_int_eq(merged->memory_origin, memory[j]);
+            profile_free(merged);
+        }
+    for (int i = 0; i < 3; i++)
+        profile_free(all[i]);
+}
+END_TEST
+
 START_TEST(newer_entries_win)
 {
     static const char *const more = "{\"format\": \"cleave-profile\", \"version\": 1, \"machine\": \"\", \"backend\": "
@@ -282,6 +322,7 @@ static Suite *profile_suite(void)
     tcase_add_test(tcase, nearest_shapes_share_kernel_phase_and_axes);
     tcase_add_test(tcase, curves_between_and_beyond_points);
     tcase_add_test(tcase, the_newest_reference_is_kept);
+    tcase_add_test(tcase, origins_are_kept_and_never_made_up);
     tcase_add_test(tcase, newer_entries_win);
     tcase_add_loop_test(tcase, wrong_profiles_say_where, 0, sizeof wrong / sizeof wrong[0]);
     suite_add_tcase(suite, tcase);

@@ -42,6 +42,7 @@ struct collective_curve {
     struct collective_point *points;       /* ascending bytes: of the largest buffer on one rank */
     double latency_ns, bytes_per_s, error; /* fit; outside the points' range the fit extrapolates and says so */
 };
+enum { PROFILE_UNSAID = -1 }; /* older files have no word on it */
 struct profile {
     struct arena arena;
     const char *machine, *backend, *transport, *software, *created; /* provenance, shown in reports */
@@ -55,9 +56,9 @@ struct profile {
     /* Slow-down of compute while a collective runs beside it, and the reverse: factors >= 1. 1 when not measured. */
     double compute_under_communication, communication_under_compute;
     double compute_under_communication_spread, communication_under_compute_spread; /* interquartile range / median */
-    enum origin factors_origin;         /* of the four above; analytic: 1, since nothing was measured */
+    int factors_origin;                 /* of the four above: enum origin; PROFILE_UNSAID */
     int64_t memory_outside_arena_bytes; /* context, libraries, transport buffers */
-    enum origin memory_origin;
+    int memory_origin;                  /* of it: enum origin; PROFILE_UNSAID */
     int64_t reference_ns; /* of the profiler's reference product, when the newest part was measured; 0: not kept */
     int reference_ranks;  /* so many of them at once; 0: not said, one */
     uint64_t hash;

@@ -67,11 +67,11 @@ static const struct json_field profile_table[] = {
     { "communication_under_compute_spread", FIELD_DOUBLE, offsetof(struct profile_text, communication_factor_spread),
       .max = 1e6, .doc = "the same of the second" },
     { "factors_origin", FIELD_ENUM, offsetof(struct profile_text, factors_origin), .names = origin_names,
-      .doc = "how both factors came about; absent: measured" },
+      .doc = "how both factors came about; absent in older files" },
     { "memory_outside_arena_bytes", FIELD_INT, offsetof(struct profile_text, memory), .min = 0, .max = 1e15,
       .doc = "context, libraries and transport buffers of one rank" },
     { "memory_origin", FIELD_ENUM, offsetof(struct profile_text, memory_origin), .names = origin_names,
-      .doc = "how that number came about; absent: measured" },
+      .doc = "how that number came about; absent in older files" },
     { "reference_ns", FIELD_INT, offsetof(struct profile_text, reference_ns), NS_LIMITS,
       .doc = "measured: speed of the processor meanwhile, one product of two 1024 x 1024 matrices on a core, mean of "
              "before and "
@@ -238,8 +238,8 @@ static bool read_root(struct profile *p, const struct json *root, struct error *
 {
     struct profile_text t = { .compute_factor = 1,
                               .communication_factor = 1,
-                              .factors_origin = ORIGIN_MEASURED,
-                              .memory_origin = ORIGIN_MEASURED };
+                              .factors_origin = PROFILE_UNSAID,
+                              .memory_origin = PROFILE_UNSAID };
     if (!json_check_format(root, PROFILE_FORMAT, err) ||
         !json_read_fields(root, profile_table, COUNT(profile_table), &t, &p->arena, err))
         return false;
@@ -254,9 +254,9 @@ static bool read_root(struct profile *p, const struct json *root, struct error *
     p->communication_under_compute = t.communication_factor;
     p->compute_under_communication_spread = t.compute_factor_spread;
     p->communication_under_compute_spread = t.communication_factor_spread;
-    p->factors_origin = (enum origin)t.factors_origin;
+    p->factors_origin = t.factors_origin;
     p->memory_outside_arena_bytes = t.memory;
-    p->memory_origin = (enum origin)t.memory_origin;
+    p->memory_origin = t.memory_origin;
     p->reference_ns = t.reference_ns;
     p->reference_ranks = (int)t.reference_ranks;
     return read_compute(p, t.compute, err) && read_linear(p, t.linear, err) && read_curves(p, t.curves, err);
@@ -345,7 +345,13 @@ static void put_note(struct json_writer *w, const char *key, const char *value)
     json_put_string(w, key, value ? value : "");
 }
 
-/* Profiles from before spreads and the reference were kept stay the same bytes, and so the same hash. */
+static void put_origin(struct json_writer *w, const char *key, int origin)
+{
+    if (origin != PROFILE_UNSAID)
+        json_put_string(w, key, origin_names[origin]);
+}
+
+/* Profiles from before spreads, origins and the reference were kept stay the same bytes, and so the same hash. */
 static void put_spread(struct json_writer *w, const char *key, double spread)
 {
     if (spread > 0)
@@ -367,9 +373,9 @@ static void put_header(struct json_writer *w, const struct profile *p)
     json_put_double(w, "communication_under_compute", p->communication_under_compute);
     put_spread(w, "compute_under_communication_spread", p->compute_under_communication_spread);
     put_spread(w, "communication_under_compute_spread", p->communication_under_compute_spread);
-    json_put_string(w, "factors_origin", origin_names[p->factors_origin]);
+    put_origin(w, "factors_origin", p->factors_origin);
     json_put_int(w, "memory_outside_arena_bytes", p->memory_outside_arena_bytes);
-    json_put_string(w, "memory_origin", origin_names[p->memory_origin]);
+    put_origin(w, "memory_origin", p->memory_origin);
     if (p->reference_ns > 0)
         json_put_int(w, "reference_ns", p->reference_ns);
     if (p->reference_ranks > 0)
