@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CLIMBERS: of so many configurations and choices of strategies the plan that leads by rank is improved, with so many
- * visits of layers by the walk for each. */
-enum { DEFAULT_RANKED = 64, LEAST_CANDIDATES = 16, FAMILY_RANKED = 2, CLIMBERS = 12, CLIMB_VISITS = 1 << 18 };
+enum { DEFAULT_RANKED = 64, LEAST_CANDIDATES = 16, FAMILY_RANKED = 2 };
 
 static int compare_formula(const void *a, const void *b)
 {
@@ -37,6 +35,13 @@ static int compare_ranked(const void *a, const void *b)
     return compare_formula(a, b);
 }
 
+void search_sort_ranked(struct run *run, int kept)
+{
+    qsort(run->candidates, (size_t)kept, sizeof *run->candidates, compare_ranked);
+    run->result->certificate.candidates = run->candidate_count;
+    run->result->certificate.ranked = kept;
+}
+
 /* Without ZeRO-3 nothing is prefetched: such plans are the same whatever the configuration said. */
 static void settle_prefetch(struct plan *plan, const struct space *space)
 {
@@ -46,8 +51,7 @@ static void settle_prefetch(struct plan *plan, const struct space *space)
     plan->prefetch = space->prefetch.count > 0 ? (int)space->prefetch.values[0] : 1;
 }
 
-/* None of the first `kept` has the same plan. */
-static bool is_new(const struct run *run, int kept, const struct candidate *c)
+bool search_is_new(const struct run *run, int kept, const struct candidate *c)
 {
     for (int i = 0; i < kept; i++)
         if (run->candidates[i].plan && run->candidates[i].plan_hash == c->plan_hash)
@@ -55,7 +59,7 @@ static bool is_new(const struct run *run, int kept, const struct candidate *c)
     return true;
 }
 
-static bool rank_plan(struct run *run, struct candidate *c)
+bool search_walk(struct run *run, struct candidate *c)
 {
     return pipeline_step_ns(&c->ranked_ns, c->plan, &run->bench.chain, c->table, run->bench.facts,
                             c->plan->micro_batch_count, run->err);
@@ -70,8 +74,7 @@ bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacit
     return true;
 }
 
-/* Chunks are cut like stages. */
-static struct layer_range piece_range(const struct config *config, const struct plan *plan, int piece)
+struct layer_range search_piece(const struct config *config, const struct plan *plan, int piece)
 {
     return stage_chunk(plan, config_stage(config, piece), piece / config->stages);
 }
@@ -90,7 +93,7 @@ static bool count_plan(struct run *run, struct candidate *c)
         return search_out_of_memory(run->err);
     for (int l = 0, k = 0, place = 0; l < plan->layer_count; l++) {
         int layer = plan_layer_at(plan, l), pick = price_strategy(c->table, &plan->layers[l]);
-        if (k + 1 < pieces && piece_range(config, plan, k + 1).first == l)
+        if (k + 1 < pieces && search_piece(config, plan, k + 1).first == l)
             solution.first_layer[++k] = place;
         solution.count[k * block + chain->class_of[layer] * strategies + pick]++;
         place = chain_extend(chain, place, layer);
@@ -99,11 +102,10 @@ static bool count_plan(struct run *run, struct candidate *c)
     return search_evaluate(run, c, c->capacity_bytes, &c->solution.step_ns);
 }
 
-/* The plan with one cut moved by a layer, ranked; out->plan NULL: it does not fit, or is not new. */
-static bool move_cut(struct run *run, const struct candidate *from, int cut, int by, int kept, struct candidate *out)
+bool search_move_cut(struct run *run, const struct candidate *from, int cut, int by, int kept, struct candidate *out)
 {
     const struct config *config = &run->configs[from->config];
-    struct layer_range left = piece_range(config, from->plan, cut - 1), right = piece_range(config, from->plan, cut);
+    struct layer_range left = search_piece(config, from->plan, cut - 1), right = search_piece(config, from->plan, cut);
     *out = *from;
     out->plan = plan_copy(from->plan);
     if (!out->plan)
@@ -111,9 +113,9 @@ static bool move_cut(struct run *run, const struct candidate *from, int cut, int
     schedule_set_piece(out->plan, cut - 1, (struct layer_range){ left.first, left.count + by });
     schedule_set_piece(out->plan, cut, (struct layer_range){ right.first + by, right.count - by });
     out->plan_hash = plan_hash(out->plan);
-    bool good = true, wanted = left.count + by > 0 && right.count - by > 0 && is_new(run, kept, out);
+    bool good = true, wanted = left.count + by > 0 && right.count - by > 0 && search_is_new(run, kept, out);
     if (wanted)
-        good = count_plan(run, out) && rank_plan(run, out);
+        good = count_plan(run, out) && search_walk(run, out);
     if (!good || !wanted || out->solution.step_ns == INT64_MAX) {
         plan_free(out->plan);
         out->plan = NULL;
@@ -121,8 +123,7 @@ static bool move_cut(struct run *run, const struct candidate *from, int cut, int
     return good;
 }
 
-/* Takes the candidate with its plan. */
-static bool keep(struct run *run, const struct candidate *c, int *kept)
+bool search_keep(struct run *run, const struct candidate *c, int *kept)
 {
     int count = run->candidate_count;
     if (!search_add_candidate(run, c)) {
@@ -137,10 +138,10 @@ static bool keep(struct run *run, const struct candidate *c, int *kept)
 static bool try_neighbour(struct run *run, const struct candidate *from, int cut, int by, int *kept)
 {
     struct candidate c;
-    return move_cut(run, from, cut, by, *kept, &c) && (!c.plan || keep(run, &c, kept));
+    return search_move_cut(run, from, cut, by, *kept, &c) && (!c.plan || search_keep(run, &c, kept));
 }
 
-static bool has_neighbours(const struct run *run, const struct candidate *c)
+bool search_has_pieces(const struct run *run, const struct candidate *c)
 {
     return run->configs[c->config].meshes == 0 && !price_has_layouts(c->table);
 }
@@ -150,7 +151,7 @@ static bool add_neighbours(struct run *run, int *kept, int least)
 {
     for (int i = 0; i < *kept && *kept < least; i++)
         for (int cut = 1; cut < config_pieces(&run->configs[run->candidates[i].config]) && *kept < least &&
-                          has_neighbours(run, &run->candidates[i]);
+                          search_has_pieces(run, &run->candidates[i]);
              cut++)
             for (int by = -1; by <= 1; by += 2) {
                 struct candidate from = run->candidates[i];
@@ -197,20 +198,18 @@ bool search_rank(struct run *run)
         struct candidate c = run->candidates[i];
         if (!make_plan(run, &c))
             return false;
-        if (!is_new(run, kept, &c)) {
+        if (!search_is_new(run, kept, &c)) {
             plan_free(c.plan);
             continue;
         }
         run->candidates[i] = run->candidates[kept];
         run->candidates[kept++] = c;
-        if (!rank_plan(run, &run->candidates[kept - 1]))
+        if (!search_walk(run, &run->candidates[kept - 1]))
             return false;
     }
     if (!add_neighbours(run, &kept, (int)min_i64(wanted, LEAST_CANDIDATES)))
         return false;
-    qsort(run->candidates, (size_t)kept, sizeof *run->candidates, compare_ranked);
-    run->result->certificate.candidates = run->candidate_count;
-    run->result->certificate.ranked = kept;
+    search_sort_ranked(run, kept);
     return true;
 }
 
@@ -219,7 +218,7 @@ bool search_rank_more(struct run *run, int first)
     int kept = (int)run->result->certificate.ranked;
     for (int i = first; i < run->candidate_count; i++) {
         struct candidate c = run->candidates[i];
-        if (!search_make_plan(run, &c) || !is_new(run, kept, &c)) {
+        if (!search_make_plan(run, &c) || !search_is_new(run, kept, &c)) {
             plan_free(c.plan);
             if (run->err->kind != ERROR_NONE)
                 return false;
@@ -228,83 +227,11 @@ bool search_rank_more(struct run *run, int first)
         run->candidates[i] = run->candidates[kept];
         run->candidates[kept++] = c;
     }
-    qsort(run->candidates, (size_t)kept, sizeof *run->candidates, compare_ranked);
-    run->result->certificate.candidates = run->candidate_count;
-    run->result->certificate.ranked = kept;
-    return true;
-}
-
-/* ---- cuts by the walk ---- */
-
-/* Moves one cut after the other as long as the walk says that it helps. *c has a plan of its own. */
-static bool climb(struct run *run, struct candidate *c, int kept)
-{
-    int64_t each = (int64_t)c->plan->micro_batch_count * c->plan->layer_count, visits = CLIMB_VISITS;
-    for (int still = 0, cut = 1, cuts = config_pieces(&run->configs[c->config]) - 1; still < cuts;
-         cut = cut % cuts + 1) {
-        still++;
-        for (int by = -1; by <= 1; by += 2) {
-            struct candidate moved = { 0 };
-            if ((visits -= each) < 0)
-                return true;
-            if (!move_cut(run, c, cut, by, kept, &moved))
-                return false;
-            bool better = moved.plan && moved.ranked_ns < c->ranked_ns;
-            plan_free(better ? c->plan : moved.plan);
-            if (!better)
-                continue;
-            *c = moved;
-            still = 0;
-        }
-    }
-    return true;
-}
-
-/* Where the walk says no more than the formula, and it is the formula's kind of schedule, other cuts are no better. */
-static bool may_climb(const struct run *run, const struct candidate *c)
-{
-    enum { ALIKE_PERCENT = 5 };
-    return c->plan->stage_count > 1 && has_neighbours(run, c) &&
-           (c->ranked_ns > c->solution.step_ns + c->solution.step_ns / 100 * ALIKE_PERCENT ||
-            !config_is_bounded(&run->configs[c->config]));
-}
-
-static bool has_climbed(const struct run *run, const struct candidate *climbed, int count, const struct candidate *c)
-{
-    for (int i = 0; i < count; i++)
-        if (search_leads_alike(run, climbed[i].config, c->config) && climbed[i].part == c->part)
-            return true;
-    return false;
-}
-
-bool search_climb(struct run *run, int first_config)
-{
-    struct candidate climbed[CLIMBERS];
-    int kept = (int)run->result->certificate.ranked, ranked = kept, count = 0;
-    for (int i = 0; i < ranked && count < CLIMBERS && !search_stops(run); i++) {
-        struct candidate c = run->candidates[i];
-        if (c.config < first_config || !c.plan || !may_climb(run, &c) || has_climbed(run, climbed, count, &c))
-            continue;
-        climbed[count++] = c;
-        c.plan = plan_copy(c.plan);
-        if (!c.plan)
-            return search_out_of_memory(run->err);
-        if (!climb(run, &c, kept)) {
-            plan_free(c.plan);
-            return false;
-        }
-        if (c.ranked_ns == run->candidates[i].ranked_ns)
-            plan_free(c.plan);
-        else if (!keep(run, &c, &kept))
-            return false;
-    }
-    qsort(run->candidates, (size_t)kept, sizeof *run->candidates, compare_ranked);
-    run->result->certificate.candidates = run->candidate_count;
-    run->result->certificate.ranked = kept;
+    search_sort_ranked(run, kept);
     return true;
 }
 
 bool search_make_plan(struct run *run, struct candidate *c)
 {
-    return make_plan(run, c) && rank_plan(run, c);
+    return make_plan(run, c) && search_walk(run, c);
 }

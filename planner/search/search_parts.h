@@ -100,9 +100,22 @@ bool search_list_plan(struct search_result *result, const struct search_plan *pl
 bool search_rank(struct run *run);
 /* The same for candidates from `first` on, beside those that are ranked. */
 bool search_rank_more(struct run *run, int first);
-/* Of the configurations from that one on that lead by rank the best plan with other cuts: the formula knows neither the
- * links at a cut nor what crosses it. */
+/* climb.c: of the configurations from that one on that lead by rank the best plan, improved. */
 bool search_climb(struct run *run, int first_config);
+/* rank.c, for it: whether stages are pieces with one mesh and layout each, of which neighbours can be made. */
+bool search_has_pieces(const struct run *run, const struct candidate *c);
+/* The layers of a piece, a stage's chunk: chunks are cut like stages. */
+struct layer_range search_piece(const struct config *config, const struct plan *plan, int piece);
+/* None of the first `kept` has the candidate's plan. */
+bool search_is_new(const struct run *run, int kept, const struct candidate *c);
+/* The candidate's rank, by its plan. */
+bool search_walk(struct run *run, struct candidate *c);
+/* The plan with one cut moved by a layer, ranked; out->plan NULL: it does not fit, or is not new. */
+bool search_move_cut(struct run *run, const struct candidate *from, int cut, int by, int kept, struct candidate *out);
+/* Takes the candidate with its plan, also when it fails, to the plans at the front, whose number it counts. */
+bool search_keep(struct run *run, const struct candidate *c, int *kept);
+/* The first `kept` by rank; their number is noted. */
+void search_sort_ranked(struct run *run, int kept);
 /* The formula's value of the candidate's solution; INT64_MAX when a stage does not fit into so much. */
 bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns);
 /* The candidate's plan and rank from its solution. */

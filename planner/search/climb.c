@@ -1,0 +1,124 @@
+/* Plans that lead by rank are improved by the walk: other cuts, and which of like layers takes which strategy. The
+ * formula knows neither the links at a cut nor what crosses it, nor that order. */
+#include "base/num.h"
+#include "planner/search/search_parts.h"
+#include "planner/search/swaps.h"
+
+/* LEADERS: so many configurations and choices of strategies are improved; CUT_VISITS, SWAP_VISITS: of layers by the
+ * walk for each. */
+enum { LEADERS = 12, CUT_VISITS = 1 << 18, SWAP_VISITS = 1 << 15 };
+
+/* ---- cuts ---- */
+
+/* Moves one cut after the other as long as the walk says that it helps. *c has a plan of its own. */
+static bool move_cuts(struct run *run, struct candidate *c, int kept)
+{
+    int64_t each = (int64_t)c->plan->micro_batch_count * c->plan->layer_count, visits = CUT_VISITS;
+    for (int still = 0, cut = 1, cuts = config_pieces(&run->configs[c->config]) - 1; still < cuts;
+         cut = cut % cuts + 1) {
+        still++;
+        for (int by = -1; by <= 1; by += 2) {
+            struct candidate moved = { 0 };
+            if ((visits -= each) < 0)
+                return true;
+            if (!search_move_cut(run, c, cut, by, kept, &moved))
+                return false;
+            bool better = moved.plan && moved.ranked_ns < c->ranked_ns;
+            plan_free(better ? c->plan : moved.plan);
+            if (!better)
+                continue;
+            *c = moved;
+            still = 0;
+        }
+    }
+    return true;
+}
+
+/* Where the walk says no more than the formula, and it is the formula's kind of schedule, other cuts are no better. */
+static bool may_move(const struct run *run, const struct candidate *c)
+{
+    enum { ALIKE_PERCENT = 5 };
+    return c->plan->stage_count > 1 &&
+           (c->ranked_ns > c->solution.step_ns + c->solution.step_ns / 100 * ALIKE_PERCENT ||
+            !config_is_bounded(&run->configs[c->config]));
+}
+
+/* ---- orders of strategies ---- */
+
+/* Order matters where a step begins and ends: so many micro-batches show it. */
+static int few_micro_batches(const struct plan *plan)
+{
+    return (int)min_i64(plan->micro_batch_count, 2 * (int64_t)plan->stage_count + 2);
+}
+
+/* *c has a plan of its own. */
+static bool swap_strategies(struct run *run, struct candidate *c, int kept)
+{
+    int64_t before_ns = c->ranked_ns;
+    bool changed = false;
+    if (!swaps_descend(c->plan, &run->bench.chain, c->table, run->bench.facts, few_micro_batches(c->plan), SWAP_VISITS,
+                       &changed, run->err))
+        return false;
+    c->plan_hash = plan_hash(c->plan);
+    if (!changed || !search_is_new(run, kept, c))
+        return true;
+    if (!search_walk(run, c))
+        return false;
+    c->ranked_ns = min_i64(before_ns, c->ranked_ns);
+    return true;
+}
+
+static bool may_swap(const struct run *run, const struct candidate *c)
+{
+    return swaps_exist(c->plan, &run->bench.chain);
+}
+
+/* ---- leaders ---- */
+struct climb {
+    bool (*may)(const struct run *run, const struct candidate *c);
+    /* Improves *c, which has a plan of its own; `kept` as in search_is_new(). */
+    bool (*improve)(struct run *run, struct candidate *c, int kept);
+};
+
+static bool has_climbed(const struct run *run, const struct candidate *climbed, int count, const struct candidate *c)
+{
+    for (int i = 0; i < count; i++)
+        if (search_leads_alike(run, climbed[i].config, c->config) && climbed[i].part == c->part)
+            return true;
+    return false;
+}
+
+static bool improve_leaders(struct run *run, int first_config, const struct climb *climb)
+{
+    struct candidate climbed[LEADERS];
+    int kept = (int)run->result->certificate.ranked, ranked = kept, count = 0;
+    for (int i = 0; i < ranked && count < LEADERS && !search_stops(run); i++) {
+        struct candidate c = run->candidates[i];
+        if (c.config < first_config || !c.plan || !search_has_pieces(run, &c) || !climb->may(run, &c) ||
+            has_climbed(run, climbed, count, &c))
+            continue;
+        climbed[count++] = c;
+        c.plan = plan_copy(c.plan);
+        if (!c.plan)
+            return search_out_of_memory(run->err);
+        if (!climb->improve(run, &c, kept)) {
+            plan_free(c.plan);
+            return false;
+        }
+        if (c.ranked_ns == run->candidates[i].ranked_ns)
+            plan_free(c.plan);
+        else if (!search_keep(run, &c, &kept))
+            return false;
+    }
+    search_sort_ranked(run, kept);
+    return true;
+}
+
+bool search_climb(struct run *run, int first_config)
+{
+    static const struct climb climbs[] = { { may_move, move_cuts }, { may_swap, swap_strategies } };
+    for (size_t i = 0; i < sizeof climbs / sizeof *climbs; i++)
+        if (!improve_leaders(run, first_config, &climbs[i]))
+            return false;
+    return true;
+}

@@ -1,0 +1,172 @@
+/* Which of like layers takes which strategy: the descent ends where no swap helps, and helps in the simulation too. */
+#include "planner/search/assemble.h"
+#include "planner/search/pipeline.h"
+#include "planner/search/swaps.h"
+#include "planner/search/workbench.h"
+#include "planner/program/schedule.h"
+#include "tests/fact_files.h"
+#include "tests/model_files.h"
+#include "tests/random_numbers.h"
+#include "tests/simulated_step.h"
+#include "tests/zoo_models.h"
+
+static const struct swap_case {
+    const char *model, *cluster;
+    int64_t batch;
+} swap_cases[] = {
+    { "tiny-gpt", "1x4:rtx4090", 16 },
+    { "tiny-llama", "2x2:l40s", 16 },
+    { "gpt2", "1x4:rtx4090", 8 },
+    { "gpt2", "4x1:l40s", 16 },
+};
+enum { CASES = sizeof swap_cases / sizeof *swap_cases, PLANS = 12, ENDLESS = 1 << 30 };
+
+struct swap_world {
+    struct model *model;
+    struct cluster *cluster;
+    struct facts facts;
+    struct space space;
+    struct workbench bench;
+    struct config *configs;
+    int count;
+    struct arena arena;
+};
+
+static void open_world(struct swap_world *w, const struct swap_case *c, int schedule)
+{
+    struct error err = { 0 };
+    *w = (struct swap_world){ .model = model_of_zoo(c->model), .cluster = cluster_open(c->cluster) };
+    w->facts.cluster = w->cluster;
+    w->space = space_default(c->batch, 0, DTYPE_BF16);
+    w->space.schedule = (struct allowed){ 1, { schedule } };
+    ck_assert(workbench_open(&w->bench, w->model, &w->facts, &w->space, &err));
+    ck_assert_msg(space_configs(&w->configs, &w->count, &w->arena, &w->space, w->bench.graph, w->cluster, &err), "%s",
+                  err.message);
+}
+
+static void close_world(struct swap_world *w)
+{
+    workbench_close(&w->bench);
+    arena_free(&w->arena);
+    cluster_free(w->cluster);
+    model_free(w->model);
+}
+
+/* Any strategy for each layer. */
+static struct plan *mixed_plan(const struct swap_world *w, const struct config *config, const struct price_table *table,
+                               uint64_t *seed)
+{
+    struct plan *plan = plan_from_config(&w->space, config, w->bench.graph);
+    for (int l = 0; l < plan->layer_count; l++)
+        plan->layers[l] = table->strategies[random_below(seed, table->strategy_count)].layer;
+    return plan;
+}
+
+static int64_t walked_ns(const struct swap_world *w, const struct plan *plan, const struct price_table *table)
+{
+    int64_t step_ns = 0;
+    struct error err = { 0 };
+    ck_assert_msg(pipeline_step_ns(&step_ns, plan, &w->bench.chain, table, &w->facts, plan->micro_batch_count, &err),
+                  "%s", err.message);
+    return step_ns;
+}
+
+/* Each chunk has as many layers of a class with a strategy as before. */
+static void check_counts(const struct swap_world *w, const struct plan *before, const struct plan *after)
+{
+    for (int stage = 0; stage < before->stage_count; stage++)
+        for (int chunk = 0; chunk < before->chunk_count; chunk++) {
+            struct layer_range range = stage_chunk(before, stage, chunk);
+            for (int l = range.first; l < range.first + range.count; l++) {
+                int had = 0, has = 0;
+                for (int k = range.first; k < range.first + range.count; k++) {
+                    if (w->bench.chain.class_of[k] != w->bench.chain.class_of[l])
+                        continue;
+                    had += plan_layer_equal(&before->layers[k], &before->layers[l]);
+                    has += plan_layer_equal(&after->layers[k], &before->layers[l]);
+                }
+                ck_assert_int_eq(had, has);
+            }
+        }
+}
+
+/* No two like layers of a chunk could trade their strategies for a shorter walk. */
+static void check_minimum(const struct swap_world *w, struct plan *plan, const struct price_table *table)
+{
+    int64_t step_ns = walked_ns(w, plan, table);
+    for (int stage = 0; stage < plan->stage_count; stage++)
+        for (int chunk = 0; chunk < plan->chunk_count; chunk++) {
+            struct layer_range range = stage_chunk(plan, stage, chunk);
+            for (int l = range.first; l < range.first + range.count; l++)
+                for (int other = range.first; other < l; other++) {
+                    if (w->bench.chain.class_of[other] != w->bench.chain.class_of[l])
+                        continue;
+                    struct plan_layer kept[2] = { plan->layers[l], plan->layers[other] };
+                    plan->layers[l] = kept[1], plan->layers[other] = kept[0];
+                    ck_assert_int_ge(walked_ns(w, plan, table), step_ns);
+                    plan->layers[l] = kept[0], plan->layers[other] = kept[1];
+                }
+        }
+}
+
+struct sums {
+    int64_t before_ns, after_ns; /* simulated, of plans that were changed */
+    int changed;
+};
+
+static void descend_once(const struct swap_world *w, const struct config *config, uint64_t *seed, struct sums *sums)
+{
+    const struct price_table *table = NULL;
+    struct error err = { 0 };
+    bool changed = false;
+    ck_assert(workbench_table((struct workbench *)&w->bench, config, false, &table, &err) && table);
+    struct plan *before = mixed_plan(w, config, table, seed), *after = plan_copy(before);
+    ck_assert_msg(
+        swaps_descend(after, &w->bench.chain, table, &w->facts, after->micro_batch_count, ENDLESS, &changed, &err),
+        "%s", err.message);
+    check_counts(w, before, after);
+    check_minimum(w, after, table);
+    ck_assert(changed == (plan_hash(before) != plan_hash(after)));
+    ck_assert(!changed || swaps_exist(before, &w->bench.chain));
+    if (changed) {
+        ck_assert_int_lt(walked_ns(w, after, table), walked_ns(w, before, table));
+        sums->before_ns += simulated_step_ns("mixed", w->model, before, &w->facts);
+        sums->after_ns += simulated_step_ns("swapped", w->model, after, &w->facts);
+        sums->changed++;
+    }
+    plan_free(before);
+    plan_free(after);
+}
+
+static void descend_for(const struct swap_case *c, int schedule, uint64_t *seed, struct sums *sums)
+{
+    struct swap_world w;
+    open_world(&w, c, schedule);
+    for (int i = 0; i < PLANS && w.count > 0; i++)
+        descend_once(&w, &w.configs[random_below(seed, w.count)], seed, sums);
+    close_world(&w);
+}
+
+START_TEST(no_swap_helps_any_more)
+{
+    struct sums sums = { 0 };
+    uint64_t seed = 1;
+    for (int i = 0; i < CASES; i++)
+        for (int schedule = 0; schedules[schedule]; schedule++)
+            if (!schedules[schedule]->asynchronous && (!small_share() || schedule % CASES == i))
+                descend_for(&swap_cases[i], schedule, &seed, &sums);
+    printf("%d plans changed, simulated %.2f %% shorter\n", sums.changed,
+           100 - 100 * (double)sums.after_ns / (double)sums.before_ns);
+    ck_assert_int_gt(sums.changed, 0);
+    ck_assert_int_lt(sums.after_ns, sums.before_ns);
+}
+END_TEST
+
+static Suite *swaps_suite(void)
+{
+    Suite *suite = suite_create("swaps");
+    CHECK_ADD(suite, no_swap_helps_any_more);
+    return suite;
+}
+
+CHECK_MAIN(swaps_suite)
