@@ -2,6 +2,7 @@
 #include "planner/check/check.h"
 #include "planner/search/assemble.h"
 #include "planner/search/pipeline.h"
+#include "planner/search/space_choice.h"
 #include "planner/search/types.h"
 #include "planner/search/workbench.h"
 #include "tests/simulated_step.h"
@@ -309,25 +310,42 @@ static const struct more_case {
 };
 enum { MORE_CASES = sizeof more_cases / sizeof *more_cases };
 
+/* What is restricted by default, and more of it. */
+static const struct more_kind {
+    enum space_choice choice;
+    struct allowed values;
+} more_kinds[] = {
+    { SPACE_TURNS, { 2, { 1, 2 } } },
+    { SPACE_SPREAD, { 2, { 1, 2 } } },
+    { SPACE_LAYOUTS, { 2, { 1, 2 } } },
+    { SPACE_SPREAD_TP, { 2, { 1, 2 } } },
+    { SPACE_HSDP, { 2, { 0, 2 } } },
+    { SPACE_RECOMPUTE, { 3, { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL } } },
+    { SPACE_SLICES, { 2, { 1, 2 } } },
+    { SPACE_RESHARD, { 2, { RESHARD_EACH_PASS, RESHARD_EACH_STEP } } },
+    { SPACE_ORDER, { 2, { ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE } } },
+    { SPACE_CP, { 2, { 1, 2 } } },
+};
+enum { MORE_KINDS = sizeof more_kinds / sizeof *more_kinds };
+
 /* Where the formula does not see all, what is allowed besides must not keep the plans that were there from being found.
  */
-START_TEST(more_kinds_of_stages_make_no_plan_longer)
+START_TEST(more_choices_make_no_plan_longer)
 {
     const struct more_case *c = &more_cases[_i];
     if (!in_share((uint64_t)_i))
         return;
     struct space plain = space_default(c->batch, 0, DTYPE_BF16);
     struct search_result *before = search_zoo(c->model, c->cluster, &plain);
-    static const char *const kinds[] = { "turns", "spread", "layouts", "spread-tp" };
-    for (int kind = 0; kind < 4; kind += small_share() ? 2 : 1) {
+    for (int kind = small_share() ? _i : 0; kind < MORE_KINDS; kind += small_share() ? MORE_CASES : 1) {
         struct space more = plain;
-        struct allowed *const lists[] = { &more.turns, &more.spread, &more.layouts, &more.spread };
-        *lists[kind] = (struct allowed){ 2, { 1, 2 } };
-        if (kind == 3)
-            more.spread_tensor = more.spread;
+        *space_allowed(&more, more_kinds[kind].choice) = more_kinds[kind].values;
+        if (more_kinds[kind].choice == SPACE_SPREAD_TP)
+            more.spread = more.spread_tensor;
         struct search_result *after = search_zoo(c->model, c->cluster, &more);
         ck_assert_msg(step_of(after) <= step_of(before), "%s on %s, %s: %lld ns, without %lld", c->model, c->cluster,
-                      kinds[kind], (long long)step_of(after), (long long)step_of(before));
+                      space_choice_names[more_kinds[kind].choice], (long long)step_of(after),
+                      (long long)step_of(before));
         ck_assert_int_le(after->certificate.bound_ns, before->certificate.bound_ns);
         ck_assert_int_ge(after->certificate.formula_ns, after->certificate.bound_ns);
         search_result_free(after);
@@ -524,7 +542,7 @@ static Suite *spread_suite(void)
     CHECK_ADD(suite, types_get_stages_of_their_own_size);
     CHECK_ADD(suite, types_get_replicas_in_turn);
     CHECK_ADD(suite, stages_have_tensor_degrees_of_their_own);
-    CHECK_ADD_LOOP(suite, more_kinds_of_stages_make_no_plan_longer, MORE_CASES);
+    CHECK_ADD_LOOP(suite, more_choices_make_no_plan_longer, MORE_CASES);
     CHECK_ADD_LOOP(suite, the_walk_knows_sends_between_shapes, SHAPES_CASES);
     CHECK_ADD_LOOP(suite, every_space_has_its_own_prices, ALIKE_CASES);
     CHECK_ADD_LOOP(suite, what_cannot_be_spread_is_refused, REFUSED_CASES);

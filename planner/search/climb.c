@@ -45,19 +45,12 @@ static bool may_move(const struct run *run, const struct candidate *c)
 
 /* ---- orders of strategies ---- */
 
-/* Order matters where a step begins and ends: so many micro-batches show it. */
-static int few_micro_batches(const struct plan *plan)
-{
-    return (int)min_i64(plan->micro_batch_count, 2 * (int64_t)plan->stage_count + 2);
-}
-
 /* *c has a plan of its own. */
 static bool swap_strategies(struct run *run, struct candidate *c, int kept)
 {
     int64_t before_ns = c->ranked_ns;
     bool changed = false;
-    if (!swaps_descend(c->plan, &run->bench.chain, c->table, run->bench.facts, few_micro_batches(c->plan), SWAP_VISITS,
-                       &changed, run->err))
+    if (!swaps_descend(c->plan, &run->bench.chain, c->table, run->bench.facts, SWAP_VISITS, &changed, run->err))
         return false;
     c->plan_hash = plan_hash(c->plan);
     if (!changed || !search_is_new(run, kept, c))

@@ -1,6 +1,7 @@
 #include "planner/search/plain.h"
 #include "base/num.h"
 #include "planner/search/search_parts.h"
+#include "planner/search/space_choice.h"
 
 /* Whether there was more than that to choose from. */
 static bool narrow_to_one(struct allowed *allowed)
@@ -10,18 +11,43 @@ static bool narrow_to_one(struct allowed *allowed)
     return more;
 }
 
+/* Whether it allows all that it does by default, and more. */
+static bool is_widened(const struct allowed *allowed, const struct allowed *by_default)
+{
+    for (int i = 0; i < by_default->count; i++)
+        if (!allows(allowed, by_default->values[i]))
+            return false;
+    return by_default->count > 0 && allowed->count > by_default->count;
+}
+
+/* What is restricted by default, to that. */
+static bool narrow_to_default(struct space *space)
+{
+    struct space by_default = space_default(space->batch, space->sequence, space->dtype);
+    bool more = false;
+    for (int choice = 0; choice < SPACE_CHOICES; choice++)
+        if (is_widened(space_allowed(space, choice), space_allowed(&by_default, choice))) {
+            space_lift(space, choice);
+            more = true;
+        }
+    return more;
+}
+
 /* False: the space has no plain part, or nothing else. One layout for all is allowed whatever the most. Where stages
- * may have tensor degrees of their own, first that: the part without is a space with a plain part in turn. */
+ * may have tensor degrees of their own, first that: the part without is a space with a plain part in turn. At last what
+ * layers may choose beyond the default. */
 static bool plain_space(struct space *space)
 {
     if (allows(&space->spread_tensor, 1) && narrow_to_one(&space->spread_tensor))
         return true;
-    if (!allows(&space->turns, 1) || !allows(&space->spread, 1))
-        return false;
-    narrow_to_one(&space->spread_tensor); /* of use with spread alone */
-    bool turns = narrow_to_one(&space->turns), spread = narrow_to_one(&space->spread),
-         layouts = narrow_to_one(&space->layouts);
-    return turns || spread || layouts;
+    if (allows(&space->turns, 1) && allows(&space->spread, 1)) {
+        narrow_to_one(&space->spread_tensor); /* of use with spread alone */
+        bool turns = narrow_to_one(&space->turns), spread = narrow_to_one(&space->spread),
+             layouts = narrow_to_one(&space->layouts);
+        if (turns || spread || layouts)
+            return true;
+    }
+    return narrow_to_default(space);
 }
 
 bool plain_narrow(struct space *space)

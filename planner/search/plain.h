@@ -3,10 +3,10 @@
 #define CLEAVE_SEARCH_PLAIN_H
 #include "planner/search/search.h"
 
-/* Only what has one mesh for each stage and one layout for all layers. False: the space has no such part, or nothing
- * else, and stays as it is. */
+/* Only what has one mesh for each stage, one layout for all layers, and no choices that are restricted by default.
+ * False: the space has no such part, or nothing else, and stays as it is. */
 bool plain_narrow(struct space *space);
-/* Where the space has plans with one mesh for each stage and one layout for all layers, and others beside them: adds
+/* Where the space has such plans, and others beside them: adds
  * the best of these by themselves to the result's plans. By the formula the others may keep plain ones from being
  * looked at that are simulated shorter; so allowing more makes no plan longer. Ends with the search's time. Fails for
  * want of memory. */

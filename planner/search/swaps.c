@@ -1,4 +1,6 @@
 #include "planner/search/swaps.h"
+#include "base/num.h"
+#include "planner/search/estimate_parts.h"
 #include "planner/search/pipeline.h"
 
 struct descent {
@@ -33,6 +35,11 @@ bool swaps_exist(const struct plan *plan, const struct chain *chain)
             if (exist_in(plan, chain, stage_chunk(plan, stage, chunk)))
                 return true;
     return false;
+}
+
+int swaps_micro_batches(const struct plan *plan)
+{
+    return (int)min_i64(plan->micro_batch_count, estimate_settled_micro_batches(plan));
 }
 
 static void swap(struct plan *plan, int l, int other)
@@ -74,9 +81,9 @@ static bool descend_in(struct descent *d, struct layer_range chunk, bool *helps,
 }
 
 bool swaps_descend(struct plan *plan, const struct chain *chain, const struct price_table *table,
-                   const struct facts *facts, int micro_batches, int64_t visits, bool *changed, struct error *err)
+                   const struct facts *facts, int64_t visits, bool *changed, struct error *err)
 {
-    struct descent d = { plan, chain, table, facts, micro_batches, visits, 0, false };
+    struct descent d = { plan, chain, table, facts, swaps_micro_batches(plan), visits, 0, false };
     if (!walk(&d, &d.step_ns, err))
         return false;
     for (bool helps = true; helps && d.visits > 0;) {
