@@ -67,6 +67,11 @@ def layers_have_their_own(folder):
     runs = [(run["layers"], run["zero"], run["recompute"]) for run in made["layers"]]
     check(f"estimate: rules for layers, {runs}", runs == [("0", 1, "none"), ("1", 3, "none"), ("2", 3, "full"), ("3-6", 1, "none")])
     check("estimate: bucket", made["bucket_bytes"] == 4096)
+    job = ["tiny-llama", "--batch", 8, "--seq", 32, "--dtype", "fp32", "--cluster", "1x4:cpu", "--fix", "pp=1,tp=1,zero=3,micro-batch=1,layer[1-2].hsdp=2"]
+    for made in decisions("estimate", *job), decisions("plan", *job):
+        runs = [(run["layers"], "rp" in run["dims"]) for run in made["layers"]]
+        grouped = [layers for layers, is_grouped in runs if is_grouped]
+        check(f"groups of shards of layers 1 and 2 alone: {runs}", grouped in (["1-2"], ["1", "2"]))
 
 
 # What makes each parallel dimension a part of a plan of tiny-moe or tiny-llama; `none` is for ranks that do nothing of their own.

@@ -259,6 +259,9 @@ bool uniform_plan(struct plan **out, const struct uniform *uniform, const struct
     own.reshard = only(u.reshard < 0 ? RESHARD_EACH_PASS : u.reshard);
     own.slices = only(max_i64(1, u.slices));
     own.shard_group = only(max_i64(0, u.shard_group));
+    struct allowed groups = space_any_layer(&own, LAYER_HSDP);
+    for (int i = 0; i < groups.count; i++)
+        u.shard_group = (int)max_i64(u.shard_group, groups.values[i]); /* of some layers; the others shard over all */
     if (!fill_degrees(&u, facts->cluster->device_count, err) || !workbench_open(&bench, model, facts, &own, err))
         return false;
     bool good = make_config(&config, &u, &own, bench.graph, err) && build(out, &config, &bench, err);

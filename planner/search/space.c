@@ -270,7 +270,7 @@ static void add_mesh(struct listing *l, struct config config, const struct degre
 /* A mesh with groups of shards has the strategies without them as well. */
 static void add_orders(struct listing *l, const struct config *config, const struct degrees *d)
 {
-    const struct allowed *groups = &l->space->shard_group;
+    struct allowed groups = space_any_layer(l->space, LAYER_HSDP);
     bool any_order = false;
     for (int order = 0; order < ORDER_COUNT; order++) {
         bool split = false;
@@ -278,8 +278,8 @@ static void add_orders(struct listing *l, const struct config *config, const str
             (any_order && (space_most_tensor(l, d) * d->context == 1 || (d->data == 1 && !config->spread))))
             continue;
         any_order = true;
-        for (int i = 0; i < groups->count; i++) {
-            int64_t group = groups->values[i];
+        for (int i = 0; i < groups.count; i++) {
+            int64_t group = groups.values[i];
             if (group < 1 || group >= d->data || d->data % group != 0 || config->spread)
                 continue;
             split = true;

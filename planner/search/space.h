@@ -28,6 +28,7 @@ enum layer_choice {
     LAYER_SLICES,
     LAYER_RESHARD,
     LAYER_REPLICATE,
+    LAYER_HSDP,
     LAYER_CHOICES
 };
 extern const char *const layer_choice_names[LAYER_CHOICES + 1];
@@ -180,6 +181,9 @@ const struct allowed *space_layer_allowed(const struct space *space, int layer, 
 /* Whether the layer may decide so on the mesh; where nothing can be sharded, any ZeRO stage will do, and where nothing
  * is gathered, any resharding. */
 bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice);
+/* Whether one of these values is the group of data-parallel ranks over which the layer shards on the mesh: 0 is all
+ * ranks that could. */
+bool space_group_allowed(const struct allowed *groups, const struct mesh *mesh, const struct plan_layer *layer);
 /* Which layers have equal rules: the rules that count for the layer, as bits. */
 unsigned space_rules_of(const struct space *space, int layer);
 /* What any layer may choose from; everything where count is 0. */

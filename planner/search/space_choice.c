@@ -71,6 +71,7 @@ enum space_choice space_choice_of_layers(enum layer_choice choice)
     static const enum space_choice choices[LAYER_CHOICES] = {
         [LAYER_ZERO] = SPACE_ZERO,     [LAYER_RECOMPUTE] = SPACE_RECOMPUTE, [LAYER_OFFLOAD] = SPACE_OFFLOAD,
         [LAYER_SLICES] = SPACE_SLICES, [LAYER_RESHARD] = SPACE_RESHARD,     [LAYER_REPLICATE] = SPACE_REPLICATE,
+        [LAYER_HSDP] = SPACE_HSDP,
     };
     return choices[choice];
 }

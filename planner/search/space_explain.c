@@ -153,9 +153,9 @@ static bool has_groups(const struct config *config, int64_t group)
     return config->spread || group == 0 || config_data(config) % group == 0;
 }
 
-bool space_check_groups(const struct space *space, const struct config *configs, int count, struct error *err)
+/* None of the groups can be in any configuration: the first of them is at fault. */
+static bool check_groups(const struct allowed *groups, const struct config *configs, int count, struct error *err)
 {
-    const struct allowed *groups = &space->shard_group;
     int most = 1;
     for (int c = 0; c < count; c++) {
         most = (int)max_i64(most, config_data(&configs[c]));
@@ -168,4 +168,12 @@ bool space_check_groups(const struct space *space, const struct config *configs,
                 "plan: hsdp: expected a divisor of the data-parallel ranks, of which there are at most %d, found %lld; "
                 "give another, or leave it out of --fix and --space",
                 most, (long long)groups->values[0]);
+}
+
+bool space_check_groups(const struct space *space, const struct config *configs, int count, struct error *err)
+{
+    for (int r = 0; r < space->rule_count; r++)
+        if (space->rules[r].choice == LAYER_HSDP && !check_groups(&space->rules[r].allowed, configs, count, err))
+            return false;
+    return check_groups(&space->shard_group, configs, count, err);
 }

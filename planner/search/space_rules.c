@@ -2,7 +2,7 @@
 #include "planner/search/space.h"
 
 const char *const layer_choice_names[LAYER_CHOICES + 1] = { "zero",    "recompute", "offload", "slices",
-                                                            "reshard", "replicate", NULL };
+                                                            "reshard", "replicate", "hsdp",    NULL };
 
 static const struct allowed *for_all(const struct space *space, enum layer_choice choice)
 {
@@ -17,6 +17,8 @@ static const struct allowed *for_all(const struct space *space, enum layer_choic
         return &space->reshard;
     case LAYER_REPLICATE:
         return &space->replicate;
+    case LAYER_HSDP:
+        return &space->shard_group;
     case LAYER_SLICES:
     case LAYER_CHOICES:
         break;
@@ -50,11 +52,28 @@ unsigned space_rules_of(const struct space *space, int layer)
     return rules;
 }
 
+bool space_group_allowed(const struct allowed *groups, const struct mesh *mesh, const struct plan_layer *layer)
+{
+    int group = 1;
+    bool whole = true;
+    for (int atom = 0; atom < mesh->atom_count; atom++) {
+        const struct dimension *dimension = dimensions[mesh->dim[atom]];
+        if (!dimension->splits_batch || !dimension->shard || mesh->size[atom] == 1)
+            continue;
+        if (layer->dim[atom] == mesh->dim[atom])
+            group *= mesh->size[atom];
+        else
+            whole = false;
+    }
+    return allows(groups, group) || (whole && allows(groups, 0));
+}
+
 bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice)
 {
     bool sharded = mesh_shards(mesh) > 1, shards = sharded && choice->zero > 0, gathers = sharded && choice->zero >= 3;
     return (!sharded || allows(space_layer_allowed(space, layer, LAYER_ZERO), choice->zero)) &&
            (!shards || allows(space_layer_allowed(space, layer, LAYER_REPLICATE), choice->replicate)) &&
+           (!shards || space_group_allowed(space_layer_allowed(space, layer, LAYER_HSDP), mesh, choice)) &&
            (!gathers || allows(space_layer_allowed(space, layer, LAYER_RESHARD), choice->reshard)) &&
            allows(space_layer_allowed(space, layer, LAYER_RECOMPUTE), choice->recompute) &&
            allows(space_layer_allowed(space, layer, LAYER_OFFLOAD), choice->offload) &&

@@ -15,18 +15,15 @@ struct strategies {
 static bool group_shards(const struct strategies *list, int replicas, struct plan_layer *layer)
 {
     const struct mesh *mesh = list->mesh;
-    int group = 1, passed = 0;
+    struct allowed wanted = space_any_layer(list->space, LAYER_HSDP);
+    int passed = 0;
     for (int atom = 0; atom < mesh->atom_count; atom++) {
         const struct dimension *dimension = dimensions[mesh->dim[atom]];
-        if (!dimension->splits_batch || !dimension->shard || mesh->size[atom] == 1)
-            continue;
-        if (passed++ >= replicas)
-            group *= mesh->size[atom];
-        else if ((layer->dim[atom] = (int8_t)dimension_replica(mesh->dim[atom])) < 0)
+        if (dimension->splits_batch && dimension->shard && mesh->size[atom] > 1 && passed++ < replicas &&
+            (layer->dim[atom] = (int8_t)dimension_replica(mesh->dim[atom])) < 0)
             return false;
     }
-    const struct allowed *wanted = &list->space->shard_group;
-    return replicas == 0 ? allows(wanted, 0) || allows(wanted, group) : passed > replicas && allows(wanted, group);
+    return (replicas == 0 || passed > replicas) && space_group_allowed(&wanted, mesh, layer);
 }
 
 static void add_strategy(struct strategies *list, const struct plan_layer *layer)
