@@ -59,6 +59,10 @@ struct kernel_facts {
     bool attends;    /* softmax attention: in q, k, v; out the mix and the log-sum-exp */
     bool places;     /* what it computes depends on where tokens stand in their sequence */
     bool picks_rows; /* of its weight, a table, only those that the inputs name: the others' gradient is 0 */
+    /* Inputs whose gradients BWD_INPUT may write over them: it reads an element before it writes to its place, on every
+     * device. GELU's is none: on GPUs it is an epilogue of the product behind it, which reads and writes in no such
+     * order. */
+    uint8_t overwrites_in;
     uint8_t linear; /* inputs in which it is linear: a partial sum may pass through (a matmul only while it has no fused
                        bias) */
 };

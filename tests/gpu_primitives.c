@@ -99,6 +99,16 @@ static void download_view(const struct gpu *gpu, void *stream, const struct view
     free(rounded);
 }
 
+/* An operand of lower number that has the same elements, whose memory it shares; NULL: none. */
+static void *shared_memory(const struct kernel_call *call, const struct kernel_call *device, int operand)
+{
+    const struct view *views = &call->operand[0][0];
+    for (int other = 0; other < operand; other++)
+        if (views[operand].data && views[other].data == views[operand].data)
+            return (&device->operand[0][0])[other].data;
+    return NULL;
+}
+
 static void run_on(const struct gpu *gpu, const struct kernel_call *call, bool half)
 {
     struct error error = { 0 };
@@ -122,8 +132,9 @@ static void run_on(const struct gpu *gpu, const struct kernel_call *call, bool h
             g.type[role][i] = is_index(call, (enum role)role, i)              ? GPU_INDEX
                               : half && !is_precise(call, (enum role)role, i) ? GPU_BF16
                                                                               : GPU_REAL;
+            void *shared = shared_memory(call, &device, role * MAX_OPERANDS + i);
             if (view->data)
-                view->data = upload_view(gpu, g.stream, view, g.type[role][i]);
+                view->data = shared ? shared : upload_view(gpu, g.stream, view, g.type[role][i]);
         }
     require(gpu_issue(&g, &error), &error);
     for (int role = 0; role < ROLE_COUNT; role++)
@@ -140,7 +151,8 @@ static void run_on(const struct gpu *gpu, const struct kernel_call *call, bool h
     free(overflow);
     for (int role = 0; role < ROLE_COUNT; role++)
         for (int i = 0; i < MAX_OPERANDS; i++)
-            gpu->release(gpu->self, device.operand[role][i].data);
+            if (!shared_memory(call, &device, role * MAX_OPERANDS + i))
+                gpu->release(gpu->self, device.operand[role][i].data);
     gpu->release(gpu->self, device_table);
     gpu->close_stream(gpu->self, g.stream);
     free(table);

@@ -560,6 +560,62 @@ static void test_backward(const struct kernel_case *c, uint64_t seed, enum phase
     fixture_free(&f);
 }
 
+/* Gradients where the inputs are, as many of them as may be; elements out of range stay those of the inputs. */
+static void write_over_inputs(struct fixture *f)
+{
+    int count = 0;
+    for (int i = 0; i < f->segment.in_count; i++) {
+        struct tensor *gradient = &f->tensor[ROLE_GRADIENT_IN][i];
+        const struct tensor *input = &f->tensor[ROLE_IN][i];
+        if (!gradient->used || !(kernel_facts[f->segment.kernel].overwrites_in >> i & 1))
+            continue;
+        free(gradient->block);
+        gradient->block = input->block;
+        memcpy(gradient->data, input->data, (size_t)input->elements * sizeof *input->data);
+        count++;
+    }
+    ck_assert_int_gt(count, 0);
+}
+
+static void test_in_place(const struct kernel_case *c, uint64_t seed, const struct primitives *set, bool half)
+{
+    struct fixture f;
+    fixture_make(&f, c, seed, false, seed % 5 == 0);
+    f.tolerance = half ? half_tolerance : backward_tolerance;
+    copy_tensor(&f, ROLE_GRADIENT_OUT, 0, &f.tensor[ROLE_OUT][0]);
+    int unwanted = c->differentiable == 3 ? (int)draw_in(&f.random, -1, 1) : -1; /* of two, one or none */
+    for (int i = 0; i < f.segment.in_count; i++)
+        if ((c->differentiable >> i & 1) && i != unwanted)
+            copy_tensor(&f, ROLE_GRADIENT_IN, i, &f.tensor[ROLE_IN][i]);
+    if (half)
+        round_tensors(&f);
+    write_over_inputs(&f);
+    c->forward(&f);
+    load_blocks(&f);
+    run_phase(&f, PHASE_BACKWARD_INPUT, set->kernel[c->kernel][PHASE_BACKWARD_INPUT], ROLE_GRADIENT_IN, true,
+              draw_split(&f));
+    expect_backward(&f, c, ROLE_IN, ROLE_GRADIENT_IN, true);
+    for (int i = 0; i < f.segment.in_count; i++) {
+        struct tensor *gradient = &f.tensor[ROLE_GRADIENT_IN][i];
+        if (gradient->used)
+            check_block(&f, gradient, PHASE_BACKWARD_INPUT, set->isa, ROLE_GRADIENT_IN, i);
+        if (gradient->block == f.tensor[ROLE_IN][i].block)
+            gradient->block = NULL;
+    }
+    fixture_free(&f);
+}
+
+/* Where the facts say so, the plan's layout does it (planner/program/layout.c). */
+START_TEST(gradients_may_lie_where_inputs_do)
+{
+    const struct primitives *set;
+    bool half;
+    for (int isa = 0; kernel_facts[cases[_i].kernel].overwrites_in && (set = set_at(isa, &half)); isa++)
+        for (uint64_t seed = 0; seed < BACKWARD_SEEDS; seed += seed_stride(half))
+            test_in_place(&cases[_i], seed, set, half);
+}
+END_TEST
+
 START_TEST(forward_matches_naive_loops)
 {
     const struct primitives *set;
@@ -850,6 +906,7 @@ static Suite *kernels_suite(void)
     tcase_set_timeout(cases_of_all, 0);
     tcase_add_loop_test(cases_of_all, forward_matches_naive_loops, 0, CASE_COUNT);
     tcase_add_loop_test(cases_of_all, backward_matches_central_differences, 0, CASE_COUNT);
+    tcase_add_loop_test(cases_of_all, gradients_may_lie_where_inputs_do, 0, CASE_COUNT);
     tcase_add_loop_test(cases_of_all, wide_rows_match_by_norm, 0, CASE_COUNT);
     suite_add_tcase(suite, cases_of_all);
     CHECK_ADD(suite, table_agrees_with_kernel_facts);

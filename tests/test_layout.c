@@ -100,9 +100,18 @@ START_TEST(sizes_beyond_63_bits_are_refused)
 }
 END_TEST
 
+/* Of how many inputs the gradients need no bytes of their own, on one rank. */
+static int written_over(const struct program *program, const struct instr *instr)
+{
+    if (instr->op != OP_COMPUTE || instr->phase != PHASE_BACKWARD_INPUT)
+        return 0;
+    enum kernel kernel = program->graph->segments[instr->segment].kernel;
+    return kernel == KERNEL_SWIGLU ? 2 : kernel == KERNEL_SUM_EXP;
+}
+
 /* Bytes that are kept at once in program order: from each buffer's first use to its last, or as long as they are its
- * own. */
-static int64_t live_bytes(const struct program *program, int stage, bool held, bool host)
+ * own. in_place: loss and gated units write gradients over what they read. */
+static int64_t live_bytes(const struct program *program, int stage, bool held, bool host, bool in_place)
 {
     const struct stage_program *list = &program->stages[stage];
     int64_t *change = calloc((size_t)list->instr_count + 2, sizeof *change), live = 0, most = 0;
@@ -115,6 +124,13 @@ static int64_t live_bytes(const struct program *program, int stage, bool held, b
         change[held ? lives[b].since : lives[b].first] += round_up(program->buffers[b].bytes, 64);
         change[(held ? lives[b].held : lives[b].last) + 1] -= round_up(program->buffers[b].bytes, 64);
     }
+    for (int i = 0; in_place && i < list->instr_count; i++)
+        for (int k = 0; k < written_over(program, &list->instrs[i]); k++) {
+            int gradient = list->instrs[i].operand[ROLE_GRADIENT_IN][k], input = list->instrs[i].operand[ROLE_IN][k];
+            ck_assert(lives[gradient].first == i && lives[input].last == i);
+            change[i] -= round_up(program->buffers[gradient].bytes, 64);
+            change[i + 1] += round_up(program->buffers[gradient].bytes, 64);
+        }
     for (int i = 0; i < list->instr_count; i++) {
         live += change[i];
         most = max_i64(most, live);
@@ -132,7 +148,7 @@ START_TEST(lowered_arenas_are_tight)
     for (int s = 0; s < l.program->stage_count; s++) {
         const struct stage_program *stage = &l.program->stages[s];
         int64_t temporary = stage->arena_bytes - stage->persistent_bytes - round_up(stage->scratch_bytes, 64);
-        int64_t live = live_bytes(l.program, s, true, false), away = live_bytes(l.program, s, true, true);
+        int64_t live = live_bytes(l.program, s, true, false, false), away = live_bytes(l.program, s, true, true, false);
         for (int b = 0; b < l.program->buffer_count; b++)
             if (l.program->buffers[b].stage == s && l.program->buffers[b].host && l.program->buffers[b].persistent)
                 away += round_up(l.program->buffers[b].bytes, 64);
@@ -254,7 +270,8 @@ START_TEST(holding_costs_one_layer_of_gradients)
             most = max_i64(most, of_layer[i]);
         for (int lane = LANE_COMPUTE + 1; lane < LANE_COUNT; lane++)
             most += in_lane[lane];
-        ck_assert_int_le(live_bytes(l.program, s, true, false), live_bytes(l.program, s, false, false) + 2 * most);
+        ck_assert_int_le(live_bytes(l.program, s, true, false, false),
+                         live_bytes(l.program, s, false, false, false) + 2 * most);
         free(of_layer);
     }
     lowered_free(&l);
@@ -331,6 +348,29 @@ START_TEST(reuse_hides_short_transfers)
 }
 END_TEST
 
+/* Logits and their gradients, and those of gated units, are never there twice, and the arena has room for one. */
+START_TEST(gradients_take_the_place_of_inputs)
+{
+    struct strategy strategy = strategies[0];
+    strategy.model = _i ? "tiny-llama" : "tiny-gpt";
+    struct lowered l = lowered_program(&strategy);
+    ck_assert(program_layout(l.program, NULL));
+    const struct stage_program *list = &l.program->stages[0];
+    int found = 0;
+    for (int i = 0; i < list->instr_count; i++)
+        for (int k = 0; k < written_over(l.program, &list->instrs[i]); k++, found++)
+            ck_assert_int_eq(l.program->buffers[list->instrs[i].operand[ROLE_GRADIENT_IN][k]].offset,
+                             l.program->buffers[list->instrs[i].operand[ROLE_IN][k]].offset);
+    int gated = _i ? 2 * (l.graph->layer_count - 3) / 2 : 0; /* all but embedding, head and loss: attention and these */
+    ck_assert_int_eq(found, strategy.micros * (1 + gated));
+    int64_t temporary = list->arena_bytes - list->persistent_bytes - round_up(list->scratch_bytes, 64);
+    int64_t once = live_bytes(l.program, 0, true, false, true);
+    ck_assert_int_lt(once, live_bytes(l.program, 0, true, false, false));
+    ck_assert_int_le(temporary, once + once / 200);
+    lowered_free(&l);
+}
+END_TEST
+
 START_TEST(layout_repeats)
 {
     struct lowered a = lowered_program(&strategies[_i]), b = lowered_program(&strategies[_i]);
@@ -399,6 +439,7 @@ static Suite *layout_suite(void)
     tcase_add_loop_test(lowered, lowered_arenas_are_tight, 0, STRATEGY_COUNT);
     tcase_add_loop_test(lowered, lives_are_those_of_the_list, 0, STRATEGY_COUNT);
     tcase_add_loop_test(lowered, holding_costs_one_layer_of_gradients, 0, STRATEGY_COUNT);
+    tcase_add_loop_test(lowered, gradients_take_the_place_of_inputs, 0, 2);
     tcase_add_loop_test(lowered, layout_repeats, 0, STRATEGY_COUNT);
     tcase_add_loop_test(lowered, compute_never_waits_for_the_reduction_before, 0, OVERLAPPING_COUNT);
     tcase_add_loop_test(lowered, reuse_hides_short_transfers, 0, OVERLAPPING_COUNT);

@@ -434,6 +434,55 @@ START_TEST(persistent_bytes_are_not_reused)
 }
 END_TEST
 
+/* Puts an input and its gradient above all else, the gradient so many bytes higher. */
+static void put_above(struct program *p, int64_t top, const struct instr *instr, int64_t higher)
+{
+    struct buffer *input = &p->buffers[instr->operand[ROLE_IN][0]],
+                  *gradient = &p->buffers[instr->operand[ROLE_GRADIENT_IN][0]];
+    input->offset = top;
+    gradient->offset = top + higher;
+    p->stages[0].arena_bytes = top + higher + round_up(gradient->bytes, ARENA_ALIGNMENT_BYTES);
+}
+
+/* The gradient of logits may lie byte for byte where they do, but not askew; that of queries must not, of which each is
+ * read for gradients of many keys. Neither input is read later. */
+START_TEST(gradients_lie_over_inputs_where_kernels_allow_it)
+{
+    struct strategy strategy = strategies[0];
+    strategy.model = "tiny-llama";
+    struct lowered l = lowered_program(&strategy);
+    struct error err = { 0 };
+    ck_assert(program_layout(l.program, &err));
+    struct stage_program *list = &l.program->stages[0];
+    const int64_t top = list->arena_bytes;
+    int tried = 0;
+    for (int i = 0; i < list->instr_count; i++) {
+        const struct instr *instr = &list->instrs[i];
+        bool back = instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_INPUT;
+        enum kernel kernel = back ? l.graph->segments[instr->segment].kernel : KERNEL_COUNT;
+        if (kernel != KERNEL_SUM_EXP && kernel != KERNEL_ATTENTION)
+            continue;
+        int64_t bytes = l.program->buffers[instr->operand[ROLE_IN][0]].bytes, was[2];
+        struct buffer *input = &l.program->buffers[instr->operand[ROLE_IN][0]],
+                      *gradient = &l.program->buffers[instr->operand[ROLE_GRADIENT_IN][0]];
+        was[0] = input->offset, was[1] = gradient->offset;
+        put_above(l.program, top, instr, round_up(bytes, ARENA_ALIGNMENT_BYTES));
+        ck_assert_msg(program_verify(l.program, &err), "%s", err.message);
+        put_above(l.program, top, instr, ARENA_ALIGNMENT_BYTES);
+        refused(l.program, "whose bytes buffer");
+        put_above(l.program, top, instr, 0);
+        if (kernel == KERNEL_ATTENTION)
+            refused(l.program, "whose bytes buffer");
+        else
+            ck_assert_msg(program_verify(l.program, &err), "%s", err.message);
+        input->offset = was[0], gradient->offset = was[1];
+        tried++;
+    }
+    ck_assert_int_eq(tried, strategy.micros * 3); /* two layers of attention and the loss */
+    lowered_free(&l);
+}
+END_TEST
+
 /* A sender that offers micro-batch 1 before 0 hangs a receiver that asks for 0 first. */
 START_TEST(channels_keep_their_order)
 {
@@ -489,6 +538,7 @@ static Suite *verify_suite(void)
     Suite *suite = suite_create("verify");
     CHECK_ADD(suite, overlap_is_refused);
     CHECK_ADD(suite, persistent_bytes_are_not_reused);
+    CHECK_ADD(suite, gradients_lie_over_inputs_where_kernels_allow_it);
     CHECK_ADD(suite, channels_keep_their_order);
     CHECK_ADD(suite, nobody_passes_a_norm_reduce);
     CHECK_ADD(suite, copies_of_weights_are_summed);

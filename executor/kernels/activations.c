@@ -69,10 +69,11 @@ void ISA(gelu_erf_forward)(const struct kernel_call *call)
     forward(call, gelu_erf_row);
 }
 
+/* From here on gradients may lie where the inputs do. */
 static void gelu_erf_gradient_row(const struct row *row, const void *context)
 {
-    real *restrict dx = row->data[0];
-    const real *restrict x = row->data[1], *restrict dy = row->data[2];
+    real *dx = row->data[0];
+    const real *x = row->data[1], *dy = row->data[2];
     const bool *begin = context;
     for (int64_t i = 0; i < row->count; i++)
         dx[i] = (*begin ? 0 : dx[i]) + dy[i] * gelu_erf_slope(x[i]);
@@ -100,8 +101,8 @@ void ISA(relu_forward)(const struct kernel_call *call)
 
 static void relu_gradient_row(const struct row *row, const void *context)
 {
-    real *restrict dx = row->data[0];
-    const real *restrict x = row->data[1], *restrict dy = row->data[2];
+    real *dx = row->data[0];
+    const real *x = row->data[1], *dy = row->data[2];
     const bool *begin = context;
     if (*begin) {
 #pragma omp simd
@@ -165,8 +166,8 @@ struct gated_context {
 static void gated_gradient_row(const struct row *row, const void *context)
 {
     const struct gated_context *c = context;
-    real *restrict dgate = row->data[0], *restrict dup = row->data[1];
-    const real *restrict gate = row->data[2], *restrict up = row->data[3], *restrict dy = row->data[4];
+    real *dgate = row->data[0], *dup = row->data[1];
+    const real *gate = row->data[2], *up = row->data[3], *dy = row->data[4];
     enum { CHUNK = 256 };
     real gate_part[CHUNK], up_part[CHUNK];
     for (int64_t low = 0; low < row->count; low += CHUNK) {

@@ -81,12 +81,13 @@ void ISA(sum_exp_forward)(const struct kernel_call *call)
     walk(call, &call->segment->in[0], call->operand[ROLE_IN][0].dim_count, false, spots, 3, sum_exp_row, &columns);
 }
 
+/* The gradient may lie where the logits do. */
 static void sum_exp_gradient_row(const struct row *row, const void *context)
 {
     const struct columns *columns = context;
-    const real *restrict x = row->data[0];
+    const real *x = row->data[0];
     const real shift = *(const real *)row->data[1], scale = *(const real *)row->data[2];
-    real *restrict dx = row->data[3];
+    real *dx = row->data[3];
     int64_t count = clip(row->count, columns->valid);
     if (columns->begin) {
 #pragma omp simd

@@ -1,4 +1,5 @@
 #include "planner/program/access.h"
+#include "planner/program/recipe.h"
 
 static bool operand_at(const struct instr *instr, int slot, struct access *out)
 {
@@ -69,9 +70,34 @@ bool access_renews(const struct program *program, const struct instr *instr, con
     return instr->op != OP_COMPUTE || instr->round == 0 || buffer->part_count > 1 || buffer->ring_round > 0;
 }
 
-bool access_in_place(const struct instr *instr)
+static bool same_block(const struct buffer *a, const struct buffer *b)
 {
-    return instr->op == OP_ALL_REDUCE && !instr->accumulate;
+    return a->bytes == b->bytes && layout_equal(&a->layout, &b->layout) && a->ring_round == b->ring_round &&
+           a->part == b->part && a->part_count == b->part_count;
+}
+
+/* A gradient over its input, if nothing else of the instruction is that input. */
+static int input_over(const struct program *program, const struct instr *instr, int slot)
+{
+    int place = slot % MAX_OPERANDS, over = ROLE_IN * MAX_OPERANDS + place;
+    if (instr->phase != PHASE_BACKWARD_INPUT || slot / MAX_OPERANDS != ROLE_GRADIENT_IN || instr->segment < 0 ||
+        !(kernel_facts[program->graph->segments[instr->segment].kernel].overwrites_in >> place & 1))
+        return -1;
+    int into = instr->operand[ROLE_GRADIENT_IN][place], from = instr->operand[ROLE_IN][place], uses = 0;
+    bool defines = instr->define[ROLE_GRADIENT_IN] >> place & 1;
+    if (into < 0 || from < 0 || !defines || !same_block(&program->buffers[into], &program->buffers[from]))
+        return -1;
+    for (int other = 0; other < access_slots(instr); other++)
+        uses += instr->operand[other / MAX_OPERANDS][other % MAX_OPERANDS] == from;
+    return uses == 1 ? over : -1;
+}
+
+int access_over(const struct program *program, const struct instr *instr, int slot)
+{
+    if (instr->op == OP_COMPUTE)
+        return input_over(program, instr, slot);
+    bool in_place = instr->op == OP_ALL_REDUCE && !instr->accumulate && slot % 2 == 1;
+    return in_place ? slot - 1 : -1;
 }
 
 bool buffer_outlives_step(const struct buffer *buffer)

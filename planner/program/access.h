@@ -29,8 +29,9 @@ static inline bool access_at(const struct program *program, const struct instr *
 /* True when the start gives the whole buffer a new content, so that bytes may have served others since its last use. A
  * later round of a time split writes its part beside those of earlier rounds. */
 bool access_renews(const struct program *program, const struct instr *instr, const struct access *access);
-/* True for an instruction that may write over the very bytes it reads (equal offsets). */
-bool access_in_place(const struct instr *instr);
+/* Of a slot that is written: the slot of the same instruction whose very bytes it may be written over (equal offsets),
+ * since nothing there is read afterwards; -1: none. */
+int access_over(const struct program *program, const struct instr *instr, int slot);
 /* Where the buffer of a slot stands in the instruction, to be renamed. The slot must not be empty. */
 int *access_place(struct program *program, struct instr *instr, int slot);
 /* Of an UPDATE: the fetched state that it works on, -1: the state beside its gradient. */

@@ -12,17 +12,22 @@
 #include <stdlib.h>
 
 /* ---- lifetimes ---- */
-static void join_in_place(const struct program *program, const struct life *lives, int *joined)
+/* all: (buffers) the buffer whose bytes each takes over in place, -1 none; transfers: only what transfers take over. */
+static void join_in_place(const struct program *program, const struct life *lives, int *all, int *transfers)
 {
     for (int b = 0; b < program->buffer_count; b++)
-        joined[b] = -1;
+        all[b] = transfers[b] = -1;
     for (int s = 0; s < program->stage_count; s++)
         for (int i = 0; i < program->stages[s].instr_count; i++) {
             const struct instr *instr = &program->stages[s].instrs[i];
-            for (int k = 0; k < instr->pair_count; k++) {
-                const struct pair *pair = &program->pairs[instr->pair_first + k];
-                if (pair_takes_over(program, lives, instr, i, pair) && joined[pair->destination] < 0)
-                    joined[pair->destination] = pair->source;
+            for (int slot = 0; slot < access_slots(instr); slot++) {
+                int source = lives_taken_over(program, lives, s, i, slot);
+                struct access into;
+                if (source < 0 || !access_at(program, instr, slot, &into) || all[into.buffer] >= 0)
+                    continue;
+                all[into.buffer] = source;
+                if (instr->op != OP_COMPUTE)
+                    transfers[into.buffer] = source;
             }
         }
 }
@@ -36,8 +41,9 @@ static int root_of(const int *joined, int buffer)
 
 /* ---- offsets ---- */
 struct lifetimes {
-    struct life *lives; /* (buffers) */
-    int *joined;        /* (buffers) the buffer whose bytes it takes over in place, -1 none */
+    struct life *lives;   /* (buffers) */
+    int *all, *transfers; /* join_in_place() */
+    int *joined;          /* the one of the two that is tried */
     struct place_item *items;
     int *item_of; /* (buffers) the item that holds it */
     struct by_stage by_stage;
@@ -156,7 +162,53 @@ static void give_offsets(struct program *program, int stage, bool host, const st
     }
 }
 
-static bool place_stage(struct program *program, int stage, const struct lifetimes *t, struct error *err)
+static int list_items(const struct program *program, int stage, bool host, const struct lifetimes *t)
+{
+    int count = collect_items(program, stage, host, t);
+    if (!host)
+        join_wrapped(program, stage, t);
+    return count;
+}
+
+static bool kernels_join(const struct lifetimes *t, int stage)
+{
+    for (int k = t->by_stage.first[stage]; k < t->by_stage.first[stage + 1]; k++)
+        if (t->all[t->by_stage.buffer[k]] != t->transfers[t->by_stage.buffer[k]])
+            return true;
+    return false;
+}
+
+/* Packing lost more than 1/50 of what lives at once. */
+static bool packs_badly(const struct lifetimes *t, int count, int64_t total)
+{
+    int64_t bound;
+    return place_bound(t->items, count, &bound, NULL) && total > bound + bound / 50;
+}
+
+/* What is joined lives longer and packs worse: where it lowers no peak it may take more than the same things apart. */
+static bool place_temporaries(struct program *program, int stage, bool host, struct lifetimes *t, int64_t top,
+                              int64_t *total, struct error *err)
+{
+    int64_t apart, bound;
+    t->joined = t->all;
+    int count = list_items(program, stage, host, t);
+    if (!place_items(t->items, count, total, err))
+        return false;
+    give_offsets(program, stage, host, t, top);
+    if (host || !kernels_join(t, stage) || !packs_badly(t, count, *total))
+        return true;
+    t->joined = t->transfers;
+    count = list_items(program, stage, host, t);
+    if (!place_bound(t->items, count, &bound, err) || (bound < *total && !place_items(t->items, count, &apart, err)))
+        return false;
+    if (bound < *total && apart < *total) {
+        *total = apart;
+        give_offsets(program, stage, host, t, top);
+    }
+    return true;
+}
+
+static bool place_stage(struct program *program, int stage, struct lifetimes *t, struct error *err)
 {
     struct stage_program *list = &program->stages[stage];
     int64_t top = 0, total = 0;
@@ -166,27 +218,21 @@ static bool place_stage(struct program *program, int stage, const struct lifetim
     list->scratch_offset = top;
     if (!scratch_of(program, stage, &list->scratch_bytes, err))
         return false;
-    int count = collect_items(program, stage, false, t);
-    join_wrapped(program, stage, t);
     if (!add_i64(&top, top, round_up(list->scratch_bytes, ARENA_ALIGNMENT_BYTES)) ||
-        !place_items(t->items, count, &total, err) || !add_i64(&list->arena_bytes, top, total))
+        !place_temporaries(program, stage, false, t, top, &total, err) || !add_i64(&list->arena_bytes, top, total))
         return fail(err, "layout: the arena of stage %d does not fit in 63 bits of bytes", stage);
-    give_offsets(program, stage, false, t, top);
     return true;
 }
 
-static bool place_host(struct program *program, int stage, const struct lifetimes *t, struct error *err)
+static bool place_host(struct program *program, int stage, struct lifetimes *t, struct error *err)
 {
     struct stage_program *list = &program->stages[stage];
     int64_t top = 0, total = 0;
-    if (!stack_persistent(program, stage, true, &t->by_stage, &top, err))
-        return false;
-    int count = collect_items(program, stage, true, t);
-    if (count > 0 && !place_items(t->items, count, &total, err))
+    if (!stack_persistent(program, stage, true, &t->by_stage, &top, err) ||
+        !place_temporaries(program, stage, true, t, top, &total, err))
         return false;
     if (!add_i64(&list->host_bytes, top, total))
         return fail(err, "layout: the host's arena of stage %d does not fit in 63 bits of bytes", stage);
-    give_offsets(program, stage, true, t, top);
     return true;
 }
 
@@ -195,18 +241,21 @@ static bool place_stages(struct program *program, struct error *err)
     size_t count = (size_t)program->buffer_count + 1;
     struct arena scratch = { 0 };
     struct lifetimes t = { .lives = malloc(count * sizeof *t.lives),
-                           .joined = malloc(count * sizeof *t.joined),
+                           .all = malloc(count * sizeof *t.all),
+                           .transfers = malloc(count * sizeof *t.transfers),
                            .items = malloc(count * sizeof *t.items),
                            .item_of = malloc(count * sizeof *t.item_of) };
-    bool ok = (t.lives && t.joined && t.items && t.item_of && by_stage_build(&t.by_stage, &scratch, program)) ||
-              fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
+    bool ok =
+        (t.lives && t.all && t.transfers && t.items && t.item_of && by_stage_build(&t.by_stage, &scratch, program)) ||
+        fail_kind(err, ERROR_ENVIRONMENT, "layout: out of memory for %d buffers", program->buffer_count);
     ok = ok && program_lives(program, t.lives, err);
     if (ok)
-        join_in_place(program, t.lives, t.joined);
+        join_in_place(program, t.lives, t.all, t.transfers);
     for (int s = 0; ok && s < program->stage_count; s++)
         ok = place_stage(program, s, &t, err) && place_host(program, s, &t, err);
     free(t.lives);
-    free(t.joined);
+    free(t.all);
+    free(t.transfers);
     free(t.items);
     free(t.item_of);
     arena_free(&scratch);

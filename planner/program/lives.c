@@ -232,7 +232,7 @@ static void stage_lives(const struct program *program, int stage, const int *beg
             struct life *life = &lives[access.buffer];
             if (life->first < 0) {
                 life->first = i;
-                life->since = access_in_place(instr) ? i : begin[i];
+                life->since = access_over(program, instr, slot) >= 0 ? i : begin[i];
             }
             life->last = i;
             int held = runs_beside(instr) && access.reads && !access.writes ? end[i] : i;
@@ -261,12 +261,15 @@ bool program_lives(const struct program *program, struct life *lives, struct err
     return true;
 }
 
-bool pair_takes_over(const struct program *program, const struct life *lives, const struct instr *instr, int index,
-                     const struct pair *pair)
+int lives_taken_over(const struct program *program, const struct life *lives, int stage, int index, int slot)
 {
-    if (!access_in_place(instr) || pair->source == pair->destination)
-        return false;
-    const struct buffer *a = &program->buffers[pair->source], *b = &program->buffers[pair->destination];
-    return !a->persistent && !b->persistent && a->bytes == b->bytes && lives[pair->source].last == index &&
-           lives[pair->destination].first == index;
+    const struct instr *instr = &program->stages[stage].instrs[index];
+    int over = access_over(program, instr, slot);
+    struct access from, into;
+    if (over < 0 || !access_at(program, instr, slot, &into) || !access_at(program, instr, over, &from) ||
+        from.buffer == into.buffer)
+        return -1;
+    const struct buffer *a = &program->buffers[from.buffer], *b = &program->buffers[into.buffer];
+    bool meet = lives[from.buffer].last == index && lives[into.buffer].first == index;
+    return meet && !a->persistent && !b->persistent && a->bytes == b->bytes ? from.buffer : -1;
 }

@@ -31,8 +31,8 @@ bool program_lives(const struct program *program, struct life *lives, struct err
 /* Whether two instructions of the compute lane that follow each other there are for one layer, one way, of one
  * micro-batch. */
 bool lives_same_visit(const struct instr *a, const struct instr *b);
-/* Whether an in-place reduction's source ends where its destination begins, so that one takes over the other's bytes:
- * a gradient would be there twice. index: the instruction's. */
-bool pair_takes_over(const struct program *program, const struct life *lives, const struct instr *instr, int index,
-                     const struct pair *pair);
+/* The buffer whose bytes the one in the slot of instruction index takes over, since the one ends where the other begins
+ * and the instruction may work in place; -1: none. Else a reduced gradient, or the gradient of the logits beside these,
+ * would be there twice. */
+int lives_taken_over(const struct program *program, const struct life *lives, int stage, int index, int slot);
 #endif

@@ -182,16 +182,25 @@ static void start_buffer(struct walk *w, int b)
     w->taken_at[b] = -1;
 }
 
+static bool written_over(const struct walk *w, const struct instr *instr, int slot)
+{
+    struct access from, into;
+    for (int other = 0; other < access_slots(instr); other++)
+        if (access_over(w->program, instr, other) == slot && access_at(w->program, instr, slot, &from) &&
+            access_at(w->program, instr, other, &into) &&
+            w->program->buffers[into.buffer].offset == w->program->buffers[from.buffer].offset)
+            return true;
+    return false;
+}
+
 /* Bytes that this instruction both reads and gives away, where it cannot work in place. */
 static bool check_in_place(struct walk *w, const struct instr *instr)
 {
-    struct access access, into;
+    struct access access;
     for (int slot = 0; slot < access_slots(instr); slot++) {
         if (!access_at(w->program, instr, slot, &access) || !access.reads || w->alive[access.buffer])
             continue;
-        bool twin = access_in_place(instr) && access_at(w->program, instr, slot | 1, &into) &&
-                    w->program->buffers[into.buffer].offset == w->program->buffers[access.buffer].offset;
-        if (!twin && !check_alive(w, access.buffer))
+        if (!written_over(w, instr, slot) && !check_alive(w, access.buffer))
             return false;
     }
     return true;

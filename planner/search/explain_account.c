@@ -45,21 +45,19 @@ static int64_t taken_bytes(const struct buffer *buffer)
 
 /* ---- when each buffer has its bytes to itself ---- */
 
-/* A reduction in place hands its bytes over: the source has them until just before, the destination from there on. */
+/* What works in place hands bytes over: the source has them until just before, the destination from there on. */
 static void hand_over(const struct program *program, int stage, struct life *lives)
 {
     const struct stage_program *list = &program->stages[stage];
     for (int i = 0; i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
-        for (int k = 0; access_in_place(instr) && k < instr->pair_count; k++) {
-            const struct pair *pair = &program->pairs[instr->pair_first + k];
-            if (pair->source < 0 || pair->destination < 0 || pair->source == pair->destination)
+        for (int slot = 0; slot < access_slots(instr); slot++) {
+            int from = lives_taken_over(program, lives, stage, i, slot);
+            struct access into;
+            if (from < 0 || !access_at(program, instr, slot, &into) ||
+                program->buffers[from].offset != program->buffers[into.buffer].offset)
                 continue;
-            const struct buffer *from = &program->buffers[pair->source], *to = &program->buffers[pair->destination];
-            struct life *source = &lives[pair->source], *destination = &lives[pair->destination];
-            if (from->persistent || to->persistent || from->offset != to->offset || source->last != i ||
-                destination->first != i)
-                continue;
+            struct life *source = &lives[from], *destination = &lives[into.buffer];
             destination->held = source->held > destination->held ? source->held : destination->held;
             source->held = i - 1;
         }

@@ -6,6 +6,7 @@
  * reduction's source keeps its bytes until the compute lane has left the next layer (lives.h), so from then on the
  * compute lane waits for it. No placement waits for more. */
 #include "planner/search/sample_parts.h"
+#include "planner/program/access.h"
 #include "base/num.h"
 #include <stdlib.h>
 #include <string.h>
@@ -74,20 +75,43 @@ static bool is_listed(const struct instr *instr)
     return instr->micro <= 0 || instr->phase == PHASE_STEP;
 }
 
-/* What an all-reduce in place takes over must not count twice. */
+static void find_turn(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    s->turn = list->instr_count;
+    for (int i = list->instr_count - 1; i >= 0; i--)
+        if (list->instrs[i].micro == 0 && !instr_is_forward(&list->instrs[i]))
+            s->turn = i;
+}
+
+bool sample_keeps(const struct sample *s, int buffer)
+{
+    const struct life *life = &s->lives[buffer];
+    return !s->program->buffers[buffer].is_weight && life->first < s->turn && life->last >= s->turn;
+}
+
+/* Bytes that another takes over must not count twice; those of what is saved count as saved from beginning to end. */
+static void take_over(struct sample *s, int index, int from, int into)
+{
+    struct life *source = &s->lives[from], *taker = &s->lives[into];
+    if (sample_keeps(s, from) || s->within_saved[from]) {
+        s->within_saved[into] = true;
+    } else if (taker->last > index) {
+        taker->first = taker->since = index + 1;
+        taker->held = taker->held > source->held ? taker->held : source->held;
+        source->held = index;
+    }
+}
+
 static void skip_taken_over(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];
     for (int i = 0; i < list->instr_count; i++)
-        for (int k = 0; k < list->instrs[i].pair_count; k++) {
-            const struct pair *pair = &s->program->pairs[list->instrs[i].pair_first + k];
-            if (!pair_takes_over(s->program, s->lives, &list->instrs[i], i, pair) ||
-                s->lives[pair->destination].last == i)
-                continue;
-            struct life *from = &s->lives[pair->source], *to = &s->lives[pair->destination];
-            to->first = to->since = i + 1;
-            to->held = to->held > from->held ? to->held : from->held;
-            from->held = i;
+        for (int slot = 0; slot < access_slots(&list->instrs[i]); slot++) {
+            struct access into;
+            int from = lives_taken_over(s->program, s->lives, 0, i, slot);
+            if (from >= 0 && access_at(s->program, &list->instrs[i], slot, &into))
+                take_over(s, i, from, into.buffer);
         }
 }
 
@@ -108,10 +132,6 @@ static void list_behind(struct sample *s)
 static void list_instructions(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];
-    s->turn = list->instr_count;
-    for (int i = list->instr_count - 1; i >= 0; i--)
-        if (list->instrs[i].micro == 0 && !instr_is_forward(&list->instrs[i]))
-            s->turn = i;
     for (int i = 0; i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
         int release = -1;
@@ -158,6 +178,7 @@ static bool open_arrays(struct sample *s)
     s->sized = arena_alloc(a, buffers, sizeof *s->sized);
     s->lives = arena_alloc(a, buffers, sizeof *s->lives);
     s->kept_layer = arena_alloc(a, buffers, sizeof *s->kept_layer);
+    s->within_saved = arena_alloc(a, buffers, sizeof *s->within_saved);
     s->duration = arena_alloc(a, instrs, sizeof *s->duration);
     s->finish = arena_alloc(a, instrs, sizeof *s->finish);
     s->change = arena_alloc(a, instrs + 2, sizeof *s->change);
@@ -165,7 +186,8 @@ static bool open_arrays(struct sample *s)
     s->by_layer = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->by_layer);
     s->copies = arena_alloc(a, (size_t)s->graph->layer_count, sizeof *s->copies);
     return s->weight_layer && s->listed && s->release && s->releasing && s->behind && s->sized && s->lives &&
-           s->kept_layer && s->duration && s->finish && s->change && s->passes && s->by_layer && s->copies;
+           s->kept_layer && s->within_saved && s->duration && s->finish && s->change && s->passes && s->by_layer &&
+           s->copies;
 }
 
 static bool dissect(struct sample *s, struct error *err)
@@ -177,6 +199,7 @@ static bool dissect(struct sample *s, struct error *err)
             s->weight_layer[s->graph->segments[i].weight[k].id] = s->graph->segments[i].layer;
     if (!program_lives(s->program, s->lives, err))
         return false;
+    find_turn(s);
     skip_taken_over(s);
     list_instructions(s);
     list_behind(s);
@@ -550,9 +573,7 @@ struct layer_price sample_handover(const struct sample *s, int layer)
     }
     for (int k = 0; k < s->sized_count; k++) {
         const struct buffer *buffer = &s->program->buffers[s->sized[k]];
-        struct life life = s->lives[s->sized[k]];
-        bool kept = life.first >= 0 && life.first < s->turn && life.last >= s->turn;
-        if (!buffer->is_weight && !buffer->host && !buffer->persistent && buffer->id == value && kept)
+        if (!buffer->host && !buffer->persistent && buffer->id == value && sample_keeps(s, s->sized[k]))
             price.saved_bytes += buffer->bytes;
     }
     return price;

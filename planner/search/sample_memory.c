@@ -130,9 +130,9 @@ static void price_temporary(struct sample *s)
         const struct buffer *buffer = &s->program->buffers[s->sized[k]];
         struct life life = s->lives[s->sized[k]];
         if (buffer->persistent || buffer->host || s->kept_layer[s->sized[k]] >= 0 || life.first < 0 ||
-            life.first >= s->end)
+            life.first >= s->end || s->within_saved[s->sized[k]])
             continue;
-        if (!buffer->is_weight && life.first < s->turn && life.last >= s->turn) {
+        if (sample_keeps(s, s->sized[k])) {
             s->by_layer[sample_layer_of(s, &list->instrs[life.first])].saved_bytes += buffer->bytes;
             continue;
         }

@@ -40,6 +40,7 @@ struct sample {
     struct life *lives; /* (buffers) */
     int turn, end;      /* first instruction of the first backward; the first behind the first micro-batch */
     int *kept_layer;    /* (buffers) of weights that stay gathered: the layer that uses them first; else -1 */
+    bool *within_saved; /* (buffers) lies in bytes that count as saved */
     struct tie *ties;
     int tie_count;
     /* filled anew for each size */
@@ -73,6 +74,8 @@ int64_t sample_least_transfer_ns(const struct sample *s, const struct facts *fac
                                  int64_t ns);
 /* Counts it, of what is also counted in *into. */
 void sample_add_lane(struct layer_price *price, const int64_t *into, int64_t least_ns);
+/* Whether the buffer, not of a weight, lives when the first micro-batch turns around. */
+bool sample_keeps(const struct sample *s, int buffer);
 /* Lists the weights that stay gathered, and those that later layers use too; lives are known. False: out of memory. */
 bool sample_list_kept(struct sample *sample);
 /* Adds the bytes of each layer to by_layer, or only what stays (resident_only); returns the largest workspace's. */
