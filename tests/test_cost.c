@@ -43,6 +43,37 @@ START_TEST(matmul_efficiency_is_bounded_and_sane)
 }
 END_TEST
 
+/* By hand, on 108 units with tiles of 128. */
+START_TEST(matmuls_take_whole_tiles_and_waves)
+{
+    struct cluster *c = cluster_open("1x8:a100-sxm-80");
+    struct device_type device = c->types[0].device;
+    ck_assert(device.matmul_tile == 128 && device.compute_units == 108);
+    const struct {
+        double m, n, k, batch, share;
+    } cases[] = {
+        /* 7 x 14 tiles of 256 x 128 in one wave; with one row and column more 8 x 15, which take two: 29 x 29 tiles
+         * of 64 x 64 in eight waves are better, at 3/4 of the rate */
+        { 1792, 1792, 4096, 1, 98. / 108 },
+        { 1793, 1793, 4096, 1, 0.75 * (1793. / 1856) * (1793. / 1856) * 841 / (8 * 108) },
+        /* four tiles, each cut 27 times along the 8192 */
+        { 256, 256, 8192, 1, 0.9 },
+        /* the same for 27 experts, uncut */
+        { 256, 256, 8192, 27, 1 },
+        /* eight rows of a tile's 64, 12288 columns: 192 tiles of 64 x 64 in two waves, or 96 of 64 x 128 in one */
+        { 8, 12288, 12288, 1, 0.9 * (8. / 64) * 96 / 108 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double e = cost_matmul_efficiency(&device, cases[i].m, cases[i].n, cases[i].k, cases[i].batch);
+        double pipeline = cases[i].k / (cases[i].k + 64);
+        CHECK_NEAR(e, device.matmul_efficiency * cases[i].share * pipeline, 1e-12);
+    }
+    device.compute_units = 0; /* unknown: tiles alone */
+    CHECK_NEAR(cost_matmul_efficiency(&device, 1792, 1792, 4096, 1), device.matmul_efficiency * 4096 / 4160, 1e-12);
+    cluster_free(c);
+}
+END_TEST
+
 /* An instruction of the phase with all its operands present (their buffers do not matter here) and overwritten. */
 static struct instr instr_of(const struct graph *graph, int segment, enum phase phase)
 {
@@ -429,6 +460,7 @@ static Suite *cost_suite(void)
     Suite *suite = suite_create("cost");
     TCase *tcase = tcase_create("cost");
     tcase_add_test(tcase, matmul_efficiency_is_bounded_and_sane);
+    CHECK_ADD(suite, matmuls_take_whole_tiles_and_waves);
     tcase_add_test(tcase, a_layer_of_gpt3_runs_at_a_plausible_share_of_the_peak);
     tcase_add_test(tcase, no_phase_beats_the_roofline);
     tcase_add_test(tcase, profiled_compute_wins_and_scales);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 /* ---- matmul: how much of the peak a shape can reach ---- */
+/* Tiles at the rim and the last wave that are not full: NVIDIA, Matrix Multiplication Background User's Guide (2023),
+ * sections 3.1 and 3.2; that libraries choose among tiles: section 2.3. */
 
 /* Output tiles that libraries choose from, in units of the device's tile, with the share of the full rate that a
  * smaller tile keeps, since it reuses each loaded element less. The shares are assumptions; a profile replaces them. */
