@@ -552,6 +552,25 @@ START_TEST(sums_take_the_norm_behind_them)
 }
 END_TEST
 
+/* The logits are read once for their maximum and the sum of their exponentials, where the vocabulary is not split. */
+START_TEST(the_loss_reads_logits_once)
+{
+    for (int c = -1; c < CHOICES; c += 2) {
+        if (!in_share((uint64_t)c + 1))
+            continue;
+        struct outcome want = run(tiny_models[_i], c < 0 ? &single : &choices[c], &device_cpu, NULL, NULL);
+        for (int d = 0; d < 2; d++) {
+            launches[GPU_LOGIT_MAX] = launches[GPU_SUM_EXP] = launches[GPU_MAX_SUM_EXP] = 0;
+            struct outcome got =
+                run(tiny_models[_i], c < 0 ? &single : &choices[c], d ? &device_teams : &device_single, NULL, NULL);
+            expect_same(&got, &want);
+            ck_assert_int_eq(launches[GPU_LOGIT_MAX], launches[GPU_SUM_EXP]);
+            ck_assert(c >= 0 || (launches[GPU_MAX_SUM_EXP] > 0 && launches[GPU_SUM_EXP] == 0));
+        }
+    }
+}
+END_TEST
+
 /* Two layers of four experts with two matrices each: every matrix is one call for all experts, forward and both ways
  * back. A real library may have reasons of its own. */
 START_TEST(experts_are_multiplied_together)
@@ -717,6 +736,7 @@ static Suite *gpu_run_suite(void)
     CHECK_ADD_LOOP(suite, kept_steps_are_the_queued_ones, 5);
     CHECK_ADD(suite, products_take_what_follows_them);
     CHECK_ADD_LOOP(suite, sums_take_the_norm_behind_them, 2);
+    CHECK_ADD_LOOP(suite, the_loss_reads_logits_once, 2);
     CHECK_ADD(suite, checkpoints_pass_between_devices);
     CHECK_ADD(suite, experts_are_multiplied_together);
     CHECK_ADD(suite, no_product_with_fixed_bits_is_timed);

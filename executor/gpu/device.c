@@ -136,20 +136,23 @@ static bool issue(struct rank *rank, const struct instr *instr, struct error *er
     return kernel_each_run(&call, issue_part, &(struct issuing){ rank, instr, err });
 }
 
-/* Both at the first one's place, where the device has that in one, and before them what lies between. */
+/* Both at the first one's place, where the device has that in one; between product and GELU lies the gradient of a
+ * weight, which goes first. */
 static bool compute_with(struct rank *rank, const struct instr *instr, int partner, bool *done, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
     const struct instr *instrs = rank->program->stages[rank->stage].instrs, *next = &instrs[partner];
-    for (int i = index_of(rank, instr) + 1; i < partner; i++) {
+    const enum kernel kernel = rank->program->graph->segments[instr->segment].kernel;
+    for (int i = index_of(rank, instr) + 1; kernel == KERNEL_MATMUL && i < partner; i++) {
         if (!issue(rank, &instrs[i], err))
             return false;
         g->fused[i] = true;
     }
     const struct kernel_call call = rank_call(rank, instr, g->arena), next_call = rank_call(rank, next, g->arena);
     const struct gpu_call queued = queued_call(rank, instr, &call), next_queued = queued_call(rank, next, &next_call);
-    const bool sums = call.segment->kernel == KERNEL_RESIDUAL;
-    bool ok = (sums ? gpu_issue_with_norm : gpu_issue_with_gelu)(&queued, &next_queued, done, err);
+    bool ok = (kernel == KERNEL_RESIDUAL    ? gpu_issue_with_norm
+               : kernel == KERNEL_LOGIT_MAX ? gpu_issue_with_sum
+                                            : gpu_issue_with_gelu)(&queued, &next_queued, done, err);
     g->fused[partner] = ok && *done;
     return ok;
 }

@@ -1,8 +1,9 @@
 /* Which neighbouring kernels of a rank's program may run as one: products and the GELU behind them, residual sums and
- * the norm behind them. The program says that the second may begin when the first has ended; running both at the
- * first's place is the same where nothing between them waits, touches the second's results or wants what is no longer
- * written. */
+ * the norm behind them, the loss's maximum and sum over the vocabulary. The program says that the second may begin when
+ * the first has ended; running both at the first's place is the same where nothing between them waits, touches the
+ * second's results or wants what is no longer written. */
 #include "executor/gpu/device.h"
+#include "planner/program/access.h"
 #include <stdlib.h>
 
 static const struct stage_program *stage_of(const struct rank *rank)
@@ -24,10 +25,10 @@ static bool overlap(const struct rank *rank, int a, int b)
 
 static bool touches(const struct rank *rank, const struct instr *instr, int buffer)
 {
-    for (int role = 0; role < ROLE_COUNT; role++)
-        for (int i = 0; i < MAX_OPERANDS; i++)
-            if (instr->operand[role][i] >= 0 && overlap(rank, instr->operand[role][i], buffer))
-                return true;
+    struct access access;
+    for (int slot = 0; slot < access_slots(instr); slot++)
+        if (access_at(rank->program, instr, slot, &access) && overlap(rank, access.buffer, buffer))
+            return true;
     return false;
 }
 
@@ -106,6 +107,35 @@ static int norm_partner(const struct rank *rank, int i)
     return i + 1;
 }
 
+/* Whether what is computed at `from` may begin there as well as behind what is between, which stays where it is. */
+static bool may_begin_at(const struct rank *rank, int from, const struct instr *later)
+{
+    const int out = later->operand[ROLE_OUT][0];
+    if (!can_begin_early(later))
+        return false;
+    for (const struct instr *instr = &stage_of(rank)->instrs[from]; instr < later; instr++)
+        if (touches(rank, instr, out) || (instr != &stage_of(rank)->instrs[from] && instr->wait_count > 0))
+            return false;
+    return true;
+}
+
+/* The sum over the vocabulary behind its maximum; in between labels come and their logits are picked. */
+static int sum_partner(const struct rank *rank, int i)
+{
+    const struct stage_program *stage = stage_of(rank);
+    const struct instr *instr = &stage->instrs[i];
+    int last = i + 1;
+    while (last < stage->instr_count && stage->instrs[last].lane == LANE_COMPUTE &&
+           (stage->instrs[last].op == OP_LOAD || is_kernel(rank, &stage->instrs[last], KERNEL_PICK, PHASE_FORWARD)))
+        last++;
+    if (last >= stage->instr_count || !is_kernel(rank, &stage->instrs[last], KERNEL_SUM_EXP, PHASE_FORWARD))
+        return -1;
+    const struct instr *sum = &stage->instrs[last];
+    bool fits = sum->operand[ROLE_IN][0] == instr->operand[ROLE_IN][0] &&
+                sum->operand[ROLE_IN][1] == instr->operand[ROLE_OUT][0] && may_begin_at(rank, i, sum);
+    return fits ? last : -1;
+}
+
 /* GELU's gradient behind that of its result, which nobody else asks for. */
 static int backward_partner(const struct rank *rank, int i)
 {
@@ -138,6 +168,7 @@ bool gpu_fuse_open(struct rank *rank, struct error *err)
         g->partner[i] = is_kernel(rank, instr, KERNEL_MATMUL, PHASE_FORWARD)          ? forward_partner(rank, i)
                         : is_kernel(rank, instr, KERNEL_MATMUL, PHASE_BACKWARD_INPUT) ? backward_partner(rank, i)
                         : is_kernel(rank, instr, KERNEL_RESIDUAL, PHASE_FORWARD)      ? norm_partner(rank, i)
+                        : is_kernel(rank, instr, KERNEL_LOGIT_MAX, PHASE_FORWARD)     ? sum_partner(rank, i)
                                                                                       : -1;
     }
     return true;

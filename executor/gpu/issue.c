@@ -472,6 +472,19 @@ static bool sum_exp(const struct gpu_call *g, enum phase phase, struct error *er
     return rows(g, &p, GPU_SUM_EXP_GRADIENT, ROLE_IN, false, err);
 }
 
+bool gpu_issue_with_sum(const struct gpu_call *max, const struct gpu_call *sum, bool *done, struct error *err)
+{
+    const struct kernel_call *a = max->call, *b = sum->call;
+    struct plan_of_launch p = OPERANDS(max, { ROLE_IN, 0 }, { ROLE_OUT, 0 });
+    add_operand(sum, &p, ROLE_OUT, 0);
+    p.work.integer[0] = valid_columns(a);
+    *done = p.work.spot[1].begin && p.work.spot[2].begin && valid_columns(b) == p.work.integer[0] &&
+            memcmp(a->low, b->low, sizeof a->low) == 0 && memcmp(a->high, b->high, sizeof a->high) == 0 &&
+            memcmp(&a->segment->in[0], &b->segment->in[0], sizeof a->segment->in[0]) == 0 &&
+            memcmp(a->segment->out[0].axis, b->segment->out[0].axis, sizeof a->segment->out[0].axis) == 0;
+    return !*done || rows(max, &p, GPU_MAX_SUM_EXP, ROLE_IN, false, err);
+}
+
 static bool pick(const struct gpu_call *g, enum phase phase, struct error *err)
 {
     const int axis = g->call->segment->in[0].axis[VOCABULARY_DIM];

@@ -35,6 +35,8 @@ bool gpu_issue_matmul(const struct gpu_call *g, enum phase phase, struct error *
 bool gpu_issue_with_gelu(const struct gpu_call *matmul, const struct gpu_call *gelu, bool *done, struct error *err);
 /* A residual sum and the norm of it, forward, as one; *done false: nothing was queued. */
 bool gpu_issue_with_norm(const struct gpu_call *residual, const struct gpu_call *norm, bool *done, struct error *err);
+/* The maximum over the vocabulary and the sum behind it, as one; *done false: nothing was queued. */
+bool gpu_issue_with_sum(const struct gpu_call *max, const struct gpu_call *sum, bool *done, struct error *err);
 bool gpu_issue_route(const struct gpu_call *g, enum phase phase, struct error *err);
 bool gpu_issue_dispatch(const struct gpu_call *g, enum phase phase, struct error *err);
 bool gpu_issue_combine(const struct gpu_call *g, enum phase phase, struct error *err);

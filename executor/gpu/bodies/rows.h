@@ -131,6 +131,35 @@ GPU_BODY void gpu_sum_exp(const struct team *team, const struct gpu_work *work)
     }
 }
 
+/* spot 1 = largest of spot 0's first integer 0 elements, spot 2 = sum over them of exp(spot 0 - spot 1). Each is read
+ * once: what a thread has summed is scaled when it meets a larger one (Milakov & Gimelshein 2018). */
+GPU_BODY void gpu_max_sum_exp(const struct team *team, const struct gpu_work *work)
+{
+    const struct gpu_spot *in = &work->spot[0], *max_out = &work->spot[1], *sum_out = &work->spot[2];
+    TEAM_ROWS(row, work->outer)
+    {
+        int64_t from = spot_outer(work, in, row);
+        real most = -(real)INFINITY;
+        double sum = 0;
+        TEAM_LINE(i, work->integer[0])
+        {
+            real x = spot_get(in, from + spot_inner(work, in, i));
+            if (x > most) {
+                sum = sum * (double)real_exp(most - x) + 1;
+                most = x;
+            } else if (x != -(real)INFINITY) { /* NaN passes */
+                sum += (double)real_exp(x - most);
+            }
+        }
+        real best = (real)team_max(team, (double)most);
+        sum = team_sum(team, sum == 0 ? 0 : sum * (double)real_exp(most - best));
+        if (team->thread == 0) {
+            spot_set(max_out, spot_outer(work, max_out, row), best);
+            spot_set(sum_out, spot_outer(work, sum_out, row), (real)sum);
+        }
+    }
+}
+
 /* spot 3 (+)= exp(spot 0 - spot 1) * spot 2, and 0 from element integer 0 on */
 GPU_BODY void gpu_sum_exp_gradient(const struct team *team, const struct gpu_work *work)
 {
