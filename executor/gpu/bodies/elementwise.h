@@ -80,17 +80,30 @@ GPU_BODY void gpu_unary(const struct team *team, const struct gpu_work *work)
     }
 }
 
+GPU_BODY inline real unary_slope_of(int64_t function, real x)
+{
+    if (function == GPU_UNARY_GELU)
+        return gelu_slope(x);
+    return function == GPU_UNARY_GELU_ERF ? gelu_erf_slope(x) : x > 0 ? 1 : 0;
+}
+
 /* spot 0 (+)= spot 2 times f'(spot 1) */
 GPU_BODY void gpu_unary_gradient(const struct team *team, const struct gpu_work *work)
 {
     const struct gpu_spot *dx = &work->spot[0], *in = &work->spot[1], *dy = &work->spot[2];
+    if (quads_fit(work, 3)) {
+        TEAM_QUADS(i, work->outer)
+        {
+            struct real_quad x = quad_get(in, spot_outer(work, in, i)), y = quad_get(dy, spot_outer(work, dy, i));
+            for (int j = 0; j < GPU_QUAD; j++)
+                x.x[j] = y.x[j] * unary_slope_of(work->integer[0], x.x[j]);
+            quad_put(dx, spot_outer(work, dx, i), &x);
+        }
+        return;
+    }
     TEAM_EACH(i, work->outer)
     {
-        real x = spot_get(in, spot_outer(work, in, i)), slope = x > 0 ? 1 : 0;
-        if (work->integer[0] == GPU_UNARY_GELU)
-            slope = gelu_slope(x);
-        else if (work->integer[0] == GPU_UNARY_GELU_ERF)
-            slope = gelu_erf_slope(x);
+        real slope = unary_slope_of(work->integer[0], spot_get(in, spot_outer(work, in, i)));
         spot_put(dx, spot_outer(work, dx, i), spot_get(dy, spot_outer(work, dy, i)) * slope);
     }
 }

@@ -76,6 +76,52 @@ GPU_BODY inline bool quads_fit(const struct gpu_work *work, int count)
     return true;
 }
 
+/* Elements of each row that may be taken as quads by those of the spots whose bits the mask has: whole ones from the
+ * row's begin on, 0 where the spots do not have them side by side. */
+GPU_BODY inline int64_t row_quads(const struct gpu_work *work, unsigned mask, int64_t elements)
+{
+    const int inner = work->outer_loops;
+    if (work->inner_loops != 1)
+        return 0;
+    for (int i = 0; i < GPU_SPOTS; i++) {
+        const struct gpu_spot *spot = &work->spot[i];
+        if (!(mask >> i & 1) || !spot->data)
+            continue;
+        if (spot->stride[inner] != 1 || !quad_fits(spot))
+            return 0;
+        for (int loop = 0; loop < inner; loop++)
+            if (spot->stride[loop] % GPU_QUAD != 0)
+                return 0;
+    }
+    return elements / GPU_QUAD * GPU_QUAD;
+}
+
+/* A quad, or one element in its first place. The width is a constant wherever this is called, so that what is made of
+ * it has no branches. */
+GPU_BODY inline struct real_quad line_get(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row,
+                                          int64_t i, int width)
+{
+    struct real_quad one;
+    if (width == GPU_QUAD)
+        return quad_get(spot, row + i);
+    one.x[0] = spot_get(spot, row + spot_inner(work, spot, i));
+    return one;
+}
+
+GPU_BODY inline void line_put(const struct gpu_work *work, const struct gpu_spot *spot, int64_t row, int64_t i,
+                              int width, const struct real_quad *value)
+{
+    if (width == GPU_QUAD)
+        quad_put(spot, row + i, value);
+    else
+        spot_put(spot, row + spot_inner(work, spot, i), value->x[0]);
+}
+
+/* Of a team's row the elements from low to high, which are whole widths. */
+#define TEAM_STEPS(index, low, high, width)                                                                            \
+    for (int64_t index = (low) + (int64_t)team->thread * (width); index < (high);                                      \
+         index += (int64_t)team->threads * (width))
+
 /* Quads one by one over all threads of all teams; index: of the first element. */
 #define TEAM_QUADS(index, limit)                                                                                       \
     for (int64_t index = (team->place * team->threads + team->thread) * GPU_QUAD; index < (limit);                     \

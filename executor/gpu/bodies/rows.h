@@ -1,34 +1,70 @@
-/* One team per row: outer loops over rows, inner ones along the row. Sums are taken in double. */
+/* One team per row: outer loops over rows, inner ones along the row. Sums are taken in double. line_...() are loops
+ * along the row, over quads or over single elements. */
 #ifndef CLEAVE_EXECUTOR_GPU_BODIES_ROWS_H
 #define CLEAVE_EXECUTOR_GPU_BODIES_ROWS_H
-#include "executor/gpu/team.h"
+#include "executor/gpu/bodies/quads.h"
+
+/* ---- norms ---- */
+GPU_BODY inline double line_sum(const struct team *team, const struct gpu_work *work, const struct gpu_spot *in,
+                                int64_t from, int64_t low, int64_t high, int width)
+{
+    double sum = 0;
+    TEAM_STEPS(i, low, high, width)
+    {
+        struct real_quad x = line_get(work, in, from, i, width);
+        for (int j = 0; j < width; j++)
+            sum += (double)x.x[j];
+    }
+    return sum;
+}
+
+GPU_BODY inline double line_squares(const struct team *team, const struct gpu_work *work, const struct gpu_spot *in,
+                                    int64_t from, double mean, int64_t low, int64_t high, int width)
+{
+    double sum = 0;
+    TEAM_STEPS(i, low, high, width)
+    {
+        struct real_quad x = line_get(work, in, from, i, width);
+        for (int j = 0; j < width; j++)
+            sum += ((double)x.x[j] - mean) * ((double)x.x[j] - mean);
+    }
+    return sum;
+}
+
+GPU_BODY inline void line_normed(const struct team *team, const struct gpu_work *work, int64_t row, real mean,
+                                 real rstd, int64_t low, int64_t high, int width)
+{
+    const struct gpu_spot *out = &work->spot[0], *in = &work->spot[1], *gain = &work->spot[2], *bias = &work->spot[3];
+    int64_t from = spot_outer(work, in, row), to = spot_outer(work, out, row);
+    TEAM_STEPS(i, low, high, width)
+    {
+        struct real_quad x = line_get(work, in, from, i, width), g = line_get(work, gain, 0, i, width), b = { { 0 } };
+        if (bias->data)
+            b = line_get(work, bias, 0, i, width);
+        for (int j = 0; j < width; j++)
+            x.x[j] = (x.x[j] - mean) * rstd * g.x[j] + b.x[j];
+        line_put(work, out, to, i, width, &x);
+    }
+}
 
 /* Row `row`: spot 0 = (spot 1 - mean) * rstd * spot 2 + spot 3; spots 4, 5 = mean, rstd. integer 0: layer norm; else
- * RMS norm, which has no mean and no spots 3 and 4. number 0: epsilon. Each thread reads of spot 1 what TEAM_LINE gives
- * it. */
-GPU_BODY inline void norm_row(const struct team *team, const struct gpu_work *work, int64_t row)
+ * RMS norm, which has no mean and no spots 3 and 4. number 0: epsilon. whole: the elements that are taken as quads.
+ * Each thread reads of spot 1 what TEAM_STEPS gives it. */
+GPU_BODY inline void norm_row(const struct team *team, const struct gpu_work *work, int64_t row, int64_t whole)
 {
-    const struct gpu_spot *out = &work->spot[0], *in = &work->spot[1], *gain = &work->spot[2], *bias = &work->spot[3],
-                          *mean_out = &work->spot[4], *rstd_out = &work->spot[5];
+    const struct gpu_spot *in = &work->spot[1], *mean_out = &work->spot[4], *rstd_out = &work->spot[5];
+    const int64_t from = spot_outer(work, in, row);
     const double n = (double)work->inner;
-    int64_t from = spot_outer(work, in, row), to = spot_outer(work, out, row);
-    double mean = 0, square = 0;
-    if (work->integer[0]) {
-        TEAM_LINE(i, work->inner) mean += (double)spot_get(in, from + spot_inner(work, in, i));
-        mean = team_sum(team, mean) / n;
-    }
-    TEAM_LINE(i, work->inner)
-    {
-        double x = (double)spot_get(in, from + spot_inner(work, in, i)) - mean;
-        square += x * x;
-    }
-    real rstd = (real)(1 / sqrt(team_sum(team, square) / n + work->number[0]));
-    TEAM_LINE(i, work->inner)
-    {
-        real z = (spot_get(in, from + spot_inner(work, in, i)) - (real)mean) * rstd;
-        real y = z * spot_get(gain, spot_inner(work, gain, i));
-        spot_put(out, to + spot_inner(work, out, i), bias->data ? y + spot_get(bias, spot_inner(work, bias, i)) : y);
-    }
+    double mean = 0;
+    if (work->integer[0])
+        mean = team_sum(team, line_sum(team, work, in, from, 0, whole, GPU_QUAD) +
+                                  line_sum(team, work, in, from, whole, work->inner, 1)) /
+               n;
+    double square = team_sum(team, line_squares(team, work, in, from, mean, 0, whole, GPU_QUAD) +
+                                       line_squares(team, work, in, from, mean, whole, work->inner, 1));
+    real rstd = (real)(1 / sqrt(square / n + work->number[0]));
+    line_normed(team, work, row, (real)mean, rstd, 0, whole, GPU_QUAD);
+    line_normed(team, work, row, (real)mean, rstd, whole, work->inner, 1);
     if (team->thread == 0) {
         if (mean_out->data)
             spot_set(mean_out, spot_outer(work, mean_out, row), (real)mean);
@@ -38,9 +74,30 @@ GPU_BODY inline void norm_row(const struct team *team, const struct gpu_work *wo
 
 GPU_BODY void gpu_norm(const struct team *team, const struct gpu_work *work)
 {
+    const int64_t whole = row_quads(work, 0xf, work->inner);
     TEAM_ROWS(row, work->outer)
     {
-        norm_row(team, work, row);
+        norm_row(team, work, row, whole);
+    }
+}
+
+GPU_BODY inline void line_terms(const struct team *team, const struct gpu_work *work, int64_t row, int64_t low,
+                                int64_t high, int width)
+{
+    const struct gpu_spot *sum_out = &work->spot[1], *terms = &work->spot[6];
+    const int64_t to = spot_outer(work, sum_out, row);
+    TEAM_STEPS(i, low, high, width)
+    {
+        struct real_quad sum = line_get(work, &terms[0], spot_outer(work, &terms[0], row), i, width);
+        for (int term = 1; term < (int)work->integer[1]; term++) {
+            struct real_quad x = line_get(work, &terms[term], spot_outer(work, &terms[term], row), i, width);
+            for (int j = 0; j < width; j++)
+                sum.x[j] += x.x[j];
+        }
+        if (width == GPU_QUAD)
+            quad_set(sum_out, to + i, &sum);
+        else
+            spot_set(sum_out, to + spot_inner(work, sum_out, i), sum.x[0]);
     }
 }
 
@@ -48,18 +105,48 @@ GPU_BODY void gpu_norm(const struct team *team, const struct gpu_work *work)
  * does, element by element: a row is written when all of it has been read. */
 GPU_BODY void gpu_add_norm(const struct team *team, const struct gpu_work *work)
 {
-    const struct gpu_spot *sum_out = &work->spot[1], *terms = &work->spot[6];
+    const int64_t whole = row_quads(work, 0xf | ((1u << work->integer[1]) - 1) << 6, work->inner);
     TEAM_ROWS(row, work->outer)
     {
-        int64_t to = spot_outer(work, sum_out, row);
-        TEAM_LINE(i, work->inner)
-        {
-            real sum = spot_get(&terms[0], spot_outer(work, &terms[0], row) + spot_inner(work, &terms[0], i));
-            for (int term = 1; term < (int)work->integer[1]; term++)
-                sum += spot_get(&terms[term], spot_outer(work, &terms[term], row) + spot_inner(work, &terms[term], i));
-            spot_set(sum_out, to + spot_inner(work, sum_out, i), sum);
+        line_terms(team, work, row, 0, whole, GPU_QUAD);
+        line_terms(team, work, row, whole, work->inner, 1);
+        norm_row(team, work, row, whole);
+    }
+}
+
+/* A row of gpu_norm_gradient: what its loops share. */
+struct norm_slopes {
+    int64_t dx, dy, x; /* where the row begins */
+    real rstd, mean, slope, shift;
+};
+
+GPU_BODY inline void line_products(const struct team *team, const struct gpu_work *work, const struct norm_slopes *row,
+                                   int64_t low, int64_t high, int width, double *sum, double *product)
+{
+    TEAM_STEPS(i, low, high, width)
+    {
+        struct real_quad dy = line_get(work, &work->spot[1], row->dy, i, width),
+                         x = line_get(work, &work->spot[2], row->x, i, width),
+                         gain = line_get(work, &work->spot[3], 0, i, width);
+        for (int j = 0; j < width; j++) {
+            double g = (double)dy.x[j] * (double)gain.x[j];
+            *sum += g;
+            *product += g * ((double)x.x[j] - (double)row->mean);
         }
-        norm_row(team, work, row);
+    }
+}
+
+GPU_BODY inline void line_gradient(const struct team *team, const struct gpu_work *work, const struct norm_slopes *row,
+                                   int64_t low, int64_t high, int width)
+{
+    TEAM_STEPS(i, low, high, width)
+    {
+        struct real_quad dy = line_get(work, &work->spot[1], row->dy, i, width),
+                         x = line_get(work, &work->spot[2], row->x, i, width),
+                         gain = line_get(work, &work->spot[3], 0, i, width);
+        for (int j = 0; j < width; j++)
+            x.x[j] = row->rstd * (dy.x[j] * gain.x[j] - row->shift - (x.x[j] - row->mean) * row->slope);
+        line_put(work, &work->spot[0], row->dx, i, width, &x);
     }
 }
 
@@ -67,67 +154,106 @@ GPU_BODY void gpu_add_norm(const struct team *team, const struct gpu_work *work)
  * mean 0. spots: dx, dy, x, gain, rstd, mean (absent: RMS norm) */
 GPU_BODY void gpu_norm_gradient(const struct team *team, const struct gpu_work *work)
 {
-    const struct gpu_spot *dx = &work->spot[0], *dy = &work->spot[1], *x = &work->spot[2], *gain = &work->spot[3],
-                          *rstd_in = &work->spot[4], *mean_in = &work->spot[5];
+    const struct gpu_spot *rstd = &work->spot[4], *mean = &work->spot[5];
+    const int64_t whole = row_quads(work, 0xf, work->inner);
     const double n = (double)work->inner;
     TEAM_ROWS(row, work->outer)
     {
-        int64_t dy_at = spot_outer(work, dy, row), x_at = spot_outer(work, x, row), dx_at = spot_outer(work, dx, row);
-        double rstd = (double)spot_get(rstd_in, spot_outer(work, rstd_in, row)),
-               mean = mean_in->data ? (double)spot_get(mean_in, spot_outer(work, mean_in, row)) : 0;
+        struct norm_slopes r;
         double sum = 0, product = 0;
-        TEAM_LINE(i, work->inner)
-        {
-            double g = (double)spot_get(dy, dy_at + spot_inner(work, dy, i)) *
-                       (double)spot_get(gain, spot_inner(work, gain, i));
-            sum += g;
-            product += g * ((double)spot_get(x, x_at + spot_inner(work, x, i)) - mean);
-        }
+        r.dx = spot_outer(work, &work->spot[0], row);
+        r.dy = spot_outer(work, &work->spot[1], row);
+        r.x = spot_outer(work, &work->spot[2], row);
+        r.rstd = spot_get(rstd, spot_outer(work, rstd, row));
+        r.mean = mean->data ? spot_get(mean, spot_outer(work, mean, row)) : 0;
+        line_products(team, work, &r, 0, whole, GPU_QUAD, &sum, &product);
+        line_products(team, work, &r, whole, work->inner, 1, &sum, &product);
         sum = team_sum(team, sum);
         product = team_sum(team, product);
-        real slope = (real)(product * rstd * rstd / n), shift = mean_in->data ? (real)(sum / n) : 0;
-        TEAM_LINE(i, work->inner)
-        {
-            real g = spot_get(dy, dy_at + spot_inner(work, dy, i)) * spot_get(gain, spot_inner(work, gain, i));
-            real away = spot_get(x, x_at + spot_inner(work, x, i)) - (real)mean;
-            spot_put(dx, dx_at + spot_inner(work, dx, i), (real)rstd * (g - shift - away * slope));
-        }
+        r.slope = (real)(product * (double)r.rstd * (double)r.rstd / n);
+        r.shift = mean->data ? (real)(sum / n) : 0;
+        line_gradient(team, work, &r, 0, whole, GPU_QUAD);
+        line_gradient(team, work, &r, whole, work->inner, 1);
     }
+}
+
+/* ---- the loss ---- */
+GPU_BODY inline real line_largest(const struct team *team, const struct gpu_work *work, int64_t from, int64_t low,
+                                  int64_t high, int width)
+{
+    real best = -(real)INFINITY;
+    TEAM_STEPS(i, low, high, width)
+    {
+        struct real_quad x = line_get(work, &work->spot[0], from, i, width);
+        for (int j = 0; j < width; j++)
+            best = x.x[j] > best ? x.x[j] : best;
+    }
+    return best;
 }
 
 /* spot 1 = largest of spot 0's first integer 0 elements, or of those and itself; -inf without any */
 GPU_BODY void gpu_logit_max(const struct team *team, const struct gpu_work *work)
 {
     const struct gpu_spot *in = &work->spot[0], *out = &work->spot[1];
+    const int64_t count = work->integer[0], whole = row_quads(work, 1, count);
     TEAM_ROWS(row, work->outer)
     {
         int64_t from = spot_outer(work, in, row), to = spot_outer(work, out, row);
-        double best = -(double)INFINITY;
-        TEAM_LINE(i, work->integer[0])
-        {
-            double x = (double)spot_get(in, from + spot_inner(work, in, i));
-            best = x > best ? x : best;
-        }
-        best = team_max(team, best);
+        real quads = line_largest(team, work, from, 0, whole, GPU_QUAD),
+             rest = line_largest(team, work, from, whole, count, 1);
+        double best = team_max(team, (double)(quads > rest ? quads : rest));
         if (team->thread == 0 && (out->begin || best > (double)spot_get(out, to)))
             spot_set(out, to, (real)best);
     }
+}
+
+GPU_BODY inline double line_exponentials(const struct team *team, const struct gpu_work *work, int64_t from, real shift,
+                                         int64_t low, int64_t high, int width)
+{
+    double sum = 0;
+    TEAM_STEPS(i, low, high, width)
+    {
+        struct real_quad x = line_get(work, &work->spot[0], from, i, width);
+        for (int j = 0; j < width; j++)
+            sum += (double)real_exp(x.x[j] - shift);
+    }
+    return sum;
 }
 
 /* spot 2 (+)= sum over the first integer 0 elements of exp(spot 0 - spot 1) */
 GPU_BODY void gpu_sum_exp(const struct team *team, const struct gpu_work *work)
 {
     const struct gpu_spot *in = &work->spot[0], *shift_in = &work->spot[1], *out = &work->spot[2];
+    const int64_t count = work->integer[0], whole = row_quads(work, 1, count);
     TEAM_ROWS(row, work->outer)
     {
         int64_t from = spot_outer(work, in, row);
         real shift = spot_get(shift_in, spot_outer(work, shift_in, row));
-        double sum = 0;
-        TEAM_LINE(i, work->integer[0])
-        sum += (double)real_exp(spot_get(in, from + spot_inner(work, in, i)) - shift);
-        sum = team_sum(team, sum);
+        double sum = team_sum(team, line_exponentials(team, work, from, shift, 0, whole, GPU_QUAD) +
+                                        line_exponentials(team, work, from, shift, whole, count, 1));
         if (team->thread == 0)
             spot_put(out, spot_outer(work, out, row), (real)sum);
+    }
+}
+
+struct running_sum {
+    real most;
+    double sum; /* of exp(x - most) */
+};
+
+GPU_BODY inline void line_running(const struct team *team, const struct gpu_work *work, int64_t from, int64_t low,
+                                  int64_t high, int width, struct running_sum *r)
+{
+    TEAM_STEPS(i, low, high, width)
+    {
+        struct real_quad x = line_get(work, &work->spot[0], from, i, width);
+        for (int j = 0; j < width; j++)
+            if (x.x[j] > r->most) {
+                r->sum = r->sum * (double)real_exp(r->most - x.x[j]) + 1;
+                r->most = x.x[j];
+            } else if (x.x[j] != -(real)INFINITY) { /* NaN passes */
+                r->sum += (double)real_exp(x.x[j] - r->most);
+            }
     }
 }
 
@@ -136,23 +262,14 @@ GPU_BODY void gpu_sum_exp(const struct team *team, const struct gpu_work *work)
 GPU_BODY void gpu_max_sum_exp(const struct team *team, const struct gpu_work *work)
 {
     const struct gpu_spot *in = &work->spot[0], *max_out = &work->spot[1], *sum_out = &work->spot[2];
+    const int64_t count = work->integer[0], whole = row_quads(work, 1, count);
     TEAM_ROWS(row, work->outer)
     {
-        int64_t from = spot_outer(work, in, row);
-        real most = -(real)INFINITY;
-        double sum = 0;
-        TEAM_LINE(i, work->integer[0])
-        {
-            real x = spot_get(in, from + spot_inner(work, in, i));
-            if (x > most) {
-                sum = sum * (double)real_exp(most - x) + 1;
-                most = x;
-            } else if (x != -(real)INFINITY) { /* NaN passes */
-                sum += (double)real_exp(x - most);
-            }
-        }
-        real best = (real)team_max(team, (double)most);
-        sum = team_sum(team, sum == 0 ? 0 : sum * (double)real_exp(most - best));
+        struct running_sum r = { -(real)INFINITY, 0 };
+        line_running(team, work, spot_outer(work, in, row), 0, whole, GPU_QUAD, &r);
+        line_running(team, work, spot_outer(work, in, row), whole, count, 1, &r);
+        real best = (real)team_max(team, (double)r.most);
+        double sum = team_sum(team, r.sum == 0 ? 0 : r.sum * (double)real_exp(r.most - best));
         if (team->thread == 0) {
             spot_set(max_out, spot_outer(work, max_out, row), best);
             spot_set(sum_out, spot_outer(work, sum_out, row), (real)sum);
@@ -160,22 +277,31 @@ GPU_BODY void gpu_max_sum_exp(const struct team *team, const struct gpu_work *wo
     }
 }
 
-/* spot 3 (+)= exp(spot 0 - spot 1) * spot 2, and 0 from element integer 0 on */
-GPU_BODY void gpu_sum_exp_gradient(const struct team *team, const struct gpu_work *work)
+GPU_BODY inline void line_softmax(const struct team *team, const struct gpu_work *work, int64_t row, int64_t low,
+                                  int64_t high, int width)
 {
     const struct gpu_spot *in = &work->spot[0], *shift_in = &work->spot[1], *scale_in = &work->spot[2],
                           *dx = &work->spot[3];
+    const int64_t from = spot_outer(work, in, row), to = spot_outer(work, dx, row);
+    const real shift = spot_get(shift_in, spot_outer(work, shift_in, row)),
+               scale = spot_get(scale_in, spot_outer(work, scale_in, row));
+    TEAM_STEPS(i, low, high, width)
+    {
+        struct real_quad x = line_get(work, in, from, i, width);
+        for (int j = 0; j < width; j++)
+            x.x[j] = i + j < work->integer[0] ? real_exp(x.x[j] - shift) * scale : 0;
+        line_put(work, dx, to, i, width, &x);
+    }
+}
+
+/* spot 3 (+)= exp(spot 0 - spot 1) * spot 2, and 0 from element integer 0 on. Spot 3 may be spot 0. */
+GPU_BODY void gpu_sum_exp_gradient(const struct team *team, const struct gpu_work *work)
+{
+    const int64_t whole = row_quads(work, 1 | 1 << 3, work->inner);
     TEAM_ROWS(row, work->outer)
     {
-        int64_t from = spot_outer(work, in, row), to = spot_outer(work, dx, row);
-        real shift = spot_get(shift_in, spot_outer(work, shift_in, row)),
-             scale = spot_get(scale_in, spot_outer(work, scale_in, row));
-        TEAM_LINE(i, work->inner)
-        {
-            bool word = i < work->integer[0];
-            real e = word ? real_exp(spot_get(in, from + spot_inner(work, in, i)) - shift) * scale : 0;
-            spot_put(dx, to + spot_inner(work, dx, i), e);
-        }
+        line_softmax(team, work, row, 0, whole, GPU_QUAD);
+        line_softmax(team, work, row, whole, work->inner, 1);
     }
 }
 
