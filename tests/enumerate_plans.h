@@ -19,8 +19,12 @@ struct stage_spot {
     int stage, turn, meshes_left;
 };
 /* A choice of strategies for the layers of a stage that fits, as far as other stages see it. */
+struct stage_end { /* what lies beyond its first micro-batch; in phases the forward passes apart */
+    int64_t forward, rest, lane;
+};
 struct stage_choice {
-    int64_t path, end_ns;
+    int64_t path;
+    struct stage_end end;
     int first_layout, last_layout;
 };
 /* All of them for one stage, added up once and met again behind all choices of the stages before. */
@@ -80,21 +84,23 @@ static inline void sums_add(struct stage_sums *sums, const struct partition_prob
     sums->tied_users += layer == p->chain->tied_first || layer == p->chain->tied_second;
 }
 
-/* The longest of the stage's three ends beyond its first micro-batch; INT64_MAX: it does not fit. */
-static inline int64_t sums_end_ns(const struct stage_sums *sums, const struct partition_problem *p,
-                                  struct stage_spot at)
+/* False: it does not fit. */
+static inline bool sums_end(struct stage_end *out, const struct stage_sums *sums, const struct partition_problem *p,
+                            struct stage_spot at)
 {
     const struct price_table *table = spot_table(p, at);
     int64_t bytes = table->base_bytes + sums->bytes + sums->peak + (sums->tied_users == 2 ? 0 : sums->tied);
     if (bytes > p->capacity_bytes)
-        return INT64_MAX;
+        return false;
     int64_t m = p->micro_batch_count, n = spot_in_flight(p, at),
             replicas = p->mesh_count > 0 && !p->spread ? p->turns[at.turn] : 1;
     m = m / replicas + (m % replicas > 0);
     int64_t exposed = n < m ? (2 * table->send_ns * (n - 1) + n - 1) / n : 0;
-    int64_t compute = (m - 1) * (sums->path + exposed) + sums->step;
-    return max_i64(max_i64(compute, compute - sums->backward + sums->last),
-                   m * sums->lane + sums->first - sums->path + sums->last + sums->step);
+    out->forward = p->phases ? (m - 1) * (sums->path - sums->backward) : 0;
+    int64_t compute = (m - 1) * (sums->path + exposed) - out->forward + sums->step;
+    out->rest = max_i64(compute, compute - sums->backward + sums->last);
+    out->lane = m * sums->lane + sums->first - sums->path + sums->last + sums->step;
+    return true;
 }
 
 /* Sends between stages of several meshes: each side's own, one way. */
@@ -138,11 +144,11 @@ static inline void walk_layer(struct stage_choices *choices, const struct partit
              (sums.tied_users == 2 && layer == p->chain->tied_second && sums.layout != sums.tied_layout)))
             continue;
         int first = before.runs == 0 ? sums.layout : first_layout;
-        int64_t end_ns = set ? 0 : sums_end_ns(&sums, p, choices->at);
+        struct stage_end end;
         if (set)
             walk_layer(choices, p, set, sums, first);
-        else if (end_ns < INT64_MAX)
-            stage_offer(choices, (struct stage_choice){ sums.path, end_ns, first, sums.layout });
+        else if (sums_end(&end, &sums, p, choices->at))
+            stage_offer(choices, (struct stage_choice){ sums.path, end, first, sums.layout });
     }
 }
 
@@ -192,27 +198,32 @@ static inline bool walk_may_be_next(const struct plan_walk *w, uint64_t placed, 
     return true;
 }
 
+static inline struct stage_end longer_end(struct stage_end a, struct stage_end b)
+{
+    return (struct stage_end){ max_i64(a.forward, b.forward), max_i64(a.rest, b.rest), max_i64(a.lane, b.lane) };
+}
+
 static inline void walk_on(struct plan_walk *w, uint64_t placed, int layout, struct stage_spot at, int64_t paths,
-                           int64_t longest);
+                           struct stage_end longest);
 
 /* Every choice of strategies for the stage's layers. layout: where there are several, of the layer before. paths and
  * longest are those of the stages before. */
 static inline void walk_choices(struct plan_walk *w, uint64_t placed, uint64_t set, int layout, struct stage_spot at,
-                                int64_t paths, int64_t longest)
+                                int64_t paths, struct stage_end longest)
 {
     const struct stage_choices *choices = stage_choices(w, set, at);
     bool hands_over = price_has_layouts(w->problem->table) && !(set & 1);
     for (int i = 0; i < choices->count; i++) {
         const struct stage_choice *c = &choices->list[i];
         int64_t cut_ns = hands_over ? w->problem->table->cut_ns[layout][c->first_layout] : 0;
-        walk_on(w, placed | set, c->last_layout, at, paths + cut_ns + c->path, max_i64(longest, c->end_ns));
+        walk_on(w, placed | set, c->last_layout, at, paths + cut_ns + c->path, longer_end(longest, c->end));
     }
 }
 
 /* Every number of replicas and all layers that a stage may have; the last one of a given number has all that are left.
  */
 static inline void walk_stage(struct plan_walk *w, uint64_t placed, int layout, int stage, int meshes_left,
-                              int64_t paths, int64_t longest)
+                              int64_t paths, struct stage_end longest)
 {
     const struct partition_problem *p = w->problem;
     uint64_t rest = walk_all(w) & ~placed, least = stage + 1 == p->stage_count ? rest : 1;
@@ -225,7 +236,7 @@ static inline void walk_stage(struct plan_walk *w, uint64_t placed, int layout, 
 /* The stage's strategies are chosen: the stages behind it, or the end. paths and longest are those of all stages so
  * far. */
 static inline void walk_on(struct plan_walk *w, uint64_t placed, int layout, struct stage_spot at, int64_t paths,
-                           int64_t longest)
+                           struct stage_end longest)
 {
     const struct partition_problem *p = w->problem;
     bool any = p->mesh_count > 0 && p->stage_count == 0, all = placed == walk_all(w); /* any number of stages */
@@ -235,7 +246,8 @@ static inline void walk_on(struct plan_walk *w, uint64_t placed, int layout, str
     if (!all && (any || stages_left > 0))
         walk_stage(w, placed, layout, at.stage + 1, meshes_left, paths, longest);
     if (all && (any || stages_left == 0) && meshes_left == 0) {
-        w->best_ns = min_i64(w->best_ns, paths + longest + all_once_ns(p, at.stage + 1));
+        w->best_ns = min_i64(w->best_ns, paths + max_i64(longest.forward + longest.rest, longest.lane) +
+                                             all_once_ns(p, at.stage + 1));
         w->plan_count++;
     }
 }
@@ -248,7 +260,8 @@ static inline int64_t enumerate_orders(const struct partition_problem *problem, 
 {
     struct plan_walk w = { .problem = problem, .reads = reads, .best_ns = INT64_MAX };
     if (problem->stage_count <= problem->chain->layer_count)
-        walk_stage(&w, 0, 0, 0, problem->mesh_count, 0, INT64_MIN);
+        walk_stage(&w, 0, 0, 0, problem->mesh_count, 0,
+                   (struct stage_end){ INT64_MIN / 4, INT64_MIN / 4, INT64_MIN / 4 });
     walk_close(&w);
     if (plan_count)
         *plan_count = w.plan_count;

@@ -10,6 +10,7 @@
 #include "tests/check.h"
 #include "tests/pipeline_shape.h"
 #include "tests/simulated_step.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,14 +20,17 @@ enum {
     PIPELINE_LAYERS = 24,
     PIPELINE_VALUE_BYTES = 2000000
 };
+/* Of whose passes backward takes how many times as long as forward: all alike, or each of its own. */
+enum pipeline_ratios { RATIO_OF_ALL, RATIO_OF_STAGES, RATIO_OF_LAYERS };
 struct pipeline_draw {
     int schedule, stages, chunks, layers, micros;
     double spread;     /* of the layers' times, 0.3: +-30 % */
     double send_share; /* of a stage's time for one micro-batch */
     bool whole; /* only the first layer has weights: backward is in one piece, so that gradients leave as late as can be
                  */
-    int64_t forward_us;         /* of one layer, about */
-    double backward_for;        /* times as long */
+    int64_t forward_us;  /* of one layer, about */
+    double backward_for; /* times as long; on average where there are several ratios: */
+    enum pipeline_ratios ratios;
     int replicas[SHAPE_STAGES]; /* of each stage, in turn: 1 to PIPELINE_TURNS; 0: no turns */
     bool shared;                /* these are meshes instead that share each micro-batch */
 };
@@ -79,19 +83,29 @@ static inline int pipeline_ranks(const struct pipeline_draw *d)
     return ranks;
 }
 
+/* How many times as long as the layer's forward pass its backward pass is: a tenth to ten times. */
+static inline double pipeline_ratio(const struct pipeline_draw *d, uint64_t seed, int layer)
+{
+    int pieces = d->replicas[0] > 0 ? d->stages : schedule_pieces(schedules[d->schedule], d->stages, d->chunks);
+    uint64_t own = seed + (uint64_t)(d->ratios == RATIO_OF_LAYERS ? layer : layer * pieces / d->layers);
+    return d->ratios == RATIO_OF_ALL ? d->backward_for : pow(10, (double)pipeline_random(&own, 2001) / 1000 - 1);
+}
+
 static inline void pipeline_model(struct pipeline_case *c, uint64_t *state)
 {
     struct text text = { 0 };
     struct error err = { 0 };
+    uint64_t seed = mix64(*state);
     text_printf(&text, "{\"format\": \"cleave-model\", \"version\": 1, \"name\": \"random\", \"sequence\": 16, "
                        "\"layers\": [");
     for (int l = 0; l < c->draw.layers; l++) {
         double times = 1 + c->draw.spread * (2 * (double)pipeline_random(state, 1001) / 1000 - 1);
-        double forward = (double)c->draw.forward_us * times;
+        double both = (double)c->draw.forward_us * times * (1 + c->draw.backward_for),
+               forward = both / (1 + pipeline_ratio(&c->draw, seed, l));
         text_printf(&text,
                     "%s{\"kind\": \"opaque\", \"forward_us\": %.3f, \"backward_us\": %.3f, \"parameters\": %d, "
                     "\"activation_elements\": %d}",
-                    l > 0 ? ", " : "", forward, forward * c->draw.backward_for, c->draw.whole && l > 0 ? 0 : 64,
+                    l > 0 ? ", " : "", forward, both - forward, c->draw.whole && l > 0 ? 0 : 64,
                     PIPELINE_VALUE_BYTES / 2);
     }
     text_printf(&text, "]}");

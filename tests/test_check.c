@@ -13,7 +13,8 @@ static struct cut_problem cut_of(const struct toy *toy, struct stage_kind stages
                                          .capacity_bytes = p->capacity_bytes,
                                          .in_flight = n,
                                          .micro_batches = m,
-                                         .waiting_ns = n >= m ? 0 : (2 * send_ns * (n - 1) + n - 1) / n };
+                                         .waiting_ns = n >= m ? 0 : (2 * send_ns * (n - 1) + n - 1) / n,
+                                         .apart = p->phases };
     }
     return (struct cut_problem){ .layer_count = toy->chain.layer_count,
                                  .stage_count = p->stage_count,
@@ -22,6 +23,7 @@ static struct cut_problem cut_of(const struct toy *toy, struct stage_kind stages
                                  .tied_first = toy->chain.tied_first,
                                  .tied_second = toy->chain.tied_second,
                                  .stages = stages,
+                                 .phases = p->phases,
                                  .once_ns = price_has_layouts(&toy->table) ? 0 : 2 * send_ns * (p->stage_count - 1) };
 }
 

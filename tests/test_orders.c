@@ -152,7 +152,8 @@ static struct cut_problem cut_of(const struct branched *b, const struct orders *
                                          .capacity_bytes = p->capacity_bytes,
                                          .in_flight = n,
                                          .micro_batches = m,
-                                         .waiting_ns = n >= m ? 0 : (2 * send_ns * (n - 1) + n - 1) / n };
+                                         .waiting_ns = n >= m ? 0 : (2 * send_ns * (n - 1) + n - 1) / n,
+                                         .apart = p->phases };
     }
     return (struct cut_problem){ .layer_count = b->toy.chain.layer_count,
                                  .stage_count = p->stage_count,
@@ -162,6 +163,7 @@ static struct cut_problem cut_of(const struct branched *b, const struct orders *
                                  .tied_first = b->toy.chain.tied_first,
                                  .tied_second = b->toy.chain.tied_second,
                                  .stages = stages,
+                                 .phases = p->phases,
                                  .once_ns = 2 * send_ns * (p->stage_count - 1) };
 }
 

@@ -98,6 +98,23 @@ START_TEST(orders_are_complete)
 }
 END_TEST
 
+/* Some forward pass comes after a backward one, but where these are in phases. */
+START_TEST(phases_are_as_said)
+{
+    const struct schedule *schedule = schedules[_i];
+    struct action actions[MAX_ACTIONS];
+    struct schedule_place place = schedule_place_even(4, 1, 16, 0);
+    place.chunks = schedule_least_chunks(schedule);
+    int count = schedule->order(&place, actions), backward = 0;
+    bool mixed = false;
+    for (int i = 0; i < count; i++) {
+        backward += actions[i].kind != ACTION_FORWARD;
+        mixed = mixed || (backward > 0 && actions[i].kind == ACTION_FORWARD);
+    }
+    ck_assert_int_eq(mixed, !schedule->phases);
+}
+END_TEST
+
 static void check_closed_form(const struct schedule *schedule, const struct schedule_place *place)
 {
     if (schedule->in_flight)
@@ -272,6 +289,7 @@ static Suite *schedules_suite(void)
         count++;
     tcase_set_timeout(each, 0);
     tcase_add_loop_test(each, orders_are_complete, 0, count);
+    tcase_add_loop_test(each, phases_are_as_said, 0, count);
     tcase_add_loop_test(each, in_flight_is_the_closed_form, 0, count);
     tcase_add_loop_test(each, extra_is_taken_as_said, 0, count);
     tcase_add_loop_test(each, programs_do_not_stall, 0, count);

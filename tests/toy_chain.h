@@ -61,6 +61,7 @@ static void toy_draw(struct toy *toy, uint64_t *seed)
                                                .in_flight = toy->in_flight,
                                                .below_ns = INT64_MAX,
                                                .capacity_bytes = random_below(seed, range * (2 + 2 * layers)) };
+    toy->problem.phases = stages > 1 && random_below(seed, 2);
 }
 
 /* Half of the strategies keep what they gather: it travels once, in place of each time. */

@@ -20,6 +20,12 @@ static int64_t waiting_ns(const struct price_table *table, int64_t in_flight, in
     return in_flight < 1 || in_flight >= micro_batches ? 0 : ceil_div(2 * table->send_ns * (in_flight - 1), in_flight);
 }
 
+/* All forward passes of a stage come before its backward ones. */
+static bool in_phases(const struct config *config)
+{
+    return config->stages != 1 && schedules[config->schedule]->phases;
+}
+
 /* A stage of so many meshes. Bounds of replicas that take turns have one table, without their exchange. */
 static struct stage_kind kind_of_meshes(const struct checker *c, const struct config *config,
                                         const struct price_table *table, int left, int turn, int in_flight)
@@ -31,7 +37,8 @@ static struct stage_kind kind_of_meshes(const struct checker *c, const struct co
                                 .capacity_bytes = c->claim->memory_bytes,
                                 .in_flight = in_flight,
                                 .micro_batches = micro_batches,
-                                .waiting_ns = waiting_ns(own, in_flight, micro_batches) };
+                                .waiting_ns = waiting_ns(own, in_flight, micro_batches),
+                                .apart = in_phases(config) };
 }
 
 static bool make_problem_with_meshes(struct checker *c, const struct config *config, const struct price_table *table,
@@ -62,6 +69,7 @@ static bool make_problem_with_meshes(struct checker *c, const struct config *con
                                  .turn_count = turns,
                                  .turns = config->turns,
                                  .spread = config->spread,
+                                 .phases = in_phases(config),
                                  .once_ns = table->norm_exchange_ns };
     return true;
 }
@@ -85,6 +93,7 @@ bool check_problem(struct checker *c, const struct config *config, const struct 
                                  .tied_first = chain->tied_first,
                                  .tied_second = chain->tied_second,
                                  .stages = stages,
+                                 .phases = in_phases(config),
                                  .once_ns = table->norm_exchange_ns };
     for (int k = 0; k < pieces; k++) {
         const struct price_table *own = price_of_stage(table, k);
@@ -92,7 +101,8 @@ bool check_problem(struct checker *c, const struct config *config, const struct 
                                          .capacity_bytes = c->claim->memory_bytes / config_chunks(config),
                                          .in_flight = in_flight[k],
                                          .micro_batches = micro_batches,
-                                         .waiting_ns = waiting_ns(own, in_flight[k], micro_batches) };
+                                         .waiting_ns = waiting_ns(own, in_flight[k], micro_batches),
+                                         .apart = in_phases(config) };
         if (k + 1 < pieces && !price_has_layouts(table))
             out->once_ns += 2 * price_send_ns(table, k);
     }

@@ -10,7 +10,8 @@ enum { MOST_PASSES = 300 }; /* then a configuration is undecided */
 
 /* What stages of one kind with one content need at least. */
 struct cell {
-    int64_t least, cost, times; /* cost, times: of the choice that was found, when SOLVED; cost INT64_MAX: none */
+    int64_t least, cost; /* cost, ends: of the choice that was found, when SOLVED; cost INT64_MAX: none */
+    struct stage_ends ends;
     enum refinement refinement;
 };
 struct cutter {
@@ -222,7 +223,7 @@ static bool refine(struct cutter *c, struct cell *cell, int kind, const struct s
     int64_t least = 0;
     bool solve = cell->refinement != PLAIN;
     stretch_content(c->p, s, c->counts, &content);
-    if (!stage_least_path(&c->p->stages[kind], &content, c->cap_ns, solve, &least, &cell->cost, &cell->times, c->err))
+    if (!stage_least_path(&c->p->stages[kind], &content, c->cap_ns, solve, &least, &cell->cost, &cell->ends, c->err))
         return false;
     cell->least = max_i64(cell->least, least);
     cell->refinement = solve ? SOLVED : RELAXED;
@@ -230,10 +231,11 @@ static bool refine(struct cutter *c, struct cell *cell, int kind, const struct s
 }
 
 /* The cell's solution is one under the present cap too. */
-static bool settled(const struct cutter *c, const struct cell *cell)
+static bool settled(const struct cutter *c, int kind, const struct cell *cell)
 {
     return cell->least == INT64_MAX ||
-           (cell->refinement == SOLVED && (cell->cost == INT64_MAX || cell->times <= c->cap_ns));
+           (cell->refinement == SOLVED &&
+            (cell->cost == INT64_MAX || stage_longest_ns(cell->ends, c->p->stages[kind].from_ns) <= c->cap_ns));
 }
 
 /* ---- cuts ---- */
@@ -242,7 +244,8 @@ static bool too_long(const struct cutter *c, int index, int first, int end)
 {
     const struct stage_kind *kind = &c->p->stages[index];
     return least_of(c, index, LIMIT_BYTES, first, end) + kind->table->base_bytes > kind->capacity_bytes ||
-           least_of(c, index, LIMIT_PATH, first, end) + stage_waiting_ns(kind) > c->cap_ns;
+           least_of(c, index, LIMIT_PATH, first, end) + stage_waiting_ns(kind) > c->cap_ns ||
+           (kind->apart && least_of(c, index, LIMIT_FORWARD, first, end) > kind->to_ns);
 }
 
 /* Where a stage can begin on each row when none before it, or behind it, is too long. */
@@ -381,11 +384,12 @@ static bool sweep(struct cutter *c, int64_t *sum, int *begins)
     return true;
 }
 
-/* Refines the best cut's cells; *moved false: all of them are settled, and *value is the formula's value of the plan
- * that they make; INT64_MAX when for a cell none was found. */
-static bool refine_cut(struct cutter *c, int begins, bool *moved, int64_t *value)
+/* Refines the best cut's cells; *moved false: all of them are settled, and *witness is the plan that they make; all
+ * INT64_MAX when for a cell none was found. */
+static bool refine_cut(struct cutter *c, int begins, bool *moved, struct cut_witness *witness)
 {
-    int64_t sum = c->p->once_ns, longest = INT64_MIN;
+    int64_t sum = c->p->once_ns, from_ns = 0;
+    struct stage_ends ends = no_ends;
     *moved = false;
     for (int row = 0, first = 0, layout = begins; first < cut_last(c->p);) {
         int at = spot(c, row, layout, first), kind = cut_row_kind(c->p, row, c->turn[at]);
@@ -393,7 +397,7 @@ static bool refine_cut(struct cutter *c, int begins, bool *moved, int64_t *value
         struct cell *cell = cell_at(c, kind, s);
         if (!cell)
             return fail_kind(c->err, ERROR_ENVIRONMENT, "check: out of memory");
-        if (!settled(c, cell)) {
+        if (!settled(c, kind, cell)) {
             *moved = true;
             if (!refine(c, cell, kind, s))
                 return false;
@@ -401,19 +405,20 @@ static bool refine_cut(struct cutter *c, int begins, bool *moved, int64_t *value
         int64_t behind_ns = s->end < cut_last(c->p) ? cut_ns(c, s->layout[s->count - 1], c->behind[at]) : 0;
         behind_ns += ends_ns(c, kind, s);
         sum = sum == INT64_MAX || cell->cost == INT64_MAX ? INT64_MAX : sum + cell->cost + behind_ns;
-        longest = max_i64(longest, cell->times);
+        ends = stage_longer(ends, cell->ends);
+        from_ns = c->p->stages[kind].from_ns;
         row = cut_row_behind(c->p, row, c->turn[at]);
         layout = c->behind[at];
         first = s->end;
     }
-    *value = sum == INT64_MAX ? INT64_MAX : sum + longest;
+    *witness = cut_witness_of(sum, ends, from_ns);
     return true;
 }
 
 /* Down from cap to cap. */
-static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns)
+static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdict, struct cut_witness *witness)
 {
-    int64_t sum = 0, value = 0;
+    int64_t sum = 0;
     int begins = 0, passes = c->layouts > 1 ? MOST_PASSES * MOST_PASSES : MOST_PASSES;
     *verdict = CUT_HOLDS;
     c->cap_ns = bound_ns - 1 - c->p->once_ns;
@@ -432,12 +437,11 @@ static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdic
             c->cap_ns = cap_ns;
             continue;
         }
-        if (!refine_cut(c, begins, &moved, &value))
+        if (!refine_cut(c, begins, &moved, witness))
             return false;
         if (moved)
             continue;
-        *verdict = value < bound_ns ? CUT_REFUTED : CUT_UNDECIDED;
-        *witness_ns = value;
+        *verdict = witness->rows_ns < bound_ns ? CUT_REFUTED : CUT_UNDECIDED;
         return true;
     }
 }
@@ -499,8 +503,8 @@ static bool whole_is_long(struct cutter *c, int64_t bound_ns, bool *out)
     return good;
 }
 
-bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
-               struct error *err)
+bool cut_check_kinds(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict,
+                     struct cut_witness *witness, struct error *err)
 {
     struct cutter c;
     struct cut_problem line = *problem;
@@ -508,11 +512,11 @@ bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_ver
     if (problem->stage_count > problem->layer_count)
         return true;
     if (problem->orders && (problem->stage_count != 1 || problem->mesh_count > 0))
-        return ideals_check(problem, bound_ns, verdict, witness_ns, err);
+        return ideals_check(problem, bound_ns, verdict, witness, err);
     line.orders = NULL; /* one stage has all layers in any order */
     bool proven = false;
     bool good = cutter_open(&c, &line, true, err) && whole_is_long(&c, bound_ns, &proven) &&
-                (proven || descend(&c, bound_ns, verdict, witness_ns));
+                (proven || descend(&c, bound_ns, verdict, witness));
     run_table_free(&c.runs);
     arena_free(&c.arena);
     return good;
@@ -525,7 +529,9 @@ int64_t cut_mean_longest(const struct cut_problem *p, int64_t sum)
     int64_t waiting_ns = INT64_MAX;
     for (int k = 0; k < p->stage_count; k++)
         waiting_ns = min_i64(waiting_ns, p->stages[k].waiting_ns);
-    return (p->stages[0].micro_batches - 1) * (ceil_div(sum, p->stage_count) + waiting_ns);
+    const struct stage_kind *any = &p->stages[0];
+    return max_i64(any->from_ns, (any->micro_batches - 1) * (ceil_div(sum, p->stage_count) + waiting_ns) -
+                                     (any->apart ? any->to_ns - any->from_ns : 0));
 }
 
 /* Down to the claimed cap at most. */
@@ -545,8 +551,8 @@ static bool descend_dual(struct cutter *c, int64_t bound_ns, int64_t last_cap_ns
     return true;
 }
 
-bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns,
-                    enum cut_verdict *verdict, struct error *err)
+static bool check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns,
+                       enum cut_verdict *verdict, struct error *err)
 {
     struct cutter c;
     bool proven = problem->mesh_count == 0 && problem->stage_count > problem->layer_count;
@@ -566,5 +572,17 @@ bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *
     good = good && (!usable || descend_dual(&c, bound_ns, claim->cap_ns, &proven));
     *verdict = proven ? CUT_HOLDS : CUT_REFUTED;
     arena_free(&c.arena);
+    return good;
+}
+
+/* Multipliers are of times that have both passes. */
+bool cut_check_dual(const struct cut_problem *problem, const struct dual_claim *claim, int64_t bound_ns,
+                    enum cut_verdict *verdict, struct error *err)
+{
+    struct cut_problem joint = *problem;
+    struct arena arena = { 0 };
+    bool good = cut_set_kinds(&joint, &arena, false, 0, 0) ? check_dual(&joint, claim, bound_ns, verdict, err)
+                                                           : fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    arena_free(&arena);
     return good;
 }

@@ -20,6 +20,7 @@ struct cut_problem {
     int turn_count;   /* with meshes: */
     const int *turns; /* (turn_count) meshes that a stage may have */
     bool spread;      /* with meshes: they share each micro-batch; else they take turns */
+    bool phases;      /* stages are apart: all forward passes come before the backward ones */
 };
 /* Index of the kind of a stage from which on there are so many meshes, and that has turns[turn] of them. */
 static inline int cut_kind(const struct cut_problem *p, int stage, int meshes_left, int turn)
@@ -89,16 +90,36 @@ enum cut_verdict {
     CUT_REFUTED,  /* *witness_ns is the formula's value of a plan that is */
     CUT_UNDECIDED /* branch and bound or the number of passes met its limit */
 };
+/* What refutes a bound. */
+struct cut_witness {
+    int64_t value_ns, forward_ns; /* its step, and the longest forward part of it */
+    int64_t rows_ns;              /* its step with from_ns of its stages' kinds in place of that */
+};
+/* Of stages with that sum of paths, INT64_MAX: of none, and from_ns. */
+static inline struct cut_witness cut_witness_of(int64_t sum, struct stage_ends ends, int64_t from_ns)
+{
+    if (sum == INT64_MAX)
+        return (struct cut_witness){ INT64_MAX, INT64_MAX, INT64_MAX };
+    return (struct cut_witness){ sum + stage_longest_ns(ends, ends.forward_ns), ends.forward_ns,
+                                 sum + stage_longest_ns(ends, from_ns) };
+}
 /**
  *   T = sum_k C_k + once + max_k Y_k         Y_k: the longest of a stage's three times (check_stage.h)
  *
  * A plan with T < bound has max Y below bound - once - (least sum of C). Under that cap the least sum is larger, which
  * lowers the cap again, until no plan is left or one is found. Fails only for want of memory.
  *
- * Where the stages' table has layouts, which is then one for all, sends are added cut by cut, by its cut_ns.
+ * Where the stages' table has layouts, which is then one for all, sends are added cut by cut, by its cut_ns. Where
+ * passes are in phases, check_phases.c.
  */
 bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
                struct error *err);
+/* The same of kinds as they stand, and by their from_ns. */
+bool cut_check_kinds(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict,
+                     struct cut_witness *witness, struct error *err);
+/* A copy where stages are apart or not, and of plans whose longest forward part is in that range; false: out of memory.
+ */
+bool cut_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart, int64_t from_ns, int64_t to_ns);
 /* Whether claimed multipliers alone show that no plan is shorter than bound_ns: the same descent, with the stages that
  * they bound and none that are solved, down to the claimed cap. One mesh for each stage. CUT_REFUTED: they do not.
  * Fails only for want of memory. */

@@ -16,8 +16,9 @@ struct cell {
     uint64_t hash; /* 0: free */
     int kind;
     bool both, relaxed, solved;
-    int *count;                 /* (classes) */
-    int64_t least, cost, times; /* cost, times: of the choice that was found, when solved; cost INT64_MAX: none */
+    int *count;          /* (classes) */
+    int64_t least, cost; /* cost, ends: of the choice that was found, when solved; cost INT64_MAX: none */
+    struct stage_ends ends;
 };
 /* Where stages of a row begin. */
 struct row {
@@ -330,7 +331,7 @@ static bool refine(struct walk *w, struct cell *cell)
     struct stage_content content = { .count = cell->count, .holds_both = cell->both };
     int64_t least = 0;
     if (!stage_least_path(&w->p->stages[cell->kind], &content, w->cap_ns, cell->relaxed, &least, &cell->cost,
-                          &cell->times, w->err))
+                          &cell->ends, w->err))
         return false;
     cell->least = max_i64(cell->least, least);
     cell->solved = cell->relaxed;
@@ -341,7 +342,9 @@ static bool refine(struct walk *w, struct cell *cell)
 /* Whether the cell's solution is one under the present cap too. */
 static bool settled(const struct walk *w, const struct cell *cell)
 {
-    return cell->least == INT64_MAX || (cell->solved && (cell->cost == INT64_MAX || cell->times <= w->cap_ns));
+    return cell->least == INT64_MAX ||
+           (cell->solved &&
+            (cell->cost == INT64_MAX || stage_longest_ns(cell->ends, w->p->stages[cell->kind].from_ns) <= w->cap_ns));
 }
 
 /* ---- the shortest cut ---- */
@@ -350,7 +353,8 @@ static bool too_long(const struct walk *w, int kind, int first, int end)
 {
     const struct stage_kind *k = &w->p->stages[kind];
     return of_kind(w, kind, LIMIT_BYTES, first, end) + k->table->base_bytes > k->capacity_bytes ||
-           of_kind(w, kind, LIMIT_PATH, first, end) + stage_waiting_ns(k) > w->cap_ns;
+           of_kind(w, kind, LIMIT_PATH, first, end) + stage_waiting_ns(k) > w->cap_ns ||
+           (k->apart && of_kind(w, kind, LIMIT_FORWARD, first, end) > k->to_ns);
 }
 
 static int64_t ends_ns(const struct walk *w, int kind, int first, int end)
@@ -464,11 +468,12 @@ static bool sweep(struct walk *w, int64_t *sum)
     return true;
 }
 
-/* Refines what is on the shortest cut; *moved false: nothing could be, and *value is the formula's value of the plan
- * that its solutions make; INT64_MAX where there is none. */
-static bool refine_cut(struct walk *w, bool *moved, int64_t *value)
+/* Refines what is on the shortest cut; *moved false: nothing could be, and *witness is the plan that its solutions
+ * make; all INT64_MAX where there is none. */
+static bool refine_cut(struct walk *w, bool *moved, struct cut_witness *witness)
 {
-    int64_t sum = w->p->once_ns, longest = INT64_MIN;
+    int64_t sum = w->p->once_ns, from_ns = 0;
+    struct stage_ends ends = no_ends;
     *moved = false;
     for (int row = 0, first = 0; first < w->last;) {
         const struct way *way = &w->row[row].way[first - w->row[row].from];
@@ -484,11 +489,12 @@ static bool refine_cut(struct walk *w, bool *moved, int64_t *value)
         sum = sum == INT64_MAX || cell->cost == INT64_MAX || !cell->solved
                   ? INT64_MAX
                   : sum + cell->cost + ends_ns(w, kind, first, way->end);
-        longest = max_i64(longest, cell->times);
+        ends = stage_longer(ends, cell->ends);
+        from_ns = w->p->stages[kind].from_ns;
         row = cut_row_behind(w->p, row, way->turn);
         first = way->end;
     }
-    *value = sum == INT64_MAX ? INT64_MAX : sum + longest;
+    *witness = cut_witness_of(sum, ends, from_ns);
     return true;
 }
 
@@ -527,9 +533,9 @@ static bool fall(struct walk *w, int64_t bound_ns, int64_t last_cap_ns, int64_t 
     return true;
 }
 
-static bool descend(struct walk *w, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns)
+static bool descend(struct walk *w, int64_t bound_ns, enum cut_verdict *verdict, struct cut_witness *witness)
 {
-    int64_t sum = 0, value = INT64_MAX;
+    int64_t sum = 0;
     bool moved = true;
     *verdict = CUT_HOLDS;
     for (int pass = 0; moved; pass++) {
@@ -539,22 +545,21 @@ static bool descend(struct walk *w, int64_t bound_ns, enum cut_verdict *verdict,
             *verdict = CUT_UNDECIDED;
         if (sum == INT64_MAX || *verdict == CUT_UNDECIDED)
             return true;
-        if (!refine_cut(w, &moved, &value))
+        if (!refine_cut(w, &moved, witness))
             return false;
     }
-    *verdict = value < bound_ns ? CUT_REFUTED : CUT_UNDECIDED;
-    *witness_ns = value;
+    *verdict = witness->rows_ns < bound_ns ? CUT_REFUTED : CUT_UNDECIDED;
     return true;
 }
 
-bool ideals_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
-                  struct error *err)
+bool ideals_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict,
+                  struct cut_witness *witness, struct error *err)
 {
     struct walk w;
     bool good = walk_open(&w, problem, err);
     w.cap_ns = INT64_MAX;
     w.most_ns = most_sum(problem, bound_ns);
-    good = good && descend(&w, bound_ns, verdict, witness_ns);
+    good = good && descend(&w, bound_ns, verdict, witness);
     walk_free(&w);
     return good;
 }

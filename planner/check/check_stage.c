@@ -32,24 +32,29 @@ struct stage_solver {
     int64_t multiplier[LIMIT_COUNT];  /* times 2^-FIXED_BITS */
     double scale[LIMIT_COUNT], cost_scale;
     glp_prob *program;
-    int *counts;                     /* (options) whole, as GLPK says */
-    int64_t least, best, best_times; /* least: the bound; best: path of the best choice found */
+    int *counts;         /* (options) whole, as GLPK says */
+    int64_t least, best; /* the bound; path of the best choice found, and its: */
+    struct stage_ends best_ends;
 };
 
 void stage_layer_use(const struct stage_kind *kind, const struct layer_price *p, bool holds_both,
                      int64_t use[LIMIT_COUNT])
 {
-    int64_t m = kind->micro_batches, path = stage_layer_path_ns(p);
+    int64_t m = kind->micro_batches, path = stage_layer_path_ns(p), forward = kind->apart ? p->forward_ns : 0,
+            rest = path - forward;
     int64_t lane = p->gather_forward_ns + p->gather_backward_ns + p->reduce_ns, end = p->reduce_last_ns + p->step_ns;
     use[LIMIT_BYTES] = p->weight_bytes + (holds_both ? 0 : p->tied_bytes) + kind->in_flight * p->saved_bytes;
-    use[LIMIT_PATH] = (m - 1) * path + p->step_ns;
-    use[LIMIT_TAIL] = (m - 1) * path - p->backward_ns + end;
+    use[LIMIT_FORWARD] = (m - 1) * forward;
+    use[LIMIT_PATH] = (m - 1) * rest + p->step_ns;
+    use[LIMIT_TAIL] = (m - 1) * rest - p->backward_ns + end;
     use[LIMIT_LANE] = p->gather_once_ns + m * lane - path + end;
 }
 
-int64_t stage_longest_ns(const struct stage_kind *kind, const int64_t use[LIMIT_COUNT])
+struct stage_ends stage_ends_of(const struct stage_kind *kind, const int64_t use[LIMIT_COUNT])
 {
-    return max_i64(max_i64(use[LIMIT_PATH], use[LIMIT_TAIL]) + stage_waiting_ns(kind), use[LIMIT_LANE]);
+    return (struct stage_ends){ use[LIMIT_FORWARD],
+                                max_i64(use[LIMIT_PATH], use[LIMIT_TAIL]) + stage_waiting_ns(kind) - kind->from_ns,
+                                use[LIMIT_LANE] };
 }
 
 int64_t stage_layer_least(const struct stage_kind *kind, int class_index, int what)
@@ -168,7 +173,7 @@ static void offer(struct stage_solver *s, const int *counts)
             return;
     if (cost < s->best) {
         s->best = cost;
-        s->best_times = stage_longest_ns(s->kind, use);
+        s->best_ends = stage_ends_of(s->kind, use);
     }
 }
 
@@ -318,6 +323,7 @@ static void set_limits(struct stage_solver *s, int64_t peak)
     s->limit[LIMIT_BYTES] = s->kind->capacity_bytes - s->kind->table->base_bytes - peak;
     s->limit[LIMIT_PATH] = s->limit[LIMIT_TAIL] = s->cap_ns - stage_waiting_ns(s->kind);
     s->limit[LIMIT_LANE] = s->cap_ns;
+    s->limit[LIMIT_FORWARD] = s->kind->apart ? s->kind->to_ns : INT32_MAX; /* of nothing */
     memset(s->multiplier, 0, sizeof s->multiplier);
 }
 
@@ -352,13 +358,13 @@ static bool stage_open(struct stage_solver *s, const struct stage_content *conte
 }
 
 bool stage_least_path(const struct stage_kind *kind, const struct stage_content *content, int64_t cap_ns, bool whole,
-                      int64_t *least, int64_t *cost, int64_t *times, struct error *err)
+                      int64_t *least, int64_t *cost, struct stage_ends *ends, struct error *err)
 {
     struct stage_solver s = { .kind = kind, .whole = whole, .cap_ns = cap_ns };
     bool good = stage_open(&s, content, err) && glpk_guard(bound_stage, &s, err);
     *least = s.least;
     *cost = s.best;
-    *times = s.best_times;
+    *ends = s.best_ends;
     arena_free(&s.arena);
     return good;
 }
@@ -369,13 +375,13 @@ bool stage_least_path(const struct stage_kind *kind, const struct stage_content 
 static void add_longest(struct stage_solver *s)
 {
     int column = glp_add_cols(s->program, 1);
-    int index[LIMIT_COUNT] = { 0, LIMIT_PATH + 1, LIMIT_TAIL + 1, LIMIT_LANE + 1 };
-    double value[LIMIT_COUNT] = { 0 };
-    for (int r = LIMIT_PATH; r < LIMIT_COUNT; r++)
+    int index[LIMIT_FORWARD] = { 0, LIMIT_PATH + 1, LIMIT_TAIL + 1, LIMIT_LANE + 1 };
+    double value[LIMIT_FORWARD] = { 0 };
+    for (int r = LIMIT_PATH; r < LIMIT_FORWARD; r++)
         value[r] = -s->cost_scale / s->scale[r];
     glp_set_col_bnds(s->program, column, GLP_FR, 0, 0);
     glp_set_obj_coef(s->program, column, 1);
-    glp_set_mat_col(s->program, column, LIMIT_COUNT - 1, index, value);
+    glp_set_mat_col(s->program, column, LIMIT_FORWARD - 1, index, value);
 }
 
 static int64_t solve_total(struct stage_solver *s)

@@ -4,16 +4,22 @@
 #define CLEAVE_CHECK_STAGE_H
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/num.h"
 #include "planner/search/price.h"
 
-/* Constraints of a stage: bytes, and the three times of which the longest enters the formula. */
-enum { LIMIT_BYTES, LIMIT_PATH, LIMIT_TAIL, LIMIT_LANE, LIMIT_COUNT };
+/* Constraints of a stage: bytes, the three times of which the longest enters the formula, and the forward passes where
+ * these are apart. Claimed multipliers are of those before the last one. */
+enum { LIMIT_BYTES, LIMIT_PATH, LIMIT_TAIL, LIMIT_LANE, LIMIT_FORWARD, LIMIT_COUNT };
 
 /* What stages of one kind share. */
 struct stage_kind {
     const struct price_table *table;
     int64_t capacity_bytes, in_flight, micro_batches;
     int64_t waiting_ns; /* of each micro-batch, for sends that too few micro-batches in flight do not hide */
+    bool apart; /* forward passes all come before the backward ones: all stages wait for the longest of the former, and
+                   the times above are of backward passes alone. Only plans are meant where that longest is at most: */
+    int64_t to_ns;
+    int64_t from_ns; /* and at least so much of it is in each of the times but the lane's */
 };
 /* So much of each limit does one layer take; the tied weight counts unless the stage holds its first user too. */
 void stage_layer_use(const struct stage_kind *kind, const struct layer_price *price, bool holds_both,
@@ -21,10 +27,24 @@ void stage_layer_use(const struct stage_kind *kind, const struct layer_price *pr
 /* What waiting adds to a stage's path and to its tail. */
 static inline int64_t stage_waiting_ns(const struct stage_kind *kind)
 {
-    return (kind->micro_batches - 1) * kind->waiting_ns;
+    return (kind->micro_batches - 1) * kind->waiting_ns + kind->from_ns;
 }
-/* The longest of a stage's three times, of what its layers take together. */
-int64_t stage_longest_ns(const struct stage_kind *kind, const int64_t use[LIMIT_COUNT]);
+/* Of what a stage's layers take together; or of all stages the longest of each. */
+struct stage_ends {
+    int64_t forward_ns, rest_ns, lane_ns; /* rest: of path and tail the longer */
+};
+static const struct stage_ends no_ends = { INT64_MIN / 4, INT64_MIN / 4, INT64_MIN / 4 };
+struct stage_ends stage_ends_of(const struct stage_kind *kind, const int64_t use[LIMIT_COUNT]);
+static inline struct stage_ends stage_longer(struct stage_ends a, struct stage_ends b)
+{
+    return (struct stage_ends){ max_i64(a.forward_ns, b.forward_ns), max_i64(a.rest_ns, b.rest_ns),
+                                max_i64(a.lane_ns, b.lane_ns) };
+}
+/* With that longest forward part: what they add to the step, or by a kind's from_ns what caps are about. */
+static inline int64_t stage_longest_ns(struct stage_ends ends, int64_t forward_ns)
+{
+    return max_i64(forward_ns + ends.rest_ns, ends.lane_ns);
+}
 /* What a stage holds: layers by layout (one, where the table has none) and class, and what its runs of layers with one
  * layout hand over to each other, whose prices count like those of layers. */
 struct stage_content {
@@ -46,11 +66,11 @@ int64_t stage_layer_least(const struct stage_kind *kind, int class_index, int wh
  * whole   over whole counts, by GLPK's branch and bound; else the linear relaxation, whose bound is proven in integers
  * *least  a bound; of whole counts the optimum but for 1e-9 of it, GLPK's tolerance. INT64_MAX: no choice fits
  * *cost   the path of the best choice that was found and checked in integers; INT64_MAX: none
- * *times  the longest of its three times
+ * *ends   what that takes
  * Fails only for want of memory.
  */
 bool stage_least_path(const struct stage_kind *kind, const struct stage_content *content, int64_t cap_ns, bool whole,
-                      int64_t *least, int64_t *cost, int64_t *times, struct error *err);
+                      int64_t *least, int64_t *cost, struct stage_ends *ends, struct error *err);
 /* The least sum of compute paths and longest time of such a stage, but for 1e-9 of it; 0 where GLPK gives up,
  * INT64_MAX: nothing fits. Where the data-parallel lane decides, one trades for the other, and no cap on the time says
  * much. whole false: of parts of layers, and as if nothing were transient. */

@@ -55,7 +55,8 @@ void cut_set_order(struct cut_problem *p, const int *order, int *class_of)
 int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first_layer, const int *turn,
                   const int *strategy)
 {
-    int64_t sum = p->once_ns, longest = INT64_MIN;
+    int64_t sum = p->once_ns;
+    struct stage_ends ends = no_ends;
     int left = p->mesh_count;
     for (int k = 0; k < stage_count; k++) {
         const struct stage_kind *kind = &p->stages[cut_kind(p, k, left, turn ? turn[k] : 0)];
@@ -67,10 +68,10 @@ int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first
             sum += kind->table->cut_ns[price_layout_of(kind->table, strategy[first - 1])]
                                       [price_layout_of(kind->table, strategy[first])];
         sum += use.path_ns + cut_ends_ns(p, kind, k == 0, k + 1 == stage_count);
-        longest = max_i64(longest, stage_longest_ns(kind, use.total));
+        ends = stage_longer(ends, stage_ends_of(kind, use.total));
         left -= turn ? p->turns[turn[k]] : 0;
     }
-    return sum + longest;
+    return sum + stage_longest_ns(ends, ends.forward_ns);
 }
 
 /* Some stage of r replicas, which has at least m/r micro-batches, takes (m/r - 1) times its path beyond the first one:

@@ -192,7 +192,7 @@ static bool read_dual(const struct json *at, struct arena *arena, const struct d
     if (dual->vector_count < 0 || dual->vector_count > DUAL_VECTORS)
         return json_fail(vectors, err, "expected a list of at most %d vectors", DUAL_VECTORS);
     for (int v = 0; v < dual->vector_count; v++)
-        if (!read_integers(json_at(vectors, v), LIMIT_COUNT, dual->multiplier[v], err))
+        if (!read_integers(json_at(vectors, v), LIMIT_FORWARD, dual->multiplier[v], err))
             return false;
     return json_int(json_at(at, 4), -(INT64_C(1) << 53), INT64_C(1) << 53, &dual->cap_ns, err) &&
            read_integers(peaks, dual->peak_count, dual->peaks, err);

@@ -154,12 +154,16 @@ static double larger(double a, double b) /* fmax() is a call where nothing says 
 /* Scales bring costs and rows to about one, so that the doubles' tolerances mean something. */
 static void set_scales(struct knapsack_solver *s)
 {
-    double cost = 1, row[KNAPSACK_ROWS] = { 1, 1, 1, 1 };
+    double cost = 1, row[KNAPSACK_ROWS];
     int64_t most[KNAPSACK_ROWS] = { 0 };
     s->dearest = 0;
+    for (int r = 0; r < KNAPSACK_ROWS; r++)
+        row[r] = 1;
     for (int g = 0; g < s->problem->group_count; g++) {
         double count = s->problem->groups[g].count;
-        int64_t dearest = INT64_MIN, high[KNAPSACK_ROWS] = { INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN };
+        int64_t dearest = INT64_MIN, high[KNAPSACK_ROWS];
+        for (int r = 0; r < KNAPSACK_ROWS; r++)
+            high[r] = INT64_MIN;
         for (int i = s->first[g]; i < s->first[g + 1]; i++) {
             dearest = max_i64(dearest, s->option[i].cost);
             cost = larger(cost, count * fabs((double)s->option[i].cost));

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include <stdint.h>
 
-enum { KNAPSACK_ROWS = 4 };
+enum { KNAPSACK_ROWS = 5 };
 
 struct knapsack_option {
     int64_t cost, row[KNAPSACK_ROWS];

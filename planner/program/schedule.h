@@ -24,7 +24,9 @@ struct schedule_place {
 };
 struct schedule {
     const char *name, *doc;
-    bool bounded;              /* the search's closed form bounds it */
+    bool bounded; /* the search's closed form bounds it */
+    bool phases;  /* all forward passes of a stage come before all its backward ones: either waits for its longest stage
+                   */
     bool asynchronous;         /* other mathematics: stale weights, and steps that run into each other */
     bool interleaves;          /* runs several chunks per stage, and nothing else */
     bool takes_extra;          /* extra_in_flight lengthens its warm-up */

@@ -76,6 +76,8 @@ static bool keep_all_ahead(struct run *run, const struct piece *piece)
 /* These plans are not for the certificate but for the judge. */
 static bool solve_for_families(struct run *run, struct piece *pieces, int count, int64_t below_ns, bool rough)
 {
+    for (int i = 0; i < count; i++)
+        pieces[i].enough_ns = 1;
     if (!propose_solve(run, pieces, count, below_ns, rough ? FAMILY_GAP_PPM : 0))
         return false;
     for (int i = 0; i < count; i++) {

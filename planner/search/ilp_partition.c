@@ -18,6 +18,7 @@ struct whole {
     int first_peak;   /* (stages) */
     int first_saved;  /* (stages) w */
     int longest;      /* Y */
+    int forward;      /* X */
     int columns;
     int first_node; /* (stages - 1, layers - 1) rows: where a stage ends the next one begins */
     int rows;
@@ -80,7 +81,8 @@ static bool place_columns(struct whole *w)
     w->first_peak = w->first_switch + options;
     w->first_saved = w->first_peak + w->stages;
     w->longest = w->first_saved + w->stages;
-    w->columns = w->longest;
+    w->forward = w->longest + 1;
+    w->columns = w->forward;
     return true;
 }
 
@@ -171,7 +173,7 @@ static void state_counts(struct whole *w, int stage)
     each_arc(w, stage, count_arc);
 }
 
-/* ROW_MEMORY with p - w, the others with -Y. */
+/* ROW_MEMORY with p - w, the others with -Y; ROW_FORWARD with -X, and the times that begin with it with X. */
 static void state_limits(struct whole *w, int stage, const struct price_table *table)
 {
     const struct partition_problem *problem = w->problem;
@@ -182,17 +184,21 @@ static void state_limits(struct whole *w, int stage, const struct price_table *t
         double most = r == ROW_LANE ? 0 : after;
         if (r == ROW_MEMORY)
             most = (double)(problem->capacity_bytes - table->base_bytes) / w->byte_unit;
+        else if (r == ROW_FORWARD)
+            most = 0, put(w, first + r, w->forward, -1);
         else
             put(w, first + r, w->longest, -1);
         glp_set_row_bnds(w->lp, first + r, GLP_UP, 0, most);
     }
     put(w, first + ROW_MEMORY, w->first_peak + stage, 1);
     put(w, first + ROW_MEMORY, w->first_saved + stage, -1);
+    put(w, first + ROW_PATH, w->forward, 1);
+    put(w, first + ROW_LAST, w->forward, 1);
     for (int c = 0; c < w->classes; c++)
         for (int s = 0; s < w->strategies; s++) {
             const struct layer_price *p = price_at(table, c, s);
             int column = w->first_count + option_at(w, stage, c, s);
-            stage_rows(row, p, m, n, false);
+            stage_rows(row, p, m, n, false, problem->phases);
             glp_set_obj_coef(w->lp, column, (double)path_ns(p) / w->time_unit);
             for (int r = 0; r < ROW_COUNT; r++)
                 put(w, first + r, column, (double)row[r] / (r == ROW_MEMORY ? w->byte_unit : w->time_unit));
@@ -250,7 +256,8 @@ static void set_units(struct whole *w)
         const struct price_table *table = price_of_stage(w->problem->table, k);
         for (int i = 0; i < w->classes * w->strategies; i++) {
             int64_t row[ROW_COUNT];
-            stage_rows(row, &table->prices[i], w->problem->micro_batch_count, w->problem->in_flight[k], false);
+            stage_rows(row, &table->prices[i], w->problem->micro_batch_count, w->problem->in_flight[k], false,
+                       w->problem->phases);
             for (int r = 0; r < ROW_COUNT; r++)
                 largest[r == ROW_MEMORY] = fmax(largest[r == ROW_MEMORY], fabs((double)row[r]));
         }
@@ -273,6 +280,7 @@ static bool state(struct whole *w)
         state_tied(w, k, table);
     }
     glp_set_col_bnds(w->lp, w->longest, GLP_FR, 0, 0);
+    glp_set_col_bnds(w->lp, w->forward, GLP_LO, 0, 0);
     glp_set_obj_coef(w->lp, w->longest, 1);
     if (!w->grew)
         glp_load_matrix(w->lp, w->filled, w->row, w->column, w->value);

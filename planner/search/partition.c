@@ -11,7 +11,8 @@
 /* ROUGH: first plans need not be the best of their caps, but for one part in so many.
  * NEAR: caps that fall by less than one part in so many do not get far. */
 enum { PROBES = 14, NEAR = 64, ROUGH = 200, PROOF_PASSES = 60, PROOF_CELLS = 40000, PROOF_LAYERS = 4000 };
-_Static_assert((int)PROOF_ROWS == (int)ROW_COUNT && (int)PROOF_PEAKS == (int)BINS && (int)PROOF_VECTORS == (int)VECTORS,
+_Static_assert((int)PROOF_ROWS + 1 == (int)ROW_COUNT && (int)PROOF_PEAKS == (int)BINS &&
+                   (int)PROOF_VECTORS == (int)VECTORS,
                "a proof is what vectors are");
 
 /* The most replicas that a stage can have. */
@@ -35,11 +36,14 @@ static int64_t mean_high(const struct solver *s, int64_t sum)
     const struct partition_problem *p = s->problem;
     int64_t period = INT64_MAX;
     if (p->mesh_count > 0 && !p->spread)
-        return max_i64(0, ceil_div((p->micro_batch_count - most_replicas(p)) * s->least_ns, p->mesh_count));
+        return max_i64(s->span.from_ns + s->span.rest_ns,
+                       ceil_div((p->micro_batch_count - most_replicas(p)) * s->least_ns, p->mesh_count) -
+                           stage_slack_ns(s));
     sum = max_i64(s->least_ns, sum - stage_most_cuts_ns(p)); /* which are in it, but are no C */
     for (int i = 0; i < s->level_count; i++)
         period = min_i64(period, s->period_ns[i]);
-    return (s->problem->micro_batch_count - 1) * (mean_path(p, sum, s->mesh_path_ns) + period);
+    return max_i64(s->span.from_ns + s->span.rest_ns,
+                   (p->micro_batch_count - 1) * (mean_path(p, sum, s->mesh_path_ns) + period) - stage_slack_ns(s));
 }
 
 /* All stages' memory taken together is too little even for the thriftiest strategies with the fewest in flight. */
@@ -52,9 +56,9 @@ static bool lacks_memory(const struct solver *s)
     return least > 0 ? room <= 0 || ceil_div(least, stages) > room : room < 0;
 }
 
-int64_t step_tolerance(const struct solver *s, int64_t step_ns)
+int64_t gap_ns(const struct partition_problem *problem, int64_t step_ns)
 {
-    double share = (double)s->problem->gap_ppm / (1e6 + (double)s->problem->gap_ppm); /* the gap is one of the bound */
+    double share = (double)problem->gap_ppm / (1e6 + (double)problem->gap_ppm); /* the gap is one of the bound */
     return step_ns == INT64_MAX ? 0 : (int64_t)((double)step_ns * share);
 }
 
@@ -93,15 +97,22 @@ static int64_t cap_below(const struct solver *s, int64_t upper, int64_t sum, int
     return min_i64(s->most_high_ns, upper - tolerance_ns - stage_once_ns(s->problem) - sum - 1);
 }
 
-/* The plan of the best cut's solutions, where each stage has one. *high: its Y. */
+/* The plan of the best cut's solutions, where each stage has one. *high: its Y. *upper is what its rows say, which may
+ * be less than its step where passes are in phases. */
 static const struct choice solutions = { -1, -1 };
 static bool take_plan(struct solver *s, struct choice choice, int64_t *upper, int64_t *high, double *slope)
 {
     int64_t path = 0;
-    if (!cut_solution(s, choice, &path, high, slope))
+    struct stage_times times;
+    if (!cut_solution(s, choice, &path, high, &times, slope))
         return true;
-    int64_t step_ns = stage_once_ns(s->problem) + path + *high;
-    *upper = min_i64(*upper, step_ns);
+    int64_t least_ns = stage_once_ns(s->problem) + path + *high,
+            step_ns = stage_once_ns(s->problem) + path + stage_times_ns(&times);
+    if (least_ns < s->nearest_ns) {
+        s->nearest_ns = least_ns;
+        s->nearest_forward_ns = times.forward_ns;
+    }
+    *upper = min_i64(*upper, least_ns);
     return step_ns >= s->problem->below_ns || cut_keep_plan(s, choice, step_ns);
 }
 
@@ -253,7 +264,8 @@ static bool step_down(struct solver *s, int64_t *upper, int64_t *bound, bool *do
         }
     }
     int64_t path = 0;
-    if (!cut_solution(s, solutions, &path, &high, &slope)) {
+    struct stage_times times;
+    if (!cut_solution(s, solutions, &path, &high, &times, &slope)) {
         *bound = min_i64(*bound, once + sum + mean_high(s, sum));
         block_unsolved(s);
         return true;
@@ -415,25 +427,46 @@ static struct solver solver_of(const struct partition_problem *problem, struct a
                             .layouts = price_layouts(problem->table),
                             .row_count = count_rows(problem),
                             .turn_count = problem->mesh_count > 0 ? problem->turn_count : 1,
+                            .nearest_ns = INT64_MAX,
                             .result = result,
                             .err = err };
 }
 
-static bool solve_by_stages(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
-                            struct error *err)
+bool solve_span(const struct partition_problem *problem, struct forward_span span, struct arena *arena,
+                struct partition_result *result, struct solved_span *out, struct error *err)
 {
-    struct partition_result result = { .bound_ns = problem->below_ns };
     struct arena scratch = { 0 };
-    struct solver s = solver_of(problem, &scratch, &result, err);
+    struct solver s = solver_of(problem, &scratch, result, err);
     s.kept = arena;
+    s.span = span;
+    result->bound_ns = problem->below_ns;
     bool good = true;
     if (s.stages <= s.layers) {
         good = make_arrays(&s);
-        result.no_memory = good && lacks_memory(&s);
-        good = good && (result.no_memory || descend(&s));
+        result->no_memory = good && lacks_memory(&s);
+        if (span.apart) /* T is at least that sum, X and what is left of the longest stage */
+            s.span.to_ns =
+                min_i64(span.to_ns, problem->below_ns - stage_once_ns(problem) - s.least_ns - span.rest_ns - 1);
+        good = good && (result->no_memory || s.span.to_ns < s.span.from_ns || descend(&s));
     }
+    *out = (struct solved_span){ .bound_ns = result->bound_ns,
+                                 .forward_ns = s.nearest_ns < INT64_MAX ? s.nearest_forward_ns : INT64_MIN,
+                                 .stopped = s.stopped };
     ideals_close(&s);
     arena_free(&scratch);
+    return good;
+}
+
+/* All plans first, by rows that underestimate where passes are in phases; then these by their X (partition_phases.c).
+ */
+static bool solve_by_stages(const struct partition_problem *problem, struct arena *arena, struct partition_result *out,
+                            struct error *err)
+{
+    struct partition_result result = { 0 };
+    struct solved_span all;
+    bool good =
+        solve_span(problem, (struct forward_span){ 0 }, arena, &result, &all, err) &&
+        (!problem->phases || all.stopped || problem->bound_only || solve_phases(problem, arena, &result, &all, err));
     *out = result;
     return good;
 }
@@ -504,7 +537,9 @@ static void take_proof(const struct solver *s, struct partition_proof *out)
     out->cap_ns = s->cap_ns;
     out->vector_count = vectors_known(s);
     for (int v = 0; v < out->vector_count; v++)
-        memcpy(out->multiplier[v], s->vectors[s->vector_level].at[v].multiplier, sizeof out->multiplier[v]);
+        for (int r = 0, to = 0; r < ROW_COUNT; r++)
+            if (r != ROW_FORWARD) /* of both passes together */
+                out->multiplier[v][to++] = s->vectors[s->vector_level].at[v].multiplier[r];
 }
 
 bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, struct partition_proof *out,

@@ -12,6 +12,13 @@
  * micro-batches in flight leave exposed. Minimal C is not enough, so stages are solved under a cap Y on the maximum,
  * and Y falls from one Pareto point to the next.
  *
+ * Where all forward passes come before the backward ones (phases), either phase waits for its own longest stage:
+ *
+ *   T = sum C + 2 (P-1) c + N + max( X + max_k max( (m-1)(B_k + p_k) + O_k, (m-1)(B_k + p_k) - B_k + R_k + O_k ),
+ *                                    max_k m D_k + G_k - C_k + R_k + O_k )        X = max_k (m-1)(C_k - B_k)
+ *
+ * which is no less, and the same where B / C is the same in all stages (partition_phases.c).
+ *
  * Where replicas take turns, a stage of r replicas has m/r micro-batches, rounded up, in place of m: those of its
  * fullest replica, which has the first one too. Then the number of stages is free: what is given is how many meshes all
  * stages have together. n is in a replica's own micro-batches, and R has the exchange of gradients among r replicas.
@@ -63,9 +70,11 @@ struct partition_problem {
     const int *turns;     /* (turn_count) meshes that a stage may have, ascending; table->by_turns has their prices */
     bool spread; /* with meshes and stages: those of a stage share each micro-batch, in_flight is (stage_count); else
                     they take turns */
+    bool phases; /* all forward passes of a stage come before all its backward ones */
     int64_t capacity_bytes;
     const struct solver_method *solver; /* of the knapsacks that are solved to the end; NULL: the first of solvers[] */
     int64_t below_ns;                   /* only plans strictly shorter than this are wanted; INT64_MAX: any */
+    int64_t enough_ns;                  /* where passes are in phases, a bound of so much is good enough; 0: none is */
     int64_t node_limit;                 /* of each knapsack, a quarter of it after a few hard ones; 0: to the end */
     int64_t gap_ppm;                    /* good enough: within so many millionths; 0: exact */
     int halves;                         /* of bound_only: how often the bound is sharpened, at most PARTITION_HALVES */

@@ -72,7 +72,7 @@ void bands_close(struct solver *s)
 static struct room row_room(const struct solver *s, int row)
 {
     int level = s->level[row];
-    return (struct room){ s->cap_ns - (s->micro_batches[level] - 1) * s->period_ns[level],
+    return (struct room){ s->cap_ns + stage_slack_ns(s) - (s->micro_batches[level] - 1) * s->period_ns[level],
                           s->problem->capacity_bytes - s->tables[level]->base_bytes };
 }
 

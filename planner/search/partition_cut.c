@@ -265,13 +265,15 @@ bool cut_polish(struct solver *s)
     return true;
 }
 
-bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t *high, double *slope)
+bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t *high, struct stage_times *times,
+                  double *slope)
 {
     bool complete = true;
     int layout = 0; /* of the stage before */
     *sum = 0;
     *high = INT64_MIN;
     *slope = 0;
+    *times = (struct stage_times){ INT64_MIN / 4, INT64_MIN / 4, INT64_MIN / 4 };
     for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
         const struct cell *cell = stage_cell(s, at.level, &at.runs);
         int chosen = at.stage == choice.stage ? choice.record : cell->solution;
@@ -281,6 +283,8 @@ bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t 
         *sum += (record ? record->path : 0) + spot_cut_ns(s, &at, layout);
         layout = last_layout(&at.runs);
         *high = max_i64(*high, record ? record->high : 0);
+        if (record)
+            *times = stage_longer(times, &record->times);
     }
     return complete;
 }

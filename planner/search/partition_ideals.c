@@ -122,7 +122,7 @@ static bool look_at(struct solver *s, const struct spot *at, int index, int64_t 
     int64_t path = chain_between(s->problem->chain, s->own_path_ns[at->level], first, end);
     int64_t least = path + ends_ns + rest, waiting_ns = s->period_ns[at->level];
     struct cell *cell = NULL;
-    if ((s->micro_batches[at->level] - 1) * (path + waiting_ns) > s->cap_ns)
+    if ((s->micro_batches[at->level] - 1) * (path + waiting_ns) > s->cap_ns + stage_slack_ns(s))
         return true; /* stage_too_long(), sooner */
     if (least > limit_ns)
         *open = min_i64(*open, least);

@@ -79,37 +79,42 @@ int stage_handovers(const struct price_table *table, const struct chain *chain, 
     return runs->count - 1;
 }
 
-void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined)
+void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined,
+                bool apart)
 {
-    int64_t c = path_ns(p);
+    int64_t forward = apart ? p->forward_ns : 0, rest = path_ns(p) - forward;
     row[ROW_MEMORY] = layer_bytes(p, in_flight, joined);
-    row[ROW_PATH] = (m - 1) * c + p->step_ns;
-    row[ROW_LAST] = (m - 1) * c - p->backward_ns + p->reduce_last_ns + p->step_ns;
-    row[ROW_LANE] = m * lane_ns(p) - c + once_ns(p);
+    row[ROW_FORWARD] = (m - 1) * forward;
+    row[ROW_PATH] = (m - 1) * rest + p->step_ns;
+    row[ROW_LAST] = (m - 1) * rest - p->backward_ns + p->reduce_last_ns + p->step_ns;
+    row[ROW_LANE] = m * lane_ns(p) - path_ns(p) + once_ns(p);
 }
 
 /* Of layers of one stage. */
 struct stage_totals {
     int64_t m, in_flight;
-    bool joined;
+    bool joined, apart;
     int64_t row[ROW_COUNT], path_ns, peak_bytes;
 };
 
 static void add_layers(struct stage_totals *totals, const struct layer_price *p, int count)
 {
     int64_t row[ROW_COUNT];
-    stage_rows(row, p, totals->m, totals->in_flight, totals->joined);
+    stage_rows(row, p, totals->m, totals->in_flight, totals->joined, totals->apart);
     for (int r = 0; r < ROW_COUNT; r++)
         totals->row[r] += count * row[r];
     totals->path_ns += count * path_ns(p);
     totals->peak_bytes = max_i64(totals->peak_bytes, p->transient_bytes);
 }
 
-struct stage_sums stage_sum(const struct price_table *table, int64_t m, int64_t in_flight, int64_t period_ns,
-                            const struct chain *chain, const struct stage_runs *runs, const int *count)
+struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain,
+                            const struct stage_runs *runs, const int *count)
 {
+    const struct price_table *table = place->table;
+    int64_t m = place->micro_batches;
     struct stage_totals totals = { .m = m,
-                                   .in_flight = in_flight,
+                                   .in_flight = place->in_flight,
+                                   .apart = phases,
                                    .joined = chain_holds_both(chain, runs->first[0], runs->end) };
     const struct layer_price *handover[MOST_RUNS - 1];
     int handovers = stage_handovers(table, chain, runs, handover);
@@ -118,16 +123,12 @@ struct stage_sums stage_sum(const struct price_table *table, int64_t m, int64_t 
     for (int i = 0; i < table->class_count * table->strategy_count; i++)
         if (count[i] > 0)
             add_layers(&totals, &table->prices[i], count[i]);
-    const int64_t *row = totals.row, waiting_ns = (m - 1) * period_ns;
-    int64_t high_ns = max_i64(max_i64(row[ROW_PATH], row[ROW_LAST]) + waiting_ns, row[ROW_LANE]);
-    return (struct stage_sums){ totals.path_ns, high_ns, table->base_bytes + row[ROW_MEMORY] + totals.peak_bytes };
+    const int64_t *row = totals.row, waiting_ns = (m - 1) * stage_period_ns(table, place->in_flight, m);
+    struct stage_times times = { row[ROW_FORWARD], max_i64(row[ROW_PATH], row[ROW_LAST]) + waiting_ns, row[ROW_LANE] };
+    return (struct stage_sums){ totals.path_ns, table->base_bytes + row[ROW_MEMORY] + totals.peak_bytes, times };
 }
 
-/* What a stage's prices depend on beside its layers. turn: index of its number of meshes. */
-struct stage_place {
-    const struct price_table *table;
-    int64_t micro_batches, in_flight;
-};
+/* turn: index of its number of meshes. */
 static struct stage_place place_of(const struct partition_problem *problem, int stage, int turn, int meshes_left)
 {
     if (problem->mesh_count == 0)
@@ -144,7 +145,8 @@ static struct stage_place place_of(const struct partition_problem *problem, int 
 int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan)
 {
     const struct chain *chain = problem->chain;
-    int64_t sum = stage_once_ns(problem), high = INT64_MIN;
+    int64_t sum = stage_once_ns(problem);
+    struct stage_times times = { INT64_MIN / 4, INT64_MIN / 4, INT64_MIN / 4 };
     int block = problem->table->class_count * problem->table->strategy_count, left = problem->mesh_count;
     int stages = partition_stages(problem, plan), layout = 0; /* of the stage before */
     for (int k = 0; k < stages; k++) {
@@ -152,18 +154,16 @@ int64_t partition_evaluate(const struct partition_problem *problem, const struct
             turn = plan->turn ? plan->turn[k] : 0;
         struct stage_place place = place_of(problem, k, turn, left);
         struct stage_runs runs = plan->runs ? plan->runs[k] : stage_run(first, end);
-        struct stage_sums sums = stage_sum(place.table, place.micro_batches, place.in_flight,
-                                           stage_period_ns(place.table, place.in_flight, place.micro_batches), chain,
-                                           &runs, &plan->count[k * block]);
+        struct stage_sums sums = stage_sum(&place, problem->phases, chain, &runs, &plan->count[k * block]);
         if (sums.bytes > problem->capacity_bytes)
             return INT64_MAX;
         sum += sums.path_ns + stage_ends_ns(problem, problem->mesh_count - left, turn, first, end) +
                (k > 0 ? stage_cut_ns(problem, layout, runs.layout[0]) : 0);
         layout = runs.layout[runs.count - 1];
-        high = max_i64(high, sums.high_ns);
+        times = stage_longer(&times, &sums.times);
         left -= plan->turn ? problem->turns[turn] : 0;
     }
-    return sum + high;
+    return sum + stage_times_ns(&times);
 }
 
 /* ---- start ---- */
@@ -180,7 +180,7 @@ static struct knapsack_option make_option(const struct solver *s, int level, con
                                           int64_t tie)
 {
     struct knapsack_option option = { .cost = path_ns(p) * (INT64_C(1) << TIE_BITS) + tie, .peak = p->transient_bytes };
-    stage_rows(option.row, p, s->micro_batches[level], s->in_flight[level], joined);
+    stage_rows(option.row, p, s->micro_batches[level], s->in_flight[level], joined, s->span.apart);
     return option;
 }
 
@@ -409,7 +409,7 @@ static void set_most(struct solver *s)
     s->most_high_ns += most_handovers_ns(s);
     int64_t exposed = 0;
     for (int level = 0; level < s->level_count; level++)
-        exposed = max_i64(exposed, (s->micro_batches[level] - 1) * s->period_ns[level]);
+        exposed = max_i64(exposed, level_waiting_ns(s, level));
     s->most_high_ns += exposed;
 }
 

@@ -3,12 +3,13 @@
  * ones. A `turn` is the index of a stage's number of meshes, whether these take turns or share micro-batches. */
 #ifndef CLEAVE_SEARCH_PARTITION_PARTS_H
 #define CLEAVE_SEARCH_PARTITION_PARTS_H
+#include "base/num.h"
 #include "planner/knapsack/knapsack.h"
 #include "planner/search/partition.h"
 
 enum { TIE_BITS = 16 };
 #define NOTHING_FITS (INT64_MAX / 4) /* as a bound of C + Y */
-enum { ROW_MEMORY = 0, ROW_PATH, ROW_LAST, ROW_LANE, ROW_COUNT };
+enum { ROW_MEMORY = 0, ROW_FORWARD, ROW_PATH, ROW_LAST, ROW_LANE, ROW_COUNT };
 /* VECTORS: multipliers that bound every stage. BINS: ranges of the transient bytes. RECORDS: answers kept of a stage.
  * VECTOR_SUM_BITS: fraction of a nanosecond in a vector's sums. */
 enum { VECTORS = 6, BINS = 6, RECORDS = 8, VECTOR_SUM_BITS = 8 };
@@ -16,11 +17,27 @@ enum { VECTORS = 6, BINS = 6, RECORDS = 8, VECTOR_SUM_BITS = 8 };
 /* How closely a stage is solved: its relaxation, with a beam for a good answer, to the end. */
 enum effort { EFFORT_RELAX, EFFORT_BEAM, EFFORT_END };
 
+/* What a stage adds to the longest: X, the longer of both ends behind it, and the lane's; or of all stages the longest
+ * of each. Where passes are not in phases X is 0 and all is in the ends. */
+struct stage_times {
+    int64_t forward_ns, rest_ns, lane_ns;
+};
+static inline int64_t stage_times_ns(const struct stage_times *times)
+{
+    return max_i64(times->forward_ns + times->rest_ns, times->lane_ns);
+}
+static inline struct stage_times stage_longer(const struct stage_times *a, const struct stage_times *b)
+{
+    return (struct stage_times){ max_i64(a->forward_ns, b->forward_ns), max_i64(a->rest_ns, b->rest_ns),
+                                 max_i64(a->lane_ns, b->lane_ns) };
+}
+
 /* One answer about a stage's content: proven of every cap up to the one it was asked with. */
 struct record {
-    int64_t asked, lower; /* Y asked with; bound of C, INT64_MAX: nothing fits */
-    int64_t path, high;   /* C and Y of a solution; INT64_MAX: none */
-    int *count;           /* (class_count, strategy_count) of the solution */
+    int64_t asked, lower;     /* Y asked with; bound of C, INT64_MAX: nothing fits */
+    int64_t path, high;       /* C and Y of a solution, as the rows have it; INT64_MAX: none */
+    struct stage_times times; /* of it, by the formula */
+    int *count;               /* (class_count, strategy_count) of the solution */
 };
 /* One stage content with one number in flight. */
 struct cell {
@@ -54,6 +71,14 @@ struct vectors { /* of one level, the oldest replaced first: the i-th of all is 
     int count, next, total;
     struct vector at[VECTORS];
 };
+/* Where passes are in phases: only plans with X in this range, whose Y all begin with from_ns; forward passes have a
+ * row of their own, and none in the other times' rows. Not `apart`: whatever X, rows of both passes, which
+ * underestimate. */
+struct forward_span {
+    bool apart;
+    int64_t from_ns, to_ns;
+    int64_t rest_ns; /* of the longest stage's other passes, at least */
+};
 /* Cells by a key of what the stage holds: several runs, or layers of a chain with branches. */
 struct run_slot {
     uint64_t key;
@@ -65,8 +90,10 @@ struct run_cells {
 };
 struct solver {
     const struct partition_problem *problem;
-    struct arena *arena; /* as long as the solver works */
-    struct arena *kept;  /* the caller's: plans */
+    struct forward_span span;
+    int64_t nearest_ns, nearest_forward_ns; /* of the plans met: the shortest by the rows, and its X */
+    struct arena *arena;                    /* as long as the solver works */
+    struct arena *kept;                     /* the caller's: plans */
     int classes, strategies, layers, stages;
     int places, last; /* of the chain; last: behind all layers */
     int sums;         /* chain_sums() */
@@ -124,8 +151,22 @@ static inline int64_t path_ns(const struct layer_price *p)
     return p->forward_ns + p->backward_ns;
 }
 
+/* What a stage's Y has beside its layers: sends that are not hidden, and the span's beginning. */
+static inline int64_t level_waiting_ns(const struct solver *s, int level)
+{
+    return (s->micro_batches[level] - 1) * s->period_ns[level] + s->span.from_ns;
+}
+/* By so much may (m-1)(C + p) + O of a stage exceed the cap on Y. */
+static inline int64_t stage_slack_ns(const struct solver *s)
+{
+    return s->span.to_ns - s->span.from_ns;
+}
 /* So much above the bound is good enough: of a step, or of a part of it. */
-int64_t step_tolerance(const struct solver *s, int64_t step_ns);
+int64_t gap_ns(const struct partition_problem *problem, int64_t step_ns);
+static inline int64_t step_tolerance(const struct solver *s, int64_t step_ns)
+{
+    return gap_ns(s->problem, step_ns);
+}
 /* What a step has once: the sends of a micro-batch, there and back, and the norm's exchange. */
 int64_t stage_once_ns(const struct partition_problem *problem);
 /* What a cut between those layouts adds to the sum of C: sends that are not in stage_once_ns(). */
@@ -135,17 +176,24 @@ int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, i
 int64_t stage_ends_ns(const struct partition_problem *problem, int before, int turn, int first, int end);
 /* The most that all cuts can add so, where their number is given. */
 int64_t stage_most_cuts_ns(const struct partition_problem *problem);
-/* C, Y and bytes of a stage of given counts, (class_count, strategy_count). */
+/* C, times and bytes of a stage of given counts, (class_count, strategy_count). */
 struct stage_sums {
-    int64_t path_ns, high_ns, bytes;
+    int64_t path_ns, bytes;
+    struct stage_times times;
 };
-struct stage_sums stage_sum(const struct price_table *table, int64_t m, int64_t in_flight, int64_t period_ns,
-                            const struct chain *chain, const struct stage_runs *runs, const int *count);
+/* What a stage's prices depend on beside its layers. */
+struct stage_place {
+    const struct price_table *table;
+    int64_t micro_batches, in_flight;
+};
+struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain,
+                            const struct stage_runs *runs, const int *count);
 /* The level's options; false: out of memory. */
 bool stage_set_options(struct solver *s, int level);
 /* What one layer adds to the rows of its stage's knapsack, of m micro-batches. joined: the stage holds both layers that
- * share a weight. */
-void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined);
+ * share a weight. apart: forward passes have a row of their own. */
+void stage_rows(int64_t row[ROW_COUNT], const struct layer_price *p, int64_t m, int64_t in_flight, bool joined,
+                bool apart);
 /* p of the closed form: what of its sends' latency a stage with n micro-batches of m in flight cannot hide. */
 int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m);
 /* Levels, bins; false: out of memory. */
@@ -272,6 +320,19 @@ struct choice {
     int stage, record; /* stage -1: the solutions of all */
 };
 /* Sums of the solutions and the slope of the cut's bound; false where a stage has none. */
-bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t *high, double *slope);
+bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t *high, struct stage_times *times,
+                  double *slope);
+/* What is known of the plans of a span. */
+struct solved_span {
+    int64_t bound_ns;   /* none is shorter, unless it is not below the problem's below_ns */
+    int64_t forward_ns; /* X of the shortest by the rows; INT64_MIN: none was met */
+    bool stopped;
+};
+/* Adds its plans to *result. Of a span that is apart below_ns is given. */
+bool solve_span(const struct partition_problem *problem, struct forward_span span, struct arena *arena,
+                struct partition_result *result, struct solved_span *out, struct error *err);
+/* Where passes are in phases: after all plans were solved at once, closes what the rows left open. */
+bool solve_phases(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
+                  const struct solved_span *all, struct error *err);
 bool cut_keep_plan(struct solver *s, struct choice choice, int64_t step_ns);
 #endif

@@ -21,15 +21,16 @@ bool stage_too_long(const struct solver *s, int level, int first, int end)
     int64_t bytes = chain_between(chain, s->least_bytes[level], first, end) + s->tables[level]->base_bytes;
     int64_t step = chain_between(chain, s->own_step_ns[level], first, end);
     int64_t high = (m - 1) * (path + s->period_ns[level]) + step;
-    return bytes > s->problem->capacity_bytes || high > s->cap_ns;
+    return bytes > s->problem->capacity_bytes || high > s->cap_ns + stage_slack_ns(s);
 }
 
 static void set_caps(const struct solver *s, int level, int64_t *cap)
 {
-    int64_t period = (s->micro_batches[level] - 1) * s->period_ns[level];
+    int64_t waiting_ns = level_waiting_ns(s, level);
     cap[ROW_MEMORY] = s->problem->capacity_bytes - s->tables[level]->base_bytes;
-    cap[ROW_PATH] = s->cap_ns - period;
-    cap[ROW_LAST] = s->cap_ns - period;
+    cap[ROW_FORWARD] = s->span.to_ns;
+    cap[ROW_PATH] = s->cap_ns - waiting_ns;
+    cap[ROW_LAST] = s->cap_ns - waiting_ns;
     cap[ROW_LANE] = s->cap_ns;
 }
 
@@ -428,6 +429,18 @@ static struct record *new_record(struct solver *s, struct cell *cell)
     return &cell->records[at];
 }
 
+/* C, Y as the rows of this span have it, and times of the record's solution. */
+static void set_values(const struct solver *s, struct record *record, int level, const struct stage_runs *runs)
+{
+    const struct chain *chain = s->problem->chain;
+    struct stage_place place = { s->tables[level], s->micro_batches[level], s->in_flight[level] };
+    struct stage_sums sums = stage_sum(&place, s->span.apart, chain, runs, record->count);
+    sums.times.forward_ns = s->span.from_ns;
+    record->path = sums.path_ns;
+    record->high = stage_times_ns(&sums.times);
+    record->times = stage_sum(&place, s->problem->phases, chain, runs, record->count).times;
+}
+
 static bool keep_answer(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs,
                         const struct knapsack *knapsack, const struct knapsack_result *answer)
 {
@@ -451,10 +464,7 @@ static bool keep_answer(struct solver *s, struct cell *cell, int level, const st
         if (s->group_first[g] >= 0)
             memcpy(&record->count[s->group_first[g]], &answer->counts[at],
                    (size_t)knapsack->groups[g].option_count * sizeof(int));
-    struct stage_sums sums = stage_sum(s->tables[level], s->micro_batches[level], s->in_flight[level],
-                                       s->period_ns[level], s->problem->chain, runs, record->count);
-    record->path = sums.path_ns;
-    record->high = sums.high_ns;
+    set_values(s, record, level, runs);
     return true;
 }
 
@@ -508,7 +518,7 @@ bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enu
 static void set_whole_caps(const struct solver *s, int level, int64_t *cap)
 {
     set_caps(s, level, cap);
-    cap[ROW_PATH] = cap[ROW_LAST] = -(s->micro_batches[level] - 1) * s->period_ns[level];
+    cap[ROW_PATH] = cap[ROW_LAST] = -level_waiting_ns(s, level);
     cap[ROW_LANE] = 0;
 }
 
@@ -518,6 +528,7 @@ bool stage_whole_vector(struct solver *s, int level, struct vector *out)
     int64_t cap[ROW_COUNT], left = INT64_C(1) << (TIE_BITS + MULTIPLIER_BITS);
     int128 total = 0;
     out->multiplier[ROW_MEMORY] = multiplier_of(s->whole_multipliers[ROW_MEMORY]);
+    out->multiplier[ROW_FORWARD] = multiplier_of(s->whole_multipliers[ROW_FORWARD]);
     for (int r = ROW_PATH; r < ROW_COUNT; r++) {
         out->multiplier[r] = min_i64(multiplier_of(s->whole_multipliers[r]), left);
         left -= out->multiplier[r];

@@ -130,6 +130,7 @@ static bool prepare_piece(struct run *run, struct piece *piece, int64_t below_ns
         return piece->arena || search_out_of_memory(run->err);
     piece->problem.chain = piece->files_order ? &run->bench.line : &run->bench.chain;
     piece->problem.below_ns = below_ns;
+    piece->problem.enough_ns = piece->enough_ns;
     piece->problem.bound_only = piece->bound_only;
     piece->problem.halves = piece->halves;
     piece->problem.gap_ppm = max_i64(piece->problem.gap_ppm, gap_ppm);
@@ -459,6 +460,7 @@ bool search_solve(struct run *run)
             struct waiting next = propose_take_out(&queue, place);
             pieces[count] = (struct piece){ .config = next.at.index,
                                             .bound_ns = next.at.bound_ns,
+                                            .enough_ns = run->best_ns < INT64_MAX ? run->best_ns : 0,
                                             .queue = &queue,
                                             .halves = next.known == RELAXED ? PARTITION_HALVES : 0,
                                             .bound_only = next.known < SHARPENED && !next.at.layouts &&

@@ -15,6 +15,7 @@ struct queue;
 struct piece {
     int config; /* index */
     int64_t bound_ns;
+    int64_t enough_ns;               /* the problem's */
     struct queue *queue;             /* that it was taken from */
     bool bound_only;                 /* relaxed, not solved */
     bool files_order;                /* cut in no other order of the layers */

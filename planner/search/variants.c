@@ -173,6 +173,7 @@ static bool add_variants(struct run *run, const struct candidate *leader, int64_
         if (!search_problem(run, leader->config, variant.table, run->capacity_bytes, &problem))
             return false;
         problem.below_ns = below_ns;
+        problem.enough_ns = 1;
         problem.gap_ppm = max_i64(problem.gap_ppm, VARIANT_GAP_PPM);
         if (!partition_solve(&problem, &run->arena, &result, run->err) ||
             !add_plans(run, &variant, &result, f < WAITLESS ? variant.table : leader->table, f == WAITLESS))

@@ -365,6 +365,7 @@ struct partition_problem workbench_problem(const struct workbench *bench, const 
                                        .micro_batch_count = config->micro_batch_count *
                                                             (config->meshes > 0 ? 1 : pieces / config->stages),
                                        .in_flight = in_flight,
+                                       .phases = config->stages != 1 && schedules[config->schedule]->phases,
                                        .mesh_count = config->meshes,
                                        .turn_count = config->turn_count,
                                        .turns = config->turns,

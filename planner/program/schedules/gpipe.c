@@ -22,6 +22,7 @@ const struct schedule schedule_gpipe = {
     .doc = "all forwards, then all backwards: the fewest messages in order, the most activations",
     .in_flight_doc = "m",
     .bounded = true,
+    .phases = true,
     .order = order,
     .in_flight = in_flight,
 };

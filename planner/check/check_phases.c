@@ -1,0 +1,96 @@
+/* Where all forward passes come before the backward ones all stages wait for the longest forward part X and then for
+ * the longest rest. Times that have both passes underestimate that, and settle most bounds. Else plans are taken apart
+ * by X: of those in a range the rows say what they would take if X were where it begins. What refutes the bound by its
+ * rows does so in truth, or the range is cut at its X. */
+#include "planner/check/check_cut.h"
+
+enum { MOST_SPANS = 2000 };
+
+struct span {
+    int64_t from_ns, to_ns;
+};
+struct spans {
+    int count;
+    struct span at[2 * MOST_SPANS + 1];
+};
+
+bool cut_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart, int64_t from_ns, int64_t to_ns)
+{
+    int kinds = cut_kinds(problem);
+    struct stage_kind *own = arena_alloc(arena, (size_t)kinds, sizeof *own);
+    for (int k = 0; own && k < kinds; k++) {
+        own[k] = problem->stages[k];
+        own[k].apart = apart;
+        own[k].from_ns = from_ns;
+        own[k].to_ns = to_ns;
+    }
+    problem->stages = own;
+    return own != NULL;
+}
+
+static bool check_span(const struct cut_problem *problem, bool apart, struct span span, int64_t bound_ns,
+                       enum cut_verdict *verdict, struct cut_witness *witness, struct error *err)
+{
+    struct cut_problem own = *problem;
+    struct arena arena = { 0 };
+    bool good = cut_set_kinds(&own, &arena, apart, span.from_ns, span.to_ns)
+                    ? cut_check_kinds(&own, bound_ns, verdict, witness, err)
+                    : fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    arena_free(&arena);
+    return good;
+}
+
+static void add_span(struct spans *spans, int64_t from_ns, int64_t to_ns)
+{
+    if (from_ns <= to_ns)
+        spans->at[spans->count++] = (struct span){ from_ns, to_ns };
+}
+
+/* Each way on makes at most two spans more. */
+static bool check_spans(struct spans *spans, const struct cut_problem *problem, int64_t bound_ns,
+                        enum cut_verdict *verdict, struct cut_witness *witness, struct error *err)
+{
+    *verdict = CUT_HOLDS;
+    for (int checked = 0; spans->count > 0; checked++) {
+        enum cut_verdict own = CUT_UNDECIDED;
+        struct span span = spans->at[--spans->count];
+        if (checked < MOST_SPANS && !check_span(problem, true, span, bound_ns, &own, witness, err))
+            return false;
+        if (own == CUT_UNDECIDED)
+            *verdict = CUT_UNDECIDED;
+        if (checked == MOST_SPANS)
+            return true;
+        if (own != CUT_REFUTED)
+            continue;
+        if (witness->value_ns < bound_ns) {
+            *verdict = CUT_REFUTED;
+            return true;
+        }
+        int64_t forward_ns = witness->forward_ns,
+                near_ns = min_i64(forward_ns, span.from_ns + bound_ns - witness->rows_ns);
+        add_span(spans, span.from_ns, near_ns - 1);
+        add_span(spans, near_ns, forward_ns - 1); /* the same plans are too long there */
+        add_span(spans, forward_ns, span.to_ns);
+    }
+    return true;
+}
+
+bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns,
+               struct error *err)
+{
+    struct cut_witness witness = { 0 };
+    struct spans spans = { .count = 0 };
+    if (!problem->phases) {
+        bool good = cut_check_kinds(problem, bound_ns, verdict, &witness, err);
+        *witness_ns = witness.value_ns;
+        return good;
+    }
+    if (!check_span(problem, false, (struct span){ 0 }, bound_ns, verdict, &witness, err))
+        return false;
+    if (*verdict == CUT_HOLDS)
+        return true;
+    add_span(&spans, 0, bound_ns - problem->once_ns - 1);
+    bool good = check_spans(&spans, problem, bound_ns, verdict, &witness, err);
+    *witness_ns = witness.value_ns;
+    return good;
+}
