@@ -8,6 +8,7 @@ enum { ARENA_ALIGNMENT = 16, FIRST_BLOCK_BYTES = 8 << 10, LARGEST_BLOCK_BYTES = 
 struct arena_block {
     struct arena_block *next;
     size_t used, capacity;
+    bool is_zero; /* what is not used yet */
     _Alignas(ARENA_ALIGNMENT) unsigned char data[];
 };
 
@@ -40,12 +41,13 @@ static struct arena_block *arena_grow(struct arena *arena, size_t bytes)
     size_t capacity = block_capacity(arena, bytes);
     if (capacity > SIZE_MAX - sizeof(struct arena_block))
         return NULL;
-    struct arena_block *block = calloc(1, sizeof *block + capacity);
+    bool guest = capacity == bytes; /* such large ones come as fresh pages, of which a table may touch few */
+    struct arena_block *block = guest ? calloc(1, sizeof *block + capacity) : malloc(sizeof *block + capacity);
     if (!block)
         return NULL;
-    block->capacity = capacity;
+    *block = (struct arena_block){ .capacity = capacity, .is_zero = guest };
     /* a large guest goes behind the head, so that the room left in the head stays in use */
-    if (arena->head && capacity == bytes) {
+    if (arena->head && guest) {
         block->next = arena->head->next;
         arena->head->next = block;
     } else {
@@ -79,7 +81,7 @@ void *arena_alloc(struct arena *arena, size_t count, size_t size)
         return NULL;
     void *memory = block->data + block->used;
     block->used += bytes;
-    return memory;
+    return block->is_zero ? memory : memset(memory, 0, bytes);
 }
 
 char *arena_strndup(struct arena *arena, const char *text, size_t length)

@@ -1,33 +1,10 @@
 #include "base/num.h"
 #include <string.h>
 
-bool mul_i64(int64_t *out, int64_t a, int64_t b)
-{
-    int64_t product;
-    if (__builtin_mul_overflow(a, b, &product))
-        return false;
-    *out = product;
-    return true;
-}
-
-bool add_i64(int64_t *out, int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return false;
-    *out = sum;
-    return true;
-}
-
 int compare_i64(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
-}
-
-int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
 }
 
 int64_t round_up(int64_t a, int64_t multiple)

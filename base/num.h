@@ -6,11 +6,28 @@
 #include <stdint.h>
 
 /* False on overflow of int64; *out is then unchanged. */
-bool mul_i64(int64_t *out, int64_t a, int64_t b);
-bool add_i64(int64_t *out, int64_t a, int64_t b);
+static inline bool mul_i64(int64_t *out, int64_t a, int64_t b)
+{
+    int64_t product;
+    if (__builtin_mul_overflow(a, b, &product))
+        return false;
+    *out = product;
+    return true;
+}
+static inline bool add_i64(int64_t *out, int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return false;
+    *out = sum;
+    return true;
+}
 
 /* a >= 0, b > 0. round_up gives INT64_MAX where the next multiple does not fit. */
-int64_t ceil_div(int64_t a, int64_t b);
+static inline int64_t ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
 int64_t round_up(int64_t a, int64_t multiple);
 static inline int64_t min_i64(int64_t a, int64_t b)
 {

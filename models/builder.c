@@ -1,7 +1,6 @@
 #include "models/builder.h"
 #include "base/num.h"
 #include "models/operators.h"
-#include <stdio.h>
 #include <string.h>
 
 void builder_size(struct graph_builder *builder, char letter, int64_t size)
@@ -70,12 +69,16 @@ static bool grow(struct graph_builder *builder, void **array, int count, int *ca
 
 static const char *full_name(struct graph_builder *builder, const char *name)
 {
-    char text[160];
-    snprintf(text, sizeof text, "%s.%s", builder->prefix, name);
-    const char *copy = arena_strdup(&builder->graph->arena, text);
-    if (!copy)
+    size_t prefix = strlen(builder->prefix), length = strlen(name);
+    char *text = arena_alloc(&builder->graph->arena, prefix + length + 2, 1);
+    if (!text) {
         out_of_memory(builder);
-    return copy;
+        return NULL;
+    }
+    memcpy(text, builder->prefix, prefix);
+    text[prefix] = '.';
+    memcpy(text + prefix + 1, name, length + 1);
+    return text;
 }
 
 /* Sizes of the dims named by letters. Sixteen bytes per element must fit in 63 bits: no storage of an element is wider.

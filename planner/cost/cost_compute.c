@@ -18,6 +18,28 @@ static const struct tile_choice {
 };
 #define SPLIT_FOLD_RATE 0.9 /* a folded extent cut among units must be added up again; assumption */
 
+/* As the library's, of what is not negative; without a call, of which there are dozens for each product. */
+static double rounded_down(double x)
+{
+    return x < 0x1p52 ? (double)(int64_t)x : x;
+}
+
+static double rounded_up(double x)
+{
+    double down = rounded_down(x);
+    return down < x ? down + 1 : down;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
 /* Units without a tile in the last wave wait; when tiles are fewer than units, the folded extent is cut (in pieces of
  * at least two tiles) to give all of them work. */
 static double wave_fill(const struct device_type *device, double tiles, double k)
@@ -25,10 +47,10 @@ static double wave_fill(const struct device_type *device, double tiles, double k
     double units = device->compute_units;
     if (units < 1)
         return 1;
-    double cuts = tiles < units ? fmin(floor(units / tiles), floor(k / (2 * device->matmul_tile))) : 1;
+    double cuts = tiles < units ? smaller(rounded_down(units / tiles), rounded_down(k / (2 * device->matmul_tile))) : 1;
     if (cuts > 1)
         return SPLIT_FOLD_RATE * tiles * cuts / units;
-    return tiles / (ceil(tiles / units) * units);
+    return tiles / (rounded_up(tiles / units) * units);
 }
 
 double cost_matmul_efficiency(const struct device_type *device, double m, double n, double k, double batch)
@@ -37,12 +59,12 @@ double cost_matmul_efficiency(const struct device_type *device, double m, double
     if (!(m >= 1 && n >= 1 && k >= 1 && batch >= 1))
         return device->matmul_efficiency;
     for (size_t i = 0; i < sizeof tile_choices / sizeof tile_choices[0]; i++) {
-        double rows = fmax(1, floor(tile * tile_choices[i].rows)),
-               columns = fmax(1, floor(tile * tile_choices[i].columns));
-        double down = ceil(m / rows), across = ceil(n / columns);
+        double rows = larger(1, rounded_down(tile * tile_choices[i].rows)),
+               columns = larger(1, rounded_down(tile * tile_choices[i].columns));
+        double down = rounded_up(m / rows), across = rounded_up(n / columns);
         double fill =
             m / (down * rows) * (n / (across * columns)); /* the rim of the last tiles is computed for nothing */
-        best = fmax(best, tile_choices[i].rate * fill * wave_fill(device, down * across * batch, k));
+        best = larger(best, tile_choices[i].rate * fill * wave_fill(device, down * across * batch, k));
     }
     return device->matmul_efficiency * best * k / (k + tile / 2); /* filling and draining each tile's pipeline */
 }

@@ -54,11 +54,6 @@ static bool make_plan(struct sample *s, const struct graph *graph)
     return true;
 }
 
-static bool on_path(const struct instr *instr)
-{
-    return instr->lane == LANE_COMPUTE || instr_serves_layer(instr);
-}
-
 /* Hands out weights, whole or in shards. */
 static bool hands_out(const struct instr *instr)
 {
@@ -204,7 +199,8 @@ static bool dissect(struct sample *s, struct error *err)
     list_instructions(s);
     list_behind(s);
     list_buffers(s);
-    return sample_list_kept(s) || fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
+    return (sample_list_kept(s) && sample_list_alike(s)) ||
+           fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory while pricing layers");
 }
 
 bool sample_open(struct sample **out, const struct graph *graph, const struct sample_shape *shape, struct error *err)
@@ -384,7 +380,7 @@ static int64_t ready_ns(const struct sample *s, const struct instr *instr, int64
     const struct stage_program *list = &s->program->stages[0];
     int64_t ready = lane_ns;
     for (int w = 0; w < instr->wait_count; w++) {
-        int other = list->waits[instr->wait_first + w], behind = on_path(instr) ? s->behind[other] : -1;
+        int other = list->waits[instr->wait_first + w], behind = sample_on_path(instr) ? s->behind[other] : -1;
         if (behind >= 0 && s->finish[other] == s->finish[behind])
             later(s, reduction, behind);
         else
@@ -401,13 +397,13 @@ static void note_gathers(struct sample *s, int index, int64_t moved_ns)
     struct layer_pass *g = sample_pass_of(s, instr);
     if (instr->phase == PHASE_STEP)
         return;
-    if (!on_path(instr) && hands_out(instr))
+    if (!sample_on_path(instr) && hands_out(instr))
         s->change[index] = g->issued_ns += s->duration[index];
-    if (!on_path(instr))
+    if (!sample_on_path(instr))
         return;
     for (int w = 0; w < instr->wait_count; w++) {
         int other = list->waits[instr->wait_first + w];
-        if (!on_path(&list->instrs[other]) && hands_out(&list->instrs[other]))
+        if (!sample_on_path(&list->instrs[other]) && hands_out(&list->instrs[other]))
             g->lag_ns = max_i64(g->lag_ns, s->change[other] - g->passed_ns);
     }
     g->passed_ns += moved_ns;
@@ -441,7 +437,7 @@ static void walk(struct sample *s, bool reductions)
             free_bytes(s, i, &freed);
         reduction = freed.last;
         int64_t start = ready_ns(s, instr, lane[instr->lane], &reduction);
-        if (!on_path(instr)) {
+        if (!sample_on_path(instr)) {
             if (!reductions)
                 note_gathers(s, i, 0);
             s->finish[i] = lane[instr->lane] = start + (reductions && reduces_each_time(instr) ? s->duration[i] : 0);
@@ -498,40 +494,21 @@ static void settle_copies(struct sample *s)
     }
 }
 
-/* Of the micro-batches after the first, which add to the gradients that it left. */
-static int64_t adding_ns(const struct sample *s, const struct facts *facts, const struct instr *instr, int64_t own_ns)
-{
-    struct instr adding = *instr;
-    for (int k = 0; k < ROLE_COUNT * MAX_OPERANDS; k++) {
-        int role = k / MAX_OPERANDS, i = k % MAX_OPERANDS, buffer = instr->operand[role][i];
-        if (buffer >= 0 && s->program->buffers[buffer].is_weight && s->program->buffers[buffer].persistent)
-            adding.define[role] &= (uint8_t) ~(1u << i);
-    }
-    bool adds = memcmp(adding.define, instr->define, sizeof adding.define) != 0;
-    return adds ? cost_instr_ns(facts, s->program, 0, &adding) : own_ns;
-}
-
 static void price_times(struct sample *s, const struct facts *facts, bool accumulates, bool path_only)
 {
     const struct stage_program *list = &s->program->stages[0];
-    for (int k = 0; k < s->list_count; k++) {
+    sample_price_instrs(s, facts, path_only);
+    for (int k = 0; !path_only && k < s->list_count; k++) {
         int i = s->listed[k];
         const struct instr *instr = &list->instrs[i];
-        bool wanted = !path_only || (on_path(instr) && instr->phase != PHASE_STEP);
-        s->duration[i] = wanted ? cost_instr_ns(facts, s->program, 0, instr) : 0;
-        if (!path_only && copies_host(instr))
+        if (copies_host(instr))
             add_copy(s, instr, s->duration[i]);
-        else if (!path_only && !on_path(instr) && instr->op != OP_NORM_REDUCE)
+        else if (!sample_on_path(instr) && instr->op != OP_NORM_REDUCE)
             share_out(s, instr, s->duration[i], sample_least_transfer_ns(s, facts, instr, s->duration[i]));
     }
     sample_price_least(s);
-    for (int k = 0; accumulates && k < s->list_count; k++) {
-        int i = s->listed[k];
-        const struct instr *instr = &list->instrs[i];
-        bool wanted = !path_only || (on_path(instr) && instr->phase != PHASE_STEP);
-        if (wanted && instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT)
-            s->duration[i] = adding_ns(s, facts, instr, s->duration[i]);
-    }
+    if (accumulates)
+        sample_price_adding(s, facts);
     walk(s, false);
     walk(s, true);
     settle_gathers(s);

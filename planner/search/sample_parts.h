@@ -1,4 +1,4 @@
-/* What sample.c, sample_memory.c and sample_links.c share: a lowered sample and what is kept of it. */
+/* What the sample*.c share: a lowered sample and what is kept of it. */
 #ifndef CLEAVE_PLANNER_SEARCH_SAMPLE_PARTS_H
 #define CLEAVE_PLANNER_SEARCH_SAMPLE_PARTS_H
 #include "planner/program/lives.h"
@@ -38,6 +38,7 @@ struct sample {
     int release_count;
     int *behind;        /* (instructions) of those off the path: the last such reduction of its lane up to it, or -1 */
     struct life *lives; /* (buffers) */
+    int *like;          /* (instructions) of a kernel: the first one that costs as much, whatever the sizes; else itself */
     int turn, end;      /* first instruction of the first backward; the first behind the first micro-batch */
     int *kept_layer;    /* (buffers) of weights that stay gathered: the layer that uses them first; else -1 */
     bool *within_saved; /* (buffers) lies in bytes that count as saved */
@@ -52,6 +53,10 @@ struct sample {
     struct copies *copies;        /* (layers) */
 };
 
+static inline bool sample_on_path(const struct instr *instr)
+{
+    return instr->lane == LANE_COMPUTE || instr_serves_layer(instr);
+}
 static inline int sample_layer_of(const struct sample *s, const struct instr *instr)
 {
     return instr->layer >= 0 && instr->layer < s->graph->layer_count ? instr->layer : 0;
@@ -65,6 +70,12 @@ static inline struct layer_pass *sample_pass_of(const struct sample *s, const st
 /* Where the reader wants another layout, partial sums are added up on the reader's behalf, but it is their maker that
  * makes them: behind an embedding that is split by vocabulary, not in every layer like the one that stands there. */
 int sample_path_layer_of(const struct sample *s, const struct instr *instr);
+/* Lists which kernels cost the same. False: out of memory. */
+bool sample_list_alike(struct sample *sample);
+/* Fills in durations; path_only: of what does not stand on the path or in a pass 0. */
+void sample_price_instrs(struct sample *sample, const struct facts *facts, bool path_only);
+/* Makes them those of the micro-batches after the first, which add to the gradients that it left. */
+void sample_price_adding(struct sample *sample, const struct facts *facts);
 /* Adds to by_layer what any program has to do at least, for bounds; of the durations of the first micro-batch, which
  * adds to no gradient that another has left. */
 void sample_price_least(struct sample *sample);

@@ -1,0 +1,95 @@
+/* What a sample's instructions take. The kernels of layers of one class cost the same, of whatever size they are: each
+ * is priced once. */
+#include "planner/search/sample_parts.h"
+#include <string.h>
+
+/* Whether the operand is a gradient that the first micro-batch leaves for those behind it. */
+static bool stays(const struct program *program, int buffer)
+{
+    return buffer >= 0 && program->buffers[buffer].is_weight && program->buffers[buffer].persistent;
+}
+
+static bool same_operands(const struct program *program, const struct instr *a, const struct instr *b)
+{
+    bool same = memcmp(a->define, b->define, sizeof a->define) == 0;
+    for (int k = 0; same && k < ROLE_COUNT * MAX_OPERANDS; k++) {
+        int x = a->operand[k / MAX_OPERANDS][k % MAX_OPERANDS], y = b->operand[k / MAX_OPERANDS][k % MAX_OPERANDS];
+        same = (x >= 0) == (y >= 0) && stays(program, x) == stays(program, y);
+    }
+    return same;
+}
+
+/* Phase, kernel, its split and its operands are all that a kernel's cost depends on (cost_compute()). */
+static bool costs_alike(const struct sample *s, const struct instr *a, const struct instr *b)
+{
+    const struct segment *segments = s->graph->segments;
+    const struct graph_layer *x = &s->graph->layers[segments[a->segment].layer],
+                             *y = &s->graph->layers[segments[b->segment].layer];
+    return a->phase == b->phase && a->segment - x->first_segment == b->segment - y->first_segment &&
+           !memcmp(&s->program->assignments[a->segment], &s->program->assignments[b->segment],
+                   sizeof *s->program->assignments) &&
+           same_operands(s->program, a, b);
+}
+
+bool sample_list_alike(struct sample *s)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    struct arena scratch = { 0 };
+    int *newest = arena_alloc(&scratch, (size_t)s->graph->class_count, sizeof *newest); /* 1 + of the class; 0: none */
+    int *before = arena_alloc(&scratch, (size_t)list->instr_count, sizeof *before);     /* the same, of its class */
+    s->like = arena_alloc(&s->arena, (size_t)list->instr_count, sizeof *s->like);
+    bool good = newest && before && s->like;
+    for (int k = 0; good && k < s->list_count; k++) {
+        int i = s->listed[k];
+        const struct instr *instr = &list->instrs[i];
+        s->like[i] = i;
+        if (instr->op != OP_COMPUTE)
+            continue;
+        int *last = &newest[s->graph->layers[s->graph->segments[instr->segment].layer].class_index], other = *last;
+        while (other > 0 && !costs_alike(s, instr, &list->instrs[other - 1]))
+            other = before[other - 1];
+        if (other > 0) {
+            s->like[i] = other - 1;
+            continue;
+        }
+        before[i] = *last;
+        *last = i + 1;
+    }
+    arena_free(&scratch);
+    return good;
+}
+
+void sample_price_instrs(struct sample *s, const struct facts *facts, bool path_only)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    for (int k = 0; k < s->list_count; k++) {
+        int i = s->listed[k], like = s->like[i];
+        const struct instr *instr = &list->instrs[i];
+        bool wanted = !path_only || (sample_on_path(instr) && instr->phase != PHASE_STEP);
+        s->duration[i] = like < i ? s->duration[like] : wanted ? cost_instr_ns(facts, s->program, 0, instr) : 0;
+    }
+}
+
+/* Of the micro-batches after the first, which add to the gradients that it left. */
+static int64_t adding_ns(const struct sample *s, const struct facts *facts, const struct instr *instr, int64_t own_ns)
+{
+    struct instr adding = *instr;
+    for (int k = 0; k < ROLE_COUNT * MAX_OPERANDS; k++) {
+        int role = k / MAX_OPERANDS, i = k % MAX_OPERANDS;
+        if (stays(s->program, instr->operand[role][i]))
+            adding.define[role] &= (uint8_t) ~(1u << i);
+    }
+    bool adds = memcmp(adding.define, instr->define, sizeof adding.define) != 0;
+    return adds ? cost_instr_ns(facts, s->program, 0, &adding) : own_ns;
+}
+
+void sample_price_adding(struct sample *s, const struct facts *facts)
+{
+    const struct stage_program *list = &s->program->stages[0];
+    for (int k = 0; k < s->list_count; k++) {
+        int i = s->listed[k], like = s->like[i];
+        const struct instr *instr = &list->instrs[i];
+        if (instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT)
+            s->duration[i] = like < i ? s->duration[like] : adding_ns(s, facts, instr, s->duration[i]);
+    }
+}
