@@ -1,18 +1,6 @@
 #include "planner/program/access.h"
 #include "planner/program/recipe.h"
 
-static bool operand_at(const struct instr *instr, int slot, struct access *out)
-{
-    enum role role = (enum role)(slot / MAX_OPERANDS);
-    int place = slot % MAX_OPERANDS, buffer = instr->operand[role][place];
-    if (buffer < 0)
-        return false;
-    bool writes = role_written(instr->phase, role);
-    bool starts = writes && ((instr->define[role] >> place & 1) != 0 || (instr->first && role == ROLE_OUT));
-    *out = (struct access){ .buffer = buffer, .reads = !starts, .writes = writes, .starts = starts };
-    return true;
-}
-
 int update_source(const struct program *program, const struct instr *instr)
 {
     for (int k = 1; k < instr->pair_count; k++) {
@@ -41,10 +29,8 @@ int *access_place(struct program *program, struct instr *instr, int slot)
     return slot % 2 ? &pair->destination : &pair->source;
 }
 
-bool access_describe(const struct program *program, const struct instr *instr, int slot, struct access *out)
+bool access_of_pair(const struct program *program, const struct instr *instr, int slot, struct access *out)
 {
-    if (instr->op == OP_COMPUTE)
-        return operand_at(instr, slot, out);
     const struct pair *pair = &program->pairs[instr->pair_first + slot / 2];
     if (slot % 2 == 0) {
         if (!op_info[instr->op].reads_source || pair->source < 0)

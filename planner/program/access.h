@@ -15,16 +15,23 @@ static inline int access_slots(const struct instr *instr)
 {
     return instr->op == OP_COMPUTE ? ROLE_COUNT * MAX_OPERANDS : 2 * instr->pair_count;
 }
-/* access_at() of a slot of which it is not known that it is empty. */
-bool access_describe(const struct program *program, const struct instr *instr, int slot, struct access *out);
+/* access_at() of an instruction that has pairs. */
+bool access_of_pair(const struct program *program, const struct instr *instr, int slot, struct access *out);
 /* The access in a slot; false when the slot is empty. The peer's buffer of a SEND or RECEIVE is not touched here. A
  * NORM adds to its destination and an UPDATE in place changes its own, so both read it; the optimizer's state, which
  * only UPDATE touches, is not listed. */
 static inline bool access_at(const struct program *program, const struct instr *instr, int slot, struct access *out)
 {
-    if (instr->op == OP_COMPUTE && instr->operand[slot / MAX_OPERANDS][slot % MAX_OPERANDS] < 0)
+    if (instr->op != OP_COMPUTE)
+        return access_of_pair(program, instr, slot, out);
+    enum role role = (enum role)(slot / MAX_OPERANDS);
+    int place = slot % MAX_OPERANDS, buffer = instr->operand[role][place];
+    if (buffer < 0)
         return false; /* most are empty */
-    return access_describe(program, instr, slot, out);
+    bool writes = role_written(instr->phase, role);
+    bool starts = writes && ((instr->define[role] >> place & 1) != 0 || (instr->first && role == ROLE_OUT));
+    *out = (struct access){ .buffer = buffer, .reads = !starts, .writes = writes, .starts = starts };
+    return true;
 }
 /* True when the start gives the whole buffer a new content, so that bytes may have served others since its last use. A
  * later round of a time split writes its part beside those of earlier rounds. */

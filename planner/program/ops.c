@@ -15,19 +15,3 @@ const char *const role_names[ROLE_COUNT + 1] = {
     [ROLE_GRADIENT_OUT] = "gradient-out",
     [ROLE_GRADIENT_WEIGHT] = "gradient-weight",
 };
-
-bool role_written(enum phase phase, enum role role)
-{
-    switch (phase) {
-    case PHASE_FORWARD:
-        return role == ROLE_OUT;
-    case PHASE_BACKWARD_INPUT:
-        return role == ROLE_GRADIENT_IN;
-    case PHASE_BACKWARD_WEIGHT:
-        return role == ROLE_GRADIENT_WEIGHT;
-    case PHASE_STEP:
-    case PHASE_COUNT:
-        break;
-    }
-    return false;
-}

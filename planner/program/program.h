@@ -82,7 +82,21 @@ enum role { ROLE_IN, ROLE_OUT, ROLE_WEIGHT, ROLE_GRADIENT_IN, ROLE_GRADIENT_OUT,
 extern const char *const role_names[ROLE_COUNT + 1];
 /* Which roles a COMPUTE writes: forward OUT; backward input GRADIENT_IN; backward weight GRADIENT_WEIGHT. The rest it
  * reads. */
-bool role_written(enum phase phase, enum role role);
+static inline bool role_written(enum phase phase, enum role role)
+{
+    switch (phase) {
+    case PHASE_FORWARD:
+        return role == ROLE_OUT;
+    case PHASE_BACKWARD_INPUT:
+        return role == ROLE_GRADIENT_IN;
+    case PHASE_BACKWARD_WEIGHT:
+        return role == ROLE_GRADIENT_WEIGHT;
+    case PHASE_STEP:
+    case PHASE_COUNT:
+        break;
+    }
+    return false;
+}
 
 /* UPDATE: (gradient, stored weight). With several versions of the weight the destination is the next version, and a
  * further pair (present version, -1) is what it is made from; else the weight is updated in place. Where the gradient
