@@ -147,11 +147,30 @@ static bool may_be_better(const struct solver *s, int level, struct stage_runs r
     return best->ns == INT64_MAX || runs_least_path(s, level, &runs) + s->least_ns - s->least_path_ns[from] <= best->ns;
 }
 
+/* All ends that the cap allows of a stage, where layers have one layout. Most are longer than the best before anything
+ * is known of their stage but its layers' least. */
+static bool try_ends(struct solver *s, const struct leg *leg, int first, struct best *best)
+{
+    const int64_t *path_ns = s->own_path_ns[leg->level], *rest_ns = &s->best_ns[spot_index(s, leg->after, 0, 0)];
+    int last = s->first_to[leg->after];
+    for (int end = (int)max_i64(first + 1, s->first_from[leg->after]); end <= last; end++) {
+        if (stage_too_long(s, leg->level, first, end))
+            break;
+        if (rest_ns[end] == INT64_MAX ||
+            (best->ns < INT64_MAX && path_ns[end] - path_ns[first] + rest_ns[end] > best->ns))
+            continue;
+        struct stage_runs runs = stage_run(first, end);
+        if (!try_stage(s, leg, &runs, best))
+            return false;
+    }
+    return true;
+}
+
 /* All ends of the last run that the cap allows, and behind each of them all runs that may follow. */
 static bool try_runs(struct solver *s, const struct leg *leg, struct stage_runs runs, struct best *best)
 {
     int first = runs.first[0], begin = runs.first[runs.count - 1];
-    bool last = s->layouts == 1 || runs.count == s->problem->table->run_count;
+    bool last = runs.count == s->problem->table->run_count;
     runs.end = (int)max_i64(begin + 1, last ? s->first_from[leg->after] : 0);
     for (; runs.end <= s->first_to[leg->after]; runs.end++) {
         struct stage_runs more = runs;
@@ -182,7 +201,7 @@ static bool best_from(struct solver *s, int row, int layout, int first)
     runs.layout[0] = (int8_t)layout;
     for (int turn = 0; turn < s->turn_count; turn++) {
         struct leg leg = { row, turn, row_after(s, row, turn), s->level[row * s->turn_count + turn] };
-        if (leg.after >= 0 && !try_runs(s, &leg, runs, &best))
+        if (leg.after >= 0 && !(s->layouts == 1 ? try_ends(s, &leg, first, &best) : try_runs(s, &leg, runs, &best)))
             return false;
     }
     s->best_ns[at] = best.ns;
