@@ -117,6 +117,16 @@ static bool skips(struct solver *s, const struct leg *leg, const struct stage_ru
     return least >= s->skip_ns;
 }
 
+/* Ties go to the smaller maximum Y. total is no more than the best. */
+static void take_better(const struct solver *s, const struct leg *leg, const struct stage_runs *runs, int next,
+                        const struct cell *cell, int64_t total, struct best *best)
+{
+    int64_t high = cell && cell->solution >= 0 ? cell->records[cell->solution].high : s->cap_ns;
+    high = max_i64(high, s->best_high[spot_index(s, leg->after, next, runs->end)]);
+    if (total < best->ns || high < best->high_ns)
+        *best = (struct best){ total, high, leg->turn, next, *runs };
+}
+
 /* A stage of these runs, if it is better. */
 static bool try_stage(struct solver *s, const struct leg *leg, const struct stage_runs *runs, struct best *best)
 {
@@ -130,12 +140,8 @@ static bool try_stage(struct solver *s, const struct leg *leg, const struct stag
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     if (lower == INT64_MAX)
         return true;
-    int64_t total = lower + rest, high = cell && cell->solution >= 0 ? cell->records[cell->solution].high : s->cap_ns;
-    high = max_i64(high, s->best_high[spot_index(s, leg->after, next, runs->end)]);
-    if (total <= best->ns && skips(s, leg, runs, rest))
-        return true;
-    if (total < best->ns || (total == best->ns && high < best->high_ns))
-        *best = (struct best){ total, high, leg->turn, next, *runs };
+    if (lower + rest <= best->ns && !skips(s, leg, runs, rest))
+        take_better(s, leg, runs, next, cell, lower + rest, best);
     return true;
 }
 
@@ -147,20 +153,34 @@ static bool may_be_better(const struct solver *s, int level, struct stage_runs r
     return best->ns == INT64_MAX || runs_least_path(s, level, &runs) + s->least_ns - s->least_path_ns[from] <= best->ns;
 }
 
-/* All ends that the cap allows of a stage, where layers have one layout. Most are longer than the best before anything
+/* The same of one run; rest: the least behind it, its own cuts included. */
+static bool try_end(struct solver *s, const struct leg *leg, int first, int end, int64_t rest, struct best *best)
+{
+    struct stage_runs runs = stage_run(first, end);
+    const struct cell *cell = stage_cell(s, leg->level, &runs);
+    if (!cell)
+        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+    if (cell->lower < INT64_MAX && cell->lower + rest <= best->ns)
+        take_better(s, leg, &runs, 0, cell, cell->lower + rest, best);
+    return true;
+}
+
+/* All ends that the cap allows of a stage, where layers have one layout: most are longer than the best before anything
  * is known of their stage but its layers' least. */
 static bool try_ends(struct solver *s, const struct leg *leg, int first, struct best *best)
 {
     const int64_t *path_ns = s->own_path_ns[leg->level], *rest_ns = &s->best_ns[spot_index(s, leg->after, 0, 0)];
-    int last = s->first_to[leg->after];
+    int before = row_meshes(s, leg->row), last = s->first_to[leg->after];
+    int64_t cuts_ns = stage_ends_ns(s->problem, before, leg->turn, first, first);
     for (int end = (int)max_i64(first + 1, s->first_from[leg->after]); end <= last; end++) {
         if (stage_too_long(s, leg->level, first, end))
             break;
-        if (rest_ns[end] == INT64_MAX ||
-            (best->ns < INT64_MAX && path_ns[end] - path_ns[first] + rest_ns[end] > best->ns))
+        if (rest_ns[end] == INT64_MAX)
             continue;
-        struct stage_runs runs = stage_run(first, end);
-        if (!try_stage(s, leg, &runs, best))
+        if (end == s->last)
+            cuts_ns = stage_ends_ns(s->problem, before, leg->turn, first, end);
+        int64_t rest = rest_ns[end] + cuts_ns, least = path_ns[end] - path_ns[first] + rest;
+        if (least <= best->ns && !try_end(s, leg, first, end, rest, best))
             return false;
     }
     return true;

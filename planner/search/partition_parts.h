@@ -199,7 +199,15 @@ int64_t stage_period_ns(const struct price_table *table, int64_t n, int64_t m);
 /* Levels, bins; false: out of memory. */
 bool stage_start(struct solver *s);
 /* What no choice of strategies can undercut: the stage does not fit under the cap. */
-bool stage_too_long(const struct solver *s, int level, int first, int end);
+static inline bool stage_too_long(const struct solver *s, int level, int first, int end)
+{
+    const struct chain *chain = s->problem->chain;
+    int64_t m = s->micro_batches[level], path = chain_between(chain, s->own_path_ns[level], first, end);
+    int64_t bytes = chain_between(chain, s->least_bytes[level], first, end) + s->tables[level]->base_bytes;
+    int64_t step = chain_between(chain, s->own_step_ns[level], first, end);
+    int64_t high = (m - 1) * (path + s->period_ns[level]) + step;
+    return bytes > s->problem->capacity_bytes || high > s->cap_ns + stage_slack_ns(s);
+}
 /* To be called when s->cap_ns has changed. */
 void stage_cap_changed(struct solver *s);
 /* The cell with its bound and best solution at the present cap; NULL: out of memory. */

@@ -14,16 +14,6 @@ __extension__ typedef __int128 int128;
 
 /* ---- bounds ---- */
 
-bool stage_too_long(const struct solver *s, int level, int first, int end)
-{
-    const struct chain *chain = s->problem->chain;
-    int64_t m = s->micro_batches[level], path = chain_between(chain, s->own_path_ns[level], first, end);
-    int64_t bytes = chain_between(chain, s->least_bytes[level], first, end) + s->tables[level]->base_bytes;
-    int64_t step = chain_between(chain, s->own_step_ns[level], first, end);
-    int64_t high = (m - 1) * (path + s->period_ns[level]) + step;
-    return bytes > s->problem->capacity_bytes || high > s->cap_ns + stage_slack_ns(s);
-}
-
 static void set_caps(const struct solver *s, int level, int64_t *cap)
 {
     int64_t waiting_ns = level_waiting_ns(s, level);
