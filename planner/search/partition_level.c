@@ -240,13 +240,14 @@ static int64_t *make_least_bytes(struct solver *s, int level)
     for (int like = level - 1; s->problem->mesh_count > 0 && like >= 0; like--)
         if (rounded_in_flight(s, like) == n && (s->turns_alike || s->tables[like] == s->tables[level]))
             return s->least_bytes[like];
-    int64_t *least = arena_alloc(s->arena, (size_t)s->sums, sizeof *least);
+    int64_t *least = arena_alloc(s->arena, (size_t)s->sums, sizeof *least), *of_class = s->class_price;
+    for (int i = 0; i < s->classes * s->strategies; i++) {
+        int64_t bytes = layer_bytes(&s->tables[level]->prices[i], n, true), *known = &of_class[i / s->strategies];
+        *known = i % s->strategies == 0 ? bytes : min_i64(*known, bytes);
+    }
     for (int at = 1; least && at < s->sums; at++) {
         int layer = chain_sum_layer(chain, at);
-        int64_t bytes = INT64_MAX;
-        for (int i = 0; layer >= 0 && i < s->strategies; i++)
-            bytes = min_i64(bytes, layer_bytes(price_at(s->tables[level], chain->class_of[layer], i), n, true));
-        least[at] = layer < 0 ? 0 : least[at - 1] + bytes;
+        least[at] = layer < 0 ? 0 : least[at - 1] + of_class[chain->class_of[layer]];
     }
     return least;
 }
@@ -322,16 +323,19 @@ static void set_layout_least(struct solver *s, int layout, int at)
 static void sum_least(const struct solver *s, const struct price_table *table, int64_t *path_ns_to, int64_t *step_ns_to)
 {
     const struct chain *chain = s->problem->chain;
+    int64_t *path = s->class_price, *step = &s->class_price[s->classes];
+    for (int c = 0; c < s->classes; c++) {
+        path[c] = step[c] = INT64_MAX;
+        for (int i = 0; i < s->strategies; i++) {
+            const struct layer_price *p = price_at(table, c, i);
+            path[c] = min_i64(path[c], path_ns(p));
+            step[c] = min_i64(step[c], p->step_ns);
+        }
+    }
     for (int at = 1; at < s->sums; at++) {
         int layer = chain_sum_layer(chain, at);
-        int64_t path = INT64_MAX, step = INT64_MAX;
-        for (int i = 0; layer >= 0 && i < s->strategies; i++) {
-            const struct layer_price *p = price_at(table, chain->class_of[layer], i);
-            path = min_i64(path, path_ns(p));
-            step = min_i64(step, p->step_ns);
-        }
-        path_ns_to[at] = layer < 0 ? 0 : path_ns_to[at - 1] + path;
-        step_ns_to[at] = layer < 0 ? 0 : step_ns_to[at - 1] + step;
+        path_ns_to[at] = layer < 0 ? 0 : path_ns_to[at - 1] + path[chain->class_of[layer]];
+        step_ns_to[at] = layer < 0 ? 0 : step_ns_to[at - 1] + step[chain->class_of[layer]];
     }
 }
 
@@ -397,14 +401,15 @@ static void find_most(const struct solver *s, int class_index, int64_t *path, in
 static void set_most(struct solver *s)
 {
     const struct chain *chain = s->problem->chain;
-    int64_t path = 0, high = 0;
+    int64_t *path = s->class_price, *high = &s->class_price[s->classes];
+    for (int c = 0; c < s->classes; c++)
+        find_most(s, c, &path[c], &high[c]);
     for (int at = 1; at < s->sums; at++) {
         int layer = chain_sum_layer(chain, at);
         if (layer < 0)
             continue;
-        find_most(s, chain->class_of[layer], &path, &high);
-        s->most_path_ns[at] = s->most_path_ns[at - 1] + path;
-        s->most_high_ns += high;
+        s->most_path_ns[at] = s->most_path_ns[at - 1] + path[chain->class_of[layer]];
+        s->most_high_ns += high[chain->class_of[layer]];
     }
     s->most_high_ns += most_handovers_ns(s);
     int64_t exposed = 0;

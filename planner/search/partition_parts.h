@@ -123,7 +123,7 @@ struct solver {
     int *first_from, *first_to;             /* (rows) places where a stage can begin under the present cap */
     struct vectors *vectors;                /* (level_count) */
     int vector_level;                       /* that got the latest vector; -1: none */
-    int64_t *class_price;                   /* (class_count, BINS) */
+    int64_t *class_price;                   /* (class_count, BINS) scratch, at the start of other sums too */
     int64_t bin_peak[BINS + 1];             /* a bin's largest transient bytes are above [i], at most [i + 1] */
     int64_t cap_ns;                         /* Y */
     double whole_multipliers[ROW_COUNT];    /* of the latest stage_solve_whole() */
