@@ -2,6 +2,7 @@
 #include "planner/check/check.h"
 #include "cli/inputs.h"
 #include "cli/program_options.h"
+#include "host/heap.h"
 #include "planner/search/explain.h"
 #include <string.h>
 
@@ -116,6 +117,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct inputs in = { .cli = cli };
     struct claim claim = { 0 };
     (void)operand_count;
+    heap_expect_much();
     if (inputs_plan(&in, operands[0], a->source.model, a->source.cluster, &a->source.profiles, err) &&
         inputs_has_profile(&in, operands[0], err))
         check_file(cli, a, &in, operands[0], &claim, err);

@@ -1,6 +1,7 @@
 /* Why this plan and not another; or, where nothing fits, why not, and what would do. */
 #include "cli/explanation.h"
 #include "cli/space_options.h"
+#include "host/heap.h"
 #include "planner/check/claim.h"
 #include "planner/search/space_choice.h"
 #include <string.h>
@@ -279,6 +280,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct solution found = { 0 };
     const struct plan *plan = NULL;
     (void)operand_count;
+    heap_expect_much();
     if (!choose_parts(a, g.x.asked, err) || !(a->space.batch ? space_inputs(&g.in, &space, operands[0], &a->space, err)
                                                              : read_plan(&g, operands[0], &space, &plan, err)))
         goto cleanup;

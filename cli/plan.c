@@ -2,6 +2,7 @@
 #include "cli/print.h"
 #include "cli/space_options.h"
 #include "host/clock.h"
+#include "host/heap.h"
 #include "planner/search/batch.h"
 #include "planner/search/explain_several.h"
 #include "planner/search/space_choice.h"
@@ -438,6 +439,7 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
     struct search_result *found = NULL;
     int64_t most = 0;
     (void)operand_count;
+    heap_expect_much();
     if (inputs_can_write(a->output, err) && read_batch(a, &job, &most, err) &&
         space_inputs(&in, &space, operands[0], &job, err) &&
         (most == 0 || choose_batch(cli, a, &in, most, &space, &choice, &found, err)))

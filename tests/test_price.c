@@ -2,6 +2,7 @@
 #include "models/model.h"
 #include "planner/search/assemble.h"
 #include "planner/search/estimate.h"
+#include "planner/search/sample_parts.h"
 #include "planner/search/workbench.h"
 #include "planner/sim/simulate.h"
 #include "tests/check.h"
@@ -157,6 +158,59 @@ START_TEST(resized_programs_price_like_lowered_ones)
     }
     ck_assert_int_gt(compared, 3);
     workbench_close(&cramped);
+    world_close(&w);
+}
+END_TEST
+
+/* What one kernel costs is what all that are taken to be like it do: prices are the same where each is priced by
+ * itself. */
+static int compare_alike(struct world *w, const struct price_key *key, const struct strategy *strategy)
+{
+    struct arena scratch = { 0 };
+    struct price_table table;
+    struct error err = { 0 };
+    ck_assert_msg(price_layers(&table, &scratch, &w->bench.book, key, strategy, 1, NULL, &err), "%s", err.message);
+    struct sample *sample = w->bench.book.samples; /* the last asked for */
+    size_t bytes = (size_t)sample->graph->layer_count * sizeof *sample->by_layer;
+    int64_t workspace_bytes = 0;
+    int shared = 0;
+    struct layer_price *together = arena_alloc(&scratch, bytes, 1);
+    ck_assert_ptr_nonnull(together);
+    memcpy(together, sample_prices(sample, &w->facts, true, false, &workspace_bytes), bytes);
+    for (int k = 0; k < sample->list_count; k++) {
+        int i = sample->listed[k];
+        shared += sample->like[i] != i;
+        sample->like[i] = i;
+    }
+    const struct layer_price *apart = sample_prices(sample, &w->facts, true, false, &workspace_bytes);
+    ck_assert_msg(memcmp(together, apart, bytes) == 0,
+                  "zero %d, slices %d, recompute %d: another price for kernels that are alike", strategy->layer.zero,
+                  strategy->layer.slices, strategy->layer.recompute);
+    ck_assert(sample_list_alike(sample));
+    arena_free(&scratch);
+    return shared;
+}
+
+START_TEST(kernels_that_are_alike_cost_the_same)
+{
+    const struct instance *in = &instances[_i];
+    if (!in_share((uint64_t)_i))
+        return;
+    struct world w = world_open(in->model, in->cluster, in->batch);
+    struct error err = { 0 };
+    int shared = 0;
+    if (in->general)
+        free_choices(&w.space);
+    world_start(&w);
+    for (int i = 0; i < w.config_count; i += in->stride) {
+        const struct price_table *table = NULL;
+        struct price_key key = workbench_key(&w.bench, &w.configs[i], 0, false);
+        key.bound_only = true; /* no sends */
+        ck_assert_msg(workbench_table(&w.bench, &w.configs[i], false, &table, &err), "%s", err.message);
+        for (int k = 0; table && k < table->strategy_count; k++)
+            shared += compare_alike(&w, &key, &table->strategies[k]);
+    }
+    ck_assert_int_gt(shared, 0);
     world_close(&w);
 }
 END_TEST
@@ -448,6 +502,7 @@ static Suite *price_suite(void)
     TCase *tcase = tcase_create("zoo");
     tcase_set_timeout(tcase, 0);
     tcase_add_loop_test(tcase, resized_programs_price_like_lowered_ones, 0, INSTANCES);
+    tcase_add_loop_test(tcase, kernels_that_are_alike_cost_the_same, 0, INSTANCES);
     tcase_add_loop_test(tcase, bounds_are_below_prices, 0, INSTANCES);
     tcase_add_test(tcase, joined_atoms_make_the_same_plan);
     tcase_add_loop_test(tcase, layouts_keep_what_prices_promise, 0, 3);
