@@ -231,8 +231,8 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
     char number[TEXT_NUMBER_BYTES], bound[TEXT_NUMBER_BYTES];
     if (c->bound_ns <= 0) {
         fprintf(cli->out, "no proof: %s; %s configurations, %lld solved\n",
-                c->complete || c->simulated_bound_ns > 0 ? "the formula does not bound this space"
-                                                         : "the search ended before every configuration had a bound",
+                !c->ended || c->simulated_bound_ns > 0 ? "the formula does not bound this space"
+                                                       : "the search ended before every configuration had a bound",
                 text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations), (long long)c->solved);
         print_narrowed(cli, c);
         print_simulated_bound(cli, c);
@@ -243,9 +243,8 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
             "proof: no plan of the space is shorter than %s by the formula (this one: %s%s); %s configurations, %lld "
             "out by memory, %lld by bound, %lld solved\n",
             text_duration_ns(bound, c->bound_ns), text_duration_ns(number, c->formula_ns),
-            c->complete ? "" : "; the search was cut short",
-            text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations), (long long)c->pruned_memory,
-            (long long)c->pruned_bound, (long long)c->solved);
+            c->ended ? "; the search was cut short" : "", text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations),
+            (long long)c->pruned_memory, (long long)c->pruned_bound, (long long)c->solved);
     print_beside(cli, c);
     print_narrowed(cli, c);
     print_simulated_bound(cli, c);

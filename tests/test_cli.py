@@ -664,13 +664,18 @@ def certificates(folder):
     whole = json.loads(plan.read_text())
     c = whole["certificate"]
     solved = c["configurations_solved"]
+    proven = [s for s in solved if isinstance(s, list)]
+    places = [s for s in solved if isinstance(s, str)]
     for name, change in some({
             "a count": {"configurations": c["configurations"] + 1},
-            "a configuration less": {"configurations_solved": [s for s in solved if s[0] != c["best"]], "solved": c["solved"] - 1, "pruned_bound": c["pruned_bound"] + 1},
-            "a configuration twice": {"configurations_solved": [*solved, solved[0]], "solved": c["solved"] + 1},
-            "a better bound": {"configurations_solved": [[s[0], s[1] + s[1] // 20, *s[2:]] for s in solved], "bound_ns": c["bound_ns"] + c["bound_ns"] // 20},
-            "no multipliers": {"configurations_solved": [[*s[:3], [], *s[4:]] if s[2:] else s for s in solved]},
-            "no cap": {"configurations_solved": [[*s[:4], 1 << 53] if s[2:] else s for s in solved]},
+            "a configuration less": {"configurations_solved": [*proven[1:], *places], "solved": c["solved"] - 1, "pruned_bound": c["pruned_bound"] + 1},
+            "a configuration twice": {"configurations_solved": [proven[0], *solved], "solved": c["solved"] + 1},
+            "a place that is not there": {"configurations_left": [str(c["configurations"])], "left": 1, "complete": False},
+            "a count moved": {"pruned_memory": c["pruned_memory"] + 1, "pruned_bound": c["pruned_bound"] - 1},
+            "a search that was cut short": {"complete": False},
+            "a better bound": {"configurations_solved": [*[[s[0], s[1] + s[1] // 20, *s[2:]] for s in proven], *places], "bound_ns": c["bound_ns"] + c["bound_ns"] // 20},
+            "no multipliers": {"configurations_solved": [*[[*s[:3], [], *s[4:]] for s in proven], *places]},
+            "no cap": {"configurations_solved": [*[[*s[:4], 1 << 53] for s in proven], *places]},
             "another formula": {"formula_ns": c["formula_ns"] + 1000},
             "another gap": {"gap": c["gap"] / 2},
             "more of the simulation": {"simulated_bound_ns": 2 * c["simulated_bound_ns"]},

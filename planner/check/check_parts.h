@@ -18,12 +18,17 @@ struct checker {
     struct arena arena;
     struct config *configs, *beside;
     int config_count, beside_count; /* beside: of schedules that the formula does not bound */
-    bool *met;                      /* (claim's configurations) */
+    const struct claimed_config *
+        *claimed; /* (configurations) what is said of each; NULL: its first bound rules it out */
     struct certificate_hash hash;
     struct check_report *report;
     struct error *err;
 };
 
+/* check_fates.c: what is said of which configuration; each at most once, and of none that is not there. */
+bool check_fates(struct checker *c);
+/* The counts are those of what is said and of all others, and the certificate is as complete as it says. */
+bool check_counts(struct checker *c);
 /* One configuration's problem with the prices of a table, in the arena. */
 bool check_problem(struct checker *c, const struct config *config, const struct price_table *table, struct arena *arena,
                    struct cut_problem *out);

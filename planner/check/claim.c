@@ -1,14 +1,17 @@
 #include "planner/check/claim.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/space_choice.h"
+#include <errno.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct claim_fields {
     double bound_s, formula_s, gap, formula_gap, proof_gap, simulated_bound_s, simulated_gap;
     int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_memory,
-        pruned_bound, solved, refused, beside, candidates, ranked, judged, rejected, ideals, orders_bound_ns;
+        pruned_bound, solved, refused, left, unseen, beside, candidates, ranked, judged, rejected, ideals,
+        orders_bound_ns;
     const char *best, *space_hash, *prices_hash, *digest;
     bool complete;
     const struct json *space, *best_plan, *fates[FATE_COUNT];
@@ -22,10 +25,16 @@ struct claim_fields {
         .key = #name, .type = FIELD_DOUBLE, .offset = offsetof(struct claim_fields, name), .min = -1, .max = 1e18,     \
         .doc = doc_                                                                                                    \
     }
-#define FATE(name, fate, doc_)                                                                                         \
+#define FATE(name, fate, required_, doc_)                                                                              \
     {                                                                                                                  \
         .key = name, .type = FIELD_NODE, .offset = offsetof(struct claim_fields, fates) + sizeof(void *) * (fate),     \
-        .required = true, .doc = doc_                                                                                  \
+        .required = required_, .doc = doc_                                                                             \
+    }
+/* A count that only older certificates have, or only newer ones. */
+#define COUNT(name, doc_)                                                                                              \
+    {                                                                                                                  \
+        .key = #name, .type = FIELD_INT, .offset = offsetof(struct claim_fields, name), .min = 0, .max = 9e15,         \
+        .doc = doc_                                                                                                    \
     }
 static const struct json_field claim_fields[] = {
     CLAIM(bound_s, FIELD_DOUBLE,
@@ -48,19 +57,25 @@ static const struct json_field claim_fields[] = {
       .offset = offsetof(struct claim_fields, best_plan),
       .doc = "That plan, as plan.decisions; absent where this plan is as short by the formula." },
     CLAIM(memory_bytes, FIELD_INT, .min = 1, .max = 9e15, .doc = "Bytes of a device that plans may use."),
-    CLAIM(complete, FIELD_BOOL, .doc = "Neither a time limit nor an interruption ended the search."),
-    CLAIM(configurations, FIELD_INT, .doc = "Configurations of the space."),
-    CLAIM(pruned_memory, FIELD_INT, .doc = "Of them, without a plan that fits."),
+    CLAIM(complete, FIELD_BOOL,
+          .doc = "Nothing is left or unseen. In older certificates: neither a time limit nor an interruption ended the "
+                 "search."),
+    CLAIM(configurations, FIELD_INT, .doc = "Configurations of the space: the sum of the six counts that follow."),
+    CLAIM(pruned_memory, FIELD_INT,
+          .doc = "Of them, those whose stages together lack memory. In older certificates also those solved that have "
+                 "no plan."),
     CLAIM(pruned_bound, FIELD_INT, .doc = "Of them, ruled out by their first bound."),
     CLAIM(solved, FIELD_INT, .doc = "Of them, solved."),
     CLAIM(refused, FIELD_INT, .doc = "Of them, without a program."),
+    COUNT(left, "Of them, not settled when time was over. Older certificates say neither this nor the next."),
+    COUNT(unseen, "Of them, without even a first bound then."),
     CLAIM(beside, FIELD_INT,
           .doc = "Further ones, of synchronous schedules that the formula does not bound: bound_s is not about them, "
                  "simulated_bound_s is."),
-    CLAIM(candidates, FIELD_INT, .doc = "Plans that the formula proposed."),
-    CLAIM(ranked, FIELD_INT, .doc = "Plans that the pipeline ranked."),
-    CLAIM(judged, FIELD_INT, .doc = "Plans that were simulated."),
-    CLAIM(rejected, FIELD_INT, .doc = "Plans that did not fit after layout."),
+    COUNT(candidates, "Of older certificates; now in the plan file's search."),
+    COUNT(ranked, "The same."),
+    COUNT(judged, "The same."),
+    COUNT(rejected, "The same."),
     { .key = "ideals",
       .type = FIELD_INT,
       .offset = offsetof(struct claim_fields, ideals),
@@ -80,14 +95,19 @@ static const struct json_field claim_fields[] = {
     CLAIM(prices_hash, FIELD_STRING, .doc = "Of the prices of their layers by which bounds are made."),
     CLAIM(digest, FIELD_STRING, .doc = "Of all other members: against damage."),
     CLAIM(space, FIELD_NODE, .doc = "Allowed values of each choice; an empty list: all that are legal, of prefetch 1."),
-    FATE("configurations_solved", FATE_SOLVED,
-         "[name, proven bound in nanoseconds] of each that was solved or relaxed; and where few multipliers prove it, "
-         "[thresholds of transient bytes], and of each vector [per byte, and per nanosecond of a stage's path, its "
-         "path with the last reductions, and its data-parallel lane], times 2^46, and the cap in nanoseconds on the "
-         "longest stage's time under which they leave nothing shorter."),
-    FATE("configurations_memory", FATE_MEMORY, "The same of those whose stages together lack memory."),
-    FATE("configurations_refused", FATE_REFUSED, "The same of those without a program."),
-    FATE("configurations_left", FATE_LEFT, "The same of those that were not settled when time was over."),
+    FATE("configurations_solved", FATE_SOLVED, true,
+         "Of each that was solved or relaxed, and of which few multipliers prove the bound: [name, bound in "
+         "nanoseconds, [thresholds of transient bytes], and of each vector [per byte, and per nanosecond of a stage's "
+         "path, its path with the last reductions, and its data-parallel lane], times 2^46, and the cap in nanoseconds "
+         "on the longest stage's time under which they leave nothing shorter]. Of the others, one string: their places "
+         "in the space's enumeration, as \"0-11,14\". Where these were too many ranges, some hold what lies between, "
+         "too, which its first bound rules out. In older certificates [name, bound] of each instead."),
+    FATE("configurations_memory", FATE_MEMORY, true, "The places of those whose stages together lack memory."),
+    FATE("configurations_refused", FATE_REFUSED, true, "Of those without a program."),
+    FATE("configurations_left", FATE_LEFT, true,
+         "Of those that were not settled when time was over; in older certificates also of those that were not even "
+         "looked at, with the bound 0."),
+    FATE("configurations_unseen", FATE_UNSEEN, false, "Of those that were not even looked at."),
 };
 enum { CLAIM_FIELDS = sizeof claim_fields / sizeof *claim_fields };
 
@@ -205,38 +225,112 @@ static bool read_config(const struct json *at, enum config_fate fate, struct are
     bool proven = json_type(at) == JSON_ARRAY && json_count(at) == 5 && fate == FATE_SOLVED;
     if (json_type(at) != JSON_ARRAY || (json_count(at) != 2 && !proven))
         return json_fail(at, err,
-                         "expected a configuration's name and its bound, and of one that was solved perhaps "
-                         "thresholds, vectors and a cap");
-    return json_string(json_at(at, 0), &out->name, err) &&
-           json_int(json_at(at, 1), 0, CERTIFICATE_NO_PLAN_NS, &out->bound_ns, err) &&
-           (!proven || read_dual(at, arena, &out->dual, err));
+                         "expected places of configurations, or a name and its bound, and of one that was solved "
+                         "perhaps thresholds, vectors and a cap");
+    bool good = json_string(json_at(at, 0), &out->name, err) &&
+                json_int(json_at(at, 1), 0, INT64_C(9000000000000000), &out->bound_ns, err) &&
+                (!proven || read_dual(at, arena, &out->dual, err));
+    if (good && fate == FATE_LEFT && out->bound_ns == 0)
+        out->fate = FATE_UNSEEN;
+    return good;
+}
+
+/* The places of one range, which *text is moved behind. */
+static bool read_range(const char **text, struct claimed_config *out)
+{
+    int *const ends[] = { &out->first, &out->last };
+    for (int i = 0; i < 2; i++) {
+        char *behind = NULL;
+        errno = 0;
+        long long place = **text >= '0' && **text <= '9' ? strtoll(*text, &behind, 10) : -1;
+        if (place < 0 || place >= INT32_MAX || errno)
+            return false;
+        *text = behind;
+        *ends[i] = (int)place;
+        if (i == 0 && *behind != '-') {
+            out->last = out->first;
+            return true;
+        }
+        *text += i == 0;
+    }
+    return out->first < out->last;
+}
+
+static bool read_ranges(const struct json *at, enum config_fate fate, struct claim *claim, struct error *err)
+{
+    const char *text = NULL;
+    if (!json_string(at, &text, err))
+        return false;
+    for (bool more = true; more; text++) {
+        struct claimed_config *out = &claim->configs[claim->config_count++];
+        *out = (struct claimed_config){ .fate = fate, .at = at, .bound_ns = claim->bound_ns };
+        if (!read_range(&text, out) || (*text && *text != ','))
+            return json_fail(at, err, "expected places of configurations, as \"0-11,14\"");
+        more = *text == ',';
+    }
+    return true;
+}
+
+/* How many a list's value may hold. */
+static int count_ranges(const struct json *at)
+{
+    const char *text = NULL;
+    int count = 1;
+    if (json_type(at) == JSON_STRING && json_string(at, &text, NULL))
+        for (; *text; text++)
+            count += *text == ',';
+    return count;
+}
+
+static bool read_list(const struct json *list, enum config_fate fate, struct claim *claim, struct error *err)
+{
+    for (int i = 0; i < json_count(list); i++)
+        if (json_type(json_at(list, i)) == JSON_STRING
+                ? !read_ranges(json_at(list, i), fate, claim, err)
+                : !read_config(json_at(list, i), fate, &claim->arena, &claim->configs[claim->config_count++], err))
+            return false;
+    return true;
 }
 
 static bool read_configs(struct claim *claim, const struct claim_fields *f, struct error *err)
 {
     int count = 0;
     for (int fate = 0; fate < FATE_COUNT; fate++) {
+        if (!f->fates[fate])
+            continue; /* an older certificate */
         if (json_type(f->fates[fate]) != JSON_ARRAY)
             return json_fail(f->fates[fate], err, "expected a list of configurations");
-        count += json_count(f->fates[fate]);
+        for (int i = 0; i < json_count(f->fates[fate]); i++)
+            count += count_ranges(json_at(f->fates[fate], i));
     }
     claim->configs = arena_alloc(&claim->arena, (size_t)count + 1, sizeof *claim->configs);
     if (!claim->configs)
         return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
     for (int fate = 0; fate < FATE_COUNT; fate++)
-        for (int i = 0; i < json_count(f->fates[fate]); i++)
-            if (!read_config(json_at(f->fates[fate], i), (enum config_fate)fate, &claim->arena,
-                             &claim->configs[claim->config_count++], err))
-                return false;
+        if (f->fates[fate] && !read_list(f->fates[fate], (enum config_fate)fate, claim, err))
+            return false;
     return true;
+}
+
+/* Older certificates have all that says how the search went, newer ones all that it left. */
+static bool check_age(const struct json *certificate, const struct claim_fields *f, struct error *err)
+{
+    bool left = f->left >= 0, unseen = f->unseen >= 0, listed = f->fates[FATE_UNSEEN] != NULL,
+         effort = f->candidates >= 0 && f->ranked >= 0 && f->judged >= 0 && f->rejected >= 0,
+         any_effort = f->candidates >= 0 || f->ranked >= 0 || f->judged >= 0 || f->rejected >= 0;
+    return (left ? unseen && listed && !any_effort : !unseen && !listed && effort) ||
+           json_fail(certificate, err,
+                     "expected left, unseen and configurations_unseen, or of an older cleave candidates, ranked, "
+                     "judged and rejected");
 }
 
 bool claim_read(struct claim *out, const struct json *certificate, const struct space *space, struct error *err)
 {
     struct claim_fields f = { .ideals = -1, .gap = NAN, .formula_gap = NAN, .proof_gap = NAN, .simulated_gap = NAN };
+    f.left = f.unseen = f.candidates = f.ranked = f.judged = f.rejected = -1;
     *out = (struct claim){ .space = *space, .at = certificate };
     if (!json_read_fields(certificate, claim_fields, CLAIM_FIELDS, &f, &out->arena, err) ||
-        !read_space(f.space, &out->space, err))
+        !check_age(certificate, &f, err) || !read_space(f.space, &out->space, err))
         return false;
     out->bound_ns = f.bound_ns;
     out->simulated_bound_ns = f.simulated_bound_ns;
@@ -256,6 +350,9 @@ bool claim_read(struct claim *out, const struct json *certificate, const struct 
     out->pruned_bound = f.pruned_bound;
     out->solved = f.solved;
     out->refused = f.refused;
+    out->older = f.left < 0;
+    out->left = f.left;
+    out->unseen = f.unseen;
     out->beside = f.beside;
     out->ideals = f.ideals;
     out->orders_bound_ns = f.orders_bound_ns;

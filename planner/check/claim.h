@@ -5,8 +5,10 @@
 #include "planner/check/check_dual.h"
 #include "planner/search/search.h"
 
+/* One configuration, or a range of them. */
 struct claimed_config {
-    const char *name; /* config_name() */
+    const char *name; /* config_name(); NULL: */
+    int first, last;  /* indices in the space's enumeration */
     enum config_fate fate;
     int64_t bound_ns;
     const struct dual_claim *dual; /* that prove the bound; NULL: it takes solving */
@@ -15,8 +17,10 @@ struct claimed_config {
 struct claim {
     struct arena arena;
     struct space space; /* restrictions; batch, sequence, type from the plan */
+    bool older; /* counts neither what was left nor what was unseen, and those solved without a plan among those out by
+                   memory */
     int64_t bound_ns, simulated_bound_ns, formula_ns, best_ns, memory_bytes, configurations, pruned_bound, beside,
-        solved, refused, pruned_memory;
+        solved, refused, pruned_memory, left, unseen;
     int64_t ideals, orders_bound_ns;                   /* as in struct certificate */
     double gap, formula_gap, proof_gap, simulated_gap; /* NaN: the file says none */
     double bound_s, simulated_bound_s, formula_s;

@@ -248,6 +248,10 @@ char *plan_file_write(const struct plan_file *file, size_t *length)
     struct json_writer w = { 0 };
     json_begin_object(&w);
     write_members(&w, file->plan, NULL, json_root(file->document), &file->context);
+    if (file->search) {
+        json_write_key(&w, "search");
+        json_write_value(&w, file->search);
+    }
     if (file->certificate) {
         json_write_key(&w, "certificate");
         json_write_value(&w, file->certificate);

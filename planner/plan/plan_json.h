@@ -64,6 +64,7 @@ struct plan_file {
     int64_t *predicted_peak_bytes;
     struct json_doc *document;      /* what was read */
     const struct json *predicted;   /* in the document; NULL: nothing is */
+    const struct json *search;      /* in the document; NULL: none */
     const struct json *certificate; /* in the document; NULL: none */
 };
 /**

@@ -7,7 +7,7 @@
 struct file_fields {
     const char *format;
     int64_t version;
-    const struct json *decisions, *predicted, *context, *certificate, *top, *frontier, *batches;
+    const struct json *decisions, *predicted, *context, *search, *certificate, *top, *frontier, *batches;
 };
 static const struct json_field file_fields[] = {
     { .key = "format",
@@ -29,6 +29,12 @@ static const struct json_field file_fields[] = {
       .type = FIELD_NODE,
       .offset = offsetof(struct file_fields, predicted),
       .doc = "What was predicted of it." },
+    { .key = "search",
+      .type = FIELD_NODE,
+      .offset = offsetof(struct file_fields, search),
+      .doc = "How it was searched for: {ended, candidates, ranked, judged, rejected}. ended: by a time limit or an "
+             "interruption; plans that the formula proposed, that the pipeline ranked, that were simulated, and that "
+             "did not fit after layout." },
     { .key = "certificate",
       .type = FIELD_NODE,
       .offset = offsetof(struct file_fields, certificate),
@@ -170,6 +176,7 @@ static bool read_file(const struct json *root, struct plan_file *file, struct er
         return json_fail(json_member(root, "version"), err,
                          "expected version %d, found %lld; this cleave cannot read it", PLAN_FORMAT_VERSION,
                          (long long)in.version);
+    file->search = in.search;
     file->certificate = in.certificate;
     file->predicted = in.predicted;
     return plan_json_read_decisions(&file->plan, in.decisions, err) && read_predicted(in.predicted, file, err) &&

@@ -62,6 +62,7 @@ static bool bound_all(struct run *run)
     struct certificate *c = &run->result->certificate;
     if (search_stops(run) && run->beside_count > 0) { /* then nothing is known of them */
         run->beside_count = 0;
+        run->beside_unseen = true;
         c->simulated_bound_ns = 0;
     }
     c->beside = run->beside_count;

@@ -4,7 +4,8 @@
 #include <stdio.h>
 
 const char *const config_fate_names[FATE_COUNT + 1] = {
-    [FATE_SOLVED] = "solved", [FATE_MEMORY] = "memory", [FATE_REFUSED] = "refused", [FATE_LEFT] = "left", NULL
+    [FATE_SOLVED] = "solved", [FATE_MEMORY] = "memory", [FATE_REFUSED] = "refused",
+    [FATE_LEFT] = "left",     [FATE_UNSEEN] = "unseen", NULL
 };
 
 const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config)

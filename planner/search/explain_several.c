@@ -218,7 +218,7 @@ static bool widen(struct widening *w, enum space_choice choice, int64_t n, int64
 bool ranking_build(struct ranking *out, struct search_result *first, const struct model *model,
                    const struct facts *facts, const struct search_options *options, int wanted, struct error *err)
 {
-    struct ranking ranking = { .complete = first->certificate.complete };
+    struct ranking ranking = { .complete = !first->certificate.ended };
     struct widening w = {
         .ranking = &ranking, .model = model, .facts = facts, .options = *options, .wanted = wanted, .err = err
     };

@@ -11,19 +11,11 @@
 enum { WAVE = 4 };
 
 /* Into the certificate, which has room for every configuration. */
-static bool record(struct run *run, int config, enum config_fate fate, int64_t bound_ns)
+static void record(struct run *run, int config, enum config_fate fate)
 {
     struct certificate *certificate = &run->result->certificate;
-    char name[CONFIG_NAME_BYTES];
-    struct config_record *record = &certificate->records[certificate->record_count++];
-    bound_ns = min_i64(bound_ns, CERTIFICATE_NO_PLAN_NS);
-    *record =
-        (struct config_record){ .name = arena_strdup(&run->result->arena, config_name(name, &run->configs[config])),
-                                .config = config,
-                                .fate = fate,
-                                .first_ns = run->first_ns[config],
-                                .bound_ns = bound_ns };
-    return record->name != NULL || search_out_of_memory(run->err);
+    certificate->records[certificate->record_count++] =
+        (struct config_record){ .config = config, .fate = fate, .first_ns = run->first_ns[config] };
 }
 
 /* ---- bounds ---- */
@@ -55,8 +47,10 @@ static bool bound_config(struct run *run, int index, const struct price_table *t
     struct ordered *order = &run->order[index];
     *order = (struct ordered){ INT64_MAX, index, config->runs > 1 };
     run->orders_ns[index] = run->busy_ns[index] = INT64_MAX;
-    if (!table)
-        return record(run, index, FATE_REFUSED, 0);
+    if (!table) {
+        record(run, index, FATE_REFUSED);
+        return true;
+    }
     /* prefetch decides neither the first bound nor that of the kernels */
     if (index > 0 && config_equal_but(config, &run->configs[index - 1], BUT_PREFETCH)) {
         order->bound_ns = run->order[index - 1].bound_ns;
@@ -91,8 +85,7 @@ bool search_order(struct run *run)
         const struct price_table *table = NULL;
         if (search_stops(run)) { /* nothing is known of the rest */
             for (int left = i; left < run->config_count; left++)
-                if (!record(run, left, FATE_LEFT, 0))
-                    return false;
+                record(run, left, FATE_UNSEEN);
             run->unseen_count = run->config_count - i;
             run->config_count = i;
             run->open_bound_ns = certificate->simulated_bound_ns = 0;
@@ -100,7 +93,6 @@ bool search_order(struct run *run)
         }
         if (!workbench_table(&run->bench, config, true, &table, run->err))
             return false;
-        certificate->refused += table == NULL;
         certificate_hash_add(&certificate->hash, config, table);
         run->first_ns[i] = INT64_MAX;
         if (!bound_config(run, i, table))
@@ -266,18 +258,15 @@ static bool count_piece(struct run *run, const struct piece *piece)
     struct certificate *certificate = &run->result->certificate;
     const struct partition_result *result = &piece->result;
     if (!piece->table) {
-        certificate->refused++;
-        return record(run, piece->config, FATE_REFUSED, 0);
+        record(run, piece->config, FATE_REFUSED);
+        return true;
     }
-    certificate->pruned_memory +=
-        result->no_memory || (!result->feasible && !run->stopped && piece->problem.below_ns == INT64_MAX);
     certificate->solved += !result->no_memory;
-    int64_t bound_ns = max_i64(piece->bound_ns, result->bound_ns);
     drop_rough(run, piece->config);
-    run->open_bound_ns = min_i64(run->open_bound_ns, bound_ns);
+    run->open_bound_ns = min_i64(run->open_bound_ns, max_i64(piece->bound_ns, result->bound_ns));
     run->tried[piece->config] = true;
-    return record(run, piece->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED, bound_ns) &&
-           propose_keep(run, piece, false);
+    record(run, piece->config, result->no_memory ? FATE_MEMORY : FATE_SOLVED);
+    return propose_keep(run, piece, false);
 }
 
 bool propose_is_open(const struct piece *piece)
@@ -425,22 +414,18 @@ bool search_scout_on(struct run *run, bool *found)
 }
 
 /* What is still in the queue: relaxed, left when time is over, or ruled out by its first bound. */
-static bool close_queue(struct run *run, const struct queue *queue)
+static void close_queue(struct run *run, const struct queue *queue)
 {
-    struct certificate *certificate = &run->result->certificate;
     for (int i = 0; i < queue->count; i++) {
         const struct waiting *waiting = &queue->list[i];
         bool left = worth_solving(run, waiting);
         bool relaxed = waiting->known > FIRST;
         run->open_bound_ns = min_i64(run->open_bound_ns, waiting->at.bound_ns);
-        certificate->pruned_bound += !left && !relaxed;
-        certificate->solved += !left && relaxed;
         if (!left && relaxed)
             run->close[run->close_count++] = waiting->at;
-        if ((left || relaxed) && !record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED, waiting->at.bound_ns))
-            return false;
+        if (left || relaxed)
+            record(run, waiting->at.index, left ? FATE_LEFT : FATE_SOLVED);
     }
-    return true;
 }
 
 /* Until no bound lies below what is already known. */
@@ -469,5 +454,6 @@ bool search_solve(struct run *run)
         if (!solve_wave(run, pieces, count))
             return false;
     }
-    return close_queue(run, &queue);
+    close_queue(run, &queue);
+    return true;
 }

@@ -1,9 +1,10 @@
 /* The certificate's proofs: the search went from relaxation to relaxation, solved and branched; for whoever checks it,
  * few multipliers that prove the whole's bound of each configuration are enough. */
+#include "planner/search/config_name.h"
 #include "planner/search/search_parts.h"
 
-/* So many proofs stay well below a megabyte. */
-enum { MOST_PROOFS = 1200 };
+/* A certificate is at most a megabyte: so many proofs are looked for, and so many bytes of them are written. */
+enum { MOST_PROOFS = 1200, MOST_PROOF_BYTES = 600000 };
 
 struct proving {
     struct config_record *record;
@@ -30,6 +31,27 @@ static bool prepare(struct run *run, struct config_record *record, struct provin
             search_out_of_memory(run->err));
 }
 
+/* Proofs that were found become their records', the first ones where not all have room. */
+static bool keep_proofs(struct run *run, const struct proving *list, int count)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < count; i++) {
+        char name[CONFIG_NAME_BYTES];
+        struct config_record *record = list[i].record;
+        if (!list[i].proof->proven)
+            continue;
+        record->name = arena_strdup(&run->result->arena, config_name(name, &run->configs[record->config]));
+        record->proof = list[i].proof;
+        int64_t own = record->name ? certificate_record_bytes(record) : 0;
+        if (own == 0)
+            return search_out_of_memory(run->err);
+        bytes += own;
+        if (bytes > MOST_PROOF_BYTES)
+            record->proof = NULL;
+    }
+    return true;
+}
+
 bool search_prove(struct run *run)
 {
     struct certificate *certificate = &run->result->certificate;
@@ -43,13 +65,8 @@ bool search_prove(struct run *run)
         if (certificate->records[i].fate == FATE_SOLVED && !prepare(run, &certificate->records[i], &list[count++]))
             return false;
     search_parallel(run, count, prove_one, list);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         if (!list[i].good)
             return fail_kind(run->err, list[i].err.kind, "%s", list[i].err.message);
-        if (!list[i].proof->proven)
-            continue;
-        list[i].record->proof = list[i].proof;
-        list[i].record->bound_ns = certificate->bound_ns;
-    }
-    return true;
+    return keep_proofs(run, list, count);
 }

@@ -158,19 +158,23 @@ static bool propose_and_judge(struct run *run)
     return true;
 }
 
-/* What its first bound rules out after all, now that the best is known, need not be listed. */
+static bool is_unsettled(const struct config_record *record)
+{
+    return record->fate == FATE_LEFT || record->fate == FATE_UNSEEN;
+}
+
+/* What its first bound rules out after all, now that the best is known, need not be listed. Where some are left, those
+ * that are not listed are out of reach of the best plan, too. */
 static void drop_records(struct certificate *c)
 {
     int kept = 0;
+    for (int i = 0; i < c->record_count; i++)
+        if (is_unsettled(&c->records[i]))
+            return;
     for (int i = 0; i < c->record_count; i++) {
         const struct config_record *record = &c->records[i];
-        if (c->bound_ns == 0 || record->fate != FATE_SOLVED || record->first_ns < c->bound_ns) {
+        if (c->bound_ns == 0 || record->fate == FATE_REFUSED || record->first_ns < c->bound_ns)
             c->records[kept++] = *record;
-            continue;
-        }
-        c->solved--;
-        c->pruned_bound++;
-        c->pruned_memory -= record->bound_ns == CERTIFICATE_NO_PLAN_NS && c->pruned_memory > 0;
     }
     c->record_count = kept;
 }
@@ -203,7 +207,7 @@ static bool fill_certificate(struct run *run)
 {
     char name[CONFIG_NAME_BYTES];
     struct certificate *c = &run->result->certificate;
-    c->complete = !run->stopped;
+    c->ended = run->stopped;
     c->bound_ns = min_i64(run->best_ns, run->open_bound_ns);
     if (c->bound_ns == INT64_MAX)
         c->bound_ns = 0; /* nothing fits: there is nothing to bound */
@@ -351,7 +355,7 @@ static bool run_all(struct run *run, const struct model *model, const struct fac
         return false;
     run->result->feasible = run->result->plan_count > 0;
     if (!pass_phase(run, PHASE_LANES, search_raise_simulated_bound) || !fill_certificate(run) ||
-        !pass_phase(run, PHASE_PROVE, search_prove))
+        !pass_phase(run, PHASE_PROVE, search_prove) || !search_fold(run))
         return false;
     if (run->result->feasible || run->options->no_advice)
         return true;

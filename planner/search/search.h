@@ -56,18 +56,22 @@ struct search_options {
  * may be another than the formula's best: the best of several families (stages, tensor degree) are simulated, and the
  * shortest step wins. gap is the distance from the simulated step to the bound, not a proof that so much could still
  * be gained. */
-/* What became of a configuration whose bound did not rule it out. */
-enum config_fate { FATE_SOLVED, FATE_MEMORY, FATE_REFUSED, FATE_LEFT, FATE_COUNT };
-extern const char *const config_fate_names[FATE_COUNT + 1]; /* "solved", "memory", "refused", "left" */
+/* What became of a configuration whose bound did not rule it out. LEFT: it was not settled when time was over, UNSEEN:
+ * it had not even a bound then. */
+enum config_fate { FATE_SOLVED, FATE_MEMORY, FATE_REFUSED, FATE_LEFT, FATE_UNSEEN, FATE_COUNT };
+extern const char *const config_fate_names[FATE_COUNT + 1]; /* "solved", "memory", "refused", "left", "unseen" */
 struct config_record {
-    const char *name; /* config_name() */
-    int config;       /* index */
+    int config; /* index */
     enum config_fate fate;
-    int64_t first_ns; /* its first bound */
-    int64_t bound_ns; /* proven of it when SOLVED or LEFT; at most CERTIFICATE_NO_PLAN_NS: then none fits */
-    const struct partition_proof *proof; /* of bound_ns; NULL: it takes solving */
+    int64_t first_ns;                    /* its first bound */
+    const char *name;                    /* config_name(); with a proof only */
+    const struct partition_proof *proof; /* of the whole's bound; NULL: it takes solving */
 };
-#define CERTIFICATE_NO_PLAN_NS INT64_C(9000000000000000)
+/* Configurations that follow each other, without a proof of their own. */
+struct config_range {
+    enum config_fate fate;
+    int first, last; /* indices */
+};
 
 struct certificate {
     int64_t bound_ns;       /* 0: nothing is proven, as of a schedule that idles less than those of the formula */
@@ -84,10 +88,13 @@ struct certificate {
     int64_t simulated_bound_ns; /* no plan of the space is simulated shorter, whatever its schedule (busy_bound.h); 0:
                                    the search ended before all configurations were looked at */
     double simulated_gap;       /* (simulated step - simulated_bound_ns) / simulated_bound_ns */
-    bool complete;              /* neither time limit nor cancellation ended it */
-    bool plain_only;            /* time was over before the configurations were listed: all this is about those with one
-                                   mesh for each stage and one layout for all layers */
-    int64_t configurations, pruned_memory, pruned_bound, solved, refused; /* refused: lowering had no program for it */
+    bool complete;   /* no configuration is left or unseen, and simulated_bound_ns is about those beside too */
+    bool ended;      /* by time limit or cancellation, wherever it was */
+    bool plain_only; /* time was over before the configurations were listed: all this is about those with one
+                        mesh for each stage and one layout for all layers */
+    /* By fate, which add up to configurations; pruned_bound: ruled out by their first bound, and no record's; refused:
+     * lowering had no program for it. */
+    int64_t configurations, pruned_memory, pruned_bound, solved, refused, left, unseen;
     int64_t beside; /* further ones that the formula does not bound (space_configs_beside()): simulated_bound_ns is
                        about them too, bound_ns is not */
     int64_t ideals; /* of a model with branches: order ideals of its layers, whose chains are the cuts that all this is
@@ -97,6 +104,8 @@ struct certificate {
     struct certificate_hash hash; /* of the configurations that were looked at */
     int record_count;             /* all configurations but those that their bound ruled out */
     struct config_record *records;
+    int range_count; /* the records without a proof, ascending */
+    struct config_range *ranges;
     int64_t knapsacks, nodes, passes;             /* nodes: of knapsacks solved to the end */
     int64_t candidates, ranked, judged, rejected; /* rejected: did not fit after layout */
 };
@@ -155,6 +164,9 @@ int64_t search_time_left(const struct search_options *options, int64_t start_ns)
 bool search_infeasible(const struct search_result *result, const struct space *space, struct error *err);
 /* The gaps of a plan with this value of the formula and this simulated step. */
 void certificate_measure(struct certificate *certificate, int64_t formula_ns, int64_t step_ns);
-/* The "certificate" member of reports, with its key. space: that was searched. */
+/* So many bytes does the record with its proof take in a plan file; 0: out of memory. */
+int64_t certificate_record_bytes(const struct config_record *record);
+/* The "search" and "certificate" members of plan files, with their keys: what was done, and what is claimed. space:
+ * that was searched. */
 void certificate_json(struct json_writer *w, const struct search_result *result, const struct space *space);
 #endif

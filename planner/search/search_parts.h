@@ -42,6 +42,7 @@ struct run {
     int config_count;               /* of those that got a bound; all, unless time ended before */
     int unseen_count;               /* behind them, without one */
     int beside_first, beside_count; /* behind all these: space_configs_beside() */
+    bool beside_unseen;             /* there were some, and time ended before */
     struct ordered *order;          /* (config_count) by bound; those with several layouts behind all others */
     int64_t *first_ns;              /* (config_count) the same bounds by configuration; 0: none was worked out */
     int64_t *busy_ns;               /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */
@@ -150,4 +151,6 @@ int64_t search_with_idle_ns(const struct config *config, int64_t step_ns);
 /* Raises the bound of what any plan is simulated to take (simulated_bound.c). */
 bool search_raise_simulated_bound(struct run *run);
 bool search_prove(struct run *run);
+/* fold.c: records without a proof into ranges, and counts by fate. */
+bool search_fold(struct run *run);
 #endif

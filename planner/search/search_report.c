@@ -188,8 +188,48 @@ static void write_proof(struct json_writer *w, const struct partition_proof *pro
     json_write_int(w, proof->cap_ns);
 }
 
-/* By fate: [name, proven bound, and what proves it] of each; the others were ruled out by a bound that anyone can work
- * out again. */
+static void write_record(struct json_writer *w, const struct config_record *record, int64_t bound_ns)
+{
+    json_begin_array(w);
+    json_write_string(w, record->name);
+    json_write_int(w, bound_ns);
+    write_proof(w, record->proof);
+    json_end_array(w);
+}
+
+int64_t certificate_record_bytes(const struct config_record *record)
+{
+    enum { INDENT = 6 };
+    struct json_writer w = { 0 };
+    size_t length = 0;
+    write_record(&w, record, INT64_MAX);
+    char *text = json_finish(&w, &length);
+    int64_t bytes = text ? (int64_t)length + INDENT : 0;
+    for (size_t i = 0; i < length && text; i++)
+        bytes += text[i] == '\n' ? INDENT : 0;
+    free(text);
+    return bytes;
+}
+
+/* "0-11,14": the first and last of each range; nothing where there is none. */
+static void write_ranges(struct json_writer *w, const struct certificate *c, enum config_fate fate)
+{
+    struct text text = { 0 };
+    for (int i = 0; i < c->range_count; i++) {
+        const struct config_range *range = &c->ranges[i];
+        if (range->fate != fate)
+            continue;
+        text_printf(&text, "%s%d", text.length > 0 ? "," : "", range->first);
+        if (range->last > range->first)
+            text_printf(&text, "-%d", range->last);
+    }
+    if (text.length > 0)
+        json_write_string(w, text.failed ? NULL : text.data); /* out of memory: a reader refuses the null */
+    text_free(&text);
+}
+
+/* By fate: [name, proven bound, and what proves it] of each with a proof, and ranges of the others; what is nowhere was
+ * ruled out by a bound that anyone can work out again. */
 static void write_records(struct json_writer *w, const struct certificate *c)
 {
     for (int fate = 0; fate < FATE_COUNT; fate++) {
@@ -198,16 +238,10 @@ static void write_records(struct json_writer *w, const struct certificate *c)
         json_write_key(w, key.data ? key.data : "configurations");
         text_free(&key);
         json_begin_array(w);
-        for (int i = 0; i < c->record_count; i++) {
-            if (c->records[i].fate != (enum config_fate)fate)
-                continue;
-            json_begin_array(w);
-            json_write_string(w, c->records[i].name);
-            json_write_int(w, c->records[i].bound_ns);
-            if (c->records[i].proof)
-                write_proof(w, c->records[i].proof);
-            json_end_array(w);
-        }
+        for (int i = 0; i < c->record_count; i++)
+            if (c->records[i].fate == (enum config_fate)fate && c->records[i].proof)
+                write_record(w, &c->records[i], c->bound_ns);
+        write_ranges(w, c, (enum config_fate)fate);
         json_end_array(w);
     }
 }
@@ -249,11 +283,9 @@ static void write_members(struct json_writer *w, const struct certificate *c, co
     write_int(w, "pruned_bound", c->pruned_bound);
     write_int(w, "solved", c->solved);
     write_int(w, "refused", c->refused);
+    write_int(w, "left", c->left);
+    write_int(w, "unseen", c->unseen);
     write_int(w, "beside", c->beside);
-    write_int(w, "candidates", c->candidates);
-    write_int(w, "ranked", c->ranked);
-    write_int(w, "judged", c->judged);
-    write_int(w, "rejected", c->rejected);
     if (c->ideals >= 0)
         write_int(w, "ideals", c->ideals);
     if (c->ideals == 0)
@@ -282,11 +314,25 @@ static void write_digest(struct json_writer *w, const struct certificate *c, con
     free(text);
 }
 
+/* How the search went about it: of this a certificate claims nothing. */
+static void write_search(struct json_writer *w, const struct certificate *c)
+{
+    json_write_key(w, "search");
+    json_begin_object(w);
+    json_put_bool(w, "ended", c->ended);
+    json_put_int(w, "candidates", c->candidates);
+    json_put_int(w, "ranked", c->ranked);
+    json_put_int(w, "judged", c->judged);
+    json_put_int(w, "rejected", c->rejected);
+    json_end_object(w);
+}
+
 void certificate_json(struct json_writer *w, const struct search_result *result, const struct space *space)
 {
     struct space about = *space;
     if (result->certificate.plain_only)
         plain_narrow(&about);
+    write_search(w, &result->certificate);
     json_write_key(w, "certificate");
     json_begin_object(w);
     write_members(w, &result->certificate, &about);

@@ -1,0 +1,94 @@
+/* The certificate's records without a proof as ranges of the space's enumeration, so that a certificate stays small
+ * however many configurations a search leaves. */
+#include "planner/search/search_parts.h"
+#include <stdlib.h>
+
+/* With 14 bytes each a small part of a certificate's megabyte. */
+enum { MOST_RANGES = 12000 };
+
+static int compare_records(const void *a, const void *b)
+{
+    const struct config_record *x = a, *y = b;
+    return (x->config > y->config) - (x->config < y->config);
+}
+
+/* What is said of these holds of all that their first bound rules out, too. */
+static bool may_take_in_others(enum config_fate fate)
+{
+    return fate == FATE_SOLVED || fate == FATE_LEFT;
+}
+
+/* Records that come within `gap` of the one before and have its fate share a range, with what lies between: that has no
+ * record. */
+static void fold(struct certificate *c, int gap)
+{
+    struct config_range *open = NULL;
+    c->range_count = 0;
+    for (int i = 0; i < c->record_count; i++) {
+        const struct config_record *record = &c->records[i];
+        if (record->proof) {
+            open = NULL;
+            continue;
+        }
+        int reach = open && may_take_in_others(open->fate) ? gap : 1;
+        if (!open || open->fate != record->fate || record->config - open->last > reach) {
+            open = &c->ranges[c->range_count++];
+            *open = (struct config_range){ record->fate, record->config, record->config };
+        }
+        open->last = record->config;
+    }
+}
+
+static void fold_all(struct certificate *c)
+{
+    fold(c, 1);
+    for (int gap = 2; c->range_count > MOST_RANGES && gap < c->configurations; gap *= 2)
+        fold(c, gap);
+}
+
+/* All that was solved, left or out by memory as left, or as solved where nothing was: less than is known, and true. */
+static void tell_less_apart(struct certificate *c)
+{
+    enum config_fate common = FATE_SOLVED;
+    for (int i = 0; i < c->record_count; i++)
+        if (c->records[i].fate == FATE_LEFT)
+            common = FATE_LEFT;
+    for (int i = 0; i < c->record_count; i++)
+        if (!c->records[i].proof && c->records[i].fate != FATE_REFUSED && c->records[i].fate != FATE_UNSEEN)
+            c->records[i].fate = common;
+}
+
+static void count_fates(struct certificate *c)
+{
+    int64_t counts[FATE_COUNT] = { 0 };
+    c->pruned_bound = c->configurations;
+    for (int i = 0; i < c->record_count; i++)
+        counts[c->records[i].fate] += c->records[i].proof != NULL;
+    for (int i = 0; i < c->range_count; i++)
+        counts[c->ranges[i].fate] += c->ranges[i].last - c->ranges[i].first + 1;
+    for (int fate = 0; fate < FATE_COUNT; fate++)
+        c->pruned_bound -= counts[fate];
+    c->solved = counts[FATE_SOLVED];
+    c->pruned_memory = counts[FATE_MEMORY];
+    c->refused = counts[FATE_REFUSED];
+    c->left = counts[FATE_LEFT];
+    c->unseen = counts[FATE_UNSEEN];
+}
+
+bool search_fold(struct run *run)
+{
+    struct certificate *c = &run->result->certificate;
+    c->ranges = arena_alloc(&run->result->arena, (size_t)c->record_count + 1, sizeof *c->ranges);
+    if (!c->ranges)
+        return search_out_of_memory(run->err);
+    if (c->record_count > 0)
+        qsort(c->records, (size_t)c->record_count, sizeof *c->records, compare_records);
+    fold_all(c);
+    if (c->range_count > MOST_RANGES) {
+        tell_less_apart(c);
+        fold_all(c);
+    }
+    count_fates(c);
+    c->complete = c->left + c->unseen == 0 && !run->beside_unseen;
+    return true;
+}

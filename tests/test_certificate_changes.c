@@ -1,0 +1,302 @@
+/* Certificates of random searches are refused when any member is changed. */
+#include "planner/search/config_name.h"
+#include "tests/written_certificate.h"
+#include <math.h>
+
+/* One value of the certificate, numbered as they are met. */
+struct change {
+    int wanted, met, in_space, depth, place; /* place: in its list */
+    bool down;     /* numbers go down instead of up; lists lose a value instead of having one twice */
+    bool of_space; /* it is of the space's restrictions */
+    bool of_proof; /* it is of a record's thresholds, vectors and cap: others may prove the same */
+    enum json_type type;
+    char where[96], changed[256]; /* changed: the string that it now is */
+};
+
+static void change_number(struct json_writer *w, const struct change *change, const struct json *value)
+{
+    struct error err = { 0 };
+    int64_t whole;
+    double number;
+    if (json_int(value, INT64_MIN, INT64_MAX, &whole, &err)) {
+        json_write_int(w, change->down ? whole - 1 - whole / 50 : whole + 1 + whole / 50);
+        return;
+    }
+    ck_assert(json_double(value, -INFINITY, INFINITY, &number, &(struct error){ 0 }));
+    json_write_double(w, change->down ? number - 0.001 - number / 50 : number + 0.001 + number / 50);
+}
+
+static void change_leaf(struct json_writer *w, struct change *change, const struct json *value)
+{
+    struct error err = { 0 };
+    const char *word = NULL;
+    bool flag = false;
+    if (json_type(value) == JSON_STRING && json_string(value, &word, &err)) {
+        snprintf(change->changed, sizeof change->changed, "%s", word);
+        change->changed[strlen(word) / 2]++;
+        json_write_string(w, change->changed);
+    } else if (json_bool(value, &flag, &err)) {
+        json_write_bool(w, !flag);
+    } else {
+        change_number(w, change, value);
+    }
+}
+
+/* Copies the value; the one wanted differently. */
+static void copy_value(struct json_writer *w, struct change *change, const struct json *value, const char *name)
+{
+    bool wanted = ++change->met == change->wanted;
+    bool space = strcmp(name, "space") == 0;
+    change->in_space += space;
+    if (wanted) {
+        snprintf(change->where, sizeof change->where, "%s", name);
+        change->type = json_type(value);
+        change->of_space = change->in_space > 0;
+        change->of_proof = change->depth > RECORD_DEPTH || (change->depth == RECORD_DEPTH && change->place > 1);
+    }
+    if (json_type(value) == JSON_OBJECT) {
+        json_begin_object(w);
+        for (int i = 0; i < json_count(value); i++) {
+            json_write_key(w, json_key(value, i));
+            copy_value(w, change, json_member_at(value, i), json_key(value, i));
+        }
+        if (wanted)
+            json_put_int(w, "unheard-of", 1);
+        json_end_object(w);
+    } else if (json_type(value) == JSON_ARRAY) {
+        json_begin_array(w);
+        change->depth++;
+        for (int i = wanted && change->down; i < json_count(value); i++) {
+            change->place = i;
+            copy_value(w, change, json_at(value, i), name);
+        }
+        if (wanted && !change->down && json_count(value) > 0)
+            json_write_value(w, json_at(value, 0));
+        else if (wanted && json_count(value) == 0)
+            json_write_int(w, 1);
+        change->depth--;
+        json_end_array(w);
+    } else if (wanted) {
+        change_leaf(w, change, value);
+    } else {
+        json_write_value(w, value);
+    }
+    change->in_space -= space;
+}
+
+/* The certificate with one change; NULL: it has no such value. */
+static struct json_doc *changed_certificate(const struct json *certificate, struct change *change)
+{
+    struct json_writer w = { 0 };
+    struct json_doc *doc = NULL;
+    struct error err = { 0 };
+    size_t length = 0;
+    copy_value(&w, change, certificate, "certificate");
+    char *text = json_finish(&w, &length);
+    if (change->met >= change->wanted)
+        ck_assert_msg(json_parse(&doc, "changed", text, length, &err), "%s", err.message);
+    free(text);
+    return doc;
+}
+
+/* What a change with a new digest may leave true: the digest itself, which is made anew; and multipliers, thresholds
+ * and caps, any of which prove what they prove (certificates_hold takes them away). Every other member must be refused.
+ */
+static bool only_the_digest(const struct change *change)
+{
+    return strcmp(change->where, "digest") == 0 ||
+           (change->of_proof && strcmp(change->where, "configurations_solved") == 0);
+}
+
+/* The change makes a record speak of another configuration of the space, for which its proof may do as well, while the
+ * one that it was of may need none. */
+static bool names_another(const struct written *written, const struct change *change)
+{
+    struct arena arena = { 0 };
+    char name[CONFIG_NAME_BYTES];
+    int count = 0;
+    bool another = false;
+    if (change->type != JSON_STRING || strncmp(change->where, "configurations_", 15) != 0)
+        return false;
+    const struct config *configs = configs_of(written, &arena, &count);
+    for (int i = 0; i < count; i++)
+        another = another || strcmp(config_name(name, &configs[i]), change->changed) == 0;
+    arena_free(&arena);
+    return another;
+}
+
+static bool refused(const struct written *written, const struct json *certificate)
+{
+    struct error err = { 0 };
+    int64_t undecided = 0;
+    if (holds(written, certificate, &undecided, &err))
+        return undecided > 0;
+    ck_assert_msg(err.kind == ERROR_GATE || err.kind == ERROR_INPUT, "%s", err.message);
+    return true;
+}
+
+/* The best plan's stages have several meshes, whose numbers can be changed. */
+static bool is_spread(const struct written *written)
+{
+    return strstr(written->result->certificate.best, "spread=") != NULL;
+}
+
+/* From here on the next of those is near; they are few. */
+enum { SPREAD_SEED = 1250 };
+
+struct tally {
+    int changes, forged;
+};
+
+/* Every value of the certificate in turn, up and down, with the old digest and, where it can be told, a new one. */
+static void refuse_changes(const struct written *written, const struct json *certificate, const char *of,
+                           struct tally *tally)
+{
+    struct json_doc *changed;
+    for (int wanted = 1, down = 0;; wanted += down, down = !down) {
+        struct change change = { .wanted = wanted, .down = down };
+        if (!(changed = changed_certificate(certificate, &change)))
+            break;
+        ck_assert_msg(refused(written, json_root(changed)), "%s: %s changed %s is accepted", of, change.where,
+                      down ? "down" : "up");
+        tally->changes++;
+        struct json_doc *forged = only_the_digest(&change) ? NULL : signed_again(json_root(changed));
+        /* Restrictions may say the same in other words: then space_hash, too, was found to be the same. What has no
+         * weights, or none to share them with, costs the same with any ZeRO stage. */
+        if (forged && !change.of_space && strcmp(change.where, "zero") != 0 && !names_another(written, &change))
+            ck_assert_msg(refused(written, json_root(forged)), "%s: forged %s changed %s is accepted%s%s", of,
+                          change.where, down ? "down" : "up", change.changed[0] ? ": " : "", change.changed);
+        tally->forged += forged != NULL;
+        json_free(forged);
+        json_free(changed);
+    }
+}
+
+/* The same with one more of one member and one less of another. */
+static struct json_doc *moved(const struct json *certificate, const char *from, const char *to)
+{
+    struct json_writer w = { 0 };
+    struct json_doc *doc = NULL;
+    struct error err = { 0 };
+    size_t length = 0;
+    json_begin_object(&w);
+    for (int i = 0; i < json_count(certificate); i++) {
+        const char *key = json_key(certificate, i);
+        int64_t count = 0, more = !strcmp(key, to) - !strcmp(key, from);
+        json_write_key(&w, key);
+        if (more != 0 && json_int(json_member_at(certificate, i), 0, INT64_MAX, &count, &err))
+            json_write_int(&w, count + more);
+        else
+            json_write_value(&w, json_member_at(certificate, i));
+    }
+    json_end_object(&w);
+    char *text = json_finish(&w, &length);
+    ck_assert_msg(json_parse(&doc, "moved", text, length, &err), "%s", err.message);
+    free(text);
+    return doc;
+}
+
+/* No two whole numbers of the certificate can make up for each other. */
+static void refuse_moves(const struct written *written, const struct json *certificate, const char *of,
+                         struct tally *tally)
+{
+    int64_t count;
+    for (int i = 0; i < json_count(certificate); i++)
+        for (int k = 0; k < json_count(certificate); k++) {
+            const char *from = json_key(certificate, i), *to = json_key(certificate, k);
+            if (i == k || !json_int(json_member_at(certificate, i), 0, INT64_MAX, &count, &(struct error){ 0 }) ||
+                !json_int(json_member_at(certificate, k), 0, INT64_MAX, &count, &(struct error){ 0 }))
+                continue;
+            struct json_doc *changed = moved(certificate, from, to), *forged = signed_again(json_root(changed));
+            ck_assert_msg(refused(written, json_root(forged)), "%s: one of %s counted as of %s is accepted", of, from,
+                          to);
+            tally->forged++;
+            json_free(forged);
+            json_free(changed);
+        }
+}
+
+static void refuse_all(const struct written *written, const char *of, struct tally *tally)
+{
+    struct json_doc *doc = NULL;
+    struct error err = { 0 };
+    int64_t undecided = 0;
+    ck_assert(json_parse(&doc, "certificate", written->text, strlen(written->text), &err));
+    const struct json *certificate = json_member(json_root(doc), "certificate");
+    ck_assert_msg(holds(written, certificate, &undecided, &err), "%s: %s", of, err.message);
+    refuse_changes(written, certificate, of, tally);
+    refuse_moves(written, certificate, of, tally);
+    json_free(doc);
+}
+
+START_TEST(changes_are_refused)
+{
+    int shown = 0, spread = 0;
+    struct tally tally = { 0 };
+    for (uint64_t seed = 1, certificates = 0; certificates < 6 || shown < 2 || spread < 1; seed++) {
+        struct written written;
+        char of[32];
+        if (certificates >= 6 && shown >= 2 && seed < SPREAD_SEED)
+            seed = SPREAD_SEED;
+        if (!written_open(&written, seed) || written.result->certificate.bound_ns == 0 ||
+            written.result->certificate.record_count > 12 ||
+            (certificates >= 6 && !written.result->certificate.best_plan) ||
+            (certificates >= 6 && shown >= 2 && !is_spread(&written))) {
+            written_close(&written);
+            continue;
+        }
+        certificates++;
+        shown += written.result->certificate.best_plan != NULL;
+        spread += written.result->certificate.best_plan && is_spread(&written);
+        snprintf(of, sizeof of, "seed %d", (int)seed);
+        refuse_all(&written, of, &tally);
+        written_close(&written);
+    }
+    ck_assert_int_gt(tally.changes, 300);
+    ck_assert_int_gt(tally.forged, 600);
+}
+END_TEST
+
+/* The same of searches that were cut short: whatever was left or unseen, no member can be changed. */
+START_TEST(changes_of_searches_cut_short_are_refused)
+{
+    int left = 0, unseen = 0;
+    struct tally tally = { 0 };
+    struct search_options options = { .space = space_default(24, 0, DTYPE_BF16), .top = 1, .no_advice = true };
+    if (_i == 1)
+        only_bounded(&options.space);
+    for (int64_t limit = 1; limit < 2000 && (left < 2 || unseen < 1); limit += 1 + limit / 4) {
+        struct written written = { .w.world = world_open("1x4:toy", 80000000000, 2), .w.space = options.space };
+        struct error err = { 0 };
+        char of[32];
+        int64_t clock = 0;
+        size_t length = 0;
+        options.time_limit_ns = limit;
+        options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
+        ck_assert_msg(search_run(&written.result, written.w.world.model, &written.w.world.facts, &options, &err),
+                      "limit %lld: %s", (long long)limit, err.message);
+        const struct certificate *c = &written.result->certificate;
+        written.text = certificate_text(written.result, &written.w.space, &length);
+        snprintf(of, sizeof of, "limit %d", (int)limit);
+        if ((c->left > 0 && left < 2) || (c->unseen > 0 && unseen < 1))
+            refuse_all(&written, of, &tally);
+        left += c->left > 0;
+        unseen += c->unseen > 0;
+        search_result_free(written.result);
+        free(written.text);
+        world_close(&written.w.world);
+    }
+    ck_assert_msg(left > 1 && unseen > 0, "%d with some left, %d with some unseen", left, unseen);
+    ck_assert_int_gt(tally.forged, 300);
+}
+END_TEST
+
+static Suite *certificate_changes_suite(void)
+{
+    Suite *suite = suite_create("certificate_changes");
+    CHECK_ADD(suite, changes_are_refused);
+    CHECK_ADD_LOOP(suite, changes_of_searches_cut_short_are_refused, 2);
+    return suite;
+}
+
+CHECK_MAIN(certificate_changes_suite)
