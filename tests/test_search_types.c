@@ -1,6 +1,7 @@
 /* The search over clusters of several device types. */
 #include "base/num.h"
 #include "models/model.h"
+#include "planner/check/check_cut.h"
 #include "planner/search/baseline.h"
 #include "planner/search/search.h"
 #include "planner/search/workbench.h"
@@ -84,9 +85,40 @@ static void make_toy(struct toy *toy, struct arena *arena, uint64_t seed)
                                                .below_ns = INT64_MAX };
 }
 
+/* The checker's first bound is no longer than the optimum, which it does not refute, and no more than that holds. */
+static void check_verdict(const struct toy *toy, int64_t want, bool *tight)
+{
+    struct stage_kind stages[STAGES];
+    struct error err = { 0 };
+    enum cut_verdict verdict;
+    int64_t witness_ns = 0, once_ns = 0, m = toy->problem.micro_batch_count;
+    for (int k = 0; k < toy->stage_count; k++) {
+        int64_t n = toy->in_flight[k], send_ns = toy->by_stage[k]->send_ns;
+        stages[k] = (struct stage_kind){ .table = toy->by_stage[k],
+                                         .capacity_bytes = toy->problem.capacity_bytes,
+                                         .in_flight = n,
+                                         .micro_batches = m,
+                                         .waiting_ns = n >= m ? 0 : ceil_div(2 * send_ns * (n - 1), n) };
+        once_ns += k + 1 < toy->stage_count ? 2 * price_send_ns(&toy->lead, k) : 0;
+    }
+    struct cut_problem problem = { .layer_count = LAYERS,
+                                   .stage_count = toy->stage_count,
+                                   .class_count = CLASSES,
+                                   .class_of = toy->class_of,
+                                   .tied_first = -1,
+                                   .tied_second = -1,
+                                   .stages = stages,
+                                   .once_ns = once_ns };
+    ck_assert_int_le(cut_quick_bound(&problem), want);
+    ck_assert_int_ge(cut_quick_bound(&problem), partition_quick_bound(&toy->problem));
+    ck_assert(cut_check(&problem, want, &verdict, &witness_ns, &err) && verdict != CUT_REFUTED);
+    *tight = verdict == CUT_HOLDS;
+    ck_assert(cut_check(&problem, want + want / 1000 + 3, &verdict, &witness_ns, &err) && verdict != CUT_HOLDS);
+}
+
 START_TEST(cuts_with_prices_by_stage_are_exact)
 {
-    int feasible = 0, mixed = 0;
+    int feasible = 0, mixed = 0, decided = 0;
     for (uint64_t seed = 1; seed <= 300; seed += (uint64_t)share_stride()) {
         struct arena arena = { 0 };
         struct error err = { 0 };
@@ -101,6 +133,9 @@ START_TEST(cuts_with_prices_by_stage_are_exact)
                           (long long)result.plans[0].step_ns, (long long)want);
             ck_assert_int_eq(partition_evaluate(&toy.problem, &result.plans[0]), want);
             ck_assert_int_le(partition_quick_bound(&toy.problem), want);
+            bool tight = false;
+            check_verdict(&toy, want, &tight);
+            decided += tight;
             feasible++;
         }
         for (int k = 1; k < toy.stage_count; k++)
@@ -109,6 +144,7 @@ START_TEST(cuts_with_prices_by_stage_are_exact)
     }
     ck_assert_int_gt(feasible, 100 / share_stride());
     ck_assert_int_gt(mixed, 50 / share_stride());
+    ck_assert_msg(decided > feasible * 9 / 10, "the checker decides %d of %d", decided, feasible);
 }
 END_TEST
 

@@ -469,7 +469,7 @@ static bool check_whole(void *self, const struct stretch *s)
     stretch_content(p, s, w->c->counts, &content);
     for (int whole = w->c->layouts > 1 ? 0 : 1; whole <= 1 && p->once_ns + least < w->bound_ns; whole++) {
         int64_t own = 0;
-        if (!stage_least_total(&p->stages[0], &content, whole == 1, &own, w->c->err))
+        if (!stage_least_total(&p->stages[0], &content, whole == 1, w->bound_ns - p->once_ns, &own, w->c->err))
             return false;
         least = own == INT64_MAX ? INT64_MAX / 2 : own;
     }

@@ -20,8 +20,8 @@ struct option {
 };
 struct stage_solver {
     const struct stage_kind *kind;
-    bool whole; /* counts are, not parts of layers */
-    int64_t cap_ns;
+    bool whole;                /* counts are, not parts of layers */
+    int64_t cap_ns, enough_ns; /* enough: of path and time together; a bound need not be higher */
     struct arena arena;
     int group_count, *count;  /* (groups) layers of a layout and class, or one handover */
     int option_count, *first; /* (groups + 1) into option */
@@ -331,7 +331,7 @@ static void set_limits(struct stage_solver *s, int64_t peak)
 static void over_thresholds(struct stage_solver *s, bool capped, int64_t (*solve)(struct stage_solver *))
 {
     s->least = s->best = INT64_MAX;
-    for (int t = 0; t < s->peak_count; t++) {
+    for (int t = 0; t < s->peak_count && s->least >= s->enough_ns; t++) {
         set_limits(s, s->peaks[t]);
         if (!capped || !lacks_room(s))
             s->least = min_i64(s->least, solve(s));
@@ -384,9 +384,27 @@ static void add_longest(struct stage_solver *s)
     glp_set_mat_col(s->program, column, LIMIT_FORWARD - 1, index, value);
 }
 
+/* The longest time is at least any weighted mean of the three, so weights of times that sum up to one or less turn the
+ * bound under a cap into one of path and time together. */
+static int64_t relax_total(struct stage_solver *s, int relaxed)
+{
+    const int64_t unit = INT64_C(1) << FIXED_BITS;
+    wide sum = 0;
+    if (relaxed != GLP_OPT)
+        return 0;
+    take_multipliers(s);
+    for (int r = LIMIT_PATH; r < LIMIT_COUNT; r++)
+        sum += s->multiplier[r];
+    for (int r = LIMIT_PATH; r < LIMIT_COUNT && sum > unit; r++)
+        s->multiplier[r] = (int64_t)((wide)s->multiplier[r] * unit / sum);
+    return relaxed_bound(s);
+}
+
 static int64_t solve_total(struct stage_solver *s)
 {
-    return whole_bound(s, relax(s, 0), 0);
+    int relaxed = relax(s, 0);
+    int64_t bound = relax_total(s, relaxed);
+    return bound >= s->enough_ns ? bound : whole_bound(s, relaxed, bound);
 }
 
 static bool solve_stage_total(void *context, struct error *err)
@@ -410,18 +428,17 @@ static bool relax_stage_total(void *context, struct error *err)
     set_limits(s, 0);
     s->peak = INT64_MAX;
     int relaxed = relax(s, 0);
-    double optimum = relaxed == GLP_OPT ? glp_get_obj_val(s->program) * s->cost_scale : 0;
-    s->least = max_i64(0, (int64_t)ceil(optimum - fmax(fabs(optimum) * 1e-9, 1e-6)));
+    s->least = relax_total(s, relaxed);
     if (relaxed == GLP_NOFEAS && relax(s, MARGIN) == GLP_NOFEAS)
         s->least = INT64_MAX;
     glp_delete_prob(s->program);
     return true;
 }
 
-bool stage_least_total(const struct stage_kind *kind, const struct stage_content *content, bool whole, int64_t *least,
-                       struct error *err)
+bool stage_least_total(const struct stage_kind *kind, const struct stage_content *content, bool whole,
+                       int64_t enough_ns, int64_t *least, struct error *err)
 {
-    struct stage_solver s = { .kind = kind };
+    struct stage_solver s = { .kind = kind, .enough_ns = enough_ns };
     bool good = stage_open(&s, content, err) && glpk_guard(whole ? solve_stage_total : relax_stage_total, &s, err);
     *least = s.least;
     arena_free(&s.arena);

@@ -90,20 +90,77 @@ static bool repeats(const struct cut_problem *p, int kind)
     return p->mesh_count > 0 && kind >= p->turn_count && p->stages[kind].table == p->stages[kind - p->turn_count].table;
 }
 
+static int layers_of(const struct cut_problem *p, int class_index)
+{
+    int count = 0;
+    for (int l = 0; l < p->layer_count; l++)
+        count += p->class_of[l] == class_index;
+    return count;
+}
+
+/* The kind's prices are those of the stage before. */
+static bool as_before(const struct cut_problem *p, int kind)
+{
+    return p->mesh_count == 0 && kind > 0 && p->stages[kind].table == p->stages[kind - 1].table;
+}
+
 /* Of all layers by the kind of stage that is best for each; each_mesh: what that takes of all its meshes together. */
 static int64_t least_paths(const struct cut_problem *p, bool each_mesh)
 {
     int64_t sum = 0;
     int kinds = p->mesh_count > 0 ? (p->mesh_count + 1) * p->turn_count : p->stage_count; /* the first stage's */
-    for (int l = 0; l < p->layer_count; l++) {
+    for (int class_index = 0; class_index < p->class_count; class_index++) {
         int64_t least = INT64_MAX;
-        for (int k = 0; k < kinds; k++)
-            if (p->stages[k].table && !repeats(p, k))
+        int layers = layers_of(p, class_index);
+        for (int k = 0; k < kinds && layers > 0; k++)
+            if (p->stages[k].table && !repeats(p, k) && !as_before(p, k))
                 least = min_i64(least, (each_mesh ? p->turns[k % p->turn_count] : 1) *
-                                           stage_layer_least(&p->stages[k], p->class_of[l], LIMIT_COUNT));
-        sum += least;
+                                           stage_layer_least(&p->stages[k], class_index, LIMIT_COUNT));
+        sum += layers > 0 ? layers * least : 0;
     }
     return sum;
+}
+
+/* What all layers take of a limit on stages of that kind alone. */
+static int64_t model_on(const struct cut_problem *p, const struct stage_kind *kind, int what)
+{
+    int64_t sum = 0;
+    for (int class_index = 0; class_index < p->class_count; class_index++) {
+        int layers = layers_of(p, class_index);
+        sum += layers > 0 ? layers * stage_layer_least(kind, class_index, what) : 0;
+    }
+    return sum;
+}
+
+/* Stages of different speeds, one mesh each. For weights that sum up to one or less the longest stage is no shorter
+ * than the weighted sum of all paths C, so
+ *
+ *   sum_k C_k + (m - 1) max_k C_k  >=  sum_l min_k (1 + (m - 1) weight_k) c_k(l)
+ *
+ * with the least path c_k(l) of layer l there. Weights in proportion to speed, in 2^-WEIGHT_BITS, rounded down. */
+static int64_t mixed_bound(const struct cut_problem *p, int64_t micro_batches)
+{
+    enum { WEIGHT_BITS = 40 };
+    __extension__ typedef __int128 wide;
+    double speeds = 0;
+    wide sum = 0;
+    for (int k = 0; k < p->stage_count; k++)
+        speeds += 1 / (double)max_i64(1, model_on(p, &p->stages[k], LIMIT_COUNT));
+    for (int class_index = 0; class_index < p->class_count; class_index++) {
+        wide least = 0;
+        int layers = layers_of(p, class_index);
+        for (int k = 0; k < p->stage_count && layers > 0; k++) {
+            if (as_before(p, k))
+                continue;
+            double share = 1 / (double)max_i64(1, model_on(p, &p->stages[k], LIMIT_COUNT)) / speeds;
+            int64_t weight = (int64_t)(share * (double)((int64_t)1 << WEIGHT_BITS) * (1 - 1e-12));
+            wide own = (((wide)1 << WEIGHT_BITS) + (wide)(micro_batches - 1) * weight) *
+                       stage_layer_least(&p->stages[k], class_index, LIMIT_COUNT);
+            least = k == 0 || own < least ? own : least;
+        }
+        sum += layers * least;
+    }
+    return (int64_t)(sum >> WEIGHT_BITS);
 }
 
 int64_t cut_quick_bound(const struct cut_problem *p)
@@ -112,10 +169,18 @@ int64_t cut_quick_bound(const struct cut_problem *p)
             micro_batches = p->spread ? p->micro_batch_count : p->stages[0].micro_batches;
     if (p->mesh_count > 0 && !p->spread)
         return turns_bound(p, sum, p->micro_batch_count);
+    for (int k = 1; k < p->stage_count && p->mesh_count == 0; k++)
+        if (!as_before(p, k))
+            return mixed_bound(p, micro_batches) + p->once_ns;
     longest = ceil_div(sum, p->stage_count);
     if (p->spread) /* r meshes of a stage are all busy at once */
         longest = max_i64(longest, ceil_div(least_paths(p, true), p->mesh_count));
     return sum + p->once_ns + (micro_batches - 1) * longest;
+}
+
+static bool same_needs(const struct stage_kind *a, const struct stage_kind *b)
+{
+    return a->table == b->table && a->in_flight == b->in_flight;
 }
 
 bool cut_lacks_memory(const struct cut_problem *p)
@@ -124,12 +189,11 @@ bool cut_lacks_memory(const struct cut_problem *p)
     int kinds = cut_kinds(p);
     int most = p->stage_count > 0 ? p->stage_count : (int)min_i64(p->mesh_count, p->layer_count);
     for (int k = 0; k < kinds; k++) {
-        int64_t sum = 0, own = 0;
+        int64_t own = 0;
         if (!p->stages[k].table)
             continue;
-        for (int l = 0; l < p->layer_count; l++)
-            sum += stage_layer_least(&p->stages[k], p->class_of[l], LIMIT_BYTES);
-        least = min_i64(least, sum);
+        if (k == 0 || !same_needs(&p->stages[k], &p->stages[k - 1]))
+            least = min_i64(least, model_on(p, &p->stages[k], LIMIT_BYTES));
         own = max_i64(0, p->stages[k].capacity_bytes - p->stages[k].table->base_bytes);
         room = p->mesh_count > 0 ? max_i64(room, most * own) : room + own;
     }
