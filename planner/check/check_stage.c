@@ -209,8 +209,8 @@ static int64_t whole_bound(struct stage_solver *s, int relaxed, int64_t otherwis
     return max_i64(otherwise, (int64_t)ceil(optimum - fmax(fabs(optimum) * 1e-9, 1e-6)));
 }
 
-/* Of one threshold. A choice that breaks a limit within GLPK's tolerance is looked for again, with a little less room.
- */
+/* Of one threshold. A choice that breaks a limit within GLPK's tolerance is looked for again, with a little less room;
+ * not where GLPK gave up. */
 static int64_t solve_whole(struct stage_solver *s)
 {
     int relaxed = relax(s, 0);
@@ -220,9 +220,10 @@ static int64_t solve_whole(struct stage_solver *s)
     int64_t bound = whole_bound(s, relaxed, relaxed_bound(s));
     if (relaxed != GLP_OPT || bound >= best)
         return bound;
-    if (glp_mip_status(s->program) == GLP_OPT)
+    int status = glp_mip_status(s->program);
+    if (status == GLP_OPT || status == GLP_FEAS)
         take_whole(s);
-    for (double less = 1e-7; s->best == best && less < 1; less *= 10)
+    for (double less = 1e-7; status == GLP_OPT && s->best == best && less < 1; less *= 10)
         if (relax(s, -less) == GLP_OPT && branch(s) == GLP_OPT)
             take_whole(s);
     return bound;
