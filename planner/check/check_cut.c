@@ -449,7 +449,7 @@ static bool descend(struct cutter *c, int64_t bound_ns, enum cut_verdict *verdic
 /* All ways to be the one stage, until one may be short. */
 struct whole {
     struct cutter *c;
-    int64_t bound_ns;
+    int64_t bound_ns, known[LIMIT_COUNT]; /* known: multipliers */
     bool is_long;
 };
 
@@ -469,7 +469,8 @@ static bool check_whole(void *self, const struct stretch *s)
     stretch_content(p, s, w->c->counts, &content);
     for (int whole = w->c->layouts > 1 ? 0 : 1; whole <= 1 && p->once_ns + least < w->bound_ns; whole++) {
         int64_t own = 0;
-        if (!stage_least_total(&p->stages[0], &content, whole == 1, w->bound_ns - p->once_ns, &own, w->c->err))
+        if (!stage_least_total(&p->stages[0], &content, whole == 1, w->bound_ns - p->once_ns, w->known, &own,
+                               w->c->err))
             return false;
         least = own == INT64_MAX ? INT64_MAX / 2 : own;
     }
@@ -481,7 +482,7 @@ static bool check_whole(void *self, const struct stretch *s)
 static bool whole_is_long(struct cutter *c, int64_t bound_ns, bool *out)
 {
     const struct cut_problem *p = c->p;
-    struct whole whole = { c, bound_ns, true };
+    struct whole whole = { .c = c, .bound_ns = bound_ns, .is_long = true };
     struct stretch_visit visit = { .problem = p,
                                    .self = &whole,
                                    .too_long = never_too_long,

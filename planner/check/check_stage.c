@@ -30,6 +30,7 @@ struct stage_solver {
     int peak_count;
     int64_t limit[LIMIT_COUNT], peak; /* the threshold; limit[LIMIT_BYTES] is smaller by it */
     int64_t multiplier[LIMIT_COUNT];  /* times 2^-FIXED_BITS */
+    int64_t *known;                   /* (LIMIT_COUNT) multipliers of a stage like it, replaced by its own */
     double scale[LIMIT_COUNT], cost_scale;
     glp_prob *program;
     int *counts;         /* (options) whole, as GLPK says */
@@ -419,28 +420,38 @@ static bool solve_stage_total(void *context, struct error *err)
     return true;
 }
 
-/* All options are allowed, and take no room of their own. */
+/* By the program. */
 static bool relax_stage_total(void *context, struct error *err)
 {
     struct stage_solver *s = context;
     (void)err;
     make_program(s);
     add_longest(s);
-    set_limits(s, 0);
-    s->peak = INT64_MAX;
     int relaxed = relax(s, 0);
     s->least = relax_total(s, relaxed);
+    memcpy(s->known, s->multiplier, sizeof s->multiplier);
     if (relaxed == GLP_NOFEAS && relax(s, MARGIN) == GLP_NOFEAS)
         s->least = INT64_MAX;
     glp_delete_prob(s->program);
     return true;
 }
 
-bool stage_least_total(const struct stage_kind *kind, const struct stage_content *content, bool whole,
-                       int64_t enough_ns, int64_t *least, struct error *err)
+/* All options are allowed, and take no room of their own. By what is known, whatever it is, else by the program. */
+static bool bound_stage_total(struct stage_solver *s, struct error *err)
 {
-    struct stage_solver s = { .kind = kind, .enough_ns = enough_ns };
-    bool good = stage_open(&s, content, err) && glpk_guard(whole ? solve_stage_total : relax_stage_total, &s, err);
+    set_limits(s, 0);
+    s->peak = INT64_MAX;
+    memcpy(s->multiplier, s->known, sizeof s->multiplier);
+    s->least = relaxed_bound(s);
+    return s->least >= s->enough_ns || glpk_guard(relax_stage_total, s, err);
+}
+
+bool stage_least_total(const struct stage_kind *kind, const struct stage_content *content, bool whole,
+                       int64_t enough_ns, int64_t known[LIMIT_COUNT], int64_t *least, struct error *err)
+{
+    struct stage_solver s = { .kind = kind, .enough_ns = enough_ns, .known = known };
+    bool good =
+        stage_open(&s, content, err) && (whole ? glpk_guard(solve_stage_total, &s, err) : bound_stage_total(&s, err));
     *least = s.least;
     arena_free(&s.arena);
     return good;

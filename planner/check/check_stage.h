@@ -74,7 +74,8 @@ bool stage_least_path(const struct stage_kind *kind, const struct stage_content 
 /* The least sum of compute paths and longest time of such a stage, but for 1e-9 of it; 0 where GLPK gives up,
  * INT64_MAX: nothing fits. Where the data-parallel lane decides, one trades for the other, and no cap on the time says
  * much. whole false: of parts of layers, and as if nothing were transient. A bound that is enough is not raised, and
- * one that turns out lower is not looked for to the end: it only says so. */
+ * one that turns out lower is not looked for to the end: it only says so. known: zeroes, or the multipliers of another
+ * stage of the kind, which may prove this one's bound, too; its own stand there afterwards. */
 bool stage_least_total(const struct stage_kind *kind, const struct stage_content *content, bool whole,
-                       int64_t enough_ns, int64_t *least, struct error *err);
+                       int64_t enough_ns, int64_t known[LIMIT_COUNT], int64_t *least, struct error *err);
 #endif
