@@ -427,6 +427,7 @@ START_TEST(folded_records_are_few_and_true)
     ck_assert_int_eq(c->left, counts[FATE_LEFT]);
     ck_assert_int_eq(c->pruned_memory, counts[FATE_MEMORY]);
     ck_assert_int_eq(c->complete, c->left == 0);
+    ck_assert(c->coarse || c->pruned_bound == PLACES - c->record_count);
     ck_assert_int_eq(c->solved + c->left + c->pruned_memory + c->pruned_bound, PLACES);
     arena_free(&result.arena);
     free(records);

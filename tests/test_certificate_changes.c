@@ -291,11 +291,108 @@ START_TEST(changes_of_searches_cut_short_are_refused)
 }
 END_TEST
 
+/* ---- fates ---- */
+
+enum { RULED_OUT = -1 };
+
+/* What the claim says of each place, one by one: (count). */
+static struct claimed_config *list_places(const struct written *written, const struct claim *claim, int *count)
+{
+    struct arena arena = { 0 };
+    char name[CONFIG_NAME_BYTES];
+    const struct config *configs = configs_of(written, &arena, count);
+    struct claimed_config *places = calloc((size_t)*count, sizeof *places);
+    for (int at = 0; at < *count; at++) {
+        places[at].fate = (enum config_fate)RULED_OUT;
+        config_name(name, &configs[at]);
+        for (int i = 0; i < claim->config_count; i++) {
+            const struct claimed_config *own = &claim->configs[i];
+            if (own->name ? strcmp(own->name, name) == 0 : own->first <= at && at <= own->last)
+                places[at] = *own;
+        }
+        places[at].name = NULL;
+        places[at].first = places[at].last = at;
+    }
+    arena_free(&arena);
+    return places;
+}
+
+static void add_to_count(struct claim *claim, int fate, int more)
+{
+    int64_t *const counts[] = {
+        [FATE_SOLVED] = &claim->solved, [FATE_MEMORY] = &claim->pruned_memory, [FATE_REFUSED] = &claim->refused
+    };
+    *(fate == RULED_OUT ? &claim->pruned_bound : counts[fate]) += more;
+}
+
+/* Whether the claim holds when it says that of one place, and counts it so. */
+static bool holds_with(const struct written *written, const struct claim *claim, const struct claimed_config *places,
+                       int count, int at, int fate)
+{
+    struct claim other = *claim;
+    struct check_report report = { 0 };
+    struct error err = { 0 };
+    other.configs = calloc((size_t)count, sizeof *other.configs);
+    other.config_count = 0;
+    for (int i = 0; i < count; i++)
+        if (i == at && fate != RULED_OUT)
+            other.configs[other.config_count++] = (struct claimed_config){
+                .first = at, .last = at, .fate = (enum config_fate)fate, .bound_ns = claim->bound_ns
+            };
+        else if (i != at && (int)places[i].fate != RULED_OUT)
+            other.configs[other.config_count++] = places[i];
+    add_to_count(&other, (int)places[at].fate, -1);
+    add_to_count(&other, fate, 1);
+    bool good = certificate_check(&report, &other, written->w.world.model, &written->w.world.facts,
+                                  written->result->plans[0].plan, NULL, NULL, &err);
+    ck_assert_msg(good || err.kind == ERROR_GATE, "%s", err.message);
+    free(other.configs);
+    return good && report.undecided == 0;
+}
+
+/* Where devices are of one type the fate of every configuration is the only one that it can have; but that a
+ * certificate which calls itself coarse may list what its first bound rules out. */
+START_TEST(no_configuration_can_have_another_fate)
+{
+    static const int short_of_memory[] = { 289, 599, 636 }; /* there some configurations are */
+    int met[FATE_COUNT + 1] = { 0 }, more = (int)(sizeof short_of_memory / sizeof *short_of_memory);
+    for (int n = small_share() ? -30 : -120; n < more; n++) {
+        struct written written;
+        uint64_t seed = (uint64_t)(n < 0 ? -n : short_of_memory[n]);
+        if (written_open(&written, seed) && written.result->certificate.bound_ns > 0 &&
+            written.w.world.cluster->type_count == 1 && written.result->certificate.configurations <= 60) {
+            struct written_claim read = written_claim_open(written.result, &written.w.space);
+            int count = 0;
+            struct claimed_config *places = list_places(&written, &read.claim, &count);
+            for (int at = 0; at < count; at++)
+                for (int fate = RULED_OUT; fate <= FATE_REFUSED; fate++) {
+                    bool own = fate == (int)places[at].fate;
+                    met[(int)places[at].fate + 1]++;
+                    struct claim coarse = read.claim;
+                    coarse.coarse = true;
+                    if ((int)places[at].fate == RULED_OUT && fate == FATE_SOLVED)
+                        ck_assert(holds_with(&written, &coarse, places, count, at, fate));
+                    /* its own may take multipliers, which it then lacks */
+                    ck_assert_msg(own || !holds_with(&written, &read.claim, places, count, at, fate),
+                                  "seed %d: configuration %d of fate %d is accepted with %d", (int)seed, at,
+                                  (int)places[at].fate, fate);
+                }
+            free(places);
+            written_claim_close(&read);
+        }
+        written_close(&written);
+    }
+    ck_assert_msg(met[0] > 100 && met[FATE_SOLVED + 1] > 100 && met[FATE_MEMORY + 1] > 0,
+                  "%d ruled out, %d solved, %d by memory", met[0], met[FATE_SOLVED + 1], met[FATE_MEMORY + 1]);
+}
+END_TEST
+
 static Suite *certificate_changes_suite(void)
 {
     Suite *suite = suite_create("certificate_changes");
     CHECK_ADD(suite, changes_are_refused);
     CHECK_ADD_LOOP(suite, changes_of_searches_cut_short_are_refused, 2);
+    CHECK_ADD(suite, no_configuration_can_have_another_fate);
     return suite;
 }
 

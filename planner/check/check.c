@@ -136,6 +136,12 @@ static bool check_dual(struct checker *c, const char *name, const struct claimed
                      (long long)claimed->bound_ns);
 }
 
+/* The certificate tells each fate from the others. */
+static bool is_exact(const struct checker *c)
+{
+    return !c->claim->older && !c->claim->coarse;
+}
+
 /* No plan of the configuration is shorter than bound_ns. */
 static bool check_bound(struct checker *c, const struct config *config, const char *name,
                         const struct claimed_config *claimed, int64_t bound_ns)
@@ -154,6 +160,8 @@ static bool check_bound(struct checker *c, const struct config *config, const ch
     if (good && claimed && claimed->fate == FATE_MEMORY) {
         c->report->by_memory++;
         good = lacks || wrong_fate(c, claimed, name, "all its stages together have memory enough");
+    } else if (good && lacks && claimed && claimed->fate == FATE_SOLVED && is_exact(c)) {
+        good = wrong_fate(c, claimed, name, "all its stages together lack memory");
     } else if (good && claimed && claimed->dual) {
         good = check_dual(c, name, claimed, &problem);
     } else if (good) {
@@ -179,10 +187,20 @@ static int64_t unlisted_bound_ns(const struct checker *c)
                                                                  : claim->bound_ns;
 }
 
+/* A whole search lists nothing that its first bound rules out. */
+static bool needs_no_record(const struct checker *c, int64_t first_bound_ns)
+{
+    const struct claim *claim = c->claim;
+    return is_exact(c) && claim->complete && claim->bound_ns > 0 && c->facts->cluster->type_count == 1 &&
+           first_bound_ns >= claim->bound_ns;
+}
+
 /* Of a configuration with a program whose first bound is known. */
 static bool check_priced(struct checker *c, const struct config *config, const char *name,
                          const struct claimed_config *claimed, int64_t first_bound_ns)
 {
+    if (claimed && needs_no_record(c, first_bound_ns))
+        return wrong_fate(c, claimed, name, "its first bound rules it out");
     if (claimed && claimed->fate == FATE_MEMORY)
         return check_bound(c, config, name, claimed, 0);
     if (claimed && claimed->bound_ns < c->claim->bound_ns)

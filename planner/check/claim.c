@@ -13,7 +13,7 @@ struct claim_fields {
         pruned_bound, solved, refused, left, unseen, beside, candidates, ranked, judged, rejected, ideals,
         orders_bound_ns;
     const char *best, *space_hash, *prices_hash, *digest;
-    bool complete;
+    bool complete, coarse;
     const struct json *space, *best_plan, *fates[FATE_COUNT];
 };
 #define CLAIM(name, type_, ...)                                                                                        \
@@ -60,6 +60,11 @@ static const struct json_field claim_fields[] = {
     CLAIM(complete, FIELD_BOOL,
           .doc = "Nothing is left or unseen. In older certificates: neither a time limit nor an interruption ended the "
                  "search."),
+    { .key = "coarse",
+      .type = FIELD_BOOL,
+      .offset = offsetof(struct claim_fields, coarse),
+      .doc = "True: there were too many ranges of configurations to list; some hold what lies between, too, which its "
+             "first bound rules out, or what had another fate." },
     CLAIM(configurations, FIELD_INT, .doc = "Configurations of the space: the sum of the six counts that follow."),
     CLAIM(pruned_memory, FIELD_INT,
           .doc = "Of them, those whose stages together lack memory. In older certificates also those solved that have "
@@ -100,8 +105,7 @@ static const struct json_field claim_fields[] = {
          "nanoseconds, [thresholds of transient bytes], and of each vector [per byte, and per nanosecond of a stage's "
          "path, its path with the last reductions, and its data-parallel lane], times 2^46, and the cap in nanoseconds "
          "on the longest stage's time under which they leave nothing shorter]. Of the others, one string: their places "
-         "in the space's enumeration, as \"0-11,14\". Where these were too many ranges, some hold what lies between, "
-         "too, which its first bound rules out. In older certificates [name, bound] of each instead."),
+         "in the space's enumeration, as \"0-11,14\". In older certificates [name, bound] of each instead."),
     FATE("configurations_memory", FATE_MEMORY, true, "The places of those whose stages together lack memory."),
     FATE("configurations_refused", FATE_REFUSED, true, "Of those without a program."),
     FATE("configurations_left", FATE_LEFT, true,
@@ -345,6 +349,7 @@ bool claim_read(struct claim *out, const struct json *certificate, const struct 
     out->formula_s = f.formula_s;
     out->memory_bytes = f.memory_bytes;
     out->complete = f.complete;
+    out->coarse = f.coarse;
     out->configurations = f.configurations;
     out->pruned_memory = f.pruned_memory;
     out->pruned_bound = f.pruned_bound;

@@ -24,7 +24,7 @@ struct claim {
     int64_t ideals, orders_bound_ns;                   /* as in struct certificate */
     double gap, formula_gap, proof_gap, simulated_gap; /* NaN: the file says none */
     double bound_s, simulated_bound_s, formula_s;
-    bool complete;
+    bool complete, coarse;
     const struct json *predicted; /* of the plan's file, borrowed: is held against a new simulation; NULL: is not */
     const char *best, *space_hash, *prices_hash, *digest;
     struct plan *best_plan; /* owned; NULL: the file shows none */

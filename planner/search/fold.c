@@ -42,8 +42,10 @@ static void fold(struct certificate *c, int gap)
 static void fold_all(struct certificate *c)
 {
     fold(c, 1);
-    for (int gap = 2; c->range_count > MOST_RANGES && gap < c->configurations; gap *= 2)
+    for (int gap = 2; c->range_count > MOST_RANGES && gap < c->configurations; gap *= 2) {
+        c->coarse = true;
         fold(c, gap);
+    }
 }
 
 /* All that was solved, left or out by memory as left, or as solved where nothing was: less than is known, and true. */

@@ -106,6 +106,7 @@ struct certificate {
     struct config_record *records;
     int range_count; /* the records without a proof, ascending */
     struct config_range *ranges;
+    bool coarse; /* there were too many: some hold what its first bound rules out, too, or what had another fate */
     int64_t knapsacks, nodes, passes;             /* nodes: of knapsacks solved to the end */
     int64_t candidates, ranked, judged, rejected; /* rejected: did not fit after layout */
 };

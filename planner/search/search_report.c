@@ -278,6 +278,8 @@ static void write_members(struct json_writer *w, const struct certificate *c, co
     json_put_int(w, "memory_bytes", c->memory_bytes);
     json_write_key(w, "complete");
     json_write_bool(w, c->complete);
+    if (c->coarse)
+        json_put_bool(w, "coarse", true);
     write_int(w, "configurations", c->configurations);
     write_int(w, "pruned_memory", c->pruned_memory);
     write_int(w, "pruned_bound", c->pruned_bound);
