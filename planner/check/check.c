@@ -38,7 +38,8 @@ static struct stage_kind kind_of_meshes(const struct checker *c, const struct co
                                 .in_flight = in_flight,
                                 .micro_batches = micro_batches,
                                 .waiting_ns = waiting_ns(own, in_flight, micro_batches),
-                                .apart = in_phases(config) };
+                                .apart = in_phases(config),
+                                .patient = c->patient };
 }
 
 static bool make_problem_with_meshes(struct checker *c, const struct config *config, const struct price_table *table,
@@ -102,7 +103,8 @@ bool check_problem(struct checker *c, const struct config *config, const struct 
                                          .in_flight = in_flight[k],
                                          .micro_batches = micro_batches,
                                          .waiting_ns = waiting_ns(own, in_flight[k], micro_batches),
-                                         .apart = in_phases(config) };
+                                         .apart = in_phases(config),
+                                         .patient = c->patient };
         if (k + 1 < pieces && !price_has_layouts(table))
             out->once_ns += 2 * price_send_ns(table, k);
     }
@@ -142,6 +144,20 @@ static bool is_exact(const struct checker *c)
     return !c->claim->older && !c->claim->coarse;
 }
 
+/* Once more, with more time for each stage. */
+static bool check_patiently(struct checker *c, const struct config *config, const struct price_table *table,
+                            int64_t bound_ns, enum cut_verdict *verdict, int64_t *witness_ns)
+{
+    struct cut_problem problem;
+    struct arena arena = { 0 };
+    c->patient = true;
+    bool good = check_problem(c, config, table, &arena, &problem) &&
+                cut_check(&problem, bound_ns - bound_ns / TOLERANCE_PARTS, verdict, witness_ns, c->err);
+    c->patient = false;
+    arena_free(&arena);
+    return good;
+}
+
 /* No plan of the configuration is shorter than bound_ns. */
 static bool check_bound(struct checker *c, const struct config *config, const char *name,
                         const struct claimed_config *claimed, int64_t bound_ns)
@@ -167,6 +183,8 @@ static bool check_bound(struct checker *c, const struct config *config, const ch
     } else if (good) {
         c->report->by_cut++;
         good = lacks || cut_check(&problem, bound_ns - bound_ns / TOLERANCE_PARTS, &verdict, &witness_ns, c->err);
+        if (good && verdict == CUT_UNDECIDED)
+            good = check_patiently(c, config, table, bound_ns, &verdict, &witness_ns);
     }
     arena_free(&arena);
     if (good && verdict == CUT_REFUTED)

@@ -20,6 +20,7 @@ struct checker {
     int config_count, beside_count; /* beside: of schedules that the formula does not bound */
     const struct claimed_config *
         *claimed; /* (configurations) what is said of each; NULL: its first bound rules it out */
+    bool patient; /* problems are (struct stage_kind) */
     struct certificate_hash hash;
     struct check_report *report;
     struct error *err;

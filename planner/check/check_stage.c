@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIXED_BITS = 30, TIME_LIMIT_MS = 2000 };
+enum { FIXED_BITS = 30, TIME_LIMIT_MS = 500, PATIENT_MS = 2000 };
 #define MARGIN 1e-6 /* of the largest use: more than GLPK's tolerance of rows */
 __extension__ typedef __int128 wide;
 
@@ -192,7 +192,7 @@ static int branch(struct stage_solver *s)
     glp_init_iocp(&control);
     control.msg_lev = GLP_MSG_OFF;
     control.tol_obj = 1e-9;
-    control.tm_lim = TIME_LIMIT_MS;
+    control.tm_lim = s->kind->patient ? PATIENT_MS : TIME_LIMIT_MS;
     return glp_intopt(s->program, &control) == 0 ? glp_mip_status(s->program) : GLP_UNDEF;
 }
 

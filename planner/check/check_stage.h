@@ -20,6 +20,7 @@ struct stage_kind {
                    the times above are of backward passes alone. Only plans are meant where that longest is at most: */
     int64_t to_ns;
     int64_t from_ns; /* and at least so much of it is in each of the times but the lane's */
+    bool patient;    /* GLPK gets more time: where it gave up without it, and that left something open */
 };
 /* So much of each limit does one layer take; the tied weight counts unless the stage holds its first user too. */
 void stage_layer_use(const struct stage_kind *kind, const struct layer_price *price, bool holds_both,
