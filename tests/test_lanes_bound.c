@@ -3,6 +3,7 @@
 #include "planner/check/check_busy.h"
 #include "planner/search/assemble.h"
 #include "planner/search/config_name.h"
+#include "planner/search/flight_bound.h"
 #include "planner/search/lanes_bound.h"
 #include "planner/search/workbench.h"
 #include "tests/model_files.h"
@@ -22,7 +23,7 @@ static const struct lanes_case {
                     { "tiny-vit", "1x4:toy", "kinds", 16, true }, { "gpt2", "2x4:toy", "kinds", 16, true },
                     { "gpt2", "4x2:toy", "context", 16, false },  { "llama-2-7b", "4x8:toy", "kinds", 64, true },
                     { "bert-large", "8x1:toy", NULL, 32, false }, { "gpt2-medium", "1x8:toy", "shard", 64, true } };
-enum { LANES_CASES = sizeof lanes_cases / sizeof *lanes_cases, DRAWS = 24 };
+enum { LANES_CASES = sizeof lanes_cases / sizeof *lanes_cases, DRAWS = 60 };
 
 static struct allowed values_of(int count, int64_t a, int64_t b, int64_t c, int64_t d)
 {
@@ -48,9 +49,32 @@ static struct space space_of(const struct lanes_case *c)
     return space;
 }
 
+/* What the prices say that layers keep when a stage has most in flight: of the stage that holds most. */
+static int64_t held_in_flight(const struct config *config, const struct price_table *table, const int *count)
+{
+    const struct schedule *schedule = schedules[config->schedule];
+    int chunks = config_chunks(config), row = table->class_count * table->strategy_count, by_chunk[8] = { 0 };
+    bool offloads = price_offloads(table);
+    int64_t most = 0;
+    for (int k = 0; k < config->stages; k++) {
+        struct schedule_place place = schedule_place_even(config->stages, k, config->micro_batch_count, config->extra);
+        int64_t held = 0;
+        place.chunks = chunks;
+        ck_assert(chunks <= 8 && schedule_flight(by_chunk, schedule, &place));
+        for (int at = 0; at < chunks * row; at++) {
+            int chunk = at / row, piece = schedule_piece(schedule, config->stages, k, chunk) % config_pieces(config);
+            const struct least_price *least = &table->prices[at % row].least;
+            held += count[piece * row + at % row] *
+                    (least->resident_bytes + by_chunk[chunk] * price_kept_bytes(least, offloads));
+        }
+        most = max_i64(most, held);
+    }
+    return most;
+}
+
 /* Any cut, and any strategy for each layer. */
 static struct plan *draw_plan(uint64_t *seed, const struct workbench *bench, const struct config *config,
-                              const struct price_table *table, struct arena *arena)
+                              const struct price_table *table, int64_t *held_bytes, struct arena *arena)
 {
     int pieces = config_pieces(config), layers = bench->chain.layer_count, strategies = table->strategy_count;
     struct partition_plan solution = { .first_layer = arena_alloc(arena, (size_t)pieces, sizeof(int)),
@@ -68,24 +92,54 @@ static struct plan *draw_plan(uint64_t *seed, const struct workbench *bench, con
             int strategy = mixed ? (int)random_below(seed, strategies) : favourite;
             solution.count[(k * table->class_count + bench->chain.class_of[l]) * strategies + strategy]++;
         }
+    *held_bytes = held_in_flight(config, table, solution.count);
     return plan_from_partition(bench->space, config, bench->graph, &bench->chain, table, &solution);
 }
 
 static void check_lanes(const struct world *world, const struct workbench *bench, const struct config *config,
-                        const struct price_table *table, const struct plan *plan, double *closest)
+                        const struct price_table *table, const struct plan *plan, int64_t held_bytes, double *closest)
 {
     struct busy_problem problem = busy_problem_of(&bench->chain, config, table);
     struct error err = { 0 };
     char name[CONFIG_NAME_BYTES];
-    int64_t bound_ns = 0, most_bytes = 0;
+    int64_t bound_ns = 0, flight_ns = 0, most_bytes = 0;
     int64_t step_ns = simulated_step(config_name(name, config), world->model, plan, &world->facts, &most_bytes);
     bool holds = false;
-    ck_assert(lanes_bound(&bound_ns, &problem, most_bytes, &err));
+    ck_assert_msg(held_bytes <= most_bytes, "%s, %s: %lld bytes are in flight, arenas have %lld", world->model->name,
+                  name, (long long)held_bytes, (long long)most_bytes);
+    ck_assert(lanes_bound(&bound_ns, &problem, most_bytes, INT64_MAX, &err));
     ck_assert_msg(bound_ns <= step_ns, "%s, %s: bound %lld, simulated %lld", world->model->name, name,
                   (long long)bound_ns, (long long)step_ns);
+    ck_assert(flight_bound(&flight_ns, &problem, config, most_bytes, &err));
+    ck_assert_msg(flight_ns <= step_ns, "%s, %s: bound by what is in flight %lld, simulated %lld", world->model->name,
+                  name, (long long)flight_ns, (long long)step_ns);
+    bound_ns = max_i64(bound_ns, flight_ns);
     ck_assert(busy_lanes_hold(&holds, &bench->chain, NULL, config, table, most_bytes, bound_ns, &err));
     ck_assert_msg(holds, "%s, %s: the checker does not prove %lld", world->model->name, name, (long long)bound_ns);
     *closest = (double)bound_ns / (double)step_ns > *closest ? (double)bound_ns / (double)step_ns : *closest;
+}
+
+/* Of a schedule, from anywhere in the list on; NULL: there is none. */
+static const struct config *config_of_schedule(uint64_t *seed, const struct config *configs, int count, int schedule)
+{
+    int from = count > 0 ? (int)random_below(seed, count) : 0;
+    for (int i = 0; i < count; i++)
+        if (configs[(from + i) % count].schedule == schedule)
+            return &configs[(from + i) % count];
+    return NULL;
+}
+
+/* Any, or one of the n-th schedule. */
+static const struct config *draw_config(uint64_t *seed, int n, const struct config *configs, int count,
+                                        const struct config *beside, int beside_count)
+{
+    int schedule = 0, schedule_count = 0;
+    while (schedules[schedule_count])
+        schedule_count++;
+    schedule = n % (schedule_count + 1);
+    const struct config *config = config_of_schedule(seed, beside, beside_count, schedule);
+    config = config ? config : config_of_schedule(seed, configs, count, schedule);
+    return config ? config : &configs[random_below(seed, count)];
 }
 
 START_TEST(no_plan_is_simulated_shorter)
@@ -106,15 +160,15 @@ START_TEST(no_plan_is_simulated_shorter)
     ck_assert(space_configs(&configs, &count, &arena, &space, bench.graph, world.cluster, &err));
     ck_assert(space_configs_beside(&beside, &beside_count, &arena, &space, bench.graph, world.cluster, &err));
     for (int n = 0; n < DRAWS; n += share_stride()) {
-        const struct config *config =
-            n % 2 == 0 ? &configs[random_below(&seed, count)] : &beside[random_below(&seed, beside_count)];
+        const struct config *config = draw_config(&seed, n, configs, count, beside, beside_count);
         const struct price_table *table = NULL;
         ck_assert_msg(workbench_table(&bench, config, false, &table, &err), "%s", err.message);
+        int64_t held_bytes = 0;
         struct plan *plan = table && lanes_bound_applies(config, world.cluster)
-                                ? draw_plan(&seed, &bench, config, table, &arena)
+                                ? draw_plan(&seed, &bench, config, table, &held_bytes, &arena)
                                 : NULL;
         if (plan) {
-            check_lanes(&world, &bench, config, table, plan, &closest);
+            check_lanes(&world, &bench, config, table, plan, held_bytes, &closest);
             compared++;
         }
         plan_free(plan);

@@ -8,6 +8,7 @@
 #include "planner/program/program.h"
 #include "planner/search/assemble.h"
 #include "planner/check/check_busy.h"
+#include "planner/search/flight_bound.h"
 #include "planner/search/lanes_bound.h"
 #include "planner/search/config_name.h"
 #include "planner/search/workbench.h"
@@ -145,10 +146,12 @@ static void check_busy_bound(struct random_world *w, struct workbench *bench, co
     int64_t most_bytes = 0,
             step_ns = simulated_step(w->cluster_form, w->world.model, plan, &w->world.facts, &most_bytes);
     if (lanes_bound_applies(config, w->world.cluster)) {
-        int64_t lanes_ns = 0;
+        int64_t lanes_ns = 0, flight_ns = 0;
         bool holds = false;
         problem.table = table;
-        ck_assert(lanes_bound(&lanes_ns, &problem, most_bytes, &err));
+        ck_assert(lanes_bound(&lanes_ns, &problem, most_bytes, INT64_MAX, &err));
+        ck_assert(flight_bound(&flight_ns, &problem, config, most_bytes, &err));
+        lanes_ns = max_i64(lanes_ns, flight_ns);
         ck_assert_msg(lanes_ns <= step_ns, "%s on %s: lanes %lld, simulated %lld; model %s", config_name(name, config),
                       w->cluster_form, (long long)lanes_ns, (long long)step_ns, w->model_text.data);
         if (!bench->chain.branches) {

@@ -1,6 +1,7 @@
 #include "planner/check/check_busy.h"
 #include "base/climb.h"
 #include "base/num.h"
+#include "planner/check/check_flight.h"
 
 /* Of each layer, the least of all strategies. */
 struct kernels {
@@ -300,6 +301,17 @@ static bool ask_layers(struct busy_check *b, const int *share, struct arena *are
     return b->asked != NULL;
 }
 
+static bool in_flight_holds(bool *holds, const struct busy_check *b, struct arena *arena, struct error *err)
+{
+    int stages = b->config->stages;
+    int64_t *before_ns = arena_alloc(arena, (size_t)stages, sizeof *before_ns);
+    if (!before_ns)
+        return fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
+    for (int k = 0; k < stages; k++)
+        before_ns[k] = b->before[min_i64(stages_ahead(b, k), b->layers - 1)];
+    return flight_holds(holds, b->chain, b->config, b->table, before_ns, b->capacity_bytes, b->bound_ns, err);
+}
+
 bool busy_lanes_hold(bool *holds, const struct chain *chain, const struct orders *orders, const struct config *config,
                      const struct price_table *table, int64_t capacity_bytes, int64_t bound_ns, struct error *err)
 {
@@ -324,6 +336,8 @@ bool busy_lanes_hold(bool *holds, const struct chain *chain, const struct orders
         good = ask_layers(&b, climb.at, &arena) || fail_kind(err, ERROR_ENVIRONMENT, "check: out of memory");
         *holds = good && !any_cut(&b);
     }
+    if (good && !*holds)
+        good = in_flight_holds(holds, &b, &arena, err);
     arena_free(&arena);
     return good;
 }

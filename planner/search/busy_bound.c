@@ -392,6 +392,16 @@ bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const i
     return good;
 }
 
+bool busy_head_of_stages(int64_t *head_ns, const struct busy_problem *problem, struct error *err)
+{
+    struct busy b;
+    bool good = busy_open(&b, problem, err) && busy_lines(&b, err);
+    for (int k = 0; good && k < problem->stages; k++)
+        head_ns[k] = b.line[0].head[layers_before(&b, k)];
+    arena_free(&b.arena);
+    return good;
+}
+
 bool busy_heads(int64_t *heads_ns, const struct busy_problem *problem, struct error *err)
 {
     struct busy b;

@@ -48,6 +48,7 @@ struct busy_line {
 bool busy_bound_beside(int64_t *out, const struct busy_problem *problem, const struct busy_line *line, int64_t below_ns,
                        struct error *err);
 /* Of all stages together, the least time before their first kernels. */
+bool busy_head_of_stages(int64_t *head_ns, const struct busy_problem *problem, struct error *err); /* (stages) each */
 bool busy_heads(int64_t *heads_ns, const struct busy_problem *problem, struct error *err);
 /* The same of one cut of a chain without branches, first_layer (stages); stages may be empty. One chunk. */
 bool busy_bound_of_cut(int64_t *out, const struct busy_problem *problem, const int *first_layer, struct error *err);

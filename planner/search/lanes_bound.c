@@ -84,7 +84,8 @@ static bool lanes_open(struct lanes *lanes, struct arena *arena, struct error *e
 }
 
 /* Of each stage by itself, with what was best for all together. */
-static bool bound_cuts(int64_t *out, const struct lanes *lanes, const int *at, struct arena *arena, struct error *err)
+static bool bound_cuts(int64_t *out, const struct lanes *lanes, const int *at, int64_t below_ns, struct arena *arena,
+                       struct error *err)
 {
     const struct chain *chain = lanes->p->chain;
     int64_t *sum = arena_alloc(arena, (size_t)chain->layer_count + 1, sizeof *sum);
@@ -95,10 +96,11 @@ static bool bound_cuts(int64_t *out, const struct lanes *lanes, const int *at, s
     int64_t parts = LANES_PATH_PARTS * LANES_STEP_PARTS, heads = at[0] * LANES_STEP_PARTS;
     struct busy_line line = { sum, parts, heads, parts * at[2] * lanes->unit_ns + (parts - heads) * lanes->stay_ns,
                               heads * lanes->gap_ns };
-    return busy_bound_beside(out, lanes->p, &line, INT64_MAX, err);
+    return busy_bound_beside(out, lanes->p, &line, below_ns, err);
 }
 
-bool lanes_bound(int64_t *out, const struct busy_problem *problem, int64_t capacity_bytes, struct error *err)
+bool lanes_bound(int64_t *out, const struct busy_problem *problem, int64_t capacity_bytes, int64_t below_ns,
+                 struct error *err)
 {
     struct arena arena = { 0 };
     struct lanes lanes = { .p = problem, .capacity_bytes = max_i64(capacity_bytes, 1) };
@@ -112,7 +114,7 @@ bool lanes_bound(int64_t *out, const struct busy_problem *problem, int64_t capac
                                .value = value,
                                .self = &lanes };
         *out = climb_up(&climb);
-        good = bound_cuts(&cuts_ns, &lanes, climb.at, &arena, err);
+        good = *out >= below_ns || bound_cuts(&cuts_ns, &lanes, climb.at, below_ns, &arena, err);
         *out = max_i64(*out, cuts_ns);
     }
     arena_free(&arena);

@@ -27,7 +27,9 @@ enum { LANES_PATH_PARTS = 16, LANES_STEP_PARTS = 4, LANES_UNITS = 16, LANES_MOST
 bool lanes_bound_applies(const struct config *config, const struct cluster *cluster);
 /**
  * *out: no plan of the configuration whose stages' arenas are at most capacity_bytes is simulated shorter, with the
- * best a, u and j that climb_up() finds. problem->table: of whole strategies. Fails only for want of memory.
+ * best a, u and j that climb_up() finds; at least below_ns where that is known of it (INT64_MAX: as much as can be
+ * said). problem->table: of whole strategies. Fails only for want of memory.
  */
-bool lanes_bound(int64_t *out, const struct busy_problem *problem, int64_t capacity_bytes, struct error *err);
+bool lanes_bound(int64_t *out, const struct busy_problem *problem, int64_t capacity_bytes, int64_t below_ns,
+                 struct error *err);
 #endif

@@ -158,6 +158,14 @@ struct price_table *price_copy_table(struct arena *arena, const struct price_tab
     return copy->prices ? copy : NULL;
 }
 
+bool price_offloads(const struct price_table *table)
+{
+    bool any = false;
+    for (int i = 0; i < table->strategy_count; i++)
+        any = any || layer_offloads_activations(&table->strategies[i].layer);
+    return any;
+}
+
 static int64_t pick(int64_t a, int64_t b, bool most)
 {
     return most ? max_i64(a, b) : min_i64(a, b);

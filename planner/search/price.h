@@ -24,6 +24,9 @@ struct least_price {
     int64_t gap_ns;     /* the compute lane waits so long in each micro-batch for transfers between two kernels; at a
                            stage's first layer perhaps less */
     int64_t held_bytes; /* beside those of all other layers, when a micro-batch turns around */
+    int64_t resident_bytes;          /* of those what is there at all times */
+    int64_t kept_bytes, enter_bytes; /* of those what each micro-batch in flight keeps: of the layer's own values, and
+                                        of what the layer before hands it, unless that one offloads it */
 };
 
 /* ns of one micro-batch on one rank. Compute is the path through kernels and the collectives that they wait for (tensor
@@ -105,6 +108,13 @@ static inline const struct price_table *price_of_stage(const struct price_table 
 static inline const struct price_table *price_of_meshes(const struct price_table *table, int before, int turn)
 {
     return table->by_place ? table->by_place[before * table->turn_count + turn] : table->by_turns[turn];
+}
+/* Whether layers may keep what backward reads in host memory. */
+bool price_offloads(const struct price_table *table);
+/* offloads: whether any layer of the table may. */
+static inline int64_t price_kept_bytes(const struct least_price *least, bool offloads)
+{
+    return least->kept_bytes + (offloads ? 0 : least->enter_bytes);
 }
 /* What layers of the plan's stage cost. */
 const struct price_table *price_of_plan_stage(const struct price_table *table, const struct plan *plan, int stage);

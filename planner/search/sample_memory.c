@@ -120,11 +120,28 @@ static void price_exchange(struct sample *s)
     }
 }
 
+/* Where a value is counted that is kept for backward, whatever the layer's neighbours decide; NULL: nowhere. What
+ * leaves a layer is kept by the next one of a chain, if that reads it last. What is offloaded stays only where a
+ * micro-batch turns around at once. */
+static int64_t *kept_of(struct sample *s, int buffer, bool chain)
+{
+    const struct buffer *b = &s->program->buffers[buffer];
+    const struct graph *graph = s->graph;
+    if (b->kind != BUFFER_VALUE || graph->values[b->id].producer < 0 || layer_offloads_activations(&s->shape.layer))
+        return NULL;
+    int maker = graph->segments[graph->values[b->id].producer].layer,
+        reader = sample_layer_of(s, &s->program->stages[0].instrs[s->lives[buffer].last]);
+    if (graph->layers[maker].output_value != b->id)
+        return reader == maker ? &s->by_layer[maker].least.kept_bytes : NULL;
+    return chain && reader == maker + 1 ? &s->by_layer[reader].least.enter_bytes : NULL;
+}
+
 /* saved: alive when the first micro-batch turns around; the rest of what lives at an instruction is transient. */
 static void price_temporary(struct sample *s)
 {
     const struct stage_program *list = &s->program->stages[0];
-    int64_t alive = 0;
+    int64_t alive = 0, none = 0;
+    bool chain = graph_is_chain(s->graph);
     memset(s->change, 0, ((size_t)s->end + 1) * sizeof *s->change);
     for (int k = 0; k < s->sized_count; k++) {
         const struct buffer *buffer = &s->program->buffers[s->sized[k]];
@@ -134,6 +151,8 @@ static void price_temporary(struct sample *s)
             continue;
         if (sample_keeps(s, s->sized[k])) {
             s->by_layer[sample_layer_of(s, &list->instrs[life.first])].saved_bytes += buffer->bytes;
+            int64_t *kept = kept_of(s, s->sized[k], chain);
+            *(kept ? kept : &none) += buffer->bytes;
             continue;
         }
         s->change[life.since] += buffer->bytes;
@@ -188,8 +207,10 @@ int64_t sample_price_memory(struct sample *s, bool resident_only)
     if (resident_only)
         return 0;
     price_temporary(s);
-    for (int l = 0; l < s->graph->layer_count; l++)
+    for (int l = 0; l < s->graph->layer_count; l++) {
+        s->by_layer[l].least.resident_bytes = s->by_layer[l].weight_bytes;
         s->by_layer[l].least.held_bytes = s->by_layer[l].weight_bytes + s->by_layer[l].saved_bytes;
+    }
     if (layer_offloads_optimizer(&s->shape.layer))
         price_fetched(s);
     price_exchange(s);

@@ -1,13 +1,14 @@
 /* How short a plan could be simulated at the least: the bound by kernels alone, which all configurations have, is
  * raised where it lies far below what was found. */
 #include "base/num.h"
+#include "planner/search/flight_bound.h"
 #include "planner/search/lanes_bound.h"
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
 
 /* NEAR_SHARE: a bound is good enough when it is one in so many below the step. MOST_LOOKED_AT: configurations whose
  * whole prices are asked for. */
-enum { NEAR_SHARE = 50, MOST_LOOKED_AT = 400 };
+enum { NEAR_SHARE = 50, MOST_LOOKED_AT = 340 };
 
 static int compare_bounds(const void *left, const void *right)
 {
@@ -34,7 +35,7 @@ static bool bound_of(struct run *run, int index, int64_t below_ns, int64_t *boun
 {
     const struct config *config = &run->configs[index];
     const struct price_table *table = NULL;
-    int64_t lanes_ns = 0;
+    int64_t lanes_ns = 0, flight_ns = 0;
     if (!workbench_table(&run->bench, config, true, &table, run->err))
         return false;
     struct busy_problem problem = busy_problem_of(&run->bench.chain, config, table);
@@ -47,9 +48,11 @@ static bool bound_of(struct run *run, int index, int64_t below_ns, int64_t *boun
     if (!workbench_table(&run->bench, config, false, &table, run->err))
         return false;
     problem.table = table;
-    if (table && !lanes_bound(&lanes_ns, &problem, run->capacity_bytes, run->err))
+    if (table && !flight_bound(&flight_ns, &problem, config, run->capacity_bytes, run->err))
         return false;
-    *bound_ns = table ? max_i64(*bound_ns, lanes_ns) : INT64_MAX;
+    if (table && flight_ns < below_ns && !lanes_bound(&lanes_ns, &problem, run->capacity_bytes, below_ns, run->err))
+        return false;
+    *bound_ns = table ? max_i64(max_i64(*bound_ns, lanes_ns), flight_ns) : INT64_MAX;
     return true;
 }
 

@@ -1,0 +1,12 @@
+/* Whether a claimed bound of the simulated step holds by what stages have in flight, worked out anew (what is bounded
+ * and why: planner/search/flight_bound.h). */
+#ifndef CLEAVE_CHECK_FLIGHT_H
+#define CLEAVE_CHECK_FLIGHT_H
+#include "planner/search/partition.h"
+#include "planner/search/space.h"
+
+/* before_ns (stages): the least time before each stage's first kernel. table: of whole strategies. Fails only for want
+ * of memory. */
+bool flight_holds(bool *holds, const struct chain *chain, const struct config *config, const struct price_table *table,
+                  const int64_t *before_ns, int64_t capacity_bytes, int64_t bound_ns, struct error *err);
+#endif
