@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 /* NEAR_SHARE: a bound is good enough when it is one in so many below the step. MOST_LOOKED_AT: configurations whose
- * whole prices are asked for. */
-enum { NEAR_SHARE = 50, MOST_LOOKED_AT = 340 };
+ * whole prices are asked for, or LOOKED_AT_EACH for each that was solved: that took longer. */
+enum { NEAR_SHARE = 50, MOST_LOOKED_AT = 340, LOOKED_AT_EACH = 8 };
 
 static int compare_bounds(const void *left, const void *right)
 {
@@ -41,7 +41,8 @@ static bool bound_of(struct run *run, int index, int64_t below_ns, int64_t *boun
     struct busy_problem problem = busy_problem_of(&run->bench.chain, config, table);
     if (!busy_bound(bound_ns, &problem, below_ns, run->err))
         return false;
-    if (*bound_ns >= below_ns || *looked_at >= MOST_LOOKED_AT ||
+    if (*bound_ns >= below_ns ||
+        *looked_at >= max_i64(MOST_LOOKED_AT, LOOKED_AT_EACH * run->result->certificate.solved) ||
         !lanes_bound_applies(config, run->bench.facts->cluster))
         return true;
     ++*looked_at;
