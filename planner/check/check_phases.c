@@ -89,7 +89,9 @@ bool cut_check(const struct cut_problem *problem, int64_t bound_ns, enum cut_ver
         return false;
     if (*verdict == CUT_HOLDS)
         return true;
-    add_span(&spans, 0, bound_ns - problem->once_ns - 1);
+    struct span all;
+    cut_forward_range(problem, bound_ns, &all.from_ns, &all.to_ns);
+    add_span(&spans, all.from_ns, all.to_ns);
     bool good = check_spans(&spans, problem, bound_ns, verdict, &witness, err);
     *witness_ns = witness.value_ns;
     return good;

@@ -121,6 +121,31 @@ static int64_t least_paths(const struct cut_problem *p, bool each_mesh)
     return sum;
 }
 
+/* What all layers take of a limit at least, or of the path (LIMIT_COUNT), each on the stage that is best for it. */
+static int64_t least_of_all(const struct cut_problem *p, int what)
+{
+    int64_t sum = 0;
+    for (int class_index = 0; class_index < p->class_count; class_index++) {
+        int64_t least = INT64_MAX;
+        int layers = layers_of(p, class_index);
+        for (int k = 0; k < p->stage_count && layers > 0; k++)
+            if (!as_before(p, k))
+                least = min_i64(least, stage_layer_least(&p->stages[k], class_index, what));
+        sum += layers > 0 ? layers * least : 0;
+    }
+    return sum;
+}
+
+void cut_forward_range(const struct cut_problem *p, int64_t bound_ns, int64_t *from_ns, int64_t *to_ns)
+{
+    *from_ns = 0;
+    *to_ns = bound_ns - p->once_ns - 1;
+    if (p->mesh_count > 0)
+        return; /* a stage of several meshes may take hardly anything */
+    *from_ns = ceil_div(least_of_all(p, LIMIT_FORWARD), p->stage_count);
+    *to_ns -= least_of_all(p, LIMIT_COUNT) + ceil_div(least_of_all(p, LIMIT_PATH), p->stage_count);
+}
+
 /* What all layers take of a limit on stages of that kind alone. */
 static int64_t model_on(const struct cut_problem *p, const struct stage_kind *kind, int what)
 {
