@@ -624,7 +624,7 @@ def differs(folder):
 
 def certificates_of_kinds(folder):
     """Of plans with offload, of what the formula does not bound, of searches cut short."""
-    away, tight = folder / "offloaded.json", ["plan", "gpt2-medium", "--cluster", "1x2:a100-sxm-80@memory=7e9", "--batch", 16, "--fix", "recompute=none"]
+    away, tight = folder / "offloaded.json", ["plan", "gpt2-medium", "--cluster", "1x2:a100-sxm-80@memory=6.5e9", "--batch", 16, "--fix", "recompute=none"]
     expect("does not fit without host memory", 3, "nothing fits", *tight)
     expect("fits with it", 0, r"layers offloaded(.|\n)*host memory per device", *tight, "--space", "offload=none:optimizer:both", "-o", away)
     expect("check of what is offloaded", 0, "the certificate holds", "check", away)

@@ -378,6 +378,14 @@ static const struct {
       "\"num_attention_heads\":8,\"num_hidden_layers\":1,\"vocab_size\":256,\"n_routed_experts\":4,"
       "\"num_experts_per_tok\":2,\"moe_intermediate_size\":32,\"first_k_dense_replace\":@1}",
       "first_k_dense_replace: expected fewer than num_hidden_layers (1), found 1" },
+    { "{\"model_type\":\"deepseek\",\"hidden_size\":64,\"intermediate_size\":128,\"max_position_embeddings\":32,"
+      "\"num_attention_heads\":8,\"num_hidden_layers\":1,\"vocab_size\":256,\"n_routed_experts\":4,"
+      "\"num_experts_per_tok\":2,\"moe_intermediate_size\":32,\"n_shared_experts\":@268435456}",
+      "n_shared_experts: expected shared experts of at most 268435456 neurons together, found 268435456 times 32" },
+    { "{\"model_type\":\"deepseek\",\"hidden_size\":64,\"intermediate_size\":128,\"max_position_embeddings\":32,"
+      "\"num_attention_heads\":8,\"num_hidden_layers\":1,\"vocab_size\":256,\"n_routed_experts\":@65537,"
+      "\"num_experts_per_tok\":2,\"moe_intermediate_size\":32}",
+      "n_routed_experts: expected at most 65536 experts, found 65537" },
     { LLAMA(",\"hidden_act\":@\"gelu\""), "hidden_act: expected only \"silu\", found \"gelu\"" },
     { LLAMA(",\"num_key_value_heads\":@3"),
       "num_key_value_heads: expected a divisor of num_attention_heads (4), found 3" },

@@ -14,8 +14,12 @@ static void set_experts(struct hf_parts *p)
     p->moe.capacity_factor = imbalance;
 }
 
-static bool check_choices(const struct json *root, const struct hf_parts *p, struct error *err)
+/* key: of their number. */
+static bool check_experts(const struct json *root, const char *key, const struct hf_parts *p, struct error *err)
 {
+    if (p->moe.experts > MOE_MAX_EXPERTS)
+        return json_fail(json_at_key(root, key), err, "expected at most %d experts, found %lld", MOE_MAX_EXPERTS,
+                         (long long)p->moe.experts);
     if (p->moe.choices <= p->moe.experts && p->moe.choices <= MOE_MAX_CHOICES)
         return true;
     return json_fail(json_at_key(root, "num_experts_per_tok"), err,
@@ -40,10 +44,10 @@ static const struct hf_alias mixtral_aliases[] = { { "num_experts", "num_local_e
 static bool read_mixtral(const struct json *root, struct hf_parts *p, struct error *err)
 {
     double noise;
-    if (!hf_read_llama(root, p, 8, err) ||
-        !hf_get_size(root, hf_key(root, mixtral_aliases, "num_local_experts"), 8, &p->moe.experts, err) ||
+    const char *experts = hf_key(root, mixtral_aliases, "num_local_experts");
+    if (!hf_read_llama(root, p, 8, err) || !hf_get_size(root, experts, 8, &p->moe.experts, err) ||
         !hf_get_size(root, "num_experts_per_tok", 2, &p->moe.choices, err) ||
-        !hf_get_double(root, "router_jitter_noise", 1, 0, &noise, err) || !check_choices(root, p, err))
+        !hf_get_double(root, "router_jitter_noise", 1, 0, &noise, err) || !check_experts(root, experts, p, err))
         return false;
     if (noise > 0)
         return json_fail(json_member(root, "router_jitter_noise"), err, "only 0 is supported");
@@ -70,8 +74,13 @@ static bool read_deepseek(const struct json *root, struct hf_parts *p, struct er
         !hf_get_size(root, "moe_layer_freq", 1, &frequency, err) ||
         !hf_need_word(root, "scoring_func", "softmax", scores, err) || !hf_need_bool(root, "seq_aux", true, err) ||
         !hf_get_bool(root, "norm_topk_prob", false, &renormalised, err) ||
-        !hf_get_double(root, "aux_loss_alpha", 1e3, 0.001, &p->moe.balance, err) || !check_choices(root, p, err))
+        !hf_get_double(root, "aux_loss_alpha", 1e3, 0.001, &p->moe.balance, err) ||
+        !check_experts(root, "n_routed_experts", p, err))
         return false;
+    if (shared * p->moe.inner > MOE_MAX_INNER)
+        return json_fail(json_at_key(root, "n_shared_experts"), err,
+                         "expected shared experts of at most %d neurons together, found %lld times %lld", MOE_MAX_INNER,
+                         (long long)shared, (long long)p->moe.inner);
     if (frequency != 1)
         return json_fail(json_member(root, "moe_layer_freq"), err, "only 1 is supported, found %lld",
                          (long long)frequency);

@@ -48,7 +48,7 @@ struct mlp_layer {
     double norm_epsilon;
 };
 
-enum { MOE_MAX_CHOICES = 64 };
+enum { MOE_MAX_CHOICES = 64, MOE_MAX_EXPERTS = 1 << 16, MOE_MAX_INNER = 1 << 28 };
 enum gates { GATES_OF_CHOSEN, GATES_OF_ALL };
 
 struct moe_layer {
