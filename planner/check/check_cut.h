@@ -120,8 +120,8 @@ bool cut_check_kinds(const struct cut_problem *problem, int64_t bound_ns, enum c
 /* A copy where stages are apart or not, and of plans whose longest forward part is in that range; false: out of memory.
  */
 bool cut_set_kinds(struct cut_problem *problem, struct arena *arena, bool apart, int64_t from_ns, int64_t to_ns);
-/* Where the longest forward part X of plans shorter than the bound lies: no less than the mean over stages, and no more
- * than all paths and the mean of the rest leave of the bound. Of kinds that are apart. */
+/* Where the longest forward part X of plans shorter than the bound lies: no less than the mean over stages or meshes,
+ * and no more than all paths and the mean of the rest leave of the bound. Of kinds that are apart. */
 void cut_forward_range(const struct cut_problem *p, int64_t bound_ns, int64_t *from_ns, int64_t *to_ns);
 /* Whether claimed multipliers alone show that no plan is shorter than bound_ns: the same descent, with the stages that
  * they bound and none that are solved, down to the claimed cap. One mesh for each stage. CUT_REFUTED: they do not.

@@ -104,8 +104,9 @@ static bool as_before(const struct cut_problem *p, int kind)
     return p->mesh_count == 0 && kind > 0 && p->stages[kind].table == p->stages[kind - 1].table;
 }
 
-/* Of all layers by the kind of stage that is best for each; each_mesh: what that takes of all its meshes together. */
-static int64_t least_paths(const struct cut_problem *p, bool each_mesh)
+/* What all layers take of a limit, or of the path (LIMIT_COUNT), by the kind of stage that is best for each; each_mesh:
+ * what that takes of all its meshes together. */
+static int64_t least_of_all(const struct cut_problem *p, int what, bool each_mesh)
 {
     int64_t sum = 0;
     int kinds = p->mesh_count > 0 ? (p->mesh_count + 1) * p->turn_count : p->stage_count; /* the first stage's */
@@ -115,35 +116,23 @@ static int64_t least_paths(const struct cut_problem *p, bool each_mesh)
         for (int k = 0; k < kinds && layers > 0; k++)
             if (p->stages[k].table && !repeats(p, k) && !as_before(p, k))
                 least = min_i64(least, (each_mesh ? p->turns[k % p->turn_count] : 1) *
-                                           stage_layer_least(&p->stages[k], class_index, LIMIT_COUNT));
+                                           stage_layer_least(&p->stages[k], class_index, what));
         sum += layers > 0 ? layers * least : 0;
     }
     return sum;
 }
 
-/* What all layers take of a limit at least, or of the path (LIMIT_COUNT), each on the stage that is best for it. */
-static int64_t least_of_all(const struct cut_problem *p, int what)
+/* Of the longest stage what it takes of a limit: no less than the mean over stages, or over meshes, since that of a
+ * stage of r meshes counts r times. */
+static int64_t mean_of(const struct cut_problem *p, int what)
 {
-    int64_t sum = 0;
-    for (int class_index = 0; class_index < p->class_count; class_index++) {
-        int64_t least = INT64_MAX;
-        int layers = layers_of(p, class_index);
-        for (int k = 0; k < p->stage_count && layers > 0; k++)
-            if (!as_before(p, k))
-                least = min_i64(least, stage_layer_least(&p->stages[k], class_index, what));
-        sum += layers > 0 ? layers * least : 0;
-    }
-    return sum;
+    return ceil_div(least_of_all(p, what, p->mesh_count > 0), p->mesh_count > 0 ? p->mesh_count : p->stage_count);
 }
 
 void cut_forward_range(const struct cut_problem *p, int64_t bound_ns, int64_t *from_ns, int64_t *to_ns)
 {
-    *from_ns = 0;
-    *to_ns = bound_ns - p->once_ns - 1;
-    if (p->mesh_count > 0)
-        return; /* a stage of several meshes may take hardly anything */
-    *from_ns = ceil_div(least_of_all(p, LIMIT_FORWARD), p->stage_count);
-    *to_ns -= least_of_all(p, LIMIT_COUNT) + ceil_div(least_of_all(p, LIMIT_PATH), p->stage_count);
+    *from_ns = mean_of(p, LIMIT_FORWARD);
+    *to_ns = bound_ns - p->once_ns - 1 - least_of_all(p, LIMIT_COUNT, false) - mean_of(p, LIMIT_PATH);
 }
 
 /* What all layers take of a limit on stages of that kind alone. */
@@ -190,7 +179,7 @@ static int64_t mixed_bound(const struct cut_problem *p, int64_t micro_batches)
 
 int64_t cut_quick_bound(const struct cut_problem *p)
 {
-    int64_t sum = least_paths(p, false), longest = 0,
+    int64_t sum = least_of_all(p, LIMIT_COUNT, false), longest = 0,
             micro_batches = p->spread ? p->micro_batch_count : p->stages[0].micro_batches;
     if (p->mesh_count > 0 && !p->spread)
         return turns_bound(p, sum, p->micro_batch_count);
@@ -199,7 +188,7 @@ int64_t cut_quick_bound(const struct cut_problem *p)
             return mixed_bound(p, micro_batches) + p->once_ns;
     longest = ceil_div(sum, p->stage_count);
     if (p->spread) /* r meshes of a stage are all busy at once */
-        longest = max_i64(longest, ceil_div(least_paths(p, true), p->mesh_count));
+        longest = max_i64(longest, ceil_div(least_of_all(p, LIMIT_COUNT, true), p->mesh_count));
     return sum + p->once_ns + (micro_batches - 1) * longest;
 }
 

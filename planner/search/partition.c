@@ -15,12 +15,6 @@ _Static_assert((int)PROOF_ROWS + 1 == (int)ROW_COUNT && (int)PROOF_PEAKS == (int
                    (int)PROOF_VECTORS == (int)VECTORS,
                "a proof is what vectors are");
 
-/* The most replicas that a stage can have. */
-static int64_t most_replicas(const struct partition_problem *problem)
-{
-    return min_i64(problem->turns[problem->turn_count - 1], problem->mesh_count);
-}
-
 /* C of the longest of a given number of stages, whose C come to at least so much. */
 static int64_t mean_path(const struct partition_problem *problem, int64_t sum, int64_t mesh_path_ns)
 {

@@ -151,6 +151,12 @@ static inline int64_t path_ns(const struct layer_price *p)
     return p->forward_ns + p->backward_ns;
 }
 
+/* The most replicas that a stage can have. */
+static inline int64_t most_replicas(const struct partition_problem *problem)
+{
+    return min_i64(problem->turns[problem->turn_count - 1], problem->mesh_count);
+}
+
 /* What a stage's Y has beside its layers: sends that are not hidden, and the span's beginning. */
 static inline int64_t level_waiting_ns(const struct solver *s, int level)
 {
