@@ -357,17 +357,12 @@ START_TEST(searches_cut_short_write_little)
     options.space.slices = (struct allowed){ 3, { 1, 2, 4 } };
     options.space.layouts = (struct allowed){ 1, { 3 } };
     for (int64_t limit = 20; limit < 20000; limit *= small_share() ? 25 : 5) {
-        struct written written = { .w.world = world_open("64x8:toy", 80000000000, 4), .w.space = options.space };
-        struct error err = { 0 };
-        int64_t clock = 0, undecided = 0;
-        size_t length = 0;
-        struct json_doc *doc = NULL;
-        options.time_limit_ns = limit;
-        options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
-        ck_assert_msg(search_run(&written.result, written.w.world.model, &written.w.world.facts, &options, &err),
-                      "limit %lld: %s", (long long)limit, err.message);
+        struct written written = written_cut_short(world_open("64x8:toy", 80000000000, 4), &options, limit);
         const struct certificate *c = &written.result->certificate;
-        written.text = certificate_text(written.result, &written.w.space, &length);
+        struct error err = { 0 };
+        int64_t undecided = 0;
+        size_t length = strlen(written.text);
+        struct json_doc *doc = NULL;
         ck_assert_msg((int64_t)length < MOST_BYTES, "%zu bytes for %lld configurations", length,
                       (long long)c->configurations);
         most_left = c->left > most_left ? c->left : most_left;

@@ -266,17 +266,9 @@ START_TEST(changes_of_searches_cut_short_are_refused)
     if (_i == 1)
         only_bounded(&options.space);
     for (int64_t limit = 1; limit < 2000 && (left < 2 || unseen < 1); limit += 1 + limit / 4) {
-        struct written written = { .w.world = world_open("1x4:toy", 80000000000, 2), .w.space = options.space };
-        struct error err = { 0 };
-        char of[32];
-        int64_t clock = 0;
-        size_t length = 0;
-        options.time_limit_ns = limit;
-        options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
-        ck_assert_msg(search_run(&written.result, written.w.world.model, &written.w.world.facts, &options, &err),
-                      "limit %lld: %s", (long long)limit, err.message);
+        struct written written = written_cut_short(world_open("1x4:toy", 80000000000, 2), &options, limit);
         const struct certificate *c = &written.result->certificate;
-        written.text = certificate_text(written.result, &written.w.space, &length);
+        char of[32];
         snprintf(of, sizeof of, "limit %d", (int)limit);
         if ((c->left > 0 && left < 2) || (c->unseen > 0 && unseen < 1))
             refuse_all(&written, of, &tally);

@@ -31,6 +31,22 @@ static inline bool written_open(struct written *out, uint64_t seed)
     return true;
 }
 
+/* Of a search in the world that is cut short by a clock that ticks when it is asked. */
+static inline struct written written_cut_short(struct world world, const struct search_options *options, int64_t limit)
+{
+    struct written out = { .w.world = world, .w.space = options->space };
+    struct search_options own = *options;
+    struct error err = { 0 };
+    int64_t clock = 0;
+    size_t length = 0;
+    own.time_limit_ns = limit;
+    own.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
+    ck_assert_msg(search_run(&out.result, world.model, &world.facts, &own, &err), "limit %lld: %s", (long long)limit,
+                  err.message);
+    out.text = certificate_text(out.result, &out.w.space, &length);
+    return out;
+}
+
 static inline void written_close(struct written *written)
 {
     search_result_free(written->result);

@@ -22,17 +22,14 @@ static int64_t mean_path(const struct partition_problem *problem, int64_t sum, i
     return problem->spread ? max_i64(mean, mesh_path_ns) : mean;
 }
 
-/* Whatever the cap, the longest stage is no shorter than the mean. With turns over the G meshes, since a stage of r
- * replicas takes Y >= (m/r - 1) C: G Y >= sum r Y >= sum (m - r) C. Where r meshes share each micro-batch Y >= (m - 1)
- * C and so G Y >= (m - 1) sum r C. */
+/* Whatever the cap, the longest stage is no shorter than the mean. Where r of G meshes share each micro-batch Y >= (m -
+ * 1) C and so G Y >= (m - 1) sum r C. */
 static int64_t mean_high(const struct solver *s, int64_t sum)
 {
     const struct partition_problem *p = s->problem;
     int64_t period = INT64_MAX;
     if (p->mesh_count > 0 && !p->spread)
-        return max_i64(s->span.from_ns + s->span.rest_ns,
-                       ceil_div((p->micro_batch_count - most_replicas(p)) * s->least_ns, p->mesh_count) -
-                           stage_slack_ns(s));
+        return max_i64(s->span.from_ns + s->span.rest_ns, mean_of_turns(p, s->least_ns) - stage_slack_ns(s));
     sum = max_i64(s->least_ns, sum - stage_most_cuts_ns(p)); /* which are in it, but are no C */
     for (int i = 0; i < s->level_count; i++)
         period = min_i64(period, s->period_ns[i]);

@@ -157,6 +157,13 @@ static inline int64_t most_replicas(const struct partition_problem *problem)
     return min_i64(problem->turns[problem->turn_count - 1], problem->mesh_count);
 }
 
+/* With turns over the G meshes the longest stage takes so much beyond its first micro-batch, of least passes that come
+ * to `sum`: a stage of r replicas takes Y >= (m/r - 1) C, and so G Y >= sum r Y >= sum (m - r) C. */
+static inline int64_t mean_of_turns(const struct partition_problem *problem, int64_t sum)
+{
+    return ceil_div(max_i64(0, problem->micro_batch_count - most_replicas(problem)) * sum, problem->mesh_count);
+}
+
 /* What a stage's Y has beside its layers: sends that are not hidden, and the span's beginning. */
 static inline int64_t level_waiting_ns(const struct solver *s, int level)
 {

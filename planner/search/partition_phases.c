@@ -22,7 +22,7 @@ struct phases {
     int64_t rest_ns;  /* least_passes_ns() of backward ones */
 };
 
-/* Of the longest stage, which is no shorter than the mean; with turns as mean_high() in partition.c has it. */
+/* Of the longest stage, which is no shorter than the mean; with turns mean_of_turns(). */
 static int64_t least_passes_ns(const struct partition_problem *problem, bool forward)
 {
     const struct price_table *table = problem->table;
@@ -36,7 +36,7 @@ static int64_t least_passes_ns(const struct partition_problem *problem, bool for
         sum += least;
     }
     if (problem->mesh_count > 0 && !problem->spread)
-        return ceil_div(max_i64(0, problem->micro_batch_count - most_replicas(problem)) * sum, problem->mesh_count);
+        return mean_of_turns(problem, sum);
     return (problem->micro_batch_count - 1) * ceil_div(sum, problem->stage_count);
 }
 
