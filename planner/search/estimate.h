@@ -60,6 +60,9 @@ bool estimate_settle(struct estimate *estimate, const struct model *model, const
  * micro-batches are enough (docs/cost-model.md, "How exact", has the exceptions). Fails when lowering or layout does.
  */
 bool estimate_plan_bytes(int64_t *bytes, const struct model *model, const struct plan *plan, struct error *err);
+/* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak.
+ * Replicas and copies of the model each see a share of them. */
+int estimate_settled_micro_batches(const struct plan *plan);
 /* About the effort (struct estimate) of that, beforehand: right but for a factor of a few. */
 int64_t estimate_effort(const struct plan *plan);
 /* Whether that is another program than the plan's: then a stage fits only if it leaves some room. */

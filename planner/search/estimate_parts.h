@@ -15,9 +15,6 @@ struct judging estimate_judging_shortened(const struct plan *plan);
 /* The bytes of a program that is laid out, against the devices'. */
 void estimate_fill_memory(struct prediction *p, const struct program *program, const struct facts *facts,
                           const struct judging *judging);
-/* Micro-batches after which a further one only repeats: all stages have been full once and memory has reached its peak.
- * Replicas and copies of the model each see a share of them. */
-int estimate_settled_micro_batches(const struct plan *plan);
 /* Numbers of micro-batches that leave no replica without work and that the schedule takes are multiples of it. */
 int estimate_micro_batch_unit(const struct plan *plan);
 /* The same plan for `micro_batches` micro-batches of the same size, and its graph; both are the caller's, on failure

@@ -1,6 +1,6 @@
 #include "planner/search/swaps.h"
 #include "base/num.h"
-#include "planner/search/estimate_parts.h"
+#include "planner/search/estimate.h"
 #include "planner/search/pipeline.h"
 
 struct descent {
