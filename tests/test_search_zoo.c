@@ -53,14 +53,23 @@ static const struct restricted_case {
     const char *model, *cluster;
     int64_t batch, sequence; /* 0: the model's own */
 } restricted_cases[] = {
-    { "bert-large", "1x8:l40s", 256, 0 },        { "gpt2-xl", "2x8:l40s", 128, 0 },
-    { "llama-2-7b", "4x8:a100-sxm-80", 128, 0 }, { "llama-2-13b", "1x8:l40s", 64, 0 },
-    { "gpt2-large", "1x4:h100-sxm", 32, 0 },     { "llama-2-7b-lora", "1x4:l40s", 32, 0 },
-    { "gpt2", "2x4:rtx4090", 64, 512 },          { "gpt2", "2x4:rtx4090", 128, 512 },
-    { "gpt2", "4x4:rtx4090", 64, 512 },          { "pythia-410m", "4x4:rtx4090", 64, 512 },
-    { "gpt2-medium", "4x4:rtx4090", 64, 512 },   { "bert-large", "4x4:rtx4090", 64, 512 },
-    { "gpt2-medium", "2x4:l40s", 64, 512 },      { "gpt2", "2x8:l40s", 64, 512 },
-    { "gpt2-large", "4x4:rtx4090", 64, 512 },    { "gpt2-large", "2x4:a10g", 64, 512 },
+    { "llama-2-70b", "2x8:a100-sxm-80", 64, 0 },
+    { "bert-large", "1x8:l40s", 256, 0 },
+    { "gpt2-xl", "2x8:l40s", 128, 0 },
+    { "llama-2-7b", "4x8:a100-sxm-80", 128, 0 },
+    { "llama-2-13b", "1x8:l40s", 64, 0 },
+    { "gpt2-large", "1x4:h100-sxm", 32, 0 },
+    { "llama-2-7b-lora", "1x4:l40s", 32, 0 },
+    { "gpt2", "2x4:rtx4090", 64, 512 },
+    { "gpt2", "2x4:rtx4090", 128, 512 },
+    { "gpt2", "4x4:rtx4090", 64, 512 },
+    { "pythia-410m", "4x4:rtx4090", 64, 512 },
+    { "gpt2-medium", "4x4:rtx4090", 64, 512 },
+    { "bert-large", "4x4:rtx4090", 64, 512 },
+    { "gpt2-medium", "2x4:l40s", 64, 512 },
+    { "gpt2", "2x8:l40s", 64, 512 },
+    { "gpt2-large", "4x4:rtx4090", 64, 512 },
+    { "gpt2-large", "2x4:a10g", 64, 512 },
 };
 enum { RESTRICTED_CASES = sizeof restricted_cases / sizeof *restricted_cases };
 

@@ -171,7 +171,7 @@ static bool solve(struct run *run, struct candidate *c, int64_t below_ns)
 {
     struct partition_problem problem;
     struct partition_result result;
-    if (!search_problem(run, c->config, c->table, c->capacity_bytes, &problem))
+    if (!search_promised(run, c, c->capacity_bytes, &problem))
         return false;
     problem.gap_ppm = max_i64(problem.gap_ppm, FAMILY_GAP_PPM);
     problem.below_ns = search_with_idle_ns(&run->configs[c->config], below_ns);
@@ -192,7 +192,7 @@ static bool choose_as(struct run *run, const struct candidate *leader, struct ca
     c->capacity_bytes = leader->capacity_bytes;
     if (leader->part > 0)
         c->table = leader->table;
-    return true;
+    return search_tighten(run, c, leader->kept_bytes);
 }
 
 /* leader: NULL, there is none. */

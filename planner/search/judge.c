@@ -75,17 +75,29 @@ static void insert_plan(struct run *run, struct candidate *c, struct estimate *e
         estimate_free(estimate);
 }
 
+/* Whether the other one fits into what is promised to the candidate of the same configuration. */
+static bool fits_as(struct run *run, const struct candidate *c, const struct candidate *other, bool *fits)
+{
+    struct candidate tight = *other;
+    int64_t step_ns = 0;
+    if (!search_tighten(run, &tight, c->kept_bytes) ||
+        !search_evaluate(run, &tight, min_i64(c->capacity_bytes, other->capacity_bytes), &step_ns))
+        return false;
+    *fits = step_ns < INT64_MAX;
+    return true;
+}
+
 /* Other candidates of the same configuration that need more than is promised now: its new solution speaks for them. */
 static bool drop_larger(struct run *run, const struct candidate *c)
 {
     for (int i = 0; i < run->result->certificate.ranked; i++) {
         struct candidate *other = &run->candidates[i];
-        int64_t step_ns = 0;
-        if (other == c || other->judged || other->config != c->config || other->capacity_bytes <= c->capacity_bytes)
+        bool fits = true;
+        if (other == c || other->judged || other->config != c->config)
             continue;
-        if (!search_evaluate(run, other, c->capacity_bytes, &step_ns))
+        if (!fits_as(run, c, other, &fits))
             return false;
-        other->judged = step_ns == INT64_MAX;
+        other->judged = !fits;
     }
     return true;
 }
@@ -97,7 +109,7 @@ static bool solve_smaller(struct run *run, struct candidate *c, int64_t capacity
     struct partition_result result;
     *found = false;
     c->capacity_bytes = capacity_bytes;
-    if (!search_problem(run, c->config, c->table, capacity_bytes, &problem))
+    if (!search_promised(run, c, capacity_bytes, &problem))
         return false;
     problem.gap_ppm = max_i64(problem.gap_ppm, SHRUNK_GAP_PPM);
     if (run->result->plan_count == 0)
@@ -124,25 +136,6 @@ static bool too_little_for(struct run *run, const struct candidate *c, int64_t *
     }
 }
 
-/* The formula may promise bytes that the layout does not keep: then less is promised. The candidate is judged for good
- * when nothing fits into that. */
-static bool shrink(struct run *run, struct candidate *c, int64_t capacity_bytes)
-{
-    bool found = false;
-    if (!too_little_for(run, c, &capacity_bytes))
-        return false;
-    c->capacity_bytes = capacity_bytes;
-    c->judged = true;
-    if (!drop_larger(run, c))
-        return false;
-    if (++c->shrinks > MAX_SHRINKS)
-        return true;
-    if (!solve_smaller(run, c, capacity_bytes, &found))
-        return false;
-    c->judged = !found;
-    return true;
-}
-
 /* So much that the layout's surplus fits as well. */
 static int64_t less_bytes(const struct candidate *c, const struct prediction *p)
 {
@@ -150,6 +143,36 @@ static int64_t less_bytes(const struct candidate *c, const struct prediction *p)
     for (int k = 0; k < p->stage_count; k++)
         permille = max_i64(permille, (int64_t)((double)p->peak_bytes[k] / (double)p->available_bytes[k] * 1000) + 1);
     return c->capacity_bytes / permille * 1000;
+}
+
+/* What the layout lacks is not promised again: by stages, else all of them get less. */
+static bool promise_less(struct run *run, struct candidate *c, const struct prediction *p)
+{
+    if (search_can_tighten(run, c))
+        return search_tighten_for(run, c, p);
+    int64_t capacity_bytes = less_bytes(c, p);
+    if (!too_little_for(run, c, &capacity_bytes))
+        return false;
+    c->capacity_bytes = capacity_bytes;
+    return true;
+}
+
+/* The formula may promise bytes that the layout does not keep: then less is promised. The candidate is judged for good
+ * when nothing fits into that. */
+static bool shrink(struct run *run, struct candidate *c, const struct prediction *p)
+{
+    bool found = false;
+    if (!promise_less(run, c, p))
+        return false;
+    c->judged = true;
+    if (!drop_larger(run, c))
+        return false;
+    if (++c->shrinks > MAX_SHRINKS)
+        return true;
+    if (!solve_smaller(run, c, c->capacity_bytes, &found))
+        return false;
+    c->judged = !found;
+    return true;
 }
 
 /* A plan that needs the room which a shortened program must leave will hardly fit: where one that leaves it is nearly
@@ -323,7 +346,7 @@ static bool hear(struct run *run, struct candidate *c, int64_t *spent)
         estimate_free(estimate);
         return true;
     }
-    bool good = shrink(run, c, less_bytes(c, &estimate->prediction));
+    bool good = shrink(run, c, &estimate->prediction);
     estimate_free(estimate);
     return good;
 }

@@ -68,7 +68,7 @@ bool search_walk(struct run *run, struct candidate *c)
 bool search_evaluate(struct run *run, const struct candidate *c, int64_t capacity_bytes, int64_t *step_ns)
 {
     struct partition_problem problem;
-    if (!search_problem(run, c->config, c->table, capacity_bytes, &problem))
+    if (!search_promised(run, c, capacity_bytes, &problem))
         return false;
     *step_ns = partition_evaluate(&problem, &c->solution);
     return true;

@@ -18,6 +18,10 @@ struct candidate {
     struct plan *plan;  /* made when ranked */
     uint64_t plan_hash; /* set with it */
     int64_t ranked_ns, capacity_bytes;
+    /* What its stages must leave free beyond what the formula counts (tighten.c); NULL: nothing. By stage, and as a
+     * table whose stages have less room. */
+    const int64_t *kept_bytes;
+    const struct price_table *tight;
     int64_t simulated_ns; /* 0: not simulated, or beaten */
     int place;            /* how many of its family (stages, tensor degree) are better by the formula */
     int shrinks;          /* how often less memory was promised because a layout did not fit */
@@ -128,6 +132,16 @@ bool search_vary(struct run *run, int first_config);
 /* The table with those of its strategies that candidates of the part (struct candidate) choose from; itself where these
  * are all, or none. */
 bool search_part(struct run *run, const struct price_table **table, int part);
+
+/* tighten.c: whether its stages can be charged one by one. */
+bool search_can_tighten(const struct run *run, const struct candidate *c);
+/* So much less room for its stages: (stages) in the run's arena. NULL: all there is. */
+bool search_tighten(struct run *run, struct candidate *c, const int64_t *kept_bytes);
+/* So much less where memory lacks that the formula, which may see less than the layout, does not let the same plan pass
+ * again. */
+bool search_tighten_for(struct run *run, struct candidate *c, const struct prediction *p);
+/* The problem of its configuration within what is promised to it; false: out of memory. */
+bool search_promised(struct run *run, const struct candidate *c, int64_t capacity_bytes, struct partition_problem *out);
 
 /* judge.c: simulates into run->result: first the best of each family, then what the budget allows. */
 bool search_judge(struct run *run);
