@@ -147,7 +147,7 @@ static void list_missing(struct text *out, const struct space *own, const struct
         enum space_choice choice = (enum space_choice)i;
         struct allowed all = values_of(&free_space, choice), given = values_of(space, choice),
                        wanted = values_of(own, choice);
-        if (choice == SPACE_BUCKET || !add_values(&all, &wanted)) /* both have the plan's own bucket */
+        if ((choice == SPACE_BUCKET && wanted.count == 1) || !add_values(&all, &wanted)) /* both have the plan's own */
             continue;
         missing = add_values(&given, &wanted) || missing;
         add_values(&all, &given);

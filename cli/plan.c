@@ -271,7 +271,7 @@ static void suggest_more(const struct cli *cli, const struct space *space)
     struct text names = { 0 };
     for (int i = 0; i < SPACE_CHOICES; i++)
         if (space_allowed(&all, (enum space_choice)i)->count > 0 && space_is_default(space, (enum space_choice)i) &&
-            i != SPACE_PREFETCH && i != SPACE_BUCKET)
+            i != SPACE_PREFETCH)
             text_printf(&names, "%s%s", names.length > 0 ? ", " : "", space_choice_names[i]);
     if (names.length > 0 && !names.failed)
         fprintf(cli->talk, "the space has more values when --space names them, in more time, of: %s\n", names.data);

@@ -216,7 +216,8 @@ static inline void draw_replicates(struct random_world *w)
         w->space.recompute.count = w->space.offload.count = 1;
 }
 
-/* Of half of the worlds no buckets, or others than usual, and of every third deferred sums; likewise. */
+/* Of half of the worlds no buckets, or others than usual, of some those as well; and of every third deferred sums;
+ * likewise. */
 static inline void draw_unusual(struct random_world *w)
 {
     static const struct allowed deferred[] = { { 1, { DIM_tp_deferred } }, { 2, { DIM_tp, DIM_tp_deferred } } };
@@ -225,6 +226,8 @@ static inline void draw_unusual(struct random_world *w)
         w->space.tensor_dimension = deferred[world_draw(&own, 2)];
     if (world_draw(&own, 2))
         w->space.bucket = (struct allowed){ 1, { world_draw(&own, 3) ? world_draw_scale(&own, 64, 16) : 0 } };
+    if (world_draw(&own, 3) == 0)
+        w->space.bucket.values[w->space.bucket.count++] = world_draw_scale(&own, 64, 16) + 1;
 }
 
 static inline void draw_space(struct random_world *w)

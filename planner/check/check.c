@@ -431,11 +431,12 @@ static bool checker_open(struct checker *c, const struct model *model)
         return fail_kind(c->err, ERROR_GATE,
                          "the certificate does not hold: it is for %lld usable bytes per device, but there are %lld",
                          (long long)c->claim->memory_bytes, (long long)usable);
-    if (space_bucket_bytes(&c->claim->space) != c->plan->bucket_bytes)
-        return fail_kind(c->err, ERROR_GATE,
-                         "the certificate does not hold: it is about gradient buckets of %lld bytes, but the plan's "
-                         "have %lld",
-                         (long long)space_bucket_bytes(&c->claim->space), (long long)c->plan->bucket_bytes);
+    if (!allows(&c->claim->space.bucket, c->plan->bucket_bytes))
+        return fail_kind(
+            c->err, ERROR_GATE,
+            "the certificate does not hold: it is not about gradient buckets of %lld bytes, which the plan "
+            "has",
+            (long long)c->plan->bucket_bytes);
     if (!workbench_open(&c->bench, model, c->facts, &c->claim->space, c->err) ||
         !space_configs(&c->configs, &c->config_count, &c->arena, &c->claim->space, c->bench.graph, c->facts->cluster,
                        c->err) ||

@@ -11,6 +11,7 @@ static bool same_outside(const struct plan *plan, const struct config *config)
 {
     bool same = plan->stage_count == config_replicas(config) && plan->chunk_count == config_chunks(config) &&
                 plan->micro_batch_count == config->micro_batch_count && plan->extra_in_flight == config->extra &&
+                plan->bucket_bytes == config->bucket_bytes &&
                 (plan->stage_count == 1 || plan->schedule == config->schedule);
     int all = config_meshes(config) * mesh_ranks(&config->mesh), before = 0;
     for (int k = 0; same && k < plan->stage_count; before += stage_rank_count(plan, k++)) {
@@ -191,7 +192,7 @@ static bool check_settings(struct checker *c, const struct model *model, const s
     const struct plan *like = c->plan;
     struct graph *graph = NULL;
     bool same = plan->batch == like->batch && plan->sequence == like->sequence && plan->dtype == like->dtype &&
-                plan->extra_in_flight == config->extra && plan->bucket_bytes == like->bucket_bytes &&
+                plan->extra_in_flight == config->extra && plan->bucket_bytes == config->bucket_bytes &&
                 plan->clip_norm == like->clip_norm && plan->prefetch == config->prefetch &&
                 plan->vocab_multiple == workbench_key(&c->bench, config, 0, false).vocab_multiple;
     if (!same)

@@ -50,7 +50,7 @@ struct plan *plan_from_config(const struct space *space, const struct config *co
     plan->micro_batch_count = config->micro_batch_count;
     plan->extra_in_flight = config->extra;
     plan->atom_count = config->mesh.atom_count;
-    plan->bucket_bytes = space_bucket_bytes(space);
+    plan->bucket_bytes = config->bucket_bytes;
     plan->prefetch = config->prefetch;
     plan->clip_norm = space->clip_norm;
     plan->rank_count = config_meshes(config) * mesh_ranks(&config->mesh);

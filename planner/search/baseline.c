@@ -169,6 +169,7 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
                             .micro = micro,
                             .schedule = schedule,
                             .prefetch = u->prefetch < 0 ? 1 : u->prefetch,
+                            .bucket_bytes = space_bucket_bytes(space),
                             .reversed = u->reversed,
                             .micro_batch_count = (int)(space->batch / unit) };
     return make_mesh(&out->mesh, u, graph, err);

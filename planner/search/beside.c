@@ -137,7 +137,8 @@ static void find_leaders(const struct run *run, struct trial *t)
 static bool is_akin(const struct config *config, const struct config *leader)
 {
     return config->stages == leader->stages && mesh_equal(&config->mesh, &leader->mesh) &&
-           config->prefetch == leader->prefetch && config->reversed == leader->reversed &&
+           config->prefetch == leader->prefetch && config->bucket_bytes == leader->bucket_bytes &&
+           config->reversed == leader->reversed &&
            (config->micro == leader->micro || config->micro == 2 * leader->micro);
 }
 

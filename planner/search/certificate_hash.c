@@ -23,7 +23,7 @@ struct certificate_hash certificate_hash_start(const struct space *space)
         hash = hash_allowed(hash, &space->spread);
     if (space->spread_tensor.count != 1 || space->spread_tensor.values[0] != 1)
         hash = hash_allowed(hash, &space->spread_tensor);
-    if (space_bucket_bytes(space) != space_bucket_bytes(&usual))
+    if (space->bucket.count != 1 || space_bucket_bytes(space) != space_bucket_bytes(&usual))
         hash = hash_allowed(hash, &space->bucket);
     for (int zero = 0; zero <= 3; zero++)
         hash = hash_i64(hash, allows(&space->zero, zero));

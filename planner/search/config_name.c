@@ -8,6 +8,18 @@ const char *const config_fate_names[FATE_COUNT + 1] = {
     [FATE_LEFT] = "left",     [FATE_UNSEEN] = "unseen", NULL
 };
 
+static int add_bucket(char *out, int room, int64_t bytes)
+{
+    int64_t mib = bytes >> 20, kib = bytes >> 10;
+    if (bytes == USUAL_BUCKET_BYTES)
+        return 0;
+    if (mib > 0 && mib << 20 == bytes)
+        return snprintf(out, (size_t)room, " bucket=%lldMiB", (long long)mib);
+    if (kib > 0 && kib << 10 == bytes)
+        return snprintf(out, (size_t)room, " bucket=%lldKiB", (long long)kib);
+    return snprintf(out, (size_t)room, " bucket=%lld", (long long)bytes);
+}
+
 const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config)
 {
     int length = config->stages > 0 ? snprintf(out, CONFIG_NAME_BYTES, "pp=%d", config->stages)
@@ -28,6 +40,7 @@ const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " most-tp=%d", config->most_tensor);
     if (config->runs > 1)
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " layouts=%d", config->runs);
+    length += add_bucket(out + length, CONFIG_NAME_BYTES - length, config->bucket_bytes);
     snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), "%s", config->reversed ? " reversed" : "");
     return out;
 }

@@ -37,14 +37,13 @@ static bool fold_model(struct price_book *book)
 }
 
 bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
-                     int64_t sequence, enum dtype dtype, int64_t bucket_bytes, bool clips, struct error *err)
+                     int64_t sequence, enum dtype dtype, bool clips, struct error *err)
 {
     *book = (struct price_book){ .model = model,
                                  .facts = facts,
                                  .class_count = class_count,
                                  .sequence = sequence,
                                  .dtype = dtype,
-                                 .bucket_bytes = bucket_bytes,
                                  .clips = clips,
                                  .sample_room_bytes = SAMPLE_ROOM_BYTES };
     if (fold_model(book))
@@ -126,7 +125,7 @@ static bool want_sample(struct sample **out, struct price_book *book, const stru
                                   .stages = stages,
                                   .prefetch = layer->zero >= 3 ? key->prefetch : 0, /* nothing else is gathered */
                                   .vocab_multiple = key->vocab_multiple,
-                                  .bucket_bytes = book->bucket_bytes,
+                                  .bucket_bytes = key->bucket_bytes,
                                   .dtype = book->dtype,
                                   .clips = book->clips };
     return find_sample(out, book, key, &shape, err);
@@ -347,7 +346,7 @@ static bool want_alternating(struct sample **out, struct price_book *book, const
                                   .other = plain_layer(pair->dims[1 - first]),
                                   .stages = stages,
                                   .vocab_multiple = key->vocab_multiple,
-                                  .bucket_bytes = book->bucket_bytes,
+                                  .bucket_bytes = key->bucket_bytes,
                                   .dtype = book->dtype,
                                   .clips = book->clips };
     return find_sample(out, book, key, &shape, err);

@@ -163,6 +163,7 @@ struct price_key {
     int64_t micro; /* sequences of one micro-batch on one data-parallel rank */
     int64_t vocab_multiple;
     int prefetch;
+    int64_t bucket_bytes; /* gradients are reduced in buckets of so much */
     bool accumulates; /* there are several micro-batches: all but the first add to gradients, and so are all priced */
     bool bound_only;  /* nothing that waits for the data-parallel lane, and no send: enough for a lower bound */
 };
@@ -176,7 +177,7 @@ struct price_book {
     const struct model *model; /* borrowed, as facts */
     const struct facts *facts;
     int class_count; /* of the unfolded graph */
-    int64_t sequence, bucket_bytes;
+    int64_t sequence;
     enum dtype dtype;
     bool clips; /* gradients by their global norm */
     struct model *folded;
@@ -186,7 +187,7 @@ struct price_book {
     size_t sample_room_bytes; /* what samples take together before the longest unused go */
 };
 bool price_book_open(struct price_book *book, const struct model *model, const struct facts *facts, int class_count,
-                     int64_t sequence, enum dtype dtype, int64_t bucket_bytes, bool clips, struct error *err);
+                     int64_t sequence, enum dtype dtype, bool clips, struct error *err);
 void price_book_close(struct price_book *book);
 /**
  * Prices every class of the model under every strategy, and one send between neighbouring stages. strategies and the

@@ -46,7 +46,7 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .spread = { .count = 1, .values = { 1 } },
         .spread_tensor = { .count = 1, .values = { 1 } },
         .layouts = { .count = 1, .values = { 1 } },
-        .bucket = { .count = 1, .values = { INT64_C(25) << 20 } },
+        .bucket = { .count = 1, .values = { USUAL_BUCKET_BYTES } },
     };
 }
 

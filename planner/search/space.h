@@ -64,7 +64,7 @@ struct space {
                                      data-parallel ones; at least one value */
     struct allowed layouts; /* runs of layers with one layout each that a stage has at most: 1 to MOST_RUNS, of which
                                the largest counts; 1: one layout for all layers of the plan. At least one value */
-    struct allowed bucket;  /* bytes of gradients that are reduced together, 0: one by one. Exactly one value */
+    struct allowed bucket;  /* bytes of gradients that are reduced together, 0: one by one; at least one value */
     int rule_count;
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
@@ -73,6 +73,8 @@ struct space {
  * data-parallel ones without a server; no context parallelism, no slices, ZeRO over all data-parallel ranks, one mesh
  * for each stage, one layout for all layers. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
+enum { USUAL_BUCKET_BYTES = 25 << 20 };
+/* The size of buckets that is tried first. */
 static inline int64_t space_bucket_bytes(const struct space *space)
 {
     return space->bucket.values[0];
@@ -96,6 +98,7 @@ struct config {
     const int *tensor_times; /* (turn_count) with `spread`, ascending for a number of meshes: divides it */
     int most_tensor;         /* of all stages, where it may differ: of the vocabulary's padding. 0: the mesh's */
     int64_t micro;           /* sequences of a micro-batch on a data rank; with `spread` where a stage has one mesh */
+    int64_t bucket_bytes;    /* of gradients that are reduced together; 0: one by one */
     bool reversed;    /* the first stage takes the cluster's last ranks: the other order of its types of devices */
     int runs;         /* of layers with one layout each that a stage has at most; below 2: all layers have the mesh's */
     int layout_count; /* with runs: */

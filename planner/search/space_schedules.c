@@ -1,5 +1,5 @@
 /* Of a mesh, stages and micro-batches all configurations: with each schedule and its chunks, more micro-batches in
- * flight, prefetches and directions. */
+ * flight, sizes of buckets, prefetches and directions. */
 #include "planner/program/schedule.h"
 #include "planner/search/space_parts.h"
 
@@ -78,6 +78,12 @@ static bool can_shard(const struct config *config)
     return can;
 }
 
+/* Whether any ranks reduce gradients together. */
+static bool can_reduce(const struct config *config)
+{
+    return config->meshes > 0 || mesh_ranks(&config->mesh) > 1;
+}
+
 static void add_prefetches(struct listing *l, struct config config)
 {
     int prefetches = l->space->prefetch.count > 0 ? l->space->prefetch.count : 1;
@@ -85,6 +91,15 @@ static void add_prefetches(struct listing *l, struct config config)
     for (int p = 0; p < prefetches && (p == 0 || shards); p++) {
         config.prefetch = l->space->prefetch.count > 0 ? (int)l->space->prefetch.values[p] : 1;
         add_directions(l, config);
+    }
+}
+
+static void add_buckets(struct listing *l, struct config config)
+{
+    int sizes = can_reduce(&config) ? l->space->bucket.count : 1;
+    for (int i = 0; i < sizes; i++) {
+        config.bucket_bytes = l->space->bucket.values[i];
+        add_prefetches(l, config);
     }
 }
 
@@ -108,7 +123,7 @@ static void add_extras(struct listing *l, struct config config)
     for (int i = 0; i < extras->count; i++) {
         config.extra = (int)extras->values[i];
         if (takes_extra(l, &config))
-            add_prefetches(l, config);
+            add_buckets(l, config);
     }
 }
 

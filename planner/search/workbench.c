@@ -121,11 +121,9 @@ static bool check_choices(const struct space *space, struct error *err)
         zero = zero || allows(&space->zero, i);
     for (int i = 0; i < RECOMPUTE_COUNT; i++)
         recompute = recompute || allows(&space->recompute, i);
-    if (space->bucket.count != 1)
-        return fail(err,
-                    "plan: bucket: the gradients of a plan are reduced in buckets of one size, found %d sizes; give "
-                    "one, such as --fix bucket=4MiB",
-                    space->bucket.count);
+    if (space->bucket.count == 0)
+        return fail(err, "plan: bucket: expected the size of buckets of gradients, such as --fix bucket=4MiB, found "
+                         "none");
     return (zero && recompute) || fail(err, "plan: the space allows no ZeRO stage or no recomputation mode; zero is 0 "
                                             "to 3, recompute none, selective or full");
 }
@@ -158,7 +156,7 @@ bool workbench_open(struct workbench *bench, const struct model *model, const st
         graph_build(&bench->graph, model, space->batch, space->sequence, multiple, err) &&
         check_rules(space, bench->graph, err) && build_chain(bench, err) &&
         price_book_open(&bench->book, model, facts, bench->graph->class_count, bench->graph->sequence, space->dtype,
-                        space_bucket_bytes(space), space->clip_norm > 0, err) &&
+                        space->clip_norm > 0, err) &&
         types_open(bench, err))
         return true;
     workbench_close(bench);
@@ -181,10 +179,12 @@ struct price_key workbench_key(const struct workbench *bench, const struct confi
                              .micro = config->micro,
                              .vocab_multiple = config_vocab_multiple(config, bench->graph),
                              .prefetch = config->prefetch,
+                             .bucket_bytes = config->bucket_bytes,
                              .accumulates = config->micro_batch_count > 1 };
     if (!bound_only)
         return key;
-    key.prefetch = 1; /* the compute path does not depend on it, nor on the number of data-parallel ranks */
+    key.prefetch = 1; /* the compute path depends neither on it, nor on buckets or the number of data-parallel ranks */
+    key.bucket_bytes = space_bucket_bytes(bench->space);
     key.bound_only = true;
     for (int i = 0; i < key.mesh.atom_count; i++)
         if (dimension_deals_batch(dimensions[key.mesh.dim[i]]) && key.mesh.size[i] > 2)
@@ -195,8 +195,8 @@ struct price_key workbench_key(const struct workbench *bench, const struct confi
 bool price_key_equal(const struct price_key *a, const struct price_key *b)
 {
     return a->type == b->type && mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro &&
-           a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->accumulates == b->accumulates &&
-           a->bound_only == b->bound_only;
+           a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->bucket_bytes == b->bucket_bytes &&
+           a->accumulates == b->accumulates && a->bound_only == b->bound_only;
 }
 
 static struct priced *new_priced(struct workbench *bench)
