@@ -117,6 +117,10 @@ static void print_summary(const struct cli *cli, const struct profile *p, const 
             p->compute_under_communication, 100 * p->compute_under_communication_spread, r->compute_samples,
             p->communication_under_compute, 100 * p->communication_under_compute_spread, r->communication_samples);
     fprintf(cli->talk, "  memory outside the arena: %s per rank\n", text_bytes(number, p->memory_outside_arena_bytes));
+    if (p->tuned.count > 0)
+        fprintf(cli->talk,
+                "  algorithms of %d shapes of matrix products: runs of plans with this profile begin with them\n",
+                p->tuned.count);
     if (r->factors_assumed)
         fprintf(
             cli->talk,

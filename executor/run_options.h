@@ -7,6 +7,7 @@
 #include "planner/sim/timeline.h"
 
 struct device;
+struct gpu_learned;
 
 struct run_step {
     int64_t step;  /* from 1 */
@@ -43,12 +44,13 @@ struct run_options {
                               (gpu/nccl_environment.h) */
     double timeout_s;      /* without progress of any rank the run ends; 0: never */
 
-    bool no_graph;              /* on GPUs: every step is queued instruction by instruction */
-    const char *tuned_path;     /* on GPUs: algorithms that earlier runs timed, and where this one's go; NULL: none */
-    bool deterministic;         /* the same bits every time on one device, also where that is slower */
-    bool poison;                /* fills arenas with NaN first and counts the bytes that were touched */
-    bool resident;              /* writes arenas first: what nobody writes is read from memory of its own, too */
-    int mute_stage, mute_instr; /* oracle: this instruction moves nothing; mute_instr -1: none */
+    bool no_graph;               /* on GPUs: every step is queued instruction by instruction */
+    const char *tuned_path;      /* on GPUs: algorithms that earlier runs timed, and where this one's go; NULL: none */
+    struct gpu_learned *learned; /* the same of runs of this process (gpu/learned.h); NULL: none */
+    bool deterministic;          /* the same bits every time on one device, also where that is slower */
+    bool poison;                 /* fills arenas with NaN first and counts the bytes that were touched */
+    bool resident;               /* writes arenas first: what nobody writes is read from memory of its own, too */
+    int mute_stage, mute_instr;  /* oracle: this instruction moves nothing; mute_instr -1: none */
 
     void *context;                                               /* of the callbacks, each of which may be NULL */
     void (*on_step)(void *context, const struct run_step *step); /* on the process that has rank 0 */

@@ -71,6 +71,7 @@ static bool run(const struct crew *crew, struct device device, const struct prog
     options.device = &device;
     options.resident = true; /* sources that only a program made by hand never writes would share one page of zeros */
     options.module_dir = crew->module_dir, options.share_gpus = crew->share_gpus;
+    options.learned = crew->learned;
     options.data = data;
     options.context = context;
     options.on_timeline = on_timeline;

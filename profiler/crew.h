@@ -10,6 +10,7 @@ struct crew {
     const struct device *device; /* a GPU (executor/gpu/device.h); NULL: the processor */
     const char *module_dir;      /* of devices that are modules */
     bool share_gpus;             /* run_options.h */
+    struct gpu_learned *learned; /* run_options.h */
     enum dtype dtype;            /* of the computations */
     int64_t cache_bytes;         /* that rig_empty_caches() passes over; 0: as many as the host's caches have */
 };

@@ -1,5 +1,6 @@
 #include "profiler/profiler.h"
 #include "base/num.h"
+#include "executor/gpu/learned.h"
 #include "executor/kernel.h"
 #include "host/clock.h"
 #include "host/machine.h"
@@ -113,13 +114,22 @@ static bool fill_provenance(struct profile *p, const char *machine, const struct
     return p->machine && p->backend && p->transport && p->software && p->created;
 }
 
+/* What the crew's runs found, or knew before. */
+static bool fill_tuned(struct profile *p, const struct gpu_learned *learned)
+{
+    static const struct gpu_choices none;
+    p->tuned_device = arena_strdup(&p->arena, learned->device);
+    return p->tuned_device && gpu_choices_join(&p->tuned, &p->arena, &none, &learned->choices);
+}
+
 static struct profile *assemble(struct parts *parts, const char *machine, const struct crew *crew,
                                 const struct profiler_options *o, const struct profile *existing)
 {
     struct profile *p = calloc(1, sizeof *p);
     int loaded = crew->rank_count;
     if (!p || !fill_provenance(p, machine, crew, o) || !fill_compute(p, &parts->compute.harvest.compute, loaded) ||
-        !fill_linear(p, &parts->compute.harvest.linear, loaded, existing) || !fill_curves(p, &parts->sweep)) {
+        !fill_linear(p, &parts->compute.harvest.linear, loaded, existing) || !fill_curves(p, &parts->sweep) ||
+        !fill_tuned(p, crew->learned)) {
         profile_free(p);
         return NULL;
     }
@@ -239,8 +249,19 @@ static void fill_report(struct profiler_report *report, const struct parts *part
     report->factors_assumed = parts->factors_assumed;
 }
 
-bool profiler_measure(struct profile **out, struct profiler_report *report, const struct crew *crew,
-                      const struct profiler_options *options, struct error *err)
+/* With what an earlier profile knows of the crew's devices. */
+static bool recall(struct gpu_learned *learned, const struct profile *existing, struct error *err)
+{
+    static const struct gpu_choices none;
+    if (!existing || strlen(existing->tuned_device) >= sizeof learned->device)
+        return true;
+    strcpy(learned->device, existing->tuned_device);
+    return gpu_choices_join(&learned->choices, &learned->arena, &none, &existing->tuned) ||
+           fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d choices", existing->tuned.count);
+}
+
+static bool measure_all(struct profile **out, struct profiler_report *report, const struct crew *crew,
+                        const struct profiler_options *options, struct error *err)
 {
     struct host_machine host;
     char machine[2 * HOST_TEXT_BYTES];
@@ -260,7 +281,7 @@ bool profiler_measure(struct profile **out, struct profiler_report *report, cons
     if (existing && (report->existing_refused = refuse(existing, machine, crew, options->backend)))
         existing = NULL;
     double reference_s = fmin(REFERENCE_S, REFERENCE_SHARE * options->time_limit_s);
-    bool ok = reference_measure(&before, crew->local_count, reference_s, err) &&
+    bool ok = recall(crew->learned, existing, err) && reference_measure(&before, crew->local_count, reference_s, err) &&
               measure(&parts, crew, options, existing,
                       options->memory_bytes ? options->memory_bytes : host.memory_bytes, err) &&
               reference_measure(&after, crew->local_count, reference_s, err);
@@ -281,5 +302,17 @@ bool profiler_measure(struct profile **out, struct profiler_report *report, cons
         *out = NULL;
     parts_free(&parts);
     report->seconds = (double)(clock_now_ns() - start) / 1e9;
+    return ok;
+}
+
+bool profiler_measure(struct profile **out, struct profiler_report *report, const struct crew *crew,
+                      const struct profiler_options *options, struct error *err)
+{
+    struct gpu_learned learned;
+    struct crew learning = *crew;
+    gpu_learned_open(&learned);
+    learning.learned = &learned;
+    bool ok = measure_all(out, report, &learning, options, err);
+    gpu_learned_close(&learned);
     return ok;
 }

@@ -2,14 +2,18 @@
  * a device's events give. */
 #include "check.h"
 #include "executor/comm_threads.h"
+#include "executor/gpu/choices.h"
 #include "executor/gpu/device.h"
 #include "executor/gpu/emulated.h"
 #include "models/model.h"
 #include "profiler/compute.h"
 #include "profiler/contention.h"
+#include "profiler/profiler.h"
 #include "profiler/rig.h"
 #include "tests/model_files.h"
 #include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
 enum { RANKS = 2, BATCH = 2, SEQUENCE = 8 };
 
@@ -236,6 +240,125 @@ START_TEST(transfers_end_beside_products)
 }
 END_TEST
 
+/* ---- algorithms of matrix products ---- */
+
+/* A GPU that finds one algorithm in every run, each time of another shape: 1, 2, ...; what it was told it knows. */
+static struct {
+    atomic_int runs, first_told; /* first_told: of how many the first call told, from shape 1 on */
+} library;
+
+static bool learn(void *self, const struct gpu_choice *choices, int count, struct error *err)
+{
+    (void)self, (void)err;
+    int none = 0;
+    if (count > 0 && choices[0].key[0] == 1)
+        atomic_compare_exchange_strong(&library.first_told, &none, count);
+    return true;
+}
+
+static int learned(void *self, struct gpu_choice *out, int most)
+{
+    (void)self;
+    ck_assert_int_gt(most, 0);
+    out[0] = (struct gpu_choice){ .key = { 1 + atomic_fetch_add(&library.runs, 1) }, .setting = { 66, UINT32_MAX } };
+    return 1;
+}
+
+static bool open_timing_gpu(struct rank *rank, struct error *err)
+{
+    struct gpu gpu;
+    if (!gpu_emulated_open(&gpu, 1, 2, true, err))
+        return false;
+    gpu.device = rank->rank, gpu.device_count = RANKS;
+    gpu.learn = learn, gpu.learned = learned;
+    return gpu_device_open(rank, &gpu, err);
+}
+
+static const struct device device_timing = { .name = "timing", .open = open_timing_gpu, GPU_DEVICE_FUNCTIONS };
+
+static struct profile *profile_on_timing(const struct profile *existing)
+{
+    struct error err = { 0 };
+    struct model *model = model_of_zoo("tiny-gpt");
+    struct transport transports[RANKS];
+    struct profile *profile = NULL;
+    struct profiler_report report;
+    ck_assert(comm_threads_open(transports, RANKS, &err));
+    const struct crew crew = { .transports = transports,
+                               .local_count = RANKS,
+                               .rank_count = RANKS,
+                               .device = &device_timing,
+                               .cache_bytes = 1 << 20 };
+    const struct profiler_options options = { .model = model,
+                                              .sequence = SEQUENCE,
+                                              .batch = BATCH,
+                                              .backend = "cuda",
+                                              .machine = "emulated",
+                                              .memory_bytes = 1 << 28,
+                                              .software = "",
+                                              .existing = existing,
+                                              .time_limit_s = 0.2 };
+    atomic_store(&library.first_told, 0);
+    ck_assert_msg(profiler_measure(&profile, &report, &crew, &options, &err), "%s", err.message);
+    for (int i = 0; i < RANKS; i++)
+        transports[i].close(transports[i].self);
+    model_free(model);
+    return profile;
+}
+
+static struct profile *read_again(const struct profile *profile)
+{
+    struct error err = { 0 };
+    struct profile *again = NULL;
+    size_t length = 0;
+    char *text = profile_write(profile, &length);
+    ck_assert_msg(text && profile_read(&again, "again", text, length, &err), "%s", err.message);
+    free(text);
+    return again;
+}
+
+/* A profile keeps what its runs found fastest, and begins with what the one that it completes knows. */
+START_TEST(profiles_keep_algorithms)
+{
+    struct profile *first = profile_on_timing(NULL), *again = read_again(first);
+    int found = first->tuned.count;
+    ck_assert_int_gt(found, 2 * RANKS);
+    ck_assert_str_eq(again->tuned_device, first->tuned_device);
+    ck_assert_str_ne(again->tuned_device, "");
+    ck_assert_int_eq(again->tuned.count, found);
+    ck_assert_mem_eq(again->tuned.choice, first->tuned.choice, (size_t)found * sizeof *first->tuned.choice);
+    struct profile *second = profile_on_timing(again);
+    ck_assert_int_ge(atomic_load(&library.first_told), found);
+    ck_assert_int_gt(second->tuned.count, found);
+    ck_assert_mem_eq(second->tuned.choice, first->tuned.choice, (size_t)found * sizeof *first->tuned.choice);
+    profile_free(second);
+    profile_free(again);
+    profile_free(first);
+}
+END_TEST
+
+/* A run takes them from the profiles of its plan: of its own device alone. */
+START_TEST(runs_take_algorithms_of_profiles)
+{
+    struct error err = { 0 };
+    struct gpu gpu;
+    struct gpu_choice known[2] = { { .key = { 1 } }, { .key = { 2 } } };
+    struct profile own = { .tuned_device = gpu.description, .tuned = { known, 2 } },
+                   other = { .tuned_device = "another", .tuned = { known, 1 }, .next = &own };
+    const struct facts facts = { .profile = &other };
+    ck_assert_msg(gpu_emulated_open(&gpu, 1, 1, false, &err), "%s", err.message);
+    gpu.learn = learn;
+    atomic_store(&library.first_told, 0);
+    ck_assert(gpu_choices_recall(&gpu, &facts, NULL, &err));
+    ck_assert_int_eq(atomic_load(&library.first_told), 2);
+    other.next = NULL;
+    atomic_store(&library.first_told, 0);
+    ck_assert(gpu_choices_recall(&gpu, &facts, NULL, &err));
+    ck_assert_int_eq(atomic_load(&library.first_told), 0);
+    gpu.close(gpu.self);
+}
+END_TEST
+
 static Suite *gpu_profiler_suite(void)
 {
     Suite *suite = suite_create("gpu_profiler");
@@ -247,6 +370,8 @@ static Suite *gpu_profiler_suite(void)
     tcase_add_test(tcase, sizes_follow_the_paces);
     tcase_add_test(tcase, transfers_end_beside_products);
     tcase_add_loop_test(tcase, events_become_samples, 0, 2);
+    tcase_add_test(tcase, profiles_keep_algorithms);
+    tcase_add_test(tcase, runs_take_algorithms_of_profiles);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -267,6 +267,55 @@ START_TEST(newer_entries_win)
 }
 END_TEST
 
+/* The profile of a device on which so many shapes were timed, from `first` on, with an algorithm of this number. */
+static struct profile *timed(const char *device, int first, int count, int algorithm)
+{
+    struct text text = { 0 };
+    text_printf(&text,
+                "{\"format\": \"cleave-profile\", \"version\": 1, \"dtype\": \"fp32\", \"tuned_device\": \"%s\", "
+                "\"tuned\": [",
+                device);
+    for (int c = 0; c < count; c++) {
+        text_printf(&text, "%s[%d", c > 0 ? ", " : "", first + c);
+        for (int i = 1; i < GPU_CHOICE_KEY; i++)
+            text_add(&text, ", 0");
+        for (int i = 0; i < GPU_CHOICE_SETTINGS; i++)
+            text_printf(&text, ", %d", algorithm);
+        text_add(&text, "]");
+    }
+    text_add(&text, "]}");
+    struct profile *profile = profile_open(text.data);
+    text_free(&text);
+    return profile;
+}
+
+START_TEST(newer_algorithms_win)
+{
+    struct error err = { 0 };
+    struct profile *base = timed("a", 1, 3, 7), *more = timed("a", 3, 2, 8), *other = timed("b", 9, 1, 9),
+                   *none = timed("", 0, 0, 0), *m = NULL;
+    ck_assert_msg(profile_merge(&m, base, more, &err), "%s", err.message);
+    ck_assert_int_eq(m->tuned.count, 4);
+    for (int c = 0; c < 4; c++) {
+        ck_assert_int_eq(m->tuned.choice[c].key[0], 1 + c);
+        ck_assert_int_eq(m->tuned.choice[c].setting[GPU_CHOICE_SETTINGS - 1], c < 2 ? 7 : 8);
+    }
+    profile_free(m);
+    ck_assert_msg(profile_merge(&m, base, other, &err), "%s", err.message);
+    ck_assert_str_eq(m->tuned_device, "b");
+    ck_assert_int_eq(m->tuned.count, 1);
+    profile_free(m);
+    ck_assert_msg(profile_merge(&m, base, none, &err), "%s", err.message);
+    ck_assert_str_eq(m->tuned_device, "a");
+    ck_assert_int_eq(m->tuned.count, 3);
+    profile_free(m);
+    profile_free(base);
+    profile_free(more);
+    profile_free(other);
+    profile_free(none);
+}
+END_TEST
+
 #define HEAD "{\"format\": \"cleave-profile\", \"version\": 1, \"dtype\": \"fp32\""
 static const struct {
     const char *text, *message;
@@ -297,6 +346,8 @@ static const struct {
       "points[1].bytes: expected more than the point before (2), found 2" },
     { HEAD ", \"compute_under_communication\": 0.5}", "compute_under_communication" },
     { HEAD ", \"communication_under_compute_spread\": -0.5}", "communication_under_compute_spread" },
+    { HEAD ", \"tuned\": {}}", "tuned: expected an array of at most 4096 choices, found an object" },
+    { HEAD ", \"tuned\": [[1, 2]]}", "tuned[0]: expected an array of 28 numbers, found an array of 2" },
     { HEAD ", \"reference_ns\": -1}", "p.json:1:77: reference_ns" },
 };
 
@@ -324,6 +375,7 @@ static Suite *profile_suite(void)
     tcase_add_test(tcase, the_newest_reference_is_kept);
     tcase_add_test(tcase, origins_are_kept_and_never_made_up);
     tcase_add_test(tcase, newer_entries_win);
+    tcase_add_test(tcase, newer_algorithms_win);
     tcase_add_loop_test(tcase, wrong_profiles_say_where, 0, sizeof wrong / sizeof wrong[0]);
     suite_add_tcase(suite, tcase);
     return suite;

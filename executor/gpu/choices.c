@@ -7,7 +7,6 @@
 
 enum { FILE_BYTES = 16 << 20, VERSION = 2 };
 static const char format_name[] = "cleave-tuned";
-static const int64_t most_setting = UINT32_MAX;
 
 struct header {
     const char *format, *device;
@@ -26,32 +25,15 @@ static const struct json_field fields[] = {
     { .key = "choices", .type = FIELD_NODE, .offset = offsetof(struct header, choices), .required = true },
 };
 
-static bool read_choice(struct gpu_choice *out, const struct json *numbers, struct error *err)
+/* Copied out of the reader's arena. */
+static bool keep_choices(struct gpu_choices *out, const struct gpu_choices *read, struct error *err)
 {
-    if (json_type(numbers) != JSON_ARRAY || json_count(numbers) != GPU_CHOICE_KEY + GPU_CHOICE_SETTINGS)
-        return json_fail(numbers, err, "expected an array of %d numbers, found %s of %d",
-                         GPU_CHOICE_KEY + GPU_CHOICE_SETTINGS, json_type_name(json_type(numbers)), json_count(numbers));
-    for (int i = 0; i < GPU_CHOICE_KEY; i++)
-        if (!json_int(json_at(numbers, i), 0, INT64_MAX, &out->key[i], err))
-            return false;
-    for (int i = 0; i < GPU_CHOICE_SETTINGS; i++)
-        if (!json_int(json_at(numbers, GPU_CHOICE_KEY + i), 0, most_setting, &out->setting[i], err))
-            return false;
-    return true;
-}
-
-static bool read_choices(struct gpu_choices *out, const struct json *list, struct error *err)
-{
-    int count = json_count(list);
-    if (json_type(list) != JSON_ARRAY || count > GPU_MOST_CHOICES)
-        return json_fail(list, err, "expected an array of at most %d choices, found %s of %d", (int)GPU_MOST_CHOICES,
-                         json_type_name(json_type(list)), count);
-    out->choice = calloc((size_t)count + 1, sizeof *out->choice);
+    out->choice = calloc((size_t)read->count + 1, sizeof *out->choice);
     if (!out->choice)
-        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d choices", count);
-    for (; out->count < count; out->count++)
-        if (!read_choice(&out->choice[out->count], json_at(list, out->count), err))
-            return false;
+        return fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d choices", read->count);
+    if (read->count > 0)
+        memcpy(out->choice, read->choice, (size_t)read->count * sizeof *out->choice);
+    out->count = read->count;
     return true;
 }
 
@@ -61,17 +43,13 @@ bool gpu_choices_read(struct gpu_choices *out, const char *name, const char *tex
     struct json_doc *doc = NULL;
     struct arena arena = { 0 };
     struct header header = { 0 };
-    struct gpu_choices choices = { 0 };
+    struct gpu_choices choices;
     bool ok = json_parse(&doc, name, text, length, err) && json_check_format(json_root(doc), format_name, err) &&
               json_read_fields(json_root(doc), fields, sizeof fields / sizeof *fields, &header, &arena, err);
     if (ok && strcmp(header.device, device) != 0)
         ok = fail_kind(err, ERROR_INPUT, "%s: was timed on \"%s\", this is \"%s\": remove it or name another file",
                        name, header.device, device);
-    ok = ok && read_choices(&choices, header.choices, err);
-    if (ok)
-        *out = choices;
-    else
-        gpu_choices_free(&choices);
+    ok = ok && gpu_choices_from_json(&choices, &arena, header.choices, err) && keep_choices(out, &choices, err);
     arena_free(&arena);
     json_free(doc);
     return ok;
@@ -83,16 +61,7 @@ char *gpu_choices_write(const struct gpu_choices *choices, const char *device, s
     json_begin_format(&w, format_name, VERSION);
     json_put_string(&w, "device", device);
     json_write_key(&w, "choices");
-    json_begin_array(&w);
-    for (int c = 0; c < choices->count; c++) {
-        json_begin_array(&w);
-        for (int i = 0; i < GPU_CHOICE_KEY; i++)
-            json_write_int(&w, choices->choice[c].key[i]);
-        for (int i = 0; i < GPU_CHOICE_SETTINGS; i++)
-            json_write_int(&w, choices->choice[c].setting[i]);
-        json_end_array(&w);
-    }
-    json_end_array(&w);
+    gpu_choices_to_json(&w, choices);
     json_end_object(&w);
     return json_finish(&w, length);
 }
@@ -104,6 +73,7 @@ void gpu_choices_free(struct gpu_choices *choices)
 }
 
 /* ---- files ---- */
+
 bool gpu_choices_load(const struct gpu *gpu, const char *path, struct error *err)
 {
     struct gpu_choices choices = { 0 };
@@ -121,16 +91,77 @@ bool gpu_choices_load(const struct gpu *gpu, const char *path, struct error *err
     return ok;
 }
 
+static bool ask(const struct gpu *gpu, struct gpu_choices *out)
+{
+    *out = (struct gpu_choices){ .choice = calloc(GPU_MOST_CHOICES, sizeof *out->choice) };
+    out->count = out->choice ? gpu->learned(gpu->self, out->choice, GPU_MOST_CHOICES) : 0;
+    return out->choice != NULL;
+}
+
 bool gpu_choices_save(const struct gpu *gpu, const char *path, struct error *err)
 {
     size_t length = 0;
+    struct gpu_choices choices;
     if (!gpu->learned)
         return true;
-    struct gpu_choices choices = { .choice = calloc(GPU_MOST_CHOICES, sizeof *choices.choice) };
-    choices.count = choices.choice ? gpu->learned(gpu->self, choices.choice, GPU_MOST_CHOICES) : 0;
-    char *text = choices.choice ? gpu_choices_write(&choices, gpu->description, &length) : NULL;
+    char *text = ask(gpu, &choices) ? gpu_choices_write(&choices, gpu->description, &length) : NULL;
     bool ok = text ? file_write(path, text, length, err) : fail_kind(err, ERROR_ENVIRONMENT, "no memory for %s", path);
     gpu_choices_free(&choices);
     free(text);
     return ok;
+}
+
+/* ---- profiles and runs of one process ---- */
+
+static bool recall(const struct gpu *gpu, const char *device, const struct gpu_choices *known, struct error *err)
+{
+    return known->count == 0 || strcmp(device, gpu->description) != 0 ||
+           gpu->learn(gpu->self, known->choice, known->count, err);
+}
+
+bool gpu_choices_recall(const struct gpu *gpu, const struct facts *facts, struct gpu_learned *learned,
+                        struct error *err)
+{
+    bool ok = true;
+    if (!gpu->learn)
+        return true;
+    for (const struct profile *p = facts ? facts->profile : NULL; p && ok; p = p->next)
+        ok = recall(gpu, p->tuned_device, &p->tuned, err);
+    if (!learned)
+        return ok;
+    pthread_mutex_lock(&learned->mutex);
+    ok = ok && recall(gpu, learned->device, &learned->choices, err);
+    pthread_mutex_unlock(&learned->mutex);
+    return ok;
+}
+
+void gpu_choices_keep(const struct gpu *gpu, struct gpu_learned *learned)
+{
+    struct gpu_choices choices, joined;
+    struct arena arena = { 0 };
+    if (!gpu->learned || !learned || strlen(gpu->description) >= sizeof learned->device)
+        return;
+    pthread_mutex_lock(&learned->mutex);
+    if (strcmp(learned->device, gpu->description) != 0)
+        learned->choices.count = 0; /* of another device */
+    if (ask(gpu, &choices) && gpu_choices_join(&joined, &arena, &learned->choices, &choices)) {
+        arena_free(&learned->arena);
+        learned->arena = arena;
+        learned->choices = joined;
+        strcpy(learned->device, gpu->description);
+    }
+    pthread_mutex_unlock(&learned->mutex);
+    gpu_choices_free(&choices);
+}
+
+void gpu_learned_open(struct gpu_learned *learned)
+{
+    *learned = (struct gpu_learned){ .device = "" };
+    pthread_mutex_init(&learned->mutex, NULL);
+}
+
+void gpu_learned_close(struct gpu_learned *learned)
+{
+    pthread_mutex_destroy(&learned->mutex);
+    arena_free(&learned->arena);
 }

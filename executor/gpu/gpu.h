@@ -5,6 +5,7 @@
 #define CLEAVE_EXECUTOR_GPU_GPU_H
 #include "base/error.h"
 #include "executor/gpu/work.h"
+#include "planner/facts/gpu_choice.h"
 #include <stddef.h>
 
 /* What a library does with a product before it is written; each but PLAIN wants c by lines, no accumulation
@@ -37,13 +38,6 @@ struct gpu_matmul {
     void *aux;  /* (m,n), as c but for its own distance between lines, of c's type */
     int64_t aux_m;
     int bias_type;
-};
-
-/* How a library computes one shape of products, as it was found to be fastest: numbers that mean something to the
- * module and its library alone, the same for the same shape on the same device. */
-enum { GPU_CHOICE_KEY = 19, GPU_CHOICE_SETTINGS = 9 };
-struct gpu_choice {
-    int64_t key[GPU_CHOICE_KEY], setting[GPU_CHOICE_SETTINGS];
 };
 
 /* Softmax attention as the kernels ATTENTION and ATTENTION_..._GRADIENT take it (kinds.h): in bf16 with heads of whole

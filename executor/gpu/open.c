@@ -218,6 +218,7 @@ bool gpu_device_open(struct rank *rank, const struct gpu *gpu, struct error *err
            pin_host_arena(rank, err) && fill_arena(rank, err) && open_events(rank, err) && open_slots(rank, err) &&
            open_tables(rank, err) && gpu_fuse_open(rank, err) && open_overflow(rank, err) &&
            gpu_replay_open(rank, err) &&
+           gpu_choices_recall(gpu, rank->options->facts, rank->options->learned, err) &&
            (!rank->options->tuned_path || gpu_choices_load(gpu, rank->options->tuned_path, err));
 }
 
@@ -286,6 +287,7 @@ void gpu_device_close(struct rank *rank)
     if (rank->rank == 0 && rank->options->tuned_path &&
         rank->updates > 0) /* that it can be written was seen at the begin */
         gpu_choices_save(&g->gpu, rank->options->tuned_path, NULL);
+    gpu_choices_keep(&g->gpu, rank->options->learned);
     gpu_comm_close(rank);
     for (int lane = 0; lane < LANE_COUNT; lane++) {
         g->gpu.close_stream(g->gpu.self, g->stream[lane]);

@@ -269,7 +269,8 @@ static void name_missing(const char **text)
 
 bool profile_finish(struct profile *p, struct error *err)
 {
-    const char **texts[] = { &p->machine, &p->backend, &p->transport, &p->software, &p->created, &p->device };
+    const char **texts[] = { &p->machine, &p->backend, &p->transport,   &p->software,
+                             &p->created, &p->device,  &p->tuned_device };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         name_missing(texts[i]);
     if (!good(p->compute_under_communication, 1) || !good(p->communication_under_compute, 1))

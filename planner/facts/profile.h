@@ -2,6 +2,7 @@
 #ifndef CLEAVE_FACTS_PROFILE_H
 #define CLEAVE_FACTS_PROFILE_H
 #include "planner/facts/cluster.h"
+#include "planner/facts/gpu_choice.h"
 #include "planner/plan/dim.h"
 
 /* No single instruction takes a month: durations saturate here, and 2^10 of them still fit in 63 bits. */
@@ -59,8 +60,10 @@ struct profile {
     int factors_origin;                 /* of the four above: enum origin; PROFILE_UNSAID */
     int64_t memory_outside_arena_bytes; /* context, libraries, transport buffers */
     int memory_origin;                  /* of it: enum origin; PROFILE_UNSAID */
-    int64_t reference_ns; /* of the profiler's reference product, when the newest part was measured; 0: not kept */
-    int reference_ranks;  /* so many of them at once; 0: not said, one */
+    int64_t reference_ns;     /* of the profiler's reference product, when the newest part was measured; 0: not kept */
+    int reference_ranks;      /* so many of them at once; 0: not said, one */
+    const char *tuned_device; /* GPU on which the algorithms below were timed; "": none were */
+    struct gpu_choices tuned;
     uint64_t hash;
     struct profile_index *index; /* hash tables, private */
 };

@@ -13,7 +13,8 @@ struct profile_text {
     int dtype;
     double compute_factor, communication_factor, compute_factor_spread, communication_factor_spread;
     int factors_origin, memory_origin;
-    const struct json *compute, *linear, *curves;
+    const char *tuned_device;
+    const struct json *compute, *linear, *curves, *tuned;
 };
 struct entry_text {
     const char *work;
@@ -83,6 +84,10 @@ static const struct json_field profile_table[] = {
     { "linear", FIELD_NODE, offsetof(struct profile_text, linear), .doc = "array: work that is linear in elements" },
     { "collectives", FIELD_NODE, offsetof(struct profile_text, curves),
       .doc = "array: curves of collectives and sends" },
+    { "tuned_device", FIELD_STRING, offsetof(struct profile_text, tuned_device),
+      .doc = "GPU on which the algorithms below were timed: another one does not take them" },
+    { "tuned", FIELD_NODE, offsetof(struct profile_text, tuned),
+      .doc = "array: the fastest algorithm of each shape of matrix product, in the library's numbers" },
 };
 static const struct json_field entry_table[] = {
     { "work", FIELD_STRING, offsetof(struct entry_text, work), .required = true, .doc = "canonical name of the work" },
@@ -259,7 +264,9 @@ static bool read_root(struct profile *p, const struct json *root, struct error *
     p->memory_origin = t.memory_origin;
     p->reference_ns = t.reference_ns;
     p->reference_ranks = (int)t.reference_ranks;
-    return read_compute(p, t.compute, err) && read_linear(p, t.linear, err) && read_curves(p, t.curves, err);
+    p->tuned_device = t.tuned_device;
+    return read_compute(p, t.compute, err) && read_linear(p, t.linear, err) && read_curves(p, t.curves, err) &&
+           gpu_choices_from_json(&p->tuned, &p->arena, t.tuned, err);
 }
 
 bool profile_read(struct profile **out, const char *name, const char *text, size_t length, struct error *err)
@@ -382,6 +389,15 @@ static void put_header(struct json_writer *w, const struct profile *p)
         json_put_int(w, "reference_ranks", p->reference_ranks);
 }
 
+static void put_tuned(struct json_writer *w, const struct profile *p)
+{
+    if (p->tuned.count == 0)
+        return;
+    put_note(w, "tuned_device", p->tuned_device);
+    json_write_key(w, "tuned");
+    gpu_choices_to_json(w, &p->tuned);
+}
+
 char *profile_write(const struct profile *p, size_t *length)
 {
     struct json_writer w = { 0 };
@@ -401,6 +417,7 @@ char *profile_write(const struct profile *p, size_t *length)
     for (int i = 0; i < p->curve_count; i++)
         put_curve(&w, &p->curves[i]);
     json_end_array(&w);
+    put_tuned(&w, p);
     json_end_object(&w);
     return json_finish(&w, length);
 }

@@ -107,6 +107,16 @@ static bool merge_header(struct profile *to, const struct profile *base, const s
     return ok;
 }
 
+/* Of two devices the newer one's. */
+static bool merge_tuned(struct profile *to, const struct profile *base, const struct profile *more)
+{
+    static const struct gpu_choices none;
+    const struct profile *from = more->tuned.count > 0 ? more : base;
+    bool ok = true, alike = strcmp(base->tuned_device, from->tuned_device) == 0;
+    to->tuned_device = copy_text(&to->arena, from->tuned_device, &ok);
+    return ok && gpu_choices_join(&to->tuned, &to->arena, alike ? &base->tuned : &none, &from->tuned);
+}
+
 bool profile_merge(struct profile **out, const struct profile *base, const struct profile *more, struct error *err)
 {
     bool done = false;
@@ -129,7 +139,7 @@ bool profile_merge(struct profile **out, const struct profile *base, const struc
         goto cleanup;
     }
     if (!merge_header(to, base, more) || !merge_compute(to, base, more) || !merge_linear(to, base, more) ||
-        !merge_curves(to, base, more)) {
+        !merge_curves(to, base, more) || !merge_tuned(to, base, more)) {
         fail_kind(err, ERROR_ENVIRONMENT, "merging profiles: out of memory");
         goto cleanup;
     }
