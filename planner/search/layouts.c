@@ -17,6 +17,7 @@ struct kept {
     int count;
     const int8_t *dims[MOST_LAYOUTS];
     const struct price_table *table[MOST_LAYOUTS];
+    const bool *nothing[MOST_LAYOUTS]; /* of which classes they have no strategy; NULL: of none */
 };
 
 static bool same_layouts(const struct laid *laid, const struct config *config)
@@ -34,7 +35,7 @@ static bool list_kept(struct workbench *bench, const struct config *config, bool
     for (int i = 0; i < config->layout_count; i++) {
         struct config own = config_of_layout(config, i);
         const struct price_table *table = NULL;
-        if (!workbench_type_table(bench, &own, 0, bound_only, &table, err))
+        if (!workbench_partial_table(bench, &own, bound_only, &table, &kept->nothing[kept->count], err))
             return false;
         if (!table)
             continue;
@@ -42,6 +43,19 @@ static bool list_kept(struct workbench *bench, const struct config *config, bool
         kept->table[kept->count++] = table;
     }
     return true;
+}
+
+/* Whether every class has a strategy in one of them. */
+static bool kept_serve(const struct kept *kept)
+{
+    for (int c = 0; kept->count > 0 && c < kept->table[0]->class_count; c++) {
+        bool any = false;
+        for (int i = 0; i < kept->count; i++)
+            any = any || !kept->nothing[i] || !kept->nothing[i][c];
+        if (!any)
+            return false;
+    }
+    return kept->count > 0;
 }
 
 static bool join_tables(struct price_table *out, const struct kept *kept, struct arena *arena)
@@ -138,7 +152,7 @@ bool layouts_table(struct workbench *bench, const struct config *config, bool bo
         memcpy(laid->layout, config->layout, sizeof laid->layout);
         if (!list_kept(bench, config, bound_only, &kept, err))
             return false;
-        laid->refused = kept.count == 0;
+        laid->refused = !kept_serve(&kept);
         if (!laid->refused && !join_tables(&laid->table, &kept, &bench->arena))
             return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
         struct error why = { 0 };

@@ -85,6 +85,12 @@ bool search_infeasible(const struct search_result *result, const struct space *s
     struct text degrees = { 0 }, advice = { 0 };
     if (result->why)
         return fail_kind(err, ERROR_INFEASIBLE, "%s", result->why);
+    if (!plan && space->rule_count > 0)
+        return fail_kind(
+            err, ERROR_INFEASIBLE,
+            "nothing fits: no configuration of the space can be lowered, or has something to choose from "
+            "for every layer that has a rule of its own; allow more, or layouts=3 where layers differ in tp "
+            "or sp");
     if (!plan)
         return fail_kind(err, ERROR_INFEASIBLE,
                          "nothing fits: no configuration of the space can be lowered, or memory is short where "

@@ -29,6 +29,8 @@ enum layer_choice {
     LAYER_RESHARD,
     LAYER_REPLICATE,
     LAYER_HSDP,
+    LAYER_TP, /* with `layouts` those of one plan may differ; else its ranks are what all rules allow */
+    LAYER_SP,
     LAYER_CHOICES
 };
 extern const char *const layer_choice_names[LAYER_CHOICES + 1];

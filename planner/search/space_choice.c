@@ -69,9 +69,11 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
 enum space_choice space_choice_of_layers(enum layer_choice choice)
 {
     static const enum space_choice choices[LAYER_CHOICES] = {
-        [LAYER_ZERO] = SPACE_ZERO,     [LAYER_RECOMPUTE] = SPACE_RECOMPUTE, [LAYER_OFFLOAD] = SPACE_OFFLOAD,
-        [LAYER_SLICES] = SPACE_SLICES, [LAYER_RESHARD] = SPACE_RESHARD,     [LAYER_REPLICATE] = SPACE_REPLICATE,
-        [LAYER_HSDP] = SPACE_HSDP,
+        [LAYER_ZERO] = SPACE_ZERO,       [LAYER_RECOMPUTE] = SPACE_RECOMPUTE,
+        [LAYER_OFFLOAD] = SPACE_OFFLOAD, [LAYER_SLICES] = SPACE_SLICES,
+        [LAYER_RESHARD] = SPACE_RESHARD, [LAYER_REPLICATE] = SPACE_REPLICATE,
+        [LAYER_HSDP] = SPACE_HSDP,       [LAYER_TP] = SPACE_TP,
+        [LAYER_SP] = SPACE_SP,
     };
     return choices[choice];
 }

@@ -1,8 +1,9 @@
 /* What layers may choose from: everybody's values, or those of a rule for some. */
 #include "planner/search/space.h"
+#include <string.h>
 
-const char *const layer_choice_names[LAYER_CHOICES + 1] = { "zero",    "recompute", "offload", "slices",
-                                                            "reshard", "replicate", "hsdp",    NULL };
+const char *const layer_choice_names[LAYER_CHOICES + 1] = { "zero",      "recompute", "offload", "slices", "reshard",
+                                                            "replicate", "hsdp",      "tp",      "sp",     NULL };
 
 static const struct allowed *for_all(const struct space *space, enum layer_choice choice)
 {
@@ -19,6 +20,10 @@ static const struct allowed *for_all(const struct space *space, enum layer_choic
         return &space->replicate;
     case LAYER_HSDP:
         return &space->shard_group;
+    case LAYER_TP:
+        return &space->tensor;
+    case LAYER_SP:
+        return &space->sequence_parallel;
     case LAYER_SLICES:
     case LAYER_CHOICES:
         break;
@@ -68,6 +73,22 @@ bool space_group_allowed(const struct allowed *groups, const struct mesh *mesh, 
     return allows(groups, group) || (whole && allows(groups, 0));
 }
 
+static bool rule_allows(const struct space *space, int layer, enum layer_choice choice, int64_t value)
+{
+    int rule = rule_of(space, layer, choice);
+    return rule < 0 || allows(&space->rules[rule].allowed, value);
+}
+
+/* What is allowed for all is about the plan's mesh: only rules are about single layers. One rank has nothing to share.
+ */
+static bool degrees_allowed(const struct space *space, int layer, struct mesh mesh, const struct plan_layer *choice)
+{
+    memcpy(mesh.dim, choice->dim, sizeof mesh.dim);
+    int tensor = mesh_tensor(&mesh);
+    return rule_allows(space, layer, LAYER_TP, tensor) &&
+           (tensor == 1 || rule_allows(space, layer, LAYER_SP, mesh_sequence_parallel(&mesh)));
+}
+
 bool space_layer_allows(const struct space *space, int layer, const struct mesh *mesh, const struct plan_layer *choice)
 {
     bool sharded = mesh_shards(mesh) > 1, shards = sharded && choice->zero > 0, gathers = sharded && choice->zero >= 3;
@@ -77,7 +98,8 @@ bool space_layer_allows(const struct space *space, int layer, const struct mesh 
            (!gathers || allows(space_layer_allowed(space, layer, LAYER_RESHARD), choice->reshard)) &&
            allows(space_layer_allowed(space, layer, LAYER_RECOMPUTE), choice->recompute) &&
            allows(space_layer_allowed(space, layer, LAYER_OFFLOAD), choice->offload) &&
-           allows(space_layer_allowed(space, layer, LAYER_SLICES), choice->slices);
+           allows(space_layer_allowed(space, layer, LAYER_SLICES), choice->slices) &&
+           degrees_allowed(space, layer, *mesh, choice);
 }
 
 struct allowed space_any_layer(const struct space *space, enum layer_choice choice)

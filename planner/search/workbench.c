@@ -243,7 +243,7 @@ static struct layer_price forbidden(const struct workbench *bench, const struct 
 }
 
 /* From the graph's classes to those of the chain, where rules tell layers apart: what a layer may not choose does not
- * fit. Refused when a layer has nothing to choose from on this mesh. */
+ * fit. */
 static bool apply_rules(struct workbench *bench, struct priced *priced, struct error *err)
 {
     struct price_table *table = &priced->table, plain = priced->table;
@@ -252,7 +252,8 @@ static bool apply_rules(struct workbench *bench, struct priced *priced, struct e
         return true;
     table->class_count = bench->class_count;
     table->prices = arena_alloc(&bench->arena, count, sizeof *table->prices);
-    if (!table->prices)
+    bool *nothing = arena_alloc(&bench->arena, (size_t)bench->class_count, sizeof *nothing);
+    if (!table->prices || !nothing)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (int c = 0; c < bench->class_count; c++) {
         int layer = bench->class_layer[c], like = bench->graph->layers[layer].class_index;
@@ -264,7 +265,8 @@ static bool apply_rules(struct workbench *bench, struct priced *priced, struct e
             table->prices[c * table->strategy_count + i] =
                 legal ? *price_at(&plain, like, i) : forbidden(bench, &plain, like);
         }
-        priced->refused = priced->refused || !any;
+        nothing[c] = !any;
+        priced->nothing = any ? priced->nothing : nothing;
     }
     return true;
 }
@@ -299,23 +301,41 @@ static bool fill_priced(struct workbench *bench, struct priced *priced, struct e
     return true;
 }
 
-bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
-                          const struct price_table **out, struct error *err)
+/* NULL: sets err. */
+static const struct priced *want_priced(struct workbench *bench, const struct config *config, int type, bool bound_only,
+                                        struct error *err)
 {
     struct price_key key = workbench_key(bench, config, type, bound_only);
     struct priced *priced = find_priced(bench, &key);
+    if (priced)
+        return priced;
+    priced = new_priced(bench);
     if (!priced) {
-        priced = new_priced(bench);
-        if (!priced)
-            return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-        priced->key = key;
-        if (!fill_priced(bench, priced, err))
-            return false;
-        priced->table.base_bytes +=
-            available_bytes(bench->facts) - facts_available_bytes(bench->facts, priced->key.type);
+        fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+        return NULL;
     }
-    *out = priced->refused ? NULL : &priced->table;
-    return true;
+    priced->key = key;
+    if (!fill_priced(bench, priced, err))
+        return NULL;
+    priced->table.base_bytes += available_bytes(bench->facts) - facts_available_bytes(bench->facts, type);
+    return priced;
+}
+
+bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
+                          const struct price_table **out, struct error *err)
+{
+    const struct priced *priced = want_priced(bench, config, type, bound_only, err);
+    *out = priced && !priced->refused && !priced->nothing ? &priced->table : NULL;
+    return priced != NULL;
+}
+
+bool workbench_partial_table(struct workbench *bench, const struct config *config, bool bound_only,
+                             const struct price_table **out, const bool **nothing, struct error *err)
+{
+    const struct priced *priced = want_priced(bench, config, 0, bound_only, err);
+    *out = priced && !priced->refused ? &priced->table : NULL;
+    *nothing = priced ? priced->nothing : NULL;
+    return priced != NULL;
 }
 
 bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,

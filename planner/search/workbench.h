@@ -8,7 +8,8 @@ struct model;
 
 struct priced {
     struct price_key key;
-    bool refused;
+    bool refused;  /* by lowering */
+    bool *nothing; /* (the chain's classes) of which rules leave no strategy; NULL: there are none */
     struct price_table table;
 };
 struct workbench {
@@ -42,6 +43,9 @@ bool workbench_table(struct workbench *bench, const struct config *config, bool 
 /* The same for stages that live on one type of the cluster's; the tables of several have equal strategies. */
 bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
                           const struct price_table **out, struct error *err);
+/* The same, also where a layer has no strategy; *nothing: (classes) those that have none, or NULL. */
+bool workbench_partial_table(struct workbench *bench, const struct config *config, bool bound_only,
+                             const struct price_table **out, const bool **nothing, struct error *err);
 /* The table as an asynchronous schedule sees it, one for each stage: further versions of the weights, updates after
  * each micro-batch; what such a schedule refuses (ZeRO, copies of a weight on several stages) does not fit. Made once.
  */
