@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "executor/rank.h"
+#include "executor/initial.h"
 #include "executor/kernels/bf16.h"
 #include "base/num.h"
 #include "planner/program/access.h"
@@ -238,60 +239,6 @@ static int find_scalar(const struct program *program, int stage)
     return -1;
 }
 
-/* Initial values of the elements that a rank holds of a weight, beside a buffer of its layout. */
-static void initial_values(const struct rank *rank, int buffer, real *out, int64_t *count)
-{
-    const struct buffer *b = &rank->program->buffers[buffer];
-    struct block block = buffer_block(rank->program, b, rank->local_rank);
-    int64_t first;
-    rank_flat_range(rank, buffer, &first, count);
-    kernel_initialise(out, &rank->program->graph->weights[b->id], &block, first, *count, rank->options->seed);
-}
-
-/* Weights of 16 bits, and what they are rounded from: behind the moments of the gradient before their state. */
-static bool initialise_bf16(struct rank *rank, int buffer, struct error *err)
-{
-    const struct buffer *b = &rank->program->buffers[buffer];
-    int64_t count;
-    int state = b->kind == BUFFER_GRADIENT ? state_buffer(rank->program, buffer) : -1;
-    real *values = malloc((size_t)(b->elements + 1) * sizeof *values);
-    if (!values)
-        return fail_kind(err, ERROR_ENVIRONMENT, "rank %d: no memory for initial weights", rank->rank);
-    initial_values(rank, buffer, values, &count);
-    uint16_t *weights = (uint16_t *)(void *)rank_data(rank, buffer);
-    for (int64_t i = 0; b->kind == BUFFER_WEIGHT && i < count; i++)
-        weights[i] = bf16_of_real(values[i]);
-    if (state >= 0)
-        memcpy((real *)(void *)rank_data(rank, state) + 2 * count, values, (size_t)count * sizeof *values);
-    free(values);
-    return true;
-}
-
-static bool initialise(struct rank *rank, struct error *err)
-{
-    const struct program *program = rank->program;
-    bool real_elements = program->plan->dtype == (sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32);
-    bool half = program->plan->dtype == DTYPE_BF16 && rank->options->device->computes;
-    for (int b = 0; b < program->buffer_count; b++) {
-        const struct buffer *buffer = &program->buffers[b];
-        bool lasts = buffer->kind == BUFFER_WEIGHT || buffer->kind == BUFFER_STATE;
-        if (buffer->stage == rank->stage && lasts && rank->options->poison)
-            memset(rank_data(rank, b), 0, (size_t)buffer->bytes);
-    }
-    for (int b = 0; b < program->buffer_count; b++) {
-        const struct buffer *buffer = &program->buffers[b];
-        int64_t count;
-        if (buffer->stage != rank->stage)
-            continue;
-        if (buffer->kind == BUFFER_WEIGHT && real_elements)
-            initial_values(rank, b, (real *)(void *)rank_data(rank, b), &count);
-        else if (half && (buffer->kind == BUFFER_WEIGHT || buffer->kind == BUFFER_GRADIENT) &&
-                 !initialise_bf16(rank, b, err))
-            return false;
-    }
-    return true;
-}
-
 static bool open_lanes(struct rank *rank, struct error *err)
 {
     const struct stage_program *stage = &rank->program->stages[rank->stage];
@@ -322,7 +269,7 @@ bool rank_new(struct rank **out, const struct program *program, const struct tra
         return false;
     }
     rank->scalar = find_scalar(program, stage);
-    if (!initialise(rank, err) ||
+    if (!initial_weights(rank, err) ||
         (options->device->open && (!options->device->open(rank, err) || !options->device->upload(rank, err)))) {
         rank_free(rank);
         return false;

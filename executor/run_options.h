@@ -49,6 +49,7 @@ struct run_options {
     struct gpu_learned *learned; /* the same of runs of this process (gpu/learned.h); NULL: none */
     bool deterministic;          /* the same bits every time on one device, also where that is slower */
     bool poison;                 /* fills arenas with NaN first and counts the bytes that were touched */
+    bool rough;                  /* initial weights need only have the right size: nothing but time is looked at */
     bool resident;               /* writes arenas first: what nobody writes is read from memory of its own, too */
     int mute_stage, mute_instr;  /* oracle: this instruction moves nothing; mute_instr -1: none */
 

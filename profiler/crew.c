@@ -69,7 +69,9 @@ static bool run(const struct crew *crew, struct device device, const struct prog
     struct run_options options = run_options_default();
     options.step_count = step_count;
     options.device = &device;
-    options.resident = true; /* sources that only a program made by hand never writes would share one page of zeros */
+    options.rough = true;
+    options.resident =
+        !crew->device; /* sources that only a program made by hand never writes would share one page of zeros */
     options.module_dir = crew->module_dir, options.share_gpus = crew->share_gpus;
     options.learned = crew->learned;
     options.data = data;

@@ -87,7 +87,17 @@ static void fill_normal(real *out, const struct weight *weight, uint64_t key, in
     }
 }
 
-static void fill(real *out, const struct weight *weight, uint64_t key, int64_t global, int64_t count)
+/* Evenly over +- sqrt(3) deviations. */
+static void fill_evenly(real *out, const struct weight *weight, uint64_t key, int64_t global, int64_t count)
+{
+    const double step = weight->init_std * 1.7320508075688772 * 0x1p-31;
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (real)(step * (double)(int32_t)(mix64(key + (uint64_t)(global + i)) >> 32));
+}
+
+typedef void normals(real *out, const struct weight *weight, uint64_t key, int64_t global, int64_t count);
+
+static void fill(real *out, const struct weight *weight, uint64_t key, int64_t global, int64_t count, normals *make)
 {
     switch (weight->init) {
     case INIT_ZERO:
@@ -96,14 +106,14 @@ static void fill(real *out, const struct weight *weight, uint64_t key, int64_t g
             out[i] = weight->init == INIT_ONE;
         return;
     case INIT_NORMAL:
-        fill_normal(out, weight, key, global, count);
+        make(out, weight, key, global, count);
         return;
     }
 }
 
 /* Padding lies at the end of dim 0, so the row-major place of a real element does not depend on it. */
-void kernel_initialise(real *out, const struct weight *weight, const struct block *block, int64_t first_element,
-                       int64_t element_count, uint64_t seed)
+static void initialise(real *out, const struct weight *weight, const struct block *block, int64_t first_element,
+                       int64_t element_count, uint64_t seed, normals *make)
 {
     const uint64_t key = mix64(hash_string(HASH_START, weight->name) ^ mix64(seed));
     const int64_t inside = block_elements(block), line = weight->dim_count ? block->count[weight->dim_count - 1] : 1;
@@ -118,9 +128,21 @@ void kernel_initialise(real *out, const struct weight *weight, const struct bloc
         if (weight->dim_count == 1) /* the only dim is the rows */
             run = min_i64(run, max_i64(weight->valid_rows - row, 0) ? weight->valid_rows - row : run);
         if (row < weight->valid_rows)
-            fill(out + i, weight, key, global, run);
+            fill(out + i, weight, key, global, run, make);
         for (int64_t j = 0; row >= weight->valid_rows && j < run; j++)
             out[i + j] = 0;
         i += run;
     }
+}
+
+void kernel_initialise(real *out, const struct weight *weight, const struct block *block, int64_t first_element,
+                       int64_t element_count, uint64_t seed)
+{
+    initialise(out, weight, block, first_element, element_count, seed, fill_normal);
+}
+
+void kernel_initialise_roughly(real *out, const struct weight *weight, const struct block *block, int64_t first_element,
+                               int64_t element_count, uint64_t seed)
+{
+    initialise(out, weight, block, first_element, element_count, seed, fill_evenly);
 }
