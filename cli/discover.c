@@ -3,12 +3,13 @@
 #include "host/machine.h"
 #include "host/nvml.h"
 #include "profiler/discover.h"
+#include "profiler/nccl_topology.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 struct discover_options {
-    const char *output, *topology, *device;
+    const char *output, *topology, *nccl_topology, *device;
     struct text_list measured;
     int64_t nodes; /* 0: as many as the measurements have hosts, else 1 */
 };
@@ -16,6 +17,8 @@ static const struct option options[] = {
     TEXT_OPTION(
         "nvidia-smi-topo", offsetof(struct discover_options, topology), "FILE",
         "what `nvidia-smi topo -m` printed on one node (\"-\": standard input), instead of asking this machine"),
+    TEXT_OPTION("nccl-topo", offsetof(struct discover_options, nccl_topology), "FILE",
+                "the same from the XML that NCCL wrote on one node with NCCL_TOPO_DUMP_FILE=FILE, with rates"),
     LIST_OPTION("nccl-tests", offsetof(struct discover_options, measured), "FILE",
                 "text or JSON of an all_reduce, all_gather, reduce_scatter or alltoall run; may be repeated"),
     TEXT_OPTION("device", offsetof(struct discover_options, device), "NAME",
@@ -31,6 +34,7 @@ struct view {
     const struct discover_options *options;
     struct nccl_tests *runs[MAX_LIST]; /* by discover_order() */
     int hosts;                         /* most of any run; at least 1 */
+    const char *known;                 /* the catalogue's name of the GPUs where their ids say it; NULL: they do not */
     struct device_type device;
 };
 
@@ -73,7 +77,7 @@ static bool fail_device(const struct view *v, const char *driver_name, struct er
 /* driver_name: what the driver calls the GPUs, or NULL. */
 static bool choose_device(struct view *v, const char *driver_name, struct error *err)
 {
-    const char *name = v->options->device;
+    const char *name = v->options->device ? v->options->device : v->known;
     if (!name && driver_name)
         name = discover_device(driver_name);
     return name ? find_device(v->in, name, &v->device, err) : fail_device(v, driver_name, err);
@@ -143,6 +147,23 @@ static bool look_at_topology(struct view *v, struct discovery *found, struct err
     return true;
 }
 
+static bool look_at_nccl_topology(struct view *v, struct discovery *found, struct error *err)
+{
+    const char *text;
+    size_t length;
+    struct nccl_topology *t = arena_alloc(&v->in->arena, 1, sizeof *t);
+    if (!t)
+        return fail_kind(err, ERROR_ENVIRONMENT, "out of memory");
+    if (!inputs_text(v->in, v->options->nccl_topology, &text, &length, err) ||
+        !nccl_topology_read(t, v->options->nccl_topology, text, length, err))
+        return false;
+    v->known = discover_pci_device(t->pci_device);
+    if (!choose_device(v, measured_device(v), err))
+        return false;
+    discover_topology(found, &t->topology, &v->device, nodes_of(v), "NCCL's topology");
+    return true;
+}
+
 /* The ranks of the measurements are all that is known of the devices. */
 static bool look_at_runs(struct view *v, struct discovery *found, struct error *err)
 {
@@ -182,7 +203,10 @@ static bool look_here(struct view *v, struct discovery *found, struct error *err
 static bool look(struct view *v, struct discovery *found, struct error *err)
 {
     const struct discover_options *o = v->options;
+    if (o->topology && o->nccl_topology)
+        return fail(err, "cleave discover: expected one of --nvidia-smi-topo and --nccl-topo, found both");
     if (!read_runs(v, err) || !(o->topology         ? look_at_topology(v, found, err)
+                                : o->nccl_topology  ? look_at_nccl_topology(v, found, err)
                                 : o->measured.count ? look_at_runs(v, found, err)
                                                     : look_here(v, found, err)))
         return false;
@@ -229,10 +253,12 @@ static int run(const struct cli *cli, const void *given, const char *const *oper
 const struct verb verb_discover = {
     .name = "discover",
     .summary = "writes a cluster file of how a machine's GPUs are connected",
-    .usage = "[--nvidia-smi-topo FILE] [--nccl-tests FILE]... [--device NAME] [--nodes N] [-o FILE]",
+    .usage = "[--nvidia-smi-topo FILE | --nccl-topo FILE] [--nccl-tests FILE]... [--device NAME] [--nodes N] [-o FILE]",
     .examples = "  cleave discover -o cluster.json\n"
                 "  nvidia-smi topo -m > topo.txt\n  cleave discover --nvidia-smi-topo topo.txt --device h100-sxm "
                 "--nodes 4 -o cluster.json\n"
+                "  NCCL_TOPO_DUMP_FILE=topo.xml all_reduce_perf -g 8\n  cleave discover --nccl-topo topo.xml --nodes 4 "
+                "-o cluster.json\n"
                 "  cleave discover --nccl-tests all_reduce_16_ranks.txt --device h100-sxm -o cluster.json\n",
     OPTIONS_OF(options),
     .options_bytes = sizeof(struct discover_options),

@@ -47,12 +47,22 @@ static void own_link(struct discovered_level *level, const struct device_type *d
 }
 
 /* whole: the level is all of a node, as where the catalogue's switch is. */
-static void nvlink_link(struct discovered_level *level, const struct device_type *device, int links, bool whole)
+static void nvlink_link(struct discovered_level *level, const struct device_type *device,
+                        const struct topology_rates *rates, int links, bool whole)
 {
     own_link(level, device);
     level->comment[0] = '\0';
-    if (!whole)
+    if (!whole || (rates->nvlinks > 0 && !rates->nvswitch))
         level->link.switch_reduce_factor = 0, level->link.switch_reduce_latency_ns = 0;
+    if (rates->nvlinks > 0) {
+        level->link.bytes_per_s = rates->nvlinks;
+        level->link.shared = false;
+        say(level->comment,
+            "NVLink (NV%d%s): all links of a GPU at the nominal rate of their generation; efficiency and latency of "
+            "%s's link in the catalogue",
+            links, rates->nvswitch ? ", by a switch" : "", device->name);
+        return;
+    }
     if (!is_pcie(device)) {
         say(level->comment, "NVLink (NV%d): rate, efficiency and latency of %s's link in the catalogue", links,
             device->name);
@@ -66,15 +76,20 @@ static void nvlink_link(struct discovered_level *level, const struct device_type
         links, links, device->name);
 }
 
-static void pcie_link(struct discovered_level *level, const struct device_type *device, bool shared)
+static void pcie_link(struct discovered_level *level, const struct device_type *device,
+                      const struct topology_rates *rates, bool shared)
 {
+    double known = shared ? rates->host : rates->pcie;
     struct link_level *link = &level->link;
     link->latency_ns = device->link_latency_ns;
     link->efficiency = is_pcie(device) ? device->link_efficiency : PCIE_EFFICIENCY;
     link->shared = shared;
     say(level->comment, "PCI Express, %s: ",
         shared ? "through the host (PHB, NODE or SYS), shared by who talks at once" : "behind switches (PIX or PXB)");
-    if (device->host_bytes_per_s > 0) {
+    if (known > 0) {
+        link->bytes_per_s = known;
+        say(level->comment, "speed and width of the %s that NCCL found", shared ? "slowest link on the way" : "link");
+    } else if (device->host_bytes_per_s > 0) {
         link->bytes_per_s = device->host_bytes_per_s;
         say(level->comment, "host_bytes_per_s of %s in the catalogue", device->name);
     } else if (is_pcie(device)) {
@@ -87,14 +102,26 @@ static void pcie_link(struct discovered_level *level, const struct device_type *
     say(level->comment, "; efficiency %s; latency of its link", is_pcie(device) ? "of its link" : "0.8, an assumption");
 }
 
-static void add_nodes(struct discovery *out, const struct device_type *device, int nodes)
+/* topology: of a node; NULL: not known. */
+static void add_nodes(struct discovery *out, const struct device_type *device, const struct topology *topology,
+                      int nodes)
 {
     out->node_levels = out->level_count;
     if (nodes < 2)
         return;
     struct discovered_level *level = add_level(out, "cluster", nodes);
     set_link(level, device_nic(device));
-    say(level->comment, "the network of %s in the catalogue, for each device", device->name);
+    if (!topology || topology->rates.network == 0) {
+        say(level->comment, "the network of %s in the catalogue, for each device", device->name);
+        return;
+    }
+    level->link.shared = !topology->rates.own_network;
+    level->link.bytes_per_s = topology->rates.network / (topology->rates.own_network ? topology->device_count : 1);
+    say(level->comment,
+        "nominal speed of the %d network cards nearest to GPUs, %s; efficiency and latency of %s's network in the "
+        "catalogue",
+        topology->nic_count, level->link.shared ? "shared by a node's GPUs" : "an equal part for each GPU",
+        device->name);
 }
 
 void discover_plain(struct discovery *out, const struct device_type *device, int nodes, int per_node,
@@ -103,7 +130,7 @@ void discover_plain(struct discovery *out, const struct device_type *device, int
     *out = (struct discovery){ .device = device->name };
     say(out->comment, "%d x %d devices: %s", nodes, per_node, source);
     own_link(add_level(out, "node", per_node), device);
-    add_nodes(out, device, nodes);
+    add_nodes(out, device, NULL, nodes);
 }
 
 static void say_mixed(struct discovery *out, const struct topology_levels *levels)
@@ -134,11 +161,11 @@ void discover_topology(struct discovery *out, const struct topology *topology, c
         if (topology->device_count == 1)
             own_link(level, device);
         else if (l->tier == TIER_NVLINK)
-            nvlink_link(level, device, l->links, whole);
+            nvlink_link(level, device, &topology->rates, l->links, whole);
         else
-            pcie_link(level, device, l->tier == TIER_HOST);
+            pcie_link(level, device, &topology->rates, l->tier == TIER_HOST);
     }
-    add_nodes(out, device, nodes);
+    add_nodes(out, device, topology, nodes);
 }
 
 /* ---- measured ---- */
@@ -229,36 +256,51 @@ int discover_order(const void *a, const void *b)
     return x->passes != y->passes ? x->passes - y->passes : x->ranks - y->ranks;
 }
 
+/* As the driver calls them, less the maker, and their ids of PCI (https://pci-ids.ucw.cz/read/PC/10de); 0: not known.
+ */
+static const struct known_gpu {
+    const char *driver_name;
+    unsigned pci_device;
+    const char *name;
+} known_gpus[] = {
+    { "H100 80GB HBM3", 0x2330, "h100-sxm" },
+    { "H100 PCIe", 0x2331, "h100-pcie" },
+    { "H200", 0x2335, "h200-sxm" },
+    { "A100-SXM4-80GB", 0x20b2, "a100-sxm-80" },
+    { "A100-SXM4-40GB", 0x20b0, "a100-sxm-40" },
+    { "A100 80GB PCIe", 0x20b5, "a100-pcie-80" },
+    { "A10", 0x2236, "a10" },
+    { "A10G", 0x2237, "a10g" },
+    { "L4", 0x27b8, "l4" },
+    { "L40S", 0x26b9, "l40s" },
+    { "B200", 0x2901, "b200-sxm" },
+    { "GB200", 0x2941, "gb200" },
+    { "GB300", 0, "gb300" },
+    { "GH200 480GB", 0x2342, "gh200-96" },
+    { "V100-SXM2-16GB", 0x1db1, "v100-sxm2-16" },
+    { "V100-SXM2-32GB", 0x1db5, "v100-sxm2-32" },
+    { "V100-SXM3-32GB", 0x1db8, "v100-sxm3-32" },
+    { "GeForce RTX 3090", 0x2204, "rtx3090" },
+    { "GeForce RTX 4090", 0x2684, "rtx4090" },
+};
+
 const char *discover_device(const char *driver_name)
 {
-    static const char *const names[][2] = {
-        { "H100 80GB HBM3", "h100-sxm" },
-        { "H100 PCIe", "h100-pcie" },
-        { "H200", "h200-sxm" },
-        { "A100-SXM4-80GB", "a100-sxm-80" },
-        { "A100-SXM4-40GB", "a100-sxm-40" },
-        { "A100 80GB PCIe", "a100-pcie-80" },
-        { "A10", "a10" },
-        { "A10G", "a10g" },
-        { "L4", "l4" },
-        { "L40S", "l40s" },
-        { "B200", "b200-sxm" },
-        { "GB200", "gb200" },
-        { "GB300", "gb300" },
-        { "GH200 480GB", "gh200-96" },
-        { "V100-SXM2-16GB", "v100-sxm2-16" },
-        { "V100-SXM2-32GB", "v100-sxm2-32" },
-        { "V100-SXM3-32GB", "v100-sxm3-32" },
-        { "GeForce RTX 3090", "rtx3090" },
-        { "GeForce RTX 4090", "rtx4090" },
-    };
     static const char *const makers[] = { "NVIDIA ", "Tesla " };
     for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
         if (strncmp(driver_name, makers[i], strlen(makers[i])) == 0)
             driver_name += strlen(makers[i]);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(driver_name, names[i][0]) == 0)
-            return names[i][1];
+    for (size_t i = 0; i < sizeof known_gpus / sizeof *known_gpus; i++)
+        if (strcmp(driver_name, known_gpus[i].driver_name) == 0)
+            return known_gpus[i].name;
+    return NULL;
+}
+
+const char *discover_pci_device(unsigned pci_device)
+{
+    for (size_t i = 0; pci_device > 0 && i < sizeof known_gpus / sizeof *known_gpus; i++)
+        if (known_gpus[i].pci_device == pci_device)
+            return known_gpus[i].name;
     return NULL;
 }
 

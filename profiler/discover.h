@@ -27,6 +27,9 @@ struct discovery {
  *   Behind one switch every device has it to itself; through the host a unit shares it.
  * - Between nodes: the device's network.
  *
+ * Rates that the topology knows stand before those: of all NVLinks of a GPU, of PCI Express, and of the network, which
+ * the GPUs of a node share unless each has an equal part. Efficiencies and latencies are always the device's.
+ *
  * What no hierarchy expresses has the slowest kind of link among it, and the comment says so.
  */
 void discover_topology(struct discovery *out, const struct topology *topology, const struct device_type *device,
@@ -49,6 +52,8 @@ bool discover_measured(struct discovery *out, const struct nccl_tests *tests, co
 int discover_order(const void *a, const void *b);
 /* The catalogue's name of a GPU that the driver calls so ("NVIDIA H100 80GB HBM3"); NULL: not known. */
 const char *discover_device(const char *driver_name);
+/* The same of a device of NVIDIA's with this id of PCI. */
+const char *discover_pci_device(unsigned pci_device);
 /* The whole cluster file, as cluster_read() takes it. */
 void discovery_write(struct json_writer *w, const struct discovery *found);
 #endif

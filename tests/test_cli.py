@@ -345,6 +345,14 @@ def discovers(folder):
     check("discover twice", run(*pairs).stdout == cluster.read_text())
     expect("plan with what was found", 0, "on 8 devices", "plan", "gpt2", "--cluster", cluster, "--batch", "8", "--seq", "64")
     expect("discover another table", 2, r"cluster\.json:1: expected the column GPU0", "discover", "--nvidia-smi-topo", corpus / "cluster.json", "--device", "cpu")
+    dgx = ["discover", "--nccl-topo", corpus / "dump_dgx_a100.xml", "--nodes", "2"]
+    if "reads no XML" in run(*dgx).stderr:
+        expect("discover by NCCL's topology without Expat", 1, "dump_dgx_a100.xml: this build reads no XML: install libexpat1-dev", *dgx)
+    else:
+        levels = json.loads(expect("discover by NCCL's topology", 0, '"device": "a100-sxm-80"', *dgx).stdout)["levels"]
+        check("discover by NCCL's topology: rates", [level["bytes_per_s"] for level in levels] == [300e9, 25e9], levels)
+        expect("discover by another XML", 2, r"topo_pairs\.txt:1: expected XML", "discover", "--nccl-topo", corpus / "topo_pairs.txt")
+    expect("discover by two topologies", 2, "one of --nvidia-smi-topo and --nccl-topo", *dgx, *pairs[1:3])
     measured = ["discover", "--nccl-tests", corpus / "nccl_all_reduce.txt", "--nccl-tests", corpus / "nccl_all_gather.json"]
     levels = json.loads(expect("discover by nccl-tests", 0, '"device": "h100-sxm"', *measured).stdout)["levels"]
     check("discover by nccl-tests: levels", [level["fanout"] for level in levels] == [4, 2])

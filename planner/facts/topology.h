@@ -1,8 +1,9 @@
-/* How the GPUs of a node are connected, as `nvidia-smi topo -m` prints it. */
+/* How the GPUs of a node are connected, as `nvidia-smi topo -m`, the driver or NCCL say. */
 #ifndef CLEAVE_FACTS_TOPOLOGY_H
 #define CLEAVE_FACTS_TOPOLOGY_H
 #include "base/arena.h"
 #include "base/error.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 /* From near to far. A tier is a kind of link that a level of a cluster can be made of. */
@@ -16,6 +17,15 @@ struct topology {
         enum link_tier tier;
         int links;
     } pair[TOPOLOGY_DEVICES][TOPOLOGY_DEVICES];
+    /* Nominal bytes per second each way, of whoever has least; 0: the source does not say. */
+    struct topology_rates {
+        double nvlinks;   /* all NVLinks of one GPU, to GPUs of the node and their switch */
+        bool nvswitch;    /* they lead to a switch; with nvlinks */
+        double pcie;      /* one GPU's own link of PCI Express */
+        double host;      /* the slowest such link on a GPU's way to its processor */
+        double network;   /* all network cards that are nearest to some GPU, together */
+        bool own_network; /* every GPU has an equal part of that to itself, else all share it; with network */
+    } rates;
 };
 /* Reads the text, coloured or not, columns apart by tabs or spaces: a header of GPU0, GPU1, ... and the network cards,
  * then a row for each of them with X on the diagonal and NV#, PIX, PXB, PHB, NODE, SYS (or SOC) elsewhere, equal both

@@ -1,0 +1,96 @@
+#include "host/xml.h"
+#include <limits.h>
+#include <string.h>
+#ifdef HAVE_EXPAT
+#include <expat.h>
+
+struct reading {
+    XML_Parser parser;
+    const struct xml_handler *handler;
+    const char *name;
+    struct error *err;
+    bool failed;
+};
+
+/* Expat ends an empty element even after it was stopped: nothing is handed on from here. */
+static void stop(struct reading *r)
+{
+    r->failed = true;
+    XML_StopParser(r->parser, XML_FALSE);
+}
+
+static void XMLCALL on_begin(void *data, const XML_Char *name, const XML_Char **attributes)
+{
+    struct reading *r = data;
+    struct xml_element element = { name, attributes, (int)XML_GetCurrentLineNumber(r->parser) };
+    if (!r->failed && !r->handler->begin(r->handler->self, &element, r->err))
+        stop(r);
+}
+
+static void XMLCALL on_end(void *data, const XML_Char *name)
+{
+    struct reading *r = data;
+    (void)name;
+    if (!r->failed)
+        r->handler->end(r->handler->self);
+}
+
+static void XMLCALL on_document_type(void *data, const XML_Char *name, const XML_Char *system, const XML_Char *public,
+                                     int internal)
+{
+    struct reading *r = data;
+    (void)system, (void)public, (void)internal;
+    fail(r->err, "%s:%d: expected no document type, found <!DOCTYPE %s>", r->name,
+         (int)XML_GetCurrentLineNumber(r->parser), name);
+    stop(r);
+}
+
+static bool parse(struct reading *r, const char *text, size_t length)
+{
+    if (length > INT_MAX)
+        return fail(r->err, "%s: expected at most %d bytes, found %zu", r->name, INT_MAX, length);
+    if (XML_Parse(r->parser, text, (int)length, XML_TRUE) == XML_STATUS_OK || r->failed)
+        return !r->failed;
+    if (XML_GetErrorCode(r->parser) == XML_ERROR_NO_MEMORY)
+        return fail_kind(r->err, ERROR_ENVIRONMENT, "%s: out of memory", r->name);
+    return fail(r->err, "%s:%d: expected XML, found an error: %s", r->name, (int)XML_GetCurrentLineNumber(r->parser),
+                XML_ErrorString(XML_GetErrorCode(r->parser)));
+}
+
+bool xml_read(const struct xml_handler *handler, const char *name, const char *text, size_t length, struct error *err)
+{
+    struct reading r = { .parser = XML_ParserCreate(NULL), .handler = handler, .name = name, .err = err };
+    if (!r.parser)
+        return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
+    XML_SetUserData(r.parser, &r);
+    XML_SetElementHandler(r.parser, on_begin, on_end);
+    XML_SetStartDoctypeDeclHandler(r.parser, on_document_type);
+    bool ok = parse(&r, text, length);
+    XML_ParserFree(r.parser);
+    return ok;
+}
+
+const char *xml_absence(void)
+{
+    return NULL;
+}
+#else
+bool xml_read(const struct xml_handler *handler, const char *name, const char *text, size_t length, struct error *err)
+{
+    (void)handler, (void)text, (void)length;
+    return fail_kind(err, ERROR_ENVIRONMENT, "%s: %s", name, xml_absence());
+}
+
+const char *xml_absence(void)
+{
+    return "this build reads no XML: install libexpat1-dev, run `meson setup --reconfigure build` and build again";
+}
+#endif
+
+const char *xml_attribute(const struct xml_element *element, const char *name)
+{
+    for (const char *const *at = element->attributes; *at; at += 2)
+        if (strcmp(at[0], name) == 0)
+            return at[1];
+    return NULL;
+}

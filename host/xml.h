@@ -1,0 +1,28 @@
+/* XML, read by Expat where the build has it: elements with their attributes, and no text between them. */
+#ifndef CLEAVE_HOST_XML_H
+#define CLEAVE_HOST_XML_H
+#include "base/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Lives as long as the call that is given it. */
+struct xml_element {
+    const char *name;
+    const char *const *attributes; /* name, value, name, value, ..., NULL */
+    int line;                      /* where it begins, from 1 */
+};
+/* NULL: it has no such attribute. */
+const char *xml_attribute(const struct xml_element *element, const char *name);
+
+/* What becomes of the elements, outer before inner ones; every begin() that succeeded has its end(). */
+struct xml_handler {
+    void *self;
+    bool (*begin)(void *self, const struct xml_element *element, struct error *err);
+    void (*end)(void *self);
+};
+/* Fails where the text is not XML, has a document type (whose entities could grow without bound), or begin() failed;
+ * and where the build has no Expat. name: of the file, for messages. */
+bool xml_read(const struct xml_handler *handler, const char *name, const char *text, size_t length, struct error *err);
+/* Why no XML is read; NULL: it is. */
+const char *xml_absence(void);
+#endif
