@@ -1,0 +1,157 @@
+/* Weights in 16 bits beside those in full precision: small steps add up, and rounding by chance is the same whoever
+ * holds an element. */
+#include "base/num.h"
+#include "check.h"
+#include "executor/gpu/device.h"
+#include "executor/gpu/emulated.h"
+#include "executor/gpu/kinds.h"
+#include "executor/kernels/bf16.h"
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Steps far below the spacing of bf16 are not lost: the weights in full precision move as the processor's do. */
+START_TEST(small_steps_add_up)
+{
+    enum { COUNT = 100, MANY = 200 };
+    struct gpu gpu;
+    struct error error = { 0 };
+    float exact[COUNT], gradient[COUNT], state[2 * COUNT] = { 0 }, moments[2 * COUNT] = { 0 }, master[COUNT];
+    uint16_t weight[COUNT];
+    struct adamw adamw = {
+        .learning_rate = 1e-5, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1, .gradient_scale = 1
+    };
+    ck_assert(gpu_emulated_open(&gpu, 4, 2, true, &error));
+    void *stream = gpu.open_stream(gpu.self, &error);
+    for (int i = 0; i < COUNT; i++) {
+        exact[i] = master[i] = (float)(i + 1) / 50, gradient[i] = i % 3 ? 0.5f : -0.25f;
+        weight[i] = bf16_of_real(master[i]);
+    }
+    for (adamw.step = 1; adamw.step <= MANY; adamw.step++) {
+        struct gpu_work work = { .integer = { [ADAMW_COUNT] = COUNT },
+                                 .spot = { [ADAMW_WEIGHT] = { .data = weight, .type = GPU_BF16 },
+                                           [ADAMW_GRADIENT] = { .data = gradient },
+                                           [ADAMW_MOMENTS] = { .data = moments },
+                                           [ADAMW_MASTER] = { .data = master } } };
+        gpu_adamw_numbers(&work, &adamw, 0);
+        ck_assert(gpu_start_elements(&gpu, stream, GPU_ADAMW, &work, COUNT, &error));
+        ck_assert(gpu.finish(gpu.self, stream, &error));
+        kernel_adamw(exact, exact, gradient, state, COUNT, &adamw);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        CHECK_NEAR((double)master[i], (double)exact[i],
+                   MANY * (double)FLT_EPSILON * (double)exact[i]); /* of rounding */
+        ck_assert_uint_eq(weight[i], bf16_of_real(master[i]));
+        ck_assert(fabsf(exact[i] - (float)(i + 1) / 50) > 1e-3f);
+    }
+    gpu.close_stream(gpu.self, stream);
+    gpu.close(gpu.self);
+}
+END_TEST
+
+/* ---- rounding by chance ---- */
+enum { ROWS = 36, COLUMNS = 50, ELEMENTS = ROWS * COLUMNS };
+static const struct weight rounded_weight = {
+    .name = "w", .dim_count = 2, .size = { ROWS, COLUMNS }, .valid_rows = ROWS
+};
+
+/* One update of elements [first, first + count) of the flattened block, gathered from whole arrays and put back. */
+static void update_piece(const struct block *block, int64_t first, int64_t count, int64_t step, const float *master,
+                         const float *gradient, uint16_t *out)
+{
+    struct gpu gpu;
+    struct error error = { 0 };
+    int64_t row;
+    float *own = calloc((size_t)count * 4 + 4, sizeof *own), *pull = own + count, *moments = pull + count;
+    uint16_t *half = calloc((size_t)count + 1, sizeof *half);
+    struct adamw adamw = {
+        .learning_rate = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .step = step, .gradient_scale = 1
+    };
+    ck_assert(gpu_emulated_open(&gpu, 1, 2, true, &error));
+    void *stream = gpu.open_stream(gpu.self, &error);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t element = kernel_global_element(&rounded_weight, block, first + i, &row);
+        own[i] = master[element], pull[i] = gradient[element];
+    }
+    struct gpu_work work = { .integer = { [ADAMW_COUNT] = count },
+                             .spot = { [ADAMW_WEIGHT] = { .data = half, .type = GPU_BF16 },
+                                       [ADAMW_GRADIENT] = { .data = pull },
+                                       [ADAMW_MOMENTS] = { .data = moments },
+                                       [ADAMW_MASTER] = { .data = own } } };
+    gpu_adamw_numbers(&work, &adamw, 0);
+    gpu_adamw_chance(&work, &rounded_weight, block, first, 5, step);
+    ck_assert(gpu_start_elements(&gpu, stream, GPU_ADAMW, &work, count, &error) &&
+              gpu.finish(gpu.self, stream, &error));
+    for (int64_t i = 0; i < count; i++)
+        out[kernel_global_element(&rounded_weight, block, first + i, &row)] = half[i];
+    gpu.close_stream(gpu.self, stream);
+    gpu.close(gpu.self);
+    free(own);
+    free(half);
+}
+
+/* Whole, by columns, by rows, and pieces of the flattened blocks: the same bits, also where elements come one by one.
+ */
+START_TEST(rounding_does_not_depend_on_who_holds_an_element)
+{
+    float *master = calloc(2 * ELEMENTS, sizeof *master), *gradient = master + ELEMENTS;
+    uint16_t *want = calloc(3 * ELEMENTS, sizeof *want), *got = want + ELEMENTS, *later = got + ELEMENTS;
+    const struct block whole = { 2, { 0 }, { ROWS, COLUMNS } };
+    for (int i = 0; i < ELEMENTS; i++) {
+        master[i] = (float)((double)(mix64((uint64_t)i) >> 11) / (double)(1ull << 53) + 0.5);
+        gradient[i] = i % 3 ? 1.f : -1.f;
+    }
+    update_piece(&whole, 0, ELEMENTS, 1, master, gradient, want);
+    static const int64_t cuts[][2] = { { 1, 2 }, { 1, 5 }, { 3, 1 }, { 4, 2 } }; /* by rows, by columns */
+    for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++)
+        for (int64_t pieces = 1; pieces <= 4; pieces++) {
+            memset(got, 0, ELEMENTS * sizeof *got);
+            for (int64_t i = 0; i < cuts[c][0] * cuts[c][1]; i++) {
+                const int64_t rows = ROWS / cuts[c][0], columns = COLUMNS / cuts[c][1],
+                              each = ceil_div(rows * columns, pieces);
+                const struct block block = { 2,
+                                             { i / cuts[c][1] * rows, i % cuts[c][1] * columns },
+                                             { rows, columns } };
+                for (int64_t first = 0; first < rows * columns; first += each)
+                    update_piece(&block, first, min_i64(each, rows * columns - first), 1, master, gradient, got);
+            }
+            ck_assert_msg(memcmp(got, want, ELEMENTS * sizeof *got) == 0, "cut %zu in %lld pieces", c,
+                          (long long)pieces);
+        }
+    update_piece(&whole, 0, ELEMENTS, 2, master, gradient, later);
+    ck_assert_int_ne(memcmp(later, want, ELEMENTS * sizeof *want), 0);
+    free(master);
+    free(want);
+}
+END_TEST
+
+/* Of numbers between two neighbours a part as large as their distance says becomes the upper one. */
+START_TEST(rounding_by_chance_has_the_right_mean)
+{
+    enum { MANY = 100000 };
+    const uint64_t key = kernel_rounding_key(1, &rounded_weight, 1);
+    const float low = 1.f, step = 1.f / 128; /* the spacing of bf16 from 1 on */
+    for (int part = 0; part <= 4; part++) {
+        int up = 0;
+        for (int i = 0; i < MANY; i++) {
+            real x = real_of_bf16(bf16_by_chance(low + step * (float)part / 4, key, i));
+            ck_assert(x == low || x == low + step);
+            up += x > low;
+        }
+        double share = (double)part / 4, deviation = sqrt(MANY * share * (1 - share));
+        CHECK_NEAR((double)up, MANY * share, 5 * deviation);
+    }
+    ck_assert_uint_eq(bf16_by_chance(-INFINITY, key, 3), 0xff80);
+    ck_assert(isnan(real_of_bf16(bf16_by_chance(NAN, key, 3))));
+}
+END_TEST
+static Suite *gpu_rounding_suite(void)
+{
+    Suite *suite = suite_create("gpu_rounding");
+    CHECK_ADD(suite, small_steps_add_up);
+    CHECK_ADD(suite, rounding_does_not_depend_on_who_holds_an_element);
+    CHECK_ADD(suite, rounding_by_chance_has_the_right_mean);
+    return suite;
+}
+
+CHECK_MAIN(gpu_rounding_suite)
