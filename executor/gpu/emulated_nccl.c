@@ -1,275 +1,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "executor/gpu/emulated_nccl.h"
-#include "base/text.h"
 #include "executor/gpu/emulated.h"
-#include "executor/stream.h"
-#include <pthread.h>
-#include <stdio.h>
+#include "executor/gpu/emulated_nccl_parts.h"
 #include <stdlib.h>
 #include <string.h>
-
-enum { MISUSE_BYTES = 256, MOST_CALLS = 4096, MOST_SPLITS = 64, MOST_LENT = 16 };
-/* ---- what ranks share ---- */
-/* A collective that members are at, by its number among those of the communicator. */
-struct meeting_point {
-    int64_t number;
-    int come, gone;
-    struct comm_call *calls; /* (count) by place */
-    bool done;
-    struct meeting_point *next;
-};
-struct message { /* posted by its sender, until it is taken */
-    int from, to;
-    int64_t number; /* among those from one place to another */
-    const void *data;
-    size_t bytes;
-    bool taken;
-    struct message *next;
-};
-struct group {
-    struct emulated_nccl *shared;
-    int left;                 /* members that have */
-    int count, split, colour; /* split: which one made it; -1: the world */
-    struct meeting_point *points;
-    struct message *messages;
-    struct group *next;
-};
-struct lent {
-    const unsigned char *memory;
-    size_t bytes;
-};
-struct handle { /* a rank's communicator */
-    struct lent lent[MOST_LENT];
-    int lent_count;
-    struct group *group;
-    int place;
-    bool aborted, was_busy;
-    int64_t collectives;      /* queued so far */
-    int64_t *sent, *received; /* (count) by peer */
-    /* of the world: the split under way */
-    int split_count;
-    void **out;
-    struct handle *next; /* of those that were aborted */
-};
-struct request {
-    int colour, key;
-};
-struct emulated_nccl {
-    int rank_count, joined;
-    pthread_mutex_t mutex; /* of everything */
-    pthread_cond_t changed;
-    struct group *groups;
-    struct request *requests;     /* (split, rank) */
-    int asked[MOST_SPLITS];       /* by how many ranks */
-    struct rank_table *ranks;     /* (rank) */
-    int broken_rank, broken_call; /* -1: none; a call of this rank that fails, by its number */
-    char misuse[MISUSE_BYTES];
-};
-struct rank_table {
-    struct emulated_nccl *shared;
-    int rank;
-    bool grouping, failed; /* failed: a call of the group did */
-    pthread_t grouper;
-    int call_count, made; /* of the group; of all */
-    int open;             /* communicators that were neither left nor aborted */
-    struct queued {
-        struct handle *handle;
-        void *stream;
-        struct comm_call call;
-        int64_t number;
-    } * calls; /* (MOST_CALLS) of the group that is being made */
-    struct text order;
-    struct handle *aborted;
-};
-/* One group of calls on one stream. */
-struct batch {
-    int count;
-    struct queued *calls;
-};
-
-static void note_misuse(struct emulated_nccl *shared, const char *what)
-{
-    if (!shared->misuse[0])
-        snprintf(shared->misuse, sizeof shared->misuse, "%s", what);
-}
-
-static size_t bytes_of_type(enum comm_type type)
-{
-    return type == COMM_BYTE ? 1 : type == COMM_BF16 ? 2 : sizeof(real);
-}
-
-/* ---- collectives: whoever comes last does the work of all ---- */
-static struct meeting_point *point_at(struct group *group, int64_t number)
-{
-    for (struct meeting_point *p = group->points; p; p = p->next)
-        if (p->number == number)
-            return p;
-    struct meeting_point *p = calloc(1, sizeof *p);
-    if (!p || !(p->calls = calloc((size_t)group->count, sizeof *p->calls)))
-        abort(); /* a test without memory */
-    p->number = number;
-    p->next = group->points;
-    group->points = p;
-    return p;
-}
-
-static void drop_point(struct group *group, struct meeting_point *point)
-{
-    struct meeting_point **at = &group->points;
-    while (*at != point)
-        at = &(*at)->next;
-    *at = point->next;
-    free(point->calls);
-    free(point);
-}
-
-/* Elements [first, first + count) of all members' sources, added in their order. */
-static unsigned char *sum_of(const struct group *group, const struct comm_call *calls, size_t first, size_t count)
-{
-    size_t element = bytes_of_type(calls[0].type), bytes = count * element;
-    unsigned char *sum = malloc(bytes + 1);
-    if (!sum)
-        abort();
-    for (int m = 0; m < group->count; m++)
-        combine_bytes(sum, (const unsigned char *)calls[m].from + first * element, bytes, element,
-                      m == 0                     ? COMBINE_COPY
-                      : calls[0].sum == COMM_MAX ? COMBINE_MAXIMUM
-                                                 : COMBINE_ADD);
-    return sum;
-}
-
-static void do_collective(const struct group *group, const struct comm_call *calls)
-{
-    size_t bytes = calls[0].count * bytes_of_type(calls[0].type), n = (size_t)group->count;
-    unsigned char *all = NULL;
-    if (calls[0].kind == COMM_ALL_GATHER) {
-        if (!(all = malloc(n * bytes + 1)))
-            abort();
-        for (size_t m = 0; m < n; m++)
-            memcpy(all + m * bytes, calls[m].from, bytes);
-    } else if (calls[0].kind == COMM_BROADCAST) {
-        if (!(all = malloc(bytes + 1)))
-            abort();
-        memcpy(all, calls[0].from, bytes);
-    } else {
-        all = sum_of(group, calls, 0, calls[0].count * (calls[0].kind == COMM_REDUCE_SCATTER ? n : 1));
-    }
-    for (size_t m = 0; m < n && (m == 0 || calls[0].kind != COMM_REDUCE); m++)
-        memcpy(calls[m].to, all + (calls[0].kind == COMM_REDUCE_SCATTER ? m * bytes : 0),
-               calls[0].kind == COMM_ALL_GATHER ? n * bytes : bytes);
-    free(all);
-}
-
-static bool agree(const struct group *group, const struct comm_call *calls)
-{
-    for (int m = 1; m < group->count; m++)
-        if (calls[m].kind != calls[0].kind || calls[m].type != calls[0].type || calls[m].sum != calls[0].sum ||
-            calls[m].count != calls[0].count)
-            return false;
-    return true;
-}
-
-/* Under the mutex. */
-static void meet(struct handle *h, const struct queued *q)
-{
-    struct group *group = h->group;
-    struct meeting_point *p = point_at(group, q->number);
-    p->calls[h->place] = q->call;
-    if (++p->come == group->count) {
-        if (agree(group, p->calls))
-            do_collective(group, p->calls);
-        else
-            note_misuse(group->shared, "members of a communicator called different collectives");
-        p->done = true;
-        pthread_cond_broadcast(&group->shared->changed);
-    }
-    while (!p->done && !h->aborted)
-        pthread_cond_wait(&group->shared->changed, &group->shared->mutex);
-    if (!p->done)
-        p->come--; /* its memory goes: nobody may do the work any more */
-    else if (++p->gone == group->count)
-        drop_point(group, p);
-}
-
-/* ---- messages ---- */
-static void post(struct handle *h, const struct queued *q)
-{
-    struct message *m = calloc(1, sizeof *m);
-    if (!m)
-        abort();
-    *m = (struct message){ .from = h->place,
-                           .to = q->call.peer,
-                           .number = q->number,
-                           .data = q->call.from,
-                           .bytes = q->call.count * bytes_of_type(q->call.type),
-                           .next = h->group->messages };
-    h->group->messages = m;
-    pthread_cond_broadcast(&h->group->shared->changed);
-}
-
-static struct message *message_at(struct group *group, int from, int to, int64_t number)
-{
-    struct message *m = group->messages;
-    while (m && (m->from != from || m->to != to || m->number != number))
-        m = m->next;
-    return m;
-}
-
-static void take(struct handle *h, const struct queued *q)
-{
-    struct message *m;
-    while (!(m = message_at(h->group, q->call.peer, h->place, q->number)) && !h->aborted)
-        pthread_cond_wait(&h->group->shared->changed, &h->group->shared->mutex);
-    if (!m)
-        return;
-    if (m->bytes != q->call.count * bytes_of_type(q->call.type))
-        note_misuse(h->group->shared, "a message is not as long as its receiver expects");
-    else
-        memcpy(q->call.to, m->data, m->bytes);
-    m->taken = true;
-    pthread_cond_broadcast(&h->group->shared->changed);
-}
-
-/* The sender's bytes may be overwritten when they were taken. */
-static void await_taken(struct handle *h, const struct queued *q)
-{
-    struct message *m = message_at(h->group, h->place, q->call.peer, q->number);
-    while (!m->taken && !h->aborted)
-        pthread_cond_wait(&h->group->shared->changed, &h->group->shared->mutex);
-    struct message **at = &h->group->messages;
-    while (*at != m)
-        at = &(*at)->next;
-    *at = m->next;
-    free(m);
-}
-
-/* ---- on the stream ---- */
-static void run_batch(void *context)
-{
-    struct batch *batch = context;
-    struct emulated_nccl *shared = batch->calls[0].handle->group->shared;
-    pthread_mutex_lock(&shared->mutex);
-    for (int i = 0; i < batch->count; i++)
-        if (batch->calls[i].call.kind == COMM_SEND && !batch->calls[i].handle->aborted)
-            post(batch->calls[i].handle, &batch->calls[i]);
-    for (int i = 0; i < batch->count; i++) {
-        struct queued *q = &batch->calls[i];
-        if (q->handle->aborted)
-            continue;
-        if (q->call.kind == COMM_RECEIVE)
-            take(q->handle, q);
-        else if (q->call.kind != COMM_SEND)
-            meet(q->handle, q);
-    }
-    for (int i = 0; i < batch->count; i++)
-        if (batch->calls[i].call.kind == COMM_SEND &&
-            message_at(batch->calls[i].handle->group, batch->calls[i].handle->place, batch->calls[i].call.peer,
-                       batch->calls[i].number))
-            await_taken(batch->calls[i].handle, &batch->calls[i]);
-    pthread_mutex_unlock(&shared->mutex);
-    free(batch->calls);
-    free(batch);
-}
 
 /* ---- the table ---- */
 static bool make_id(void *self, unsigned char id[COMM_ID_BYTES], struct error *err)
@@ -398,7 +132,7 @@ static bool begin(void *self, struct error *err)
     (void)err;
     pthread_mutex_lock(&table->shared->mutex);
     if (table->grouping)
-        note_misuse(table->shared, "two threads of a rank called at once");
+        emulated_nccl_note(table->shared, "two threads of a rank called at once");
     table->grouping = true;
     table->grouper = pthread_self();
     table->failed = false;
@@ -435,9 +169,9 @@ static bool call(void *self, void *comm, void *stream, const struct comm_call *w
     }
     pthread_mutex_lock(&table->shared->mutex);
     if (!table->grouping || !pthread_equal(table->grouper, pthread_self()))
-        note_misuse(table->shared, "two threads of a rank called at once");
+        emulated_nccl_note(table->shared, "two threads of a rank called at once");
     if ((what->kind != COMM_RECEIVE && !is_lent(h, what->from)) || (what->kind != COMM_SEND && !is_lent(h, what->to)))
-        note_misuse(table->shared, "a call names memory that was not lent");
+        emulated_nccl_note(table->shared, "a call names memory that was not lent");
     table->calls[table->call_count++] = (struct queued){ h, stream, *what, number_of(h, what) };
     text_printf(&table->order, "%d %s of %d; ", h->group->split, comm_kind_name(what->kind), h->group->count);
     pthread_mutex_unlock(&table->shared->mutex);
@@ -462,7 +196,7 @@ static bool end(void *self, struct error *err)
     memcpy(batch->calls, table->calls, bytes);
     table->grouping = false;
     pthread_mutex_unlock(&table->shared->mutex);
-    return gpu_emulated_call(batch->calls[0].stream, run_batch, batch, err);
+    return gpu_emulated_call(batch->calls[0].stream, emulated_nccl_run, batch, err);
 }
 
 static void handle_free(struct handle *h)
@@ -490,7 +224,7 @@ static void abort_comms(void *self, void *const *comms, int count)
     struct rank_table *table = self;
     pthread_mutex_lock(&table->shared->mutex);
     if (table->grouping)
-        note_misuse(table->shared, "communicators were aborted inside a group of calls");
+        emulated_nccl_note(table->shared, "communicators were aborted inside a group of calls");
     for (int i = 0; i < count; i++) {
         struct handle *h = comms[i];
         h->aborted = true;
@@ -498,7 +232,7 @@ static void abort_comms(void *self, void *const *comms, int count)
     }
     table->open -= count;
     if (table->open > 0)
-        note_misuse(table->shared, "a rank aborted some of its communicators and not all");
+        emulated_nccl_note(table->shared, "a rank aborted some of its communicators and not all");
     pthread_cond_broadcast(&table->shared->changed);
     pthread_mutex_unlock(&table->shared->mutex);
 }
@@ -536,7 +270,7 @@ bool emulated_nccl_new(struct emulated_nccl **out, int rank_count, struct error 
 static void group_free(struct group *group)
 {
     while (group->points)
-        drop_point(group, group->points);
+        emulated_nccl_drop(group, group->points);
     for (struct message *m = group->messages, *next; m; m = next) {
         next = m->next;
         free(m);
