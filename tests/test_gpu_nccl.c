@@ -165,6 +165,7 @@ static const struct tiny_choice choices[] = {
     { .dp = 2, .tp = 2, .pp = 1, .micro = 1, .tp_dim = DIM_tp_deferred, .clip = 1, .server = true },
     { .dp = 1, .tp = 1, .pp = 2, .micro = 4, .clip = 1, .turns = { 2, 1 } },
     { .dp = 1, .tp = 1, .pp = 2, .micro = 4, .clip = 1, .named = "dualpipe", .chunks = 2 },
+    { .dp = 2, .tp = 1, .pp = 4, .micro = 4, .clip = 1, .named = "chimera", .chunks = 2 },
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 

@@ -305,6 +305,65 @@ static bool start_watching(struct rank *rank, struct error *err)
     return c->watched || fail_kind(err, ERROR_ENVIRONMENT, "cannot start a thread that watches over communication");
 }
 
+/* ---- connections ---- */
+/* What the rank's transfers send to members and receive from them by this channel, a byte of each. Under the mutex, in
+ * a group. *any: whether there was a call. */
+static bool call_peers(const struct rank *rank, int channel, bool *any, struct error *err)
+{
+    const struct gpu_rank *g = rank->device_state;
+    const struct gpu_comm *c = g->comm;
+    const int count = c->channels.list[channel].count;
+    bool *called = calloc(2 * (size_t)count, sizeof *called); /* (kind, member) */
+    bool ok = called || fail_kind(err, ERROR_ENVIRONMENT, "no memory for %d members", count);
+    for (int t = 0; ok && t < c->transfer_count; t++) {
+        const struct moves *m = &c->moves[c->transfer[t]];
+        for (int i = 0; ok && m->channel == channel && i < m->call_count; i++) {
+            const bool receives = m->calls[i].kind == COMM_RECEIVE;
+            bool *seen = &called[receives * count + m->calls[i].peer];
+            if ((!receives && m->calls[i].kind != COMM_SEND) || *seen)
+                continue;
+            const struct comm_call byte = {
+                .kind = m->calls[i].kind, .from = g->arena, .to = g->arena + 1, .count = 1, .peer = m->calls[i].peer
+            };
+            *seen = *any = true;
+            ok = c->nccl.call(c->nccl.self, c->comm[channel], g->stream[LANE_COMPUTE], &byte, err);
+        }
+    }
+    free(called);
+    return ok;
+}
+
+static bool connect_channel(const struct rank *rank, int channel, struct error *err)
+{
+    const struct gpu_comm *c = comm_of(rank);
+    bool any = false;
+    status_beat(rank->options->status, rank->rank);
+    if (!c->nccl.begin(c->nccl.self, err))
+        return false;
+    bool ok = call_peers(rank, channel, &any, err);
+    bool ended = c->nccl.end(c->nccl.self, err);
+    return ok && ended && (!any || settle(rank, c->comm[channel], err));
+}
+
+/* The first message from one rank to another makes a connection, and who sends or receives it may call nothing else
+ * before the other does the same. In the order of a program that may be never: where pipelines run both ways, of two
+ * neighbours each sends first. So all that will talk to each other do it here, channel by channel in the order of
+ * rounds, where nobody is late for one because of another. What lies in the arena means nothing yet. */
+static bool connect_channels(const struct rank *rank, struct error *err)
+{
+    const struct gpu_rank *g = rank->device_state;
+    struct gpu_comm *c = g->comm;
+    bool ok = true;
+    pthread_mutex_lock(&c->mutex);
+    for (int round = 0; round < c->channels.round_count; round++)
+        for (int i = 0; ok && i < c->channels.count; i++)
+            if (c->channels.list[i].round == round && c->comm[i])
+                ok = connect_channel(rank, i, err);
+    ok = tell_why(c, err) && ok;
+    pthread_mutex_unlock(&c->mutex);
+    return ok && g->gpu.finish(g->gpu.self, g->stream[LANE_COMPUTE], err);
+}
+
 bool gpu_comm_open(struct rank *rank, const struct nccl *nccl, struct error *err)
 {
     struct gpu_rank *g = rank->device_state;
@@ -321,7 +380,7 @@ bool gpu_comm_open(struct rank *rank, const struct nccl *nccl, struct error *err
     if (!open_channels(rank, err) || !open_moves(rank, err))
         return false;
     lend_memory(rank);
-    return gpu_device_warm_up(rank, err) && start_watching(rank, err);
+    return gpu_device_warm_up(rank, err) && start_watching(rank, err) && connect_channels(rank, err);
 }
 
 /* ---- a transfer ---- */

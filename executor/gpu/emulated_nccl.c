@@ -30,10 +30,15 @@ static struct handle *handle_new(struct group *group, int place)
 static struct group *group_new(struct emulated_nccl *shared, int count, int split, int colour)
 {
     struct group *group = calloc(1, sizeof *group);
-    if (!group)
+    unsigned char *connected = calloc((size_t)count * (size_t)count, 1);
+    if (!group || !connected)
         abort();
-    *group =
-        (struct group){ .shared = shared, .count = count, .split = split, .colour = colour, .next = shared->groups };
+    *group = (struct group){ .shared = shared,
+                             .count = count,
+                             .split = split,
+                             .colour = colour,
+                             .connected = connected,
+                             .next = shared->groups };
     shared->groups = group;
     return group;
 }
@@ -97,6 +102,33 @@ static void finish_split(struct rank_table *table, struct handle *world)
     world->out = NULL;
 }
 
+/* The first message from one member to another makes a connection, as the first collective of a kind does between all:
+ * the library does no more before the others have called theirs. */
+static bool is_connected(const struct handle *h)
+{
+    const struct group *group = h->group;
+    bool all = true;
+    for (int m = 0; m < group->count; m++)
+        all = all && group->connected[h->place * group->count + m] != 1 &&
+              group->connected[m * group->count + h->place] != 2;
+    for (int kind = 0; kind < COMM_SEND; kind++)
+        all = all && (!h->called[kind] || group->called[kind] == group->count);
+    return all;
+}
+
+static void connect(struct handle *h, const struct comm_call *call)
+{
+    struct group *group = h->group;
+    if (call->kind == COMM_SEND)
+        group->connected[h->place * group->count + call->peer] |= 1;
+    else if (call->kind == COMM_RECEIVE)
+        group->connected[call->peer * group->count + h->place] |= 2;
+    else if (!h->called[call->kind]) {
+        h->called[call->kind] = true;
+        group->called[call->kind]++;
+    }
+}
+
 /* Everything is busy once, so that nobody relies on the opposite. */
 static enum comm_state state(void *self, void *comm, struct error *err)
 {
@@ -111,7 +143,7 @@ static enum comm_state state(void *self, void *comm, struct error *err)
         result = COMM_BUSY;
     else if (h->out)
         finish_split(table, h);
-    else if (!h->was_busy)
+    else if (!h->was_busy || !is_connected(h))
         result = COMM_BUSY;
     h->was_busy = result == COMM_BUSY;
     pthread_mutex_unlock(&table->shared->mutex);
@@ -188,12 +220,19 @@ static bool end(void *self, struct error *err)
         pthread_mutex_unlock(&table->shared->mutex);
         return fail_kind(err, ERROR_ENVIRONMENT, "emulated NCCL: a call of the group failed");
     }
+    if (table->call_count == 0) {
+        table->grouping = false;
+        pthread_mutex_unlock(&table->shared->mutex);
+        return true;
+    }
     struct batch *batch = malloc(sizeof *batch);
     size_t bytes = (size_t)table->call_count * sizeof *table->calls;
     if (!batch || !(batch->calls = malloc(bytes + 1)))
         abort();
     batch->count = table->call_count;
     memcpy(batch->calls, table->calls, bytes);
+    for (int i = 0; i < batch->count; i++)
+        connect(batch->calls[i].handle, &batch->calls[i].call);
     table->grouping = false;
     pthread_mutex_unlock(&table->shared->mutex);
     return gpu_emulated_call(batch->calls[0].stream, emulated_nccl_run, batch, err);
@@ -275,6 +314,7 @@ static void group_free(struct group *group)
         next = m->next;
         free(m);
     }
+    free(group->connected);
     free(group);
 }
 

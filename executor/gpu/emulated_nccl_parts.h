@@ -29,6 +29,8 @@ struct group {
     int count, split, colour; /* split: which one made it; -1: the world */
     struct meeting_point *points;
     struct message *messages;
+    unsigned char *connected;     /* (from, to) bit 0: the sender has called once, bit 1: the receiver */
+    int called[COMM_RECEIVE + 1]; /* by kind of collective: members that have called one */
     struct group *next;
 };
 struct lent {
@@ -41,8 +43,9 @@ struct handle { /* a rank's communicator */
     struct group *group;
     int place;
     bool aborted, was_busy;
-    int64_t collectives;      /* queued so far */
-    int64_t *sent, *received; /* (count) by peer */
+    int64_t collectives;           /* queued so far */
+    int64_t *sent, *received;      /* (count) by peer */
+    bool called[COMM_RECEIVE + 1]; /* by kind of collective */
     /* of the world: the split under way */
     int split_count;
     void **out;
