@@ -8,9 +8,10 @@
 enum {
     DEPTH = 32,                    /* elements inside each other; a bus has a handful of switches */
     LINKS = TOPOLOGY_DEVICES * 32, /* <nvlink>s of all GPUs */
-    WORD = 32,                     /* bytes of a bus id, a host's hash */
-    CLASS_GPU = 0x03,              /* of PCI: any display controller */
-    CLASS_NVSWITCH = 0x068000,     /* in full */
+    HOSTS = TOPOLOGY_DEVICES,
+    WORD = 32,                 /* bytes of a bus id, a host's hash */
+    CLASS_GPU = 0x03,          /* of PCI: any display controller */
+    CLASS_NVSWITCH = 0x068000, /* in full */
 };
 
 /* Elements that mean something, each inside those that may hold it. */
@@ -20,6 +21,7 @@ enum kind { OTHER, SYSTEM, CPU, PCI, GPU, NIC, NVLINK, NET };
 struct open_element {
     enum kind kind;
     int id;           /* no two elements have the same */
+    int host;         /* of a <cpu> */
     double link;      /* of a <pci>: its link's rate; 0: unknown */
     unsigned device;  /* of a <pci> of NVIDIA */
     char busid[WORD]; /* of a <pci> */
@@ -35,11 +37,11 @@ struct place {
 struct found_gpu {
     struct place place;
     char busid[WORD];
-    int dev, sm, line;
+    int id, host, dev, sm, line; /* id: of its <pci>, whose links these are */
     unsigned device;
 };
 struct found_link {
-    int gpu, count;
+    int id, count; /* id: of its GPU */
     bool to_switch;
     char target[WORD]; /* bus id of the other end */
 };
@@ -53,7 +55,8 @@ struct reading {
     const char *name;
     int depth, next_id;
     struct open_element open[DEPTH];
-    char host[WORD]; /* host_hash of the first <cpu> */
+    int host_count;
+    char host[HOSTS][WORD]; /* host_hash; empty: the file has none, and one host */
     int gpu_count, link_count, nic_count;
     struct found_gpu gpu[TOPOLOGY_DEVICES];
     struct found_link link[LINKS];
@@ -165,15 +168,17 @@ static bool begin_system(struct reading *r, const struct xml_element *e, struct 
 
 static bool begin_cpu(struct reading *r, const struct xml_element *e, struct error *err)
 {
-    char host[WORD];
-    if (!xml_attribute(e, "host_hash"))
-        return true;
-    if (!read_word(r, e, "host_hash", host, err))
+    char host[WORD] = "";
+    int *found = &r->open[r->depth - 1].host;
+    if (xml_attribute(e, "host_hash") && !read_word(r, e, "host_hash", host, err))
         return false;
-    if (!*r->host)
-        memcpy(r->host, host, sizeof host);
-    return strcmp(r->host, host) == 0 ||
-           fail_attribute(r, e, "host_hash", "one host (run NCCL on one alone, or with NCCL_MNNVL_ENABLE=0)", err);
+    for (*found = 0; *found < r->host_count; ++*found)
+        if (strcmp(r->host[*found], host) == 0)
+            return true;
+    if (r->host_count == HOSTS)
+        return fail(err, "%s:%d: expected at most %d hosts, found more", r->name, e->line, (int)HOSTS);
+    memcpy(r->host[r->host_count++], host, sizeof host);
+    return true;
 }
 
 static bool begin_pci(struct reading *r, const struct xml_element *e, struct error *err)
@@ -184,6 +189,11 @@ static bool begin_pci(struct reading *r, const struct xml_element *e, struct err
     return read_word(r, e, "busid", o->busid, err) && read_pcie(r, e, &o->link, err);
 }
 
+static bool is_same_gpu(const struct found_gpu *a, const struct found_gpu *b)
+{
+    return a->host == b->host && (a->dev == b->dev || strcmp(a->busid, b->busid) == 0);
+}
+
 static bool begin_gpu(struct reading *r, const struct xml_element *e, struct error *err)
 {
     struct found_gpu *gpu = &r->gpu[r->gpu_count];
@@ -192,12 +202,12 @@ static bool begin_gpu(struct reading *r, const struct xml_element *e, struct err
         return fail(err, "%s:%d: expected at most %d GPUs, found more", r->name, e->line, (int)TOPOLOGY_DEVICES);
     if (!read_integer(r, e, "dev", 1023, &gpu->dev, err) || !read_integer(r, e, "sm", 999, &gpu->sm, err))
         return false;
+    gpu->id = pci->id, gpu->line = e->line, gpu->device = pci->device, gpu->host = r->open[1].host;
+    memcpy(gpu->busid, pci->busid, sizeof gpu->busid);
     for (int i = 0; i < r->gpu_count; i++)
-        if (r->gpu[i].dev == gpu->dev || strcmp(r->gpu[i].busid, pci->busid) == 0)
+        if (is_same_gpu(&r->gpu[i], gpu))
             return fail(err, "%s:%d: expected every GPU once, found dev %d, which is in line %d too", r->name, e->line,
                         gpu->dev, r->gpu[i].line);
-    gpu->line = e->line, gpu->device = pci->device;
-    memcpy(gpu->busid, pci->busid, sizeof gpu->busid);
     find_place(r, &gpu->place);
     r->gpu_count++;
     return true;
@@ -214,7 +224,7 @@ static bool begin_nvlink(struct reading *r, const struct xml_element *e, struct 
         return fail_attribute(r, e, "tclass", "a class of PCI as \"0x068000\"", err);
     if (!read_integer(r, e, "count", 1024, &link->count, err) || !read_word(r, e, "target", link->target, err))
         return false;
-    link->gpu = r->gpu_count - 1, link->to_switch = class == CLASS_NVSWITCH;
+    link->id = r->gpu[r->gpu_count - 1].id, link->to_switch = class == CLASS_NVSWITCH;
     r->link_count += link->to_switch || class >> 16 == CLASS_GPU; /* not those to a processor */
     return true;
 }
@@ -306,9 +316,10 @@ static int shared_depth(const struct place *a, const struct place *b)
     return depth;
 }
 
-static int by_dev(const void *a, const void *b)
+static int by_host_and_dev(const void *a, const void *b)
 {
-    return ((const struct found_gpu *)a)->dev - ((const struct found_gpu *)b)->dev;
+    const struct found_gpu *x = a, *y = b;
+    return x->host != y->host ? x->host - y->host : x->dev - y->dev;
 }
 
 /* Of one NVLink each way, by what NVIDIA states of the generations; 0: unknown. */
@@ -338,7 +349,9 @@ static int links_from(const struct reading *r, int from, int to)
     int count = 0;
     for (int i = 0; i < r->link_count; i++) {
         const struct found_link *l = &r->link[i];
-        if (l->gpu == from && (to == from ? l->to_switch : !l->to_switch && !strcmp(l->target, r->gpu[to].busid)))
+        if (l->id == r->gpu[from].id && (to == from ? l->to_switch
+                                                    : !l->to_switch && r->gpu[from].host == r->gpu[to].host &&
+                                                          !strcmp(l->target, r->gpu[to].busid)))
             count += l->count;
     }
     return count;
@@ -432,6 +445,19 @@ static bool check_kind(const struct reading *r, struct error *err)
                 r->name);
 }
 
+/* Hosts are one node where NVLink joins all their GPUs. */
+static bool check_hosts(const struct reading *r, const struct topology *t, struct error *err)
+{
+    for (int i = 0; i < t->device_count; i++)
+        for (int j = 0; j < i; j++)
+            if (r->gpu[i].host != r->gpu[j].host && t->pair[i][j].tier != TIER_NVLINK)
+                return fail(err,
+                            "%s:%d: expected one host, or hosts that NVLink joins, found no NVLink to the GPU of line "
+                            "%d: run NCCL on one host alone",
+                            r->name, r->gpu[i].line, r->gpu[j].line);
+    return true;
+}
+
 static void find_topology(const struct reading *r, struct nccl_topology *out)
 {
     struct topology *t = &out->topology;
@@ -446,19 +472,6 @@ static void find_topology(const struct reading *r, struct nccl_topology *out)
     find_network(r, t);
 }
 
-/* Links name their GPU by its place in the file. */
-static void sort_gpus(struct reading *r)
-{
-    int dev[TOPOLOGY_DEVICES], place[1024] = { 0 };
-    for (int i = 0; i < r->gpu_count; i++)
-        dev[i] = r->gpu[i].dev;
-    qsort(r->gpu, (size_t)r->gpu_count, sizeof *r->gpu, by_dev);
-    for (int i = 0; i < r->gpu_count; i++)
-        place[r->gpu[i].dev] = i;
-    for (int i = 0; i < r->link_count; i++)
-        r->link[i].gpu = place[dev[r->link[i].gpu]];
-}
-
 bool nccl_topology_read(struct nccl_topology *out, const char *name, const char *text, size_t length, struct error *err)
 {
     struct reading *r = calloc(1, sizeof *r);
@@ -467,10 +480,16 @@ bool nccl_topology_read(struct nccl_topology *out, const char *name, const char 
         return fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
     r->name = name;
     bool ok = xml_read(&handler, name, text, length, err) && check_kind(r, err);
-    if (ok) {
-        sort_gpus(r);
-        find_topology(r, out);
+    struct nccl_topology *made = ok ? calloc(1, sizeof *made) : NULL;
+    if (made) {
+        qsort(r->gpu, (size_t)r->gpu_count, sizeof *r->gpu, by_host_and_dev);
+        find_topology(r, made);
+        if ((ok = check_hosts(r, &made->topology, err)))
+            *out = *made;
+    } else if (ok) {
+        ok = fail_kind(err, ERROR_ENVIRONMENT, "%s: out of memory", name);
     }
+    free(made);
     free(r);
     return ok;
 }

@@ -4,12 +4,12 @@
 #include "planner/facts/topology.h"
 
 struct nccl_topology {
-    struct topology topology; /* with rates; GPUs in the order of `dev`, the driver's numbers */
+    struct topology topology; /* with rates; GPUs by host and `dev`, the driver's numbers */
     int sm;                   /* compute capability of the GPUs: 90 */
     unsigned pci_device;      /* of vendor 0x10de; 0: the file does not say */
 };
 /**
- * Reads the text of one host's GPUs, which are of one kind:
+ * Reads the text of one node's GPUs, which are of one kind; of several hosts where NVLink joins all of them:
  *
  *   <system version="1">: <cpu>: <pci link_speed="16.0 GT/s PCIe" link_width="16">, inside each other as the bus is,
  *     with <gpu dev sm>: <nvlink target="busid or a switch" count tclass>

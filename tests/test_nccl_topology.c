@@ -148,6 +148,24 @@ START_TEST(links_have_two_ends)
 }
 END_TEST
 
+#define HOST(hash, inner) "<cpu host_hash=\"" hash "\">" inner "</cpu>\n"
+#define JOINED                                                                                                         \
+    BUS("a") GPU("1", LINK("ff", "18", "0x068000")) "</pci>" BUS("b") GPU("0", LINK("ff", "18", "0x068000")) "</pci>"
+#define ALONE BUS("a") GPU("0", "") "</pci>"
+
+/* Equal numbers and ids on other hosts are other GPUs. */
+START_TEST(hosts_that_nvlink_joins_are_one_node)
+{
+    static const char text[] = "<system version=\"1\">" HOST("0x2", JOINED) HOST("0x1", JOINED) "</system>";
+    struct nccl_topology t = topology_of(text);
+    ck_assert_int_eq(t.topology.device_count, 4);
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < i; j++)
+            ck_assert_int_eq(t.topology.pair[i][j].links, 18);
+    CHECK_NEAR(t.topology.rates.nvlinks, 18 * 25e9, 0);
+}
+END_TEST
+
 #define NIC(nets) "<nic>" nets "</nic>"
 #define NET(more, speed) "<net " more " speed=\"" speed "\"/>"
 #define BESIDE_GPU BUS("b") GPU("0", "") "</pci>" BUS("c") NIC(NET("", "400000") NET("", "400000")) "</pci>"
@@ -210,8 +228,10 @@ static const struct refusal {
       "<net speed>: expected an integer of 0 to 100000000, found \"fast\"" },
     { SYSTEM(NVIDIA("a", "0x2330") GPU("0", "") "</pci>" NVIDIA("b", "0x2335") GPU("1", "") "</pci>"),
       "expected GPUs of one kind, found device 0x2330 of sm 90 and 0x2335 of sm 90: write a cluster file with groups" },
-    { "<system version=\"1\"><cpu host_hash=\"0x1\"/>\n<cpu host_hash=\"0x2\"/></system>",
-      "t:2: <cpu host_hash>: expected one host" },
+    { "<system version=\"1\">" HOST("0x1", ALONE) HOST("0x2", ALONE) "</system>",
+      "t:2: expected one host, or hosts that NVLink joins, found no NVLink to the GPU of line 1: run NCCL on one "
+      "host" },
+    { "<system version=\"1\"><cpu host_hash=\"\"/></system>", "<cpu host_hash>: expected 1 to 31 characters" },
 };
 
 START_TEST(other_files_are_refused)
@@ -245,6 +265,7 @@ static Suite *nccl_topology_suite(void)
     CHECK_ADD(suite, pcie_has_the_rates_of_its_slots);
     CHECK_ADD(suite, nvlink_needs_no_switch);
     CHECK_ADD(suite, links_have_two_ends);
+    CHECK_ADD(suite, hosts_that_nvlink_joins_are_one_node);
     CHECK_ADD(suite, the_nearest_cards_are_the_network);
     CHECK_ADD(suite, every_beginning_is_refused);
     CHECK_ADD_LOOP(suite, other_files_are_refused, sizeof refusals / sizeof *refusals);

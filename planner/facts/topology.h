@@ -8,7 +8,7 @@
 
 /* From near to far. A tier is a kind of link that a level of a cluster can be made of. */
 enum link_tier { TIER_NVLINK, TIER_SWITCH, TIER_HOST, TIER_COUNT };
-enum { TOPOLOGY_DEVICES = 64, TOPOLOGY_NICS = 64 };
+enum { TOPOLOGY_DEVICES = 128, TOPOLOGY_NICS = 128 };
 
 struct topology {
     int device_count, nic_count;
