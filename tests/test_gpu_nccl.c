@@ -12,6 +12,7 @@
 #include "executor/gpu/nccl_environment.h"
 #include "executor/run.h"
 #include "tests/random_numbers.h"
+#include "tests/random_plans.h"
 #include "tiny_models.h"
 #include <stdio.h>
 #include <time.h>
@@ -120,15 +121,21 @@ struct lowered {
     struct program *program;
 };
 
-static struct lowered lower(const char *model, const struct tiny_choice *choice, enum dtype dtype)
+/* Takes over both. */
+static struct lowered lower_plan(struct graph *graph, struct plan *plan)
 {
     struct error error = { 0 };
-    struct lowered l = { .graph = tiny_graph(model) };
-    l.plan = tiny_plan(l.graph, choice);
-    l.plan->dtype = dtype;
-    l.program = tiny_lower(l.graph, l.plan, &error);
+    struct lowered l = { graph, plan, tiny_lower(graph, plan, &error) };
     ck_assert_msg(l.program != NULL, "%s", error.message);
     return l;
+}
+
+static struct lowered lower(const char *model, const struct tiny_choice *choice, enum dtype dtype)
+{
+    struct graph *graph = tiny_graph(model);
+    struct plan *plan = tiny_plan(graph, choice);
+    plan->dtype = dtype;
+    return lower_plan(graph, plan);
 }
 
 static void release(struct lowered *l)
@@ -197,6 +204,31 @@ START_TEST(plans_compute_what_the_processor_computes)
             continue;
         struct run_here got = run(model, &choices[c], full, true);
         expect_near(&got, &want, tolerance);
+    }
+}
+END_TEST
+
+/* Schedules, meshes that differ by stage, layers that each divide otherwise: whatever is legal ends, and computes the
+ * same. */
+START_TEST(random_plans_compute_what_the_processor_computes)
+{
+    enum { PLANS = 24, SEED_STRIDE = 7 };
+    const char *model = tiny_models[models[_i]];
+    struct run_here want = run(model, &single, full, false);
+    for (int n = 0; n < PLANS; n++) {
+        const uint64_t seed = (uint64_t)(n * SEED_STRIDE + _i);
+        struct run_here here = { .faulty_rank = -1 };
+        struct graph *graph = in_share((uint64_t)(n + _i)) ? tiny_graph(model) : NULL;
+        if (!graph)
+            continue;
+        struct lowered l = lower_plan(graph, n % 2 ? random_shape(graph, seed) : random_plan(graph, seed));
+        ck_assert_msg(execute(&here, l.graph, l.program, true, NULL), "seed %llu: %s", (unsigned long long)seed,
+                      here.error.message);
+        ck_assert_msg(!emulated_nccl_misuse(here.shared), "seed %llu: %s", (unsigned long long)seed,
+                      emulated_nccl_misuse(here.shared));
+        expect_near(&here, &want, tolerance);
+        emulated_nccl_free(here.shared);
+        release(&l);
     }
 }
 END_TEST
@@ -411,6 +443,7 @@ static Suite *gpu_nccl_suite(void)
 #ifdef CLEAVE_REAL_DOUBLE
     TCase *trouble = tcase_create("trouble");
     tcase_add_loop_test(programs, plans_compute_what_the_processor_computes, 0, sizeof models / sizeof *models);
+    tcase_add_loop_test(programs, random_plans_compute_what_the_processor_computes, 0, sizeof models / sizeof *models);
     tcase_add_loop_test(programs, members_agree_on_their_channel, 0, CHOICES);
     tcase_add_loop_test(programs, a_muted_transfer_shows, 2, 7);
     tcase_set_timeout(trouble, 60);
