@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Plans of 2 and 4 ranks that share this machine's GPU and talk by NCCL: at each of 20 steps the loss is within 1 % of one rank's.
 
-usage: gpu_ranks.py CLEAVE [--on-processor]   exit code 77: there is no GPU, or no NCCL
+usage: gpu_ranks.py CLEAVE [--on-processor] [--list | --only CASE]   exit code 77: there is no GPU, or no NCCL
 
 --on-processor: the same plans on the processor, over TCP, to try this script where there is no GPU.
+--list: the cases, one a line. --only: one of them alone, beside one rank.
 """
 import json
 import os
@@ -19,6 +20,8 @@ PLANS = {  # what --fix names, by ranks
     2: ["dp=2,zero=0", "dp=2,zero=1", "dp=2,zero=2", "dp=2,zero=3", "tp=2", "pp=2,micro-batch=2,schedule=1f1b"],
     4: ["dp=4,zero=0", "dp=4,zero=3", "tp=2,dp=2,zero=1", "pp=2,dp=2,zero=2,micro-batch=1,schedule=1f1b", "pp=2,tp=2,micro-batch=2,schedule=1f1b"],
 }
+CASES = {f"{ranks} ranks, {fixed}, {dtype}": (ranks, fixed, dtype) for dtype in (("fp32",) if ON_PROCESSOR else ("fp32", "bf16"))
+         for ranks, plans in PLANS.items() for fixed in plans}
 BACKEND = ["--backend", "cpu"] if ON_PROCESSOR else ["--backend", "cuda"]
 TRANSPORT = ["--transport", "tcp"] if ON_PROCESSOR else ["--transport", "nccl", "--share-gpus"]
 TIMEOUT_S = 300
@@ -51,22 +54,29 @@ def losses(folder, ranks, fixed, dtype):
     return [line["loss"] for line in lines if "loss" in line and "step" in line]
 
 
+def one_rank(folder, dtype):
+    alone = losses(folder, 1, "pp=1", dtype)
+    if len(alone) != STEPS or alone[-1] >= alone[0]:
+        sys.exit(f"one rank, {dtype}: {len(alone)} losses from {alone[0]} to {alone[-1]}: it does not learn")
+    return alone
+
+
 def main():
+    if "--list" in sys.argv:
+        sys.exit(print("\n".join(CASES)))
+    wanted = [sys.argv[sys.argv.index("--only") + 1]] if "--only" in sys.argv else list(CASES)
     if not ON_PROCESSOR:
         skip_without_gpu()
-    failures = 0
+    failures, alone = 0, {}
     with tempfile.TemporaryDirectory() as folder:
-        for dtype in ("fp32",) if ON_PROCESSOR else ("fp32", "bf16"):
-            alone = losses(folder, 1, "pp=1", dtype)
-            if len(alone) != STEPS or alone[-1] >= alone[0]:
-                sys.exit(f"one rank, {dtype}: {len(alone)} losses from {alone[0]} to {alone[-1]}: it does not learn")
-            for ranks, plans in PLANS.items():
-                for fixed in plans:
-                    got = losses(folder, ranks, fixed, dtype)
-                    far = max(abs(a - b) / b for a, b in zip(got, alone, strict=True))
-                    verdict = "ok" if far <= WITHIN else "FAILED"
-                    failures += far > WITHIN
-                    print(f"{verdict}: {ranks} ranks, {fixed}, {dtype}: loss within {100 * far:.3f} % of one rank's over {STEPS} steps", flush=True)
+        for case in wanted:
+            ranks, fixed, dtype = CASES[case]
+            if dtype not in alone:
+                alone[dtype] = one_rank(folder, dtype)
+            got = losses(folder, ranks, fixed, dtype)
+            far = max(abs(a - b) / b for a, b in zip(got, alone[dtype], strict=True))
+            failures += far > WITHIN
+            print(f"{'FAILED' if far > WITHIN else 'ok'}: {case}: loss within {100 * far:.3f} % of one rank's over {STEPS} steps", flush=True)
     sys.exit(1 if failures else 0)
 
 
