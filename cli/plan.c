@@ -239,12 +239,16 @@ static void print_certificate(const struct cli *cli, const struct certificate *c
         print_orders(cli, c);
         return;
     }
+    struct text left = { 0 }; /* of which only a bound is known */
+    if (c->left + c->unseen > 0)
+        text_printf(&left, ", %lld left", (long long)(c->left + c->unseen));
     fprintf(cli->out,
             "proof: no plan of the space is shorter than %s by the formula (this one: %s%s); %s configurations, %lld "
-            "out by memory, %lld by bound, %lld solved\n",
+            "out by memory, %lld by bound, %lld solved%s\n",
             text_duration_ns(bound, c->bound_ns), text_duration_ns(number, c->formula_ns),
             c->ended ? "; the search was cut short" : "", text_count((char[TEXT_NUMBER_BYTES]){ 0 }, c->configurations),
-            (long long)c->pruned_memory, (long long)c->pruned_bound, (long long)c->solved);
+            (long long)c->pruned_memory, (long long)c->pruned_bound, (long long)c->solved, left.data ? left.data : "");
+    text_free(&left);
     print_beside(cli, c);
     print_narrowed(cli, c);
     print_simulated_bound(cli, c);
@@ -331,6 +335,7 @@ static bool find_frontier(struct answer *answer, int resource, struct error *err
 static bool say_infeasible(const struct cli *cli, const struct plan_arguments *a, const struct search_result *result,
                            const struct space *space, const struct inputs *in, struct error *err)
 {
+    fprintf(cli->talk, "cleave explain with the same words tells which constraints exclude each other\n");
     return (!a->json || infeasible_write(cli, result, in->model, err)) && search_infeasible(result, space, err);
 }
 
