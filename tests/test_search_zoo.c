@@ -68,6 +68,7 @@ static const struct restricted_case {
     { "bert-large", "4x4:rtx4090", 64, 512 },
     { "gpt2-medium", "2x4:l40s", 64, 512 },
     { "gpt2", "2x8:l40s", 64, 512 },
+    { "bert-large", "1x8:rtx4090", 64, 0 },
     { "gpt2-large", "4x4:rtx4090", 64, 512 },
     { "gpt2-large", "2x4:a10g", 64, 512 },
 };

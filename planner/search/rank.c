@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_RANKED = 64, LEAST_CANDIDATES = 16, FAMILY_RANKED = 2 };
+enum { DEFAULT_RANKED = 128, LEAST_CANDIDATES = 16, FAMILY_RANKED = 2 };
 
 static int compare_formula(const void *a, const void *b)
 {

@@ -37,7 +37,7 @@ struct search_calls {
 struct search_options {
     struct space space;
     int top;                            /* plans wanted, at least 1 */
-    int rank_count;                     /* plans ranked by the pipeline; 0: 64 */
+    int rank_count;                     /* plans ranked by the pipeline; 0: 128 */
     const struct solver_method *solver; /* of solvers[]; NULL: the first */
     int64_t gap_ppm;       /* good enough: within so many millionths of the formula's optimum; 0: to the end */
     int64_t time_limit_ns; /* 0: none; then the best so far, with its bound. What is being lowered or simulated ends,
