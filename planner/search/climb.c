@@ -4,8 +4,8 @@
 #include "planner/search/search_parts.h"
 #include "planner/search/swaps.h"
 
-/* LEADERS: so many configurations and choices of strategies are improved; CUT_VISITS, SWAP_VISITS: of layers by the
- * walk for each. */
+/* LEADERS: of so many configurations and choices of strategies the cuts are moved; CUT_VISITS, SWAP_VISITS: of layers
+ * by the walk for each. */
 enum { LEADERS = 12, CUT_VISITS = 1 << 18, SWAP_VISITS = 1 << 15 };
 
 /* ---- cuts ---- */
@@ -71,6 +71,7 @@ struct climb {
     bool (*may)(const struct run *run, const struct candidate *c);
     /* Improves *c, which has a plan of its own; `kept` as in search_is_new(). */
     bool (*improve)(struct run *run, struct candidate *c, int kept);
+    bool each; /* of all plans, not only of one for each configuration and choice of strategies that leads */
 };
 
 static bool has_climbed(const struct run *run, const struct candidate *climbed, int count, const struct candidate *c)
@@ -88,9 +89,10 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
     for (int i = 0; i < ranked && count < LEADERS && !search_stops(run); i++) {
         struct candidate c = run->candidates[i];
         if (c.config < first_config || !c.plan || !search_has_pieces(run, &c) || !climb->may(run, &c) ||
-            has_climbed(run, climbed, count, &c))
+            (!climb->each && has_climbed(run, climbed, count, &c)))
             continue;
-        climbed[count++] = c;
+        if (!climb->each)
+            climbed[count++] = c;
         c.plan = plan_copy(c.plan);
         if (!c.plan)
             return search_out_of_memory(run->err);
@@ -109,7 +111,7 @@ static bool improve_leaders(struct run *run, int first_config, const struct clim
 
 bool search_climb(struct run *run, int first_config)
 {
-    static const struct climb climbs[] = { { may_move, move_cuts }, { may_swap, swap_strategies } };
+    static const struct climb climbs[] = { { may_move, move_cuts, false }, { may_swap, swap_strategies, true } };
     for (size_t i = 0; i < sizeof climbs / sizeof *climbs; i++)
         if (!improve_leaders(run, first_config, &climbs[i]))
             return false;
