@@ -317,9 +317,13 @@ static void print_change(FILE *out, const struct change *c)
 
 void conflict_print(FILE *out, const struct explainer *e, const struct conflict *conflict)
 {
+    int count = 0;
+    for (int i = 0; i < CONSTRAINT_COUNT; i++)
+        count += conflict->set >> i & 1;
     fprintf(out, "nothing fits; %s\n",
-            conflict->irreducible ? "these exclude each other, and without any one of them there is a plan"
-                                  : "among these are some that exclude each other (ended early)");
+            !conflict->irreducible ? "among these are some that exclude each other (ended early)"
+            : count == 1           ? "this alone excludes every plan, and without it there is one"
+                                   : "these exclude each other, and without any one of them there is a plan");
     for (int i = 0; i < CONSTRAINT_COUNT; i++)
         if (conflict->set >> i & 1)
             print_constraint(out, e, conflict, i);

@@ -5,8 +5,8 @@
 #include <time.h>
 
 struct partition_options {
-    const char *format, *machines, *bandwidth, *time_unit;
-    double memory_bytes, time_limit_s;
+    const char *format, *machines, *bandwidth, *time_unit, *memory;
+    double time_limit_s;
     int64_t devices, cpus, micro_batches, ideals, work, layers, hidden, batch, sequence;
     bool exact_transfers, json;
 };
@@ -17,8 +17,8 @@ static const struct option options[] = {
                 "pipedream: machines, or machines per server and servers"),
     TEXT_OPTION("bandwidth", offsetof(struct partition_options, bandwidth), "B[,B2]",
                 "bytes per second of each level; piper: one number instead of the file's"),
-    DOUBLE_OPTION("memory", offsetof(struct partition_options, memory_bytes), "BYTES", 1, 1e18,
-                  "per device, instead of the file's"),
+    TEXT_OPTION("memory", offsetof(struct partition_options, memory), "BYTES",
+                "per device, such as 8GiB, instead of the file's"),
     INT_OPTION("devices", offsetof(struct partition_options, devices), "K", 0, 16384,
                "piper, galvatron: devices; dnn-partitioning: accelerators"),
     INT_OPTION("cpus", offsetof(struct partition_options, cpus), "K", 0, 1024, "dnn-partitioning: CPUs"),
@@ -82,7 +82,6 @@ static bool make_request(struct inputs *in, const struct partition_options *o, c
                                        .sequence = o->sequence,
                                        .machines = o->machines,
                                        .bandwidth = o->bandwidth,
-                                       .memory_bytes = o->memory_bytes,
                                        .devices = o->devices,
                                        .cpus = o->cpus,
                                        .micro_batches = o->micro_batches,
@@ -91,6 +90,12 @@ static bool make_request(struct inputs *in, const struct partition_options *o, c
     if (o->time_unit && !inputs_word("cleave partition: --time-unit", o->time_unit, units, &unit, err))
         return false;
     out->milliseconds = unit == 1;
+    int64_t memory_bytes = 0;
+    if (o->memory && (!text_read_bytes(o->memory, &memory_bytes) || memory_bytes < 1))
+        return fail(err,
+                    "cleave partition: --memory: expected bytes per device, such as 8589934592 or 8GiB, found \"%s\"",
+                    o->memory);
+    out->memory_bytes = (double)memory_bytes;
     if (o->time_limit_s >= 0) {
         *until_s = cpu_s() + o->time_limit_s;
         out->limits.stops = is_late;
@@ -216,9 +221,9 @@ const struct verb verb_partition = {
     .summary = "solves the problems of other planners, under their objectives",
     .usage = "FILE|FOLDER... --format NAME [--json]",
     .examples = "  cleave partition graph.txt --format pipedream --machines 4,4 --bandwidth 10e9,1.25e9\n"
-                "  cleave partition bert.json --format piper --memory 8589934592 --devices 32\n"
+                "  cleave partition bert.json --format piper --memory 8GiB --devices 32\n"
                 "  cleave partition graph.json --format dnn-partitioning\n"
-                "  cleave partition configs --format galvatron --devices 8 --memory 38654705664 --layers 32 --hidden "
+                "  cleave partition configs --format galvatron --devices 8 --memory 36GiB --layers 32 --hidden "
                 "4096 --batch 16\n",
     .min_operands = 1,
     .max_operands = 4,

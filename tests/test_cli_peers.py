@@ -26,11 +26,12 @@ def partitions(folder):
     check("partition, too many ideals", answer["optimal"] is False and 0 < answer["bound"] <= .03421714133333333 <= answer["objective"] * (1 + 1e-9), result)
     peer = ROOT / "benchmarks/cases/peers/galvatron"
     model = ["--format", "galvatron", "--devices", 8, "--layers", 32, "--hidden", 4096, "--batch", 16]
-    result = run("partition", peer, *model, "--memory", 36 * 2**30, "--json")
+    result = run("partition", peer, *model, "--memory", "36GiB", "--json")
     answer = json.loads(result.stdout)
     check("partition, galvatron", answer["optimal"] is True and answer["objective"] <= 1.08605 and
           sum(part["count"] for part in answer["stages"][0]["layers"]) == 32, result)
     expect("partition, galvatron in 8 GB", 3, "no split fits the memory", "partition", peer, *model, "--memory", 8 * 2**30)
+    expect("partition, memory that is none", 2, "such as 8589934592 or 8GiB, found \"much\"", "partition", peer, *model, "--memory", "much")
     expect("partition, galvatron without memory", 2, "--memory is needed", "partition", peer, *model)
     expect("partition, galvatron's folder", 2, "expected a file computation_profiling_", "partition", peer.parent, *model, "--memory", 2**30)
     expect("partition, galvatron twice", 2, "expected one file", "partition", peer, peer, *model, "--memory", 2**30)
