@@ -21,31 +21,55 @@ static bool set_band_of_stages(struct solver *s)
     return s->first_from[0] == 0 && s->first_to[s->stages] == s->layers;
 }
 
-/* The farthest end of a stage that begins at `first`. */
-static int farthest_end(const struct solver *s, int level, int first)
+/* The farthest end of a stage that begins at `first`; quick where `near` is near it. */
+static int farthest_end(const struct solver *s, int level, int first, int near)
 {
-    int low = first, high = s->layers; /* a stage with an end up to low is short enough */
-    while (low < high) {
-        int end = low + (high - low + 1) / 2;
-        if (stage_too_long(s, level, first, end))
-            high = end - 1;
-        else
-            low = end;
-    }
-    return low;
+    int end = near < first ? first : near;
+    while (end > first && stage_too_long(s, level, first, end))
+        end--;
+    while (end < s->layers && !stage_too_long(s, level, first, end + 1))
+        end++;
+    return end;
 }
 
-static int earliest_first(const struct solver *s, int level, int end)
+static int earliest_first(const struct solver *s, int level, int end, int near)
 {
-    int low = 0, high = end;
-    while (low < high) {
-        int first = low + (high - low) / 2;
-        if (stage_too_long(s, level, first, end))
-            low = first + 1;
-        else
-            high = first;
-    }
-    return high;
+    int first = near > end ? end : near;
+    while (first < end && stage_too_long(s, level, first, end))
+        first++;
+    while (first > 0 && !stage_too_long(s, level, first - 1, end))
+        first--;
+    return first;
+}
+
+/* The farthest place that each row's meshes get to. */
+static void reach_forward(struct solver *s)
+{
+    for (int turn = 0; turn < s->turn_count; turn++)
+        s->near[turn] = 0;
+    for (int row = 0; row + 1 < s->row_count; row++)
+        for (int turn = 0; turn < s->turn_count && s->first_to[row] >= 0; turn++) {
+            int after = row_after(s, row, turn), level = s->level[row * s->turn_count + turn];
+            if (after < 0)
+                continue;
+            s->near[turn] = farthest_end(s, level, s->first_to[row], s->near[turn]);
+            s->first_to[after] = (int)max_i64(s->first_to[after], s->near[turn]);
+        }
+}
+
+/* The earliest place from which on those that each row leaves are enough. */
+static void reach_backward(struct solver *s)
+{
+    for (int turn = 0; turn < s->turn_count; turn++)
+        s->near[turn] = s->layers;
+    for (int row = s->row_count - 2; row >= 0; row--)
+        for (int turn = 0; turn < s->turn_count; turn++) {
+            int after = row_after(s, row, turn), level = s->level[row * s->turn_count + turn];
+            if (after < 0 || s->first_from[after] > s->layers || s->first_from[after] > s->first_to[after])
+                continue;
+            s->near[turn] = earliest_first(s, level, s->first_from[after], s->near[turn]);
+            s->first_from[row] = (int)min_i64(s->first_from[row], s->near[turn]);
+        }
 }
 
 /* The same over the ways to deal out meshes: nearly none where the cap is near the least that it can be. Rows that
@@ -58,28 +82,11 @@ static bool set_band_of_turns(struct solver *s)
         s->first_to[row] = row == 0 ? 0 : -1;
         s->first_from[row] = row == final ? s->layers : s->layers + 1;
     }
-    for (int row = 0; row < final; row++)
-        for (int turn = 0; turn < s->turn_count && s->first_to[row] >= 0; turn++) {
-            int after = row_after(s, row, turn);
-            if (after >= 0)
-                s->first_to[after] = (int)max_i64(
-                    s->first_to[after], farthest_end(s, s->level[row * s->turn_count + turn], s->first_to[row]));
-        }
-    for (int row = final - 1; row >= 0; row--)
-        for (int turn = 0; turn < s->turn_count; turn++) {
-            int after = row_after(s, row, turn);
-            if (after < 0 || s->first_from[after] > s->layers || s->first_from[after] > s->first_to[after])
-                continue;
-            s->first_from[row] = (int)min_i64(
-                s->first_from[row], earliest_first(s, s->level[row * s->turn_count + turn], s->first_from[after]));
-        }
+    reach_forward(s);
+    reach_backward(s);
     return s->first_from[0] == 0 && s->first_to[final] == s->layers;
 }
 
-/* One way to go on from a row: a stage with that number of meshes. */
-struct leg {
-    int row, turn, after, level;
-};
 /* What is best from a place on. */
 struct best {
     int64_t ns, high_ns;
@@ -165,21 +172,29 @@ static bool try_end(struct solver *s, const struct leg *leg, int first, int end,
     return true;
 }
 
+/* farthest_end(), which rows of one level share and those of others are near. */
+static int reach_from(struct solver *s, const struct leg *leg, int first)
+{
+    struct reach *reach = &s->reach[leg->turn * s->places + first];
+    int near = reach->pass > 0 || first == 0 ? reach->end : reach[-1].end;
+    if (reach->pass != s->result->passes || reach->level != leg->level)
+        *reach = (struct reach){ s->result->passes, leg->level, farthest_end(s, leg->level, first, near) };
+    return reach->end;
+}
+
 /* All ends that the cap allows of a stage, where layers have one layout: most are longer than the best before anything
  * is known of their stage but its layers' least. */
 static bool try_ends(struct solver *s, const struct leg *leg, int first, struct best *best)
 {
     const int64_t *path_ns = s->own_path_ns[leg->level], *rest_ns = &s->best_ns[spot_index(s, leg->after, 0, 0)];
-    int before = row_meshes(s, leg->row), last = s->first_to[leg->after];
-    int64_t cuts_ns = stage_ends_ns(s->problem, before, leg->turn, first, first);
-    for (int end = (int)max_i64(first + 1, s->first_from[leg->after]); end <= last; end++) {
-        if (stage_too_long(s, leg->level, first, end))
-            break;
+    int end = (int)max_i64(first + 1, leg->first_end), last = leg->last_end;
+    if (end <= last)
+        last = (int)min_i64(last, reach_from(s, leg, first));
+    for (; end <= last; end++) {
         if (rest_ns[end] == INT64_MAX)
             continue;
-        if (end == s->last)
-            cuts_ns = stage_ends_ns(s->problem, before, leg->turn, first, end);
-        int64_t rest = rest_ns[end] + cuts_ns, least = path_ns[end] - path_ns[first] + rest;
+        int64_t rest = rest_ns[end] + leg->cut_ns * ((first > 0) + (end < s->last)),
+                least = path_ns[end] - path_ns[first] + rest;
         if (least <= best->ns && !try_end(s, leg, first, end, rest, best))
             return false;
     }
@@ -191,13 +206,12 @@ static bool try_runs(struct solver *s, const struct leg *leg, struct stage_runs 
 {
     int first = runs.first[0], begin = runs.first[runs.count - 1];
     bool last = runs.count == s->problem->table->run_count;
-    runs.end = (int)max_i64(begin + 1, last ? s->first_from[leg->after] : 0);
-    for (; runs.end <= s->first_to[leg->after]; runs.end++) {
+    runs.end = (int)max_i64(begin + 1, last ? leg->first_end : 0);
+    for (; runs.end <= leg->last_end; runs.end++) {
         struct stage_runs more = runs;
         if (stage_too_long(s, leg->level, first, runs.end))
             break;
-        if (runs.end >= s->first_from[leg->after] && stage_runs_legal(s->problem->chain, &runs) &&
-            !try_stage(s, leg, &runs, best))
+        if (runs.end >= leg->first_end && stage_runs_legal(s->problem->chain, &runs) && !try_stage(s, leg, &runs, best))
             return false;
         if (last)
             continue;
@@ -212,18 +226,34 @@ static bool try_runs(struct solver *s, const struct leg *leg, struct stage_runs 
     return true;
 }
 
+/* The ways to go on from the row, to legs, (turns); the number of them. */
+static int list_legs(const struct solver *s, int row, struct leg *legs)
+{
+    int count = 0;
+    for (int turn = 0; turn < s->turn_count; turn++) {
+        int after = row_after(s, row, turn);
+        if (after >= 0)
+            legs[count++] = (struct leg){ row,
+                                          turn,
+                                          after,
+                                          s->level[row * s->turn_count + turn],
+                                          s->first_from[after],
+                                          s->first_to[after],
+                                          stage_end_ns(s->problem, row_meshes(s, row), turn) };
+    }
+    return count;
+}
+
 /* Least sum of C from `first` on in all stages from the row on; ties go to the smaller maximum Y. */
-static bool best_from(struct solver *s, int row, int layout, int first)
+static bool best_from(struct solver *s, const struct leg *legs, int count, int row, int layout, int first)
 {
     size_t at = spot_index(s, row, layout, first);
     struct stage_runs runs = stage_run(first, first);
     struct best best = { .ns = INT64_MAX, .high_ns = INT64_MAX };
     runs.layout[0] = (int8_t)layout;
-    for (int turn = 0; turn < s->turn_count; turn++) {
-        struct leg leg = { row, turn, row_after(s, row, turn), s->level[row * s->turn_count + turn] };
-        if (leg.after >= 0 && !(s->layouts == 1 ? try_ends(s, &leg, first, &best) : try_runs(s, &leg, runs, &best)))
+    for (int i = 0; i < count; i++)
+        if (!(s->layouts == 1 ? try_ends(s, &legs[i], first, &best) : try_runs(s, &legs[i], runs, &best)))
             return false;
-    }
     s->best_ns[at] = best.ns;
     s->best_high[at] = best.high_ns;
     s->cut[at] = best.runs.end;
@@ -248,11 +278,13 @@ bool cut_sweep(struct solver *s, int64_t *sum)
         s->best_ns[spot_index(s, final, layout, s->last)] = 0;
         s->best_high[spot_index(s, final, layout, s->last)] = INT64_MIN;
     }
-    for (int row = final - 1; row >= 0; row--)
+    for (int row = final - 1; row >= 0; row--) {
+        int count = list_legs(s, row, s->legs);
         for (int first = s->first_from[row]; first <= s->first_to[row]; first++)
             for (int layout = 0; layout < s->layouts; layout++)
-                if (!best_from(s, row, layout, first))
+                if (!best_from(s, s->legs, count, row, layout, first))
                     return false;
+    }
     for (int layout = 0; layout < s->layouts; layout++)
         *sum = min_i64(*sum, s->best_ns[spot_index(s, 0, layout, 0)]);
     return true;

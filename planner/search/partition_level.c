@@ -30,10 +30,14 @@ int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, i
     return price_has_layouts(problem->table) ? problem->table->cut_ns[from_layout][to_layout] : 0;
 }
 
+int64_t stage_end_ns(const struct partition_problem *problem, int before, int turn)
+{
+    return problem->mesh_count > 0 ? price_of_meshes(problem->table, before, turn)->send_ns : 0;
+}
+
 int64_t stage_ends_ns(const struct partition_problem *problem, int before, int turn, int first, int end)
 {
-    int cuts = (first > 0) + (end < chain_last(problem->chain));
-    return problem->mesh_count > 0 ? cuts * price_of_meshes(problem->table, before, turn)->send_ns : 0;
+    return stage_end_ns(problem, before, turn) * ((first > 0) + (end < chain_last(problem->chain)));
 }
 
 int64_t stage_most_cuts_ns(const struct partition_problem *problem)

@@ -79,6 +79,17 @@ struct forward_span {
     int64_t from_ns, to_ns;
     int64_t rest_ns; /* of the longest stage's other passes, at least */
 };
+/* One way to go on from a row: a stage with that number of meshes, which ends within the row behind it. */
+struct leg {
+    int row, turn, after, level;
+    int first_end, last_end;
+    int64_t cut_ns; /* stage_end_ns() */
+};
+/* The farthest end of a level's stages from one layer on, as of one pass. */
+struct reach {
+    int64_t pass;
+    int level, end;
+};
 /* Cells by a key of what the stage holds: several runs, or layers of a chain with branches. */
 struct run_slot {
     uint64_t key;
@@ -121,6 +132,9 @@ struct solver {
     int64_t mesh_path_ns;                   /* partition_mesh_path_ns() */
     int64_t **least_bytes;                  /* (level_count) of (sums); may be less than the least */
     int *first_from, *first_to;             /* (rows) places where a stage can begin under the present cap */
+    int *near;                              /* (turns) scratch: where the row before led to */
+    struct leg *legs;                       /* (turns) scratch: of one row */
+    struct reach *reach;                    /* (turns, places) */
     struct vectors *vectors;                /* (level_count) */
     int vector_level;                       /* that got the latest vector; -1: none */
     int64_t *class_price;                   /* (class_count, BINS) scratch, at the start of other sums too */
@@ -184,8 +198,9 @@ static inline int64_t step_tolerance(const struct solver *s, int64_t step_ns)
 int64_t stage_once_ns(const struct partition_problem *problem);
 /* What a cut between those layouts adds to the sum of C: sends that are not in stage_once_ns(). */
 int64_t stage_cut_ns(const struct partition_problem *problem, int from_layout, int to_layout);
-/* What the cuts at a stage's ends add to it where the number of cuts is free, or what they cost: the stage's half.
- * before: meshes of the stages before it. */
+/* What the cuts at a stage's ends, or one of them, add to it where the number of cuts is free, or what they cost: the
+ * stage's half. before: meshes of the stages before it. */
+int64_t stage_end_ns(const struct partition_problem *problem, int before, int turn);
 int64_t stage_ends_ns(const struct partition_problem *problem, int before, int turn, int first, int end);
 /* The most that all cuts can add so, where their number is given. */
 int64_t stage_most_cuts_ns(const struct partition_problem *problem);
