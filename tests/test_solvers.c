@@ -289,6 +289,39 @@ START_TEST(partition_equals_brute_force)
 }
 END_TEST
 
+/* With a gap the bound stays one of what enumeration finds, and the plan is that near to it. */
+START_TEST(partition_keeps_its_gap)
+{
+    static const int64_t gaps_ppm[] = { 100, 1000, 10000, 100000 };
+    uint64_t seed = 29;
+    int above = 0, below = 0;
+    for (int n = 0; n < 1200; n++) {
+        struct toy toy;
+        struct partition_result result;
+        struct error err = { 0 };
+        toy_draw(&toy, &seed);
+        int64_t want = toy_solve(&toy, n, &result), gap_ppm = gaps_ppm[n % 4];
+        toy.problem.below_ns = INT64_MAX;
+        toy.problem.gap_ppm = gap_ppm;
+        ck_assert_msg(partition_solve(&toy.problem, &toy.arena, &result, &err), "%s", err.message);
+        ck_assert_int_eq(result.feasible, want < INT64_MAX);
+        ck_assert_int_le(result.bound_ns, want);
+        if (result.feasible) {
+            int64_t found = result.plans[0].step_ns;
+            ck_assert_int_eq(found, partition_evaluate(&toy.problem, &result.plans[0]));
+            ck_assert_msg((double)(found - result.bound_ns) <= (double)result.bound_ns * (double)gap_ppm / 1e6 + 1,
+                          "instance %d, gap %lld ppm: %lld above %lld", n, (long long)gap_ppm, (long long)found,
+                          (long long)result.bound_ns);
+            above += found > want;
+            below += toy.problem.phases && result.bound_ns < want;
+        }
+        arena_free(&toy.arena);
+    }
+    ck_assert_int_gt(above, 5);
+    ck_assert_int_gt(below, 20);
+}
+END_TEST
+
 /* The same cuts by every method that can solve a stage. */
 START_TEST(solvers_agree)
 {
@@ -405,6 +438,7 @@ static Suite *partition_suite(void)
 {
     Suite *suite = suite_create("partition");
     CHECK_ADD(suite, partition_equals_brute_force);
+    CHECK_ADD(suite, partition_keeps_its_gap);
     CHECK_ADD(suite, partition_equals_glpk);
     CHECK_ADD(suite, partition_is_monotone);
     CHECK_ADD(suite, solvers_agree);

@@ -15,13 +15,6 @@ _Static_assert((int)PROOF_ROWS + 1 == (int)ROW_COUNT && (int)PROOF_PEAKS == (int
                    (int)PROOF_VECTORS == (int)VECTORS,
                "a proof is what vectors are");
 
-/* C of the longest of a given number of stages, whose C come to at least so much. */
-static int64_t mean_path(const struct partition_problem *problem, int64_t sum, int64_t mesh_path_ns)
-{
-    int64_t mean = ceil_div(sum, problem->stage_count);
-    return problem->spread ? max_i64(mean, mesh_path_ns) : mean;
-}
-
 /* Whatever the cap, the longest stage is no shorter than the mean. Where r of G meshes share each micro-batch Y >= (m -
  * 1) C and so G Y >= (m - 1) sum r C. */
 static int64_t mean_high(const struct solver *s, int64_t sum)
@@ -162,7 +155,7 @@ static bool block_unsolved(struct solver *s)
     for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
         struct cell *cell = stage_cell(s, at.level, &at.runs);
         if (cell->solution < 0) {
-            cell->empty_cap = s->cap_ns;
+            stage_set_empty(s, cell);
             cell->lower = INT64_MAX;
             blocked = true;
         }
@@ -208,7 +201,7 @@ static bool leave_out(struct solver *s, int64_t sum, int64_t *upper, int64_t *bo
         }
         if (others + cell->whole >= *upper - step_tolerance(s, *upper)) {
             *bound = min_i64(*bound, others + cell->whole);
-            cell->empty_cap = s->cap_ns;
+            stage_set_empty(s, cell);
             cell->lower = INT64_MAX;
             *left_out = true;
         }
@@ -374,7 +367,7 @@ static bool descend(struct solver *s)
     return true;
 }
 
-static bool make_arrays(struct solver *s)
+bool solver_start(struct solver *s)
 {
     size_t rows = (size_t)s->row_count,
            spots = rows * (s->problem->chain->branches ? 1 : (size_t)s->places * (size_t)s->layouts);
@@ -407,8 +400,8 @@ static int count_rows(const struct partition_problem *problem)
     return meshes > 0 ? (meshes + 1) * (problem->stage_count + 1) : problem->stage_count + 1;
 }
 
-static struct solver solver_of(const struct partition_problem *problem, struct arena *scratch,
-                               struct partition_result *result, struct error *err)
+struct solver solver_of(const struct partition_problem *problem, struct arena *scratch, struct partition_result *result,
+                        struct error *err)
 {
     return (struct solver){ .problem = problem,
                             .arena = scratch,
@@ -427,6 +420,21 @@ static struct solver solver_of(const struct partition_problem *problem, struct a
                             .err = err };
 }
 
+void solver_close(struct solver *s)
+{
+    ideals_close(s);
+    arena_free(s->arena);
+}
+
+bool solver_try_cap(struct solver *s, int64_t cap_ns, int64_t slack_ns, int64_t *sum)
+{
+    int64_t upper = INT64_MAX, high;
+    double slope;
+    set_cap(s, cap_ns);
+    return cut_refine(s, EFFORT_RELAX, slack_ns, sum) &&
+           (*sum == INT64_MAX || s->stopped || take_plan(s, solutions, &upper, &high, &slope));
+}
+
 bool solve_span(const struct partition_problem *problem, struct forward_span span, struct arena *arena,
                 struct partition_result *result, struct solved_span *out, struct error *err)
 {
@@ -437,7 +445,7 @@ bool solve_span(const struct partition_problem *problem, struct forward_span spa
     result->bound_ns = problem->below_ns;
     bool good = true;
     if (s.stages <= s.layers) {
-        good = make_arrays(&s);
+        good = solver_start(&s);
         result->no_memory = good && lacks_memory(&s);
         if (span.apart) /* T is at least that sum, X and what is left of the longest stage */
             s.span.to_ns =
@@ -447,8 +455,7 @@ bool solve_span(const struct partition_problem *problem, struct forward_span spa
     *out = (struct solved_span){ .bound_ns = result->bound_ns,
                                  .forward_ns = s.nearest_ns < INT64_MAX ? s.nearest_forward_ns : INT64_MIN,
                                  .stopped = s.stopped };
-    ideals_close(&s);
-    arena_free(&scratch);
+    solver_close(&s);
     return good;
 }
 
@@ -549,43 +556,9 @@ bool partition_prove(const struct partition_problem *problem, int64_t bound_ns, 
         (!problem->chain->branches && (int64_t)s.stages * (s.places - 1) > PROOF_CELLS))
         return true;
     s.vectors_only = true;
-    bool good = make_arrays(&s) && prove(&s, bound_ns + margin_ns, &out->proven);
+    bool good = solver_start(&s) && prove(&s, bound_ns + margin_ns, &out->proven);
     if (good && out->proven)
         take_proof(&s, out);
-    ideals_close(&s);
-    arena_free(&scratch);
+    solver_close(&s);
     return good;
-}
-
-/* C of all layers, at least. */
-static int64_t least_path(const struct partition_problem *problem)
-{
-    int64_t sum = 0;
-    for (int l = 0; l < problem->chain->layer_count; l++) {
-        int64_t least = INT64_MAX;
-        for (int i = 0; i < problem->table->strategy_count; i++)
-            least = min_i64(least, path_ns(price_at(problem->table, problem->chain->class_of[l], i)));
-        sum += least;
-    }
-    return sum;
-}
-
-static int64_t bound_by_mean(const struct partition_problem *problem, int64_t mesh_path_ns)
-{
-    int64_t sum = least_path(problem), m = problem->micro_batch_count;
-    if (problem->mesh_count > 0 && !problem->spread) /* as mean_high() */
-        return sum + max_i64(0, ceil_div((m - most_replicas(problem)) * sum, problem->mesh_count));
-    return sum + stage_once_ns(problem) + (m - 1) * mean_path(problem, sum, mesh_path_ns);
-}
-
-int64_t partition_quick_bound(const struct partition_problem *problem)
-{
-    if (problem->table->by_stage)
-        return partition_mixed_bound(problem) + stage_once_ns(problem);
-    return bound_by_mean(problem, partition_mesh_path_ns(problem));
-}
-
-int64_t partition_orders_bound(const struct partition_problem *problem)
-{
-    return bound_by_mean(problem, 0);
 }

@@ -128,7 +128,7 @@ static bool skips(struct solver *s, const struct leg *leg, const struct stage_ru
 static void take_better(const struct solver *s, const struct leg *leg, const struct stage_runs *runs, int next,
                         const struct cell *cell, int64_t total, struct best *best)
 {
-    int64_t high = cell && cell->solution >= 0 ? cell->records[cell->solution].high : s->cap_ns;
+    int64_t high = cell && cell->solution >= 0 ? record_high_ns(s, &cell->records[cell->solution]) : s->cap_ns;
     high = max_i64(high, s->best_high[spot_index(s, leg->after, next, runs->end)]);
     if (total < best->ns || high < best->high_ns)
         *best = (struct best){ total, high, leg->turn, next, *runs };
@@ -353,7 +353,7 @@ bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t 
         complete = complete && record;
         *sum += (record ? record->path : 0) + spot_cut_ns(s, &at, layout);
         layout = last_layout(&at.runs);
-        *high = max_i64(*high, record ? record->high : 0);
+        *high = max_i64(*high, record ? record_high_ns(s, record) : 0);
         if (record)
             *times = stage_longer(times, &record->times);
     }

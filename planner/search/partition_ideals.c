@@ -136,7 +136,7 @@ static bool look_at(struct solver *s, const struct spot *at, int index, int64_t 
     bool solved = cell && cell->solution >= 0;
     struct option option = { .ns = lower + ends_ns + rest,
                              .stage_ns = lower + ends_ns,
-                             .high_ns = solved ? cell->records[cell->solution].high : s->cap_ns,
+                             .high_ns = solved ? record_high_ns(s, &cell->records[cell->solution]) : s->cap_ns,
                              .end = end,
                              .turn = at->turn,
                              .index = index,

@@ -26,25 +26,31 @@ static inline int64_t stage_times_ns(const struct stage_times *times)
 {
     return max_i64(times->forward_ns + times->rest_ns, times->lane_ns);
 }
+static inline bool stage_times_within(const struct stage_times *a, const struct stage_times *b)
+{
+    return a->forward_ns <= b->forward_ns && a->rest_ns <= b->rest_ns && a->lane_ns <= b->lane_ns;
+}
 static inline struct stage_times stage_longer(const struct stage_times *a, const struct stage_times *b)
 {
     return (struct stage_times){ max_i64(a->forward_ns, b->forward_ns), max_i64(a->rest_ns, b->rest_ns),
                                  max_i64(a->lane_ns, b->lane_ns) };
 }
 
-/* One answer about a stage's content: proven of every cap up to the one it was asked with. */
+/* One answer about a stage's content: proven of all caps within those that it was asked with. */
 struct record {
-    int64_t asked, lower;     /* Y asked with; bound of C, INT64_MAX: nothing fits */
-    int64_t path, high;       /* C and Y of a solution, as the rows have it; INT64_MAX: none */
-    struct stage_times times; /* of it, by the formula */
-    int *count;               /* (class_count, strategy_count) of the solution */
+    struct stage_times asked;
+    int64_t lower;                  /* bound of C, INT64_MAX: nothing fits */
+    int64_t path;                   /* C of a solution; INT64_MAX: none */
+    struct stage_times rows, times; /* of it, as the rows have it, and by the formula */
+    int *count;                     /* (class_count, strategy_count) of the solution */
 };
 /* One stage content with one number in flight. */
 struct cell {
     int record_count;
     struct record *records;   /* (RECORDS) oldest overwritten first */
-    int64_t empty_cap;        /* nothing fits, or nothing was found, up to this cap */
-    int64_t cap, lower;       /* what is proven at the present cap */
+    struct stage_times empty; /* nothing fits, or nothing was found, within these caps */
+    struct stage_times caps;  /* the present ones when it was last looked at: */
+    int64_t lower;            /* what is proven then */
     int seen;                 /* of its level's vectors, so many of all are in that */
     int solution;             /* the shortest that fits under it, index of a record; -1: none */
     enum effort effort;       /* already spent at the present cap */
@@ -178,6 +184,22 @@ static inline int64_t mean_of_turns(const struct partition_problem *problem, int
     return ceil_div(max_i64(0, problem->micro_batch_count - most_replicas(problem)) * sum, problem->mesh_count);
 }
 
+/* C of the longest of a given number of stages, whose C come to at least so much. */
+static inline int64_t mean_path(const struct partition_problem *problem, int64_t sum, int64_t mesh_path_ns)
+{
+    int64_t mean = ceil_div(sum, problem->stage_count);
+    return problem->spread ? max_i64(mean, mesh_path_ns) : mean;
+}
+/* What a stage's times may be under the present cap. */
+static inline struct stage_times stage_caps(const struct solver *s)
+{
+    return (struct stage_times){ s->span.to_ns, s->cap_ns - s->span.from_ns, s->cap_ns };
+}
+/* Y of a record's solution, as the rows have it. */
+static inline int64_t record_high_ns(const struct solver *s, const struct record *record)
+{
+    return max_i64(s->span.from_ns + record->rows.rest_ns, record->rows.lane_ns);
+}
 /* What a stage's Y has beside its layers: sends that are not hidden, and the span's beginning. */
 static inline int64_t level_waiting_ns(const struct solver *s, int level)
 {
@@ -246,6 +268,8 @@ bool stage_known(struct solver *s, int level, const struct stage_runs *runs, int
                  int64_t *lower);
 /* Whether more effort can change what is known of the cell. */
 bool stage_open(const struct solver *s, const struct cell *cell, enum effort effort);
+/* Nothing fits it under the present cap. */
+void stage_set_empty(const struct solver *s, struct cell *cell);
 /* Solves the cell at the present cap. */
 bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enum effort effort);
 
@@ -358,6 +382,42 @@ struct choice {
 /* Sums of the solutions and the slope of the cut's bound; false where a stage has none. */
 bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t *high, struct stage_times *times,
                   double *slope);
+/* A solver of the problem, its memory in scratch; to be started, and closed. */
+struct solver solver_of(const struct partition_problem *problem, struct arena *scratch, struct partition_result *result,
+                        struct error *err);
+bool solver_start(struct solver *s);
+void solver_close(struct solver *s);
+/* The best cut under a cap, by relaxations to within slack_ns, is taken as a plan where each of its stages has a
+ * solution. *sum as cut_refine(). */
+bool solver_try_cap(struct solver *s, int64_t cap_ns, int64_t slack_ns, int64_t *sum);
+
+/* Plans whose longest forward passes are in [from_ns, to_ns], the longest other passes above above_ns and at most
+ * most_ns. */
+struct box {
+    int64_t from_ns, to_ns, above_ns, most_ns;
+    int64_t sum_ns;   /* C of all stages come to at least so much; INT64_MAX: there are none of interest */
+    int64_t bound_ns; /* none of these plans is shorter */
+};
+enum { MOST_BOXES = 256 };
+struct box_list {
+    int count;
+    struct box at[MOST_BOXES];
+};
+/* Halves boxes of `all` until relaxations prove no more; out has what became of them. */
+bool solve_boxes(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
+                 const struct box *all, struct box_list *out, struct error *err);
+/* Of the best plan so far; else what plans must be below. */
+static inline int64_t best_known_ns(const struct partition_problem *problem, const struct partition_result *result)
+{
+    return result->plan_count > 0 ? result->plans[0].step_ns : problem->below_ns;
+}
+/* Whether such a bound is all that is wanted. */
+static inline bool good_enough(const struct partition_problem *problem, const struct partition_result *result,
+                               int64_t bound_ns)
+{
+    int64_t best = best_known_ns(problem, result);
+    return bound_ns >= best - gap_ns(problem, best) || (problem->enough_ns > 0 && bound_ns >= problem->enough_ns);
+}
 /* What is known of the plans of a span. */
 struct solved_span {
     int64_t bound_ns;   /* none is shorter, unless it is not below the problem's below_ns */

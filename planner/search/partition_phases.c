@@ -5,8 +5,10 @@
  *
  * which is one maximum again, under one cap more, and solved like any other. What the shortest plan by that measure
  * lacks is no more than its X lies above `from`. So the range with the least bound is cut at its X until none is left
- * whose bound is below the best plan. */
+ * whose bound is below the best plan. Relaxations rule out most of X before (partition_boxes.c), but where there are
+ * branches. */
 #include "base/num.h"
+#include <stdlib.h>
 #include "planner/search/partition_parts.h"
 
 enum { MOST_SPANS = 256 }; /* solved; then the bound so far */
@@ -17,7 +19,7 @@ struct part {
 };
 struct phases {
     int count;
-    struct part at[3 * MOST_SPANS + 3];
+    struct part at[MOST_BOXES + 2 * MOST_SPANS];
     int64_t floor_ns; /* of what cannot be cut further */
     int64_t rest_ns;  /* least_passes_ns() of backward ones */
 };
@@ -46,11 +48,12 @@ static void add_part(struct phases *p, int64_t from_ns, int64_t to_ns, int64_t b
         p->at[p->count++] = (struct part){ { true, from_ns, to_ns, p->rest_ns }, bound_ns };
 }
 
+/* NULL: there is none. */
 static struct part *least_part(struct phases *p)
 {
-    struct part *least = &p->at[0];
-    for (int i = 1; i < p->count; i++)
-        least = p->at[i].bound_ns < least->bound_ns ? &p->at[i] : least;
+    struct part *least = NULL;
+    for (int i = 0; i < p->count; i++)
+        least = !least || p->at[i].bound_ns < least->bound_ns ? &p->at[i] : least;
     return least;
 }
 
@@ -68,29 +71,17 @@ static void cut_part(struct phases *p, struct part part, int64_t forward_ns, int
     add_part(p, forward_ns, part.span.to_ns, part.bound_ns);
 }
 
-static int64_t best_ns(const struct partition_problem *problem, const struct partition_result *result)
-{
-    return result->plan_count > 0 ? result->plans[0].step_ns : problem->below_ns;
-}
-
-static bool good_enough(const struct partition_problem *problem, const struct partition_result *result,
-                        int64_t bound_ns)
-{
-    int64_t best = best_ns(problem, result);
-    return bound_ns >= best - gap_ns(problem, best) || (problem->enough_ns > 0 && bound_ns >= problem->enough_ns);
-}
-
 static bool close_parts(struct phases *p, const struct partition_problem *problem, struct arena *arena,
                         struct partition_result *result, int64_t *bound_ns, struct error *err)
 {
     for (int solved = 0;; solved++) {
         struct part *part = least_part(p);
-        *bound_ns = min_i64(p->floor_ns, part->bound_ns);
-        if (good_enough(problem, result, part->bound_ns) || solved == MOST_SPANS)
+        *bound_ns = min_i64(p->floor_ns, part ? part->bound_ns : INT64_MAX);
+        if (!part || good_enough(problem, result, part->bound_ns) || solved == MOST_SPANS)
             return true;
         struct partition_problem shorter = *problem;
         struct solved_span span;
-        shorter.below_ns = best_ns(problem, result);
+        shorter.below_ns = best_known_ns(problem, result);
         if (!solve_span(&shorter, part->span, arena, result, &span, err))
             return false;
         if (span.stopped)
@@ -99,10 +90,47 @@ static bool close_parts(struct phases *p, const struct partition_problem *proble
         if (good_enough(problem, result, part->bound_ns))
             continue;
         struct part taken = *part;
-        int64_t best = best_ns(problem, result);
+        int64_t best = best_known_ns(problem, result);
         part->bound_ns = INT64_MAX;
         cut_part(p, taken, span.forward_ns, best - taken.bound_ns);
     }
+}
+
+static int compare_boxes(const void *a, const void *b)
+{
+    const struct box *x = a, *y = b;
+    return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+/* Boxes that share some X become one range of it. In the order of X. */
+static void add_box(struct phases *p, const struct box *box)
+{
+    struct part *last = p->count > 0 ? &p->at[p->count - 1] : NULL;
+    if (!last || box->from_ns > last->span.to_ns) {
+        p->at[p->count++] = (struct part){ { true, box->from_ns, box->to_ns, box->above_ns + 1 }, box->bound_ns };
+        return;
+    }
+    last->span.to_ns = max_i64(last->span.to_ns, box->to_ns);
+    last->span.rest_ns = min_i64(last->span.rest_ns, box->above_ns + 1);
+    last->bound_ns = min_i64(last->bound_ns, box->bound_ns);
+}
+
+/* What the boxes leave. */
+static bool open_boxes(struct phases *p, const struct partition_problem *problem, struct arena *arena,
+                       struct partition_result *result, const struct box *all, struct error *err)
+{
+    struct box_list *boxes = calloc(1, sizeof *boxes);
+    if (!boxes)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    bool good = solve_boxes(problem, arena, result, all, boxes, err);
+    qsort(boxes->at, (size_t)boxes->count, sizeof *boxes->at, compare_boxes);
+    for (int i = 0; i < boxes->count; i++)
+        if (good_enough(problem, result, boxes->at[i].bound_ns))
+            p->floor_ns = min_i64(p->floor_ns, boxes->at[i].bound_ns);
+        else
+            add_box(p, &boxes->at[i]);
+    free(boxes);
+    return good;
 }
 
 bool solve_phases(const struct partition_problem *problem, struct arena *arena, struct partition_result *result,
@@ -110,14 +138,19 @@ bool solve_phases(const struct partition_problem *problem, struct arena *arena, 
 {
     bool ruled_out = result->ruled_out;
     int64_t bound_ns = all->bound_ns, least = least_passes_ns(problem, true), cut = max_i64(least, all->forward_ns);
-    if (result->no_memory || best_ns(problem, result) == INT64_MAX || good_enough(problem, result, bound_ns))
+    if (result->no_memory || best_known_ns(problem, result) == INT64_MAX || good_enough(problem, result, bound_ns))
         return true;
     struct phases p = { .floor_ns = INT64_MAX, .rest_ns = least_passes_ns(problem, false) };
-    add_part(&p, least, cut - 1, bound_ns);
-    add_part(&p, cut, INT64_MAX, bound_ns);
+    struct box whole = { least, INT64_MAX / 4, p.rest_ns - 1, INT64_MAX / 4, 0, bound_ns };
+    if (problem->chain->branches) {
+        add_part(&p, least, cut - 1, bound_ns);
+        add_part(&p, cut, INT64_MAX, bound_ns);
+    } else if (!open_boxes(&p, problem, arena, result, &whole, err)) {
+        return false;
+    }
     if (!close_parts(&p, problem, arena, result, &bound_ns, err))
         return false;
-    result->bound_ns = min_i64(bound_ns, best_ns(problem, result));
+    result->bound_ns = min_i64(bound_ns, best_known_ns(problem, result));
     result->ruled_out = ruled_out;
     return true;
 }

@@ -177,7 +177,7 @@ static void set_cut(struct solver *s, const struct stage_runs *runs)
 static bool take_way(struct solver *s, const struct stage_runs *runs, int number, int64_t *upper)
 {
     const struct record *record = &stage_cell(s, s->level[0], runs)->records[number];
-    int64_t step_ns = stage_once_ns(s->problem) + record->path + record->high;
+    int64_t step_ns = stage_once_ns(s->problem) + record->path + record_high_ns(s, record);
     set_cut(s, runs);
     *upper = min_i64(*upper, step_ns);
     return step_ns >= s->problem->below_ns || cut_keep_plan(s, (struct choice){ 0, number }, step_ns);

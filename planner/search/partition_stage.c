@@ -257,19 +257,20 @@ static bool open_level(struct solver *s, int level)
 /* What the records say at the present cap. */
 static void look_up(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs)
 {
-    cell->cap = s->cap_ns;
+    const struct stage_times caps = stage_caps(s);
+    bool empty = stage_times_within(&caps, &cell->empty) && !s->vectors_only;
+    cell->caps = caps;
     cell->tried = false;
     cell->solution = -1;
     cell->seen = s->vectors[level].total;
-    cell->lower =
-        s->cap_ns <= cell->empty_cap && !s->vectors_only ? INT64_MAX : quick_bound(s, level, runs, 0, INT64_MAX);
+    cell->lower = empty ? INT64_MAX : quick_bound(s, level, runs, 0, INT64_MAX);
     if (s->vectors_only)
         return;
     for (int i = 0; i < cell->record_count; i++) {
         const struct record *r = &cell->records[i];
-        if (r->asked >= s->cap_ns)
+        if (stage_times_within(&caps, &r->asked))
             cell->lower = max_i64(cell->lower, r->lower);
-        if (r->path < INT64_MAX && r->high <= s->cap_ns &&
+        if (r->path < INT64_MAX && stage_times_within(&r->rows, &caps) &&
             (cell->solution < 0 || r->path < cell->records[cell->solution].path))
             cell->solution = i;
     }
@@ -287,11 +288,13 @@ static void look_again(struct solver *s, struct cell *cell, int level, const str
     cell->seen = s->vectors[level].total;
 }
 
+static const struct stage_times nothing = { INT64_MIN, INT64_MIN, INT64_MIN };
+
 static struct cell *new_cell(struct solver *s)
 {
     struct cell *cell = arena_alloc(s->arena, 1, sizeof *cell);
     if (cell)
-        *cell = (struct cell){ .empty_cap = INT64_MIN, .cap = INT64_MIN, .solution = -1 };
+        *cell = (struct cell){ .empty = nothing, .caps = nothing, .solution = -1 };
     return cell;
 }
 
@@ -324,12 +327,18 @@ static struct cell *find_keyed_cell(struct solver *s, int level, const struct st
     return cell;
 }
 
+static bool same_caps(const struct solver *s, const struct cell *cell)
+{
+    return cell->caps.lane_ns == s->cap_ns && cell->caps.rest_ns == s->cap_ns - s->span.from_ns &&
+           cell->caps.forward_ns == s->span.to_ns;
+}
+
 struct cell *stage_cell(struct solver *s, int level, const struct stage_runs *runs)
 {
     if (!s->cells[level] && !open_level(s, level))
         return NULL;
     struct cell *cell = is_keyed(s, runs) ? find_keyed_cell(s, level, runs) : find_cell(s, level, runs);
-    if (cell && cell->cap != s->cap_ns)
+    if (cell && !same_caps(s, cell))
         look_up(s, cell, level, runs);
     else if (cell && cell->seen != s->vectors[level].total)
         look_again(s, cell, level, runs);
@@ -419,15 +428,14 @@ static struct record *new_record(struct solver *s, struct cell *cell)
     return &cell->records[at];
 }
 
-/* C, Y as the rows of this span have it, and times of the record's solution. */
+/* C and times of the record's solution. */
 static void set_values(const struct solver *s, struct record *record, int level, const struct stage_runs *runs)
 {
     const struct chain *chain = s->problem->chain;
     struct stage_place place = { s->tables[level], s->micro_batches[level], s->in_flight[level] };
     struct stage_sums sums = stage_sum(&place, s->span.apart, chain, runs, record->count);
-    sums.times.forward_ns = s->span.from_ns;
     record->path = sums.path_ns;
-    record->high = stage_times_ns(&sums.times);
+    record->rows = sums.times;
     record->times = stage_sum(&place, s->problem->phases, chain, runs, record->count).times;
 }
 
@@ -440,8 +448,7 @@ static bool keep_answer(struct solver *s, struct cell *cell, int level, const st
         return false;
     int *count = record->count;
     bool whole = knapsack->excess_cost > 0; /* proves nothing of C alone */
-    *record =
-        (struct record){ .asked = whole ? INT64_MIN : s->cap_ns, .path = INT64_MAX, .high = INT64_MAX, .count = count };
+    *record = (struct record){ .asked = whole ? nothing : stage_caps(s), .path = INT64_MAX, .count = count };
     record->lower = answer->bound == INT64_MAX ? INT64_MAX : max_i64(answer->bound, 0) >> TIE_BITS;
     if (answer->cost == INT64_MAX)
         return true;
@@ -474,6 +481,13 @@ static int64_t node_limit(const struct solver *s, enum effort effort)
     return limit == 0 || s->result->nodes < HARD_KNAPSACKS * limit ? limit : ceil_div(limit, HARD_SHARE);
 }
 
+void stage_set_empty(const struct solver *s, struct cell *cell)
+{
+    struct stage_times caps = stage_caps(s);
+    if (!stage_times_within(&caps, &cell->empty))
+        cell->empty = caps;
+}
+
 bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enum effort effort)
 {
     struct cell *cell = stage_cell(s, level, runs);
@@ -490,7 +504,7 @@ bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enu
     if (!keep_answer(s, cell, level, runs, &knapsack, &answer))
         return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     if (answer.status == KNAPSACK_INFEASIBLE)
-        cell->empty_cap = max_i64(cell->empty_cap, s->cap_ns);
+        stage_set_empty(s, cell);
     look_up(s, cell, level, runs);
     cell->effort = effort;
     cell->tried = true;
