@@ -241,7 +241,7 @@ static bool list_visits(struct lowering *l, const struct layer_range *layers)
     l->visit_count = 0;
     for (int c = 0; c < l->chunk_count; c++)
         most = layers[c].count > most ? layers[c].count : most;
-    l->visits = arena_alloc(&l->scratch, (size_t)count * (size_t)most, sizeof *l->visits);
+    l->visits = arena_alloc(&l->growing, (size_t)count * (size_t)most, sizeof *l->visits);
     if (!l->visits)
         return lower_memory(l);
     for (int i = 0; i < count; i++) {

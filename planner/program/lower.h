@@ -109,7 +109,7 @@ struct lowering {
     const struct plan *plan;
     struct error *err;
     struct arena scratch;
-    struct arena growing; /* the instructions of the stage at hand */
+    struct arena growing; /* of the stage at hand: its instructions, visits and arrivals */
     bool failed;
     bool alone;    /* a range of layers without neighbours: what enters is loaded, what leaves is seeded */
     bool in_place; /* all-reduces of values happen in their buffer; not while partial sums may be wanted later */

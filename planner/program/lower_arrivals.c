@@ -127,8 +127,8 @@ bool list_arrivals(struct lowering *l)
     if (!l->clock.stages)
         return true;
     size_t count = (size_t)(l->entering_count + l->leaving_count) * (size_t)l->micro_count;
-    l->arrivals = arena_alloc(&l->scratch, count, sizeof *l->arrivals);
-    l->received = arena_alloc(&l->scratch, count, sizeof *l->received);
+    l->arrivals = arena_alloc(&l->growing, count, sizeof *l->arrivals);
+    l->received = arena_alloc(&l->growing, count, sizeof *l->received);
     l->arrival_count = l->posted_count = 0;
     if (!l->arrivals || !l->received)
         return lower_memory(l);

@@ -360,50 +360,68 @@ bool cut_solution(struct solver *s, struct choice choice, int64_t *sum, int64_t 
     return complete;
 }
 
-static bool same_plan(const struct solver *s, const struct partition_plan *a, const struct partition_plan *b)
+/* The strategies that the choice takes in a stage of the best cut. */
+static const int *chosen_count(struct solver *s, struct choice choice, const struct spot *at)
 {
-    size_t stages = (size_t)a->stage_count, block = (size_t)(s->classes * s->strategies);
-    return a->step_ns == b->step_ns && a->stage_count == b->stage_count &&
-           (!a->turn || !memcmp(a->turn, b->turn, stages * sizeof *a->turn)) &&
-           !memcmp(a->first_layer, b->first_layer, stages * sizeof *a->first_layer) &&
-           (!a->runs || !memcmp(a->runs, b->runs, stages * sizeof *a->runs)) &&
-           !memcmp(a->count, b->count, stages * block * sizeof *a->count);
+    const struct cell *cell = stage_cell(s, at->level, &at->runs);
+    return cell->records[at->stage == choice.stage ? choice.record : cell->solution].count;
+}
+
+static bool is_plan(struct solver *s, const struct partition_plan *plan, struct choice choice, int64_t step_ns)
+{
+    size_t block = (size_t)(s->classes * s->strategies);
+    int stages = 0;
+    if (plan->step_ns != step_ns)
+        return false;
+    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at), stages++)
+        if (at.stage >= plan->stage_count || plan->first_layer[at.stage] != at.runs.first[0] ||
+            (plan->turn && plan->turn[at.stage] != at.turn) ||
+            (plan->runs && memcmp(&plan->runs[at.stage], &at.runs, sizeof at.runs)) ||
+            memcmp(&plan->count[(size_t)at.stage * block], chosen_count(s, choice, &at), block * sizeof *plan->count))
+            return false;
+    return stages == plan->stage_count;
+}
+
+static bool make_plan(struct solver *s, struct choice choice, struct partition_plan *plan)
+{
+    size_t block = (size_t)(s->classes * s->strategies);
+    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at))
+        plan->stage_count++;
+    size_t stages = (size_t)plan->stage_count;
+    plan->first_layer = arena_alloc(s->kept, stages, sizeof *plan->first_layer);
+    plan->count = arena_alloc(s->kept, stages * block, sizeof *plan->count);
+    if (s->problem->mesh_count > 0)
+        plan->turn = arena_alloc(s->kept, stages, sizeof *plan->turn);
+    if (s->layouts > 1)
+        plan->runs = arena_alloc(s->kept, stages, sizeof *plan->runs);
+    if (!plan->first_layer || !plan->count || (s->problem->mesh_count > 0 && !plan->turn) ||
+        (s->layouts > 1 && !plan->runs))
+        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
+    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
+        plan->first_layer[at.stage] = at.runs.first[0];
+        if (plan->runs)
+            plan->runs[at.stage] = at.runs;
+        if (plan->turn)
+            plan->turn[at.stage] = at.turn;
+        memcpy(&plan->count[(size_t)at.stage * block], chosen_count(s, choice, &at), block * sizeof *plan->count);
+    }
+    return true;
 }
 
 bool cut_keep_plan(struct solver *s, struct choice choice, int64_t step_ns)
 {
     struct partition_result *result = s->result;
-    size_t block = (size_t)(s->classes * s->strategies);
+    struct partition_plan plan = { .step_ns = step_ns };
     int place = result->plan_count;
     while (place > 0 && result->plans[place - 1].step_ns > step_ns)
         place--;
     if (place == PARTITION_PLANS)
         return true;
-    struct partition_plan plan = { .step_ns = step_ns };
-    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at))
-        plan.stage_count++;
-    plan.first_layer = arena_alloc(s->kept, (size_t)plan.stage_count, sizeof *plan.first_layer);
-    plan.count = arena_alloc(s->kept, (size_t)plan.stage_count * block, sizeof *plan.count);
-    if (s->problem->mesh_count > 0)
-        plan.turn = arena_alloc(s->kept, (size_t)plan.stage_count, sizeof *plan.turn);
-    if (s->layouts > 1)
-        plan.runs = arena_alloc(s->kept, (size_t)plan.stage_count, sizeof *plan.runs);
-    if (!plan.first_layer || !plan.count || (s->problem->mesh_count > 0 && !plan.turn) ||
-        (s->layouts > 1 && !plan.runs))
-        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
-    for (struct spot at = cut_first(s); !spot_ends(s, &at); at = cut_next(s, at)) {
-        const struct cell *cell = stage_cell(s, at.level, &at.runs);
-        int chosen = at.stage == choice.stage ? choice.record : cell->solution;
-        plan.first_layer[at.stage] = at.runs.first[0];
-        if (plan.runs)
-            plan.runs[at.stage] = at.runs;
-        if (plan.turn)
-            plan.turn[at.stage] = at.turn;
-        memcpy(&plan.count[(size_t)at.stage * block], cell->records[chosen].count, block * sizeof *plan.count);
-    }
     for (int i = 0; i < result->plan_count; i++)
-        if (same_plan(s, &result->plans[i], &plan))
+        if (is_plan(s, &result->plans[i], choice, step_ns))
             return true;
+    if (!make_plan(s, choice, &plan))
+        return false;
     if (result->plan_count < PARTITION_PLANS)
         result->plan_count++;
     memmove(&result->plans[place + 1], &result->plans[place], (size_t)(result->plan_count - 1 - place) * sizeof plan);
