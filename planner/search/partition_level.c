@@ -201,13 +201,20 @@ static bool set_handovers(struct solver *s, int level)
 bool stage_set_options(struct solver *s, int level)
 {
     const struct price_table *table = s->tables[level];
-    int64_t m = s->micro_batches[level], worst = 0;
+    int64_t m = s->micro_batches[level], worst = 0, tied_bytes = 0;
     int block = s->classes * s->strategies;
+    if (s->options[2 * level + 1])
+        return true;
     for (int i = 0; i < block; i++) {
         const struct layer_price *p = &table->prices[i];
         worst = max_i64(worst, m * lane_ns(p) + once_ns(p));
+        tied_bytes = max_i64(tied_bytes, p->tied_bytes);
     }
     for (int joined = 0; joined < 2; joined++) {
+        if (joined && tied_bytes == 0) { /* alike */
+            s->options[2 * level + 1] = s->options[2 * level];
+            break;
+        }
         struct knapsack_option *options = arena_alloc(s->arena, (size_t)block, sizeof *options);
         s->options[2 * level + joined] = options;
         if (!options)

@@ -1,6 +1,7 @@
 /* Between the parts of the partition: partition.c falls from one cap to the next, partition_cut.c finds the best cut
- * under a cap, partition_level.c knows what stages cost at their places, partition_stage.c bounds and solves single
- * ones. A `turn` is the index of a stage's number of meshes, whether these take turns or share micro-batches. */
+ * under a cap, partition_level.c knows what stages cost at their places, partition_vectors.c bounds single ones and
+ * partition_stage.c solves them. A `turn` is the index of a stage's number of meshes, whether these take turns or share
+ * micro-batches. */
 #ifndef CLEAVE_SEARCH_PARTITION_PARTS_H
 #define CLEAVE_SEARCH_PARTITION_PARTS_H
 #include "base/num.h"
@@ -70,6 +71,7 @@ struct vector {
     int64_t multiplier[ROW_COUNT]; /* times 2^-30, cost per unit of each row */
     int64_t peak_part[BINS];       /* what a bin's peak adds */
     int64_t *sum;                  /* (layouts, sums, BINS) */
+    bool shared;                   /* the sums are those of another level, too */
     int64_t cap_part;              /* what the caps take off, at the present cap */
     int64_t *handover;             /* (classes, layouts, layouts) with layouts; else NULL */
 };
@@ -238,7 +240,7 @@ struct stage_place {
 };
 struct stage_sums stage_sum(const struct stage_place *place, bool phases, const struct chain *chain,
                             const struct stage_runs *runs, const int *count);
-/* The level's options; false: out of memory. */
+/* Makes the level's options, unless it has them; false: out of memory. */
 bool stage_set_options(struct solver *s, int level);
 /* What one layer adds to the rows of its stage's knapsack, of m micro-batches. joined: the stage holds both layers that
  * share a weight. apart: forward passes have a row of their own. */
@@ -258,6 +260,23 @@ static inline bool stage_too_long(const struct solver *s, int level, int first, 
     int64_t high = (m - 1) * (path + s->period_ns[level]) + step;
     return bytes > s->problem->capacity_bytes || high > s->cap_ns + stage_slack_ns(s);
 }
+/* Of a class: index of the layout's first option. */
+static inline int stage_first_option(const struct solver *s, int layout)
+{
+    return s->layouts > 1 ? s->problem->table->layout_first[layout] : layout * s->strategies;
+}
+/* partition_vectors.c: the caps of a level's rows; of C + Y, where Y counts from nothing. (ROW_COUNT) */
+void stage_row_caps(const struct solver *s, int level, int64_t *cap);
+void stage_whole_caps(const struct solver *s, int level, int64_t *cap);
+/* The best bound of the vectors that came after the first `seen` of the level, and are still there. No more than
+ * `enough` is asked for. */
+int64_t stage_quick_bound(const struct solver *s, int level, const struct stage_runs *runs, int seen, int64_t enough);
+/* One more vector of a level; one that a relaxation ended with, which levels that have none yet take as well. False:
+ * out of memory. */
+bool stage_put_vector(struct solver *s, int level, const int64_t multiplier[ROW_COUNT]);
+bool stage_add_vector(struct solver *s, int level, const double *multipliers);
+/* Where already the least of one row is too much, nothing was relaxed: then that row alone is the vector. */
+void stage_single_row(const struct knapsack *knapsack, double *multipliers);
 /* To be called when s->cap_ns has changed. */
 void stage_cap_changed(struct solver *s);
 /* The cell with its bound and best solution at the present cap; NULL: out of memory. */

@@ -1,241 +1,14 @@
-/* Single stages of the partition. A stage that is on no best cut is only bounded: for fixed multipliers the Lagrangian
- * bound is a sum over its layers, so that prefix sums give it for every interval. Multipliers come from the stages that
- * were solved. Transient bytes are binned: options up to a bin's upper end, charged for its lower end. */
+/* Single stages of the partition: cells, which keep what is known of them, and the knapsacks that solve them. A stage
+ * that is on no best cut is only bounded (partition_vectors.c). */
 #include "base/num.h"
 #include "planner/search/partition_parts.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* HARD_KNAPSACKS: so many times node_limit nodes, then each knapsack gets a quarter of it. RAY_BITS: of a layer's
- * largest price, in nanoseconds, where nothing fits. */
-enum { HARD_KNAPSACKS = 4, HARD_SHARE = 4, MULTIPLIER_BITS = 30, BEAM_NODES = 2, RAY_BITS = 36, DIGITS = 52 };
-__extension__ typedef __int128 int128;
+/* HARD_KNAPSACKS: so many times node_limit nodes, then each knapsack gets a quarter of it. */
+enum { HARD_KNAPSACKS = 4, HARD_SHARE = 4, BEAM_NODES = 2 };
 
-/* ---- bounds ---- */
-
-static void set_caps(const struct solver *s, int level, int64_t *cap)
-{
-    int64_t waiting_ns = level_waiting_ns(s, level);
-    cap[ROW_MEMORY] = s->problem->capacity_bytes - s->tables[level]->base_bytes;
-    cap[ROW_FORWARD] = s->span.to_ns;
-    cap[ROW_PATH] = s->cap_ns - waiting_ns;
-    cap[ROW_LAST] = s->cap_ns - waiting_ns;
-    cap[ROW_LANE] = s->cap_ns;
-}
-
-static int64_t price_limited(int128 value)
-{
-    int128 limit = (int128)1 << 60;
-    value >>= MULTIPLIER_BITS + TIE_BITS - VECTOR_SUM_BITS;
-    return (int64_t)(value > limit ? limit : value < -limit ? -limit : value);
-}
-
-static void set_cap_part(const struct solver *s, struct vector *v, int level)
-{
-    int64_t cap[ROW_COUNT];
-    int128 total = 0;
-    set_caps(s, level, cap);
-    for (int r = 0; r < ROW_COUNT; r++)
-        total += (int128)v->multiplier[r] * cap[r];
-    v->cap_part = price_limited(total) + 1;
-}
-
-void stage_cap_changed(struct solver *s)
-{
-    for (int level = 0; level < s->level_count; level++)
-        for (int v = 0; v < s->vectors[level].count; v++)
-            set_cap_part(s, &s->vectors[level].at[v], level);
-}
-
-/* In 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
-static int64_t priced(const struct vector *v, const struct knapsack_option *option)
-{
-    int128 price = (int128)option->cost * (INT64_C(1) << MULTIPLIER_BITS);
-    for (int r = 0; r < ROW_COUNT; r++)
-        price += (int128)v->multiplier[r] * option->row[r];
-    return price_limited(price);
-}
-
-/* Of a class: index of the layout's first. */
-static int first_option(const struct solver *s, int layout)
-{
-    return s->layouts > 1 ? s->problem->table->layout_first[layout] : layout * s->strategies;
-}
-
-/* Least price of a class in every bin, in 2^-VECTOR_SUM_BITS nanoseconds, rounded down. */
-static void least_prices(const struct solver *s, const struct vector *v, int level, int class_index, int layout,
-                         int64_t *out)
-{
-    const struct knapsack_option *options = &s->options[2 * level + 1][class_index * s->strategies];
-    const int64_t limit = INT64_C(1) << 48; /* lower is still a bound; a sum over layers stays well inside 64 bits */
-    for (int b = 0; b < BINS; b++)
-        out[b] = limit;
-    for (int i = first_option(s, layout); i < first_option(s, layout + 1); i++) {
-        int64_t rounded = priced(v, &options[i]);
-        for (int b = 0; b < BINS; b++)
-            if (options[i].peak <= s->bin_peak[b + 1])
-                out[b] = min_i64(out[b], rounded);
-    }
-}
-
-static bool set_handover_sums(struct solver *s, struct vector *v, int level)
-{
-    int count = s->classes * s->layouts * s->layouts;
-    if (!v->handover)
-        v->handover = arena_alloc(s->arena, (size_t)count, sizeof *v->handover);
-    for (int i = 0; v->handover && i < count; i++)
-        v->handover[i] = priced(v, &s->handovers[level][i]);
-    return v->handover != NULL;
-}
-
-static bool set_sums(struct solver *s, struct vector *v, int level)
-{
-    const struct chain *chain = s->problem->chain;
-    if (!v->sum)
-        v->sum = arena_alloc(s->arena, (size_t)s->layouts * BINS * (size_t)s->sums, sizeof *v->sum);
-    if (!v->sum || (s->layouts > 1 && !set_handover_sums(s, v, level)))
-        return false;
-    for (int b = 0; b < BINS; b++)
-        v->peak_part[b] = price_limited((int128)v->multiplier[ROW_MEMORY] * max_i64(s->bin_peak[b], 0));
-    for (int layout = 0; layout < s->layouts; layout++) {
-        int64_t *sum = &v->sum[layout * s->sums * BINS];
-        for (int c = 0; c < s->classes; c++)
-            least_prices(s, v, level, c, layout, &s->class_price[c * BINS]);
-        for (int at = 1; at < s->sums; at++) {
-            int layer = chain_sum_layer(chain, at);
-            for (int b = 0; b < BINS; b++)
-                sum[at * BINS + b] =
-                    layer < 0 ? 0 : sum[(at - 1) * BINS + b] + s->class_price[chain->class_of[layer] * BINS + b];
-        }
-    }
-    return true;
-}
-
-/* The same of a chain with branches, where a place's sums are those of the towers. */
-static int64_t vector_bound_of_branches(const struct solver *s, const struct vector *v, int first, int end)
-{
-    const struct branches *b = s->problem->chain->branches;
-    int64_t price[BINS], least = INT64_MAX;
-    memcpy(price, v->peak_part, sizeof price);
-    for (int t = 0; t < b->tower_count; t++) {
-        const int64_t *low = &v->sum[(b->tower_first[t] + branches_at(b, first, t)) * BINS],
-                      *high = &v->sum[(b->tower_first[t] + branches_at(b, end, t)) * BINS];
-        for (int i = 0; i < BINS; i++)
-            price[i] += high[i] - low[i];
-    }
-    for (int i = 0; i < BINS; i++)
-        least = min_i64(least, price[i]);
-    return (least - v->cap_part) >> VECTOR_SUM_BITS;
-}
-
-/* A bound of C from one vector. */
-int64_t stage_vector_bound(const struct solver *s, const struct vector *v, const struct stage_runs *runs)
-{
-    const struct chain *chain = s->problem->chain;
-    int64_t least = INT64_MAX, handovers = 0;
-    if (chain->branches)
-        return vector_bound_of_branches(s, v, runs->first[0], runs->end);
-    for (int i = 1; i < runs->count; i++)
-        handovers += v->handover[(chain->class_of[runs->first[i] - 1] * s->layouts + runs->layout[i - 1]) * s->layouts +
-                                 runs->layout[i]];
-    for (int b = 0; b < BINS; b++) {
-        int64_t price = v->peak_part[b] + handovers;
-        for (int i = 0; i < runs->count; i++) {
-            const int64_t *sum = &v->sum[runs->layout[i] * s->sums * BINS + b];
-            price += sum[stage_run_end(runs, i) * BINS] - sum[runs->first[i] * BINS];
-        }
-        least = min_i64(least, price);
-    }
-    return (least - v->cap_part) >> VECTOR_SUM_BITS;
-}
-
-/* The best bound of the vectors that came after the first `seen` of the level, and are still there. No more than
- * `enough` is asked for. */
-static int64_t quick_bound(const struct solver *s, int level, const struct stage_runs *runs, int seen, int64_t enough)
-{
-    const struct vectors *vectors = &s->vectors[level];
-    int64_t bound = runs_least_path(s, level, runs),
-            most = chain_between(s->problem->chain, s->most_path_ns, runs->first[0], runs->end) +
-                   runs_handover_path(s, runs);
-    for (int i = (int)max_i64(seen, vectors->total - vectors->count); i < vectors->total && bound < enough; i++)
-        bound = max_i64(bound, stage_vector_bound(s, &vectors->at[i % VECTORS], runs));
-    return bound > most ? INT64_MAX : bound; /* no choice is so long */
-}
-
-static bool put_vector(struct solver *s, int level, const int64_t multiplier[ROW_COUNT])
-{
-    struct vectors *vectors = &s->vectors[level];
-    struct vector *v = &vectors->at[vectors->next];
-    memcpy(v->multiplier, multiplier, sizeof v->multiplier);
-    if (!set_sums(s, v, level))
-        return false;
-    set_cap_part(s, v, level);
-    vectors->next = (vectors->next + 1) % VECTORS;
-    vectors->total++;
-    vectors->count = (int)max_i64(vectors->count, vectors->next == 0 ? VECTORS : vectors->next);
-    return true;
-}
-
-static int64_t multiplier_of(double multiplier)
-{
-    return (int64_t)fmin(fmax(ldexp(multiplier, MULTIPLIER_BITS), 0), 0x1p60);
-}
-
-/* Where nothing fits multipliers grow without limit; all are scaled down together, so that they still say the same of
- * like stages and no price meets the limit of its sums. */
-static double ray_scale(const struct solver *s, int level, const double *multipliers)
-{
-    const struct knapsack_option *options = s->options[2 * level + 1];
-    double largest = 0;
-    for (int i = 0; i < s->classes * s->strategies; i++) {
-        double price = 0;
-        for (int r = 0; r < ROW_COUNT; r++)
-            price += fmax(multipliers[r], 0) * fabs((double)options[i].row[r]);
-        largest = fmax(largest, price);
-    }
-    return fmin(1, ldexp(1, RAY_BITS + TIE_BITS) / fmax(largest, 1));
-}
-
-/* Where already the least of one row is too much, nothing was relaxed: then that row alone is the vector. */
-static void single_row(const struct knapsack *knapsack, double *multipliers)
-{
-    for (int r = 0; r < ROW_COUNT; r++)
-        if (multipliers[r] > 0)
-            return;
-    for (int r = 0; r < ROW_COUNT; r++) {
-        double least = 0, peak = INFINITY;
-        for (int g = 0; g < knapsack->group_count; g++) {
-            const struct knapsack_group *group = &knapsack->groups[g];
-            int64_t row = INT64_MAX;
-            for (int i = 0; i < group->option_count; i++) {
-                row = min_i64(row, group->options[i].row[r]);
-                peak = fmin(peak, (double)group->options[i].peak);
-            }
-            least += (double)group->count * (double)row;
-        }
-        if (least + (r == ROW_MEMORY ? peak : 0) > (double)knapsack->cap[r])
-            multipliers[r] = 0x1p60; /* ray_scale() makes it smaller */
-    }
-}
-
-/* A vector that a relaxation ended with. Levels that have none yet take it as well. */
-static bool add_vector(struct solver *s, int level, const double *multipliers)
-{
-    int64_t multiplier[ROW_COUNT];
-    double scale = ray_scale(s, level, multipliers), most = 0;
-    for (int r = 0; r < ROW_COUNT; r++)
-        most = fmax(most, multipliers[r]);
-    scale = fmin(scale, ldexp(1, DIGITS - MULTIPLIER_BITS) / fmax(most, 1));
-    for (int r = 0; r < ROW_COUNT; r++)
-        multiplier[r] = multiplier_of(multipliers[r] * scale);
-    for (int to = 0; to < s->level_count; to++)
-        if (s->cells[to] && (to == level || s->vectors[to].count == 0 || s->vectors_only) &&
-            !put_vector(s, to, multiplier))
-            return false;
-    s->vector_level = level;
-    return true;
-}
+/* ---- cells ---- */
 
 static bool open_level(struct solver *s, int level)
 {
@@ -243,16 +16,14 @@ static bool open_level(struct solver *s, int level)
         return true;
     size_t chunks = (size_t)s->problem->chain->interval_count * (size_t)s->layouts / CHUNK_CELLS + 1;
     s->cells[level] = arena_alloc(s->arena, chunks, sizeof **s->cells);
-    if (!s->cells[level] || !stage_set_options(s, level))
+    if (!s->cells[level])
         return false;
     const struct vectors *known = s->vector_level >= 0 ? &s->vectors[s->vector_level] : NULL;
     for (int v = 0; known && v < known->count; v++)
-        if (!put_vector(s, level, known->at[v].multiplier))
+        if (!stage_put_vector(s, level, known->at[v].multiplier))
             return false;
     return true;
 }
-
-/* ---- cells ---- */
 
 /* What the records say at the present cap. */
 static void look_up(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs)
@@ -263,7 +34,7 @@ static void look_up(struct solver *s, struct cell *cell, int level, const struct
     cell->tried = false;
     cell->solution = -1;
     cell->seen = s->vectors[level].total;
-    cell->lower = empty ? INT64_MAX : quick_bound(s, level, runs, 0, INT64_MAX);
+    cell->lower = empty ? INT64_MAX : stage_quick_bound(s, level, runs, 0, INT64_MAX);
     if (s->vectors_only)
         return;
     for (int i = 0; i < cell->record_count; i++) {
@@ -282,7 +53,7 @@ static void look_up(struct solver *s, struct cell *cell, int level, const struct
 static void look_again(struct solver *s, struct cell *cell, int level, const struct stage_runs *runs)
 {
     if (cell->lower < INT64_MAX)
-        cell->lower = max_i64(cell->lower, quick_bound(s, level, runs, cell->seen, INT64_MAX));
+        cell->lower = max_i64(cell->lower, stage_quick_bound(s, level, runs, cell->seen, INT64_MAX));
     if (cell->solution >= 0)
         cell->lower = min_i64(cell->lower, cell->records[cell->solution].path);
     cell->seen = s->vectors[level].total;
@@ -352,7 +123,7 @@ bool stage_known(struct solver *s, int level, const struct stage_runs *runs, int
         return false;
     bool none = is_keyed(s, runs) && !runs_cell(s, level, runs);
     *cell = none ? NULL : stage_cell(s, level, runs);
-    *lower = *cell ? (*cell)->lower : none ? quick_bound(s, level, runs, 0, enough) : 0;
+    *lower = *cell ? (*cell)->lower : none ? stage_quick_bound(s, level, runs, 0, enough) : 0;
     return none || *cell;
 }
 
@@ -387,13 +158,13 @@ static struct knapsack make_knapsack(struct solver *s, int level, const struct s
     const struct knapsack_option *options = s->options[2 * level + chain_holds_both(chain, runs->first[0], runs->end)];
     count_classes(s, runs);
     for (int i = 0; i < s->classes * s->layouts; i++) {
-        int layout = i / s->classes, first = i % s->classes * s->strategies + first_option(s, layout);
+        int layout = i / s->classes, first = i % s->classes * s->strategies + stage_first_option(s, layout);
         if (s->class_count[i] == 0)
             continue;
         s->group_first[groups] = first;
         s->groups[groups++] =
             (struct knapsack_group){ .count = s->class_count[i],
-                                     .option_count = first_option(s, layout + 1) - first_option(s, layout),
+                                     .option_count = stage_first_option(s, layout + 1) - stage_first_option(s, layout),
                                      .options = &options[first] };
     }
     for (int i = 1; i < runs->count; i++) {
@@ -408,7 +179,7 @@ static struct knapsack make_knapsack(struct solver *s, int level, const struct s
                                  .groups = s->groups,
                                  .tie_bits = TIE_BITS,
                                  .gap_ppm = s->problem->gap_ppm };
-    set_caps(s, level, knapsack.cap);
+    stage_row_caps(s, level, knapsack.cap);
     return knapsack;
 }
 
@@ -494,6 +265,8 @@ bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enu
     s->stopped = s->stopped || (s->problem->stops && s->problem->stops(s->problem->self));
     if (s->stopped)
         return true;
+    if (!stage_set_options(s, level))
+        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     struct knapsack knapsack = make_knapsack(s, level, runs);
     struct knapsack_result answer = { .counts = s->counts };
     knapsack.node_limit = node_limit(s, effort);
@@ -511,55 +284,11 @@ bool stage_solve(struct solver *s, int level, const struct stage_runs *runs, enu
     cell->slope = answer.multipliers[ROW_PATH] + answer.multipliers[ROW_LAST] + answer.multipliers[ROW_LANE];
     cell->slope = ldexp(cell->slope, -TIE_BITS);
     if (answer.status == KNAPSACK_INFEASIBLE)
-        single_row(&knapsack, answer.multipliers);
+        stage_single_row(&knapsack, answer.multipliers);
     int64_t now = s->vectors_only ? cell->records[cell->record_count - 1].lower : cell->lower;
     bool tells = effort == EFFORT_RELAX && (now == INT64_MAX || now - before > before / 10000);
-    return !tells || add_vector(s, level, answer.multipliers) ||
+    return !tells || stage_add_vector(s, level, answer.multipliers) ||
            fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
-}
-
-/* Y counts from nothing. */
-static void set_whole_caps(const struct solver *s, int level, int64_t *cap)
-{
-    set_caps(s, level, cap);
-    cap[ROW_PATH] = cap[ROW_LAST] = -level_waiting_ns(s, level);
-    cap[ROW_LANE] = 0;
-}
-
-/* Y is the largest of three: shares of them that sum up to no more than 1 bound it. */
-bool stage_whole_vector(struct solver *s, int level, struct vector *out)
-{
-    int64_t cap[ROW_COUNT], left = INT64_C(1) << (TIE_BITS + MULTIPLIER_BITS);
-    int128 total = 0;
-    out->multiplier[ROW_MEMORY] = multiplier_of(s->whole_multipliers[ROW_MEMORY]);
-    out->multiplier[ROW_FORWARD] = multiplier_of(s->whole_multipliers[ROW_FORWARD]);
-    for (int r = ROW_PATH; r < ROW_COUNT; r++) {
-        out->multiplier[r] = min_i64(multiplier_of(s->whole_multipliers[r]), left);
-        left -= out->multiplier[r];
-    }
-    set_whole_caps(s, level, cap);
-    for (int r = 0; r < ROW_COUNT; r++)
-        total += (int128)out->multiplier[r] * cap[r];
-    out->cap_part = price_limited(total) + 1;
-    return set_sums(s, out, level);
-}
-
-bool stage_keep_whole_vector(struct solver *s, int level)
-{
-    struct vectors *vectors = &s->whole_vectors[level];
-    if (!stage_whole_vector(s, level, &vectors->at[vectors->next]))
-        return false;
-    vectors->next = (vectors->next + 1) % VECTORS;
-    vectors->count = vectors->count < VECTORS ? vectors->count + 1 : VECTORS;
-    return true;
-}
-
-int64_t stage_whole_bound(const struct solver *s, int level, const struct stage_runs *runs)
-{
-    int64_t bound = 0;
-    for (int v = 0; v < s->whole_vectors[level].count; v++)
-        bound = max_i64(bound, stage_vector_bound(s, &s->whole_vectors[level].at[v], runs));
-    return bound;
 }
 
 bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *runs, enum effort effort, int *record)
@@ -569,11 +298,13 @@ bool stage_solve_whole(struct solver *s, int level, const struct stage_runs *run
     *record = -1;
     if (s->stopped || (cell->whole_tried && cell->whole_effort >= effort))
         return true;
+    if (!stage_set_options(s, level))
+        return fail_kind(s->err, ERROR_ENVIRONMENT, "search: out of memory");
     struct knapsack knapsack = make_knapsack(s, level, runs);
     struct knapsack_result answer = { .counts = s->counts };
     knapsack.excess_cost = INT64_C(1) << TIE_BITS;
     knapsack.excess_first = ROW_PATH;
-    set_whole_caps(s, level, knapsack.cap);
+    stage_whole_caps(s, level, knapsack.cap);
     knapsack.node_limit = node_limit(s, effort);
     if (!solve_knapsack(s, &knapsack, effort, &answer))
         return false;
