@@ -215,7 +215,8 @@ START_TEST(kernels_that_are_alike_cost_the_same)
 }
 END_TEST
 
-/* A bound's compute path is no longer than the one that waits for the data-parallel lane too. */
+/* A bound's compute path is no longer than the one that waits for the data-parallel lane too, and its update no longer
+ * than that of any share of the weights. */
 START_TEST(bounds_are_below_prices)
 {
     const struct instance *in = &instances[_i];
@@ -233,12 +234,15 @@ START_TEST(bounds_are_below_prices)
         for (int c = 0; bound && full && c < full->class_count; c++)
             for (int s = 0; s < full->strategy_count; s++) {
                 const struct layer_price *p = price_at(full, c, s);
-                int64_t least = INT64_MAX;
+                int64_t least = INT64_MAX, step = INT64_MAX;
                 for (int k = 0; k < bound->strategy_count; k++) {
                     const struct layer_price *b = price_at(bound, c, k);
                     int64_t path = b->forward_ns + b->backward_ns;
                     least = path < least ? path : least;
+                    step = b->step_ns < step ? b->step_ns : step;
                 }
+                ck_assert_msg(step <= p->step_ns, "%s, class %d, strategy %d: bound of the update %lld, price %lld",
+                              in->model, c, s, (long long)step, (long long)p->step_ns);
                 ck_assert_msg(least <= p->forward_ns + p->backward_ns,
                               "%s, class %d, strategy %d: bound %lld, price %lld", in->model, c, s, (long long)least,
                               (long long)(p->forward_ns + p->backward_ns));

@@ -65,7 +65,9 @@ int64_t stage_layer_least(const struct stage_kind *kind, int class_index, int wh
         int64_t use[LIMIT_COUNT];
         const struct layer_price *price = price_at(kind->table, class_index, i);
         stage_layer_use(kind, price, true, use);
-        least = min_i64(least, what == LIMIT_COUNT ? stage_layer_path_ns(price) : use[what]);
+        least = min_i64(least, what == USE_PATH   ? stage_layer_path_ns(price)
+                               : what == USE_STEP ? price->step_ns
+                                                  : use[what]);
     }
     return least;
 }

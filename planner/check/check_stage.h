@@ -58,7 +58,8 @@ static inline int64_t stage_layer_path_ns(const struct layer_price *price)
 {
     return price->forward_ns + price->backward_ns;
 }
-/* The least that a layer of the class takes of a limit, or of the path (LIMIT_COUNT), whatever it decides. */
+/* The least that a layer of the class takes of a limit, or of the path or the update, whatever it decides. */
+enum { USE_PATH = LIMIT_COUNT, USE_STEP };
 int64_t stage_layer_least(const struct stage_kind *kind, int class_index, int what);
 
 /**

@@ -74,14 +74,15 @@ int64_t cut_value(const struct cut_problem *p, int stage_count, const int *first
     return sum + stage_longest_ns(ends, ends.forward_ns);
 }
 
-/* Some stage of r replicas, which has at least m/r micro-batches, takes (m/r - 1) times its path beyond the first one:
- * taken r times, and over all G meshes together, that is at least the sum of (m - r) paths. */
-static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t micro_batches)
+/* Some stage of r replicas, which has at least m/r micro-batches, takes (m/r - 1) times its path beyond the first one,
+ * and its update: taken r times, and over all G meshes together, that is at least the sum of (m - r) paths and the
+ * updates. */
+static int64_t turns_bound(const struct cut_problem *p, int64_t sum, int64_t steps, int64_t micro_batches)
 {
     int most = 1;
     for (int i = 0; i < p->turn_count; i++)
         most = p->turns[i] > most ? p->turns[i] : most;
-    return sum + max_i64(0, ceil_div((micro_batches - most) * sum, p->mesh_count));
+    return sum + ceil_div(max_i64(0, micro_batches - most) * sum + steps, p->mesh_count);
 }
 
 /* The kind's prices are those of the one with a mesh less behind it. */
@@ -104,7 +105,7 @@ static bool as_before(const struct cut_problem *p, int kind)
     return p->mesh_count == 0 && kind > 0 && p->stages[kind].table == p->stages[kind - 1].table;
 }
 
-/* What all layers take of a limit, or of the path (LIMIT_COUNT), by the kind of stage that is best for each; each_mesh:
+/* What all layers take of a limit, or of USE_, by the kind of stage that is best for each; each_mesh:
  * what that takes of all its meshes together. */
 static int64_t least_of_all(const struct cut_problem *p, int what, bool each_mesh)
 {
@@ -132,7 +133,7 @@ static int64_t mean_of(const struct cut_problem *p, int what)
 void cut_forward_range(const struct cut_problem *p, int64_t bound_ns, int64_t *from_ns, int64_t *to_ns)
 {
     *from_ns = mean_of(p, LIMIT_FORWARD);
-    *to_ns = bound_ns - p->once_ns - 1 - least_of_all(p, LIMIT_COUNT, false) - mean_of(p, LIMIT_PATH);
+    *to_ns = bound_ns - p->once_ns - 1 - least_of_all(p, USE_PATH, false) - mean_of(p, LIMIT_PATH);
 }
 
 /* What all layers take of a limit on stages of that kind alone. */
@@ -149,9 +150,10 @@ static int64_t model_on(const struct cut_problem *p, const struct stage_kind *ki
 /* Stages of different speeds, one mesh each. For weights that sum up to one or less the longest stage is no shorter
  * than the weighted sum of all paths C, so
  *
- *   sum_k C_k + (m - 1) max_k C_k  >=  sum_l min_k (1 + (m - 1) weight_k) c_k(l)
+ *   sum_k C_k + max_k ((m - 1) C_k + O_k)  >=  sum_l min_k ((1 + (m - 1) weight_k) c_k(l) + weight_k o_k(l))
  *
- * with the least path c_k(l) of layer l there. Weights in proportion to speed, in 2^-WEIGHT_BITS, rounded down. */
+ * with the least path c_k(l) of layer l there, and its least update o_k(l). Weights in proportion to speed, in
+ * 2^-WEIGHT_BITS, rounded down. */
 static int64_t mixed_bound(const struct cut_problem *p, int64_t micro_batches)
 {
     enum { WEIGHT_BITS = 40 };
@@ -159,17 +161,18 @@ static int64_t mixed_bound(const struct cut_problem *p, int64_t micro_batches)
     double speeds = 0;
     wide sum = 0;
     for (int k = 0; k < p->stage_count; k++)
-        speeds += 1 / (double)max_i64(1, model_on(p, &p->stages[k], LIMIT_COUNT));
+        speeds += 1 / (double)max_i64(1, model_on(p, &p->stages[k], USE_PATH));
     for (int class_index = 0; class_index < p->class_count; class_index++) {
         wide least = 0;
         int layers = layers_of(p, class_index);
         for (int k = 0; k < p->stage_count && layers > 0; k++) {
             if (as_before(p, k))
                 continue;
-            double share = 1 / (double)max_i64(1, model_on(p, &p->stages[k], LIMIT_COUNT)) / speeds;
+            double share = 1 / (double)max_i64(1, model_on(p, &p->stages[k], USE_PATH)) / speeds;
             int64_t weight = (int64_t)(share * (double)((int64_t)1 << WEIGHT_BITS) * (1 - 1e-12));
             wide own = (((wide)1 << WEIGHT_BITS) + (wide)(micro_batches - 1) * weight) *
-                       stage_layer_least(&p->stages[k], class_index, LIMIT_COUNT);
+                           stage_layer_least(&p->stages[k], class_index, USE_PATH) +
+                       (wide)weight * stage_layer_least(&p->stages[k], class_index, USE_STEP);
             least = k == 0 || own < least ? own : least;
         }
         sum += layers * least;
@@ -179,17 +182,18 @@ static int64_t mixed_bound(const struct cut_problem *p, int64_t micro_batches)
 
 int64_t cut_quick_bound(const struct cut_problem *p)
 {
-    int64_t sum = least_of_all(p, LIMIT_COUNT, false), longest = 0,
+    int64_t sum = least_of_all(p, USE_PATH, false), steps = least_of_all(p, USE_STEP, false), longest = 0,
             micro_batches = p->spread ? p->micro_batch_count : p->stages[0].micro_batches;
     if (p->mesh_count > 0 && !p->spread)
-        return turns_bound(p, sum, p->micro_batch_count);
+        return turns_bound(p, sum, steps, p->micro_batch_count);
     for (int k = 1; k < p->stage_count && p->mesh_count == 0; k++)
         if (!as_before(p, k))
             return mixed_bound(p, micro_batches) + p->once_ns;
     longest = ceil_div(sum, p->stage_count);
     if (p->spread) /* r meshes of a stage are all busy at once */
-        longest = max_i64(longest, ceil_div(least_of_all(p, LIMIT_COUNT, true), p->mesh_count));
-    return sum + p->once_ns + (micro_batches - 1) * longest;
+        longest = max_i64(longest, ceil_div(least_of_all(p, USE_PATH, true), p->mesh_count));
+    return sum + p->once_ns +
+           max_i64((micro_batches - 1) * longest, ceil_div((micro_batches - 1) * sum + steps, p->stage_count));
 }
 
 static bool same_needs(const struct stage_kind *a, const struct stage_kind *b)

@@ -15,6 +15,8 @@ struct cost cost_instr(const struct facts *facts, const struct program *program,
 int64_t cost_instr_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 /* The part of it that a transfer takes however few its bytes: the duration of an empty one. */
 int64_t cost_latency_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
+/* The same of a norm or an update, wherever its results lie; 0: of all else. */
+int64_t cost_launch_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);
 /* A collective's bytes as a part of a very large one: no less even where it shares one with up to a thousand others, by
  * the formulas; measured curves may bend otherwise. */
 int64_t cost_stream_ns(const struct facts *facts, const struct program *program, int stage, const struct instr *instr);

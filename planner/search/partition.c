@@ -22,7 +22,7 @@ static int64_t mean_high(const struct solver *s, int64_t sum)
     const struct partition_problem *p = s->problem;
     int64_t period = INT64_MAX;
     if (p->mesh_count > 0 && !p->spread)
-        return max_i64(s->span.from_ns + s->span.rest_ns, mean_of_turns(p, s->least_ns) - stage_slack_ns(s));
+        return max_i64(s->span.from_ns + s->span.rest_ns, mean_of_turns(p, s->least_ns, 0) - stage_slack_ns(s));
     sum = max_i64(s->least_ns, sum - stage_most_cuts_ns(p)); /* which are in it, but are no C */
     for (int i = 0; i < s->level_count; i++)
         period = min_i64(period, s->period_ns[i]);

@@ -137,12 +137,15 @@ static inline int micro_batches_in_turn(int micro_batch_count, int replicas)
 /* The formula for given stages: what tests and re-ranking hold against the optimum; INT64_MAX when a stage does not
  * fit. */
 int64_t partition_evaluate(const struct partition_problem *problem, const struct partition_plan *plan);
-/* A bound without solving anything, for sorting and pruning: from the cheapest compute path of each class. */
+/* A bound without solving anything, for sorting and pruning: from the cheapest compute path and the shortest update of
+ * each class. */
 int64_t partition_quick_bound(const struct partition_problem *problem);
-/* The same of stages of layers in whatever order. */
+/* The same from paths alone. */
+int64_t partition_path_bound(const struct partition_problem *problem);
+/* The first of stages of layers in whatever order. */
 int64_t partition_orders_bound(const struct partition_problem *problem);
-/* The same without sends, for a table by_stage (partition_mixed.c). */
-int64_t partition_mixed_bound(const struct partition_problem *problem);
+/* Without sends, for a table by_stage, from paths and perhaps updates (partition_mixed.c). */
+int64_t partition_mixed_bound(const struct partition_problem *problem, bool updates);
 /* Where meshes share micro-batches: the longest stage's C is no shorter; else 0 (partition_mixed.c). */
 int64_t partition_mesh_path_ns(const struct partition_problem *problem);
 #endif

@@ -2,10 +2,12 @@
  *
  * Whatever layers the stages get, max_k C_k >= sum_k u_k C_k for shares u_k >= 0 that sum up to 1, so that
  *
- *   sum_k C_k + (m-1) max_k C_k >= sum_k (1 + (m-1) u_k) C_k >= sum_l min_k (1 + (m-1) u_k) c_k(l)
+ *   sum_k C_k + max_k ((m-1) C_k + O_k) >= sum_k ((1 + (m-1) u_k) C_k + u_k O_k)
+ *                                       >= sum_l min_k ((1 + (m-1) u_k) c_k(l) + u_k o_k(l))
  *
- * with c_k(l) the cheapest compute path of layer l on stage k. It is tightest where stages that share the work evenly
- * take equal time: shares in proportion to speed, of which the whole model's time on each stage speaks.
+ * with c_k(l) the cheapest compute path of layer l on stage k, and o_k(l) its shortest update. It is tightest where
+ * stages that share the work evenly take equal time: shares in proportion to speed, of which the whole model's time on
+ * each stage speaks.
  *
  * Where meshes share micro-batches each mesh has a share, and a stage those of all of its meshes: whatever stages there
  * are, the longest C is at least the sum over the layers of the least, over all places of all stages, of the stage's
@@ -21,6 +23,14 @@ static int64_t cheapest_ns(const struct price_table *table, int class_index)
         const struct layer_price *p = price_at(table, class_index, i);
         least = min_i64(least, p->forward_ns + p->backward_ns);
     }
+    return least;
+}
+
+static int64_t shortest_step_ns(const struct price_table *table, int class_index)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < table->strategy_count; i++)
+        least = min_i64(least, price_at(table, class_index, i)->step_ns);
     return least;
 }
 
@@ -52,21 +62,22 @@ static bool repeats(const struct partition_problem *problem, int stage)
 }
 
 /* Time of a layer of the class, weighted by the stage's share, where that is least. */
-static double least_ns(const struct partition_problem *problem, double speed_sum, int class_index)
+static double least_ns(const struct partition_problem *problem, double speed_sum, int class_index, bool updates)
 {
     double least = 0, speed = 0, m = problem->micro_batch_count;
     for (int k = 0; k < problem->stage_count; k++) {
         if (repeats(problem, k))
             continue;
+        const struct price_table *table = price_of_stage(problem->table, k);
         speed = 1 / model_ns(problem, k);
-        double ns =
-            (1 + (m - 1) * speed / speed_sum) * (double)cheapest_ns(price_of_stage(problem->table, k), class_index);
+        double ns = (1 + (m - 1) * speed / speed_sum) * (double)cheapest_ns(table, class_index) +
+                    (updates ? speed / speed_sum * (double)shortest_step_ns(table, class_index) : 0);
         least = k == 0 || ns < least ? ns : least;
     }
     return least;
 }
 
-int64_t partition_mixed_bound(const struct partition_problem *problem)
+int64_t partition_mixed_bound(const struct partition_problem *problem, bool updates)
 {
     const struct chain *chain = problem->chain;
     double sum = 0, speed_sum = 0, speed = 0;
@@ -77,7 +88,7 @@ int64_t partition_mixed_bound(const struct partition_problem *problem)
     for (int c = 0; c < chain->class_count; c++) {
         int layers = layers_of(chain, c);
         if (layers > 0)
-            sum += layers * least_ns(problem, speed_sum, c);
+            sum += layers * least_ns(problem, speed_sum, c, updates);
     }
     return (int64_t)(sum * (1 - 1e-9)); /* below what rounding may have added */
 }

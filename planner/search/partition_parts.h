@@ -180,10 +180,12 @@ static inline int64_t most_replicas(const struct partition_problem *problem)
 }
 
 /* With turns over the G meshes the longest stage takes so much beyond its first micro-batch, of least passes that come
- * to `sum`: a stage of r replicas takes Y >= (m/r - 1) C, and so G Y >= sum r Y >= sum (m - r) C. */
-static inline int64_t mean_of_turns(const struct partition_problem *problem, int64_t sum)
+ * to `sum` and O to step_ns: a stage of r replicas takes Y >= (m/r - 1) C + O, and so G Y >= sum r Y >= sum (m - r) C +
+ * O. */
+static inline int64_t mean_of_turns(const struct partition_problem *problem, int64_t sum, int64_t step_ns)
 {
-    return ceil_div(max_i64(0, problem->micro_batch_count - most_replicas(problem)) * sum, problem->mesh_count);
+    int64_t rest = max_i64(0, problem->micro_batch_count - most_replicas(problem)) * sum;
+    return ceil_div(rest + step_ns, problem->mesh_count);
 }
 
 /* C of the longest of a given number of stages, whose C come to at least so much. */

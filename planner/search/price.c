@@ -17,6 +17,34 @@ int price_strategy(const struct price_table *table, const struct plan_layer *lay
     return -1;
 }
 
+bool price_key_equal(const struct price_key *a, const struct price_key *b)
+{
+    return a->type == b->type && mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro &&
+           a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->bucket_bytes == b->bucket_bytes &&
+           a->accumulates == b->accumulates && a->bound_only == b->bound_only && a->alone == b->alone;
+}
+
+static bool updates_its_own(const struct dimension *dimension)
+{
+    return dimension_deals_batch(dimension) && !dimension->server;
+}
+
+struct price_key price_key_alone(const struct price_key *key)
+{
+    struct price_key own = *key;
+    int outer = 0;
+    while (outer < key->mesh.atom_count && updates_its_own(dimensions[key->mesh.dim[outer]]))
+        outer++;
+    own.alone = true;
+    if (outer == 0 && key->mesh.atom_count == MAX_ATOMS)
+        return own;
+    own.mesh = mesh_none();
+    mesh_add(&own.mesh, 1, outer > 0 ? key->mesh.dim[outer - 1] : DIM_dp);
+    for (int i = outer; i < key->mesh.atom_count; i++)
+        mesh_add(&own.mesh, key->mesh.size[i], key->mesh.dim[i]);
+    return own;
+}
+
 /* ---- the book ---- */
 
 /* Two copies of each block give a layer its like before and behind it. */
@@ -58,21 +86,41 @@ void price_book_close(struct price_book *book)
         next = *sample_next(sample);
         sample_free(sample);
     }
-    graph_free(book->graph);
+    for (size_t i = 0; i < sizeof book->kept / sizeof *book->kept; i++)
+        graph_free(book->kept[i].graph);
     arena_free(&book->arena);
     *book = (struct price_book){ 0 };
 }
 
+static int sample_micro_batches(const struct price_key *key)
+{
+    return key->alone ? 1 : 2;
+}
+
+static bool is_graph_of(const struct kept_graph *kept, int64_t batch, const struct price_key *key)
+{
+    return kept->graph && kept->graph->batch == batch && kept->vocab_multiple == key->vocab_multiple;
+}
+
 static bool want_graph(struct price_book *book, const struct price_key *key, struct error *err)
 {
-    int64_t batch = SAMPLE_MICRO_BATCHES * mesh_data(&key->mesh) * key->micro;
-    if (book->graph && book->graph->batch == batch && book->vocab_multiple == key->vocab_multiple)
-        return true;
-    graph_free(book->graph);
+    enum { LAST = sizeof book->kept / sizeof *book->kept - 1 };
+    int64_t batch = sample_micro_batches(key) * mesh_data(&key->mesh) * key->micro;
+    int at = 0;
+    while (at < LAST && !is_graph_of(&book->kept[at], batch, key))
+        at++;
+    struct kept_graph wanted = book->kept[at];
+    if (!is_graph_of(&wanted, batch, key)) {
+        graph_free(wanted.graph);
+        wanted = (struct kept_graph){ .vocab_multiple = key->vocab_multiple };
+    }
+    memmove(&book->kept[1], &book->kept[0], (size_t)at * sizeof wanted);
+    book->kept[0] = wanted;
     book->graph = NULL;
-    book->vocab_multiple = key->vocab_multiple;
-    if (!graph_build(&book->graph, book->folded, batch, book->sequence, key->vocab_multiple, err))
+    if (!wanted.graph &&
+        !graph_build(&book->kept[0].graph, book->folded, batch, book->sequence, key->vocab_multiple, err))
         return false;
+    book->graph = book->kept[0].graph;
     return book->graph->class_count == book->class_count ||
            fail_kind(err, ERROR_BUG, "search: the folded model does not have all %d classes of layers",
                      book->class_count);
@@ -123,6 +171,7 @@ static bool want_sample(struct sample **out, struct price_book *book, const stru
     struct sample_shape shape = { .mesh = key->mesh,
                                   .layer = *layer,
                                   .stages = stages,
+                                  .micro_batches = sample_micro_batches(key),
                                   .prefetch = layer->zero >= 3 ? key->prefetch : 0, /* nothing else is gathered */
                                   .vocab_multiple = key->vocab_multiple,
                                   .bucket_bytes = key->bucket_bytes,
@@ -224,18 +273,42 @@ static struct layer_price without_prefetch(struct layer_price p)
     return p;
 }
 
+/* Only tensor, context and expert parallelism put transfers on the compute path. */
+static bool only_computes(const struct mesh *mesh)
+{
+    return mesh_tensor(mesh) * mesh_context(mesh) * mesh_expert(mesh) == 1;
+}
+
+/* For a bound a rank that shares nothing speaks for those that do: where only kernels stand on the path, sharding saves
+ * no more of it than the adding to gradients. */
+static struct price_key key_of_one(const struct price_key *key, const struct plan_layer *layer, bool *sharded)
+{
+    *sharded = key->bound_only && layer->zero > 0 && only_computes(&key->mesh);
+    struct price_key own = key->bound_only && (layer->zero == 0 || *sharded) ? price_key_alone(key) : *key;
+    own.accumulates = key->accumulates && !*sharded;
+    return own;
+}
+
 static bool price_one(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
                       struct error *err)
 {
     struct sample *sample;
     int64_t workspace = 0;
-    if (!want_sample(&sample, book, key, &table->strategies[strategy].layer, 1, err))
+    bool sharded;
+    struct plan_layer layer = table->strategies[strategy].layer;
+    struct price_key own = key_of_one(key, &layer, &sharded);
+    layer.zero = sharded ? 0 : layer.zero;
+    if (own.alone)
+        memcpy(layer.dim, own.mesh.dim, sizeof layer.dim);
+    if (!want_sample(&sample, book, &own, &layer, 1, err))
         return false;
     const struct layer_price *by_layer =
-        sample_prices(sample, book->facts, key->accumulates, key->bound_only, &workspace);
+        sample_prices(sample, book->facts, own.accumulates, key->bound_only, &workspace);
     table->workspace_bytes[strategy] = workspace;
     for (int l = 0; l < book->graph->layer_count; l++) {
         struct layer_price price = key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]);
+        if (sharded)
+            price.weight_bytes = ceil_div(price.weight_bytes, mesh_shards(&key->mesh));
         int class_index = book->graph->layers[l].class_index;
         merge_price(&table->prices[class_index * table->strategy_count + strategy], &price);
     }
@@ -345,6 +418,7 @@ static bool want_alternating(struct sample **out, struct price_book *book, const
                                   .alternates = true,
                                   .other = plain_layer(pair->dims[1 - first]),
                                   .stages = stages,
+                                  .micro_batches = sample_micro_batches(key),
                                   .vocab_multiple = key->vocab_multiple,
                                   .bucket_bytes = key->bucket_bytes,
                                   .dtype = book->dtype,

@@ -166,9 +166,12 @@ struct price_key {
     int64_t bucket_bytes; /* gradients are reduced in buckets of so much */
     bool accumulates; /* there are several micro-batches: all but the first add to gradients, and so are all priced */
     bool bound_only;  /* nothing that waits for the data-parallel lane, and no send: enough for a lower bound */
+    bool alone;       /* with it: ranks with sequences of their own share nothing */
 };
 
 bool price_key_equal(const struct price_key *a, const struct price_key *b);
+/* For a bound of ranks that share nothing: one speaks for all that lie outside of other dimensions. */
+struct price_key price_key_alone(const struct price_key *key);
 
 /* Lowered programs of a folded model, each for one strategy and one shape of mesh: made when first asked for, then only
  * resized. Not for several threads. */
@@ -181,8 +184,11 @@ struct price_book {
     enum dtype dtype;
     bool clips; /* gradients by their global norm */
     struct model *folded;
-    struct graph *graph; /* the folded model for the batch and padding last asked for */
-    int64_t vocab_multiple;
+    struct kept_graph {
+        struct graph *graph;
+        int64_t vocab_multiple;
+    } kept[4];                 /* the folded model for the batches and paddings last asked for, the newest first */
+    const struct graph *graph; /* that one */
     struct sample *samples;
     size_t sample_room_bytes; /* what samples take together before the longest unused go */
 };
@@ -193,8 +199,8 @@ void price_book_close(struct price_book *book);
  * Prices every class of the model under every strategy, and one send between neighbouring stages. strategies and the
  * table's arrays are borrowed from the caller and the arena. Fails when lowering does.
  *
- * like   NULL, or what the same strategies cost where only the prefetch is another one, at least 1: what gathers
- * nothing is not priced again
+ * like   NULL, or what the same strategies cost where only the prefetch is another one, at least 1, or for a bound the
+ * first of them where data-parallel ranks share nothing: what gathers nothing is not priced again
  */
 bool price_layers(struct price_table *out, struct arena *arena, struct price_book *book, const struct price_key *key,
                   const struct strategy *strategies, int strategy_count, const struct price_table *like,

@@ -54,12 +54,14 @@ static bool bound_config(struct run *run, int index, const struct price_table *t
     /* prefetch decides neither the first bound nor that of the kernels */
     if (index > 0 && config_equal_but(config, &run->configs[index - 1], BUT_PREFETCH)) {
         order->bound_ns = run->order[index - 1].bound_ns;
+        run->first_ns[index] = run->first_ns[index - 1];
         run->orders_ns[index] = run->orders_ns[index - 1];
         run->busy_ns[index] = run->busy_ns[index - 1];
         return true;
     }
     struct partition_problem problem = workbench_problem(&run->bench, config, table, NULL);
-    order->bound_ns = partition_quick_bound(&problem);
+    order->bound_ns = partition_path_bound(&problem);
+    run->first_ns[index] = partition_quick_bound(&problem);
     if (config->stages != 1 && run->result->certificate.ideals == 0) /* cuts of some orders only; one stage has none */
         run->orders_ns[index] = partition_orders_bound(&problem);
     return propose_bound_simulation(run, index, table, run->result->certificate.simulated_bound_ns);
@@ -97,7 +99,6 @@ bool search_order(struct run *run)
         run->first_ns[i] = INT64_MAX;
         if (!bound_config(run, i, table))
             return false;
-        run->first_ns[i] = run->order[i].bound_ns;
     }
     qsort(run->order, (size_t)run->config_count, sizeof *run->order, compare_ordered);
     return true;
@@ -208,6 +209,22 @@ static bool open_queue(struct run *run, struct queue *queue)
         queue->plain_count += !run->order[i].layouts;
     }
     return true;
+}
+
+static int compare_waiting(const void *a, const void *b)
+{
+    return compare_ordered(&((const struct waiting *)a)->at, &((const struct waiting *)b)->at);
+}
+
+/* Scouts go by compute paths, as those do who look at other families; what is proven first goes by all of the first
+ * bounds. */
+static void raise_bounds(const struct run *run, struct queue *queue)
+{
+    for (int i = 0; i < queue->count; i++) {
+        struct ordered *at = &queue->list[i].at;
+        at->bound_ns = max_i64(at->bound_ns, run->first_ns[at->index]);
+    }
+    qsort(queue->list, (size_t)queue->count, sizeof *queue->list, compare_waiting);
 }
 
 struct waiting propose_take_out(struct queue *queue, int place)
@@ -438,6 +455,7 @@ bool search_solve(struct run *run)
     bool found = false;
     if (run->stopped && run->best_ns == INT64_MAX && !search_scout_on(run, &found))
         return false;
+    raise_bounds(run, &queue);
     while (next_worth(run, &queue) < queue.count && !search_stops(run)) {
         struct piece pieces[WAVE] = { 0 };
         int count = 0;

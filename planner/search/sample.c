@@ -39,7 +39,7 @@ static bool make_plan(struct sample *s, const struct graph *graph)
     plan->sequence = graph->sequence;
     plan->vocab_multiple = shape->vocab_multiple;
     plan->dtype = shape->dtype;
-    plan->micro_batch_count = SAMPLE_MICRO_BATCHES;
+    plan->micro_batch_count = shape->micro_batches;
     plan->atom_count = shape->mesh.atom_count;
     plan->prefetch = shape->prefetch;
     plan->bucket_bytes = shape->bucket_bytes;
@@ -65,9 +65,13 @@ static bool reduces_each_time(const struct instr *instr)
     return instr->lane == LANE_DP && !hands_out(instr) && instr->micro >= 0 && instr->phase != PHASE_STEP;
 }
 
-static bool is_listed(const struct instr *instr)
+/* Where there is one micro-batch, transfers of the step stand between those of the pass, which they are to leave alone.
+ */
+static bool is_listed(const struct sample *s, const struct instr *instr)
 {
-    return instr->micro <= 0 || instr->phase == PHASE_STEP;
+    if (instr->phase == PHASE_STEP)
+        return s->shape.micro_batches > 1 || instr->lane == LANE_COMPUTE;
+    return instr->micro <= 0;
 }
 
 static void find_turn(struct sample *s)
@@ -130,7 +134,7 @@ static void list_instructions(struct sample *s)
     for (int i = 0; i < list->instr_count; i++) {
         const struct instr *instr = &list->instrs[i];
         int release = -1;
-        if (!is_listed(instr))
+        if (!is_listed(s, instr))
             continue;
         s->listed[s->list_count++] = i;
         if (instr->micro == 0 && instr->phase != PHASE_STEP)
@@ -238,8 +242,9 @@ bool sample_matches(const struct sample *s, const struct sample_shape *shape)
 {
     const struct sample_shape *own = &s->shape;
     bool same = own->mesh.atom_count == shape->mesh.atom_count && own->stages == shape->stages &&
-                own->prefetch == shape->prefetch && own->vocab_multiple == shape->vocab_multiple &&
-                own->bucket_bytes == shape->bucket_bytes && own->dtype == shape->dtype && own->clips == shape->clips &&
+                own->micro_batches == shape->micro_batches && own->prefetch == shape->prefetch &&
+                own->vocab_multiple == shape->vocab_multiple && own->bucket_bytes == shape->bucket_bytes &&
+                own->dtype == shape->dtype && own->clips == shape->clips &&
                 plan_layer_equal(&own->layer, &shape->layer) && own->alternates == shape->alternates &&
                 (!shape->alternates || plan_layer_equal(&own->other, &shape->other));
     for (int i = 0; same && i < shape->mesh.atom_count; i++) {

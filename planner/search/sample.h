@@ -10,15 +10,15 @@ struct sample_shape {
     struct plan_layer layer;
     bool alternates; /* every second layer, the second the first of them, is decided as `other` instead */
     struct plan_layer other;
-    int stages; /* 1; 2 to see what crosses: the first layer alone on the first */
+    int stages;        /* 1; 2 to see what crosses: the first layer alone on the first */
+    int micro_batches; /* 2; 1 where only the compute path of what is not sharded is asked for */
     int prefetch;
     int64_t vocab_multiple, bucket_bytes;
     enum dtype dtype;
     bool clips; /* gradients by their global norm */
 };
 struct sample;
-enum { SAMPLE_MICRO_BATCHES = 2 };
-/* graph: of SAMPLE_MICRO_BATCHES micro-batches on the shape's mesh. Fails when lowering does. */
+/* graph: of the shape's micro-batches on its mesh. Fails when lowering does. */
 bool sample_open(struct sample **out, const struct graph *graph, const struct sample_shape *shape, struct error *err);
 void sample_free(struct sample *sample); /* accepts NULL */
 /* Whether the sample's instructions are those of the shape. */
@@ -29,7 +29,7 @@ bool sample_resize(struct sample *sample, const struct graph *graph, const struc
 /**
  * Prices by layer of the folded graph, in the sample's memory until the next call, and the workspace; NULL: out of
  * memory. accumulates: of a micro-batch that is not the first. path_only: nothing that waits for the data-parallel
- * lane, and no temporary memory.
+ * lane, no temporary memory, and of the step what it takes however many ranks share it.
  */
 const struct layer_price *sample_prices(struct sample *sample, const struct facts *facts, bool accumulates,
                                         bool path_only, int64_t *workspace_bytes);

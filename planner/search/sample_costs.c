@@ -59,14 +59,23 @@ bool sample_list_alike(struct sample *s)
     return good;
 }
 
+/* Of what stands on the path no more than it takes by any strategy. */
+static int64_t least_ns(const struct sample *s, const struct facts *facts, const struct instr *instr)
+{
+    if (instr->phase == PHASE_STEP)
+        return cost_launch_ns(facts, s->program, 0, instr);
+    return sample_on_path(instr) ? cost_instr_ns(facts, s->program, 0, instr) : 0;
+}
+
 void sample_price_instrs(struct sample *s, const struct facts *facts, bool path_only)
 {
     const struct stage_program *list = &s->program->stages[0];
     for (int k = 0; k < s->list_count; k++) {
         int i = s->listed[k], like = s->like[i];
         const struct instr *instr = &list->instrs[i];
-        bool wanted = !path_only || (sample_on_path(instr) && instr->phase != PHASE_STEP);
-        s->duration[i] = like < i ? s->duration[like] : wanted ? cost_instr_ns(facts, s->program, 0, instr) : 0;
+        s->duration[i] = like < i    ? s->duration[like]
+                         : path_only ? least_ns(s, facts, instr)
+                                     : cost_instr_ns(facts, s->program, 0, instr);
     }
 }
 

@@ -38,9 +38,9 @@ struct sample {
     int release_count;
     int *behind;        /* (instructions) of those off the path: the last such reduction of its lane up to it, or -1 */
     struct life *lives; /* (buffers) */
-    int *like;          /* (instructions) of a kernel: the first one that costs as much, whatever the sizes; else itself */
-    int turn, end;      /* first instruction of the first backward; the first behind the first micro-batch */
-    int *kept_layer;    /* (buffers) of weights that stay gathered: the layer that uses them first; else -1 */
+    int *like;       /* (instructions) of a kernel: the first one that costs as much, whatever the sizes; else itself */
+    int turn, end;   /* first instruction of the first backward; the first behind the first micro-batch */
+    int *kept_layer; /* (buffers) of weights that stay gathered: the layer that uses them first; else -1 */
     bool *within_saved; /* (buffers) lies in bytes that count as saved */
     struct tie *ties;
     int tie_count;
@@ -72,7 +72,8 @@ static inline struct layer_pass *sample_pass_of(const struct sample *s, const st
 int sample_path_layer_of(const struct sample *s, const struct instr *instr);
 /* Lists which kernels cost the same. False: out of memory. */
 bool sample_list_alike(struct sample *sample);
-/* Fills in durations; path_only: of what does not stand on the path or in a pass 0. */
+/* Fills in durations; path_only: of what does not stand on the path 0, and of the step what it takes however many ranks
+ * share it. */
 void sample_price_instrs(struct sample *sample, const struct facts *facts, bool path_only);
 /* Makes them those of the micro-batches after the first, which add to the gradients that it left. */
 void sample_price_adding(struct sample *sample, const struct facts *facts);

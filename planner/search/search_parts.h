@@ -47,8 +47,8 @@ struct run {
     int unseen_count;               /* behind them, without one */
     int beside_first, beside_count; /* behind all these: space_configs_beside() */
     bool beside_unseen;             /* there were some, and time ended before */
-    struct ordered *order;          /* (config_count) by bound; those with several layouts behind all others */
-    int64_t *first_ns;              /* (config_count) the same bounds by configuration; 0: none was worked out */
+    struct ordered *order;          /* (config_count) by the bound of paths; several layouts behind all others */
+    int64_t *first_ns;              /* (config_count) first bounds by configuration; 0: none was worked out */
     int64_t *busy_ns;               /* (all) none of its plans is simulated shorter; INT64_MAX: it has none */
     int64_t *orders_ns;             /* (config_count) where the file's order alone is searched: bounds of all orders */
     bool *tried;                    /* (all) solved, with a plan or without */

@@ -189,14 +189,7 @@ struct price_key workbench_key(const struct workbench *bench, const struct confi
     for (int i = 0; i < key.mesh.atom_count; i++)
         if (dimension_deals_batch(dimensions[key.mesh.dim[i]]) && key.mesh.size[i] > 2)
             key.mesh.size[i] = 2;
-    return key;
-}
-
-bool price_key_equal(const struct price_key *a, const struct price_key *b)
-{
-    return a->type == b->type && mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro &&
-           a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->bucket_bytes == b->bucket_bytes &&
-           a->accumulates == b->accumulates && a->bound_only == b->bound_only;
+    return mesh_shards(&key.mesh) > 1 ? key : price_key_alone(&key);
 }
 
 static struct priced *new_priced(struct workbench *bench)
@@ -271,29 +264,42 @@ static bool apply_rules(struct workbench *bench, struct priced *priced, struct e
     return true;
 }
 
-/* Priced with a prefetch of one layer, and nothing else is different. Rules change prices afterwards. */
-static const struct price_table *find_like(const struct workbench *bench, const struct price_key *key)
+static bool want_priced(struct workbench *bench, const struct price_key *key, struct priced **out, struct error *err);
+
+/* What differs from the key in nothing but a prefetch of one layer, where that is priced already; of a bound, ranks
+ * that share nothing. NULL: there is none. Rules change prices afterwards. */
+static bool find_like(struct workbench *bench, const struct price_key *key, const struct price_table **out,
+                      struct error *err)
 {
-    struct price_key like = *key;
+    struct price_key like = key->bound_only ? price_key_alone(key) : *key;
+    struct priced *priced = NULL;
+    *out = NULL;
     like.prefetch = 1;
-    const struct priced *priced =
-        key->prefetch != 1 && bench->space->rule_count == 0 ? find_priced(bench, &like) : NULL;
-    return priced && !priced->refused ? &priced->table : NULL;
+    if (bench->space->rule_count > 0 || price_key_equal(&like, key))
+        return true;
+    if (!key->bound_only)
+        priced = find_priced(bench, &like);
+    else if (!want_priced(bench, &like, &priced, err))
+        return false;
+    *out = priced && !priced->refused ? &priced->table : NULL;
+    return true;
 }
 
 static bool fill_priced(struct workbench *bench, struct priced *priced, struct error *err)
 {
     struct error why = { 0 };
     const struct mesh *mesh = &priced->key.mesh;
+    const struct price_table *like;
     int count = priced->key.bound_only ? BOUND_STRATEGIES : space_strategies(bench->space, mesh, NULL);
     struct strategy *strategies = arena_alloc(&bench->arena, (size_t)count, sizeof *strategies);
     if (!strategies)
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     count = priced->key.bound_only ? list_ends(bench->space, mesh, strategies)
                                    : space_strategies(bench->space, mesh, strategies);
+    if (!find_like(bench, &priced->key, &like, err))
+        return false;
     bench->book.facts = bench->type_facts ? &bench->type_facts[priced->key.type] : bench->facts;
-    if (price_layers(&priced->table, &bench->arena, &bench->book, &priced->key, strategies, count,
-                     find_like(bench, &priced->key), &why))
+    if (price_layers(&priced->table, &bench->arena, &bench->book, &priced->key, strategies, count, like, &why))
         return apply_rules(bench, priced, err);
     if (why.kind != ERROR_INPUT)
         return fail_kind(err, why.kind, "%s", why.message);
@@ -301,41 +307,41 @@ static bool fill_priced(struct workbench *bench, struct priced *priced, struct e
     return true;
 }
 
-/* NULL: sets err. */
-static const struct priced *want_priced(struct workbench *bench, const struct config *config, int type, bool bound_only,
-                                        struct error *err)
+/* Made when first asked for. */
+static bool want_priced(struct workbench *bench, const struct price_key *key, struct priced **out, struct error *err)
 {
-    struct price_key key = workbench_key(bench, config, type, bound_only);
-    struct priced *priced = find_priced(bench, &key);
-    if (priced)
-        return priced;
-    priced = new_priced(bench);
-    if (!priced) {
-        fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
-        return NULL;
-    }
-    priced->key = key;
+    *out = find_priced(bench, key);
+    if (*out)
+        return true;
+    struct priced *priced = *out = new_priced(bench);
+    if (!priced)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
+    priced->key = *key;
     if (!fill_priced(bench, priced, err))
-        return NULL;
-    priced->table.base_bytes += available_bytes(bench->facts) - facts_available_bytes(bench->facts, type);
-    return priced;
+        return false;
+    priced->table.base_bytes += available_bytes(bench->facts) - facts_available_bytes(bench->facts, key->type);
+    return true;
 }
 
 bool workbench_type_table(struct workbench *bench, const struct config *config, int type, bool bound_only,
                           const struct price_table **out, struct error *err)
 {
-    const struct priced *priced = want_priced(bench, config, type, bound_only, err);
-    *out = priced && !priced->refused && !priced->nothing ? &priced->table : NULL;
-    return priced != NULL;
+    struct price_key key = workbench_key(bench, config, type, bound_only);
+    struct priced *priced = NULL;
+    bool good = want_priced(bench, &key, &priced, err);
+    *out = good && !priced->refused && !priced->nothing ? &priced->table : NULL;
+    return good;
 }
 
 bool workbench_partial_table(struct workbench *bench, const struct config *config, bool bound_only,
                              const struct price_table **out, const bool **nothing, struct error *err)
 {
-    const struct priced *priced = want_priced(bench, config, 0, bound_only, err);
-    *out = priced && !priced->refused ? &priced->table : NULL;
-    *nothing = priced ? priced->nothing : NULL;
-    return priced != NULL;
+    struct price_key key = workbench_key(bench, config, 0, bound_only);
+    struct priced *priced = NULL;
+    bool good = want_priced(bench, &key, &priced, err);
+    *out = good && !priced->refused ? &priced->table : NULL;
+    *nothing = good ? priced->nothing : NULL;
+    return good;
 }
 
 bool workbench_table(struct workbench *bench, const struct config *config, bool bound_only,
