@@ -3,6 +3,8 @@
 #include "planner/search/search.h"
 #include "planner/search/workbench.h"
 #include "tests/check.h"
+#include "tests/fact_files.h"
+#include "tests/model_files.h"
 #include "tests/toy_world.h"
 #include <string.h>
 
@@ -86,12 +88,43 @@ START_TEST(time_ends_while_the_space_is_listed)
 }
 END_TEST
 
+/* When first bounds are all there is, they choose the plan that is looked for: of a model whose best plan by the
+ * formula has stages, one near it. */
+START_TEST(first_bounds_choose_the_plan)
+{
+    struct world world = { .model = model_of_zoo("tiny-gpt"), .cluster = cluster_open("1x8:a100-sxm-80") };
+    struct search_options options = { .space = space_default(64, 0, DTYPE_BF16), .top = 1 };
+    struct search_result *result = NULL;
+    world.facts = (struct facts){ .cluster = world.cluster };
+    struct search_result *whole = run_search(&world, &options);
+    int64_t best_ns = whole->certificate.best_ns, clock = 0;
+    ck_assert_ptr_nonnull(strstr(whole->certificate.best, "pp=2"));
+    for (int64_t limit = whole->certificate.configurations; !result; limit++) { /* one look at the clock for each */
+        options.time_limit_ns = limit;
+        options.calls = (struct search_calls){ .self = &clock, .now_ns = toy_tick };
+        result = run_search(&world, &options);
+        if (result->certificate.bound_ns == 0) {
+            search_result_free(result);
+            result = NULL;
+        }
+        clock = 0;
+    }
+    ck_assert(result->certificate.ended && result->certificate.solved < 4);
+    ck_assert_msg(result->certificate.best_ns <= best_ns + best_ns / 50, "%lld ns, the best %lld ns",
+                  (long long)result->certificate.best_ns, (long long)best_ns);
+    search_result_free(result);
+    search_result_free(whole);
+    world_close(&world);
+}
+END_TEST
+
 static Suite *search_time_suite(void)
 {
     Suite *suite = suite_create("search_time");
     CHECK_ADD(suite, time_ends_anywhere);
     CHECK_ADD(suite, time_ends_without_a_plan);
     CHECK_ADD(suite, time_ends_while_the_space_is_listed);
+    CHECK_ADD(suite, first_bounds_choose_the_plan);
     return suite;
 }
 

@@ -192,6 +192,11 @@ bool propose_keep(struct run *run, const struct piece *piece, bool rough)
 
 /* ---- best first ---- */
 
+static int compare_waiting(const void *a, const void *b)
+{
+    return compare_ordered(&((const struct waiting *)a)->at, &((const struct waiting *)b)->at);
+}
+
 /* Plans shorter than this are of interest: a little beyond the best. */
 static int64_t reach(const struct run *run)
 {
@@ -211,20 +216,19 @@ static bool open_queue(struct run *run, struct queue *queue)
     return true;
 }
 
-static int compare_waiting(const void *a, const void *b)
-{
-    return compare_ordered(&((const struct waiting *)a)->at, &((const struct waiting *)b)->at);
-}
-
 /* Scouts go by compute paths, as those do who look at other families; what is proven first goes by all of the first
- * bounds. */
-static void raise_bounds(const struct run *run, struct queue *queue)
+ * bounds, and so does what is looked at when time is over. */
+static void raise_bounds(struct run *run, struct queue *queue)
 {
     for (int i = 0; i < queue->count; i++) {
         struct ordered *at = &queue->list[i].at;
         at->bound_ns = max_i64(at->bound_ns, run->first_ns[at->index]);
     }
     qsort(queue->list, (size_t)queue->count, sizeof *queue->list, compare_waiting);
+    for (int i = 0; i < run->config_count && run->stopped; i++)
+        run->order[i].bound_ns = run->first_ns[run->order[i].index];
+    if (run->stopped)
+        qsort(run->order, (size_t)run->config_count, sizeof *run->order, compare_ordered);
 }
 
 struct waiting propose_take_out(struct queue *queue, int place)
@@ -369,13 +373,12 @@ static bool send_out(struct run *run, struct piece *piece)
 
 typedef bool comfort_function(struct run *run, const struct ordered *at, bool *out);
 
-/* The first comfortable ones, each on its own, until one has a plan; when time is over and there is none, of however
- * many. */
+/* The first comfortable ones, each on its own, until one has a plan, or time is over. */
 static bool scout(struct run *run, struct queue *queue, comfort_function *is_comfortable)
 {
     for (int i = 0, scouts = 0; i < queue->count; i++) {
         bool good = false;
-        if (search_stops(run) ? run->best_ns < INT64_MAX : scouts == SCOUTS)
+        if (search_stops(run) || scouts == SCOUTS)
             return true;
         if (!is_comfortable(run, &queue->list[i].at, &good))
             return false;
@@ -390,6 +393,16 @@ static bool scout(struct run *run, struct queue *queue, comfort_function *is_com
             return true;
     }
     return true;
+}
+
+/* When time is over: of a small model, whose plans are soon judged, with stages as well, since first bounds know how
+ * full the pipeline is. */
+static bool plainly_fits(struct run *run, const struct ordered *at, bool *out)
+{
+    const struct config *config = &run->configs[at->index];
+    if (!sharded_comfortable(run, at, out))
+        return false;
+    return *out || !search_is_small(run) || config->meshes > 0 || config->runs > 1 || leaves_room(run, config, 1, out);
 }
 
 /* Of a space without a plain part, where none is comfortable, any. */
@@ -414,7 +427,7 @@ static bool scout_one(struct run *run, int config, bool *found)
 
 bool search_scout_on(struct run *run, bool *found)
 {
-    static comfort_function *const kinds[] = { sharded_comfortable, propose_comfortable, is_all_there_is };
+    static comfort_function *const kinds[] = { plainly_fits, propose_comfortable, is_all_there_is };
     int total = run->config_count + run->unseen_count, count = sizeof kinds / sizeof *kinds;
     for (*found = false; run->scout_kind < count; run->scout_at = 0, run->scout_kind++)
         for (; run->scout_at < total; run->scout_at++) {
@@ -453,9 +466,9 @@ bool search_solve(struct run *run)
                                                                  !scout(run, &queue, propose_comfortable))))
         return false;
     bool found = false;
+    raise_bounds(run, &queue);
     if (run->stopped && run->best_ns == INT64_MAX && !search_scout_on(run, &found))
         return false;
-    raise_bounds(run, &queue);
     while (next_worth(run, &queue) < queue.count && !search_stops(run)) {
         struct piece pieces[WAVE] = { 0 };
         int count = 0;
