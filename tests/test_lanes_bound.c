@@ -72,9 +72,33 @@ static int64_t held_in_flight(const struct config *config, const struct price_ta
     return most;
 }
 
+/* (stages) What the prices say that the data-parallel lane moves in a step at least. */
+static void moved_at_least(int64_t *moved_ns, const struct busy_problem *problem, const struct config *config,
+                           const int *count)
+{
+    const struct price_table *table = problem->table;
+    const struct schedule *schedule = schedules[config->schedule];
+    int row = table->class_count * table->strategy_count;
+    int64_t micro_batches = config->micro_batch_count / (schedule->copies ? 2 : 1);
+    for (int k = 0; k < config->stages; k++) {
+        moved_ns[k] = -config_chunks(config) * lanes_stay_ns(problem);
+        for (int at = 0; at < config_chunks(config) * row; at++) {
+            int piece = schedule_piece(schedule, config->stages, k, at / row) % config_pieces(config);
+            int class_index = at % row / table->strategy_count;
+            struct least_price least = lanes_least(problem, class_index, at % row % table->strategy_count);
+            moved_ns[k] += count[piece * row + at % row] * (micro_batches * least.lane_micro_ns + least.lane_once_ns);
+        }
+    }
+}
+
+/* What a draw has at least by its prices. */
+struct drawn {
+    int64_t held_bytes, *moved_ns; /* (stages) */
+};
+
 /* Any cut, and any strategy for each layer. */
 static struct plan *draw_plan(uint64_t *seed, const struct workbench *bench, const struct config *config,
-                              const struct price_table *table, int64_t *held_bytes, struct arena *arena)
+                              const struct price_table *table, struct drawn *drawn, struct arena *arena)
 {
     int pieces = config_pieces(config), layers = bench->chain.layer_count, strategies = table->strategy_count;
     struct partition_plan solution = { .first_layer = arena_alloc(arena, (size_t)pieces, sizeof(int)),
@@ -92,12 +116,37 @@ static struct plan *draw_plan(uint64_t *seed, const struct workbench *bench, con
             int strategy = mixed ? (int)random_below(seed, strategies) : favourite;
             solution.count[(k * table->class_count + bench->chain.class_of[l]) * strategies + strategy]++;
         }
-    *held_bytes = held_in_flight(config, table, solution.count);
+    drawn->held_bytes = held_in_flight(config, table, solution.count);
+    drawn->moved_ns = arena_alloc(arena, (size_t)config->stages, sizeof *drawn->moved_ns);
+    ck_assert_ptr_nonnull(drawn->moved_ns);
+    struct busy_problem problem = busy_problem_of(&bench->chain, config, table);
+    moved_at_least(drawn->moved_ns, &problem, config, solution.count);
     return plan_from_partition(bench->space, config, bench->graph, &bench->chain, table, &solution);
 }
 
+/* By its instructions each stage's lane moves no less. */
+static void check_moved(const struct world *world, const struct plan *plan, const int64_t *moved_ns, const char *name)
+{
+    struct graph *graph = NULL;
+    struct program *program = NULL;
+    struct error err = { 0 };
+    ck_assert(plan_graph(&graph, world->model, plan, &err) && program_lower(&program, graph, plan, &err));
+    for (int k = 0; k < program->stage_count; k++) {
+        int64_t ns = 0;
+        for (int i = 0; i < program->stages[k].instr_count; i++) {
+            const struct instr *instr = &program->stages[k].instrs[i];
+            ns += instr->lane == LANE_DP ? cost_instr_ns(&world->facts, program, k, instr) : 0;
+        }
+        ck_assert_msg(moved_ns[k] <= ns, "%s, %s: stage %d moves %lld ns at least, its lane %lld", world->model->name,
+                      name, k, (long long)moved_ns[k], (long long)ns);
+    }
+    program_free(program);
+    graph_free(graph);
+}
+
 static void check_lanes(const struct world *world, const struct workbench *bench, const struct config *config,
-                        const struct price_table *table, const struct plan *plan, int64_t held_bytes, double *closest)
+                        const struct price_table *table, const struct plan *plan, const struct drawn *drawn,
+                        double *closest)
 {
     struct busy_problem problem = busy_problem_of(&bench->chain, config, table);
     struct error err = { 0 };
@@ -105,8 +154,9 @@ static void check_lanes(const struct world *world, const struct workbench *bench
     int64_t bound_ns = 0, flight_ns = 0, most_bytes = 0;
     int64_t step_ns = simulated_step(config_name(name, config), world->model, plan, &world->facts, &most_bytes);
     bool holds = false;
-    ck_assert_msg(held_bytes <= most_bytes, "%s, %s: %lld bytes are in flight, arenas have %lld", world->model->name,
-                  name, (long long)held_bytes, (long long)most_bytes);
+    check_moved(world, plan, drawn->moved_ns, name);
+    ck_assert_msg(drawn->held_bytes <= most_bytes, "%s, %s: %lld bytes are in flight, arenas have %lld",
+                  world->model->name, name, (long long)drawn->held_bytes, (long long)most_bytes);
     ck_assert(lanes_bound(&bound_ns, &problem, most_bytes, INT64_MAX, &err));
     ck_assert_msg(bound_ns <= step_ns, "%s, %s: bound %lld, simulated %lld", world->model->name, name,
                   (long long)bound_ns, (long long)step_ns);
@@ -163,12 +213,12 @@ START_TEST(no_plan_is_simulated_shorter)
         const struct config *config = draw_config(&seed, n, configs, count, beside, beside_count);
         const struct price_table *table = NULL;
         ck_assert_msg(workbench_table(&bench, config, false, &table, &err), "%s", err.message);
-        int64_t held_bytes = 0;
+        struct drawn drawn = { 0 };
         struct plan *plan = table && lanes_bound_applies(config, world.cluster)
-                                ? draw_plan(&seed, &bench, config, table, &held_bytes, &arena)
+                                ? draw_plan(&seed, &bench, config, table, &drawn, &arena)
                                 : NULL;
         if (plan) {
-            check_lanes(&world, &bench, config, table, plan, held_bytes, &closest);
+            check_lanes(&world, &bench, config, table, plan, &drawn, &closest);
             compared++;
         }
         plan_free(plan);

@@ -13,12 +13,14 @@ struct busy_check {
     const struct price_table *table;
     const struct orders *orders; /* NULL: layers in one order */
     int layers;
-    int64_t micro_batches, bound_ns, weight_ns;     /* the largest weight's gradient of any layer */
-    int64_t capacity_bytes, memory_unit_ns, gap_ns; /* gap: the longest before any layer, of all micro-batches */
-    int64_t stay_ns; /* what a stage's last layers may not have to gather again, of all micro-batches */
-    int share[3];    /* of path, updates and memory */
-    int64_t *asked;  /* (layers + 1) by these shares of the layers before; NULL: none */
-    bool in_turn;    /* a chain in which each layer's weights' gradients follow its inputs': nothing is put off */
+    int64_t micro_batches, bound_ns, weight_ns; /* the largest weight's gradient of any layer */
+    int64_t capacity_bytes, memory_unit_ns;
+    int64_t reused_ns; /* gathers of as many layers as run ahead, of all micro-batches: a chunk may have no others */
+    int64_t
+        hidden_ns;  /* of all micro-batches, gaps before first kernels, there and back: maybe none where stages meet */
+    int share[3];   /* of path, updates and memory */
+    int64_t *asked; /* (layers + 1) by these shares of the layers before; NULL: none */
+    bool in_turn;   /* a chain in which each layer's weights' gradients follow its inputs': nothing is put off */
     struct kernels *kernels; /* (layers) by the table of all stages */
     int64_t *before, *after; /* (layers + 1) of a stage that begins here or later: what runs first, what must follow */
     int64_t *ahead;          /* (layers + 1) all kernels of the layers before, there and back */
@@ -131,7 +133,9 @@ enum { MEMORY_UNITS = 16, FINE = 65536 };
 
 static int64_t all_kernels(const struct layer_price *p)
 {
-    return p->least.forward_ns + p->least.input_ns + p->least.weight_ns + p->least.again_ns + p->least.gap_ns;
+    const struct least_price *least = &p->least;
+    return least->forward_ns + least->input_ns + least->weight_ns + least->again_ns + least->enter_gap_ns +
+           least->gap_ns + least->return_gap_ns;
 }
 
 /* What a layer of the class takes at least: of the compute lane, the data-parallel lane and the memory, by shares. */
@@ -145,6 +149,8 @@ static int64_t least_of_all(const struct busy_check *b, int class_index, const i
                 held = p->least.held_bytes >= b->capacity_bytes
                            ? FINE
                            : (int64_t)((double)p->least.held_bytes / (double)b->capacity_bytes * FINE);
+        if (flight_shares_weight(b->chain, b->config, class_index))
+            after = moved = held = 0;
         int64_t paid = share[PATH] * (whole[UPDATES] * m * all_kernels(p) + after) +
                        (whole[PATH] - share[PATH]) * whole[UPDATES] * moved +
                        whole[PATH] * whole[UPDATES] * (share[MEMORY] * (b->memory_unit_ns * held / FINE));
@@ -159,22 +165,22 @@ static int64_t bound_by_shares(const void *self, const int *share)
     int64_t parts = (int64_t)whole[PATH] * whole[UPDATES], stages = b->config->stages, before = 0;
     for (int k = 0; k < stages; k++)
         before += b->before[min_i64(stages_ahead(b, k), b->layers - 1)];
-    int64_t joins = stages * config_chunks(b->config) - 1; /* what is waited for before a layer may be hidden there */
-    int64_t sum = share[PATH] * whole[UPDATES] * (before - joins * b->gap_ns) -
+    int64_t pieces = stages * config_chunks(b->config);
+    int64_t sum = share[PATH] * whole[UPDATES] * (before - pieces * b->hidden_ns) -
                   parts * share[MEMORY] * b->memory_unit_ns * stages -
-                  (whole[PATH] - share[PATH]) * whole[UPDATES] * (joins + 1) * b->stay_ns;
+                  (parts - share[PATH] * whole[UPDATES]) * pieces * b->reused_ns;
     for (int l = 0; l < b->layers; l++)
         sum += least_of_all(b, b->chain->class_of[l], share);
     return sum < 0 ? 0 : ceil_div(sum, parts * stages);
 }
 
 /* Whether the stage alone can do all that these shares ask of its layers before the bound. */
-static bool is_light(const struct busy_check *b, int stage, int first, int end)
+static bool is_light(const struct busy_check *b, int first, int end)
 {
     const int *share = b->share;
     int64_t parts = (int64_t)whole[PATH] * whole[UPDATES], path = share[PATH] * whole[UPDATES];
-    int64_t asked = b->asked[end] - b->asked[first] + path * (b->before[first] - (stage > 0 ? b->gap_ns : 0));
-    return asked <= parts * (b->bound_ns - 1 + share[MEMORY] * b->memory_unit_ns) + (parts - path) * b->stay_ns;
+    int64_t asked = b->asked[end] - b->asked[first] + path * (b->before[first] - b->hidden_ns);
+    return asked <= parts * (b->bound_ns - 1 + share[MEMORY] * b->memory_unit_ns) + (parts - path) * b->reused_ns;
 }
 
 /* ---- cuts ---- */
@@ -186,7 +192,7 @@ static bool fits(const struct busy_check *b, int stage, int first, int end)
             all = turn + b->micro_batches * (b->weights[end] - b->weights[first]);
     return b->before[first] + all < b->bound_ns && b->before[first] + turn + b->after[first] < b->bound_ns &&
            (!b->in_turn || b->ahead[first] + all - stage * b->weight_ns < b->bound_ns) &&
-           (!b->asked || is_light(b, stage, first, end));
+           (!b->asked || is_light(b, first, end));
 }
 
 /* All ends of stages that begin where one can begin: a stage that holds less takes no longer. */
@@ -278,16 +284,21 @@ static struct busy_check check_of(const struct chain *chain, const struct orders
 static void measure_units(struct busy_check *b)
 {
     const struct price_table *table = b->table;
+    int64_t there_ns = 0, back_ns = 0, gathers_ns = 0;
     for (int l = 0; l < b->layers; l++) {
         int class_index = b->chain->class_of[l];
         b->memory_unit_ns += all_kernels(price_at(table, class_index, 0));
         for (int i = 0; i < table->strategy_count; i++) {
             const struct layer_price *p = price_at(table, class_index, i);
-            int64_t ahead = max_i64(b->config->prefetch, 1) * b->micro_batches * p->gather_backward_ns;
-            b->gap_ns = max_i64(b->gap_ns, b->micro_batches * p->least.gap_ns);
-            b->stay_ns = max_i64(b->stay_ns, b->config->stages * config_chunks(b->config) > 1 ? ahead : 0);
+            there_ns = max_i64(there_ns, p->least.enter_gap_ns);
+            back_ns = max_i64(back_ns, p->least.return_gap_ns);
+            gathers_ns = max_i64(gathers_ns, p->gather_forward_ns + p->gather_backward_ns);
         }
     }
+    bool is_cut = b->config->stages * config_chunks(b->config) > 1;
+    if (is_cut || b->layers <= b->config->prefetch)
+        b->reused_ns = b->config->prefetch * b->micro_batches * gathers_ns;
+    b->hidden_ns = is_cut ? b->micro_batches * (there_ns + back_ns) : 0;
     b->memory_unit_ns = b->memory_unit_ns * b->micro_batches / b->config->stages / MEMORY_UNITS;
 }
 

@@ -18,9 +18,10 @@ struct flight_check {
     bool offloads;
     int in_flight[LEVELS], groups[LEVELS];
     int64_t before_ns[LEVELS];
-    struct need *needs; /* (classes, strategies) */
-    int *layers;        /* (classes) */
-    int64_t memory_unit_ns, gap_ns, stay_ns;
+    struct need *needs;                /* (classes, strategies) */
+    int *layers;                       /* (classes) */
+    int64_t memory_unit_ns, reused_ns; /* reused: gathers of as many layers as run ahead */
+    int64_t hidden_ns; /* gaps before the first kernels of layers, there and back: perhaps none where stages meet */
 };
 
 /* By piece of the model, over both copies; where there is one, by stage: of the chunk that has fewest. */
@@ -76,19 +77,30 @@ static void sort_stages(struct flight_check *f, const int *held, int groups, con
 
 static int64_t all_kernels(const struct least_price *least)
 {
-    return least->forward_ns + least->input_ns + least->weight_ns + least->again_ns + least->gap_ns;
+    return least->forward_ns + least->input_ns + least->weight_ns + least->again_ns + least->enter_gap_ns +
+           least->gap_ns + least->return_gap_ns;
 }
 
-static struct need need_of(const struct flight_check *f, const struct least_price *least, int64_t capacity_bytes)
+bool flight_shares_weight(const struct chain *chain, const struct config *config, int class_index)
+{
+    int tied = schedules[config->schedule]->copies ? chain->tied_first : -1;
+    return tied >= 0 && chain->class_of[tied] == class_index;
+}
+
+static struct need need_of(const struct flight_check *f, int class_index, const struct least_price *least,
+                           int64_t capacity_bytes)
 {
     int64_t m = f->config->micro_batch_count, kept_bytes = price_kept_bytes(least, f->offloads);
-    struct need need = { .kernels_ns = m * all_kernels(least),
-                         .updates_ns = least->update_ns,
-                         .shared_ns = least->refresh_ns,
-                         .moved_ns = m * least->lane_micro_ns + least->lane_once_ns };
+    bool own = !flight_shares_weight(f->chain, f->config, class_index);
+    struct need need = { .kernels_ns = m * all_kernels(least) };
+    if (own) {
+        need.updates_ns = least->update_ns;
+        need.shared_ns = least->refresh_ns;
+        need.moved_ns = m * least->lane_micro_ns + least->lane_once_ns;
+    }
     for (int n = 0; n < f->levels; n++) {
-        int64_t bytes =
-            f->in_flight[n] > 1 ? f->copies * least->resident_bytes + f->in_flight[n] * kept_bytes : least->held_bytes;
+        int64_t weights = own ? f->copies * least->resident_bytes : 0, one = own ? least->held_bytes : 0;
+        int64_t bytes = f->in_flight[n] > 1 ? weights + f->in_flight[n] * kept_bytes : one;
         double share = (double)bytes / (double)capacity_bytes;
         need.held[n] = share < MOST_SHARE ? (int64_t)(share * FINE) : (int64_t)MOST_SHARE * FINE;
     }
@@ -98,8 +110,7 @@ static struct need need_of(const struct flight_check *f, const struct least_pric
 static bool list_needs(struct flight_check *f, int64_t capacity_bytes, struct arena *arena)
 {
     const struct price_table *table = f->table;
-    int64_t m = f->config->micro_batch_count;
-    bool several = f->config->stages * config_chunks(f->config) > 1;
+    int64_t m = f->config->micro_batch_count, there_ns = 0, back_ns = 0, gathers_ns = 0;
     f->needs = arena_alloc(arena, (size_t)(table->class_count * table->strategy_count), sizeof *f->needs);
     f->layers = arena_alloc(arena, (size_t)table->class_count, sizeof *f->layers);
     if (!f->needs || !f->layers)
@@ -112,12 +123,17 @@ static bool list_needs(struct flight_check *f, int64_t capacity_bytes, struct ar
     for (int c = 0; c < table->class_count; c++)
         for (int i = 0; i < table->strategy_count; i++) {
             const struct layer_price *price = price_at(table, c, i);
-            f->needs[c * table->strategy_count + i] = need_of(f, &price->least, capacity_bytes);
-            if (!several || f->layers[c] == 0)
+            f->needs[c * table->strategy_count + i] = need_of(f, c, &price->least, capacity_bytes);
+            if (f->layers[c] == 0)
                 continue;
-            f->gap_ns = max_i64(f->gap_ns, m * price->least.gap_ns);
-            f->stay_ns = max_i64(f->stay_ns, m * max_i64(f->config->prefetch, 1) * price->gather_backward_ns);
+            there_ns = max_i64(there_ns, price->least.enter_gap_ns);
+            back_ns = max_i64(back_ns, price->least.return_gap_ns);
+            gathers_ns = max_i64(gathers_ns, price->gather_forward_ns + price->gather_backward_ns);
         }
+    bool is_cut = f->config->stages * config_chunks(f->config) > 1;
+    if (is_cut || f->chain->layer_count <= f->config->prefetch)
+        f->reused_ns = f->config->prefetch * m * gathers_ns;
+    f->hidden_ns = is_cut ? m * (there_ns + back_ns) : 0;
     return true;
 }
 
@@ -142,7 +158,7 @@ static int64_t stages_ask(const struct flight_check *f, int level, const int *sh
 {
     int64_t parts = (int64_t)whole[PATH] * whole[UPDATES], path = share[PATH] * whole[UPDATES];
     int64_t memory = level < share[FREE] ? 0 : share[MEMORY], stages = f->groups[level] * f->copies;
-    int64_t hidden = config_chunks(f->config) * ceil_div(path * f->gap_ns + (parts - path) * f->stay_ns, parts);
+    int64_t hidden = config_chunks(f->config) * ceil_div(path * f->hidden_ns + (parts - path) * f->reused_ns, parts);
     return path * f->before_ns[level] / parts - stages * (hidden + memory * f->memory_unit_ns);
 }
 
@@ -175,10 +191,9 @@ static int64_t bound_in_flight(const void *self, const int *share)
 /* Whether sums stay within 63 bits. */
 static bool is_countable(const struct flight_check *f)
 {
-    int64_t pieces = (int64_t)f->config->stages * config_chunks(f->config),
-            most = INT64_MAX / WEIGHT / (whole[PATH] * whole[UPDATES]);
+    int64_t pieces = (int64_t)f->config->stages * config_chunks(f->config), most = INT64_MAX / WEIGHT / MOST_SHARE;
     return f->memory_unit_ns < most / whole[MEMORY] / (pieces + f->chain->layer_count) &&
-           max_i64(f->gap_ns, f->stay_ns) < most / pieces;
+           max_i64(f->hidden_ns, f->reused_ns) < most / pieces;
 }
 
 bool flight_holds(bool *holds, const struct chain *chain, const struct config *config, const struct price_table *table,

@@ -5,6 +5,9 @@
 #include "planner/search/partition.h"
 #include "planner/search/space.h"
 
+/* Whether another layer's decision may count for the weights of layers of the class: a weight that both ends of the
+ * model use, where a stage has the last layer of one copy before the first one of the other. */
+bool flight_shares_weight(const struct chain *chain, const struct config *config, int class_index);
 /* before_ns (stages): the least time before each stage's first kernel. table: of whole strategies. Fails only for want
  * of memory. */
 bool flight_holds(bool *holds, const struct chain *chain, const struct config *config, const struct price_table *table,

@@ -284,11 +284,10 @@ static int64_t mean_bound(const struct busy *b, const struct line *line)
 }
 
 /* No later than `end`. */
-static int end_beside(const struct busy *b, int stage, int first, int end, int64_t step_ns)
+static int end_beside(const struct busy *b, int first, int end, int64_t step_ns)
 {
     const struct busy_line *line = b->beside;
-    int64_t room =
-        line->parts * step_ns + line->off_ns + (stage > 0 ? line->gap_ns : 0) - line->heads * b->line[0].head[first];
+    int64_t room = line->parts * step_ns + line->off_ns - line->heads * b->line[0].head[first];
     while (end > first && line->sum[end] - line->sum[first] > room)
         end--;
     return end;
@@ -309,7 +308,7 @@ static int latest_end(const struct busy *b, int stage, int first, int64_t step_n
         end = at;
     }
     if (b->beside)
-        end = end_beside(b, stage, first, end, step_ns);
+        end = end_beside(b, first, end, step_ns);
     return end;
 }
 

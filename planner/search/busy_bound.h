@@ -38,11 +38,11 @@ struct busy_problem busy_problem_of(const struct chain *chain, const struct conf
  * much as can be said). Fails only for want of memory.
  */
 bool busy_bound(int64_t *out, const struct busy_problem *problem, int64_t below_ns, struct error *err);
-/* One more inequality of a chain's stages: parts T >= heads head_k + (sum of the stage's layers) - off, and less by gap
- * where it is not the first. heads times what a layer's kernels take before the next is never more than its sum. */
+/* One more inequality of a chain's stages: parts T >= heads head_k + (sum of the stage's layers) - off. heads times
+ * what a layer's kernels take before the next is never more than its sum. */
 struct busy_line {
     const int64_t *sum; /* (layers + 1) over the layers before */
-    int64_t parts, heads, off_ns, gap_ns;
+    int64_t parts, heads, off_ns;
 };
 /* busy_bound() with that line beside the others; line NULL: without. It is left out with chunks or branches. */
 bool busy_bound_beside(int64_t *out, const struct busy_problem *problem, const struct busy_line *line, int64_t below_ns,

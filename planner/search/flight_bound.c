@@ -23,7 +23,7 @@ struct flight {
     struct level level[FLIGHT_LEVELS];
     struct take *takes; /* (classes, strategies) */
     int64_t *cost;      /* (classes, levels) */
-    int64_t unit_ns, gap_ns, stay_ns;
+    int64_t unit_ns, seam_ns, stay_ns;
 };
 
 /* ---- levels ---- */
@@ -86,15 +86,10 @@ static bool make_levels(struct flight *f, const struct config *config, struct ar
 
 /* ---- costs ---- */
 
-static int64_t kernels_ns(const struct layer_price *p)
+static int64_t memory_ns(const struct flight *f, const struct least_price *least, int flight, int64_t capacity_bytes)
 {
-    return p->least.forward_ns + p->least.input_ns + p->least.weight_ns + p->least.again_ns + p->least.gap_ns;
-}
-
-static int64_t memory_ns(const struct flight *f, const struct layer_price *p, int flight, int64_t capacity_bytes)
-{
-    int64_t one = p->least.held_bytes,
-            all = f->copies * p->least.resident_bytes + flight * price_kept_bytes(&p->least, f->offloads);
+    int64_t one = least->held_bytes,
+            all = f->copies * least->resident_bytes + flight * price_kept_bytes(least, f->offloads);
     double share = (double)(flight > 1 ? all : one) / (double)capacity_bytes;
     int64_t fine = share >= MOST_SHARE ? (int64_t)MOST_SHARE * LANES_FINE : (int64_t)(share * LANES_FINE);
     return f->unit_ns * fine / LANES_FINE;
@@ -106,14 +101,14 @@ static void fill_takes(struct flight *f, int64_t capacity_bytes)
     int64_t m = f->p->micro_batches;
     for (int c = 0; c < f->class_count; c++)
         for (int i = 0; i < table->strategy_count; i++) {
-            const struct layer_price *p = price_at(table, c, i);
+            const struct least_price least = lanes_least(f->p, c, i);
             struct take *take = &f->takes[c * table->strategy_count + i];
-            *take = (struct take){ .path_ns = m * kernels_ns(p),
-                                   .update_ns = p->least.update_ns,
-                                   .refresh_ns = p->least.refresh_ns,
-                                   .lane_ns = m * p->least.lane_micro_ns + p->least.lane_once_ns };
+            *take = (struct take){ .path_ns = m * least_kernels_ns(&least),
+                                   .update_ns = least.update_ns,
+                                   .refresh_ns = least.refresh_ns,
+                                   .lane_ns = m * least.lane_micro_ns + least.lane_once_ns };
             for (int n = 0; n < f->level_count; n++)
-                take->memory_ns[n] = memory_ns(f, p, f->level[n].flight, capacity_bytes);
+                take->memory_ns[n] = memory_ns(f, &least, f->level[n].flight, capacity_bytes);
         }
 }
 
@@ -148,12 +143,12 @@ struct quotient {
     int64_t total_ns, weights;
 };
 
-/* What all stages have by themselves: heads, less what memory costs and what need not be at a chunk's first layers. */
+/* What all stages have by themselves: heads, less what memory costs and what need not be at a chunk's ends. */
 static struct quotient of_stages(const struct flight *f, const int64_t *weight, const int *at)
 {
     struct quotient q = { 0 };
     int64_t a = at[0] * LANES_STEP_PARTS,
-            off_ns = f->copies * f->p->chunks * ceil_div(a * f->gap_ns + (PARTS - a) * f->stay_ns, PARTS);
+            off_ns = f->copies * f->p->chunks * ceil_div(a * f->seam_ns + (PARTS - a) * f->stay_ns, PARTS);
     for (int n = 0; n < f->level_count; n++) {
         const struct level *level = &f->level[n];
         int64_t free_ns = f->copies * memory_price(at, n) * f->unit_ns;
@@ -190,7 +185,6 @@ static bool flight_open(struct flight *f, const struct config *config, int64_t c
 {
     const struct chain *chain = f->p->chain;
     const struct price_table *table = f->p->table;
-    bool several = f->p->stages * f->p->chunks > 1;
     int64_t all_ns = 0;
     f->count = arena_alloc(arena, (size_t)f->class_count, sizeof *f->count);
     f->cost = arena_alloc(arena, (size_t)f->class_count, FLIGHT_LEVELS * sizeof *f->cost);
@@ -199,15 +193,10 @@ static bool flight_open(struct flight *f, const struct config *config, int64_t c
         return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory");
     for (int l = 0; l < chain->layer_count; l++) {
         f->count[chain->class_of[l]]++;
-        all_ns += kernels_ns(price_at(table, chain->class_of[l], 0));
+        all_ns += least_kernels_ns(&price_at(table, chain->class_of[l], 0)->least);
     }
-    for (int c = 0; c < f->class_count; c++)
-        for (int i = 0; i < table->strategy_count && f->count[c] > 0 && several; i++) {
-            const struct layer_price *p = price_at(table, c, i);
-            int64_t gathers = max_i64(f->p->prefetch, 1) * p->gather_backward_ns;
-            f->gap_ns = max_i64(f->gap_ns, f->p->micro_batches * p->least.gap_ns);
-            f->stay_ns = max_i64(f->stay_ns, f->p->micro_batches * gathers);
-        }
+    f->seam_ns = lanes_seam_ns(f->p);
+    f->stay_ns = lanes_stay_ns(f->p);
     f->unit_ns = f->p->micro_batches * all_ns / f->p->stages / LANES_UNITS;
     if (!make_levels(f, config, arena, err))
         return false;
@@ -218,9 +207,9 @@ static bool flight_open(struct flight *f, const struct config *config, int64_t c
 /* Whether no sum of value() can leave 63 bits. */
 static bool is_moderate(const struct flight *f)
 {
-    int64_t most = INT64_MAX / FLIGHT_WEIGHT / PARTS, stages = (int64_t)f->p->stages * f->p->chunks;
-    return f->unit_ns < most / LANES_MOST_UNITS / (stages + f->p->chain->layer_count) && f->gap_ns < most / stages &&
-           f->stay_ns < most / stages;
+    int64_t most = INT64_MAX / FLIGHT_WEIGHT / MOST_SHARE, stages = (int64_t)f->p->stages * f->p->chunks;
+    return f->unit_ns < most / LANES_MOST_UNITS / (stages + f->p->chain->layer_count) &&
+           max_i64(f->seam_ns, f->stay_ns) < most / stages;
 }
 
 bool flight_bound(int64_t *out, const struct busy_problem *problem, const struct config *config, int64_t capacity_bytes,

@@ -21,10 +21,12 @@ struct least_price {
     int64_t lane_micro_ns;                   /* dp lane, for each micro-batch */
     int64_t lane_once_ns;                    /* dp lane, once */
     int64_t again_ns;                        /* compute lane, for each micro-batch: what is recomputed */
-    int64_t gap_ns;     /* the compute lane waits so long in each micro-batch for transfers between two kernels; at a
-                           stage's first layer perhaps less */
-    int64_t held_bytes; /* beside those of all other layers, when a micro-batch turns around */
-    int64_t resident_bytes;          /* of those what is there at all times */
+    int64_t gap_ns; /* the compute lane waits so long in each micro-batch for transfers between two kernels of the
+                       layer in one pass */
+    int64_t enter_gap_ns, return_gap_ns; /* and so long before the first of them, forward and backward: where stages
+                                            meet, perhaps less */
+    int64_t held_bytes;                  /* beside those of all other layers, when a micro-batch turns around */
+    int64_t resident_bytes;              /* of those what is there at all times */
     int64_t kept_bytes, enter_bytes; /* of those what each micro-batch in flight keeps: of the layer's own values, and
                                         of what the layer before hands it, unless that one offloads it */
 };
@@ -100,6 +102,12 @@ struct price_table {
     const struct layer_price *handovers;
     int64_t cut_ns[MOST_LAYOUTS][MOST_LAYOUTS]; /* sends there and back between stages, by the layouts at the cut */
 };
+/* What a micro-batch keeps the compute lane of a stage for, by a layer. */
+static inline int64_t least_kernels_ns(const struct least_price *least)
+{
+    return least->forward_ns + least->input_ns + least->weight_ns + least->again_ns + least->gap_ns +
+           least->enter_gap_ns + least->return_gap_ns;
+}
 static inline const struct price_table *price_of_stage(const struct price_table *table, int stage)
 {
     return table->by_stage ? table->by_stage[stage] : table;

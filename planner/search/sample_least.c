@@ -32,6 +32,17 @@ static int64_t done_after(const struct stage_program *list, const struct instr *
     return latest;
 }
 
+/* Before the kernel, behind the one that is the last so far; -1: it is the first. */
+static void note_gap(struct sample *s, const struct instr *instr, int last, int64_t gap_ns)
+{
+    const struct instr *before = last < 0 ? NULL : &s->program->stages[0].instrs[last];
+    int layer = sample_path_layer_of(s, instr);
+    struct least_price *least = &s->by_layer[layer].least;
+    bool forward = instr_is_forward(instr);
+    bool inner = before && sample_path_layer_of(s, before) == layer && instr_is_forward(before) == forward;
+    *(inner ? &least->gap_ns : forward ? &least->enter_gap_ns : &least->return_gap_ns) += gap_ns;
+}
+
 /* Time in which the compute lane can do nothing: between a kernel and the very next, where this one waits for
  * transfers that wait for that one. */
 static void add_gaps(struct sample *s)
@@ -51,7 +62,7 @@ static void add_gaps(struct sample *s)
             since[i] = begins < 0 ? -1 : begins + s->duration[i];
         } else if (instr->lane == LANE_COMPUTE) {
             int64_t gap = last < 0 ? 0 : done_after(list, instr, last, since);
-            s->by_layer[sample_path_layer_of(s, instr)].least.gap_ns += max_i64(gap, 0);
+            note_gap(s, instr, last, max_i64(gap, 0));
             for (; newest <= k; newest++)
                 since[s->listed[newest]] = -1;
             last = i;
@@ -64,18 +75,18 @@ int64_t sample_least_transfer_ns(const struct sample *s, const struct facts *fac
 {
     const struct pair *pair = &s->program->pairs[instr->pair_first];
     int64_t bytes = 0;
-    if (facts->profile || !op_info[instr->op].collective)
+    if (facts->profile || !op_info[instr->op].collective || instr->lane != LANE_DP)
         return 0;
     if (instr->pair_count == 1 && pair->source >= 0 && pair->destination >= 0)
         bytes = max_i64(s->program->buffers[pair->source].bytes, s->program->buffers[pair->destination].bytes);
     return bytes > 0 && bytes >= s->plan->bucket_bytes ? ns : cost_stream_ns(facts, s->program, 0, instr);
 }
 
-/* Weights may stay from the pass before where the micro-batch before ended with the layer, so that only the first
- * gathers for sure. */
+/* What ZeRO-3 gathers is given up at the end of the pass for which it was first asked: each pass gathers anew where
+ * gathers run fewer layers ahead than there are. */
 void sample_add_lane(struct layer_price *price, const int64_t *into, int64_t least_ns)
 {
-    bool each = into == &price->gather_backward_ns || into == &price->reduce_ns;
+    bool each = into == &price->gather_forward_ns || into == &price->gather_backward_ns || into == &price->reduce_ns;
     *(each ? &price->least.lane_micro_ns : &price->least.lane_once_ns) += least_ns;
     price->least.refresh_ns += into == &price->step_ns ? least_ns : 0;
 }

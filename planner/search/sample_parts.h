@@ -81,7 +81,8 @@ void sample_price_adding(struct sample *sample, const struct facts *facts);
  * adds to no gradient that another has left. */
 void sample_price_least(struct sample *sample);
 /* What the transfer of ns adds to the data-parallel lane at least, whatever shares a bucket with it: what fills one
- * takes no less with others, what does not may be a part of a larger one. 0 with a profile, whose curves may bend. */
+ * takes no less with others, what does not may be a part of a larger one. 0 with a profile, whose curves may bend, and
+ * on other lanes. */
 int64_t sample_least_transfer_ns(const struct sample *s, const struct facts *facts, const struct instr *instr,
                                  int64_t ns);
 /* Counts it, of what is also counted in *into. */

@@ -6,9 +6,9 @@
 #include "planner/search/propose_parts.h"
 #include <stdlib.h>
 
-/* NEAR_SHARE: a bound is good enough when it is one in so many below the step. MOST_LOOKED_AT: configurations whose
- * whole prices are asked for, or LOOKED_AT_EACH for each that was solved: that took longer. */
-enum { NEAR_SHARE = 50, MOST_LOOKED_AT = 340, LOOKED_AT_EACH = 8 };
+/* NEAR_SHARE: a bound is good enough when it is one in so many below the step. LOOKED_AT: configurations whose whole
+ * prices are asked for, and LOOKED_AT_EACH more for each that was solved beyond FEW_SOLVED: that took longer. */
+enum { NEAR_SHARE = 50, LOOKED_AT = 340, FEW_SOLVED = 64, LOOKED_AT_EACH = 40 };
 
 static int compare_bounds(const void *left, const void *right)
 {
@@ -30,31 +30,60 @@ static struct ordered *list_bounds(struct run *run)
     return list;
 }
 
+/* What was found of the last configuration that was looked at: variants of one stand beside each other. */
+struct last {
+    const struct config *config; /* NULL: none yet */
+    int64_t busy_ns;             /* by kernels alone */
+    int looked_at;               /* configurations so far whose whole prices were asked for */
+};
+
+/* By kernels alone, into last. */
+static bool bound_busy(struct run *run, const struct config *config, int64_t below_ns, struct last *last)
+{
+    const struct price_table *table = NULL;
+    if (last->config && last->busy_ns < below_ns && config_equal_but(config, last->config, BUT_PREFETCH | BUT_EXTRA))
+        return true;
+    if (!workbench_table(&run->bench, config, true, &table, run->err))
+        return false;
+    last->config = config;
+    struct busy_problem problem = busy_problem_of(&run->bench.chain, config, table);
+    return busy_bound(&last->busy_ns, &problem, below_ns, run->err);
+}
+
+/* By lanes and memory too. */
+static bool bound_lanes(struct run *run, const struct config *config, const struct price_table *table, int64_t below_ns,
+                        int64_t *bound_ns)
+{
+    struct busy_problem problem = busy_problem_of(&run->bench.chain, config, table);
+    int64_t lanes_ns = 0, flight_ns = 0;
+    bool good = lanes_bound(&lanes_ns, &problem, run->capacity_bytes, below_ns, run->err) &&
+                (lanes_ns >= below_ns || flight_bound(&flight_ns, &problem, config, run->capacity_bytes, run->err));
+    *bound_ns = max_i64(*bound_ns, max_i64(lanes_ns, flight_ns));
+    return good;
+}
+
+static int64_t most_looked_at(const struct run *run)
+{
+    return LOOKED_AT + LOOKED_AT_EACH * max_i64(0, run->result->certificate.solved - FEW_SOLVED);
+}
+
 /* *bound_ns of the configuration's plans, or below_ns where it is more. */
-static bool bound_of(struct run *run, int index, int64_t below_ns, int64_t *bound_ns, int *looked_at)
+static bool bound_of(struct run *run, int index, int64_t below_ns, struct last *last, int64_t *bound_ns)
 {
     const struct config *config = &run->configs[index];
     const struct price_table *table = NULL;
-    int64_t lanes_ns = 0, flight_ns = 0;
-    if (!workbench_table(&run->bench, config, true, &table, run->err))
+    if (!bound_busy(run, config, below_ns, last))
         return false;
-    struct busy_problem problem = busy_problem_of(&run->bench.chain, config, table);
-    if (!busy_bound(bound_ns, &problem, below_ns, run->err))
-        return false;
-    if (*bound_ns >= below_ns ||
-        *looked_at >= max_i64(MOST_LOOKED_AT, LOOKED_AT_EACH * run->result->certificate.solved) ||
+    *bound_ns = last->busy_ns;
+    if (*bound_ns >= below_ns || last->looked_at >= most_looked_at(run) ||
         !lanes_bound_applies(config, run->bench.facts->cluster))
         return true;
-    ++*looked_at;
+    ++last->looked_at;
     if (!workbench_table(&run->bench, config, false, &table, run->err))
         return false;
-    problem.table = table;
-    if (table && !flight_bound(&flight_ns, &problem, config, run->capacity_bytes, run->err))
-        return false;
-    if (table && flight_ns < below_ns && !lanes_bound(&lanes_ns, &problem, run->capacity_bytes, below_ns, run->err))
-        return false;
-    *bound_ns = table ? max_i64(max_i64(*bound_ns, lanes_ns), flight_ns) : INT64_MAX;
-    return true;
+    if (!table)
+        *bound_ns = INT64_MAX;
+    return !table || bound_lanes(run, config, table, below_ns, bound_ns);
 }
 
 /* From the lowest on, until all that are left lie above the lowest that was raised. */
@@ -62,7 +91,7 @@ bool search_raise_simulated_bound(struct run *run)
 {
     int64_t *least_ns = &run->result->certificate.simulated_bound_ns, best_ns = INT64_MAX;
     int64_t step_ns = run->result->plan_count > 0 ? run->result->plans[0].estimate->prediction.step_ns : 0;
-    int looked_at = 0;
+    struct last last = { 0 };
     if (*least_ns <= 0 || step_ns - *least_ns <= step_ns / NEAR_SHARE)
         return true; /* nothing is known, or enough */
     struct ordered *list = list_bounds(run);
@@ -72,7 +101,7 @@ bool search_raise_simulated_bound(struct run *run)
         int64_t bound_ns = 0;
         if (search_stops(run))
             return true;
-        if (!bound_of(run, list[i].index, best_ns, &bound_ns, &looked_at))
+        if (!bound_of(run, list[i].index, best_ns, &last, &bound_ns))
             return false;
         best_ns = min_i64(best_ns, bound_ns);
     }
