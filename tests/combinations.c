@@ -5,7 +5,7 @@
 #include "tests/random_numbers.h"
 #include <stdio.h>
 
-enum { LEAST_RANKS = 2, MOST_RANKS = 8, ATOM_RANKS = 2, MOST_MICROS = 4 };
+enum { LEAST_RANKS = 2, MOST_RANKS = 8, ATOM_RANKS = 2, MOST_MICROS = 4, LOSS_CHUNKS = 4 };
 enum { EVERY_OTHER = OPERATORS_ALL & 0x55555555 };
 enum { RANDOM_TRIES = 4000, CANDIDATES = 12 };
 enum replicas { REPLICAS_EQUAL, REPLICAS_TURNS, REPLICAS_UNEVEN, REPLICAS_COUNT };
@@ -34,6 +34,7 @@ static const struct {
     [COLUMN_PREFETCH] = { "prefetch", "prefetch" },
     [COLUMN_CLIPPING] = { "clipping", "clip_norm" },
     [COLUMN_EXTRA] = { "extra in flight", "extra_in_flight" },
+    [COLUMN_LOSS] = { "loss", "loss_chunks" },
 };
 
 const char *column_name(enum column column)
@@ -73,6 +74,7 @@ int row_count(enum column column)
     case COLUMN_PREFETCH:
     case COLUMN_CLIPPING:
     case COLUMN_EXTRA:
+    case COLUMN_LOSS:
         return 2;
     case COLUMN_COUNT:
         break;
@@ -130,6 +132,9 @@ void row_name(const struct combination_graphs *graphs, enum column column, int r
         break;
     case COLUMN_EXTRA:
         snprintf(name, ROW_NAME_BYTES, row ? "extra in flight" : "none extra");
+        break;
+    case COLUMN_LOSS:
+        snprintf(name, ROW_NAME_BYTES, row ? "loss in chunks" : "whole loss");
         break;
     case COLUMN_COUNT:
         break;
@@ -225,6 +230,7 @@ struct plan *combination_plan(const struct combination_graphs *graphs, const str
     }
     struct plan *plan = tiny_plan(graphs->of[row[COLUMN_MODEL]], &choice);
     plan->extra_in_flight = row[COLUMN_EXTRA];
+    plan->loss_chunks = row[COLUMN_LOSS] ? LOSS_CHUNKS : 1;
     for (int l = 0; l < plan->layer_count; l++) {
         plan->layers[l].dim[0] = dimension_of(row[COLUMN_DIMENSION]);
         plan->layers[l].dim[1] = dimension_of(row[l % 2 ? COLUMN_OTHER : COLUMN_INNER]);

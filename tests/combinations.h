@@ -24,6 +24,7 @@ enum column {
     COLUMN_PREFETCH,  /* 0, 1 */
     COLUMN_CLIPPING,  /* none, at 1 */
     COLUMN_EXTRA,     /* extra_in_flight 0, 1 */
+    COLUMN_LOSS,      /* loss_chunks 1, 4 */
     COLUMN_COUNT
 };
 struct combination {

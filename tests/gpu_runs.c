@@ -199,6 +199,8 @@ const struct tiny_choice gpu_choices_tried[GPU_TRIED] = {
       .zero = 2,
       .offload = 1 },
     { .dp = 1, .tp = 2, .pp = 1, .micro = 1, .tp_dim = DIM_cp_ring, .clip = 1, .recompute = RECOMPUTE_SELECTIVE },
+    { .dp = 1, .tp = 1, .pp = 1, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .loss_chunks = 4 },
+    { .dp = 1, .tp = 2, .pp = 1, .micro = 8, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 1, .loss_chunks = 8 },
 };
 void gpu_expect_same(const struct outcome *got, const struct outcome *want)
 {

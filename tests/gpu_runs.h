@@ -48,6 +48,6 @@ void gpu_expect_same(const struct outcome *got, const struct outcome *want);
 
 /* Emulated: teams of one thread with a library, and of two without. */
 extern const struct device device_single, device_teams;
-enum { GPU_TRIED = 5 };
+enum { GPU_TRIED = 7 };
 extern const struct tiny_choice gpu_single, gpu_choices_tried[GPU_TRIED];
 #endif

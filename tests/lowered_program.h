@@ -44,6 +44,10 @@ static const struct strategy strategies[] = {
     { "offload, zero 2", "tiny-gpt", "gpipe", 2, { 2, 1 }, { "dp", "none" }, 3, 2, 1, 1, 0, 0, 1 },
     { "zero 3, kept", "tiny-gpt", "1f1b", 2, { 2, 1 }, { "dp", "none" }, 4, 3, 2, 1, 1, 100000, 1 },
     { "zero 3, every other kept", "tiny-llama", "gpipe", 1, { 2, 2 }, { "dp", "tp" }, 3, 3, 0, 2, 0, 0, 1 },
+    { "chunks", "tiny-gpt", "1f1b", 1, { 2, 1 }, { "cp-ring", "none" }, 2, 0, 0, 1, 0, 0, 1 },
+    { "chunks, tp 2 sp", "tiny-llama", "gpipe", 1, { 2, 1 }, { "tp+sp", "none" }, 2, 0, 2, 1, 0, 0, 1 },
+    { "chunks, zero 3", "tiny-gpt", "1f1b", 2, { 2, 2 }, { "dp", "tp" }, 4, 3, 0, 2, 1, 100000, 1 },
+    { "chunks, zero bubble", "tiny-llama", "zb-h1", 2, { 2, 1 }, { "dp", "none" }, 4, 1, 0, 1, 0, 0, 1 },
     { "interleaved", "tiny-gpt", "interleaved", 2, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
     { "interleaved, zero 3", "tiny-llama", "interleaved", 2, { 2, 1 }, { "dp", "none" }, 2, 3, 2, 1, 1, 0, 1 },
     { "zero bubble", "tiny-gpt", "zb-h1", 3, { 1, 1 }, { "dp", "none" }, 4, 0, 0, 1, 0, 0, 1 },
@@ -77,6 +81,12 @@ static const struct {
     { "offload, pipeline", OFFLOAD_BOTH },
     { "offload, zero 2", OFFLOAD_ACTIVATIONS },
 };
+
+/* In how many chunks the loss is walked. */
+static inline int lowered_loss_chunks(const struct strategy *s)
+{
+    return !strncmp(s->name, "chunks", 6) ? 4 : 1;
+}
 
 /* Of every how many layers one gives up after each pass what it gathered; 1: all do, 0: none. */
 static inline int lowered_resharded(const struct strategy *s)
@@ -152,6 +162,7 @@ static inline void lowered_plan(struct lowered *l, const struct strategy *s)
     plan->bucket_bytes = s->bucket_bytes;
     plan->prefetch = s->prefetch;
     plan->clip_norm = s->clip_norm;
+    plan->loss_chunks = lowered_loss_chunks(s);
     int resharded = lowered_resharded(s);
     for (int i = 0; i < layers; i++) {
         plan->layers[i].reshard = resharded > 0 && i % resharded == 0 ? RESHARD_EACH_PASS : RESHARD_EACH_STEP;

@@ -173,9 +173,9 @@ static int layers_between(const struct stage_program *list, int from, int to)
         const struct instr *instr = &list->instrs[i];
         if (instr->lane != LANE_COMPUTE)
             continue;
-        bool forward = instr->phase == PHASE_FORWARD && !instr->again;
+        bool forward = instr->phase == PHASE_FORWARD && !instr->again && !instr->late;
         bool same = last && last->layer == instr->layer && last->micro == instr->micro &&
-                    forward == (last->phase == PHASE_FORWARD && !last->again);
+                    forward == (last->phase == PHASE_FORWARD && !last->again && !last->late);
         entered += i > from && !same;
         last = instr;
     }

@@ -122,6 +122,7 @@ static void check_schedule(const struct reference *r, int schedule)
             c.clip = 1;
             struct plan *plan = tiny_plan(r->graph, &c);
             plan->extra_in_flight = extra;
+            plan->loss_chunks = extra ? 2 + (int)i % 3 : 1;
             if (plan_check(plan, r->graph, &error)) {
                 check_plan(r, plan, (uint64_t)i);
                 tried++;

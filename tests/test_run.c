@@ -116,7 +116,7 @@ static void job_close(struct job *job)
 
 static const struct tiny_choice choices[] = {
     { .dp = 1, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1 },
-    { .dp = 4, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1, .bucket = 1 << 14 },
+    { .dp = 4, .tp = 1, .pp = 1, .micro = 1, .tp_dim = DIM_tp, .clip = 1, .bucket = 1 << 14, .loss_chunks = 4 },
     { .dp = 2, .tp = 2, .pp = 2, .micro = 2, .tp_dim = DIM_tp_sp, .clip = 1, .zero = 1 },
     { .dp = 2, .tp = 1, .pp = 3, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .zero = 2, .recompute = RECOMPUTE_FULL },
     { .dp = 4,
@@ -131,7 +131,7 @@ static const struct tiny_choice choices[] = {
     { .dp = 2, .tp = 1, .pp = 2, .micro = 4, .tp_dim = DIM_tp, .clip = 1, .named = "interleaved", .chunks = 3 },
     { .dp = 1, .tp = 2, .pp = 3, .micro = 4, .tp_dim = DIM_tp_sp, .clip = 1, .named = "zb-h1", .zero = 1 },
     { .dp = 2, .tp = 1, .pp = 4, .micro = 8, .tp_dim = DIM_tp, .clip = 1, .named = "chimera", .chunks = 2, .zero = 2 },
-    { .dp = 1, .tp = 1, .pp = 3, .micro = 8, .tp_dim = DIM_tp, .clip = 1, .turns = { 3, 1, 2 } },
+    { .dp = 1, .tp = 1, .pp = 3, .micro = 8, .tp_dim = DIM_tp, .clip = 1, .turns = { 3, 1, 2 }, .loss_chunks = 4 },
     { .dp = 1, .tp = 1, .pp = 2, .micro = 2, .tp_dim = DIM_tp, .clip = 1, .outer = { 4, 2 }, .zero = 2 },
 };
 enum { CHOICES = sizeof choices / sizeof *choices };

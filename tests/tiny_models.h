@@ -226,6 +226,7 @@ struct tiny_choice {
     const char *named;                        /* a schedule, instead of its number */
     int chunks, turns[4], outer[4], inner[4]; /* by stage; 0: one chunk, one replica, dp, tp */
     bool server;                              /* data parallel through a parameter server */
+    int loss_chunks;                          /* 0: one */
 };
 
 /* Stages of about equal layer counts; atom 0 is dp, atom 1 is tp. */
@@ -246,6 +247,7 @@ static inline struct plan *tiny_plan(const struct graph *graph, const struct tin
     plan->dtype = sizeof(real) == sizeof(double) ? DTYPE_FP64 : DTYPE_FP32;
     plan->schedule = schedule, plan->micro_batch_count = c->micro;
     plan->bucket_bytes = c->bucket, plan->prefetch = c->prefetch, plan->clip_norm = c->clip;
+    plan->loss_chunks = c->loss_chunks > 0 ? c->loss_chunks : 1;
     for (int l = 0; l < graph->layer_count; l++)
         plan->layers[l] = (struct plan_layer){ .dim = { c->server ? DIM_ps : DIM_dp, (int8_t)c->tp_dim },
                                                .zero = (int8_t)c->zero,

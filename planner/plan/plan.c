@@ -242,6 +242,7 @@ struct plan *plan_new(int stage_count, int layer_count)
     plan->stage_count = stage_count;
     plan->layer_count = layer_count;
     plan->chunk_count = 1;
+    plan->loss_chunks = 1;
     for (int s = 0; s < stage_count; s++)
         for (int i = 0; i < MAX_ATOMS; i++)
             plan->stages[s].atom[i] = 1;
@@ -320,6 +321,8 @@ uint64_t plan_hash(const struct plan *plan)
     for (size_t i = 0; i < sizeof head / sizeof *head; i++)
         hash = hash_i64(hash, head[i]);
     hash = hash_bytes(hash, &plan->clip_norm, sizeof plan->clip_norm);
+    if (plan->loss_chunks > 1)
+        hash = hash_i64(hash_string(hash, "loss_chunks"), plan->loss_chunks);
     for (int s = 0; s < plan->stage_count; s++) {
         const struct plan_stage *stage = &plan->stages[s];
         hash = hash_i64(hash_i64(hash_i64(hash, stage->first_layer), stage->layer_count), stage->first_rank);

@@ -15,6 +15,7 @@ enum {
     PLAN_MAX_CHUNKS = 64,
     PLAN_MAX_MICRO_BATCHES = 1 << 20,
     PLAN_MAX_PREFETCH = 1 << 16,
+    PLAN_MAX_LOSS_CHUNKS = 1 << 12,
     PLAN_MAX_SLICES = 1 << 14
 };
 
@@ -71,6 +72,8 @@ struct plan {
     int atom_count;        /* the same for all stages; sizes may differ by stage */
     int64_t bucket_bytes;  /* gradients are reduced in buckets of about this size; 0: one collective per weight */
     int prefetch;          /* ZeRO-3 gathers are issued this many layers ahead; 0: where they are used */
+    int loss_chunks;       /* the last product and the loss run in at most so many chunks of tokens, each forward and
+                              backward; 1: at once (planner/program/loss_walk.h) */
     double clip_norm;      /* global gradient-norm clipping; 0: off */
     int stage_count, layer_count, rank_count;
     int chunk_count; /* pieces of the model that each stage holds; 1 unless the schedule interleaves */
@@ -115,8 +118,8 @@ struct layer_range stage_chunk(const struct plan *plan, int stage, int chunk);
 bool stage_holds(const struct plan *plan, int stage, int layer);
 /* Coordinate along an atom of the stage's local rank (global rank - first_rank). */
 int atom_coordinate(const struct plan *plan, int stage, int local_rank, int atom);
-/* A plan with `stages` stages and `layers` layers, all fields zero but slices = 1, dims none, atoms 1. NULL: out of
- * memory. */
+/* A plan with `stages` stages and `layers` layers, all fields zero but slices and loss_chunks 1, dims none, atoms 1.
+ * NULL: out of memory. */
 struct plan *plan_new(int stage_count, int layer_count);
 /* Room for `chunks` chunks on every stage; later ones are empty until they are set. False: out of memory. */
 bool plan_set_chunks(struct plan *plan, int chunks);

@@ -100,6 +100,8 @@ static void write_decisions(struct json_writer *w, const struct plan *plan, cons
     json_put_int(w, "extra_in_flight", plan->extra_in_flight);
     json_put_int(w, "bucket_bytes", plan->bucket_bytes);
     json_put_int(w, "prefetch", plan->prefetch);
+    if (plan->loss_chunks > 1)
+        json_put_int(w, "loss_chunks", plan->loss_chunks);
     json_put_double(w, "clip_norm", plan->clip_norm);
     if (plan->order) {
         struct text order = { 0 };

@@ -18,7 +18,8 @@ bool plan_need_array(const struct json *value, int min, int max, const char *wha
 }
 
 struct decision_fields {
-    int64_t batch, sequence, vocab_multiple, interleave, micro_batches, extra_in_flight, bucket_bytes, prefetch;
+    int64_t batch, sequence, vocab_multiple, interleave, micro_batches, extra_in_flight, bucket_bytes, prefetch,
+        loss_chunks;
     double clip_norm;
     int dtype;
     const char *schedule, *order;
@@ -46,6 +47,12 @@ static const struct json_field decision_fields[] = {
              .doc = "Gradients are reduced in buckets of about this many bytes; 0: one by one."),
     DECISION(prefetch, FIELD_INT, .min = 0, .max = PLAN_MAX_PREFETCH,
              .doc = "ZeRO-3 gathers are issued this many layers ahead."),
+    DECISION(loss_chunks, FIELD_INT, .min = 1, .max = PLAN_MAX_LOSS_CHUNKS,
+             .doc =
+                 "Chunks of tokens in which logits, loss and their gradients are computed one after another, so that "
+                 "the logits of one chunk live at a time; 1 when absent: all at once. As many as divide a rank's "
+                 "sequences of a micro-batch, else the tokens of each; none where head and loss are on different "
+                 "stages, or with asynchronous schedules."),
     DECISION(clip_norm, FIELD_DOUBLE, .doc = "Global gradient norm above which gradients are scaled; 0: off."),
     DECISION(order, FIELD_STRING,
              .doc =
@@ -367,6 +374,7 @@ static void copy_decisions(struct plan *plan, const struct decision_fields *in)
     plan->extra_in_flight = (int)in->extra_in_flight;
     plan->bucket_bytes = in->bucket_bytes;
     plan->prefetch = (int)in->prefetch;
+    plan->loss_chunks = (int)in->loss_chunks;
     plan->clip_norm = in->clip_norm;
 }
 
@@ -385,7 +393,7 @@ static bool read_schedule(const struct json *decisions, const char *name, int *o
 
 static bool read_decisions(const struct json *decisions, struct reading *r, struct error *err)
 {
-    struct decision_fields in = { .vocab_multiple = 1, .interleave = 1 };
+    struct decision_fields in = { .vocab_multiple = 1, .interleave = 1, .loss_chunks = 1 };
     int layers = 0, schedule = 0, stages = 0;
     if (!READ_FIELDS(decisions, decision_fields, &in, &r->arena, err) ||
         !plan_need_array(in.stages, 1, MAX_FILE_LAYERS, "stages", err) ||

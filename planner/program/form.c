@@ -465,6 +465,7 @@ void form_instr(struct form *f, int index, struct instr *instr, const struct pai
          ahead = !opening && optional(f, "ahead", instr->part == STEP_AHEAD);
     instr->part = opening ? STEP_OPENING : ahead ? STEP_AHEAD : STEP_OWN;
     flag(f, "again", &instr->again);
+    flag(f, "late", &instr->late);
     flag(f, "first", &instr->first);
     flag(f, "accumulate", &instr->accumulate);
     word(f, "fold", fold_words, &fold);

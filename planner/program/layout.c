@@ -90,7 +90,7 @@ static int64_t thing_of(const struct program *program, const struct buffer *b, c
     const struct instr *maker = &program->stages[b->stage].instrs[life->first < 0 ? 0 : life->first];
     const int64_t facts[] = { b->kind,     b->is_weight, b->id,          b->ring_round, b->ring_atom,
                               b->part,     b->version,   maker->op,      maker->phase,  maker->lane,
-                              maker->part, maker->layer, maker->segment, maker->again };
+                              maker->part, maker->layer, maker->segment, maker->again,  maker->late };
     return (int64_t)(hash_bytes(HASH_START, facts, sizeof facts) >> 1);
 }
 

@@ -34,7 +34,8 @@ static bool pulled(const struct lowering *l, int value)
 /* Crossings to stage -1 are seeded here. */
 static void leaving_value(struct lowering *l, int value, int chunk)
 {
-    if (pulled(l, value) || (l->alone && value_leaves(l, value))) {
+    bool walked = is_walked(l, l->graph->values[value].producer);
+    if (pulled(l, value) || (l->alone && value_leaves(l, value) && !walked)) {
         add_crossing(l->leaving, &l->leaving_count, value, -1, chunk);
         return;
     }
@@ -73,7 +74,8 @@ static void close_forward(struct lowering *l, const struct action *action)
 {
     struct site site = { .phase = PHASE_FORWARD, .layer = l->visits[l->visit].layer, .micro = action->micro };
     int loss = l->graph->loss_value;
-    if (loss >= 0 && chunk_of(l, l->graph->values[loss].producer) == action->chunk) {
+    if (loss >= 0 && chunk_of(l, l->graph->values[loss].producer) == action->chunk &&
+        !is_walked(l, l->graph->values[loss].producer)) {
         struct layout layout = base_layouts(l, loss).forward;
         int buffer = materialize(l, loss, &layout, &site);
         if (!l->failed)
@@ -151,12 +153,16 @@ static void visit_layer(struct lowering *l, const struct visit *visit)
     const struct graph_layer *layer = &l->graph->layers[visit->layer];
     enum action_kind kind = visit->action.kind;
     for (int i = 0; i < layer->segment_count && !l->failed; i++) {
-        if (kind == ACTION_FORWARD) {
+        int segment = layer->first_segment + (kind == ACTION_FORWARD ? i : layer->segment_count - 1 - i);
+        if (is_walked(l, segment)) {
+            if (segment == l->walk_first && kind != ACTION_FORWARD && kind != ACTION_BACKWARD_WEIGHT)
+                walk_loss(l, visit->action.micro);
+        } else if (kind == ACTION_FORWARD) {
             struct site site = { .phase = PHASE_FORWARD, .layer = visit->layer, .micro = visit->action.micro };
-            forward_segment(l, layer->first_segment + i, &site);
+            forward_segment(l, segment, &site);
         } else {
-            backward_segment(l, layer->first_segment + layer->segment_count - 1 - i, visit->action.micro,
-                             kind != ACTION_BACKWARD_WEIGHT, kind != ACTION_BACKWARD_INPUT);
+            backward_segment(l, segment, visit->action.micro, kind != ACTION_BACKWARD_WEIGHT,
+                             kind != ACTION_BACKWARD_INPUT);
         }
     }
 }
@@ -372,6 +378,7 @@ static bool open_lowering(struct lowering *l)
     if (!ok)
         return lower_memory(l);
     recipe_assign(graph, l->plan, l->scan_first, l->scan_end, program->assignments);
+    find_walk(l);
     for (size_t i = 0; i < weights; i++)
         l->weights[i].segment = -1;
     l->in_place = true;

@@ -9,6 +9,7 @@
 struct site {
     enum phase phase;
     bool again; /* recomputation */
+    bool late;  /* forward work of the backward action */
     int layer, micro;
 };
 
@@ -121,6 +122,10 @@ struct lowering {
     int *use_count;           /* by weight: uses in the whole graph */
     int *use_head, *use_next; /* uses of a weight: slots like those of readers */
     uint8_t *recomputed;      /* by segment - scan_first: enum recomputed, who asks for its outputs again */
+    /* The loss in chunks: the walked segments, of the graph; the chunk at hand; inputs of the first segment whose
+     * gradient holds nothing but what this walk has written. */
+    int walk_first, walk_end, walk_round;
+    unsigned walk_defines;
 
     int stage, position;                          /* the stage at hand; of replicas that take turns the first */
     int copies, copy;                             /* of the model; that of the micro-batch at hand */
@@ -259,6 +264,13 @@ int settle(struct lowering *l, int value, const struct site *site);
 bool has_input_phase(const struct lowering *l, int segment);
 bool has_weight_phase(const struct lowering *l, int segment);
 void backward_segment(struct lowering *l, int segment, int micro, bool input, bool weight);
+
+/* ---- lower_walk.c ---- */
+/* Whether the segment is run chunk by chunk, by the backward action. */
+bool is_walked(const struct lowering *l, int segment);
+void find_walk(struct lowering *l); /* once assignments are there */
+/* All chunks of the loss for a micro-batch, while the layer of the product is visited. */
+void walk_loss(struct lowering *l, int micro);
 
 /* ---- lower_weights.c ---- */
 void collect_weights(struct lowering *l);

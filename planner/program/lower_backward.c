@@ -68,7 +68,7 @@ static void zero(struct lowering *l, int buffer, const struct site *site)
 
 struct backward { /* one segment's pass over one micro-batch */
     struct lowering *l;
-    int segment, rounds;
+    int segment, rounds, first, end; /* of the rounds those that are run: all, or the walk's chunk */
     const struct segment *s;
     const struct segment_recipe *recipe;
     const struct assignment *assignment;
@@ -97,6 +97,16 @@ static void read_values(struct backward *b, unsigned in_mask, unsigned out_mask)
     }
 }
 
+/* The product's chunks after the first write beside it. */
+static void note_defines(const struct backward *b)
+{
+    if (b->segment != b->l->walk_first || b->first > 0)
+        return;
+    b->l->walk_defines = 0;
+    for (int i = 0; i < b->s->in_count; i++)
+        b->l->walk_defines |= (unsigned)b->defines[i] << i;
+}
+
 static void open_gradients(struct backward *b)
 {
     struct lowering *l = b->l;
@@ -110,7 +120,7 @@ static void open_gradients(struct backward *b)
         if (!v->differentiable || !graph_needs_gradient(l->graph, value))
             continue;
         int buffer = find_version(l, true, value, b->site.micro, layout);
-        b->defines[i] = buffer < 0;
+        b->defines[i] = buffer < 0 || (b->first > 0 && b->segment == l->walk_first && l->walk_defines >> i & 1);
         if (buffer < 0)
             buffer = add_version(l, true, value, b->site.micro, layout);
         b->gradient_in[i] = buffer;
@@ -122,6 +132,7 @@ static void open_gradients(struct backward *b)
             b->defines[i] = false;
         }
     }
+    note_defines(b);
 }
 
 /* A segment may read one value twice (a sum of a value with itself): neither operand alone may define the gradient. */
@@ -215,7 +226,7 @@ static void input_phase(struct backward *b)
     open_gradients(b);
     open_twins(b);
     open_travelling(b);
-    for (int round = 0; round < b->rounds && !l->failed; round++) {
+    for (int round = b->first; round < b->end && !l->failed; round++) {
         int weight[MAX_OPERANDS];
         for (int i = 0; i < b->s->weight_count; i++)
             weight[i] = k->input_reads_weight >> i & 1 ? use_weight(l, b->segment, i, round, &b->site) : -1;
@@ -275,12 +286,12 @@ static void weight_phase(struct backward *b)
 {
     const struct kernel_facts *k = &kernel_facts[b->s->kernel];
     /* Operands of a ring carry no weights; were there any, each rank's own block would be the whole work. */
-    int rounds = b->assignment->ring_atom >= 0 ? 1 : b->rounds;
+    int end = b->assignment->ring_atom >= 0 ? 1 : b->end;
     b->site.phase = PHASE_BACKWARD_WEIGHT;
     read_values(b, k->weight_reads_in, k->weight_reads_out);
-    for (int round = 0; round < rounds && !b->l->failed; round++) {
+    for (int round = b->first; round < end && !b->l->failed; round++) {
         weight_round(b, round);
-        if (rounds > 1)
+        if (end > 1)
             release_parts(b->l);
     }
 }
@@ -311,7 +322,11 @@ void backward_segment(struct lowering *l, int segment, int micro, bool input, bo
         .l = l, .segment = segment, .s = s, .recipe = recipe_of(l, segment), .assignment = assignment_of(l, segment)
     };
     bool any = false;
-    b.rounds = segment_rounds(l->plan, l->graph, b.assignment, segment);
+    b.rounds = b.end = segment_rounds(l->plan, l->graph, b.assignment, segment);
+    if (is_walked(l, segment)) {
+        b.first = l->walk_round;
+        b.end = b.first + 1;
+    }
     b.site = (struct site){ .phase = PHASE_BACKWARD_INPUT, .layer = s->layer, .micro = micro };
     for (int i = 0; i < s->out_count && !l->failed; i++) {
         b.gradient_out[i] = graph_needs_gradient(l->graph, s->out[i].id) ? settle(l, s->out[i].id, &b.site) : -1;

@@ -2,6 +2,7 @@
 #include "planner/program/lower.h"
 #include "base/num.h"
 #include "planner/program/geometry.h"
+#include "planner/program/loss_walk.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,7 @@ struct instr *emit(struct lowering *l, enum op op, enum lane lane, const struct 
     instr->phase = site->phase;
     instr->part = l->part;
     instr->again = site->again;
+    instr->late = site->late;
     instr->layer = site->layer;
     instr->micro = site->micro;
     instr->segment = instr->peer_stage = instr->tag = -1;
@@ -170,11 +172,18 @@ static void link_version(struct lowering *l, bool gradient, int buffer)
 
 int add_version(struct lowering *l, bool gradient, int value, int micro, const struct layout *layout)
 {
-    int buffer = add_buffer(l, (struct buffer){ .kind = gradient ? BUFFER_VALUE_GRADIENT : BUFFER_VALUE,
-                                                .id = value,
-                                                .micro = micro,
-                                                .part_count = 1,
-                                                .layout = *layout });
+    struct buffer version = { .kind = gradient ? BUFFER_VALUE_GRADIENT : BUFFER_VALUE,
+                              .id = value,
+                              .micro = micro,
+                              .part_count = 1,
+                              .layout = *layout };
+    int dim = walked_dim(l->graph, l->program->assignments, value);
+    if (dim >= 0) {
+        version.part = l->walk_round;
+        version.part_count = assignment_of(l, l->graph->values[value].producer)->slices;
+        version.part_dim = dim;
+    }
+    int buffer = add_buffer(l, version);
     if (!l->failed)
         link_version(l, gradient, buffer);
     return buffer;

@@ -213,14 +213,18 @@ void forward_segment(struct lowering *l, int segment, const struct site *site)
     const struct segment_recipe *recipe = recipe_of(l, segment);
     int in[MAX_OPERANDS], out[MAX_OPERANDS];
     bool had[MAX_OPERANDS]; /* an older version lives: the new one is nobody's */
-    int rounds = segment_rounds(l->plan, l->graph, assignment_of(l, segment), segment);
+    bool walked = is_walked(l, segment);
+    int rounds = segment_rounds(l->plan, l->graph, assignment_of(l, segment), segment),
+        round = walked ? l->walk_round : 0, end = walked ? round + 1 : rounds;
     for (int i = 0; i < s->in_count; i++)
         in[i] = materialize(l, s->in[i].id, &recipe->in[i].forward, site);
     for (int i = 0; i < s->out_count; i++) {
-        had[i] = find_version(l, false, s->out[i].id, site->micro, &recipe->out[i].forward) >= 0;
-        out[i] = add_version(l, false, s->out[i].id, site->micro, &recipe->out[i].forward);
+        int old = find_version(l, false, s->out[i].id, site->micro, &recipe->out[i].forward);
+        bool adds = walked && old >= 0; /* a sum over chunks */
+        had[i] = old >= 0 && !adds;
+        out[i] = adds ? old : add_version(l, false, s->out[i].id, site->micro, &recipe->out[i].forward);
     }
-    for (int round = 0; round < rounds && !l->failed; round++) {
+    for (; round < end && !l->failed; round++) {
         forward_round(l, segment, round, in, out, site);
         if (assignment_of(l, segment)->ring_atom >= 0 && round < rounds - 1)
             rotate(l, segment, round, in, site);
@@ -290,6 +294,10 @@ static void need_backward(const struct lowering *l, bool *needed, int segment, e
 {
     const struct segment *s = &l->graph->segments[segment];
     const struct kernel_facts *k = &kernel_facts[s->kernel];
+    if (is_walked(l, segment)) { /* all of it comes with the first pass */
+        need(l, needed, s->in, s->in_count, pass == RECOMPUTED_FOR_INPUT ? ~0u : 0);
+        return;
+    }
     if (pass == RECOMPUTED_FOR_INPUT && has_input_phase(l, segment)) {
         need(l, needed, s->in, s->in_count, k->input_reads_in);
         need(l, needed, s->out, s->out_count, k->input_reads_out);

@@ -37,7 +37,8 @@ struct buffer {
     bool persistent; /* lives over the whole step (weights, state, accumulators); STATE and WEIGHT also over steps */
     int stage, id, micro;      /* micro -1: not of one micro-batch */
     int ring_round, ring_atom; /* block of the neighbour ring_round steps back along ring_atom; 0: own block */
-    /* Time split: the part-th of part_count pieces along part_dim; part_count 1: whole. */
+    /* Time split: the part-th of part_count pieces along part_dim, of a weight's slices or a value's chunks; part_count
+     * 1: whole. */
     int part, part_count, part_dim;
     /* Asynchronous schedules: which of a weight's versions it holds, and of how many; 0 of 1 otherwise. Versions are
      * counted from the newest at the beginning of a step, modulo their number; after a step the executor renumbers the
@@ -118,6 +119,7 @@ struct instr {
     enum step_part part : 8;               /* other than STEP_OWN: asynchronous schedules only */
     enum fold fold : 8;                    /* reductions: SUM or MAX */
     bool again;                            /* recomputation */
+    bool late;                             /* of the forward phase, but a part of backward: loss_walk.h */
     bool first;                            /* COMPUTE: the first round of a fold: outputs start anew */
     uint8_t define[ROLE_COUNT];            /* COMPUTE: bit i: operand i of the role is overwritten, not accumulated */
     bool accumulate;                       /* others: destination += (else overwritten) */
@@ -139,10 +141,10 @@ static inline bool instr_moves_data(const struct instr *instr)
     return op_info[instr->op].traffic >= TRAFFIC_MESSAGE;
 }
 
-/* Not recomputation, which belongs to backward. */
+/* Not recomputation nor the loss in chunks, which belong to backward. */
 static inline bool instr_is_forward(const struct instr *instr)
 {
-    return instr->phase == PHASE_FORWARD && !instr->again;
+    return instr->phase == PHASE_FORWARD && !instr->again && !instr->late;
 }
 /* In a lane whose transfers the layer's own computation waits for: tensor, context and expert parallelism. */
 static inline bool instr_serves_layer(const struct instr *instr)
@@ -181,7 +183,7 @@ struct program {
     struct buffer *buffers; /* these two on the heap, owned: they grow and are replaced */
     struct pair *pairs;
     /* strategy, by segment: the axis of each atom (or AXIS_UNSPLIT / AXIS_PASS), the ring's atom (-1), the sliced axis
-     * and count */
+     * and count: of slices, or of the loss's chunks */
     struct assignment {
         int8_t axis[MAX_ATOMS];
         int8_t ring_atom, slice_axis;
@@ -222,8 +224,8 @@ int64_t instr_scratch_elements(const struct program *program, int stage, const s
  * The program as if lowered from another graph and plan that differ in sizes only: the batch, the size of atoms that
  * split it (1 stays 1). Sizes the listed buffers anew; instructions, pairs and waits stay. program_lower() makes the
  * same instructions then, but for one thing: a bucket of gradients is full by bytes, and whole copies of weights are
- * padded to the ranks that shard them. False when such a copy changes its size: lower anew. Buffers that are not listed
- * keep their old sizes; offsets are void.
+ * padded to the ranks that shard them. False when such a copy changes its size, or the loss's chunks their number:
+ * lower anew. Buffers that are not listed keep their old sizes; offsets are void.
  */
 bool program_resize(struct program *program, const struct graph *graph, const struct plan *plan, const int *buffers,
                     int buffer_count);

@@ -1,4 +1,5 @@
 #include "planner/program/recipe.h"
+#include "planner/program/loss_walk.h"
 #include <string.h>
 
 /* What slices split: the same rule as for a dimension, in time. */
@@ -118,6 +119,8 @@ void recipe_assign(const struct graph *graph, const struct plan *plan, int first
     struct assigning a = { graph, plan, first, out };
     for (int i = first; i < end; i++)
         assign_segment(&a, i);
+    if (first == 0 && end == graph->segment_count)
+        loss_walk_assign(graph, plan, out);
 }
 
 /* ---- the transposition rule ---- */

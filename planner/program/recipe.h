@@ -22,7 +22,7 @@ int64_t axis_extent(const struct plan *plan, const struct axis *axis);
 int64_t value_extent(const struct plan *plan, const struct value *value, int dim);
 
 /* The axes that each atom splits in segments first to end - 1; out is indexed by segment. Producers outside the range
- * count as whole, never as partial sums. */
+ * count as whole, never as partial sums. Of the whole graph: the loss's walk (loss_walk.h) as well. */
 void recipe_assign(const struct graph *graph, const struct plan *plan, int first, int end, struct assignment *out);
 /* Layouts of all operands of a segment whose assignment is known. */
 void recipe_layouts(const struct graph *graph, const struct plan *plan, const struct assignment *assignment,
@@ -32,7 +32,7 @@ bool layout_equal(const struct layout *a, const struct layout *b);
 /* Mask of the atoms on which the layout is of the kind. */
 unsigned layout_atoms(const struct layout *layout, enum layout_kind kind);
 
-/* The dim of a weight along which the segment is sliced in time, or -1. */
+/* The dim of an operand along which the segment is sliced in time, or -1. */
 int sliced_dim(const struct assignment *assignment, const struct operand *operand, int dim_count);
 /* Rounds in which the segment runs: of its ring, its slices, or 1. */
 int segment_rounds(const struct plan *plan, const struct graph *graph, const struct assignment *assignment,
