@@ -11,7 +11,7 @@ struct estimate_arguments {
     struct space_options space;
     const char *output, *recompute, *offload, *reshard;
     const char *cp_by, *order;
-    int64_t micro, tp, pp, dp, cp, ep, zero, hsdp, slices, prefetch, interleave;
+    int64_t micro, tp, pp, dp, cp, ep, zero, hsdp, slices, loss_chunks, prefetch, interleave;
     bool json, sp, reversed;
 };
 enum { UNSAID = -1 }; /* by an option that was not given */
@@ -26,6 +26,7 @@ static const struct estimate_arguments defaults = {
     .zero = UNSAID,
     .hsdp = UNSAID,
     .slices = UNSAID,
+    .loss_chunks = UNSAID,
     .prefetch = UNSAID,
     .interleave = UNSAID,
 };
@@ -40,6 +41,8 @@ static const struct option options[] = {
     INT_OPTION("zero", AT(zero), "0..3", 0, 3, "ZeRO stage of all layers (0)"),
     INT_OPTION("hsdp", AT(hsdp), "N", 0, 1e6, "data-parallel ranks over which ZeRO shards; the groups replicate (all)"),
     INT_OPTION("slices", AT(slices), "N", 1, PLAN_MAX_SLICES, "rounds in which sliceable operators run (1)"),
+    INT_OPTION("loss-chunks", AT(loss_chunks), "N", 1, PLAN_MAX_LOSS_CHUNKS,
+               "chunks of tokens in which head and loss run (1)"),
     INT_OPTION("cp", AT(cp), "N", 1, 1e6, "context-parallel degree: ranks that share a sequence by its tokens (1)"),
     INT_OPTION("ep", AT(ep), "N", 1, 1e6,
                "expert-parallel degree: of the data ranks those that share out the experts (1)"),
@@ -131,6 +134,7 @@ static bool narrow(struct space *space, const struct estimate_arguments *a, stru
         { SPACE_EP, a->ep, 1 },
         { SPACE_HSDP, a->hsdp, UNSAID },
         { SPACE_SLICES, a->slices, UNSAID },
+        { SPACE_LOSS_CHUNKS, a->loss_chunks, UNSAID },
         { SPACE_ORDER, words.order, UNSAID },
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -40,7 +40,7 @@ def decisions(*args):
 
 def estimate_takes_keys_as_options(folder):
     job = ["estimate", "tiny-llama", "--batch", 16, "--seq", 32, "--dtype", "fp32", "--cluster", "1x8:cpu"]
-    for fixed in ("tp=2,pp=2,micro-batch=2,zero=1", "dp=8,zero=3,hsdp=4,prefetch=2", "tp=2,recompute=full,order=data-inside", "pp=2,schedule=gpipe",
+    for fixed in ("tp=2,pp=2,micro-batch=2,zero=1,loss-chunks=4", "dp=8,zero=3,hsdp=4,prefetch=2", "tp=2,recompute=full,order=data-inside", "pp=2,schedule=gpipe",
                   "cp=2,cp-by=cp-ring", "pp=2,interleave=2", "pp=2,dp=4,schedule=zb-v", "tp=2,slices=2,zero=3", "zero=3,reshard=false"):
         options = [part for word in fixed.split(",") for part in (f"--{word.split('=')[0]}", word.split("=")[1])]
         check(f"estimate {fixed}", decisions(*job, *options) == decisions(*job, "--fix", fixed) != None)

@@ -325,6 +325,7 @@ static const struct more_kind {
     { SPACE_RESHARD, { 2, { RESHARD_EACH_PASS, RESHARD_EACH_STEP } } },
     { SPACE_ORDER, { 2, { ORDER_TENSOR_INSIDE, ORDER_DATA_INSIDE } } },
     { SPACE_CP, { 2, { 1, 2 } } },
+    { SPACE_LOSS_CHUNKS, { 2, { 1, 8 } } },
 };
 enum { MORE_KINDS = sizeof more_kinds / sizeof *more_kinds };
 

@@ -11,7 +11,7 @@ static bool same_outside(const struct plan *plan, const struct config *config)
 {
     bool same = plan->stage_count == config_replicas(config) && plan->chunk_count == config_chunks(config) &&
                 plan->micro_batch_count == config->micro_batch_count && plan->extra_in_flight == config->extra &&
-                plan->bucket_bytes == config->bucket_bytes &&
+                plan->bucket_bytes == config->bucket_bytes && plan->loss_chunks == config_loss_chunks(config) &&
                 (plan->stage_count == 1 || plan->schedule == config->schedule);
     int all = config_meshes(config) * mesh_ranks(&config->mesh), before = 0;
     for (int k = 0; same && k < plan->stage_count; before += stage_rank_count(plan, k++)) {

@@ -52,6 +52,7 @@ struct plan *plan_from_config(const struct space *space, const struct config *co
     plan->atom_count = config->mesh.atom_count;
     plan->bucket_bytes = config->bucket_bytes;
     plan->prefetch = config->prefetch;
+    plan->loss_chunks = config_loss_chunks(config);
     plan->clip_norm = space->clip_norm;
     plan->rank_count = config_meshes(config) * mesh_ranks(&config->mesh);
     for (int l = 0; l < graph->layer_count; l++)

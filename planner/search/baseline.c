@@ -166,6 +166,7 @@ static bool make_config(struct config *out, const struct uniform *u, const struc
     *out = (struct config){ .stages = u->pipeline,
                             .chunks = u->chunks,
                             .extra = (int)max_i64(0, u->extra),
+                            .loss_chunks = u->loss_chunks,
                             .micro = micro,
                             .schedule = schedule,
                             .prefetch = u->prefetch < 0 ? 1 : u->prefetch,

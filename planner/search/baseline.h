@@ -13,6 +13,7 @@ struct uniform {
     bool sequence_parallel, reversed;     /* reversed: the pipeline begins on the cluster's last ranks */
     int chunks;                           /* of the model on each stage; below 1: as few as the schedule takes */
     int extra;                            /* extra_in_flight; below 0: 0 */
+    int loss_chunks;                      /* below 1: 1 */
     int context, slices;                  /* below 1: 1 */
     int context_dimension;                /* enum dimension_index; below 0: the first with a cp lane */
     int data_dimension, tensor_dimension; /* enum dimension_index; below 0: dp, tp */

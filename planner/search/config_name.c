@@ -36,6 +36,8 @@ const char *config_name(char out[CONFIG_NAME_BYTES], const struct config *config
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " interleave=%d", config->chunks);
     if (config->extra > 0)
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " extra-in-flight=%d", config->extra);
+    if (config->loss_chunks > 1)
+        length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " loss-chunks=%d", config->loss_chunks);
     if (config->most_tensor > config_tensor(config))
         length += snprintf(out + length, (size_t)(CONFIG_NAME_BYTES - length), " most-tp=%d", config->most_tensor);
     if (config->runs > 1)

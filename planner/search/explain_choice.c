@@ -220,6 +220,7 @@ static bool uniform_peak(struct explainer *e, const struct space *space, const s
     u.schedule = config->schedule;
     u.chunks = config_chunks(config);
     u.extra = config->extra;
+    u.loss_chunks = config->loss_chunks;
     u.prefetch = config->prefetch;
     u.sequence_parallel = mesh_sequence_parallel(&config->mesh);
     u.zero = thriftiest(&space->zero, 3);

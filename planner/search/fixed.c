@@ -60,6 +60,7 @@ static struct uniform uniform_of(const struct space *space, bool reversed)
     u.order = (enum mesh_order)max_i64(0, value_of(&space->order));
     u.chunks = value_of(&space->interleave);
     u.extra = value_of(&space->extra);
+    u.loss_chunks = value_of(&space->loss_chunks);
     u.reversed = reversed;
     return u;
 }

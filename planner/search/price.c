@@ -21,7 +21,8 @@ bool price_key_equal(const struct price_key *a, const struct price_key *b)
 {
     return a->type == b->type && mesh_equal(&a->mesh, &b->mesh) && a->micro == b->micro &&
            a->vocab_multiple == b->vocab_multiple && a->prefetch == b->prefetch && a->bucket_bytes == b->bucket_bytes &&
-           a->accumulates == b->accumulates && a->bound_only == b->bound_only && a->alone == b->alone;
+           a->loss_chunks == b->loss_chunks && a->accumulates == b->accumulates && a->bound_only == b->bound_only &&
+           a->alone == b->alone;
 }
 
 static bool updates_its_own(const struct dimension *dimension)
@@ -173,6 +174,7 @@ static bool want_sample(struct sample **out, struct price_book *book, const stru
                                   .stages = stages,
                                   .micro_batches = sample_micro_batches(key),
                                   .prefetch = layer->zero >= 3 ? key->prefetch : 0, /* nothing else is gathered */
+                                  .loss_chunks = key->loss_chunks,
                                   .vocab_multiple = key->vocab_multiple,
                                   .bucket_bytes = key->bucket_bytes,
                                   .dtype = book->dtype,
@@ -289,30 +291,76 @@ static struct price_key key_of_one(const struct price_key *key, const struct pla
     return own;
 }
 
-static bool price_one(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
-                      struct error *err)
+static int64_t kernels_ns(const struct least_price *least)
 {
+    return least->forward_ns + least->input_ns + least->weight_ns + least->again_ns;
+}
+
+/* Of two ways to run a layer. What is in different phases counts with none of them. */
+static struct least_price least_of_either(const struct layer_price *a, const struct layer_price *b)
+{
+    struct layer_price least = *a;
+    price_merge(&least, b, false);
+    least.least.again_ns = 0;
+    least.least.again_ns = min_i64(kernels_ns(&a->least), kernels_ns(&b->least)) - kernels_ns(&least.least);
+    return least.least;
+}
+
+/* A stage may end between the product and the loss, which leaves the loss whole: *whole are the prices by layer of the
+ * folded graph then, in the arena. */
+static bool price_whole_loss(struct layer_price **whole, struct arena *arena, struct price_book *book,
+                             const struct price_key *key, const struct plan_layer *layer, struct error *err)
+{
+    struct price_key whole_key = *key;
     struct sample *sample;
     int64_t workspace = 0;
-    bool sharded;
-    struct plan_layer layer = table->strategies[strategy].layer;
-    struct price_key own = key_of_one(key, &layer, &sharded);
-    layer.zero = sharded ? 0 : layer.zero;
-    if (own.alone)
-        memcpy(layer.dim, own.mesh.dim, sizeof layer.dim);
-    if (!want_sample(&sample, book, &own, &layer, 1, err))
+    whole_key.loss_chunks = 1;
+    if (!want_sample(&sample, book, &whole_key, layer, 1, err))
         return false;
+    size_t layers = (size_t)book->graph->layer_count;
+    *whole = arena_alloc(arena, layers, sizeof **whole);
+    if (!*whole)
+        return fail_kind(err, ERROR_ENVIRONMENT, "search: out of memory for prices");
+    memcpy(*whole, sample_prices(sample, book->facts, key->accumulates, key->bound_only, &workspace),
+           layers * sizeof **whole);
+    return true;
+}
+
+/* own: of the sample. sharded: the key's ranks share the weights, of which the sample's one rank has all. */
+static void price_one(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
+                      const struct price_key *own, bool sharded, struct sample *sample, const struct layer_price *whole)
+{
     const struct layer_price *by_layer =
-        sample_prices(sample, book->facts, own.accumulates, key->bound_only, &workspace);
-    table->workspace_bytes[strategy] = workspace;
+        sample_prices(sample, book->facts, own->accumulates, key->bound_only, &table->workspace_bytes[strategy]);
     for (int l = 0; l < book->graph->layer_count; l++) {
         struct layer_price price = key->prefetch > 0 ? by_layer[l] : without_prefetch(by_layer[l]);
         if (sharded)
             price.weight_bytes = ceil_div(price.weight_bytes, mesh_shards(&key->mesh));
         int class_index = book->graph->layers[l].class_index;
+        if (whole)
+            price.least = least_of_either(&price, &whole[l]);
         merge_price(&table->prices[class_index * table->strategy_count + strategy], &price);
     }
-    return true;
+}
+
+static bool price_layer(struct price_table *table, int strategy, struct price_book *book, const struct price_key *key,
+                        struct error *err)
+{
+    bool sharded;
+    struct plan_layer layer = table->strategies[strategy].layer;
+    struct price_key own = key_of_one(key, &layer, &sharded);
+    struct arena scratch = { 0 };
+    struct sample *sample;
+    struct layer_price *whole = NULL;
+    layer.zero = sharded ? 0 : layer.zero;
+    if (own.alone)
+        memcpy(layer.dim, own.mesh.dim, sizeof layer.dim);
+    bool good = (key->loss_chunks < 2 || price_whole_loss(&whole, &scratch, book, &own, &layer, err)) &&
+                want_sample(&sample, book, &own, &layer, 1, err);
+    if (good)
+        price_one(table, strategy, book, key, &own, sharded, sample, whole);
+    arena_free(&scratch);
+    return good;
 }
 
 /* Takes the prices of a strategy that gathers nothing, so that the prefetch does not matter. */
@@ -392,7 +440,7 @@ bool price_layers(struct price_table *out, struct arena *arena, struct price_boo
     for (int i = 0; i < book->class_count * strategy_count; i++)
         table.prices[i].least = no_least();
     for (int i = 0; i < strategy_count; i++) {
-        if (!price_alike(&table, i, like) && !price_one(&table, i, book, key, err))
+        if (!price_alike(&table, i, like) && !price_layer(&table, i, book, key, err))
             return false;
         table.base_bytes = max_i64(table.base_bytes, table.workspace_bytes[i]);
     }
@@ -419,6 +467,7 @@ static bool want_alternating(struct sample **out, struct price_book *book, const
                                   .other = plain_layer(pair->dims[1 - first]),
                                   .stages = stages,
                                   .micro_batches = sample_micro_batches(key),
+                                  .loss_chunks = key->loss_chunks,
                                   .vocab_multiple = key->vocab_multiple,
                                   .bucket_bytes = key->bucket_bytes,
                                   .dtype = book->dtype,

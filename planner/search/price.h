@@ -170,7 +170,7 @@ struct price_key {
     struct mesh mesh;
     int64_t micro; /* sequences of one micro-batch on one data-parallel rank */
     int64_t vocab_multiple;
-    int prefetch;
+    int prefetch, loss_chunks;
     int64_t bucket_bytes; /* gradients are reduced in buckets of so much */
     bool accumulates; /* there are several micro-batches: all but the first add to gradients, and so are all priced */
     bool bound_only;  /* nothing that waits for the data-parallel lane, and no send: enough for a lower bound */

@@ -7,6 +7,7 @@
  * compute lane waits for it. No placement waits for more. */
 #include "planner/search/sample_parts.h"
 #include "planner/program/access.h"
+#include "planner/program/loss_walk.h"
 #include "base/num.h"
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,7 @@ static bool make_plan(struct sample *s, const struct graph *graph)
     plan->micro_batch_count = shape->micro_batches;
     plan->atom_count = shape->mesh.atom_count;
     plan->prefetch = shape->prefetch;
+    plan->loss_chunks = shape->loss_chunks;
     plan->bucket_bytes = shape->bucket_bytes;
     plan->clip_norm = shape->clips;
     for (int k = 0; k < shape->stages; k++) {
@@ -243,8 +245,8 @@ bool sample_matches(const struct sample *s, const struct sample_shape *shape)
     const struct sample_shape *own = &s->shape;
     bool same = own->mesh.atom_count == shape->mesh.atom_count && own->stages == shape->stages &&
                 own->micro_batches == shape->micro_batches && own->prefetch == shape->prefetch &&
-                own->vocab_multiple == shape->vocab_multiple && own->bucket_bytes == shape->bucket_bytes &&
-                own->dtype == shape->dtype && own->clips == shape->clips &&
+                own->loss_chunks == shape->loss_chunks && own->vocab_multiple == shape->vocab_multiple &&
+                own->bucket_bytes == shape->bucket_bytes && own->dtype == shape->dtype && own->clips == shape->clips &&
                 plan_layer_equal(&own->layer, &shape->layer) && own->alternates == shape->alternates &&
                 (!shape->alternates || plan_layer_equal(&own->other, &shape->other));
     for (int i = 0; same && i < shape->mesh.atom_count; i++) {
@@ -353,11 +355,16 @@ static void move_layer(struct sample *s, const struct instr *instr, int64_t move
         price->backward_ns += moved;
 }
 
-/* The first weight's gradient is there at `now`, and the layer's backward has begun at `began`. */
+/* The first weight's gradient is there at `now`, and the layer's backward has begun at `began`. One that chunks of the
+ * loss add up is there with the last, and between them another layer has run. */
 static void note_gradient(struct sample *s, const struct instr *instr, int64_t began, int64_t now)
 {
     struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
-    if (instr->op == OP_COMPUTE && instr->phase == PHASE_BACKWARD_WEIGHT && price->gradient_ns == 0)
+    if (instr->op != OP_COMPUTE || instr->phase != PHASE_BACKWARD_WEIGHT)
+        return;
+    if (segment_is_walked(&s->graph->segments[instr->segment], &s->program->assignments[instr->segment]))
+        price->gradient_ns = sample_pass_of(s, instr)->passed_ns;
+    else if (price->gradient_ns == 0)
         price->gradient_ns = now - began;
 }
 

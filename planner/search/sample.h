@@ -12,7 +12,7 @@ struct sample_shape {
     struct plan_layer other;
     int stages;        /* 1; 2 to see what crosses: the first layer alone on the first */
     int micro_batches; /* 2; 1 where only the compute path of what is not sharded is asked for */
-    int prefetch;
+    int prefetch, loss_chunks;
     int64_t vocab_multiple, bucket_bytes;
     enum dtype dtype;
     bool clips; /* gradients by their global norm */

@@ -1,12 +1,16 @@
 /* What every program has to do at least, whatever stands around the layer: for bounds of the simulated step. */
 #include "base/num.h"
+#include "planner/program/loss_walk.h"
 #include "planner/search/sample_parts.h"
 
 static void add_kernel(struct sample *s, const struct instr *instr, int64_t ns)
 {
     struct layer_price *price = &s->by_layer[sample_layer_of(s, instr)];
+    const struct segment *segment = &s->graph->segments[instr->segment];
     if (instr->again)
         price->least.again_ns += ns;
+    else if (segment_is_walked(segment, &s->program->assignments[instr->segment])) /* all by one action */
+        price->least.input_ns += ns;
     else if (instr->phase == PHASE_FORWARD)
         price->least.forward_ns += ns;
     else if (instr->phase == PHASE_BACKWARD_INPUT)

@@ -46,6 +46,7 @@ struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype)
         .spread = { .count = 1, .values = { 1 } },
         .spread_tensor = { .count = 1, .values = { 1 } },
         .layouts = { .count = 1, .values = { 1 } },
+        .loss_chunks = { .count = 1, .values = { 1 } },
         .bucket = { .count = 1, .values = { USUAL_BUCKET_BYTES } },
     };
 }

@@ -66,14 +66,15 @@ struct space {
                                      data-parallel ones; at least one value */
     struct allowed layouts; /* runs of layers with one layout each that a stage has at most: 1 to MOST_RUNS, of which
                                the largest counts; 1: one layout for all layers of the plan. At least one value */
-    struct allowed bucket;  /* bytes of gradients that are reduced together, 0: one by one; at least one value */
+    struct allowed loss_chunks; /* of tokens, in which head and loss run; at least one value */
+    struct allowed bucket;      /* bytes of gradients that are reduced together, 0: one by one; at least one value */
     int rule_count;
     struct layer_rule rules[SPACE_RULES]; /* of several for a layer and choice the last counts */
 };
 /* All of it: buckets of 25 MiB and clip_norm 1 (as common trainers), recompute none and full, no offload, gathered
  * weights given up after each pass, prefetch 0 to 2, synchronous schedules, tensor-parallel ranks as neighbours,
  * data-parallel ones without a server; no context parallelism, no slices, ZeRO over all data-parallel ranks, one mesh
- * for each stage, one layout for all layers. */
+ * for each stage, one layout for all layers, the loss at once. */
 struct space space_default(int64_t batch, int64_t sequence, enum dtype dtype);
 enum { USUAL_BUCKET_BYTES = 25 << 20 };
 /* The size of buckets that is tried first. */
@@ -95,6 +96,7 @@ struct config {
     int stages, schedule, prefetch, micro_batch_count;
     int chunks;              /* of the model on each stage; below 1: one */
     int extra;               /* extra_in_flight */
+    int loss_chunks;         /* below 1: one */
     int turn_count;          /* with meshes: */
     const int *turns;        /* (turn_count) meshes that a stage may have, ascending; in the arena of the list */
     const int *tensor_times; /* (turn_count) with `spread`, ascending for a number of meshes: divides it */
@@ -115,6 +117,10 @@ struct config config_of_layout(const struct config *config, int layout);
 static inline int config_chunks(const struct config *config)
 {
     return config->chunks > 1 ? config->chunks : 1;
+}
+static inline int config_loss_chunks(const struct config *config)
+{
+    return config->loss_chunks > 1 ? config->loss_chunks : 1;
 }
 static inline int config_meshes(const struct config *config)
 {

@@ -30,6 +30,7 @@ const char *const space_choice_names[SPACE_CHOICES + 1] = {
     [SPACE_SPREAD_TP] = "spread-tp",
     [SPACE_LAYOUTS] = "layouts",
     [SPACE_BUCKET] = "bucket",
+    [SPACE_LOSS_CHUNKS] = "loss-chunks",
 };
 
 struct allowed *space_allowed(struct space *space, enum space_choice choice)
@@ -62,6 +63,7 @@ struct allowed *space_allowed(struct space *space, enum space_choice choice)
         [SPACE_SPREAD_TP] = &space->spread_tensor,
         [SPACE_LAYOUTS] = &space->layouts,
         [SPACE_BUCKET] = &space->bucket,
+        [SPACE_LOSS_CHUNKS] = &space->loss_chunks,
     };
     return members[choice];
 }
@@ -145,18 +147,19 @@ bool space_value_range(enum space_choice choice, int64_t *least, int64_t *most)
     bool from_0 = named || choice == SPACE_ZERO || choice == SPACE_SP || choice == SPACE_HSDP ||
                   choice == SPACE_PREFETCH || choice == SPACE_BUCKET || choice == SPACE_EXTRA;
     *least = from_0 ? 0 : 1;
-    *most = named                       ? MOST_NAMES
-            : choice == SPACE_ZERO      ? 3
-            : choice == SPACE_SP        ? 1
-            : choice == SPACE_SLICES    ? PLAN_MAX_SLICES
-            : choice == SPACE_PREFETCH  ? PLAN_MAX_PREFETCH
-            : choice == SPACE_EXTRA     ? PLAN_MAX_MICRO_BATCHES
-            : choice == SPACE_TURNS     ? SPACE_MOST_TURNS
-            : choice == SPACE_SPREAD    ? SPACE_MOST_TURNS
-            : choice == SPACE_SPREAD_TP ? SPACE_MOST_TURNS
-            : choice == SPACE_LAYOUTS   ? MOST_RUNS
-            : choice == SPACE_BUCKET    ? INT64_C(1) << 50
-                                        : 1000000000;
+    *most = named                         ? MOST_NAMES
+            : choice == SPACE_ZERO        ? 3
+            : choice == SPACE_SP          ? 1
+            : choice == SPACE_SLICES      ? PLAN_MAX_SLICES
+            : choice == SPACE_PREFETCH    ? PLAN_MAX_PREFETCH
+            : choice == SPACE_EXTRA       ? PLAN_MAX_MICRO_BATCHES
+            : choice == SPACE_TURNS       ? SPACE_MOST_TURNS
+            : choice == SPACE_SPREAD      ? SPACE_MOST_TURNS
+            : choice == SPACE_SPREAD_TP   ? SPACE_MOST_TURNS
+            : choice == SPACE_LAYOUTS     ? MOST_RUNS
+            : choice == SPACE_BUCKET      ? INT64_C(1) << 50
+            : choice == SPACE_LOSS_CHUNKS ? PLAN_MAX_LOSS_CHUNKS
+                                          : 1000000000;
     return !named;
 }
 

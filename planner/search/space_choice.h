@@ -31,6 +31,7 @@ enum space_choice {
     SPACE_SPREAD_TP,
     SPACE_LAYOUTS,
     SPACE_BUCKET,
+    SPACE_LOSS_CHUNKS,
     SPACE_CHOICES
 };
 extern const char *const space_choice_names[SPACE_CHOICES + 1]; /* NULL-terminated */

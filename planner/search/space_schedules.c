@@ -84,13 +84,24 @@ static bool can_reduce(const struct config *config)
     return config->meshes > 0 || mesh_ranks(&config->mesh) > 1;
 }
 
+/* Several layouts have their handovers priced with the whole loss. */
+static void add_loss_chunks(struct listing *l, struct config config)
+{
+    const struct allowed *chunks = &l->space->loss_chunks;
+    bool can = l->graph->loss_value >= 0 && !schedules[config.schedule]->asynchronous && config.runs < 2;
+    for (int i = 0; i < (can ? chunks->count : 1); i++) {
+        config.loss_chunks = can ? (int)chunks->values[i] : 1;
+        add_directions(l, config);
+    }
+}
+
 static void add_prefetches(struct listing *l, struct config config)
 {
     int prefetches = l->space->prefetch.count > 0 ? l->space->prefetch.count : 1;
     bool shards = can_shard(&config);
     for (int p = 0; p < prefetches && (p == 0 || shards); p++) {
         config.prefetch = l->space->prefetch.count > 0 ? (int)l->space->prefetch.values[p] : 1;
-        add_directions(l, config);
+        add_loss_chunks(l, config);
     }
 }
 

@@ -180,6 +180,7 @@ struct price_key workbench_key(const struct workbench *bench, const struct confi
                              .vocab_multiple = config_vocab_multiple(config, bench->graph),
                              .prefetch = config->prefetch,
                              .bucket_bytes = config->bucket_bytes,
+                             .loss_chunks = config_loss_chunks(config),
                              .accumulates = config->micro_batch_count > 1 };
     if (!bound_only)
         return key;
